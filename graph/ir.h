@@ -1,0 +1,147 @@
+// A model as a graph: values (tensors) and nodes, as ONNX means them. Knows no device and no RepOp.
+//
+// Ownership: everything lives in the graph's arena and dies with it, also strings and attribute
+// arrays. Constant data may point into a file mapping that the graph owns. Subgraphs (If, Loop)
+// share the arena of the outermost.
+#ifndef REE_GRAPH_IR_H
+#define REE_GRAPH_IR_H
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+
+struct ree_node;
+struct ree_graph;
+
+// A tensor in the graph: an input, an initializer or a node's output.
+struct ree_value {
+    const char *name;
+    enum ree_dtype dtype; // REE_DTYPE_NONE until inferred
+    bool has_shape;       // declared or inferred rank
+    uint32_t rank;
+    int64_t dims[REE_MAX_RANK];        // -1: not known before run time
+    const char *symbols[REE_MAX_RANK]; // NULL, or the name of an unknown dimension
+    // Constant contents, dense little-endian, `nbytes` long, readable up to the next multiple of 4;
+    // NULL: not constant.
+    const void *data;
+    size_t nbytes;
+    bool is_input, is_output;
+    struct ree_node *producer; // NULL for inputs and initializers
+    uint32_t id;               // index into graph->values
+    uint32_t n_uses;           // node inputs and graph outputs that refer to it, subgraphs included
+};
+
+enum ree_attr_kind {
+    REE_ATTR_INT,
+    REE_ATTR_FLOAT,
+    REE_ATTR_STRING,
+    REE_ATTR_TENSOR,
+    REE_ATTR_GRAPH,
+    REE_ATTR_INTS,
+    REE_ATTR_FLOATS,
+    REE_ATTR_STRINGS,
+};
+
+struct ree_attr {
+    const char *name;
+    enum ree_attr_kind kind;
+    int64_t i;
+    float f;
+    const char *s; // NUL-terminated, s_size bytes before the NUL
+    size_t s_size;
+    struct ree_value *tensor; // constant, not among graph->values
+    struct ree_graph *graph;
+    size_t n; // elements of the arrays below
+    const int64_t *ints;
+    const float *floats;
+    const char *const *strings;
+};
+
+struct ree_node {
+    const char *name; // may be ""
+    const char *op_type;
+    const char *domain; // "" for ONNX's own ("ai.onnx" is normalised to "")
+    int64_t opset;      // the imported version of its domain
+    size_t n_inputs;
+    struct ree_value **inputs; // NULL where an optional input is omitted
+    size_t n_outputs;
+    struct ree_value **outputs; // NULL where omitted
+    size_t n_attrs;
+    struct ree_attr *attrs;
+    uint32_t id; // index into graph->nodes
+};
+
+struct ree_opset_import {
+    const char *domain;
+    int64_t version;
+};
+
+struct ree_metadata {
+    const char *key, *value;
+};
+
+struct ree_mapping; // a memory-mapped file; owned by the graph
+
+struct ree_graph {
+    struct ree_arena *arena; // the outermost graph's own_arena
+    struct ree_arena own_arena;
+    const char *name;
+    const char *file; // path for messages; "" when read from memory
+    int64_t ir_version;
+    size_t n_opsets;
+    struct ree_opset_import *opsets;
+    size_t n_metadata;
+    struct ree_metadata *metadata;
+
+    size_t n_values, values_capacity;
+    struct ree_value **values;
+    size_t n_nodes;
+    struct ree_node **nodes; // in an order in which producers come first
+    size_t n_inputs; // initializers that are also listed as inputs included, with is_input and data
+                     // set
+    struct ree_value **inputs;
+    size_t n_outputs;
+    struct ree_value **outputs;
+    struct ree_graph *parent; // of a subgraph
+    struct ree_mapping *mappings;
+};
+
+struct ree_graph *ree_graph_create(void); // NULL when memory is exhausted
+void ree_graph_destroy(struct ree_graph *graph);
+// Adds a value; the name is copied. NULL when memory is exhausted.
+struct ree_value *ree_graph_add_value(struct ree_graph *graph, const char *name);
+int64_t ree_graph_opset(const struct ree_graph *graph, const char *domain); // 0: not imported
+// Readable text, one line per node: "%y:float32[1,8,28,28] = Conv(%x, %w) {kernel_shape=[5,5]} #
+// name".
+void ree_graph_print(const struct ree_graph *graph, struct ree_strbuf *out);
+// Recomputes n_uses of every value.
+void ree_graph_count_uses(struct ree_graph *graph);
+
+// Attributes of a node, with defaults. The *_checked forms fail when present with another kind.
+const struct ree_attr *ree_node_attr(const struct ree_node *node, const char *name); // NULL: absent
+int64_t ree_node_int(const struct ree_node *node, const char *name, int64_t fallback);
+float ree_node_float(const struct ree_node *node, const char *name, float fallback);
+const char *ree_node_string(const struct ree_node *node, const char *name, const char *fallback);
+// Returns the array and its length; NULL and 0 when absent.
+const int64_t *ree_node_ints(const struct ree_node *node, const char *name, size_t *out_n);
+const float *ree_node_floats(const struct ree_node *node, const char *name, size_t *out_n);
+// "node 'conv1' (Conv)", or "node #12 (Conv)" for a nameless one. Writes at most size bytes.
+const char *ree_node_label(const struct ree_node *node, char *out, size_t size);
+
+// ONNX files (graph/onnx/). `folder` of external data is that of `path`; memory has none.
+enum ree_status ree_onnx_load(const char *path,
+                              void (*on_progress)(void *, const char *, uint64_t, uint64_t),
+                              void *user, struct ree_graph **out_graph, struct ree_error *err);
+enum ree_status ree_onnx_load_memory(const void *bytes, size_t nbytes, struct ree_graph **out_graph,
+                                     struct ree_error *err);
+// A file holding one serialised TensorProto.
+enum ree_status ree_onnx_tensor_load(const char *path, struct ree_tensor *out_tensor,
+                                     struct ree_error *err);
+
+// Passes (graph/passes/): each takes the graph to an equivalent one. Returns whether it changed.
+bool ree_pass_dead_code(struct ree_graph *graph);
+bool ree_pass_identity(
+    struct ree_graph *graph); // Identity, Dropout at inference, Cast to its own type
+bool ree_pass_common_subexpressions(struct ree_graph *graph);
+
+#endif

@@ -1,0 +1,198 @@
+// Lowering: from ONNX nodes over concrete shapes to RepOps.
+//
+// A bind walks the graph's nodes in order with every input shape known. Each node's rule (one
+// function in this folder, found through the operator table in ops.def) checks its inputs, derives
+// the output's type and shape and emits dispatches. Rules work on struct ree_tval: a typed, strided
+// view of a storage. Views cost nothing (Transpose, Slice, Reshape, Expand are views); a rule that
+// needs dense memory asks ree_lower_dense.
+//
+// Host values. A storage whose contents are known on the host (constants, shapes, small inputs that
+// shape rules read) carries a pointer to them. A dispatch whose operands are all host-known and
+// whose outputs are small runs at once on the host, by the CPU backend's kernels: so shape
+// subgraphs are evaluated, and constants folded, by the same RepOps that would have run on the
+// device.
+#ifndef REE_GRAPH_LOWER_LOWER_H
+#define REE_GRAPH_LOWER_LOWER_H
+
+#include "graph/ir.h"
+#include "repops/repop.h"
+
+enum ree_storage_kind {
+    REE_STORAGE_TEMP,   // intermediate, placed by the memory plan
+    REE_STORAGE_CONST,  // graph value `value`, resident on the device
+    REE_STORAGE_INPUT,  // graph input `value`
+    REE_STORAGE_LITERAL // host-known bytes made during the bind; uploaded if a dispatch reads it
+};
+
+struct ree_storage {
+    enum ree_storage_kind kind;
+    uint32_t id; // index into ree_lower.storages
+    uint64_t nbytes;
+    const void *host;              // contents if known on the host, else NULL
+    const struct ree_value *value; // CONST, INPUT
+};
+
+struct ree_tval {
+    enum ree_dtype dtype;
+    uint32_t rank;
+    int64_t dims[REE_MAX_RANK];
+    int64_t strides[REE_MAX_RANK]; // elements; 0 repeats; may be negative
+    int64_t offset;                // elements
+    struct ree_storage *storage;
+};
+
+struct ree_lower {
+    struct ree_arena *arena; // lives as long as the bind
+    struct ree_error *err;
+    const struct ree_graph *graph;
+    const struct ree_node *node; // the one being lowered
+    bool fuse;           // false: rules use only elementary steps, and views are materialised
+    bool fold;           // false: floating-point constants are not folded
+    uint64_t fold_limit; // bytes of output up to which host-known dispatches run on the host
+
+    size_t n_storages, storages_capacity;
+    struct ree_storage **storages;
+    // The program so far; operands' slots are storage ids, resolved by the session.
+    size_t n_dispatches, dispatches_capacity;
+    struct ree_dispatch *dispatches;
+
+    // Runs a dispatch on host memory (the session passes ree_cpu_execute).
+    enum ree_status (*host_execute)(const struct ree_dispatch *dispatch, void *const *operands,
+                                    struct ree_error *err);
+    // Makes a storage's contents host-known: reads a graph input, or runs the program so far and
+    // downloads.
+    enum ree_status (*read_storage)(struct ree_lower *lower, struct ree_storage *storage);
+    void *user; // of read_storage
+};
+
+// A rule lowers lower->node. in[i] is NULL where omitted; n_in counts trailing omissions too (it is
+// node->n_inputs). out has node->n_outputs entries to fill, those whose node->outputs[i] is NULL
+// may stay NULL.
+typedef enum ree_status (*ree_lower_rule)(struct ree_lower *lower, struct ree_tval *const *in,
+                                          struct ree_tval **out);
+
+// The operator table: one row per operator and opset range (graph/lower/ops.def).
+struct ree_op {
+    const char *domain;
+    const char *op_type;
+    int64_t since, until; // opset range, inclusive
+    uint32_t min_inputs, max_inputs, max_outputs;
+    ree_lower_rule rule;
+};
+// NULL when there is no row; *out_reason (may be NULL) is then a static text ("not implemented",
+// "opset 24 is newer than the 23 this row covers").
+const struct ree_op *ree_op_find(const char *domain, const char *op_type, int64_t opset,
+                                 const char **out_reason);
+
+// Errors. "node 'x' (Op): " is put in front by the caller of the rule.
+#define ree_lower_fail(lower, status, ...) ree_fail((lower)->err, status, __VA_ARGS__)
+
+// Tensors.
+// New uninitialised dense tensor; checks rank, element count (< 2^31) and overflow.
+enum ree_status ree_lower_new(struct ree_lower *lower, enum ree_dtype dtype, uint32_t rank,
+                              const int64_t *dims, struct ree_tval **out);
+// A host-known tensor; `bytes` (dense) are copied.
+enum ree_status ree_lower_literal(struct ree_lower *lower, enum ree_dtype dtype, uint32_t rank,
+                                  const int64_t *dims, const void *bytes, struct ree_tval **out);
+enum ree_status ree_lower_ints(struct ree_lower *lower, size_t n, const int64_t *values,
+                               struct ree_tval **out); // i64[n]
+bool ree_tval_is_dense(const struct ree_tval *t);
+int64_t ree_tval_count(const struct ree_tval *t); // elements
+// "float32[1,8,28]" into a buffer of the caller; returns it.
+const char *ree_tval_text(const struct ree_tval *t, char *out, size_t size);
+
+// Host values. Dense contents of t on the host, making them known if need be (may run the program
+// so far).
+enum ree_status ree_lower_host(struct ree_lower *lower, struct ree_tval *t, const void **out_bytes);
+bool ree_lower_is_host(const struct ree_tval *t);
+// An i32 or i64 tensor as int64 values, allocated in the arena. `what` names it in messages
+// ("shape").
+enum ree_status ree_lower_host_ints(struct ree_lower *lower, struct ree_tval *t, const char *what,
+                                    const int64_t **out_values, size_t *out_n);
+enum ree_status ree_lower_host_float(struct ree_lower *lower, struct ree_tval *t, const char *what,
+                                     float *out);
+
+// Views (no dispatch). All check their arguments and fail with a message.
+struct ree_tval *ree_lower_view(struct ree_lower *lower,
+                                const struct ree_tval *t); // a copy to modify; NULL: memory
+enum ree_status
+ree_lower_reshape(struct ree_lower *lower, struct ree_tval *t, uint32_t rank, const int64_t *dims,
+                  struct ree_tval **out); // materialises when strides do not allow it
+enum ree_status ree_lower_transpose(struct ree_lower *lower, struct ree_tval *t,
+                                    const uint32_t *perm, struct ree_tval **out);
+// Broadcasts to dims (ONNX multidirectional rules, right-aligned).
+enum ree_status ree_lower_broadcast(struct ree_lower *lower, struct ree_tval *t, uint32_t rank,
+                                    const int64_t *dims, struct ree_tval **out);
+// The common shape of n tensors; fails with both shapes in the message.
+enum ree_status ree_lower_broadcast_dims(struct ree_lower *lower, size_t n,
+                                         struct ree_tval *const *ts, uint32_t *out_rank,
+                                         int64_t out_dims[REE_MAX_RANK]);
+// [start, start + step * (count-1)] along one axis; step may be negative; start already in range.
+enum ree_status ree_lower_slice(struct ree_lower *lower, struct ree_tval *t, uint32_t axis,
+                                int64_t start, int64_t step, int64_t count, struct ree_tval **out);
+// Same elements, dense in memory: t itself when it is, else a copy.
+enum ree_status ree_lower_dense(struct ree_lower *lower, struct ree_tval *t, struct ree_tval **out);
+// Copies src over a view `dst` of a tensor made by ree_lower_new (concat, pad). Same dims and dtype
+// size.
+enum ree_status ree_lower_copy_into(struct ree_lower *lower, struct ree_tval *src,
+                                    struct ree_tval *dst);
+// axis in [-rank, rank) to [0, rank); fails naming `what`.
+enum ree_status ree_lower_axis(struct ree_lower *lower, int64_t axis, uint32_t rank, uint32_t *out);
+
+// Expressions. Build with init, operand, iota, const and op; finish with ree_lower_map. Errors
+// stick in the builder and are reported by ree_lower_map. Values are small integers.
+struct ree_expr_builder {
+    struct ree_lower *lower;
+    struct ree_expr expr;
+    struct ree_tval
+        *tensors[REE_EXPR_MAX_OPERANDS]; // in operand order (iota operands have none: NULL)
+    bool has_accumulator;                // an epilogue: value 0 is the accumulator
+    enum ree_status status;
+    uint64_t instr_values[REE_EXPR_MAX_INSTRS];
+};
+void ree_expr_init(struct ree_expr_builder *b, struct ree_lower *lower, uint32_t rank,
+                   const int64_t *dims);
+// t broadcast to the builder's dims. The same tval twice gives the same operand.
+int ree_expr_tensor(struct ree_expr_builder *b, struct ree_tval *t);
+int ree_expr_iota(struct ree_expr_builder *b, enum ree_dtype dtype, int64_t offset,
+                  const int64_t *strides);
+int ree_expr_f32(struct ree_expr_builder *b, float value);
+int ree_expr_i32(struct ree_expr_builder *b, int32_t value);
+int ree_expr_i64(struct ree_expr_builder *b, int64_t value);
+int ree_expr_op1(struct ree_expr_builder *b, enum ree_map_op op, int a);
+int ree_expr_op2(struct ree_expr_builder *b, enum ree_map_op op, int a, int b_);
+int ree_expr_op3(struct ree_expr_builder *b, enum ree_map_op op, int a, int b_, int c);
+// Emits `map` with value `result` of type dtype.
+enum ree_status ree_lower_map(struct ree_expr_builder *b, int result, enum ree_dtype dtype,
+                              struct ree_tval **out);
+// Conversion between types as ONNX Cast, as instructions on a value of type `from`; bool is x != 0.
+int ree_expr_cast(struct ree_expr_builder *b, int value, enum ree_dtype from, enum ree_dtype to);
+enum ree_status ree_lower_cast(struct ree_lower *lower, struct ree_tval *t, enum ree_dtype to,
+                               struct ree_tval **out);
+
+// RepOps, each on whole tensors. Inputs are made dense where the RepOp wants that.
+// Sum, ... over the axes in the bit mask; keepdims keeps them as 1. Output dtype as
+// ree_reduce_params says.
+enum ree_status ree_lower_reduce(struct ree_lower *lower, struct ree_tval *t,
+                                 enum ree_reduce_kind kind, uint32_t axes_mask, bool keepdims,
+                                 bool select_last, struct ree_tval **out);
+// numpy.matmul shapes for rank >= 2 on both sides (the 1-D forms are the rule's business).
+enum ree_status ree_lower_matmul(struct ree_lower *lower, struct ree_tval *a, struct ree_tval *b,
+                                 struct ree_tval **out);
+// Appends a filled dispatch. operands: dense or strided views as the params describe; only their
+// storage and the range of bytes matter here. The last n_outputs are written. Runs it on the host
+// instead when it can.
+enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
+                               const union ree_params *params, struct ree_tval *const *operands,
+                               uint32_t n_operands, uint32_t n_outputs);
+
+// Lowers one node: finds its row, checks arity, calls the rule. values[value->id] are the tvals so
+// far.
+enum ree_status ree_lower_node(struct ree_lower *lower, const struct ree_node *node,
+                               struct ree_tval **values);
+
+// Program passes: merge dispatches without changing bits. `keep[storage id]` must stay
+// materialised.
+void ree_fuse_program(struct ree_lower *lower, const bool *keep);
+
+#endif

@@ -1,0 +1,78 @@
+#include "base/arena.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK_SIZE ((size_t)64 * 1024)
+
+struct ree_arena_block {
+    struct ree_arena_block *next;
+    size_t used, size;       // bytes of data
+    unsigned char *data;     // 64-byte aligned
+};
+
+void ree_arena_init(struct ree_arena *arena) { arena->blocks = NULL; }
+
+void ree_arena_finish(struct ree_arena *arena) {
+    struct ree_arena_block *block = arena->blocks;
+    while (block) {
+        struct ree_arena_block *next = block->next;
+        free(block->data);
+        free(block);
+        block = next;
+    }
+    arena->blocks = NULL;
+}
+
+void *ree_arena_alloc(struct ree_arena *arena, size_t size) {
+    size_t align = size >= 64 ? 64 : 16;
+    if (size == 0) size = 1;
+    struct ree_arena_block *block = arena->blocks;
+    if (block) {
+        size_t at = (block->used + align - 1) & ~(align - 1);
+        if (at <= block->size && size <= block->size - at) {
+            block->used = at + size;
+            return block->data + at;
+        }
+    }
+    size_t want = size > BLOCK_SIZE ? size : BLOCK_SIZE;
+    if (want > SIZE_MAX - 63) return NULL;
+    want = (want + 63) & ~(size_t)63;
+    struct ree_arena_block *fresh = malloc(sizeof *fresh);
+    if (!fresh) return NULL;
+    fresh->data = aligned_alloc(64, want);
+    if (!fresh->data) {
+        free(fresh);
+        return NULL;
+    }
+    memset(fresh->data, 0, want);
+    fresh->size = want;
+    fresh->used = size;
+    if (block && size > BLOCK_SIZE / 4) {
+        // A large request gets a block of its own behind the current one, whose room stays in use.
+        fresh->next = block->next;
+        block->next = fresh;
+    } else {
+        fresh->next = block;
+        arena->blocks = fresh;
+    }
+    return fresh->data;
+}
+
+void *ree_arena_alloc_array(struct ree_arena *arena, size_t n, size_t size) {
+    size_t total;
+    if (__builtin_mul_overflow(n, size, &total)) return NULL;
+    return ree_arena_alloc(arena, total);
+}
+
+char *ree_arena_strndup(struct ree_arena *arena, const char *s, size_t n) {
+    if (n == SIZE_MAX) return NULL;
+    char *copy = ree_arena_alloc(arena, n + 1);
+    if (copy && n) memcpy(copy, s, n);
+    return copy;
+}
+
+char *ree_arena_strdup(struct ree_arena *arena, const char *s) {
+    return ree_arena_strndup(arena, s, strlen(s));
+}

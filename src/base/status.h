@@ -1,0 +1,30 @@
+// Errors as values. Every function that can fail returns enum ree_status and fills `err` through
+// these.
+#ifndef REE_BASE_STATUS_H
+#define REE_BASE_STATUS_H
+
+#include "ree.h"
+
+// Fills *err (if not NULL) and returns `status`, so that callers write `return ree_fail(err, ...)`.
+__attribute__((format(printf, 3, 4))) enum ree_status
+ree_fail(struct ree_error *err, enum ree_status status, const char *format, ...);
+// Puts "prefix: " in front of the message already in *err and returns its status: context added
+// while unwinding ("model.onnx: ", "node 'conv1' (Conv): ").
+__attribute__((format(printf, 2, 3))) enum ree_status ree_fail_prefix(struct ree_error *err,
+                                                                      const char *format, ...);
+
+// Returns from the calling function when `expr` is not REE_OK.
+#define REE_TRY(expr)                                                                              \
+    do {                                                                                           \
+        enum ree_status ree_try_status_ = (expr);                                                  \
+        if (ree_try_status_ != REE_OK) return ree_try_status_;                                     \
+    } while (0)
+
+// Checked arithmetic on sizes from untrusted files: false (and *out untouched) on overflow or a
+// negative operand.
+bool ree_mul_size(uint64_t a, uint64_t b, uint64_t *out);
+bool ree_add_size(uint64_t a, uint64_t b, uint64_t *out);
+// Product of dims; false when a dim is negative or the product exceeds INT64_MAX.
+bool ree_count_elements(uint32_t rank, const int64_t *dims, int64_t *out);
+
+#endif

@@ -1,0 +1,63 @@
+#include "base/strbuf.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void ree_strbuf_init(struct ree_strbuf *buf) { memset(buf, 0, sizeof *buf); }
+
+void ree_strbuf_finish(struct ree_strbuf *buf) {
+    free(buf->data);
+    memset(buf, 0, sizeof *buf);
+}
+
+// Makes room for n more bytes and the terminator.
+static bool reserve(struct ree_strbuf *buf, size_t n) {
+    if (buf->failed) return false;
+    if (n >= SIZE_MAX / 2 - buf->size) goto fail;
+    size_t need = buf->size + n + 1;
+    if (need <= buf->capacity) return true;
+    size_t capacity = buf->capacity ? buf->capacity * 2 : 128;
+    if (capacity < need) capacity = need;
+    char *data = realloc(buf->data, capacity);
+    if (!data) goto fail;
+    buf->data = data;
+    buf->capacity = capacity;
+    return true;
+fail:
+    buf->failed = true;
+    return false;
+}
+
+void ree_strbuf_append(struct ree_strbuf *buf, const char *s, size_t n) {
+    if (!reserve(buf, n)) return;
+    if (n) memcpy(buf->data + buf->size, s, n);
+    buf->size += n;
+    buf->data[buf->size] = 0;
+}
+
+void ree_strbuf_printf(struct ree_strbuf *buf, const char *format, ...) {
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    if (n < 0) {
+        buf->failed = true;
+    } else if (reserve(buf, (size_t)n)) {
+        vsnprintf(buf->data + buf->size, (size_t)n + 1, format, again);
+        buf->size += (size_t)n;
+    }
+    va_end(again);
+    va_end(args);
+}
+
+char *ree_strbuf_take(struct ree_strbuf *buf) {
+    if (!buf->failed && !buf->data) reserve(buf, 0);
+    char *data = buf->failed ? NULL : buf->data;
+    if (data) data[buf->size] = 0;
+    if (buf->failed) free(buf->data);
+    memset(buf, 0, sizeof *buf);
+    return data;
+}

@@ -1,0 +1,22 @@
+// Growing string. After a failed allocation it stays valid and `failed` is set.
+#ifndef REE_BASE_STRBUF_H
+#define REE_BASE_STRBUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ree_strbuf {
+    char *data; // NUL-terminated; NULL until the first append
+    size_t size;
+    size_t capacity;
+    bool failed;
+};
+
+void ree_strbuf_init(struct ree_strbuf *buf);
+void ree_strbuf_finish(struct ree_strbuf *buf);
+__attribute__((format(printf, 2, 3))) void ree_strbuf_printf(struct ree_strbuf *buf,
+                                                             const char *format, ...);
+void ree_strbuf_append(struct ree_strbuf *buf, const char *s, size_t n);
+char *ree_strbuf_take(struct ree_strbuf *buf); // caller frees; "" when empty, NULL when failed
+
+#endif

@@ -1,0 +1,244 @@
+// ree: an open reproducible execution environment. This header is the whole public API of libree.
+//
+// Typical use:
+//
+//     struct ree_error err;
+//     struct ree_model *model;
+//     struct ree_device *device;
+//     struct ree_session *session;
+//     if (ree_model_load("model.onnx", NULL, &model, &err)) ...        // read, check, fold
+//     if (ree_device_open("cpu", NULL, &device, &err)) ...             // "cpu", "vulkan",
+//     "vulkan:1" if (ree_session_create(model, device, NULL, &session, &err)) ... // weights onto
+//     the device if (ree_session_run(session, inputs, n_inputs, outputs, &err)) ...
+//
+// Ownership: everything made by *_load, *_open or *_create is released by the matching *_destroy,
+// in the reverse order; every destroy accepts NULL. Strings and structs returned as `const` belong
+// to the object asked and live as long as it does.
+//
+// Errors: a function that can fail returns REE_OK (0) or another ree_status and, where `err` is not
+// NULL, writes a message that names the file, node and tensor concerned. On failure out parameters
+// are NULL.
+//
+// Threads: an object may be used by one thread at a time; different objects are independent, except
+// that a session also uses its model and its device.
+#ifndef REE_H
+#define REE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Status
+
+enum ree_status {
+    REE_OK = 0,
+    REE_INVALID,     // the model, tensor or argument is malformed or inconsistent
+    REE_UNSUPPORTED, // well formed, but outside what ree does (operator, opset, type, rank)
+    REE_NOT_FOUND,   // no such file, device, input
+    REE_IO,          // reading or writing failed
+    REE_NO_MEMORY,   // host or device memory exhausted
+    REE_UNAVAILABLE, // no driver or no device of that kind on this machine
+    REE_DEVICE,      // the device failed while running
+    REE_INTERNAL,    // a mistake in ree itself
+};
+
+#define REE_ERROR_MAX 1024
+
+struct ree_error {
+    enum ree_status status;
+    char message[REE_ERROR_MAX]; // one line, no newline at the end
+};
+
+const char *ree_status_name(enum ree_status status); // "invalid", "unsupported", ...
+const char *ree_version(void);                       // "0.1.0"
+const char *ree_numerics_version(void);              // "RepOps/1"
+
+// Tensors
+
+// The values are those of ONNX's TensorProto.DataType.
+enum ree_dtype {
+    REE_DTYPE_NONE = 0,
+    REE_F32 = 1,
+    REE_U8 = 2,
+    REE_I8 = 3,
+    REE_U16 = 4,
+    REE_I16 = 5,
+    REE_I32 = 6,
+    REE_I64 = 7,
+    REE_STRING = 8,
+    REE_BOOL = 9, // one byte, 0 or 1
+    REE_F16 = 10,
+    REE_F64 = 11,
+    REE_U32 = 12,
+    REE_U64 = 13,
+    REE_BF16 = 16,
+};
+
+#define REE_MAX_RANK 8
+
+const char *ree_dtype_name(enum ree_dtype dtype); // "float32", "int64", "bool", ...; "?" if unknown
+size_t ree_dtype_size(enum ree_dtype dtype); // bytes per element; 0 for strings and unknown types
+
+// A tensor in host memory: dense, row-major, little-endian. `dims` of a scalar: rank 0.
+struct ree_tensor {
+    char *name; // may be NULL
+    enum ree_dtype dtype;
+    uint32_t rank;
+    int64_t dims[REE_MAX_RANK];
+    void *data;    // (dims[0] * ... * dims[rank-1]) elements; may be NULL when that is 0
+    size_t nbytes; // elements * ree_dtype_size(dtype)
+};
+
+// Allocates zeroed data and copies `name` (may be NULL). Release with ree_tensor_finish.
+enum ree_status ree_tensor_init(struct ree_tensor *tensor, const char *name, enum ree_dtype dtype,
+                                uint32_t rank, const int64_t *dims, struct ree_error *err);
+void ree_tensor_finish(struct ree_tensor *tensor); // frees name and data, zeroes the struct
+
+// Reads FILE.npy (NumPy format 1 to 3, C or Fortran order) or FILE.pb (an ONNX TensorProto).
+enum ree_status ree_tensor_load(struct ree_tensor *tensor, const char *path, struct ree_error *err);
+// Writes NumPy format 1.0, by way of a temporary file in the same folder: whole or not at all.
+enum ree_status ree_tensor_save_npy(const struct ree_tensor *tensor, const char *path,
+                                    struct ree_error *err);
+
+// SHA-256 over one tensor, and over several in order; what is hashed is in NUMERICS.md, "Hashes".
+void ree_tensor_sha256(const struct ree_tensor *tensor, char hex[65]);
+void ree_tensors_sha256(const struct ree_tensor *tensors, size_t n, char hex[65]);
+
+// Models
+
+struct ree_model;
+
+struct ree_model_options {
+    bool no_fold; // keep constant subgraphs in the graph (shapes are still evaluated on the host)
+    // Called with the name of each pass and the graph after it, as text; NULL: off.
+    void (*on_pass)(void *user, const char *pass, const char *graph_text);
+    void *user;
+    // Progress of loading: done and total in bytes; NULL: off.
+    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
+};
+
+// What a model wants or gives. A dimension is its size, or -1 with a symbol ("batch") or without
+// one.
+struct ree_port {
+    const char *name;
+    enum ree_dtype dtype;
+    bool has_shape; // false: the rank is not declared
+    uint32_t rank;
+    int64_t dims[REE_MAX_RANK];
+    const char *symbols[REE_MAX_RANK]; // NULL where there is none
+    bool optional;                     // an input that has a default value
+};
+
+struct ree_op_count {
+    const char *domain; // "" for ONNX's own
+    const char *op_type;
+    uint32_t count;
+    bool supported;
+    const char *reason; // why not; NULL if supported
+};
+
+enum ree_status ree_model_load(const char *path, const struct ree_model_options *options,
+                               struct ree_model **out_model, struct ree_error *err);
+// The same from memory; `bytes` are copied. External data is refused (there is no folder to look
+// in).
+enum ree_status ree_model_load_memory(const void *bytes, size_t nbytes,
+                                      const struct ree_model_options *options,
+                                      struct ree_model **out_model, struct ree_error *err);
+// Reads and checks without requiring that every operator is supported: for ree_model_op_counts.
+enum ree_status ree_model_inspect(const char *path, struct ree_model **out_model,
+                                  struct ree_error *err);
+void ree_model_destroy(struct ree_model *model);
+
+size_t ree_model_n_inputs(const struct ree_model *model);
+const struct ree_port *ree_model_input(const struct ree_model *model, size_t i);
+size_t ree_model_n_outputs(const struct ree_model *model);
+const struct ree_port *ree_model_output(const struct ree_model *model, size_t i);
+size_t ree_model_n_op_counts(const struct ree_model *model);
+const struct ree_op_count *ree_model_op_counts(const struct ree_model *model); // sorted by name
+int64_t ree_model_ir_version(const struct ree_model *model);
+int64_t ree_model_opset(const struct ree_model *model, const char *domain);     // 0: not imported
+const char *ree_model_metadata(const struct ree_model *model, const char *key); // NULL: absent
+uint64_t ree_model_weight_bytes(const struct ree_model *model);
+
+// Devices
+
+struct ree_device;
+
+struct ree_device_options {
+    uint32_t n_threads;    // CPU: 0 is one per core
+    const char *cpu_isa;   // "avx512", "avx2", "neon", "portable"; NULL: the best of this machine
+    bool validation;       // Vulkan: enable VK_LAYER_KHRONOS_validation; a message fails the run
+    const char *cache_dir; // Vulkan: pipeline cache; NULL: $XDG_CACHE_HOME/ree; "": none
+    // Vulkan, for tests: pretend that this primitive ("fma", "div", "add", ...) computes wrongly,
+    // so that the probe must notice. NULL: off.
+    const char *break_primitive;
+    // Vulkan: force a form for the primitives instead of the probe's choice: "native", "float64",
+    // "float32", "integer"; NULL: the probe decides. Refused where the probe found the form wrong.
+    const char *force_form;
+};
+
+// spec: "cpu", "vulkan", "vulkan:INDEX" or "vulkan:NAME" (a part of the device's name, any case).
+enum ree_status ree_device_open(const char *spec, const struct ree_device_options *options,
+                                struct ree_device **out_device, struct ree_error *err);
+void ree_device_destroy(struct ree_device *device);
+const char *ree_device_name(const struct ree_device *device); // "cpu (avx512, 2 threads)", ...
+
+// One line per property or primitive of a device: {"limit", "storage buffer range", "128 MiB"} or
+// {"primitive", "fma", "float64 (native is not fused)"}.
+struct ree_device_fact {
+    const char *kind; // "device", "limit", "feature", "primitive"
+    const char *name;
+    const char *value;
+};
+size_t ree_device_facts(const struct ree_device *device, const struct ree_device_fact **out_facts);
+
+// Lists what could be opened: writes up to `max` specs with `ree_device_open`'s grammar, returns
+// how many there are. `*out_note` (may be NULL) is set to why a kind is missing ("Vulkan:
+// libvulkan.so.1 ..."), or NULL.
+struct ree_device_listing {
+    char spec[64];
+    char name[256];
+};
+size_t ree_device_list(struct ree_device_listing *out_list, size_t max, const char **out_note);
+
+// Sessions
+
+struct ree_session;
+
+struct ree_session_options {
+    bool no_fuse; // one dispatch per step; for proving that fusion does not change bits
+    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total); // NULL: off
+    void *user;
+};
+
+enum ree_status ree_session_create(struct ree_model *model, struct ree_device *device,
+                                   const struct ree_session_options *options,
+                                   struct ree_session **out_session, struct ree_error *err);
+void ree_session_destroy(struct ree_session *session);
+
+// Runs the model once. `inputs` are matched by name, in any order; a missing or unknown name, a
+// wrong type or a shape the model excludes is REE_INVALID with a message that lists what the model
+// wants. `outputs` is an array of ree_model_n_outputs tensors that this call initialises, in the
+// model's order; release each with ree_tensor_finish. NaNs in float outputs are 0x7FC00000.
+enum ree_status ree_session_run(struct ree_session *session, const struct ree_tensor *inputs,
+                                size_t n_inputs, struct ree_tensor *outputs, struct ree_error *err);
+
+struct ree_session_stats {
+    uint64_t weight_bytes;         // resident on the device
+    uint64_t arena_bytes;          // intermediate results of the last run, after reuse
+    uint64_t n_dispatches;         // RepOps of the last run
+    uint64_t n_segments;           // 1 unless a shape depended on computed data
+    uint64_t n_binds, n_bind_hits; // shape cache
+    double bind_seconds;           // of the last run
+    double run_seconds;            // of the last run, upload and download included
+};
+void ree_session_stats(const struct ree_session *session, struct ree_session_stats *out_stats);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
