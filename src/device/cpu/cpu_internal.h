@@ -1,0 +1,156 @@
+// The CPU backend from the inside: what its kernels get and what they may call.
+//
+// There is one kernel function per RepOp, ree_cpu_<repop>, in the file of that name. It gets a
+// context, the parameters and one host pointer per operand, and uses as many threads as the context
+// and the amount of work allow. Operands are as repop.h says: tensors start at a multiple of 4
+// bytes, outputs are dense and may be written up to the next multiple of 4 bytes.
+//
+// Bits never depend on the context: not on n_threads, not on isa. A kernel that has a faster body
+// for an instruction set computes the same values in it.
+//
+// Files named *_avx512.c, *_avx2.c and *_neon.c are compiled for that instruction set where the
+// compiler can target it (CMakeLists.txt), and are otherwise left out; REE_CPU_HAVE_AVX512, _AVX2
+// and _NEON tell the remaining files. They must contain no code that runs before the context's isa
+// was looked at, and no extern inline functions that could replace a portable one at link time.
+#ifndef REE_DEVICE_CPU_INTERNAL_H
+#define REE_DEVICE_CPU_INTERNAL_H
+
+#include <string.h>
+
+#include "base/status.h"
+#include "device/device.h"
+
+// Instruction sets (isa.c)
+
+enum ree_cpu_isa {
+    REE_CPU_PORTABLE, // C alone, fmaf included
+    REE_CPU_NEON,     // AArch64 as it comes
+    REE_CPU_AVX2,     // AVX2 and FMA
+    REE_CPU_AVX512,   // AVX-512 F, DQ, VL and BW, and everything of AVX2
+    REE_N_CPU_ISAS
+};
+
+const char *ree_cpu_isa_name(enum ree_cpu_isa isa); // "avx512", ...
+bool ree_cpu_isa_available(enum ree_cpu_isa isa);   // compiled in, and this machine has it
+enum ree_cpu_isa ree_cpu_isa_best(void);
+// The one named, or the best when name is NULL. An unavailable or unknown one is an error that
+// lists those available.
+enum ree_status ree_cpu_isa_select(const char *name, enum ree_cpu_isa *out, struct ree_error *err);
+
+struct ree_cpu_caches {
+    uint64_t l1d, l2, l3; // bytes, of one core as the operating system tells; 0: unknown
+};
+void ree_cpu_caches_detect(struct ree_cpu_caches *out);
+
+// Context
+
+// Scratch memory that outlives a kernel, so that kernels allocate only when a size grows. Each
+// thread has a few blocks of its own.
+#define REE_CPU_SCRATCH_SLOTS 4
+
+struct ree_cpu_scratch {
+    void *data[REE_CPU_SCRATCH_SLOTS];
+    size_t size[REE_CPU_SCRATCH_SLOTS];
+};
+
+struct ree_cpu_context {
+    uint32_t n_threads; // at least 1
+    enum ree_cpu_isa isa;
+    struct ree_cpu_scratch *scratch; // n_threads of them
+    const void *packed;              // matmul, conv: this dispatch's packed weights, or NULL
+};
+
+// Block `slot` of thread `thread` with at least `size` bytes, 64-byte aligned, contents undefined;
+// valid until it is asked for again. A thread asks for its own only, or, outside a parallel region,
+// the caller for any. NULL: out of memory (the kernel returns ree_cpu_no_memory).
+void *ree_cpu_scratch_get(const struct ree_cpu_context *ctx, uint32_t thread, uint32_t slot,
+                          size_t size);
+enum ree_status ree_cpu_no_memory(struct ree_error *err, size_t size);
+void ree_cpu_scratch_finish(struct ree_cpu_scratch *scratch);
+
+// Threads
+
+// How many threads a kernel should use whose work takes one thread about `nanoseconds`: opening a
+// parallel region costs some microseconds, so small work stays on the caller. Use:
+//
+//     #pragma omp parallel num_threads(n) if (n > 1)
+uint32_t ree_cpu_threads_for(const struct ree_cpu_context *ctx, uint64_t nanoseconds);
+
+// Part `part` of n_parts of [0, n), cut at multiples of `grain`; may be empty.
+static inline void ree_cpu_split(uint64_t n, uint64_t grain, uint32_t part, uint32_t n_parts,
+                                 uint64_t *out_begin, uint64_t *out_end) {
+    uint64_t n_grains = (n + grain - 1) / grain;
+    uint64_t begin = n_grains * part / n_parts * grain;
+    uint64_t end = n_grains * (part + 1) / n_parts * grain;
+    *out_begin = begin < n ? begin : n;
+    *out_end = end < n ? end : n;
+}
+
+// Values
+
+static inline float ree_cpu_canonical_nan(float x) {
+    uint32_t nan = 0x7FC00000u;
+    float canonical;
+    memcpy(&canonical, &nan, 4);
+    return x == x ? x : canonical;
+}
+
+// Expressions (map.c)
+
+// Evaluates elements first ... first+count-1 of the flattened (row-major) expression and writes
+// them to out + first * ree_dtype_size(expr->out_dtype). `tensors` are the pointers of the TENSOR
+// operands in order. `accumulator` is NULL for `map`; for an epilogue it holds value 0 of these
+// elements, accumulator[0] being element `first`, and may be the very memory that is written
+// (out + first * 4, when the output's elements have 4 bytes). Runs on the calling thread; several
+// threads may run disjoint ranges at once. Needs no scratch of the context.
+void ree_cpu_expr_row(const struct ree_expr *expr, void *const *tensors, const float *accumulator,
+                      uint32_t first, uint32_t count, void *out);
+
+// Kernels
+
+enum ree_status ree_cpu_copy(const struct ree_cpu_context *ctx, const struct ree_copy_params *p,
+                             void *const *operands, struct ree_error *err);
+enum ree_status ree_cpu_map(const struct ree_cpu_context *ctx, const struct ree_map_params *p,
+                            void *const *operands, struct ree_error *err);
+enum ree_status ree_cpu_reduce(const struct ree_cpu_context *ctx, const struct ree_reduce_params *p,
+                               void *const *operands, struct ree_error *err);
+enum ree_status ree_cpu_matmul(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
+                               void *const *operands, struct ree_error *err);
+enum ree_status ree_cpu_conv(const struct ree_cpu_context *ctx, const struct ree_conv_params *p,
+                             void *const *operands, struct ree_error *err);
+enum ree_status ree_cpu_pool(const struct ree_cpu_context *ctx, const struct ree_pool_params *p,
+                             void *const *operands, struct ree_error *err);
+enum ree_status ree_cpu_softmax(const struct ree_cpu_context *ctx,
+                                const struct ree_softmax_params *p, void *const *operands,
+                                struct ree_error *err);
+enum ree_status ree_cpu_norm(const struct ree_cpu_context *ctx, const struct ree_norm_params *p,
+                             void *const *operands, struct ree_error *err);
+enum ree_status ree_cpu_gather(const struct ree_cpu_context *ctx, const struct ree_gather_params *p,
+                               void *const *operands, struct ree_error *err);
+enum ree_status ree_cpu_scatter(const struct ree_cpu_context *ctx,
+                                const struct ree_scatter_params *p, void *const *operands,
+                                struct ree_error *err);
+enum ree_status ree_cpu_topk(const struct ree_cpu_context *ctx, const struct ree_topk_params *p,
+                             void *const *operands, struct ree_error *err);
+enum ree_status ree_cpu_scan(const struct ree_cpu_context *ctx, const struct ree_scan_params *p,
+                             void *const *operands, struct ree_error *err);
+enum ree_status ree_cpu_resize(const struct ree_cpu_context *ctx, const struct ree_resize_params *p,
+                               void *const *operands, struct ree_error *err);
+
+// Packed weights: B of matmul, w of conv, laid out as the micro-kernels read them. The size is 0
+// where packing gains nothing; otherwise `out` takes that many bytes, 64-byte aligned. Two
+// dispatches with the same key over the same memory have the same packed bytes.
+#define REE_CPU_PACK_KEY 16
+struct ree_cpu_pack_key {
+    uint32_t words[REE_CPU_PACK_KEY];
+};
+size_t ree_cpu_matmul_pack_size(const struct ree_cpu_context *ctx,
+                                const struct ree_matmul_params *p, struct ree_cpu_pack_key *key);
+void ree_cpu_matmul_pack(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
+                         const void *b, void *out);
+size_t ree_cpu_conv_pack_size(const struct ree_cpu_context *ctx, const struct ree_conv_params *p,
+                              struct ree_cpu_pack_key *key);
+void ree_cpu_conv_pack(const struct ree_cpu_context *ctx, const struct ree_conv_params *p,
+                       const void *w, void *out);
+
+#endif
