@@ -28,7 +28,10 @@ struct ree_storage {
     enum ree_storage_kind kind;
     uint32_t id; // index into ree_lower.storages
     uint64_t nbytes;
-    const void *host;              // contents if known on the host, else NULL
+    const void *host; // contents if known on the host, else NULL
+    void *
+        host_writable; // the same, while the bind that makes them may still write (concat, scatter)
+    bool device_written;           // a dispatch of the program writes it
     const struct ree_value *value; // CONST, INPUT
 };
 
@@ -96,7 +99,11 @@ enum ree_status ree_lower_literal(struct ree_lower *lower, enum ree_dtype dtype,
                                   const int64_t *dims, const void *bytes, struct ree_tval **out);
 enum ree_status ree_lower_ints(struct ree_lower *lower, size_t n, const int64_t *values,
                                struct ree_tval **out); // i64[n]
-bool ree_tval_is_dense(const struct ree_tval *t);
+// The tensor of a constant (kind CONST) or of a graph input bound to dims (kind INPUT).
+enum ree_status ree_lower_value(struct ree_lower *lower, const struct ree_value *value,
+                                enum ree_storage_kind kind, const int64_t *dims,
+                                struct ree_tval **out);
+bool ree_tval_is_dense(const struct ree_tval *t); // row-major without gaps, at any offset
 int64_t ree_tval_count(const struct ree_tval *t); // elements
 // "float32[1,8,28]" into a buffer of the caller; returns it.
 const char *ree_tval_text(const struct ree_tval *t, char *out, size_t size);
@@ -170,6 +177,9 @@ int ree_expr_cast(struct ree_expr_builder *b, int value, enum ree_dtype from, en
 enum ree_status ree_lower_cast(struct ree_lower *lower, struct ree_tval *t, enum ree_dtype to,
                                struct ree_tval **out);
 
+// Drops dimensions of size 1 and merges neighbours that every operand steps through evenly.
+void ree_expr_coalesce(struct ree_expr *expr);
+
 // RepOps, each on whole tensors. Inputs are made dense where the RepOp wants that.
 // Sum, ... over the axes in the bit mask; keepdims keeps them as 1. Output dtype as
 // ree_reduce_params says.
@@ -179,9 +189,12 @@ enum ree_status ree_lower_reduce(struct ree_lower *lower, struct ree_tval *t,
 // numpy.matmul shapes for rank >= 2 on both sides (the 1-D forms are the rule's business).
 enum ree_status ree_lower_matmul(struct ree_lower *lower, struct ree_tval *a, struct ree_tval *b,
                                  struct ree_tval **out);
-// Appends a filled dispatch. operands: dense or strided views as the params describe; only their
-// storage and the range of bytes matter here. The last n_outputs are written. Runs it on the host
-// instead when it can.
+// Appends a filled dispatch, or runs it at once on the host when everything it reads is host-known.
+// Operands whose parameters have an offset field (copy src and dst, map, reduce x, matmul A and B,
+// gather data, epilogue tensors) are handed over from the start of their storage: the rule puts the
+// view's offset into the parameters. All others start at the view's own offset and must be dense
+// (ree_lower_dense). The last n_outputs operands are written; copy's dst and scatter's data are so
+// by definition.
 enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
                                const union ree_params *params, struct ree_tval *const *operands,
                                uint32_t n_operands, uint32_t n_outputs);
@@ -191,8 +204,11 @@ enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
 enum ree_status ree_lower_node(struct ree_lower *lower, const struct ree_node *node,
                                struct ree_tval **values);
 
-// Program passes: merge dispatches without changing bits. `keep[storage id]` must stay
+// Program passes over the dispatches so far; neither changes a bit. `keep[storage id]` must stay
 // materialised.
-void ree_fuse_program(struct ree_lower *lower, const bool *keep);
+// Merges maps into the maps, products and convolutions before them.
+enum ree_status ree_fuse_program(struct ree_lower *lower, const bool *keep);
+// Drops dispatches whose results nobody reads.
+enum ree_status ree_prune_program(struct ree_lower *lower, const bool *keep);
 
 #endif

@@ -1,0 +1,375 @@
+// Expressions: building them, splitting them into single steps, and ONNX Cast.
+//
+// While an expression is being built its operand count is not final, so the builder hands out
+// handles: operands count from 0, instructions from INSTR_BASE, and the accumulator is ACCUMULATOR.
+// ree_lower_map renumbers.
+#include "graph/lower/lower.h"
+
+#include <string.h>
+
+#define INSTR_BASE 1000
+#define ACCUMULATOR 500
+
+static int fail(struct ree_expr_builder *b, enum ree_status status, const char *message) {
+    if (b->status == REE_OK) {
+        b->status = status;
+        ree_fail(b->lower->err, status, "%s", message);
+    }
+    return 0;
+}
+
+void ree_expr_init(struct ree_expr_builder *b, struct ree_lower *lower, uint32_t rank,
+                   const int64_t *dims) {
+    memset(b, 0, sizeof *b);
+    b->lower = lower;
+    if (rank > REE_MAX_RANK) {
+        fail(b, REE_UNSUPPORTED, "an expression over more than 8 dimensions");
+        return;
+    }
+    int64_t count;
+    if (!ree_count_elements(rank, dims, &count) || count >= INT64_C(1) << 31) {
+        fail(b, REE_UNSUPPORTED, "a result of 2^31 elements or more");
+        return;
+    }
+    b->expr.rank = rank;
+    for (uint32_t i = 0; i < rank; i++)
+        b->expr.dims[i] = (uint32_t)dims[i];
+    b->expr.n_elements = (uint32_t)count;
+}
+
+int ree_expr_tensor(struct ree_expr_builder *b, struct ree_tval *t) {
+    if (b->status != REE_OK) return 0;
+    struct ree_expr *e = &b->expr;
+    int64_t dims[REE_MAX_RANK];
+    for (uint32_t i = 0; i < e->rank; i++)
+        dims[i] = e->dims[i];
+    struct ree_tval *view;
+    enum ree_status status = ree_lower_broadcast(b->lower, t, e->rank, dims, &view);
+    if (status != REE_OK) {
+        b->status = status;
+        return 0;
+    }
+    struct ree_expr_operand operand = {.kind = REE_EXPR_TENSOR, .dtype = (uint32_t)t->dtype};
+    operand.offset = (int32_t)view->offset;
+    for (uint32_t i = 0; i < e->rank; i++)
+        operand.strides[i] = e->dims[i] == 1 ? 0 : (int32_t)view->strides[i];
+    for (uint32_t i = 0; i < e->n_operands; i++)
+        if (b->tensors[i] && b->tensors[i]->storage == t->storage &&
+            !memcmp(&e->operands[i], &operand, sizeof operand))
+            return (int)i;
+    if (e->n_operands == REE_EXPR_MAX_OPERANDS)
+        return fail(b, REE_UNSUPPORTED, "an expression of more than 8 tensors");
+    b->tensors[e->n_operands] = t;
+    e->operands[e->n_operands] = operand;
+    return (int)e->n_operands++;
+}
+
+int ree_expr_iota(struct ree_expr_builder *b, enum ree_dtype dtype, int64_t offset,
+                  const int64_t *strides) {
+    if (b->status != REE_OK) return 0;
+    struct ree_expr *e = &b->expr;
+    if (e->n_operands == REE_EXPR_MAX_OPERANDS)
+        return fail(b, REE_UNSUPPORTED, "an expression of more than 8 operands");
+    struct ree_expr_operand *operand = &e->operands[e->n_operands];
+    memset(operand, 0, sizeof *operand);
+    operand->kind = REE_EXPR_IOTA;
+    operand->dtype = (uint32_t)dtype;
+    bool fits = offset >= INT32_MIN && offset <= INT32_MAX;
+    operand->offset = (int32_t)offset;
+    for (uint32_t i = 0; i < e->rank; i++) {
+        operand->strides[i] = (int32_t)strides[i];
+        if (strides[i] < INT32_MIN || strides[i] > INT32_MAX) fits = false;
+    }
+    if (!fits) return fail(b, REE_UNSUPPORTED, "an index pattern beyond 32 bits");
+    b->tensors[e->n_operands] = NULL;
+    return (int)e->n_operands++;
+}
+
+static int add_instr(struct ree_expr_builder *b, enum ree_map_op op, const int *args, uint32_t imm0,
+                     uint32_t imm1) {
+    if (b->status != REE_OK) return 0;
+    struct ree_expr *e = &b->expr;
+    if (e->n_instrs == REE_EXPR_MAX_INSTRS)
+        return fail(b, REE_UNSUPPORTED, "an expression of more than 32 steps");
+    struct ree_expr_instr *instr = &e->instrs[e->n_instrs];
+    memset(instr, 0, sizeof *instr);
+    instr->op = (uint32_t)op;
+    for (uint32_t i = 0; args && i < ree_map_op_infos[op].n_args; i++)
+        instr->args[i] = (uint32_t)args[i];
+    instr->imm[0] = imm0;
+    instr->imm[1] = imm1;
+    // A repeated step gives the same value; reuse it.
+    for (uint32_t i = 0; i < e->n_instrs; i++)
+        if (!memcmp(&e->instrs[i], instr, sizeof *instr)) return INSTR_BASE + (int)i;
+    return INSTR_BASE + (int)e->n_instrs++;
+}
+
+int ree_expr_f32(struct ree_expr_builder *b, float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return add_instr(b, REE_MAP_CONST32, NULL, bits, 0);
+}
+
+int ree_expr_i32(struct ree_expr_builder *b, int32_t value) {
+    return add_instr(b, REE_MAP_CONST32, NULL, (uint32_t)value, 0);
+}
+
+int ree_expr_i64(struct ree_expr_builder *b, int64_t value) {
+    uint64_t bits = (uint64_t)value;
+    return add_instr(b, REE_MAP_CONST64, NULL, (uint32_t)bits, (uint32_t)(bits >> 32));
+}
+
+int ree_expr_op1(struct ree_expr_builder *b, enum ree_map_op op, int a) {
+    return add_instr(b, op, (int[]){a}, 0, 0);
+}
+
+int ree_expr_op2(struct ree_expr_builder *b, enum ree_map_op op, int a, int b_) {
+    return add_instr(b, op, (int[]){a, b_}, 0, 0);
+}
+
+int ree_expr_op3(struct ree_expr_builder *b, enum ree_map_op op, int a, int b_, int c) {
+    return add_instr(b, op, (int[]){a, b_, c}, 0, 0);
+}
+
+// Drops dimensions of size 1 and merges neighbours that every operand steps through evenly, so that
+// backends see the fewest dimensions. The output is dense, so it never stands in the way.
+void ree_expr_coalesce(struct ree_expr *e) {
+    uint32_t rank = 0;
+    for (uint32_t i = 0; i < e->rank; i++) {
+        if (e->dims[i] == 1) continue;
+        bool merge = rank > 0;
+        for (uint32_t k = 0; k < e->n_operands && merge; k++)
+            merge = e->operands[k].strides[rank - 1] ==
+                    (int64_t)e->operands[k].strides[i] * (int64_t)e->dims[i];
+        uint32_t to = merge ? rank - 1 : rank++;
+        e->dims[to] = merge ? e->dims[to] * e->dims[i] : e->dims[i];
+        for (uint32_t k = 0; k < e->n_operands; k++)
+            e->operands[k].strides[to] = e->operands[k].strides[i];
+    }
+    if (rank == 0) {
+        e->dims[0] = e->n_elements;
+        for (uint32_t k = 0; k < e->n_operands; k++)
+            e->operands[k].strides[0] = 0;
+        rank = 1;
+    }
+    for (uint32_t i = rank; i < REE_MAX_RANK; i++) {
+        e->dims[i] = 0;
+        for (uint32_t k = 0; k < e->n_operands; k++)
+            e->operands[k].strides[i] = 0;
+    }
+    e->rank = rank;
+}
+
+// Makes `result` the last instruction's value (or value 0 of an expression without instructions),
+// as the ABI wants, and drops what it does not depend on. Handles become value numbers.
+static void finish_values(struct ree_expr_builder *b, int result) {
+    struct ree_expr *e = &b->expr;
+    struct ree_expr old = *e;
+    struct ree_tval *old_tensors[REE_EXPR_MAX_OPERANDS];
+    memcpy(old_tensors, b->tensors, sizeof old_tensors);
+    bool need_instr[REE_EXPR_MAX_INSTRS] = {false}, need_operand[REE_EXPR_MAX_OPERANDS] = {false};
+    if (result >= INSTR_BASE)
+        need_instr[result - INSTR_BASE] = true;
+    else if (result != ACCUMULATOR)
+        need_operand[result] = true;
+    for (uint32_t i = old.n_instrs; i-- > 0;) {
+        if (!need_instr[i]) continue;
+        for (uint32_t k = 0; k < ree_map_op_infos[old.instrs[i].op].n_args; k++) {
+            uint32_t a = old.instrs[i].args[k];
+            if (a >= INSTR_BASE)
+                need_instr[a - INSTR_BASE] = true;
+            else if (a != ACCUMULATOR)
+                need_operand[a] = true;
+        }
+    }
+    uint32_t operand_to[REE_EXPR_MAX_OPERANDS], instr_to[REE_EXPR_MAX_INSTRS];
+    uint32_t base = b->has_accumulator ? 1 : 0;
+    memset(e->operands, 0, sizeof e->operands);
+    memset(e->instrs, 0, sizeof e->instrs);
+    e->n_operands = e->n_instrs = 0;
+    for (uint32_t i = 0; i < old.n_operands; i++) {
+        if (!need_operand[i]) continue;
+        operand_to[i] = base + e->n_operands;
+        b->tensors[e->n_operands] = old_tensors[i];
+        e->operands[e->n_operands++] = old.operands[i];
+    }
+    for (uint32_t i = 0; i < old.n_instrs; i++) {
+        if (!need_instr[i]) continue;
+        struct ree_expr_instr *instr = &e->instrs[e->n_instrs];
+        *instr = old.instrs[i];
+        for (uint32_t k = 0; k < ree_map_op_infos[instr->op].n_args; k++) {
+            uint32_t a = instr->args[k];
+            instr->args[k] = a == ACCUMULATOR  ? 0
+                             : a >= INSTR_BASE ? instr_to[a - INSTR_BASE]
+                                               : operand_to[a];
+        }
+        instr_to[i] = base + e->n_operands + e->n_instrs++;
+    }
+}
+
+static enum ree_status emit_map(struct ree_expr_builder *b, int result, enum ree_dtype dtype,
+                                const int64_t *dims, uint32_t rank, struct ree_tval **out) {
+    REE_TRY(ree_lower_new(b->lower, dtype, rank, dims, out));
+    finish_values(b, result);
+    b->expr.out_dtype = (uint32_t)dtype;
+    ree_expr_coalesce(&b->expr);
+    union ree_params params;
+    params.map.expr = b->expr;
+    struct ree_tval *operands[REE_MAX_OPERANDS];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < b->expr.n_operands; i++)
+        if (b->expr.operands[i].kind == REE_EXPR_TENSOR) operands[n++] = b->tensors[i];
+    operands[n++] = *out;
+    return ree_lower_emit(b->lower, REE_REPOP_MAP, &params, operands, n, 1);
+}
+
+// One map per instruction, for proving that fusing them changes nothing. Intermediate values keep
+// their raw bits in int32 or int64 tensors; constants and index patterns stay inside the step that
+// uses them.
+static enum ree_status emit_steps(struct ree_expr_builder *b, int result, enum ree_dtype dtype,
+                                  const int64_t *dims, uint32_t rank, struct ree_tval **out) {
+    struct ree_tval *values[REE_EXPR_MAX_INSTRS] = {NULL};
+    for (uint32_t i = 0; i < b->expr.n_instrs; i++) {
+        const struct ree_expr_instr *instr = &b->expr.instrs[i];
+        if (instr->op == REE_MAP_CONST32 || instr->op == REE_MAP_CONST64) continue;
+        struct ree_expr_builder step;
+        ree_expr_init(&step, b->lower, rank, dims);
+        int args[3] = {0};
+        for (uint32_t k = 0; k < ree_map_op_infos[instr->op].n_args; k++) {
+            uint32_t a = instr->args[k];
+            if (a >= INSTR_BASE) {
+                const struct ree_expr_instr *from = &b->expr.instrs[a - INSTR_BASE];
+                if (from->op == REE_MAP_CONST32 || from->op == REE_MAP_CONST64)
+                    args[k] = add_instr(&step, (enum ree_map_op)from->op, NULL, from->imm[0],
+                                        from->imm[1]);
+                else
+                    args[k] = ree_expr_tensor(&step, values[a - INSTR_BASE]);
+            } else if (b->tensors[a]) {
+                args[k] = ree_expr_tensor(&step, b->tensors[a]);
+            } else {
+                int64_t strides[REE_MAX_RANK];
+                for (uint32_t d = 0; d < rank; d++)
+                    strides[d] = b->expr.operands[a].strides[d];
+                args[k] = ree_expr_iota(&step, (enum ree_dtype)b->expr.operands[a].dtype,
+                                        b->expr.operands[a].offset, strides);
+            }
+        }
+        int value = add_instr(&step, (enum ree_map_op)instr->op, args, 0, 0);
+        REE_TRY(step.status);
+        bool last = result == INSTR_BASE + (int)i;
+        enum ree_dtype type = ree_map_op_infos[instr->op].result == REE_CLASS_D ? REE_I64 : REE_I32;
+        REE_TRY(emit_map(&step, value, last ? dtype : type, dims, rank, &values[i]));
+    }
+    *out = values[result - INSTR_BASE];
+    return REE_OK;
+}
+
+enum ree_status ree_lower_map(struct ree_expr_builder *b, int result, enum ree_dtype dtype,
+                              struct ree_tval **out) {
+    REE_TRY(b->status);
+    int64_t dims[REE_MAX_RANK];
+    uint32_t rank = b->expr.rank;
+    for (uint32_t i = 0; i < rank; i++)
+        dims[i] = b->expr.dims[i];
+    bool step_result = result >= INSTR_BASE;
+    if (step_result) {
+        uint32_t op = b->expr.instrs[result - INSTR_BASE].op;
+        step_result = op != REE_MAP_CONST32 && op != REE_MAP_CONST64;
+    }
+    if (!b->lower->fuse && step_result) return emit_steps(b, result, dtype, dims, rank, out);
+    return emit_map(b, result, dtype, dims, rank, out);
+}
+
+// Casts
+
+static bool is_narrow_int(enum ree_dtype t) {
+    return t == REE_I8 || t == REE_U8 || t == REE_I16 || t == REE_U16;
+}
+
+static int wrap(struct ree_expr_builder *b, int value, enum ree_dtype to) {
+    switch (to) {
+    case REE_I8: return ree_expr_op1(b, REE_MAP_wrap_i8, value);
+    case REE_U8: return ree_expr_op1(b, REE_MAP_wrap_u8, value);
+    case REE_I16: return ree_expr_op1(b, REE_MAP_wrap_i16, value);
+    case REE_U16: return ree_expr_op1(b, REE_MAP_wrap_u16, value);
+    default: return value;
+    }
+}
+
+static int clamp(struct ree_expr_builder *b, int value, int32_t low, int32_t high) {
+    value = ree_expr_op2(b, REE_MAP_max_i32, value, ree_expr_i32(b, low));
+    return ree_expr_op2(b, REE_MAP_min_i32, value, ree_expr_i32(b, high));
+}
+
+static int float_to_int(struct ree_expr_builder *b, int value, enum ree_dtype to) {
+    if (to == REE_I64) return ree_expr_op1(b, REE_MAP_f32_to_i64, value);
+    if (to == REE_U64) return ree_expr_op1(b, REE_MAP_f32_to_u64, value);
+    if (to == REE_U32) return ree_expr_op1(b, REE_MAP_f32_to_u32, value);
+    value = ree_expr_op1(b, REE_MAP_f32_to_i32, value);
+    switch (to) {
+    case REE_I8: return clamp(b, value, -128, 127);
+    case REE_U8: return clamp(b, value, 0, 255);
+    case REE_I16: return clamp(b, value, -32768, 32767);
+    case REE_U16: return clamp(b, value, 0, 65535);
+    default: return value;
+    }
+}
+
+int ree_expr_cast(struct ree_expr_builder *b, int value, enum ree_dtype from, enum ree_dtype to) {
+    if (from == to) return value;
+    enum ree_class from_class = ree_dtype_class(from), to_class = ree_dtype_class(to);
+    if (from == REE_F64 || to == REE_F64 || from_class == REE_CLASS_NONE ||
+        to_class == REE_CLASS_NONE) {
+        if (b->status == REE_OK) {
+            b->status = REE_UNSUPPORTED;
+            ree_fail(b->lower->err, REE_UNSUPPORTED, "conversion from %s to %s is not supported",
+                     ree_dtype_name(from), ree_dtype_name(to));
+        }
+        return 0;
+    }
+    if (from == REE_F16 || from == REE_BF16) {
+        value = ree_expr_op1(b, from == REE_F16 ? REE_MAP_f16_to_f32 : REE_MAP_bf16_to_f32, value);
+        from = REE_F32;
+        if (to == REE_F32) return value;
+    }
+    if (to == REE_BOOL) {
+        int zero = from == REE_F32 ? ree_expr_op2(b, REE_MAP_eq_f32, value, ree_expr_f32(b, 0))
+                   : from_class == REE_CLASS_D
+                       ? ree_expr_op2(b, REE_MAP_eq_i64, value, ree_expr_i64(b, 0))
+                       : ree_expr_op2(b, REE_MAP_eq_i32, value, ree_expr_i32(b, 0));
+        return ree_expr_op2(b, REE_MAP_xor_b32, zero, ree_expr_i32(b, 1));
+    }
+    bool to_float = to == REE_F32 || to == REE_F16 || to == REE_BF16;
+    if (from == REE_F32 && !to_float) return float_to_int(b, value, to);
+    if (to_float) {
+        if (from != REE_F32) {
+            enum ree_map_op op = from == REE_U64             ? REE_MAP_u64_to_f32
+                                 : from_class == REE_CLASS_D ? REE_MAP_i64_to_f32
+                                 : from == REE_U32           ? REE_MAP_u32_to_f32
+                                                             : REE_MAP_i32_to_f32;
+            value = ree_expr_op1(b, op, value);
+        }
+        if (to == REE_F16) return ree_expr_op1(b, REE_MAP_f32_to_f16, value);
+        if (to == REE_BF16) return ree_expr_op1(b, REE_MAP_f32_to_bf16, value);
+        return value;
+    }
+    if (from_class == REE_CLASS_D) {
+        if (to_class == REE_CLASS_D) return value;
+        return wrap(b, ree_expr_op1(b, REE_MAP_i64_to_i32, value), to);
+    }
+    if (to_class == REE_CLASS_D)
+        return ree_expr_op1(b, from == REE_U32 ? REE_MAP_u32_to_i64 : REE_MAP_i32_to_i64, value);
+    return is_narrow_int(to) ? wrap(b, value, to) : value;
+}
+
+enum ree_status ree_lower_cast(struct ree_lower *lower, struct ree_tval *t, enum ree_dtype to,
+                               struct ree_tval **out) {
+    if (t->dtype == to) {
+        *out = t;
+        return REE_OK;
+    }
+    struct ree_expr_builder b;
+    ree_expr_init(&b, lower, t->rank, t->dims);
+    int value = ree_expr_cast(&b, ree_expr_tensor(&b, t), t->dtype, to);
+    return ree_lower_map(&b, value, to, out);
+}

@@ -1,0 +1,417 @@
+// The lowering core: tensors, host values, and the walk from a node to its rule.
+#include "graph/lower/lower.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum ree_status no_memory(struct ree_lower *lower) {
+    return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+}
+
+// Storages and tensors
+
+static struct ree_storage *add_storage(struct ree_lower *lower, enum ree_storage_kind kind,
+                                       uint64_t nbytes) {
+    if (lower->n_storages == lower->storages_capacity) {
+        size_t capacity = lower->storages_capacity ? lower->storages_capacity * 2 : 64;
+        struct ree_storage **grown =
+            ree_arena_alloc_array(lower->arena, capacity, sizeof(struct ree_storage *));
+        if (!grown) return NULL;
+        if (lower->n_storages)
+            memcpy(grown, lower->storages, lower->n_storages * sizeof(struct ree_storage *));
+        lower->storages = grown;
+        lower->storages_capacity = capacity;
+    }
+    struct ree_storage *storage = ree_arena_alloc(lower->arena, sizeof *storage);
+    if (!storage) return NULL;
+    storage->kind = kind;
+    storage->id = (uint32_t)lower->n_storages;
+    storage->nbytes = nbytes;
+    lower->storages[lower->n_storages++] = storage;
+    return storage;
+}
+
+static void set_dense_strides(struct ree_tval *t) {
+    int64_t stride = 1;
+    for (uint32_t i = t->rank; i-- > 0;) {
+        t->strides[i] = stride;
+        stride *= t->dims[i] ? t->dims[i] : 1;
+    }
+}
+
+// A dense tval over no storage yet; checks what every tensor must satisfy.
+static enum ree_status make_tval(struct ree_lower *lower, enum ree_dtype dtype, uint32_t rank,
+                                 const int64_t *dims, struct ree_tval **out, uint64_t *out_bytes) {
+    if (rank > REE_MAX_RANK)
+        return ree_lower_fail(lower, REE_UNSUPPORTED,
+                              "a tensor of rank %u; at most %d is supported", rank, REE_MAX_RANK);
+    size_t size = ree_dtype_size(dtype);
+    if (!size)
+        return ree_lower_fail(lower, REE_UNSUPPORTED, "tensors of type %s are not supported",
+                              ree_dtype_name(dtype));
+    struct ree_tval *t = ree_arena_alloc(lower->arena, sizeof *t);
+    if (!t) return no_memory(lower);
+    t->dtype = dtype;
+    t->rank = rank;
+    for (uint32_t i = 0; i < rank; i++)
+        t->dims[i] = dims[i];
+    int64_t count;
+    if (!ree_count_elements(rank, dims, &count) || count >= INT64_C(1) << 31) {
+        char text[128];
+        return ree_lower_fail(
+            lower, REE_UNSUPPORTED,
+            "a tensor %s: sizes must not be negative and their product below 2^31",
+            ree_tval_text(t, text, sizeof text));
+    }
+    set_dense_strides(t);
+    *out_bytes = (uint64_t)count * size;
+    *out = t;
+    return REE_OK;
+}
+
+enum ree_status ree_lower_new(struct ree_lower *lower, enum ree_dtype dtype, uint32_t rank,
+                              const int64_t *dims, struct ree_tval **out) {
+    uint64_t nbytes;
+    struct ree_tval *t;
+    REE_TRY(make_tval(lower, dtype, rank, dims, &t, &nbytes));
+    t->storage = add_storage(lower, REE_STORAGE_TEMP, nbytes);
+    if (!t->storage) return no_memory(lower);
+    *out = t;
+    return REE_OK;
+}
+
+// Host memory that a dispatch may write: zeroed, and padded so that whole words can be touched.
+static void *host_memory(struct ree_lower *lower, uint64_t nbytes) {
+    if (nbytes > SIZE_MAX - 64) return NULL;
+    return ree_arena_alloc(lower->arena, (size_t)nbytes + 64);
+}
+
+enum ree_status ree_lower_literal(struct ree_lower *lower, enum ree_dtype dtype, uint32_t rank,
+                                  const int64_t *dims, const void *bytes, struct ree_tval **out) {
+    struct ree_tval *t;
+    REE_TRY(ree_lower_new(lower, dtype, rank, dims, &t));
+    void *copy = host_memory(lower, t->storage->nbytes);
+    if (!copy) return no_memory(lower);
+    if (t->storage->nbytes) memcpy(copy, bytes, t->storage->nbytes);
+    t->storage->kind = REE_STORAGE_LITERAL;
+    t->storage->host = copy;
+    *out = t;
+    return REE_OK;
+}
+
+enum ree_status ree_lower_ints(struct ree_lower *lower, size_t n, const int64_t *values,
+                               struct ree_tval **out) {
+    int64_t dim = (int64_t)n;
+    return ree_lower_literal(lower, REE_I64, 1, &dim, values, out);
+}
+
+enum ree_status ree_lower_value(struct ree_lower *lower, const struct ree_value *value,
+                                enum ree_storage_kind kind, const int64_t *dims,
+                                struct ree_tval **out) {
+    struct ree_tval *t;
+    REE_TRY(ree_lower_new(lower, value->dtype, value->rank, dims, &t));
+    t->storage->kind = kind;
+    t->storage->value = value;
+    if (kind == REE_STORAGE_CONST) {
+        if (t->storage->nbytes != value->nbytes)
+            return ree_lower_fail(lower, REE_INTERNAL,
+                                  "initializer '%s' has %zu bytes, expected %llu", value->name,
+                                  value->nbytes, (unsigned long long)t->storage->nbytes);
+        t->storage->host = value->data;
+    }
+    *out = t;
+    return REE_OK;
+}
+
+bool ree_tval_is_dense(const struct ree_tval *t) {
+    int64_t stride = 1;
+    for (uint32_t i = t->rank; i-- > 0;) {
+        if (t->dims[i] == 0) return true;
+        if (t->dims[i] != 1 && t->strides[i] != stride) return false;
+        stride *= t->dims[i];
+    }
+    return true;
+}
+
+int64_t ree_tval_count(const struct ree_tval *t) {
+    int64_t n = 1;
+    for (uint32_t i = 0; i < t->rank; i++)
+        n *= t->dims[i];
+    return n;
+}
+
+const char *ree_tval_text(const struct ree_tval *t, char *out, size_t size) {
+    int n = snprintf(out, size, "%s[", ree_dtype_name(t->dtype));
+    for (uint32_t i = 0; i < t->rank && n >= 0 && (size_t)n < size; i++)
+        n += snprintf(out + n, size - (size_t)n, "%s%lld", i ? "," : "", (long long)t->dims[i]);
+    if (n >= 0 && (size_t)n < size) snprintf(out + n, size - (size_t)n, "]");
+    return out;
+}
+
+// Host values
+
+bool ree_lower_is_host(const struct ree_tval *t) {
+    return t->storage->host != NULL || t->storage->nbytes == 0;
+}
+
+enum ree_status ree_lower_host(struct ree_lower *lower, struct ree_tval *t,
+                               const void **out_bytes) {
+    if (ree_tval_count(t) == 0) {
+        *out_bytes = "";
+        return REE_OK;
+    }
+    if (!t->storage->host) {
+        REE_TRY(lower->read_storage(lower, t->storage));
+        if (!t->storage->host)
+            return ree_lower_fail(lower, REE_INTERNAL,
+                                  "a tensor's value was not brought to the host");
+    }
+    const char *base = t->storage->host;
+    size_t size = ree_dtype_size(t->dtype);
+    if (ree_tval_is_dense(t)) {
+        *out_bytes = base + (size_t)t->offset * size;
+        return REE_OK;
+    }
+    // Gather the view by hand: ree_lower_dense might leave it to the device (no_fold).
+    int64_t n = ree_tval_count(t);
+    char *dense = host_memory(lower, (uint64_t)n * size);
+    if (!dense) return no_memory(lower);
+    int64_t index[REE_MAX_RANK] = {0};
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = t->offset;
+        for (uint32_t d = 0; d < t->rank; d++)
+            at += index[d] * t->strides[d];
+        memcpy(dense + (size_t)i * size, base + (size_t)at * size, size);
+        for (uint32_t d = t->rank; d-- > 0;) {
+            if (++index[d] < t->dims[d]) break;
+            index[d] = 0;
+        }
+    }
+    *out_bytes = dense;
+    return REE_OK;
+}
+
+enum ree_status ree_lower_host_ints(struct ree_lower *lower, struct ree_tval *t, const char *what,
+                                    const int64_t **out_values, size_t *out_n) {
+    char text[128];
+    if (t->dtype != REE_I64 && t->dtype != REE_I32)
+        return ree_lower_fail(lower, REE_INVALID, "%s is %s, expected int64 or int32", what,
+                              ree_tval_text(t, text, sizeof text));
+    size_t n = (size_t)ree_tval_count(t);
+    const void *bytes;
+    REE_TRY(ree_lower_host(lower, t, &bytes));
+    int64_t *values = ree_arena_alloc_array(lower->arena, n, sizeof *values);
+    if (!values) return no_memory(lower);
+    if (t->dtype == REE_I64) {
+        if (n) memcpy(values, bytes, n * sizeof *values);
+    } else {
+        for (size_t i = 0; i < n; i++) {
+            int32_t v;
+            memcpy(&v, (const char *)bytes + 4 * i, 4);
+            values[i] = v;
+        }
+    }
+    *out_values = values;
+    *out_n = n;
+    return REE_OK;
+}
+
+enum ree_status ree_lower_host_float(struct ree_lower *lower, struct ree_tval *t, const char *what,
+                                     float *out) {
+    char text[128];
+    if (t->dtype != REE_F32 || ree_tval_count(t) != 1)
+        return ree_lower_fail(lower, REE_INVALID, "%s is %s, expected one float32", what,
+                              ree_tval_text(t, text, sizeof text));
+    const void *bytes;
+    REE_TRY(ree_lower_host(lower, t, &bytes));
+    memcpy(out, bytes, sizeof *out);
+    return REE_OK;
+}
+
+// Dispatches
+
+// Whether operand i's parameters carry the view's offset, so that the operand is the storage from
+// its start.
+static bool params_carry_offset(enum ree_repop op, uint32_t i, uint32_t n_operands) {
+    switch (op) {
+    case REE_REPOP_COPY:
+    case REE_REPOP_MAP:
+    case REE_REPOP_MATMUL: return true;
+    case REE_REPOP_REDUCE:
+    case REE_REPOP_GATHER: return i == 0;
+    case REE_REPOP_CONV: return i >= 2 && i + 1 < n_operands; // epilogue tensors
+    default: return false;
+    }
+}
+
+// Operand i is both read and written.
+static bool is_in_out(enum ree_repop op, uint32_t i) {
+    return (op == REE_REPOP_COPY && i == 1) || (op == REE_REPOP_SCATTER && i == 0);
+}
+
+static bool is_float(enum ree_dtype dtype) {
+    return dtype == REE_F32 || dtype == REE_F16 || dtype == REE_BF16 || dtype == REE_F64;
+}
+
+// Whether the dispatch may run on the host now. A fresh output has no contents yet; an in-out
+// operand must either be fresh or have its contents on the host, writable.
+static bool can_run_on_host(const struct ree_lower *lower, enum ree_repop op,
+                            struct ree_tval *const *operands, uint32_t n_operands,
+                            uint32_t n_outputs) {
+    uint64_t out_bytes = 0;
+    for (uint32_t i = 0; i < n_operands; i++) {
+        const struct ree_storage *s = operands[i]->storage;
+        bool output = i + n_outputs >= n_operands || is_in_out(op, i);
+        if (output) {
+            out_bytes += s->nbytes;
+            if (s->device_written || (s->host && !s->host_writable)) return false;
+            if (!lower->fold && is_float(operands[i]->dtype)) return false;
+        } else if (!s->host && s->nbytes) {
+            return false;
+        }
+    }
+    return out_bytes <= lower->fold_limit;
+}
+
+static enum ree_status append_dispatch(struct ree_lower *lower,
+                                       const struct ree_dispatch *dispatch) {
+    if (lower->n_dispatches == lower->dispatches_capacity) {
+        size_t capacity = lower->dispatches_capacity ? lower->dispatches_capacity * 2 : 32;
+        struct ree_dispatch *grown = ree_arena_alloc_array(lower->arena, capacity, sizeof *grown);
+        if (!grown) return no_memory(lower);
+        if (lower->n_dispatches)
+            memcpy(grown, lower->dispatches, lower->n_dispatches * sizeof *grown);
+        lower->dispatches = grown;
+        lower->dispatches_capacity = capacity;
+    }
+    lower->dispatches[lower->n_dispatches++] = *dispatch;
+    return REE_OK;
+}
+
+// A storage that the host has begun to fill must now be written by the device: its contents become
+// a literal of their own, copied over first.
+static enum ree_status move_to_device(struct ree_lower *lower, struct ree_storage *storage) {
+    struct ree_storage *literal = add_storage(lower, REE_STORAGE_LITERAL, storage->nbytes);
+    if (!literal) return no_memory(lower);
+    literal->host = storage->host;
+    storage->kind = REE_STORAGE_TEMP;
+    storage->host = storage->host_writable = NULL;
+    storage->device_written = true;
+    // Bytes in, bytes out: word by word where the size allows, since the padding belongs to the
+    // storage.
+    struct ree_dispatch d = {.op = REE_REPOP_COPY, .n_operands = 2, .n_outputs = 1};
+    d.node = lower->node ? lower->node->id : 0;
+    uint32_t words = (uint32_t)((storage->nbytes + 3) / 4);
+    d.params.copy = (struct ree_copy_params){.elem_size = 4, .rank = 1, .n_elements = words};
+    d.params.copy.dims[0] = words;
+    d.params.copy.src_strides[0] = d.params.copy.dst_strides[0] = 1;
+    d.operands[0] = (struct ree_operand){literal->id, 0, (uint64_t)words * 4};
+    d.operands[1] = (struct ree_operand){storage->id, 0, (uint64_t)words * 4};
+    return append_dispatch(lower, &d);
+}
+
+enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
+                               const union ree_params *params, struct ree_tval *const *operands,
+                               uint32_t n_operands, uint32_t n_outputs) {
+    if (n_operands > REE_MAX_OPERANDS)
+        return ree_lower_fail(lower, REE_INTERNAL, "%s with %u operands", ree_repop_name(op),
+                              n_operands);
+    bool writes_nothing = true;
+    for (uint32_t i = n_operands - n_outputs; i < n_operands; i++)
+        if (operands[i]->storage->nbytes) writes_nothing = false;
+    if (writes_nothing && n_outputs) return REE_OK;
+    if (op == REE_REPOP_SCATTER && operands[0]->storage->nbytes == 0) return REE_OK;
+
+    struct ree_dispatch d = {.op = op, .n_operands = n_operands, .n_outputs = n_outputs};
+    d.node = lower->node ? lower->node->id : 0;
+    memcpy(&d.params, params, ree_repop_params_size(op));
+    for (uint32_t i = 0; i < n_operands; i++) {
+        const struct ree_tval *t = operands[i];
+        uint64_t skip = params_carry_offset(op, i, n_operands)
+                            ? 0
+                            : (uint64_t)t->offset * ree_dtype_size(t->dtype);
+        d.operands[i] = (struct ree_operand){t->storage->id, skip, t->storage->nbytes - skip};
+    }
+
+    if (can_run_on_host(lower, op, operands, n_operands, n_outputs)) {
+        void *pointers[REE_MAX_OPERANDS];
+        for (uint32_t i = 0; i < n_operands; i++) {
+            struct ree_storage *s = operands[i]->storage;
+            bool output = i + n_outputs >= n_operands || is_in_out(op, i);
+            if (output && !s->host_writable) {
+                s->host_writable = host_memory(lower, s->nbytes);
+                if (!s->host_writable) return no_memory(lower);
+                s->host = s->host_writable;
+                s->kind = REE_STORAGE_LITERAL;
+            }
+            // Kernels take their inputs through the same array; they do not write to them.
+            pointers[i] = (char *)(uintptr_t)s->host + d.operands[i].offset;
+        }
+        return lower->host_execute(&d, pointers, lower->err);
+    }
+    for (uint32_t i = 0; i < n_operands; i++) {
+        struct ree_storage *s = operands[i]->storage;
+        if (i + n_outputs < n_operands && !is_in_out(op, i)) continue;
+        if (s->host) REE_TRY(move_to_device(lower, s));
+        s->device_written = true;
+    }
+    return append_dispatch(lower, &d);
+}
+
+// Nodes
+
+static enum ree_status lower_node(struct ree_lower *lower, const struct ree_node *node,
+                                  struct ree_tval **values) {
+    const char *reason;
+    const struct ree_op *op = ree_op_find(node->domain, node->op_type, node->opset, &reason);
+    if (!op) return ree_lower_fail(lower, REE_UNSUPPORTED, "%s", reason);
+    size_t n_in = node->n_inputs, n_out = node->n_outputs;
+    if (n_in < op->min_inputs || n_in > op->max_inputs)
+        return ree_lower_fail(lower, REE_INVALID, "has %zu inputs, expected %u to %u", n_in,
+                              op->min_inputs, op->max_inputs);
+    if (n_out > op->max_outputs)
+        return ree_lower_fail(lower, REE_INVALID, "has %zu outputs, expected at most %u", n_out,
+                              op->max_outputs);
+    struct ree_tval **in = ree_arena_alloc_array(lower->arena, n_in + 1, sizeof *in);
+    struct ree_tval **out = ree_arena_alloc_array(lower->arena, n_out + 1, sizeof *out);
+    if (!in || !out) return no_memory(lower);
+    for (size_t i = 0; i < n_in; i++) {
+        const struct ree_value *value = node->inputs[i];
+        if (!value) {
+            if (i < op->min_inputs)
+                return ree_lower_fail(lower, REE_INVALID, "input %zu is required but omitted", i);
+            continue;
+        }
+        if (!values[value->id]) {
+            if (!value->data && !(value->dtype != REE_DTYPE_NONE && value->has_shape &&
+                                  value->nbytes == 0 && !value->producer && !value->is_input))
+                return ree_lower_fail(lower, REE_INVALID, "input %zu ('%s') has no value", i,
+                                      value->name);
+            REE_TRY(
+                ree_lower_value(lower, value, REE_STORAGE_CONST, value->dims, &values[value->id]));
+        }
+        in[i] = values[value->id];
+    }
+    REE_TRY(op->rule(lower, in, out));
+    for (size_t i = 0; i < n_out; i++) {
+        if (!node->outputs[i]) continue;
+        if (!out[i])
+            return ree_lower_fail(lower, REE_UNSUPPORTED, "output %zu ('%s') is not provided", i,
+                                  node->outputs[i]->name);
+        if (!lower->fuse && !ree_lower_is_host(out[i]))
+            REE_TRY(ree_lower_dense(lower, out[i], &out[i]));
+        values[node->outputs[i]->id] = out[i];
+    }
+    return REE_OK;
+}
+
+enum ree_status ree_lower_node(struct ree_lower *lower, const struct ree_node *node,
+                               struct ree_tval **values) {
+    lower->node = node;
+    enum ree_status status = lower_node(lower, node, values);
+    if (status != REE_OK) {
+        char label[256];
+        ree_fail_prefix(lower->err, "%s", ree_node_label(node, label, sizeof label));
+    }
+    return status;
+}
