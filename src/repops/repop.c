@@ -1,0 +1,29 @@
+// Names and sizes of the RepOps.
+#include "repops/repop.h"
+
+static const struct {
+    const char *name;
+    size_t params_size;
+} repops[REE_N_REPOPS] = {
+    [REE_REPOP_COPY] = {"copy", sizeof(struct ree_copy_params)},
+    [REE_REPOP_MAP] = {"map", sizeof(struct ree_map_params)},
+    [REE_REPOP_REDUCE] = {"reduce", sizeof(struct ree_reduce_params)},
+    [REE_REPOP_MATMUL] = {"matmul", sizeof(struct ree_matmul_params)},
+    [REE_REPOP_CONV] = {"conv", sizeof(struct ree_conv_params)},
+    [REE_REPOP_POOL] = {"pool", sizeof(struct ree_pool_params)},
+    [REE_REPOP_SOFTMAX] = {"softmax", sizeof(struct ree_softmax_params)},
+    [REE_REPOP_NORM] = {"norm", sizeof(struct ree_norm_params)},
+    [REE_REPOP_GATHER] = {"gather", sizeof(struct ree_gather_params)},
+    [REE_REPOP_SCATTER] = {"scatter", sizeof(struct ree_scatter_params)},
+    [REE_REPOP_TOPK] = {"topk", sizeof(struct ree_topk_params)},
+    [REE_REPOP_SCAN] = {"scan", sizeof(struct ree_scan_params)},
+    [REE_REPOP_RESIZE] = {"resize", sizeof(struct ree_resize_params)},
+};
+
+const char *ree_repop_name(enum ree_repop op) {
+    return (unsigned)op < REE_N_REPOPS ? repops[op].name : "?";
+}
+
+size_t ree_repop_params_size(enum ree_repop op) {
+    return (unsigned)op < REE_N_REPOPS ? repops[op].params_size : 0;
+}
