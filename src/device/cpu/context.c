@@ -1,0 +1,47 @@
+// What a kernel's context provides: scratch memory, and the number of threads that work deserves.
+#include "device/cpu/cpu_internal.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+// Time that one more thread must be able to save before it is used: opening and closing a parallel
+// region costs 2 to 5 microseconds, and more when the other threads sleep.
+#define NANOSECONDS_PER_THREAD 15000
+
+void *ree_cpu_scratch_get(const struct ree_cpu_context *ctx, uint32_t thread, uint32_t slot,
+                          size_t size) {
+    struct ree_cpu_scratch *scratch = &ctx->scratch[thread];
+    if (size == 0) size = 1;
+    if (scratch->size[slot] >= size) return scratch->data[slot];
+
+    // Large blocks in huge pages: packed panels are read in long strides.
+    size_t alignment = size >= HUGE_PAGE ? HUGE_PAGE : 64;
+    size_t rounded = (size + alignment - 1) & ~(alignment - 1);
+    void *data;
+    if (rounded < size || posix_memalign(&data, alignment, rounded) != 0) return NULL;
+    if (alignment == HUGE_PAGE) madvise(data, rounded, MADV_HUGEPAGE);
+    free(scratch->data[slot]);
+    scratch->data[slot] = data;
+    scratch->size[slot] = rounded;
+    return data;
+}
+
+void ree_cpu_scratch_finish(struct ree_cpu_scratch *scratch) {
+    for (uint32_t i = 0; i < REE_CPU_SCRATCH_SLOTS; i++) {
+        free(scratch->data[i]);
+        scratch->data[i] = NULL;
+        scratch->size[i] = 0;
+    }
+}
+
+enum ree_status ree_cpu_no_memory(struct ree_error *err, size_t size) {
+    return ree_fail(err, REE_NO_MEMORY, "cpu: out of memory (%zu bytes of scratch)", size);
+}
+
+uint32_t ree_cpu_threads_for(const struct ree_cpu_context *ctx, uint64_t nanoseconds) {
+    uint64_t n = nanoseconds / NANOSECONDS_PER_THREAD;
+    if (n > ctx->n_threads) n = ctx->n_threads;
+    return n > 1 ? (uint32_t)n : 1;
+}

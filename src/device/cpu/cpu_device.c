@@ -1,0 +1,375 @@
+// The CPU as a device: buffers are host memory, a program is run dispatch by dispatch.
+//
+// Constant weights of matmul and conv are packed once, when the first program that uses them is
+// created. The packed copy belongs to the constant's buffer, so that every later program over the
+// same weights (another input shape, the next decode step) finds it there.
+#include "device/cpu/cpu_internal.h"
+#include "device/cpu/execute.h"
+
+#include <omp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+struct packed_weights {
+    struct packed_weights *next;
+    uint64_t offset; // of the weights in their buffer
+    struct ree_cpu_pack_key key;
+    size_t size;
+    void *data; // 64-byte aligned
+};
+
+struct ree_device_buffer {
+    uint8_t *data;
+    uint64_t size;
+    bool owned;
+    struct packed_weights *packed; // copies of parts of this buffer
+};
+
+struct program_step {
+    struct ree_dispatch dispatch;
+    const void *packed; // owned by the constant's buffer, or NULL
+    char *node_name;
+    double seconds; // of the last run
+};
+
+struct ree_device_program {
+    struct program_step *steps;
+    uint32_t n_steps;
+    uint32_t n_slots;
+    bool has_run;
+};
+
+#define MAX_FACTS 24
+
+struct cpu_device {
+    struct ree_device base;
+    struct ree_cpu_context ctx;
+    struct ree_device_fact facts[MAX_FACTS];
+    char fact_texts[MAX_FACTS][96];
+    size_t n_facts;
+};
+
+static struct cpu_device *cpu(struct ree_device *device) {
+    return (struct cpu_device *)device;
+}
+
+// Buffers
+
+#define BUFFER_ALIGNMENT 64
+
+static enum ree_status buffer_create(struct ree_device *device, uint64_t size,
+                                     struct ree_device_buffer **out, struct ree_error *err) {
+    *out = NULL;
+    if (size > device->max_buffer_size)
+        return ree_fail(err, REE_NO_MEMORY, "cpu: a buffer of %llu bytes is larger than memory",
+                        (unsigned long long)size);
+    // Kernels may touch whole words, and vector loads at the end need no special case.
+    uint64_t rounded = (size / BUFFER_ALIGNMENT + 1) * BUFFER_ALIGNMENT;
+    struct ree_device_buffer *buffer = calloc(1, sizeof *buffer);
+    void *data = NULL;
+    if (!buffer || posix_memalign(&data, BUFFER_ALIGNMENT, rounded) != 0) {
+        free(buffer);
+        return ree_fail(err, REE_NO_MEMORY, "cpu: out of memory (a buffer of %llu bytes)",
+                        (unsigned long long)size);
+    }
+    *buffer = (struct ree_device_buffer){.data = data, .size = size, .owned = true};
+    *out = buffer;
+    return REE_OK;
+}
+
+static enum ree_status buffer_wrap(struct ree_device *device, const void *data, uint64_t size,
+                                   struct ree_device_buffer **out, struct ree_error *err) {
+    (void)device;
+    *out = calloc(1, sizeof **out);
+    if (!*out) return ree_fail(err, REE_NO_MEMORY, "cpu: out of memory");
+    // Never written: programs only read constants and inputs.
+    **out = (struct ree_device_buffer){.data = (uint8_t *)data, .size = size};
+    return REE_OK;
+}
+
+static void buffer_destroy(struct ree_device *device, struct ree_device_buffer *buffer) {
+    (void)device;
+    if (!buffer) return;
+    while (buffer->packed) {
+        struct packed_weights *packed = buffer->packed;
+        buffer->packed = packed->next;
+        free(packed->data);
+        free(packed);
+    }
+    if (buffer->owned) free(buffer->data);
+    free(buffer);
+}
+
+static enum ree_status check_range(const struct ree_device_buffer *buffer, uint64_t offset,
+                                   uint64_t size, struct ree_error *err) {
+    if (offset <= buffer->size && size <= buffer->size - offset) return REE_OK;
+    return ree_fail(err, REE_INVALID, "cpu: bytes %llu to %llu lie outside a buffer of %llu bytes",
+                    (unsigned long long)offset, (unsigned long long)(offset + size),
+                    (unsigned long long)buffer->size);
+}
+
+static enum ree_status buffer_write(struct ree_device *device, struct ree_device_buffer *buffer,
+                                    uint64_t offset, const void *data, uint64_t size,
+                                    struct ree_error *err) {
+    (void)device;
+    REE_TRY(check_range(buffer, offset, size, err));
+    if (!buffer->owned) return ree_fail(err, REE_INVALID, "cpu: a wrapped buffer is read-only");
+    if (size) memcpy(buffer->data + offset, data, size);
+    return REE_OK;
+}
+
+static enum ree_status buffer_read(struct ree_device *device, struct ree_device_buffer *buffer,
+                                   uint64_t offset, void *data, uint64_t size,
+                                   struct ree_error *err) {
+    (void)device;
+    REE_TRY(check_range(buffer, offset, size, err));
+    if (size) memcpy(data, buffer->data + offset, size);
+    return REE_OK;
+}
+
+// Programs
+
+// Packs operand 1 (B of matmul, w of conv) when its slot is constant. Without memory for a copy the
+// kernels pack as they go.
+static void pack_weights(struct cpu_device *device, struct program_step *step,
+                         struct ree_device_buffer *const *constants) {
+    const struct ree_dispatch *dispatch = &step->dispatch;
+    if (dispatch->op != REE_REPOP_MATMUL && dispatch->op != REE_REPOP_CONV) return;
+    const struct ree_operand *operand = &dispatch->operands[1];
+    struct ree_device_buffer *buffer = constants ? constants[operand->slot] : NULL;
+    if (!buffer) return;
+
+    struct ree_cpu_pack_key key = {0};
+    bool is_conv = dispatch->op == REE_REPOP_CONV;
+    size_t size = is_conv ? ree_cpu_conv_pack_size(&device->ctx, &dispatch->params.conv, &key)
+                          : ree_cpu_matmul_pack_size(&device->ctx, &dispatch->params.matmul, &key);
+    if (size == 0) return;
+    for (struct packed_weights *p = buffer->packed; p; p = p->next) {
+        if (p->offset != operand->offset || p->size != size) continue;
+        if (memcmp(&p->key, &key, sizeof key) != 0) continue;
+        step->packed = p->data;
+        return;
+    }
+    struct packed_weights *packed = calloc(1, sizeof *packed);
+    void *data = NULL;
+    if (!packed || posix_memalign(&data, 64, size) != 0) {
+        free(packed);
+        return;
+    }
+    const void *weights = buffer->data + operand->offset;
+    if (is_conv)
+        ree_cpu_conv_pack(&device->ctx, &dispatch->params.conv, weights, data);
+    else
+        ree_cpu_matmul_pack(&device->ctx, &dispatch->params.matmul, weights, data);
+    *packed = (struct packed_weights){
+        .next = buffer->packed, .offset = operand->offset, .key = key, .size = size, .data = data};
+    buffer->packed = packed;
+    step->packed = data;
+}
+
+static void program_destroy(struct ree_device *device, struct ree_device_program *program) {
+    (void)device;
+    if (!program) return;
+    for (uint32_t i = 0; i < program->n_steps; i++)
+        free(program->steps[i].node_name);
+    free(program->steps);
+    free(program);
+}
+
+static enum ree_status program_create(struct ree_device *device, const struct ree_program *program,
+                                      struct ree_device_buffer *const *constants,
+                                      struct ree_device_program **out, struct ree_error *err) {
+    *out = NULL;
+    struct ree_device_program *copy = calloc(1, sizeof *copy);
+    if (!copy) goto no_memory;
+    copy->n_slots = program->n_slots;
+    copy->steps = calloc(program->n_dispatches ? program->n_dispatches : 1, sizeof *copy->steps);
+    if (!copy->steps) goto no_memory;
+    copy->n_steps = program->n_dispatches;
+    for (uint32_t i = 0; i < copy->n_steps; i++) {
+        struct program_step *step = &copy->steps[i];
+        step->dispatch = program->dispatches[i];
+        uint32_t node = step->dispatch.node;
+        if (node < program->n_node_names && program->node_names[node]) {
+            step->node_name = strdup(program->node_names[node]);
+            if (!step->node_name) goto no_memory;
+        }
+        pack_weights(cpu(device), step, constants);
+    }
+    *out = copy;
+    return REE_OK;
+
+no_memory:
+    program_destroy(device, copy);
+    return ree_fail(err, REE_NO_MEMORY, "cpu: out of memory (a program of %u dispatches)",
+                    program->n_dispatches);
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static enum ree_status run_step(struct cpu_device *device, struct program_step *step,
+                                struct ree_device_buffer *const *slots, struct ree_error *err) {
+    const struct ree_dispatch *dispatch = &step->dispatch;
+    void *operands[REE_MAX_OPERANDS];
+    for (uint32_t i = 0; i < dispatch->n_operands; i++) {
+        const struct ree_operand *operand = &dispatch->operands[i];
+        struct ree_device_buffer *buffer = slots[operand->slot];
+        if (!buffer)
+            return ree_fail(err, REE_INTERNAL, "cpu: nothing is bound to slot %u", operand->slot);
+        REE_TRY(check_range(buffer, operand->offset, operand->size, err));
+        operands[i] = buffer->data + operand->offset;
+    }
+    struct ree_cpu_context ctx = device->ctx;
+    ctx.packed = step->packed;
+    return ree_cpu_run_dispatch(&ctx, dispatch, operands, err);
+}
+
+static enum ree_status program_run(struct ree_device *device, struct ree_device_program *program,
+                                   struct ree_device_buffer *const *slots, struct ree_error *err) {
+    program->has_run = false;
+    double before = now();
+    for (uint32_t i = 0; i < program->n_steps; i++) {
+        struct program_step *step = &program->steps[i];
+        enum ree_status status = run_step(cpu(device), step, slots, err);
+        if (status != REE_OK) {
+            if (err && step->node_name) ree_fail_prefix(err, "%s: ", step->node_name);
+            return status;
+        }
+        double after = now();
+        step->seconds = after - before;
+        before = after;
+    }
+    program->has_run = true;
+    return REE_OK;
+}
+
+static bool program_times(struct ree_device *device, struct ree_device_program *program,
+                          double *out_seconds) {
+    (void)device;
+    if (!program->has_run) return false;
+    for (uint32_t i = 0; i < program->n_steps; i++)
+        out_seconds[i] = program->steps[i].seconds;
+    return true;
+}
+
+// Facts
+
+__attribute__((format(printf, 4, 5))) static void
+add_fact(struct cpu_device *device, const char *kind, const char *name, const char *format, ...) {
+    if (device->n_facts == MAX_FACTS) return;
+    size_t i = device->n_facts++;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(device->fact_texts[i], sizeof device->fact_texts[i], format, args);
+    va_end(args);
+    device->facts[i] = (struct ree_device_fact){kind, name, device->fact_texts[i]};
+}
+
+static void add_cache_fact(struct cpu_device *device, const char *name, uint64_t size) {
+    if (size)
+        add_fact(device, "limit", name, "%llu KiB", (unsigned long long)(size >> 10));
+    else
+        add_fact(device, "limit", name, "unknown");
+}
+
+static void gather_facts(struct cpu_device *device) {
+    enum ree_cpu_isa isa = device->ctx.isa;
+    char available[64] = "";
+    for (int i = 0; i < REE_N_CPU_ISAS; i++) {
+        if (!ree_cpu_isa_available((enum ree_cpu_isa)i)) continue;
+        size_t used = strlen(available);
+        snprintf(available + used, sizeof available - used, "%s%s", used ? ", " : "",
+                 ree_cpu_isa_name((enum ree_cpu_isa)i));
+    }
+    struct ree_cpu_caches caches;
+    ree_cpu_caches_detect(&caches);
+    add_fact(device, "device", "instruction sets", "%s", available);
+    add_fact(device, "device", "instruction set used", "%s", ree_cpu_isa_name(isa));
+    add_fact(device, "device", "threads", "%u", device->ctx.n_threads);
+    add_cache_fact(device, "L1 data cache", caches.l1d);
+    add_cache_fact(device, "L2 cache", caches.l2);
+    add_cache_fact(device, "L3 cache", caches.l3);
+    add_fact(device, "limit", "memory", "%llu MiB",
+             (unsigned long long)(device->base.max_buffer_size >> 20));
+    add_fact(device, "primitive", "add", "native");
+    add_fact(device, "primitive", "mul", "native");
+    add_fact(device, "primitive", "fma", "%s",
+             isa == REE_CPU_PORTABLE ? "native (fmaf of the C library)"
+             : isa == REE_CPU_NEON   ? "native (FMLA)"
+                                     : "native (VFMADD)");
+    add_fact(device, "primitive", "div", "native");
+    add_fact(device, "primitive", "sqrt", "native");
+    add_fact(device, "primitive", "conversions", "native");
+    add_fact(device, "primitive", "subnormals", "kept");
+    add_fact(device, "primitive", "elementary functions", "float64, rounded once");
+}
+
+static size_t facts(const struct ree_device *device, const struct ree_device_fact **out_facts) {
+    const struct cpu_device *self = (const struct cpu_device *)device;
+    *out_facts = self->facts;
+    return self->n_facts;
+}
+
+// Opening and closing
+
+static void destroy(struct ree_device *device) {
+    struct cpu_device *self = cpu(device);
+    for (uint32_t i = 0; self->ctx.scratch && i < self->ctx.n_threads; i++)
+        ree_cpu_scratch_finish(&self->ctx.scratch[i]);
+    free(self->ctx.scratch);
+    free(self);
+}
+
+static const struct ree_device_vtable vtable = {
+    .destroy = destroy,
+    .buffer_create = buffer_create,
+    .buffer_wrap = buffer_wrap,
+    .buffer_destroy = buffer_destroy,
+    .buffer_write = buffer_write,
+    .buffer_read = buffer_read,
+    .program_create = program_create,
+    .program_destroy = program_destroy,
+    .program_run = program_run,
+    .program_times = program_times,
+    .facts = facts,
+};
+
+#define MAX_THREADS 1024
+
+enum ree_status ree_cpu_device_open(const struct ree_device_options *options,
+                                    struct ree_device **out, struct ree_error *err) {
+    *out = NULL;
+    enum ree_cpu_isa isa;
+    REE_TRY(ree_cpu_isa_select(options->cpu_isa, &isa, err));
+    if (options->n_threads > MAX_THREADS)
+        return ree_fail(err, REE_INVALID, "cpu: %u threads asked for; at most %d",
+                        options->n_threads, MAX_THREADS);
+    int n_cores = omp_get_num_procs();
+    uint32_t n_threads = options->n_threads ? options->n_threads : (uint32_t)n_cores;
+
+    struct cpu_device *device = calloc(1, sizeof *device);
+    if (!device) return ree_fail(err, REE_NO_MEMORY, "cpu: out of memory");
+    device->ctx.scratch = calloc(n_threads, sizeof *device->ctx.scratch);
+    if (!device->ctx.scratch) {
+        free(device);
+        return ree_fail(err, REE_NO_MEMORY, "cpu: out of memory");
+    }
+    device->ctx.n_threads = n_threads;
+    device->ctx.isa = isa;
+    device->base.vtable = &vtable;
+    snprintf(device->base.name, sizeof device->base.name, "cpu (%s, %u thread%s)",
+             ree_cpu_isa_name(isa), n_threads, n_threads == 1 ? "" : "s");
+    long pages = sysconf(_SC_PHYS_PAGES), page_size = sysconf(_SC_PAGESIZE);
+    device->base.max_buffer_size =
+        pages > 0 && page_size > 0 ? (uint64_t)pages * (uint64_t)page_size : (uint64_t)1 << 40;
+    gather_facts(device);
+    *out = &device->base;
+    return REE_OK;
+}

@@ -1,0 +1,38 @@
+// Running one dispatch: the table of kernels.
+#include "device/cpu/execute.h"
+
+enum ree_status ree_cpu_run_dispatch(const struct ree_cpu_context *ctx,
+                                     const struct ree_dispatch *dispatch, void *const *operands,
+                                     struct ree_error *err) {
+    const union ree_params *params = &dispatch->params;
+    switch (dispatch->op) {
+    case REE_REPOP_COPY: return ree_cpu_copy(ctx, &params->copy, operands, err);
+    case REE_REPOP_MAP: return ree_cpu_map(ctx, &params->map, operands, err);
+    case REE_REPOP_REDUCE: return ree_cpu_reduce(ctx, &params->reduce, operands, err);
+    case REE_REPOP_MATMUL: return ree_cpu_matmul(ctx, &params->matmul, operands, err);
+    case REE_REPOP_CONV: return ree_cpu_conv(ctx, &params->conv, operands, err);
+    case REE_REPOP_POOL: return ree_cpu_pool(ctx, &params->pool, operands, err);
+    case REE_REPOP_SOFTMAX: return ree_cpu_softmax(ctx, &params->softmax, operands, err);
+    case REE_REPOP_NORM: return ree_cpu_norm(ctx, &params->norm, operands, err);
+    case REE_REPOP_GATHER: return ree_cpu_gather(ctx, &params->gather, operands, err);
+    case REE_REPOP_SCATTER: return ree_cpu_scatter(ctx, &params->scatter, operands, err);
+    case REE_REPOP_TOPK: return ree_cpu_topk(ctx, &params->topk, operands, err);
+    case REE_REPOP_SCAN: return ree_cpu_scan(ctx, &params->scan, operands, err);
+    case REE_REPOP_RESIZE: return ree_cpu_resize(ctx, &params->resize, operands, err);
+    case REE_N_REPOPS: break;
+    }
+    return ree_fail(err, REE_INTERNAL, "cpu: RepOp %d does not exist", (int)dispatch->op);
+}
+
+enum ree_status ree_cpu_execute(const struct ree_dispatch *dispatch, void *const *operands,
+                                struct ree_error *err) {
+    struct ree_cpu_scratch scratch = {0};
+    struct ree_cpu_context ctx = {
+        .n_threads = 1,
+        .isa = ree_cpu_isa_best(),
+        .scratch = &scratch,
+    };
+    enum ree_status status = ree_cpu_run_dispatch(&ctx, dispatch, operands, err);
+    ree_cpu_scratch_finish(&scratch);
+    return status;
+}

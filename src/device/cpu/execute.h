@@ -1,0 +1,11 @@
+// Running one dispatch with a given context.
+#ifndef REE_DEVICE_CPU_EXECUTE_H
+#define REE_DEVICE_CPU_EXECUTE_H
+
+#include "device/cpu/cpu_internal.h"
+
+enum ree_status ree_cpu_run_dispatch(const struct ree_cpu_context *ctx,
+                                     const struct ree_dispatch *dispatch, void *const *operands,
+                                     struct ree_error *err);
+
+#endif

@@ -1,0 +1,90 @@
+// Which instruction sets this machine has, and how large its caches are.
+#include "device/cpu/cpu_internal.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static const char *const isa_names[REE_N_CPU_ISAS] = {
+    [REE_CPU_PORTABLE] = "portable",
+    [REE_CPU_NEON] = "neon",
+    [REE_CPU_AVX2] = "avx2",
+    [REE_CPU_AVX512] = "avx512",
+};
+
+const char *ree_cpu_isa_name(enum ree_cpu_isa isa) {
+    return isa_names[isa];
+}
+
+// The compiler's run-time support also asks whether the operating system saves the registers.
+bool ree_cpu_isa_available(enum ree_cpu_isa isa) {
+    switch (isa) {
+    case REE_CPU_PORTABLE: return true;
+    case REE_CPU_NEON:
+#ifdef REE_CPU_HAVE_NEON
+        return true;
+#else
+        return false;
+#endif
+    case REE_CPU_AVX2:
+#ifdef REE_CPU_HAVE_AVX2
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+        return false;
+#endif
+    case REE_CPU_AVX512:
+#ifdef REE_CPU_HAVE_AVX512
+        return ree_cpu_isa_available(REE_CPU_AVX2) && __builtin_cpu_supports("avx512f") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+               __builtin_cpu_supports("avx512bw");
+#else
+        return false;
+#endif
+    case REE_N_CPU_ISAS: break;
+    }
+    return false;
+}
+
+enum ree_cpu_isa ree_cpu_isa_best(void) {
+    int isa = REE_N_CPU_ISAS - 1; // the enumeration ascends in speed
+    while (!ree_cpu_isa_available((enum ree_cpu_isa)isa))
+        isa--;
+    return (enum ree_cpu_isa)isa;
+}
+
+enum ree_status ree_cpu_isa_select(const char *name, enum ree_cpu_isa *out, struct ree_error *err) {
+    if (!name) {
+        *out = ree_cpu_isa_best();
+        return REE_OK;
+    }
+    bool known = false;
+    char available[64] = "";
+    for (int i = 0; i < REE_N_CPU_ISAS; i++) {
+        bool here = ree_cpu_isa_available((enum ree_cpu_isa)i);
+        bool named = strcmp(name, isa_names[i]) == 0;
+        if (here && named) {
+            *out = (enum ree_cpu_isa)i;
+            return REE_OK;
+        }
+        known = known || named;
+        if (here) {
+            size_t used = strlen(available);
+            snprintf(available + used, sizeof available - used, "%s%s", used ? ", " : "",
+                     isa_names[i]);
+        }
+    }
+    return ree_fail(err, known ? REE_UNAVAILABLE : REE_INVALID,
+                    known ? "cpu: instruction set '%s' is not available here; available: %s"
+                          : "cpu: unknown instruction set '%s'; available: %s",
+                    name, available);
+}
+
+static uint64_t cache_size(int name) {
+    long size = sysconf(name);
+    return size > 0 ? (uint64_t)size : 0;
+}
+
+void ree_cpu_caches_detect(struct ree_cpu_caches *out) {
+    out->l1d = cache_size(_SC_LEVEL1_DCACHE_SIZE);
+    out->l2 = cache_size(_SC_LEVEL2_CACHE_SIZE);
+    out->l3 = cache_size(_SC_LEVEL3_CACHE_SIZE);
+}

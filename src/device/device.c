@@ -1,0 +1,67 @@
+// Opening a device by its name: "cpu", "vulkan", "vulkan:INDEX", "vulkan:NAME".
+#include "device/device.h"
+
+#include "base/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum ree_status ree_device_open(const char *spec, const struct ree_device_options *options,
+                                struct ree_device **out_device, struct ree_error *err) {
+    static const struct ree_device_options defaults;
+    *out_device = NULL;
+    if (!options) options = &defaults;
+    size_t kind = strcspn(spec, ":");
+    const char *which = spec[kind] ? spec + kind + 1 : "";
+    if (kind == 3 && strncmp(spec, "cpu", 3) == 0) {
+        if (spec[kind])
+            return ree_fail(err, REE_INVALID, "device '%s': there is one cpu, write 'cpu'", spec);
+        return ree_cpu_device_open(options, out_device, err);
+    }
+    if (kind == 6 && strncmp(spec, "vulkan", 6) == 0) {
+#ifdef REE_HAVE_VULKAN
+        return ree_vulkan_device_open(which, options, out_device, err);
+#else
+        (void)which;
+        return ree_fail(err, REE_UNAVAILABLE,
+                        "device '%s': this ree was built without the Vulkan backend", spec);
+#endif
+    }
+    return ree_fail(err, REE_INVALID,
+                    "unknown device '%s'; write 'cpu', 'vulkan', 'vulkan:INDEX' or 'vulkan:NAME'",
+                    spec);
+}
+
+void ree_device_destroy(struct ree_device *device) {
+    if (device) device->vtable->destroy(device);
+}
+
+const char *ree_device_name(const struct ree_device *device) {
+    return device->name;
+}
+
+size_t ree_device_facts(const struct ree_device *device, const struct ree_device_fact **out_facts) {
+    return device->vtable->facts(device, out_facts);
+}
+
+size_t ree_device_list(struct ree_device_listing *out_list, size_t max, const char **out_note) {
+    if (out_note) *out_note = NULL;
+    struct ree_device *cpu;
+    struct ree_device_options options = {0};
+    size_t n = 0;
+    if (ree_cpu_device_open(&options, &cpu, NULL) == REE_OK) {
+        if (n < max) {
+            snprintf(out_list[n].spec, sizeof out_list[n].spec, "cpu");
+            snprintf(out_list[n].name, sizeof out_list[n].name, "%s", cpu->name);
+        }
+        n++;
+        ree_device_destroy(cpu);
+    }
+#ifdef REE_HAVE_VULKAN
+    size_t used = n < max ? n : max;
+    n += ree_vulkan_device_list(out_list + used, max - used, out_note);
+#else
+    if (out_note) *out_note = "Vulkan: this ree was built without the Vulkan backend";
+#endif
+    return n;
+}
