@@ -1,0 +1,507 @@
+// Binding: the model lowered for given shapes, its memory planned, its program made.
+#include <stdlib.h>
+#include <string.h>
+
+#include "session/plan.h"
+#include "session/session_internal.h"
+
+#define LITERAL_ALIGN 64
+// Results up to this size are computed on the host while binding, when everything they need is
+// known there.
+#define HOST_LIMIT ((uint64_t)64 << 10)
+
+static enum ree_status no_memory(struct ree_error *err) {
+    return ree_fail(err, REE_NO_MEMORY, "out of memory");
+}
+
+static uint64_t round_up(uint64_t n, uint64_t to) {
+    return (n + to - 1) / to * to;
+}
+
+// Brings the weight onto the device, once per session.
+static enum ree_status load_constant(struct ree_session *session, const struct ree_value *value,
+                                     struct ree_error *err) {
+    if (session->constants[value->id]) return REE_OK;
+    const struct ree_device_vtable *v = session->device->vtable;
+    struct ree_device_buffer *buffer;
+    if (v->buffer_wrap && (uintptr_t)value->data % 4 == 0) {
+        REE_TRY(v->buffer_wrap(session->device, value->data, value->nbytes, &buffer, err));
+    } else {
+        REE_TRY(v->buffer_create(session->device, value->nbytes, &buffer, err));
+        enum ree_status status =
+            v->buffer_write(session->device, buffer, 0, value->data, value->nbytes, err);
+        if (status != REE_OK) {
+            v->buffer_destroy(session->device, buffer);
+            return status;
+        }
+    }
+    session->constants[value->id] = buffer;
+    session->weight_bytes += value->nbytes;
+    if (session->options.on_progress)
+        session->options.on_progress(session->options.user, "weights", session->weight_bytes,
+                                     session->model->weight_bytes);
+    return REE_OK;
+}
+
+static uint32_t input_index(const struct ree_model *model, const struct ree_value *value) {
+    for (uint32_t i = 0; i < model->n_inputs; i++)
+        if (model->input_values[i] == value) return i;
+    return UINT32_MAX;
+}
+
+// Makes room in the per-storage arrays for storages added since.
+static enum ree_status grow_places(struct ree_bind *b, struct ree_error *err) {
+    size_t n = b->lower.n_storages;
+    if (n <= b->place_capacity) return REE_OK;
+    size_t capacity = n * 2;
+    uint64_t *place = ree_arena_alloc_array(&b->arena, capacity, sizeof *place);
+    uint32_t *home = ree_arena_alloc_array(&b->arena, capacity, sizeof *home);
+    if (!place || !home) return no_memory(err);
+    if (b->place_capacity) {
+        memcpy(place, b->place, b->place_capacity * sizeof *place);
+        memcpy(home, b->home, b->place_capacity * sizeof *home);
+    }
+    b->place = place;
+    b->home = home;
+    b->place_capacity = capacity;
+    return REE_OK;
+}
+
+// Memory for the TEMP storages that the dispatches use. In a segment that is not the last
+// everything stays, since what later nodes will want is not known.
+static enum ree_status place_temporaries(struct ree_bind *b, bool last_segment, uint64_t *out_size,
+                                         struct ree_error *err) {
+    struct ree_lower *lower = &b->lower;
+    size_t n_storages = lower->n_storages, n = 0;
+    struct ree_plan_tensor *tensors =
+        ree_arena_alloc_array(&b->arena, n_storages + 1, sizeof *tensors);
+    uint32_t *index = ree_arena_alloc_array(&b->arena, n_storages + 1, sizeof *index);
+    if (!tensors || !index) return no_memory(err);
+    uint32_t end = (uint32_t)lower->n_dispatches;
+    for (uint32_t i = 0; i < lower->n_dispatches; i++) {
+        const struct ree_dispatch *d = &lower->dispatches[i];
+        for (uint32_t k = 0; k < d->n_operands; k++) {
+            uint32_t id = d->operands[k].slot;
+            const struct ree_storage *s = lower->storages[id];
+            if (s->kind != REE_STORAGE_TEMP || b->home[id]) continue;
+            if (!index[id]) {
+                index[id] = (uint32_t)++n;
+                tensors[n - 1] =
+                    (struct ree_plan_tensor){.id = id, .nbytes = s->nbytes, .first = i};
+                if (!last_segment) tensors[n - 1].first = 0;
+            }
+            tensors[index[id] - 1].last = last_segment ? i : end;
+        }
+    }
+    for (size_t i = 0; last_segment && i < b->session->model->n_outputs; i++) {
+        uint32_t id = b->outputs[i]->storage->id;
+        if (index[id]) tensors[index[id] - 1].last = end;
+    }
+    REE_TRY(ree_plan_memory(tensors, n, &b->arena, out_size, err));
+    for (size_t i = 0; i < n; i++)
+        b->place[tensors[i].id] = tensors[i].offset;
+    return REE_OK;
+}
+
+struct slot_table {
+    uint32_t n;
+    struct ree_slot *slots;
+    uint32_t *of_storage; // per storage: 1 + slot
+};
+
+static uint32_t add_slot(struct slot_table *table, enum ree_slot_kind kind, uint32_t index) {
+    for (uint32_t i = 0; i < table->n; i++)
+        if (table->slots[i].kind == kind && table->slots[i].index == index) return i;
+    table->slots[table->n] = (struct ree_slot){kind, index};
+    return table->n++;
+}
+
+static struct ree_device_buffer *
+slot_buffer(const struct ree_bind *b, const struct ree_segment *seg, const struct ree_slot *slot) {
+    switch (slot->kind) {
+    case REE_SLOT_ARENA: return seg->results ? seg->results : b->session->arena;
+    case REE_SLOT_CONSTANT: return b->session->constants[slot->index];
+    case REE_SLOT_INPUT: return b->session->inputs[slot->index];
+    case REE_SLOT_LITERALS: return seg->literals;
+    case REE_SLOT_SEGMENT: return b->segments[slot->index].results;
+    }
+    return NULL;
+}
+
+// Uploads the literals that the dispatches read, packed into one buffer.
+static enum ree_status upload_literals(struct ree_bind *b, struct ree_segment *seg,
+                                       struct ree_error *err) {
+    struct ree_lower *lower = &b->lower;
+    const struct ree_device_vtable *v = b->session->device->vtable;
+    struct ree_device *device = b->session->device;
+    bool *used = ree_arena_alloc_array(&b->arena, lower->n_storages + 1, sizeof *used);
+    if (!used) return no_memory(err);
+    uint64_t size = 0;
+    for (size_t i = 0; i < lower->n_dispatches; i++) {
+        const struct ree_dispatch *d = &lower->dispatches[i];
+        for (uint32_t k = 0; k < d->n_operands; k++) {
+            uint32_t id = d->operands[k].slot;
+            if (lower->storages[id]->kind != REE_STORAGE_LITERAL || used[id]) continue;
+            used[id] = true;
+            b->place[id] = size;
+            size += round_up(lower->storages[id]->nbytes + 4, LITERAL_ALIGN);
+        }
+    }
+    if (!size) return REE_OK;
+    REE_TRY(v->buffer_create(device, size, &seg->literals, err));
+    for (size_t id = 0; id < lower->n_storages; id++) {
+        const struct ree_storage *s = lower->storages[id];
+        if (used[id] && s->nbytes)
+            REE_TRY(v->buffer_write(device, seg->literals, b->place[id], s->host, s->nbytes, err));
+    }
+    return REE_OK;
+}
+
+// Slots and absolute offsets in place of storages.
+static enum ree_status resolve_operands(struct ree_bind *b, struct slot_table *table,
+                                        struct ree_error *err) {
+    struct ree_lower *lower = &b->lower;
+    for (size_t i = 0; i < lower->n_dispatches; i++) {
+        struct ree_dispatch *d = &lower->dispatches[i];
+        for (uint32_t k = 0; k < d->n_operands; k++) {
+            struct ree_operand *o = &d->operands[k];
+            uint32_t id = o->slot;
+            const struct ree_storage *s = lower->storages[id];
+            if (!table->of_storage[id]) {
+                uint32_t slot = 0;
+                switch (s->kind) {
+                case REE_STORAGE_TEMP:
+                    slot = b->home[id] ? add_slot(table, REE_SLOT_SEGMENT, b->home[id] - 1)
+                                       : add_slot(table, REE_SLOT_ARENA, 0);
+                    break;
+                case REE_STORAGE_CONST:
+                    REE_TRY(load_constant(b->session, s->value, err));
+                    slot = add_slot(table, REE_SLOT_CONSTANT, s->value->id);
+                    break;
+                case REE_STORAGE_INPUT:
+                    slot =
+                        add_slot(table, REE_SLOT_INPUT, input_index(b->session->model, s->value));
+                    break;
+                case REE_STORAGE_LITERAL: slot = add_slot(table, REE_SLOT_LITERALS, 0); break;
+                }
+                table->of_storage[id] = slot + 1;
+            }
+            o->slot = table->of_storage[id] - 1;
+            o->offset += b->place[id];
+        }
+    }
+    return REE_OK;
+}
+
+// Turns the dispatches so far into a program, and forgets them.
+static enum ree_status finish_segment(struct ree_bind *b, bool last, struct ree_error *err) {
+    struct ree_lower *lower = &b->lower;
+    struct ree_session *session = b->session;
+    if (b->n_segments == sizeof b->segments / sizeof *b->segments)
+        return ree_fail(err, REE_UNSUPPORTED, "more than %zu shapes depend on computed data",
+                        b->n_segments);
+    struct ree_segment *seg = &b->segments[b->n_segments++];
+    bool *keep = ree_arena_alloc_array(&b->arena, lower->n_storages + 1, sizeof *keep);
+    if (!keep) return no_memory(err);
+    for (size_t i = 0; i < lower->n_storages; i++)
+        keep[i] = !last;
+    for (size_t i = 0; last && i < session->model->n_outputs; i++)
+        keep[b->outputs[i]->storage->id] = true;
+    REE_TRY(ree_prune_program(lower, keep));
+    if (!session->options.no_fuse) REE_TRY(ree_fuse_program(lower, keep));
+    REE_TRY(grow_places(b, err));
+    uint64_t size;
+    REE_TRY(place_temporaries(b, last, &size, err));
+    // What this segment computes: its own arena while it is built, and a place to find things
+    // later.
+    bool *own = ree_arena_alloc_array(&b->arena, lower->n_storages + 1, sizeof *own);
+    if (!own) return no_memory(err);
+    for (size_t i = 0; i < lower->n_dispatches; i++)
+        for (uint32_t k = 0; k < lower->dispatches[i].n_operands; k++) {
+            uint32_t id = lower->dispatches[i].operands[k].slot;
+            own[id] = lower->storages[id]->kind == REE_STORAGE_TEMP && !b->home[id];
+        }
+    if (last)
+        b->arena_size = size;
+    else
+        REE_TRY(session->device->vtable->buffer_create(session->device, size, &seg->results, err));
+    REE_TRY(upload_literals(b, seg, err));
+    struct slot_table table = {0};
+    size_t most = lower->n_storages + 4;
+    table.slots = ree_arena_alloc_array(&b->arena, most, sizeof *table.slots);
+    table.of_storage = ree_arena_alloc_array(&b->arena, most, sizeof *table.of_storage);
+    const char **labels =
+        ree_arena_alloc_array(&b->arena, lower->graph->n_nodes + 1, sizeof *labels);
+    if (!table.slots || !table.of_storage || !labels) return no_memory(err);
+    REE_TRY(resolve_operands(b, &table, err));
+    for (size_t i = 0; !last && i < lower->n_storages; i++)
+        if (own[i]) b->home[i] = (uint32_t)b->n_segments;
+    seg->n_slots = table.n;
+    seg->slots = table.slots;
+    b->n_dispatches += lower->n_dispatches;
+    if (lower->n_dispatches) {
+        for (size_t i = 0; i < lower->n_dispatches; i++) {
+            uint32_t node = lower->dispatches[i].node;
+            if (labels[node]) continue;
+            char label[256];
+            ree_node_label(lower->graph->nodes[node], label, sizeof label);
+            labels[node] = ree_arena_strdup(&b->arena, label);
+            if (!labels[node]) return no_memory(err);
+        }
+        struct ree_program program = {
+            .dispatches = lower->dispatches,
+            .n_dispatches = (uint32_t)lower->n_dispatches,
+            .n_slots = table.n,
+            .node_names = labels,
+            .n_node_names = (uint32_t)lower->graph->n_nodes,
+        };
+        struct ree_device_buffer **constants =
+            ree_arena_alloc_array(&b->arena, table.n + 1, sizeof *constants);
+        if (!constants) return no_memory(err);
+        for (uint32_t i = 0; i < table.n; i++)
+            if (table.slots[i].kind == REE_SLOT_CONSTANT ||
+                table.slots[i].kind == REE_SLOT_LITERALS)
+                constants[i] = slot_buffer(b, seg, &table.slots[i]);
+        REE_TRY(session->device->vtable->program_create(session->device, &program, constants,
+                                                        &seg->program, err));
+    }
+    lower->n_dispatches = 0;
+    return REE_OK;
+}
+
+static void drop_input(struct ree_session *s, uint32_t i) {
+    if (s->inputs[i]) s->device->vtable->buffer_destroy(s->device, s->inputs[i]);
+    s->inputs[i] = NULL;
+    s->input_sizes[i] = 0;
+}
+
+// Hands the caller's bytes to the device; without a copy where it can read host memory as it is.
+static enum ree_status bind_input(struct ree_session *s, uint32_t i, const struct ree_tensor *t,
+                                  struct ree_error *err) {
+    const struct ree_device_vtable *v = s->device->vtable;
+    if (v->buffer_wrap && (uintptr_t)t->data % 64 == 0 && t->nbytes % 4 == 0 && t->nbytes) {
+        drop_input(s, i);
+        return v->buffer_wrap(s->device, t->data, t->nbytes, &s->inputs[i], err);
+    }
+    if (!s->inputs[i] || s->input_sizes[i] < t->nbytes || s->input_sizes[i] == 0) {
+        drop_input(s, i);
+        REE_TRY(v->buffer_create(s->device, t->nbytes + 4, &s->inputs[i], err));
+        s->input_sizes[i] = t->nbytes + 4;
+    }
+    return t->nbytes ? v->buffer_write(s->device, s->inputs[i], 0, t->data, t->nbytes, err)
+                     : REE_OK;
+}
+
+static enum ree_status run_segment(struct ree_bind *b, struct ree_segment *seg,
+                                   const struct ree_tensor *inputs, struct ree_error *err) {
+    if (!seg->program) return REE_OK;
+    struct ree_session *s = b->session;
+    struct ree_device_buffer **buffers =
+        calloc(seg->n_slots + 1, sizeof(struct ree_device_buffer *));
+    if (!buffers) return no_memory(err);
+    enum ree_status status = REE_OK;
+    for (uint32_t i = 0; i < seg->n_slots && status == REE_OK; i++) {
+        if (seg->slots[i].kind == REE_SLOT_INPUT)
+            status = bind_input(s, seg->slots[i].index, &inputs[seg->slots[i].index], err);
+        buffers[i] = slot_buffer(b, seg, &seg->slots[i]);
+    }
+    if (status == REE_OK)
+        status = s->device->vtable->program_run(s->device, seg->program, buffers, err);
+    free(buffers);
+    return status;
+}
+
+// ree_lower's callback: a shape rule wants a value.
+static enum ree_status read_storage(struct ree_lower *lower, struct ree_storage *storage) {
+    struct ree_bind *b = lower->user;
+    void *copy = ree_arena_alloc(&b->arena, (size_t)storage->nbytes + 64);
+    if (!copy) return no_memory(lower->err);
+    if (storage->kind == REE_STORAGE_INPUT) {
+        uint32_t i = input_index(b->session->model, storage->value);
+        if (storage->nbytes) memcpy(copy, b->inputs[i].data, storage->nbytes);
+        b->consulted[i] = storage->host = copy;
+        return REE_OK;
+    }
+    if (storage->kind != REE_STORAGE_TEMP)
+        return ree_lower_fail(lower, REE_INTERNAL, "a constant without contents");
+    if (storage->id >= b->place_capacity || !b->home[storage->id]) {
+        REE_TRY(finish_segment(b, false, lower->err));
+        REE_TRY(run_segment(b, &b->segments[b->n_segments - 1], b->inputs, lower->err));
+    }
+    if (!b->home[storage->id])
+        return ree_lower_fail(lower, REE_INTERNAL, "a value is read before it is computed");
+    struct ree_segment *seg = &b->segments[b->home[storage->id] - 1];
+    REE_TRY(b->session->device->vtable->buffer_read(b->session->device, seg->results,
+                                                    b->place[storage->id], copy, storage->nbytes,
+                                                    lower->err));
+    storage->host = copy;
+    return REE_OK;
+}
+
+static enum ree_status lower_model(struct ree_bind *b, struct ree_error *err) {
+    struct ree_model *model = b->session->model;
+    const struct ree_graph *graph = model->graph;
+    for (size_t i = 0; i < model->n_inputs; i++) {
+        const struct ree_value *value = model->input_values[i];
+        REE_TRY(ree_lower_value(&b->lower, value, REE_STORAGE_INPUT, b->dims[i],
+                                &b->values[value->id]));
+    }
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        REE_TRY(ree_lower_node(&b->lower, graph->nodes[i], b->values));
+    b->lower.node = NULL;
+    for (size_t i = 0; i < model->n_outputs; i++) {
+        const struct ree_value *value = graph->outputs[i];
+        if (!b->values[value->id]) {
+            if (value->producer || value->is_input)
+                return ree_fail(err, REE_INTERNAL, "output '%s' was not computed", value->name);
+            REE_TRY(ree_lower_value(&b->lower, value, REE_STORAGE_CONST, value->dims,
+                                    &b->values[value->id]));
+        }
+        // The node that made the value answers for the copy.
+        b->lower.node = value->producer;
+        REE_TRY(ree_lower_dense(&b->lower, b->values[value->id], &b->outputs[i]));
+    }
+    return REE_OK;
+}
+
+enum ree_status ree_bind_create(struct ree_session *session, const struct ree_tensor *inputs,
+                                struct ree_bind **out, struct ree_error *err) {
+    *out = NULL;
+    struct ree_model *model = session->model;
+    struct ree_bind *b = calloc(1, sizeof *b);
+    if (!b) return no_memory(err);
+    b->session = session;
+    b->inputs = inputs;
+    ree_arena_init(&b->arena);
+    size_t n = model->n_inputs + 1;
+    b->ranks = ree_arena_alloc_array(&b->arena, n, sizeof *b->ranks);
+    b->dims = ree_arena_alloc_array(&b->arena, n, sizeof *b->dims);
+    b->consulted = ree_arena_alloc_array(&b->arena, n, sizeof *b->consulted);
+    b->values = ree_arena_alloc_array(&b->arena, model->graph->n_values + 1, sizeof *b->values);
+    b->outputs = ree_arena_alloc_array(&b->arena, model->n_outputs + 1, sizeof *b->outputs);
+    enum ree_status status = REE_OK;
+    if (!b->ranks || !b->dims || !b->consulted || !b->values || !b->outputs) {
+        status = no_memory(err);
+        goto fail;
+    }
+    for (size_t i = 0; i < model->n_inputs; i++) {
+        b->ranks[i] = inputs[i].rank;
+        memcpy(b->dims[i], inputs[i].dims, sizeof b->dims[i]);
+    }
+    b->lower = (struct ree_lower){
+        .arena = &b->arena,
+        .err = err,
+        .graph = model->graph,
+        .fuse = !session->options.no_fuse,
+        .fold = !model->no_fold,
+        .fold_limit = HOST_LIMIT,
+        .host_execute = ree_cpu_execute,
+        .read_storage = read_storage,
+        .user = b,
+    };
+    status = lower_model(b, err);
+    if (status == REE_OK) status = finish_segment(b, true, err);
+    if (status != REE_OK) goto fail;
+    b->lower.err = NULL;
+    b->inputs = NULL;
+    *out = b;
+    return REE_OK;
+fail:
+    ree_bind_destroy(b);
+    if (model->graph->file && model->graph->file[0]) ree_fail_prefix(err, "%s", model->graph->file);
+    return status;
+}
+
+void ree_bind_destroy(struct ree_bind *b) {
+    if (!b) return;
+    struct ree_device *device = b->session->device;
+    for (size_t i = 0; i < b->n_segments; i++) {
+        if (b->segments[i].program) device->vtable->program_destroy(device, b->segments[i].program);
+        if (b->segments[i].literals)
+            device->vtable->buffer_destroy(device, b->segments[i].literals);
+        if (b->segments[i].results) device->vtable->buffer_destroy(device, b->segments[i].results);
+    }
+    ree_arena_finish(&b->arena);
+    free(b);
+}
+
+bool ree_bind_matches(const struct ree_bind *b, const struct ree_tensor *inputs) {
+    if (b->n_segments != 1) return false; // baked-in data of one run
+    for (size_t i = 0; i < b->session->model->n_inputs; i++) {
+        if (b->ranks[i] != inputs[i].rank) return false;
+        for (uint32_t d = 0; d < inputs[i].rank; d++)
+            if (b->dims[i][d] != inputs[i].dims[d]) return false;
+        if (b->consulted[i] && inputs[i].nbytes &&
+            memcmp(b->consulted[i], inputs[i].data, inputs[i].nbytes))
+            return false;
+    }
+    return true;
+}
+
+// One NaN for all: payloads and signs differ between devices.
+static void canonicalise_nans(struct ree_tensor *t) {
+    size_t n = t->nbytes / (ree_dtype_size(t->dtype) ? ree_dtype_size(t->dtype) : 1);
+    if (t->dtype == REE_F32) {
+        uint32_t *bits = t->data;
+        for (size_t i = 0; i < n; i++)
+            if ((bits[i] & 0x7FFFFFFFu) > 0x7F800000u) bits[i] = 0x7FC00000u;
+    } else if (t->dtype == REE_F64) {
+        uint64_t *bits = t->data;
+        for (size_t i = 0; i < n; i++)
+            if ((bits[i] & INT64_MAX) > UINT64_C(0x7FF0000000000000))
+                bits[i] = UINT64_C(0x7FF8000000000000);
+    } else if (t->dtype == REE_F16 || t->dtype == REE_BF16) {
+        uint16_t *bits = t->data, inf = t->dtype == REE_F16 ? 0x7C00 : 0x7F80;
+        uint16_t nan = t->dtype == REE_F16 ? 0x7E00 : 0x7FC0;
+        for (size_t i = 0; i < n; i++)
+            if ((bits[i] & 0x7FFF) > inf) bits[i] = nan;
+    }
+}
+
+static enum ree_status read_output(struct ree_bind *b, const struct ree_tval *t,
+                                   const struct ree_tensor *inputs, struct ree_tensor *out,
+                                   struct ree_error *err) {
+    if (!out->nbytes) return REE_OK;
+    struct ree_session *s = b->session;
+    const struct ree_storage *storage = t->storage;
+    uint64_t skip = (uint64_t)t->offset * ree_dtype_size(t->dtype);
+    if (storage->kind == REE_STORAGE_INPUT) {
+        const struct ree_tensor *in = &inputs[input_index(s->model, storage->value)];
+        memcpy(out->data, (const char *)in->data + skip, out->nbytes);
+    } else if (storage->host) {
+        memcpy(out->data, (const char *)storage->host + skip, out->nbytes);
+    } else {
+        uint32_t home = b->home[storage->id];
+        struct ree_device_buffer *buffer = home ? b->segments[home - 1].results : s->arena;
+        REE_TRY(s->device->vtable->buffer_read(s->device, buffer, b->place[storage->id] + skip,
+                                               out->data, out->nbytes, err));
+    }
+    canonicalise_nans(out);
+    return REE_OK;
+}
+
+enum ree_status ree_bind_run(struct ree_bind *b, const struct ree_tensor *inputs,
+                             struct ree_tensor *outputs, struct ree_error *err) {
+    struct ree_session *s = b->session;
+    const struct ree_device_vtable *v = s->device->vtable;
+    if (b->arena_size > s->arena_size) {
+        if (s->arena) v->buffer_destroy(s->device, s->arena);
+        s->arena = NULL;
+        s->arena_size = 0;
+        REE_TRY(v->buffer_create(s->device, b->arena_size, &s->arena, err));
+        s->arena_size = b->arena_size;
+    }
+    REE_TRY(run_segment(b, &b->segments[b->n_segments - 1], inputs, err));
+    size_t n = s->model->n_outputs;
+    memset(outputs, 0, n * sizeof *outputs);
+    enum ree_status status = REE_OK;
+    for (size_t i = 0; i < n && status == REE_OK; i++) {
+        const struct ree_tval *t = b->outputs[i];
+        status = ree_tensor_init(&outputs[i], s->model->outputs[i].name, t->dtype, t->rank, t->dims,
+                                 err);
+        if (status == REE_OK) status = read_output(b, t, inputs, &outputs[i], err);
+    }
+    for (size_t i = 0; i < n && status != REE_OK; i++)
+        ree_tensor_finish(&outputs[i]);
+    return status;
+}

@@ -1,0 +1,110 @@
+// Constant folding. A node whose inputs are all constants is lowered and its RepOps run by the CPU
+// backend's kernels, so what is folded has the bits that any device would have computed.
+#include <string.h>
+
+#include "device/device.h"
+#include "graph/lower/lower.h"
+#include "session/model.h"
+
+// Larger results are left to the device: folding must not blow a model up.
+#define FOLD_LIMIT ((uint64_t)256 << 20)
+
+static enum ree_status no_device(struct ree_lower *lower, struct ree_storage *storage) {
+    (void)storage;
+    return ree_lower_fail(lower, REE_INTERNAL, "a constant depends on what is not constant");
+}
+
+static bool is_foldable(const struct ree_node *node) {
+    for (size_t i = 0; i < node->n_attrs; i++)
+        if (node->attrs[i].kind == REE_ATTR_GRAPH) return false;
+    for (size_t i = 0; i < node->n_inputs; i++)
+        if (node->inputs[i] && (!node->inputs[i]->data || node->inputs[i]->is_input)) return false;
+    return true;
+}
+
+// Whether a result grows so much over its inputs (Expand, ConstantOfShape) that keeping it costs
+// more than making it.
+static bool blows_up(const struct ree_node *node, uint64_t nbytes) {
+    uint64_t in = 0;
+    for (size_t i = 0; i < node->n_inputs; i++)
+        if (node->inputs[i]) in += node->inputs[i]->nbytes;
+    for (size_t i = 0; i < node->n_attrs; i++)
+        if (node->attrs[i].tensor) in += node->attrs[i].tensor->nbytes;
+    return nbytes > ((uint64_t)1 << 20) && nbytes / 4 > in;
+}
+
+// Takes the results of a lowered node over into the graph; false leaves the node in place.
+static bool adopt(struct ree_graph *graph, struct ree_lower *lower, struct ree_node *node,
+                  struct ree_tval **values) {
+    const void *data[64];
+    if (node->n_outputs > 64) return false;
+    for (size_t i = 0; i < node->n_outputs; i++) {
+        if (!node->outputs[i]) continue;
+        struct ree_tval *t = values[node->outputs[i]->id];
+        uint64_t nbytes = (uint64_t)ree_tval_count(t) * ree_dtype_size(t->dtype);
+        if (!ree_lower_is_host(t) || nbytes > FOLD_LIMIT || blows_up(node, nbytes)) return false;
+        if (ree_lower_host(lower, t, &data[i]) != REE_OK) return false;
+    }
+    void *copies[64];
+    for (size_t i = 0; i < node->n_outputs; i++) {
+        if (!node->outputs[i]) continue;
+        const struct ree_tval *t = values[node->outputs[i]->id];
+        size_t nbytes = (size_t)ree_tval_count(t) * ree_dtype_size(t->dtype);
+        copies[i] = ree_arena_alloc(graph->arena, nbytes + 64); // padded for whole-word kernels
+        if (!copies[i]) return false;
+        memcpy(copies[i], data[i], nbytes);
+    }
+    for (size_t i = 0; i < node->n_outputs; i++) {
+        struct ree_value *value = node->outputs[i];
+        if (!value) continue;
+        const struct ree_tval *t = values[value->id];
+        value->dtype = t->dtype;
+        value->has_shape = true;
+        value->rank = t->rank;
+        memcpy(value->dims, t->dims, sizeof value->dims);
+        value->data = copies[i];
+        value->nbytes = (size_t)ree_tval_count(t) * ree_dtype_size(t->dtype);
+        value->producer = NULL;
+    }
+    return true;
+}
+
+enum ree_status ree_model_fold(struct ree_graph *graph, struct ree_error *err) {
+    struct ree_arena scratch;
+    ree_arena_init(&scratch);
+    size_t to = 0;
+    enum ree_status status = REE_OK;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        struct ree_node *node = graph->nodes[i];
+        bool folded = false;
+        if (is_foldable(node)) {
+            struct ree_error ignored;
+            struct ree_lower lower = {
+                .arena = &scratch,
+                .err = &ignored,
+                .graph = graph,
+                .fuse = true,
+                .fold = true,
+                .fold_limit = FOLD_LIMIT,
+                .host_execute = ree_cpu_execute,
+                .read_storage = no_device,
+            };
+            struct ree_tval **values =
+                ree_arena_alloc_array(&scratch, graph->n_values + 1, sizeof *values);
+            if (!values) {
+                status = ree_fail(err, REE_NO_MEMORY, "out of memory");
+                break;
+            }
+            folded = ree_lower_node(&lower, node, values) == REE_OK &&
+                     adopt(graph, &lower, node, values);
+            ree_arena_finish(&scratch);
+        }
+        if (!folded) {
+            node->id = (uint32_t)to;
+            graph->nodes[to++] = node;
+        }
+    }
+    ree_arena_finish(&scratch);
+    if (status == REE_OK) graph->n_nodes = to;
+    return status;
+}

@@ -1,0 +1,223 @@
+// Loading a model: read, count and check the operators, run the passes, describe the ports.
+#include "session/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "graph/lower/lower.h"
+
+static enum ree_status no_memory(struct ree_error *err) {
+    return ree_fail(err, REE_NO_MEMORY, "out of memory");
+}
+
+static void describe_port(struct ree_port *port, const struct ree_value *value) {
+    port->name = value->name;
+    port->dtype = value->dtype;
+    port->has_shape = value->has_shape;
+    port->rank = value->rank;
+    memcpy(port->dims, value->dims, sizeof port->dims);
+    memcpy(port->symbols, value->symbols, sizeof port->symbols);
+}
+
+static enum ree_status describe_ports(struct ree_model *model, struct ree_error *err) {
+    struct ree_graph *graph = model->graph;
+    model->inputs = calloc(graph->n_inputs + 1, sizeof *model->inputs);
+    model->input_values = calloc(graph->n_inputs + 1, sizeof *model->input_values);
+    model->outputs = calloc(graph->n_outputs + 1, sizeof *model->outputs);
+    if (!model->inputs || !model->input_values || !model->outputs) return no_memory(err);
+    for (size_t i = 0; i < graph->n_inputs; i++) {
+        // An input with an initializer is a weight in the old style (before IR version 4).
+        if (graph->inputs[i]->data) continue;
+        describe_port(&model->inputs[model->n_inputs], graph->inputs[i]);
+        model->input_values[model->n_inputs++] = graph->inputs[i];
+    }
+    for (size_t i = 0; i < graph->n_outputs; i++)
+        describe_port(&model->outputs[model->n_outputs++], graph->outputs[i]);
+    return REE_OK;
+}
+
+static int compare_counts(const void *a, const void *b) {
+    const struct ree_op_count *x = a, *y = b;
+    int order = strcmp(x->domain, y->domain);
+    return order ? order : strcmp(x->op_type, y->op_type);
+}
+
+static enum ree_status count_graph(struct ree_model *model, const struct ree_graph *graph,
+                                   size_t *capacity, struct ree_error *err) {
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const struct ree_node *node = graph->nodes[i];
+        size_t k = 0;
+        while (k < model->n_op_counts && (strcmp(model->op_counts[k].op_type, node->op_type) ||
+                                          strcmp(model->op_counts[k].domain, node->domain)))
+            k++;
+        if (k == model->n_op_counts) {
+            if (k == *capacity) {
+                *capacity = *capacity ? *capacity * 2 : 32;
+                struct ree_op_count *grown = realloc(model->op_counts, *capacity * sizeof *grown);
+                if (!grown) return no_memory(err);
+                model->op_counts = grown;
+            }
+            struct ree_op_count *count = &model->op_counts[model->n_op_counts++];
+            memset(count, 0, sizeof *count);
+            count->domain = node->domain;
+            count->op_type = node->op_type;
+            count->supported =
+                ree_op_find(node->domain, node->op_type, node->opset, &count->reason) != NULL;
+        }
+        model->op_counts[k].count++;
+        for (size_t a = 0; a < node->n_attrs; a++)
+            if (node->attrs[a].kind == REE_ATTR_GRAPH)
+                REE_TRY(count_graph(model, node->attrs[a].graph, capacity, err));
+    }
+    return REE_OK;
+}
+
+// The first node without a rule, with its reason, and how many kinds of such operators there are.
+static enum ree_status refuse_unsupported(const struct ree_model *model, struct ree_error *err) {
+    size_t kinds = 0;
+    for (size_t i = 0; i < model->n_op_counts; i++)
+        kinds += !model->op_counts[i].supported;
+    for (size_t i = 0; i < model->graph->n_nodes && kinds; i++) {
+        const struct ree_node *node = model->graph->nodes[i];
+        const char *reason;
+        if (ree_op_find(node->domain, node->op_type, node->opset, &reason)) continue;
+        char label[256];
+        ree_node_label(node, label, sizeof label);
+        ree_fail(err, REE_UNSUPPORTED, "%s: %s%s", label, reason,
+                 kinds > 1 ? " (and other operators; `ree-run inspect` lists them)" : "");
+        return ree_fail_prefix(err, "%s", model->graph->file);
+    }
+    return REE_OK;
+}
+
+static void report_pass(const struct ree_model_options *options, const char *pass,
+                        const struct ree_graph *graph) {
+    if (!options || !options->on_pass) return;
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    ree_graph_print(graph, &text);
+    char *s = ree_strbuf_take(&text);
+    if (s) options->on_pass(options->user, pass, s);
+    free(s);
+}
+
+static enum ree_status run_passes(struct ree_model *model, const struct ree_model_options *options,
+                                  struct ree_error *err) {
+    struct ree_graph *graph = model->graph;
+    report_pass(options, "read", graph);
+    ree_pass_identity(graph);
+    report_pass(options, "identity", graph);
+    if (!model->no_fold) {
+        REE_TRY(ree_model_fold(graph, err));
+        report_pass(options, "fold", graph);
+    }
+    ree_pass_common_subexpressions(graph);
+    report_pass(options, "common-subexpressions", graph);
+    ree_pass_dead_code(graph);
+    report_pass(options, "dead-code", graph);
+    ree_graph_count_uses(graph);
+    return REE_OK;
+}
+
+// Takes the graph over, also on failure.
+static enum ree_status make_model(struct ree_graph *graph, const struct ree_model_options *options,
+                                  bool runnable, struct ree_model **out, struct ree_error *err) {
+    struct ree_model *model = calloc(1, sizeof *model);
+    if (!model) {
+        ree_graph_destroy(graph);
+        return no_memory(err);
+    }
+    model->graph = graph;
+    model->no_fold = options && options->no_fold;
+    model->runnable = runnable;
+    for (size_t i = 0; i < graph->n_values; i++)
+        if (!graph->values[i]->producer) model->weight_bytes += graph->values[i]->nbytes;
+    enum ree_status status = describe_ports(model, err);
+    size_t capacity = 0;
+    if (status == REE_OK) status = count_graph(model, graph, &capacity, err);
+    if (status == REE_OK && model->n_op_counts)
+        qsort(model->op_counts, model->n_op_counts, sizeof *model->op_counts, compare_counts);
+    if (status == REE_OK && runnable) status = refuse_unsupported(model, err);
+    if (status == REE_OK && runnable) status = run_passes(model, options, err);
+    if (status != REE_OK) {
+        ree_model_destroy(model);
+        return status;
+    }
+    *out = model;
+    return REE_OK;
+}
+
+enum ree_status ree_model_load(const char *path, const struct ree_model_options *options,
+                               struct ree_model **out_model, struct ree_error *err) {
+    *out_model = NULL;
+    struct ree_graph *graph;
+    REE_TRY(ree_onnx_load(path, options ? options->on_progress : NULL,
+                          options ? options->user : NULL, &graph, err));
+    return make_model(graph, options, true, out_model, err);
+}
+
+enum ree_status ree_model_load_memory(const void *bytes, size_t nbytes,
+                                      const struct ree_model_options *options,
+                                      struct ree_model **out_model, struct ree_error *err) {
+    *out_model = NULL;
+    struct ree_graph *graph;
+    REE_TRY(ree_onnx_load_memory(bytes, nbytes, &graph, err));
+    return make_model(graph, options, true, out_model, err);
+}
+
+enum ree_status ree_model_inspect(const char *path, struct ree_model **out_model,
+                                  struct ree_error *err) {
+    *out_model = NULL;
+    struct ree_graph *graph;
+    REE_TRY(ree_onnx_load(path, NULL, NULL, &graph, err));
+    return make_model(graph, NULL, false, out_model, err);
+}
+
+void ree_model_destroy(struct ree_model *model) {
+    if (!model) return;
+    ree_graph_destroy(model->graph);
+    free(model->inputs);
+    free(model->input_values);
+    free(model->outputs);
+    free(model->op_counts);
+    free(model);
+}
+
+size_t ree_model_n_inputs(const struct ree_model *model) {
+    return model->n_inputs;
+}
+size_t ree_model_n_outputs(const struct ree_model *model) {
+    return model->n_outputs;
+}
+size_t ree_model_n_op_counts(const struct ree_model *model) {
+    return model->n_op_counts;
+}
+uint64_t ree_model_weight_bytes(const struct ree_model *model) {
+    return model->weight_bytes;
+}
+int64_t ree_model_ir_version(const struct ree_model *model) {
+    return model->graph->ir_version;
+}
+
+const struct ree_port *ree_model_input(const struct ree_model *model, size_t i) {
+    return i < model->n_inputs ? &model->inputs[i] : NULL;
+}
+
+const struct ree_port *ree_model_output(const struct ree_model *model, size_t i) {
+    return i < model->n_outputs ? &model->outputs[i] : NULL;
+}
+
+const struct ree_op_count *ree_model_op_counts(const struct ree_model *model) {
+    return model->op_counts;
+}
+
+int64_t ree_model_opset(const struct ree_model *model, const char *domain) {
+    return ree_graph_opset(model->graph, domain);
+}
+
+const char *ree_model_metadata(const struct ree_model *model, const char *key) {
+    for (size_t i = 0; i < model->graph->n_metadata; i++)
+        if (!strcmp(model->graph->metadata[i].key, key)) return model->graph->metadata[i].value;
+    return NULL;
+}

@@ -1,0 +1,25 @@
+// A loaded model: the graph after its passes, and what the public API tells about it.
+#ifndef REE_SESSION_MODEL_H
+#define REE_SESSION_MODEL_H
+
+#include "graph/ir.h"
+
+struct ree_model {
+    struct ree_graph *graph;
+    bool no_fold;
+    size_t n_inputs; // those without an initializer
+    struct ree_port *inputs;
+    const struct ree_value **input_values; // the graph value of each
+    size_t n_outputs;
+    struct ree_port *outputs;
+    size_t n_op_counts;
+    struct ree_op_count *op_counts;
+    uint64_t weight_bytes;
+    bool runnable; // false after ree_model_inspect
+};
+
+// Replaces nodes whose inputs are all constant by their results, computed by the CPU backend's
+// kernels. Nodes that fail to lower are left for the bind to report.
+enum ree_status ree_model_fold(struct ree_graph *graph, struct ree_error *err);
+
+#endif

@@ -1,0 +1,81 @@
+// A session: a model on a device. A bind is the model lowered for one set of input shapes (and of
+// the input values that shapes depended on), ready to run; binds are cached.
+#ifndef REE_SESSION_SESSION_INTERNAL_H
+#define REE_SESSION_SESSION_INTERNAL_H
+
+#include "device/device.h"
+#include "graph/lower/lower.h"
+#include "session/model.h"
+
+struct ree_session {
+    struct ree_model *model;
+    struct ree_device *device;
+    struct ree_session_options options;
+    struct ree_device_buffer **constants; // per graph value: the weight on the device, or NULL
+    uint64_t weight_bytes;
+    struct ree_device_buffer *arena; // intermediate results of whichever bind runs
+    uint64_t arena_size;
+    struct ree_device_buffer **inputs; // per model input: the device's copy
+    uint64_t *input_sizes;
+    struct ree_bind *binds; // most recently used first
+    uint32_t n_binds;
+    struct ree_session_stats stats;
+};
+
+// Where a program finds the buffer of a slot.
+enum ree_slot_kind {
+    REE_SLOT_ARENA,
+    REE_SLOT_CONSTANT, // index: graph value
+    REE_SLOT_INPUT,    // index: model input
+    REE_SLOT_LITERALS, // made by the bind
+    REE_SLOT_SEGMENT,  // results of an earlier segment; index: segment
+};
+
+struct ree_slot {
+    enum ree_slot_kind kind;
+    uint32_t index;
+};
+
+// Dispatches up to a point where a shape depended on computed data, or to the end.
+struct ree_segment {
+    struct ree_device_program *program; // NULL when there is nothing to run
+    uint32_t n_slots;
+    struct ree_slot *slots;
+    struct ree_device_buffer *literals; // NULL: none
+    struct ree_device_buffer
+        *results; // of a segment that is not the last: its intermediate tensors
+};
+
+struct ree_bind {
+    struct ree_bind *next;
+    struct ree_session *session;
+    struct ree_arena arena;
+    struct ree_lower lower;
+    struct ree_tval **values;        // per graph value
+    const struct ree_tensor *inputs; // per model input; the caller's, while binding
+    uint32_t *ranks;                 // per model input: the key
+    int64_t (*dims)[REE_MAX_RANK];
+    const void **consulted; // per model input: the value that shapes depended on, or NULL
+    struct ree_storage **input_storages;
+    uint64_t *place; // per storage: offset in its slot's buffer
+    uint32_t *home;  // per storage: 1 + segment that computed it, 0: the arena or none
+    size_t place_capacity;
+    size_t n_segments;
+    struct ree_segment segments[64];
+    size_t first_dispatch; // of the current segment
+    uint64_t arena_size;
+    struct ree_tval **outputs; // per model output, dense
+    uint64_t n_dispatches;
+};
+
+// Binds the model to the inputs (one per model input, in order, checked). A bind of several
+// segments has run all but the last and serves once.
+enum ree_status ree_bind_create(struct ree_session *session, const struct ree_tensor *inputs,
+                                struct ree_bind **out, struct ree_error *err);
+void ree_bind_destroy(struct ree_bind *bind);
+bool ree_bind_matches(const struct ree_bind *bind, const struct ree_tensor *inputs);
+// Runs the last segment and reads the outputs into initialised-by-this-call tensors.
+enum ree_status ree_bind_run(struct ree_bind *bind, const struct ree_tensor *inputs,
+                             struct ree_tensor *outputs, struct ree_error *err);
+
+#endif
