@@ -8,11 +8,13 @@
 
 struct ree_arena_block {
     struct ree_arena_block *next;
-    size_t used, size;       // bytes of data
-    unsigned char *data;     // 64-byte aligned
+    size_t used, size;   // bytes of data
+    unsigned char *data; // 64-byte aligned
 };
 
-void ree_arena_init(struct ree_arena *arena) { arena->blocks = NULL; }
+void ree_arena_init(struct ree_arena *arena) {
+    arena->blocks = NULL;
+}
 
 void ree_arena_finish(struct ree_arena *arena) {
     struct ree_arena_block *block = arena->blocks;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum ree_status ree_fail(struct ree_error *err, enum ree_status status, const char *format, ...) {
+void ree_fail_message(struct ree_error *err, enum ree_status status, const char *format, ...) {
     if (err) {
         va_list args;
         va_start(args, format);
@@ -12,7 +12,6 @@ enum ree_status ree_fail(struct ree_error *err, enum ree_status status, const ch
         vsnprintf(err->message, sizeof err->message, format, args);
         va_end(args);
     }
-    return status;
 }
 
 enum ree_status ree_fail_prefix(struct ree_error *err, const char *format, ...) {
@@ -74,5 +73,9 @@ const char *ree_status_name(enum ree_status status) {
     return "?";
 }
 
-const char *ree_version(void) { return REE_VERSION; }
-const char *ree_numerics_version(void) { return "RepOps/1"; }
+const char *ree_version(void) {
+    return REE_VERSION;
+}
+const char *ree_numerics_version(void) {
+    return "RepOps/1";
+}

@@ -5,9 +5,11 @@
 
 #include "ree.h"
 
-// Fills *err (if not NULL) and returns `status`, so that callers write `return ree_fail(err, ...)`.
-__attribute__((format(printf, 3, 4))) enum ree_status
-ree_fail(struct ree_error *err, enum ree_status status, const char *format, ...);
+// Fills *err (if not NULL) and gives `status`, so that callers write `return ree_fail(err, status,
+// format, ...)`. A macro, so that the compiler sees that the value is the status named.
+#define ree_fail(err, status, ...) (ree_fail_message(err, status, __VA_ARGS__), (status))
+__attribute__((format(printf, 3, 4))) void
+ree_fail_message(struct ree_error *err, enum ree_status status, const char *format, ...);
 // Puts "prefix: " in front of the message already in *err and returns its status: context added
 // while unwinding ("model.onnx: ", "node 'conv1' (Conv): ").
 __attribute__((format(printf, 2, 3))) enum ree_status ree_fail_prefix(struct ree_error *err,

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-void ree_strbuf_init(struct ree_strbuf *buf) { memset(buf, 0, sizeof *buf); }
+void ree_strbuf_init(struct ree_strbuf *buf) {
+    memset(buf, 0, sizeof *buf);
+}
 
 void ree_strbuf_finish(struct ree_strbuf *buf) {
     free(buf->data);

@@ -122,7 +122,10 @@ static enum ree_status check_symbols(const struct ree_session *s, const struct r
     for (size_t i = 0; i < m->n_inputs; i++)
         for (uint32_t d = 0; m->inputs[i].has_shape && d < m->inputs[i].rank; d++) {
             const char *symbol = m->inputs[i].symbols[d];
-            if (m->inputs[i].dims[d] >= 0 || !symbol || !symbol[0]) continue;
+            // Some exporters write "None" or "?" for every unknown size.
+            if (m->inputs[i].dims[d] >= 0 || !symbol || !symbol[0] || !strcmp(symbol, "None") ||
+                !strcmp(symbol, "?"))
+                continue;
             for (size_t j = 0; j <= i; j++)
                 for (uint32_t e = 0; m->inputs[j].has_shape && e < m->inputs[j].rank; e++) {
                     const char *other = m->inputs[j].symbols[e];
