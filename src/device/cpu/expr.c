@@ -1,0 +1,305 @@
+// expr(i) for a run of elements, block by block, one loop per instruction (NUMERICS.md section 2).
+#include "device/cpu/expr.h"
+
+const struct ree_cpu_expr_kernels *ree_cpu_expr_kernels(enum ree_cpu_isa isa) {
+    switch (isa) {
+#ifdef REE_CPU_HAVE_AVX512
+    case REE_CPU_AVX512: return &ree_cpu_expr_kernels_avx512;
+#endif
+#ifdef REE_CPU_HAVE_AVX2
+    case REE_CPU_AVX2: return &ree_cpu_expr_kernels_avx2;
+#endif
+    default: return &ree_cpu_expr_kernels_portable;
+    }
+}
+
+enum ree_cpu_load ree_cpu_load_of(uint32_t dtype) {
+    switch (dtype) {
+    case REE_I8: return REE_CPU_LOAD_S8;
+    case REE_U8:
+    case REE_BOOL: return REE_CPU_LOAD_U8;
+    case REE_I16: return REE_CPU_LOAD_S16;
+    case REE_U16:
+    case REE_F16:
+    case REE_BF16: return REE_CPU_LOAD_U16;
+    case REE_I64:
+    case REE_U64: return REE_CPU_LOAD_B64;
+    default: return REE_CPU_LOAD_B32;
+    }
+}
+
+enum ree_cpu_store ree_cpu_store_of(uint32_t dtype) {
+    switch (dtype) {
+    case REE_I8:
+    case REE_U8:
+    case REE_BOOL: return REE_CPU_STORE_8;
+    case REE_I16:
+    case REE_U16:
+    case REE_F16:
+    case REE_BF16: return REE_CPU_STORE_16;
+    case REE_I64:
+    case REE_U64: return REE_CPU_STORE_64;
+    case REE_F32: return REE_CPU_STORE_F32;
+    default: return REE_CPU_STORE_32;
+    }
+}
+
+// Sources
+
+static void plan_source(struct ree_cpu_expr_source *s, const struct ree_expr *expr,
+                        const struct ree_expr_operand *operand, const void *tensor) {
+    s->base = tensor;
+    s->size = ree_dtype_size((enum ree_dtype)operand->dtype);
+    s->load = ree_cpu_load_of(operand->dtype);
+    s->wide = s->load == REE_CPU_LOAD_B64;
+    s->offset = operand->offset;
+    s->rank = 0;
+    for (uint32_t d = 0; d < expr->rank; d++) {
+        uint32_t dim = expr->dims[d];
+        int64_t stride = operand->strides[d];
+        if (dim == 1) continue;
+        uint32_t last = s->rank - 1;
+        if (s->rank > 0 && s->strides[last] == stride * (int64_t)dim) {
+            s->dims[last] *= dim; // below 2^31, as n_elements is
+            s->strides[last] = stride;
+        } else {
+            s->dims[s->rank] = dim;
+            s->strides[s->rank++] = stride;
+        }
+    }
+    if (s->rank == 0) {
+        s->dims[0] = 1;
+        s->strides[0] = 0;
+        s->rank = 1;
+    }
+}
+
+// Loads a source's elements first ... first+n-1 into out.
+static void load_source(const struct ree_cpu_expr_kernels *kernels,
+                        const struct ree_cpu_expr_source *s, uint32_t first, uint32_t n,
+                        void *out) {
+    uint32_t coord[REE_MAX_RANK];
+    int64_t at = s->offset;
+    uint32_t rest = first;
+    for (uint32_t d = s->rank; d-- > 0;) {
+        coord[d] = rest % s->dims[d];
+        rest /= s->dims[d];
+        at += coord[d] * s->strides[d];
+    }
+    uint32_t last = s->rank - 1;
+    int64_t stride = s->strides[last];
+    char *to = out;
+    size_t value_size = s->wide ? 8 : 4;
+    while (n > 0) {
+        uint32_t run = s->dims[last] - coord[last];
+        if (run > n) run = n;
+        if (s->base) {
+            kernels->loads[s->load](run, s->base + at * (int64_t)s->size, stride, to);
+        } else if (s->wide) {
+            for (uint32_t i = 0; i < run; i++)
+                ((uint64_t *)to)[i] = (uint64_t)(at + i * stride);
+        } else {
+            for (uint32_t i = 0; i < run; i++)
+                ((uint32_t *)to)[i] = (uint32_t)(at + i * stride);
+        }
+        to += run * value_size;
+        n -= run;
+        if (n == 0) break;
+        at -= coord[last] * stride;
+        coord[last] = 0;
+        for (uint32_t d = last; d-- > 0;) {
+            at += s->strides[d];
+            if (++coord[d] < s->dims[d]) break;
+            at -= (int64_t)s->dims[d] * s->strides[d];
+            coord[d] = 0;
+        }
+    }
+}
+
+// Planning
+
+static bool is_float_op(uint32_t op) {
+    // These leave float32 bits whose only NaN is the canonical one.
+    switch (op) {
+    case REE_MAP_add_f32:
+    case REE_MAP_sub_f32:
+    case REE_MAP_mul_f32:
+    case REE_MAP_div_f32:
+    case REE_MAP_fma_f32:
+    case REE_MAP_min_f32:
+    case REE_MAP_max_f32: return true;
+    default: return op >= REE_MAP_mod_f32 && op <= REE_MAP_round_f32;
+    }
+}
+
+// Rough nanoseconds of an instruction for 1024 elements: enough to choose a number of threads.
+static uint64_t op_cost(uint32_t op) {
+    if (op >= REE_MAP_mod_f32 && op <= REE_MAP_softplus_f32) return 2000;
+    if (op == REE_MAP_pow_i32 || op == REE_MAP_pow_u32) return 8000;
+    if (op == REE_MAP_pow_i64 || op == REE_MAP_pow_u64) return 8000;
+    if (op >= REE_MAP_div_i64 && op <= REE_MAP_mod_u64) return 8000;
+    if (op >= REE_MAP_div_i32 && op <= REE_MAP_mod_u32) return 3000;
+    return 150;
+}
+
+void ree_cpu_expr_plan(struct ree_cpu_expr_plan *plan, const struct ree_expr *expr,
+                       void *const *tensors, bool has_accumulator, enum ree_cpu_isa isa) {
+    plan->kernels = ree_cpu_expr_kernels(isa);
+    plan->expr = expr;
+    plan->has_accumulator = has_accumulator;
+    plan->first_operand = has_accumulator ? 1 : 0;
+    plan->first_instr = plan->first_operand + expr->n_operands;
+    plan->n_values = plan->first_instr + expr->n_instrs;
+    plan->result = expr->n_instrs > 0 ? plan->n_values - 1 : 0;
+    plan->out_size = ree_dtype_size((enum ree_dtype)expr->out_dtype);
+    plan->store = ree_cpu_store_of(expr->out_dtype);
+    plan->result_is_canonical =
+        expr->n_instrs > 0 && is_float_op(expr->instrs[expr->n_instrs - 1].op);
+    plan->cost = 200;
+
+    // The last instruction that reads each value: its slot is free afterwards.
+    uint32_t last_use[REE_CPU_EXPR_MAX_VALUES] = {0};
+    for (uint32_t i = 0; i < expr->n_instrs; i++) {
+        const struct ree_expr_instr *instr = &expr->instrs[i];
+        for (uint32_t j = 0; j < ree_map_op_infos[instr->op].n_args; j++)
+            last_use[instr->args[j]] = i + 1; // 0: never
+    }
+    if (expr->n_instrs == 0) last_use[0] = 1;
+
+    uint32_t n_slots = 0;
+    if (has_accumulator) {
+        plan->values[0].place = REE_CPU_EXPR_ACCUMULATOR;
+        plan->values[0].wide = false;
+    }
+    for (uint32_t k = 0; k < expr->n_operands; k++) {
+        const struct ree_expr_operand *operand = &expr->operands[k];
+        struct ree_cpu_expr_source *s = &plan->sources[k];
+        const void *tensor = operand->kind == REE_EXPR_TENSOR ? *tensors++ : NULL;
+        plan_source(s, expr, operand, tensor);
+        uint32_t v = plan->first_operand + k;
+        plan->values[v].wide = s->wide;
+        plan->values[v].slot = 0;
+        if (last_use[v] == 0) {
+            plan->values[v].place = REE_CPU_EXPR_UNUSED;
+        } else if (s->rank == 1 && s->strides[0] == 0) {
+            plan->values[v].place = REE_CPU_EXPR_UNIFORM;
+            plan->values[v].slot = n_slots++;
+        } else if (s->base && s->rank == 1 && s->strides[0] == 1 && s->load >= REE_CPU_LOAD_B32) {
+            plan->values[v].place = REE_CPU_EXPR_MEMORY;
+            plan->cost += 300;
+        } else {
+            plan->values[v].place = REE_CPU_EXPR_SLOT;
+            plan->values[v].slot = n_slots++;
+            plan->cost += 700;
+        }
+    }
+    // Slots of constants and operands are theirs for good; those of results are reused.
+    bool reusable[REE_CPU_EXPR_MAX_VALUES] = {false};
+    uint32_t free_slots[REE_CPU_EXPR_MAX_VALUES], n_free = 0;
+    for (uint32_t i = 0; i < expr->n_instrs; i++) {
+        const struct ree_expr_instr *instr = &expr->instrs[i];
+        uint32_t v = plan->first_instr + i;
+        bool wide = ree_map_op_infos[instr->op].result == REE_CLASS_D;
+        plan->values[v].wide = wide;
+        plan->values[v].slot = 0;
+        if (instr->op == REE_MAP_CONST32 || instr->op == REE_MAP_CONST64) {
+            plan->values[v].place = REE_CPU_EXPR_UNIFORM;
+            plan->values[v].slot = n_slots++;
+            continue;
+        }
+        plan->cost += op_cost(instr->op);
+        if (last_use[v] == 0 && v != plan->result) {
+            plan->values[v].place = REE_CPU_EXPR_UNUSED;
+            continue;
+        }
+        if (v == plan->result && plan->out_size == (wide ? 8u : 4u)) {
+            plan->values[v].place = REE_CPU_EXPR_OUT;
+        } else {
+            plan->values[v].place = REE_CPU_EXPR_SLOT;
+            plan->values[v].slot = n_free > 0 ? free_slots[--n_free] : n_slots++;
+            reusable[v] = true;
+        }
+        for (uint32_t j = 0; j < ree_map_op_infos[instr->op].n_args; j++) {
+            uint32_t arg = instr->args[j];
+            if (!reusable[arg] || last_use[arg] != i + 1) continue;
+            free_slots[n_free++] = plan->values[arg].slot;
+            reusable[arg] = false;
+        }
+    }
+    plan->n_slots = n_slots;
+}
+
+// Running
+
+static void fill_uniform(const struct ree_cpu_expr_plan *plan, uint32_t v, uint32_t n, void *slot) {
+    const struct ree_cpu_expr_kernels *kernels = plan->kernels;
+    if (v < plan->first_instr) {
+        const struct ree_cpu_expr_source *s = &plan->sources[v - plan->first_operand];
+        load_source(kernels, s, 0, 1, slot);
+        if (s->wide)
+            kernels->fill64(n, *(uint64_t *)slot, slot);
+        else
+            kernels->fill32(n, *(uint32_t *)slot, slot);
+        return;
+    }
+    const struct ree_expr_instr *instr = &plan->expr->instrs[v - plan->first_instr];
+    if (instr->op == REE_MAP_CONST64)
+        kernels->fill64(n, (uint64_t)instr->imm[1] << 32 | instr->imm[0], slot);
+    else
+        kernels->fill32(n, instr->imm[0], slot);
+}
+
+void ree_cpu_expr_run(const struct ree_cpu_expr_plan *plan, const float *accumulator,
+                      uint32_t first, uint32_t count, void *out, uint32_t block, void *slots) {
+    const struct ree_expr *expr = plan->expr;
+    const struct ree_cpu_expr_kernels *kernels = plan->kernels;
+    if (count < block) block = count;
+    size_t slot_size = ((size_t)block * 8 + 63) / 64 * 64;
+    char *slot_base = slots;
+    char *where[REE_CPU_EXPR_MAX_VALUES];
+    for (uint32_t v = 0; v < plan->n_values; v++) {
+        where[v] = slot_base + plan->values[v].slot * slot_size;
+        if (plan->values[v].place == REE_CPU_EXPR_UNIFORM) fill_uniform(plan, v, block, where[v]);
+    }
+
+    for (uint32_t done = 0; done < count; done += block) {
+        uint32_t n = count - done < block ? count - done : block;
+        uint32_t begin = first + done;
+        char *to = (char *)out + (size_t)begin * plan->out_size;
+        if (plan->has_accumulator) where[0] = (char *)(uintptr_t)(accumulator + done);
+        for (uint32_t k = 0; k < expr->n_operands; k++) {
+            const struct ree_cpu_expr_source *s = &plan->sources[k];
+            uint32_t v = plan->first_operand + k;
+            if (plan->values[v].place == REE_CPU_EXPR_MEMORY)
+                where[v] = (char *)(uintptr_t)s->base + (s->offset + begin) * (int64_t)s->size;
+            else if (plan->values[v].place == REE_CPU_EXPR_SLOT)
+                load_source(kernels, s, begin, n, where[v]);
+        }
+        for (uint32_t i = 0; i < expr->n_instrs; i++) {
+            uint32_t v = plan->first_instr + i;
+            if (plan->values[v].place == REE_CPU_EXPR_OUT)
+                where[v] = to;
+            else if (plan->values[v].place != REE_CPU_EXPR_SLOT)
+                continue;
+            const struct ree_expr_instr *instr = &expr->instrs[i];
+            const void *args[3] = {NULL, NULL, NULL};
+            for (uint32_t j = 0; j < ree_map_op_infos[instr->op].n_args; j++)
+                args[j] = where[instr->args[j]];
+            kernels->ops[instr->op](n, args[0], args[1], args[2], where[v]);
+        }
+        bool stored = where[plan->result] == to;
+        if (!stored || (plan->store == REE_CPU_STORE_F32 && !plan->result_is_canonical))
+            kernels->stores[plan->store](n, where[plan->result], to);
+    }
+}
+
+// Enough for an epilogue's rows; longer ones are cut.
+#define ROW_BLOCK 256
+
+void ree_cpu_expr_row(const struct ree_expr *expr, void *const *tensors, const float *accumulator,
+                      uint32_t first, uint32_t count, void *out) {
+    _Alignas(64) char slots[(REE_EXPR_MAX_OPERANDS + REE_EXPR_MAX_INSTRS) * ROW_BLOCK * 8];
+    struct ree_cpu_expr_plan plan;
+    ree_cpu_expr_plan(&plan, expr, tensors, accumulator != NULL, ree_cpu_isa_best());
+    ree_cpu_expr_run(&plan, accumulator, first, count, out, ROW_BLOCK, slots);
+}
