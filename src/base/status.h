@@ -7,7 +7,11 @@
 
 // Fills *err (if not NULL) and gives `status`, so that callers write `return ree_fail(err, status,
 // format, ...)`. A macro, so that the compiler sees that the value is the status named.
-#define ree_fail(err, status, ...) (ree_fail_message(err, status, __VA_ARGS__), (status))
+#define ree_fail(err, status, ...)                                                                 \
+    (ree_fail_message(err, status, __VA_ARGS__), ree_same_status(status))
+static inline enum ree_status ree_same_status(enum ree_status status) {
+    return status;
+}
 __attribute__((format(printf, 3, 4))) void
 ree_fail_message(struct ree_error *err, enum ree_status status, const char *format, ...);
 // Puts "prefix: " in front of the message already in *err and returns its status: context added
