@@ -1,0 +1,51 @@
+#include "base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum ree_status ree_tensor_init(struct ree_tensor *tensor, const char *name, enum ree_dtype dtype,
+                                uint32_t rank, const int64_t *dims, struct ree_error *err) {
+    memset(tensor, 0, sizeof *tensor);
+    const char *label = name ? name : "";
+    if (rank > REE_MAX_RANK)
+        return ree_fail(err, REE_UNSUPPORTED, "tensor '%s': rank %u, at most %d is supported",
+                        label, rank, REE_MAX_RANK);
+    size_t elem_size = ree_dtype_size(dtype);
+    if (elem_size == 0)
+        return ree_fail(err, REE_UNSUPPORTED, "tensor '%s': elements of type %s have no fixed size",
+                        label, ree_dtype_name(dtype));
+    int64_t count;
+    uint64_t nbytes;
+    if (!ree_count_elements(rank, dims, &count))
+        return ree_fail(err, REE_INVALID,
+                        "tensor '%s': a dimension is negative, or their product "
+                        "exceeds 64 bits",
+                        label);
+    if (!ree_mul_size((uint64_t)count, elem_size, &nbytes) || nbytes > SIZE_MAX / 2)
+        return ree_fail(err, REE_NO_MEMORY, "tensor '%s': %lld elements do not fit in memory",
+                        label, (long long)count);
+
+    // Rounded up to whole words: device buffers over this memory may be read in words.
+    void *data = calloc(((size_t)nbytes + 63) / 64 + (nbytes == 0), 64);
+    char *copy = name ? strdup(name) : NULL;
+    if (!data || (name && !copy)) {
+        free(data);
+        free(copy);
+        return ree_fail(err, REE_NO_MEMORY, "tensor '%s': no memory for %llu bytes", label,
+                        (unsigned long long)nbytes);
+    }
+    tensor->name = copy;
+    tensor->dtype = dtype;
+    tensor->rank = rank;
+    if (rank) memcpy(tensor->dims, dims, rank * sizeof *dims);
+    tensor->data = data;
+    tensor->nbytes = (size_t)nbytes;
+    return REE_OK;
+}
+
+void ree_tensor_finish(struct ree_tensor *tensor) {
+    if (!tensor) return;
+    free(tensor->name);
+    free(tensor->data);
+    memset(tensor, 0, sizeof *tensor);
+}

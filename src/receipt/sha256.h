@@ -1,0 +1,19 @@
+// SHA-256 of tensors: what ree-run prints and what receipts will bind.
+//
+//     tensor  = SHA-256("ree-tensor/1\0", u32 LE dtype, u32 LE rank, i64 LE dims[rank], elements)
+//     tensors = SHA-256("ree-tensors/1\0", per tensor: u32 LE name length, name, tensor digest)
+//
+// The strings include their NUL; elements are row-major and little-endian; the name of a nameless
+// tensor has length 0. NUMERICS.md, "Hashes". The public functions are in ree.h.
+#ifndef REE_RECEIPT_SHA256_H
+#define REE_RECEIPT_SHA256_H
+
+#include "ree.h"
+
+#define REE_SHA256_SIZE 32
+
+// The digest of a tensor as bytes.
+void ree_tensor_digest(const struct ree_tensor *tensor, unsigned char digest[REE_SHA256_SIZE]);
+void ree_hex(const unsigned char digest[REE_SHA256_SIZE], char hex[65]); // lower case, with a NUL
+
+#endif

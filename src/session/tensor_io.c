@@ -1,0 +1,22 @@
+// Reads a tensor from any of the formats users have: by the file's extension.
+#include "base/npy.h"
+#include "base/status.h"
+#include "graph/ir.h"
+
+#include <string.h>
+
+enum ree_status ree_tensor_load(struct ree_tensor *tensor, const char *path,
+                                struct ree_error *err) {
+    memset(tensor, 0, sizeof *tensor);
+    const char *slash = strrchr(path, '/');
+    const char *dot = strrchr(slash ? slash : path, '.');
+    if (dot && strcmp(dot, ".npy") == 0) return ree_npy_load(tensor, path, err);
+    if (dot && strcmp(dot, ".pb") == 0) {
+        enum ree_status status = ree_onnx_tensor_load(path, tensor, err);
+        if (status != REE_OK) memset(tensor, 0, sizeof *tensor);
+        return status;
+    }
+    return ree_fail(err, REE_UNSUPPORTED,
+                    "%s: expected a file ending in .npy (NumPy) or .pb (an ONNX TensorProto)",
+                    path);
+}
