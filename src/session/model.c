@@ -117,6 +117,10 @@ static enum ree_status run_passes(struct ree_model *model, const struct ree_mode
     ree_pass_dead_code(graph);
     report_pass(options, "dead-code", graph);
     ree_graph_count_uses(graph);
+    if (options && options->on_pass) {
+        ree_model_infer(graph);
+        report_pass(options, "shapes", graph);
+    }
     return REE_OK;
 }
 
@@ -133,6 +137,7 @@ static enum ree_status make_model(struct ree_graph *graph, const struct ree_mode
     model->runnable = runnable;
     for (size_t i = 0; i < graph->n_values; i++)
         if (!graph->values[i]->producer) model->weight_bytes += graph->values[i]->nbytes;
+    if (!runnable) ree_model_infer(graph);
     enum ree_status status = describe_ports(model, err);
     size_t capacity = 0;
     if (status == REE_OK) status = count_graph(model, graph, &capacity, err);

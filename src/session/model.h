@@ -22,4 +22,7 @@ struct ree_model {
 // kernels. Nodes that fail to lower are left for the bind to report.
 enum ree_status ree_model_fold(struct ree_graph *graph, struct ree_error *err);
 
+// Fills in types and shapes of values as far as they follow from the declared inputs.
+void ree_model_infer(struct ree_graph *graph);
+
 #endif
