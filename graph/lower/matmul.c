@@ -1,0 +1,70 @@
+// MatMul and Gemm.
+#include "graph/lower/rules.h"
+
+#define RULE(name)                                                                                 \
+    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_tval *const *in,       \
+                                        struct ree_tval **out)
+
+static bool has_matmul(enum ree_dtype t) {
+    return t == REE_F32 || t == REE_I32 || t == REE_U32 || t == REE_I64 || t == REE_U64;
+}
+
+// A vector on the left is a row, on the right a column; the dimension that this adds is dropped
+// from the product.
+RULE(matmul) {
+    struct ree_tval *a = in[0], *b = in[1], *product;
+    if (!has_matmul(a->dtype)) return ree_rule_unsupported(lower, a->dtype);
+    REE_TRY(ree_rule_same_type(lower, b, "B", a, "A"));
+    REE_TRY(ree_rule_require_rank(lower, a, "A", 1, REE_MAX_RANK));
+    REE_TRY(ree_rule_require_rank(lower, b, "B", 1, REE_MAX_RANK));
+    bool row = a->rank == 1, column = b->rank == 1;
+    if (row) REE_TRY(ree_lower_reshape(lower, a, 2, (int64_t[]){1, a->dims[0]}, &a));
+    if (column) REE_TRY(ree_lower_reshape(lower, b, 2, (int64_t[]){b->dims[0], 1}, &b));
+    REE_TRY(ree_lower_matmul(lower, a, b, &product));
+    out[0] = product;
+    if (!row && !column) return REE_OK;
+    int64_t dims[REE_MAX_RANK];
+    uint32_t rank = 0;
+    for (uint32_t i = 0; i < product->rank; i++) {
+        if ((row && i == product->rank - 2) || (column && i == product->rank - 1)) continue;
+        dims[rank++] = product->dims[i];
+    }
+    return ree_lower_reshape(lower, product, rank, dims, &out[0]);
+}
+
+// alpha * A B + beta * C. A factor of 1 changes no bits and is left out.
+RULE(gemm) {
+    struct ree_tval *a = in[0], *b = in[1], *c = ree_rule_input(lower, in, 2), *product;
+    enum ree_dtype dtype = a->dtype;
+    float alpha = ree_node_float(lower->node, "alpha", 1);
+    float beta = ree_node_float(lower->node, "beta", 1);
+    if (!has_matmul(dtype)) return ree_rule_unsupported(lower, dtype);
+    if (dtype != REE_F32 && (alpha != 1 || (c && beta != 1)))
+        return ree_lower_fail(lower, REE_UNSUPPORTED,
+                              "Gemm of %s with alpha or beta other than 1 is not supported",
+                              ree_dtype_name(dtype));
+    REE_TRY(ree_rule_same_type(lower, b, "B", a, "A"));
+    REE_TRY(ree_rule_require_rank(lower, a, "A", 2, 2));
+    REE_TRY(ree_rule_require_rank(lower, b, "B", 2, 2));
+    if (ree_node_int(lower->node, "transA", 0))
+        REE_TRY(ree_lower_transpose(lower, a, (uint32_t[]){1, 0}, &a));
+    if (ree_node_int(lower->node, "transB", 0))
+        REE_TRY(ree_lower_transpose(lower, b, (uint32_t[]){1, 0}, &b));
+    REE_TRY(ree_lower_matmul(lower, a, b, &product));
+    out[0] = product;
+    if (!c && alpha == 1) return REE_OK;
+
+    if (c) REE_TRY(ree_rule_same_type(lower, c, "C", a, "A"));
+    struct ree_expr_builder e;
+    ree_expr_init(&e, lower, 2, product->dims);
+    int value = ree_expr_tensor(&e, product);
+    if (alpha != 1) value = ree_expr_op2(&e, REE_MAP_mul_f32, value, ree_expr_f32(&e, alpha));
+    if (c) {
+        static const struct ree_typed_op add = {REE_MAP_add_f32, REE_MAP_add_i32, REE_MAP_add_i32,
+                                                REE_MAP_add_i64, REE_MAP_add_i64, REE_OP_NONE};
+        int addend = ree_expr_tensor(&e, c);
+        if (beta != 1) addend = ree_expr_op2(&e, REE_MAP_mul_f32, addend, ree_expr_f32(&e, beta));
+        value = ree_expr_op2(&e, ree_typed_op_of(&add, dtype), value, addend);
+    }
+    return ree_lower_map(&e, value, dtype, &out[0]);
+}
