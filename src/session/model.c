@@ -171,6 +171,13 @@ enum ree_status ree_model_load_memory(const void *bytes, size_t nbytes,
     return make_model(graph, options, true, out_model, err);
 }
 
+enum ree_status ree_model_from_graph(struct ree_graph *graph,
+                                     const struct ree_model_options *options,
+                                     struct ree_model **out_model, struct ree_error *err) {
+    *out_model = NULL;
+    return make_model(graph, options, true, out_model, err);
+}
+
 enum ree_status ree_model_inspect(const char *path, struct ree_model **out_model,
                                   struct ree_error *err) {
     *out_model = NULL;

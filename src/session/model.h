@@ -18,6 +18,11 @@ struct ree_model {
     bool runnable; // false after ree_model_inspect
 };
 
+// A model of a graph made by hand, which it takes over, also on failure.
+enum ree_status ree_model_from_graph(struct ree_graph *graph,
+                                     const struct ree_model_options *options,
+                                     struct ree_model **out_model, struct ree_error *err);
+
 // Replaces nodes whose inputs are all constant by their results, computed by the CPU backend's
 // kernels. Nodes that fail to lower are left for the bind to report.
 enum ree_status ree_model_fold(struct ree_graph *graph, struct ree_error *err);
