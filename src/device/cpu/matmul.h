@@ -1,0 +1,72 @@
+// What the files of matmul share.
+#ifndef REE_DEVICE_CPU_MATMUL_H
+#define REE_DEVICE_CPU_MATMUL_H
+
+#include "device/cpu/cpu_internal.h"
+#include "device/cpu/tiles.h"
+
+// A matmul whose batch dimensions were folded into m where the layout allows it.
+struct ree_matmul_plan {
+    uint32_t m, n, k;
+    int64_t a_stride_m, a_stride_k, b_stride_k, b_stride_n;
+    uint32_t n_batch, batch_rank;
+    uint32_t batch_dims[REE_MAX_RANK];
+    int64_t a_batch_strides[REE_MAX_RANK], b_batch_strides[REE_MAX_RANK];
+    // The product was turned over (B' A') so that its m is small: element (i, j) of the plan is
+    // element (j, i) of the output.
+    bool swapped;
+};
+
+struct ree_matmul_output {
+    const struct ree_expr *epilogue; // NULL: none
+    void *const *tensors;            // of the epilogue
+    void *out;
+    size_t elem_size; // of out
+};
+
+// One product of a batch, tiled.
+struct ree_gemm {
+    const struct ree_tiles *tiles;
+    uint32_t m, n, k;
+    const float *a, *b;
+    int64_t a_stride_m, a_stride_k, b_stride_k, b_stride_n;
+    const float *packed_b; // the whole of b, or NULL
+    uint32_t first;        // index in the output of element (0, 0)
+    const struct ree_matmul_output *output;
+};
+
+// Packed b: for each chunk of k, for each panel of tiles->cols columns: (chunk's length, cols).
+size_t ree_gemm_packed_b_floats(const struct ree_tiles *tiles, uint32_t n, uint32_t k);
+void ree_gemm_pack_b(const struct ree_tiles *tiles, uint32_t n, uint32_t k, const float *b,
+                     int64_t stride_k, int64_t stride_n, float *out);
+
+// Runs one product with n_threads threads of the context.
+enum ree_status ree_gemm_run(const struct ree_cpu_context *ctx, const struct ree_gemm *gemm,
+                             uint32_t n_threads, struct ree_error *err);
+// Runs many products, one to a thread at a time; `make` fills the i-th.
+enum ree_status ree_gemm_run_batch(const struct ree_cpu_context *ctx, uint32_t n_batch,
+                                   void (*make)(const void *user, uint32_t i,
+                                                struct ree_gemm *gemm),
+                                   const void *user, uint32_t n_threads, struct ree_error *err);
+
+// Writes elements [first, first + count) of the output from finished sums; values may be the
+// output's own memory.
+void ree_matmul_write(const struct ree_matmul_output *output, const float *values, uint32_t first,
+                      uint32_t count);
+
+// Integer products, wrapping.
+void ree_matmul_integer(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
+                        const void *a, const void *b, void *out);
+
+// Offset of batch `index` in a tensor with these strides.
+static inline int64_t ree_batch_offset(uint32_t rank, const uint32_t *dims, const int64_t *strides,
+                                       uint32_t index) {
+    int64_t offset = 0;
+    for (uint32_t i = rank; i-- > 0;) {
+        offset += (int64_t)(index % dims[i]) * strides[i];
+        index /= dims[i];
+    }
+    return offset;
+}
+
+#endif

@@ -1,0 +1,309 @@
+// Matrix products by tiles over packed panels.
+//
+// out(i, j) = sum over l of a(i, l) * b(l, j), NUMERICS.md section 3: chunks of 256 along l.
+//
+// The loops, from the outside: blocks of columns and of K for which the panels of b are packed once
+// for all threads, and blocks of rows likewise for a; then the threads take tasks, each a
+// rectangle of the output; in a task, chunks of K ascending; then panels of a (12 KiB, stays in the
+// first-level cache) against panels of b (a task's share of a chunk stays in the second level).
+#include "device/cpu/matmul.h"
+
+#include <omp.h>
+#include <stdatomic.h>
+
+// A task's width: REE_CHUNK * TASK_COLS floats of b are half of a 1 MiB second-level cache.
+#define TASK_COLS 512
+#define TASK_ROWS 192 // at least, where there is more than one thread
+// Shares of memory for packed panels, in floats.
+#define MAX_PACKED_A ((size_t)4 << 20)
+#define MAX_PACKED_B ((size_t)8 << 20)
+#define BLOCK_K 1024 // terms of K packed at a time
+
+static uint32_t min_u32(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+static uint32_t ceil_div(uint32_t a, uint32_t b) {
+    return a / b + (a % b != 0);
+}
+
+size_t ree_gemm_packed_b_floats(const struct ree_tiles *tiles, uint32_t n, uint32_t k) {
+    return (size_t)ceil_div(n, tiles->cols) * tiles->cols * k;
+}
+
+// One panel of one chunk.
+static void pack_b_panel(const struct ree_tiles *tiles, uint32_t n, const float *b,
+                         int64_t stride_k, int64_t stride_n, uint32_t kc, uint32_t panel,
+                         float *out) {
+    uint32_t j = panel * tiles->cols;
+    tiles->pack(b + j * stride_n, stride_n, stride_k, min_u32(n - j, tiles->cols), kc, out,
+                tiles->cols);
+}
+
+void ree_gemm_pack_b(const struct ree_tiles *tiles, uint32_t n, uint32_t k, const float *b,
+                     int64_t stride_k, int64_t stride_n, float *out) {
+    uint32_t n_panels = ceil_div(n, tiles->cols);
+    for (uint32_t k0 = 0; k0 < k; k0 += REE_CHUNK) {
+        uint32_t kc = min_u32(k - k0, REE_CHUNK);
+        for (uint32_t panel = 0; panel < n_panels; panel++) {
+            pack_b_panel(tiles, n, b + k0 * stride_k, stride_k, stride_n, kc, panel, out);
+            out += (size_t)kc * tiles->cols;
+        }
+    }
+}
+
+void ree_matmul_write(const struct ree_matmul_output *output, const float *values, uint32_t first,
+                      uint32_t count) {
+    if (output->epilogue)
+        ree_cpu_expr_row(output->epilogue, output->tensors, values, first, count, output->out);
+    else if (values != (float *)output->out + first)
+        memcpy((float *)output->out + first, values, count * sizeof(float));
+}
+
+// How one product is cut up.
+struct blocking {
+    uint32_t panel_rows;    // rows of a panel of a, the same for all but the last
+    uint32_t bm, bn, bk;    // of one block that is packed
+    uint32_t tm, tn;        // of a task
+    bool own_totals;        // totals are kept per task, as the output cannot hold floats
+    size_t packed_a_floats; // sizes of the shared and of each thread's own scratch
+    size_t packed_b_floats;
+    size_t totals_floats;
+};
+
+static struct blocking choose_blocking(const struct ree_gemm *g, uint32_t n_threads) {
+    const struct ree_tiles *tiles = g->tiles;
+    struct blocking s = {0};
+    // Rows in panels of equal height: 64 rows are 5 * 11 + 9 rather than 5 * 12 + 4.
+    s.panel_rows = ceil_div(g->m, ceil_div(g->m, tiles->rows));
+    s.own_totals = g->output->elem_size != sizeof(float);
+
+    // Totals that live in the task's own memory need all of K in one block.
+    s.bk = s.own_totals || g->packed_b ? g->k : min_u32(g->k, BLOCK_K);
+    size_t bm = MAX_PACKED_A / s.bk / s.panel_rows * s.panel_rows;
+    if (bm < TASK_ROWS) bm = TASK_ROWS / s.panel_rows * s.panel_rows;
+    s.bm = bm < g->m ? (uint32_t)bm : g->m;
+    size_t bn = g->packed_b ? g->n : MAX_PACKED_B / s.bk / TASK_COLS * TASK_COLS;
+    if (bn < TASK_COLS) bn = TASK_COLS;
+    s.bn = bn < g->n ? (uint32_t)bn : g->n;
+
+    // Tasks: a few for each thread, so that a thread that was interrupted delays the others little.
+    s.tn = min_u32(s.bn, TASK_COLS / tiles->cols * tiles->cols);
+    s.tm = s.bm;
+    if (n_threads > 1 || s.own_totals) {
+        uint32_t n_cols = ceil_div(s.bn, s.tn);
+        uint32_t wanted = ceil_div(4 * n_threads, n_cols);
+        uint32_t rows = ceil_div(s.bm, wanted);
+        if (rows > TASK_ROWS && s.own_totals) rows = TASK_ROWS;
+        if (rows < 4 * s.panel_rows) rows = 4 * s.panel_rows;
+        s.tm = min_u32(s.bm, ceil_div(rows, s.panel_rows) * s.panel_rows);
+        while (s.tn >= 4 * tiles->cols &&
+               ceil_div(s.bm, s.tm) * ceil_div(s.bn, s.tn) < 2 * n_threads)
+            s.tn = ceil_div(s.tn / 2, tiles->cols) * tiles->cols;
+    }
+    s.packed_a_floats = (size_t)s.bm * s.bk;
+    s.packed_b_floats = g->packed_b ? 0 : ree_gemm_packed_b_floats(tiles, s.bn, s.bk);
+    s.totals_floats = s.own_totals ? (size_t)s.tm * s.tn : 0;
+    return s;
+}
+
+// What the threads of a team share.
+struct team {
+    const struct ree_gemm *gemm;
+    struct blocking blocking;
+    float *packed_a, *packed_b;
+    uint32_t n_threads;
+    _Atomic uint64_t next; // numbers handed out to threads, see take
+};
+
+// A phase's units are numbered on from `base`. Each thread takes numbers until it gets one past the
+// phase's end, so a phase of n units uses up exactly n + n_threads numbers.
+static bool take(struct team *team, uint64_t base, uint32_t n_units, uint32_t *out) {
+    if (team->n_threads == 1) {
+        // The sequence of one thread needs no atomic operation.
+        uint64_t next = atomic_load_explicit(&team->next, memory_order_relaxed);
+        atomic_store_explicit(&team->next, next + 1, memory_order_relaxed);
+        *out = (uint32_t)(next - base);
+        return next - base < n_units;
+    }
+    uint64_t unit = atomic_fetch_add_explicit(&team->next, 1, memory_order_relaxed) - base;
+    *out = (uint32_t)unit;
+    return unit < n_units;
+}
+
+static void wait_for_team(const struct team *team) {
+    if (team->n_threads > 1) {
+#pragma omp barrier
+    }
+}
+
+// Packed a: for each chunk of the block, for each panel: (chunk's length, rows of the panel).
+static void pack_a_panel(const struct team *team, uint32_t i0, uint32_t bm, uint32_t k0,
+                         uint32_t bk, uint32_t panel) {
+    const struct ree_gemm *g = team->gemm;
+    uint32_t height = team->blocking.panel_rows;
+    uint32_t i = panel * height, rows = min_u32(bm - i, height);
+    for (uint32_t l = 0; l < bk; l += REE_CHUNK) {
+        uint32_t kc = min_u32(bk - l, REE_CHUNK);
+        g->tiles->pack(g->a + (int64_t)(i0 + i) * g->a_stride_m + (int64_t)(k0 + l) * g->a_stride_k,
+                       g->a_stride_m, g->a_stride_k, rows, kc,
+                       team->packed_a + (size_t)l * bm + (size_t)i * kc, rows);
+    }
+}
+
+static void pack_b_panels(const struct team *team, uint32_t j0, uint32_t bn, uint32_t k0,
+                          uint32_t bk, uint32_t panel) {
+    const struct ree_gemm *g = team->gemm;
+    uint32_t cols = g->tiles->cols, n_panels = ceil_div(bn, cols);
+    for (uint32_t l = 0; l < bk; l += REE_CHUNK) {
+        uint32_t kc = min_u32(bk - l, REE_CHUNK);
+        float *out = team->packed_b + (size_t)l * n_panels * cols + (size_t)panel * kc * cols;
+        pack_b_panel(g->tiles, bn, g->b + (int64_t)(k0 + l) * g->b_stride_k + j0 * g->b_stride_n,
+                     g->b_stride_k, g->b_stride_n, kc, panel, out);
+    }
+}
+
+// A rectangle of one block: rows [i, i + tm) of the block at i0, columns [j, j + tn) of that at j0.
+struct task {
+    uint32_t i0, bm, i, tm;
+    uint32_t j0, bn, j, tn;
+    uint32_t k0, bk;
+};
+
+static void run_task(const struct team *team, const struct task *t, float *own_totals) {
+    const struct ree_gemm *g = team->gemm;
+    const struct ree_tiles *tiles = g->tiles;
+    uint32_t height = team->blocking.panel_rows, cols = tiles->cols;
+    uint32_t first = g->first + (t->i0 + t->i) * g->n + t->j0 + t->j;
+    float *c = own_totals ? own_totals : (float *)g->output->out + first;
+    size_t ldc = own_totals ? t->tn : g->n;
+
+    // Where packed b is that of the whole matrix, the block is all of it.
+    const float *packed_b = g->packed_b ? g->packed_b : team->packed_b;
+    uint32_t n_panels = ceil_div(t->bn, cols);
+    for (uint32_t l = 0; l < t->bk; l += REE_CHUNK) {
+        uint32_t kc = min_u32(t->bk - l, REE_CHUNK);
+        uint32_t flags =
+            (t->k0 + l == 0 ? REE_TILE_FIRST : 0) | (t->k0 + l + kc == g->k ? REE_TILE_LAST : 0);
+        const float *chunk_b = packed_b + (size_t)l * n_panels * cols;
+        for (uint32_t i = 0; i < t->tm; i += height) {
+            uint32_t rows = min_u32(t->tm - i, height);
+            const float *panel_a = team->packed_a + (size_t)l * t->bm + (size_t)(t->i + i) * kc;
+            for (uint32_t j = 0; j < t->tn; j += cols) {
+                uint32_t width = min_u32(t->tn - j, cols);
+                uint32_t vecs = ceil_div(width, tiles->lanes);
+                tiles->tile[rows - 1][vecs - 1](kc, panel_a, chunk_b + (size_t)(t->j + j) * kc,
+                                                c + i * ldc + j, ldc, width, flags);
+            }
+        }
+    }
+    if (t->k0 + t->bk != g->k || (!g->output->epilogue && !own_totals)) return;
+    if (t->tn == g->n) {
+        ree_matmul_write(g->output, c, first, t->tm * t->tn);
+        return;
+    }
+    for (uint32_t i = 0; i < t->tm; i++)
+        ree_matmul_write(g->output, c + i * ldc, first + i * g->n, t->tn);
+}
+
+static void run_tasks(struct team *team, uint64_t base, struct task block, float *own_totals) {
+    uint32_t tm = team->blocking.tm, tn = team->blocking.tn;
+    uint32_t n_rows = ceil_div(block.bm, tm), n_cols = ceil_div(block.bn, tn), unit;
+    while (take(team, base, n_rows * n_cols, &unit)) {
+        struct task t = block;
+        t.i = unit % n_rows * tm;
+        t.j = unit / n_rows * tn;
+        t.tm = min_u32(block.bm - t.i, tm);
+        t.tn = min_u32(block.bn - t.j, tn);
+        run_task(team, &t, own_totals);
+    }
+}
+
+// Executed by every thread of the team.
+static void run_blocks(struct team *team, float *own_totals) {
+    const struct ree_gemm *g = team->gemm;
+    const struct blocking *s = &team->blocking;
+    uint64_t base = 0;
+    for (uint32_t j0 = 0; j0 < g->n; j0 += s->bn) {
+        uint32_t bn = min_u32(g->n - j0, s->bn);
+        for (uint32_t k0 = 0; k0 < g->k; k0 += s->bk) {
+            uint32_t bk = min_u32(g->k - k0, s->bk);
+            for (uint32_t i0 = 0; i0 < g->m; i0 += s->bm) {
+                uint32_t bm = min_u32(g->m - i0, s->bm);
+                uint32_t n_a = ceil_div(bm, s->panel_rows);
+                uint32_t n_b = g->packed_b || i0 > 0 ? 0 : ceil_div(bn, g->tiles->cols);
+                uint32_t unit;
+                while (take(team, base, n_a + n_b, &unit)) {
+                    if (unit < n_a)
+                        pack_a_panel(team, i0, bm, k0, bk, unit);
+                    else
+                        pack_b_panels(team, j0, bn, k0, bk, unit - n_a);
+                }
+                base += n_a + n_b + team->n_threads;
+                wait_for_team(team);
+                struct task block = {.i0 = i0, .bm = bm, .j0 = j0, .bn = bn, .k0 = k0, .bk = bk};
+                run_tasks(team, base, block, own_totals);
+                base += (uint64_t)ceil_div(bm, s->tm) * ceil_div(bn, s->tn) + team->n_threads;
+                wait_for_team(team);
+            }
+        }
+    }
+}
+
+enum scratch_slot { SLOT_A, SLOT_B, SLOT_TOTALS };
+
+enum ree_status ree_gemm_run(const struct ree_cpu_context *ctx, const struct ree_gemm *gemm,
+                             uint32_t n_threads, struct ree_error *err) {
+    struct team team = {.gemm = gemm, .blocking = choose_blocking(gemm, n_threads)};
+    const struct blocking *s = &team.blocking;
+    team.packed_a = ree_cpu_scratch_get(ctx, 0, SLOT_A, s->packed_a_floats * sizeof(float));
+    team.packed_b = ree_cpu_scratch_get(ctx, 0, SLOT_B, s->packed_b_floats * sizeof(float));
+    if (!team.packed_a || !team.packed_b)
+        return ree_cpu_no_memory(err, (s->packed_a_floats + s->packed_b_floats) * sizeof(float));
+    for (uint32_t i = 0; i < n_threads; i++)
+        if (!ree_cpu_scratch_get(ctx, i, SLOT_TOTALS, s->totals_floats * sizeof(float)))
+            return ree_cpu_no_memory(err, s->totals_floats * sizeof(float));
+
+    if (n_threads == 1) {
+        team.n_threads = 1;
+        run_blocks(&team, s->own_totals ? ctx->scratch[0].data[SLOT_TOTALS] : NULL);
+        return REE_OK;
+    }
+#pragma omp parallel num_threads(n_threads)
+    {
+#pragma omp single
+        team.n_threads = (uint32_t)omp_get_num_threads();
+        struct ree_cpu_scratch *own = &ctx->scratch[omp_get_thread_num()];
+        run_blocks(&team, s->own_totals ? own->data[SLOT_TOTALS] : NULL);
+    }
+    return REE_OK;
+}
+
+enum ree_status ree_gemm_run_batch(const struct ree_cpu_context *ctx, uint32_t n_batch,
+                                   void (*make)(const void *user, uint32_t i,
+                                                struct ree_gemm *gemm),
+                                   const void *user, uint32_t n_threads, struct ree_error *err) {
+    struct ree_gemm sample;
+    make(user, 0, &sample);
+    struct blocking s = choose_blocking(&sample, 1);
+    for (uint32_t i = 0; i < n_threads; i++) {
+        if (!ree_cpu_scratch_get(ctx, i, SLOT_A, s.packed_a_floats * sizeof(float)) ||
+            !ree_cpu_scratch_get(ctx, i, SLOT_B, s.packed_b_floats * sizeof(float)) ||
+            !ree_cpu_scratch_get(ctx, i, SLOT_TOTALS, s.totals_floats * sizeof(float)))
+            return ree_cpu_no_memory(err, (s.packed_a_floats + s.packed_b_floats) * sizeof(float));
+    }
+#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(dynamic)
+    for (uint32_t i = 0; i < n_batch; i++) {
+        void *const *own = ctx->scratch[omp_get_thread_num()].data;
+        struct ree_gemm gemm;
+        make(user, i, &gemm);
+        struct team team = {
+            .gemm = &gemm,
+            .blocking = s,
+            .packed_a = own[SLOT_A],
+            .packed_b = own[SLOT_B],
+            .n_threads = 1,
+        };
+        run_blocks(&team, s.own_totals ? own[SLOT_TOTALS] : NULL);
+    }
+    return REE_OK;
+}

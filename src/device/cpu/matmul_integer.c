@@ -1,0 +1,53 @@
+// matmul over integers: out(b, i, j) = sum over l of a(b, i, l) * b(b, l, j), wrapping, so that the
+// order means nothing and i32 and i64 share the unsigned body.
+#include "device/cpu/matmul.h"
+
+#define BLOCK 1024 // columns of sums kept at hand
+
+#define DEFINE_ROW(type)                                                                           \
+    static void row_##type(const struct ree_matmul_params *p, const type *a, const type *b,        \
+                           type *out) {                                                            \
+        for (uint32_t j0 = 0; j0 < p->n; j0 += BLOCK) {                                            \
+            uint32_t n = p->n - j0 < BLOCK ? p->n - j0 : BLOCK;                                    \
+            type sums[BLOCK] = {0};                                                                \
+            for (uint32_t l = 0; l < p->k; l++) {                                                  \
+                type x = a[(int64_t)l * p->a_stride_k];                                            \
+                const type *bl = b + (int64_t)l * p->b_stride_k + (int64_t)j0 * p->b_stride_n;     \
+                if (p->b_stride_n == 1)                                                            \
+                    for (uint32_t j = 0; j < n; j++)                                               \
+                        sums[j] += x * bl[j];                                                      \
+                else                                                                               \
+                    for (uint32_t j = 0; j < n; j++)                                               \
+                        sums[j] += x * bl[(int64_t)j * p->b_stride_n];                             \
+            }                                                                                      \
+            memcpy(out + j0, sums, n * sizeof(type));                                              \
+        }                                                                                          \
+    }
+DEFINE_ROW(uint32_t)
+DEFINE_ROW(uint64_t)
+
+void ree_matmul_integer(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
+                        const void *a, const void *b, void *out) {
+    int64_t a_strides[REE_MAX_RANK], b_strides[REE_MAX_RANK];
+    for (uint32_t i = 0; i < p->batch_rank; i++) {
+        a_strides[i] = p->a_batch_strides[i];
+        b_strides[i] = p->b_batch_strides[i];
+    }
+    uint64_t n_rows = (uint64_t)p->n_batch * p->m;
+    uint32_t n_threads = ree_cpu_threads_for(ctx, n_rows * p->n * p->k / 2);
+    bool wide = ree_dtype_size(p->dtype) == 8;
+#pragma omp parallel for num_threads(n_threads) if (n_threads > 1)
+    for (uint64_t row = 0; row < n_rows; row++) {
+        uint32_t batch = (uint32_t)(row / p->m), i = (uint32_t)(row % p->m);
+        int64_t at_a = p->a_offset + (int64_t)i * p->a_stride_m +
+                       ree_batch_offset(p->batch_rank, p->batch_dims, a_strides, batch);
+        int64_t at_b =
+            p->b_offset + ree_batch_offset(p->batch_rank, p->batch_dims, b_strides, batch);
+        if (wide)
+            row_uint64_t(p, (const uint64_t *)a + at_a, (const uint64_t *)b + at_b,
+                         (uint64_t *)out + row * p->n);
+        else
+            row_uint32_t(p, (const uint32_t *)a + at_a, (const uint32_t *)b + at_b,
+                         (uint32_t *)out + row * p->n);
+    }
+}

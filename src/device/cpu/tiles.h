@@ -1,0 +1,74 @@
+// The innermost loops of matmul and conv, one set per instruction set.
+//
+// A tile kernel multiplies one chunk of at most REE_CHUNK terms of K:
+//
+//     acc(i, j) = fma(a(i, l), b(l, j), acc(i, j)) from +0, l ascending     NUMERICS.md section 3
+//
+// and adds it to the running total c(i, j). Every output element is one lane of one accumulator, so
+// the bits are those of the scalar definition whatever the tile's size.
+//
+// The first chunk's total is stored as it is, not as 0 + p0: the two differ only where p0 is -0,
+// and then only in the sign of a zero, which the addition of +0 after the last chunk makes + in
+// either case (sums with anything but zeros do not see that sign).
+#ifndef REE_DEVICE_CPU_TILES_H
+#define REE_DEVICE_CPU_TILES_H
+
+#include "device/cpu/cpu_internal.h"
+
+#define REE_TILE_MAX_ROWS 14
+#define REE_TILE_MAX_VECS 4
+#define REE_STREAM_MAX_ROWS 8
+
+enum {
+    REE_TILE_FIRST = 1, // c holds nothing yet
+    REE_TILE_LAST = 2,  // add +0 and make NaN canonical
+};
+
+// a: packed (k, rows); b: packed (k, cols of the full tile), of which the first n_cols are wanted;
+// c: row-major with row pitch ldc.
+typedef void (*ree_tile_fn)(uint32_t k, const float *a, const float *b, float *c, size_t ldc,
+                            uint32_t n_cols, uint32_t flags);
+
+struct ree_tiles {
+    uint32_t rows;  // of the largest tile
+    uint32_t vecs;  // vectors in a row of the full tile
+    uint32_t lanes; // floats in a vector
+    uint32_t cols;  // vecs * lanes: the width of a packed panel of b
+    ree_tile_fn tile[REE_TILE_MAX_ROWS][REE_TILE_MAX_VECS]; // [rows - 1][vecs - 1]
+
+    // dst[l * pitch + i] = src[i * stride_n + l * stride_k] for i < n, l < k; zeros for n <= i <
+    // pitch.
+    void (*pack)(const float *src, int64_t stride_n, int64_t stride_k, uint32_t n, uint32_t k,
+                 float *dst, uint32_t pitch);
+
+    // Few rows times b as it lies in memory: out(i, j) = the whole sum over k, +0 and canonical NaN
+    // included, for i < m <= REE_STREAM_MAX_ROWS, j < n. `by_rows` wants b's elements of a row
+    // adjacent (stride of j is 1) and takes acc of m * n floats as scratch; `by_cols` wants b's
+    // elements of a column adjacent (stride of l is 1).
+    void (*stream_by_rows)(uint32_t m, uint32_t n, uint32_t k, const float *a, int64_t a_stride_m,
+                           int64_t a_stride_k, const float *b, int64_t b_stride_k, float *acc,
+                           float *out, size_t ldo);
+    void (*stream_by_cols)(uint32_t m, uint32_t n, uint32_t k, const float *a, int64_t a_stride_m,
+                           int64_t a_stride_k, const float *b, int64_t b_stride_n, float *out,
+                           size_t ldo);
+
+    // out[j] = the whole sum over l < k of w[l] * x[offset[l] + j], j < n: one row of a convolution
+    // whose taps lie at fixed distances.
+    void (*taps)(uint32_t n, uint32_t k, const float *w, const float *x, const uint32_t *offset,
+                 float *out);
+};
+
+const struct ree_tiles *ree_tiles_for(enum ree_cpu_isa isa);
+
+extern const struct ree_tiles ree_tiles_portable;
+#ifdef REE_CPU_HAVE_AVX2
+extern const struct ree_tiles ree_tiles_avx2;
+#endif
+#ifdef REE_CPU_HAVE_AVX512
+extern const struct ree_tiles ree_tiles_avx512;
+#endif
+#ifdef REE_CPU_HAVE_NEON
+extern const struct ree_tiles ree_tiles_neon;
+#endif
+
+#endif

@@ -1,0 +1,80 @@
+// Tiles for AVX2 and FMA: 6 rows of 2 vectors, 12 accumulators of the 16 registers.
+#include "device/cpu/tiles.h"
+
+#include <immintrin.h>
+
+#define TILES ree_tiles_avx2
+#define ROWS 6
+#define VECS 2
+#define LANES 8
+
+typedef __m256 vec;
+
+static inline __m256i first_lanes(uint32_t n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+static inline vec vec_zero(void) {
+    return _mm256_setzero_ps();
+}
+static inline vec vec_set1(float x) {
+    return _mm256_set1_ps(x);
+}
+static inline vec vec_load(const float *p) {
+    return _mm256_loadu_ps(p);
+}
+static inline void vec_store(float *p, vec x) {
+    _mm256_storeu_ps(p, x);
+}
+static inline vec vec_load_n(const float *p, uint32_t n) {
+    return _mm256_maskload_ps(p, first_lanes(n));
+}
+// Not by a masked store, which some processors run in microcode.
+static inline void vec_store_n(float *p, vec x, uint32_t n) {
+    if (n >= 8) {
+        _mm256_storeu_ps(p, x);
+        return;
+    }
+    __m128 part = _mm256_castps256_ps128(x);
+    if (n & 4) {
+        _mm_storeu_ps(p, part);
+        part = _mm256_extractf128_ps(x, 1);
+        p += 4;
+    }
+    if (n & 2) {
+        _mm_storel_pi((__m64 *)p, part);
+        part = _mm_movehl_ps(part, part);
+        p += 2;
+    }
+    if (n & 1) _mm_store_ss(p, part);
+}
+static inline vec vec_add(vec a, vec b) {
+    return _mm256_add_ps(a, b);
+}
+static inline vec vec_fma(vec a, vec b, vec c) {
+    return _mm256_fmadd_ps(a, b, c);
+}
+static inline vec vec_canonical_nan(vec x) {
+    vec nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FC00000));
+    return _mm256_blendv_ps(x, nan, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+}
+static inline void vec_transpose(vec *r) {
+    vec t[8];
+    for (int i = 0; i < 8; i += 4) {
+        vec p0 = _mm256_unpacklo_ps(r[i], r[i + 1]), p1 = _mm256_unpackhi_ps(r[i], r[i + 1]);
+        vec p2 = _mm256_unpacklo_ps(r[i + 2], r[i + 3]);
+        vec p3 = _mm256_unpackhi_ps(r[i + 2], r[i + 3]);
+        t[i] = _mm256_shuffle_ps(p0, p2, 0x44);
+        t[i + 1] = _mm256_shuffle_ps(p0, p2, 0xEE);
+        t[i + 2] = _mm256_shuffle_ps(p1, p3, 0x44);
+        t[i + 3] = _mm256_shuffle_ps(p1, p3, 0xEE);
+    }
+    for (int i = 0; i < 4; i++) {
+        r[i] = _mm256_permute2f128_ps(t[i], t[i + 4], 0x20);
+        r[i + 4] = _mm256_permute2f128_ps(t[i], t[i + 4], 0x31);
+    }
+}
+
+#define FOR_EACH_TILE_ROWS(X, vecs)                                                                \
+    X(1, vecs) X(2, vecs) X(3, vecs) X(4, vecs) X(5, vecs) X(6, vecs)
+
+#include "device/cpu/tiles.inc"

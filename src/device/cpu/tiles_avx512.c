@@ -1,0 +1,76 @@
+// Tiles for AVX-512: 12 rows of 2 vectors. 24 accumulators, 2 vectors of b and a broadcast of a
+// leave registers to spare; per step 24 multiply-adds need 14 loads, under the two that each cycle
+// allows.
+#include "device/cpu/tiles.h"
+
+#include <immintrin.h>
+
+#define TILES ree_tiles_avx512
+#define ROWS 12
+#define VECS 2
+#define LANES 16
+
+typedef __m512 vec;
+
+static inline __mmask16 first_lanes(uint32_t n) {
+    return (__mmask16)((1u << n) - 1);
+}
+static inline vec vec_zero(void) {
+    return _mm512_setzero_ps();
+}
+static inline vec vec_set1(float x) {
+    return _mm512_set1_ps(x);
+}
+static inline vec vec_load(const float *p) {
+    return _mm512_loadu_ps(p);
+}
+static inline void vec_store(float *p, vec x) {
+    _mm512_storeu_ps(p, x);
+}
+static inline vec vec_load_n(const float *p, uint32_t n) {
+    return _mm512_maskz_loadu_ps(first_lanes(n), p);
+}
+static inline void vec_store_n(float *p, vec x, uint32_t n) {
+    _mm512_mask_storeu_ps(p, first_lanes(n), x);
+}
+static inline vec vec_add(vec a, vec b) {
+    return _mm512_add_ps(a, b);
+}
+static inline vec vec_fma(vec a, vec b, vec c) {
+    return _mm512_fmadd_ps(a, b, c);
+}
+static inline vec vec_canonical_nan(vec x) {
+    __mmask16 is_nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    return _mm512_mask_mov_ps(x, is_nan, _mm512_castsi512_ps(_mm512_set1_epi32(0x7FC00000)));
+}
+
+// Pairs, fours, eights, halves: each step interleaves twice the distance of the one before.
+static inline void vec_transpose(vec *r) {
+    vec t[16];
+    for (int i = 0; i < 16; i += 4) {
+        vec p0 = _mm512_unpacklo_ps(r[i], r[i + 1]), p1 = _mm512_unpackhi_ps(r[i], r[i + 1]);
+        vec p2 = _mm512_unpacklo_ps(r[i + 2], r[i + 3]);
+        vec p3 = _mm512_unpackhi_ps(r[i + 2], r[i + 3]);
+        t[i] = _mm512_shuffle_ps(p0, p2, 0x44);
+        t[i + 1] = _mm512_shuffle_ps(p0, p2, 0xEE);
+        t[i + 2] = _mm512_shuffle_ps(p1, p3, 0x44);
+        t[i + 3] = _mm512_shuffle_ps(p1, p3, 0xEE);
+    }
+    for (int i = 0; i < 4; i++) {
+        vec q0 = _mm512_shuffle_f32x4(t[i], t[i + 4], 0x88);
+        vec q1 = _mm512_shuffle_f32x4(t[i], t[i + 4], 0xDD);
+        vec q2 = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0x88);
+        vec q3 = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0xDD);
+        r[i] = _mm512_shuffle_f32x4(q0, q2, 0x88);
+        r[i + 4] = _mm512_shuffle_f32x4(q1, q3, 0x88);
+        r[i + 8] = _mm512_shuffle_f32x4(q0, q2, 0xDD);
+        r[i + 12] = _mm512_shuffle_f32x4(q1, q3, 0xDD);
+    }
+}
+
+#define FOR_EACH_TILE_ROWS(X, vecs)                                                                \
+    X(1, vecs)                                                                                     \
+    X(2, vecs) X(3, vecs) X(4, vecs) X(5, vecs) X(6, vecs) X(7, vecs) X(8, vecs) X(9, vecs)        \
+        X(10, vecs) X(11, vecs) X(12, vecs)
+
+#include "device/cpu/tiles.inc"

@@ -1,0 +1,64 @@
+// Tiles for NEON (AArch64): 8 rows of 3 vectors, 24 accumulators of the 32 registers.
+#include "device/cpu/tiles.h"
+
+#include <arm_neon.h>
+
+#define TILES ree_tiles_neon
+#define ROWS 8
+#define VECS 3
+#define LANES 4
+
+typedef float32x4_t vec;
+
+static inline vec vec_zero(void) {
+    return vdupq_n_f32(0.0f);
+}
+static inline vec vec_set1(float x) {
+    return vdupq_n_f32(x);
+}
+static inline vec vec_load(const float *p) {
+    return vld1q_f32(p);
+}
+static inline void vec_store(float *p, vec x) {
+    vst1q_f32(p, x);
+}
+static inline vec vec_load_n(const float *p, uint32_t n) {
+    vec x = vdupq_n_f32(0.0f);
+    switch (n) {
+    case 0: return x;
+    case 1: return vld1q_lane_f32(p, x, 0);
+    case 2: return vcombine_f32(vld1_f32(p), vget_low_f32(x));
+    case 3: return vld1q_lane_f32(p + 2, vcombine_f32(vld1_f32(p), vget_low_f32(x)), 2);
+    default: return vld1q_f32(p);
+    }
+}
+static inline void vec_store_n(float *p, vec x, uint32_t n) {
+    if (n >= 4) {
+        vst1q_f32(p, x);
+        return;
+    }
+    if (n >= 2) vst1_f32(p, vget_low_f32(x));
+    if (n == 1) vst1q_lane_f32(p, x, 0);
+    if (n == 3) vst1q_lane_f32(p + 2, x, 2);
+}
+static inline vec vec_add(vec a, vec b) {
+    return vaddq_f32(a, b);
+}
+static inline vec vec_fma(vec a, vec b, vec c) {
+    return vfmaq_f32(c, a, b);
+}
+static inline vec vec_canonical_nan(vec x) {
+    return vbslq_f32(vceqq_f32(x, x), x, vreinterpretq_f32_u32(vdupq_n_u32(0x7FC00000u)));
+}
+static inline void vec_transpose(vec *r) {
+    float32x4x2_t p = vtrnq_f32(r[0], r[1]), q = vtrnq_f32(r[2], r[3]);
+    r[0] = vcombine_f32(vget_low_f32(p.val[0]), vget_low_f32(q.val[0]));
+    r[1] = vcombine_f32(vget_low_f32(p.val[1]), vget_low_f32(q.val[1]));
+    r[2] = vcombine_f32(vget_high_f32(p.val[0]), vget_high_f32(q.val[0]));
+    r[3] = vcombine_f32(vget_high_f32(p.val[1]), vget_high_f32(q.val[1]));
+}
+
+#define FOR_EACH_TILE_ROWS(X, vecs)                                                                \
+    X(1, vecs) X(2, vecs) X(3, vecs) X(4, vecs) X(5, vecs) X(6, vecs) X(7, vecs) X(8, vecs)
+
+#include "device/cpu/tiles.inc"

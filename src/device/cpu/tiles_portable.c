@@ -1,0 +1,62 @@
+// Tiles in plain C: a "vector" is one float, a tile 4 by 4. fmaf rounds once wherever this runs:
+// the C library computes it in software where the processor cannot.
+#include "device/cpu/tiles.h"
+
+#include <math.h>
+
+#define TILES ree_tiles_portable
+#define ROWS 4
+#define VECS 4
+#define LANES 1
+
+typedef float vec;
+
+static inline vec vec_zero(void) {
+    return 0.0f;
+}
+static inline vec vec_set1(float x) {
+    return x;
+}
+static inline vec vec_load(const float *p) {
+    return *p;
+}
+static inline void vec_store(float *p, vec x) {
+    *p = x;
+}
+static inline vec vec_load_n(const float *p, uint32_t n) {
+    return n ? *p : 0.0f;
+}
+static inline void vec_store_n(float *p, vec x, uint32_t n) {
+    if (n) *p = x;
+}
+static inline vec vec_add(vec a, vec b) {
+    return a + b;
+}
+static inline vec vec_fma(vec a, vec b, vec c) {
+    return fmaf(a, b, c);
+}
+static inline vec vec_canonical_nan(vec x) {
+    return ree_cpu_canonical_nan(x);
+}
+static inline void vec_transpose(vec *r) {
+    (void)r;
+}
+
+#define FOR_EACH_TILE_ROWS(X, vecs) X(1, vecs) X(2, vecs) X(3, vecs) X(4, vecs)
+
+#include "device/cpu/tiles.inc"
+
+const struct ree_tiles *ree_tiles_for(enum ree_cpu_isa isa) {
+    switch (isa) {
+#ifdef REE_CPU_HAVE_AVX512
+    case REE_CPU_AVX512: return &ree_tiles_avx512;
+#endif
+#ifdef REE_CPU_HAVE_AVX2
+    case REE_CPU_AVX2: return &ree_tiles_avx2;
+#endif
+#ifdef REE_CPU_HAVE_NEON
+    case REE_CPU_NEON: return &ree_tiles_neon;
+#endif
+    default: return &ree_tiles_portable;
+    }
+}
