@@ -16,8 +16,9 @@ struct ree_graph;
 // A tensor in the graph: an input, an initializer or a node's output.
 struct ree_value {
     const char *name;
-    enum ree_dtype dtype; // REE_DTYPE_NONE until inferred
-    bool has_shape;       // declared or inferred rank
+    enum ree_dtype dtype; // REE_DTYPE_NONE until inferred; a number outside the enum is an ONNX
+                          // type that ree lacks (ree_onnx_type_name, ree_graph_check_supported)
+    bool has_shape; // declared or inferred rank
     uint32_t rank;
     int64_t dims[REE_MAX_RANK];        // -1: not known before run time
     const char *symbols[REE_MAX_RANK]; // NULL, or the name of an unknown dimension
@@ -27,6 +28,7 @@ struct ree_value {
     size_t nbytes;
     bool is_input, is_output;
     struct ree_node *producer; // NULL for inputs and initializers
+    struct ree_graph *graph;   // whose values it is among; NULL for an attribute's tensor
     uint32_t id;               // index into graph->values
     uint32_t n_uses;           // node inputs and graph outputs that refer to it, subgraphs included
 };
@@ -80,7 +82,13 @@ struct ree_metadata {
     const char *key, *value;
 };
 
-struct ree_mapping; // a memory-mapped file; owned by the graph
+// A function that the model defines for itself. Calls of it are not supported.
+struct ree_function {
+    const char *domain, *name;
+};
+int ree_function_compare(const void *a, const void *b); // by domain, then name; for qsort
+
+struct ree_mapping; // a mapped file or a block of memory (graph/mapping.h); owned by the graph
 
 struct ree_graph {
     struct ree_arena *arena; // the outermost graph's own_arena
@@ -92,6 +100,8 @@ struct ree_graph {
     struct ree_opset_import *opsets;
     size_t n_metadata;
     struct ree_metadata *metadata;
+    size_t n_functions;
+    struct ree_function *functions; // of the outermost graph, sorted
 
     size_t n_values, values_capacity;
     struct ree_value **values;
@@ -108,14 +118,25 @@ struct ree_graph {
 
 struct ree_graph *ree_graph_create(void); // NULL when memory is exhausted
 void ree_graph_destroy(struct ree_graph *graph);
+// A graph within `parent`, in its arena, with the same file and opsets. NULL when memory is
+// exhausted.
+struct ree_graph *ree_graph_add_subgraph(struct ree_graph *parent);
 // Adds a value; the name is copied. NULL when memory is exhausted.
 struct ree_value *ree_graph_add_value(struct ree_graph *graph, const char *name);
 int64_t ree_graph_opset(const struct ree_graph *graph, const char *domain); // 0: not imported
 // Readable text, one line per node: "%y:float32[1,8,28,28] = Conv(%x, %w) {kernel_shape=[5,5]} #
 // name".
 void ree_graph_print(const struct ree_graph *graph, struct ree_strbuf *out);
-// Recomputes n_uses of every value.
+// Recomputes n_uses of every value, subgraphs' values included.
 void ree_graph_count_uses(struct ree_graph *graph);
+// Calls `visit` with the place of every value that a node reads: its inputs, and in its subgraphs
+// the inputs of their nodes and their outputs. The place may be written to. Values of the subgraphs
+// themselves are among them; value->graph tells.
+void ree_node_visit_uses(struct ree_node *node, void (*visit)(void *user, struct ree_value **use),
+                         void *user);
+// Fails, naming the node, where one calls a function of the model or reads a constant or an input
+// of a type that ree lacks. Loading does not ask for this, so that such models can be inspected.
+enum ree_status ree_graph_check_supported(const struct ree_graph *graph, struct ree_error *err);
 
 // Attributes of a node, with defaults. The *_checked forms fail when present with another kind.
 const struct ree_attr *ree_node_attr(const struct ree_node *node, const char *name); // NULL: absent
@@ -134,6 +155,9 @@ enum ree_status ree_onnx_load(const char *path,
                               void *user, struct ree_graph **out_graph, struct ree_error *err);
 enum ree_status ree_onnx_load_memory(const void *bytes, size_t nbytes, struct ree_graph **out_graph,
                                      struct ree_error *err);
+// The name of a TensorProto.DataType, also of those that are not in enum ree_dtype
+// ("float8e4m3fn"); "unknown type" for numbers that ONNX has not given out.
+const char *ree_onnx_type_name(int64_t data_type);
 // A file holding one serialised TensorProto.
 enum ree_status ree_onnx_tensor_load(const char *path, struct ree_tensor *out_tensor,
                                      struct ree_error *err);

@@ -1,0 +1,99 @@
+#include "graph/mapping.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ALIGNMENT 64
+// The struct lies in front of a heap block's data, in whole cache lines.
+#define HEADER 128
+_Static_assert(sizeof(struct ree_mapping) <= HEADER, "the header has room for the struct");
+
+enum ree_status ree_mapping_of_fd(int fd, struct ree_mapping **out, struct ree_error *err) {
+    *out = NULL;
+    struct stat info;
+    if (fstat(fd, &info) != 0) return ree_fail(err, REE_IO, "%s", strerror(errno));
+    if (S_ISDIR(info.st_mode)) return ree_fail(err, REE_INVALID, "it is a folder, not a file");
+    if (!S_ISREG(info.st_mode)) return ree_fail(err, REE_INVALID, "it is not a regular file");
+    if ((uint64_t)info.st_size > SIZE_MAX)
+        return ree_fail(err, REE_UNSUPPORTED, "it is larger than the address space");
+    struct ree_mapping *mapping = calloc(1, sizeof *mapping);
+    if (!mapping) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    mapping->is_file = true;
+    mapping->size = (size_t)info.st_size;
+    mapping->device = info.st_dev;
+    mapping->inode = info.st_ino;
+    if (mapping->size > 0) {
+        void *data = mmap(NULL, mapping->size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (data == MAP_FAILED) {
+            int cause = errno;
+            free(mapping);
+            return ree_fail(err, cause == ENOMEM ? REE_NO_MEMORY : REE_IO, "cannot be mapped: %s",
+                            strerror(cause));
+        }
+        mapping->data = data;
+    }
+    *out = mapping;
+    return REE_OK;
+}
+
+enum ree_status ree_mapping_of_path(const char *path, struct ree_mapping **out,
+                                    struct ree_error *err) {
+    *out = NULL;
+    // Non-blocking, so that a pipe without a writer is refused below instead of waited for.
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) {
+        enum ree_status status = errno == ENOENT || errno == ENOTDIR ? REE_NOT_FOUND : REE_IO;
+        return ree_fail(err, status, "%s", strerror(errno));
+    }
+    enum ree_status status = ree_mapping_of_fd(fd, out, err);
+    close(fd);
+    return status;
+}
+
+struct ree_mapping *ree_mapping_of_size(size_t size) {
+    if (size > SIZE_MAX - HEADER - ALIGNMENT) return NULL;
+    size_t padded = (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+    unsigned char *block = aligned_alloc(ALIGNMENT, HEADER + padded);
+    if (!block) return NULL;
+    struct ree_mapping *mapping = (struct ree_mapping *)block;
+    memset(mapping, 0, HEADER);
+    memset(block + HEADER + size, 0, padded - size);
+    mapping->data = block + HEADER;
+    mapping->size = size;
+    return mapping;
+}
+
+void ree_mapping_link(struct ree_mapping **list, struct ree_mapping *mapping) {
+    mapping->prev = NULL;
+    mapping->next = *list;
+    if (*list) (*list)->prev = mapping;
+    *list = mapping;
+}
+
+void ree_mapping_unlink(struct ree_mapping **list, struct ree_mapping *mapping) {
+    if (mapping->prev)
+        mapping->prev->next = mapping->next;
+    else
+        *list = mapping->next;
+    if (mapping->next) mapping->next->prev = mapping->prev;
+    mapping->prev = mapping->next = NULL;
+}
+
+void ree_mapping_destroy(struct ree_mapping *mapping) {
+    if (!mapping) return;
+    if (mapping->is_file && mapping->size > 0) munmap(mapping->data, mapping->size);
+    free(mapping);
+}
+
+void ree_mappings_destroy(struct ree_mapping **list) {
+    while (*list) {
+        struct ree_mapping *mapping = *list;
+        *list = mapping->next;
+        ree_mapping_destroy(mapping);
+    }
+}

@@ -1,0 +1,161 @@
+#include "graph/onnx/reader.h"
+
+#include <string.h>
+
+// Far more than any operator has; it keeps the search for duplicates short.
+#define MAX_ATTRIBUTES 256
+
+static const char *const kind_names[] = {
+    "nothing", "a float",         "an int",         "a string", "a tensor",
+    "a graph", "floats",          "ints",           "strings",  "tensors",
+    "graphs",  "a sparse tensor", "sparse tensors", "a type",   "types",
+};
+#define N_KINDS (sizeof kind_names / sizeof *kind_names)
+
+#define KIND(name) ONNX__ATTRIBUTE_PROTO__KIND__KIND_##name
+
+// The kind that the message says it has. Files from before ONNX 1.0 do not say; then it is the one
+// whose field is filled. A filled field of another kind is a contradiction.
+static enum ree_status find_kind(struct ree_onnx_reader *reader, const Onnx__AttributeProto *proto,
+                                 int32_t *out) {
+    const bool filled[N_KINDS] = {
+        [KIND(FLOAT)] = proto->has_f,
+        [KIND(INT)] = proto->has_i,
+        [KIND(STRING)] = proto->has_s,
+        [KIND(TENSOR)] = proto->t != NULL,
+        [KIND(GRAPH)] = proto->g != NULL,
+        [KIND(FLOATS)] = proto->n_floats > 0,
+        [KIND(INTS)] = proto->n_ints > 0,
+        [KIND(STRINGS)] = proto->n_strings > 0,
+        [KIND(TENSORS)] = proto->n_tensors > 0,
+        [KIND(GRAPHS)] = proto->n_graphs > 0,
+        [KIND(SPARSE_TENSOR)] = proto->sparse_tensor != NULL,
+        [KIND(SPARSE_TENSORS)] = proto->n_sparse_tensors > 0,
+        [KIND(TYPE)] = proto->tp != NULL,
+        [KIND(TYPES)] = proto->n_type_protos > 0,
+    };
+    int32_t kind = proto->type;
+    if (kind < 0 || (size_t)kind >= N_KINDS)
+        return ree_fail(reader->err, REE_UNSUPPORTED, "has the unknown kind %d", kind);
+    for (int32_t i = 1; i < (int32_t)N_KINDS; i++) {
+        if (!filled[i]) continue;
+        if (kind == KIND(UNDEFINED)) kind = i;
+        if (kind == i) continue;
+        // Fields of one value that hold a zero may have been written without being meant.
+        bool zero = (i == KIND(FLOAT) && proto->f == 0) || (i == KIND(INT) && proto->i == 0) ||
+                    (i == KIND(STRING) && proto->s.len == 0);
+        if (!zero)
+            return ree_fail(reader->err, REE_INVALID, "is declared as %s, but holds %s",
+                            kind_names[kind], kind_names[i]);
+    }
+    if (kind == KIND(UNDEFINED)) return ree_fail(reader->err, REE_INVALID, "holds nothing");
+    *out = kind;
+    return REE_OK;
+}
+
+static enum ree_status read_string(struct ree_onnx_reader *reader, const ProtobufCBinaryData *data,
+                                   const char **out) {
+    *out = ree_arena_strndup(reader->arena, (const char *)data->data, data->len);
+    return *out ? REE_OK : ree_onnx_no_memory(reader);
+}
+
+static enum ree_status read_strings(struct ree_onnx_reader *reader,
+                                    const Onnx__AttributeProto *proto, struct ree_attr *attr) {
+    const char **strings = ree_arena_alloc_array(reader->arena, proto->n_strings, sizeof *strings);
+    if (!strings) return ree_onnx_no_memory(reader);
+    for (size_t i = 0; i < proto->n_strings; i++)
+        REE_TRY(read_string(reader, &proto->strings[i], &strings[i]));
+    attr->strings = strings;
+    attr->n = proto->n_strings;
+    return REE_OK;
+}
+
+static enum ree_status read_array(struct ree_onnx_reader *reader, const void *data, size_t n,
+                                  size_t size, const void **out) {
+    void *copy = ree_arena_alloc_array(reader->arena, n, size);
+    if (!copy) return ree_onnx_no_memory(reader);
+    if (n) memcpy(copy, data, n * size);
+    *out = copy;
+    return REE_OK;
+}
+
+static enum ree_status read_tensor(struct ree_onnx_reader *reader, const Onnx__TensorProto *proto,
+                                   struct ree_attr *attr) {
+    if (!proto)
+        return ree_fail(reader->err, REE_INVALID, "is declared as a tensor, but holds none");
+    struct ree_value *value = ree_arena_alloc(reader->arena, sizeof *value);
+    if (!value) return ree_onnx_no_memory(reader);
+    value->name = ree_arena_strdup(reader->arena, ree_onnx_text(proto->name));
+    if (!value->name) return ree_onnx_no_memory(reader);
+    attr->tensor = value;
+    return ree_onnx_read_tensor(reader, proto, value);
+}
+
+static enum ree_status read_subgraph(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
+                                     struct ree_graph *graph, const struct ree_scope *scope,
+                                     struct ree_attr *attr) {
+    if (!proto) return ree_fail(reader->err, REE_INVALID, "is declared as a graph, but holds none");
+    attr->graph = ree_graph_add_subgraph(graph);
+    if (!attr->graph) return ree_onnx_no_memory(reader);
+    return ree_onnx_read_graph(reader, proto, attr->graph, scope);
+}
+
+static enum ree_status read_value(struct ree_onnx_reader *reader, const Onnx__AttributeProto *proto,
+                                  struct ree_graph *graph, const struct ree_scope *scope,
+                                  struct ree_attr *attr) {
+    const void *array = NULL;
+    int32_t kind;
+    if (ree_onnx_text(proto->ref_attr_name)[0])
+        return ree_fail(reader->err, REE_INVALID,
+                        "refers to the attribute '%s' of a function, but this is not in one",
+                        proto->ref_attr_name);
+    REE_TRY(find_kind(reader, proto, &kind));
+    switch (kind) {
+    case KIND(FLOAT): attr->kind = REE_ATTR_FLOAT, attr->f = proto->f; return REE_OK;
+    case KIND(INT): attr->kind = REE_ATTR_INT, attr->i = proto->i; return REE_OK;
+    case KIND(STRING):
+        attr->kind = REE_ATTR_STRING, attr->s_size = proto->s.len;
+        return read_string(reader, &proto->s, &attr->s);
+    case KIND(TENSOR): attr->kind = REE_ATTR_TENSOR; return read_tensor(reader, proto->t, attr);
+    case KIND(GRAPH):
+        attr->kind = REE_ATTR_GRAPH;
+        return read_subgraph(reader, proto->g, graph, scope, attr);
+    case KIND(FLOATS):
+        attr->kind = REE_ATTR_FLOATS, attr->n = proto->n_floats;
+        REE_TRY(read_array(reader, proto->floats, attr->n, sizeof *attr->floats, &array));
+        attr->floats = array;
+        return REE_OK;
+    case KIND(INTS):
+        attr->kind = REE_ATTR_INTS, attr->n = proto->n_ints;
+        REE_TRY(read_array(reader, proto->ints, attr->n, sizeof *attr->ints, &array));
+        attr->ints = array;
+        return REE_OK;
+    case KIND(STRINGS): attr->kind = REE_ATTR_STRINGS; return read_strings(reader, proto, attr);
+    default:
+        return ree_fail(reader->err, REE_UNSUPPORTED, "holds %s, which is not supported",
+                        kind_names[kind]);
+    }
+}
+
+enum ree_status ree_onnx_read_attributes(struct ree_onnx_reader *reader,
+                                         const Onnx__NodeProto *proto, struct ree_graph *graph,
+                                         const struct ree_scope *scope, struct ree_node *node) {
+    if (proto->n_attribute > MAX_ATTRIBUTES)
+        return ree_fail(reader->err, REE_UNSUPPORTED, "has %zu attributes; at most %d is supported",
+                        proto->n_attribute, MAX_ATTRIBUTES);
+    node->attrs = ree_arena_alloc_array(reader->arena, proto->n_attribute, sizeof *node->attrs);
+    if (!node->attrs) return ree_onnx_no_memory(reader);
+    for (size_t i = 0; i < proto->n_attribute; i++) {
+        struct ree_attr *attr = &node->attrs[i];
+        const char *name = ree_onnx_text(proto->attribute[i]->name);
+        if (!*name) return ree_fail(reader->err, REE_INVALID, "attribute #%zu has no name", i);
+        if (ree_node_attr(node, name))
+            return ree_fail(reader->err, REE_INVALID, "attribute '%s' is given twice", name);
+        attr->name = ree_arena_strdup(reader->arena, name);
+        if (!attr->name) return ree_onnx_no_memory(reader);
+        node->n_attrs = i + 1;
+        if (read_value(reader, proto->attribute[i], graph, scope, attr) != REE_OK)
+            return ree_fail_prefix(reader->err, "attribute '%s'", name);
+    }
+    return REE_OK;
+}

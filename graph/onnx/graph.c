@@ -1,0 +1,201 @@
+#include "graph/onnx/reader.h"
+
+#include <string.h>
+
+static const char *domain_of(const char *domain) {
+    domain = ree_onnx_text(domain);
+    return strcmp(domain, "ai.onnx") == 0 ? "" : domain;
+}
+
+static void copy_type(struct ree_value *to, const struct ree_value *from) {
+    to->dtype = from->dtype;
+    to->has_shape = from->has_shape;
+    to->rank = from->rank;
+    memcpy(to->dims, from->dims, sizeof to->dims);
+    memcpy(to->symbols, from->symbols, sizeof to->symbols);
+}
+
+static enum ree_status read_inputs(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
+                                   struct ree_graph *graph) {
+    for (size_t i = 0; i < proto->n_input; i++) {
+        struct ree_value *value = graph->inputs[i];
+        const Onnx__TypeProto *type = proto->input[i]->type;
+        if (type && ree_onnx_read_type(reader, type, value) != REE_OK)
+            return ree_fail_prefix(reader->err, "input '%s'", value->name);
+    }
+    return REE_OK;
+}
+
+// The type of a default value against the one that its input declares.
+static bool types_agree(const struct ree_value *input, const struct ree_value *tensor) {
+    if (input->dtype && input->dtype != tensor->dtype) return false;
+    if (!input->has_shape) return true;
+    if (input->rank != tensor->rank) return false;
+    for (uint32_t i = 0; i < input->rank; i++)
+        if (input->dims[i] >= 0 && input->dims[i] != tensor->dims[i]) return false;
+    return true;
+}
+
+static enum ree_status read_initializer(struct ree_onnx_reader *reader,
+                                        const Onnx__TensorProto *proto, struct ree_value *value) {
+    struct ree_value tensor = {0};
+    REE_TRY(ree_onnx_read_tensor(reader, proto, &tensor));
+    if (value->is_input) {
+        if (!types_agree(value, &tensor)) {
+            char declared[160], actual[160];
+            return ree_fail(reader->err, REE_INVALID,
+                            "is the default of an input of type %s, but has type %s",
+                            ree_onnx_type_text(value, declared, sizeof declared),
+                            ree_onnx_type_text(&tensor, actual, sizeof actual));
+        }
+        // The caller may pass another size where the input declares one as variable.
+        if (!value->has_shape) copy_type(value, &tensor);
+        value->dtype = tensor.dtype;
+    } else {
+        copy_type(value, &tensor);
+    }
+    value->data = tensor.data;
+    value->nbytes = tensor.nbytes;
+    return REE_OK;
+}
+
+static enum ree_status read_initializers(struct ree_onnx_reader *reader,
+                                         const Onnx__GraphProto *proto,
+                                         const struct ree_scope *scope) {
+    for (size_t i = 0; i < proto->n_initializer; i++) {
+        struct ree_value *value = scope->initializers[i];
+        if (read_initializer(reader, proto->initializer[i], value) != REE_OK)
+            return ree_fail_prefix(reader->err, "initializer '%s'", value->name);
+    }
+    return REE_OK;
+}
+
+// Names and outputs, so that every node can be referred to before its own inputs are known.
+static enum ree_status make_nodes(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
+                                  struct ree_graph *graph, const struct ree_scope *scope) {
+    graph->nodes = ree_arena_alloc_array(graph->arena, proto->n_node, sizeof *graph->nodes);
+    if (!graph->nodes) return ree_onnx_no_memory(reader);
+    size_t slot = 0;
+    for (size_t i = 0; i < proto->n_node; i++) {
+        const Onnx__NodeProto *from = proto->node[i];
+        struct ree_node *node = ree_arena_alloc(graph->arena, sizeof *node);
+        if (!node) return ree_onnx_no_memory(reader);
+        node->id = (uint32_t)i;
+        node->name = ree_arena_strdup(graph->arena, ree_onnx_text(from->name));
+        node->op_type = ree_arena_strdup(graph->arena, ree_onnx_text(from->op_type));
+        node->domain = ree_arena_strdup(graph->arena, domain_of(from->domain));
+        node->n_outputs = from->n_output;
+        node->outputs = ree_arena_alloc_array(graph->arena, from->n_output, sizeof *node->outputs);
+        if (!node->name || !node->op_type || !node->domain || !node->outputs)
+            return ree_onnx_no_memory(reader);
+        for (size_t j = 0; j < from->n_output; j++) {
+            node->outputs[j] = scope->outputs[slot++];
+            if (node->outputs[j]) node->outputs[j]->producer = node;
+        }
+        graph->nodes[graph->n_nodes++] = node;
+    }
+    return REE_OK;
+}
+
+static enum ree_status read_node(struct ree_onnx_reader *reader, const Onnx__NodeProto *proto,
+                                 struct ree_graph *graph, const struct ree_scope *scope,
+                                 struct ree_node *node) {
+    if (!node->op_type[0]) return ree_fail(reader->err, REE_INVALID, "has no operator");
+    node->opset = ree_graph_opset(graph, node->domain);
+    if (node->opset == 0)
+        return ree_fail(reader->err, REE_INVALID,
+                        "is of the operator set '%s', which the model does not import",
+                        node->domain[0] ? node->domain : "ai.onnx");
+    node->n_inputs = proto->n_input;
+    node->inputs = ree_arena_alloc_array(graph->arena, proto->n_input, sizeof *node->inputs);
+    if (!node->inputs) return ree_onnx_no_memory(reader);
+    for (size_t i = 0; i < proto->n_input; i++) {
+        if (!*proto->input[i]) continue;
+        node->inputs[i] = ree_scope_find(scope, proto->input[i]);
+        if (!node->inputs[i])
+            return ree_fail(reader->err, REE_INVALID,
+                            "input '%s' is neither the output of a node nor an input of the graph "
+                            "nor an initializer",
+                            proto->input[i]);
+    }
+    return ree_onnx_read_attributes(reader, proto, graph, scope, node);
+}
+
+static enum ree_status read_nodes(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
+                                  struct ree_graph *graph, const struct ree_scope *scope) {
+    for (size_t i = 0; i < proto->n_node; i++) {
+        char label[320];
+        if (read_node(reader, proto->node[i], graph, scope, graph->nodes[i]) != REE_OK)
+            return ree_fail_prefix(reader->err, "%s",
+                                   ree_node_label(graph->nodes[i], label, sizeof label));
+    }
+    return REE_OK;
+}
+
+static enum ree_status read_output(struct ree_onnx_reader *reader,
+                                   const Onnx__ValueInfoProto *proto, struct ree_graph *graph,
+                                   const struct ree_scope *scope) {
+    struct ree_value *value = ree_scope_find(scope, proto->name);
+    if (!value)
+        return ree_fail(reader->err, REE_INVALID,
+                        "is neither the output of a node nor an input of the graph nor an "
+                        "initializer");
+    graph->outputs[graph->n_outputs++] = value;
+    struct ree_value declared = {0};
+    if (proto->type) REE_TRY(ree_onnx_read_type(reader, proto->type, &declared));
+    // A subgraph may hand on a value from outside, which is no output where it lives.
+    if (value->graph != graph) return REE_OK;
+    if (value->is_output) return ree_fail(reader->err, REE_INVALID, "is listed twice");
+    value->is_output = true;
+    if (value->producer) copy_type(value, &declared);
+    return REE_OK;
+}
+
+static enum ree_status read_outputs(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
+                                    struct ree_graph *graph, const struct ree_scope *scope) {
+    graph->outputs = ree_arena_alloc_array(graph->arena, proto->n_output, sizeof *graph->outputs);
+    if (!graph->outputs) return ree_onnx_no_memory(reader);
+    for (size_t i = 0; i < proto->n_output; i++) {
+        const char *name = ree_onnx_text(proto->output[i]->name);
+        if (!*name) return ree_fail(reader->err, REE_INVALID, "output #%zu has no name", i);
+        if (read_output(reader, proto->output[i], graph, scope) != REE_OK)
+            return ree_fail_prefix(reader->err, "output '%s'", name);
+    }
+    return REE_OK;
+}
+
+// Types that the model states for its intermediate values. They are hints: what cannot be used
+// (a sequence, rank 9) is left out, for it matters only if something needs that value.
+static void read_value_info(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
+                            struct ree_graph *graph, const struct ree_scope *scope) {
+    for (size_t i = 0; i < proto->n_value_info; i++) {
+        const Onnx__ValueInfoProto *info = proto->value_info[i];
+        struct ree_value *value =
+            info->type ? ree_scope_find(scope, ree_onnx_text(info->name)) : NULL;
+        if (!value || value->graph != graph || !value->producer || value->dtype) continue;
+        struct ree_value declared = {0};
+        if (ree_onnx_read_type(reader, info->type, &declared) == REE_OK)
+            copy_type(value, &declared);
+    }
+}
+
+enum ree_status ree_onnx_read_graph(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
+                                    struct ree_graph *graph, const struct ree_scope *outer) {
+    if (proto->n_sparse_initializer) {
+        const Onnx__TensorProto *values = proto->sparse_initializer[0]->values;
+        return ree_fail(reader->err, REE_UNSUPPORTED,
+                        "sparse initializer '%s': sparse tensors are not supported",
+                        values ? ree_onnx_text(values->name) : "");
+    }
+    graph->name = ree_arena_strdup(graph->arena, ree_onnx_text(proto->name));
+    if (!graph->name) return ree_onnx_no_memory(reader);
+    struct ree_scope scope;
+    REE_TRY(ree_scope_init(reader, proto, graph, outer, &scope));
+    REE_TRY(read_inputs(reader, proto, graph));
+    REE_TRY(read_initializers(reader, proto, &scope));
+    REE_TRY(make_nodes(reader, proto, graph, &scope));
+    REE_TRY(read_nodes(reader, proto, graph, &scope));
+    REE_TRY(read_outputs(reader, proto, graph, &scope));
+    read_value_info(reader, proto, graph, &scope);
+    return ree_onnx_order_nodes(reader, graph);
+}

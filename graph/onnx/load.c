@@ -1,0 +1,207 @@
+// From a file or from memory to a checked graph.
+#include "graph/onnx/reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// The newest IR version whose meaning is known here. Older ones than 3 name no operator sets.
+#define MAX_IR_VERSION 13
+#define MIN_IR_VERSION 3
+// Far more than any model imports; it keeps each node's lookup short.
+#define MAX_OPSETS 64
+
+void ree_onnx_reader_init(struct ree_onnx_reader *reader, struct ree_arena *arena,
+                          struct ree_mapping **mappings, struct ree_error *err) {
+    memset(reader, 0, sizeof *reader);
+    reader->arena = arena;
+    reader->mappings = mappings;
+    ree_decoder_init(&reader->decoder);
+    ree_arena_init(&reader->scratch);
+    reader->folder_fd = -1;
+    reader->err = err;
+}
+
+void ree_onnx_reader_finish(struct ree_onnx_reader *reader) {
+    while (reader->files) {
+        struct ree_mapping *file = reader->files;
+        ree_mapping_unlink(&reader->files, file);
+        ree_mapping_link(reader->mappings, file);
+    }
+    ree_decoder_finish(&reader->decoder);
+    ree_arena_finish(&reader->scratch);
+    if (reader->folder_fd >= 0) close(reader->folder_fd);
+}
+
+bool ree_onnx_reader_set_folder(struct ree_onnx_reader *reader, const char *path) {
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        reader->folder = ".";
+    else if (slash == path)
+        reader->folder = "/";
+    else
+        reader->folder = ree_arena_strndup(&reader->scratch, path, (size_t)(slash - path));
+    return reader->folder != NULL;
+}
+
+enum ree_status ree_onnx_no_memory(struct ree_onnx_reader *reader) {
+    return ree_fail(reader->err, REE_NO_MEMORY, "out of memory");
+}
+
+static enum ree_status read_opsets(struct ree_onnx_reader *reader, const Onnx__ModelProto *model,
+                                   struct ree_graph *graph) {
+    if (model->n_opset_import == 0)
+        return ree_fail(reader->err, REE_INVALID, "the model imports no operator set");
+    if (model->n_opset_import > MAX_OPSETS)
+        return ree_fail(reader->err, REE_UNSUPPORTED,
+                        "the model imports %zu operator sets; at most %d is supported",
+                        model->n_opset_import, MAX_OPSETS);
+    graph->opsets =
+        ree_arena_alloc_array(graph->arena, model->n_opset_import, sizeof *graph->opsets);
+    if (!graph->opsets) return ree_onnx_no_memory(reader);
+    for (size_t i = 0; i < model->n_opset_import; i++) {
+        const char *domain = ree_onnx_text(model->opset_import[i]->domain);
+        if (strcmp(domain, "ai.onnx") == 0) domain = "";
+        int64_t version = model->opset_import[i]->version;
+        const char *shown = domain[0] ? domain : "ai.onnx";
+        if (version < 1 || version > INT32_MAX)
+            return ree_fail(reader->err, REE_INVALID, "operator set '%s' has the version %lld",
+                            shown, (long long)version);
+        int64_t known = ree_graph_opset(graph, domain);
+        if (known && known != version)
+            return ree_fail(reader->err, REE_INVALID,
+                            "operator set '%s' is imported in versions %lld and %lld", shown,
+                            (long long)known, (long long)version);
+        if (known) continue;
+        struct ree_opset_import *import = &graph->opsets[graph->n_opsets];
+        import->domain = ree_arena_strdup(graph->arena, domain);
+        if (!import->domain) return ree_onnx_no_memory(reader);
+        import->version = version;
+        graph->n_opsets++;
+    }
+    return REE_OK;
+}
+
+static enum ree_status read_metadata(struct ree_onnx_reader *reader, const Onnx__ModelProto *model,
+                                     struct ree_graph *graph) {
+    size_t n = model->n_metadata_props;
+    graph->metadata = ree_arena_alloc_array(graph->arena, n, sizeof *graph->metadata);
+    if (!graph->metadata) return ree_onnx_no_memory(reader);
+    for (size_t i = 0; i < n; i++) {
+        const Onnx__StringStringEntryProto *entry = model->metadata_props[i];
+        struct ree_metadata *metadata = &graph->metadata[i];
+        metadata->key = ree_arena_strdup(graph->arena, ree_onnx_text(entry->key));
+        metadata->value = ree_arena_strdup(graph->arena, ree_onnx_text(entry->value));
+        if (!metadata->key || !metadata->value) return ree_onnx_no_memory(reader);
+    }
+    graph->n_metadata = n;
+    return REE_OK;
+}
+
+static enum ree_status read_functions(struct ree_onnx_reader *reader, const Onnx__ModelProto *model,
+                                      struct ree_graph *graph) {
+    size_t n = model->n_functions;
+    graph->functions = ree_arena_alloc_array(graph->arena, n, sizeof *graph->functions);
+    if (!graph->functions) return ree_onnx_no_memory(reader);
+    for (size_t i = 0; i < n; i++) {
+        const char *domain = ree_onnx_text(model->functions[i]->domain);
+        const char *name = ree_onnx_text(model->functions[i]->name);
+        if (strcmp(domain, "ai.onnx") == 0) domain = "";
+        graph->functions[i].domain = ree_arena_strdup(graph->arena, domain);
+        graph->functions[i].name = ree_arena_strdup(graph->arena, name);
+        if (!graph->functions[i].domain || !graph->functions[i].name)
+            return ree_onnx_no_memory(reader);
+    }
+    graph->n_functions = n;
+    qsort(graph->functions, n, sizeof *graph->functions, ree_function_compare);
+    return REE_OK;
+}
+
+static enum ree_status read_model(struct ree_onnx_reader *reader, const Onnx__ModelProto *model,
+                                  struct ree_graph *graph) {
+    if (!model->has_ir_version)
+        return ree_fail(reader->err, REE_INVALID,
+                        "no IR version is given; this is not an ONNX model");
+    if (model->ir_version < 1)
+        return ree_fail(reader->err, REE_INVALID, "the IR version is %lld",
+                        (long long)model->ir_version);
+    if (model->ir_version < MIN_IR_VERSION || model->ir_version > MAX_IR_VERSION)
+        return ree_fail(reader->err, REE_UNSUPPORTED,
+                        "the IR version is %lld; %d to %d are supported",
+                        (long long)model->ir_version, MIN_IR_VERSION, MAX_IR_VERSION);
+    if (!model->graph) return ree_fail(reader->err, REE_INVALID, "the model has no graph");
+    graph->ir_version = model->ir_version;
+    REE_TRY(read_opsets(reader, model, graph));
+    REE_TRY(read_metadata(reader, model, graph));
+    REE_TRY(read_functions(reader, model, graph));
+    REE_TRY(ree_onnx_read_graph(reader, model->graph, graph, NULL));
+    if (graph->n_outputs == 0)
+        return ree_fail(reader->err, REE_INVALID, "the graph has no outputs");
+    for (size_t i = 0; i < graph->n_inputs; i++)
+        if (!graph->inputs[i]->dtype)
+            return ree_fail(reader->err, REE_INVALID, "input '%s' has no type",
+                            graph->inputs[i]->name);
+    ree_graph_count_uses(graph);
+    return REE_OK;
+}
+
+struct progress {
+    void (*call)(void *, const char *, uint64_t, uint64_t);
+    void *user;
+};
+
+// `path` is "" for a model in memory.
+static enum ree_status load(const void *bytes, size_t nbytes, const char *path,
+                            const struct progress *progress, struct ree_graph **out,
+                            struct ree_error *err) {
+    if (nbytes == 0) return ree_fail(err, REE_INVALID, "it is empty");
+    struct ree_graph *graph = ree_graph_create();
+    if (!graph) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    struct ree_onnx_reader reader;
+    ree_onnx_reader_init(&reader, graph->arena, &graph->mappings, err);
+    reader.decoder.on_progress = progress->call;
+    reader.decoder.user = progress->user;
+    graph->file = ree_arena_strdup(graph->arena, path);
+    enum ree_status status = REE_OK;
+    if (!graph->file || (*path && !ree_onnx_reader_set_folder(&reader, path)))
+        status = ree_onnx_no_memory(&reader);
+    ProtobufCMessage *message;
+    if (status == REE_OK)
+        status = ree_decode(&reader.decoder, &onnx__model_proto__descriptor, bytes, nbytes,
+                            &message, err);
+    if (status == REE_OK) status = read_model(&reader, (const Onnx__ModelProto *)message, graph);
+    ree_onnx_reader_finish(&reader);
+    if (status != REE_OK) {
+        ree_graph_destroy(graph);
+        return status;
+    }
+    if (progress->call) progress->call(progress->user, "reading", nbytes, nbytes);
+    *out = graph;
+    return REE_OK;
+}
+
+enum ree_status ree_onnx_load(const char *path,
+                              void (*on_progress)(void *, const char *, uint64_t, uint64_t),
+                              void *user, struct ree_graph **out_graph, struct ree_error *err) {
+    struct ree_error unused;
+    if (!err) err = &unused;
+    *out_graph = NULL;
+    struct progress progress = {on_progress, user};
+    struct ree_mapping *file;
+    enum ree_status status = ree_mapping_of_path(path, &file, err);
+    if (status == REE_OK) {
+        status = load(file->data, file->size, path, &progress, out_graph, err);
+        ree_mapping_destroy(file);
+    }
+    return status == REE_OK ? REE_OK : ree_fail_prefix(err, "%s", path);
+}
+
+enum ree_status ree_onnx_load_memory(const void *bytes, size_t nbytes, struct ree_graph **out_graph,
+                                     struct ree_error *err) {
+    struct ree_error unused;
+    if (!err) err = &unused;
+    *out_graph = NULL;
+    struct progress none = {0};
+    if (load(bytes, nbytes, "", &none, out_graph, err) == REE_OK) return REE_OK;
+    return ree_fail_prefix(err, "model in memory");
+}

@@ -1,0 +1,213 @@
+#include "graph/onnx/reader.h"
+
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "ONNX data are little-endian, and are used as they lie in the file");
+
+#define TEXT_SIZE 160
+
+static enum ree_status read_dims(struct ree_onnx_reader *reader, const Onnx__TensorProto *proto,
+                                 struct ree_value *value, int64_t *out_count) {
+    if (proto->n_dims > REE_MAX_RANK)
+        return ree_fail(reader->err, REE_UNSUPPORTED, "has rank %zu; at most %d is supported",
+                        proto->n_dims, REE_MAX_RANK);
+    value->has_shape = true;
+    value->rank = (uint32_t)proto->n_dims;
+    bool too_large = false;
+    for (uint32_t i = 0; i < value->rank; i++) {
+        value->dims[i] = proto->dims[i];
+        if (value->dims[i] < 0)
+            return ree_fail(reader->err, REE_INVALID, "dimension %u is %lld", i,
+                            (long long)value->dims[i]);
+        too_large |= value->dims[i] > REE_ONNX_MAX_ELEMENTS;
+    }
+    bool counted = ree_count_elements(value->rank, value->dims, out_count);
+    if (too_large || !counted || *out_count > REE_ONNX_MAX_ELEMENTS) {
+        char text[TEXT_SIZE];
+        return ree_fail(reader->err, REE_UNSUPPORTED, "%s has more than %d elements",
+                        ree_onnx_type_text(value, text, sizeof text), REE_ONNX_MAX_ELEMENTS);
+    }
+    return REE_OK;
+}
+
+// The fields that can hold a tensor's elements.
+enum field { NONE, RAW, FLOATS, INT32S, INT64S, DOUBLES, UINT64S, STRINGS, N_FIELDS };
+static const char *const field_names[N_FIELDS] = {
+    "no field",   "raw_data",    "float_data",  "int32_data",
+    "int64_data", "double_data", "uint64_data", "string_data",
+};
+
+static enum field field_of_type(enum ree_dtype dtype) {
+    switch (dtype) {
+    case REE_F32: return FLOATS;
+    case REE_F64: return DOUBLES;
+    case REE_I64: return INT64S;
+    case REE_U32:
+    case REE_U64: return UINT64S;
+    case REE_STRING: return STRINGS;
+    default: return INT32S;
+    }
+}
+
+// Which field is used, and how many elements (bytes, of raw_data) it holds. More than one is an
+// error.
+static enum ree_status find_field(struct ree_onnx_reader *reader, const Onnx__TensorProto *proto,
+                                  enum field *out, size_t *out_n) {
+    const size_t sizes[N_FIELDS] = {
+        [RAW] = proto->raw_data.len,      [FLOATS] = proto->n_float_data,
+        [INT32S] = proto->n_int32_data,   [INT64S] = proto->n_int64_data,
+        [DOUBLES] = proto->n_double_data, [UINT64S] = proto->n_uint64_data,
+        [STRINGS] = proto->n_string_data,
+    };
+    *out = NONE;
+    for (enum field f = RAW; f < N_FIELDS; f++) {
+        if (!sizes[f]) continue;
+        if (*out != NONE)
+            return ree_fail(reader->err, REE_INVALID, "has both %s and %s", field_names[*out],
+                            field_names[f]);
+        *out = f;
+    }
+    *out_n = sizes[*out];
+    return REE_OK;
+}
+
+// Room for `nbytes` bytes in the arena, readable up to the next multiple of 4, and never NULL for
+// an empty tensor.
+static void *alloc_data(struct ree_onnx_reader *reader, size_t nbytes) {
+    return ree_arena_alloc(reader->arena, nbytes ? (nbytes + 3) & ~(size_t)3 : 4);
+}
+
+// Takes over an array of the decoded message that already has the tensor's layout.
+static enum ree_status take(struct ree_onnx_reader *reader, const void *data, size_t nbytes,
+                            struct ree_value *value) {
+    value->nbytes = nbytes;
+    if (nbytes && ree_decoder_give(&reader->decoder, data, reader->mappings)) {
+        value->data = data;
+        return REE_OK;
+    }
+    void *copy = alloc_data(reader, nbytes);
+    if (!copy) return ree_onnx_no_memory(reader);
+    if (nbytes) memcpy(copy, data, nbytes);
+    value->data = copy;
+    return REE_OK;
+}
+
+// Elements that ONNX widens to int32 or uint64 in the message, back to their size.
+static enum ree_status narrow(struct ree_onnx_reader *reader, const Onnx__TensorProto *proto,
+                              size_t count, struct ree_value *value) {
+    int64_t low = 0, high = 0;
+    switch (value->dtype) {
+    case REE_BOOL: high = 1; break;
+    case REE_U8: high = UINT8_MAX; break;
+    case REE_I8: low = INT8_MIN, high = INT8_MAX; break;
+    case REE_I16: low = INT16_MIN, high = INT16_MAX; break;
+    case REE_U32: high = UINT32_MAX; break;
+    default: high = UINT16_MAX; break; // uint16, and the bits of float16 and bfloat16
+    }
+    size_t size = ree_dtype_size(value->dtype);
+    unsigned char *data = alloc_data(reader, count * size);
+    if (!data) return ree_onnx_no_memory(reader);
+    for (size_t i = 0; i < count; i++) {
+        bool wide = value->dtype == REE_U32;
+        if (wide && proto->uint64_data[i] > UINT32_MAX)
+            return ree_fail(reader->err, REE_INVALID, "element %zu is %llu, outside %s", i,
+                            (unsigned long long)proto->uint64_data[i],
+                            ree_onnx_type_name(value->dtype));
+        int64_t element = wide ? (int64_t)proto->uint64_data[i] : proto->int32_data[i];
+        if (element < low || element > high)
+            return ree_fail(reader->err, REE_INVALID, "element %zu is %lld, outside %s", i,
+                            (long long)element, ree_onnx_type_name(value->dtype));
+        memcpy(data + i * size, &element, size); // the low bytes
+    }
+    value->data = data;
+    value->nbytes = count * size;
+    return REE_OK;
+}
+
+static enum ree_status read_typed(struct ree_onnx_reader *reader, const Onnx__TensorProto *proto,
+                                  size_t count, struct ree_value *value) {
+    size_t nbytes = count * ree_dtype_size(value->dtype);
+    switch (value->dtype) {
+    case REE_F32: return take(reader, proto->float_data, nbytes, value);
+    case REE_F64: return take(reader, proto->double_data, nbytes, value);
+    case REE_I32: return take(reader, proto->int32_data, nbytes, value);
+    case REE_I64: return take(reader, proto->int64_data, nbytes, value);
+    case REE_U64: return take(reader, proto->uint64_data, nbytes, value);
+    default: return narrow(reader, proto, count, value);
+    }
+}
+
+// Raw bools come as bytes, and everything that reads them relies on 0 and 1.
+static enum ree_status check_bools(struct ree_onnx_reader *reader, const struct ree_value *value) {
+    const unsigned char *data = value->data;
+    for (size_t i = 0; i < value->nbytes; i++)
+        if (data[i] > 1)
+            return ree_fail(reader->err, REE_INVALID, "element %zu of a bool tensor is %u", i,
+                            data[i]);
+    return REE_OK;
+}
+
+static enum ree_status read_external(struct ree_onnx_reader *reader, const Onnx__TensorProto *proto,
+                                     size_t nbytes, size_t element_size, struct ree_value *value) {
+    enum field field;
+    size_t n;
+    REE_TRY(find_field(reader, proto, &field, &n));
+    if (field != NONE)
+        return ree_fail(reader->err, REE_INVALID, "has both external data and %s",
+                        field_names[field]);
+    // Kernels read whole 32-bit words, so narrower types are held to 4 bytes too.
+    size_t alignment = element_size > 4 ? element_size : 4;
+    REE_TRY(ree_onnx_read_external(reader, proto, nbytes, alignment, &value->data));
+    value->nbytes = nbytes;
+    return value->dtype == REE_BOOL ? check_bools(reader, value) : REE_OK;
+}
+
+static enum ree_status read_inline(struct ree_onnx_reader *reader, const Onnx__TensorProto *proto,
+                                   size_t count, struct ree_value *value) {
+    enum field field, expected = field_of_type(value->dtype);
+    size_t n, nbytes = count * ree_dtype_size(value->dtype);
+    char text[TEXT_SIZE];
+    ree_onnx_type_text(value, text, sizeof text);
+    REE_TRY(find_field(reader, proto, &field, &n));
+    if (field == RAW && value->dtype == REE_STRING)
+        return ree_fail(reader->err, REE_INVALID, "strings cannot be raw_data");
+    if (field == RAW) {
+        if (n != nbytes)
+            return ree_fail(reader->err, REE_INVALID,
+                            "raw_data has %zu bytes, but %s needs %zu bytes", n, text, nbytes);
+        REE_TRY(take(reader, proto->raw_data.data, nbytes, value));
+        return value->dtype == REE_BOOL ? check_bools(reader, value) : REE_OK;
+    }
+    if (field != NONE && field != expected)
+        return ree_fail(reader->err, REE_INVALID,
+                        "its values are in %s, but those of %s belong in %s", field_names[field],
+                        text, field_names[expected]);
+    if (n != count)
+        return ree_fail(reader->err, REE_INVALID, "%s has %zu values, but %s needs %zu",
+                        field_names[expected], n, text, count);
+    return value->dtype == REE_STRING ? REE_OK : read_typed(reader, proto, count, value);
+}
+
+enum ree_status ree_onnx_read_tensor(struct ree_onnx_reader *reader, const Onnx__TensorProto *proto,
+                                     struct ree_value *value) {
+    if (proto->segment)
+        return ree_fail(reader->err, REE_UNSUPPORTED, "tensors in segments are not supported");
+    if (proto->data_type <= 0) return ree_fail(reader->err, REE_INVALID, "has no data type");
+    value->dtype = (enum ree_dtype)proto->data_type;
+    int64_t count;
+    REE_TRY(read_dims(reader, proto, value, &count));
+    size_t size = ree_dtype_size(value->dtype), nbytes = (size_t)count * size;
+    if (size == 0 && value->dtype != REE_STRING) return REE_OK;
+    switch (proto->data_location) {
+    case ONNX__TENSOR_PROTO__LOCATION__LOCATION_INLINE:
+        return read_inline(reader, proto, (size_t)count, value);
+    case ONNX__TENSOR_PROTO__LOCATION__LOCATION_EXTERNAL:
+        if (value->dtype == REE_STRING)
+            return ree_fail(reader->err, REE_INVALID, "strings cannot be external data");
+        return read_external(reader, proto, nbytes, size, value);
+    default:
+        return ree_fail(reader->err, REE_INVALID, "has the unknown data location %d",
+                        proto->data_location);
+    }
+}

@@ -1,0 +1,122 @@
+#include "graph/onnx/reader.h"
+
+#include <stdio.h>
+
+const char *ree_onnx_type_name(int64_t data_type) {
+    switch (data_type) {
+    case 1: return "float32";
+    case 2: return "uint8";
+    case 3: return "int8";
+    case 4: return "uint16";
+    case 5: return "int16";
+    case 6: return "int32";
+    case 7: return "int64";
+    case 8: return "string";
+    case 9: return "bool";
+    case 10: return "float16";
+    case 11: return "float64";
+    case 12: return "uint32";
+    case 13: return "uint64";
+    case 14: return "complex64";
+    case 15: return "complex128";
+    case 16: return "bfloat16";
+    case 17: return "float8e4m3fn";
+    case 18: return "float8e4m3fnuz";
+    case 19: return "float8e5m2";
+    case 20: return "float8e5m2fnuz";
+    case 21: return "uint4";
+    case 22: return "int4";
+    case 23: return "float4e2m1";
+    case 24: return "float8e8m0";
+    case 25: return "uint2";
+    case 26: return "int2";
+    default: return "unknown type";
+    }
+}
+
+const char *ree_onnx_type_text(const struct ree_value *value, char *out, size_t size) {
+    size_t n = 0;
+    // snprintf returns what it would have written; past the end the rest is simply not shown.
+#define APPEND(...) (n += n < size ? (size_t)snprintf(out + n, size - n, __VA_ARGS__) : 0)
+    APPEND("%s", ree_onnx_type_name(value->dtype));
+    if (value->has_shape) {
+        APPEND("[");
+        for (uint32_t i = 0; i < value->rank; i++) {
+            if (i) APPEND(",");
+            if (value->dims[i] >= 0)
+                APPEND("%lld", (long long)value->dims[i]);
+            else
+                APPEND("%s", value->symbols[i] ? value->symbols[i] : "?");
+        }
+        APPEND("]");
+    }
+#undef APPEND
+    return out;
+}
+
+static enum ree_status read_dim(struct ree_onnx_reader *reader,
+                                const Onnx__TensorShapeProto__Dimension *dim,
+                                struct ree_value *value, uint32_t i) {
+    const char *symbol = ree_onnx_text(dim->dim_param);
+    if (dim->has_dim_value && symbol[0])
+        return ree_fail(reader->err, REE_INVALID, "dimension %u has a size and a symbol ('%s')", i,
+                        symbol);
+    // Some exporters write -1 for a size they do not know.
+    value->dims[i] = dim->has_dim_value ? dim->dim_value : -1;
+    if (value->dims[i] < -1)
+        return ree_fail(reader->err, REE_INVALID, "dimension %u is %lld", i,
+                        (long long)value->dims[i]);
+    if (value->dims[i] > REE_ONNX_MAX_ELEMENTS)
+        return ree_fail(reader->err, REE_UNSUPPORTED,
+                        "dimension %u is %lld; at most %d is supported", i,
+                        (long long)value->dims[i], REE_ONNX_MAX_ELEMENTS);
+    if (symbol[0] && !(value->symbols[i] = ree_arena_strdup(reader->arena, symbol)))
+        return ree_onnx_no_memory(reader);
+    return REE_OK;
+}
+
+static enum ree_status read_shape(struct ree_onnx_reader *reader,
+                                  const Onnx__TensorShapeProto *shape, struct ree_value *value) {
+    if (shape->n_dim > REE_MAX_RANK)
+        return ree_fail(reader->err, REE_UNSUPPORTED, "has rank %zu; at most %d is supported",
+                        shape->n_dim, REE_MAX_RANK);
+    int64_t known[REE_MAX_RANK];
+    for (uint32_t i = 0; i < shape->n_dim; i++) {
+        REE_TRY(read_dim(reader, shape->dim[i], value, i));
+        known[i] = value->dims[i] < 0 ? 1 : value->dims[i];
+    }
+    value->has_shape = true;
+    value->rank = (uint32_t)shape->n_dim;
+    int64_t count;
+    if (!ree_count_elements(value->rank, known, &count) || count > REE_ONNX_MAX_ELEMENTS) {
+        char text[256];
+        return ree_fail(reader->err, REE_UNSUPPORTED, "%s has more than %d elements",
+                        ree_onnx_type_text(value, text, sizeof text), REE_ONNX_MAX_ELEMENTS);
+    }
+    return REE_OK;
+}
+
+enum ree_status ree_onnx_read_type(struct ree_onnx_reader *reader, const Onnx__TypeProto *proto,
+                                   struct ree_value *value) {
+    const struct {
+        const char *name;
+        bool present;
+    } others[] = {
+        {"a sequence", proto->sequence_type},        {"a map", proto->map_type},
+        {"an opaque value", proto->opaque_type},     {"a sparse tensor", proto->sparse_tensor_type},
+        {"an optional value", proto->optional_type},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (!others[i].present) continue;
+        if (proto->tensor_type)
+            return ree_fail(reader->err, REE_INVALID, "is a tensor and also %s", others[i].name);
+        return ree_fail(reader->err, REE_UNSUPPORTED, "is %s; only tensors are supported",
+                        others[i].name);
+    }
+    const Onnx__TypeProto__Tensor *tensor = proto->tensor_type;
+    if (!tensor) return REE_OK;
+    if (tensor->elem_type < 0)
+        return ree_fail(reader->err, REE_INVALID, "has the element type %d", tensor->elem_type);
+    value->dtype = (enum ree_dtype)tensor->elem_type;
+    return tensor->shape ? read_shape(reader, tensor->shape, value) : REE_OK;
+}

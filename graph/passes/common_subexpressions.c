@@ -1,0 +1,162 @@
+// Merges nodes that compute the same: same operator, attributes and inputs. Nodes are met in
+// topological order and read through the replacements so far, so whole equal subtrees merge.
+#include "graph/passes/rewrite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// Candidates compared for one node, and bytes of a tensor attribute compared. Both only bound the
+// time that a strange model can take; what is over them is left unmerged.
+#define MAX_CANDIDATES 16
+#define MAX_TENSOR_BYTES 65536
+
+static bool is_random(const struct ree_node *node) {
+    static const char *const ops[] = {
+        "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+        "Multinomial",  "Bernoulli",        "Dropout",
+    };
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (strcmp(node->op_type, ops[i]) == 0) return true;
+    return false;
+}
+
+// Operators of other domains may do anything, and those with subgraphs are left alone. An output
+// of the graph must keep its own name.
+static bool is_mergeable(const struct ree_node *node) {
+    if (node->domain[0] || is_random(node)) return false;
+    for (size_t i = 0; i < node->n_attrs; i++)
+        if (node->attrs[i].kind == REE_ATTR_GRAPH) return false;
+    return true;
+}
+
+static bool makes_graph_output(const struct ree_node *node) {
+    for (size_t i = 0; i < node->n_outputs; i++)
+        if (node->outputs[i] && node->outputs[i]->is_output) return true;
+    return false;
+}
+
+static bool equal_tensors(const struct ree_value *a, const struct ree_value *b) {
+    if (a->dtype != b->dtype || a->rank != b->rank || a->nbytes != b->nbytes) return false;
+    if (!a->data || !b->data || a->nbytes > MAX_TENSOR_BYTES) return false;
+    return memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0 &&
+           memcmp(a->data, b->data, a->nbytes) == 0;
+}
+
+// Numbers are compared as bits: -0 is not 0, and a NaN is itself.
+static bool equal_attrs(const struct ree_attr *a, const struct ree_attr *b) {
+    if (a->kind != b->kind || a->n != b->n) return false;
+    switch (a->kind) {
+    case REE_ATTR_INT: return a->i == b->i;
+    case REE_ATTR_FLOAT: return memcmp(&a->f, &b->f, sizeof a->f) == 0;
+    case REE_ATTR_STRING: return a->s_size == b->s_size && memcmp(a->s, b->s, a->s_size) == 0;
+    case REE_ATTR_TENSOR: return equal_tensors(a->tensor, b->tensor);
+    case REE_ATTR_GRAPH: return false;
+    case REE_ATTR_INTS: return a->n == 0 || memcmp(a->ints, b->ints, a->n * sizeof *a->ints) == 0;
+    case REE_ATTR_FLOATS:
+        return a->n == 0 || memcmp(a->floats, b->floats, a->n * sizeof *a->floats) == 0;
+    case REE_ATTR_STRINGS:
+        for (size_t i = 0; i < a->n; i++)
+            if (strcmp(a->strings[i], b->strings[i]) != 0) return false;
+        return true;
+    }
+    return false;
+}
+
+static bool equal_nodes(const struct ree_node *a, const struct ree_node *b) {
+    if (strcmp(a->op_type, b->op_type) != 0 || a->opset != b->opset) return false;
+    if (a->n_inputs != b->n_inputs || a->n_outputs != b->n_outputs || a->n_attrs != b->n_attrs)
+        return false;
+    for (size_t i = 0; i < a->n_inputs; i++)
+        if (a->inputs[i] != b->inputs[i]) return false;
+    // Which outputs are asked for can change what an operator does.
+    for (size_t i = 0; i < a->n_outputs; i++)
+        if (!a->outputs[i] != !b->outputs[i]) return false;
+    for (size_t i = 0; i < a->n_attrs; i++) {
+        const struct ree_attr *other = ree_node_attr(b, a->attrs[i].name);
+        if (!other || !equal_attrs(&a->attrs[i], other)) return false;
+    }
+    return true;
+}
+
+static uint64_t mix(uint64_t hash, const void *data, size_t n) {
+    const unsigned char *bytes = data;
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+// FNV-1a over what differs most between nodes; equal nodes have equal hashes, as their attributes
+// count in any order.
+static uint64_t hash_node(const struct ree_node *node) {
+    uint64_t hash = mix(UINT64_C(0xcbf29ce484222325), node->op_type, strlen(node->op_type));
+    for (size_t i = 0; i < node->n_inputs; i++) {
+        uint32_t id = node->inputs[i] ? node->inputs[i]->id : UINT32_MAX;
+        hash = mix(hash, &id, sizeof id);
+    }
+    uint64_t attrs = 0;
+    for (size_t i = 0; i < node->n_attrs; i++) {
+        const struct ree_attr *attr = &node->attrs[i];
+        uint64_t one = mix(hash, attr->name, strlen(attr->name));
+        if (attr->kind == REE_ATTR_INT) one = mix(one, &attr->i, sizeof attr->i);
+        if (attr->kind == REE_ATTR_FLOAT) one = mix(one, &attr->f, sizeof attr->f);
+        if (attr->kind == REE_ATTR_INTS) one = mix(one, attr->ints, attr->n * sizeof *attr->ints);
+        if (attr->kind == REE_ATTR_TENSOR && attr->tensor->data)
+            one = mix(one, attr->tensor->data,
+                      attr->tensor->nbytes < 256 ? attr->tensor->nbytes : 256);
+        attrs += one;
+    }
+    return mix(hash, &attrs, sizeof attrs);
+}
+
+struct table {
+    size_t mask;
+    uint32_t *heads, *nexts; // node id + 1; 0: none
+};
+
+// The first node that is equal to `node`, or NULL, after which `node` is in the table.
+static struct ree_node *find_or_add(struct table *table, const struct ree_graph *graph,
+                                    struct ree_node *node) {
+    size_t bucket = hash_node(node) & table->mask;
+    uint32_t at = table->heads[bucket];
+    for (int i = 0; at && i < MAX_CANDIDATES; i++, at = table->nexts[at - 1])
+        if (equal_nodes(graph->nodes[at - 1], node)) return graph->nodes[at - 1];
+    table->nexts[node->id] = table->heads[bucket];
+    table->heads[bucket] = node->id + 1;
+    return NULL;
+}
+
+static bool merge_all(struct ree_rewrite *rewrite, struct table *table) {
+    const struct ree_graph *graph = rewrite->graph;
+    bool changed = false;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        struct ree_node *node = graph->nodes[i];
+        ree_rewrite_node(rewrite, node);
+        if (!is_mergeable(node)) continue;
+        struct ree_node *first = find_or_add(table, graph, node);
+        if (!first || makes_graph_output(node)) continue;
+        for (size_t j = 0; j < node->n_outputs; j++)
+            if (node->outputs[j]) rewrite->replacement[node->outputs[j]->id] = first->outputs[j];
+        rewrite->removed[i] = true;
+        changed = true;
+    }
+    return changed;
+}
+
+bool ree_pass_common_subexpressions(struct ree_graph *graph) {
+    struct ree_rewrite rewrite;
+    if (!ree_rewrite_init(&rewrite, graph)) return false;
+    size_t n_buckets = 64;
+    while (n_buckets < graph->n_nodes)
+        n_buckets *= 2;
+    struct table table = {
+        .mask = n_buckets - 1,
+        .heads = calloc(n_buckets, sizeof *table.heads),
+        .nexts = calloc(graph->n_nodes + 1, sizeof *table.nexts),
+    };
+    bool changed = table.heads && table.nexts && merge_all(&rewrite, &table);
+    if (changed) ree_rewrite_apply(&rewrite);
+    free(table.heads);
+    free(table.nexts);
+    ree_rewrite_finish(&rewrite);
+    return changed;
+}

@@ -1,0 +1,58 @@
+// Removes what no output of the graph depends on: nodes, and constants that nothing reads. A node
+// with subgraphs needs all that its subgraphs read; the subgraphs themselves stay as they are.
+#include "graph/passes/rewrite.h"
+
+#include <stdlib.h>
+
+struct liveness {
+    const struct ree_graph *graph;
+    bool *live; // by value id
+};
+
+static void mark(void *user, struct ree_value **use) {
+    struct liveness *liveness = user;
+    if ((*use)->graph == liveness->graph) liveness->live[(*use)->id] = true;
+}
+
+static bool is_needed(const struct ree_node *node, const bool *live) {
+    for (size_t i = 0; i < node->n_outputs; i++)
+        if (node->outputs[i] && live[node->outputs[i]->id]) return true;
+    return false;
+}
+
+// Inputs stay, for callers pass them; so do outputs of nodes that stay for another of theirs.
+static bool stays(const struct ree_value *value, const bool *live) {
+    return value->is_input || value->producer || live[value->id];
+}
+
+bool ree_pass_dead_code(struct ree_graph *graph) {
+    struct ree_rewrite rewrite;
+    if (!ree_rewrite_init(&rewrite, graph)) return false;
+    struct liveness liveness = {graph, calloc(graph->n_values + 1, sizeof(bool))};
+    if (!liveness.live) {
+        ree_rewrite_finish(&rewrite);
+        return false;
+    }
+    size_t n_nodes = graph->n_nodes, n_values = 0;
+    for (size_t i = 0; i < graph->n_outputs; i++)
+        mark(&liveness, &graph->outputs[i]);
+    for (size_t i = graph->n_nodes; i-- > 0;) {
+        if (is_needed(graph->nodes[i], liveness.live))
+            ree_node_visit_uses(graph->nodes[i], mark, &liveness);
+        else
+            rewrite.removed[i] = true;
+    }
+    ree_rewrite_apply(&rewrite);
+    for (size_t i = 0; i < graph->n_values; i++) {
+        struct ree_value *value = graph->values[i];
+        if (!stays(value, liveness.live)) continue;
+        graph->values[n_values] = value;
+        // `live` is read by the old id, which is `i`: values after this one are not renumbered yet.
+        value->id = (uint32_t)n_values++;
+    }
+    bool changed = graph->n_nodes != n_nodes || graph->n_values != n_values;
+    graph->n_values = n_values;
+    free(liveness.live);
+    ree_rewrite_finish(&rewrite);
+    return changed;
+}

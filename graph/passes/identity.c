@@ -1,0 +1,79 @@
+// Removes nodes that hand on their input: Identity, Dropout at inference, Cast to the type that the
+// input has anyway.
+#include "graph/passes/rewrite.h"
+
+#include <string.h>
+
+static bool is_false_constant(const struct ree_value *value) {
+    return value->data && !value->is_input && value->nbytes == 1 &&
+           *(const unsigned char *)value->data == 0;
+}
+
+static bool is_unused(const struct ree_node *node, size_t output) {
+    return node->n_outputs <= output || !node->outputs[output] ||
+           (node->outputs[output]->n_uses == 0 && !node->outputs[output]->is_output);
+}
+
+static bool is_idle_dropout(const struct ree_node *node) {
+    if (!is_unused(node, 1)) return false; // somebody wants the mask
+    if (node->opset < 7) return ree_node_int(node, "is_test", 0) != 0;
+    if (node->opset < 12 || node->n_inputs < 3 || !node->inputs[2]) return true;
+    return is_false_constant(node->inputs[2]);
+}
+
+// Only types that are certain count: of inputs and constants, which are checked against their data,
+// and of other casts. What the file says of intermediate values is only said.
+static bool is_idle_cast(const struct ree_node *node) {
+    const struct ree_value *input = node->inputs[0];
+    int64_t to = ree_node_int(node, "to", REE_DTYPE_NONE), from = input->dtype;
+    if (input->producer) {
+        const struct ree_node *producer = input->producer;
+        if (strcmp(producer->op_type, "Cast") != 0 || producer->domain[0]) return false;
+        from = ree_node_int(producer, "to", REE_DTYPE_NONE);
+    } else if (!input->is_input && !input->data) {
+        return false; // an input of a subgraph's body, for one
+    }
+    return from != REE_DTYPE_NONE && from == to;
+}
+
+static bool is_identity(const struct ree_node *node) {
+    if (node->domain[0] || node->n_inputs == 0 || !node->inputs[0]) return false;
+    if (node->n_outputs == 0 || !node->outputs[0]) return false;
+    if (strcmp(node->op_type, "Identity") == 0) return true;
+    if (strcmp(node->op_type, "Dropout") == 0) return is_idle_dropout(node);
+    if (strcmp(node->op_type, "Cast") == 0) return is_idle_cast(node);
+    return false;
+}
+
+// Lets the node that makes `from` make `to`, an output of the graph, instead.
+static bool take_over(struct ree_rewrite *rewrite, struct ree_value *from, struct ree_value *to) {
+    if (from->graph != rewrite->graph || !from->producer || from->is_output) return false;
+    struct ree_node *producer = from->producer;
+    for (size_t i = 0; i < producer->n_outputs; i++)
+        if (producer->outputs[i] == from) producer->outputs[i] = to;
+    to->producer = producer;
+    from->producer = NULL;
+    rewrite->replacement[from->id] = to;
+    return true;
+}
+
+bool ree_pass_identity(struct ree_graph *graph) {
+    struct ree_rewrite rewrite;
+    if (!ree_rewrite_init(&rewrite, graph)) return false;
+    bool changed = false;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        struct ree_node *node = graph->nodes[i];
+        // Producers come first, so this sees through a chain of identities.
+        ree_rewrite_node(&rewrite, node);
+        if (!is_identity(node)) continue;
+        struct ree_value *from = node->inputs[0], *to = node->outputs[0];
+        // An output of the graph keeps its name: it is made by another node, or stays a copy.
+        if (to->is_output && !take_over(&rewrite, from, to)) continue;
+        if (!to->is_output) rewrite.replacement[to->id] = from;
+        rewrite.removed[i] = true;
+        changed = true;
+    }
+    ree_rewrite_apply(&rewrite);
+    ree_rewrite_finish(&rewrite);
+    return changed;
+}

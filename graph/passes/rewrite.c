@@ -1,0 +1,61 @@
+#include "graph/passes/rewrite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool ree_rewrite_init(struct ree_rewrite *rewrite, struct ree_graph *graph) {
+    rewrite->graph = graph;
+    // One more, for calloc of nothing may return NULL.
+    rewrite->replacement = calloc(graph->n_values + 1, sizeof *rewrite->replacement);
+    rewrite->removed = calloc(graph->n_nodes + 1, sizeof *rewrite->removed);
+    if (rewrite->replacement && rewrite->removed) return true;
+    ree_rewrite_finish(rewrite);
+    return false;
+}
+
+void ree_rewrite_finish(struct ree_rewrite *rewrite) {
+    free(rewrite->replacement);
+    free(rewrite->removed);
+    memset(rewrite, 0, sizeof *rewrite);
+}
+
+struct ree_value *ree_rewrite_resolve(const struct ree_rewrite *rewrite, struct ree_value *value) {
+    struct ree_value *end = value;
+    while (end->graph == rewrite->graph && rewrite->replacement[end->id])
+        end = rewrite->replacement[end->id];
+    // Shorten the path just walked, so that a long chain of replacements is walked once.
+    while (value != end) {
+        struct ree_value *next = rewrite->replacement[value->id];
+        rewrite->replacement[value->id] = end;
+        value = next;
+    }
+    return end;
+}
+
+static void redirect(void *user, struct ree_value **use) {
+    *use = ree_rewrite_resolve(user, *use);
+}
+
+void ree_rewrite_node(struct ree_rewrite *rewrite, struct ree_node *node) {
+    ree_node_visit_uses(node, redirect, rewrite);
+}
+
+void ree_rewrite_apply(struct ree_rewrite *rewrite) {
+    struct ree_graph *graph = rewrite->graph;
+    size_t n = 0;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        struct ree_node *node = graph->nodes[i];
+        if (rewrite->removed[i]) {
+            // What it produced is now nobody's, unless another node has taken it over.
+            for (size_t j = 0; j < node->n_outputs; j++)
+                if (node->outputs[j] && node->outputs[j]->producer == node)
+                    node->outputs[j]->producer = NULL;
+            continue;
+        }
+        ree_rewrite_node(rewrite, node);
+        node->id = (uint32_t)n;
+        graph->nodes[n++] = node;
+    }
+    graph->n_nodes = n;
+    ree_graph_count_uses(graph);
+}
