@@ -1,0 +1,50 @@
+#version 460
+// copy: dst[dst_offset + sum(i * dst_stride)] = src[src_offset + sum(i * src_stride)]. Bytes move,
+// no arithmetic.
+//
+// Dense output (DENSE): a thread writes whole words, 4 elements of 1 byte, 2 of 2 bytes; the last
+// word may be shared with memory that must stay. Otherwise a thread moves one element.
+#include "ree.glsl"
+
+layout(constant_id = 16) const uint ELEM_SIZE = 4;
+layout(constant_id = 17) const uint RANK = 1;
+layout(constant_id = 18) const bool DENSE = true;
+
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
+    uint elem_size;
+    uint rank;
+    uint n_elements;
+    int src_offset, dst_offset;
+    uint dims[REE_MAX_RANK];
+    int src_strides[REE_MAX_RANK];
+    int dst_strides[REE_MAX_RANK];
+};
+
+void main() {
+    Params p = Params(ree_params());
+    ReeWords src = ree_operand(0), dst = ree_operand(1);
+    const uint per_thread = DENSE && ELEM_SIZE < 4u ? 4u / ELEM_SIZE : 1u;
+    uint first = ree_thread() * per_thread, n = p.n_elements;
+    if (first >= n) return;
+    uint word = 0u;
+    for (uint e = 0u; e < per_thread; e++) {
+        uint rest = min(first + e, n - 1u);
+        uint from = uint(p.src_offset), to = uint(p.dst_offset);
+        for (uint d = RANK; d-- > 1u;) {
+            uint i = rest % p.dims[d];
+            rest /= p.dims[d];
+            from += i * uint(p.src_strides[d]);
+            to += i * uint(p.dst_strides[d]);
+        }
+        from += rest * uint(p.src_strides[0]);
+        to += rest * uint(p.dst_strides[0]);
+        uvec2 value = ree_load_size(src, ELEM_SIZE, from);
+        if (per_thread == 1u || first + per_thread > n) {
+            if (first + e < n) ree_store_size(dst, ELEM_SIZE, to, value);
+        } else {
+            word |= value.x << (e * ELEM_SIZE * 8u);
+        }
+    }
+    if (per_thread > 1u && first + per_thread <= n)
+        dst.w[(uint(p.dst_offset) + first) / per_thread] = word;
+}

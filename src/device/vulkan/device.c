@@ -1,0 +1,199 @@
+// Opening a Vulkan device: what it must have, what it may have, the queue, the vtable.
+#include "device/vulkan/vulkan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Extensions that are used when present. Vulkan 1.2 has everything that is required.
+static bool has_extension(VkPhysicalDevice physical, const char *name) {
+    uint32_t n = 0;
+    if (vkEnumerateDeviceExtensionProperties(physical, NULL, &n, NULL) != VK_SUCCESS) return false;
+    VkExtensionProperties *extensions = calloc(n ? n : 1, sizeof *extensions);
+    bool found = false;
+    if (extensions && vkEnumerateDeviceExtensionProperties(physical, NULL, &n, extensions) >= 0)
+        for (uint32_t i = 0; i < n; i++)
+            found = found || strcmp(extensions[i].extensionName, name) == 0;
+    free(extensions);
+    return found;
+}
+
+static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
+    vkGetPhysicalDeviceProperties(vk->physical, &vk->properties);
+    const char *name = vk->properties.deviceName;
+    uint32_t version = vk->properties.apiVersion;
+    if (version < VK_API_VERSION_1_2)
+        return ree_fail(err, REE_UNAVAILABLE, "Vulkan: '%s' offers version %u.%u, 1.2 is needed",
+                        name, VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
+    vk->driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES;
+    vk->float_controls.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES;
+    vk->subgroup.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES;
+    vk->driver.pNext = &vk->float_controls;
+    vk->float_controls.pNext = &vk->subgroup;
+    VkPhysicalDeviceMaintenance3Properties maintenance3 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES,
+        .pNext = &vk->driver,
+    };
+    VkPhysicalDeviceProperties2 properties = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+        .pNext = &maintenance3,
+    };
+    vkGetPhysicalDeviceProperties2(vk->physical, &properties);
+    vkGetPhysicalDeviceMemoryProperties(vk->physical, &vk->memory);
+    vk->is_cpu = vk->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    vk->base.max_buffer_size = maintenance3.maxMemoryAllocationSize;
+    snprintf(vk->base.name, sizeof vk->base.name, "%.255s", name);
+
+    VkPhysicalDeviceVulkan12Features features12 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+    };
+    VkPhysicalDeviceFeatures2 features = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+        .pNext = &features12,
+    };
+    vkGetPhysicalDeviceFeatures2(vk->physical, &features);
+    if (!features12.bufferDeviceAddress)
+        return ree_fail(err, REE_UNAVAILABLE,
+                        "Vulkan: '%s' lacks the feature bufferDeviceAddress, which ree needs", name);
+    vk->has_float64 = features.features.shaderFloat64;
+    vk->has_int64 = features.features.shaderInt64;
+    vk->has_int16 = features.features.shaderInt16;
+    vk->has_int8 = features12.shaderInt8;
+    vk->has_float16 = features12.shaderFloat16;
+
+    VkQueueFamilyProperties families[16];
+    uint32_t n = 16;
+    vkGetPhysicalDeviceQueueFamilyProperties(vk->physical, &n, families);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!(families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)) continue;
+        vk->queue_family = i;
+        vk->has_timestamps =
+            families[i].timestampValidBits == 64 && vk->properties.limits.timestampPeriod > 0;
+        return REE_OK;
+    }
+    return ree_fail(err, REE_UNAVAILABLE, "Vulkan: '%s' has no compute queue", name);
+}
+
+static enum ree_status create_device(struct ree_vk *vk, struct ree_error *err) {
+    float priority = 1;
+    VkDeviceQueueCreateInfo queue = {
+        .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+        .queueFamilyIndex = vk->queue_family,
+        .queueCount = 1,
+        .pQueuePriorities = &priority,
+    };
+    VkPhysicalDeviceVulkan12Features features12 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+        .bufferDeviceAddress = VK_TRUE,
+    };
+    VkPhysicalDeviceFeatures2 features = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+        .pNext = &features12,
+        .features = {.shaderFloat64 = vk->has_float64},
+    };
+    // A portability driver (Vulkan over Metal) insists on being asked for as such.
+    const char *extensions[] = {"VK_KHR_portability_subset"};
+    VkDeviceCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+        .pNext = &features,
+        .queueCreateInfoCount = 1,
+        .pQueueCreateInfos = &queue,
+        .enabledExtensionCount = has_extension(vk->physical, extensions[0]) ? 1 : 0,
+        .ppEnabledExtensionNames = extensions,
+    };
+    REE_VK_TRY(err, vkCreateDevice(vk->physical, &info, NULL, &vk->handle),
+               "cannot open the device");
+    volkLoadDeviceTable(&vk->vk, vk->handle);
+    vk->vk.vkGetDeviceQueue(vk->handle, vk->queue_family, 0, &vk->queue);
+
+    VkCommandPoolCreateInfo pool = {
+        .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+        .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+        .queueFamilyIndex = vk->queue_family,
+    };
+    REE_VK_TRY(err, vk->vk.vkCreateCommandPool(vk->handle, &pool, NULL, &vk->command_pool),
+               "cannot create a command pool");
+    VkCommandBufferAllocateInfo commands = {
+        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+        .commandPool = vk->command_pool,
+        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+        .commandBufferCount = 1,
+    };
+    REE_VK_TRY(err,
+               vk->vk.vkAllocateCommandBuffers(vk->handle, &commands, &vk->transfer_commands),
+               "cannot create a command buffer");
+    VkFenceCreateInfo fence = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
+    REE_VK_TRY(err, vk->vk.vkCreateFence(vk->handle, &fence, NULL, &vk->fence),
+               "cannot create a fence");
+    return REE_OK;
+}
+
+enum ree_status ree_vk_submit(struct ree_vk *vk, VkCommandBuffer commands, struct ree_error *err) {
+    VkSubmitInfo info = {
+        .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
+        .commandBufferCount = 1,
+        .pCommandBuffers = &commands,
+    };
+    REE_VK_TRY(err, vk->vk.vkQueueSubmit(vk->queue, 1, &info, vk->fence), "cannot submit");
+    REE_VK_TRY(err, vk->vk.vkWaitForFences(vk->handle, 1, &vk->fence, VK_TRUE, UINT64_MAX),
+               "waiting for the device");
+    REE_VK_TRY(err, vk->vk.vkResetFences(vk->handle, 1, &vk->fence), "cannot reset a fence");
+    return REE_OK;
+}
+
+static void destroy(struct ree_device *device) {
+    struct ree_vk *vk = ree_vk_of(device);
+    if (vk->handle) {
+        vk->vk.vkDeviceWaitIdle(vk->handle);
+        ree_vk_pipelines_finish(vk);
+        ree_vk_memory_finish(vk);
+        if (vk->fence) vk->vk.vkDestroyFence(vk->handle, vk->fence, NULL);
+        if (vk->command_pool) vk->vk.vkDestroyCommandPool(vk->handle, vk->command_pool, NULL);
+        vk->vk.vkDestroyDevice(vk->handle, NULL);
+    }
+    ree_vk_instance_finish(vk);
+    free(vk->facts);
+    free(vk->fact_text);
+    free(vk);
+}
+
+static const struct ree_device_vtable vtable = {
+    .destroy = destroy,
+    .buffer_create = ree_vk_buffer_create,
+    .buffer_destroy = ree_vk_buffer_destroy,
+    .buffer_write = ree_vk_buffer_write,
+    .buffer_read = ree_vk_buffer_read,
+    .program_create = ree_vk_program_create,
+    .program_destroy = ree_vk_program_destroy,
+    .program_run = ree_vk_program_run,
+    .program_times = ree_vk_program_times,
+    .facts = ree_vk_facts,
+};
+
+static enum ree_status open_steps(struct ree_vk *vk, const char *which,
+                                  const struct ree_device_options *options,
+                                  struct ree_error *err) {
+    REE_TRY(ree_vk_instance_init(vk, which, options->validation, err));
+    REE_TRY(query(vk, err));
+    REE_TRY(create_device(vk, err));
+    REE_TRY(ree_vk_memory_init(vk, err));
+    REE_TRY(ree_vk_pipelines_init(vk, options->cache_dir, err));
+    REE_TRY(ree_vk_probe(vk, options, err));
+    REE_TRY(ree_vk_facts_init(vk, err));
+    return ree_vk_check_validation(vk, err);
+}
+
+enum ree_status ree_vulkan_device_open(const char *which, const struct ree_device_options *options,
+                                       struct ree_device **out, struct ree_error *err) {
+    *out = NULL;
+    struct ree_vk *vk = calloc(1, sizeof *vk);
+    if (!vk) return ree_fail(err, REE_NO_MEMORY, "no memory for a device");
+    vk->base.vtable = &vtable;
+    enum ree_status status = open_steps(vk, which, options, err);
+    if (status != REE_OK) {
+        destroy(&vk->base);
+        return status;
+    }
+    *out = &vk->base;
+    return REE_OK;
+}

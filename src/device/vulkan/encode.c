@@ -1,0 +1,113 @@
+// The table of encoders, what they share, and the encoders of copy and map.
+#include "device/vulkan/encode.h"
+
+#include "device/vulkan/vulkan.h"
+#include "shaders.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static ree_vk_encoder *const encoders[REE_N_REPOPS] = {
+    [REE_REPOP_COPY] = ree_vk_encode_copy,
+    [REE_REPOP_MAP] = ree_vk_encode_map,
+};
+
+enum ree_status ree_vk_encode(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
+                              struct ree_vk_encoding *out, struct ree_error *err) {
+    memset(out, 0, sizeof *out);
+    if (dispatch->op >= REE_N_REPOPS || !encoders[dispatch->op])
+        return ree_fail(err, REE_UNSUPPORTED, "the Vulkan backend has no RepOp '%s'",
+                        ree_repop_name(dispatch->op));
+    out->params = dispatch->params;
+    out->params_size = (uint32_t)ree_repop_params_size(dispatch->op);
+    return encoders[dispatch->op](vk, dispatch, out, err);
+}
+
+struct ree_vk_step *ree_vk_add_step(struct ree_vk_encoding *out, uint32_t shader,
+                                    uint32_t local_size, uint64_t n_threads) {
+    struct ree_vk_step *step = &out->steps[out->n_steps++];
+    step->shader = shader;
+    step->local_size = local_size;
+    step->n_groups = (n_threads + local_size - 1) / local_size;
+    return step;
+}
+
+void ree_vk_add_spec(struct ree_vk_step *step, uint32_t value) {
+    step->spec[step->n_spec++] = value;
+}
+
+uint32_t ree_vk_merge_dims(uint32_t rank, uint32_t *dims, uint32_t n_sets,
+                           int32_t *const *strides) {
+    uint32_t n = 0;
+    for (uint32_t d = 0; d < rank; d++) {
+        if (dims[d] == 1) continue;
+        bool merges = n > 0;
+        for (uint32_t s = 0; s < n_sets && merges; s++)
+            merges = (int64_t)strides[s][n - 1] == (int64_t)strides[s][d] * dims[d];
+        uint32_t to = merges ? n - 1 : n++;
+        dims[to] = merges ? dims[to] * dims[d] : dims[d];
+        for (uint32_t s = 0; s < n_sets; s++) strides[s][to] = strides[s][d];
+    }
+    if (n == 0) { // one element
+        dims[0] = 1;
+        for (uint32_t s = 0; s < n_sets; s++) strides[s][0] = 0;
+        n = 1;
+    }
+    return n;
+}
+
+void ree_vk_merge_expr(struct ree_expr *expr) {
+    int32_t *sets[REE_EXPR_MAX_OPERANDS];
+    for (uint32_t i = 0; i < expr->n_operands; i++) sets[i] = expr->operands[i].strides;
+    if (expr->n_elements > 0)
+        expr->rank = ree_vk_merge_dims(expr->rank, expr->dims, expr->n_operands, sets);
+}
+
+void ree_vk_add_expr_spec(struct ree_vk_step *step, const struct ree_expr *expr) {
+    ree_vk_add_spec(step, expr->rank);
+    ree_vk_add_spec(step, expr->n_operands);
+    ree_vk_add_spec(step, expr->out_dtype);
+    for (uint32_t i = 0; i < REE_EXPR_MAX_OPERANDS; i++) {
+        const struct ree_expr_operand *operand = &expr->operands[i];
+        uint32_t iota = operand->kind == REE_EXPR_IOTA ? 256 : 0;
+        ree_vk_add_spec(step, i < expr->n_operands ? operand->dtype + iota : 0);
+    }
+}
+
+enum ree_status ree_vk_encode_copy(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
+                                   struct ree_vk_encoding *out, struct ree_error *err) {
+    (void)vk, (void)dispatch, (void)err;
+    struct ree_copy_params *p = &out->params.copy;
+    if (p->n_elements == 0) return REE_OK;
+    int32_t *sets[] = {p->src_strides, p->dst_strides};
+    p->rank = ree_vk_merge_dims(p->rank, p->dims, 2, sets);
+    // Dense: what is written is one run that starts at a whole word.
+    int64_t expected = 1;
+    bool dense = (uint64_t)p->dst_offset * p->elem_size % 4 == 0;
+    for (uint32_t d = p->rank; d-- > 0;) {
+        dense = dense && (p->dims[d] == 1 || p->dst_strides[d] == expected);
+        expected *= p->dims[d];
+    }
+    uint64_t per_thread = dense && p->elem_size < 4 ? 4 / p->elem_size : 1;
+    struct ree_vk_step *step = ree_vk_add_step(out, REE_VK_SHADER_COPY, 64,
+                                               (p->n_elements + per_thread - 1) / per_thread);
+    ree_vk_add_spec(step, p->elem_size);
+    ree_vk_add_spec(step, p->rank);
+    ree_vk_add_spec(step, dense);
+    return REE_OK;
+}
+
+enum ree_status ree_vk_encode_map(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
+                                  struct ree_vk_encoding *out, struct ree_error *err) {
+    (void)vk, (void)err;
+    struct ree_expr *expr = &out->params.map.expr;
+    if (expr->n_elements == 0) return REE_OK;
+    ree_vk_merge_expr(expr);
+    out->expr = &dispatch->params.map.expr;
+    out->params_size = offsetof(struct ree_expr, instrs);
+    const uint32_t local_size = 64;
+    uint64_t n_threads = ((uint64_t)expr->n_elements + 3) / 4;
+    struct ree_vk_step *step = ree_vk_add_step(out, REE_VK_SHADER_MAP, local_size, n_threads);
+    ree_vk_add_expr_spec(step, expr);
+    return REE_OK;
+}

@@ -1,0 +1,66 @@
+// From a RepOp to compute dispatches: which shader, which specialization constants, how many work
+// groups. One encode_<op>.c for each RepOp that needs more than a few lines, and a table in
+// encode.c.
+#ifndef REE_DEVICE_VULKAN_ENCODE_H
+#define REE_DEVICE_VULKAN_ENCODE_H
+
+#include "base/status.h"
+#include "repops/repop.h"
+
+struct ree_vk;
+
+#define REE_VK_MAX_STEPS 4
+#define REE_VK_MAX_SPEC 24
+#define REE_VK_SPEC_LOCAL_SIZE 0 // specialization constant ids, shaders/include/ree.glsl
+#define REE_VK_SPEC_FORMS 1      // REE_VK_N_PRIMITIVES of them
+#define REE_VK_SPEC_FIRST 16     // a step's own
+
+// One vkCmdDispatch. Its groups are numbered from 0 to n_groups - 1; the shader sees at least that
+// many and skips those beyond.
+struct ree_vk_step {
+    uint32_t shader;     // enum ree_vk_shader
+    uint32_t local_size; // threads in a work group
+    uint64_t n_groups;
+    uint32_t n_spec;
+    uint32_t spec[REE_VK_MAX_SPEC]; // ids REE_VK_SPEC_FIRST + i
+};
+
+// The steps of one RepOp; each waits for the one before.
+struct ree_vk_encoding {
+    uint32_t n_steps; // 0: nothing to do (an empty output)
+    struct ree_vk_step steps[REE_VK_MAX_STEPS];
+    const struct ree_expr *expr; // of map or an epilogue: becomes the shader's ree_expr
+    uint64_t scratch_bytes;      // memory between the steps, shared by all dispatches of a program
+    union ree_params params;     // what the shader reads; may be a simpler equivalent of the RepOp's
+    uint32_t params_size;        // bytes of it that are read
+};
+
+// Fills *out from a dispatch that ree_dispatch_check accepts.
+enum ree_status ree_vk_encode(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
+                              struct ree_vk_encoding *out, struct ree_error *err);
+
+// Adds a step with a local size of `local_size` and enough groups for n_threads.
+struct ree_vk_step *ree_vk_add_step(struct ree_vk_encoding *out, uint32_t shader,
+                                    uint32_t local_size, uint64_t n_threads);
+// Appends a specialization constant to a step: the first has id REE_VK_SPEC_FIRST.
+void ree_vk_add_spec(struct ree_vk_step *step, uint32_t value);
+
+// Constants 16 to 26 of a shader that includes expr.glsl; must come before the step's own.
+void ree_vk_add_expr_spec(struct ree_vk_step *step, const struct ree_expr *expr);
+
+// Drops dimensions of size 1 and merges neighbours that every stride set walks without a gap.
+// strides[s][d] for n_sets sets. At least one dimension is left. Returns the new rank.
+uint32_t ree_vk_merge_dims(uint32_t rank, uint32_t *dims, uint32_t n_sets, int32_t *const *strides);
+// The same for an expression; leaves its value unchanged.
+void ree_vk_merge_expr(struct ree_expr *expr);
+
+// The encoders, one for each RepOp.
+typedef enum ree_status ree_vk_encoder(const struct ree_vk *vk,
+                                       const struct ree_dispatch *dispatch,
+                                       struct ree_vk_encoding *out, struct ree_error *err);
+ree_vk_encoder ree_vk_encode_copy, ree_vk_encode_map, ree_vk_encode_reduce, ree_vk_encode_matmul,
+    ree_vk_encode_conv;
+ree_vk_encoder ree_vk_encode_pool, ree_vk_encode_softmax, ree_vk_encode_norm, ree_vk_encode_gather,
+    ree_vk_encode_scatter, ree_vk_encode_topk, ree_vk_encode_scan, ree_vk_encode_resize;
+
+#endif

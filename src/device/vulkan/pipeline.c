@@ -1,0 +1,289 @@
+// Compute pipelines, cached by (shader, specialization, expression) for the life of the device, and
+// the driver's own cache in a file for the next time.
+#include "device/vulkan/spirv_stitch.h"
+#include "device/vulkan/vulkan.h"
+#include "shaders.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// What a pipeline depends on; compared as bytes, so unused parts are zero.
+struct key {
+    struct ree_vk_step step; // n_groups is 0
+    bool has_expr;
+    uint32_t n_operands, n_instrs;
+    uint32_t classes[REE_EXPR_MAX_OPERANDS];
+    struct ree_expr_instr instrs[REE_EXPR_MAX_INSTRS];
+};
+
+struct ree_vk_pipeline {
+    struct ree_vk_pipeline *next;
+    uint64_t hash;
+    struct key key;
+    VkPipeline handle;
+};
+
+static void key_init(struct key *key, const struct ree_vk_step *step,
+                     const struct ree_expr *expr) {
+    memset(key, 0, sizeof *key);
+    key->step.shader = step->shader;
+    key->step.local_size = step->local_size;
+    key->step.n_spec = step->n_spec;
+    memcpy(key->step.spec, step->spec, step->n_spec * sizeof *step->spec);
+    if (!expr) return;
+    key->has_expr = true;
+    key->n_operands = expr->n_operands;
+    key->n_instrs = expr->n_instrs;
+    for (uint32_t i = 0; i < expr->n_operands; i++)
+        key->classes[i] = ree_dtype_class(expr->operands[i].dtype);
+    for (uint32_t i = 0; i < expr->n_instrs; i++) {
+        const struct ree_expr_instr *from = &expr->instrs[i];
+        struct ree_expr_instr *to = &key->instrs[i];
+        bool constant = from->op == REE_MAP_CONST32 || from->op == REE_MAP_CONST64;
+        to->op = from->op;
+        for (uint32_t a = 0; a < ree_map_op_infos[from->op].n_args; a++) to->args[a] = from->args[a];
+        if (constant) memcpy(to->imm, from->imm, sizeof to->imm);
+    }
+}
+
+// FNV-1a
+static uint64_t hash_bytes(const void *bytes, size_t n) {
+    const uint8_t *p = bytes;
+    uint64_t hash = 0xCBF29CE484222325;
+    for (size_t i = 0; i < n; i++) hash = (hash ^ p[i]) * 0x100000001B3;
+    return hash;
+}
+
+// The file
+
+static bool make_folders(char *path) {
+    for (char *slash = path + 1; *slash; slash++) {
+        if (*slash != '/') continue;
+        *slash = '\0';
+        bool ok = mkdir(path, 0700) == 0 || errno == EEXIST;
+        *slash = '/';
+        if (!ok) return false;
+    }
+    return true;
+}
+
+// "$XDG_CACHE_HOME/ree/vulkan-<uuid>.bin"; NULL when there is nowhere to put it.
+static char *cache_path(const struct ree_vk *vk, const char *cache_dir) {
+    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char folder[3072];
+    if (cache_dir)
+        snprintf(folder, sizeof folder, "%s", cache_dir);
+    else if (xdg && xdg[0] == '/')
+        snprintf(folder, sizeof folder, "%s/ree", xdg);
+    else if (home && home[0] == '/')
+        snprintf(folder, sizeof folder, "%s/.cache/ree", home);
+    else
+        return NULL;
+    char uuid[2 * VK_UUID_SIZE + 1];
+    for (uint32_t i = 0; i < VK_UUID_SIZE; i++)
+        snprintf(uuid + 2 * i, 3, "%02x", vk->properties.pipelineCacheUUID[i]);
+    char path[4096];
+    snprintf(path, sizeof path, "%s/vulkan-%04x-%04x-%s.bin", folder, vk->properties.vendorID,
+             vk->properties.deviceID, uuid);
+    return strdup(path);
+}
+
+// The file's contents if they are this driver's; NULL otherwise. A driver should check what it is
+// given, and not all of them do.
+static void *cache_read(const struct ree_vk *vk, size_t *out_size) {
+    *out_size = 0;
+    FILE *file = vk->cache_path ? fopen(vk->cache_path, "rb") : NULL;
+    if (!file) return NULL;
+    struct stat info;
+    VkPipelineCacheHeaderVersionOne header;
+    uint8_t *data = NULL;
+    size_t size = fstat(fileno(file), &info) == 0 && info.st_size > 0 ? (size_t)info.st_size : 0;
+    if (size >= sizeof header && size <= (size_t)1 << 30) data = malloc(size);
+    bool ok = data && fread(data, 1, size, file) == size;
+    fclose(file);
+    if (ok) {
+        memcpy(&header, data, sizeof header);
+        ok = header.headerSize >= sizeof header && header.headerSize <= size &&
+             header.headerVersion == VK_PIPELINE_CACHE_HEADER_VERSION_ONE &&
+             header.vendorID == vk->properties.vendorID &&
+             header.deviceID == vk->properties.deviceID &&
+             memcmp(header.pipelineCacheUUID, vk->properties.pipelineCacheUUID, VK_UUID_SIZE) == 0;
+    }
+    if (!ok) {
+        free(data);
+        return NULL;
+    }
+    *out_size = size;
+    return data;
+}
+
+// Whole or not at all, and never a reason to fail.
+static void cache_write(const struct ree_vk *vk) {
+    size_t size = 0;
+    if (!vk->cache_path ||
+        vk->vk.vkGetPipelineCacheData(vk->handle, vk->pipeline_cache, &size, NULL) != VK_SUCCESS ||
+        size <= sizeof(VkPipelineCacheHeaderVersionOne) || size == vk->cache_loaded_size)
+        return;
+    uint8_t *data = malloc(size);
+    char temporary[4200];
+    snprintf(temporary, sizeof temporary, "%s.%ld", vk->cache_path, (long)getpid());
+    if (data &&
+        vk->vk.vkGetPipelineCacheData(vk->handle, vk->pipeline_cache, &size, data) == VK_SUCCESS &&
+        make_folders(temporary)) {
+        FILE *file = fopen(temporary, "wb");
+        bool ok = file && fwrite(data, 1, size, file) == size;
+        if (file) ok = fclose(file) == 0 && ok;
+        if (!ok || rename(temporary, vk->cache_path) != 0) unlink(temporary);
+    }
+    free(data);
+}
+
+// The device's pipelines
+
+enum ree_status ree_vk_pipelines_init(struct ree_vk *vk, const char *cache_dir,
+                                      struct ree_error *err) {
+    VkPushConstantRange range = {
+        .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
+        .size = sizeof(uint64_t),
+    };
+    VkPipelineLayoutCreateInfo layout = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+        .pushConstantRangeCount = 1,
+        .pPushConstantRanges = &range,
+    };
+    REE_VK_TRY(err,
+               vk->vk.vkCreatePipelineLayout(vk->handle, &layout, NULL, &vk->pipeline_layout),
+               "cannot create a pipeline layout");
+    if (!cache_dir || cache_dir[0]) vk->cache_path = cache_path(vk, cache_dir);
+    void *data = cache_read(vk, &vk->cache_loaded_size);
+    VkPipelineCacheCreateInfo cache = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
+        .initialDataSize = vk->cache_loaded_size,
+        .pInitialData = data,
+    };
+    VkResult result = vk->vk.vkCreatePipelineCache(vk->handle, &cache, NULL, &vk->pipeline_cache);
+    free(data);
+    REE_VK_TRY(err, result, "cannot create a pipeline cache");
+    return REE_OK;
+}
+
+void ree_vk_pipelines_finish(struct ree_vk *vk) {
+    while (vk->pipelines) {
+        struct ree_vk_pipeline *pipeline = vk->pipelines;
+        vk->pipelines = pipeline->next;
+        vk->vk.vkDestroyPipeline(vk->handle, pipeline->handle, NULL);
+        free(pipeline);
+    }
+    if (vk->pipeline_cache) {
+        cache_write(vk);
+        vk->vk.vkDestroyPipelineCache(vk->handle, vk->pipeline_cache, NULL);
+    }
+    if (vk->pipeline_layout)
+        vk->vk.vkDestroyPipelineLayout(vk->handle, vk->pipeline_layout, NULL);
+    free(vk->cache_path);
+}
+
+static enum ree_status create_module(struct ree_vk *vk, const struct ree_vk_step *step,
+                                     const struct ree_expr *expr, VkShaderModule *out,
+                                     struct ree_error *err) {
+    const struct ree_vk_shader_module *source = &ree_vk_shader_modules[step->shader];
+    const VkPhysicalDeviceFloatControlsProperties *controls = &vk->float_controls;
+    bool free_choice =
+        controls->denormBehaviorIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE &&
+        controls->roundingModeIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
+    struct ree_spirv_options options = {
+        .expr = expr,
+        .is_epilogue = step->shader != REE_VK_SHADER_MAP,
+        .denorm_preserve = free_choice && controls->shaderDenormPreserveFloat32,
+        .rounding_rte = free_choice && controls->shaderRoundingModeRTEFloat32,
+        .signed_zero_inf_nan_preserve = controls->shaderSignedZeroInfNanPreserveFloat32,
+    };
+    uint32_t *words;
+    size_t n_words;
+    REE_TRY(ree_spirv_stitch(source->words, source->n_words, &options, &words, &n_words, err));
+    VkShaderModuleCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+        .codeSize = n_words * sizeof *words,
+        .pCode = words,
+    };
+    VkResult result = vk->vk.vkCreateShaderModule(vk->handle, &info, NULL, out);
+    free(words);
+    if (result == VK_SUCCESS) return REE_OK;
+    ree_vk_fail(err, result, "cannot load a shader");
+    return ree_fail_prefix(err, "%s", source->name);
+}
+
+static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_step *step,
+                                       const struct ree_expr *expr, VkPipeline *out,
+                                       struct ree_error *err) {
+    uint32_t values[1 + REE_VK_N_PRIMITIVES + REE_VK_MAX_SPEC];
+    VkSpecializationMapEntry entries[1 + REE_VK_N_PRIMITIVES + REE_VK_MAX_SPEC];
+    uint32_t n = 0;
+    values[n] = step->local_size;
+    entries[n++].constantID = REE_VK_SPEC_LOCAL_SIZE;
+    for (uint32_t p = 0; p < REE_VK_N_PRIMITIVES; p++) {
+        values[n] = vk->verdicts[p].form;
+        entries[n++].constantID = REE_VK_SPEC_FORMS + p;
+    }
+    for (uint32_t i = 0; i < step->n_spec; i++) {
+        values[n] = step->spec[i];
+        entries[n++].constantID = REE_VK_SPEC_FIRST + i;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        entries[i].offset = i * (uint32_t)sizeof *values;
+        entries[i].size = sizeof *values;
+    }
+    VkSpecializationInfo specialization = {
+        .mapEntryCount = n,
+        .pMapEntries = entries,
+        .dataSize = n * sizeof *values,
+        .pData = values,
+    };
+    VkShaderModule module;
+    REE_TRY(create_module(vk, step, expr, &module, err));
+    VkComputePipelineCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                  .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+                  .module = module,
+                  .pName = "main",
+                  .pSpecializationInfo = &specialization},
+        .layout = vk->pipeline_layout,
+    };
+    VkResult result = vk->vk.vkCreateComputePipelines(vk->handle, vk->pipeline_cache, 1, &info,
+                                                      NULL, out);
+    vk->vk.vkDestroyShaderModule(vk->handle, module, NULL);
+    if (result == VK_SUCCESS) return ree_vk_check_validation(vk, err);
+    ree_vk_fail(err, result, "cannot create a pipeline");
+    return ree_fail_prefix(err, "%s", ree_vk_shader_modules[step->shader].name);
+}
+
+enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step *step,
+                                    const struct ree_expr *expr, VkPipeline *out,
+                                    struct ree_error *err) {
+    struct key key;
+    key_init(&key, step, expr);
+    uint64_t hash = hash_bytes(&key, sizeof key);
+    for (struct ree_vk_pipeline *p = vk->pipelines; p; p = p->next)
+        if (p->hash == hash && memcmp(&p->key, &key, sizeof key) == 0) {
+            *out = p->handle;
+            return REE_OK;
+        }
+    struct ree_vk_pipeline *pipeline = malloc(sizeof *pipeline);
+    if (!pipeline) return ree_fail(err, REE_NO_MEMORY, "no memory for a pipeline");
+    enum ree_status status = create_pipeline(vk, step, expr, &pipeline->handle, err);
+    if (status != REE_OK) {
+        free(pipeline);
+        return status;
+    }
+    pipeline->hash = hash;
+    memcpy(&pipeline->key, &key, sizeof key); // padding included
+    pipeline->next = vk->pipelines;
+    vk->pipelines = pipeline;
+    *out = pipeline->handle;
+    return REE_OK;
+}

@@ -1,0 +1,394 @@
+// Programs: a straight line of RepOps as one command buffer, recorded once and submitted at each
+// run.
+//
+// Every dispatch has a block in memory: the addresses of its operands, where to report a fault, and
+// its parameters (shaders/include/ree.glsl reads it). A step's push constant is the block's
+// address. Buffers may change from run to run; then only the addresses in the blocks are rewritten.
+//
+// Where the device has memory of its own, the host writes the blocks into a host-visible copy and
+// the command buffer begins by copying them over.
+#include "device/vulkan/vulkan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// A block, as shaders/include/ree.glsl declares it. Parameters follow it.
+struct block_header {
+    uint64_t operands[REE_MAX_OPERANDS]; // device addresses
+    uint64_t fault;                      // of a struct fault
+    uint64_t scratch;                    // 0 when the dispatch asked for none
+    uint32_t dispatch;                   // number in the program
+    uint32_t unused[3];
+};
+_Static_assert(sizeof(struct block_header) == 128, "shaders/include/ree.glsl counts on it");
+
+// What a shader reports of the first index out of range. The first of the program's blocks.
+struct fault {
+    uint32_t dispatch; // plus 1; 0: none
+    uint32_t low, high; // the index
+    uint32_t unused[13];
+};
+_Static_assert(sizeof(struct fault) == 64, "blocks are aligned to 64 bytes");
+
+struct ree_device_program {
+    uint32_t n_dispatches, n_slots;
+    struct ree_operand (*operands)[REE_MAX_OPERANDS]; // [n_dispatches]
+    uint32_t *n_operands;                             // [n_dispatches]
+    uint64_t *block_offsets;                          // [n_dispatches], bytes
+    char **labels;                                    // [n_dispatches], "node 'conv1' (Conv)"
+    uint64_t *bound;                                  // [n_slots] addresses of the last run
+    bool is_bound;
+    struct ree_device_buffer *blocks_host; // mapped
+    struct ree_device_buffer *blocks;      // what the device reads; the same when unified
+    struct ree_device_buffer *scratch;     // NULL: none
+    VkCommandBuffer commands;
+    VkQueryPool queries; // n_dispatches + 1 timestamps; null when the device has none
+};
+
+// Hazards: which ranges were read and written since the last barrier.
+
+struct access {
+    uint32_t slot;
+    bool write;
+    uint64_t begin, end; // bytes
+};
+
+struct hazards {
+    struct access *list;
+    size_t n, capacity;
+    bool scratch; // the scratch buffer was used
+};
+
+static bool conflicts(const struct hazards *hazards, const struct access *access) {
+    for (size_t i = 0; i < hazards->n; i++) {
+        const struct access *other = &hazards->list[i];
+        if (other->slot == access->slot && (other->write || access->write) &&
+            other->begin < access->end && access->begin < other->end)
+            return true;
+    }
+    return false;
+}
+
+static bool is_written(const struct ree_dispatch *dispatch, uint32_t operand) {
+    if (dispatch->op == REE_REPOP_SCATTER) return operand == 0;
+    return operand >= dispatch->n_operands - dispatch->n_outputs;
+}
+
+// Whether a barrier must come before the dispatch; notes its accesses.
+static enum ree_status note_dispatch(struct hazards *hazards, const struct ree_dispatch *dispatch,
+                                     bool uses_scratch, bool *out_barrier, struct ree_error *err) {
+    bool barrier = uses_scratch && hazards->scratch;
+    struct access accesses[REE_MAX_OPERANDS];
+    for (uint32_t i = 0; i < dispatch->n_operands; i++) {
+        const struct ree_operand *operand = &dispatch->operands[i];
+        // Shaders write whole words, so a range ends at a multiple of 4.
+        accesses[i] = (struct access){operand->slot, is_written(dispatch, i), operand->offset,
+                                      (operand->offset + operand->size + 3) / 4 * 4};
+        barrier = barrier || conflicts(hazards, &accesses[i]);
+    }
+    if (barrier) {
+        hazards->n = 0;
+        hazards->scratch = false;
+    }
+    if (hazards->n + dispatch->n_operands > hazards->capacity) {
+        size_t capacity = hazards->capacity * 2 + REE_MAX_OPERANDS;
+        struct access *list = realloc(hazards->list, capacity * sizeof *list);
+        if (!list) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
+        hazards->list = list;
+        hazards->capacity = capacity;
+    }
+    memcpy(hazards->list + hazards->n, accesses, dispatch->n_operands * sizeof *accesses);
+    hazards->n += dispatch->n_operands;
+    hazards->scratch = hazards->scratch || uses_scratch;
+    *out_barrier = barrier;
+    return REE_OK;
+}
+
+// Recording
+
+static void barrier(struct ree_vk *vk, VkCommandBuffer commands, VkPipelineStageFlags from,
+                    VkAccessFlags written, VkPipelineStageFlags to, VkAccessFlags used) {
+    VkMemoryBarrier memory = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+        .srcAccessMask = written,
+        .dstAccessMask = used,
+    };
+    vk->vk.vkCmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, NULL, 0, NULL);
+}
+
+static void compute_barrier(struct ree_vk *vk, VkCommandBuffer commands) {
+    barrier(vk, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
+            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
+}
+
+static enum ree_status record_dispatch(struct ree_vk *vk, struct ree_device_program *program,
+                                       uint32_t index, const struct ree_vk_encoding *encoding,
+                                       struct ree_error *err) {
+    VkCommandBuffer commands = program->commands;
+    uint64_t block = program->blocks->address + program->block_offsets[index];
+    for (uint32_t s = 0; s < encoding->n_steps; s++) {
+        const struct ree_vk_step *step = &encoding->steps[s];
+        if (step->n_groups == 0) continue;
+        if (s > 0) compute_barrier(vk, commands);
+        VkPipeline pipeline;
+        REE_TRY(ree_vk_pipeline_get(vk, step, encoding->expr, &pipeline, err));
+        vk->vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+        vk->vk.vkCmdPushConstants(commands, vk->pipeline_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                                  sizeof block, &block);
+        uint64_t limit = vk->properties.limits.maxComputeWorkGroupCount[0];
+        uint64_t x = step->n_groups < limit ? step->n_groups : limit;
+        uint64_t y = (step->n_groups + x - 1) / x;
+        if (y > vk->properties.limits.maxComputeWorkGroupCount[1])
+            return ree_fail(err, REE_UNSUPPORTED,
+                            "%s needs %llu work groups, more than device '%s' can start",
+                            program->labels[index], (unsigned long long)step->n_groups,
+                            vk->base.name);
+        vk->vk.vkCmdDispatch(commands, (uint32_t)x, (uint32_t)y, 1);
+    }
+    if (program->queries)
+        vk->vk.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                                   program->queries, index + 1);
+    return REE_OK;
+}
+
+static enum ree_status record(struct ree_vk *vk, struct ree_device_program *program,
+                              const struct ree_program *source,
+                              const struct ree_vk_encoding *encodings, struct hazards *hazards,
+                              struct ree_error *err) {
+    VkCommandBuffer commands = program->commands;
+    VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+    REE_VK_TRY(err, vk->vk.vkBeginCommandBuffer(commands, &begin), "cannot record");
+    // Everything that earlier submissions and the host wrote is seen by this one.
+    if (program->blocks != program->blocks_host) {
+        VkBufferCopy all = {.srcOffset = program->blocks_host->offset,
+                            .dstOffset = program->blocks->offset,
+                            .size = program->blocks->size};
+        vk->vk.vkCmdCopyBuffer(commands, program->blocks_host->handle, program->blocks->handle, 1,
+                               &all);
+    }
+    barrier(vk, commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_ACCESS_MEMORY_WRITE_BIT,
+            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
+    if (program->queries) {
+        vk->vk.vkCmdResetQueryPool(commands, program->queries, 0, program->n_dispatches + 1);
+        vk->vk.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                                   program->queries, 0);
+    }
+    for (uint32_t i = 0; i < program->n_dispatches; i++) {
+        bool needs_barrier;
+        REE_TRY(note_dispatch(hazards, &source->dispatches[i], encodings[i].scratch_bytes > 0,
+                              &needs_barrier, err));
+        if (needs_barrier) compute_barrier(vk, commands);
+        REE_TRY(record_dispatch(vk, program, i, &encodings[i], err));
+    }
+    if (program->blocks != program->blocks_host) {
+        barrier(vk, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
+                VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT);
+        VkBufferCopy fault = {.srcOffset = program->blocks->offset,
+                              .dstOffset = program->blocks_host->offset,
+                              .size = sizeof(struct fault)};
+        vk->vk.vkCmdCopyBuffer(commands, program->blocks->handle, program->blocks_host->handle, 1,
+                               &fault);
+    }
+    barrier(vk, commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_ACCESS_MEMORY_WRITE_BIT,
+            VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+    REE_VK_TRY(err, vk->vk.vkEndCommandBuffer(commands), "cannot record");
+    return REE_OK;
+}
+
+// Creation
+
+static enum ree_status create_queries(struct ree_vk *vk, struct ree_device_program *program,
+                                      struct ree_error *err) {
+    if (!vk->has_timestamps || program->n_dispatches == 0) return REE_OK;
+    VkQueryPoolCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+        .queryType = VK_QUERY_TYPE_TIMESTAMP,
+        .queryCount = program->n_dispatches + 1,
+    };
+    REE_VK_TRY(err, vk->vk.vkCreateQueryPool(vk->handle, &info, NULL, &program->queries),
+               "cannot create a query pool");
+    return REE_OK;
+}
+
+static enum ree_status fill_blocks(struct ree_vk *vk, struct ree_device_program *program,
+                                   const struct ree_vk_encoding *encodings,
+                                   struct ree_error *err) {
+    uint64_t size = sizeof(struct fault), scratch_bytes = 0;
+    for (uint32_t i = 0; i < program->n_dispatches; i++) {
+        program->block_offsets[i] = size;
+        size += (sizeof(struct block_header) + encodings[i].params_size + 63) / 64 * 64;
+        if (encodings[i].scratch_bytes > scratch_bytes) scratch_bytes = encodings[i].scratch_bytes;
+    }
+    REE_TRY(ree_vk_host_buffer_create(vk, size, &program->blocks_host, err));
+    program->blocks = program->blocks_host;
+    if (!vk->unified) {
+        program->blocks = NULL;
+        REE_TRY(ree_vk_buffer_create(&vk->base, size, &program->blocks, err));
+    }
+    if (scratch_bytes)
+        REE_TRY(ree_vk_buffer_create(&vk->base, scratch_bytes, &program->scratch, err));
+    for (uint32_t i = 0; i < program->n_dispatches; i++) {
+        uint8_t *block = program->blocks_host->mapped + program->block_offsets[i];
+        struct block_header header = {
+            .fault = program->blocks->address,
+            .scratch = encodings[i].scratch_bytes ? program->scratch->address : 0,
+            .dispatch = i,
+        };
+        memcpy(block, &header, sizeof header);
+        memcpy(block + sizeof header, &encodings[i].params, encodings[i].params_size);
+    }
+    return REE_OK;
+}
+
+static enum ree_status copy_source(struct ree_device_program *program,
+                                   const struct ree_program *source, struct ree_error *err) {
+    size_t n = source->n_dispatches;
+    program->operands = calloc(n + 1, sizeof *program->operands);
+    program->n_operands = calloc(n + 1, sizeof *program->n_operands);
+    program->block_offsets = calloc(n + 1, sizeof *program->block_offsets);
+    program->labels = calloc(n + 1, sizeof *program->labels);
+    program->bound = calloc(source->n_slots + 1, sizeof *program->bound);
+    if (!program->operands || !program->n_operands || !program->block_offsets ||
+        !program->labels || !program->bound)
+        return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
+    program->n_dispatches = source->n_dispatches;
+    program->n_slots = source->n_slots;
+    for (size_t i = 0; i < n; i++) {
+        const struct ree_dispatch *dispatch = &source->dispatches[i];
+        memcpy(program->operands[i], dispatch->operands, sizeof *program->operands);
+        program->n_operands[i] = dispatch->n_operands;
+        const char *label = dispatch->node < source->n_node_names
+                                ? source->node_names[dispatch->node]
+                                : ree_repop_name(dispatch->op);
+        program->labels[i] = strdup(label);
+        if (!program->labels[i]) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
+    }
+    return REE_OK;
+}
+
+static enum ree_status build(struct ree_vk *vk, struct ree_device_program *program,
+                             const struct ree_program *source, struct ree_vk_encoding *encodings,
+                             struct hazards *hazards, struct ree_error *err) {
+    REE_TRY(copy_source(program, source, err));
+    for (uint32_t i = 0; i < source->n_dispatches; i++)
+        if (ree_vk_encode(vk, &source->dispatches[i], &encodings[i], err) != REE_OK)
+            return ree_fail_prefix(err, "%s", program->labels[i]);
+    REE_TRY(fill_blocks(vk, program, encodings, err));
+    REE_TRY(create_queries(vk, program, err));
+    VkCommandBufferAllocateInfo commands = {
+        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+        .commandPool = vk->command_pool,
+        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+        .commandBufferCount = 1,
+    };
+    REE_VK_TRY(err, vk->vk.vkAllocateCommandBuffers(vk->handle, &commands, &program->commands),
+               "cannot create a command buffer");
+    REE_TRY(record(vk, program, source, encodings, hazards, err));
+    return ree_vk_check_validation(vk, err);
+}
+
+enum ree_status ree_vk_program_create(struct ree_device *device, const struct ree_program *source,
+                                      struct ree_device_buffer *const *constants,
+                                      struct ree_device_program **out, struct ree_error *err) {
+    (void)constants; // nothing is repacked
+    *out = NULL;
+    struct ree_device_program *program = calloc(1, sizeof *program);
+    struct ree_vk_encoding *encodings = calloc(source->n_dispatches + 1, sizeof *encodings);
+    struct hazards hazards = {0};
+    enum ree_status status = REE_NO_MEMORY;
+    if (program && encodings)
+        status = build(ree_vk_of(device), program, source, encodings, &hazards, err);
+    else
+        ree_fail(err, REE_NO_MEMORY, "no memory for a program");
+    free(hazards.list);
+    free(encodings);
+    if (status != REE_OK) {
+        ree_vk_program_destroy(device, program);
+        return status;
+    }
+    *out = program;
+    return REE_OK;
+}
+
+void ree_vk_program_destroy(struct ree_device *device, struct ree_device_program *program) {
+    if (!program) return;
+    struct ree_vk *vk = ree_vk_of(device);
+    if (program->commands)
+        vk->vk.vkFreeCommandBuffers(vk->handle, vk->command_pool, 1, &program->commands);
+    if (program->queries) vk->vk.vkDestroyQueryPool(vk->handle, program->queries, NULL);
+    ree_vk_buffer_destroy(device, program->scratch);
+    if (program->blocks != program->blocks_host) ree_vk_buffer_destroy(device, program->blocks);
+    ree_vk_buffer_destroy(device, program->blocks_host);
+    if (program->labels)
+        for (uint32_t i = 0; i < program->n_dispatches; i++) free(program->labels[i]);
+    free(program->labels);
+    free(program->operands);
+    free(program->n_operands);
+    free(program->block_offsets);
+    free(program->bound);
+    free(program);
+}
+
+// Running
+
+static enum ree_status bind_slots(struct ree_device_program *program,
+                                  struct ree_device_buffer *const *slots, struct ree_error *err) {
+    bool same = program->is_bound;
+    for (uint32_t s = 0; s < program->n_slots; s++) {
+        uint64_t address = slots[s] ? slots[s]->address : 0;
+        same = same && program->bound[s] == address;
+        program->bound[s] = address;
+    }
+    if (same) return REE_OK;
+    program->is_bound = false;
+    for (uint32_t i = 0; i < program->n_dispatches; i++) {
+        struct block_header *header =
+            (struct block_header *)(program->blocks_host->mapped + program->block_offsets[i]);
+        for (uint32_t o = 0; o < program->n_operands[i]; o++) {
+            const struct ree_operand *operand = &program->operands[i][o];
+            const struct ree_device_buffer *buffer = slots[operand->slot];
+            if (!buffer || operand->offset > buffer->size ||
+                operand->size > buffer->size - operand->offset)
+                return ree_fail(err, REE_INTERNAL, "%s: operand %u is outside its buffer",
+                                program->labels[i], o);
+            header->operands[o] = buffer->address + operand->offset;
+        }
+    }
+    program->is_bound = true;
+    return REE_OK;
+}
+
+enum ree_status ree_vk_program_run(struct ree_device *device, struct ree_device_program *program,
+                                   struct ree_device_buffer *const *slots, struct ree_error *err) {
+    struct ree_vk *vk = ree_vk_of(device);
+    REE_TRY(bind_slots(program, slots, err));
+    struct fault *fault = (struct fault *)program->blocks_host->mapped;
+    memset(fault, 0, sizeof *fault);
+    REE_TRY(ree_vk_submit(vk, program->commands, err));
+    REE_TRY(ree_vk_check_validation(vk, err));
+    if (fault->dispatch == 0) return REE_OK;
+    if (fault->dispatch > program->n_dispatches)
+        return ree_fail(err, REE_DEVICE, "Vulkan: the device reported a fault that makes no sense");
+    int64_t index = (int64_t)((uint64_t)fault->high << 32 | fault->low);
+    return ree_fail(err, REE_INVALID, "%s: index %lld is out of range",
+                    program->labels[fault->dispatch - 1], (long long)index);
+}
+
+bool ree_vk_program_times(struct ree_device *device, struct ree_device_program *program,
+                          double *out_seconds) {
+    struct ree_vk *vk = ree_vk_of(device);
+    if (!program->queries || !program->is_bound) return false;
+    size_t n = program->n_dispatches + 1;
+    uint64_t *ticks = calloc(n, sizeof *ticks);
+    if (!ticks) return false;
+    VkResult result = vk->vk.vkGetQueryPoolResults(
+        vk->handle, program->queries, 0, (uint32_t)n, n * sizeof *ticks, ticks, sizeof *ticks,
+        VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
+    double period = vk->properties.limits.timestampPeriod * 1e-9;
+    for (size_t i = 0; i + 1 < n && result == VK_SUCCESS; i++)
+        out_seconds[i] = (double)(ticks[i + 1] - ticks[i]) * period;
+    free(ticks);
+    return result == VK_SUCCESS;
+}

@@ -1,0 +1,189 @@
+// The Vulkan backend's own header: what its files share. Nothing outside this folder and its tests
+// includes it.
+//
+// One struct ree_vk is one opened device: an instance of its own, a logical device with one queue,
+// its memory, its pipelines and the probe's verdicts. Shaders reach memory by 64-bit buffer device
+// addresses, so there are no descriptor sets; shaders/README.md has the conventions of both sides.
+#ifndef REE_DEVICE_VULKAN_VULKAN_H
+#define REE_DEVICE_VULKAN_VULKAN_H
+
+#ifndef VK_NO_PROTOTYPES
+#define VK_NO_PROTOTYPES
+#endif
+#include <volk.h>
+
+#include "base/status.h"
+#include "device/device.h"
+#include "device/vulkan/encode.h"
+
+// Forms: how a primitive is computed on this device (shaders/include/primitives.glsl). The values
+// are specialization constants.
+enum ree_vk_form {
+    REE_VK_NATIVE,  // the device's own instruction
+    REE_VK_FLOAT64, // through float64
+    REE_VK_FLOAT32, // float32 operations that are right in a safe range, integers outside it
+    REE_VK_INTEGER, // integer operations only
+    REE_VK_N_FORMS
+};
+
+enum ree_vk_primitive {
+    REE_VK_ADD,
+    REE_VK_MUL,
+    REE_VK_DIV,
+    REE_VK_SQRT,
+    REE_VK_FMA,
+    REE_VK_FROM_INT, // int and uint to float
+    REE_VK_TO_INT,   // float to int
+    REE_VK_MIN_MAX,
+    REE_VK_COMPARE,
+    REE_VK_ROUND, // floor, ceil, trunc, roundEven
+    REE_VK_N_PRIMITIVES
+};
+
+struct ree_vk_verdict {
+    enum ree_vk_form form;                 // what is used
+    bool allowed[REE_VK_N_FORMS];          // exists on this device and passed
+    bool tried[REE_VK_N_FORMS];            // exists on this device
+    uint32_t n_wrong[REE_VK_N_FORMS];      // of n_vectors
+    uint32_t n_vectors;                    // adversarial vectors tried
+    uint32_t example[REE_VK_N_FORMS][5];   // a, b, c, got, expected of the first wrong one
+};
+
+struct ree_vk_block; // a pooled allocation, memory.c
+
+struct ree_device_buffer {
+    VkBuffer handle;
+    VkDeviceMemory memory;      // null when the buffer is a part of a block
+    struct ree_vk_block *block; // NULL when the buffer has memory of its own
+    uint64_t offset;            // of this buffer in `handle`, bytes
+    uint64_t size;              // as asked for, bytes
+    uint64_t reserved;          // size rounded up, bytes
+    uint64_t address;           // device address of its first byte, a multiple of 64
+    uint8_t *mapped;            // NULL: the host cannot see it
+};
+
+struct ree_vk_pipeline; // a cached pipeline, pipeline.c
+
+struct ree_vk {
+    struct ree_device base;
+    // instance.c
+    VkInstance instance;
+    VkDebugUtilsMessengerEXT messenger; // null without validation
+    char validation_message[REE_ERROR_MAX];
+    bool has_validation_message;
+    VkPhysicalDevice physical;
+    // device.c
+    VkPhysicalDeviceProperties properties;
+    VkPhysicalDeviceDriverProperties driver;
+    VkPhysicalDeviceFloatControlsProperties float_controls;
+    VkPhysicalDeviceSubgroupProperties subgroup;
+    VkPhysicalDeviceMemoryProperties memory;
+    bool has_float64, has_int64, has_int16, has_int8, has_float16;
+    bool is_cpu;  // the driver runs on the host's processor
+    bool unified; // device-local memory is host-visible and cached: no staging
+    uint32_t queue_family;
+    bool has_timestamps;
+    VkDevice handle;
+    struct VolkDeviceTable vk;
+    VkQueue queue;
+    VkCommandPool command_pool;
+    VkCommandBuffer transfer_commands;
+    VkFence fence;
+    // memory.c
+    uint32_t device_type, host_type; // memory type indices
+    struct ree_vk_block *blocks;
+    struct ree_device_buffer *staging; // NULL until first needed
+    // pipeline.c
+    VkPipelineLayout pipeline_layout;
+    VkPipelineCache pipeline_cache;
+    char *cache_path; // NULL: no file
+    size_t cache_loaded_size;
+    struct ree_vk_pipeline *pipelines;
+    // probe.c
+    struct ree_vk_verdict verdicts[REE_VK_N_PRIMITIVES];
+    // facts
+    struct ree_device_fact *facts;
+    size_t n_facts;
+    char *fact_text;
+};
+
+static inline struct ree_vk *ree_vk_of(struct ree_device *device) {
+    return (struct ree_vk *)device;
+}
+
+// instance.c: the loader, the instance, the choice of a physical device.
+
+// Fills vk->instance, vk->messenger and vk->physical; `which` as in ree_vulkan_device_open.
+enum ree_status ree_vk_instance_init(struct ree_vk *vk, const char *which, bool validation,
+                                     struct ree_error *err);
+void ree_vk_instance_finish(struct ree_vk *vk);
+// Fails with the first message of the validation layer since the last call, if there was one.
+enum ree_status ree_vk_check_validation(struct ree_vk *vk, struct ree_error *err);
+// Fails with "what: VK_ERROR_...", in the status that fits the result.
+enum ree_status ree_vk_fail(struct ree_error *err, VkResult result, const char *what);
+#define REE_VK_TRY(err, call, what)                                                                \
+    do {                                                                                           \
+        VkResult ree_vk_result_ = (call);                                                          \
+        if (ree_vk_result_ != VK_SUCCESS) return ree_vk_fail((err), ree_vk_result_, (what));       \
+    } while (0)
+
+// device.c
+
+// Submits one command buffer and waits for it, however long it takes.
+enum ree_status ree_vk_submit(struct ree_vk *vk, VkCommandBuffer commands, struct ree_error *err);
+
+// facts.c
+
+enum ree_status ree_vk_facts_init(struct ree_vk *vk, struct ree_error *err);
+size_t ree_vk_facts(const struct ree_device *device, const struct ree_device_fact **out_facts);
+
+// memory.c
+
+enum ree_status ree_vk_memory_init(struct ree_vk *vk, struct ree_error *err);
+void ree_vk_memory_finish(struct ree_vk *vk);
+enum ree_status ree_vk_buffer_create(struct ree_device *device, uint64_t size,
+                                     struct ree_device_buffer **out, struct ree_error *err);
+// Memory that the host sees for certain (coherent): staging, and the blocks of programs.
+enum ree_status ree_vk_host_buffer_create(struct ree_vk *vk, uint64_t size,
+                                          struct ree_device_buffer **out, struct ree_error *err);
+void ree_vk_buffer_destroy(struct ree_device *device, struct ree_device_buffer *buffer);
+enum ree_status ree_vk_buffer_write(struct ree_device *device, struct ree_device_buffer *buffer,
+                                    uint64_t offset, const void *data, uint64_t size,
+                                    struct ree_error *err);
+enum ree_status ree_vk_buffer_read(struct ree_device *device, struct ree_device_buffer *buffer,
+                                   uint64_t offset, void *data, uint64_t size,
+                                   struct ree_error *err);
+// For tests: from now on behave as a device whose memory the host cannot see.
+void ree_vk_force_staging(struct ree_vk *vk);
+
+// pipeline.c
+
+enum ree_status ree_vk_pipelines_init(struct ree_vk *vk, const char *cache_dir,
+                                      struct ree_error *err);
+void ree_vk_pipelines_finish(struct ree_vk *vk); // writes the cache file if it grew
+// The pipeline for a step, from the device's cache or built. expr may be NULL. It lives as long as
+// the device.
+enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step *step,
+                                    const struct ree_expr *expr, VkPipeline *out,
+                                    struct ree_error *err);
+
+// probe.c
+
+// Tries every primitive in every form, fills vk->verdicts.
+enum ree_status ree_vk_probe(struct ree_vk *vk, const struct ree_device_options *options,
+                             struct ree_error *err);
+const char *ree_vk_form_name(enum ree_vk_form form);
+const char *ree_vk_primitive_name(enum ree_vk_primitive primitive);
+
+// program.c
+
+enum ree_status ree_vk_program_create(struct ree_device *device, const struct ree_program *program,
+                                      struct ree_device_buffer *const *constants,
+                                      struct ree_device_program **out, struct ree_error *err);
+void ree_vk_program_destroy(struct ree_device *device, struct ree_device_program *program);
+enum ree_status ree_vk_program_run(struct ree_device *device, struct ree_device_program *program,
+                                   struct ree_device_buffer *const *slots, struct ree_error *err);
+bool ree_vk_program_times(struct ree_device *device, struct ree_device_program *program,
+                          double *out_seconds);
+
+#endif
