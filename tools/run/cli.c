@@ -1,0 +1,212 @@
+#include "cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+void cli_init(struct cli *cli, int argc, char **argv) {
+    *cli = (struct cli){.argc = argc, .argv = argv, .command = argv[0]};
+}
+
+bool cli_next(struct cli *cli) {
+    if (cli->failed || ++cli->at >= cli->argc) return false;
+    if (!cli->positional_only && strcmp(cli->argv[cli->at], "--") == 0) {
+        cli->positional_only = true;
+        cli->at++;
+    }
+    return cli->at < cli->argc;
+}
+
+static bool is_option(const struct cli *cli) {
+    const char *arg = cli->argv[cli->at];
+    return !cli->positional_only && arg[0] == '-' && arg[1] != 0;
+}
+
+bool cli_flag(struct cli *cli, const char *name) {
+    return is_option(cli) && strcmp(cli->argv[cli->at], name) == 0;
+}
+
+bool cli_option(struct cli *cli, const char *name, const char **out) {
+    const char *arg = cli->argv[cli->at];
+    size_t n = strlen(name);
+    if (!is_option(cli) || strncmp(arg, name, n) != 0 || (arg[n] != 0 && arg[n] != '='))
+        return false;
+    if (arg[n] == '=') {
+        *out = arg + n + 1;
+    } else if (cli->at + 1 < cli->argc) {
+        *out = cli->argv[++cli->at];
+    } else {
+        cli_usage(cli, "%s wants a value", name);
+    }
+    return true;
+}
+
+bool cli_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out) {
+    if (text[0] < '0' || text[0] > '9') return false;
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (errno || *end || value < min || value > max) return false;
+    *out = value;
+    return true;
+}
+
+bool cli_option_number(struct cli *cli, const char *name, uint64_t min, uint64_t max,
+                       uint64_t *out) {
+    const char *text = NULL;
+    if (!cli_option(cli, name, &text)) return false;
+    if (text && !cli_parse_number(text, min, max, out))
+        cli_usage(cli, "%s wants a whole number from %llu to %llu, not '%s'", name,
+                  (unsigned long long)min, (unsigned long long)max, text);
+    return true;
+}
+
+bool cli_positional(struct cli *cli, const char **out) {
+    if (is_option(cli) || *out) return false;
+    *out = cli->argv[cli->at];
+    return true;
+}
+
+void cli_unknown(struct cli *cli) {
+    const char *arg = cli->argv[cli->at];
+    if (is_option(cli))
+        cli_usage(cli, "unknown option '%s'", arg);
+    else
+        cli_usage(cli, "unexpected argument '%s'", arg);
+}
+
+void cli_usage(struct cli *cli, const char *format, ...) {
+    if (cli->failed) return;
+    va_list args;
+    va_start(args, format);
+    fputs("ree-run: ", stderr);
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "\nTry 'ree-run help %s'.\n", cli->command);
+    va_end(args);
+    cli->failed = true;
+}
+
+void cli_error(const char *format, ...) {
+    cli_progress_end();
+    va_list args;
+    va_start(args, format);
+    fputs("ree-run: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+int cli_fail(const struct ree_error *err) {
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    cli_append_name(&text, err->message);
+    cli_error("%s", text.data ? text.data : "out of memory");
+    ree_strbuf_finish(&text);
+    return CLI_FAILED;
+}
+
+void cli_append_name(struct ree_strbuf *out, const char *name) {
+    for (const unsigned char *c = (const unsigned char *)name; *c; c++) {
+        // 0x80 to 0x9f are control characters in Latin-1 terminals, and continuation bytes in
+        // UTF-8: those are let through only behind a lead byte or another continuation.
+        bool text = (*c >= 0x20 && *c < 0x7f) || *c >= 0xc2;
+        if (*c >= 0x80 && *c < 0xc0)
+            text =
+                c != (const unsigned char *)name && c[-1] >= 0x80 && (c[-1] != 0xc2 || *c >= 0xa0);
+        if (text)
+            ree_strbuf_append(out, (const char *)c, 1);
+        else
+            ree_strbuf_printf(out, "\\x%02x", *c);
+    }
+}
+
+void cli_append_port(struct ree_strbuf *out, const struct ree_port *port) {
+    ree_strbuf_printf(out, "%s[", ree_dtype_name(port->dtype));
+    if (!port->has_shape) ree_strbuf_printf(out, "...");
+    for (uint32_t i = 0; port->has_shape && i < port->rank; i++) {
+        if (i) ree_strbuf_append(out, ",", 1);
+        if (port->dims[i] >= 0)
+            ree_strbuf_printf(out, "%lld", (long long)port->dims[i]);
+        else
+            cli_append_name(out, port->symbols[i] ? port->symbols[i] : "?");
+    }
+    ree_strbuf_append(out, "]", 1);
+}
+
+void cli_append_shape(struct ree_strbuf *out, enum ree_dtype dtype, uint32_t rank,
+                      const int64_t *dims) {
+    ree_strbuf_printf(out, "%s[", ree_dtype_name(dtype));
+    for (uint32_t i = 0; i < rank; i++)
+        ree_strbuf_printf(out, "%s%lld", i ? "," : "", (long long)dims[i]);
+    ree_strbuf_append(out, "]", 1);
+}
+
+int cli_print(struct ree_strbuf *text) {
+    bool ok = !text->failed;
+    cli_progress_end();
+    if (!ok)
+        cli_error("out of memory");
+    else if (text->size && fwrite(text->data, 1, text->size, stdout) != text->size)
+        ok = false;
+    // Flushed here, so that a full disk or a closed pipe is not mistaken for success.
+    if (fflush(stdout) != 0 || !ok) {
+        if (!text->failed) cli_error("cannot write to standard output: %s", strerror(errno));
+        ok = false;
+    }
+    ree_strbuf_finish(text);
+    return ok ? 0 : CLI_FAILED;
+}
+
+// Progress. One line at a time for the whole process, hence the statics.
+
+static bool progress_shown;
+static double progress_started, progress_drawn;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void cli_progress(void *user, const char *what, uint64_t done, uint64_t total) {
+    (void)user;
+    if (!isatty(STDERR_FILENO)) return;
+    double t = now();
+    if (progress_started == 0) progress_started = t;
+    if (t - progress_started < 0.3 || t - progress_drawn < 0.1) return;
+    progress_drawn = t;
+    progress_shown = true;
+    double percent = total ? 100.0 * (double)done / (double)total : 0;
+    fprintf(stderr, "\r\033[K%.60s %3.0f %%", what, percent > 100 ? 100 : percent);
+}
+
+void cli_progress_end(void) {
+    if (progress_shown) fputs("\r\033[K", stderr);
+    progress_shown = false;
+    progress_started = 0;
+}
+
+// Devices
+
+bool cli_device_option(struct cli *cli, struct cli_device *device) {
+    if (cli_flag(cli, "--validation")) {
+        device->options.validation = true;
+        return true;
+    }
+    return cli_option(cli, "--device", &device->spec) ||
+           cli_option_number(cli, "--threads", 1, 1024, &device->n_threads) ||
+           cli_option(cli, "--cpu-isa", &device->options.cpu_isa) ||
+           cli_option(cli, "--form", &device->options.force_form) ||
+           cli_option(cli, "--break-primitive", &device->options.break_primitive);
+}
+
+enum ree_status cli_device_open(const struct cli_device *device, struct ree_device **out_device,
+                                struct ree_error *err) {
+    struct ree_device_options options = device->options;
+    options.n_threads = (uint32_t)device->n_threads;
+    return ree_device_open(device->spec ? device->spec : "cpu", &options, out_device, err);
+}

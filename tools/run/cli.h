@@ -1,0 +1,84 @@
+// What the subcommands of ree-run share: options, messages, progress, names from files.
+//
+// Exit codes: 0 success, 1 failure, 2 wrong usage. Results go to standard output, everything else
+// to standard error as "ree-run: ...".
+#ifndef REE_TOOLS_RUN_CLI_H
+#define REE_TOOLS_RUN_CLI_H
+
+#include "base/strbuf.h"
+#include "ree.h"
+
+#define CLI_FAILED 1
+#define CLI_USAGE 2
+
+// The subcommands. argv[0] is the subcommand's name; each knows --help.
+int ree_run_run(int argc, char **argv);
+int ree_run_inspect(int argc, char **argv);
+int ree_run_devices(int argc, char **argv);
+int ree_run_bench(int argc, char **argv);
+
+// Walks the arguments: "--name value", "--name=value", "--flag", "--" and positionals.
+//
+//     while (cli_next(&cli)) {
+//         if (cli_flag(&cli, "--json")) json = true;
+//         else if (cli_option(&cli, "--device", &device)) continue;
+//         else if (cli_positional(&cli, &model)) continue;
+//         else cli_unknown(&cli);
+//     }
+//     if (cli.failed) return CLI_USAGE;
+struct cli {
+    int argc;
+    char **argv;
+    int at;              // the argument being looked at
+    const char *command; // "inspect"; for the advice at the end of messages
+    bool positional_only;
+    bool failed; // a message has been printed
+};
+
+void cli_init(struct cli *cli, int argc, char **argv);
+bool cli_next(struct cli *cli);
+bool cli_flag(struct cli *cli, const char *name);
+// True if the argument is this option; its value goes to *out (a missing value fails).
+bool cli_option(struct cli *cli, const char *name, const char **out);
+// The same for a whole number in [min, max].
+bool cli_option_number(struct cli *cli, const char *name, uint64_t min, uint64_t max,
+                       uint64_t *out);
+// True if the argument is no option and *out is still NULL.
+bool cli_positional(struct cli *cli, const char **out);
+void cli_unknown(struct cli *cli);
+// Prints "ree-run: message" and where to look it up; sets failed.
+__attribute__((format(printf, 2, 3))) void cli_usage(struct cli *cli, const char *format, ...);
+
+bool cli_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out);
+
+// Prints "ree-run: message".
+__attribute__((format(printf, 1, 2))) void cli_error(const char *format, ...);
+// The same for a library error; returns CLI_FAILED.
+int cli_fail(const struct ree_error *err);
+
+// Names come from files: what is not printable ASCII or valid-looking UTF-8 text is written as
+// \xNN, so that a model cannot send escape sequences to a terminal.
+void cli_append_name(struct ree_strbuf *out, const char *name);
+// "float32[batch,1,28,28]", "float32[...]" when no shape is declared.
+void cli_append_port(struct ree_strbuf *out, const struct ree_port *port);
+void cli_append_shape(struct ree_strbuf *out, enum ree_dtype dtype, uint32_t rank,
+                      const int64_t *dims);
+// Writes the buffer to standard output and releases it; returns the exit code.
+int cli_print(struct ree_strbuf *text);
+
+// For on_progress of models and sessions: a line on standard error that is redrawn in place, when
+// that is a terminal and the work takes longer than a moment.
+void cli_progress(void *user, const char *what, uint64_t done, uint64_t total);
+void cli_progress_end(void);
+
+// Options that decide which device runs, shared by several subcommands.
+struct cli_device {
+    const char *spec;
+    uint64_t n_threads;
+    struct ree_device_options options;
+};
+bool cli_device_option(struct cli *cli, struct cli_device *device);
+enum ree_status cli_device_open(const struct cli_device *device, struct ree_device **out_device,
+                                struct ree_error *err);
+
+#endif

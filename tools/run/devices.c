@@ -1,0 +1,161 @@
+// ree-run devices: what this machine can run on, its limits, and the probe's verdicts.
+#include "cli.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_DEVICES 64
+
+static const char help[] =
+    "ree-run devices [DEVICE] [--json]: what this machine can run on\n"
+    "\n"
+    "Lists every device, or only DEVICE, under the name that --device takes, with its properties,\n"
+    "its limits and the form in which it will compute each primitive. Graphics drivers promise\n"
+    "little about floating point: when a device is opened, a short run over hard cases decides "
+    "for\n"
+    "every primitive (add, fma, divide, ...) whether the device's own instruction is right or an\n"
+    "exact emulation takes its place. Every device can take part; its speed depends on the "
+    "verdicts.\n"
+    "\n"
+    "  --json                  one JSON object instead of text\n"
+    "  --threads N, --cpu-isa ISA, --form FORM, --validation    as for running a model\n"
+    "  --break-primitive NAME  for tests: this primitive pretends to be wrong, and the probe has "
+    "to\n"
+    "                          notice\n"
+    "\n"
+    "examples\n"
+    "  ree-run devices\n"
+    "  ree-run devices vulkan:nvidia\n"
+    "\n"
+    "exit status: 0 success, 1 DEVICE cannot be opened, 2 wrong usage\n";
+
+static void report_text(const struct ree_device_listing *listing, const struct ree_device *device,
+                        const struct ree_error *err, struct ree_strbuf *out) {
+    cli_append_name(out, listing->spec);
+    ree_strbuf_printf(out, "  ");
+    cli_append_name(out, device ? ree_device_name(device) : listing->name);
+    ree_strbuf_append(out, "\n", 1);
+    if (!device) {
+        ree_strbuf_printf(out, "  cannot be used: ");
+        cli_append_name(out, err->message);
+        ree_strbuf_append(out, "\n", 1);
+        return;
+    }
+    const struct ree_device_fact *facts;
+    size_t n = ree_device_facts(device, &facts);
+    int width = 0;
+    for (size_t i = 0; i < n; i++) {
+        int length = (int)strnlen(facts[i].name, 40);
+        if (length > width) width = length;
+    }
+    for (size_t i = 0; i < n; i++) {
+        // The kind heads its group.
+        bool first = i == 0 || strcmp(facts[i].kind, facts[i - 1].kind) != 0;
+        ree_strbuf_printf(out, "  %-10s %-*s  ", first ? facts[i].kind : "", width, facts[i].name);
+        cli_append_name(out, facts[i].value);
+        ree_strbuf_append(out, "\n", 1);
+    }
+}
+
+static void report_json(const struct ree_device_listing *listing, const struct ree_device *device,
+                        const struct ree_error *err, cJSON *devices) {
+    cJSON *item = cJSON_CreateObject();
+    cJSON_AddStringToObject(item, "spec", listing->spec);
+    cJSON_AddStringToObject(item, "name", device ? ree_device_name(device) : listing->name);
+    if (!device) {
+        cJSON_AddStringToObject(item, "error", err->message);
+    } else {
+        const struct ree_device_fact *facts;
+        size_t n = ree_device_facts(device, &facts);
+        cJSON *list = cJSON_AddArrayToObject(item, "facts");
+        for (size_t i = 0; i < n; i++) {
+            cJSON *fact = cJSON_CreateObject();
+            cJSON_AddStringToObject(fact, "kind", facts[i].kind);
+            cJSON_AddStringToObject(fact, "name", facts[i].name);
+            cJSON_AddStringToObject(fact, "value", facts[i].value);
+            cJSON_AddItemToArray(list, fact);
+        }
+    }
+    cJSON_AddItemToArray(devices, item);
+}
+
+// The options that concern another kind of device than the one being opened are left out.
+static void restrict_options(struct cli_device *device) {
+    if (strncmp(device->spec, "cpu", 3) == 0) {
+        device->options.validation = false;
+        device->options.force_form = NULL;
+        device->options.break_primitive = NULL;
+    } else {
+        device->options.cpu_isa = NULL;
+        device->n_threads = 0;
+    }
+}
+
+int ree_run_devices(int argc, char **argv) {
+    struct cli cli;
+    struct cli_device options = {0};
+    const char *spec = NULL;
+    bool json = false, wants_help = false;
+    cli_init(&cli, argc, argv);
+    while (cli_next(&cli)) {
+        if (cli_flag(&cli, "--json"))
+            json = true;
+        else if (cli_flag(&cli, "--help"))
+            wants_help = true;
+        else if (!cli_device_option(&cli, &options) && !cli_positional(&cli, &spec))
+            cli_unknown(&cli);
+    }
+    if (cli.failed) return CLI_USAGE;
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    if (wants_help) {
+        ree_strbuf_printf(&text, "%s", help);
+        return cli_print(&text);
+    }
+    if (!spec) spec = options.spec;
+
+    static struct ree_device_listing listings[MAX_DEVICES];
+    const char *note = NULL;
+    size_t n = 1;
+    if (spec) {
+        snprintf(listings[0].spec, sizeof listings[0].spec, "%s", spec);
+    } else {
+        n = ree_device_list(listings, MAX_DEVICES, &note);
+        if (n > MAX_DEVICES) n = MAX_DEVICES;
+    }
+    cJSON *root = json ? cJSON_CreateObject() : NULL;
+    cJSON *devices = json ? cJSON_AddArrayToObject(root, "devices") : NULL;
+    for (size_t i = 0; i < n; i++) {
+        struct ree_error err;
+        struct ree_device *device;
+        struct cli_device each = options;
+        each.spec = spec ? spec : listings[i].spec;
+        restrict_options(&each);
+        if (cli_device_open(&each, &device, &err) != REE_OK && spec) {
+            cJSON_Delete(root);
+            ree_strbuf_finish(&text);
+            return cli_fail(&err);
+        }
+        if (json)
+            report_json(&listings[i], device, &err, devices);
+        else
+            report_text(&listings[i], device, &err, &text);
+        ree_device_destroy(device);
+    }
+    if (json) {
+        if (note) cJSON_AddStringToObject(root, "note", note);
+        cJSON_AddStringToObject(root, "numerics", ree_numerics_version());
+        char *printed = cJSON_Print(root);
+        if (printed && devices)
+            ree_strbuf_printf(&text, "%s\n", printed);
+        else
+            text.failed = true;
+        cJSON_free(printed);
+        cJSON_Delete(root);
+    } else if (note) {
+        cli_append_name(&text, note);
+        ree_strbuf_append(&text, "\n", 1);
+    }
+    return cli_print(&text);
+}

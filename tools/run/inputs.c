@@ -1,0 +1,204 @@
+#include "inputs.h"
+
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// Pseudo-random elements, the same on every platform: element i of the input `name` comes from the
+// 64 bits r = mix(seed + fnv1a(name) + i * 0x9e3779b97f4a7c15), where mix is SplitMix64's finaliser
+// and fnv1a the 64-bit FNV-1a hash. Floats are (r >> 40) / 2^23 - 1, in [-1, 1) and exact; integers
+// are (r >> 32) mod 10; bool is the top bit.
+
+static uint64_t mix(uint64_t x) {
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+static uint64_t fnv1a(const char *s) {
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (; *s; s++)
+        hash = (hash ^ (unsigned char)*s) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static void fill_random(struct ree_tensor *t, uint64_t seed) {
+    size_t elem_size = ree_dtype_size(t->dtype), n = t->nbytes / elem_size;
+    uint64_t start = seed + fnv1a(t->name);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t r = mix(start + i * UINT64_C(0x9e3779b97f4a7c15));
+        unsigned char *at = (unsigned char *)t->data + i * elem_size;
+        float f32 = (float)(r >> 40) * 0x1p-23f - 1.0f;
+        double f64 = (double)f32;
+        uint64_t integer = t->dtype == REE_BOOL ? r >> 63 : (r >> 32) % 10;
+        if (t->dtype == REE_F32)
+            memcpy(at, &f32, elem_size);
+        else if (t->dtype == REE_F64)
+            memcpy(at, &f64, elem_size);
+        else
+            memcpy(at, &integer, elem_size); // little-endian: the low bytes
+    }
+}
+
+static void append_wants(struct ree_strbuf *text, const struct ree_model *model) {
+    ree_strbuf_printf(text, "; the model wants:");
+    for (size_t i = 0; i < ree_model_n_inputs(model); i++) {
+        const struct ree_port *port = ree_model_input(model, i);
+        ree_strbuf_printf(text, "\n  ");
+        cli_append_name(text, port->name);
+        ree_strbuf_printf(text, "  ");
+        cli_append_port(text, port);
+        if (port->optional) ree_strbuf_printf(text, "  (optional)");
+    }
+}
+
+// "input 'x' is missing; the model wants: ..."
+static int fail_with_wants(const struct ree_model *model, const char *before, const char *name,
+                           const char *after) {
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    ree_strbuf_printf(&text, "%s'", before);
+    cli_append_name(&text, name);
+    ree_strbuf_printf(&text, "'%s", after);
+    append_wants(&text, model);
+    cli_error("%s", text.data ? text.data : "out of memory");
+    ree_strbuf_finish(&text);
+    return CLI_FAILED;
+}
+
+// The only input that must be given, or NULL when there are none or several.
+static const struct ree_port *only_input(const struct ree_model *model) {
+    const struct ree_port *only = NULL;
+    for (size_t i = 0; i < ree_model_n_inputs(model); i++) {
+        const struct ree_port *port = ree_model_input(model, i);
+        if (port->optional) continue;
+        if (only) return NULL;
+        only = port;
+    }
+    return only;
+}
+
+// "NAME=FILE", where NAME is the longest input name that fits (names may contain '='), or "FILE".
+static int split_argument(const struct ree_model *model, const char *arg,
+                          const struct ree_port **out_port, const char **out_file) {
+    size_t longest = 0;
+    *out_port = NULL;
+    for (size_t i = 0; i < ree_model_n_inputs(model); i++) {
+        const struct ree_port *port = ree_model_input(model, i);
+        size_t n = strlen(port->name);
+        if (strncmp(arg, port->name, n) != 0 || arg[n] != '=' || n < longest) continue;
+        longest = n;
+        *out_port = port;
+        *out_file = arg + n + 1;
+    }
+    if (*out_port) return 0;
+    const char *equals = strchr(arg, '=');
+    if (!equals) {
+        *out_port = only_input(model);
+        *out_file = arg;
+        if (*out_port) return 0;
+        return fail_with_wants(
+            model, "--input ", arg,
+            ": say which input it is, as NAME=FILE, since there is not one only");
+    }
+    char *name = strndup(arg, (size_t)(equals - arg));
+    int code = fail_with_wants(model, "no input is called ", name ? name : arg, "");
+    free(name);
+    return code;
+}
+
+static const struct ree_tensor *find(const struct run_inputs *inputs, const char *name) {
+    for (size_t i = 0; i < inputs->n_tensors; i++)
+        if (strcmp(inputs->tensors[i].name, name) == 0) return &inputs->tensors[i];
+    return NULL;
+}
+
+static int load_argument(struct run_inputs *inputs, const struct ree_model *model,
+                         const char *arg) {
+    const struct ree_port *port;
+    const char *file;
+    int code = split_argument(model, arg, &port, &file);
+    if (code) return code;
+    if (find(inputs, port->name))
+        return fail_with_wants(model, "input ", port->name, " is given twice");
+    struct ree_tensor *t = &inputs->tensors[inputs->n_tensors];
+    struct ree_error err;
+    if (ree_tensor_load(t, file, &err) != REE_OK) return cli_fail(&err);
+    inputs->n_tensors++; // from here on run_inputs_finish releases it
+    free(t->name);
+    t->name = strdup(port->name);
+    if (!t->name) {
+        cli_error("out of memory");
+        return CLI_FAILED;
+    }
+    return 0;
+}
+
+// The size given for a symbolic dimension with --dim, else 1.
+static int64_t size_of_symbol(const struct run_inputs *inputs, const char *symbol) {
+    for (size_t i = 0; symbol && i < inputs->n_dims; i++) {
+        size_t n = strlen(symbol);
+        uint64_t size;
+        if (strncmp(inputs->dims[i], symbol, n) == 0 && inputs->dims[i][n] == '=' &&
+            cli_parse_number(inputs->dims[i] + n + 1, 0, INT32_MAX, &size))
+            return (int64_t)size;
+    }
+    return 1;
+}
+
+static int make_random(struct run_inputs *inputs, const struct ree_model *model,
+                       const struct ree_port *port) {
+    if (!port->has_shape)
+        return fail_with_wants(model, "input ", port->name,
+                               " has no declared shape, so --random-inputs cannot make it");
+    switch (port->dtype) {
+    case REE_STRING:
+    case REE_F16:
+    case REE_BF16:
+    case REE_DTYPE_NONE:
+        return fail_with_wants(model, "input ", port->name,
+                               " is of a type that --random-inputs cannot make");
+    default: break;
+    }
+    int64_t dims[REE_MAX_RANK];
+    for (uint32_t i = 0; i < port->rank; i++)
+        dims[i] = port->dims[i] >= 0 ? port->dims[i] : size_of_symbol(inputs, port->symbols[i]);
+    struct ree_tensor *t = &inputs->tensors[inputs->n_tensors];
+    struct ree_error err;
+    if (ree_tensor_init(t, port->name, port->dtype, port->rank, dims, &err) != REE_OK)
+        return cli_fail(&err);
+    inputs->n_tensors++;
+    fill_random(t, inputs->seed);
+    return 0;
+}
+
+int run_inputs_load(struct run_inputs *inputs, const struct ree_model *model) {
+    size_t n_inputs = ree_model_n_inputs(model);
+    inputs->tensors = calloc(n_inputs + inputs->n_args + 1, sizeof *inputs->tensors);
+    if (!inputs->tensors) {
+        cli_error("out of memory");
+        return CLI_FAILED;
+    }
+    for (size_t i = 0; i < inputs->n_args; i++) {
+        int code = load_argument(inputs, model, inputs->args[i]);
+        if (code) return code;
+    }
+    for (size_t i = 0; i < n_inputs; i++) {
+        const struct ree_port *port = ree_model_input(model, i);
+        if (port->optional || find(inputs, port->name)) continue;
+        if (!inputs->random) return fail_with_wants(model, "input ", port->name, " is missing");
+        int code = make_random(inputs, model, port);
+        if (code) return code;
+    }
+    return 0;
+}
+
+void run_inputs_finish(struct run_inputs *inputs) {
+    for (size_t i = 0; i < inputs->n_tensors; i++)
+        ree_tensor_finish(&inputs->tensors[i]);
+    free(inputs->tensors);
+    free(inputs->args);
+    free(inputs->dims);
+    memset(inputs, 0, sizeof *inputs);
+}

@@ -1,0 +1,219 @@
+// ree-run inspect: what a model wants, gives and is made of, and whether ree can run it.
+#include "cli.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+    "ree-run inspect MODEL [--json] [--passes]: what a model wants, gives and is made of\n"
+    "\n"
+    "Lists the inputs and outputs with their types and shapes (a name in a shape is a dimension\n"
+    "that each run chooses), the operator sets, the bytes of weights, and every operator with how\n"
+    "often it occurs. Operators that ree cannot run are marked, with the reason.\n"
+    "\n"
+    "  --json      one JSON object instead of text\n"
+    "  --passes    print the graph after each pass of the compiler, one line for each node\n"
+    "\n"
+    "examples\n"
+    "  ree-run inspect tools/sample/digits.onnx\n"
+    "  ree-run inspect model.onnx --json | python3 -m json.tool\n"
+    "\n"
+    "exit status: 0 the model was read (runnable or not), 1 failure, 2 wrong usage\n";
+
+static size_t count_unsupported(const struct ree_model *model) {
+    const struct ree_op_count *counts = ree_model_op_counts(model);
+    size_t n = 0;
+    for (size_t i = 0; i < ree_model_n_op_counts(model); i++)
+        n += !counts[i].supported;
+    return n;
+}
+
+static void append_ports(struct ree_strbuf *out, const char *title, size_t n,
+                         const struct ree_port *(*port_of)(const struct ree_model *, size_t),
+                         const struct ree_model *model) {
+    ree_strbuf_printf(out, "%s\n", title);
+    for (size_t i = 0; i < n; i++) {
+        const struct ree_port *port = port_of(model, i);
+        ree_strbuf_printf(out, "  ");
+        cli_append_name(out, port->name);
+        ree_strbuf_printf(out, "  ");
+        cli_append_port(out, port);
+        ree_strbuf_printf(out, "%s\n", port->optional ? "  (optional)" : "");
+    }
+}
+
+// Calls `visit` once for each operator domain the model's nodes use, ONNX's own first.
+static void each_domain(const struct ree_model *model,
+                        void (*visit)(void *user, const char *domain, int64_t version),
+                        void *user) {
+    const struct ree_op_count *counts = ree_model_op_counts(model);
+    int64_t version = ree_model_opset(model, "");
+    if (version) visit(user, "", version);
+    for (size_t i = 0; i < ree_model_n_op_counts(model); i++) {
+        bool seen = counts[i].domain[0] == 0;
+        for (size_t j = 0; j < i && !seen; j++)
+            seen = strcmp(counts[i].domain, counts[j].domain) == 0;
+        if (!seen) visit(user, counts[i].domain, ree_model_opset(model, counts[i].domain));
+    }
+}
+
+static void append_opset(void *user, const char *domain, int64_t version) {
+    struct ree_strbuf *out = user;
+    ree_strbuf_printf(out, "  ");
+    cli_append_name(out, domain[0] ? domain : "ai.onnx");
+    ree_strbuf_printf(out, " %lld\n", (long long)version);
+}
+
+static void report_text(const struct ree_model *model, struct ree_strbuf *out) {
+    append_ports(out, "inputs", ree_model_n_inputs(model), ree_model_input, model);
+    append_ports(out, "outputs", ree_model_n_outputs(model), ree_model_output, model);
+    ree_strbuf_printf(out, "operator sets (IR version %lld)\n",
+                      (long long)ree_model_ir_version(model));
+    each_domain(model, append_opset, out);
+    ree_strbuf_printf(out, "weights\n  %llu bytes\noperators\n",
+                      (unsigned long long)ree_model_weight_bytes(model));
+    const struct ree_op_count *counts = ree_model_op_counts(model);
+    for (size_t i = 0; i < ree_model_n_op_counts(model); i++) {
+        ree_strbuf_printf(out, "  %6u  ", counts[i].count);
+        if (counts[i].domain[0]) {
+            cli_append_name(out, counts[i].domain);
+            ree_strbuf_append(out, ".", 1);
+        }
+        cli_append_name(out, counts[i].op_type);
+        if (!counts[i].supported) {
+            ree_strbuf_printf(out, "  NOT SUPPORTED: ");
+            cli_append_name(out, counts[i].reason ? counts[i].reason : "no reason given");
+        }
+        ree_strbuf_append(out, "\n", 1);
+    }
+    size_t n_unsupported = count_unsupported(model);
+    if (n_unsupported)
+        ree_strbuf_printf(out, "ree cannot run this model: %zu operator%s not supported\n",
+                          n_unsupported, n_unsupported == 1 ? " is" : "s are");
+    else
+        ree_strbuf_printf(out, "every operator is supported\n");
+}
+
+static void add_ports_json(cJSON *root, const char *title, size_t n,
+                           const struct ree_port *(*port_of)(const struct ree_model *, size_t),
+                           const struct ree_model *model) {
+    cJSON *ports = cJSON_AddArrayToObject(root, title);
+    for (size_t i = 0; i < n; i++) {
+        const struct ree_port *port = port_of(model, i);
+        cJSON *item = cJSON_CreateObject();
+        cJSON_AddStringToObject(item, "name", port->name);
+        cJSON_AddStringToObject(item, "type", ree_dtype_name(port->dtype));
+        // Sizes are numbers, symbols strings, unknown sizes null; so is a shape not declared.
+        cJSON *shape = port->has_shape ? cJSON_AddArrayToObject(item, "shape")
+                                       : cJSON_AddNullToObject(item, "shape");
+        for (uint32_t j = 0; port->has_shape && j < port->rank; j++) {
+            cJSON *dim = port->dims[j] >= 0 ? cJSON_CreateNumber((double)port->dims[j])
+                         : port->symbols[j] ? cJSON_CreateString(port->symbols[j])
+                                            : cJSON_CreateNull();
+            cJSON_AddItemToArray(shape, dim);
+        }
+        cJSON_AddBoolToObject(item, "optional", port->optional);
+        cJSON_AddItemToArray(ports, item);
+    }
+}
+
+static void add_opset_json(void *user, const char *domain, int64_t version) {
+    cJSON_AddNumberToObject(user, domain, (double)version);
+}
+
+static void report_json(const struct ree_model *model, struct ree_strbuf *out) {
+    cJSON *root = cJSON_CreateObject();
+    add_ports_json(root, "inputs", ree_model_n_inputs(model), ree_model_input, model);
+    add_ports_json(root, "outputs", ree_model_n_outputs(model), ree_model_output, model);
+    cJSON_AddNumberToObject(root, "ir_version", (double)ree_model_ir_version(model));
+    cJSON *opsets = cJSON_AddObjectToObject(root, "opsets");
+    each_domain(model, add_opset_json, opsets);
+    cJSON_AddNumberToObject(root, "weight_bytes", (double)ree_model_weight_bytes(model));
+    const struct ree_op_count *counts = ree_model_op_counts(model);
+    cJSON *operators = cJSON_AddArrayToObject(root, "operators");
+    for (size_t i = 0; i < ree_model_n_op_counts(model); i++) {
+        cJSON *item = cJSON_CreateObject();
+        cJSON_AddStringToObject(item, "domain", counts[i].domain);
+        cJSON_AddStringToObject(item, "type", counts[i].op_type);
+        cJSON_AddNumberToObject(item, "count", counts[i].count);
+        cJSON_AddBoolToObject(item, "supported", counts[i].supported);
+        if (counts[i].reason) cJSON_AddStringToObject(item, "reason", counts[i].reason);
+        cJSON_AddItemToArray(operators, item);
+    }
+    cJSON_AddBoolToObject(root, "runnable", count_unsupported(model) == 0);
+    char *text = cJSON_Print(root);
+    if (text && operators)
+        ree_strbuf_printf(out, "%s\n", text);
+    else
+        out->failed = true;
+    cJSON_free(text);
+    cJSON_Delete(root);
+}
+
+static void append_pass(void *user, const char *pass, const char *graph_text) {
+    struct ree_strbuf *out = user;
+    ree_strbuf_printf(out, "== after %s\n", pass);
+    // Line by line, since names in the graph come from the file.
+    for (const char *line = graph_text; *line;) {
+        size_t n = strcspn(line, "\n");
+        char *copy = strndup(line, n);
+        if (!copy) {
+            out->failed = true;
+            return;
+        }
+        cli_append_name(out, copy);
+        ree_strbuf_append(out, "\n", 1);
+        free(copy);
+        line += n + (line[n] == '\n');
+    }
+}
+
+static int inspect_passes(const char *path) {
+    struct ree_strbuf text;
+    struct ree_error err;
+    struct ree_model *model;
+    ree_strbuf_init(&text);
+    struct ree_model_options options = {.on_pass = append_pass, .user = &text, .on_progress = NULL};
+    enum ree_status status = ree_model_load(path, &options, &model, &err);
+    ree_model_destroy(model);
+    int code = cli_print(&text); // also what came before a failure
+    return status == REE_OK ? code : cli_fail(&err);
+}
+
+int ree_run_inspect(int argc, char **argv) {
+    struct cli cli;
+    const char *path = NULL;
+    bool json = false, passes = false, wants_help = false;
+    cli_init(&cli, argc, argv);
+    while (cli_next(&cli)) {
+        if (cli_flag(&cli, "--json"))
+            json = true;
+        else if (cli_flag(&cli, "--passes"))
+            passes = true;
+        else if (cli_flag(&cli, "--help"))
+            wants_help = true;
+        else if (!cli_positional(&cli, &path))
+            cli_unknown(&cli);
+    }
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    if (wants_help && !cli.failed) {
+        ree_strbuf_printf(&text, "%s", help);
+        return cli_print(&text);
+    }
+    if (!path) cli_usage(&cli, "no model is named");
+    if (json && passes) cli_usage(&cli, "--json and --passes exclude each other");
+    if (cli.failed) return CLI_USAGE;
+    if (passes) return inspect_passes(path);
+
+    struct ree_error err;
+    struct ree_model *model;
+    if (ree_model_inspect(path, &model, &err) != REE_OK) return cli_fail(&err);
+    if (json)
+        report_json(model, &text);
+    else
+        report_text(model, &text);
+    ree_model_destroy(model);
+    return cli_print(&text);
+}

@@ -1,0 +1,77 @@
+// ree-run: the command line. Chooses the subcommand; each has a file of its own.
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char overview[] =
+    "ree-run: runs ONNX models so that every device gives the same bits\n"
+    "\n"
+    "usage: ree-run MODEL [options]      run a model once, print its outputs' SHA-256\n"
+    "       ree-run inspect MODEL        what a model wants, gives and is made of\n"
+    "       ree-run devices              what this machine can run on, and how\n"
+    "       ree-run bench ...            how fast\n"
+    "       ree-run help SUBCOMMAND      the manual page of run, inspect, devices or bench\n"
+    "       ree-run --version\n"
+    "\n"
+    "A first run, on the processor and then on a GPU; both print the same SHA-256:\n"
+    "\n"
+    "    ree-run model.onnx --input image=image.npy\n"
+    "    ree-run model.onnx --input image=image.npy --device vulkan\n"
+    "\n"
+    "The bits depend on the model, the inputs and the numerics version alone: not on the device,\n"
+    "its driver, the number of threads or how the work was cut. NUMERICS.md defines them.\n"
+    "\n"
+    "exit status: 0 success, 1 failure, 2 wrong usage\n";
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {"run", ree_run_run},
+    {"inspect", ree_run_inspect},
+    {"devices", ree_run_devices},
+    {"bench", ree_run_bench},
+};
+
+static int usage(void) {
+    fputs(overview, stderr);
+    return CLI_USAGE;
+}
+
+static int print(const char *text) {
+    struct ree_strbuf out;
+    ree_strbuf_init(&out);
+    ree_strbuf_append(&out, text, strlen(text));
+    return cli_print(&out);
+}
+
+static int help(int argc, char **argv) {
+    if (argc < 2) return print(overview);
+    static char option[] = "--help";
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return commands[i].run(2, (char *[]){argv[1], option, NULL});
+    fprintf(stderr, "ree-run: no subcommand '%s'\n", argv[1]);
+    return usage();
+}
+
+static int version(void) {
+    struct ree_strbuf out;
+    ree_strbuf_init(&out);
+    ree_strbuf_printf(&out, "ree-run %s (%s)\n", ree_version(), ree_numerics_version());
+    return cli_print(&out);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) return usage();
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) return print(overview);
+    if (strcmp(argv[1], "--version") == 0) return version();
+    if (strcmp(argv[1], "help") == 0) return help(argc - 1, argv + 1);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+    // No subcommand: "run". Its name takes the place of the program's in argv.
+    static char run_name[] = "run";
+    argv[0] = run_name;
+    return ree_run_run(argc, argv);
+}

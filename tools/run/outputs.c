@@ -1,0 +1,290 @@
+#include "outputs.h"
+
+#include "cli.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#define MAX_TOP_ROWS 16 // of a long output; the rest is counted
+
+// The K largest entries of a row, largest first, earlier index first among equals. NaNs are last.
+static void find_top(const float *row, int64_t n, uint32_t k, int64_t *out) {
+    for (uint32_t have = 0; have < k; have++) {
+        int64_t best = -1;
+        for (int64_t i = 0; i < n; i++) {
+            bool taken = false;
+            for (uint32_t j = 0; j < have; j++)
+                taken = taken || out[j] == i;
+            if (taken) continue;
+            bool better =
+                best < 0 || row[i] > row[best] || (row[best] != row[best] && row[i] == row[i]);
+            if (better) best = i;
+        }
+        out[have] = best;
+    }
+}
+
+// Class `index` of the model's metadata "labels" (comma-separated), if it has exactly n of them.
+// Returns its length; 0: none.
+static size_t find_label(const struct ree_model *model, int64_t n, int64_t index,
+                         const char **out) {
+    const char *labels = ree_model_metadata(model, "labels");
+    if (!labels) return 0;
+    int64_t count = 1;
+    for (const char *c = labels; *c; c++)
+        count += *c == ',';
+    if (count != n) return 0;
+    while (index-- > 0)
+        labels = strchr(labels, ',') + 1;
+    *out = labels;
+    return strcspn(labels, ",");
+}
+
+// The rows of an output that --top can show: float32 with a last axis.
+static bool has_rows(const struct ree_tensor *t, int64_t *out_n_rows, int64_t *out_n) {
+    if (t->dtype != REE_F32 || t->rank == 0 || t->nbytes == 0) return false;
+    *out_n = t->dims[t->rank - 1];
+    *out_n_rows = (int64_t)(t->nbytes / sizeof(float)) / *out_n;
+    return true;
+}
+
+static void append_label(struct ree_strbuf *out, const struct ree_model *model, int64_t n,
+                         int64_t index) {
+    const char *label = NULL;
+    size_t length = find_label(model, n, index, &label);
+    char *copy = length ? strndup(label, length) : NULL;
+    if (copy)
+        cli_append_name(out, copy);
+    else
+        ree_strbuf_printf(out, "[%lld]", (long long)index);
+    free(copy);
+}
+
+static void append_top(const struct run_report *report, const struct ree_tensor *t,
+                       struct ree_strbuf *out) {
+    int64_t n_rows, n;
+    if (!has_rows(t, &n_rows, &n)) return;
+    uint32_t k = (int64_t)report->top < n ? report->top : (uint32_t)n;
+    int64_t *best = calloc(k, sizeof *best);
+    if (!best) {
+        out->failed = true;
+        return;
+    }
+    for (int64_t r = 0; r < n_rows && r < MAX_TOP_ROWS; r++) {
+        const float *row = (const float *)t->data + r * n;
+        find_top(row, n, k, best);
+        if (n_rows > 1) ree_strbuf_printf(out, "  row %lld\n", (long long)r);
+        for (uint32_t j = 0; j < k; j++) {
+            ree_strbuf_printf(out, "  %u. ", j + 1);
+            append_label(out, report->model, n, best[j]);
+            ree_strbuf_printf(out, "  %.6g\n", (double)row[best[j]]);
+        }
+    }
+    if (n_rows > MAX_TOP_ROWS)
+        ree_strbuf_printf(out, "  ... and %lld more rows\n", (long long)(n_rows - MAX_TOP_ROWS));
+    free(best);
+}
+
+void run_report_text(const struct run_report *report, struct ree_strbuf *out) {
+    char hex[65];
+    for (size_t i = 0; i < report->n_outputs; i++) {
+        const struct ree_tensor *t = &report->outputs[i];
+        ree_tensor_sha256(t, hex);
+        cli_append_name(out, t->name);
+        ree_strbuf_printf(out, "  ");
+        cli_append_shape(out, t->dtype, t->rank, t->dims);
+        ree_strbuf_printf(out, "  %s\n", hex);
+        if (report->top) append_top(report, t, out);
+    }
+    ree_tensors_sha256(report->outputs, report->n_outputs, hex);
+    ree_strbuf_printf(out, "device  ");
+    cli_append_name(out, report->device);
+    ree_strbuf_printf(out, "\nsha256  %s\n", hex);
+    const struct ree_session_stats *s = report->stats;
+    if (!s) return;
+    ree_strbuf_printf(
+        out,
+        "stats   %llu dispatches in %llu segments, weights %.1f KiB, intermediates "
+        "%.1f KiB\n        bind %.3f ms, run %.3f ms (upload and download included)\n",
+        (unsigned long long)s->n_dispatches, (unsigned long long)s->n_segments,
+        (double)s->weight_bytes / 1024, (double)s->arena_bytes / 1024, 1e3 * s->bind_seconds,
+        1e3 * s->run_seconds);
+}
+
+// JSON. cJSON's add functions return NULL when memory is exhausted and accept a NULL parent, so one
+// look at the end is enough for those; what would be lost silently is checked here.
+static cJSON *top_json(const struct run_report *report, const struct ree_tensor *t) {
+    int64_t n_rows, n;
+    cJSON *rows = cJSON_CreateArray();
+    if (!rows || !has_rows(t, &n_rows, &n)) return rows;
+    uint32_t k = (int64_t)report->top < n ? report->top : (uint32_t)n;
+    int64_t *best = calloc(k, sizeof *best);
+    for (int64_t r = 0; best && r < n_rows; r++) {
+        const float *row = (const float *)t->data + r * n;
+        find_top(row, n, k, best);
+        cJSON *entries = cJSON_CreateArray();
+        for (uint32_t j = 0; j < k; j++) {
+            cJSON *entry = cJSON_CreateObject();
+            const char *label = NULL;
+            size_t length = find_label(report->model, n, best[j], &label);
+            char *copy = length ? strndup(label, length) : NULL;
+            cJSON_AddNumberToObject(entry, "index", (double)best[j]);
+            if (copy) cJSON_AddStringToObject(entry, "label", copy);
+            // JSON has no NaN and no infinity; cJSON writes null.
+            cJSON_AddNumberToObject(entry, "value", (double)row[best[j]]);
+            free(copy);
+            cJSON_AddItemToArray(entries, entry);
+        }
+        cJSON_AddItemToArray(rows, entries);
+    }
+    free(best);
+    return rows;
+}
+
+void run_report_json(const struct run_report *report, struct ree_strbuf *out) {
+    char hex[65];
+    cJSON *root = cJSON_CreateObject();
+    cJSON *outputs = cJSON_AddArrayToObject(root, "outputs");
+    for (size_t i = 0; i < report->n_outputs; i++) {
+        const struct ree_tensor *t = &report->outputs[i];
+        cJSON *output = cJSON_CreateObject();
+        cJSON_AddStringToObject(output, "name", t->name);
+        cJSON_AddStringToObject(output, "type", ree_dtype_name(t->dtype));
+        cJSON *shape = cJSON_AddArrayToObject(output, "shape");
+        for (uint32_t j = 0; j < t->rank; j++)
+            cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)t->dims[j]));
+        ree_tensor_sha256(t, hex);
+        cJSON_AddStringToObject(output, "sha256", hex);
+        if (report->top) cJSON_AddItemToObject(output, "top", top_json(report, t));
+        cJSON_AddItemToArray(outputs, output);
+    }
+    ree_tensors_sha256(report->outputs, report->n_outputs, hex);
+    cJSON_AddStringToObject(root, "sha256", hex);
+    cJSON_AddStringToObject(root, "device", report->device);
+    const struct ree_session_stats *s = report->stats;
+    if (s) {
+        cJSON *stats = cJSON_AddObjectToObject(root, "stats");
+        cJSON_AddNumberToObject(stats, "weight_bytes", (double)s->weight_bytes);
+        cJSON_AddNumberToObject(stats, "arena_bytes", (double)s->arena_bytes);
+        cJSON_AddNumberToObject(stats, "n_dispatches", (double)s->n_dispatches);
+        cJSON_AddNumberToObject(stats, "n_segments", (double)s->n_segments);
+        cJSON_AddNumberToObject(stats, "bind_seconds", s->bind_seconds);
+        cJSON_AddNumberToObject(stats, "run_seconds", s->run_seconds);
+    }
+    char *text = cJSON_Print(root);
+    if (text && outputs)
+        ree_strbuf_printf(out, "%s\n", text);
+    else
+        out->failed = true;
+    cJSON_free(text);
+    cJSON_Delete(root);
+}
+
+// Creates the folder and those above it.
+static bool make_folders(const char *path) {
+    char *copy = strdup(path);
+    if (!copy) return false;
+    for (char *slash = copy + 1; *copy && (slash = strchr(slash, '/')); slash++) {
+        *slash = 0;
+        if (mkdir(copy, 0777) != 0 && errno != EEXIST) break;
+        *slash = '/';
+    }
+    free(copy);
+    struct stat info;
+    if (mkdir(path, 0777) != 0 && errno != EEXIST) return false;
+    if (stat(path, &info) != 0) return false;
+    if (!S_ISDIR(info.st_mode)) errno = ENOTDIR;
+    return S_ISDIR(info.st_mode);
+}
+
+#define MAX_FILE_NAME 120
+
+// The file name of output i, without ".npy". "a/b" and "a_b" would both be "a_b": the later one is
+// numbered, and so on until it is free.
+static void file_name(const struct run_report *report, size_t i, char (*taken)[MAX_FILE_NAME + 1]) {
+    char base[MAX_FILE_NAME + 1];
+    const char *name = report->outputs[i].name;
+    size_t n = 0;
+    for (; name[n] && n < MAX_FILE_NAME - 24; n++) {
+        char c = name[n];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                     c == '_' || c == '-' || (c == '.' && n > 0);
+        base[n] = plain ? c : '_';
+    }
+    base[n] = 0;
+    if (n == 0) snprintf(base, sizeof base, "output");
+    snprintf(taken[i], sizeof taken[i], "%s", base);
+    for (unsigned number = 2;; number++) {
+        bool is_free = true;
+        for (size_t j = 0; j < i; j++)
+            is_free = is_free && strcasecmp(taken[i], taken[j]) != 0;
+        if (is_free) return;
+        snprintf(taken[i], sizeof taken[i], "%.*s_%u", MAX_FILE_NAME - 12, base, number);
+    }
+}
+
+int run_save_outputs(const struct run_report *report, const char *folder) {
+    if (!make_folders(folder)) {
+        cli_error("%s: cannot make this folder: %s", folder, strerror(errno));
+        return CLI_FAILED;
+    }
+    int code = 0;
+    char(*names)[MAX_FILE_NAME + 1] = calloc(report->n_outputs + 1, sizeof *names);
+    for (size_t i = 0; names && i < report->n_outputs && code == 0; i++) {
+        file_name(report, i, names);
+        struct ree_strbuf path;
+        struct ree_error err;
+        ree_strbuf_init(&path);
+        ree_strbuf_printf(&path, "%s/%s.npy", folder, names[i]);
+        if (path.failed) {
+            cli_error("out of memory");
+            code = CLI_FAILED;
+        } else if (ree_tensor_save_npy(&report->outputs[i], path.data, &err) != REE_OK) {
+            code = cli_fail(&err);
+        }
+        ree_strbuf_finish(&path);
+    }
+    if (!names) {
+        cli_error("out of memory");
+        code = CLI_FAILED;
+    }
+    free(names);
+    return code;
+}
+
+#define MAX_IMAGE_SIDE 96 // pixels; two characters wide each
+
+void run_show_image(const struct ree_tensor *t, struct ree_strbuf *out) {
+    static const char shades[] = " .:-=+*#%@";
+    if (t->dtype != REE_F32 || t->rank < 2) return;
+    for (uint32_t i = 0; i + 2 < t->rank; i++)
+        if (t->dims[i] != 1) return;
+    int64_t height = t->dims[t->rank - 2], width = t->dims[t->rank - 1];
+    if (height < 2 || width < 2 || height > MAX_IMAGE_SIDE || width > MAX_IMAGE_SIDE) return;
+    const float *pixels = t->data;
+    float low = pixels[0], high = pixels[0];
+    for (int64_t i = 0; i < height * width; i++) {
+        if (pixels[i] < low) low = pixels[i];
+        if (pixels[i] > high) high = pixels[i];
+    }
+    if (!(low < high)) return; // flat, or not numbers
+    for (int64_t y = 0; y < height; y++) {
+        char line[2 * MAX_IMAGE_SIDE + 2];
+        int64_t n = 0;
+        for (int64_t x = 0; x < width; x++) {
+            float level = (pixels[y * width + x] - low) / (high - low) * 9.99f;
+            char shade = shades[level >= 0 && level < 10 ? (int)level : 0];
+            line[n++] = shade;
+            line[n++] = shade;
+        }
+        while (n > 0 && line[n - 1] == ' ')
+            n--;
+        line[n++] = '\n';
+        ree_strbuf_append(out, line, (size_t)n);
+    }
+}

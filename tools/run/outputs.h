@@ -1,0 +1,31 @@
+// What a run shows: names, types, shapes and hashes, as text or JSON, and .npy files.
+#ifndef REE_TOOLS_RUN_OUTPUTS_H
+#define REE_TOOLS_RUN_OUTPUTS_H
+
+#include "base/strbuf.h"
+#include "ree.h"
+
+struct run_report {
+    const struct ree_model *model;
+    const char *device; // its name
+    size_t n_outputs;
+    const struct ree_tensor *outputs;
+    uint32_t top;                          // entries per row to show; 0: none
+    const struct ree_session_stats *stats; // NULL: not asked for
+};
+
+void run_report_text(const struct run_report *report, struct ree_strbuf *out);
+// One object: {"outputs": [{"name", "type", "shape", "sha256"}], "sha256", "device"}, with "top" in
+// an output and "stats" beside "device" when asked for.
+void run_report_json(const struct run_report *report, struct ree_strbuf *out);
+
+// Writes every output to FOLDER/NAME.npy and creates the folder. Names come from the model:
+// characters other than letters, digits, '.', '_' and '-' become '_', as does a leading '.', and a
+// name that is taken gets a number. Returns an exit code.
+int run_save_outputs(const struct run_report *report, const char *folder);
+
+// A picture of characters of an input that is one image: float32, rank 2 or more, all dimensions
+// but the last two 1. Nothing for other tensors.
+void run_show_image(const struct ree_tensor *tensor, struct ree_strbuf *out);
+
+#endif

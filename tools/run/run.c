@@ -1,0 +1,194 @@
+// ree-run MODEL: one run of one model.
+#include "cli.h"
+#include "inputs.h"
+#include "outputs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+    "ree-run MODEL [options]: run a model once and print its outputs' SHA-256\n"
+    "\n"
+    "MODEL is an ONNX file. Every output is printed as\n"
+    "\n"
+    "    NAME  TYPE[SHAPE]  SHA-256 of its type, shape and elements\n"
+    "\n"
+    "and below them one SHA-256 over all: two runs with the same line gave the same bits.\n"
+    "\n"
+    "inputs\n"
+    "  --input NAME=FILE    the tensor for input NAME, as .npy (NumPy) or .pb (ONNX TensorProto);\n"
+    "                       once for each input; just FILE when the model has one input\n"
+    "  --random-inputs N    make the inputs that are not given from the seed N, the same on every\n"
+    "                       machine: floats in [-1, 1), integers from 0 to 9\n"
+    "  --dim NAME=SIZE      size of the symbolic dimension NAME of such inputs (otherwise 1)\n"
+    "  --show-input         draw inputs that are one small grey image\n"
+    "\n"
+    "results\n"
+    "  --output-dir DIR     write each output to DIR/NAME.npy\n"
+    "  --top K              show the K largest entries of each row of float outputs, with names "
+    "if\n"
+    "                       the model has them (metadata 'labels', separated by commas)\n"
+    "  --json               one JSON object instead of text\n"
+    "  --stats              dispatches, memory and time, too\n"
+    "\n"
+    "where it runs (the bits do not depend on any of these)\n"
+    "  --device DEVICE      cpu (the default), vulkan, vulkan:INDEX or vulkan:NAME, where NAME is "
+    "a\n"
+    "                       part of the device's name; 'ree-run devices' lists them\n"
+    "  --threads N          processor threads (otherwise one for each core)\n"
+    "  --cpu-isa ISA        avx512, avx2, neon or portable (otherwise the best there is)\n"
+    "  --no-fuse            one dispatch for each step, to see that fusion changes nothing\n"
+    "  --no-fold            leave constant parts of the graph to the device, likewise\n"
+    "  --form FORM          Vulkan arithmetic: native, float64, float32 or integer; refused where\n"
+    "                       the probe of the device found it wrong\n"
+    "  --validation         Vulkan validation layer; a message from it fails the run\n"
+    "\n"
+    "examples\n"
+    "  ree-run tools/sample/digits.onnx --input tools/sample/seven.npy --show-input --top 3\n"
+    "  ree-run model.onnx --input x=x.npy --input mask=mask.npy --output-dir results\n"
+    "  ree-run model.onnx --random-inputs 1 --dim batch=4 --device vulkan:nvidia --json\n"
+    "\n"
+    "exit status: 0 success, 1 failure, 2 wrong usage\n";
+
+struct options {
+    const char *model, *output_dir;
+    struct cli_device device;
+    struct run_inputs inputs;
+    uint64_t top;
+    bool no_fuse, no_fold, json, stats, show_input;
+};
+
+static void parse_dim(struct cli *cli, struct options *o, const char *text) {
+    const char *equals = strrchr(text, '=');
+    uint64_t size;
+    if (equals == text || !equals || !cli_parse_number(equals + 1, 0, INT32_MAX, &size))
+        cli_usage(cli, "--dim wants NAME=SIZE, not '%s'", text);
+    else
+        o->inputs.dims[o->inputs.n_dims++] = text;
+}
+
+static void parse(struct cli *cli, struct options *o) {
+    while (cli_next(cli)) {
+        const char *value = NULL;
+        if (cli_option(cli, "--input", &value)) {
+            if (value) o->inputs.args[o->inputs.n_args++] = value;
+        } else if (cli_option(cli, "--dim", &value)) {
+            if (value) parse_dim(cli, o, value);
+        } else if (cli_option_number(cli, "--random-inputs", 0, UINT64_MAX, &o->inputs.seed)) {
+            o->inputs.random = true;
+        } else if (cli_option_number(cli, "--top", 1, 1000, &o->top) ||
+                   cli_option(cli, "--output-dir", &o->output_dir) ||
+                   cli_device_option(cli, &o->device)) {
+            continue;
+        } else if (cli_flag(cli, "--no-fuse")) {
+            o->no_fuse = true;
+        } else if (cli_flag(cli, "--no-fold")) {
+            o->no_fold = true;
+        } else if (cli_flag(cli, "--json")) {
+            o->json = true;
+        } else if (cli_flag(cli, "--stats")) {
+            o->stats = true;
+        } else if (cli_flag(cli, "--show-input")) {
+            o->show_input = true;
+        } else if (!cli_positional(cli, &o->model)) {
+            cli_unknown(cli);
+        }
+    }
+    if (!o->model) cli_usage(cli, "no model is named");
+}
+
+// Prints the inputs that are images, if asked to, and then the report.
+static int print_results(const struct options *o, const struct run_report *report) {
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    for (size_t i = 0; o->show_input && !o->json && i < o->inputs.n_tensors; i++)
+        run_show_image(&o->inputs.tensors[i], &text);
+    if (o->json)
+        run_report_json(report, &text);
+    else
+        run_report_text(report, &text);
+    return cli_print(&text);
+}
+
+static int run(struct options *o) {
+    struct ree_error err;
+    struct ree_model *model = NULL;
+    struct ree_device *device = NULL;
+    struct ree_session *session = NULL;
+    struct ree_tensor *outputs = NULL;
+    size_t n_outputs = 0;
+    int code;
+
+    struct ree_model_options model_options = {.no_fold = o->no_fold, .on_progress = cli_progress};
+    if (ree_model_load(o->model, &model_options, &model, &err) != REE_OK) return cli_fail(&err);
+    // Inputs before the device: a missing one should be said at once.
+    code = run_inputs_load(&o->inputs, model);
+    if (code) goto done;
+    if (cli_device_open(&o->device, &device, &err) != REE_OK) {
+        code = cli_fail(&err);
+        goto done;
+    }
+    struct ree_session_options options = {.no_fuse = o->no_fuse, .on_progress = cli_progress};
+    if (ree_session_create(model, device, &options, &session, &err) != REE_OK) {
+        code = cli_fail(&err);
+        goto done;
+    }
+    outputs = calloc(ree_model_n_outputs(model) + 1, sizeof *outputs);
+    if (!outputs) {
+        cli_error("out of memory");
+        code = CLI_FAILED;
+        goto done;
+    }
+    if (ree_session_run(session, o->inputs.tensors, o->inputs.n_tensors, outputs, &err) != REE_OK) {
+        code = cli_fail(&err);
+        goto done;
+    }
+    n_outputs = ree_model_n_outputs(model);
+
+    struct ree_session_stats stats;
+    ree_session_stats(session, &stats);
+    struct run_report report = {
+        .model = model,
+        .device = ree_device_name(device),
+        .n_outputs = n_outputs,
+        .outputs = outputs,
+        .top = (uint32_t)o->top,
+        .stats = o->stats ? &stats : NULL,
+    };
+    // Files first: what is printed is then true of what was written.
+    if (o->output_dir) code = run_save_outputs(&report, o->output_dir);
+    if (code == 0) code = print_results(o, &report);
+done:
+    for (size_t i = 0; i < n_outputs; i++)
+        ree_tensor_finish(&outputs[i]);
+    free(outputs);
+    ree_session_destroy(session);
+    ree_device_destroy(device);
+    ree_model_destroy(model);
+    return code;
+}
+
+int ree_run_run(int argc, char **argv) {
+    struct cli cli;
+    struct options o = {0};
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0) {
+            struct ree_strbuf text;
+            ree_strbuf_init(&text);
+            ree_strbuf_printf(&text, "%s", help);
+            return cli_print(&text);
+        }
+    o.inputs.args = calloc((size_t)argc, sizeof *o.inputs.args);
+    o.inputs.dims = calloc((size_t)argc, sizeof *o.inputs.dims);
+    cli_init(&cli, argc, argv);
+    int code;
+    if (!o.inputs.args || !o.inputs.dims) {
+        cli_error("out of memory");
+        code = CLI_FAILED;
+    } else {
+        parse(&cli, &o);
+        code = cli.failed ? CLI_USAGE : run(&o);
+    }
+    run_inputs_finish(&o.inputs);
+    return code;
+}
