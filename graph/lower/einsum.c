@@ -1,7 +1,7 @@
 // Einsum: NUMERICS.md, "Einsum". Every label gets a number in the order of its first appearance in
 // the equation, and lists of labels are kept in that order. The operands are folded from the left;
-// what is summed, and when, is decided by labels alone, so the order of operations does not depend
-// on sizes.
+// what is summed, and when, is decided by labels alone; only a dimension of 1 that meets a larger
+// one counts as absent.
 #include "graph/lower/rules.h"
 
 #include <ctype.h>
@@ -376,7 +376,9 @@ enum ree_status ree_lower_op_einsum(struct ree_lower *lower, struct ree_tval *co
         enum ree_dtype t = in[k]->dtype;
         if (t != REE_F32 && t != REE_I32 && t != REE_U32 && t != REE_I64 && t != REE_U64)
             return ree_rule_unsupported(lower, t);
-        REE_TRY(ree_rule_same_type(lower, in[k], "1 or later", in[0], "0"));
+        if (t != in[0]->dtype)
+            return ree_lower_fail(lower, REE_INVALID, "input %u is %s, expected %s as input 0 is",
+                                  k, ree_dtype_name(t), ree_dtype_name(in[0]->dtype));
     }
     struct equation e = {.lower = lower, .n_terms = n};
     REE_TRY(parse(&e, text, in));
@@ -390,6 +392,6 @@ enum ree_status ree_lower_op_einsum(struct ree_lower *lower, struct ree_tval *co
         REE_TRY(contract(&e, &acc, &next, k));
     }
     REE_TRY(sum_own_labels(&e, &acc, NULL, n - 1));
-    // A label that only ever had dropped dimensions of 1 cannot be in the output with another size.
+    // What is left are the output's labels: some operand had each of them at its full size.
     return permute(&e, &acc, e.out, &out[0]);
 }

@@ -1,0 +1,39 @@
+// The geometry of convolution and pooling windows: attributes read and checked, output sizes.
+#ifndef REE_GRAPH_LOWER_WINDOW_H
+#define REE_GRAPH_LOWER_WINDOW_H
+
+#include "graph/lower/rules.h"
+
+#define REE_WINDOW_DIMS 3
+
+enum ree_auto_pad { REE_PAD_NOTSET, REE_PAD_VALID, REE_PAD_SAME_UPPER, REE_PAD_SAME_LOWER };
+
+// Always three dimensions: 1-D and 2-D windows have leading dimensions of size 1. Every sum that a
+// kernel forms of these stays below 2^31.
+struct ree_window {
+    uint32_t n;     // of the model, 1 to 3
+    uint32_t first; // REE_WINDOW_DIMS - n: where the model's dimensions begin
+    enum ree_auto_pad auto_pad;
+    int64_t in[REE_WINDOW_DIMS], kernel[REE_WINDOW_DIMS], out[REE_WINDOW_DIMS];
+    int64_t stride[REE_WINDOW_DIMS], dilation[REE_WINDOW_DIMS];
+    int64_t pad_begin[REE_WINDOW_DIMS], pad_end[REE_WINDOW_DIMS];
+    int64_t extent[REE_WINDOW_DIMS]; // (kernel - 1) * dilation + 1
+};
+
+// Reads strides, dilations, pads and auto_pad for x (n, channels, sizes...), whose rank must be 3
+// to
+// 5. The kernel's size is that of w (.., .., sizes...), with which kernel_shape must agree; without
+// w it is kernel_shape.
+enum ree_status ree_window_read(struct ree_lower *lower, const struct ree_tval *x,
+                                const struct ree_tval *w, struct ree_window *out);
+// Fills `out`, and the padding that auto_pad asks for.
+enum ree_status ree_window_forward(struct ree_lower *lower, struct ree_window *w, bool ceil_mode);
+// The same for ConvTranspose, with output_padding and output_shape.
+enum ree_status ree_window_transposed(struct ree_lower *lower, struct ree_window *w);
+// A list attribute of one integer in [low, 2^31) per dimension of the model, or `fallback` for
+// each, to out[first] and on. *out_given (may be NULL): whether it was there.
+enum ree_status ree_window_list(struct ree_lower *lower, const struct ree_window *w,
+                                const char *name, int64_t low, int64_t fallback, int64_t *out,
+                                bool *out_given);
+
+#endif
