@@ -1,0 +1,265 @@
+// The same sums (NUMERICS.md section 3) where neighbouring outputs have neighbouring terms: row
+// after row of terms is added to a row of accumulators, by the loops of expressions.
+#include "device/cpu/reduce.h"
+
+#define MIN_COLUMNS 16 // with fewer, packing the terms of each output is faster
+#define MAX_COLUMNS REE_CPU_EXPR_BLOCK
+
+bool ree_cpu_reduce_is_columns(const struct ree_cpu_reduce_plan *plan) {
+    uint32_t last = plan->outer_rank - 1;
+    return !plan->contiguous && plan->outer_strides[last] == 1 &&
+           plan->outer_dims[last] >= MIN_COLUMNS;
+}
+
+// What a step does to the accumulators: acc = join(acc, prepare(x)), or acc = fma(x, x, acc).
+struct steps {
+    bool fused_square;
+    uint32_t prepare, join; // enum ree_map_op; prepare 0: nothing (CONST32 is no preparation)
+    bool square;            // x * x by `prepare` with two arguments
+    uint64_t start;
+};
+
+static struct steps steps_of(uint32_t kind, uint32_t dtype) {
+    struct steps s = {0};
+    struct ree_cpu_fold fold;
+    ree_cpu_fold_start(kind, dtype, &fold);
+    s.start = fold.value.u;
+    if (dtype == REE_F32) {
+        s.start &= UINT32_MAX;
+        switch (kind) {
+        case REE_REDUCE_SUM: s.join = REE_MAP_add_f32; break;
+        case REE_REDUCE_SUM_SQ: s.fused_square = true; break;
+        case REE_REDUCE_SUM_ABS: s.prepare = REE_MAP_abs_f32, s.join = REE_MAP_add_f32; break;
+        case REE_REDUCE_PROD: s.join = REE_MAP_mul_f32, s.start = 0x3F800000u; break;
+        case REE_REDUCE_MAX: s.join = REE_MAP_max_f32; break;
+        default: s.join = REE_MAP_min_f32;
+        }
+        return s;
+    }
+    bool wide = dtype == REE_I64 || dtype == REE_U64;
+    bool is_signed = dtype == REE_I8 || dtype == REE_I32 || dtype == REE_I64;
+    uint32_t add = wide ? REE_MAP_add_i64 : REE_MAP_add_i32;
+    uint32_t mul = wide ? REE_MAP_mul_i64 : REE_MAP_mul_i32;
+    switch (kind) {
+    case REE_REDUCE_SUM: s.join = add; break;
+    case REE_REDUCE_SUM_SQ: s.prepare = mul, s.square = true, s.join = add; break;
+    case REE_REDUCE_SUM_ABS:
+        if (is_signed) s.prepare = wide ? REE_MAP_abs_i64 : REE_MAP_abs_i32;
+        s.join = add;
+        break;
+    case REE_REDUCE_PROD: s.join = mul; break;
+    case REE_REDUCE_MAX:
+        s.join = is_signed ? (wide ? REE_MAP_max_i64 : REE_MAP_max_i32)
+                           : (wide ? REE_MAP_max_u64 : REE_MAP_max_u32);
+        break;
+    default:
+        s.join = is_signed ? (wide ? REE_MAP_min_i64 : REE_MAP_min_i32)
+                           : (wide ? REE_MAP_min_u64 : REE_MAP_min_u32);
+    }
+    return s;
+}
+
+// One tile: `width` outputs side by side, from number `first` on.
+struct tile {
+    const char *x;
+    uint32_t first, width;
+};
+
+static void fill(const struct ree_cpu_reduce_plan *plan, uint32_t n, uint64_t value, void *out) {
+    if (plan->size == 8)
+        plan->expr->fill64(n, value, out);
+    else
+        plan->expr->fill32(n, (uint32_t)value, out);
+}
+
+// acc[j] = the terms [begin, end) of output first + j. `row` takes a widened row.
+static void accumulate(const struct ree_cpu_reduce_plan *plan, const struct steps *s,
+                       const struct tile *tile, uint32_t begin, uint32_t end, void *acc,
+                       void *row) {
+    const struct ree_cpu_expr_kernels *k = plan->expr;
+    uint32_t n = tile->width, last = plan->reduce_rank - 1;
+    enum ree_cpu_load load = ree_cpu_load_of(plan->params->dtype);
+    fill(plan, n, s->start, acc);
+    if (begin == end) return;
+    uint32_t at = begin % plan->reduce_dims[last], line = begin / plan->reduce_dims[last];
+    int64_t line_offset =
+        ree_cpu_reduce_offset(last, plan->reduce_dims, plan->reduce_strides, line);
+    for (uint32_t r = begin; r < end; r++) {
+        const void *x =
+            tile->x + (line_offset + at * plan->reduce_strides[last]) * (int64_t)plan->size;
+        if (plan->size == 1) {
+            k->loads[load](n, x, 1, row);
+            x = row;
+        }
+        if (s->fused_square) {
+            k->ops[REE_MAP_fma_f32](n, x, x, acc, acc);
+        } else {
+            if (s->prepare) {
+                k->ops[s->prepare](n, x, s->square ? x : NULL, NULL, row);
+                x = row;
+            }
+            k->ops[s->join](n, acc, x, NULL, acc);
+        }
+        if (++at == plan->reduce_dims[last]) {
+            at = 0;
+            line_offset =
+                ree_cpu_reduce_offset(last, plan->reduce_dims, plan->reduce_strides, ++line);
+        }
+    }
+}
+
+static void chunk_of(const struct ree_cpu_reduce_plan *plan, const struct steps *s,
+                     const struct tile *tile, uint32_t c, void *acc, void *row) {
+    uint32_t begin = c * REE_CHUNK, end = plan->n_reduce;
+    if (end - begin > REE_CHUNK) end = begin + REE_CHUNK;
+    accumulate(plan, s, tile, begin, end, acc, row);
+}
+
+static void join(const struct ree_cpu_reduce_plan *plan, uint32_t n, const void *chunk,
+                 void *total) {
+    uint32_t op = plan->params->kind == REE_REDUCE_PROD ? REE_MAP_mul_f32 : REE_MAP_add_f32;
+    plan->expr->ops[op](n, total, chunk, NULL, total);
+}
+
+static void finish(const struct ree_cpu_reduce_plan *plan, const struct tile *tile, void *total,
+                   void *row) {
+    char *out = plan->out + tile->first * plan->size;
+    if (plan->chunked && plan->params->kind != REE_REDUCE_PROD) {
+        plan->expr->fill32(tile->width, 0, row);
+        plan->expr->ops[REE_MAP_add_f32](tile->width, total, row, NULL, total);
+    }
+    plan->expr->stores[ree_cpu_store_of(plan->params->dtype)](tile->width, total, out);
+}
+
+// Positions. Selects instead of branches, so that the loop over outputs vectorises.
+#define DEFINE_POSITIONS(name, T, is_nan)                                                          \
+    static void positions_##name(const struct ree_cpu_reduce_plan *plan, const struct tile *tile,  \
+                                 T *best, uint32_t *index) {                                       \
+        bool max = plan->params->kind == REE_REDUCE_ARGMAX, last = plan->params->select_last;      \
+        for (uint32_t r = 0; r < plan->n_reduce; r++) {                                            \
+            const T *x =                                                                           \
+                (const T *)tile->x + ree_cpu_reduce_offset(plan->reduce_rank, plan->reduce_dims,   \
+                                                           plan->reduce_strides, r);               \
+            if (r == 0) memcpy(best, x, tile->width * sizeof *x);                                  \
+            for (uint32_t j = 0; j < tile->width; j++) {                                           \
+                T v = x[j], b = best[j];                                                           \
+                bool better = (max ? v > b : v < b) | (last & (v == b)) | is_nan(v);               \
+                better &= !is_nan(b);                                                              \
+                best[j] = better ? v : b;                                                          \
+                index[j] = better ? r : index[j];                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }
+#define FLOAT_IS_NAN(v) ((v) != (v))
+#define NEVER(v) false
+DEFINE_POSITIONS(f32, float, FLOAT_IS_NAN)
+DEFINE_POSITIONS(i8, int8_t, NEVER)
+DEFINE_POSITIONS(u8, uint8_t, NEVER)
+DEFINE_POSITIONS(i32, int32_t, NEVER)
+DEFINE_POSITIONS(u32, uint32_t, NEVER)
+DEFINE_POSITIONS(i64, int64_t, NEVER)
+DEFINE_POSITIONS(u64, uint64_t, NEVER)
+
+static void positions(const struct ree_cpu_reduce_plan *plan, const struct tile *tile, void *best,
+                      uint32_t *index) {
+    plan->expr->fill32(tile->width, 0, index);
+    switch (plan->params->dtype) {
+    case REE_F32: positions_f32(plan, tile, best, index); break;
+    case REE_I8: positions_i8(plan, tile, best, index); break;
+    case REE_I32: positions_i32(plan, tile, best, index); break;
+    case REE_U32: positions_u32(plan, tile, best, index); break;
+    case REE_I64: positions_i64(plan, tile, best, index); break;
+    case REE_U64: positions_u64(plan, tile, best, index); break;
+    default: positions_u8(plan, tile, best, index);
+    }
+    for (uint32_t j = 0; j < tile->width; j++)
+        ((int64_t *)plan->out)[tile->first + j] = index[j];
+}
+
+static struct tile tile_at(const struct ree_cpu_reduce_plan *plan, uint32_t tile_width,
+                           uint64_t item) {
+    uint32_t last = plan->outer_rank - 1, width = plan->outer_dims[last];
+    uint32_t n_tiles = (width + tile_width - 1) / tile_width;
+    uint32_t line = (uint32_t)(item / n_tiles), column = (uint32_t)(item % n_tiles) * tile_width;
+    int64_t offset =
+        ree_cpu_reduce_offset(last, plan->outer_dims, plan->outer_strides, line) + column;
+    return (struct tile){
+        .x = plan->x + offset * (int64_t)plan->size,
+        .first = line * width + column,
+        .width = width - column < tile_width ? width - column : tile_width,
+    };
+}
+
+enum ree_status ree_cpu_reduce_columns(const struct ree_cpu_context *ctx,
+                                       const struct ree_cpu_reduce_plan *plan,
+                                       struct ree_error *err) {
+    uint32_t kind = plan->params->kind;
+    bool position = kind == REE_REDUCE_ARGMAX || kind == REE_REDUCE_ARGMIN;
+    struct steps s = steps_of(kind, plan->params->dtype);
+    uint32_t n_threads =
+        ree_cpu_threads_for(ctx, (uint64_t)plan->n_outer * ((uint64_t)plan->n_reduce + 8) / 2);
+
+    // Tiles as wide as the accumulators' cache allows, but one for each thread if possible.
+    uint32_t width = plan->outer_dims[plan->outer_rank - 1];
+    uint32_t n_lines = plan->n_outer / width;
+    uint32_t tile_width = width < MAX_COLUMNS ? width : MAX_COLUMNS;
+    if (n_lines < n_threads && width / n_threads >= 2 * MIN_COLUMNS) {
+        uint32_t share = (width / n_threads + MIN_COLUMNS - 1) / MIN_COLUMNS * MIN_COLUMNS;
+        if (share < tile_width) tile_width = share;
+    }
+    uint64_t n_items = (uint64_t)n_lines * ((width + tile_width - 1) / tile_width);
+    bool split = plan->chunked && n_items < n_threads && plan->n_chunks >= n_threads;
+    if (!split && n_items < n_threads) n_threads = (uint32_t)n_items;
+
+    const size_t row_size = MAX_COLUMNS * 8;
+    for (uint32_t t = 0; t < n_threads; t++)
+        if (!ree_cpu_scratch_get(ctx, t, 0, 3 * row_size))
+            return ree_cpu_no_memory(err, 3 * row_size);
+
+    if (split) { // few outputs of many terms: the threads share the chunks
+        size_t size = (size_t)plan->n_chunks * tile_width * sizeof(float);
+        float *chunks = ree_cpu_scratch_get(ctx, 0, 1, size);
+        if (!chunks) return ree_cpu_no_memory(err, size);
+        for (uint64_t item = 0; item < n_items; item++) {
+            struct tile tile = tile_at(plan, tile_width, item);
+#pragma omp parallel for num_threads(n_threads) schedule(static)
+            for (uint32_t t = 0; t < n_threads; t++) {
+                char *rows = ree_cpu_scratch_get(ctx, t, 0, 3 * row_size);
+                uint64_t begin, end;
+                ree_cpu_split(plan->n_chunks, 1, t, n_threads, &begin, &end);
+                for (uint32_t c = (uint32_t)begin; c < end; c++)
+                    chunk_of(plan, &s, &tile, c, chunks + (size_t)c * tile_width, rows);
+            }
+            for (uint32_t c = 1; c < plan->n_chunks; c++)
+                join(plan, tile.width, chunks + (size_t)c * tile_width, chunks);
+            finish(plan, &tile, chunks, ree_cpu_scratch_get(ctx, 0, 0, 3 * row_size));
+        }
+        return REE_OK;
+    }
+
+#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
+    for (uint32_t t = 0; t < n_threads; t++) {
+        char *rows = ree_cpu_scratch_get(ctx, t, 0, 3 * row_size);
+        char *acc = rows + row_size, *total = rows + 2 * row_size;
+        uint64_t begin, end;
+        ree_cpu_split(n_items, 1, t, n_threads, &begin, &end);
+        for (uint64_t item = begin; item < end; item++) {
+            struct tile tile = tile_at(plan, tile_width, item);
+            if (position) {
+                positions(plan, &tile, acc, (uint32_t *)rows);
+                continue;
+            }
+            if (!plan->chunked) {
+                accumulate(plan, &s, &tile, 0, plan->n_reduce, total, rows);
+            } else {
+                fill(plan, tile.width, s.start, total);
+                for (uint32_t c = 0; c < plan->n_chunks; c++) {
+                    chunk_of(plan, &s, &tile, c, acc, rows);
+                    join(plan, tile.width, acc, total);
+                }
+            }
+            finish(plan, &tile, total, rows);
+        }
+    }
+    return REE_OK;
+}
