@@ -6,6 +6,7 @@
 #ifndef REE_SCALAR_OPS_H
 #define REE_SCALAR_OPS_H
 
+#include "repops/scalar/elementary.h"
 #include "repops/scalar/ops_shared.h"
 
 #include <math.h>
@@ -79,33 +80,32 @@ static inline uint32_t ree_op_u64_to_f32(uint64_t x) {
     return ree_bits((float)x);
 }
 
-#define REE_BY_LIBM(name, expression)                                                              \
-    static inline uint32_t ree_op_##name##_f32(uint32_t bits) {                                    \
-        double x = ree_float(bits);                                                                \
-        return ree_result((float)(expression));                                                    \
+#define REE_BY_INTEGERS(name)                                                                      \
+    static inline uint32_t ree_op_##name##_f32(uint32_t x) {                                       \
+        return ree_int_##name##_f32(x);                                                            \
     }
-REE_BY_LIBM(rsqrt, 1 / sqrt(x))
-REE_BY_LIBM(exp, exp(x))
-REE_BY_LIBM(expm1, expm1(x))
-REE_BY_LIBM(log, log(x))
-REE_BY_LIBM(log1p, log1p(x))
-REE_BY_LIBM(sin, sin(x))
-REE_BY_LIBM(cos, cos(x))
-REE_BY_LIBM(tan, tan(x))
-REE_BY_LIBM(asin, asin(x))
-REE_BY_LIBM(acos, acos(x))
-REE_BY_LIBM(atan, atan(x))
-REE_BY_LIBM(sinh, sinh(x))
-REE_BY_LIBM(cosh, cosh(x))
-REE_BY_LIBM(tanh, tanh(x))
-REE_BY_LIBM(asinh, asinh(x))
-REE_BY_LIBM(acosh, acosh(x))
-REE_BY_LIBM(atanh, atanh(x))
-REE_BY_LIBM(erf, erf(x))
-REE_BY_LIBM(sigmoid, 1 / (1 + exp(-x)))
-REE_BY_LIBM(softplus, x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)))
+REE_BY_INTEGERS(rsqrt)
+REE_BY_INTEGERS(exp)
+REE_BY_INTEGERS(expm1)
+REE_BY_INTEGERS(log)
+REE_BY_INTEGERS(log1p)
+REE_BY_INTEGERS(sin)
+REE_BY_INTEGERS(cos)
+REE_BY_INTEGERS(tan)
+REE_BY_INTEGERS(asin)
+REE_BY_INTEGERS(acos)
+REE_BY_INTEGERS(atan)
+REE_BY_INTEGERS(sinh)
+REE_BY_INTEGERS(cosh)
+REE_BY_INTEGERS(tanh)
+REE_BY_INTEGERS(asinh)
+REE_BY_INTEGERS(acosh)
+REE_BY_INTEGERS(atanh)
+REE_BY_INTEGERS(erf)
+REE_BY_INTEGERS(sigmoid)
+REE_BY_INTEGERS(softplus)
 static inline uint32_t ree_op_pow_f32(uint32_t a, uint32_t b) {
-    return ree_result((float)pow(ree_float(a), ree_float(b)));
+    return ree_int_pow_f32(a, b);
 }
 
 #endif

@@ -1,0 +1,36 @@
+// erf (NUMERICS.md, section 4): x * p_i(t), a polynomial for each quarter, |x| = (i + t) / 4 < 4.
+#ifndef REE_SCALAR_ERF_H
+#define REE_SCALAR_ERF_H
+
+#include "repops/scalar/wide.h"
+
+REE_FN u32 ree_int_erf_f32(u32 x) {
+    if (ree_is_nan(x)) return REE_NAN;
+    u32 a = x & 0x7FFFFFFFu;
+    if (a >= 0x40800000u) return (x & REE_SIGN) | REE_ONE; // 4
+    if (a == 0u) return x;
+    ree_wide v = ree_wide_from(a);
+    // |x| * 4 with 60 bits behind the point.
+    u64 fixed = u64_shr_any(v.m, REE_U32(1 - v.e));
+    u32 row = (u64_hi(fixed) >> 28u) * (2u * (REE_ERF_DEGREE + 1u));
+    u64 t = u64_shl(fixed, 4u);
+    u32 i = row + 2u * REE_ERF_DEGREE;
+    u64 p = REE_U64(REE_ERF[i], REE_ERF[i + 1u]);
+    while (i != row) {
+        i -= 2u;
+        u64 q = u64_mulh(p, t);
+        if ((u64_hi(p) & REE_SIGN) != 0u) q = u64_sub(q, t); // p is in two's complement
+        p = u64_add(REE_U64(REE_ERF[i], REE_ERF[i + 1u]), q);
+    }
+    return ree_wide_round(x & REE_SIGN, ree_wide_mul(v, ree_wide_norm(p, 1)));
+}
+
+REE_FN u32 ree_int_rsqrt_f32(u32 x) {
+    if (ree_is_nan(x)) return REE_NAN;
+    if (ree_is_zero(x)) return (x & REE_SIGN) | REE_INF;
+    if ((x & REE_SIGN) != 0u) return REE_NAN;
+    if (x == REE_INF) return 0u;
+    return ree_wide_round(0u, ree_wide_rsqrt(ree_wide_from(x)));
+}
+
+#endif
