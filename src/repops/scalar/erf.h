@@ -11,9 +11,9 @@ REE_FN u32 ree_int_erf_f32(u32 x) {
     if (a == 0u) return x;
     ree_wide v = ree_wide_from(a);
     // |x| * 4 with 60 bits behind the point.
-    u64 fixed = u64_shr_any(v.m, REE_U32(1 - v.e));
-    u32 row = (u64_hi(fixed) >> 28u) * (2u * (REE_ERF_DEGREE + 1u));
-    u64 t = u64_shl(fixed, 4u);
+    u64 place = u64_shr_any(v.m, REE_U32(1 - v.e));
+    u32 row = (u64_hi(place) >> 28u) * (2u * (REE_ERF_DEGREE + 1u));
+    u64 t = u64_shl(place, 4u);
     u32 i = row + 2u * REE_ERF_DEGREE;
     u64 p = REE_U64(REE_ERF[i], REE_ERF[i + 1u]);
     while (i != row) {
