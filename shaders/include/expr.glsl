@@ -61,7 +61,7 @@ struct ReeExprState {
     uint dims[REE_MAX_RANK];
     uint offsets[REE_EXPR_MAX_OPERANDS];
     uint strides[REE_EXPR_MAX_OPERANDS * REE_MAX_RANK];
-    ReeWords tensors[REE_EXPR_MAX_OPERANDS];
+    uvec2 tensors[REE_EXPR_MAX_OPERANDS]; // addresses: SwiftShader takes no arrays of pointers
 };
 
 uint ree_expr_dtype(uint i) {
@@ -85,7 +85,7 @@ ReeExprState ree_expr_begin(ReeExpr e, uint first) {
         s.offsets[i] = uint(e.operands[i].offset);
         [[unroll]] for (uint d = 0u; d < EXPR_RANK; d++)
             s.strides[i * REE_MAX_RANK + d] = uint(e.operands[i].strides[d]);
-        if (ree_expr_dtype(i) < EXPR_IOTA) s.tensors[i] = ree_operand(first++);
+        if (ree_expr_dtype(i) < EXPR_IOTA) s.tensors[i] = ree_block().operands[first++];
     }
     return s;
 }
@@ -107,7 +107,7 @@ uvec2 ree_expr_operand(const ReeExprState s, const uint i, const uint coordinate
     [[unroll]] for (uint d = 0u; d < EXPR_RANK; d++)
         at += coordinates[d] * s.strides[i * REE_MAX_RANK + d];
     if (dtype >= EXPR_IOTA) return uvec2(at, 0u);
-    return ree_load(s.tensors[i], dtype, at);
+    return ree_load(ReeWords(s.tensors[i]), dtype, at);
 }
 
 void ree_expr_coordinates(const ReeExprState s, uint index, out uint coordinates[REE_MAX_RANK]) {
