@@ -1,0 +1,90 @@
+#include "exceptions.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_kind(const char *kind) {
+    return strcmp(kind, "name") == 0 || strcmp(kind, "op") == 0 || strcmp(kind, "type") == 0 ||
+           strcmp(kind, "opset") == 0;
+}
+
+bool exceptions_read(struct exceptions *list, const char *path) {
+    *list = (struct exceptions){0};
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        perror(path);
+        return false;
+    }
+    char line[1024];
+    bool ok = true;
+    for (unsigned number = 1; ok && fgets(line, sizeof line, file); number++) {
+        line[strcspn(line, "#\n")] = 0;
+        char *start = line + strspn(line, " \t");
+        if (!*start) continue;
+        char *colon = strchr(start, ':'), *end = start + strcspn(start, " \t");
+        char *reason = end + strspn(end, " \t");
+        if (!colon || colon > end || !*reason) {
+            fprintf(stderr, "%s:%u: expected 'kind:pattern  reason'\n", path, number);
+            ok = false;
+            break;
+        }
+        *colon = 0;
+        *end = 0;
+        struct exception *rules = realloc(list->rules, (list->n + 1) * sizeof *rules);
+        if (rules) list->rules = rules;
+        ok = rules && is_kind(start);
+        if (!is_kind(start))
+            fprintf(stderr, "%s:%u: no rule is of kind '%s'\n", path, number, start);
+        if (ok)
+            rules[list->n++] = (struct exception){strdup(start), strdup(colon + 1), strdup(reason)};
+    }
+    fclose(file);
+    if (!ok) exceptions_finish(list);
+    return ok;
+}
+
+void exceptions_finish(struct exceptions *list) {
+    for (size_t i = 0; i < list->n; i++) {
+        free(list->rules[i].kind);
+        free(list->rules[i].pattern);
+        free(list->rules[i].reason);
+    }
+    free(list->rules);
+    *list = (struct exceptions){0};
+}
+
+static bool contains_op(const struct ree_model *model, const char *name) {
+    const struct ree_op_count *counts = ree_model_op_counts(model);
+    for (size_t i = 0; i < ree_model_n_op_counts(model); i++) {
+        char full[256];
+        snprintf(full, sizeof full, "%s%s%s", counts[i].domain, counts[i].domain[0] ? "." : "",
+                 counts[i].op_type);
+        if (strcmp(full, name) == 0) return true;
+    }
+    return false;
+}
+
+static bool contains_type(const struct ree_model *model, const char *name) {
+    for (size_t i = 0; i < ree_model_n_inputs(model); i++)
+        if (strcmp(ree_dtype_name(ree_model_input(model, i)->dtype), name) == 0) return true;
+    for (size_t i = 0; i < ree_model_n_outputs(model); i++)
+        if (strcmp(ree_dtype_name(ree_model_output(model, i)->dtype), name) == 0) return true;
+    return false;
+}
+
+static bool matches(const struct exception *rule, const char *name, const struct ree_model *model) {
+    if (strcmp(rule->kind, "name") == 0) return fnmatch(rule->pattern, name, 0) == 0;
+    if (!model) return false;
+    if (strcmp(rule->kind, "op") == 0) return contains_op(model, rule->pattern);
+    if (strcmp(rule->kind, "type") == 0) return contains_type(model, rule->pattern);
+    return ree_model_opset(model, "") == atoll(rule->pattern);
+}
+
+const struct exception *exceptions_find(const struct exceptions *list, const char *name,
+                                        const struct ree_model *model) {
+    for (size_t i = 0; i < list->n; i++)
+        if (matches(&list->rules[i], name, model)) return &list->rules[i];
+    return NULL;
+}
