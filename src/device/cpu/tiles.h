@@ -29,6 +29,10 @@ enum {
 typedef void (*ree_tile_fn)(uint32_t k, const float *a, const float *b, float *c, size_t ldc,
                             uint32_t n_cols, uint32_t flags);
 
+struct ree_tile_run {
+    uint32_t at, length; // length at least 1; all runs of a panel together at most cols
+};
+
 struct ree_tiles {
     uint32_t rows;  // of the largest tile
     uint32_t vecs;  // vectors in a row of the full tile
@@ -51,6 +55,11 @@ struct ree_tiles {
     void (*stream_by_cols)(uint32_t m, uint32_t n, uint32_t k, const float *a, int64_t a_stride_m,
                            int64_t a_stride_k, const float *b, int64_t b_stride_n, float *out,
                            size_t ldo);
+
+    // One panel of b out of a convolution's input: row l of dst, cols floats, is made of n_runs
+    // runs of adjacent floats, run r at x + offset[l] + runs[r].at, one after another, then zeros.
+    void (*pack_runs)(const float *x, const uint32_t *offset, uint32_t k,
+                      const struct ree_tile_run *runs, uint32_t n_runs, float *dst);
 
     // out[j] = the whole sum over l < k of w[l] * x[offset[l] + j], j < n: one row of a convolution
     // whose taps lie at fixed distances.
