@@ -231,7 +231,8 @@ enum ree_status ree_session_run(struct ree_session *s, const struct ree_tensor *
     if (status == REE_OK) {
         struct ree_bind *b = s->binds;
         status = ree_bind_run(b, ordered, outputs, err);
-        if (status != REE_OK) ree_fail_prefix(err, "%s", s->model->graph->file);
+        if (status != REE_OK && s->model->graph->file[0])
+            ree_fail_prefix(err, "%s", s->model->graph->file);
         s->stats.arena_bytes = b->arena_size;
         s->stats.n_dispatches = b->n_dispatches;
         s->stats.n_segments = b->n_segments;
