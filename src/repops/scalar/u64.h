@@ -137,7 +137,11 @@ REE_FN bool u64_slt(u64 a, u64 b) { // as two's complement
     return u64_lt(u64_xor(a, REE_U64(REE_SIGN, 0u)), u64_xor(b, REE_U64(REE_SIGN, 0u)));
 }
 REE_FN u32 u64_clz(u64 a) { // 64 for 0
+#if !defined(REE_SCALAR_LIMBS) && !defined(__CUDACC__)
+    return a == 0u ? 64u : (u32)__builtin_clzll(a);
+#else
     return u64_hi(a) != 0u ? ree_clz32(u64_hi(a)) : 32u + ree_clz32(u64_lo(a));
+#endif
 }
 // a >> n with every bit that falls out gathered in bit 0; any n.
 REE_FN u64 u64_shr_sticky(u64 a, u32 n) {
