@@ -8,25 +8,7 @@
 
 #include "repops/scalar/elementary.h"
 #include "repops/scalar/ops_shared.h"
-
-#include <math.h>
-#include <string.h>
-
-static inline float ree_float(uint32_t bits) {
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-static inline uint32_t ree_bits(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-// The bits of a result, any NaN as 0x7FC00000.
-static inline uint32_t ree_result(float x) {
-    uint32_t bits = ree_bits(x);
-    return x != x ? REE_NAN : bits;
-}
+#include "repops/scalar/fast.h"
 
 static inline uint32_t ree_op_add_f32(uint32_t a, uint32_t b) {
     return ree_result(ree_float(a) + ree_float(b));
@@ -80,14 +62,22 @@ static inline uint32_t ree_op_u64_to_f32(uint64_t x) {
     return ree_bits((float)x);
 }
 
+#define REE_BY_DOUBLES(name)                                                                       \
+    static inline uint32_t ree_op_##name##_f32(uint32_t x) {                                       \
+        return ree_fast_##name##_f32(x);                                                           \
+    }
 #define REE_BY_INTEGERS(name)                                                                      \
     static inline uint32_t ree_op_##name##_f32(uint32_t x) {                                       \
         return ree_int_##name##_f32(x);                                                            \
     }
-REE_BY_INTEGERS(rsqrt)
-REE_BY_INTEGERS(exp)
-REE_BY_INTEGERS(expm1)
-REE_BY_INTEGERS(log)
+REE_BY_DOUBLES(rsqrt)
+REE_BY_DOUBLES(exp)
+REE_BY_DOUBLES(expm1)
+REE_BY_DOUBLES(log)
+REE_BY_DOUBLES(tanh)
+REE_BY_DOUBLES(erf)
+REE_BY_DOUBLES(sigmoid)
+REE_BY_DOUBLES(softplus)
 REE_BY_INTEGERS(log1p)
 REE_BY_INTEGERS(sin)
 REE_BY_INTEGERS(cos)
@@ -97,15 +87,12 @@ REE_BY_INTEGERS(acos)
 REE_BY_INTEGERS(atan)
 REE_BY_INTEGERS(sinh)
 REE_BY_INTEGERS(cosh)
-REE_BY_INTEGERS(tanh)
 REE_BY_INTEGERS(asinh)
 REE_BY_INTEGERS(acosh)
 REE_BY_INTEGERS(atanh)
-REE_BY_INTEGERS(erf)
-REE_BY_INTEGERS(sigmoid)
-REE_BY_INTEGERS(softplus)
+// Squares are so common that they may take the short way to the same bits.
 static inline uint32_t ree_op_pow_f32(uint32_t a, uint32_t b) {
-    return ree_int_pow_f32(a, b);
+    return b == 0x40000000u ? ree_op_mul_f32(a, a) : ree_int_pow_f32(a, b);
 }
 
 #endif
