@@ -1,0 +1,146 @@
+// out[i] = data[offset + sum(i * data_stride) + offset of the index tuple of i]: bytes move,
+// nothing is computed (NUMERICS.md, movement).
+//
+// Dimensions that the index does not depend on and that lie innermost are copied as a row for each
+// tuple; a whole row then costs one look at the index.
+#include "device/cpu/gather.h"
+
+#include <inttypes.h>
+
+enum ree_status ree_cpu_index_report(const struct ree_cpu_index_fault *faults, uint32_t n,
+                                     struct ree_error *err) {
+    const struct ree_cpu_index_fault *first = &faults[0];
+    for (uint32_t t = 1; t < n; t++)
+        if (faults[t].at < first->at) first = &faults[t];
+    if (first->at == UINT64_MAX) return REE_OK;
+    if (first->size == 0)
+        return ree_fail(err, REE_INVALID, "index %" PRId64 " into a dimension of size 0",
+                        first->index);
+    return ree_fail(err, REE_INVALID,
+                    "index %" PRId64 " is out of range [-%" PRIu32 ", %" PRIu32 "]", first->index,
+                    first->size, first->size - 1);
+}
+
+struct plan {
+    size_t size;
+    const char *data;
+    char *out;
+    struct ree_cpu_indices indices;
+    uint32_t rank; // of the dimensions outside the row
+    uint32_t dims[REE_MAX_RANK];
+    int64_t data_strides[REE_MAX_RANK], index_strides[REE_MAX_RANK];
+    uint32_t row; // elements that one tuple serves
+    int64_t row_stride;
+};
+
+static void make_plan(struct plan *plan, const struct ree_gather_params *p, void *const *operands) {
+    plan->size = p->elem_size;
+    plan->data = (const char *)operands[0] + p->data_offset * (int64_t)p->elem_size;
+    plan->out = operands[2];
+    plan->indices = (struct ree_cpu_indices){
+        .data = operands[1],
+        .wide = p->index_dtype == REE_I64,
+        .n_components = p->n_components,
+        .step = p->component_stride,
+        .sizes = p->component_sizes,
+        .strides = p->component_strides,
+    };
+    plan->rank = 0;
+    for (uint32_t d = 0; d < p->rank; d++) {
+        uint32_t dim = p->dims[d], last = plan->rank - 1;
+        int64_t data_stride = p->data_strides[d], index_stride = p->index_strides[d];
+        if (dim == 1) continue;
+        if (plan->rank > 0 && plan->data_strides[last] == data_stride * dim &&
+            plan->index_strides[last] == index_stride * dim) {
+            plan->dims[last] *= dim;
+        } else {
+            last = plan->rank++;
+            plan->dims[last] = dim;
+        }
+        plan->data_strides[last] = data_stride;
+        plan->index_strides[last] = index_stride;
+    }
+    plan->row = 1;
+    plan->row_stride = 1;
+    if (plan->rank > 0 && plan->index_strides[plan->rank - 1] == 0) {
+        plan->rank--;
+        plan->row = plan->dims[plan->rank];
+        plan->row_stride = plan->data_strides[plan->rank];
+    }
+}
+
+static void copy_row(const struct plan *plan, const char *src, char *dst) {
+    int64_t stride = plan->row_stride;
+    if (stride == 1) {
+        memcpy(dst, src, plan->row * plan->size);
+        return;
+    }
+    for (uint32_t i = 0; i < plan->row; i++)
+        memcpy(dst + i * plan->size, src + i * stride * (int64_t)plan->size, plan->size);
+}
+
+static inline void copy_element(size_t size, const char *src, char *dst) {
+    switch (size) {
+    case 1: *dst = *src; break;
+    case 2: memcpy(dst, src, 2); break;
+    case 4: memcpy(dst, src, 4); break;
+    default: memcpy(dst, src, 8);
+    }
+}
+
+// Tuples [begin, end); stops at the first fault.
+static void gather_range(const struct plan *plan, uint64_t begin, uint64_t end,
+                         struct ree_cpu_index_fault *fault) {
+    uint32_t coord[REE_MAX_RANK];
+    int64_t data_at = 0, index_at = 0;
+    uint64_t rest = begin;
+    for (uint32_t d = plan->rank; d-- > 0;) {
+        coord[d] = (uint32_t)(rest % plan->dims[d]);
+        rest /= plan->dims[d];
+        data_at += coord[d] * plan->data_strides[d];
+        index_at += coord[d] * plan->index_strides[d];
+    }
+    int64_t size = (int64_t)plan->size;
+    char *dst = plan->out + begin * plan->row * plan->size;
+    for (uint64_t at = begin; at < end; at++, dst += plan->row * plan->size) {
+        int64_t offset;
+        if (!ree_cpu_index_offset(&plan->indices, index_at, &offset, fault)) {
+            fault->at = at;
+            return;
+        }
+        const char *src = plan->data + (data_at + offset) * size;
+        if (plan->row == 1)
+            copy_element(plan->size, src, dst);
+        else
+            copy_row(plan, src, dst);
+        for (uint32_t d = plan->rank; d-- > 0;) {
+            data_at += plan->data_strides[d];
+            index_at += plan->index_strides[d];
+            if (++coord[d] < plan->dims[d]) break;
+            data_at -= plan->dims[d] * plan->data_strides[d];
+            index_at -= plan->dims[d] * plan->index_strides[d];
+            coord[d] = 0;
+        }
+    }
+}
+
+enum ree_status ree_cpu_gather(const struct ree_cpu_context *ctx, const struct ree_gather_params *p,
+                               void *const *operands, struct ree_error *err) {
+    if (p->n_elements == 0) return REE_OK;
+    struct plan plan;
+    make_plan(&plan, p, operands);
+    uint64_t n_tuples = p->n_elements / plan.row;
+    uint64_t row_cost = plan.row_stride == 1 ? plan.row * plan.size / 5 : plan.row;
+    uint32_t n_threads = ree_cpu_threads_for(ctx, n_tuples * (5 + row_cost));
+    if (n_threads > n_tuples) n_threads = (uint32_t)n_tuples;
+    struct ree_cpu_index_fault *faults = ree_cpu_scratch_get(ctx, 0, 0, n_threads * sizeof *faults);
+    if (!faults) return ree_cpu_no_memory(err, n_threads * sizeof *faults);
+#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
+    for (uint32_t t = 0; t < n_threads; t++) {
+        uint64_t begin, end;
+        ree_cpu_split(n_tuples, 1, t, n_threads, &begin, &end);
+        faults[t].at = UINT64_MAX;
+        gather_range(&plan, begin, end, &faults[t]);
+    }
+    return ree_cpu_index_report(faults, n_threads, err);
+}

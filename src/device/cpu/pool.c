@@ -1,0 +1,201 @@
+// max, or sum / count, or sum of squares over each window, by the scheme in window order
+// (NUMERICS.md section 3).
+//
+// The window is walked outermost: for each of its positions, in order, a row of outputs takes in a
+// strided row of inputs, so that vectors run across outputs. Positions outside the input add +0,
+// which changes no accumulator, and are left out; they count as terms of a chunk all the same.
+#include "device/cpu/expr.h"
+#include "repops/scalar/ops.h"
+
+struct job {
+    const struct ree_pool_params *p;
+    const struct ree_cpu_expr_kernels *kernels;
+    const char *x;
+    char *out;
+    int64_t *indices; // NULL if absent
+    size_t size;      // bytes of an element
+    uint32_t width;   // outputs of a row taken at once
+};
+
+static uint64_t volume(const uint32_t dims[3]) {
+    return (uint64_t)dims[0] * dims[1] * dims[2];
+}
+
+// Outputs [*begin, *end) of [first, end) whose window position k along axis a lies in [low, high).
+static void reach(const struct ree_pool_params *p, uint32_t a, uint32_t k, int64_t low,
+                  int64_t high, uint32_t first, uint32_t last, uint32_t *begin, uint32_t *end) {
+    int64_t shift = (int64_t)k * p->dilation[a] - p->pad_begin[a], stride = p->stride[a];
+    // o * stride + shift >= low, and < high
+    int64_t from = low - shift <= 0 ? 0 : (low - shift + stride - 1) / stride;
+    int64_t to = high - shift <= 0 ? 0 : (high - shift + stride - 1) / stride;
+    *begin = from < first ? first : from > last ? last : (uint32_t)from;
+    *end = to < *begin ? *begin : to > last ? last : (uint32_t)to;
+}
+
+// Number of window positions along axis a, at output o, that lie in [low, high).
+static uint32_t count(const struct ree_pool_params *p, uint32_t a, uint32_t o, int64_t low,
+                      int64_t high) {
+    int64_t start = (int64_t)o * p->stride[a] - p->pad_begin[a];
+    int64_t dilation = p->dilation[a];
+    int64_t from = low - start <= 0 ? 0 : (low - start + dilation - 1) / dilation;
+    int64_t to = high - start <= 0 ? 0 : (high - start + dilation - 1) / dilation;
+    if (to > p->kernel[a]) to = p->kernel[a];
+    return to > from ? (uint32_t)(to - from) : 0;
+}
+
+static uint32_t count_at(const struct ree_pool_params *p, uint32_t a, uint32_t o) {
+    return p->count_include_pad
+               ? count(p, a, o, -(int64_t)p->pad_begin[a], (int64_t)p->in[a] + p->pad_end[a])
+               : count(p, a, o, 0, p->in[a]);
+}
+
+// n inputs from x on, `stride` apart, as values of class W; in place where they lie that way.
+static const void *inputs(const struct job *job, const char *x, uint32_t n, uint32_t stride,
+                          void *row) {
+    enum ree_cpu_load load = ree_cpu_load_of(job->p->dtype);
+    if (stride == 1 && load == REE_CPU_LOAD_B32) return x;
+    job->kernels->loads[load](n, x, stride, row);
+    return row;
+}
+
+struct rows {
+    uint32_t *acc, *total, *values;
+    uint32_t *index; // within the plane
+};
+
+// acc[j] = max(acc[j], value[j]), and where. `at` is the position of value[0] in the plane.
+static void take_positions(const struct job *job, const struct rows *rows, uint32_t j,
+                           const uint32_t *values, uint32_t n, uint64_t at, uint64_t step) {
+    bool is_float = job->p->dtype == REE_F32;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t *best = &rows->acc[j + i], *index = &rows->index[j + i];
+        bool better;
+        if (is_float) {
+            float v = ree_float(values[i]), b = ree_float(*best);
+            better = b == b && (v > b || v != v);
+            *best = ree_op_max_f32(*best, values[i]);
+        } else {
+            better = (int32_t)values[i] > (int32_t)*best;
+            if (better) *best = values[i];
+        }
+        if (better || *index == UINT32_MAX) *index = (uint32_t)(at + i * step);
+    }
+}
+
+static void finish_row(const struct job *job, const struct rows *rows, uint32_t od, uint32_t oh,
+                       uint32_t first, uint32_t n) {
+    const struct ree_pool_params *p = job->p;
+    if (p->kind == REE_POOL_MAX) return;
+    job->kernels->fill32(n, 0, rows->values);
+    job->kernels->ops[REE_MAP_add_f32](n, rows->total, rows->values, NULL, rows->total);
+    if (p->kind != REE_POOL_AVG) return;
+    uint64_t outer = (uint64_t)count_at(p, 0, od) * count_at(p, 1, oh);
+    for (uint32_t j = 0; j < n; j++)
+        rows->values[j] = ree_bits((float)(outer * count_at(p, 2, first + j)));
+    job->kernels->ops[REE_MAP_div_f32](n, rows->total, rows->values, NULL, rows->total);
+}
+
+// Outputs [first, first + n) of the row (od, oh) of one plane.
+static void pool_row(const struct job *job, uint32_t plane, uint32_t od, uint32_t oh,
+                     uint32_t first, uint32_t n, const struct rows *rows) {
+    const struct ree_pool_params *p = job->p;
+    const struct ree_cpu_expr_kernels *kernels = job->kernels;
+    bool max = p->kind == REE_POOL_MAX;
+    const char *x = job->x + plane * volume(p->in) * job->size;
+    uint32_t start = !max                  ? 0
+                     : p->dtype == REE_F32 ? 0xFF800000u
+                     : p->dtype == REE_I8  ? (uint32_t)-128
+                                           : 0;
+    uint32_t op = p->dtype == REE_F32 ? REE_MAP_max_f32 : REE_MAP_max_i32;
+    kernels->fill32(n, start, rows->acc);
+    kernels->fill32(n, 0, rows->total);
+    if (job->indices) kernels->fill32(n, UINT32_MAX, rows->index);
+
+    uint64_t term = 0; // window positions passed, chunks being cut by their number
+    for (uint32_t kd = 0; kd < p->kernel[0]; kd++) {
+        int64_t id = (int64_t)od * p->stride[0] + (int64_t)kd * p->dilation[0] - p->pad_begin[0];
+        for (uint32_t kh = 0; kh < p->kernel[1]; kh++) {
+            int64_t ih =
+                (int64_t)oh * p->stride[1] + (int64_t)kh * p->dilation[1] - p->pad_begin[1];
+            bool inside = id >= 0 && id < p->in[0] && ih >= 0 && ih < p->in[1];
+            for (uint32_t kw = 0; kw < p->kernel[2]; kw++, term++) {
+                if (!max && term > 0 && term % REE_CHUNK == 0) {
+                    kernels->ops[REE_MAP_add_f32](n, rows->total, rows->acc, NULL, rows->total);
+                    kernels->fill32(n, 0, rows->acc);
+                }
+                uint32_t begin, end;
+                if (!inside) continue;
+                reach(p, 2, kw, 0, p->in[2], first, first + n, &begin, &end);
+                if (begin >= end) continue;
+                int64_t iw =
+                    (int64_t)begin * p->stride[2] + (int64_t)kw * p->dilation[2] - p->pad_begin[2];
+                uint64_t line = (uint64_t)id * p->in[1] + (uint64_t)ih;
+                uint64_t at = line * p->in[2] + (uint64_t)iw;
+                uint32_t j = begin - first, m = end - begin;
+                const uint32_t *values =
+                    inputs(job, x + at * job->size, m, p->stride[2], rows->values);
+                uint32_t *acc = rows->acc + j;
+                if (job->indices) {
+                    uint64_t step = p->stride[2];
+                    if (p->storage_order) { // column-major: the innermost axis varies slowest
+                        uint64_t column = (uint64_t)p->in[0] * p->in[1];
+                        at = ((uint64_t)iw * p->in[1] + (uint64_t)ih) * p->in[0] + (uint64_t)id;
+                        step *= column;
+                    }
+                    take_positions(job, rows, j, values, m, at, step);
+                } else if (max) {
+                    kernels->ops[op](m, acc, values, NULL, acc);
+                } else if (p->kind == REE_POOL_AVG) {
+                    kernels->ops[REE_MAP_add_f32](m, acc, values, NULL, acc);
+                } else {
+                    kernels->ops[REE_MAP_fma_f32](m, values, values, acc, acc);
+                }
+            }
+        }
+    }
+    if (!max) kernels->ops[REE_MAP_add_f32](n, rows->total, rows->acc, NULL, rows->total);
+    finish_row(job, rows, od, oh, first, n);
+
+    uint64_t o = ((plane * (uint64_t)p->out[0] + od) * p->out[1] + oh) * p->out[2] + first;
+    kernels->stores[ree_cpu_store_of(p->dtype)](n, max ? rows->acc : rows->total,
+                                                job->out + o * job->size);
+    for (uint32_t i = 0; job->indices && i < n; i++)
+        job->indices[o + i] = (int64_t)(plane * volume(p->in)) + rows->index[i];
+}
+
+enum ree_status ree_cpu_pool(const struct ree_cpu_context *ctx, const struct ree_pool_params *p,
+                             void *const *operands, struct ree_error *err) {
+    uint64_t n_rows = (uint64_t)p->planes * p->out[0] * p->out[1];
+    if (n_rows == 0 || p->out[2] == 0) return REE_OK;
+    struct job job = {
+        .p = p,
+        .kernels = ree_cpu_expr_kernels(ctx->isa),
+        .x = operands[0],
+        .out = operands[1],
+        .indices = p->kind == REE_POOL_MAX && p->has_indices ? operands[2] : NULL,
+        .size = ree_dtype_size((enum ree_dtype)p->dtype),
+        .width = p->out[2] < REE_CPU_EXPR_BLOCK ? p->out[2] : REE_CPU_EXPR_BLOCK,
+    };
+    // A loop over a row costs some nanoseconds to enter, then about one for two elements.
+    uint32_t n_threads = ree_cpu_threads_for(ctx, n_rows * volume(p->kernel) * (8 + p->out[2] / 2));
+    if (n_threads > n_rows) n_threads = (uint32_t)n_rows;
+    const size_t row = REE_CPU_EXPR_BLOCK, size = 4 * row * sizeof(uint32_t);
+    for (uint32_t t = 0; t < n_threads; t++)
+        if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);
+#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
+    for (uint32_t t = 0; t < n_threads; t++) {
+        uint32_t *scratch = ree_cpu_scratch_get(ctx, t, 0, size);
+        struct rows rows = {scratch, scratch + row, scratch + 2 * row, scratch + 3 * row};
+        uint64_t begin, end;
+        ree_cpu_split(n_rows, 1, t, n_threads, &begin, &end);
+        for (uint64_t at = begin; at < end; at++) {
+            uint32_t oh = (uint32_t)(at % p->out[1]), od = (uint32_t)(at / p->out[1] % p->out[0]);
+            uint32_t plane = (uint32_t)(at / p->out[1] / p->out[0]);
+            for (uint32_t first = 0; first < p->out[2]; first += job.width) {
+                uint32_t n = p->out[2] - first < job.width ? p->out[2] - first : job.width;
+                pool_row(&job, plane, od, oh, first, n, &rows);
+            }
+        }
+    }
+    return REE_OK;
+}

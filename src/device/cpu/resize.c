@@ -1,0 +1,141 @@
+// out[o, j, i] = sum over t of w[j, t] * x[o, index[j, t], i], dot by the scheme, t ascending
+// (NUMERICS.md section 3, resize).
+#include "device/cpu/expr.h"
+
+#include <inttypes.h>
+
+struct job {
+    const struct ree_resize_params *p;
+    const struct ree_cpu_expr_kernels *kernels;
+    const float *x;
+    const int32_t *index; // (k_out, taps)
+    const float *w;       // (k_out, taps)
+    float *out;
+};
+
+struct rows {
+    uint32_t *acc, *total, *weights, *values;
+};
+
+// Adds the chunk to the total and begins the next one.
+static void end_chunk(const struct job *job, uint32_t n, const struct rows *rows) {
+    job->kernels->ops[REE_MAP_add_f32](n, rows->total, rows->acc, NULL, rows->total);
+    job->kernels->fill32(n, 0, rows->acc);
+}
+
+static bool is_extrapolated(const struct job *job, uint32_t j) {
+    return job->p->taps > 0 && job->index[(size_t)j * job->p->taps] == -1;
+}
+
+// out[o, j, first ... first + n - 1]: one weight for the whole row.
+static void along_inner(const struct job *job, uint64_t o, uint32_t j, uint32_t first, uint32_t n,
+                        const struct rows *rows) {
+    const struct ree_resize_params *p = job->p;
+    const struct ree_cpu_expr_kernels *kernels = job->kernels;
+    float *out = job->out + (o * p->k_out + j) * p->inner + first;
+    uint32_t bits;
+    if (is_extrapolated(job, j)) {
+        memcpy(&bits, &p->extrapolation, 4);
+        kernels->fill32(n, bits, rows->acc);
+        kernels->stores[REE_CPU_STORE_F32](n, rows->acc, out);
+        return;
+    }
+    kernels->fill32(n, 0, rows->total);
+    kernels->fill32(n, 0, rows->acc);
+    for (uint32_t t = 0; t < p->taps; t++) {
+        size_t tap = (size_t)j * p->taps + t;
+        if (t > 0 && t % REE_CHUNK == 0) end_chunk(job, n, rows);
+        memcpy(&bits, &job->w[tap], 4);
+        kernels->fill32(n, bits, rows->weights);
+        const float *x = job->x + (o * p->k_in + (uint32_t)job->index[tap]) * p->inner + first;
+        kernels->ops[REE_MAP_fma_f32](n, rows->weights, x, rows->acc, rows->acc);
+    }
+    end_chunk(job, n, rows); // acc is +0 now
+    kernels->ops[REE_MAP_add_f32](n, rows->total, rows->acc, NULL, out);
+}
+
+// out[o, first ... first + n - 1] where inner is 1: each output its own weights and places.
+static void along_axis(const struct job *job, uint64_t o, uint32_t first, uint32_t n,
+                       const struct rows *rows) {
+    const struct ree_resize_params *p = job->p;
+    const struct ree_cpu_expr_kernels *kernels = job->kernels;
+    const uint32_t *x = (const uint32_t *)job->x + o * p->k_in;
+    uint32_t *out = (uint32_t *)job->out + o * p->k_out + first;
+    const int32_t *index = job->index + (size_t)first * p->taps;
+    kernels->fill32(n, 0, rows->total);
+    kernels->fill32(n, 0, rows->acc);
+    for (uint32_t t = 0; t < p->taps; t++) {
+        if (t > 0 && t % REE_CHUNK == 0) end_chunk(job, n, rows);
+        kernels->loads[REE_CPU_LOAD_B32](n, job->w + (size_t)first * p->taps + t, p->taps,
+                                         rows->weights);
+        for (uint32_t i = 0; i < n; i++) {
+            int32_t at = index[(size_t)i * p->taps + t];
+            rows->values[i] = x[at < 0 ? 0 : at];
+        }
+        kernels->ops[REE_MAP_fma_f32](n, rows->weights, rows->values, rows->acc, rows->acc);
+    }
+    end_chunk(job, n, rows);
+    kernels->ops[REE_MAP_add_f32](n, rows->total, rows->acc, NULL, out);
+    float extrapolation = ree_cpu_canonical_nan(p->extrapolation);
+    for (uint32_t i = 0; i < n; i++)
+        if (is_extrapolated(job, first + i)) memcpy(&out[i], &extrapolation, 4);
+}
+
+// Indices are checked once, not in the loops.
+static enum ree_status check(const struct job *job, struct ree_error *err) {
+    const struct ree_resize_params *p = job->p;
+    for (uint32_t j = 0; j < p->k_out; j++) {
+        bool extrapolated = is_extrapolated(job, j);
+        if (extrapolated && p->k_in == 0 && p->inner == 1)
+            return ree_fail(err, REE_INVALID, "resize of a dimension of size 0");
+        for (uint32_t t = 0; t < p->taps; t++) {
+            int32_t index = job->index[(size_t)j * p->taps + t];
+            if (index < (extrapolated ? -1 : 0) || index >= (int64_t)p->k_in)
+                return ree_fail(err, REE_INVALID,
+                                "index %" PRId32 " is out of range [0, %" PRIu32 ")", index,
+                                p->k_in);
+        }
+    }
+    return REE_OK;
+}
+
+enum ree_status ree_cpu_resize(const struct ree_cpu_context *ctx, const struct ree_resize_params *p,
+                               void *const *operands, struct ree_error *err) {
+    uint64_t n_rows = (uint64_t)p->outer * (p->inner == 1 ? 1 : p->k_out);
+    uint32_t row = p->inner == 1 ? p->k_out : p->inner;
+    if (n_rows == 0 || row == 0) return REE_OK;
+    struct job job = {
+        .p = p,
+        .kernels = ree_cpu_expr_kernels(ctx->isa),
+        .x = operands[0],
+        .index = operands[1],
+        .w = operands[2],
+        .out = operands[3],
+    };
+    REE_TRY(check(&job, err));
+    uint32_t width = row < REE_CPU_EXPR_BLOCK ? row : REE_CPU_EXPR_BLOCK;
+    uint32_t n_tiles = (row + width - 1) / width;
+    uint64_t n_items = n_rows * n_tiles;
+    uint32_t n_threads = ree_cpu_threads_for(ctx, n_rows * row * (p->taps + 1ull));
+    if (n_threads > n_items) n_threads = (uint32_t)n_items;
+    const size_t block = REE_CPU_EXPR_BLOCK, size = 4 * block * sizeof(uint32_t);
+    for (uint32_t t = 0; t < n_threads; t++)
+        if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);
+#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
+    for (uint32_t t = 0; t < n_threads; t++) {
+        uint32_t *scratch = ree_cpu_scratch_get(ctx, t, 0, size);
+        struct rows rows = {scratch, scratch + block, scratch + 2 * block, scratch + 3 * block};
+        uint64_t begin, end;
+        ree_cpu_split(n_items, 1, t, n_threads, &begin, &end);
+        for (uint64_t item = begin; item < end; item++) {
+            uint32_t first = (uint32_t)(item % n_tiles) * width;
+            uint32_t n = row - first < width ? row - first : width;
+            uint64_t at = item / n_tiles;
+            if (p->inner == 1)
+                along_axis(&job, at, first, n, &rows);
+            else
+                along_inner(&job, at / p->k_out, (uint32_t)(at % p->k_out), first, n, &rows);
+        }
+    }
+    return REE_OK;
+}

@@ -1,0 +1,159 @@
+// data[target] = combine(data[target], update), update after update where several meet in one
+// element: one rounded operation each, no chunks (NUMERICS.md, scatter).
+#include "device/cpu/gather.h"
+#include "repops/scalar/ops.h"
+
+struct job {
+    const struct ree_scatter_params *p;
+    char *data;
+    const char *updates;
+    struct ree_cpu_indices indices;
+    size_t size;
+};
+
+static uint32_t combine_f32(uint32_t kind, uint32_t a, uint32_t b) {
+    switch (kind) {
+    case REE_SCATTER_ADD: return ree_op_add_f32(a, b);
+    case REE_SCATTER_MUL: return ree_op_mul_f32(a, b);
+    case REE_SCATTER_MIN: return ree_op_min_f32(a, b);
+    default: return ree_op_max_f32(a, b);
+    }
+}
+
+// T computes in U, unsigned and at least 32 bits wide, so that sums and products wrap.
+#define DEFINE_COMBINE(T, U)                                                                       \
+    static void combine_##T(uint32_t kind, T *a, T b) {                                            \
+        switch (kind) {                                                                            \
+        case REE_SCATTER_ADD: *a = (T)((U)*a + (U)b); break;                                       \
+        case REE_SCATTER_MUL: *a = (T)((U)*a * (U)b); break;                                       \
+        case REE_SCATTER_MIN: *a = b < *a ? b : *a; break;                                         \
+        default: *a = b > *a ? b : *a;                                                             \
+        }                                                                                          \
+    }
+DEFINE_COMBINE(int8_t, uint32_t)
+DEFINE_COMBINE(uint8_t, uint32_t)
+DEFINE_COMBINE(int32_t, uint32_t)
+DEFINE_COMBINE(uint32_t, uint32_t)
+DEFINE_COMBINE(int64_t, uint64_t)
+DEFINE_COMBINE(uint64_t, uint64_t)
+
+static void apply(const struct job *job, int64_t to, int64_t from) {
+    char *a = job->data + to * (int64_t)job->size;
+    const char *b = job->updates + from * (int64_t)job->size;
+    uint32_t kind = job->p->kind;
+    if (kind == REE_SCATTER_SET) {
+        switch (job->size) {
+        case 1: *a = *b; break;
+        case 2: memcpy(a, b, 2); break;
+        case 4: memcpy(a, b, 4); break;
+        default: memcpy(a, b, 8);
+        }
+        return;
+    }
+    switch (job->p->dtype) {
+    case REE_F32: *(uint32_t *)a = combine_f32(kind, *(uint32_t *)a, *(const uint32_t *)b); break;
+    case REE_I8: combine_int8_t(kind, (int8_t *)a, *(const int8_t *)b); break;
+    case REE_I32: combine_int32_t(kind, (int32_t *)a, *(const int32_t *)b); break;
+    case REE_U32: combine_uint32_t(kind, (uint32_t *)a, *(const uint32_t *)b); break;
+    case REE_I64: combine_int64_t(kind, (int64_t *)a, *(const int64_t *)b); break;
+    case REE_U64: combine_uint64_t(kind, (uint64_t *)a, *(const uint64_t *)b); break;
+    default: combine_uint8_t(kind, (uint8_t *)a, *(const uint8_t *)b);
+    }
+}
+
+// Where position `at` of dimensions [begin, end) lies in data, index and updates.
+struct place {
+    int64_t data, index, update;
+};
+
+static struct place place_of(const struct ree_scatter_params *p, uint32_t begin, uint32_t end,
+                             uint64_t at) {
+    struct place place = {0};
+    for (uint32_t d = end; d-- > begin;) {
+        int64_t i = (int64_t)(at % p->dims[d]);
+        at /= p->dims[d];
+        place.data += i * p->data_strides[d];
+        place.index += i * p->index_strides[d];
+        place.update += i * p->update_strides[d];
+    }
+    return place;
+}
+
+// Lines [begin, end), step after step; lines of neighbouring elements go together, so that memory
+// is walked in order where the steps are the outer dimensions. False at an index out of range.
+static bool scatter_lines(const struct job *job, uint64_t begin, uint64_t end) {
+    const struct ree_scatter_params *p = job->p;
+    uint32_t n_line_dims = p->rank - p->n_step_dims;
+    uint64_t width = 1;
+    struct place stride = {0};
+    if (n_line_dims > 0) {
+        uint32_t inner = n_line_dims - 1;
+        width = p->dims[inner];
+        stride = (struct place){p->data_strides[inner], p->index_strides[inner],
+                                p->update_strides[inner]};
+    }
+    for (uint64_t line = begin, run; line < end; line += run) {
+        run = width - line % width;
+        if (run > end - line) run = end - line;
+        struct place base = place_of(p, 0, n_line_dims, line);
+        for (uint64_t step = 0; step < p->n_steps; step++) {
+            struct place at = place_of(p, n_line_dims, p->rank, step);
+            at.data += base.data, at.index += base.index, at.update += base.update;
+            for (uint64_t i = 0; i < run; i++) {
+                int64_t offset;
+                struct ree_cpu_index_fault fault;
+                if (!ree_cpu_index_offset(&job->indices, at.index, &offset, &fault)) return false;
+                apply(job, at.data + offset, at.update);
+                at.data += stride.data, at.index += stride.index, at.update += stride.update;
+            }
+        }
+    }
+    return true;
+}
+
+// The first index out of range, lines in order and each line's steps in order.
+static enum ree_status report_fault(const struct job *job, struct ree_error *err) {
+    const struct ree_scatter_params *p = job->p;
+    uint32_t n_line_dims = p->rank - p->n_step_dims;
+    for (uint64_t line = 0; line < p->n_lines; line++) {
+        struct place base = place_of(p, 0, n_line_dims, line);
+        for (uint64_t step = 0; step < p->n_steps; step++) {
+            struct place at = place_of(p, n_line_dims, p->rank, step);
+            int64_t offset;
+            struct ree_cpu_index_fault fault = {.at = 0};
+            if (!ree_cpu_index_offset(&job->indices, base.index + at.index, &offset, &fault))
+                return ree_cpu_index_report(&fault, 1, err);
+        }
+    }
+    return ree_fail(err, REE_INTERNAL, "scatter: a fault that cannot be found again");
+}
+
+enum ree_status ree_cpu_scatter(const struct ree_cpu_context *ctx,
+                                const struct ree_scatter_params *p, void *const *operands,
+                                struct ree_error *err) {
+    if (p->n_lines == 0 || p->n_steps == 0) return REE_OK;
+    struct job job = {
+        .p = p,
+        .data = operands[0],
+        .updates = operands[2],
+        .indices = {.data = operands[1],
+                    .wide = p->index_dtype == REE_I64,
+                    .n_components = p->n_components,
+                    .step = p->component_stride,
+                    .sizes = p->component_sizes,
+                    .strides = p->component_strides},
+        .size = ree_dtype_size((enum ree_dtype)p->dtype),
+    };
+    uint32_t n_threads = ree_cpu_threads_for(ctx, (uint64_t)p->n_lines * p->n_steps * 8);
+    if (n_threads > p->n_lines) n_threads = p->n_lines;
+    bool fault = false;
+#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)                \
+    reduction(||                                                                                   \
+              : fault)
+    for (uint32_t t = 0; t < n_threads; t++) {
+        uint64_t begin, end;
+        ree_cpu_split(p->n_lines, 16, t, n_threads, &begin, &end);
+        fault = fault || !scatter_lines(&job, begin, end);
+    }
+    return fault ? report_fault(&job, err) : REE_OK;
+}

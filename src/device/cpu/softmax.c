@@ -1,0 +1,117 @@
+// m = max x; e = exp(x - m); s = sum e; out = e / s, or (x - m) - log(s): each step rounded once,
+// the sum by the scheme (NUMERICS.md sections 3 and 4).
+#include "device/cpu/softmax.h"
+#include "repops/scalar/ops.h"
+
+struct job {
+    const struct ree_softmax_params *p;
+    const struct ree_cpu_expr_kernels *expr;
+    const struct ree_cpu_reduce_kernels *reduce;
+    const float *x;
+    float *out;
+    uint32_t at_once; // rows, or columns, of a step
+};
+
+// A thread's scratch: the block of ree_cpu_rows_op, or rows of columns, and exp(x - m) where the
+// result is not that.
+static size_t scratch_size(const struct job *job) {
+    size_t e = job->p->log ? (size_t)job->at_once * job->p->k * sizeof(float) : 0;
+    return 8 * REE_CPU_ROWS_BLOCK * sizeof(float) + (job->p->inner == 1 ? e : 0);
+}
+
+static void softmax_rows(const struct job *job, uint32_t begin, uint32_t end, void *scratch) {
+    uint32_t k = job->p->k;
+    uint32_t *block = scratch;
+    float *logs_e = (float *)scratch + REE_CPU_ROWS_BLOCK;
+    for (uint32_t row = begin; row < end; row += job->at_once) {
+        uint32_t n_rows = end - row < job->at_once ? end - row : job->at_once;
+        const float *x = job->x + (size_t)row * k;
+        float *out = job->out + (size_t)row * k;
+        float *e = job->p->log ? logs_e : out;
+        float max[REE_CPU_LANES], sum[REE_CPU_LANES];
+        const float *rows[REE_CPU_LANES];
+        for (uint32_t r = 0; r < n_rows; r++) {
+            max[r] = ree_float(job->expr->max_f32(k, (const uint32_t *)(x + (size_t)r * k)));
+            rows[r] = e + (size_t)r * k;
+        }
+        ree_cpu_rows_op(job->expr, REE_MAP_sub_f32, n_rows, k, x, max, out, block);
+        job->expr->ops[REE_MAP_exp_f32]((size_t)n_rows * k, out, NULL, NULL, e);
+        ree_cpu_reduce_rows(job->reduce, REE_REDUCE_SUM, rows, n_rows, k, sum);
+        if (job->p->log) job->expr->ops[REE_MAP_log_f32](n_rows, sum, NULL, NULL, sum);
+        ree_cpu_rows_op(job->expr, job->p->log ? REE_MAP_sub_f32 : REE_MAP_div_f32, n_rows, k, out,
+                        sum, out, block);
+    }
+}
+
+// Neighbouring columns of one (k, inner) matrix.
+static void softmax_columns(const struct job *job, uint64_t item, void *scratch) {
+    uint32_t k = job->p->k, inner = job->p->inner, width = job->at_once;
+    uint32_t n_tiles = (inner + width - 1) / width;
+    uint32_t first = (uint32_t)(item % n_tiles) * width;
+    uint32_t n = inner - first < width ? inner - first : width;
+    size_t start = (size_t)(item / n_tiles) * k * inner + first;
+    const float *x = job->x + start;
+    float *out = job->out + start;
+    float *max = scratch, *chunk = max + REE_CPU_ROWS_BLOCK, *sum = chunk + REE_CPU_ROWS_BLOCK;
+    float *e = sum + REE_CPU_ROWS_BLOCK;
+    const struct ree_cpu_expr_kernels *kernels = job->expr;
+
+    memcpy(max, x, n * sizeof *x);
+    for (uint32_t i = 1; i < k; i++)
+        kernels->ops[REE_MAP_max_f32](n, max, x + (size_t)i * inner, NULL, max);
+    kernels->fill32(n, 0, sum);
+    for (uint32_t begin = 0; begin < k; begin += REE_CHUNK) {
+        kernels->fill32(n, 0, chunk);
+        for (uint32_t i = begin; i < k && i < begin + REE_CHUNK; i++) {
+            float *d = out + (size_t)i * inner, *to = job->p->log ? e : d;
+            kernels->ops[REE_MAP_sub_f32](n, x + (size_t)i * inner, max, NULL, d);
+            kernels->ops[REE_MAP_exp_f32](n, d, NULL, NULL, to);
+            kernels->ops[REE_MAP_add_f32](n, chunk, to, NULL, chunk);
+        }
+        kernels->ops[REE_MAP_add_f32](n, sum, chunk, NULL, sum);
+    }
+    if (job->p->log) kernels->ops[REE_MAP_log_f32](n, sum, NULL, NULL, sum);
+    for (uint32_t i = 0; i < k; i++) {
+        float *d = out + (size_t)i * inner;
+        kernels->ops[job->p->log ? REE_MAP_sub_f32 : REE_MAP_div_f32](n, d, sum, NULL, d);
+    }
+}
+
+enum ree_status ree_cpu_softmax(const struct ree_cpu_context *ctx,
+                                const struct ree_softmax_params *p, void *const *operands,
+                                struct ree_error *err) {
+    uint64_t n_rows = (uint64_t)p->outer * p->inner;
+    if (n_rows == 0 || p->k == 0) return REE_OK;
+    struct job job = {
+        .p = p,
+        .expr = ree_cpu_expr_kernels(ctx->isa),
+        .reduce = ree_cpu_reduce_kernels(ctx->isa),
+        .x = operands[0],
+        .out = operands[1],
+        .at_once = ree_cpu_rows_at_once(p->k),
+    };
+    uint64_t n_items = p->outer;
+    if (p->inner > 1) {
+        uint32_t width = p->k < 1024 ? 65536 / p->k : 64;
+        job.at_once = width > REE_CPU_EXPR_BLOCK ? REE_CPU_EXPR_BLOCK : width;
+        n_items *= (p->inner + job.at_once - 1) / job.at_once;
+    }
+    uint32_t n_threads = ree_cpu_threads_for(ctx, n_rows * (p->k + 16) * 3);
+    if (n_threads > n_items) n_threads = (uint32_t)n_items;
+    size_t size = scratch_size(&job);
+    for (uint32_t t = 0; t < n_threads; t++)
+        if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);
+#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
+    for (uint32_t t = 0; t < n_threads; t++) {
+        void *scratch = ree_cpu_scratch_get(ctx, t, 0, size);
+        uint64_t begin, end;
+        ree_cpu_split(n_items, 1, t, n_threads, &begin, &end);
+        if (p->inner == 1) {
+            softmax_rows(&job, (uint32_t)begin, (uint32_t)end, scratch);
+            continue;
+        }
+        for (uint64_t item = begin; item < end; item++)
+            softmax_columns(&job, item, scratch);
+    }
+    return REE_OK;
+}
