@@ -1,0 +1,225 @@
+// ree-prove: command line, table and record.
+#include "prove.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] =
+    "ree-prove [OPTION]...\n"
+    "Compares the elementary functions with an independent oracle on every float.\n"
+    "\n"
+    "  --function NAME   this one only (may be repeated); default: all\n"
+    "  --form FORM       c: the form the CPU runs (default); integer: the form of shaders\n"
+    "  --from X --to Y   arguments as bits in hexadecimal, widened to slices of 2^24\n"
+    "  --state FILE      remember finished slices, and go on from there\n"
+    "  --threads N       default: one per core\n"
+    "  --record FILE     write the table as Markdown, from --state, both forms; walks nothing\n"
+    "  --hard FILE       write the hard cases of --state as test vectors; walks nothing\n"
+    "  --list            names of the functions\n"
+    "\n"
+    "Exit status: 0 without mismatches, 1 with, 2 on wrong use.\n";
+
+struct selection {
+    bool chosen[64];
+    bool any;
+};
+
+static bool choose(struct selection *selection, const char *name) {
+    for (size_t i = 0; i < prove_n_functions; i++) {
+        if (strcmp(prove_functions[i].name, name) == 0) {
+            selection->chosen[i] = true;
+            selection->any = true;
+            return true;
+        }
+    }
+    fprintf(stderr, "ree-prove: no function '%s'; --list shows them\n", name);
+    return false;
+}
+
+static bool parse_bits(const char *text, uint32_t *out) {
+    char *end;
+    unsigned long long v = strtoull(text, &end, 16);
+    if (*text == '\0' || *end != '\0' || v > UINT32_MAX) {
+        fprintf(stderr, "ree-prove: '%s' is not a 32-bit hexadecimal number\n", text);
+        return false;
+    }
+    *out = (uint32_t)v;
+    return true;
+}
+
+static int write_record(const char *path, struct prove_options options) {
+    FILE *file = fopen(path, "w");
+    if (file == NULL) {
+        fprintf(stderr, "ree-prove: cannot open %s for writing\n", path);
+        return 2;
+    }
+    fprintf(file,
+            "# The exhaustive proof\n\n"
+            "Every one-argument elementary function of RepOps/1, compared with an independent\n"
+            "oracle on all 2^32 arguments: the C library's double function, trusted to 2^-45\n"
+            "relative, rounded to binary32; where that error leaves the rounding in doubt, MPFR\n"
+            "decides. Made by `ree-prove --state FILE` and `ree-prove --state FILE --record\n"
+            "src/repops/PROOF.md`; `tools/prove` is the program.\n\n"
+            "Form `c` is what the CPU backend runs (`ree_op_*` of `scalar/ops.h`), made of double\n"
+            "or integer arithmetic; form `integer` is what shaders run (`ree_int_*`), here as C.\n"
+            "Sources: the first 64 bits of a SHA-256 over the sources the form is made of,\n"
+            "comments and blanks removed (`tools/prove/CMakeLists.txt`). A row is missing where\n"
+            "the walk is not complete for the present sources.\n\n"
+            "| function | form | made of | arguments | mismatches | settled by MPFR | nearest tie, "
+            "ulp | sources |\n"
+            "|---|---|---|---:|---:|---:|---:|---|\n");
+    uint64_t inputs = 0, mismatches = 0;
+    int rows = 0;
+    for (size_t i = 0; i < prove_n_functions; i++) {
+        for (int form = 0; form < 2; form++) {
+            struct prove_counts counts;
+            options.function = i;
+            options.form = (enum prove_form)form;
+            // A function whose C form is its integer form is walked once.
+            bool same = strcmp(prove_functions[i].bodies[form], "integer") == 0;
+            bool complete = prove_read_state(&options, &counts);
+            if (!complete && same) {
+                options.form = form == 0 ? PROVE_INTEGER : PROVE_C;
+                complete = strcmp(prove_functions[i].bodies[options.form], "integer") == 0 &&
+                           prove_read_state(&options, &counts);
+            }
+            if (!complete) continue;
+            fprintf(file, "| %s | %s | %s | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | ",
+                    prove_functions[i].name, form == 0 ? "c" : "integer",
+                    prove_functions[i].bodies[form], counts.inputs, counts.mismatches,
+                    counts.settled_by_mpfr);
+            fprintf(file, "%.1e | %s |\n", counts.n_hard > 0 ? counts.hard[0].distance : 1.0,
+                    prove_functions[i].digests[form]);
+            inputs += counts.inputs;
+            mismatches += counts.mismatches;
+            rows++;
+        }
+    }
+    fprintf(file, "\n%d rows, %" PRIu64 " comparisons, %" PRIu64 " mismatches.\n", rows, inputs,
+            mismatches);
+    if (fclose(file) != 0) {
+        fprintf(stderr, "ree-prove: cannot write %s\n", path);
+        return 2;
+    }
+    return mismatches != 0;
+}
+
+static int write_hard_cases(const char *path, struct prove_options options) {
+    FILE *file = fopen(path, "w");
+    if (file == NULL) {
+        fprintf(stderr, "ree-prove: cannot open %s for writing\n", path);
+        return 2;
+    }
+    fprintf(file,
+            "// Made by ree-prove --hard. Do not edit.\n"
+            "// REE_HARD_CASE(function, argument, result): the arguments whose exact result lies\n"
+            "// nearest to a tie, as bits; the results are MPFR's.\n");
+    for (size_t i = 0; i < prove_n_functions; i++) {
+        struct prove_counts counts;
+        options.function = i;
+        options.form = PROVE_C;
+        prove_read_state(&options, &counts);
+        for (size_t j = 0; j < counts.n_hard; j++)
+            fprintf(file, "REE_HARD_CASE(%s, 0x%08" PRIX32 "u, 0x%08" PRIX32 "u)\n",
+                    prove_functions[i].name, counts.hard[j].x, counts.hard[j].y);
+    }
+    if (fclose(file) != 0) {
+        fprintf(stderr, "ree-prove: cannot write %s\n", path);
+        return 2;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    enum { FUNCTION = 256, FORM, FROM, TO, STATE, THREADS, RECORD, HARD, LIST, HELP };
+    static const struct option long_options[] = {{"function", required_argument, NULL, FUNCTION},
+                                                 {"form", required_argument, NULL, FORM},
+                                                 {"from", required_argument, NULL, FROM},
+                                                 {"to", required_argument, NULL, TO},
+                                                 {"state", required_argument, NULL, STATE},
+                                                 {"threads", required_argument, NULL, THREADS},
+                                                 {"record", required_argument, NULL, RECORD},
+                                                 {"hard", required_argument, NULL, HARD},
+                                                 {"list", no_argument, NULL, LIST},
+                                                 {"help", no_argument, NULL, HELP},
+                                                 {NULL, 0, NULL, 0}};
+    struct selection selection = {0};
+    const char *record = NULL, *hard = NULL;
+    struct prove_options options = {.form = PROVE_C, .to = UINT32_MAX};
+    options.n_threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    int c;
+    while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+        switch (c) {
+        case FUNCTION:
+            if (!choose(&selection, optarg)) return 2;
+            break;
+        case FORM:
+            if (strcmp(optarg, "c") != 0 && strcmp(optarg, "integer") != 0) {
+                fprintf(stderr, "ree-prove: the forms are 'c' and 'integer', not '%s'\n", optarg);
+                return 2;
+            }
+            options.form = optarg[0] == 'c' ? PROVE_C : PROVE_INTEGER;
+            break;
+        case FROM:
+            if (!parse_bits(optarg, &options.from)) return 2;
+            break;
+        case TO:
+            if (!parse_bits(optarg, &options.to)) return 2;
+            break;
+        case STATE: options.state = optarg; break;
+        case THREADS:
+            options.n_threads = atoi(optarg);
+            if (options.n_threads < 1) {
+                fprintf(stderr, "ree-prove: --threads wants a positive number\n");
+                return 2;
+            }
+            break;
+        case RECORD: record = optarg; break;
+        case HARD: hard = optarg; break;
+        case LIST:
+            for (size_t i = 0; i < prove_n_functions; i++)
+                puts(prove_functions[i].name);
+            return 0;
+        case HELP: fputs(help, stdout); return 0;
+        default: fputs(help, stderr); return 2;
+        }
+    }
+    if (optind != argc || options.from > options.to) {
+        fputs(help, stderr);
+        return 2;
+    }
+    if (record != NULL || hard != NULL) {
+        if (options.state == NULL) {
+            fprintf(stderr, "ree-prove: --record and --hard read a --state file\n");
+            return 2;
+        }
+        int status = record != NULL ? write_record(record, options) : 0;
+        int status_hard = hard != NULL ? write_hard_cases(hard, options) : 0;
+        return status != 0 ? status : status_hard;
+    }
+    printf("%-9s %-8s %-8s %12s %10s %8s %12s\n", "function", "form", "made of", "arguments",
+           "mismatches", "by MPFR", "nearest tie");
+    bool wrong = false;
+    for (size_t i = 0; i < prove_n_functions; i++) {
+        if (selection.any && !selection.chosen[i]) continue;
+        struct prove_counts counts;
+        options.function = i;
+        if (!prove_walk(&options, &counts)) return 2;
+        printf("%-9s %-8s %-8s %12" PRIu64 " %10" PRIu64 " %8" PRIu64 " %12.1e\n",
+               prove_functions[i].name, options.form == PROVE_C ? "c" : "integer",
+               prove_functions[i].bodies[options.form], counts.inputs, counts.mismatches,
+               counts.settled_by_mpfr, counts.n_hard > 0 ? counts.hard[0].distance : 1.0);
+        uint64_t known = sizeof counts.wrong_x / sizeof counts.wrong_x[0];
+        for (uint64_t j = 0; j < counts.mismatches && j < known; j++)
+            printf("    %s(%08" PRIx32 ") = %08" PRIx32 ", expected %08" PRIx32 "\n",
+                   prove_functions[i].name, counts.wrong_x[j], counts.wrong_y[j],
+                   counts.wrong_expected[j]);
+        fflush(stdout);
+        wrong = wrong || counts.mismatches != 0;
+    }
+    return wrong;
+}
