@@ -41,7 +41,7 @@ enum ree_status ree_cpu_no_memory(struct ree_error *err, size_t size) {
 }
 
 uint32_t ree_cpu_threads_for(const struct ree_cpu_context *ctx, uint64_t nanoseconds) {
-    uint64_t n = nanoseconds / NANOSECONDS_PER_THREAD;
+    uint64_t n = nanoseconds / (ctx->thread_grain ? ctx->thread_grain : NANOSECONDS_PER_THREAD);
     if (n > ctx->n_threads) n = ctx->n_threads;
     return n > 1 ? (uint32_t)n : 1;
 }

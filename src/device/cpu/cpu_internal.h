@@ -58,6 +58,7 @@ struct ree_cpu_context {
     enum ree_cpu_isa isa;
     struct ree_cpu_scratch *scratch; // n_threads of them
     const void *packed;              // matmul, conv: this dispatch's packed weights, or NULL
+    uint32_t thread_grain;           // nanoseconds of work that deserve a thread; 0: the default
 };
 
 // Block `slot` of thread `thread` with at least `size` bytes, 64-byte aligned, contents undefined;

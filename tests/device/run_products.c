@@ -1,0 +1,103 @@
+#include "run_products.h"
+
+#include "device/cpu/cpu_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define GUARD 256 // bytes before and after an output
+#define SENTINEL 0xA5
+#define MAX_THREADS 3
+
+static char difference[256];
+
+// The guards, but for the bytes up to the next whole word, which a kernel may write.
+static bool guards_intact(const uint8_t *memory, size_t nbytes) {
+    for (size_t i = 0; i < GUARD; i++)
+        if (memory[i] != SENTINEL) return false;
+    for (size_t i = (nbytes + 3) & ~(size_t)3; i < nbytes + GUARD; i++)
+        if (memory[GUARD + i] != SENTINEL) return false;
+    return true;
+}
+
+static bool run_one(const struct ree_cpu_context *ctx, enum ree_repop op,
+                    const union ree_params *params, void **operands, uint32_t n_operands,
+                    const uint8_t *expected, size_t nbytes, uint8_t *memory) {
+    struct ree_error err;
+    memset(memory, SENTINEL, nbytes + 2 * GUARD);
+    operands[n_operands] = memory + GUARD;
+    enum ree_status status = op == REE_REPOP_MATMUL
+                                 ? ree_cpu_matmul(ctx, &params->matmul, operands, &err)
+                                 : ree_cpu_conv(ctx, &params->conv, operands, &err);
+    int used =
+        snprintf(difference, sizeof difference, "%s, %u threads%s: ", ree_cpu_isa_name(ctx->isa),
+                 ctx->n_threads, ctx->packed ? ", packed" : "");
+    char *rest = difference + used;
+    size_t room = sizeof difference - (size_t)used;
+    if (status != REE_OK) {
+        snprintf(rest, room, "%s", err.message);
+        return false;
+    }
+    if (!guards_intact(memory, nbytes)) {
+        snprintf(rest, room, "wrote outside the output");
+        return false;
+    }
+    for (size_t i = 0; i < nbytes; i++) {
+        if (memory[GUARD + i] == expected[i]) continue;
+        uint32_t is = 0, should = 0;
+        size_t word = i & ~(size_t)3, n = nbytes - word < 4 ? nbytes - word : 4;
+        memcpy(&is, memory + GUARD + word, n);
+        memcpy(&should, expected + word, n);
+        snprintf(rest, room, "byte %zu of %zu: word is %08x, expected %08x", i, nbytes, is, should);
+        return false;
+    }
+    return true;
+}
+
+static size_t pack_size(const struct ree_cpu_context *ctx, enum ree_repop op,
+                        const union ree_params *params) {
+    struct ree_cpu_pack_key key;
+    return op == REE_REPOP_MATMUL ? ree_cpu_matmul_pack_size(ctx, &params->matmul, &key)
+                                  : ree_cpu_conv_pack_size(ctx, &params->conv, &key);
+}
+
+const char *run_products(enum ree_repop op, const union ree_params *params, void *const *operands,
+                         uint32_t n_operands, const void *expected, size_t nbytes, long *n_runs) {
+    void *all[REE_MAX_OPERANDS + 1];
+    memcpy(all, operands, n_operands * sizeof *all);
+    // Exact size, so that a sanitizer sees what the guards cannot: reads.
+    uint8_t *memory = NULL;
+    if (posix_memalign((void **)&memory, 64, nbytes + 2 * GUARD) != 0) return "out of memory";
+    bool ok = true;
+    for (int isa = 0; isa < REE_N_CPU_ISAS && ok; isa++) {
+        if (!ree_cpu_isa_available((enum ree_cpu_isa)isa)) continue;
+        for (uint32_t n_threads = 1; n_threads <= MAX_THREADS && ok; n_threads++) {
+            struct ree_cpu_scratch scratch[MAX_THREADS] = {0};
+            struct ree_cpu_context ctx = {
+                .n_threads = n_threads,
+                .isa = (enum ree_cpu_isa)isa,
+                .scratch = scratch,
+                .thread_grain = 1,
+            };
+            ok = run_one(&ctx, op, params, all, n_operands, expected, nbytes, memory);
+            ++*n_runs;
+            size_t packed_size = pack_size(&ctx, op, params);
+            if (ok && packed_size) {
+                void *packed = NULL;
+                if (posix_memalign(&packed, 64, packed_size) != 0) abort();
+                if (op == REE_REPOP_MATMUL)
+                    ree_cpu_matmul_pack(&ctx, &params->matmul, operands[1], packed);
+                else
+                    ree_cpu_conv_pack(&ctx, &params->conv, operands[1], packed);
+                ctx.packed = packed;
+                ok = run_one(&ctx, op, params, all, n_operands, expected, nbytes, memory);
+                ++*n_runs;
+                free(packed);
+            }
+            for (int i = 0; i < MAX_THREADS; i++)
+                ree_cpu_scratch_finish(&scratch[i]);
+        }
+    }
+    free(memory);
+    return ok ? NULL : difference;
+}
