@@ -17,7 +17,13 @@ static const struct {
 } refused[] = {
     // Inputs or outputs that are sequences or optional values.
     {"*/node/test_sequence_*/model.onnx", REE_UNSUPPORTED, "only tensors are supported"},
-    {"*/node/test_optional_*/model.onnx", REE_UNSUPPORTED, "only tensors are supported"},
+    {"*/node/test_optional_get_element/model.onnx", REE_UNSUPPORTED, "an optional value"},
+    {"*/node/test_optional_get_element_sequence/model.onnx", REE_UNSUPPORTED, "only tensors"},
+    {"*/node/test_optional_get_element_optional_*/model.onnx", REE_UNSUPPORTED, "an optional"},
+    {"*/node/test_optional_has_element/model.onnx", REE_UNSUPPORTED, "is an optional value"},
+    {"*/node/test_optional_has_element_empty/model.onnx", REE_UNSUPPORTED, "an optional value"},
+    {"*/node/test_optional_has_element_*optional_input/model.onnx", REE_UNSUPPORTED, "optional"},
+    {"*/node/test_split_to_sequence_*/model.onnx", REE_UNSUPPORTED, "output 'seq': is a sequence"},
     {"*/node/test_identity_sequence/model.onnx", REE_UNSUPPORTED, "input 'x': is a sequence"},
     {"*/node/test_identity_opt/model.onnx", REE_UNSUPPORTED, "'opt_in': is an optional value"},
     {"*/node/test_if_seq/model.onnx", REE_UNSUPPORTED, "is a sequence"},
