@@ -63,6 +63,10 @@ static enum ree_status load_tensors(const char *folder, size_t set, const char *
     return REE_OK;
 }
 
+static bool contradicts(const struct ree_tensor *t, const struct ree_port *port) {
+    return t->dtype == REE_U16 && port->dtype == REE_BF16;
+}
+
 enum ree_status case_load(const char *folder, size_t set, const struct ree_model *model,
                           struct case_data *out_data, struct ree_error *err) {
     memset(out_data, 0, sizeof *out_data);
@@ -80,9 +84,13 @@ enum ree_status case_load(const char *folder, size_t set, const struct ree_model
     for (size_t i = 0; i < n_ports && at < out_data->n_inputs; i++) {
         const struct ree_port *port = ree_model_input(model, i);
         if (port->optional && out_data->n_inputs <= n_required) continue;
+        out_data->contradicts_model |= contradicts(&out_data->inputs[at], port);
         free(out_data->inputs[at].name);
         out_data->inputs[at++].name = strdup(port->name);
     }
+    for (size_t i = 0; i < ree_model_n_outputs(model) && i < out_data->n_outputs; i++)
+        out_data->contradicts_model |=
+            contradicts(&out_data->outputs[i], ree_model_output(model, i));
     return REE_OK;
 }
 

@@ -6,8 +6,10 @@
 #include <string.h>
 
 static bool is_kind(const char *kind) {
-    return strcmp(kind, "name") == 0 || strcmp(kind, "op") == 0 || strcmp(kind, "type") == 0 ||
-           strcmp(kind, "opset") == 0;
+    static const char *const kinds[] = {"name", "op", "type", "opset", "load", "pass"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kind, kinds[i]) == 0) return true;
+    return false;
 }
 
 bool exceptions_read(struct exceptions *list, const char *path) {
@@ -57,12 +59,8 @@ void exceptions_finish(struct exceptions *list) {
 
 static bool contains_op(const struct ree_model *model, const char *name) {
     const struct ree_op_count *counts = ree_model_op_counts(model);
-    for (size_t i = 0; i < ree_model_n_op_counts(model); i++) {
-        char full[256];
-        snprintf(full, sizeof full, "%s%s%s", counts[i].domain, counts[i].domain[0] ? "." : "",
-                 counts[i].op_type);
-        if (strcmp(full, name) == 0) return true;
-    }
+    for (size_t i = 0; i < ree_model_n_op_counts(model); i++)
+        if (strcmp(counts[i].op_type, name) == 0) return true;
     return false;
 }
 
@@ -74,8 +72,12 @@ static bool contains_type(const struct ree_model *model, const char *name) {
     return false;
 }
 
-static bool matches(const struct exception *rule, const char *name, const struct ree_model *model) {
-    if (strcmp(rule->kind, "name") == 0) return fnmatch(rule->pattern, name, 0) == 0;
+static bool matches(const struct exception *rule, const char *name, const struct ree_model *model,
+                    const char *load_error) {
+    if (strcmp(rule->kind, "name") == 0 || strcmp(rule->kind, "pass") == 0)
+        return fnmatch(rule->pattern, name, 0) == 0;
+    if (strcmp(rule->kind, "load") == 0)
+        return !model && fnmatch(rule->pattern, load_error, 0) == 0;
     if (!model) return false;
     if (strcmp(rule->kind, "op") == 0) return contains_op(model, rule->pattern);
     if (strcmp(rule->kind, "type") == 0) return contains_type(model, rule->pattern);
@@ -83,8 +85,9 @@ static bool matches(const struct exception *rule, const char *name, const struct
 }
 
 const struct exception *exceptions_find(const struct exceptions *list, const char *name,
-                                        const struct ree_model *model) {
+                                        const struct ree_model *model, const char *load_error) {
     for (size_t i = 0; i < list->n; i++)
-        if (matches(&list->rules[i], name, model)) return &list->rules[i];
+        if (matches(&list->rules[i], name, model, load_error))
+            return strcmp(list->rules[i].kind, "pass") == 0 ? NULL : &list->rules[i];
     return NULL;
 }

@@ -1,11 +1,15 @@
 // The list of test cases that are expected to fail, with reasons. One rule on a line:
 //
 //     name:GLOB    reason     the case's name (a folder)
-//     op:NAME      reason     the model contains this operator (DOMAIN.NAME outside ONNX's own)
+//     op:NAME      reason     the model contains this operator, of any domain
 //     type:NAME    reason     an input or output has this type
 //     opset:N      reason     the model imports ONNX's operator set N
+//     load:GLOB    reason     reading the model fails with this message
 //
-// "#" starts a comment. A case that a rule matches must fail: when it passes, the rule is wrong.
+//     pass:GLOB    reason     no later rule is meant for cases of this name
+//
+// "#" starts a comment. The first rule that matches counts. Its case must fail: when it passes, the
+// rule is wrong.
 #ifndef REE_TESTS_MODELS_EXCEPTIONS_H
 #define REE_TESTS_MODELS_EXCEPTIONS_H
 
@@ -23,8 +27,9 @@ struct exceptions {
 // False after printing what is wrong with the file.
 bool exceptions_read(struct exceptions *list, const char *path);
 void exceptions_finish(struct exceptions *list);
-// The first rule that matches, or NULL. `model` (may be NULL) was read by ree_model_inspect.
+// The first rule that matches, or NULL when there is none or it is a "pass" rule. `model` was read
+// by ree_model_inspect; when it is NULL, `load_error` says why that failed.
 const struct exception *exceptions_find(const struct exceptions *list, const char *name,
-                                        const struct ree_model *model);
+                                        const struct ree_model *model, const char *load_error);
 
 #endif
