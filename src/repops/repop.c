@@ -1,4 +1,4 @@
-// Names and sizes of the RepOps.
+// Names and sizes of the RepOps. (Checking is in check.c, printing in print.c.)
 #include "repops/repop.h"
 
 static const struct {

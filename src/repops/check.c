@@ -1,0 +1,470 @@
+// ree_dispatch_check: whether a dispatch's numbers agree with each other and stay inside its
+// operands. One function for each RepOp, in the order of repop.h.
+#include "repops/repop.h"
+
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+struct check {
+    const struct ree_dispatch *dispatch;
+    struct ree_error *err;
+};
+
+__attribute__((format(printf, 2, 3))) static enum ree_status fail(const struct check *c,
+                                                                  const char *format, ...) {
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return ree_fail(c->err, REE_INTERNAL, "dispatch %s: %s", ree_repop_name(c->dispatch->op), text);
+}
+
+// Elements that a strided access reaches, from `low` to `high`; empty when a dimension is 0.
+struct reach {
+    int64_t low, high;
+    bool empty, overflow;
+};
+
+static struct reach reach_from(int64_t offset) {
+    return (struct reach){.low = offset, .high = offset};
+}
+static void reach_along(struct reach *r, uint32_t dim, int32_t stride) {
+    if (dim == 0) {
+        r->empty = true;
+        return;
+    }
+    int64_t *end = stride < 0 ? &r->low : &r->high;
+    if (__builtin_add_overflow(*end, (int64_t)(dim - 1) * stride, end)) r->overflow = true;
+}
+static void reach_over(struct reach *r, uint32_t rank, const uint32_t *dims,
+                       const int32_t *strides) {
+    for (uint32_t i = 0; i < rank; i++)
+        reach_along(r, dims[i], strides[i]);
+}
+
+static enum ree_status check_reach(const struct check *c, uint32_t operand, const char *what,
+                                   const struct reach *r, size_t elem_size) {
+    if (r->empty) return REE_OK;
+    uint64_t size = c->dispatch->operands[operand].size;
+    uint64_t count = size / elem_size;
+    if (r->overflow || r->low < 0 || (uint64_t)r->high >= count)
+        return fail(c,
+                    "operand %u (%s) has %llu elements of %zu bytes, the parameters reach %lld "
+                    "to %lld",
+                    operand, what, (unsigned long long)count, elem_size, (long long)r->low,
+                    (long long)r->high);
+    return REE_OK;
+}
+
+// Product of n counts, below 2^31 unless one is zero.
+static enum ree_status check_product(const struct check *c, const char *what, uint32_t n,
+                                     const uint32_t *dims, uint64_t *out) {
+    uint64_t p = 1;
+    for (uint32_t i = 0; i < n; i++)
+        if (dims[i] == 0) p = 0;
+    for (uint32_t i = 0; i < n && p != 0; i++) {
+        p *= dims[i];
+        if (p >= UINT64_C(1) << 31) return fail(c, "%s has 2^31 elements or more", what);
+    }
+    *out = p;
+    return REE_OK;
+}
+
+static enum ree_status check_dense(const struct check *c, uint32_t operand, const char *what,
+                                   uint32_t n, const uint32_t *dims, size_t elem_size) {
+    uint64_t count = 0;
+    REE_TRY(check_product(c, what, n, dims, &count));
+    uint64_t size = c->dispatch->operands[operand].size;
+    if (size / elem_size < count)
+        return fail(c, "operand %u (%s) has %llu bytes, expected %llu elements of %zu bytes",
+                    operand, what, (unsigned long long)size, (unsigned long long)count, elem_size);
+    return REE_OK;
+}
+
+static enum ree_status check_count(const struct check *c, const char *what, uint32_t value,
+                                   uint32_t rank, const uint32_t *dims) {
+    uint64_t count = 0;
+    if (rank > REE_MAX_RANK) return fail(c, "rank %u of %s is above %d", rank, what, REE_MAX_RANK);
+    REE_TRY(check_product(c, what, rank, dims, &count));
+    if (count != value)
+        return fail(c, "%s is %u, its dimensions multiply to %llu", what, value,
+                    (unsigned long long)count);
+    return REE_OK;
+}
+
+static enum ree_status check_operands(const struct check *c, uint32_t n_operands,
+                                      uint32_t n_outputs) {
+    const struct ree_dispatch *d = c->dispatch;
+    if (d->n_operands != n_operands)
+        return fail(c, "%u operands, expected %u", d->n_operands, n_operands);
+    if (d->n_outputs != n_outputs)
+        return fail(c, "%u outputs, expected %u", d->n_outputs, n_outputs);
+    return REE_OK;
+}
+
+static enum ree_status check_dtype(const struct check *c, const char *what, uint32_t dtype,
+                                   const enum ree_dtype *allowed, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (dtype == (uint32_t)allowed[i]) return REE_OK;
+    return fail(c, "%s is %s", what, ree_dtype_name((enum ree_dtype)dtype));
+}
+#define CHECK_DTYPE(c, what, dtype, ...)                                                           \
+    check_dtype(c, what, dtype, (const enum ree_dtype[]){__VA_ARGS__},                             \
+                sizeof((const enum ree_dtype[]){__VA_ARGS__}) / sizeof(enum ree_dtype))
+
+static enum ree_status check_elem_size(const struct check *c, uint32_t size) {
+    if (size != 1 && size != 2 && size != 4 && size != 8) return fail(c, "element size %u", size);
+    return REE_OK;
+}
+
+// Positive where the kernel divides by it or steps by it.
+static enum ree_status check_positive(const struct check *c, const char *what, const uint32_t *v,
+                                      uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        if (v[i] == 0) return fail(c, "%s is 0", what);
+    return REE_OK;
+}
+
+static enum ree_status check_copy(const struct check *c) {
+    const struct ree_copy_params *p = &c->dispatch->params.copy;
+    REE_TRY(check_operands(c, 2, 1));
+    REE_TRY(check_elem_size(c, p->elem_size));
+    if (p->rank == 0) return fail(c, "rank 0");
+    REE_TRY(check_count(c, "n_elements", p->n_elements, p->rank, p->dims));
+    struct reach src = reach_from(p->src_offset), dst = reach_from(p->dst_offset);
+    reach_over(&src, p->rank, p->dims, p->src_strides);
+    reach_over(&dst, p->rank, p->dims, p->dst_strides);
+    for (uint32_t i = 0; i < p->rank; i++)
+        if (p->dims[i] > 1 && p->dst_strides[i] <= 0)
+            return fail(c, "stride %d of the destination along dimension %u", p->dst_strides[i], i);
+    REE_TRY(check_reach(c, 0, "source", &src, p->elem_size));
+    return check_reach(c, 1, "destination", &dst, p->elem_size);
+}
+
+static enum ree_status check_instrs(const struct check *c, const struct ree_expr *expr,
+                                    enum ree_class *classes, uint32_t n_values) {
+    for (uint32_t i = 0; i < expr->n_instrs; i++) {
+        const struct ree_expr_instr *instr = &expr->instrs[i];
+        if (instr->op >= REE_N_MAP_OPS)
+            return fail(c, "instruction %u has no operation %u", i, instr->op);
+        const struct ree_map_op_info *info = &ree_map_op_infos[instr->op];
+        for (uint32_t j = 0; j < info->n_args; j++) {
+            if (instr->args[j] >= n_values)
+                return fail(c, "instruction %u (%s) uses value %u of %u", i, info->name,
+                            instr->args[j], n_values);
+            if (classes[instr->args[j]] != info->args[j])
+                return fail(c, "instruction %u (%s): argument %u has %s bits", i, info->name, j,
+                            classes[instr->args[j]] == REE_CLASS_D ? "64" : "32");
+        }
+        classes[n_values++] = info->result;
+    }
+    enum ree_class result = classes[expr->n_instrs != 0 ? n_values - 1 : 0];
+    enum ree_class out = ree_dtype_class((enum ree_dtype)expr->out_dtype);
+    if (out == REE_CLASS_NONE || out != result)
+        return fail(c, "the expression's value has %s bits, out_dtype is %s",
+                    result == REE_CLASS_D ? "64" : "32",
+                    ree_dtype_name((enum ree_dtype)expr->out_dtype));
+    return REE_OK;
+}
+
+// Counts the expression's tensors, which are operands first_tensor ... of the dispatch.
+static enum ree_status check_expr(const struct check *c, const struct ree_expr *expr, bool epilogue,
+                                  uint32_t first_tensor, uint32_t *out_n_tensors) {
+    enum ree_class classes[1 + REE_EXPR_MAX_OPERANDS + REE_EXPR_MAX_INSTRS];
+    uint32_t n_values = 0, n_tensors = 0;
+    if (expr->rank == 0) return fail(c, "the expression has rank 0");
+    REE_TRY(check_count(c, "n_elements", expr->n_elements, expr->rank, expr->dims));
+    if (expr->n_operands > REE_EXPR_MAX_OPERANDS || expr->n_instrs > REE_EXPR_MAX_INSTRS)
+        return fail(c, "%u expression operands and %u instructions; at most %d and %d",
+                    expr->n_operands, expr->n_instrs, REE_EXPR_MAX_OPERANDS, REE_EXPR_MAX_INSTRS);
+    if (epilogue) classes[n_values++] = REE_CLASS_W;
+    for (uint32_t i = 0; i < expr->n_operands; i++) {
+        const struct ree_expr_operand *o = &expr->operands[i];
+        enum ree_dtype dtype = (enum ree_dtype)o->dtype;
+        enum ree_class class = ree_dtype_class(dtype);
+        if (o->kind == REE_EXPR_IOTA) {
+            REE_TRY(CHECK_DTYPE(c, "an iota operand", o->dtype, REE_I32, REE_I64));
+        } else if (o->kind == REE_EXPR_TENSOR) {
+            if (class == REE_CLASS_NONE)
+                return fail(c, "expression operand %u is %s", i, ree_dtype_name(dtype));
+            uint32_t operand = first_tensor + n_tensors++;
+            if (operand >= c->dispatch->n_operands)
+                return fail(c, "expression operand %u has no tensor", i);
+            struct reach r = reach_from(o->offset);
+            reach_over(&r, expr->rank, expr->dims, o->strides);
+            REE_TRY(check_reach(c, operand, "of the expression", &r, ree_dtype_size(dtype)));
+        } else {
+            return fail(c, "expression operand %u has kind %u", i, o->kind);
+        }
+        classes[n_values++] = class;
+    }
+    if (n_values == 0 && expr->n_instrs == 0) return fail(c, "the expression has no value");
+    *out_n_tensors = n_tensors;
+    return check_instrs(c, expr, classes, n_values);
+}
+
+// The epilogue of a product whose results are dims; without one, *out_dtype stays.
+static enum ree_status check_epilogue(const struct check *c, uint32_t has_epilogue,
+                                      const struct ree_expr *expr, uint32_t rank,
+                                      const uint32_t *dims, uint32_t *out_n_tensors,
+                                      uint32_t *out_dtype) {
+    *out_n_tensors = 0;
+    if (!has_epilogue) return REE_OK;
+    if (expr->rank != rank)
+        return fail(c, "the epilogue has rank %u, expected %u", expr->rank, rank);
+    for (uint32_t i = 0; i < rank; i++)
+        if (expr->dims[i] != dims[i])
+            return fail(c, "dimension %u of the epilogue is %u, expected %u", i, expr->dims[i],
+                        dims[i]);
+    *out_dtype = expr->out_dtype;
+    return check_expr(c, expr, true, 2, out_n_tensors);
+}
+
+static enum ree_status check_map(const struct check *c) {
+    const struct ree_expr *expr = &c->dispatch->params.map.expr;
+    uint32_t n_tensors;
+    REE_TRY(check_expr(c, expr, false, 0, &n_tensors));
+    REE_TRY(check_operands(c, n_tensors + 1, 1));
+    return check_dense(c, n_tensors, "output", expr->rank, expr->dims,
+                       ree_dtype_size((enum ree_dtype)expr->out_dtype));
+}
+
+static enum ree_status check_reduce(const struct check *c) {
+    const struct ree_reduce_params *p = &c->dispatch->params.reduce;
+    REE_TRY(check_operands(c, 2, 1));
+    if (p->kind > REE_REDUCE_ARGMIN) return fail(c, "kind %u", p->kind);
+    REE_TRY(CHECK_DTYPE(c, "dtype", p->dtype, REE_F32, REE_I32, REE_U32, REE_I64, REE_U64, REE_I8,
+                        REE_U8, REE_BOOL));
+    REE_TRY(check_count(c, "n_outer", p->n_outer, p->outer_rank, p->outer_dims));
+    REE_TRY(check_count(c, "n_reduce", p->n_reduce, p->reduce_rank, p->reduce_dims));
+    size_t size = ree_dtype_size((enum ree_dtype)p->dtype);
+    struct reach r = reach_from(p->offset);
+    reach_over(&r, p->outer_rank, p->outer_dims, p->outer_strides);
+    reach_over(&r, p->reduce_rank, p->reduce_dims, p->reduce_strides);
+    REE_TRY(check_reach(c, 0, "input", &r, size));
+    bool index = p->kind == REE_REDUCE_ARGMAX || p->kind == REE_REDUCE_ARGMIN;
+    if (index && p->n_reduce == 0 && p->n_outer != 0)
+        return fail(c, "the index of the extremum of nothing");
+    return check_dense(c, 1, "output", 1, &p->n_outer, index ? 8 : size);
+}
+
+static enum ree_status check_matmul(const struct check *c) {
+    const struct ree_matmul_params *p = &c->dispatch->params.matmul;
+    REE_TRY(CHECK_DTYPE(c, "dtype", p->dtype, REE_F32, REE_I32, REE_U32, REE_I64, REE_U64));
+    if (p->batch_rank > REE_MAX_RANK - 2)
+        return fail(c, "batch rank %u, at most %d", p->batch_rank, REE_MAX_RANK - 2);
+    REE_TRY(check_count(c, "n_batch", p->n_batch, p->batch_rank, p->batch_dims));
+    if (p->has_epilogue && p->dtype != REE_F32) return fail(c, "an epilogue on integers");
+    uint32_t dims[REE_MAX_RANK], n_tensors, out_dtype = p->dtype;
+    for (uint32_t i = 0; i < p->batch_rank; i++)
+        dims[i] = p->batch_dims[i];
+    dims[p->batch_rank] = p->m;
+    dims[p->batch_rank + 1] = p->n;
+    if (c->dispatch->n_operands < 3)
+        return fail(c, "%u operands, expected at least 3", c->dispatch->n_operands);
+    REE_TRY(check_epilogue(c, p->has_epilogue, &p->epilogue, p->batch_rank + 2, dims, &n_tensors,
+                           &out_dtype));
+    REE_TRY(check_operands(c, 3 + n_tensors, 1));
+    size_t size = ree_dtype_size((enum ree_dtype)p->dtype);
+    struct reach a = reach_from(p->a_offset), b = reach_from(p->b_offset);
+    reach_over(&a, p->batch_rank, p->batch_dims, p->a_batch_strides);
+    reach_along(&a, p->m, p->a_stride_m);
+    reach_along(&a, p->k, p->a_stride_k);
+    reach_over(&b, p->batch_rank, p->batch_dims, p->b_batch_strides);
+    reach_along(&b, p->k, p->b_stride_k);
+    reach_along(&b, p->n, p->b_stride_n);
+    REE_TRY(check_reach(c, 0, "A", &a, size));
+    REE_TRY(check_reach(c, 1, "B", &b, size));
+    return check_dense(c, 2 + n_tensors, "output", p->batch_rank + 2, dims,
+                       ree_dtype_size((enum ree_dtype)out_dtype));
+}
+
+static enum ree_status check_conv(const struct check *c) {
+    const struct ree_conv_params *p = &c->dispatch->params.conv;
+    REE_TRY(check_positive(c, "stride", p->stride, 3));
+    REE_TRY(check_positive(c, "dilation", p->dilation, 3));
+    if (c->dispatch->n_operands < 3)
+        return fail(c, "%u operands, expected at least 3", c->dispatch->n_operands);
+    uint64_t channels = (uint64_t)p->groups * p->m;
+    if (channels > UINT32_MAX) return fail(c, "%llu channels", (unsigned long long)channels);
+    uint32_t dims[5] = {p->n, (uint32_t)channels, p->out[0], p->out[1], p->out[2]};
+    uint32_t n_tensors, out_dtype = REE_F32;
+    REE_TRY(check_epilogue(c, p->has_epilogue, &p->epilogue, 5, dims, &n_tensors, &out_dtype));
+    REE_TRY(check_operands(c, 3 + n_tensors, 1));
+    const uint32_t x[] = {p->n, p->groups, p->c, p->in[0], p->in[1], p->in[2]};
+    const uint32_t w[] = {p->groups, p->m, p->c, p->kernel[0], p->kernel[1], p->kernel[2]};
+    REE_TRY(check_dense(c, 0, "x", 6, x, 4));
+    REE_TRY(check_dense(c, 1, "w", 6, w, 4));
+    return check_dense(c, 2 + n_tensors, "output", 5, dims,
+                       ree_dtype_size((enum ree_dtype)out_dtype));
+}
+
+static enum ree_status check_pool(const struct check *c) {
+    const struct ree_pool_params *p = &c->dispatch->params.pool;
+    bool max = p->kind == REE_POOL_MAX;
+    REE_TRY(check_operands(c, p->has_indices ? 3 : 2, p->has_indices ? 2 : 1));
+    if (p->kind > REE_POOL_SUM_SQ) return fail(c, "kind %u", p->kind);
+    if (p->has_indices && !max) return fail(c, "indices without a maximum");
+    if (max)
+        REE_TRY(CHECK_DTYPE(c, "dtype", p->dtype, REE_F32, REE_I8, REE_U8));
+    else
+        REE_TRY(CHECK_DTYPE(c, "dtype", p->dtype, REE_F32));
+    REE_TRY(check_positive(c, "kernel", p->kernel, 3));
+    REE_TRY(check_positive(c, "stride", p->stride, 3));
+    REE_TRY(check_positive(c, "dilation", p->dilation, 3));
+    if (p->storage_order > 1) return fail(c, "storage_order %u", p->storage_order);
+    size_t size = ree_dtype_size((enum ree_dtype)p->dtype);
+    const uint32_t x[] = {p->planes, p->in[0], p->in[1], p->in[2]};
+    const uint32_t y[] = {p->planes, p->out[0], p->out[1], p->out[2]};
+    REE_TRY(check_dense(c, 0, "input", 4, x, size));
+    REE_TRY(check_dense(c, 1, "output", 4, y, size));
+    return p->has_indices ? check_dense(c, 2, "indices", 4, y, 8) : REE_OK;
+}
+
+static enum ree_status check_softmax(const struct check *c) {
+    const struct ree_softmax_params *p = &c->dispatch->params.softmax;
+    const uint32_t dims[] = {p->outer, p->k, p->inner};
+    REE_TRY(check_operands(c, 2, 1));
+    REE_TRY(check_dense(c, 0, "input", 3, dims, 4));
+    return check_dense(c, 1, "output", 3, dims, 4);
+}
+
+static enum ree_status check_norm(const struct check *c) {
+    const struct ree_norm_params *p = &c->dispatch->params.norm;
+    const uint32_t dims[] = {p->rows, p->cols};
+    uint32_t n_affine = (p->has_scale ? 1u : 0u) + (p->has_bias ? 1u : 0u);
+    REE_TRY(check_operands(c, 2 + n_affine, 1));
+    REE_TRY(check_dense(c, 0, "input", 2, dims, 4));
+    REE_TRY(check_dense(c, 1 + n_affine, "output", 2, dims, 4));
+    if (n_affine == 0 || p->rows == 0 || p->cols == 0) return REE_OK;
+    REE_TRY(check_positive(c, "scale_row_div", &p->scale_row_div, 1));
+    REE_TRY(check_positive(c, "scale_row_mod", &p->scale_row_mod, 1));
+    uint64_t row = (p->rows - 1) / p->scale_row_div;
+    if (row >= p->scale_row_mod) row = p->scale_row_mod - 1;
+    uint64_t last = row * p->scale_row_stride + (uint64_t)(p->cols - 1) * p->scale_col_stride;
+    for (uint32_t i = 1; i <= n_affine; i++)
+        if (c->dispatch->operands[i].size / 4 <= last)
+            return fail(c, "operand %u (%s) has %llu elements, the parameters reach %llu", i,
+                        i == 1 && p->has_scale ? "scale" : "bias",
+                        (unsigned long long)(c->dispatch->operands[i].size / 4),
+                        (unsigned long long)last);
+    return REE_OK;
+}
+
+// What gather and scatter share: the index operand and the elements that indices select.
+static enum ree_status check_indexed(const struct check *c, uint32_t index_dtype, uint32_t rank,
+                                     const uint32_t *dims, const int32_t *index_strides,
+                                     uint32_t n_components, int32_t component_stride,
+                                     const uint32_t *sizes, const int32_t *strides,
+                                     struct reach *data) {
+    REE_TRY(CHECK_DTYPE(c, "index dtype", index_dtype, REE_I32, REE_I64));
+    if (rank == 0 || rank > REE_MAX_RANK) return fail(c, "rank %u", rank);
+    if (n_components > REE_MAX_RANK)
+        return fail(c, "%u index components, at most %d", n_components, REE_MAX_RANK);
+    struct reach index = reach_from(0);
+    reach_over(&index, rank, dims, index_strides);
+    reach_along(&index, n_components, component_stride);
+    REE_TRY(check_reach(c, 1, "index", &index, ree_dtype_size((enum ree_dtype)index_dtype)));
+    reach_over(data, n_components, sizes, strides);
+    return REE_OK;
+}
+
+static enum ree_status check_gather(const struct check *c) {
+    const struct ree_gather_params *p = &c->dispatch->params.gather;
+    REE_TRY(check_operands(c, 3, 1));
+    REE_TRY(check_elem_size(c, p->elem_size));
+    REE_TRY(check_count(c, "n_elements", p->n_elements, p->rank, p->dims));
+    struct reach data = reach_from(p->data_offset);
+    REE_TRY(check_indexed(c, p->index_dtype, p->rank, p->dims, p->index_strides, p->n_components,
+                          p->component_stride, p->component_sizes, p->component_strides, &data));
+    reach_over(&data, p->rank, p->dims, p->data_strides);
+    REE_TRY(check_reach(c, 0, "data", &data, p->elem_size));
+    return check_dense(c, 2, "output", p->rank, p->dims, p->elem_size);
+}
+
+static enum ree_status check_scatter(const struct check *c) {
+    const struct ree_scatter_params *p = &c->dispatch->params.scatter;
+    REE_TRY(check_operands(c, 3, 0));
+    if (p->kind > REE_SCATTER_MAX) return fail(c, "kind %u", p->kind);
+    size_t size = ree_dtype_size((enum ree_dtype)p->dtype);
+    if (size == 0) return fail(c, "dtype is %s", ree_dtype_name((enum ree_dtype)p->dtype));
+    if (p->kind != REE_SCATTER_SET)
+        REE_TRY(CHECK_DTYPE(c, "dtype", p->dtype, REE_F32, REE_I32, REE_U32, REE_I64, REE_U64,
+                            REE_I8, REE_U8));
+    struct reach data = reach_from(0), updates = reach_from(0);
+    REE_TRY(check_indexed(c, p->index_dtype, p->rank, p->dims, p->index_strides, p->n_components,
+                          p->component_stride, p->component_sizes, p->component_strides, &data));
+    if (p->n_step_dims > p->rank)
+        return fail(c, "%u step dimensions of rank %u", p->n_step_dims, p->rank);
+    uint32_t n_line_dims = p->rank - p->n_step_dims;
+    REE_TRY(check_count(c, "n_lines", p->n_lines, n_line_dims, p->dims));
+    REE_TRY(check_count(c, "n_steps", p->n_steps, p->n_step_dims, p->dims + n_line_dims));
+    reach_over(&data, p->rank, p->dims, p->data_strides);
+    reach_over(&updates, p->rank, p->dims, p->update_strides);
+    REE_TRY(check_reach(c, 0, "data", &data, size));
+    return check_reach(c, 2, "updates", &updates, size);
+}
+
+static enum ree_status check_topk(const struct check *c) {
+    const struct ree_topk_params *p = &c->dispatch->params.topk;
+    REE_TRY(check_operands(c, 3, 2));
+    REE_TRY(CHECK_DTYPE(c, "dtype", p->dtype, REE_F32, REE_I32, REE_U32, REE_I64, REE_U64, REE_I8,
+                        REE_U8));
+    if (p->k > p->n) return fail(c, "the first %u of %u", p->k, p->n);
+    const uint32_t x[] = {p->outer, p->n, p->inner}, y[] = {p->outer, p->k, p->inner};
+    size_t size = ree_dtype_size((enum ree_dtype)p->dtype);
+    REE_TRY(check_dense(c, 0, "input", 3, x, size));
+    REE_TRY(check_dense(c, 1, "values", 3, y, size));
+    return check_dense(c, 2, "indices", 3, y, 8);
+}
+
+static enum ree_status check_scan(const struct check *c) {
+    const struct ree_scan_params *p = &c->dispatch->params.scan;
+    REE_TRY(check_operands(c, 2, 1));
+    REE_TRY(CHECK_DTYPE(c, "dtype", p->dtype, REE_F32, REE_I32, REE_U32, REE_I64, REE_U64));
+    const uint32_t dims[] = {p->outer, p->k, p->inner};
+    size_t size = ree_dtype_size((enum ree_dtype)p->dtype);
+    REE_TRY(check_dense(c, 0, "input", 3, dims, size));
+    return check_dense(c, 1, "output", 3, dims, size);
+}
+
+static enum ree_status check_resize(const struct check *c) {
+    const struct ree_resize_params *p = &c->dispatch->params.resize;
+    REE_TRY(check_operands(c, 4, 1));
+    const uint32_t x[] = {p->outer, p->k_in, p->inner}, y[] = {p->outer, p->k_out, p->inner};
+    const uint32_t taps[] = {p->k_out, p->taps};
+    REE_TRY(check_dense(c, 0, "input", 3, x, 4));
+    REE_TRY(check_dense(c, 1, "index", 2, taps, 4));
+    REE_TRY(check_dense(c, 2, "weights", 2, taps, 4));
+    return check_dense(c, 3, "output", 3, y, 4);
+}
+
+enum ree_status ree_dispatch_check(const struct ree_dispatch *dispatch, struct ree_error *err) {
+    const struct check c = {.dispatch = dispatch, .err = err};
+    if (dispatch->n_operands > REE_MAX_OPERANDS)
+        return fail(&c, "%u operands, at most %d", dispatch->n_operands, REE_MAX_OPERANDS);
+    for (uint32_t i = 0; i < dispatch->n_operands; i++)
+        if (dispatch->operands[i].offset % 4 != 0)
+            return fail(&c, "operand %u starts at byte %llu, not a multiple of 4", i,
+                        (unsigned long long)dispatch->operands[i].offset);
+    switch (dispatch->op) {
+    case REE_REPOP_COPY: return check_copy(&c);
+    case REE_REPOP_MAP: return check_map(&c);
+    case REE_REPOP_REDUCE: return check_reduce(&c);
+    case REE_REPOP_MATMUL: return check_matmul(&c);
+    case REE_REPOP_CONV: return check_conv(&c);
+    case REE_REPOP_POOL: return check_pool(&c);
+    case REE_REPOP_SOFTMAX: return check_softmax(&c);
+    case REE_REPOP_NORM: return check_norm(&c);
+    case REE_REPOP_GATHER: return check_gather(&c);
+    case REE_REPOP_SCATTER: return check_scatter(&c);
+    case REE_REPOP_TOPK: return check_topk(&c);
+    case REE_REPOP_SCAN: return check_scan(&c);
+    case REE_REPOP_RESIZE: return check_resize(&c);
+    case REE_N_REPOPS: break;
+    }
+    return ree_fail(err, REE_INTERNAL, "dispatch: no RepOp %d", (int)dispatch->op);
+}
