@@ -1,0 +1,166 @@
+// ree-run bench: how fast matrix products, convolutions and elementwise expressions are.
+#include "bench.h"
+
+#include <cjson/cJSON.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+    "ree-run bench matmul|conv|map [options]: how fast this machine computes\n"
+    "\n"
+    "Runs one operator again and again and prints the median rate, the middle half of the rates,\n"
+    "and a ratio to what the same machine reaches, measured in the same minute by turns:\n"
+    "\n"
+    "  matmul  GFLOP/s (2*M*N*K per product) against OpenBLAS's sgemm with as many threads;\n"
+    "          a single row, which is bound by memory, in GB/s against reading memory.\n"
+    "          \"packed\": the second matrix is constant and was laid out beforehand\n"
+    "  conv    GFLOP/s against the rate of a 1024 x 1024 x 1024 matmul on the same device\n"
+    "  map     GB/s (bytes read and written) against copying memory\n"
+    "\n"
+    "  --device DEVICE  cpu, vulkan, vulkan:INDEX, vulkan:NAME (cpu)\n"
+    "  --threads N      processor threads, OpenBLAS's too (one per core)\n"
+    "  --cpu-isa ISA    avx512, avx2, neon, portable (the best)\n"
+    "  --size SIZE      matmul: MxNxK; conv: NxCxHxW; map: number of elements (a selection)\n"
+    "  --filters M, --kernel K, --stride S, --groups G   conv (64, 3, 1, 1)\n"
+    "  --runs N         how often each is run (21)\n"
+    "  --json           one JSON object instead of text\n"
+    "\n"
+    "Other programs and the processor's clock make results vary: look at the middle half, and\n"
+    "compare only what ran by turns. OpenBLAS is found as libopenblas.so.0 (Debian:\n"
+    "libopenblas0-pthread); without it there is no ratio.\n"
+    "\n"
+    "examples\n"
+    "  ree-run bench matmul --threads 1\n"
+    "  ree-run bench matmul --size 1x4096x4096\n"
+    "  ree-run bench conv --size 1x128x28x28 --filters 128 --device vulkan\n"
+    "\n"
+    "exit status: 0 success, 1 failure, 2 wrong usage\n";
+
+void bench_report(struct bench *bench, const struct bench_result *result) {
+    if (bench->n_results < sizeof bench->results / sizeof *bench->results)
+        bench->results[bench->n_results++] = *result;
+}
+
+// Billions per second at a quantile of the times.
+static double rate(const struct bench_result *result, double q) {
+    double seconds = bench_quantile(&result->times, q);
+    return seconds > 0 ? 1e-9 * result->amount / seconds : 0;
+}
+
+static void print_text(const struct bench *bench, struct ree_strbuf *out) {
+    cli_append_name(out, ree_device_name(bench->device));
+    ree_strbuf_printf(out, ", %llu runs each\n", (unsigned long long)bench->n_runs);
+    int width = 0;
+    for (uint32_t i = 0; i < bench->n_results; i++) {
+        int length = (int)strlen(bench->results[i].name);
+        if (length > width) width = length;
+    }
+    for (uint32_t i = 0; i < bench->n_results; i++) {
+        const struct bench_result *r = &bench->results[i];
+        ree_strbuf_printf(out, "  %-*s %9.2f %-7s (middle half %.2f to %.2f)", width, r->name,
+                          rate(r, 0.5), r->unit, rate(r, 0.75), rate(r, 0.25));
+        if (r->baseline)
+            ree_strbuf_printf(out, "  %.2fx of %s (%.2f)", rate(r, 0.5) / r->baseline_rate,
+                              r->baseline, r->baseline_rate);
+        ree_strbuf_append(out, "\n", 1);
+    }
+    if (!bench->blas.library)
+        ree_strbuf_printf(out, "  OpenBLAS is not here to compare with (Debian: "
+                               "libopenblas0-pthread)\n");
+}
+
+static void print_json(const struct bench *bench, struct ree_strbuf *out) {
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "device", ree_device_name(bench->device));
+    cJSON_AddNumberToObject(root, "runs", (double)bench->n_runs);
+    cJSON *list = cJSON_AddArrayToObject(root, "results");
+    for (uint32_t i = 0; i < bench->n_results; i++) {
+        const struct bench_result *r = &bench->results[i];
+        cJSON *item = cJSON_CreateObject();
+        cJSON_AddStringToObject(item, "name", r->name);
+        cJSON_AddStringToObject(item, "unit", r->unit);
+        cJSON_AddNumberToObject(item, "rate", rate(r, 0.5));
+        cJSON_AddNumberToObject(item, "rate_lower_quartile", rate(r, 0.75));
+        cJSON_AddNumberToObject(item, "rate_upper_quartile", rate(r, 0.25));
+        cJSON_AddNumberToObject(item, "seconds", bench_quantile(&r->times, 0.5));
+        if (r->baseline) {
+            cJSON_AddStringToObject(item, "baseline", r->baseline);
+            cJSON_AddNumberToObject(item, "baseline_rate", r->baseline_rate);
+            cJSON_AddNumberToObject(item, "ratio", rate(r, 0.5) / r->baseline_rate);
+        }
+        cJSON_AddItemToArray(list, item);
+    }
+    char *printed = cJSON_Print(root);
+    if (printed)
+        ree_strbuf_printf(out, "%s\n", printed);
+    else
+        out->failed = true;
+    cJSON_free(printed);
+    cJSON_Delete(root);
+}
+
+int ree_run_bench(int argc, char **argv) {
+    static struct bench bench = {
+        .n_runs = 21, .filters = 64, .kernel = 3, .stride = 1, .groups = 1};
+    struct cli cli;
+    struct ree_error err;
+    struct ree_strbuf text;
+    const char *what = NULL;
+    bool json = false, wants_help = false;
+    cli_init(&cli, argc, argv);
+    while (cli_next(&cli)) {
+        if (cli_flag(&cli, "--json"))
+            json = true;
+        else if (cli_flag(&cli, "--help"))
+            wants_help = true;
+        else if (!cli_device_option(&cli, &bench.options) &&
+                 !cli_option(&cli, "--size", &bench.size) &&
+                 !cli_option_number(&cli, "--runs", 1, BENCH_MAX_RUNS, &bench.n_runs) &&
+                 !cli_option_number(&cli, "--filters", 1, 1 << 16, &bench.filters) &&
+                 !cli_option_number(&cli, "--kernel", 1, 1 << 10, &bench.kernel) &&
+                 !cli_option_number(&cli, "--stride", 1, 1 << 10, &bench.stride) &&
+                 !cli_option_number(&cli, "--groups", 1, 1 << 16, &bench.groups) &&
+                 !cli_positional(&cli, &what))
+            cli_unknown(&cli);
+    }
+    if (cli.failed) return CLI_USAGE;
+    ree_strbuf_init(&text);
+    if (wants_help) {
+        ree_strbuf_printf(&text, "%s", help);
+        return cli_print(&text);
+    }
+    enum ree_status (*run)(struct bench *, struct ree_error *) = NULL;
+    if (what && strcmp(what, "matmul") == 0) run = bench_matmul;
+    if (what && strcmp(what, "conv") == 0) run = bench_conv;
+    if (what && strcmp(what, "map") == 0) run = bench_map;
+    if (!run) {
+        if (what)
+            cli_usage(&cli, "there is no benchmark '%s'; there are matmul, conv and map", what);
+        else
+            cli_usage(&cli, "which benchmark: matmul, conv or map?");
+        return CLI_USAGE;
+    }
+
+    if (cli_device_open(&bench.options, &bench.device, &err) != REE_OK) return cli_fail(&err);
+    bench.is_cpu = !bench.options.spec || strcmp(bench.options.spec, "cpu") == 0;
+    bench.n_threads =
+        bench.options.n_threads ? (uint32_t)bench.options.n_threads : (uint32_t)omp_get_num_procs();
+    bench_openblas_open(&bench.blas, bench.n_threads);
+    enum ree_status status = run(&bench, &err);
+    cli_progress_end();
+    if (status == REE_OK) {
+        if (json)
+            print_json(&bench, &text);
+        else
+            print_text(&bench, &text);
+    }
+    ree_device_destroy(bench.device);
+    bench_openblas_close(&bench.blas);
+    if (status != REE_OK) {
+        ree_strbuf_finish(&text);
+        return cli_fail(&err);
+    }
+    return cli_print(&text);
+}

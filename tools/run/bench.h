@@ -1,0 +1,77 @@
+// What the files of `ree-run bench` share.
+#ifndef REE_TOOLS_RUN_BENCH_H
+#define REE_TOOLS_RUN_BENCH_H
+
+#include "cli.h"
+#include "device/device.h"
+
+#define BENCH_MAX_RUNS 1000
+
+// Times of repeated runs, in seconds.
+struct bench_times {
+    double seconds[BENCH_MAX_RUNS];
+    uint32_t n;
+};
+void bench_times_add(struct bench_times *times, double seconds);
+double bench_quantile(const struct bench_times *times, double q); // 0.5: the median
+double bench_now(void);
+
+// One dispatch on a device, with its buffers.
+struct bench_program {
+    struct ree_device *device;
+    struct ree_device_program *program;
+    struct ree_device_buffer *slots[4];
+    uint32_t n_slots;
+    struct bench_times times;
+};
+// sizes: bytes of the operands, the output last. Inputs are filled with floats in [-1, 1). The
+// operands in the bit mask `constants` are declared constant, so that the device may prepare them.
+enum ree_status bench_program_create(struct bench_program *bench, struct ree_device *device,
+                                     enum ree_repop op, const union ree_params *params,
+                                     uint32_t n_operands, const uint64_t *sizes, uint32_t constants,
+                                     struct ree_error *err);
+void bench_program_destroy(struct bench_program *bench);
+// Runs once and records the time: the device's own where it is not the host's processor.
+enum ree_status bench_program_run(struct bench_program *bench, struct ree_error *err);
+
+// What results are measured against, on the host's processor.
+struct bench_openblas {
+    void *library; // NULL: not on this machine
+    void (*sgemm)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
+                  const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
+};
+void bench_openblas_open(struct bench_openblas *blas, uint32_t n_threads);
+void bench_openblas_close(struct bench_openblas *blas);
+// Reads, or copies, memory with n_threads threads; returns the seconds it took.
+double bench_read(const void *memory, size_t size, uint32_t n_threads);
+double bench_copy(void *to, const void *from, size_t size, uint32_t n_threads);
+float *bench_floats(size_t n); // random in [-1, 1), 64-byte aligned; NULL: no memory
+
+// One measured quantity, on the way to text or JSON.
+struct bench_result {
+    char name[96];    // "1024 x 1024 x 1024"
+    const char *unit; // "GFLOP/s" or "GB/s"
+    double amount;    // flops or bytes of one run
+    struct bench_times times;
+    const char *baseline; // what the ratio is against; NULL: nothing
+    double baseline_rate; // in the same unit
+};
+
+struct bench {
+    struct cli_device options;
+    const char *size; // NULL: a selection
+    uint64_t n_runs, filters, kernel, stride, groups;
+    struct ree_device *device;
+    bool is_cpu;
+    uint32_t n_threads;
+    struct bench_openblas blas;
+    struct bench_result results[32];
+    uint32_t n_results;
+};
+void bench_report(struct bench *bench, const struct bench_result *result);
+
+enum ree_status bench_matmul(struct bench *bench, struct ree_error *err);
+enum ree_status bench_conv(struct bench *bench, struct ree_error *err);
+enum ree_status bench_map(struct bench *bench, struct ree_error *err);
+
+#endif

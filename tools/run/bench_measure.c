@@ -1,0 +1,176 @@
+// Measuring for `ree-run bench`: one dispatch on a device, and what to compare it with.
+#include "bench.h"
+
+#include "base/status.h"
+
+#include <dlfcn.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+double bench_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void bench_times_add(struct bench_times *times, double seconds) {
+    if (times->n == BENCH_MAX_RUNS) return;
+    // Kept in order.
+    uint32_t i = times->n++;
+    for (; i > 0 && times->seconds[i - 1] > seconds; i--)
+        times->seconds[i] = times->seconds[i - 1];
+    times->seconds[i] = seconds;
+}
+
+double bench_quantile(const struct bench_times *times, double q) {
+    return times->n ? times->seconds[(uint32_t)(q * (times->n - 1) + 0.5)] : 0;
+}
+
+float *bench_floats(size_t n) {
+    void *memory;
+    if (posix_memalign(&memory, 64, n * sizeof(float) + 64) != 0) return NULL;
+    float *floats = memory;
+    uint32_t state = 12345;
+    for (size_t i = 0; i < n; i++) {
+        state = state * 1664525u + 1013904223u;
+        floats[i] = (float)(int32_t)state * 0x1p-31f;
+    }
+    return floats;
+}
+
+// Programs
+
+enum ree_status bench_program_create(struct bench_program *bench, struct ree_device *device,
+                                     enum ree_repop op, const union ree_params *params,
+                                     uint32_t n_operands, const uint64_t *sizes, uint32_t constants,
+                                     struct ree_error *err) {
+    static const char *const node_names[] = {"bench"};
+    struct ree_dispatch dispatch = {.op = op, .n_operands = n_operands, .n_outputs = 1};
+    struct ree_device_buffer *fixed[4] = {0};
+    float *floats = NULL;
+    enum ree_status status = REE_OK;
+    *bench = (struct bench_program){.device = device, .n_slots = n_operands};
+    dispatch.params = *params;
+    for (uint32_t i = 0; i < n_operands; i++) {
+        status = device->vtable->buffer_create(device, sizes[i], &bench->slots[i], err);
+        if (status != REE_OK) goto fail;
+        floats = bench_floats(sizes[i] / sizeof(float) + 1);
+        if (!floats) {
+            status = ree_fail(err, REE_NO_MEMORY, "out of memory");
+            goto fail;
+        }
+        status = device->vtable->buffer_write(device, bench->slots[i], 0, floats, sizes[i], err);
+        free(floats);
+        if (status != REE_OK) goto fail;
+        dispatch.operands[i] = (struct ree_operand){.slot = i, .size = sizes[i]};
+        if (constants >> i & 1) fixed[i] = bench->slots[i];
+    }
+    const struct ree_program program = {
+        .dispatches = &dispatch,
+        .n_dispatches = 1,
+        .n_slots = n_operands,
+        .node_names = node_names,
+        .n_node_names = 1,
+    };
+    status = device->vtable->program_create(device, &program, fixed, &bench->program, err);
+    if (status != REE_OK) goto fail;
+    // Once for nothing: pages are touched, threads started, shaders compiled.
+    status = bench_program_run(bench, err);
+    bench->times.n = 0;
+    if (status == REE_OK) return REE_OK;
+
+fail:
+    bench_program_destroy(bench);
+    return status;
+}
+
+void bench_program_destroy(struct bench_program *bench) {
+    if (!bench->device) return;
+    if (bench->program) bench->device->vtable->program_destroy(bench->device, bench->program);
+    for (uint32_t i = 0; i < bench->n_slots; i++)
+        if (bench->slots[i]) bench->device->vtable->buffer_destroy(bench->device, bench->slots[i]);
+    *bench = (struct bench_program){0};
+}
+
+enum ree_status bench_program_run(struct bench_program *bench, struct ree_error *err) {
+    const struct ree_device_vtable *vtable = bench->device->vtable;
+    double before = bench_now(), seconds;
+    REE_TRY(vtable->program_run(bench->device, bench->program, bench->slots, err));
+    double wall = bench_now() - before;
+    if (!vtable->program_times(bench->device, bench->program, &seconds) || seconds <= 0)
+        seconds = wall;
+    bench_times_add(&bench->times, seconds);
+    return REE_OK;
+}
+
+// OpenBLAS
+
+void bench_openblas_open(struct bench_openblas *blas, uint32_t n_threads) {
+    *blas = (struct bench_openblas){.library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL)};
+    if (!blas->library) return;
+    void (*set_threads)(int);
+    // Object pointers to function pointers, as POSIX has it.
+    *(void **)&blas->sgemm = dlsym(blas->library, "cblas_sgemm");
+    *(void **)&set_threads = dlsym(blas->library, "openblas_set_num_threads");
+    if (!blas->sgemm || !set_threads) {
+        bench_openblas_close(blas);
+        return;
+    }
+    set_threads((int)n_threads);
+}
+
+void bench_openblas_close(struct bench_openblas *blas) {
+    if (blas->library) dlclose(blas->library);
+    *blas = (struct bench_openblas){0};
+}
+
+// Bandwidth
+
+#define LINE 8 // words of a cache line
+#define AHEAD 64
+
+// Sums words: the addition is there so that nothing can leave the loads out. Prefetching makes up
+// for the hardware's, which ends at each page.
+static uint64_t read_words(const uint64_t *words, size_t n) {
+    uint64_t sums[LINE] = {0};
+    for (size_t i = 0; i + LINE <= n; i += LINE) {
+        __builtin_prefetch(words + i + AHEAD * LINE);
+        for (int j = 0; j < LINE; j++)
+            sums[j] += words[i + j];
+    }
+    uint64_t sum = 0;
+    for (int j = 0; j < LINE; j++)
+        sum += sums[j];
+    return sum;
+}
+
+double bench_read(const void *memory, size_t size, uint32_t n_threads) {
+    const uint64_t *words = memory;
+    size_t n_lines = size / sizeof *words / LINE;
+    uint64_t total = 0;
+    double before = bench_now();
+#pragma omp parallel num_threads(n_threads) reduction(+ : total)
+    {
+        size_t n = (size_t)omp_get_num_threads(), t = (size_t)omp_get_thread_num();
+        size_t begin = n_lines * t / n, end = n_lines * (t + 1) / n;
+        total += read_words(words + begin * LINE, (end - begin) * LINE);
+    }
+    double seconds = bench_now() - before;
+    static volatile uint64_t sink;
+    sink = total;
+    (void)sink;
+    return seconds;
+}
+
+double bench_copy(void *to, const void *from, size_t size, uint32_t n_threads) {
+    double before = bench_now();
+#pragma omp parallel num_threads(n_threads)
+    {
+        size_t n = (size_t)omp_get_num_threads(), t = (size_t)omp_get_thread_num();
+        size_t begin = size / 64 * t / n * 64, end = size / 64 * (t + 1) / n * 64;
+        memcpy((char *)to + begin, (const char *)from + begin, end - begin);
+    }
+    return bench_now() - before;
+}

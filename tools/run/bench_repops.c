@@ -1,0 +1,315 @@
+// What `ree-run bench` measures: matmul, conv and map.
+#include "bench.h"
+
+#include "base/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_ELEMENTS ((uint64_t)1 << 30)
+
+// "2x3x4" to n numbers.
+static enum ree_status parse_size(const char *text, uint32_t n, uint32_t *out, const char *form,
+                                  struct ree_error *err) {
+    const char *at = text;
+    for (uint32_t i = 0; i < n; i++) {
+        char *end;
+        unsigned long value = *at >= '0' && *at <= '9' ? strtoul(at, &end, 10) : 0;
+        if (value == 0 || value > MAX_ELEMENTS || *end != (i + 1 < n ? 'x' : 0))
+            return ree_fail(err, REE_INVALID, "--size wants %s, not '%s'", form, text);
+        out[i] = (uint32_t)value;
+        at = end + 1;
+    }
+    return REE_OK;
+}
+
+static enum ree_status check_elements(uint64_t a, uint64_t b, uint64_t c, struct ree_error *err) {
+    if (a <= MAX_ELEMENTS && b <= MAX_ELEMENTS && c <= MAX_ELEMENTS) return REE_OK;
+    return ree_fail(err, REE_INVALID, "--size is too large: a tensor has more than 2^30 elements");
+}
+
+static void progress(const char *what, uint64_t done, uint64_t total) {
+    cli_progress(NULL, what, done, total);
+}
+
+// matmul
+
+struct product {
+    uint32_t m, n, k;
+    bool b_by_columns; // as the weights of most models: (n, k), rows adjacent
+};
+
+static union ree_params matmul_params(const struct product *size) {
+    union ree_params params;
+    memset(&params, 0, sizeof params);
+    params.matmul = (struct ree_matmul_params){
+        .dtype = REE_F32,
+        .m = size->m,
+        .n = size->n,
+        .k = size->k,
+        .a_stride_m = (int32_t)size->k,
+        .a_stride_k = 1,
+        .b_stride_k = size->b_by_columns ? 1 : (int32_t)size->n,
+        .b_stride_n = size->b_by_columns ? (int32_t)size->k : 1,
+        .n_batch = 1,
+    };
+    return params;
+}
+
+static enum ree_status matmul_create(struct bench *bench, const struct product *size,
+                                     uint32_t constants, struct bench_program *program,
+                                     struct ree_error *err) {
+    uint64_t m = size->m, n = size->n, k = size->k;
+    uint64_t sizes[] = {m * k * sizeof(float), k * n * sizeof(float), m * n * sizeof(float)};
+    union ree_params params = matmul_params(size);
+    REE_TRY(check_elements(m * k, k * n, m * n, err));
+    return bench_program_create(program, bench->device, REE_REPOP_MATMUL, &params, 3, sizes,
+                                constants, err);
+}
+
+enum { ROW_MAJOR = 101, NO_TRANSPOSE = 111, TRANSPOSE = 112 }; // CBLAS
+
+static enum ree_status run_product(struct bench *bench, const struct product *size,
+                                   struct ree_error *err) {
+    static struct bench_program plain, packed;
+    static struct bench_times blas, reads;
+    struct bench_result result = {.unit = "GFLOP/s"};
+    uint64_t m = size->m, n = size->n, k = size->k;
+    // As few rows as these are bound by reading b.
+    bool streams = m < 8;
+    blas.n = reads.n = 0;
+    float *a = bench_floats(m * k), *b = bench_floats(k * n), *c = bench_floats(m * n);
+    enum ree_status status = a && b && c ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (status == REE_OK) status = matmul_create(bench, size, 0, &plain, err);
+    if (status == REE_OK) status = matmul_create(bench, size, 1 << 1, &packed, err);
+    snprintf(result.name, sizeof result.name, "%u x %u x %u%s", size->m, size->n, size->k,
+             size->b_by_columns ? ", second by columns" : "");
+    for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
+        progress(result.name, i, bench->n_runs);
+        status = bench_program_run(&plain, err);
+        if (status == REE_OK && bench->blas.library) {
+            double before = bench_now();
+            bench->blas.sgemm(ROW_MAJOR, NO_TRANSPOSE,
+                              size->b_by_columns ? TRANSPOSE : NO_TRANSPOSE, (int)m, (int)n, (int)k,
+                              1.0f, a, (int)k, b, (int)(size->b_by_columns ? k : n), 0.0f, c,
+                              (int)n);
+            bench_times_add(&blas, bench_now() - before);
+        }
+        if (status == REE_OK) status = bench_program_run(&packed, err);
+        if (streams)
+            bench_times_add(&reads, bench_read(b, k * n * sizeof(float), bench->n_threads));
+    }
+    if (status == REE_OK) {
+        double flops = 2.0 * (double)m * (double)n * (double)k;
+        double bytes = (double)(k * n) * sizeof(float);
+        result.amount = flops;
+        result.times = plain.times;
+        if (blas.n) {
+            result.baseline = "OpenBLAS";
+            result.baseline_rate = 1e-9 * flops / bench_quantile(&blas, 0.5);
+        }
+        bench_report(bench, &result);
+        size_t length = strlen(result.name);
+        if (streams) {
+            snprintf(result.name + length, sizeof result.name - length, ", bytes");
+            result.unit = "GB/s";
+            result.amount = bytes;
+            result.baseline = "reading memory";
+            result.baseline_rate = 1e-9 * bytes / bench_quantile(&reads, 0.5);
+        } else {
+            snprintf(result.name + length, sizeof result.name - length, ", packed");
+            result.times = packed.times;
+        }
+        bench_report(bench, &result);
+    }
+    bench_program_destroy(&plain);
+    bench_program_destroy(&packed);
+    free(a);
+    free(b);
+    free(c);
+    return status;
+}
+
+enum ree_status bench_matmul(struct bench *bench, struct ree_error *err) {
+    static const struct product selection[] = {
+        {1024, 1024, 1024, false},
+        {2048, 2048, 2048, false},
+        {1, 4096, 4096, false},
+        {1, 4096, 4096, true},
+    };
+    if (!bench->size) {
+        for (size_t i = 0; i < sizeof selection / sizeof *selection; i++)
+            REE_TRY(run_product(bench, &selection[i], err));
+        return REE_OK;
+    }
+    uint32_t size[3];
+    REE_TRY(parse_size(bench->size, 3, size, "MxNxK, such as 64x4096x4096", err));
+    for (int by_columns = 0; by_columns < 2; by_columns++) {
+        struct product product = {size[0], size[1], size[2], by_columns};
+        REE_TRY(run_product(bench, &product, err));
+    }
+    return REE_OK;
+}
+
+// conv
+
+static enum ree_status run_conv(struct bench *bench, const struct ree_conv_params *p,
+                                struct ree_error *err) {
+    static struct bench_program conv, matmul;
+    const struct product reference = {1024, 1024, 1024, false};
+    struct bench_result result = {.unit = "GFLOP/s", .baseline = "matmul"};
+    union ree_params params;
+    memset(&params, 0, sizeof params);
+    params.conv = *p;
+    uint64_t kernel = (uint64_t)p->kernel[1] * p->kernel[2];
+    uint64_t x = (uint64_t)p->n * p->groups * p->c * p->in[1] * p->in[2];
+    uint64_t w = (uint64_t)p->groups * p->m * p->c * kernel;
+    uint64_t out = (uint64_t)p->n * p->groups * p->m * p->out[1] * p->out[2];
+    uint64_t sizes[] = {x * sizeof(float), w * sizeof(float), out * sizeof(float)};
+    REE_TRY(check_elements(x, w, out, err));
+    enum ree_status status =
+        bench_program_create(&conv, bench->device, REE_REPOP_CONV, &params, 3, sizes, 1 << 1, err);
+    if (status == REE_OK) status = matmul_create(bench, &reference, 0, &matmul, err);
+    snprintf(result.name, sizeof result.name, "%ux%u, %u -> %u, %ux%u, stride %u, groups %u",
+             p->kernel[1], p->kernel[2], p->c * p->groups, p->m * p->groups, p->in[1], p->in[2],
+             p->stride[1], p->groups);
+    for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
+        progress(result.name, i, bench->n_runs);
+        // A convolution may take far less time than the product: several between two of those.
+        for (int j = 0; j < 5 && status == REE_OK; j++)
+            status = bench_program_run(&conv, err);
+        if (status == REE_OK) status = bench_program_run(&matmul, err);
+    }
+    if (status == REE_OK) {
+        result.amount = 2.0 * (double)out * (double)p->c * (double)kernel;
+        result.times = conv.times;
+        result.baseline_rate = 2e-9 * 1024 * 1024 * 1024 / bench_quantile(&matmul.times, 0.5);
+        bench_report(bench, &result);
+    }
+    bench_program_destroy(&conv);
+    bench_program_destroy(&matmul);
+    return status;
+}
+
+static struct ree_conv_params conv_params(uint32_t n, uint32_t c, uint32_t h, uint32_t w,
+                                          uint32_t m, uint32_t kernel, uint32_t stride,
+                                          uint32_t groups) {
+    uint32_t pad = kernel / 2;
+    return (struct ree_conv_params){
+        .n = n,
+        .groups = groups,
+        .c = c / groups,
+        .m = m / groups,
+        .in = {1, h, w},
+        .kernel = {1, kernel, kernel},
+        .out = {1, (h + 2 * pad - kernel) / stride + 1, (w + 2 * pad - kernel) / stride + 1},
+        .stride = {1, stride, stride},
+        .dilation = {1, 1, 1},
+        .pad = {0, (int32_t)pad, (int32_t)pad},
+    };
+}
+
+enum ree_status bench_conv(struct bench *bench, struct ree_error *err) {
+    // A residual network's layers, its first, and a depthwise one.
+    static const uint32_t selection[][8] = {
+        {1, 64, 56, 56, 64, 3, 1, 1},  {1, 256, 14, 14, 256, 3, 1, 1},
+        {1, 256, 56, 56, 64, 1, 1, 1}, {1, 3, 224, 224, 64, 7, 2, 1},
+        {1, 96, 56, 56, 96, 3, 1, 96},
+    };
+    if (!bench->size) {
+        for (size_t i = 0; i < sizeof selection / sizeof *selection; i++) {
+            const uint32_t *s = selection[i];
+            struct ree_conv_params p = conv_params(s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7]);
+            REE_TRY(run_conv(bench, &p, err));
+        }
+        return REE_OK;
+    }
+    uint32_t s[4];
+    REE_TRY(parse_size(bench->size, 4, s, "NxCxHxW, such as 1x64x56x56", err));
+    if (s[1] % bench->groups || bench->filters % bench->groups)
+        return ree_fail(err, REE_INVALID,
+                        "--groups %llu divides not both the channels (%u) and --filters (%llu)",
+                        (unsigned long long)bench->groups, s[1],
+                        (unsigned long long)bench->filters);
+    if (s[2] + 2 * (bench->kernel / 2) < bench->kernel ||
+        s[3] + 2 * (bench->kernel / 2) < bench->kernel)
+        return ree_fail(err, REE_INVALID, "--kernel %llu is larger than the padded image",
+                        (unsigned long long)bench->kernel);
+    REE_TRY(check_elements((uint64_t)s[0] * s[1], (uint64_t)s[2] * s[3],
+                           (uint64_t)s[1] * bench->filters, err));
+    struct ree_conv_params p =
+        conv_params(s[0], s[1], s[2], s[3], (uint32_t)bench->filters, (uint32_t)bench->kernel,
+                    (uint32_t)bench->stride, (uint32_t)bench->groups);
+    return run_conv(bench, &p, err);
+}
+
+// map
+
+struct expression {
+    const char *name;
+    uint32_t n_operands, n_instrs;
+    struct ree_expr_instr instrs[3];
+};
+
+static enum ree_status run_map(struct bench *bench, const struct expression *expression, uint32_t n,
+                               struct ree_error *err) {
+    static struct bench_program program;
+    static struct bench_times copies;
+    struct bench_result result = {.unit = "GB/s", .baseline = "copying memory"};
+    union ree_params params;
+    memset(&params, 0, sizeof params);
+    struct ree_expr *expr = &params.map.expr;
+    expr->rank = 1;
+    expr->dims[0] = expr->n_elements = n;
+    expr->out_dtype = REE_F32;
+    expr->n_operands = expression->n_operands;
+    expr->n_instrs = expression->n_instrs;
+    memcpy(expr->instrs, expression->instrs, sizeof expression->instrs);
+    uint64_t bytes = (uint64_t)n * sizeof(float), sizes[4];
+    for (uint32_t i = 0; i < expr->n_operands; i++)
+        expr->operands[i] = (struct ree_expr_operand){REE_EXPR_TENSOR, REE_F32, 0, {1}};
+    for (uint32_t i = 0; i <= expr->n_operands; i++)
+        sizes[i] = bytes;
+    copies.n = 0;
+    float *from = bench_floats(n), *to = bench_floats(n);
+    enum ree_status status = from && to ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (status == REE_OK)
+        status = bench_program_create(&program, bench->device, REE_REPOP_MAP, &params,
+                                      expr->n_operands + 1, sizes, 0, err);
+    snprintf(result.name, sizeof result.name, "%s, %u elements", expression->name, n);
+    for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
+        progress(result.name, i, bench->n_runs);
+        status = bench_program_run(&program, err);
+        bench_times_add(&copies, bench_copy(to, from, bytes, bench->n_threads));
+    }
+    if (status == REE_OK) {
+        result.amount = (double)bytes * (expr->n_operands + 1);
+        result.times = program.times;
+        result.baseline_rate = 2e-9 * (double)bytes / bench_quantile(&copies, 0.5);
+        bench_report(bench, &result);
+    }
+    bench_program_destroy(&program);
+    free(from);
+    free(to);
+    return status;
+}
+
+enum ree_status bench_map(struct bench *bench, struct ree_error *err) {
+    static const struct expression selection[] = {
+        {"a + b", 2, 1, {{REE_MAP_add_f32, {0, 1, 0}, {0, 0}}}},
+        {"max(a * b + c, 0)",
+         3,
+         3,
+         {{REE_MAP_fma_f32, {0, 1, 2}, {0, 0}},
+          {REE_MAP_CONST32, {0, 0, 0}, {0, 0}},
+          {REE_MAP_max_f32, {3, 4, 0}, {0, 0}}}},
+        {"exp(a)", 1, 1, {{REE_MAP_exp_f32, {0, 0, 0}, {0, 0}}}},
+        {"tanh(a)", 1, 1, {{REE_MAP_tanh_f32, {0, 0, 0}, {0, 0}}}},
+    };
+    uint32_t n = 8 << 20;
+    if (bench->size) REE_TRY(parse_size(bench->size, 1, &n, "a number of elements", err));
+    for (size_t i = 0; i < sizeof selection / sizeof *selection; i++)
+        REE_TRY(run_map(bench, &selection[i], n, err));
+    return REE_OK;
+}
