@@ -1,0 +1,135 @@
+// Mutations for libFuzzer that keep a protobuf message well formed around the change. Without this,
+// nearly every change of size breaks the length of a message around it, and the fuzzer hardly gets
+// past the wire format.
+//
+// A field somewhere in the tree of messages is chosen, its contents are changed (by libFuzzer's own
+// mutations, or by removing, doubling or moving whole fields), and the lengths around it are
+// written anew. One change in eight is made to the bytes as they are, lengths included.
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
+
+#define MAX_DEPTH 24
+#define MAX_FIELDS 256
+#define MAX_SIZE 65536
+
+struct field {
+    size_t start;         // of the tag
+    size_t length, begin; // of the length and the contents; begin is 0 without contents
+    size_t end;
+};
+
+static uint32_t next_random(uint32_t *state) {
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+static bool read_varint(const uint8_t *data, size_t *at, size_t end, uint64_t *out) {
+    *out = 0;
+    for (unsigned i = 0; i < 10 && *at < end; i++) {
+        uint8_t byte = data[(*at)++];
+        *out |= (uint64_t)(byte & 0x7f) << (7 * i);
+        if (!(byte & 0x80)) return true;
+    }
+    return false;
+}
+
+// The fields of data[begin, end), the first MAX_FIELDS; 0 when it does not look like a message.
+static size_t split(const uint8_t *data, size_t begin, size_t end, struct field *fields) {
+    size_t n = 0;
+    for (size_t at = begin; at < end && n < MAX_FIELDS; n++) {
+        uint64_t tag, value;
+        fields[n] = (struct field){.start = at};
+        if (!read_varint(data, &at, end, &tag) || tag >> 3 == 0) return 0;
+        switch (tag & 7) {
+        case 0:
+            if (!read_varint(data, &at, end, &value)) return 0;
+            break;
+        case 1: at += 8; break;
+        case 5: at += 4; break;
+        case 2:
+            fields[n].length = at;
+            if (!read_varint(data, &at, end, &value) || value > end - at) return 0;
+            fields[n].begin = at;
+            at += value;
+            break;
+        default: return 0;
+        }
+        if (at > end) return 0;
+        fields[n].end = at;
+    }
+    return n;
+}
+
+// Changes a message's own bytes; returns its new size, at most `room`.
+static size_t change(uint8_t *data, size_t size, size_t room, uint32_t *state) {
+    static struct field fields[MAX_FIELDS];
+    size_t n = split(data, 0, size, fields);
+    uint32_t kind = next_random(state) % 8;
+    if (n == 0 || kind >= 3) return LLVMFuzzerMutate(data, size, room);
+    struct field one = fields[next_random(state) % n];
+    size_t one_size = one.end - one.start;
+    if (kind == 0) { // remove
+        memmove(data + one.start, data + one.end, size - one.end);
+        return size - one_size;
+    }
+    if (size + one_size > room) return size;
+    // Double it: in front of some other field, or at the end.
+    uint8_t *copy = malloc(one_size + 1);
+    if (!copy) return size;
+    memcpy(copy, data + one.start, one_size);
+    size_t to = kind == 1 ? size : fields[next_random(state) % n].start;
+    memmove(data + to + one_size, data + to, size - to);
+    memcpy(data + to, copy, one_size);
+    free(copy);
+    return size + one_size;
+}
+
+static size_t write_varint(uint8_t *out, size_t value) {
+    size_t n = 0;
+    do {
+        out[n++] = (uint8_t)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
+        value >>= 7;
+    } while (value);
+    return n;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed) {
+    static struct field fields[MAX_FIELDS], path[MAX_DEPTH];
+    static uint8_t inner[MAX_SIZE], outer[MAX_SIZE];
+    uint32_t state = seed;
+    if (max_size > MAX_SIZE) max_size = MAX_SIZE;
+    // Every level may need a longer length than it had.
+    size_t spare = 5 * MAX_DEPTH;
+    if (size + spare >= max_size || next_random(&state) % 8 == 0)
+        return LLVMFuzzerMutate(data, size, max_size);
+    size_t begin = 0, end = size, depth = 0;
+    while (depth < MAX_DEPTH) {
+        size_t n = split(data, begin, end, fields);
+        if (n == 0 || next_random(&state) % 6 == 0) break;
+        struct field one = fields[next_random(&state) % n];
+        if (!one.begin) continue;
+        path[depth++] = one;
+        begin = one.begin, end = one.end;
+    }
+    memcpy(inner, data + begin, end - begin);
+    size_t n = change(inner, end - begin, max_size - spare - (size - (end - begin)), &state);
+    // From the inside out: what is before in the message around, the new length, the new contents,
+    // what is after.
+    while (depth-- > 0) {
+        size_t from = depth ? path[depth - 1].begin : 0, to = depth ? path[depth - 1].end : size;
+        size_t at = path[depth].length - from;
+        memcpy(outer, data + from, at);
+        at += write_varint(outer + at, n);
+        memcpy(outer + at, inner, n);
+        memcpy(outer + at + n, data + path[depth].end, to - path[depth].end);
+        n += at + (to - path[depth].end);
+        memcpy(inner, outer, n);
+    }
+    memcpy(data, inner, n);
+    return n;
+}
