@@ -1,0 +1,233 @@
+// What a wrong node gets told: a status and a message that names what was expected.
+#include "node.h"
+#include "test.h"
+
+#include <string.h>
+
+static const float zeros[4096];
+
+static void expect(struct test_node *n, uint32_t n_outputs, enum ree_status status,
+                   const char *message) {
+    n->err.message[0] = 0;
+    enum ree_status got = test_node_run(n, n_outputs);
+    CHECK_MSG(got == status && strstr(n->err.message, message),
+              "%s: got %s: '%s', expected %s: '%s'", n->node.op_type, ree_status_name(got),
+              n->err.message, ree_status_name(status), message);
+    test_node_finish(n);
+}
+
+static void start_conv(struct test_node *n, const char *op, const int64_t x[4],
+                       const int64_t w[4]) {
+    test_node_start(n, op, 17);
+    test_node_f32(n, 4, x, zeros);
+    test_node_f32(n, 4, w, zeros);
+}
+
+static void conv(void) {
+    static const int64_t x[4] = {1, 8, 5, 5}, w[4] = {4, 4, 3, 3}, other[4] = {4, 3, 3, 3};
+    struct test_node n;
+    test_node_start(&n, "Conv", 17);
+    test_node_f32(&n, 2, x, zeros);
+    test_node_f32(&n, 4, w, zeros);
+    expect(&n, 1, REE_INVALID, "input X has rank 2, expected 3 to 5");
+    test_node_start(&n, "Conv", 17);
+    test_node_f32(&n, 4, x, zeros);
+    test_node_f32(&n, 3, w, zeros);
+    expect(&n, 1, REE_INVALID, "input W has rank 3, expected 4");
+
+    start_conv(&n, "Conv", x, other);
+    test_node_int(&n, "group", 2);
+    expect(&n, 1, REE_INVALID,
+           "W has 3 input channels per group, X has 8 channels in 2 groups, expected 4");
+    start_conv(&n, "Conv", x, w);
+    test_node_int(&n, "group", 0);
+    expect(&n, 1, REE_INVALID, "group is 0, expected 1 or more");
+    start_conv(&n, "Conv", x, w);
+    test_node_int(&n, "group", 3);
+    expect(&n, 1, REE_INVALID, "do not divide into 3 groups");
+
+    // Attributes: count, range, agreement. All over a convolution that is right without them.
+    static const struct {
+        const char *name;
+        size_t count;
+        int64_t values[4];
+        const char *message;
+    } wrong[] = {
+        {"strides", 2, {0, 1}, "strides[0] is 0, expected 1 or more"},
+        {"strides", 3, {1, 1, 1}, "strides has 3 entries, expected 2"},
+        {"strides", 2, {INT64_MAX, 1}, "strides[0] is 9223372036854775807"},
+        {"dilations", 2, {1, -1}, "dilations[1] is -1, expected 1 or more"},
+        {"dilations", 2, {INT32_MAX, 1}, "the kernel spans 4294967295 along axis 2"},
+        {"pads", 4, {0, 0, -1, 0}, "pads[2] is -1, expected 0 or more"},
+        {"pads", 2, {0, 0}, "pads has 2 entries, expected 4"},
+        {"pads", 4, {INT32_MAX, 0, INT32_MAX, 0}, "2^31"},
+        {"kernel_shape", 2, {3, 2}, "kernel_shape[1] is 2, but W has size 3"},
+        {"kernel_shape", 2, {0, 3}, "kernel_shape[0] is 0, expected 1 or more"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        start_conv(&n, "Conv", x, w);
+        test_node_int(&n, "group", 2);
+        test_node_ints(&n, wrong[i].name, wrong[i].count, wrong[i].values);
+        expect(&n, 1, strcmp(wrong[i].message, "2^31") ? REE_INVALID : REE_UNSUPPORTED,
+               wrong[i].message);
+    }
+    start_conv(&n, "Conv", x, w);
+    test_node_int(&n, "group", 2);
+    test_node_string(&n, "auto_pad", "SAME");
+    expect(&n, 1, REE_INVALID, "auto_pad is 'SAME', expected NOTSET");
+    start_conv(&n, "Conv", x, w);
+    test_node_int(&n, "group", 2);
+    test_node_f32(&n, 1, (int64_t[]){3}, zeros);
+    expect(&n, 1, REE_INVALID, "input B is float32[3], expected 4 elements");
+
+    start_conv(&n, "ConvTranspose", x, w);
+    expect(&n, 1, REE_INVALID, "W has 4 input channels, X has 8");
+    start_conv(&n, "ConvTranspose", (int64_t[]){1, 4, 2, 2}, w);
+    test_node_ints(&n, "pads", 4, (int64_t[]){2, 0, 2, 0});
+    expect(&n, 1, REE_INVALID, "the padding leaves an output of size 0 along axis 2");
+    start_conv(&n, "ConvTranspose", (int64_t[]){1, 4, 2, 2}, w);
+    test_node_ints(&n, "strides", 2, (int64_t[]){INT32_MAX, INT32_MAX});
+    expect(&n, 1, REE_UNSUPPORTED, "2^31");
+}
+
+static void start_one(struct test_node *n, const char *op, int64_t opset, enum ree_dtype dtype) {
+    test_node_start(n, op, opset);
+    test_node_input(n, dtype, 3, (int64_t[]){2, 3, 4}, zeros);
+}
+
+static void others(void) {
+    struct test_node n;
+    start_one(&n, "MaxPool", 17, REE_F32);
+    expect(&n, 1, REE_INVALID, "attribute 'kernel_shape' is missing");
+    start_one(&n, "MaxPool", 17, REE_F32);
+    test_node_ints(&n, "kernel_shape", 1, (int64_t[]){2});
+    test_node_ints(&n, "pads", 2, (int64_t[]){2, 0});
+    expect(&n, 1, REE_INVALID, "expected less than the kernel's extent of 2");
+    start_one(&n, "AveragePool", 17, REE_I32);
+    expect(&n, 1, REE_UNSUPPORTED, "AveragePool of int32 is not supported");
+
+    start_one(&n, "Add", 17, REE_F16);
+    test_node_input(&n, REE_F16, 1, (int64_t[]){4}, zeros);
+    expect(&n, 1, REE_UNSUPPORTED, "Add of float16 is not supported");
+    start_one(&n, "Add", 17, REE_F32);
+    test_node_input(&n, REE_I32, 1, (int64_t[]){4}, zeros);
+    expect(&n, 1, REE_INVALID, "input B is int32, expected float32 as input A is");
+    start_one(&n, "Add", 17, REE_F32);
+    test_node_f32(&n, 1, (int64_t[]){3}, zeros);
+    expect(&n, 1, REE_INVALID, "does not broadcast");
+    start_one(&n, "Add", 17, REE_F32);
+    expect(&n, 1, REE_INVALID, "has 1 inputs, expected 2 to 2");
+    start_one(&n, "Exp", 17, REE_I32);
+    expect(&n, 1, REE_UNSUPPORTED, "Exp of int32 is not supported");
+    start_one(&n, "Neg", 17, REE_U8);
+    expect(&n, 1, REE_UNSUPPORTED, "Neg of uint8 is not supported");
+    start_one(&n, "BitShift", 17, REE_U8);
+    test_node_input(&n, REE_U8, 0, NULL, zeros);
+    expect(&n, 1, REE_INVALID, "direction is '', expected LEFT or RIGHT");
+    start_one(&n, "Clip", 17, REE_F32);
+    test_node_f32(&n, 1, (int64_t[]){2}, zeros);
+    expect(&n, 1, REE_INVALID, "input min is float32[2], expected one float32");
+    start_one(&n, "Where", 17, REE_F32);
+    test_node_f32(&n, 0, NULL, zeros);
+    test_node_f32(&n, 0, NULL, zeros);
+    expect(&n, 1, REE_INVALID, "input condition is float32, expected bool");
+    start_one(&n, "Cast", 17, REE_F32);
+    expect(&n, 1, REE_INVALID, "attribute 'to' is missing");
+    start_one(&n, "Cast", 17, REE_F32);
+    test_node_int(&n, "to", REE_F64);
+    expect(&n, 1, REE_UNSUPPORTED, "Cast from float32 to float64 is not supported");
+    start_one(&n, "Cast", 17, REE_F32);
+    test_node_int(&n, "to", INT64_MIN);
+    expect(&n, 1, REE_INVALID, "is no type");
+    start_one(&n, "Gelu", 20, REE_F32);
+    test_node_string(&n, "approximate", "cubic");
+    expect(&n, 1, REE_INVALID, "approximate is 'cubic', expected none or tanh");
+
+    start_one(&n, "Gemm", 17, REE_F32);
+    test_node_f32(&n, 2, (int64_t[]){4, 4}, zeros);
+    expect(&n, 1, REE_INVALID, "input A has rank 3, expected 2");
+    start_one(&n, "MatMul", 17, REE_F32);
+    test_node_f32(&n, 0, NULL, zeros);
+    expect(&n, 1, REE_INVALID, "input B has rank 0, expected at least 1");
+    start_one(&n, "MatMul", 17, REE_F32);
+    test_node_f32(&n, 2, (int64_t[]){3, 4}, zeros);
+    expect(&n, 1, REE_INVALID, "cannot multiply float32[2,3,4] by float32[3,4]");
+
+    start_one(&n, "Softmax", 17, REE_F32);
+    test_node_int(&n, "axis", 3);
+    expect(&n, 1, REE_INVALID, "axis 3 is out of range for rank 3");
+    start_one(&n, "LayerNormalization", 17, REE_F32);
+    test_node_f32(&n, 1, (int64_t[]){3}, zeros);
+    expect(&n, 1, REE_INVALID, "cannot broadcast float32[3] to float32[2,3,4]");
+    start_one(&n, "GroupNormalization", 21, REE_F32);
+    test_node_f32(&n, 1, (int64_t[]){3}, zeros);
+    test_node_f32(&n, 1, (int64_t[]){3}, zeros);
+    test_node_int(&n, "num_groups", 2);
+    expect(&n, 1, REE_INVALID, "do not divide into num_groups = 2");
+    start_one(&n, "LRN", 13, REE_F32);
+    expect(&n, 1, REE_INVALID, "size is 0, expected 1 or more");
+    start_one(&n, "LpNormalization", 13, REE_F32);
+    test_node_int(&n, "p", 3);
+    expect(&n, 1, REE_INVALID, "p is 3, expected 1 or 2");
+    start_one(&n, "BatchNormalization", 15, REE_F32);
+    for (int i = 0; i < 4; i++)
+        test_node_f32(&n, 1, (int64_t[]){i == 2 ? 4 : 3}, zeros);
+    expect(&n, 1, REE_INVALID, "input input_mean is float32[4], expected 3 elements");
+    start_one(&n, "BatchNormalization", 15, REE_F32);
+    for (int i = 0; i < 4; i++)
+        test_node_f32(&n, 1, (int64_t[]){3}, zeros);
+    test_node_int(&n, "training_mode", 1);
+    expect(&n, 1, REE_UNSUPPORTED, "training mode is not supported");
+    start_one(&n, "Dropout", 13, REE_F32);
+    test_node_f32(&n, 0, NULL, (float[]){0.5f});
+    test_node_input(&n, REE_BOOL, 0, NULL, (uint8_t[4]){1});
+    expect(&n, 1, REE_UNSUPPORTED, "training_mode is not supported");
+}
+
+static void einsum(void) {
+    static const struct {
+        const char *equation, *message;
+    } wrong[] = {
+        {"ij,jk->ik", "term 0 has 2 letters, input 0 has rank 3"},
+        {"ijk", "does not have a term for each of 2 inputs"},
+        {"ijk,kl,l", "does not have a term for each of 2 inputs"},
+        {"ijk,lm->il->i", "something follows the output"},
+        {"ijk,lm-il", "'-' without '>'"},
+        {"ijk,lm->in", "a letter of the output is in no input"},
+        {"ijk,lm->ii", "a letter stands twice in the output"},
+        {"ijk,lm1->i", "a character that is no letter"},
+        {"ijk,..l->i", "'.' outside '...'"},
+        {"i......,lm->i", "two ellipses in one term"},
+        {"i...,lm->i", "the output lacks the inputs' ellipsis"},
+        {"ijk,im->m", "input 1 has size 4 where 'i' is 2 elsewhere"},
+        {"ijk,ijklm->m", "term 1 has 5 letters, input 1 has rank 2"},
+    };
+    struct test_node n;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        start_one(&n, "Einsum", 13, REE_F32);
+        test_node_f32(&n, 2, (int64_t[]){4, 5}, zeros);
+        test_node_string(&n, "equation", wrong[i].equation);
+        expect(&n, 1, REE_INVALID, wrong[i].message);
+    }
+    test_node_start(&n, "Einsum", 13);
+    static const int64_t ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    test_node_f32(&n, 8, ones, zeros);
+    test_node_f32(&n, 8, ones, zeros);
+    test_node_string(&n, "equation", "abcdefgh,ijklmnop->");
+    n.err.message[0] = 0;
+    CHECK_MSG(test_node_run(&n, 1) == REE_OK, "%s", n.err.message); // summed before they meet
+    test_node_finish(&n);
+    test_node_start(&n, "Einsum", 13);
+    test_node_f32(&n, 8, ones, zeros);
+    test_node_f32(&n, 1, ones, zeros);
+    test_node_f32(&n, 1, ones, zeros);
+    test_node_string(&n, "equation", "abcdefgh,i,i->abcdefgh");
+    expect(&n, 1, REE_UNSUPPORTED, "a product of rank 9 on the way; at most 8 is supported");
+}
+
+int main(void) {
+    conv();
+    others();
+    einsum();
+    return test_finish();
+}

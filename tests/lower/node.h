@@ -1,0 +1,49 @@
+// One node, lowered with constant inputs, so that its dispatches run on the host at once.
+//
+//     struct test_node n;
+//     test_node_start(&n, "Clip", 6);
+//     test_node_f32(&n, 1, (int64_t[]){3}, (float[]){-2, 0, 2});
+//     test_node_float(&n, "max", 1);
+//     REQUIRE(test_node_run(&n, 1) == REE_OK);
+//     ... n.out[0]->dims, test_node_output(&n, 0) ...
+//     test_node_finish(&n);
+#ifndef REE_TESTS_LOWER_NODE_H
+#define REE_TESTS_LOWER_NODE_H
+
+#include "graph/lower/lower.h"
+
+#define TEST_NODE_MAX 64
+
+struct test_node {
+    bool fuse; // true after start; set it before run
+    struct ree_arena arena;
+    struct ree_lower lower;
+    struct ree_error err;
+    struct ree_graph *graph;
+    struct ree_node node;
+    struct ree_attr attrs[16];
+    struct ree_value values[TEST_NODE_MAX]; // inputs, then outputs
+    struct ree_value *inputs[TEST_NODE_MAX], *outputs[TEST_NODE_MAX];
+    struct ree_tval *tvals[TEST_NODE_MAX]; // by value id
+    struct ree_tval **out;                 // after run
+    uint32_t n_values;
+};
+
+void test_node_start(struct test_node *n, const char *op_type, int64_t opset);
+void test_node_input(struct test_node *n, enum ree_dtype dtype, uint32_t rank, const int64_t *dims,
+                     const void *data);
+void test_node_f32(struct test_node *n, uint32_t rank, const int64_t *dims, const float *data);
+void test_node_omit(struct test_node *n); // an omitted optional input
+void test_node_int(struct test_node *n, const char *name, int64_t value);
+void test_node_ints(struct test_node *n, const char *name, size_t count, const int64_t *values);
+void test_node_float(struct test_node *n, const char *name, float value);
+void test_node_string(struct test_node *n, const char *name, const char *value);
+enum ree_status test_node_run(struct test_node *n, uint32_t n_outputs);
+const void *test_node_output(struct test_node *n, uint32_t i); // dense, on the host
+void test_node_finish(struct test_node *n);
+
+// A fixed pseudo-random sequence: floats in [-2, 2), never the same twice in a row.
+float test_random(uint64_t *state);
+void test_random_fill(uint64_t *state, size_t count, float *out);
+
+#endif
