@@ -15,6 +15,7 @@ struct bench_times {
 void bench_times_add(struct bench_times *times, double seconds);
 double bench_quantile(const struct bench_times *times, double q); // 0.5: the median
 double bench_now(void);
+void bench_rest(void); // between contenders, so that neither disturbs the next
 
 // One dispatch on a device, with its buffers.
 struct bench_program {
@@ -33,6 +34,8 @@ enum ree_status bench_program_create(struct bench_program *bench, struct ree_dev
 void bench_program_destroy(struct bench_program *bench);
 // Runs once and records the time: the device's own where it is not the host's processor.
 enum ree_status bench_program_run(struct bench_program *bench, struct ree_error *err);
+// Runs twice and records the second time.
+enum ree_status bench_program_run_warm(struct bench_program *bench, struct ree_error *err);
 
 // What results are measured against, on the host's processor.
 struct bench_openblas {

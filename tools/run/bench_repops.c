@@ -70,6 +70,13 @@ static enum ree_status matmul_create(struct bench *bench, const struct product *
 
 enum { ROW_MAJOR = 101, NO_TRANSPOSE = 111, TRANSPOSE = 112 }; // CBLAS
 
+static void run_openblas(const struct bench *bench, const struct product *size, const float *a,
+                         const float *b, float *c) {
+    int n = (int)size->n, k = (int)size->k;
+    bench->blas.sgemm(ROW_MAJOR, NO_TRANSPOSE, size->b_by_columns ? TRANSPOSE : NO_TRANSPOSE,
+                      (int)size->m, n, k, 1.0f, a, k, b, size->b_by_columns ? k : n, 0.0f, c, n);
+}
+
 static enum ree_status run_product(struct bench *bench, const struct product *size,
                                    struct ree_error *err) {
     static struct bench_program plain, packed;
@@ -87,16 +94,17 @@ static enum ree_status run_product(struct bench *bench, const struct product *si
              size->b_by_columns ? ", second by columns" : "");
     for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
         progress(result.name, i, bench->n_runs);
-        status = bench_program_run(&plain, err);
+        bench_rest();
+        status = bench_program_run_warm(&plain, err);
         if (status == REE_OK && bench->blas.library) {
+            bench_rest();
+            run_openblas(bench, size, a, b, c);
             double before = bench_now();
-            bench->blas.sgemm(ROW_MAJOR, NO_TRANSPOSE,
-                              size->b_by_columns ? TRANSPOSE : NO_TRANSPOSE, (int)m, (int)n, (int)k,
-                              1.0f, a, (int)k, b, (int)(size->b_by_columns ? k : n), 0.0f, c,
-                              (int)n);
+            run_openblas(bench, size, a, b, c);
             bench_times_add(&blas, bench_now() - before);
+            bench_rest();
         }
-        if (status == REE_OK) status = bench_program_run(&packed, err);
+        if (status == REE_OK) status = bench_program_run_warm(&packed, err);
         if (streams)
             bench_times_add(&reads, bench_read(b, k * n * sizeof(float), bench->n_threads));
     }
