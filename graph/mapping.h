@@ -1,8 +1,8 @@
 // The memory a graph's constants point into, besides its arena: mapped files and heap blocks. A
 // graph keeps its mappings in a list and releases them when it is destroyed.
 //
-// A mapped file must not be shortened while the graph lives: reading past its new end would be a
-// bus error, as with every memory-mapped file.
+// A mapped file must not be written to or shortened while it is in use: what was checked would no
+// longer hold, and reading past its new end is a bus error, as with every memory-mapped file.
 #ifndef REE_GRAPH_MAPPING_H
 #define REE_GRAPH_MAPPING_H
 

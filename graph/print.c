@@ -4,24 +4,35 @@
 #include <string.h>
 
 #define MAX_ELEMENTS 16 // of an array that is printed in full
+#define MAX_BYTES 200   // of a string
 
 static void print_indent(struct ree_strbuf *out, unsigned depth) {
     for (unsigned i = 0; i < depth; i++)
         ree_strbuf_append(out, "    ", 4);
 }
 
-// Quoted, with everything that could end the line or confuse a terminal written as \xNN.
-static void print_string(struct ree_strbuf *out, const char *s, size_t n) {
-    ree_strbuf_append(out, "\"", 1);
-    size_t shown = n < 200 ? n : 200;
-    for (size_t i = 0; i < shown; i++) {
+// Everything that could end the line or confuse a terminal comes out as \xNN.
+static void print_escaped(struct ree_strbuf *out, const char *s, size_t n) {
+    for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)s[i];
-        if (c == '"' || c == '\\')
-            ree_strbuf_printf(out, "\\%c", c);
-        else if (c < 0x20 || c == 0x7f)
+        if (c < 0x20 || c == 0x7f)
             ree_strbuf_printf(out, "\\x%02x", c);
         else
-            ree_strbuf_append(out, (const char *)&c, 1);
+            ree_strbuf_append(out, s + i, 1);
+    }
+}
+
+static void print_text(struct ree_strbuf *out, const char *s) {
+    print_escaped(out, s, strlen(s));
+}
+
+// Quoted, and cut short where it is long.
+static void print_string(struct ree_strbuf *out, const char *s, size_t n) {
+    size_t shown = n < MAX_BYTES ? n : MAX_BYTES;
+    ree_strbuf_append(out, "\"", 1);
+    for (size_t i = 0; i < shown; i++) {
+        if (s[i] == '"' || s[i] == '\\') ree_strbuf_append(out, "\\", 1);
+        print_escaped(out, s + i, 1);
     }
     ree_strbuf_append(out, "\"", 1);
     if (shown < n) ree_strbuf_printf(out, "... (%zu bytes)", n);
@@ -36,14 +47,14 @@ static void print_type(struct ree_strbuf *out, const struct ree_value *value) {
         if (value->dims[i] >= 0)
             ree_strbuf_printf(out, "%lld", (long long)value->dims[i]);
         else
-            ree_strbuf_printf(out, "%s", value->symbols[i] ? value->symbols[i] : "?");
+            print_text(out, value->symbols[i] ? value->symbols[i] : "?");
     }
     ree_strbuf_append(out, "]", 1);
 }
 
 static void print_name(struct ree_strbuf *out, const struct ree_value *value) {
     if (value)
-        ree_strbuf_printf(out, "%%%s", value->name);
+        ree_strbuf_append(out, "%", 1), print_text(out, value->name);
     else
         ree_strbuf_append(out, "_", 1);
 }
@@ -89,7 +100,8 @@ static void print_contents(struct ree_strbuf *out, const struct ree_value *value
 }
 
 static void print_attr(struct ree_strbuf *out, const struct ree_attr *attr) {
-    ree_strbuf_printf(out, "%s=", attr->name);
+    print_text(out, attr->name);
+    ree_strbuf_append(out, "=", 1);
     size_t shown = attr->n < MAX_ELEMENTS ? attr->n : MAX_ELEMENTS;
     switch (attr->kind) {
     case REE_ATTR_INT: ree_strbuf_printf(out, "%lld", (long long)attr->i); return;
@@ -126,8 +138,11 @@ static void print_node(struct ree_strbuf *out, const struct ree_node *node, unsi
         if (i) ree_strbuf_append(out, ", ", 2);
         print_typed_name(out, node->outputs[i]);
     }
-    ree_strbuf_printf(out, "%s%s%s%s(", node->n_outputs ? " = " : "", node->domain,
-                      node->domain[0] ? "." : "", node->op_type);
+    if (node->n_outputs) print_text(out, " = ");
+    print_text(out, node->domain);
+    if (node->domain[0]) print_text(out, ".");
+    print_text(out, node->op_type);
+    print_text(out, "(");
     for (size_t i = 0; i < node->n_inputs; i++) {
         if (i) ree_strbuf_append(out, ", ", 2);
         print_name(out, node->inputs[i]);
@@ -138,12 +153,14 @@ static void print_node(struct ree_strbuf *out, const struct ree_node *node, unsi
         print_attr(out, &node->attrs[i]);
     }
     if (node->n_attrs) ree_strbuf_append(out, "}", 1);
-    if (node->name[0]) ree_strbuf_printf(out, " # %s", node->name);
+    if (node->name[0]) print_text(out, " # ");
+    print_text(out, node->name);
     ree_strbuf_append(out, "\n", 1);
     for (size_t i = 0; i < node->n_attrs; i++) {
         if (!node->attrs[i].graph) continue;
         print_indent(out, depth + 1);
-        ree_strbuf_printf(out, "%s:\n", node->attrs[i].name);
+        print_text(out, node->attrs[i].name);
+        ree_strbuf_append(out, ":\n", 2);
         print_graph(out, node->attrs[i].graph, depth + 2);
     }
 }
@@ -183,10 +200,11 @@ void ree_graph_print(const struct ree_graph *graph, struct ree_strbuf *out) {
     ree_strbuf_append(out, "graph ", 6);
     print_string(out, graph->name, strlen(graph->name));
     ree_strbuf_printf(out, " (ir %lld", (long long)graph->ir_version);
-    for (size_t i = 0; i < graph->n_opsets; i++)
-        ree_strbuf_printf(out, ", %s%s%lld",
-                          graph->opsets[i].domain[0] ? graph->opsets[i].domain : "opset", " ",
-                          (long long)graph->opsets[i].version);
+    for (size_t i = 0; i < graph->n_opsets; i++) {
+        print_text(out, ", ");
+        print_text(out, graph->opsets[i].domain[0] ? graph->opsets[i].domain : "opset");
+        ree_strbuf_printf(out, " %lld", (long long)graph->opsets[i].version);
+    }
     ree_strbuf_append(out, ")\n", 2);
     print_graph(out, graph, 1);
 }

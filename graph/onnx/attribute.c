@@ -3,7 +3,7 @@
 #include <string.h>
 
 // Far more than any operator has; it keeps the search for duplicates short.
-#define MAX_ATTRIBUTES 256
+#define MAX_ATTRIBUTES 64
 
 static const char *const kind_names[] = {
     "nothing", "a float",         "an int",         "a string", "a tensor",

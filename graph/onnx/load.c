@@ -48,6 +48,13 @@ enum ree_status ree_onnx_no_memory(struct ree_onnx_reader *reader) {
     return ree_fail(reader->err, REE_NO_MEMORY, "out of memory");
 }
 
+enum ree_status ree_onnx_fail_file(struct ree_error *err, const char *file) {
+    ree_fail_prefix(err, "%s", file);
+    for (char *c = err->message; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+    return err->status;
+}
+
 static enum ree_status read_opsets(struct ree_onnx_reader *reader, const Onnx__ModelProto *model,
                                    struct ree_graph *graph) {
     if (model->n_opset_import == 0)
@@ -193,7 +200,7 @@ enum ree_status ree_onnx_load(const char *path,
         status = load(file->data, file->size, path, &progress, out_graph, err);
         ree_mapping_destroy(file);
     }
-    return status == REE_OK ? REE_OK : ree_fail_prefix(err, "%s", path);
+    return status == REE_OK ? REE_OK : ree_onnx_fail_file(err, path);
 }
 
 enum ree_status ree_onnx_load_memory(const void *bytes, size_t nbytes, struct ree_graph **out_graph,
@@ -203,5 +210,5 @@ enum ree_status ree_onnx_load_memory(const void *bytes, size_t nbytes, struct re
     *out_graph = NULL;
     struct progress none = {0};
     if (load(bytes, nbytes, "", &none, out_graph, err) == REE_OK) return REE_OK;
-    return ree_fail_prefix(err, "model in memory");
+    return ree_onnx_fail_file(err, "model in memory");
 }

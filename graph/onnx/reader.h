@@ -28,6 +28,9 @@ void ree_onnx_reader_finish(struct ree_onnx_reader *reader);
 bool ree_onnx_reader_set_folder(struct ree_onnx_reader *reader, const char *path);
 
 enum ree_status ree_onnx_no_memory(struct ree_onnx_reader *reader);
+// Puts the file in front of the message in *err and returns its status. Names in a message come
+// from the file: whatever in them would end the line or reach a terminal as a command becomes '?'.
+enum ree_status ree_onnx_fail_file(struct ree_error *err, const char *file);
 // A decoded string, "" where it is absent.
 static inline const char *ree_onnx_text(const char *s) {
     return s ? s : "";

@@ -40,5 +40,5 @@ enum ree_status ree_onnx_tensor_load(const char *path, struct ree_tensor *out_te
         ree_arena_finish(&arena);
         ree_mapping_destroy(file);
     }
-    return status == REE_OK ? REE_OK : ree_fail_prefix(err, "%s", path);
+    return status == REE_OK ? REE_OK : ree_onnx_fail_file(err, path);
 }

@@ -37,7 +37,8 @@ fail(const struct walk *walk, enum ree_status status, const char *format, ...) {
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    ree_fail(walk->err, status, "%s%s%s (byte %zu)", path.data ? path.data : "",
+    ree_fail(walk->err, status, "%s%s%s%s (byte %zu)",
+             status == REE_INVALID ? "malformed protobuf: " : "", path.data ? path.data : "",
              path.size ? ": " : "", what, walk->at);
     ree_strbuf_finish(&path);
     return status;

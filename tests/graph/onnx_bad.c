@@ -218,6 +218,8 @@ static void test_names(void) {
     check(
         "domain", with(GRAPH_NODE, node), REE_INVALID,
         "node 'foo' (Foo): is of the operator set 'com.example', which the model does not import");
+    check("a name with a line in it", with(GRAPH_NODE, pb_node("Add", "a\n\x1b[2J", "q", "z")),
+          REE_INVALID, "node 'a??[2J' (Add): input 'q' is neither");
     // A name of a branch is not visible outside of it.
     struct pb branch = {0}, v = {0};
     pb_sub(&branch, GRAPH_NODE, pb_node("Abs", "", "x", "inner"));

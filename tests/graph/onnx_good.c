@@ -274,6 +274,20 @@ static void test_foreign_types(void) {
     }
 }
 
+// Names may hold anything but NUL; printed, they stay on their line.
+static void test_strange_names(void) {
+    struct pb graph = {0};
+    pb_sub(&graph, GRAPH_INPUT, pb_value("x\n", 1, 0, NULL));
+    pb_sub(&graph, GRAPH_NODE, pb_node("Re\tlu", "\x1b[2J", "x\n", "\xc3\xa9"));
+    pb_sub(&graph, GRAPH_OUTPUT, pb_value("\xc3\xa9", 1, 0, NULL));
+    struct ree_graph *g = load(pb_model(graph));
+    check_text(g, "graph \"\" (ir 8, opset 13)\n"
+                  "    input %x\\x0a:float32[]\n"
+                  "    %\xc3\xa9:float32[] = Re\\x09lu(%x\\x0a) # \\x1b[2J\n"
+                  "    return %\xc3\xa9\n");
+    ree_graph_destroy(g);
+}
+
 // Fields that the schema does not declare are skipped, of every wire type.
 static void test_unknown_fields(void) {
     struct pb model = pb_sample_model();
@@ -324,6 +338,7 @@ int main(void) {
     test_order();
     test_default_input();
     test_foreign_types();
+    test_strange_names();
     test_unknown_fields();
     test_default_domain();
     test_type_names();
