@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Compares real models with ONNX Runtime, where that is installed (REE_ORACLE_PYTHON names a Python
+that has it; otherwise the one running this).
+
+The inputs are pseudo-random. ONNX Runtime sums in other orders and approximates exp and the like, so
+each output is compared with |difference| <= 1e-3 max|output| + 1e-6: what float32 leaves of a deep
+network, and far below what a wrong operator would do.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+oracle = os.environ.pop("REE_ORACLE_PYTHON", None)  # not again in the new process
+if oracle and os.path.exists(oracle):
+    os.execv(oracle, [oracle, "-B", *sys.argv])
+
+try:
+    import numpy as np
+    import onnxruntime
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+
+DIMS = {"yunet_s_dynamic.onnx": {"height": 160, "width": 96}}
+TYPES = {"float32": np.float32, "int64": np.int64, "int32": np.int32, "bool": np.bool_}
+
+
+def make_inputs(about, sizes, rng):
+    inputs = {}
+    for port in about["inputs"]:
+        if port["optional"]:
+            continue
+        shape = [d if isinstance(d, int) else sizes.get(d, 1) for d in port["shape"]]
+        dtype = TYPES[port["type"]]
+        if dtype is np.float32:
+            inputs[port["name"]] = rng.uniform(-1, 1, shape).astype(dtype)
+        else:
+            inputs[port["name"]] = rng.integers(0, 2, shape).astype(dtype)
+    return inputs
+
+
+def compare(ree_run, path, about, work):
+    rng = np.random.default_rng(7)
+    inputs = make_inputs(about, DIMS.get(path.name, {}), rng)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    want = session.run(None, inputs)
+
+    args = [ree_run, path, "--output-dir", work / "out", "--json"]
+    for i, (name, value) in enumerate(inputs.items()):
+        np.save(work / f"{i}.npy", value)
+        args += ["--input", f"{name}={work / str(i)}.npy"]
+    done = subprocess.run(args, capture_output=True, text=True)
+    if done.returncode != 0:
+        return done.stderr.strip()
+    worst = 0.0
+    for output, expected in zip(json.loads(done.stdout)["outputs"], want):
+        file = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_"
+                       for c in output["name"])
+        got = np.load(work / "out" / f"{file}.npy")
+        if got.shape != expected.shape or got.dtype != expected.dtype:
+            return f"{output['name']}: {got.dtype}{got.shape}, {expected.dtype}{expected.shape}"
+        if expected.size == 0:
+            continue
+        if got.dtype.kind != "f":
+            if not np.array_equal(got, expected):
+                return f"{output['name']}: integers differ"
+            continue
+        scale = np.abs(expected).max()
+        difference = np.abs(got.astype(np.float64) - expected).max()
+        tolerance = 1e-3 * scale + 1e-6
+        if not difference <= tolerance:
+            return f"{output['name']}: differs by {difference} of at most {scale}"
+        worst = max(worst, difference / tolerance)
+    print(f"{path.parent.name}/{path.name}: within {100 * worst:.2g} % of the tolerance")
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ree-run", required=True)
+    parser.add_argument("--models", type=pathlib.Path, required=True)
+    args = parser.parse_args()
+    paths = sorted(args.models.glob("**/*.onnx"))
+    paths.append(pathlib.Path(__file__).resolve().parents[2] / "tools" / "sample" / "digits.onnx")
+    passed, failed = 0, 0
+    for path in paths:
+        done = subprocess.run([args.ree_run, "inspect", path, "--json"], capture_output=True)
+        about = json.loads(done.stdout)
+        if not about["runnable"]:
+            continue
+        with tempfile.TemporaryDirectory() as work:
+            problem = compare(args.ree_run, path, about, pathlib.Path(work))
+        if problem:
+            failed += 1
+            print(f"FAILED: {path.parent.name}/{path.name}: {problem}")
+        else:
+            passed += 1
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed or not passed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""Whole models, run through ree-run: one SHA-256 whatever the device, the instruction set, the
+number of threads, fusion and folding; recorded values stay; a GPT agrees with its reference.
+
+    real_models.py --ree-run build/ree-run [--models FOLDER] [--device vulkan]
+
+Without --device the CPU's variants are compared; with it, that device against the CPU. Models in
+FOLDER are optional, the sample model is always there.
+"""
+
+import argparse
+import array
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import npy
+
+HERE = pathlib.Path(__file__).resolve().parent
+SAMPLE = HERE.parent.parent / "tools" / "sample"
+
+# Sizes for symbolic dimensions, where 1 is too small for the model.
+DIMS = {"yunet_s_dynamic.onnx": ["height=160", "width=96"]}
+
+passed, failed = 0, 0
+
+
+def check(ok, what):
+    global passed, failed
+    if ok:
+        passed += 1
+    else:
+        failed += 1
+        print(f"FAILED: {what}", flush=True)
+    return ok
+
+
+class Runner:
+    def __init__(self, path):
+        self.path = path
+
+    def call(self, *args):
+        return subprocess.run([self.path, *map(str, args)], capture_output=True, text=True)
+
+    def json(self, *args):
+        done = self.call(*args, "--json")
+        if done.returncode != 0:
+            return None, done.stderr.strip()
+        return json.loads(done.stdout), None
+
+    def sha256(self, *args):
+        result, error = self.json(*args)
+        return result["sha256"] if result else f"({error})"
+
+    def instruction_sets(self):
+        devices, error = self.json("devices", "cpu")
+        assert devices, error
+        facts = devices["devices"][0]["facts"]
+        return next(f["value"] for f in facts if f["name"] == "instruction sets").split(", ")
+
+
+def variants(runner, device):
+    """The ways of running that must not matter, as option lists."""
+    if device:
+        return [["--device", device], ["--device", device, "--no-fuse"],
+                ["--device", device, "--no-fold"]]
+    ways = [["--threads", "1"], ["--threads", "2"], ["--threads", "3"], ["--no-fuse"],
+            ["--no-fold"], ["--no-fuse", "--no-fold", "--threads", "1"]]
+    for isa in runner.instruction_sets():
+        ways += [["--cpu-isa", isa], ["--cpu-isa", isa, "--no-fuse", "--threads", "1"]]
+    return ways
+
+
+def test_one_hash(runner, name, run, ways, recorded):
+    """Every way of `run` gives the CPU's hash, and the recorded one where there is one."""
+    want = runner.sha256(*run)
+    check(len(want) == 64, f"{name}: {want}")
+    for way in ways:
+        got = runner.sha256(*run, *way)
+        check(got == want, f"{name} {' '.join(way)}: {got}, expected {want}")
+    if name in recorded:
+        check(want == recorded[name], f"{name}: {want}, recorded {recorded[name]}")
+    print(f"{name}: {want} in {len(ways) + 1} ways", flush=True)
+
+
+def test_sample(runner, ways, recorded):
+    model = SAMPLE / "digits.onnx"
+    images = sorted(SAMPLE.glob("*.npy"))
+    check(len(images) >= 3, "sample images are there")
+    for image in images:
+        run = [model, "--input", f"image={image}"]
+        result, error = runner.json(*run, "--top", "1")
+        label = result and result["outputs"][0]["top"][0][0]["label"]
+        check(label == image.stem, f"{image.name} is read as {label} ({error})")
+        test_one_hash(runner, f"digits.onnx {image.stem}", run, ways, recorded)
+
+
+def test_models(runner, folder, ways, recorded):
+    """Models whose operators are all supported, with pseudo-random inputs."""
+    for path in sorted(folder.glob("**/*.onnx")):
+        name = str(path.relative_to(folder))
+        about, error = runner.json("inspect", path)
+        if not check(about, f"{name}: {error}"):
+            continue
+        if not about["runnable"]:
+            missing = [o["type"] for o in about["operators"] if not o["supported"]]
+            print(f"{name}: not run, lacks {', '.join(missing)}")
+            continue
+        dims = [arg for dim in DIMS.get(path.name, []) for arg in ("--dim", dim)]
+        test_one_hash(runner, name, [path, "--random-inputs", "1", *dims], ways, recorded)
+
+
+class Gpt:
+    """capp-gpt: a GPT-2 with a KV cache as inputs and outputs."""
+
+    N_LAYERS, N_HEADS, HEAD_DIM, N_VOCAB = 4, 4, 16, 53
+
+    def __init__(self, runner, model, work, options):
+        self.runner, self.model, self.work, self.options = runner, model, work, options
+
+    def run(self, tokens, n_past, cache):
+        """Logits (row-major, a row for each token) of `tokens` behind `n_past` ones in `cache`."""
+        inputs = {
+            "input_ids": ("<i8", [1, len(tokens)], tokens),
+            "attention_mask": ("<i8", [1, n_past + len(tokens)], [1] * (n_past + len(tokens))),
+            "position_ids": ("<i8", [1, len(tokens)], range(n_past, n_past + len(tokens))),
+        }
+        args = []
+        for name, (descr, shape, values) in inputs.items():
+            npy.save(self.work / f"{name}.npy", descr, shape, values)
+            args += ["--input", f"{name}={self.work / name}.npy"]
+        for layer in range(self.N_LAYERS):
+            for part in ("key", "value"):
+                name = f"past_key_values.{layer}.{part}"
+                path = cache / f"present.{layer}.{part}.npy" if cache else self.work / "empty.npy"
+                if not cache:
+                    npy.save(path, "<f4", [1, self.N_HEADS, 0, self.HEAD_DIM], [])
+                args += ["--input", f"{name}={path}"]
+        out = self.work / f"after-{n_past + len(tokens)}"
+        done = self.runner.call(self.model, *args, *self.options, "--output-dir", out)
+        if not check(done.returncode == 0, f"capp-gpt: {done.stderr.strip()}"):
+            return None, None
+        _, shape, logits = npy.load(out / "logits.npy")
+        check(shape == (1, len(tokens), self.N_VOCAB), f"capp-gpt: logits have shape {shape}")
+        return logits, out
+
+    def test_reference(self, expected):
+        """Every logit within 1e-4 of the float64 reference, and every choice the same. The
+        reference rounds nowhere; four layers of float32 lose about 1e-6."""
+        worst = 0.0
+        for case in expected["cases"]:
+            tokens = case["tokens"][:len(case["logits"])]
+            logits, _ = self.run(tokens, 0, None)
+            if logits is None:
+                return
+            for t, want in enumerate(case["logits"]):
+                row = logits[t * self.N_VOCAB:(t + 1) * self.N_VOCAB]
+                worst = max(worst, *(abs(a - b) for a, b in zip(row, want)))
+                if t + 1 < len(case["tokens"]) and t + 1 >= len(case["prompt"]):
+                    choice = max(range(self.N_VOCAB), key=lambda i: row[i])
+                    check(choice == case["tokens"][t + 1], f"capp-gpt: token {t + 1} is {choice}")
+        check(worst <= 1e-4, f"capp-gpt: logits differ by {worst}")
+        print(f"capp-gpt: {len(expected['cases'])} texts, logits within {worst:.2g}", flush=True)
+
+    def test_decode(self, tokens):
+        """A token at a time gives the bytes that all at once give."""
+        together, _ = self.run(tokens, 0, None)
+        apart, cache = array.array("f"), None
+        for t, token in enumerate(tokens):
+            logits, cache = self.run([token], t, cache)
+            if logits is None:
+                return
+            apart.extend(logits)
+        check(together == apart and together.tobytes() == apart.tobytes(),
+              "capp-gpt: prefill and decode give the same logits")
+
+
+def test_gpt(runner, folder, device):
+    model = folder / "capp-gpt" / "model.onnx"
+    if not model.exists():
+        print("capp-gpt: skipped, not here")
+        return
+    expected = json.loads((model.parent / "expected_fp64.json").read_text())
+    options = ["--device", device] if device else []
+    with tempfile.TemporaryDirectory() as work:
+        gpt = Gpt(runner, model, pathlib.Path(work), options)
+        gpt.test_reference(expected)
+        gpt.test_decode(expected["cases"][0]["tokens"][:8])
+
+
+def read_recorded():
+    lines = (HERE / "recorded.txt").read_text().splitlines()
+    rows = (line.split(None, 1) for line in lines if line and not line.startswith("#"))
+    return {name: sha256 for sha256, name in rows}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ree-run", required=True)
+    parser.add_argument("--models", type=pathlib.Path)
+    parser.add_argument("--device")
+    args = parser.parse_args()
+    runner = Runner(args.ree_run)
+    if args.device:
+        done = runner.call("devices", args.device)
+        if done.returncode != 0:
+            print(f"skipped: {done.stderr.strip()}")
+            sys.exit(77)
+        print(done.stdout.splitlines()[0])
+    ways = variants(runner, args.device)
+    recorded = read_recorded()
+    test_sample(runner, ways, recorded)
+    if args.models and args.models.is_dir():
+        test_models(runner, args.models, ways, recorded)
+        test_gpt(runner, args.models, args.device)
+    else:
+        print("models: skipped, there is no such folder")
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
