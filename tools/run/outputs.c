@@ -109,7 +109,7 @@ void run_report_text(const struct run_report *report, struct ree_strbuf *out) {
     if (!s) return;
     ree_strbuf_printf(
         out,
-        "stats   %llu dispatches in %llu segments, weights %.1f KiB, intermediates "
+        "stats   %llu dispatches in %llu segment%s, weights %.1f KiB, intermediates "
         "%.1f KiB\n        bind %.3f ms, run %.3f ms (upload and download included)\n",
         (unsigned long long)s->n_dispatches, (unsigned long long)s->n_segments,
         (double)s->weight_bytes / 1024, (double)s->arena_bytes / 1024, 1e3 * s->bind_seconds,

@@ -1,0 +1,58 @@
+# shellcheck shell=sh disable=SC2034 # sourced, so its variables are used elsewhere
+# Sourced by quickstart.sh and test.sh: Debian packages, and a place to say what is going on.
+
+say() { printf '\n== %s\n' "$*"; }
+die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
+
+# What the build needs, and what the Vulkan backend needs on top (without those: the CPU alone).
+build_packages="gcc libc6-dev cmake ninja-build pkg-config protobuf-c-compiler libprotobuf-c-dev \
+    libcjson-dev libssl-dev python3"
+vulkan_packages="glslc spirv-tools libvulkan-dev libvulkan-volk-dev libvulkan1 mesa-vulkan-drivers"
+
+is_installed() {
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+missing_packages() {
+    for package in "$@"; do is_installed "$package" || printf '%s ' "$package"; done
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        env DEBIAN_FRONTEND=noninteractive "$@"
+    elif command -v sudo >/dev/null; then
+        sudo env DEBIAN_FRONTEND=noninteractive "$@"
+    else
+        die "not root and without sudo; as root, run: $*"
+    fi
+}
+
+lists_are_fresh=no
+refresh_lists() {
+    if [ $lists_are_fresh = no ]; then
+        as_root apt-get update -q || die "apt-get update failed; is there a network?"
+        lists_are_fresh=yes
+    fi
+}
+
+# install_packages PACKAGE...: installs what is not there yet. Fails, naming them, when this system
+# has no such packages.
+install_packages() {
+    missing=$(missing_packages "$@")
+    [ -n "$missing" ] || return 0
+    command -v apt-get >/dev/null || die "no apt-get here; please install: $missing"
+    echo "installing Debian packages: $missing"
+    refresh_lists
+    unknown=""
+    for package in $missing; do
+        # A package that others only refer to has no version to install.
+        apt-cache policy "$package" | grep -q '^  Candidate: [^(]' || unknown="$unknown $package"
+    done
+    if [ -n "$unknown" ]; then
+        echo "not in this system's package sources:$unknown" >&2
+        echo "(Debian 12 and 13 and Ubuntu 24.04 with 'universe' have all that ree needs)" >&2
+        return 1
+    fi
+    # shellcheck disable=SC2086 # a list of words
+    as_root apt-get install -q -y --no-install-recommends $missing
+}

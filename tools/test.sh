@@ -1,0 +1,165 @@
+#!/bin/sh
+# All tests. Installs what they need, builds with gcc, with clang and with sanitizers, and runs the
+# suite on the CPU and on two Vulkan drivers that need no GPU: lavapipe and SwiftShader.
+#
+#     tools/test.sh            everything (about 25 minutes on 2 cores)
+#     tools/test.sh --quick    gcc, CPU and lavapipe, a tenth of ONNX's operator tests
+#
+# Which driver runs is chosen here, by VK_ICD_FILENAMES: tests with "vulkan" in their name run once
+# for each driver. The sanitizer build runs everything but those, since the drivers are not ours to
+# check; they run on the release build with the validation layer.
+#
+# The last line is "N passed, N failed", with ", N skipped" when something was.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. tools/packages.sh
+
+quick=no
+for arg in "$@"; do
+    case $arg in
+    --quick) quick=yes ;;
+    --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) die "unknown option '$arg' (try --help)" ;;
+    esac
+done
+
+n_passed=0 n_failed=0 n_skipped=0 failures=""
+
+# step NAME COMMAND...: one line for a success; the output and a note for the end for a failure.
+step() {
+    name=$1
+    shift
+    log=build/logs/$(echo "$name" | tr -c 'a-z0-9\n' _).log
+    mkdir -p build/logs
+    start=$(date +%s)
+    if "$@" >"$log" 2>&1; then
+        n_passed=$((n_passed + 1))
+        echo "$name: passed ($(($(date +%s) - start)) s)"
+    else
+        n_failed=$((n_failed + 1))
+        failures="$failures
+  $name"
+        cat "$log"
+        echo "$name: FAILED"
+        return 1
+    fi
+}
+
+# suite NAME BUILD [ctest options]: adds ctest's counts, read from its JUnit file, to ours.
+suite() {
+    name=$1 build=$2
+    shift 2
+    say "$name"
+    report=$PWD/$build/junit.xml
+    rm -f "$report"
+    ctest --test-dir "$build" --output-on-failure --no-tests=error -j "$(nproc)" --timeout 1800 \
+        --output-junit "$report" "$@"
+    if [ ! -s "$report" ]; then
+        n_failed=$((n_failed + 1))
+        failures="$failures
+  $name: ctest did not finish"
+        return
+    fi
+    total=$(sed -n 's/^.*tests="\([0-9]*\)".*$/\1/p;/tests="/q' "$report")
+    failed=$(sed -n 's/^.*failures="\([0-9]*\)".*$/\1/p;/failures="/q' "$report")
+    skipped=$(sed -n 's/^.*skipped="\([0-9]*\)".*$/\1/p;/skipped="/q' "$report")
+    n_passed=$((n_passed + total - failed - skipped))
+    n_failed=$((n_failed + failed))
+    n_skipped=$((n_skipped + skipped))
+    [ "$failed" = 0 ] || failures="$failures
+  $name: $failed of $total tests"
+}
+
+skip() {
+    n_skipped=$((n_skipped + 1))
+    echo "skipped: $*"
+}
+
+summary() {
+    [ -z "$failures" ] || printf '\nfailed:%s\n' "$failures"
+    line="$n_passed passed, $n_failed failed"
+    [ $n_skipped = 0 ] || line="$line, $n_skipped skipped"
+    printf '\n%s\n' "$line"
+    [ $n_failed = 0 ] && [ $n_passed != 0 ]
+    exit $?
+}
+
+# shellcheck disable=SC2317 # called through step
+build_tree() { # FOLDER [cmake options]
+    tree=$1
+    shift
+    cmake -S . -B "$tree" -G Ninja "$@" && ninja -C "$tree"
+}
+
+# SwiftShader is part of Debian's Chromium; two files of that package are enough.
+swiftshader=$PWD/build/swiftshader/vk_swiftshader_icd.json
+fetch_swiftshader() {
+    [ -s "$swiftshader" ] && [ -s build/swiftshader/libvk_swiftshader.so ] && return 0
+    refresh_lists
+    rm -rf build/swiftshader
+    mkdir -p build/swiftshader
+    # As the user, into a folder of ours: nothing of Chromium gets installed.
+    (cd build/swiftshader && apt-get download -q chromium-common &&
+        dpkg-deb --fsys-tarfile chromium-common_*.deb |
+        tar -x --strip-components=4 --wildcards '*/libvk_swiftshader.so' '*/vk_swiftshader_icd.json'
+        rm -f chromium-common_*.deb)
+    [ -s "$swiftshader" ] && [ -s build/swiftshader/libvk_swiftshader.so ]
+}
+
+say "packages"
+# shellcheck disable=SC2086 # lists of words
+install_packages $build_packages $vulkan_packages vulkan-validationlayers libonnx-testdata \
+    libopenblas0-pthread libmpfr-dev || die "cannot test without these packages"
+if [ $quick = no ]; then
+    install_packages clang libomp-dev libclang-rt-dev python3-venv ||
+        die "cannot test without these packages"
+fi
+echo "all there"
+
+shared=${REE_SHARED_DIR:-../shared}
+export REE_SHARED_DIR="$shared"
+lavapipe=$(find /usr/share/vulkan/icd.d -name 'lvp_icd*.json' 2>/dev/null | head -n 1)
+
+say "building (gcc, release)"
+step "gcc build" build_tree build -DCMAKE_BUILD_TYPE=Release -DREE_TESTS=ON || summary
+if [ -f "$shared/onnx-node-tests.tar.xz" ] && [ ! -d build/onnx-node-tests ]; then
+    mkdir -p build/onnx-node-tests
+    python3 -m tarfile -e "$shared/onnx-node-tests.tar.xz" build/onnx-node-tests || exit 1
+fi
+
+# ONNX Runtime is an oracle for real models; without it those comparisons are skipped.
+if [ $quick = no ] && [ -d "$shared/models" ] && [ ! -x build/oracle/bin/python ]; then
+    python3 -m venv build/oracle && timeout 300 build/oracle/bin/pip install -q onnxruntime ||
+        echo "ONNX Runtime cannot be installed here"
+fi
+[ -x build/oracle/bin/python ] && export REE_ORACLE_PYTHON="$PWD/build/oracle/bin/python"
+
+[ $quick = no ] || export REE_TEST_SAMPLE=1/10
+if [ -n "$lavapipe" ]; then
+    VK_ICD_FILENAMES=$lavapipe suite "CPU and lavapipe" build
+else
+    skip "lavapipe is not installed"
+    VK_ICD_FILENAMES=none suite "CPU" build
+fi
+[ $quick = no ] || summary
+
+say "SwiftShader"
+if fetch_swiftshader; then
+    # An interpreter for every float: a tenth of ONNX's operator tests, chosen by name, has to do.
+    REE_TEST_SAMPLE=1/10 VK_ICD_FILENAMES=$swiftshader suite "SwiftShader" build -R vulkan
+else
+    skip "Debian's chromium-common could not be fetched for its SwiftShader"
+fi
+
+say "building (clang)"
+if step "clang build" build_tree build-clang -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang; then
+    VK_ICD_FILENAMES=none suite "CPU, built by clang" build-clang -E 'vulkan|prove|models/real'
+fi
+
+say "building (AddressSanitizer, UndefinedBehaviorSanitizer)"
+if step "sanitizer build" build_tree build-asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DREE_SANITIZE=ON
+then
+    ASAN_OPTIONS=allocator_may_return_null=1 VK_ICD_FILENAMES=none \
+        suite "CPU, with sanitizers" build-asan -E 'vulkan|prove|models/real'
+fi
+summary
