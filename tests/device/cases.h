@@ -1,0 +1,76 @@
+// Random dispatches with their operands, a generator for each RepOp, for any backend: the CPU's
+// kernels are compared with the references (reference.h), other backends with the CPU.
+//
+// A case is small (some ten thousand elements at most), well-formed, and the same for the same
+// seed. Shapes include sizes 0 and 1, strides that repeat or run backwards, and reductions round
+// the chunk length; values include NaN, infinities, zeros of both signs and subnormals.
+#ifndef REE_TESTS_DEVICE_CASES_H
+#define REE_TESTS_DEVICE_CASES_H
+
+#include "repops/repop.h"
+
+struct rng {
+    uint64_t state;
+};
+uint64_t rng_next(struct rng *rng);
+uint32_t rng_below(struct rng *rng, uint32_t n);                 // 0 ... n-1
+int32_t rng_between(struct rng *rng, int32_t low, int32_t high); // inclusive
+bool rng_one_in(struct rng *rng, uint32_t n);
+uint32_t rng_of(struct rng *rng, uint32_t n, const uint32_t *choices);
+
+struct test_case {
+    // Operand i is slot i, from offset 0. node is 0.
+    struct ree_dispatch dispatch;
+    // What each slot holds at first, dispatch.operands[i].size bytes; those that are written too.
+    void *contents[REE_MAX_OPERANDS];
+    bool is_written[REE_MAX_OPERANDS];
+};
+
+// False: no case this time, try again.
+typedef bool (*case_generator)(struct rng *rng, struct test_case *out);
+bool case_copy(struct rng *rng, struct test_case *out);
+bool case_map(struct rng *rng, struct test_case *out);
+bool case_reduce(struct rng *rng, struct test_case *out);
+bool case_matmul(struct rng *rng, struct test_case *out);
+bool case_conv(struct rng *rng, struct test_case *out);
+bool case_pool(struct rng *rng, struct test_case *out);
+bool case_softmax(struct rng *rng, struct test_case *out);
+bool case_norm(struct rng *rng, struct test_case *out);
+bool case_gather(struct rng *rng, struct test_case *out);  // some have an index out of range
+bool case_scatter(struct rng *rng, struct test_case *out); // likewise
+bool case_topk(struct rng *rng, struct test_case *out);
+bool case_scan(struct rng *rng, struct test_case *out);
+bool case_resize(struct rng *rng, struct test_case *out);
+extern const case_generator case_generators[REE_N_REPOPS];
+
+void test_case_finish(struct test_case *c); // frees the contents
+
+// For the generators
+
+void case_begin(struct test_case *c, enum ree_repop op);
+// Appends an operand of n elements with random contents; returns them. Exits without memory.
+void *case_input(struct test_case *c, struct rng *rng, enum ree_dtype dtype, uint64_t n);
+void *case_output(struct test_case *c, struct rng *rng, enum ree_dtype dtype, uint64_t n);
+void case_fill(struct rng *rng, enum ree_dtype dtype, uint64_t n, void *out);
+
+// Dimensions whose product is at most `budget`; rank at least 1.
+uint32_t case_dims(struct rng *rng, uint32_t max_rank, uint32_t budget, uint32_t *dims);
+uint64_t case_count(uint32_t rank, const uint32_t *dims);
+void case_dense_strides(uint32_t rank, const uint32_t *dims, int32_t *strides);
+
+enum case_view {
+    CASE_VIEW_REPEATS = 1,   // strides of 0
+    CASE_VIEW_BACKWARDS = 2, // negative strides
+};
+// Strides and offset of a view over dims: dense, permuted, with gaps, and as the flags allow.
+// Returns how many elements the memory under it has.
+uint64_t case_view(struct rng *rng, uint32_t flags, uint32_t rank, const uint32_t *dims,
+                   int32_t *strides, int32_t *offset);
+// A length to reduce over: 0, 1, small, or round one or several chunks.
+uint32_t case_length(struct rng *rng);
+
+// A random expression over dims, its tensors appended to the case. An epilogue has an accumulator.
+void case_expr(struct test_case *c, struct rng *rng, struct ree_expr *expr, uint32_t rank,
+               const uint32_t *dims, bool has_accumulator);
+
+#endif

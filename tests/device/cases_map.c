@@ -1,0 +1,103 @@
+#include "cases.h"
+
+static uint32_t class_of_value(const struct ree_expr *expr, bool has_accumulator, uint32_t v) {
+    if (has_accumulator) {
+        if (v == 0) return REE_CLASS_W;
+        v--;
+    }
+    if (v < expr->n_operands) return ree_dtype_class((enum ree_dtype)expr->operands[v].dtype);
+    return ree_map_op_infos[expr->instrs[v - expr->n_operands].op].result;
+}
+
+static uint32_t append_instr(struct ree_expr *expr, bool has_accumulator, uint32_t op) {
+    expr->instrs[expr->n_instrs].op = op;
+    return (has_accumulator ? 1 : 0) + expr->n_operands + expr->n_instrs++;
+}
+
+static uint32_t append_const(struct rng *rng, struct ree_expr *expr, bool has_accumulator,
+                             uint32_t class) {
+    uint32_t v = append_instr(expr, has_accumulator,
+                              class == REE_CLASS_D ? REE_MAP_CONST64 : REE_MAP_CONST32);
+    case_fill(rng,
+              class == REE_CLASS_D ? REE_I64
+              : rng_one_in(rng, 2) ? REE_I32
+                                   : REE_F32,
+              1, expr->instrs[expr->n_instrs - 1].imm);
+    return v;
+}
+
+// A value of that class, mostly a recent one; a constant if there is none.
+static uint32_t choose_value(struct rng *rng, struct ree_expr *expr, bool has_accumulator,
+                             uint32_t class) {
+    uint32_t n = (has_accumulator ? 1 : 0) + expr->n_operands + expr->n_instrs;
+    for (uint32_t attempt = 0; attempt < 12 && n > 0; attempt++) {
+        uint32_t v = rng_one_in(rng, 3) ? n - 1 : rng_below(rng, n);
+        if (class_of_value(expr, has_accumulator, v) == class) return v;
+    }
+    return append_const(rng, expr, has_accumulator, class);
+}
+
+static void append_operand(struct test_case *c, struct rng *rng, struct ree_expr *expr) {
+    static const uint32_t dtypes[] = {REE_F32, REE_F32, REE_F32,  REE_I32, REE_U32,
+                                      REE_I64, REE_I64, REE_U64,  REE_U8,  REE_I8,
+                                      REE_U16, REE_I16, REE_BOOL, REE_F16, REE_BF16};
+    struct ree_expr_operand *operand = &expr->operands[expr->n_operands++];
+    if (rng_one_in(rng, 6)) {
+        operand->kind = REE_EXPR_IOTA;
+        operand->dtype = rng_one_in(rng, 2) ? REE_I32 : REE_I64;
+        operand->offset = rng_between(rng, -100, 100);
+        for (uint32_t d = 0; d < expr->rank; d++)
+            operand->strides[d] = rng_between(rng, -3, 3);
+        return;
+    }
+    operand->kind = REE_EXPR_TENSOR;
+    operand->dtype = rng_of(rng, sizeof dtypes / sizeof *dtypes, dtypes);
+    uint64_t n = case_view(rng, CASE_VIEW_REPEATS | CASE_VIEW_BACKWARDS, expr->rank, expr->dims,
+                           operand->strides, &operand->offset);
+    case_input(c, rng, (enum ree_dtype)operand->dtype, n);
+}
+
+void case_expr(struct test_case *c, struct rng *rng, struct ree_expr *expr, uint32_t rank,
+               const uint32_t *dims, bool has_accumulator) {
+    expr->rank = rank;
+    for (uint32_t d = 0; d < rank; d++)
+        expr->dims[d] = dims[d];
+    expr->n_elements = (uint32_t)case_count(rank, dims);
+    uint32_t n_operands = rng_below(rng, rng_one_in(rng, 4) ? 8 : 4);
+    for (uint32_t i = 0; i < n_operands; i++)
+        append_operand(c, rng, expr);
+
+    uint32_t n_instrs = rng_below(rng, rng_one_in(rng, 5) ? 20 : 5);
+    if (!has_accumulator && n_operands == 0 && n_instrs == 0) n_instrs = 1;
+    for (uint32_t i = 0; i < n_instrs && expr->n_instrs < REE_EXPR_MAX_INSTRS - 4; i++) {
+        uint32_t op = rng_below(rng, REE_N_MAP_OPS);
+        if (op == REE_MAP_CONST32 || op == REE_MAP_CONST64) {
+            append_const(rng, expr, has_accumulator, ree_map_op_infos[op].result);
+            continue;
+        }
+        uint32_t args[3] = {0};
+        for (uint32_t j = 0; j < ree_map_op_infos[op].n_args; j++)
+            args[j] = choose_value(rng, expr, has_accumulator, ree_map_op_infos[op].args[j]);
+        append_instr(expr, has_accumulator, op);
+        for (uint32_t j = 0; j < 3; j++)
+            expr->instrs[expr->n_instrs - 1].args[j] = args[j];
+    }
+
+    static const uint32_t narrow[] = {REE_F32, REE_F32, REE_I32, REE_U32, REE_U8,
+                                      REE_I8,  REE_U16, REE_I16, REE_F16, REE_BF16};
+    uint32_t result =
+        expr->n_instrs == 0 ? 0 : (has_accumulator ? 1 : 0) + expr->n_operands + expr->n_instrs - 1;
+    if (class_of_value(expr, has_accumulator, result) == REE_CLASS_D)
+        expr->out_dtype = rng_one_in(rng, 3) ? REE_U64 : REE_I64;
+    else
+        expr->out_dtype = rng_of(rng, sizeof narrow / sizeof *narrow, narrow);
+}
+
+bool case_map(struct rng *rng, struct test_case *c) {
+    case_begin(c, REE_REPOP_MAP);
+    struct ree_expr *expr = &c->dispatch.params.map.expr;
+    uint32_t dims[REE_MAX_RANK], rank = case_dims(rng, 5, 9000, dims);
+    case_expr(c, rng, expr, rank, dims, false);
+    case_output(c, rng, (enum ree_dtype)expr->out_dtype, expr->n_elements);
+    return true;
+}

@@ -1,0 +1,13 @@
+// matmul and conv on the CPU with random layouts, types and epilogues give the reference's bytes, on
+// every instruction set and with any number of threads, and touch nothing else.
+#include "run_cpu_cases.h"
+#include "test.h"
+
+int main(void) {
+    long n_runs;
+    CHECK(run_cpu_cases(REE_REPOP_MATMUL, 400, &n_runs) == 0);
+    CHECK(n_runs >= 400 * 3);
+    CHECK(run_cpu_cases(REE_REPOP_CONV, 400, &n_runs) == 0);
+    CHECK(n_runs >= 400 * 3);
+    return test_finish();
+}

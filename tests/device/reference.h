@@ -1,0 +1,48 @@
+// Every RepOp straight from its definition in repop.h and NUMERICS.md: one element after another,
+// no thought of speed.
+#ifndef REE_TESTS_DEVICE_REFERENCE_H
+#define REE_TESTS_DEVICE_REFERENCE_H
+
+#include "repops/repop.h"
+
+// False: an index is out of range (gather, scatter); what was written is then undefined.
+bool reference_run(const struct ree_dispatch *dispatch, void *const *operands);
+
+void reference_copy(const struct ree_copy_params *p, void *const *operands);
+void reference_map(const struct ree_map_params *p, void *const *operands);
+void reference_reduce(const struct ree_reduce_params *p, void *const *operands);
+void reference_matmul(const struct ree_matmul_params *p, void *const *operands);
+void reference_conv(const struct ree_conv_params *p, void *const *operands);
+void reference_pool(const struct ree_pool_params *p, void *const *operands);
+void reference_softmax(const struct ree_softmax_params *p, void *const *operands);
+void reference_norm(const struct ree_norm_params *p, void *const *operands);
+bool reference_gather(const struct ree_gather_params *p, void *const *operands);
+bool reference_scatter(const struct ree_scatter_params *p, void *const *operands);
+void reference_topk(const struct ree_topk_params *p, void *const *operands);
+void reference_scan(const struct ree_scan_params *p, void *const *operands);
+void reference_resize(const struct ree_resize_params *p, void *const *operands);
+
+// Shared by them
+
+// sum(coordinate * stride) of position `at` in row-major dims.
+int64_t reference_offset(uint32_t rank, const uint32_t *dims, const int32_t *strides, uint64_t at);
+// Element i of a tensor as a value: narrow types widened, floats as bits.
+uint64_t reference_load(enum ree_dtype dtype, const void *data, int64_t i);
+void reference_store(enum ree_dtype dtype, void *data, int64_t i, uint64_t value);
+// Element i of an expression; `accumulator` is value 0 of an epilogue, or NULL.
+uint64_t reference_expr(const struct ree_expr *expr, void *const *tensors,
+                        const uint32_t *accumulator, uint64_t i);
+
+// The reduction scheme, term by term: chunks of 256, results in order, + 0.
+struct reference_sum {
+    bool product;
+    uint64_t n_terms;
+    float chunk, total;
+    bool has_total;
+};
+void reference_sum_begin(struct reference_sum *sum, bool product);
+void reference_sum_add(struct reference_sum *sum, float x);          // or multiplies by x
+void reference_sum_fma(struct reference_sum *sum, float a, float b); // the term a * b of a dot
+uint32_t reference_sum_end(struct reference_sum sum);                // bits
+
+#endif
