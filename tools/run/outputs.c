@@ -112,8 +112,8 @@ void run_report_text(const struct run_report *report, struct ree_strbuf *out) {
         "stats   %llu dispatches in %llu segment%s, weights %.1f KiB, intermediates "
         "%.1f KiB\n        bind %.3f ms, run %.3f ms (upload and download included)\n",
         (unsigned long long)s->n_dispatches, (unsigned long long)s->n_segments,
-        (double)s->weight_bytes / 1024, (double)s->arena_bytes / 1024, 1e3 * s->bind_seconds,
-        1e3 * s->run_seconds);
+        s->n_segments == 1 ? "" : "s", (double)s->weight_bytes / 1024,
+        (double)s->arena_bytes / 1024, 1e3 * s->bind_seconds, 1e3 * s->run_seconds);
 }
 
 // JSON. cJSON's add functions return NULL when memory is exhausted and accept a NULL parent, so one

@@ -1,0 +1,345 @@
+#!/usr/bin/env python3
+"""ree-run from the outside: what it prints, its exit codes and its messages."""
+
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+SAMPLE = HERE.parents[1] / "tools" / "sample"
+sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parent / "models"))
+import npy  # noqa: E402
+import onnx_writer as onnx  # noqa: E402
+
+passed, failed = 0, 0
+ree_run = None
+work = None
+
+
+def check(ok, what):
+    global passed, failed
+    if ok:
+        passed += 1
+    else:
+        failed += 1
+        caller = sys._getframe(1)
+        while caller.f_code.co_name in ("fails", "usage"):
+            caller = caller.f_back
+        print(f"line {caller.f_lineno}: FAILED: {what}", flush=True)
+
+
+def run(*args, env=None, **options):
+    environment = dict(os.environ, **(env or {}))
+    return subprocess.run([ree_run, *map(str, args)], capture_output=True, text=True,
+                          env=environment, **options)
+
+
+def fails(args, *messages, code=1, env=None):
+    """The command fails with this exit code, says all of `messages` on standard error, each line
+    under the program's name, and prints no result."""
+    done = run(*args, env=env)
+    check(done.returncode == code, f"exit code {done.returncode}, expected {code}: {done.stderr}")
+    check(done.stderr.startswith("ree-run: "), f"starts with the name: {done.stderr!r}")
+    check(done.stdout == "", f"nothing on standard output: {done.stdout!r}")
+    for message in messages:
+        check(message in done.stderr, f"'{message}' is not in: {done.stderr}")
+
+
+def usage(args, *messages):
+    fails(args, *messages, code=2)
+
+
+def sha256_of(dtype, shape, data):
+    """The digest of a tensor by NUMERICS.md, "Hashes"."""
+    head = b"ree-tensor/1\0" + struct.pack("<II", dtype, len(shape))
+    return hashlib.sha256(head + b"".join(struct.pack("<q", d) for d in shape) + data).digest()
+
+
+def sha256_of_all(tensors):
+    """Of (name, dtype, shape, data), in order."""
+    h = hashlib.sha256(b"ree-tensors/1\0")
+    for name, *tensor in tensors:
+        h.update(struct.pack("<I", len(name.encode())) + name.encode() + sha256_of(*tensor))
+    return h.hexdigest()
+
+
+def write_models():
+    """Models small enough to know the answer of."""
+    x, y = onnx.port("x", onnx.FLOAT, ["n", 3]), onnx.port("y", onnx.FLOAT, ["n", 3])
+    one = onnx.floats("one", [3], [1, 2, 3])
+    add = onnx.node("Add", ["x", "one"], ["y"], "add")
+    models = {
+        "add": onnx.model([add], [x], [y], [one], metadata=[("labels", "red,green,blue")]),
+        "two": onnx.model([onnx.node("Sub", ["a", "b"], ["c"])],
+                          [onnx.port("a", onnx.FLOAT, [2]), onnx.port("b", onnx.FLOAT, ["m"])],
+                          [onnx.port("c", onnx.FLOAT, [2])]),
+        "names": onnx.model([onnx.node("Relu", ["x"], ["../../up"]), onnx.node("Neg", ["x"], ["a/b"]),
+                             onnx.node("Abs", ["x"], ["a_b"]), onnx.node("Abs", ["x"], [".hidden"])],
+                            [onnx.port("x", onnx.FLOAT, [2])],
+                            [onnx.port(n, onnx.FLOAT, [2])
+                             for n in ("../../up", "a/b", "a_b", ".hidden")]),
+        "types": onnx.model([onnx.node("Identity", ["i"], ["j"]), onnx.node("Not", ["p"], ["q"])],
+                            [onnx.port("i", onnx.INT64, ["n"]), onnx.port("p", onnx.BOOL, [])],
+                            [onnx.port("j", onnx.INT64, ["n"]), onnx.port("q", onnx.BOOL, [])]),
+        "unknown": onnx.model([onnx.node("Frobnicate", ["x"], ["y"], "odd"), ], [x], [y]),
+        "escape": onnx.model([onnx.node("Frobnicate\x1b[31m", ["x"], ["y"])], [x], [y]),
+        "shape": onnx.model([onnx.node("MatMul", ["x", "w"], ["y"], "mm")], [x],
+                            [onnx.port("y", onnx.FLOAT, None)],
+                            [onnx.floats("w", [2, 2], [1, 2, 3, 4])]),
+        "open": onnx.model([onnx.node("Relu", ["x"], ["y"])], [onnx.port("x", onnx.FLOAT, None)],
+                           [onnx.port("y", onnx.FLOAT, None)]),
+    }
+    for name, data in models.items():
+        (work / f"{name}.onnx").write_bytes(data)
+    npy.save(work / "x.npy", "<f4", [2, 3], [10, 20, 30, -1, -2, -3])
+    npy.save(work / "pair.npy", "<f4", [2], [-1.5, 2])
+    npy.save(work / "ints.npy", "<i8", [2, 3], range(6))
+    npy.save(work / "wide.npy", "<f4", [2, 4], range(8))
+
+
+def test_text():
+    done = run(work / "add.onnx", "--input", f"x={work}/x.npy")
+    data = struct.pack("<6f", 11, 22, 33, 0, 0, 0)
+    digest = sha256_of(1, [2, 3], data).hex()
+    total = sha256_of_all([("y", 1, [2, 3], data)])
+    check(done.returncode == 0, done.stderr)
+    check(done.stderr == "", f"nothing on standard error when all is well: {done.stderr!r}")
+    lines = done.stdout.splitlines()
+    check(lines[0] == f"y  float32[2,3]  {digest}", lines)
+    check(re.fullmatch(r"device  cpu \(.+, \d+ threads?\)", lines[1]), lines)
+    check(lines[2:] == [f"sha256  {total}"], lines)
+    again = run("run", work / "add.onnx", "--input", work / "x.npy", "--threads", "1")
+    check(again.stdout.splitlines()[2] == lines[2], "the bare file name and 'run' do the same")
+
+    done = run(work / "add.onnx", f"--input=x={work}/x.npy", "--top", "2")
+    check("  row 0\n  1. blue  33\n  2. green  22\n  row 1\n  1. red  0\n" in done.stdout,
+          done.stdout)
+    done = run(work / "add.onnx", "--input", work / "x.npy", "--top=9", "--stats")
+    check("  3. red  11\n" in done.stdout, "no more entries than there are")
+    check(re.search(r"stats +\d+ dispatch", done.stdout), done.stdout)
+    done = run(SAMPLE / "digits.onnx", "--input", SAMPLE / "seven.npy", "--show-input", "--top", "1")
+    check("@@@" in done.stdout and "1. seven" in done.stdout, done.stdout)
+
+
+def test_json():
+    npy.save(work / "i.npy", "<i8", [4], [5, -6, 7, 1 << 40])
+    npy.save(work / "p.npy", "|b1", [], [1])
+    done = run(work / "types.onnx", "--input", f"p={work}/p.npy", "--input", f"i={work}/i.npy",
+               "--json")
+    check(done.returncode == 0, done.stderr)
+    result = json.loads(done.stdout)
+    i = struct.pack("<4q", 5, -6, 7, 1 << 40)
+    check(set(result) == {"outputs", "sha256", "device"}, set(result))
+    check(result["outputs"] == [
+        {"name": "j", "type": "int64", "shape": [4], "sha256": sha256_of(7, [4], i).hex()},
+        {"name": "q", "type": "bool", "shape": [], "sha256": sha256_of(9, [], b"\0").hex()},
+    ], result["outputs"])
+    check(result["sha256"] == sha256_of_all([("j", 7, [4], i), ("q", 9, [], b"\0")]), result)
+    check(result["device"].startswith("cpu ("), result)
+    done = run(work / "add.onnx", "--input", work / "x.npy", "--json", "--stats", "--top", "1")
+    result = json.loads(done.stdout)
+    check(result["outputs"][0]["top"] == [[{"index": 2, "label": "blue", "value": 33}],
+                                          [{"index": 0, "label": "red", "value": 0}]], result)
+    check(result["stats"]["n_dispatches"] >= 1, result)
+
+
+def test_output_dir():
+    out = work / "deep" / "er" / "out"
+    done = run(work / "names.onnx", "--input", work / "pair.npy", "--output-dir", out)
+    check(done.returncode == 0, done.stderr)
+    files = sorted(p.name for p in out.iterdir())
+    check(files == [".._.._up.npy".replace("..", "_.", 1), "_hidden.npy", "a_b.npy", "a_b_2.npy"],
+          files)
+    check(not (work / "deep" / "up.npy").exists() and not (work / "up.npy").exists(), "no escape")
+    descr, shape, values = npy.load(out / "a_b.npy")
+    check((descr, shape, list(values)) == ("<f4", (2,), [1.5, -2]), "Neg")
+    check(list(npy.load(out / "a_b_2.npy")[2]) == [1.5, 2], "Abs")
+    done = run(work / "names.onnx", "--input", work / "pair.npy", "--output-dir", out)
+    check(done.returncode == 0, "again, over the old files")
+    check(sorted(p.name for p in out.iterdir()) == files, "no temporary files are left")
+    fails([work / "names.onnx", "--input", work / "pair.npy", "--output-dir", work / "x.npy"],
+          "x.npy", "cannot make this folder")
+    if os.geteuid() != 0:
+        fails([work / "names.onnx", "--input", work / "pair.npy", "--output-dir", "/proc/none"],
+              "/proc/none")
+
+
+def test_inputs():
+    model = work / "two.onnx"
+    wants = ("the model wants:\n  a  float32[2]\n  b  float32[m]",)
+    fails([model], "input 'a' is missing", *wants)
+    fails([model, "--input", f"a={work}/pair.npy"], "input 'b' is missing", *wants)
+    fails([model, "--input", f"q={work}/pair.npy"], "no input is called 'q'", *wants)
+    fails([model, "--input", work / "pair.npy"], "NAME=FILE", *wants)
+    fails([model, *2 * ["--input", f"a={work}/pair.npy"]], "'a' is given twice", *wants)
+    fails([work / "add.onnx", "--input", work / "ints.npy"], "'x'", "int64", "float32")
+    fails([work / "add.onnx", "--input", work / "wide.npy"], "'x'", "[2,4]", "float32[n,3]")
+    fails([work / "shape.onnx", "--input", work / "x.npy"], "mm", "MatMul", "3", "2")
+    fails([work / "add.onnx", "--input", "x=/none/x.npy"], "/none/x.npy", "No such file")
+    fails([work / "add.onnx", "--input", f"x={work}"], "expected a file ending in .npy")
+    (work / "text.npy").write_text("not numbers")
+    fails([work / "add.onnx", "--input", work / "text.npy"], "text.npy: not a .npy file")
+    (work / "text.pb").write_text("\x7f")
+    fails([work / "add.onnx", "--input", work / "text.pb"], "text.pb")
+    (work / "x.pb").write_bytes(onnx.floats("whatever", [2, 3], [10, 20, 30, -1, -2, -3]))
+    npy_run = run(work / "add.onnx", "--input", work / "x.npy", "--json")
+    pb_run = run(work / "add.onnx", "--input", work / "x.pb", "--json")
+    check(pb_run.returncode == 0 and pb_run.stdout == npy_run.stdout, pb_run.stderr)
+
+
+def random_floats(seed, name, n):
+    """What --random-inputs makes, by the comment in tools/run/inputs.c."""
+    mask = (1 << 64) - 1
+    state = 0xcbf29ce484222325
+    for byte in name.encode():
+        state = (state ^ byte) * 0x100000001b3 & mask
+    values = []
+    for i in range(n):
+        r = (seed + state + i * 0x9e3779b97f4a7c15) & mask
+        r = (r ^ r >> 30) * 0xbf58476d1ce4e5b9 & mask
+        r = (r ^ r >> 27) * 0x94d049bb133111eb & mask
+        r ^= r >> 31
+        values.append((r >> 40) / 2**23 - 1)
+    return values
+
+
+def test_random_inputs():
+    first = run(work / "two.onnx", "--random-inputs", "1", "--dim", "m=2")
+    check(first.returncode == 0, first.stderr)
+    # The numbers are the same on every machine; packing rounds the exact differences once.
+    pairs = zip(random_floats(1, "a", 2), random_floats(1, "b", 2))
+    data = struct.pack("<2f", *(a - b for a, b in pairs))
+    check(first.stdout.endswith(f"sha256  {sha256_of_all([('c', 1, [2], data)])}\n"), first.stdout)
+    other = run(work / "two.onnx", "--random-inputs", "2", "--dim", "m=2")
+    check(other.returncode == 0 and other.stdout != first.stdout, "another seed")
+    default = run(work / "two.onnx", "--random-inputs", "1")
+    check(default.returncode == 0 and default.stdout != first.stdout, "symbols are 1 otherwise")
+    fails([work / "open.onnx", "--random-inputs", "1"], "'x' has no declared shape")
+    usage([work / "two.onnx", "--random-inputs", "1", "--dim", "m"], "NAME=SIZE")
+    usage([work / "two.onnx", "--random-inputs", "-1"], "whole number")
+
+
+def test_models():
+    fails(["/none/model.onnx"], "/none/model.onnx", "No such file")
+    (work / "empty.onnx").write_bytes(b"")
+    fails([work / "empty.onnx"], "empty.onnx")
+    fails([work / "x.npy"], "x.npy")
+    whole = (work / "add.onnx").read_bytes()
+    for n in range(1, len(whole), 7):
+        (work / "cut.onnx").write_bytes(whole[:n])
+        done = run(work / "cut.onnx", "--input", work / "x.npy")
+        check(done.returncode == 1 and "cut.onnx" in done.stderr, f"cut at {n}: {done}")
+    fails([work], "ree-run: ")
+    fails([work / "unknown.onnx", "--input", work / "x.npy"], "odd", "Frobnicate")
+    fails([work / "unknown.onnx"], "Frobnicate")
+    done = run(work / "escape.onnx")
+    check("\x1b" not in done.stderr and "\\x1b" in done.stderr, repr(done.stderr))
+
+
+def test_usage():
+    done = run()
+    check(done.returncode == 2 and "usage:" in done.stderr and not done.stdout, done)
+    usage(["--frobnicate"], "unknown option '--frobnicate'", "help run")
+    usage([work / "add.onnx", "--inptu", "x"], "unknown option '--inptu'")
+    usage([work / "add.onnx", "--input"], "--input wants a value")
+    usage([work / "add.onnx", "other"], "unexpected argument 'other'")
+    usage([work / "add.onnx", "--threads", "none"], "--threads wants a whole number")
+    usage([work / "add.onnx", "--threads", "0"], "--threads wants a whole number")
+    usage([work / "add.onnx", "--top=x"], "--top")
+    usage(["--json"], "no model is named")
+    usage(["inspect"], "no model is named", "help inspect")
+    usage(["inspect", work / "add.onnx", "--json", "--passes"], "exclude")
+    usage(["devices", "--frobnicate"], "unknown option", "help devices")
+    check(run("help", "nonsense").returncode == 2, "help for nothing")
+    check(run(work / "add.onnx", "--input", work / "x.npy", "--json=1").returncode == 2, "flag=1")
+
+
+def test_help():
+    for args in (["--help"], ["help"], ["-h"]):
+        done = run(*args)
+        check(done.returncode == 0 and "usage: ree-run" in done.stdout and not done.stderr, done)
+    for name in ("run", "inspect", "devices", "bench"):
+        done, same = run("help", name), run(name, "--help")
+        check(done.returncode == 0 and f"ree-run {'MODEL' if name == 'run' else name}" in done.stdout,
+              f"{name}: {done}")
+        check("example" in done.stdout, f"the manual page of {name} has examples")
+        check(done.stdout == same.stdout, f"help {name} and {name} --help are the same")
+        check(max(map(len, done.stdout.splitlines())) <= 100, f"{name}: lines fit a terminal")
+    done = run("--version")
+    check(re.fullmatch(r"ree-run \d+\.\d+\.\d+ \(RepOps/1\)\n", done.stdout), done)
+
+
+def test_inspect():
+    done = run("inspect", work / "add.onnx")
+    check(done.returncode == 0 and "inputs\n  x  float32[n,3]\n" in done.stdout, done)
+    check("every operator is supported" in done.stdout, done.stdout)
+    done = run("inspect", work / "unknown.onnx")
+    check(done.returncode == 0 and "Frobnicate  NOT SUPPORTED" in done.stdout, done)
+    about = json.loads(run("inspect", work / "unknown.onnx", "--json").stdout)
+    check(about["runnable"] is False and about["operators"][0]["supported"] is False, about)
+    about = json.loads(run("inspect", work / "add.onnx", "--json").stdout)
+    check(about["inputs"] == [{"name": "x", "type": "float32", "shape": ["n", 3],
+                               "optional": False}], about)
+    check(about["opsets"] == {"": 17} and about["ir_version"] == 8, about)
+    check(about["weight_bytes"] == 12 and about["runnable"], about)
+    check(json.loads(run("inspect", work / "open.onnx", "--json").stdout)["inputs"][0]["shape"]
+          is None, "no shape")
+    done = run("inspect", SAMPLE / "digits.onnx", "--passes")
+    check(done.returncode == 0 and "== after " in done.stdout and "Conv(" in done.stdout, done)
+    fails(["inspect", "/none.onnx"], "/none.onnx")
+    check("\x1b" not in run("inspect", work / "escape.onnx").stdout, "no escape sequences")
+
+
+def test_devices():
+    done = run("devices")
+    check(done.returncode == 0 and done.stdout.startswith("cpu  "), done)
+    listing = json.loads(run("devices", "--json").stdout)
+    check(listing["devices"][0]["spec"] == "cpu" and listing["numerics"] == "RepOps/1", listing)
+    check(all(set(f) == {"kind", "name", "value"} for f in listing["devices"][0]["facts"]), listing)
+    fails(["devices", "quantum"], "quantum")
+    fails([work / "add.onnx", "--input", work / "x.npy", "--device", "quantum"], "quantum")
+    fails([work / "add.onnx", "--input", work / "x.npy", "--cpu-isa", "mmx"], "mmx")
+
+    # No driver that the loader could find: said plainly, and the CPU goes on.
+    bare = {"VK_ICD_FILENAMES": "/none.json", "VK_DRIVER_FILES": "/none.json"}
+    fails([work / "add.onnx", "--input", work / "x.npy", "--device", "vulkan"], "Vulkan", env=bare)
+    done = run("devices", env=bare)
+    check(done.returncode == 0 and done.stdout.startswith("cpu  "), done)
+    check("Vulkan" in done.stdout, f"says why there is no Vulkan device: {done.stdout}")
+    check("note" in json.loads(run("devices", "--json", env=bare).stdout), "likewise in JSON")
+
+
+def test_pipes():
+    """Results that cannot be written are a failure."""
+    if os.path.exists("/dev/full"):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([ree_run, work / "add.onnx", "--input", work / "x.npy"],
+                                  stdout=full, stderr=subprocess.PIPE, text=True)
+        check(done.returncode == 1 and "standard output" in done.stderr, done)
+
+
+def main():
+    global ree_run, work
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ree-run", required=True)
+    ree_run = os.path.abspath(parser.parse_args().ree_run)
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        write_models()
+        for name, test in sorted(globals().items()):
+            if name.startswith("test_"):
+                test()
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Writes small ONNX models with nothing but the standard library.
+
+The wire format: a field is a varint tag (number << 3 | kind), then a varint (kind 0) or a length and
+bytes (kind 2). Field numbers are those of onnx.proto.
+"""
+
+import struct
+
+FLOAT, UINT8, INT64, BOOL = 1, 2, 7, 9
+
+
+def varint(value):
+    out = bytearray()
+    value &= (1 << 64) - 1
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes(out + bytes([value]))
+
+
+def number(field, value):
+    return varint(field << 3) + varint(value)
+
+
+def chunk(field, value):
+    value = value.encode() if isinstance(value, str) else value
+    return varint(field << 3 | 2) + varint(len(value)) + value
+
+
+def port(name, dtype, shape):
+    """A ValueInfoProto; a string in `shape` is a symbol, None for `shape` leaves it undeclared."""
+    tensor = number(1, dtype)
+    if shape is not None:
+        dims = b"".join(chunk(1, chunk(2, d) if isinstance(d, str) else number(1, d)) for d in shape)
+        tensor += chunk(2, dims)
+    return chunk(1, name) + chunk(2, chunk(1, tensor))
+
+
+def node(op_type, inputs, outputs, name="", domain=""):
+    fields = [chunk(1, i) for i in inputs] + [chunk(2, o) for o in outputs]
+    return b"".join(fields) + chunk(3, name) + chunk(4, op_type) + chunk(7, domain)
+
+
+def tensor(name, dtype, shape, raw):
+    dims = b"".join(number(1, d) for d in shape)
+    return dims + number(2, dtype) + chunk(8, name) + chunk(9, raw)
+
+
+def floats(name, shape, values):
+    return tensor(name, FLOAT, shape, struct.pack(f"<{len(values)}f", *values))
+
+
+def model(nodes, inputs, outputs, initializers=(), opset=17, metadata=()):
+    graph = b"".join(chunk(1, n) for n in nodes) + chunk(2, "test")
+    graph += b"".join(chunk(5, t) for t in initializers)
+    graph += b"".join(chunk(11, i) for i in inputs) + b"".join(chunk(12, o) for o in outputs)
+    opsets = chunk(8, chunk(1, "") + number(2, opset))
+    properties = b"".join(chunk(14, chunk(1, k) + chunk(2, v)) for k, v in metadata)
+    return number(1, 8) + chunk(7, graph) + opsets + properties
