@@ -94,10 +94,10 @@ enum ree_dtype ree_data_wide(enum ree_dtype dtype) {
 }
 
 void ree_data_dense_strides(uint32_t rank, const int64_t *dims, int32_t *out_strides) {
-    int64_t stride = 1;
+    uint32_t stride = 1; // may wrap for an empty tensor, which has no use for strides
     for (uint32_t i = rank; i-- > 0;) {
         out_strides[i] = (int32_t)stride;
-        stride *= dims[i];
+        stride *= (uint32_t)dims[i];
     }
 }
 

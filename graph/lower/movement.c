@@ -220,6 +220,7 @@ static enum ree_status tile(struct ree_lower *lower, struct ree_tval *t, const i
     }
     if (!ree_count_elements(t->rank, dims, &count) || count >= INT64_C(1) << 31)
         return ree_lower_fail(lower, REE_UNSUPPORTED, "the tiled tensor has 2^31 elements or more");
+    if (count == 0) return ree_lower_new(lower, t->dtype, t->rank, dims, out);
     bool at_once = t->rank + n_tiled <= REE_MAX_RANK;
     for (uint32_t i = 0; i < t->rank; i++) {
         bool stretch = t->dims[i] == 1; // a size of 1 repeats in place

@@ -38,7 +38,7 @@ struct reduction {
     struct ree_tval *t; // in the computing type
     uint32_t mask;
     bool keepdims;
-    int64_t n_reduce;
+    uint64_t n_reduce; // where the result has elements at all
 };
 
 static enum ree_status begin(struct ree_lower *lower, struct ree_tval *const *in,
@@ -48,7 +48,7 @@ static enum ree_status begin(struct ree_lower *lower, struct ree_tval *const *in
     r->keepdims = ree_node_int(lower->node, "keepdims", 1) != 0;
     r->n_reduce = 1;
     for (uint32_t i = 0; i < r->t->rank; i++)
-        if (r->mask >> i & 1) r->n_reduce *= r->t->dims[i];
+        if (r->mask >> i & 1) r->n_reduce *= (uint64_t)r->t->dims[i];
     return REE_OK;
 }
 
@@ -118,8 +118,12 @@ enum ree_status ree_lower_op_reducemean(struct ree_lower *lower, struct ree_tval
     case REE_F32:
         mean = ree_expr_op2(&b, REE_MAP_div_f32, s, ree_expr_f32(&b, (float)r.n_reduce));
         break;
-    case REE_I64: mean = ree_expr_op2(&b, REE_MAP_div_i64, s, ree_expr_i64(&b, r.n_reduce)); break;
-    case REE_U64: mean = ree_expr_op2(&b, REE_MAP_div_u64, s, ree_expr_i64(&b, r.n_reduce)); break;
+    case REE_I64:
+        mean = ree_expr_op2(&b, REE_MAP_div_i64, s, ree_expr_i64(&b, (int64_t)r.n_reduce));
+        break;
+    case REE_U64:
+        mean = ree_expr_op2(&b, REE_MAP_div_u64, s, ree_expr_i64(&b, (int64_t)r.n_reduce));
+        break;
     case REE_U32:
         mean = ree_expr_op2(&b, REE_MAP_div_u32, s, ree_expr_i32(&b, (int32_t)r.n_reduce));
         break;

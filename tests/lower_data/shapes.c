@@ -62,6 +62,8 @@ static void joining(void) {
     CHECK_RULE("Tile/13", "int32[2,2] 1 2 3 4 | int64[2] 2 2",
                "int32[4,4] 1 2 1 2 3 4 3 4 1 2 1 2 3 4 3 4");
     CHECK_RULE("Tile/13", "int32[2] 1 2 | int64[1] 0", "int32[0]");
+    CHECK_RULE("Tile/13", "int8[0,1,1,1,1,2,2,2] | int64[8] 1 1 1 1 1 2 2 2",
+               "int8[0,1,1,1,1,4,4,4]");
     CHECK_RULE("Tile/1", "float32[2] 1 2 | float32[] 2 | float32[] 0", "float32[4] 1 2 1 2");
     // Rank 8 leaves no dimension to repeat in.
     CHECK_RULE("Tile/13", "uint8[1,1,1,1,1,1,2,2] 1 2 3 4 | int64[8] 1 1 1 1 1 1 2 2",
