@@ -1,0 +1,82 @@
+// The scalar source with u64 as a pair of 32-bit words, as GLSL has it, behind plain C types.
+#ifndef REE_TESTS_REPOPS_LIMBS_H
+#define REE_TESTS_REPOPS_LIMBS_H
+
+#include <stdint.h>
+
+enum limbs_function {
+    LIMBS_rsqrt,
+    LIMBS_exp,
+    LIMBS_expm1,
+    LIMBS_log,
+    LIMBS_log1p,
+    LIMBS_sin,
+    LIMBS_cos,
+    LIMBS_tan,
+    LIMBS_asin,
+    LIMBS_acos,
+    LIMBS_atan,
+    LIMBS_sinh,
+    LIMBS_cosh,
+    LIMBS_tanh,
+    LIMBS_asinh,
+    LIMBS_acosh,
+    LIMBS_atanh,
+    LIMBS_erf,
+    LIMBS_sigmoid,
+    LIMBS_softplus,
+};
+uint32_t limbs_elementary(enum limbs_function function, uint32_t x);
+uint32_t limbs_pow(uint32_t x, uint32_t y);
+uint32_t limbs_fma(uint32_t a, uint32_t b, uint32_t c);
+
+// Two-argument operations on 64 bits; comparisons give 0 or 1.
+enum limbs_op {
+    LIMBS_add,
+    LIMBS_sub,
+    LIMBS_mul,
+    LIMBS_div_i,
+    LIMBS_div_u,
+    LIMBS_mod_i,
+    LIMBS_fmod_i,
+    LIMBS_mod_u,
+    LIMBS_pow_i,
+    LIMBS_pow_u,
+    LIMBS_min_i,
+    LIMBS_max_i,
+    LIMBS_min_u,
+    LIMBS_max_u,
+    LIMBS_lt_i,
+    LIMBS_le_i,
+    LIMBS_lt_u,
+    LIMBS_le_u,
+    LIMBS_eq,
+    LIMBS_and,
+    LIMBS_or,
+    LIMBS_xor,
+    LIMBS_shl,
+    LIMBS_shr,
+    LIMBS_mulh,
+    LIMBS_N_OPS,
+};
+uint64_t limbs_op(enum limbs_op op, uint64_t a, uint64_t b);
+
+// One-argument operations.
+enum limbs_unary {
+    LIMBS_neg,
+    LIMBS_abs,
+    LIMBS_sign,
+    LIMBS_not,
+    LIMBS_clz,
+    LIMBS_to_f32_i,
+    LIMBS_to_f32_u,
+    LIMBS_from_i32,
+    LIMBS_from_u32,
+    LIMBS_low,
+    LIMBS_from_f32_i,
+    LIMBS_from_f32_u,
+    LIMBS_N_UNARY,
+};
+uint64_t limbs_unary(enum limbs_unary op, uint64_t a);
+
+#endif

@@ -1,0 +1,52 @@
+// Numbers that break arithmetic: subnormals, powers of two and their neighbours, infinities, NaN,
+// zeros of both signs, mixed with ordinary ones. Deterministic.
+#ifndef REE_TESTS_REPOPS_NUMBERS_H
+#define REE_TESTS_REPOPS_NUMBERS_H
+
+#include <stdint.h>
+
+struct numbers {
+    uint64_t state; // not 0
+};
+
+static inline uint64_t numbers_word(struct numbers *n) { // xorshift64*
+    n->state ^= n->state >> 12;
+    n->state ^= n->state << 25;
+    n->state ^= n->state >> 27;
+    return n->state * UINT64_C(2685821657736338717);
+}
+
+static inline uint32_t numbers_float(struct numbers *n) {
+    static const uint32_t special[] = {0x00000000, 0x3F800000, 0x7F800000, 0x7FC00001,
+                                       0x7F7FFFFF, 0x00800000, 0x007FFFFF, 0x00000001};
+    uint64_t w = numbers_word(n);
+    uint32_t r = (uint32_t)w, kind = (uint32_t)(w >> 32) & 15, more = (uint32_t)(w >> 40);
+    uint32_t sign = r & 0x80000000;
+    switch (kind) {
+    case 0: return r & 0x807FFFFF; // subnormal
+    case 1: return sign | special[more & 7];
+    case 2: return sign | (more & 255) << 23;                           // power of two
+    case 3: return sign | (((more & 255) << 23) - 1 - (more >> 8 & 3)); // just below one
+    case 4: return sign | (more & 7);                                   // the smallest numbers
+    case 5: return sign | (150 + (more & 7)) << 23 | (r & 0x7FFFFF);
+    case 6:
+    case 7:
+    case 8: return (r & 0x807FFFFF) | (120 + (more & 15)) << 23; // near 1
+    default: return r;
+    }
+}
+
+static inline uint64_t numbers_long(struct numbers *n) {
+    uint64_t w = numbers_word(n), kind = numbers_word(n);
+    switch (kind & 7) {
+    case 0: return w >> (kind >> 8 & 63);
+    case 1: return ~(w >> (kind >> 8 & 63));
+    case 2: return UINT64_C(1) << (w & 63);
+    case 3: return (UINT64_C(1) << (w & 63)) - 1;
+    case 4: return w & 15;
+    case 5: return -(w & 15);
+    default: return w;
+    }
+}
+
+#endif
