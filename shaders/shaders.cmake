@@ -29,8 +29,25 @@ function(ree_shader name source)
   set(shader_modules ${shader_modules} PARENT_SCOPE)
 endfunction()
 
+# Two modules, NAME and NAME_f64 right behind it: ree_vk_variant chooses.
+macro(ree_shader_f64 name source)
+  ree_shader(${name} ${source} ${ARGN})
+  ree_shader(${name}_f64 ${source} ${ARGN} -DREE_F64)
+endmacro()
+
 ree_shader(copy copy.comp)
-ree_shader(map map.comp)
+ree_shader_f64(map map.comp)
+# The products: one module for each form of fma. NAME_1_* compute one row for each thread, for products of
+# few rows; NAME_n_* the number of rows that suits the form.
+foreach(name matmul)
+  ree_shader(${name}_1_native ${name}.comp -DTILE_FORM=0 -DTM=1)
+  ree_shader(${name}_1_float64 ${name}.comp -DTILE_FORM=1 -DTM=1 -DREE_F64)
+  ree_shader(${name}_1_float32 ${name}.comp -DTILE_FORM=2 -DTM=1)
+  ree_shader(${name}_1_integer ${name}.comp -DTILE_FORM=3 -DTM=1)
+  ree_shader(${name}_n_native ${name}.comp -DTILE_FORM=0 -DTM=8)
+  ree_shader(${name}_n_float64 ${name}.comp -DTILE_FORM=1 -DTM=16 -DREE_F64 -DTILE_SUBGROUP)
+  ree_shader(${name}_n_float32 ${name}.comp -DTILE_FORM=2 -DTM=4)
+endforeach()
 
 add_custom_command(
   OUTPUT ${shader_out}/shaders.c ${shader_out}/shaders.h

@@ -1,4 +1,156 @@
+// The primitives of binary32 arithmetic on bits, each in the forms that src/device/vulkan/probe.c
+// tries and chooses between:
+//
+//   native    the device's instruction
+//   float64   fma only: through float64, where the operands are such that nothing is subnormal;
+//             integers elsewhere
+//   float32   the native instruction where operands and result stay clear of subnormals and
+//             overflow (devices that flush subnormals); fma by error-free transformations; integers
+//             elsewhere
+//   integer   src/repops/scalar/soft.h
 #ifndef REE_GLSL_PRIMITIVES
 #define REE_GLSL_PRIMITIVES
+
+#define REE_GLSL
+#include "repops/scalar/soft.h"
+
+#define REE_NATIVE 0u
+#define REE_FLOAT64 1u
+#define REE_FLOAT32 2u
+#define REE_INTEGER 3u
+layout(constant_id = 1) const uint REE_FORM_ADD = REE_INTEGER;
+layout(constant_id = 2) const uint REE_FORM_MUL = REE_INTEGER;
+layout(constant_id = 3) const uint REE_FORM_DIV = REE_INTEGER;
+layout(constant_id = 4) const uint REE_FORM_SQRT = REE_INTEGER;
+layout(constant_id = 5) const uint REE_FORM_FMA = REE_INTEGER;
+
+uint ree_exponent(uint x) { return (x >> 23u) & 255u; } // biased
+
+float ree_native_add(float a, float b) {
+    precise float r = a + b;
+    return r;
+}
+float ree_native_mul(float a, float b) {
+    precise float r = a * b;
+    return r;
+}
+
+// Zero, or large enough that sums and their errors are normal numbers, and no sum overflows.
+bool ree_is_mid_range(uint x) {
+    uint e = ree_exponent(x);
+    return ree_is_zero(x) || (e >= 27u && e <= 253u);
+}
+
+uint ree_add(uint a, uint b) {
+    if (REE_FORM_ADD == REE_NATIVE ||
+        (REE_FORM_ADD == REE_FLOAT32 && ree_is_mid_range(a) && ree_is_mid_range(b)))
+        return floatBitsToUint(ree_native_add(uintBitsToFloat(a), uintBitsToFloat(b)));
+    return ree_soft_add(a, b);
+}
+uint ree_sub(uint a, uint b) { return ree_add(a, b ^ REE_SIGN); }
+
+uint ree_mul(uint a, uint b) {
+    uint ea = ree_exponent(a), eb = ree_exponent(b), sum = ea + eb;
+    bool safe = ea - 1u < 254u && eb - 1u < 254u && sum >= 130u && sum <= 378u;
+    if (REE_FORM_MUL == REE_NATIVE || (REE_FORM_MUL == REE_FLOAT32 && safe))
+        return floatBitsToUint(ree_native_mul(uintBitsToFloat(a), uintBitsToFloat(b)));
+    return ree_soft_mul(a, b);
+}
+
+uint ree_div(uint a, uint b) {
+    uint ea = ree_exponent(a), eb = ree_exponent(b), quotient = ea - eb + 127u;
+    bool safe = ea - 1u < 254u && eb - 3u < 249u && quotient - 3u < 249u;
+    if (REE_FORM_DIV == REE_NATIVE || (REE_FORM_DIV == REE_FLOAT32 && safe)) {
+        precise float r = uintBitsToFloat(a) / uintBitsToFloat(b);
+        return floatBitsToUint(r);
+    }
+    return ree_soft_div(a, b);
+}
+
+uint ree_sqrt(uint a) {
+    bool safe = a >= 0x00800000u && a < REE_INF;
+    if (REE_FORM_SQRT == REE_NATIVE || (REE_FORM_SQRT == REE_FLOAT32 && safe)) {
+        precise float r = sqrt(uintBitsToFloat(a));
+        return floatBitsToUint(r);
+    }
+    return ree_soft_sqrt(a);
+}
+
+// fma through float32 alone, right while nothing is subnormal or overflows. With p + e = a*b and
+// s + t = p + c exactly (Dekker's product over halves of 12 bits, Knuth's sum) the result is s + v
+// for v = t + e rounded. v's rounding can only matter when s + v is exactly the midpoint of two
+// neighbouring floats: a midpoint m lies at a distance of a few quarter ulps from s, so m - s is a
+// float, and rounding t + e to v cannot step over it, only onto it. With r = s + v rounded and d the
+// error of that, a midpoint shows in r + 2d being the neighbour of r; the true value then lies
+// beyond it if v's error has the sign of d.
+float ree_high_half(float a) { return uintBitsToFloat(floatBitsToUint(a) & 0xFFFFF000u); }
+float ree_low_half(float a, float high) {
+    precise float r = a - high;
+    return r;
+}
+float ree_fma_float32(const float a, const float b, const float c) {
+    float ah = ree_high_half(a), bh = ree_high_half(b);
+    float al = ree_low_half(a, ah), bl = ree_low_half(b, bh);
+    precise float p = a * b;
+    precise float e = ((ah * bh - p) + ah * bl) + al * bh;
+    e = e + al * bl;
+    precise float s = p + c;
+    precise float c1 = s - p;
+    precise float t = (p - (s - c1)) + (c - c1);
+    precise float v = t + e;
+    precise float e1 = v - t;
+    precise float lost = (t - (v - e1)) + (e - e1);
+    precise float r = s + v;
+    precise float d = v - (r - s);
+    precise float next = r + (d + d);
+    precise float step = next - r;
+    bool beyond = step == d + d && (lost > 0.0 && d > 0.0 || lost < 0.0 && d < 0.0);
+    return beyond ? next : r;
+}
+
+#ifdef REE_F64
+// fma through float64: the product is exact, the sum s is rounded to 53 bits and then to 24. That
+// is wrong only when s is a midpoint of floats (its low 29 bits are 1 0000...) and not exact: then
+// it is moved off the midpoint, to the side where the true sum lies.
+float ree_fma_float64(const float a, const float b, const float c) {
+    precise double p = double(a) * double(b);
+    precise double x = double(c);
+    precise double s = p + x;
+    precise double x1 = s - p;
+    precise double lost = (p - (s - x1)) + (x - x1);
+    uvec2 bits = unpackDouble2x32(s);
+    if ((bits.x & 0x1FFFFFFFu) == 0x10000000u && lost != 0.0)
+        bits.x += (lost > 0.0) == (s > 0.0) ? 1u : 0xFFFFFFFFu;
+    return float(packDouble2x32(bits));
+}
+#endif
+
+uint ree_fma(uint a, uint b, uint c) {
+    if (REE_FORM_FMA == REE_NATIVE) {
+        precise float r = fma(uintBitsToFloat(a), uintBitsToFloat(b), uintBitsToFloat(c));
+        return floatBitsToUint(r);
+    }
+    // In both emulations every nonzero number that occurs is a multiple of the product's last bit,
+    // 2^(ea + eb - 300): with it at 2^-126 nothing is subnormal.
+    uint ea = ree_exponent(a), eb = ree_exponent(b), ec = ree_exponent(c), sum = ea + eb;
+    bool safe = ea >= 24u && eb >= 24u && ea <= 247u && eb <= 247u && sum >= 174u &&
+                sum <= 370u && (ree_is_zero(c) || (ec >= 24u && ec <= 247u));
+    if (safe && REE_FORM_FMA != REE_INTEGER) {
+        float x = uintBitsToFloat(a), y = uintBitsToFloat(b), z = uintBitsToFloat(c);
+#ifdef REE_F64
+        if (REE_FORM_FMA == REE_FLOAT64) return floatBitsToUint(ree_fma_float64(x, y, z));
+#endif
+        if (REE_FORM_FMA == REE_FLOAT32) return floatBitsToUint(ree_fma_float32(x, y, z));
+    }
+    return ree_soft_fma(a, b, c);
+}
+
+#define REE_ADD(a, b) ree_add(a, b)
+#define REE_SUB(a, b) ree_sub(a, b)
+#define REE_MUL(a, b) ree_mul(a, b)
+#define REE_DIV(a, b) ree_div(a, b)
+#define REE_SQRT(a) ree_sqrt(a)
+#define REE_FMA(a, b, c) ree_fma(a, b, c)
 #include "repops/scalar/ops.glsl"
+
 #endif

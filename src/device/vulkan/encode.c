@@ -10,6 +10,7 @@
 static ree_vk_encoder *const encoders[REE_N_REPOPS] = {
     [REE_REPOP_COPY] = ree_vk_encode_copy,
     [REE_REPOP_MAP] = ree_vk_encode_map,
+    [REE_REPOP_MATMUL] = ree_vk_encode_matmul,
 };
 
 enum ree_status ree_vk_encode(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
@@ -30,6 +31,10 @@ struct ree_vk_step *ree_vk_add_step(struct ree_vk_encoding *out, uint32_t shader
     step->local_size = local_size;
     step->n_groups = (n_threads + local_size - 1) / local_size;
     return step;
+}
+
+uint32_t ree_vk_variant(const struct ree_vk *vk, uint32_t shader) {
+    return vk->verdicts[REE_VK_FMA].form == REE_VK_FLOAT64 ? shader + 1 : shader;
 }
 
 void ree_vk_add_spec(struct ree_vk_step *step, uint32_t value) {
@@ -99,7 +104,7 @@ enum ree_status ree_vk_encode_copy(const struct ree_vk *vk, const struct ree_dis
 
 enum ree_status ree_vk_encode_map(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
                                   struct ree_vk_encoding *out, struct ree_error *err) {
-    (void)vk, (void)err;
+    (void)err;
     struct ree_expr *expr = &out->params.map.expr;
     if (expr->n_elements == 0) return REE_OK;
     ree_vk_merge_expr(expr);
@@ -107,7 +112,8 @@ enum ree_status ree_vk_encode_map(const struct ree_vk *vk, const struct ree_disp
     out->params_size = offsetof(struct ree_expr, instrs);
     const uint32_t local_size = 64;
     uint64_t n_threads = ((uint64_t)expr->n_elements + 3) / 4;
-    struct ree_vk_step *step = ree_vk_add_step(out, REE_VK_SHADER_MAP, local_size, n_threads);
+    struct ree_vk_step *step = 
+        ree_vk_add_step(out, ree_vk_variant(vk, REE_VK_SHADER_MAP), local_size, n_threads);
     ree_vk_add_expr_spec(step, expr);
     return REE_OK;
 }

@@ -10,7 +10,7 @@
 struct ree_vk;
 
 #define REE_VK_MAX_STEPS 4
-#define REE_VK_MAX_SPEC 24
+#define REE_VK_MAX_SPEC 32
 #define REE_VK_SPEC_LOCAL_SIZE 0 // specialization constant ids, shaders/include/ree.glsl
 #define REE_VK_SPEC_FORMS 1      // REE_VK_N_PRIMITIVES of them
 #define REE_VK_SPEC_FIRST 16     // a step's own
@@ -42,6 +42,8 @@ enum ree_status ree_vk_encode(const struct ree_vk *vk, const struct ree_dispatch
 // Adds a step with a local size of `local_size` and enough groups for n_threads.
 struct ree_vk_step *ree_vk_add_step(struct ree_vk_encoding *out, uint32_t shader,
                                     uint32_t local_size, uint64_t n_threads);
+// The module of a ree_shader_f64 pair (shaders/shaders.cmake) that the probe's choice for fma needs.
+uint32_t ree_vk_variant(const struct ree_vk *vk, uint32_t shader);
 // Appends a specialization constant to a step: the first has id REE_VK_SPEC_FIRST.
 void ree_vk_add_spec(struct ree_vk_step *step, uint32_t value);
 

@@ -197,7 +197,7 @@ static enum ree_status create_module(struct ree_vk *vk, const struct ree_vk_step
         controls->roundingModeIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
     struct ree_spirv_options options = {
         .expr = expr,
-        .is_epilogue = step->shader != REE_VK_SHADER_MAP,
+        .is_epilogue = step->shader != REE_VK_SHADER_MAP && step->shader != REE_VK_SHADER_MAP_F64,
         .denorm_preserve = free_choice && controls->shaderDenormPreserveFloat32,
         .rounding_rte = free_choice && controls->shaderRoundingModeRTEFloat32,
         .signed_zero_inf_nan_preserve = controls->shaderSignedZeroInfNanPreserveFloat32,

@@ -1,0 +1,41 @@
+// The reduction scheme of NUMERICS.md, section 3, one term at a time:
+//
+//     ReeChunks s = ree_chunks_begin();
+//     for (...) ree_chunks_add(s, x);        or ree_chunks_fma(s, a, b);
+//     uint sum = ree_chunks_end(s);
+//
+// Chunks of 256 terms, each from +0; chunk results added in ascending order; then + 0.
+#ifndef REE_GLSL_CHUNKS
+#define REE_GLSL_CHUNKS
+
+#include "primitives.glsl"
+
+struct ReeChunks {
+    uint acc;   // of this chunk
+    uint total; // of the chunks before
+    uint n;     // terms so far
+};
+
+ReeChunks ree_chunks_begin() { return ReeChunks(0u, 0u, 0u); }
+
+// Called before each term: closes a full chunk.
+void ree_chunks_turn(inout ReeChunks s) {
+    if (s.n != 0u && s.n % REE_CHUNK == 0u) {
+        s.total = s.n == REE_CHUNK ? s.acc : ree_add(s.total, s.acc);
+        s.acc = 0u;
+    }
+    s.n++;
+}
+void ree_chunks_add(inout ReeChunks s, uint x) {
+    ree_chunks_turn(s);
+    s.acc = ree_add(s.acc, x);
+}
+void ree_chunks_fma(inout ReeChunks s, uint a, uint b) {
+    ree_chunks_turn(s);
+    s.acc = ree_fma(a, b, s.acc);
+}
+uint ree_chunks_end(const ReeChunks s) {
+    return ree_add(s.n <= REE_CHUNK ? s.acc : ree_add(s.total, s.acc), 0u);
+}
+
+#endif
