@@ -1,0 +1,41 @@
+// ree_device_open: specs, messages, and the list of what can be opened.
+#include "ree.h"
+#include "test.h"
+
+#include <string.h>
+
+static void check_refused(const char *spec, enum ree_status status, const char *part) {
+    struct ree_error err = {0};
+    struct ree_device *device = (struct ree_device *)&err;
+    CHECK_MSG(ree_device_open(spec, NULL, &device, &err) == status && !device &&
+                  strstr(err.message, part) && strstr(err.message, spec),
+              "'%s': %s", spec, err.message);
+}
+
+int main(void) {
+    struct ree_error err;
+    struct ree_device *device;
+    check_refused("tpu", REE_INVALID, "unknown device");
+    check_refused("", REE_INVALID, "write 'cpu'");
+    check_refused("cpus", REE_INVALID, "unknown device");
+    check_refused("cpu:1", REE_INVALID, "there is one cpu");
+
+    struct ree_device_options options = {.n_threads = 1, .cpu_isa = "portable"};
+    REQUIRE(ree_device_open("cpu", &options, &device, &err) == REE_OK);
+    CHECK(strcmp(ree_device_name(device), "cpu (portable, 1 thread)") == 0);
+    const struct ree_device_fact *facts;
+    CHECK(ree_device_facts(device, &facts) > 5);
+    ree_device_destroy(device);
+    ree_device_destroy(NULL);
+
+    // The count does not depend on the room; what does not fit is left alone.
+    struct ree_device_listing list[8];
+    const char *note;
+    memset(list, 0x5A, sizeof list);
+    size_t n = ree_device_list(list, 1, &note);
+    CHECK(n >= 1 && strcmp(list[0].spec, "cpu") == 0 && strncmp(list[0].name, "cpu (", 5) == 0);
+    CHECK(list[1].spec[0] == 0x5A);
+    CHECK(ree_device_list(NULL, 0, NULL) == n);
+    CHECK(n > 1 || (note && strncmp(note, "Vulkan: ", 8) == 0));
+    return test_finish();
+}
