@@ -1,5 +1,5 @@
 // Comparison, minimum and maximum, rounding to integral values and conversions of binary32, in
-// integer operations alone (NUMERICS.md, sections 1, 4 and 5): a driver may flush subnormals even
+// integer operations alone (NUMERICS.md, sections 2 and 5): a driver may flush subnormals even
 // in a comparison, and fold float(int(x)) to trunc(x).
 #ifndef REE_SCALAR_CONVERT_H
 #define REE_SCALAR_CONVERT_H
