@@ -102,6 +102,8 @@ RULE(conv_transpose) {
     if (w->dims[0] != x->dims[1])
         return ree_lower_fail(lower, REE_INVALID, "W has %lld input channels, X has %lld",
                               (long long)w->dims[0], (long long)x->dims[1]);
+    if (w->dims[1] > INT32_MAX)
+        return ree_lower_fail(lower, REE_UNSUPPORTED, "W has 2^31 output channels or more");
     REE_TRY(ree_window_read(lower, x, w, &window));
     REE_TRY(ree_window_transposed(lower, &window));
     return convolve(lower, x, w, ree_rule_input(lower, in, 2), &window, groups, w->dims[1], true,

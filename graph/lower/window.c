@@ -77,6 +77,15 @@ static enum ree_status read_kernel(struct ree_lower *lower, const struct ree_tva
     return REE_OK;
 }
 
+// Also what an empty tensor claims: 2^40 positions of no channels.
+static enum ree_status check_sizes(struct ree_lower *lower, const struct ree_window *w) {
+    for (uint32_t i = w->first; i < REE_WINDOW_DIMS; i++)
+        if (w->in[i] > INT32_MAX || w->kernel[i] > INT32_MAX)
+            return ree_lower_fail(lower, REE_UNSUPPORTED, "2^31 positions or more along axis %u",
+                                  2 + i - w->first);
+    return REE_OK;
+}
+
 enum ree_status ree_window_read(struct ree_lower *lower, const struct ree_tval *x,
                                 const struct ree_tval *weights, struct ree_window *w) {
     memset(w, 0, sizeof *w);
@@ -88,6 +97,7 @@ enum ree_status ree_window_read(struct ree_lower *lower, const struct ree_tval *
     for (uint32_t i = 0; i < w->n; i++)
         w->in[w->first + i] = x->dims[2 + i];
     REE_TRY(read_kernel(lower, weights, w));
+    REE_TRY(check_sizes(lower, w));
     REE_TRY(ree_window_list(lower, w, "strides", 1, 1, w->stride, NULL));
     REE_TRY(ree_window_list(lower, w, "dilations", 1, 1, w->dilation, NULL));
     REE_TRY(read_auto_pad(lower, &w->auto_pad));

@@ -90,6 +90,25 @@ static void conv(void) {
     expect(&n, 1, REE_UNSUPPORTED, "2^31");
 }
 
+// Tensors without elements may claim any sizes.
+static void empty(void) {
+    struct test_node n;
+    test_node_start(&n, "ConvTranspose", 17);
+    test_node_f32(&n, 3, (int64_t[]){1, 0, INT64_C(1) << 40}, zeros);
+    test_node_f32(&n, 3, (int64_t[]){0, 4, 3}, zeros);
+    test_node_ints(&n, "strides", 1, (int64_t[]){INT32_MAX});
+    expect(&n, 1, REE_UNSUPPORTED, "2^31 positions or more along axis 2");
+    test_node_start(&n, "ConvTranspose", 17);
+    test_node_f32(&n, 3, (int64_t[]){1, 0, 4}, zeros);
+    test_node_f32(&n, 3, (int64_t[]){0, INT64_C(1) << 40, 3}, zeros);
+    test_node_int(&n, "group", INT32_MAX);
+    expect(&n, 1, REE_UNSUPPORTED, "W has 2^31 output channels or more");
+    test_node_start(&n, "Conv", 17);
+    test_node_f32(&n, 3, (int64_t[]){1, 0, 4}, zeros);
+    test_node_f32(&n, 3, (int64_t[]){4, 0, INT64_C(1) << 40}, zeros);
+    expect(&n, 1, REE_UNSUPPORTED, "2^31 positions or more along axis 2");
+}
+
 static void start_one(struct test_node *n, const char *op, int64_t opset, enum ree_dtype dtype) {
     test_node_start(n, op, opset);
     test_node_input(n, dtype, 3, (int64_t[]){2, 3, 4}, zeros);
@@ -227,6 +246,7 @@ static void einsum(void) {
 
 int main(void) {
     conv();
+    empty();
     others();
     einsum();
     return test_finish();
