@@ -86,9 +86,17 @@ static enum ree_status refuse_unsupported(const struct ree_model *model, struct 
         ree_node_label(node, label, sizeof label);
         ree_fail(err, REE_UNSUPPORTED, "%s: %s%s", label, reason,
                  kinds > 1 ? " (and other operators; `ree-run inspect` lists them)" : "");
-        return ree_fail_prefix(err, "%s", model->graph->file);
+        if (model->graph->file[0]) ree_fail_prefix(err, "%s", model->graph->file);
+        return REE_UNSUPPORTED;
     }
     return REE_OK;
+}
+
+// Calls of the model's own functions, and types that ree lacks.
+static enum ree_status check_types(const struct ree_graph *graph, struct ree_error *err) {
+    enum ree_status status = ree_graph_check_supported(graph, err);
+    if (status != REE_OK && graph->file[0]) ree_fail_prefix(err, "%s", graph->file);
+    return status;
 }
 
 static void report_pass(const struct ree_model_options *options, const char *pass,
@@ -127,6 +135,8 @@ static enum ree_status run_passes(struct ree_model *model, const struct ree_mode
 // Takes the graph over, also on failure.
 static enum ree_status make_model(struct ree_graph *graph, const struct ree_model_options *options,
                                   bool runnable, struct ree_model **out, struct ree_error *err) {
+    struct ree_error local;
+    if (!err) err = &local; // prefixes need the message that they prefix
     struct ree_model *model = calloc(1, sizeof *model);
     if (!model) {
         ree_graph_destroy(graph);
@@ -143,6 +153,7 @@ static enum ree_status make_model(struct ree_graph *graph, const struct ree_mode
     if (status == REE_OK) status = count_graph(model, graph, &capacity, err);
     if (status == REE_OK && model->n_op_counts)
         qsort(model->op_counts, model->n_op_counts, sizeof *model->op_counts, compare_counts);
+    if (status == REE_OK && runnable) status = check_types(graph, err);
     if (status == REE_OK && runnable) status = refuse_unsupported(model, err);
     if (status == REE_OK && runnable) status = run_passes(model, options, err);
     if (status != REE_OK) {

@@ -221,6 +221,8 @@ static enum ree_status find_bind(struct ree_session *s, const struct ree_tensor 
 enum ree_status ree_session_run(struct ree_session *s, const struct ree_tensor *inputs,
                                 size_t n_inputs, struct ree_tensor *outputs,
                                 struct ree_error *err) {
+    struct ree_error local;
+    if (!err) err = &local; // prefixes need the message that they prefix
     memset(outputs, 0, s->model->n_outputs * sizeof *outputs);
     struct ree_tensor *ordered = calloc(s->model->n_inputs + 1, sizeof *ordered);
     if (!ordered) return ree_fail(err, REE_NO_MEMORY, "out of memory");
