@@ -162,4 +162,14 @@ then
     ASAN_OPTIONS=allocator_may_return_null=1 VK_ICD_FILENAMES=none \
         suite "CPU, with sanitizers" build-asan -E 'vulkan|prove|models/real'
 fi
+
+say "fuzzing the model reader (half a minute)"
+# shellcheck disable=SC2317 # called through step
+fuzz() {
+    cmake -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_COMPILER=clang \
+        -DREE_SANITIZE=ON -DREE_FUZZ=ON && ninja -C build-fuzz fuzz_onnx fuzz_seeds &&
+        mkdir -p build-fuzz/corpus && build-fuzz/tests/fuzz/fuzz_onnx -max_total_time=30 \
+        -artifact_prefix=build-fuzz/ build-fuzz/corpus build-fuzz/tests/fuzz/seeds
+}
+step "fuzzing" fuzz
 summary
