@@ -5,12 +5,20 @@
 
 #include <mpfr.h>
 
+// The widest vectors of this machine, as the CPU backend uses them: same operations, same bits.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define FOR_THIS_MACHINE __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
+#else
+#define FOR_THIS_MACHINE
+#endif
+
 #define FORMS(name)                                                                                \
-    static void c_##name(const uint32_t *restrict x, uint32_t *restrict y) {                       \
+    FOR_THIS_MACHINE static void c_##name(const uint32_t *restrict x, uint32_t *restrict y) {      \
         for (int i = 0; i < PROVE_BLOCK; i++)                                                      \
             y[i] = ree_op_##name##_f32(x[i]);                                                      \
     }                                                                                              \
-    static void integer_##name(const uint32_t *restrict x, uint32_t *restrict y) {                 \
+    FOR_THIS_MACHINE static void integer_##name(const uint32_t *restrict x,                        \
+                                                uint32_t *restrict y) {                            \
         for (int i = 0; i < PROVE_BLOCK; i++)                                                      \
             y[i] = ree_int_##name##_f32(x[i]);                                                     \
     }
