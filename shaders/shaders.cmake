@@ -35,11 +35,12 @@ macro(ree_shader_f64 name source)
   ree_shader(${name}_f64 ${source} ${ARGN} -DREE_F64)
 endmacro()
 
+ree_shader_f64(probe probe.comp)
 ree_shader(copy copy.comp)
 ree_shader_f64(map map.comp)
 # The products: one module for each form of fma. NAME_1_* compute one row for each thread, for products of
 # few rows; NAME_n_* the number of rows that suits the form.
-foreach(name matmul)
+foreach(name matmul conv)
   ree_shader(${name}_1_native ${name}.comp -DTILE_FORM=0 -DTM=1)
   ree_shader(${name}_1_float64 ${name}.comp -DTILE_FORM=1 -DTM=1 -DREE_F64)
   ree_shader(${name}_1_float32 ${name}.comp -DTILE_FORM=2 -DTM=1)
@@ -48,6 +49,8 @@ foreach(name matmul)
   ree_shader(${name}_n_float64 ${name}.comp -DTILE_FORM=1 -DTM=16 -DREE_F64 -DTILE_SUBGROUP)
   ree_shader(${name}_n_float32 ${name}.comp -DTILE_FORM=2 -DTM=4)
 endforeach()
+ree_shader(matmul_words matmul_words.comp)
+ree_shader_f64(reduce reduce.comp)
 
 add_custom_command(
   OUTPUT ${shader_out}/shaders.c ${shader_out}/shaders.h

@@ -54,7 +54,8 @@ static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
     vkGetPhysicalDeviceFeatures2(vk->physical, &features);
     if (!features12.bufferDeviceAddress)
         return ree_fail(err, REE_UNAVAILABLE,
-                        "Vulkan: '%s' lacks the feature bufferDeviceAddress, which ree needs", name);
+                        "Vulkan: '%s' lacks the feature bufferDeviceAddress, which ree needs",
+                        name);
     vk->has_float64 = features.features.shaderFloat64;
     vk->has_int64 = features.features.shaderInt64;
     vk->has_int16 = features.features.shaderInt16;
@@ -119,8 +120,7 @@ static enum ree_status create_device(struct ree_vk *vk, struct ree_error *err) {
         .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
         .commandBufferCount = 1,
     };
-    REE_VK_TRY(err,
-               vk->vk.vkAllocateCommandBuffers(vk->handle, &commands, &vk->transfer_commands),
+    REE_VK_TRY(err, vk->vk.vkAllocateCommandBuffers(vk->handle, &commands, &vk->transfer_commands),
                "cannot create a command buffer");
     VkFenceCreateInfo fence = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
     REE_VK_TRY(err, vk->vk.vkCreateFence(vk->handle, &fence, NULL, &vk->fence),
@@ -171,8 +171,7 @@ static const struct ree_device_vtable vtable = {
 };
 
 static enum ree_status open_steps(struct ree_vk *vk, const char *which,
-                                  const struct ree_device_options *options,
-                                  struct ree_error *err) {
+                                  const struct ree_device_options *options, struct ree_error *err) {
     REE_TRY(ree_vk_instance_init(vk, which, options->validation, err));
     REE_TRY(query(vk, err));
     REE_TRY(create_device(vk, err));

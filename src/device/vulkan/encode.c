@@ -8,9 +8,9 @@
 #include <string.h>
 
 static ree_vk_encoder *const encoders[REE_N_REPOPS] = {
-    [REE_REPOP_COPY] = ree_vk_encode_copy,
-    [REE_REPOP_MAP] = ree_vk_encode_map,
-    [REE_REPOP_MATMUL] = ree_vk_encode_matmul,
+    [REE_REPOP_COPY] = ree_vk_encode_copy,     [REE_REPOP_MAP] = ree_vk_encode_map,
+    [REE_REPOP_REDUCE] = ree_vk_encode_reduce, [REE_REPOP_MATMUL] = ree_vk_encode_matmul,
+    [REE_REPOP_CONV] = ree_vk_encode_conv,
 };
 
 enum ree_status ree_vk_encode(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
@@ -51,11 +51,13 @@ uint32_t ree_vk_merge_dims(uint32_t rank, uint32_t *dims, uint32_t n_sets,
             merges = (int64_t)strides[s][n - 1] == (int64_t)strides[s][d] * dims[d];
         uint32_t to = merges ? n - 1 : n++;
         dims[to] = merges ? dims[to] * dims[d] : dims[d];
-        for (uint32_t s = 0; s < n_sets; s++) strides[s][to] = strides[s][d];
+        for (uint32_t s = 0; s < n_sets; s++)
+            strides[s][to] = strides[s][d];
     }
     if (n == 0) { // one element
         dims[0] = 1;
-        for (uint32_t s = 0; s < n_sets; s++) strides[s][0] = 0;
+        for (uint32_t s = 0; s < n_sets; s++)
+            strides[s][0] = 0;
         n = 1;
     }
     return n;
@@ -63,7 +65,8 @@ uint32_t ree_vk_merge_dims(uint32_t rank, uint32_t *dims, uint32_t n_sets,
 
 void ree_vk_merge_expr(struct ree_expr *expr) {
     int32_t *sets[REE_EXPR_MAX_OPERANDS];
-    for (uint32_t i = 0; i < expr->n_operands; i++) sets[i] = expr->operands[i].strides;
+    for (uint32_t i = 0; i < expr->n_operands; i++)
+        sets[i] = expr->operands[i].strides;
     if (expr->n_elements > 0)
         expr->rank = ree_vk_merge_dims(expr->rank, expr->dims, expr->n_operands, sets);
 }
@@ -94,8 +97,8 @@ enum ree_status ree_vk_encode_copy(const struct ree_vk *vk, const struct ree_dis
         expected *= p->dims[d];
     }
     uint64_t per_thread = dense && p->elem_size < 4 ? 4 / p->elem_size : 1;
-    struct ree_vk_step *step = ree_vk_add_step(out, REE_VK_SHADER_COPY, 64,
-                                               (p->n_elements + per_thread - 1) / per_thread);
+    struct ree_vk_step *step =
+        ree_vk_add_step(out, REE_VK_SHADER_COPY, 64, (p->n_elements + per_thread - 1) / per_thread);
     ree_vk_add_spec(step, p->elem_size);
     ree_vk_add_spec(step, p->rank);
     ree_vk_add_spec(step, dense);
@@ -112,7 +115,7 @@ enum ree_status ree_vk_encode_map(const struct ree_vk *vk, const struct ree_disp
     out->params_size = offsetof(struct ree_expr, instrs);
     const uint32_t local_size = 64;
     uint64_t n_threads = ((uint64_t)expr->n_elements + 3) / 4;
-    struct ree_vk_step *step = 
+    struct ree_vk_step *step =
         ree_vk_add_step(out, ree_vk_variant(vk, REE_VK_SHADER_MAP), local_size, n_threads);
     ree_vk_add_expr_spec(step, expr);
     return REE_OK;

@@ -31,8 +31,8 @@ struct ree_vk_encoding {
     struct ree_vk_step steps[REE_VK_MAX_STEPS];
     const struct ree_expr *expr; // of map or an epilogue: becomes the shader's ree_expr
     uint64_t scratch_bytes;      // memory between the steps, shared by all dispatches of a program
-    union ree_params params;     // what the shader reads; may be a simpler equivalent of the RepOp's
-    uint32_t params_size;        // bytes of it that are read
+    union ree_params params; // what the shader reads; may be a simpler equivalent of the RepOp's
+    uint32_t params_size;    // bytes of it that are read
 };
 
 // Fills *out from a dispatch that ree_dispatch_check accepts.
@@ -42,7 +42,8 @@ enum ree_status ree_vk_encode(const struct ree_vk *vk, const struct ree_dispatch
 // Adds a step with a local size of `local_size` and enough groups for n_threads.
 struct ree_vk_step *ree_vk_add_step(struct ree_vk_encoding *out, uint32_t shader,
                                     uint32_t local_size, uint64_t n_threads);
-// The module of a ree_shader_f64 pair (shaders/shaders.cmake) that the probe's choice for fma needs.
+// The module of a ree_shader_f64 pair (shaders/shaders.cmake) that the probe's choice for fma
+// needs.
 uint32_t ree_vk_variant(const struct ree_vk *vk, uint32_t shader);
 // Appends a specialization constant to a step: the first has id REE_VK_SPEC_FIRST.
 void ree_vk_add_spec(struct ree_vk_step *step, uint32_t value);
@@ -57,8 +58,7 @@ uint32_t ree_vk_merge_dims(uint32_t rank, uint32_t *dims, uint32_t n_sets, int32
 void ree_vk_merge_expr(struct ree_expr *expr);
 
 // The encoders, one for each RepOp.
-typedef enum ree_status ree_vk_encoder(const struct ree_vk *vk,
-                                       const struct ree_dispatch *dispatch,
+typedef enum ree_status ree_vk_encoder(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
                                        struct ree_vk_encoding *out, struct ree_error *err);
 ree_vk_encoder ree_vk_encode_copy, ree_vk_encode_map, ree_vk_encode_reduce, ree_vk_encode_matmul,
     ree_vk_encode_conv;

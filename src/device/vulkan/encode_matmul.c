@@ -6,45 +6,91 @@
 
 #define TILE_COLUMNS 4 // of a thread, shaders/include/tile.glsl
 #define SPEC_SUBGROUP (40 - REE_VK_SPEC_FIRST)
+#define FEW_ROWS 4 // below: the modules that compute one row in a thread
 
-// Modules are in the order NAME_1_native, float64, float32, integer, NAME_n_native, float64, float32.
-static void add_tiles(const struct ree_vk *vk, struct ree_vk_encoding *out, uint32_t first_module,
-                      uint32_t m, uint32_t n, uint64_t n_products, const struct ree_expr *epilogue,
-                      bool has_epilogue) {
+// Adds the step of n_products products of m rows and n columns. Modules lie in the order
+// NAME_1_native, float64, float32, integer, NAME_n_native, float64, float32
+// (shaders/shaders.cmake).
+static struct ree_vk_step *add_tiles(const struct ree_vk *vk, struct ree_vk_encoding *out,
+                                     uint32_t first_module, uint32_t m, uint32_t n,
+                                     uint64_t n_products) {
     static const uint32_t tile_rows[REE_VK_N_FORMS] = {
         [REE_VK_NATIVE] = 8, [REE_VK_FLOAT64] = 16, [REE_VK_FLOAT32] = 4, [REE_VK_INTEGER] = 1};
     enum ree_vk_form form = vk->verdicts[REE_VK_FMA].form;
-    uint32_t rows = tile_rows[form];
-    if (m < 4 || form == REE_VK_INTEGER) rows = 1;
+    uint32_t rows = m < FEW_ROWS ? 1 : tile_rows[form];
     uint32_t module = first_module + form + (rows > 1 ? REE_VK_N_FORMS : 0);
-    uint32_t lanes = vk->is_cpu ? vk->subgroup.subgroupSize : 64;
-    if (form == REE_VK_FLOAT64 && rows > 1) lanes = vk->subgroup.subgroupSize;
+    // On a CPU driver a group is a vector's lanes: more would only be more stack. The float64
+    // module for many rows needs exactly one subgroup.
+    bool one_subgroup = vk->is_cpu || (form == REE_VK_FLOAT64 && rows > 1);
+    uint32_t lanes = one_subgroup ? vk->subgroup.subgroupSize : 64;
     struct ree_vk_step *step = ree_vk_add_step(out, module, lanes, 1);
     uint64_t width = (uint64_t)TILE_COLUMNS * lanes;
     step->n_groups = (n + width - 1) / width * ((m + rows - 1) / rows) * n_products;
+    return step;
+}
+
+// The constants every product has, after the expression's; `own` are the module's.
+static void add_constants(const struct ree_vk *vk, struct ree_vk_step *step,
+                          const struct ree_expr *epilogue, bool has_epilogue, uint32_t n_own,
+                          const uint32_t *own) {
     ree_vk_add_expr_spec(step, epilogue);
     ree_vk_add_spec(step, has_epilogue);
+    for (uint32_t i = 0; i < n_own; i++)
+        ree_vk_add_spec(step, own[i]);
+    while (step->n_spec < SPEC_SUBGROUP)
+        ree_vk_add_spec(step, 0);
+    ree_vk_add_spec(step, vk->subgroup.subgroupSize);
+}
+
+static void encode_words(struct ree_vk_encoding *out, const struct ree_matmul_params *p) {
+    struct ree_vk_step *step =
+        ree_vk_add_step(out, REE_VK_SHADER_MATMUL_WORDS, 64, (uint64_t)p->m * p->n * p->n_batch);
+    ree_vk_add_spec(step, ree_dtype_class(p->dtype) == REE_CLASS_D);
+    ree_vk_add_spec(step, p->batch_rank);
 }
 
 enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
                                      struct ree_vk_encoding *out, struct ree_error *err) {
     (void)err;
     struct ree_matmul_params *p = &out->params.matmul;
+    out->params_size = offsetof(struct ree_matmul_params, epilogue.instrs);
     if (p->m == 0 || p->n == 0 || p->n_batch == 0) return REE_OK;
     int32_t *sets[] = {p->a_batch_strides, p->b_batch_strides};
-    p->batch_rank = p->n_batch == 1
-                        ? 0
-                        : ree_vk_merge_dims(p->batch_rank, p->batch_dims, 2, sets);
+    p->batch_rank = p->n_batch == 1 ? 0 : ree_vk_merge_dims(p->batch_rank, p->batch_dims, 2, sets);
+    if (p->dtype != REE_F32) {
+        encode_words(out, p);
+        return REE_OK;
+    }
     if (p->has_epilogue) {
         ree_vk_merge_expr(&p->epilogue);
         out->expr = &dispatch->params.matmul.epilogue;
     }
-    out->params_size = offsetof(struct ree_matmul_params, epilogue.instrs);
-    add_tiles(vk, out, REE_VK_SHADER_MATMUL_1_NATIVE, p->m, p->n, p->n_batch, &p->epilogue,
-              p->has_epilogue);
-    struct ree_vk_step *step = &out->steps[0];
-    ree_vk_add_spec(step, p->batch_rank);
-    while (step->n_spec < SPEC_SUBGROUP) ree_vk_add_spec(step, 0);
-    ree_vk_add_spec(step, vk->subgroup.subgroupSize);
+    struct ree_vk_step *step =
+        add_tiles(vk, out, REE_VK_SHADER_MATMUL_1_NATIVE, p->m, p->n, p->n_batch);
+    const uint32_t own[] = {p->batch_rank};
+    add_constants(vk, step, &p->epilogue, p->has_epilogue, 1, own);
+    return REE_OK;
+}
+
+enum ree_status ree_vk_encode_conv(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
+                                   struct ree_vk_encoding *out, struct ree_error *err) {
+    (void)err;
+    struct ree_conv_params *p = &out->params.conv;
+    out->params_size = offsetof(struct ree_conv_params, epilogue.instrs);
+    uint64_t n_products = (uint64_t)p->n * p->groups;
+    uint32_t n_out = p->out[0] * p->out[1] * p->out[2];
+    if (n_products == 0 || p->m == 0 || n_out == 0) return REE_OK;
+    if (p->has_epilogue) {
+        ree_vk_merge_expr(&p->epilogue);
+        out->expr = &dispatch->params.conv.epilogue;
+    }
+    bool pointwise = !p->transposed;
+    for (int d = 0; d < 3; d++)
+        pointwise = pointwise && p->kernel[d] == 1 && p->pad[d] == 0 &&
+                    (p->out[d] - 1) * p->stride[d] < p->in[d];
+    struct ree_vk_step *step =
+        add_tiles(vk, out, REE_VK_SHADER_CONV_1_NATIVE, p->m, n_out, n_products);
+    const uint32_t own[] = {p->transposed, pointwise};
+    add_constants(vk, step, &p->epilogue, p->has_epilogue, 2, own);
     return REE_OK;
 }

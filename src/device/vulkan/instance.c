@@ -14,7 +14,9 @@
 static pthread_once_t loader_once = PTHREAD_ONCE_INIT;
 static VkResult loader_result;
 
-static void loader_init(void) { loader_result = volkInitialize(); }
+static void loader_init(void) {
+    loader_result = volkInitialize();
+}
 
 enum ree_status ree_vk_fail(struct ree_error *err, VkResult result, const char *what) {
     enum ree_status status = REE_DEVICE;
@@ -67,7 +69,8 @@ static bool has_layer(const char *name) {
     VkLayerProperties *layers = calloc(n, sizeof *layers);
     bool found = false;
     if (layers && vkEnumerateInstanceLayerProperties(&n, layers) >= 0)
-        for (uint32_t i = 0; i < n; i++) found = found || strcmp(layers[i].layerName, name) == 0;
+        for (uint32_t i = 0; i < n; i++)
+            found = found || strcmp(layers[i].layerName, name) == 0;
     free(layers);
     return found;
 }
@@ -76,8 +79,8 @@ static enum ree_status create_instance(VkInstance *out, bool validation, struct 
                                        struct ree_error *err) {
     pthread_once(&loader_once, loader_init);
     if (loader_result != VK_SUCCESS)
-        return ree_fail(err, REE_UNAVAILABLE, "Vulkan: libvulkan.so.1 is not there (" INSTALL_HINT
-                                              ")");
+        return ree_fail(err, REE_UNAVAILABLE,
+                        "Vulkan: libvulkan.so.1 is not there (" INSTALL_HINT ")");
     if (volkGetInstanceVersion() < VK_API_VERSION_1_2)
         return ree_fail(err, REE_UNAVAILABLE, "Vulkan: the loader is older than version 1.2");
     static const char layer[] = "VK_LAYER_KHRONOS_validation";
@@ -112,8 +115,7 @@ static enum ree_status create_instance(VkInstance *out, bool validation, struct 
     REE_VK_TRY(err, vkCreateInstance(&info, NULL, out), "cannot create an instance");
     volkLoadInstanceOnly(*out);
     if (validation && user) {
-        VkResult result =
-            vkCreateDebugUtilsMessengerEXT(*out, &messenger, NULL, &user->messenger);
+        VkResult result = vkCreateDebugUtilsMessengerEXT(*out, &messenger, NULL, &user->messenger);
         if (result != VK_SUCCESS) {
             vkDestroyInstance(*out, NULL);
             *out = VK_NULL_HANDLE;
@@ -131,8 +133,8 @@ static enum ree_status enumerate(VkInstance instance, VkPhysicalDevice *devices,
     if (result != VK_SUCCESS && result != VK_INCOMPLETE)
         return ree_vk_fail(err, result, "cannot list the devices");
     if (*n == 0)
-        return ree_fail(err, REE_UNAVAILABLE, "Vulkan: no driver offers a device (" INSTALL_HINT
-                                              ")");
+        return ree_fail(err, REE_UNAVAILABLE,
+                        "Vulkan: no driver offers a device (" INSTALL_HINT ")");
     return REE_OK;
 }
 
@@ -140,7 +142,8 @@ static bool contains_any_case(const char *text, const char *part) {
     size_t n = strlen(part);
     for (; *text; text++) {
         size_t i = 0;
-        while (i < n && tolower((unsigned char)text[i]) == tolower((unsigned char)part[i])) i++;
+        while (i < n && tolower((unsigned char)text[i]) == tolower((unsigned char)part[i]))
+            i++;
         if (i == n) return true;
     }
     return n == 0;
@@ -159,8 +162,8 @@ static enum ree_status choose(VkInstance instance, const char *which, VkPhysical
     unsigned long index = strtoul(which, &end, 10);
     if (isdigit((unsigned char)which[0]) && *end == '\0') {
         if (index >= n)
-            return ree_fail(err, REE_NOT_FOUND, "Vulkan: there is no device %s, only 0 to %u", which,
-                            n - 1);
+            return ree_fail(err, REE_NOT_FOUND, "Vulkan: there is no device %s, only 0 to %u",
+                            which, n - 1);
         *out = devices[index];
         return REE_OK;
     }

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGNMENT 64ull              // of every buffer, device.h
-#define BLOCK_SIZE (16ull << 20)     // bytes
-#define LARGEST_POOLED (1ull << 20)  // bytes; larger buffers get memory of their own
-#define STAGING_SIZE (16ull << 20)   // bytes
+#define ALIGNMENT 64ull             // of every buffer, device.h
+#define BLOCK_SIZE (16ull << 20)    // bytes
+#define LARGEST_POOLED (1ull << 20) // bytes; larger buffers get memory of their own
+#define STAGING_SIZE (16ull << 20)  // bytes
 
 struct free_range {
     uint64_t offset, size;
@@ -23,7 +23,9 @@ struct ree_vk_block {
     size_t n_ranges;
 };
 
-static uint64_t round_up(uint64_t x, uint64_t to) { return (x + to - 1) / to * to; }
+static uint64_t round_up(uint64_t x, uint64_t to) {
+    return (x + to - 1) / to * to;
+}
 
 // Memory types
 
@@ -76,7 +78,9 @@ enum ree_status ree_vk_memory_init(struct ree_vk *vk, struct ree_error *err) {
     return REE_OK;
 }
 
-void ree_vk_force_staging(struct ree_vk *vk) { vk->unified = false; }
+void ree_vk_force_staging(struct ree_vk *vk) {
+    vk->unified = false;
+}
 
 // Allocations
 
@@ -147,7 +151,8 @@ static bool block_take(struct ree_vk_block *block, uint64_t size, uint64_t *out_
 
 static void block_give(struct ree_vk_block *block, uint64_t offset, uint64_t size) {
     size_t i = 0;
-    while (i < block->n_ranges && block->ranges[i].offset < offset) i++;
+    while (i < block->n_ranges && block->ranges[i].offset < offset)
+        i++;
     struct free_range *ranges = block->ranges;
     bool joins_left = i > 0 && ranges[i - 1].offset + ranges[i - 1].size == offset;
     bool joins_right = i < block->n_ranges && offset + size == ranges[i].offset;
@@ -195,7 +200,8 @@ static enum ree_status take_pooled(struct ree_vk *vk, uint64_t reserved,
                                    struct ree_device_buffer *out, struct ree_error *err) {
     struct ree_vk_block *block = vk->blocks;
     uint64_t offset = 0;
-    while (block && !block_take(block, reserved, &offset)) block = block->next;
+    while (block && !block_take(block, reserved, &offset))
+        block = block->next;
     if (!block) {
         REE_TRY(block_create(vk, err));
         block = vk->blocks;
@@ -217,17 +223,15 @@ enum ree_status ree_vk_buffer_create(struct ree_device *device, uint64_t size,
     struct ree_vk *vk = ree_vk_of(device);
     *out = NULL;
     if (size > device->max_buffer_size)
-        return ree_fail(err, REE_UNSUPPORTED,
-                        "a tensor of %llu bytes is more than device '%s' can hold (%llu)",
-                        (unsigned long long)size, device->name,
-                        (unsigned long long)device->max_buffer_size);
+        return ree_fail(
+            err, REE_UNSUPPORTED, "a tensor of %llu bytes is more than device '%s' can hold (%llu)",
+            (unsigned long long)size, device->name, (unsigned long long)device->max_buffer_size);
     struct ree_device_buffer *buffer = calloc(1, sizeof *buffer);
     if (!buffer) return ree_fail(err, REE_NO_MEMORY, "no memory for a buffer");
     uint64_t reserved = round_up(size ? size : 1, ALIGNMENT);
-    enum ree_status status =
-        reserved <= LARGEST_POOLED
-            ? take_pooled(vk, reserved, buffer, err)
-            : allocate(vk, reserved, vk->device_type, vk->unified, buffer, err);
+    enum ree_status status = reserved <= LARGEST_POOLED ? take_pooled(vk, reserved, buffer, err)
+                                                        : allocate(vk, reserved, vk->device_type,
+                                                                   vk->unified, buffer, err);
     if (status != REE_OK) {
         free(buffer);
         return status;

@@ -27,8 +27,7 @@ struct ree_vk_pipeline {
     VkPipeline handle;
 };
 
-static void key_init(struct key *key, const struct ree_vk_step *step,
-                     const struct ree_expr *expr) {
+static void key_init(struct key *key, const struct ree_vk_step *step, const struct ree_expr *expr) {
     memset(key, 0, sizeof *key);
     key->step.shader = step->shader;
     key->step.local_size = step->local_size;
@@ -45,7 +44,8 @@ static void key_init(struct key *key, const struct ree_vk_step *step,
         struct ree_expr_instr *to = &key->instrs[i];
         bool constant = from->op == REE_MAP_CONST32 || from->op == REE_MAP_CONST64;
         to->op = from->op;
-        for (uint32_t a = 0; a < ree_map_op_infos[from->op].n_args; a++) to->args[a] = from->args[a];
+        for (uint32_t a = 0; a < ree_map_op_infos[from->op].n_args; a++)
+            to->args[a] = from->args[a];
         if (constant) memcpy(to->imm, from->imm, sizeof to->imm);
     }
 }
@@ -54,7 +54,8 @@ static void key_init(struct key *key, const struct ree_vk_step *step,
 static uint64_t hash_bytes(const void *bytes, size_t n) {
     const uint8_t *p = bytes;
     uint64_t hash = 0xCBF29CE484222325;
-    for (size_t i = 0; i < n; i++) hash = (hash ^ p[i]) * 0x100000001B3;
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ p[i]) * 0x100000001B3;
     return hash;
 }
 
@@ -155,8 +156,7 @@ enum ree_status ree_vk_pipelines_init(struct ree_vk *vk, const char *cache_dir,
         .pushConstantRangeCount = 1,
         .pPushConstantRanges = &range,
     };
-    REE_VK_TRY(err,
-               vk->vk.vkCreatePipelineLayout(vk->handle, &layout, NULL, &vk->pipeline_layout),
+    REE_VK_TRY(err, vk->vk.vkCreatePipelineLayout(vk->handle, &layout, NULL, &vk->pipeline_layout),
                "cannot create a pipeline layout");
     if (!cache_dir || cache_dir[0]) vk->cache_path = cache_path(vk, cache_dir);
     void *data = cache_read(vk, &vk->cache_loaded_size);
@@ -182,8 +182,7 @@ void ree_vk_pipelines_finish(struct ree_vk *vk) {
         cache_write(vk);
         vk->vk.vkDestroyPipelineCache(vk->handle, vk->pipeline_cache, NULL);
     }
-    if (vk->pipeline_layout)
-        vk->vk.vkDestroyPipelineLayout(vk->handle, vk->pipeline_layout, NULL);
+    if (vk->pipeline_layout) vk->vk.vkDestroyPipelineLayout(vk->handle, vk->pipeline_layout, NULL);
     free(vk->cache_path);
 }
 
@@ -254,8 +253,8 @@ static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_st
                   .pSpecializationInfo = &specialization},
         .layout = vk->pipeline_layout,
     };
-    VkResult result = vk->vk.vkCreateComputePipelines(vk->handle, vk->pipeline_cache, 1, &info,
-                                                      NULL, out);
+    VkResult result =
+        vk->vk.vkCreateComputePipelines(vk->handle, vk->pipeline_cache, 1, &info, NULL, out);
     vk->vk.vkDestroyShaderModule(vk->handle, module, NULL);
     if (result == VK_SUCCESS) return ree_vk_check_validation(vk, err);
     ree_vk_fail(err, result, "cannot create a pipeline");

@@ -24,7 +24,7 @@ _Static_assert(sizeof(struct block_header) == 128, "shaders/include/ree.glsl cou
 
 // What a shader reports of the first index out of range. The first of the program's blocks.
 struct fault {
-    uint32_t dispatch; // plus 1; 0: none
+    uint32_t dispatch;  // plus 1; 0: none
     uint32_t low, high; // the index
     uint32_t unused[13];
 };
@@ -140,15 +140,14 @@ static enum ree_status record_dispatch(struct ree_vk *vk, struct ree_device_prog
         uint64_t x = step->n_groups < limit ? step->n_groups : limit;
         uint64_t y = (step->n_groups + x - 1) / x;
         if (y > vk->properties.limits.maxComputeWorkGroupCount[1])
-            return ree_fail(err, REE_UNSUPPORTED,
-                            "%s needs %llu work groups, more than device '%s' can start",
-                            program->labels[index], (unsigned long long)step->n_groups,
-                            vk->base.name);
+            return ree_fail(
+                err, REE_UNSUPPORTED, "%s needs %llu work groups, more than device '%s' can start",
+                program->labels[index], (unsigned long long)step->n_groups, vk->base.name);
         vk->vk.vkCmdDispatch(commands, (uint32_t)x, (uint32_t)y, 1);
     }
     if (program->queries)
-        vk->vk.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                                   program->queries, index + 1);
+        vk->vk.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, program->queries,
+                                   index + 1);
     return REE_OK;
 }
 
@@ -172,8 +171,8 @@ static enum ree_status record(struct ree_vk *vk, struct ree_device_program *prog
             VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
     if (program->queries) {
         vk->vk.vkCmdResetQueryPool(commands, program->queries, 0, program->n_dispatches + 1);
-        vk->vk.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                                   program->queries, 0);
+        vk->vk.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, program->queries,
+                                   0);
     }
     for (uint32_t i = 0; i < program->n_dispatches; i++) {
         bool needs_barrier;
@@ -213,8 +212,7 @@ static enum ree_status create_queries(struct ree_vk *vk, struct ree_device_progr
 }
 
 static enum ree_status fill_blocks(struct ree_vk *vk, struct ree_device_program *program,
-                                   const struct ree_vk_encoding *encodings,
-                                   struct ree_error *err) {
+                                   const struct ree_vk_encoding *encodings, struct ree_error *err) {
     uint64_t size = sizeof(struct fault), scratch_bytes = 0;
     for (uint32_t i = 0; i < program->n_dispatches; i++) {
         program->block_offsets[i] = size;
@@ -250,8 +248,8 @@ static enum ree_status copy_source(struct ree_device_program *program,
     program->block_offsets = calloc(n + 1, sizeof *program->block_offsets);
     program->labels = calloc(n + 1, sizeof *program->labels);
     program->bound = calloc(source->n_slots + 1, sizeof *program->bound);
-    if (!program->operands || !program->n_operands || !program->block_offsets ||
-        !program->labels || !program->bound)
+    if (!program->operands || !program->n_operands || !program->block_offsets || !program->labels ||
+        !program->bound)
         return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     program->n_dispatches = source->n_dispatches;
     program->n_slots = source->n_slots;
@@ -322,7 +320,8 @@ void ree_vk_program_destroy(struct ree_device *device, struct ree_device_program
     if (program->blocks != program->blocks_host) ree_vk_buffer_destroy(device, program->blocks);
     ree_vk_buffer_destroy(device, program->blocks_host);
     if (program->labels)
-        for (uint32_t i = 0; i < program->n_dispatches; i++) free(program->labels[i]);
+        for (uint32_t i = 0; i < program->n_dispatches; i++)
+            free(program->labels[i]);
     free(program->labels);
     free(program->operands);
     free(program->n_operands);

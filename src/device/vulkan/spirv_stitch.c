@@ -43,7 +43,7 @@ enum {
 
 // One OpFunction ... OpFunctionEnd.
 struct function {
-    uint32_t id, type; // OpTypeFunction
+    uint32_t id, type;       // OpTypeFunction
     size_t begin, body, end; // word offsets; body is the first OpLabel
     const char *name;        // "" when it has none
     bool reachable;
@@ -52,7 +52,7 @@ struct function {
 struct module {
     const uint32_t *words;
     size_t n_words;
-    uint32_t bound; // ids are below
+    uint32_t bound;         // ids are below
     size_t functions_begin; // word offset of the first OpFunction
     struct function *functions;
     size_t n_functions;
@@ -93,8 +93,12 @@ static void emit_words(struct writer *w, const uint32_t *words, size_t n) {
         emit_words((w), operands_, n_);                                                            \
     } while (0)
 
-static uint32_t opcode_at(const struct module *m, size_t at) { return m->words[at] & 0xFFFF; }
-static uint32_t length_at(const struct module *m, size_t at) { return m->words[at] >> 16; }
+static uint32_t opcode_at(const struct module *m, size_t at) {
+    return m->words[at] & 0xFFFF;
+}
+static uint32_t length_at(const struct module *m, size_t at) {
+    return m->words[at] >> 16;
+}
 
 static enum ree_status malformed(struct ree_error *err, const char *what) {
     return ree_fail(err, REE_INTERNAL, "a shader of this build is not as expected: %s", what);
@@ -103,18 +107,26 @@ static enum ree_status malformed(struct ree_error *err, const char *what) {
 // The result id of an instruction inside a function's body, 0 when it has none.
 static uint32_t result_in_body(const struct module *m, size_t at) {
     switch (opcode_at(m, at)) {
-    case 0:                     // OpNop
-    case 8: case 317:           // OpLine, OpNoLine
+    case 0: // OpNop
+    case 8:
+    case 317: // OpLine, OpNoLine
     case OP_FUNCTION_END:
     case OP_STORE:
-    case 63: case 64:           // OpCopyMemory, OpCopyMemorySized
-    case 99:                    // OpImageWrite
-    case 224: case 225:         // OpControlBarrier, OpMemoryBarrier
-    case 228:                   // OpAtomicStore
-    case 246: case 247:         // OpLoopMerge, OpSelectionMerge
-    case 249: case 250: case 251: case 252: case 253: // OpBranch ... OpReturn
+    case 63:
+    case 64: // OpCopyMemory, OpCopyMemorySized
+    case 99: // OpImageWrite
+    case 224:
+    case 225: // OpControlBarrier, OpMemoryBarrier
+    case 228: // OpAtomicStore
+    case 246:
+    case 247: // OpLoopMerge, OpSelectionMerge
+    case 249:
+    case 250:
+    case 251:
+    case 252:
+    case 253: // OpBranch ... OpReturn
     case OP_RETURN_VALUE:
-    case 255: return 0;         // OpUnreachable
+    case 255: return 0; // OpUnreachable
     case OP_LABEL: return m->words[at + 1];
     default: return length_at(m, at) >= 3 ? m->words[at + 2] : 0;
     }
@@ -316,7 +328,8 @@ static void reach(const struct module *m, const struct stitch *s, const struct f
     if (function->reachable) return;
     function->reachable = true;
     if (function == stitched) {
-        for (size_t i = 0; i < s->n_callees; i++) reach(m, s, stitched, s->callees[i]);
+        for (size_t i = 0; i < s->n_callees; i++)
+            reach(m, s, stitched, s->callees[i]);
         return;
     }
     for (size_t at = function->body; at < function->end; at += length_at(m, at)) {
@@ -355,8 +368,8 @@ static void emit_modes(struct writer *out, const struct module *m,
     }
 }
 
-static void emit_module(struct writer *out, const struct stitch *s,
-                        const struct function *stitched, const bool *dropped) {
+static void emit_module(struct writer *out, const struct stitch *s, const struct function *stitched,
+                        const bool *dropped) {
     const struct module *m = s->m;
     emit_words(out, m->words, HEADER);
     bool in_capabilities = true, modes_done = false;

@@ -41,12 +41,12 @@ enum ree_vk_primitive {
 };
 
 struct ree_vk_verdict {
-    enum ree_vk_form form;                 // what is used
-    bool allowed[REE_VK_N_FORMS];          // exists on this device and passed
-    bool tried[REE_VK_N_FORMS];            // exists on this device
-    uint32_t n_wrong[REE_VK_N_FORMS];      // of n_vectors
-    uint32_t n_vectors;                    // adversarial vectors tried
-    uint32_t example[REE_VK_N_FORMS][5];   // a, b, c, got, expected of the first wrong one
+    enum ree_vk_form form;               // what is used
+    bool allowed[REE_VK_N_FORMS];        // exists on this device and passed
+    bool tried[REE_VK_N_FORMS];          // exists on this device
+    uint32_t n_wrong[REE_VK_N_FORMS];    // of n_vectors
+    uint32_t n_vectors;                  // adversarial vectors tried
+    uint32_t example[REE_VK_N_FORMS][5]; // a, b, c, got, expected of the first wrong one
 };
 
 struct ree_vk_block; // a pooled allocation, memory.c

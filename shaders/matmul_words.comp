@@ -1,0 +1,48 @@
+#version 460
+// matmul of integers: out[b, i, j] = sum over l of A[b, i, l] * B[b, l, j], wrapping, in 32 or 64
+// bits. A thread computes one result.
+#include "ree.glsl"
+#include "primitives.glsl"
+
+layout(constant_id = 16) const bool WIDE = false; // i64, u64
+layout(constant_id = 17) const uint BATCH_RANK = 0;
+
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
+    uint dtype;
+    uint m, n, k;
+    int a_offset, b_offset;
+    int a_stride_m, a_stride_k;
+    int b_stride_k, b_stride_n;
+    uint batch_rank;
+    uint n_batch;
+    uint batch_dims[REE_MAX_RANK];
+    int a_batch_strides[REE_MAX_RANK];
+    int b_batch_strides[REE_MAX_RANK];
+};
+
+void main() {
+    Params p = Params(ree_params());
+    uint index = ree_thread(), m = p.m, n = p.n;
+    if (index >= m * n * p.n_batch) return;
+    uint j = index % n, i = index / n % m, batch = index / n / m;
+    uint a = uint(p.a_offset) + i * uint(p.a_stride_m);
+    uint b = uint(p.b_offset) + j * uint(p.b_stride_n);
+    for (uint d = BATCH_RANK; d-- > 0u;) {
+        uint c = batch % p.batch_dims[d];
+        batch /= p.batch_dims[d];
+        a += c * uint(p.a_batch_strides[d]);
+        b += c * uint(p.b_batch_strides[d]);
+    }
+    uint step_a = uint(p.a_stride_k), step_b = uint(p.b_stride_k), n_k = p.k;
+    ReeWords a_words = ree_operand(0), b_words = ree_operand(1), out_words = ree_operand(2);
+    if (WIDE) {
+        uvec2 acc = uvec2(0u);
+        for (uint l = 0u; l < n_k; l++, a += step_a, b += step_b)
+            acc = u64_add(acc, u64_mul(ree_load64(a_words, a), ree_load64(b_words, b)));
+        ree_store64(out_words, index, acc);
+    } else {
+        uint acc = 0u;
+        for (uint l = 0u; l < n_k; l++, a += step_a, b += step_b) acc += a_words.w[a] * b_words.w[b];
+        out_words.w[index] = acc;
+    }
+}

@@ -1,0 +1,58 @@
+#version 460
+// The probe: primitives over given bits, for the host to compare (src/device/vulkan/probe.c). One
+// form for all; primitives that have only a native and an integer form are tried natively.
+#include "ree.glsl"
+#include "primitives.glsl"
+
+layout(constant_id = 16) const uint FORM = REE_INTEGER;
+layout(constant_id = 17) const uint BROKEN = 0; // pretend that this operation computes wrongly
+layout(constant_id = 18) const uint N_BROKEN = 0; // and the following ones, this many in all
+
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
+    uint n;
+};
+
+uint from_bool(bool b) { return b ? 1u : 0u; }
+
+// enum operation in probe.c
+uint compute(uint operation, uint a, uint b, uint c) {
+    switch (operation) {
+    case 0: return ree_add(a, b);
+    case 1: return ree_sub(a, b);
+    case 2: return ree_mul(a, b);
+    case 3: return ree_div(a, b);
+    case 4: return ree_sqrt(a);
+    case 5: return ree_fma(a, b, c);
+    }
+    if (FORM != REE_NATIVE) return 0u;
+    float x = uintBitsToFloat(a), y = uintBitsToFloat(b);
+    precise float r = 0.0;
+    switch (operation) {
+    case 6: r = float(int(a)); break;
+    case 7: r = float(a); break;
+    case 8: return uint(int(x));
+    case 9: return uint(x);
+    case 10: r = float(int(x)); break;
+    case 11: r = min(x, y); break;
+    case 12: r = max(x, y); break;
+    case 13: return from_bool(x == y);
+    case 14: return from_bool(x < y);
+    case 15: return from_bool(x <= y);
+    case 16: r = floor(x); break;
+    case 17: r = ceil(x); break;
+    case 18: r = trunc(x); break;
+    case 19: r = roundEven(x); break;
+    }
+    return floatBitsToUint(r);
+}
+
+void main() {
+    uint i = ree_thread();
+    if (i >= Params(ree_params()).n) return;
+    ReeWords vectors = ree_operand(0), results = ree_operand(1);
+    uint operation = vectors.w[i * 4u];
+    uint r = compute(operation, vectors.w[i * 4u + 1u], vectors.w[i * 4u + 2u],
+                     vectors.w[i * 4u + 3u]);
+    if (operation - BROKEN < N_BROKEN && i % 7u == 3u) r ^= 1u;
+    results.w[i] = r;
+}

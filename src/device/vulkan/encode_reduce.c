@@ -1,0 +1,40 @@
+// The encoder of reduce: one step, or chunks and then their combination.
+#include "device/vulkan/vulkan.h"
+#include "shaders.h"
+
+// Fewer outputs than this do not fill a device; then the chunks of an output are reduced in
+// parallel.
+#define MANY_OUTPUTS 4096
+
+static void add_stage(const struct ree_vk *vk, struct ree_vk_encoding *out, uint32_t stage,
+                      uint64_t n_threads) {
+    const struct ree_reduce_params *p = &out->params.reduce;
+    struct ree_vk_step *step =
+        ree_vk_add_step(out, ree_vk_variant(vk, REE_VK_SHADER_REDUCE), 64, n_threads);
+    ree_vk_add_spec(step, p->kind);
+    ree_vk_add_spec(step, p->dtype);
+    ree_vk_add_spec(step, stage);
+    ree_vk_add_spec(step, p->select_last);
+    ree_vk_add_spec(step, p->outer_rank);
+    ree_vk_add_spec(step, p->reduce_rank);
+}
+
+enum ree_status ree_vk_encode_reduce(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
+                                     struct ree_vk_encoding *out, struct ree_error *err) {
+    (void)dispatch, (void)err;
+    struct ree_reduce_params *p = &out->params.reduce;
+    if (p->n_outer == 0) return REE_OK;
+    int32_t *outer[] = {p->outer_strides}, *reduce[] = {p->reduce_strides};
+    p->outer_rank = ree_vk_merge_dims(p->outer_rank, p->outer_dims, 1, outer);
+    if (p->n_reduce > 0)
+        p->reduce_rank = ree_vk_merge_dims(p->reduce_rank, p->reduce_dims, 1, reduce);
+    uint64_t n_chunks = ((uint64_t)p->n_reduce + REE_CHUNK - 1) / REE_CHUNK;
+    if (n_chunks < 2 || p->n_outer >= MANY_OUTPUTS) {
+        add_stage(vk, out, 0, p->n_outer);
+        return REE_OK;
+    }
+    out->scratch_bytes = p->n_outer * n_chunks * 16;
+    add_stage(vk, out, 1, p->n_outer * n_chunks);
+    add_stage(vk, out, 2, p->n_outer);
+    return REE_OK;
+}
