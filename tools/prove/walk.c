@@ -6,8 +6,8 @@
 //     hard X Y DISTANCE
 //     wrong X Y EXPECTED
 //     end
-// A slice counts when its `end` is there. Lines with another digest are passed over: they prove
-// other sources.
+// A slice counts when its `end` is there, so that a program killed while writing loses only the
+// slice it was at. Slices with another digest are passed over: they prove other sources.
 #include "prove.h"
 
 #include <inttypes.h>
@@ -24,6 +24,7 @@ struct walk {
     const struct prove_options *options;
     pthread_mutex_t lock;
     FILE *state;
+    bool appended; // something was written to it in this walk
     bool done[PROVE_N_SLICES];
     uint32_t next, last, n_done, n_wanted;
     struct prove_counts total;
@@ -44,7 +45,7 @@ static bool read_state(struct walk *walk) {
     FILE *file = fopen(options->state, "r");
     if (file == NULL) return true;
     char line[256];
-    bool ours = false;
+    bool ours = false, first = true;
     uint32_t index = 0;
     struct prove_counts slice = {0};
     uint64_t n_wrong = 0;
@@ -69,18 +70,23 @@ static bool read_state(struct walk *walk) {
                 slice.wrong_y[n_wrong] = y;
                 slice.wrong_expected[n_wrong++] = expected;
             }
+        } else if (strcmp(line, "\n") == 0) {
+            ours = false;
         } else if (strcmp(line, "end\n") == 0) {
             if (ours && !walk->done[index]) {
                 walk->done[index] = true;
                 prove_counts_add(&walk->total, &slice);
             }
             ours = false;
-        } else {
+        } else if (first) {
             fprintf(stderr, "ree-prove: %s is not a state file of this program: '%.60s'\n",
                     options->state, line);
             fclose(file);
             return false;
+        } else {
+            ours = false; // torn
         }
+        first = false;
     }
     fclose(file);
     return true;
@@ -91,6 +97,9 @@ static void write_slice(struct walk *walk, uint32_t index, const struct prove_co
     const struct prove_function *f = &prove_functions[options->function];
     FILE *file = walk->state;
     if (file == NULL) return;
+    // On a line of its own, even behind a torn one.
+    if (!walk->appended && ftell(file) > 0) fputc('\n', file);
+    walk->appended = true;
     fprintf(file, "slice %s %s %s %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", f->name,
             form_names[options->form], f->digests[options->form], index, slice->inputs,
             slice->mismatches, slice->settled_by_mpfr);
