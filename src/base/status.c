@@ -45,16 +45,15 @@ bool ree_add_size(uint64_t a, uint64_t b, uint64_t *out) {
 }
 
 bool ree_count_elements(uint32_t rank, const int64_t *dims, int64_t *out) {
+    // A size of 0 counts as 1 in the overflow check: partial products are used as strides.
     int64_t n = 1;
-    bool zero = false;
+    bool empty = false;
     for (uint32_t i = 0; i < rank; i++) {
         if (dims[i] < 0) return false;
-        if (dims[i] == 0) zero = true;
+        if (dims[i] == 0) empty = true;
+        if (__builtin_mul_overflow(n, dims[i] ? dims[i] : 1, &n)) return false;
     }
-    for (uint32_t i = 0; i < rank && !zero; i++) {
-        if (__builtin_mul_overflow(n, dims[i], &n)) return false;
-    }
-    *out = zero ? 0 : n;
+    *out = empty ? 0 : n;
     return true;
 }
 
