@@ -33,6 +33,8 @@ static void special(void) {
     check(-0.0f, 0.5f, 0);
     check(-0.0f, -0x1p24f, inf);
     check(-INFINITY, 3, minf);
+    check(INFINITY, 3, inf);
+    check(NAN, 3, REE_NAN);
     check(-INFINITY, -3, minus);
     check(-INFINITY, 0.5f, inf);
     check(INFINITY, -0x1p-149f, 0);
@@ -65,6 +67,25 @@ static void ties(void) {
     }
     for (int i = 3; i < 30; i++)
         check((float)i, 5, ree_bits((float)((double)i * i * i * i * i)));
+}
+
+// The exponents with a way of their own, on all exponents of the base and both signs.
+static void short_ways(void) {
+    static const float exponents[] = {1, 2, 3, -1, 0.5f, -0.5f};
+    for (size_t e = 0; e < sizeof exponents / sizeof exponents[0]; e++) {
+        uint32_t y = ree_bits(exponents[e]), x = 0;
+        for (uint32_t i = 0; i < 1u << 19; i++, x += 0x9E3779B1) {
+            uint32_t c = ree_op_pow_f32(x, y), integer = ree_int_pow_f32(x, y);
+            CHECK_MSG(c == integer, "pow(%08x, %08x) = %08x in C, %08x in integers", x, y, c,
+                      integer);
+        }
+        for (uint32_t i = 0; i < 1u << 16; i++) { // bases of few bits: ties and exact results
+            uint32_t base = (i << 16 | i << 31) ^ (i & 0x7000) << 1;
+            uint32_t c = ree_op_pow_f32(base, y), integer = ree_int_pow_f32(base, y);
+            CHECK_MSG(c == integer, "pow(%08x, %08x) = %08x in C, %08x in integers", base, y, c,
+                      integer);
+        }
+    }
 }
 
 static void pairs_of_words(void) {
@@ -146,6 +167,7 @@ static void against_mpfr(long n) {
 int main(void) {
     special();
     ties();
+    short_ways();
     pairs_of_words();
 #ifdef REE_HAVE_MPFR
     against_mpfr(400000);

@@ -90,9 +90,8 @@ REE_BY_INTEGERS(cosh)
 REE_BY_INTEGERS(asinh)
 REE_BY_INTEGERS(acosh)
 REE_BY_INTEGERS(atanh)
-// Squares are so common that they may take the short way to the same bits.
 static inline uint32_t ree_op_pow_f32(uint32_t a, uint32_t b) {
-    return b == 0x40000000u ? ree_op_mul_f32(a, a) : ree_int_pow_f32(a, b);
+    return REE_FAST_POW_EXPONENT(b) ? ree_fast_pow_f32(a, b) : ree_int_pow_f32(a, b);
 }
 
 #endif
