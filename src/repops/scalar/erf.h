@@ -12,15 +12,12 @@ REE_FN u32 ree_int_erf_f32(u32 x) {
     ree_wide v = ree_wide_from(a);
     // |x| * 4 with 60 bits behind the point.
     u64 place = u64_shr_any(v.m, REE_U32(1 - v.e));
-    u32 row = (u64_hi(place) >> 28u) * (2u * (REE_ERF_DEGREE + 1u));
-    u64 t = u64_shl(place, 4u);
-    u32 i = row + 2u * REE_ERF_DEGREE;
-    u64 p = REE_U64(REE_ERF[i], REE_ERF[i + 1u]);
-    while (i != row) {
-        i -= 2u;
+    u32 row = (u64_hi(place) >> 28u) * REE_ERF_TERMS;
+    u64 t = u64_shl(place, 4u), p = REE_U64(0u, 0u);
+    for (u32 i = 0u; i < REE_ERF_TERMS; i++) {
         u64 q = u64_mulh(p, t);
         if ((u64_hi(p) & REE_SIGN) != 0u) q = u64_sub(q, t); // p is in two's complement
-        p = u64_add(REE_U64(REE_ERF[i], REE_ERF[i + 1u]), q);
+        p = u64_add(REE_ERF[row + i], q);
     }
     return ree_wide_round(x & REE_SIGN, ree_wide_mul(v, ree_wide_norm(p, 1)));
 }

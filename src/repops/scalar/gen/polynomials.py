@@ -144,10 +144,10 @@ def main():
     print()
 
     degree = 12
-    print("// erf(x) / x at x = (i + t) / 4, times 2^62, two's complement: row i, the constant term")
-    print("// first, each coefficient as (high, low) words.")
-    print("#define REE_ERF_DEGREE %du" % degree)
-    print("REE_TABLE u32 REE_ERF[%d] = {" % (16 * 2 * (degree + 1)))
+    print("// erf(x) / x at x = (i + t) / 4, times 2^62, two's complement: row i, the highest")
+    print("// coefficient first.")
+    print("#define REE_ERF_TERMS %du" % (degree + 1))
+    print("REE_TABLE u64 REE_ERF[%d] = {" % (16 * (degree + 1)))
     worst = mpf(0)
     for i in range(16):
         def g(t):
@@ -155,12 +155,8 @@ def main():
             return erf(x) / x if x != 0 else 2 / sqrt(pi)
         c = interpolate(g, 1, degree)
         worst = max(worst, error(g, c, 1, 100) / g(mpf(1)))
-        words = []
-        for k in c:
-            v = int(nint(k * 2**62)) & (2**64 - 1)
-            words += ["0x%08Xu," % (v >> 32), "0x%08Xu," % (v & 0xFFFFFFFF)]
-        for j in range(0, len(words), 7):
-            print("    " + " ".join(words[j:j + 7]))
+        for k in reversed(c):
+            print("    %s," % u64(int(nint(k * 2**62)) & (2**64 - 1)))
     print("};")
     print("// Relative error of these polynomials: 2^%.1f." % float(log(worst, 2)))
 
