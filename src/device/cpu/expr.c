@@ -74,6 +74,9 @@ static void plan_source(struct ree_cpu_expr_source *s, const struct ree_expr *ex
     }
 }
 
+// Runs that are over before a call would have paid.
+#define SHORT_RUN 16
+
 // Loads a source's elements first ... first+n-1 into out.
 static void load_source(const struct ree_cpu_expr_kernels *kernels,
                         const struct ree_cpu_expr_source *s, uint32_t first, uint32_t n,
@@ -93,7 +96,11 @@ static void load_source(const struct ree_cpu_expr_kernels *kernels,
     while (n > 0) {
         uint32_t run = s->dims[last] - coord[last];
         if (run > n) run = n;
-        if (s->base) {
+        if (s->load == REE_CPU_LOAD_B32 && s->base && run < SHORT_RUN) {
+            const uint32_t *from = (const uint32_t *)s->base + at;
+            for (uint32_t i = 0; i < run; i++)
+                ((uint32_t *)to)[i] = from[i * stride];
+        } else if (s->base) {
             kernels->loads[s->load](run, s->base + at * (int64_t)s->size, stride, to);
         } else if (s->wide) {
             for (uint32_t i = 0; i < run; i++)

@@ -7,29 +7,34 @@
 #include "device/cpu/expr.h"
 #include "repops/scalar/ops.h"
 
+struct span {
+    uint32_t begin, end;
+};
+
 struct job {
     const struct ree_pool_params *p;
     const struct ree_cpu_expr_kernels *kernels;
     const char *x;
     char *out;
-    int64_t *indices; // NULL if absent
-    size_t size;      // bytes of an element
-    uint32_t width;   // outputs of a row taken at once
+    int64_t *indices;   // NULL if absent
+    size_t size;        // bytes of an element
+    uint32_t width;     // outputs of a row taken at once
+    struct span *reach; // of each window position along the last axis
 };
 
 static uint64_t volume(const uint32_t dims[3]) {
     return (uint64_t)dims[0] * dims[1] * dims[2];
 }
 
-// Outputs [*begin, *end) of [first, end) whose window position k along axis a lies in [low, high).
-static void reach(const struct ree_pool_params *p, uint32_t a, uint32_t k, int64_t low,
-                  int64_t high, uint32_t first, uint32_t last, uint32_t *begin, uint32_t *end) {
-    int64_t shift = (int64_t)k * p->dilation[a] - p->pad_begin[a], stride = p->stride[a];
-    // o * stride + shift >= low, and < high
-    int64_t from = low - shift <= 0 ? 0 : (low - shift + stride - 1) / stride;
-    int64_t to = high - shift <= 0 ? 0 : (high - shift + stride - 1) / stride;
-    *begin = from < first ? first : from > last ? last : (uint32_t)from;
-    *end = to < *begin ? *begin : to > last ? last : (uint32_t)to;
+// Outputs along the last axis whose window position k lies inside the input.
+static struct span reach(const struct ree_pool_params *p, uint32_t k) {
+    int64_t shift = (int64_t)k * p->dilation[2] - p->pad_begin[2], stride = p->stride[2];
+    // o * stride + shift >= 0, and < in
+    int64_t low = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
+    int64_t high = shift >= p->in[2] ? 0 : (p->in[2] - shift + stride - 1) / stride;
+    if (high > p->out[2]) high = p->out[2];
+    if (low > high) low = high;
+    return (struct span){(uint32_t)low, (uint32_t)high};
 }
 
 // Number of window positions along axis a, at output o, that lie in [low, high).
@@ -95,23 +100,57 @@ static void finish_row(const struct job *job, const struct rows *rows, uint32_t 
     job->kernels->ops[REE_MAP_div_f32](n, rows->total, rows->values, NULL, rows->total);
 }
 
-// Outputs [first, first + n) of the row (od, oh) of one plane.
+// The outputs first ... first + n - 1 of a row take in window position kw, in input row (id, ih).
+static void take_in(const struct job *job, const char *plane, uint64_t id, uint64_t ih, uint32_t kw,
+                    uint32_t first, uint32_t n, const struct rows *rows) {
+    const struct ree_pool_params *p = job->p;
+    const struct ree_cpu_expr_kernels *kernels = job->kernels;
+    uint32_t begin = job->reach[kw].begin, end = job->reach[kw].end;
+    if (begin < first) begin = first;
+    if (end > first + n) end = first + n;
+    if (begin >= end) return;
+    uint32_t j = begin - first, m = end - begin;
+    uint64_t iw =
+        (uint64_t)((int64_t)begin * p->stride[2] + (int64_t)kw * p->dilation[2] - p->pad_begin[2]);
+    uint64_t at = (id * p->in[1] + ih) * p->in[2] + iw;
+    const uint32_t *values = inputs(job, plane + at * job->size, m, p->stride[2], rows->values);
+    uint32_t *acc = rows->acc + j;
+    if (job->indices) {
+        uint64_t step = p->stride[2];
+        if (p->storage_order) { // column-major: the innermost axis varies slowest
+            at = (iw * p->in[1] + ih) * p->in[0] + id;
+            step *= (uint64_t)p->in[0] * p->in[1];
+        }
+        take_positions(job, rows, j, values, m, at, step);
+        return;
+    }
+    switch (p->kind) {
+    case REE_POOL_MAX:
+        kernels->ops[p->dtype == REE_F32 ? REE_MAP_max_f32 : REE_MAP_max_i32](m, acc, values, NULL,
+                                                                              acc);
+        break;
+    case REE_POOL_AVG: kernels->ops[REE_MAP_add_f32](m, acc, values, NULL, acc); break;
+    default: kernels->ops[REE_MAP_fma_f32](m, values, values, acc, acc);
+    }
+}
+
+// The value of a maximum over nothing.
+static uint32_t lowest(uint32_t dtype) {
+    return dtype == REE_F32 ? 0xFF800000u : dtype == REE_I8 ? (uint32_t)INT8_MIN : 0;
+}
+
+// Outputs first ... first + n - 1 of the row (od, oh) of one plane.
 static void pool_row(const struct job *job, uint32_t plane, uint32_t od, uint32_t oh,
                      uint32_t first, uint32_t n, const struct rows *rows) {
     const struct ree_pool_params *p = job->p;
     const struct ree_cpu_expr_kernels *kernels = job->kernels;
     bool max = p->kind == REE_POOL_MAX;
     const char *x = job->x + plane * volume(p->in) * job->size;
-    uint32_t start = !max                  ? 0
-                     : p->dtype == REE_F32 ? 0xFF800000u
-                     : p->dtype == REE_I8  ? (uint32_t)-128
-                                           : 0;
-    uint32_t op = p->dtype == REE_F32 ? REE_MAP_max_f32 : REE_MAP_max_i32;
-    kernels->fill32(n, start, rows->acc);
+    kernels->fill32(n, max ? lowest(p->dtype) : 0, rows->acc);
     kernels->fill32(n, 0, rows->total);
     if (job->indices) kernels->fill32(n, UINT32_MAX, rows->index);
 
-    uint64_t term = 0; // window positions passed, chunks being cut by their number
+    uint32_t term = 0; // window positions of this chunk
     for (uint32_t kd = 0; kd < p->kernel[0]; kd++) {
         int64_t id = (int64_t)od * p->stride[0] + (int64_t)kd * p->dilation[0] - p->pad_begin[0];
         for (uint32_t kh = 0; kh < p->kernel[1]; kh++) {
@@ -119,37 +158,12 @@ static void pool_row(const struct job *job, uint32_t plane, uint32_t od, uint32_
                 (int64_t)oh * p->stride[1] + (int64_t)kh * p->dilation[1] - p->pad_begin[1];
             bool inside = id >= 0 && id < p->in[0] && ih >= 0 && ih < p->in[1];
             for (uint32_t kw = 0; kw < p->kernel[2]; kw++, term++) {
-                if (!max && term > 0 && term % REE_CHUNK == 0) {
+                if (!max && term == REE_CHUNK) {
                     kernels->ops[REE_MAP_add_f32](n, rows->total, rows->acc, NULL, rows->total);
                     kernels->fill32(n, 0, rows->acc);
+                    term = 0;
                 }
-                uint32_t begin, end;
-                if (!inside) continue;
-                reach(p, 2, kw, 0, p->in[2], first, first + n, &begin, &end);
-                if (begin >= end) continue;
-                int64_t iw =
-                    (int64_t)begin * p->stride[2] + (int64_t)kw * p->dilation[2] - p->pad_begin[2];
-                uint64_t line = (uint64_t)id * p->in[1] + (uint64_t)ih;
-                uint64_t at = line * p->in[2] + (uint64_t)iw;
-                uint32_t j = begin - first, m = end - begin;
-                const uint32_t *values =
-                    inputs(job, x + at * job->size, m, p->stride[2], rows->values);
-                uint32_t *acc = rows->acc + j;
-                if (job->indices) {
-                    uint64_t step = p->stride[2];
-                    if (p->storage_order) { // column-major: the innermost axis varies slowest
-                        uint64_t column = (uint64_t)p->in[0] * p->in[1];
-                        at = ((uint64_t)iw * p->in[1] + (uint64_t)ih) * p->in[0] + (uint64_t)id;
-                        step *= column;
-                    }
-                    take_positions(job, rows, j, values, m, at, step);
-                } else if (max) {
-                    kernels->ops[op](m, acc, values, NULL, acc);
-                } else if (p->kind == REE_POOL_AVG) {
-                    kernels->ops[REE_MAP_add_f32](m, acc, values, NULL, acc);
-                } else {
-                    kernels->ops[REE_MAP_fma_f32](m, values, values, acc, acc);
-                }
+                if (inside) take_in(job, x, (uint64_t)id, (uint64_t)ih, kw, first, n, rows);
             }
         }
     }
@@ -176,6 +190,11 @@ enum ree_status ree_cpu_pool(const struct ree_cpu_context *ctx, const struct ree
         .size = ree_dtype_size((enum ree_dtype)p->dtype),
         .width = p->out[2] < REE_CPU_EXPR_BLOCK ? p->out[2] : REE_CPU_EXPR_BLOCK,
     };
+    size_t reach_size = p->kernel[2] * sizeof *job.reach;
+    job.reach = ree_cpu_scratch_get(ctx, 0, 1, reach_size);
+    if (!job.reach) return ree_cpu_no_memory(err, reach_size);
+    for (uint32_t kw = 0; kw < p->kernel[2]; kw++)
+        job.reach[kw] = reach(p, kw);
     // A loop over a row costs some nanoseconds to enter, then about one for two elements.
     uint32_t n_threads = ree_cpu_threads_for(ctx, n_rows * volume(p->kernel) * (8 + p->out[2] / 2));
     if (n_threads > n_rows) n_threads = (uint32_t)n_rows;

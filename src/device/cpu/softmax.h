@@ -22,8 +22,7 @@ static inline void ree_cpu_rows_op(const struct ree_cpu_expr_kernels *kernels, e
     const uint32_t *bits = (const uint32_t *)y;
     if (n * (uint64_t)n_rows <= REE_CPU_ROWS_BLOCK) { // short rows: all in one loop
         for (uint32_t r = 0; r < n_rows; r++)
-            for (uint32_t i = 0; i < n; i++)
-                block[r * n + i] = bits[r];
+            kernels->fill32(n, bits[r], block + r * n);
         kernels->ops[op](n_rows * n, x, block, NULL, out);
         return;
     }
