@@ -1,0 +1,87 @@
+// Random cases on a Vulkan device against the CPU, byte by byte.
+#ifndef REE_TESTS_DEVICE_VULKAN_CASES_H
+#define REE_TESTS_DEVICE_VULKAN_CASES_H
+
+#include "cases.h"
+#include "device/cpu/execute.h"
+#include "device/device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GUARD 64 // bytes round an operand that must stay as they are
+
+// What is wrong with the case on this device, or NULL. Every operand has a buffer of its own with
+// guard bytes before and after it (an operand may be written up to a multiple of 4 bytes).
+static inline const char *run_vulkan_case(struct ree_device *device, const struct test_case *c) {
+    static struct ree_error err;
+    static char text[256];
+    const struct ree_device_vtable *vt = device->vtable;
+    struct ree_dispatch dispatch = c->dispatch;
+    struct ree_device_buffer *buffers[REE_MAX_OPERANDS] = {0};
+    uint8_t *memory[REE_MAX_OPERANDS] = {0};
+    void *expected[REE_MAX_OPERANDS] = {0};
+    uint64_t room[REE_MAX_OPERANDS] = {0};
+    uint32_t n = dispatch.n_operands;
+    const char *what = NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        struct ree_operand *operand = &dispatch.operands[i];
+        uint64_t padded = (operand->size + 3) / 4 * 4;
+        room[i] = padded + 2 * GUARD;
+        memory[i] = malloc(room[i]);
+        expected[i] = aligned_alloc(64, (padded + 127) / 64 * 64);
+        memset(memory[i], 0xA5, room[i]);
+        memcpy(memory[i] + GUARD, c->contents[i], operand->size);
+        memcpy(expected[i], c->contents[i], operand->size);
+        operand->slot = i;
+        operand->offset = GUARD;
+        if (vt->buffer_create(device, room[i], &buffers[i], &err) != REE_OK ||
+            vt->buffer_write(device, buffers[i], 0, memory[i], room[i], &err) != REE_OK)
+            what = err.message;
+    }
+    bool faults = ree_cpu_execute(&c->dispatch, expected, &err) != REE_OK;
+    const char *names[] = {"node 'n' (Case)"};
+    struct ree_program program = {&dispatch, 1, n, names, 1};
+    struct ree_device_program *compiled = NULL;
+    dispatch.node = 0;
+    enum ree_status status = REE_OK;
+    if (!what) {
+        status = vt->program_create(device, &program, NULL, &compiled, &err);
+        if (status == REE_OK) status = vt->program_run(device, compiled, buffers, &err);
+        if (faults && (status != REE_INVALID || !strstr(err.message, "node 'n'")))
+            what = "an index out of range went unnoticed";
+        else if (!faults && status != REE_OK)
+            what = err.message;
+    }
+    for (uint32_t i = 0; i < n && !what && !faults; i++) {
+        if (vt->buffer_read(device, buffers[i], 0, memory[i], room[i], &err) != REE_OK) {
+            what = err.message;
+            break;
+        }
+        uint64_t size = dispatch.operands[i].size, padded = (size + 3) / 4 * 4;
+        const uint8_t *is = memory[i] + GUARD, *should = expected[i];
+        for (uint64_t b = 0; b < GUARD && !what; b++)
+            if (memory[i][b] != 0xA5 || is[padded + b] != 0xA5) what = "wrote outside an operand";
+        if (what || size == 0 || memcmp(is, should, size) == 0) continue;
+        uint64_t at = 0;
+        while (is[at] == should[at]) at++;
+        at -= at % 4;
+        uint32_t words[2] = {0, 0};
+        uint64_t part = size - at < 4 ? size - at : 4;
+        memcpy(&words[0], is + at, part);
+        memcpy(&words[1], should + at, part);
+        snprintf(text, sizeof text, "operand %u, byte %llu of %llu: word is %08x, not %08x", i,
+                 (unsigned long long)at, (unsigned long long)size, words[0], words[1]);
+        what = text;
+    }
+    vt->program_destroy(device, compiled);
+    for (uint32_t i = 0; i < n; i++) {
+        vt->buffer_destroy(device, buffers[i]);
+        free(memory[i]);
+        free(expected[i]);
+    }
+    return what;
+}
+
+#endif
