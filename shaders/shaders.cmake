@@ -51,6 +51,14 @@ foreach(name matmul conv)
 endforeach()
 ree_shader(matmul_words matmul_words.comp)
 ree_shader_f64(reduce reduce.comp)
+ree_shader(softmax softmax.comp)
+ree_shader_f64(norm norm.comp)
+ree_shader_f64(pool pool.comp)
+ree_shader_f64(resize resize.comp)
+ree_shader(gather gather.comp)
+ree_shader(scatter scatter.comp)
+ree_shader(topk topk.comp)
+ree_shader(scan scan.comp)
 
 add_custom_command(
   OUTPUT ${shader_out}/shaders.c ${shader_out}/shaders.h

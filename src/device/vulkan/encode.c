@@ -11,6 +11,14 @@ static ree_vk_encoder *const encoders[REE_N_REPOPS] = {
     [REE_REPOP_COPY] = ree_vk_encode_copy,     [REE_REPOP_MAP] = ree_vk_encode_map,
     [REE_REPOP_REDUCE] = ree_vk_encode_reduce, [REE_REPOP_MATMUL] = ree_vk_encode_matmul,
     [REE_REPOP_CONV] = ree_vk_encode_conv,
+    [REE_REPOP_POOL] = ree_vk_encode_pool,
+    [REE_REPOP_SOFTMAX] = ree_vk_encode_softmax,
+    [REE_REPOP_NORM] = ree_vk_encode_norm,
+    [REE_REPOP_GATHER] = ree_vk_encode_gather,
+    [REE_REPOP_SCATTER] = ree_vk_encode_scatter,
+    [REE_REPOP_TOPK] = ree_vk_encode_topk,
+    [REE_REPOP_SCAN] = ree_vk_encode_scan,
+    [REE_REPOP_RESIZE] = ree_vk_encode_resize,
 };
 
 enum ree_status ree_vk_encode(const struct ree_vk *vk, const struct ree_dispatch *dispatch,

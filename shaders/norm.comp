@@ -1,0 +1,67 @@
+#version 460
+// norm: m = chunk-sum(x) / n; d = x - m (RMS: x); v = chunk-dot(d, d) / n;
+// out = (d / sqrt(v + eps)) * scale + bias, each step rounded. NUMERICS.md sections 3 and 7.
+//
+// GROUP: a work group computes a row, for few and long ones; otherwise a thread does.
+#include "ree.glsl"
+#include "chunks.glsl"
+#include "rows.glsl"
+
+layout(constant_id = 16) const bool RMS = false;
+layout(constant_id = 17) const bool HAS_SCALE = false;
+layout(constant_id = 18) const bool HAS_BIAS = false;
+layout(constant_id = 19) const bool GROUP = false;
+
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
+    uint rms;
+    uint rows, cols;
+    uint epsilon; // bits
+    uint has_scale, has_bias;
+    uint scale_row_div, scale_row_mod, scale_row_stride, scale_col_stride;
+};
+
+uint row_start, row_mean; // of the row at hand
+bool row_is_centred;      // terms are d, not x
+
+uint row_term(uint i) {
+    uint x = ree_operand(0).w[row_start + i];
+    return row_is_centred ? ree_sub(x, row_mean) : x;
+}
+
+// chunk-sum of the row's terms, or of their squares.
+uint row_sum(uint n, bool squares) {
+    if (GROUP) return ree_row_sum(n, squares);
+    ReeChunks s = ree_chunks_begin();
+    for (uint i = 0u; i < n; i++) {
+        uint x = row_term(i);
+        if (squares) ree_chunks_fma(s, x, x);
+        else ree_chunks_add(s, x);
+    }
+    return ree_chunks_end(s);
+}
+
+void main() {
+    Params p = Params(ree_params());
+    uint n = p.cols, count = ree_op_u32_to_f32(n);
+    uint row = GROUP ? ree_group() : ree_thread();
+    if (row >= p.rows) return;
+    row_start = row * n;
+    row_is_centred = false;
+    if (!RMS) {
+        row_mean = ree_div(row_sum(n, false), count);
+        row_is_centred = true;
+    }
+    uint variance = ree_div(row_sum(n, true), count);
+    uint deviation = ree_sqrt(ree_add(variance, p.epsilon));
+    const uint bias_operand = HAS_SCALE ? 2u : 1u;
+    ReeWords scale = ree_operand(1), bias = ree_operand(bias_operand);
+    ReeWords result = ree_operand(bias_operand + (HAS_BIAS ? 1u : 0u));
+    uint at = row / p.scale_row_div % p.scale_row_mod * p.scale_row_stride;
+    uint first = GROUP ? ree_local() : 0u, step = GROUP ? gl_WorkGroupSize.x : 1u;
+    for (uint i = first; i < n; i += step) {
+        uint y = ree_div(row_term(i), deviation), w = at + i * p.scale_col_stride;
+        if (HAS_SCALE) y = ree_mul(y, scale.w[w]);
+        if (HAS_BIAS) y = ree_add(y, bias.w[w]);
+        result.w[row_start + i] = ree_canon(y);
+    }
+}

@@ -1,0 +1,81 @@
+#version 460
+// scan: out[j] = the sum (product) of terms 0 ... j by the scheme: the chunks before j's, then j's
+// own so far. NUMERICS.md section 3.
+//
+// STAGE 0: a thread walks a line. When lines are few and long it goes in three steps over scratch
+// memory, two words for each chunk, [n_lines][n_chunks]: STAGE 1, a thread reduces a chunk;
+// STAGE 2, a thread replaces a line's results by those of the chunks before; STAGE 3, a thread
+// walks a chunk.
+#include "ree.glsl"
+#include "primitives.glsl"
+
+layout(constant_id = 16) const uint DTYPE = 1;
+layout(constant_id = 17) const bool PRODUCT = false;
+layout(constant_id = 18) const bool EXCLUSIVE = false;
+layout(constant_id = 19) const bool REVERSE = false;
+layout(constant_id = 20) const uint STAGE = 0;
+
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
+    uint product;
+    uint dtype;
+    uint outer, k, inner;
+    uint exclusive, reverse;
+};
+
+const bool IS_FLOAT = DTYPE == REE_DT_F32;
+const bool IS_WIDE = DTYPE == REE_DT_I64 || DTYPE == REE_DT_U64;
+
+uvec2 nothing() { return uvec2(!PRODUCT ? 0u : IS_FLOAT ? REE_ONE : 1u, 0u); }
+
+uvec2 join(uvec2 a, uvec2 b) {
+    if (IS_FLOAT) return uvec2(PRODUCT ? ree_mul(a.x, b.x) : ree_add(a.x, b.x), 0u);
+    if (IS_WIDE) return PRODUCT ? u64_mul(a, b) : u64_add(a, b);
+    return uvec2(PRODUCT ? a.x * b.x : a.x + b.x, 0u);
+}
+
+void store(uint at, uvec2 value) {
+    if (IS_FLOAT) value.x = ree_canon(value.x);
+    ree_store(ree_operand(1), DTYPE, at, value);
+}
+
+void main() {
+    Params p = Params(ree_params());
+    uint k = p.k, inner = p.inner, n_chunks = (k + REE_CHUNK - 1u) / REE_CHUNK;
+    uint thread = ree_thread(), n_lines = p.outer * inner;
+    bool by_chunks = STAGE == 1u || STAGE == 3u;
+    if (thread >= (by_chunks ? n_lines * n_chunks : n_lines)) return;
+    // Neighbouring threads have neighbouring columns.
+    uint line = thread % n_lines, chunk = thread / n_lines;
+    ReeWords results = ree_scratch();
+    if (STAGE == 2u) {
+        uvec2 total = nothing();
+        for (uint c = 0u; c < n_chunks; c++) {
+            uvec2 result = ree_load64(results, line * n_chunks + c);
+            ree_store64(results, line * n_chunks + c, total);
+            total = join(total, result);
+        }
+        return;
+    }
+    uint start = line / inner * k * inner + line % inner, step = inner;
+    if (REVERSE) {
+        start += (k - 1u) * inner;
+        step = ~inner + 1u; // backwards
+    }
+    // Sums: the scheme's last + 0 is needed nowhere, since neither total nor acc is ever -0.
+    uvec2 total = nothing(), acc = nothing();
+    if (STAGE == 3u) total = ree_load64(results, line * n_chunks + chunk);
+    uint begin = by_chunks ? chunk * REE_CHUNK : 0u;
+    uint end = by_chunks ? min(k, begin + REE_CHUNK) : k;
+    for (uint j = begin; j < end; j++) {
+        uint at = start + j * step;
+        if (j > begin && j % REE_CHUNK == 0u) {
+            total = join(total, acc);
+            acc = nothing();
+        }
+        uvec2 x = ree_load(ree_operand(0), DTYPE, at);
+        if (STAGE != 1u && EXCLUSIVE) store(at, join(total, acc));
+        acc = join(acc, x);
+        if (STAGE != 1u && !EXCLUSIVE) store(at, join(total, acc));
+    }
+    if (STAGE == 1u) ree_store64(results, line * n_chunks + chunk, acc);
+}

@@ -1,0 +1,56 @@
+#version 460
+// topk: the k first of n along the middle dimension of (outer, n, inner), by value, equal values by
+// ascending index, NaN above everything, -0 equal to +0. NUMERICS.md section 7.
+//
+// An element's place in the order is the number of those before it. A thread counts them for one
+// element and gives up at k, so that most threads of a small k stop early.
+#include "ree.glsl"
+#include "primitives.glsl"
+
+layout(constant_id = 16) const uint DTYPE = 1;
+layout(constant_id = 17) const bool LARGEST = true;
+
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
+    uint dtype;
+    uint outer, n, inner, k;
+    uint largest;
+};
+
+const bool IS_WIDE = DTYPE == REE_DT_I64 || DTYPE == REE_DT_U64;
+const bool IS_SIGNED = DTYPE == REE_DT_I8 || DTYPE == REE_DT_I32 || DTYPE == REE_DT_I64;
+
+// An unsigned number in the order of the values, the one that comes first being least.
+uvec2 key(uint at) {
+    uvec2 x = ree_load(ree_operand(0), DTYPE, at);
+    if (DTYPE == REE_DT_F32) {
+        if (ree_is_nan(x.x)) x.x = 0xFFFFFFFFu;
+        else if (ree_is_zero(x.x)) x.x = REE_SIGN;
+        else x.x = (x.x & REE_SIGN) != 0u ? ~x.x : x.x | REE_SIGN;
+    } else if (IS_SIGNED) {
+        if (IS_WIDE) x.y ^= 0x80000000u;
+        else x.x ^= 0x80000000u;
+    }
+    return LARGEST ? ~x : x;
+}
+bool less(uvec2 a, uvec2 b) { return IS_WIDE ? u64_lt(a, b) : a.x < b.x; }
+
+void main() {
+    Params p = Params(ree_params());
+    uint n = p.n, inner = p.inner, k = p.k, thread = ree_thread();
+    if (thread >= p.outer * n * inner) return;
+    uint i = thread / inner % n, outer = thread / inner / n, column = thread % inner;
+    uint at = outer * n * inner + column, place = 0u;
+    uvec2 own = key(thread);
+    // Of equal values those at smaller indices come first.
+    for (uint j = 0u; j < i && place < k; j++, at += inner)
+        place += less(own, key(at)) ? 0u : 1u;
+    at += inner;
+    for (uint j = i + 1u; j < n && place < k; j++, at += inner)
+        place += less(key(at), own) ? 1u : 0u;
+    if (place >= k) return;
+    uint to = (outer * k + place) * inner + column;
+    uvec2 value = ree_load(ree_operand(0), DTYPE, thread);
+    if (DTYPE == REE_DT_F32) value.x = ree_canon(value.x);
+    ree_store(ree_operand(1), DTYPE, to, value);
+    ree_store64(ree_operand(2), to, uvec2(i, 0u));
+}

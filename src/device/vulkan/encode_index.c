@@ -1,0 +1,52 @@
+// The encoders of gather and scatter.
+#include "device/vulkan/vulkan.h"
+#include "shaders.h"
+
+// More steps than this do not go one after the other where they need not.
+#define FEW_STEPS 4
+
+enum ree_status ree_vk_encode_gather(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
+                                     struct ree_vk_encoding *out, struct ree_error *err) {
+    (void)vk, (void)dispatch, (void)err;
+    struct ree_gather_params *p = &out->params.gather;
+    if (p->n_elements == 0) return REE_OK;
+    int32_t *sets[] = {p->data_strides, p->index_strides};
+    p->rank = ree_vk_merge_dims(p->rank, p->dims, 2, sets);
+    uint64_t per_thread = p->elem_size < 4 ? 4 / p->elem_size : 1;
+    struct ree_vk_step *step = ree_vk_add_step(out, REE_VK_SHADER_GATHER, 64,
+                                               (p->n_elements + per_thread - 1) / per_thread);
+    ree_vk_add_spec(step, p->elem_size);
+    ree_vk_add_spec(step, p->index_dtype == REE_I64);
+    ree_vk_add_spec(step, p->rank);
+    ree_vk_add_spec(step, p->n_components);
+    return REE_OK;
+}
+
+static void add_scatter_stage(struct ree_vk_encoding *out, uint32_t stage, uint64_t n_threads) {
+    const struct ree_scatter_params *p = &out->params.scatter;
+    struct ree_vk_step *step = ree_vk_add_step(out, REE_VK_SHADER_SCATTER, 64, n_threads);
+    ree_vk_add_spec(step, p->kind);
+    ree_vk_add_spec(step, p->dtype);
+    ree_vk_add_spec(step, p->index_dtype == REE_I64);
+    ree_vk_add_spec(step, p->rank);
+    ree_vk_add_spec(step, p->n_step_dims);
+    ree_vk_add_spec(step, p->n_components);
+    ree_vk_add_spec(step, stage);
+}
+
+enum ree_status ree_vk_encode_scatter(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
+                                      struct ree_vk_encoding *out, struct ree_error *err) {
+    (void)vk, (void)err;
+    const struct ree_scatter_params *p = &out->params.scatter;
+    if (p->n_lines == 0 || p->n_steps == 0) return REE_OK;
+    if (p->kind != REE_SCATTER_SET || p->n_steps <= FEW_STEPS) {
+        add_scatter_stage(out, 0, p->n_lines);
+        return REE_OK;
+    }
+    uint64_t n_updates = (uint64_t)p->n_lines * p->n_steps;
+    out->scratch_bytes =
+        dispatch->operands[0].size / ree_dtype_size((enum ree_dtype)p->dtype) * sizeof(uint32_t);
+    for (uint32_t stage = 1; stage <= 3; stage++)
+        add_scatter_stage(out, stage, n_updates);
+    return REE_OK;
+}

@@ -1,0 +1,46 @@
+// The encoders of topk and scan, which work along lines of a tensor.
+#include "device/vulkan/vulkan.h"
+#include "shaders.h"
+
+// From this many lines on, one thread for each fills a device.
+#define MANY_LINES 4096
+
+enum ree_status ree_vk_encode_topk(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
+                                   struct ree_vk_encoding *out, struct ree_error *err) {
+    (void)vk, (void)dispatch, (void)err;
+    const struct ree_topk_params *p = &out->params.topk;
+    uint64_t n = (uint64_t)p->outer * p->n * p->inner;
+    if (n == 0 || p->k == 0) return REE_OK;
+    struct ree_vk_step *step = ree_vk_add_step(out, REE_VK_SHADER_TOPK, 64, n);
+    ree_vk_add_spec(step, p->dtype);
+    ree_vk_add_spec(step, p->largest);
+    return REE_OK;
+}
+
+static void add_scan_stage(struct ree_vk_encoding *out, uint32_t stage, uint64_t n_threads) {
+    const struct ree_scan_params *p = &out->params.scan;
+    struct ree_vk_step *step = ree_vk_add_step(out, REE_VK_SHADER_SCAN, 64, n_threads);
+    ree_vk_add_spec(step, p->dtype);
+    ree_vk_add_spec(step, p->product);
+    ree_vk_add_spec(step, p->exclusive);
+    ree_vk_add_spec(step, p->reverse);
+    ree_vk_add_spec(step, stage);
+}
+
+enum ree_status ree_vk_encode_scan(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
+                                   struct ree_vk_encoding *out, struct ree_error *err) {
+    (void)vk, (void)dispatch, (void)err;
+    const struct ree_scan_params *p = &out->params.scan;
+    uint64_t n_lines = (uint64_t)p->outer * p->inner;
+    uint64_t n_chunks = ((uint64_t)p->k + REE_CHUNK - 1) / REE_CHUNK;
+    if (n_lines == 0 || p->k == 0) return REE_OK;
+    if (n_chunks == 1 || n_lines >= MANY_LINES) {
+        add_scan_stage(out, 0, n_lines);
+        return REE_OK;
+    }
+    out->scratch_bytes = n_lines * n_chunks * sizeof(uint64_t);
+    add_scan_stage(out, 1, n_lines * n_chunks);
+    add_scan_stage(out, 2, n_lines);
+    add_scan_stage(out, 3, n_lines * n_chunks);
+    return REE_OK;
+}

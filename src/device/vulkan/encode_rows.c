@@ -1,0 +1,49 @@
+// The encoders of softmax and norm: a work group for each row, or a thread.
+#include "device/vulkan/vulkan.h"
+#include "shaders.h"
+
+// Rows from which on a thread for each of them fills a device, and from which length on that is
+// not worth a group.
+#define MANY_ROWS 4096
+#define MANY_ROWS_OF_CPU 64
+#define SHORT_ROW 32
+#define LONG_ROW 1024
+
+// Adds the step of n_rows rows of n elements. *out_group: whether a work group computes a row.
+static struct ree_vk_step *add_rows(const struct ree_vk *vk, struct ree_vk_encoding *out,
+                                    uint32_t shader, uint64_t n_rows, uint32_t n, bool *out_group) {
+    *out_group = n > SHORT_ROW && n_rows < (vk->is_cpu ? MANY_ROWS_OF_CPU : MANY_ROWS);
+    if (!*out_group) return ree_vk_add_step(out, shader, 64, n_rows);
+    // On a CPU driver a group is a vector's lanes: more would only be more stack. At most 128,
+    // shaders/include/rows.glsl.
+    uint32_t size = vk->is_cpu ? vk->subgroup.subgroupSize : n < LONG_ROW ? 64 : 128;
+    return ree_vk_add_step(out, shader, size, n_rows * size);
+}
+
+enum ree_status ree_vk_encode_softmax(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
+                                      struct ree_vk_encoding *out, struct ree_error *err) {
+    (void)dispatch, (void)err;
+    const struct ree_softmax_params *p = &out->params.softmax;
+    uint64_t n_rows = (uint64_t)p->outer * p->inner;
+    if (n_rows == 0 || p->k == 0) return REE_OK;
+    bool group;
+    struct ree_vk_step *step = add_rows(vk, out, REE_VK_SHADER_SOFTMAX, n_rows, p->k, &group);
+    ree_vk_add_spec(step, p->log);
+    ree_vk_add_spec(step, group);
+    return REE_OK;
+}
+
+enum ree_status ree_vk_encode_norm(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
+                                   struct ree_vk_encoding *out, struct ree_error *err) {
+    (void)dispatch, (void)err;
+    const struct ree_norm_params *p = &out->params.norm;
+    if (p->rows == 0 || p->cols == 0) return REE_OK;
+    bool group;
+    struct ree_vk_step *step =
+        add_rows(vk, out, ree_vk_variant(vk, REE_VK_SHADER_NORM), p->rows, p->cols, &group);
+    ree_vk_add_spec(step, p->rms);
+    ree_vk_add_spec(step, p->has_scale);
+    ree_vk_add_spec(step, p->has_bias);
+    ree_vk_add_spec(step, group);
+    return REE_OK;
+}
