@@ -11,6 +11,7 @@
 #include "shaders.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 // In the order of shaders/probe.comp.
 enum operation {
