@@ -4,7 +4,6 @@
 //
 // GROUP: a work group computes a row, for few and long ones; otherwise a thread does.
 #include "ree.glsl"
-#include "chunks.glsl"
 #include "rows.glsl"
 
 layout(constant_id = 16) const bool RMS = false;

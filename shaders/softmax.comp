@@ -5,7 +5,6 @@
 // A row is k elements, `inner` apart. GROUP: a work group computes a row, for few and long ones;
 // otherwise a thread does, and neighbouring threads have neighbouring columns.
 #include "ree.glsl"
-#include "chunks.glsl"
 #include "rows.glsl"
 
 layout(constant_id = 16) const bool LOG = false;

@@ -34,8 +34,10 @@ void ree_chunks_fma(inout ReeChunks s, uint a, uint b) {
     ree_chunks_turn(s);
     s.acc = ree_fma(a, b, s.acc);
 }
+// The last step, + 0, on bits: a driver that sees the constant may drop the addition.
+uint ree_plus_zero(uint x) { return x == REE_SIGN ? 0u : x; }
 uint ree_chunks_end(const ReeChunks s) {
-    return ree_add(s.n <= REE_CHUNK ? s.acc : ree_add(s.total, s.acc), 0u);
+    return ree_plus_zero(s.n <= REE_CHUNK ? s.acc : ree_add(s.total, s.acc));
 }
 
 #endif

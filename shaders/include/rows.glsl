@@ -11,7 +11,7 @@
 #ifndef REE_GLSL_ROWS
 #define REE_GLSL_ROWS
 
-#include "primitives.glsl"
+#include "chunks.glsl"
 
 #define REE_ROW_TILE 2304u // words; 8 whole chunks and their padding
 #define REE_ROW_GROUP 128u
@@ -75,7 +75,7 @@ uint ree_row_sum(uint n, bool squares) {
             for (uint c = 0u; c < at_once; c++) total = ree_add(total, ree_row_results[c]);
         barrier();
     }
-    if (local == 0u) ree_row_total = ree_add(total, 0u);
+    if (local == 0u) ree_row_total = ree_plus_zero(total);
     barrier();
     return ree_row_total;
 }
