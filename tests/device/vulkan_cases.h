@@ -65,7 +65,8 @@ static inline const char *run_vulkan_case(struct ree_device *device, const struc
             if (memory[i][b] != 0xA5 || is[padded + b] != 0xA5) what = "wrote outside an operand";
         if (what || size == 0 || memcmp(is, should, size) == 0) continue;
         uint64_t at = 0;
-        while (is[at] == should[at]) at++;
+        while (is[at] == should[at])
+            at++;
         at -= at % 4;
         uint32_t words[2] = {0, 0};
         uint64_t part = size - at < 4 ? size - at : 4;

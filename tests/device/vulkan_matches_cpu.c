@@ -1,8 +1,8 @@
 // Every RepOp on every Vulkan device of this machine, in every form of arithmetic that the probe
 // allows, gives the CPU's bytes for random cases, and touches nothing else.
 //
-// Usage: vulkan_matches_cpu [N [OP]]: N cases of each RepOp and form, of OP alone. Drivers compile a
-// module for most cases, so the default is few.
+// Usage: vulkan_matches_cpu [N [OP]]: N cases of each RepOp and form, of OP alone. Drivers compile
+// a module for most cases, so the default is few.
 #include "base/strbuf.h"
 #include "device/device.h"
 #include "test.h"

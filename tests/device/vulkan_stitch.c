@@ -1,0 +1,88 @@
+// Stitching random expressions into every module that takes one gives SPIR-V that spirv-val
+// accepts, with the functions that are no longer called gone, and refuses what is no SPIR-V.
+#include "cases.h"
+#include "device/vulkan/spirv_stitch.h"
+#include "shaders.h"
+#include "test.h"
+
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static bool is_valid(const uint32_t *words, size_t n_words) {
+    char path[] = "/tmp/ree-stitch-XXXXXX", command[256];
+    int file = mkstemp(path);
+    if (file < 0) return false;
+    bool ok = write(file, words, n_words * 4) == (ssize_t)(n_words * 4);
+    close(file);
+    snprintf(command, sizeof command, "spirv-val --target-env vulkan1.2 %s", path);
+    int status = ok ? system(command) : -1;
+    unlink(path);
+    return ok && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static uint32_t count_functions(const uint32_t *words, size_t n_words) {
+    uint32_t n = 0;
+    for (size_t at = 5; at < n_words; at += words[at] >> 16)
+        n += (words[at] & 0xFFFF) == 54;
+    return n;
+}
+
+// A module has ree_expr when it has OpName "ree_expr(..."
+static bool has_expr(const struct ree_vk_shader_module *module) {
+    for (size_t at = 5; at < module->n_words; at += module->words[at] >> 16)
+        if ((module->words[at] & 0xFFFF) == 5 &&
+            strncmp((const char *)&module->words[at + 2], "ree_expr(", 9) == 0)
+            return true;
+    return false;
+}
+
+static void stitch(const struct ree_vk_shader_module *module, const struct ree_expr *expr,
+                   bool is_epilogue) {
+    struct ree_spirv_options options = {.expr = expr,
+                                        .is_epilogue = is_epilogue,
+                                        .denorm_preserve = true,
+                                        .rounding_rte = true,
+                                        .signed_zero_inf_nan_preserve = true};
+    uint32_t *words;
+    size_t n_words;
+    struct ree_error err;
+    enum ree_status status =
+        ree_spirv_stitch(module->words, module->n_words, &options, &words, &n_words, &err);
+    CHECK_MSG(status == REE_OK, "%s: %s", module->name, err.message);
+    if (status != REE_OK) return;
+    CHECK_MSG(is_valid(words, n_words), "%s: spirv-val refuses it", module->name);
+    if (has_expr(module))
+        CHECK_MSG(count_functions(words, n_words) <
+                      count_functions(module->words, module->n_words) / 2,
+                  "%s: dead functions are still there", module->name);
+    free(words);
+}
+
+int main(void) {
+    if (system("spirv-val --version > /dev/null 2>&1") != 0) return test_skip("no spirv-val");
+    struct rng rng = {1};
+    for (uint32_t s = 0; s < REE_VK_N_SHADERS; s++) {
+        const struct ree_vk_shader_module *module = &ree_vk_shader_modules[s];
+        stitch(module, NULL, true);
+        if (!has_expr(module)) continue;
+        bool is_map = s == REE_VK_SHADER_MAP || s == REE_VK_SHADER_MAP_F64;
+        for (int i = 0; i < (is_map ? 20 : 2); i++) {
+            struct test_case c;
+            while (!(is_map ? case_map(&rng, &c) : case_matmul(&rng, &c)) ||
+                   (!is_map && !c.dispatch.params.matmul.has_epilogue))
+                ;
+            stitch(module,
+                   is_map ? &c.dispatch.params.map.expr : &c.dispatch.params.matmul.epilogue,
+                   !is_map);
+            test_case_finish(&c);
+        }
+    }
+    const uint32_t not_spirv[] = {1, 2, 3, 4, 5, 6};
+    struct ree_spirv_options options = {0};
+    uint32_t *words;
+    size_t n_words;
+    CHECK(ree_spirv_stitch(not_spirv, 6, &options, &words, &n_words, NULL) == REE_INTERNAL);
+    CHECK(words == NULL);
+    return test_finish();
+}
