@@ -33,6 +33,7 @@ if build/ree-run devices 2>/dev/null | grep -q '^vulkan'; then
     echo "\$ build/ree-run $model --input image=$image --top 3 --device vulkan"
     build/ree-run $model --input image=$image --top 3 --device vulkan | tee "$result"
     vulkan=$(sed -n 's/^sha256  //p' "$result")
+    [ -n "$vulkan" ] || die "the run on Vulkan failed"
     [ "$cpu" = "$vulkan" ] || die "the two SHA-256 differ: this must not happen, please report it"
     say "same SHA-256 on both: the same bits"
 else

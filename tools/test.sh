@@ -145,8 +145,9 @@ fi
 
 say "SwiftShader"
 if fetch_swiftshader; then
-    # An interpreter for every float: a tenth of ONNX's operator tests, chosen by name, has to do.
-    REE_TEST_SAMPLE=1/10 VK_ICD_FILENAMES=$swiftshader suite "SwiftShader" build -R vulkan
+    # It emulates every float: a tenth of ONNX's operator tests, chosen by name, has to do.
+    REE_TEST_SAMPLE=1/10 VK_ICD_FILENAMES=$swiftshader \
+        suite "SwiftShader" build -R vulkan -E validation
 else
     skip "Debian's chromium-common could not be fetched for its SwiftShader"
 fi
