@@ -4,7 +4,7 @@
 //
 // Errors stay near one unit of 2^-53, so that a float result is wrong only for the few arguments
 // whose exact result lies that near to a tie; the exhaustive proof names them, and they are
-// exceptions (REE_EXCEPT) below.
+// exceptions (exceptions.h).
 #ifndef REE_SCALAR_FAST_H
 #define REE_SCALAR_FAST_H
 
@@ -12,10 +12,6 @@
 
 #include <math.h>
 #include <string.h>
-
-#ifdef __FAST_MATH__
-#error "the arithmetic of RepOps is defined operation by operation: no fast-math"
-#endif
 
 #include "repops/scalar/fast.inc"
 
@@ -159,34 +155,6 @@ static inline uint32_t ree_fast_erf_f32(uint32_t x) {
     double tail = ree_fast_exp_double(-square) * ree_fast_poly_erfc((v - 2.5) / (v + 2.5));
     double y = v < 1.0 ? v * ree_fast_poly_erf(square) : 1.0 - tail;
     return ree_fast_round(x, ree_fast_copysign(y, d));
-}
-
-// x^3, rounded once: x^2 is exact; the product with x is taken in two exact halves, and rounded to
-// odd, so that the rounding to float sees whether anything was lost.
-static inline uint32_t ree_fast_cube_f32(uint32_t x) {
-    double v = ree_float(x), square = v * v;
-    double high = ree_from_double_bits(ree_double_bits(square) & 0xFFFFFFFFE0000000u); // 24 bits
-    double a = high * v, b = (square - high) * v, sum = a + b, lost = (a - sum) + b;
-    uint64_t bits = ree_double_bits(sum);
-    bool inexact = lost != 0.0 && lost == lost, above = inexact && (lost < 0.0) != (sum < 0.0);
-    bits = (bits - (above ? 1u : 0u)) | (inexact ? 1u : 0u);
-    uint32_t r = ree_result((float)ree_from_double_bits(bits));
-    return (x & 0x7FFFFFFFu) == REE_INF ? x : r; // the halves of an infinity are none
-}
-
-// The exponents that models are full of take a short way to the same bits: x, x^2, x^3, 1/x and the
-// roots, which differ from sqrt only in the sign of a zero and at -inf.
-#define REE_FAST_POW_EXPONENT(y)                                                                   \
-    ((y) == 0x40000000u || (y) == 0x40400000u || (y) == 0x3F000000u || (y) == 0xBF000000u ||       \
-     (y) == 0x3F800000u || (y) == 0xBF800000u)
-static inline uint32_t ree_fast_pow_f32(uint32_t x, uint32_t y) {
-    float v = ree_float(x);
-    if (y == 0x40000000u) return ree_result(v * v);
-    if (y == 0x40400000u) return ree_fast_cube_f32(x);
-    if (y == 0x3F800000u) return ree_result(v);
-    if (y == 0xBF800000u) return ree_result(1.0f / v);
-    uint32_t a = x == REE_SIGN || x == (REE_INF | REE_SIGN) ? x & 0x7FFFFFFFu : x;
-    return y == 0x3F000000u ? ree_result(sqrtf(ree_float(a))) : ree_fast_rsqrt_f32(a);
 }
 
 #endif

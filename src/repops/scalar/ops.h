@@ -8,7 +8,12 @@
 
 #include "repops/scalar/elementary.h"
 #include "repops/scalar/ops_shared.h"
-#include "repops/scalar/fast.h"
+#include "repops/scalar/exceptions.h"
+#include "repops/scalar/fast_pow.h"
+
+#ifdef __FAST_MATH__
+#error "the arithmetic of RepOps is defined operation by operation: no fast-math"
+#endif
 
 static inline uint32_t ree_op_add_f32(uint32_t a, uint32_t b) {
     return ree_result(ree_float(a) + ree_float(b));
@@ -66,6 +71,10 @@ static inline uint32_t ree_op_u64_to_f32(uint64_t x) {
     static inline uint32_t ree_op_##name##_f32(uint32_t x) {                                       \
         return ree_fast_##name##_f32(x);                                                           \
     }
+#define REE_BY_DOUBLES_EXCEPT(name)                                                                \
+    static inline uint32_t ree_op_##name##_f32(uint32_t x) {                                       \
+        return ree_except_##name(x, ree_fast_##name##_f32(x));                                     \
+    }
 #define REE_BY_INTEGERS(name)                                                                      \
     static inline uint32_t ree_op_##name##_f32(uint32_t x) {                                       \
         return ree_int_##name##_f32(x);                                                            \
@@ -73,11 +82,11 @@ static inline uint32_t ree_op_u64_to_f32(uint64_t x) {
 REE_BY_DOUBLES(rsqrt)
 REE_BY_DOUBLES(exp)
 REE_BY_DOUBLES(expm1)
-REE_BY_DOUBLES(log)
+REE_BY_DOUBLES_EXCEPT(log)
 REE_BY_DOUBLES(tanh)
 REE_BY_DOUBLES(erf)
-REE_BY_DOUBLES(sigmoid)
-REE_BY_DOUBLES(softplus)
+REE_BY_DOUBLES_EXCEPT(sigmoid)
+REE_BY_DOUBLES_EXCEPT(softplus)
 REE_BY_INTEGERS(log1p)
 REE_BY_INTEGERS(sin)
 REE_BY_INTEGERS(cos)

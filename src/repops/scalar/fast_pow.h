@@ -1,0 +1,36 @@
+// pow with the exponents that models are full of, by short ways to the same bits. C only.
+#ifndef REE_SCALAR_FAST_POW_H
+#define REE_SCALAR_FAST_POW_H
+
+#include <stdbool.h>
+
+#include "repops/scalar/fast.h"
+
+// x^3, rounded once: x^2 is exact; the product with x is taken in two exact halves, and rounded to
+// odd, so that the rounding to float sees whether anything was lost.
+static inline uint32_t ree_fast_cube_f32(uint32_t x) {
+    double v = ree_float(x), square = v * v;
+    double high = ree_from_double_bits(ree_double_bits(square) & 0xFFFFFFFFE0000000u); // 24 bits
+    double a = high * v, b = (square - high) * v, sum = a + b, lost = (a - sum) + b;
+    uint64_t bits = ree_double_bits(sum);
+    bool inexact = lost != 0.0 && lost == lost, above = inexact && (lost < 0.0) != (sum < 0.0);
+    bits = (bits - (above ? 1u : 0u)) | (inexact ? 1u : 0u);
+    uint32_t r = ree_result((float)ree_from_double_bits(bits));
+    return (x & 0x7FFFFFFFu) == REE_INF ? x : r; // the halves of an infinity are none
+}
+
+// x, x^2, x^3, 1/x and the roots, which differ from sqrt only in the sign of a zero and at -inf.
+#define REE_FAST_POW_EXPONENT(y)                                                                   \
+    ((y) == 0x40000000u || (y) == 0x40400000u || (y) == 0x3F000000u || (y) == 0xBF000000u ||       \
+     (y) == 0x3F800000u || (y) == 0xBF800000u)
+static inline uint32_t ree_fast_pow_f32(uint32_t x, uint32_t y) {
+    float v = ree_float(x);
+    if (y == 0x40000000u) return ree_result(v * v);
+    if (y == 0x40400000u) return ree_fast_cube_f32(x);
+    if (y == 0x3F800000u) return ree_result(v);
+    if (y == 0xBF800000u) return ree_result(1.0f / v);
+    uint32_t a = x == REE_SIGN || x == (REE_INF | REE_SIGN) ? x & 0x7FFFFFFFu : x;
+    return y == 0x3F000000u ? ree_result(sqrtf(ree_float(a))) : ree_fast_rsqrt_f32(a);
+}
+
+#endif
