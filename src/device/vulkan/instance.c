@@ -75,6 +75,17 @@ static bool has_layer(const char *name) {
     return found;
 }
 
+// volk keeps the functions of instances in globals. Those of Vulkan itself are the loader's and the
+// same for every instance; those of extensions are not, and are looked up where they are used.
+static void load_functions(VkInstance instance) {
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    static bool done;
+    pthread_mutex_lock(&mutex);
+    if (!done) volkLoadInstanceOnly(instance);
+    done = true;
+    pthread_mutex_unlock(&mutex);
+}
+
 static enum ree_status create_instance(VkInstance *out, bool validation, struct ree_vk *user,
                                        struct ree_error *err) {
     pthread_once(&loader_once, loader_init);
@@ -113,9 +124,13 @@ static enum ree_status create_instance(VkInstance *out, bool validation, struct 
         .ppEnabledExtensionNames = extensions,
     };
     REE_VK_TRY(err, vkCreateInstance(&info, NULL, out), "cannot create an instance");
-    volkLoadInstanceOnly(*out);
+    load_functions(*out);
     if (validation && user) {
-        VkResult result = vkCreateDebugUtilsMessengerEXT(*out, &messenger, NULL, &user->messenger);
+        PFN_vkCreateDebugUtilsMessengerEXT create =
+            (PFN_vkCreateDebugUtilsMessengerEXT)vkGetInstanceProcAddr(
+                *out, "vkCreateDebugUtilsMessengerEXT");
+        VkResult result = create ? create(*out, &messenger, NULL, &user->messenger)
+                                 : VK_ERROR_EXTENSION_NOT_PRESENT;
         if (result != VK_SUCCESS) {
             vkDestroyInstance(*out, NULL);
             *out = VK_NULL_HANDLE;
@@ -187,7 +202,12 @@ enum ree_status ree_vk_instance_init(struct ree_vk *vk, const char *which, bool 
 }
 
 void ree_vk_instance_finish(struct ree_vk *vk) {
-    if (vk->messenger) vkDestroyDebugUtilsMessengerEXT(vk->instance, vk->messenger, NULL);
+    if (vk->messenger) {
+        PFN_vkDestroyDebugUtilsMessengerEXT destroy =
+            (PFN_vkDestroyDebugUtilsMessengerEXT)vkGetInstanceProcAddr(
+                vk->instance, "vkDestroyDebugUtilsMessengerEXT");
+        destroy(vk->instance, vk->messenger, NULL);
+    }
     if (vk->instance) vkDestroyInstance(vk->instance, NULL);
     vk->messenger = VK_NULL_HANDLE;
     vk->instance = VK_NULL_HANDLE;
