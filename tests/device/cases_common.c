@@ -87,7 +87,7 @@ static uint32_t special_f32(struct rng *rng) {
 }
 
 static void fill_f32(struct rng *rng, uint64_t n, uint32_t *out) {
-    uint32_t style = rng_below(rng, 6);
+    uint32_t style = rng_below(rng, 8);
     for (uint64_t i = 0; i < n; i++) {
         uint64_t r = rng_next(rng);
         uint32_t low = (uint32_t)r;

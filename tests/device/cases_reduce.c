@@ -1,8 +1,45 @@
 #include "cases.h"
 
+// A tensor some of whose dimensions are reduced, one of them by an interesting length: any view.
+static uint32_t reduce_any(struct rng *rng, uint32_t *dims, int32_t *strides, int32_t *offset,
+                           uint32_t *mask, uint64_t *n) {
+    uint32_t rank = case_dims(rng, 4, 200, dims), long_one = rng_below(rng, rank);
+    *mask = rng_below(rng, 1u << rank);
+    if (*mask & 1u << long_one && dims[long_one] > 0) {
+        uint64_t others = case_count(rank, dims) / dims[long_one];
+        uint32_t length = case_length(rng);
+        if (others * length <= 60000) dims[long_one] = length;
+    }
+    *n = case_view(rng, CASE_VIEW_REPEATS | CASE_VIEW_BACKWARDS, rank, dims, strides, offset);
+    return rank;
+}
+
+// Dense, with more terms than a chunk, reduced along the inner, the outer or the middle dimensions,
+// or along the first and the last of three.
+static uint32_t reduce_long(struct rng *rng, uint32_t *dims, int32_t *strides, int32_t *offset,
+                            uint32_t *mask, uint64_t *n) {
+    static const uint32_t masks[] = {2 + 4, 1 + 2, 2, 1 + 4, 4, 1, 1 + 2 + 4};
+    *mask = rng_of(rng, sizeof masks / sizeof *masks, masks);
+    uint64_t terms = 1;
+    for (uint32_t d = 0; d < 3; d++) {
+        if (!(*mask & 1u << d)) {
+            dims[d] = 1 + rng_below(rng, rng_one_in(rng, 2) ? 40 : 6);
+        } else if (*mask >> (d + 1) == 0) { // the last reduced one
+            dims[d] = (uint32_t)((200 + rng_below(rng, rng_one_in(rng, 4) ? 9000 : 1000)) / terms);
+        } else {
+            dims[d] = 1 + rng_below(rng, 20);
+        }
+        if (*mask & 1u << d) terms *= dims[d];
+    }
+    case_dense_strides(3, dims, strides);
+    *offset = 0;
+    *n = case_count(3, dims);
+    return 3;
+}
+
 bool case_reduce(struct rng *rng, struct test_case *c) {
-    static const uint32_t dtypes[] = {REE_F32, REE_F32, REE_F32, REE_F32, REE_I32, REE_U32,
-                                      REE_I64, REE_U64, REE_I8,  REE_U8,  REE_BOOL};
+    static const uint32_t dtypes[] = {REE_F32, REE_F32, REE_F32, REE_F32, REE_F32, REE_I32,
+                                      REE_U32, REE_I64, REE_U64, REE_I8,  REE_U8,  REE_BOOL};
     case_begin(c, REE_REPOP_REDUCE);
     struct ree_reduce_params *p = &c->dispatch.params.reduce;
     p->dtype = rng_of(rng, sizeof dtypes / sizeof *dtypes, dtypes);
@@ -10,17 +47,12 @@ bool case_reduce(struct rng *rng, struct test_case *c) {
     if (p->dtype == REE_BOOL && p->kind != REE_REDUCE_MIN) p->kind = REE_REDUCE_MAX;
     p->select_last = rng_one_in(rng, 2);
 
-    // A tensor, some of whose dimensions are reduced, one of them by an interesting length.
-    uint32_t dims[REE_MAX_RANK], rank = case_dims(rng, 4, 200, dims);
-    uint32_t mask = rng_below(rng, 1u << rank), long_one = rng_below(rng, rank);
-    if (mask & 1u << long_one && dims[long_one] > 0) {
-        uint64_t others = case_count(rank, dims) / dims[long_one];
-        uint32_t length = case_length(rng);
-        if (others * length <= 60000) dims[long_one] = length;
-    }
+    uint32_t dims[REE_MAX_RANK], mask;
     int32_t strides[REE_MAX_RANK];
-    uint64_t n =
-        case_view(rng, CASE_VIEW_REPEATS | CASE_VIEW_BACKWARDS, rank, dims, strides, &p->offset);
+    uint64_t n;
+    uint32_t rank =
+        (rng_one_in(rng, 3) ? reduce_any : reduce_long)(rng, dims, strides, &p->offset, &mask, &n);
+    if (n > 120000) return false;
     p->n_outer = p->n_reduce = 1;
     for (uint32_t d = 0; d < rank; d++) {
         if (mask & 1u << d) {
@@ -34,9 +66,7 @@ bool case_reduce(struct rng *rng, struct test_case *c) {
         }
     }
     bool position = p->kind == REE_REDUCE_ARGMAX || p->kind == REE_REDUCE_ARGMIN;
-    if (position && p->n_reduce == 0) { // no position exists
-        return false;
-    }
+    if (position && p->n_reduce == 0) return false; // no position exists
     case_input(c, rng, (enum ree_dtype)p->dtype, n);
     case_output(c, rng, position ? REE_I64 : (enum ree_dtype)p->dtype, p->n_outer);
     return true;

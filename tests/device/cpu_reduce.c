@@ -5,7 +5,7 @@
 
 int main(void) {
     long n_runs;
-    CHECK(run_cpu_cases(REE_REPOP_REDUCE, 600, &n_runs) == 0);
-    CHECK(n_runs >= 600 * 3);
+    CHECK(run_cpu_cases(REE_REPOP_REDUCE, 1500, &n_runs) == 0);
+    CHECK(n_runs >= 1500 * 3);
     return test_finish();
 }
