@@ -1,5 +1,5 @@
-// matmul and conv on the CPU with random layouts, types and epilogues give the reference's bytes, on
-// every instruction set and with any number of threads, and touch nothing else.
+// matmul and conv on the CPU with random layouts, types and epilogues give the reference's bytes,
+// on every instruction set and with any number of threads, and touch nothing else.
 #include "run_cpu_cases.h"
 #include "test.h"
 
