@@ -1,4 +1,5 @@
 // Comparisons, rounding and conversions in integers, against the compiler's, float16 for all bits.
+#include "repops/repop.h"
 #include "repops/scalar/ops.h"
 
 #include "numbers.h"
@@ -124,7 +125,18 @@ static void special(void) {
     SAME(ree_op_fmod_f32(0x3F800000, 0), REE_NAN);
 }
 
+// Every operation of the table has its scalar function: this compiles, or not.
+static void complete(void) {
+    long n = 0;
+#define MAP_OP(name, n_args, result, a, b, c)                                                      \
+    (void)ree_op_##name;                                                                           \
+    n++;
+#include "repops/map_ops.def"
+    CHECK(n + 2 == REE_N_MAP_OPS); // and two constants
+}
+
 int main(void) {
+    complete();
     float16();
     bfloat16();
     special();
