@@ -98,6 +98,8 @@ void tile_store(uint i, uint j, uint bits) {
     }
 }
 
+void tile_store_chunk(uint i, uint j, uint bits) {} // conv is never split
+
 #include "tile.glsl"
 
 void main() {
@@ -132,5 +134,5 @@ void main() {
             n_tensors += ree_expr_dtype(i) < EXPR_IOTA ? 1u : 0u;
     }
     out_words = ree_operand(2u + n_tensors);
-    tile_run(tile_i * TM, tile_j * TN * lanes + ree_local(), lanes, m, n, k);
+    tile_run(tile_i * TM, tile_j * TN * lanes + ree_local(), lanes, m, n, 0u, k);
 }

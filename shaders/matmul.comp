@@ -1,6 +1,9 @@
 #version 460
 // matmul: out[b, i, j] = expr(sum over l of A[b, i, l] * B[b, l, j]), float32, NUMERICS.md section 3
 // (dot).
+//
+// TILE_STAGE 1 leaves the chunks' results in the scratch memory, [n_chunks][n_batch * m * n], and 2 adds
+// them in ascending order, an output to a thread.
 #include "ree.glsl"
 #include "expr.glsl"
 
@@ -47,17 +50,34 @@ void tile_store(uint i, uint j, uint bits) {
     }
 }
 
+uint chunk_base;
+void tile_store_chunk(uint i, uint j, uint bits) {
+    ree_scratch().w[chunk_base + out_base + i * n_columns + j] = bits;
+}
+
 #include "tile.glsl"
+
+void add_chunks(uint index, uint n_outputs, uint n_chunks) {
+    ReeWords chunks = ree_scratch();
+    uint sum = chunks.w[index];
+    for (uint c = 1u; c < n_chunks; c++) sum = ree_add(sum, chunks.w[c * n_outputs + index]);
+    out_base = index;
+    tile_store(0u, 0u, ree_canon(ree_add(sum, 0u)));
+}
 
 void main() {
     Params p = Params(ree_params());
     uint m = p.m, n = p.n, k = p.k;
     uint lanes = gl_WorkGroupSize.x;
     uint tiles_j = (n + TN * lanes - 1u) / (TN * lanes), tiles_i = (m + TM - 1u) / TM;
+    uint n_outputs = p.n_batch * m * n;
+    uint n_chunks = TILE_STAGE == 0u ? 1u : (k + REE_CHUNK - 1u) / REE_CHUNK;
     uint group = ree_group();
+    uint chunk = group % n_chunks;
+    group /= n_chunks;
     uint tile_j = group % tiles_j, tile_i = group / tiles_j % tiles_i;
     uint batch = group / (tiles_j * tiles_i);
-    if (batch >= p.n_batch) return;
+    if (TILE_STAGE == 2u ? ree_thread() >= n_outputs : batch >= p.n_batch) return;
     a_words = ree_operand(0);
     b_words = ree_operand(1);
     a_base = uint(p.a_offset);
@@ -82,5 +102,12 @@ void main() {
             n_tensors += ree_expr_dtype(i) < EXPR_IOTA ? 1u : 0u;
     }
     out_words = ree_operand(2u + n_tensors);
-    tile_run(tile_i * TM, tile_j * TN * lanes + ree_local(), lanes, m, n, k);
+    if (TILE_STAGE == 2u) {
+        add_chunks(ree_thread(), n_outputs, n_chunks);
+        return;
+    }
+    chunk_base = chunk * n_outputs;
+    uint k_begin = chunk * REE_CHUNK;
+    uint k_end = TILE_STAGE == 1u ? min(k_begin + REE_CHUNK, k) : k;
+    tile_run(tile_i * TM, tile_j * TN * lanes + ree_local(), lanes, m, n, k_begin, k_end);
 }

@@ -7,6 +7,7 @@
 //     float tile_a(uint i, uint k)
 //     float tile_b(TileStep s, TileColumn c)
 //     void tile_store(uint i, uint j, uint bits)
+//     void tile_store_chunk(uint i, uint j, uint bits)   one chunk's result, TILE_STAGE 1
 //
 // and is compiled for one form of fma and one way of loading:
 //
@@ -30,6 +31,9 @@
 #extension GL_KHR_shader_subgroup_arithmetic : require
 layout(constant_id = 40) const uint SUBGROUP = 1; // its size, a divisor of REE_CHUNK
 #endif
+
+// 0: a thread does all chunks. 1: one chunk, for products too small to fill the device otherwise.
+layout(constant_id = 41) const uint TILE_STAGE = 0;
 
 #if TM == 16
 #define TILE_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) \
@@ -194,14 +198,15 @@ uint tile_chunk_exact(uint i, TileColumn column, uint k0, uint k1) {
 #endif
 
 // The thread's results are rows i0, i0 + 1, ... and columns j0, j0 + dj, ...; rows and columns
-// beyond m and n are computed from others and not stored.
-void tile_run(uint i0, uint j0, uint dj, uint m, uint n, uint n_k) {
+// beyond m and n are computed from others and not stored. Terms from k_begin, a multiple of
+// REE_CHUNK, to k_end.
+void tile_run(uint i0, uint j0, uint dj, uint m, uint n, uint k_begin, uint k_end) {
     TileColumn c0 = tile_column(min(j0, n - 1u)), c1 = tile_column(min(j0 + dj, n - 1u)),
                c2 = tile_column(min(j0 + 2u * dj, n - 1u)),
                c3 = tile_column(min(j0 + 3u * dj, n - 1u));
     TILE_ROWS(TILE_DECLARE)
-    [[dont_unroll]] for (uint k0 = 0u; k0 < n_k; k0 += REE_CHUNK) {
-        uint k1 = min(k0 + REE_CHUNK, n_k);
+    [[dont_unroll]] for (uint k0 = k_begin; k0 < k_end; k0 += REE_CHUNK) {
+        uint k1 = min(k0 + REE_CHUNK, k_end);
         TILE_ROWS(TILE_ZERO)
 #if TILE_FORM != 3
         TileRange range_a = TileRange(0xFFFFFFFFu, 0u), range_b = range_a;
@@ -265,7 +270,7 @@ void tile_run(uint i0, uint j0, uint dj, uint m, uint n, uint n_k) {
             TILE_ROWS(TILE_PUT_ACC)
         }
 #endif
-        if (k0 == 0u) {
+        if (k0 == k_begin) {
             TILE_ROWS(TILE_FIRST)
         } else {
             bool slow = false;
@@ -288,9 +293,12 @@ void tile_run(uint i0, uint j0, uint dj, uint m, uint n, uint n_k) {
         uint i = i0 + q / TN, j = j0 + q % TN * dj;
         vec4 row;
         TILE_ROWS(TILE_GET_TOTAL)
-        // + 0: a result of -0 is impossible
         uint bits = floatBitsToUint(row[q % TN]);
-        if (i < m && j < n) tile_store(i, j, bits == REE_SIGN ? 0u : ree_canon(bits));
+        if (i >= m || j >= n) continue;
+        if (TILE_STAGE == 1u)
+            tile_store_chunk(i, j, bits);
+        else
+            tile_store(i, j, bits == REE_SIGN ? 0u : ree_canon(bits)); // + 0: never -0
     }
 }
 

@@ -34,7 +34,7 @@ static void compare(struct ree_device *device, const char *form, uint32_t n, con
 }
 
 int main(int argc, char **argv) {
-    uint32_t n = argc > 1 ? (uint32_t)atoi(argv[1]) : 12;
+    uint32_t n = argc > 1 ? (uint32_t)atoi(argv[1]) : 6;
     struct ree_device_listing list[16];
     const char *note;
     size_t n_devices = ree_vulkan_device_list(list, 16, &note);

@@ -6,7 +6,8 @@
 
 #define TILE_COLUMNS 4 // of a thread, shaders/include/tile.glsl
 #define SPEC_SUBGROUP (40 - REE_VK_SPEC_FIRST)
-#define FEW_ROWS 4 // below: the modules that compute one row in a thread
+#define ENOUGH_GROUPS 256 // to fill a device
+#define FEW_ROWS 4        // below: the modules that compute one row in a thread
 
 // Adds the step of n_products products of m rows and n columns. Modules lie in the order
 // NAME_1_native, float64, float32, integer, NAME_n_native, float64, float32
@@ -69,6 +70,18 @@ enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_d
         add_tiles(vk, out, REE_VK_SHADER_MATMUL_1_NATIVE, p->m, p->n, p->n_batch);
     const uint32_t own[] = {p->batch_rank};
     add_constants(vk, step, &p->epilogue, p->has_epilogue, 1, own);
+    uint64_t n_chunks = ((uint64_t)p->k + REE_CHUNK - 1) / REE_CHUNK;
+    if (p->m >= FEW_ROWS || n_chunks < 2 || step->n_groups >= ENOUGH_GROUPS) return REE_OK;
+    // A row or so times a matrix: the chunks of an output go to different groups.
+    uint64_t n_outputs = (uint64_t)p->n_batch * p->m * p->n;
+    out->scratch_bytes = n_outputs * n_chunks * 4;
+    step->n_groups *= n_chunks;
+    out->steps[1] = *step;
+    out->n_steps = 2;
+    ree_vk_add_spec(step, 1);
+    step = &out->steps[1];
+    step->n_groups = (n_outputs + step->local_size - 1) / step->local_size;
+    ree_vk_add_spec(step, 2);
     return REE_OK;
 }
 
