@@ -65,42 +65,41 @@ static int write_record(const char *path, struct prove_options options) {
             "decides. Made by `ree-prove --state FILE` and `ree-prove --state FILE --record\n"
             "src/repops/PROOF.md`; `tools/prove` is the program.\n\n"
             "Form `c` is what the CPU backend runs (`ree_op_*` of `scalar/ops.h`), made of double\n"
-            "or integer arithmetic; form `integer` is what shaders run (`ree_int_*`), here as C.\n"
+            "or integer arithmetic; form `integer` is what shaders run (`ree_int_*`), here as C;\n"
+            "`both` where they are one.\n"
             "Sources: the first 64 bits of a SHA-256 over the sources the form is made of,\n"
-            "comments and blanks removed (`tools/prove/CMakeLists.txt`). A row is missing where\n"
-            "the walk is not complete for the present sources.\n\n"
+            "comments and blanks removed (`tools/prove/CMakeLists.txt`). A row that is not yet\n"
+            "complete for the present sources shows fewer arguments than 4294967296.\n\n"
             "| function | form | made of | arguments | mismatches | settled by MPFR | nearest tie, "
             "ulp | sources |\n"
             "|---|---|---|---:|---:|---:|---:|---|\n");
     uint64_t inputs = 0, mismatches = 0;
-    int rows = 0;
+    int rows = 0, n_complete = 0;
     for (size_t i = 0; i < prove_n_functions; i++) {
-        for (int form = 0; form < 2; form++) {
+        // A function whose C form is its integer form is walked once.
+        bool same = strcmp(prove_functions[i].bodies[PROVE_C], "integer") == 0;
+        for (int form = PROVE_C; form <= (same ? PROVE_C : PROVE_INTEGER); form++) {
             struct prove_counts counts;
             options.function = i;
             options.form = (enum prove_form)form;
-            // A function whose C form is its integer form is walked once.
-            bool same = strcmp(prove_functions[i].bodies[form], "integer") == 0;
             bool complete = prove_read_state(&options, &counts);
-            if (!complete && same) {
-                options.form = form == 0 ? PROVE_INTEGER : PROVE_C;
-                complete = strcmp(prove_functions[i].bodies[options.form], "integer") == 0 &&
-                           prove_read_state(&options, &counts);
-            }
-            if (!complete) continue;
             fprintf(file, "| %s | %s | %s | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | ",
-                    prove_functions[i].name, form == 0 ? "c" : "integer",
+                    prove_functions[i].name,
+                    same              ? "both"
+                    : form == PROVE_C ? "c"
+                                      : "integer",
                     prove_functions[i].bodies[form], counts.inputs, counts.mismatches,
                     counts.settled_by_mpfr);
-            fprintf(file, "%.1e | %s |\n", counts.n_hard > 0 ? counts.hard[0].distance : 1.0,
-                    prove_functions[i].digests[form]);
+            if (counts.n_hard > 0) fprintf(file, "%.1e", counts.hard[0].distance);
+            fprintf(file, " | %s |\n", prove_functions[i].digests[form]);
             inputs += counts.inputs;
             mismatches += counts.mismatches;
             rows++;
+            n_complete += complete;
         }
     }
-    fprintf(file, "\n%d rows, %" PRIu64 " comparisons, %" PRIu64 " mismatches.\n", rows, inputs,
-            mismatches);
+    fprintf(file, "\n%d of %d rows complete, %" PRIu64 " comparisons, %" PRIu64 " mismatches.\n",
+            n_complete, rows, inputs, mismatches);
     if (fclose(file) != 0) {
         fprintf(stderr, "ree-prove: cannot write %s\n", path);
         return 2;
