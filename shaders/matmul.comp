@@ -1,9 +1,9 @@
 #version 460
-// matmul: out[b, i, j] = expr(sum over l of A[b, i, l] * B[b, l, j]), float32, NUMERICS.md section 3
-// (dot).
+// matmul: out[b, i, j] = expr(sum over l of A[b, i, l] * B[b, l, j]), float32, NUMERICS.md
+// section 3 (dot).
 //
-// TILE_STAGE 1 leaves the chunks' results in the scratch memory, [n_chunks][n_batch * m * n], and 2 adds
-// them in ascending order, an output to a thread.
+// TILE_STAGE 1 leaves the chunks' results in the scratch memory, [n_chunks][n_batch * m * n], and 2
+// adds them in ascending order, an output to a thread.
 #include "ree.glsl"
 #include "expr.glsl"
 

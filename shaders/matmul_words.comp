@@ -42,7 +42,8 @@ void main() {
         ree_store64(out_words, index, acc);
     } else {
         uint acc = 0u;
-        for (uint l = 0u; l < n_k; l++, a += step_a, b += step_b) acc += a_words.w[a] * b_words.w[b];
+        for (uint l = 0u; l < n_k; l++, a += step_a, b += step_b)
+            acc += a_words.w[a] * b_words.w[b];
         out_words.w[index] = acc;
     }
 }

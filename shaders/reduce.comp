@@ -1,11 +1,11 @@
 #version 460
-// reduce: out[o] = over r of x[offset + sum(o * outer_stride) + sum(r * reduce_stride)], r ascending;
-// float32 sums and products by the chunk scheme, NUMERICS.md section 3; integers wrap.
+// reduce: out[o] = over r of x[offset + sum(o * outer_stride) + sum(r * reduce_stride)], r
+// ascending; float32 sums and products by the chunk scheme, NUMERICS.md section 3; integers wrap.
 //
 // STAGE 0: a thread reduces one output. When outputs are few and terms many it goes in two steps:
-// STAGE 1, a thread reduces one chunk of 256 terms to a partial result (value and index, 4 words) in
-// the scratch memory, [n_outer][n_chunks]; STAGE 2, a thread combines an output's chunks in ascending
-// order.
+// STAGE 1, a thread reduces one chunk of 256 terms to a partial result (value and index, 4 words)
+// in the scratch memory, [n_outer][n_chunks]; STAGE 2, a thread combines an output's chunks in
+// ascending order.
 #include "ree.glsl"
 #include "primitives.glsl"
 
