@@ -6,6 +6,7 @@
 // (conv_layout.h) when the tiles need them. Few output channels per group (depthwise) are summed
 // directly, vectors lying along the output's rows.
 #include "device/cpu/conv_layout.h"
+#include "device/cpu/expr.h"
 #include "device/cpu/tiles.h"
 
 #include <math.h>
@@ -20,8 +21,7 @@ struct conv {
     const struct ree_tiles *tiles;
     struct ree_conv_layout layout;
     const float *x, *w;
-    const struct ree_expr *epilogue;
-    void *const *tensors;
+    const struct ree_cpu_expr_plan *epilogue; // NULL: none
     void *out;
     size_t elem_size;
     const uint32_t *taps; // offsets
@@ -43,7 +43,7 @@ static uint32_t ceil_div(uint32_t a, uint32_t b) {
 static void write_out(const struct conv *conv, const float *values, uint32_t first,
                       uint32_t count) {
     if (conv->epilogue)
-        ree_cpu_expr_row(conv->epilogue, conv->tensors, values, first, count, conv->out);
+        ree_cpu_expr_row(conv->epilogue, values, first, count, conv->out);
     else if (values != (float *)conv->out + first)
         memcpy((float *)conv->out + first, values, count * sizeof(float));
 }
@@ -377,13 +377,14 @@ enum ree_status ree_cpu_conv(const struct ree_cpu_context *ctx, const struct ree
     uint32_t n_tensors = 0;
     for (uint32_t i = 0; p->has_epilogue && i < p->epilogue.n_operands; i++)
         n_tensors += p->epilogue.operands[i].kind == REE_EXPR_TENSOR;
+    struct ree_cpu_expr_plan epilogue;
+    if (p->has_epilogue) ree_cpu_expr_plan(&epilogue, &p->epilogue, operands + 2, true, ctx->isa);
     struct conv conv = {
         .p = p,
         .tiles = ree_tiles_for(ctx->isa),
         .x = operands[0],
         .w = operands[1],
-        .epilogue = p->has_epilogue ? &p->epilogue : NULL,
-        .tensors = operands + 2,
+        .epilogue = p->has_epilogue ? &epilogue : NULL,
         .out = operands[2 + n_tensors],
         .elem_size = p->has_epilogue ? ree_dtype_size(p->epilogue.out_dtype) : sizeof(float),
     };

@@ -96,17 +96,6 @@ static inline float ree_cpu_canonical_nan(float x) {
     return x == x ? x : canonical;
 }
 
-// Expressions (map.c)
-
-// Evaluates elements first ... first+count-1 of the flattened (row-major) expression and writes
-// them to out + first * ree_dtype_size(expr->out_dtype). `tensors` are the pointers of the TENSOR
-// operands in order. `accumulator` is NULL for `map`; for an epilogue it holds value 0 of these
-// elements, accumulator[0] being element `first`, and may be the very memory that is written
-// (out + first * 4, when the output's elements have 4 bytes). Runs on the calling thread; several
-// threads may run disjoint ranges at once. Needs no scratch of the context.
-void ree_cpu_expr_row(const struct ree_expr *expr, void *const *tensors, const float *accumulator,
-                      uint32_t first, uint32_t count, void *out);
-
 // Kernels
 
 enum ree_status ree_cpu_copy(const struct ree_cpu_context *ctx, const struct ree_copy_params *p,

@@ -303,10 +303,8 @@ void ree_cpu_expr_run(const struct ree_cpu_expr_plan *plan, const float *accumul
 // Enough for an epilogue's rows; longer ones are cut.
 #define ROW_BLOCK 256
 
-void ree_cpu_expr_row(const struct ree_expr *expr, void *const *tensors, const float *accumulator,
+void ree_cpu_expr_row(const struct ree_cpu_expr_plan *plan, const float *accumulator,
                       uint32_t first, uint32_t count, void *out) {
     _Alignas(64) char slots[(REE_EXPR_MAX_OPERANDS + REE_EXPR_MAX_INSTRS) * ROW_BLOCK * 8];
-    struct ree_cpu_expr_plan plan;
-    ree_cpu_expr_plan(&plan, expr, tensors, accumulator != NULL, ree_cpu_isa_best());
-    ree_cpu_expr_run(&plan, accumulator, first, count, out, ROW_BLOCK, slots);
+    ree_cpu_expr_run(plan, accumulator, first, count, out, ROW_BLOCK, slots);
 }

@@ -111,9 +111,16 @@ static inline size_t ree_cpu_expr_slots_size(const struct ree_cpu_expr_plan *pla
     return plan->n_slots * (((size_t)block * 8 + 63) / 64 * 64);
 }
 
-// Evaluates elements first ... first+count-1 as ree_cpu_expr_row does, in blocks of `block`
-// elements with `slots`, 64-byte aligned memory of ree_cpu_expr_slots_size bytes.
+// Evaluates elements first ... first+count-1 of the flattened (row-major) expression and writes
+// them to out + first * ree_dtype_size(expr->out_dtype), in blocks of `block` elements with
+// `slots`, 64-byte aligned memory of ree_cpu_expr_slots_size bytes. `accumulator` is NULL for
+// `map`; for an epilogue it holds value 0 of these elements, accumulator[0] being element `first`,
+// and may be the very memory that is written (out + first * 4, when the output's elements have 4
+// bytes). Several threads may run disjoint ranges of one plan at once.
 void ree_cpu_expr_run(const struct ree_cpu_expr_plan *plan, const float *accumulator,
                       uint32_t first, uint32_t count, void *out, uint32_t block, void *slots);
+// The same with slots of its own on the stack: for the short rows of an epilogue.
+void ree_cpu_expr_row(const struct ree_cpu_expr_plan *plan, const float *accumulator,
+                      uint32_t first, uint32_t count, void *out);
 
 #endif

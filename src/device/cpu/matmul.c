@@ -206,9 +206,10 @@ enum ree_status ree_cpu_matmul(const struct ree_cpu_context *ctx, const struct r
         return REE_OK;
     }
 
+    struct ree_cpu_expr_plan epilogue;
+    if (p->has_epilogue) ree_cpu_expr_plan(&epilogue, &p->epilogue, operands + 2, true, ctx->isa);
     struct ree_matmul_output output = {
-        .epilogue = p->has_epilogue ? &p->epilogue : NULL,
-        .tensors = operands + 2,
+        .epilogue = p->has_epilogue ? &epilogue : NULL,
         .out = out,
         .elem_size = p->has_epilogue ? ree_dtype_size(p->epilogue.out_dtype) : sizeof(float),
     };

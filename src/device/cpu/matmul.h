@@ -3,6 +3,7 @@
 #define REE_DEVICE_CPU_MATMUL_H
 
 #include "device/cpu/cpu_internal.h"
+#include "device/cpu/expr.h"
 #include "device/cpu/tiles.h"
 
 // A matmul whose batch dimensions were folded into m where the layout allows it.
@@ -18,8 +19,7 @@ struct ree_matmul_plan {
 };
 
 struct ree_matmul_output {
-    const struct ree_expr *epilogue; // NULL: none
-    void *const *tensors;            // of the epilogue
+    const struct ree_cpu_expr_plan *epilogue; // NULL: none
     void *out;
     size_t elem_size; // of out
 };

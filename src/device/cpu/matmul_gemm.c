@@ -54,7 +54,7 @@ void ree_gemm_pack_b(const struct ree_tiles *tiles, uint32_t n, uint32_t k, cons
 void ree_matmul_write(const struct ree_matmul_output *output, const float *values, uint32_t first,
                       uint32_t count) {
     if (output->epilogue)
-        ree_cpu_expr_row(output->epilogue, output->tensors, values, first, count, output->out);
+        ree_cpu_expr_row(output->epilogue, values, first, count, output->out);
     else if (values != (float *)output->out + first)
         memcpy((float *)output->out + first, values, count * sizeof(float));
 }
