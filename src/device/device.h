@@ -49,6 +49,9 @@ struct ree_device_vtable {
 struct ree_device {
     const struct ree_device_vtable *vtable;
     char name[256];
+    // Progress of program_run: dispatches done, of how many. Set by the caller; NULL: off.
+    void (*on_progress)(void *user, uint64_t done, uint64_t total);
+    void *progress_user;
     uint64_t max_buffer_size; // bytes; larger tensors are refused by buffer_create with a message
 };
 

@@ -292,6 +292,11 @@ static enum ree_status bind_input(struct ree_session *s, uint32_t i, const struc
                      : REE_OK;
 }
 
+static void report_run(void *user, uint64_t done, uint64_t total) {
+    const struct ree_session *s = user;
+    s->options.on_progress(s->options.user, "running", done, total);
+}
+
 static enum ree_status run_segment(struct ree_bind *b, struct ree_segment *seg,
                                    const struct ree_tensor *inputs, struct ree_error *err) {
     if (!seg->program) return REE_OK;
@@ -305,8 +310,13 @@ static enum ree_status run_segment(struct ree_bind *b, struct ree_segment *seg,
             status = bind_input(s, seg->slots[i].index, &inputs[seg->slots[i].index], err);
         buffers[i] = slot_buffer(b, seg, &seg->slots[i]);
     }
+    if (s->options.on_progress) {
+        s->device->on_progress = report_run;
+        s->device->progress_user = s;
+    }
     if (status == REE_OK)
         status = s->device->vtable->program_run(s->device, seg->program, buffers, err);
+    s->device->on_progress = NULL;
     free(buffers);
     return status;
 }

@@ -239,12 +239,14 @@ static enum ree_status program_run(struct ree_device *device, struct ree_device_
         struct program_step *step = &program->steps[i];
         enum ree_status status = run_step(cpu(device), step, slots, err);
         if (status != REE_OK) {
-            if (err && step->node_name) ree_fail_prefix(err, "%s: ", step->node_name);
+            if (err && step->node_name) ree_fail_prefix(err, "%s", step->node_name);
             return status;
         }
         double after = now();
         step->seconds = after - before;
         before = after;
+        if (device->on_progress)
+            device->on_progress(device->progress_user, i + 1, program->n_steps);
     }
     program->has_run = true;
     return REE_OK;

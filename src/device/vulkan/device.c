@@ -128,15 +128,25 @@ static enum ree_status create_device(struct ree_vk *vk, struct ree_error *err) {
     return REE_OK;
 }
 
-enum ree_status ree_vk_submit(struct ree_vk *vk, VkCommandBuffer commands, struct ree_error *err) {
+#define WATCH_NANOSECONDS 250000000
+
+enum ree_status ree_vk_submit(struct ree_vk *vk, VkCommandBuffer commands,
+                              void (*watch)(struct ree_vk *vk, void *user), void *user,
+                              struct ree_error *err) {
     VkSubmitInfo info = {
         .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
         .commandBufferCount = 1,
         .pCommandBuffers = &commands,
     };
     REE_VK_TRY(err, vk->vk.vkQueueSubmit(vk->queue, 1, &info, vk->fence), "cannot submit");
-    REE_VK_TRY(err, vk->vk.vkWaitForFences(vk->handle, 1, &vk->fence, VK_TRUE, UINT64_MAX),
-               "waiting for the device");
+    VkResult result;
+    for (;;) {
+        result = vk->vk.vkWaitForFences(vk->handle, 1, &vk->fence, VK_TRUE,
+                                        watch ? WATCH_NANOSECONDS : UINT64_MAX);
+        if (result != VK_TIMEOUT || !watch) break;
+        watch(vk, user);
+    }
+    REE_VK_TRY(err, result, "waiting for the device");
     REE_VK_TRY(err, vk->vk.vkResetFences(vk->handle, 1, &vk->fence), "cannot reset a fence");
     return REE_OK;
 }

@@ -236,7 +236,7 @@ static enum ree_status run(struct ree_vk *vk, struct probe *probe, enum ree_vk_f
     vk->vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                                 VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
     REE_VK_TRY(err, vk->vk.vkEndCommandBuffer(commands), "cannot record the probe");
-    return ree_vk_submit(vk, commands, err);
+    return ree_vk_submit(vk, commands, NULL, NULL, err);
 }
 
 static void judge(struct ree_vk *vk, const struct probe *probe, enum ree_vk_form form,

@@ -42,6 +42,7 @@ struct ree_device_program {
     struct ree_device_buffer *blocks;      // what the device reads; the same when unified
     struct ree_device_buffer *scratch;     // NULL: none
     VkCommandBuffer commands;
+    uint32_t last_seen;  // dispatches known to be done, while running
     VkQueryPool queries; // n_dispatches + 1 timestamps; null when the device has none
 };
 
@@ -359,13 +360,32 @@ static enum ree_status bind_slots(struct ree_device_program *program,
     return REE_OK;
 }
 
+// Counts the timestamps written so far: one before the first dispatch and one after each.
+static void report_progress(struct ree_vk *vk, void *user) {
+    struct ree_device_program *program = user;
+    uint32_t done = program->last_seen;
+    while (done < program->n_dispatches) {
+        uint64_t result[2]; // ticks, available
+        if (vk->vk.vkGetQueryPoolResults(
+                vk->handle, program->queries, done + 1, 1, sizeof result, result, sizeof result,
+                VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WITH_AVAILABILITY_BIT) != VK_SUCCESS ||
+            !result[1])
+            break;
+        done++;
+    }
+    program->last_seen = done;
+    vk->base.on_progress(vk->base.progress_user, done, program->n_dispatches);
+}
+
 enum ree_status ree_vk_program_run(struct ree_device *device, struct ree_device_program *program,
                                    struct ree_device_buffer *const *slots, struct ree_error *err) {
     struct ree_vk *vk = ree_vk_of(device);
     REE_TRY(bind_slots(program, slots, err));
     struct fault *fault = (struct fault *)program->blocks_host->mapped;
     memset(fault, 0, sizeof *fault);
-    REE_TRY(ree_vk_submit(vk, program->commands, err));
+    program->last_seen = 0;
+    bool watch = device->on_progress && program->queries;
+    REE_TRY(ree_vk_submit(vk, program->commands, watch ? report_progress : NULL, program, err));
     REE_TRY(ree_vk_check_validation(vk, err));
     if (fault->dispatch == 0) return REE_OK;
     if (fault->dispatch > program->n_dispatches)

@@ -129,8 +129,11 @@ enum ree_status ree_vk_fail(struct ree_error *err, VkResult result, const char *
 
 // device.c
 
-// Submits one command buffer and waits for it, however long it takes.
-enum ree_status ree_vk_submit(struct ree_vk *vk, VkCommandBuffer commands, struct ree_error *err);
+// Submits one command buffer and waits for it, however long it takes. While it runs `watch` (may be
+// NULL) is called a few times a second.
+enum ree_status ree_vk_submit(struct ree_vk *vk, VkCommandBuffer commands,
+                              void (*watch)(struct ree_vk *vk, void *user), void *user,
+                              struct ree_error *err);
 
 // facts.c
 
