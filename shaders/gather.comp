@@ -37,9 +37,8 @@ uvec2 element(Params p, uint i) {
     }
     bool ok = true;
     [[unroll]] for (uint j = 0u; j < N_COMPONENTS; j++) {
-        uint index;
-        if (!ree_index(indices, WIDE, at + j * uint(p.component_stride), p.component_sizes[j], index))
-            ok = false;
+        uint place = at + j * uint(p.component_stride), index;
+        if (!ree_index(indices, WIDE, place, p.component_sizes[j], index)) ok = false;
         from += index * uint(p.component_strides[j]);
     }
     return ok ? ree_load_size(data, ELEM_SIZE, from) : uvec2(0u);

@@ -15,7 +15,8 @@ void main() {
     Params p = Params(ree_params());
     uint inner = p.inner, k_in = p.k_in, taps = p.taps, o = ree_thread();
     if (o >= p.outer * p.k_out * inner) return;
-    ReeWords x = ree_operand(0), index = ree_operand(1), w = ree_operand(2), result = ree_operand(3);
+    ReeWords x = ree_operand(0), index = ree_operand(1), w = ree_operand(2);
+    ReeWords result = ree_operand(3);
     uint first = o / inner % p.k_out * taps;
     uint start = o / inner / p.k_out * k_in * inner + o % inner;
     if (taps > 0u && index.w[first] == 0xFFFFFFFFu) {

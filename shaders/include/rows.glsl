@@ -36,8 +36,10 @@ uint ree_row_max(uint value) {
     ree_row_results[local] = value;
     barrier();
     for (uint n = gl_WorkGroupSize.x / 2u; n > 0u; n /= 2u) {
-        if (local < n)
-            ree_row_results[local] = ree_soft_max(ree_row_results[local], ree_row_results[local + n]);
+        if (local < n) {
+            value = ree_soft_max(value, ree_row_results[local + n]);
+            ree_row_results[local] = value;
+        }
         barrier();
     }
     uint result = ree_row_results[0];
