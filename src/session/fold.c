@@ -14,11 +14,17 @@ static enum ree_status no_device(struct ree_lower *lower, struct ree_storage *st
     return ree_lower_fail(lower, REE_INTERNAL, "a constant depends on what is not constant");
 }
 
-static bool is_foldable(const struct ree_node *node) {
+// A default value that the caller may replace.
+static bool is_default(const struct ree_graph *graph, const struct ree_value *value) {
+    return value->is_input && graph->ir_version >= 4;
+}
+
+static bool is_foldable(const struct ree_graph *graph, const struct ree_node *node) {
     for (size_t i = 0; i < node->n_attrs; i++)
         if (node->attrs[i].kind == REE_ATTR_GRAPH) return false;
     for (size_t i = 0; i < node->n_inputs; i++)
-        if (node->inputs[i] && (!node->inputs[i]->data || node->inputs[i]->is_input)) return false;
+        if (node->inputs[i] && (!node->inputs[i]->data || is_default(graph, node->inputs[i])))
+            return false;
     return true;
 }
 
@@ -77,7 +83,7 @@ enum ree_status ree_model_fold(struct ree_graph *graph, struct ree_error *err) {
     for (size_t i = 0; i < graph->n_nodes; i++) {
         struct ree_node *node = graph->nodes[i];
         bool folded = false;
-        if (is_foldable(node)) {
+        if (is_foldable(graph, node)) {
             struct ree_error ignored;
             struct ree_lower lower = {
                 .arena = &scratch,

@@ -27,9 +27,11 @@ static enum ree_status describe_ports(struct ree_model *model, struct ree_error 
     model->outputs = calloc(graph->n_outputs + 1, sizeof *model->outputs);
     if (!model->inputs || !model->input_values || !model->outputs) return no_memory(err);
     for (size_t i = 0; i < graph->n_inputs; i++) {
-        // An input with an initializer is a weight in the old style (before IR version 4).
-        if (graph->inputs[i]->data) continue;
+        // Before IR version 4 every weight had to be listed as an input; since then an input with
+        // an initializer is one with a default value.
+        if (graph->inputs[i]->data && graph->ir_version < 4) continue;
         describe_port(&model->inputs[model->n_inputs], graph->inputs[i]);
+        model->inputs[model->n_inputs].optional = graph->inputs[i]->data != NULL;
         model->input_values[model->n_inputs++] = graph->inputs[i];
     }
     for (size_t i = 0; i < graph->n_outputs; i++)

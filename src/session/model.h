@@ -7,7 +7,7 @@
 struct ree_model {
     struct ree_graph *graph;
     bool no_fold;
-    size_t n_inputs; // those without an initializer
+    size_t n_inputs; // weights in the style before IR version 4 are not among them
     struct ree_port *inputs;
     const struct ree_value **input_values; // the graph value of each
     size_t n_outputs;

@@ -164,6 +164,15 @@ static enum ree_status match_inputs(const struct ree_session *s, const struct re
         ordered[i] = inputs[k];
     }
     for (size_t i = 0; i < m->n_inputs; i++) {
+        if (!ordered[i].name && m->inputs[i].optional) {
+            const struct ree_value *value = m->input_values[i];
+            ordered[i].name = (char *)(uintptr_t)value->name; // only read
+            ordered[i].dtype = value->dtype;
+            ordered[i].rank = value->rank;
+            memcpy(ordered[i].dims, value->dims, sizeof ordered[i].dims);
+            ordered[i].data = (void *)(uintptr_t)value->data;
+            ordered[i].nbytes = value->nbytes;
+        }
         if (!ordered[i].name) {
             snprintf(message, sizeof message, "input '%s' is missing", m->inputs[i].name);
             return refuse_inputs(s, err, message);
