@@ -14,8 +14,11 @@ static void compare(struct ree_device *device, const char *form, uint32_t n, con
         uint32_t n_done = 0, n_printed = 0;
         for (uint64_t seed = 1; n_done < n; seed++) {
             struct rng rng = {seed * 7919 + (uint64_t)op};
-            struct test_case c;
-            if (!case_generators[op](&rng, &c)) continue;
+            struct test_case c = {0};
+            if (!case_generators[op](&rng, &c)) {
+                test_case_finish(&c);
+                continue;
+            }
             n_done++;
             const char *what = run_vulkan_case(device, &c);
             CHECK_MSG(!what, "%s, %s, %s, seed %llu: %s", device->name, form, ree_repop_name(op),
