@@ -50,7 +50,7 @@ install_packages() {
     done
     if [ -n "$unknown" ]; then
         echo "not in this system's package sources:$unknown" >&2
-        echo "(Debian 12 and 13 and Ubuntu 24.04 with 'universe' have all that ree needs)" >&2
+        echo "(ree is developed on Debian 12; newer Debian and Ubuntu 24.04 with 'universe' have the packages too)" >&2
         return 1
     fi
     # shellcheck disable=SC2086 # a list of words
