@@ -1,5 +1,6 @@
 #include "base/npy.h"
 
+#include "base/dtype.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/strbuf.h"
@@ -20,9 +21,29 @@ static const struct {
     {"u4", REE_U32}, {"u8", REE_U64}, {"V2", REE_BF16},
 };
 
+// The type that stands in a file for one that NumPy does not have.
+static enum ree_dtype carrier(enum ree_dtype dtype) {
+    switch (dtype) {
+    case REE_I4:
+    case REE_I2: return REE_I8;
+    case REE_U4:
+    case REE_U2:
+    case REE_F4E2M1:
+    case REE_F8E4M3FN:
+    case REE_F8E4M3FNUZ:
+    case REE_F8E5M2:
+    case REE_F8E5M2FNUZ:
+    case REE_F8E8M0: return REE_U8;
+    default: return dtype;
+    }
+}
+
+#define MAX_EMPTY_STRINGS (1 << 20)
+
 struct header {
     enum ree_dtype dtype;
     bool big_endian, fortran_order;
+    size_t length; // of strings, in code points
     uint32_t rank;
     int64_t dims[REE_MAX_RANK];
 };
@@ -85,6 +106,16 @@ static enum ree_status parse_descr(struct parser *p, struct header *h) {
             if (s[0] == '|' && ree_dtype_size(h->dtype) > 1 && h->dtype != REE_BF16) break;
             return REE_OK;
         }
+    }
+    if (n >= 3 && n <= 9 && strchr("<>", s[0]) && s[1] == 'U') {
+        h->dtype = REE_STRING;
+        h->big_endian = s[0] == '>';
+        h->length = 0;
+        for (size_t i = 2; i < n; i++) {
+            if (s[i] < '0' || s[i] > '9') return parse_fail(p, "a length of strings is no number");
+            h->length = 10 * h->length + (size_t)(s[i] - '0');
+        }
+        return REE_OK;
     }
     char what[64];
     snprintf(what, sizeof what, "elements of type '%.*s' are not supported", n > 16 ? 16 : (int)n,
@@ -201,7 +232,9 @@ enum ree_status ree_npy_decode(struct ree_tensor *tensor, const void *bytes, siz
     struct parser p = {(const char *)b + start, (const char *)b + start + length, where, err};
     REE_TRY(parse_header(&p, &h));
     // Compare with the file's length before allocating: a header alone must not cost memory.
-    size_t elem_size = ree_dtype_size(h.dtype), have = nbytes - start - length;
+    bool text = h.dtype == REE_STRING;
+    size_t elem_size = text ? 4 * h.length : ree_dtype_size(h.dtype),
+           have = nbytes - start - length;
     int64_t count;
     uint64_t want;
     if (!ree_count_elements(h.rank, h.dims, &count) ||
@@ -213,8 +246,21 @@ enum ree_status ree_npy_decode(struct ree_tensor *tensor, const void *bytes, siz
                         "%s: shape and type need %llu bytes of elements, the file has %zu", where,
                         (unsigned long long)want, have);
 
+    if (text && h.fortran_order && h.rank > 1)
+        return ree_fail(err, REE_UNSUPPORTED, "%s: strings in Fortran's order are not supported",
+                        where);
+    // Strings of length 0 take no bytes in the file, but each one a pointer here.
+    if (text && !elem_size && count > MAX_EMPTY_STRINGS)
+        return ree_fail(err, REE_UNSUPPORTED, "%s: more than %d empty strings", where,
+                        MAX_EMPTY_STRINGS);
     REE_TRY(ree_tensor_init(tensor, NULL, h.dtype, h.rank, h.dims, err));
     const unsigned char *elements = b + start + length;
+    if (text) {
+        enum ree_status status = ree_npy_read_strings(tensor->data, (size_t)count, h.length,
+                                                      elements, h.big_endian, where, err);
+        if (status != REE_OK) ree_tensor_finish(tensor);
+        return status;
+    }
     if (h.fortran_order && h.rank > 1)
         copy_fortran(tensor->data, elements, &h, elem_size, (size_t)count);
     else
@@ -233,6 +279,19 @@ enum ree_status ree_npy_decode(struct ree_tensor *tensor, const void *bytes, siz
     return REE_OK;
 }
 
+enum ree_status ree_npy_retype(struct ree_tensor *tensor, enum ree_dtype dtype,
+                               struct ree_error *err) {
+    if (dtype == tensor->dtype || carrier(dtype) != tensor->dtype) return REE_OK;
+    const unsigned char *data = tensor->data;
+    for (size_t i = 0; i < tensor->nbytes; i++)
+        if (!ree_dtype_byte_is_valid(dtype, data[i]))
+            return ree_fail(err, REE_INVALID,
+                            "tensor '%s': element %zu is the byte 0x%02x, outside %s",
+                            tensor->name ? tensor->name : "", i, data[i], ree_dtype_name(dtype));
+    tensor->dtype = dtype;
+    return REE_OK;
+}
+
 enum ree_status ree_npy_load(struct ree_tensor *tensor, const char *path, struct ree_error *err) {
     memset(tensor, 0, sizeof *tensor);
     void *bytes;
@@ -247,9 +306,22 @@ enum ree_status ree_npy_encode(const struct ree_tensor *tensor, void **out_bytes
                                size_t *out_nbytes, struct ree_error *err) {
     *out_bytes = NULL;
     *out_nbytes = 0;
+    char code_of_strings[32];
     const char *code = NULL;
+    void *text_elements = NULL;
+    const void *elements = tensor->data;
+    size_t nbytes = tensor->nbytes, text_length;
+    if (tensor->kind != REE_TENSOR)
+        return ree_fail(err, REE_UNSUPPORTED, "'%s' is no tensor; a .npy file holds one",
+                        tensor->name ? tensor->name : "");
+    if (tensor->dtype == REE_STRING) {
+        REE_TRY(ree_npy_write_strings(tensor, &text_elements, &nbytes, &text_length, err));
+        elements = text_elements;
+        snprintf(code_of_strings, sizeof code_of_strings, "U%zu", text_length);
+        code = code_of_strings;
+    }
     for (size_t i = 0; i < sizeof codes / sizeof *codes && !code; i++)
-        if (codes[i].dtype == tensor->dtype) code = codes[i].code;
+        if (codes[i].dtype == carrier(tensor->dtype)) code = codes[i].code;
     if (!code)
         return ree_fail(err, REE_UNSUPPORTED, "tensor '%s': a .npy file cannot hold %s",
                         tensor->name ? tensor->name : "", ree_dtype_name(tensor->dtype));
@@ -270,18 +342,20 @@ enum ree_status ree_npy_encode(const struct ree_tensor *tensor, void **out_bytes
     ree_strbuf_append(&text, "\n", 1);
 
     size_t header = text.size;
-    unsigned char *bytes = text.failed ? NULL : malloc(header + tensor->nbytes);
+    unsigned char *bytes = text.failed ? NULL : malloc(header + nbytes);
     if (!bytes) {
         ree_strbuf_finish(&text);
-        return ree_fail(err, REE_NO_MEMORY, "no memory for %zu bytes", tensor->nbytes);
+        free(text_elements);
+        return ree_fail(err, REE_NO_MEMORY, "no memory for %zu bytes", nbytes);
     }
     memcpy(bytes, text.data, header);
     bytes[8] = (unsigned char)((header - 10) & 0xff);
     bytes[9] = (unsigned char)((header - 10) >> 8);
-    if (tensor->nbytes) memcpy(bytes + header, tensor->data, tensor->nbytes);
+    if (nbytes) memcpy(bytes + header, elements, nbytes);
     ree_strbuf_finish(&text);
+    free(text_elements);
     *out_bytes = bytes;
-    *out_nbytes = header + tensor->nbytes;
+    *out_nbytes = header + nbytes;
     return REE_OK;
 }
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(sizeof(char *) == 8, "strings are moved as 64-bit elements");
+
 enum ree_status ree_tensor_init(struct ree_tensor *tensor, const char *name, enum ree_dtype dtype,
                                 uint32_t rank, const int64_t *dims, struct ree_error *err) {
     memset(tensor, 0, sizeof *tensor);
@@ -43,8 +45,29 @@ enum ree_status ree_tensor_init(struct ree_tensor *tensor, const char *name, enu
     return REE_OK;
 }
 
+enum ree_status ree_sequence_append(struct ree_tensor *sequence, struct ree_tensor *item,
+                                    struct ree_error *err) {
+    struct ree_tensor *grown = NULL;
+    if (sequence->n_items < SIZE_MAX / sizeof *grown - 1)
+        grown = realloc(sequence->items, (sequence->n_items + 1) * sizeof *grown);
+    if (!grown) {
+        ree_tensor_finish(item);
+        return ree_fail(err, REE_NO_MEMORY, "no memory for another item of a sequence");
+    }
+    sequence->items = grown;
+    sequence->items[sequence->n_items++] = *item;
+    memset(item, 0, sizeof *item);
+    return REE_OK;
+}
+
 void ree_tensor_finish(struct ree_tensor *tensor) {
     if (!tensor) return;
+    char **strings = tensor->dtype == REE_STRING ? tensor->data : NULL;
+    for (size_t i = 0; strings && i < tensor->nbytes / sizeof *strings; i++)
+        free(strings[i]);
+    for (size_t i = 0; i < tensor->n_items; i++)
+        ree_tensor_finish(&tensor->items[i]);
+    free(tensor->items);
     free(tensor->name);
     free(tensor->data);
     memset(tensor, 0, sizeof *tensor);

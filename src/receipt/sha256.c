@@ -45,13 +45,48 @@ void ree_hex(const unsigned char digest[REE_SHA256_SIZE], char hex[65]) {
     hex[64] = 0;
 }
 
-void ree_tensor_digest(const struct ree_tensor *tensor, unsigned char digest[REE_SHA256_SIZE]) {
+static void update_u64(EVP_MD_CTX *ctx, uint64_t value) {
+    must(EVP_DigestUpdate(ctx, &value, sizeof value));
+}
+
+static void update_strings(EVP_MD_CTX *ctx, const struct ree_tensor *tensor) {
+    const char *const *strings = tensor->data;
+    for (size_t i = 0; i < tensor->nbytes / sizeof *strings; i++) {
+        const char *s = strings[i] ? strings[i] : "";
+        update_u64(ctx, strlen(s));
+        must(EVP_DigestUpdate(ctx, s, strlen(s)));
+    }
+}
+
+static void dense_digest(const struct ree_tensor *tensor, unsigned char digest[REE_SHA256_SIZE]) {
     static const char tag[] = "ree-tensor/1";
     EVP_MD_CTX *ctx = begin(tag, sizeof tag);
     update_u32(ctx, (uint32_t)tensor->dtype);
     update_u32(ctx, tensor->rank);
     must(EVP_DigestUpdate(ctx, tensor->dims, tensor->rank * sizeof *tensor->dims));
-    if (tensor->nbytes) must(EVP_DigestUpdate(ctx, tensor->data, tensor->nbytes));
+    if (tensor->dtype == REE_STRING)
+        update_strings(ctx, tensor);
+    else if (tensor->nbytes)
+        must(EVP_DigestUpdate(ctx, tensor->data, tensor->nbytes));
+    end(ctx, digest);
+}
+
+void ree_tensor_digest(const struct ree_tensor *tensor, unsigned char digest[REE_SHA256_SIZE]) {
+    static const char sequence_tag[] = "ree-sequence/1", absent_tag[] = "ree-absent/1";
+    if (tensor->kind == REE_TENSOR) {
+        dense_digest(tensor, digest);
+        return;
+    }
+    bool sequence = tensor->kind == REE_SEQUENCE;
+    EVP_MD_CTX *ctx =
+        sequence ? begin(sequence_tag, sizeof sequence_tag) : begin(absent_tag, sizeof absent_tag);
+    update_u32(ctx, (uint32_t)tensor->dtype);
+    if (sequence) update_u64(ctx, tensor->n_items);
+    for (size_t i = 0; i < tensor->n_items; i++) {
+        unsigned char item[REE_SHA256_SIZE];
+        dense_digest(&tensor->items[i], item);
+        must(EVP_DigestUpdate(ctx, item, sizeof item));
+    }
     end(ctx, digest);
 }
 

@@ -154,7 +154,8 @@ static void test_bad_headers(void) {
     refuse_header(WITH_DESCR("[('x', '<f4')]"), "structured types");
     refuse_header(WITH_DESCR("'<c8'"), "type '<c8'");
     refuse_header(WITH_DESCR("'|O'"), "type '|O'");
-    refuse_header(WITH_DESCR("'<U16'"), "type '<U16'");
+    refuse_header(WITH_DESCR("'<U1x'"), "a length of strings is no number");
+    refuse_header(WITH_DESCR("'<U16'"), "need 1024 bytes");
     refuse_header(WITH_DESCR("'|f4'"), "type '|f4'");
     refuse_header(WITH_DESCR("'<M8[s]'"), "not supported");
     refuse_header(WITH_SHAPE("16"), "must be a tuple");

@@ -15,9 +15,14 @@ int main(void) {
     static unsigned char yes = 1;
     static char y_name[] = "y", empty_name[] = "empty";
     struct ree_tensor t[3] = {
-        {y_name, REE_F32, 2, {2, 3}, f, sizeof f},
-        {NULL, REE_BOOL, 0, {0}, &yes, 1},
-        {empty_name, REE_I64, 2, {0, 3}, NULL, 0},
+        {.name = y_name,
+         .dtype = REE_F32,
+         .rank = 2,
+         .dims = {2, 3},
+         .data = f,
+         .nbytes = sizeof f},
+        {.dtype = REE_BOOL, .data = &yes, .nbytes = 1},
+        {.name = empty_name, .dtype = REE_I64, .rank = 2, .dims = {0, 3}},
     };
     expect(&t[0], "db60f702ce8a82fed8e565a6c075f46ddef152b35e1a8a18a0622f5eb0dfb236");
     expect(&t[1], "4a925ab073eaeef5afee343b919777c3cbcb26cb3a47ccd8045fc0653aca864c");
@@ -51,5 +56,21 @@ int main(void) {
     swapped[0].name = empty_name;
     ree_tensors_sha256(swapped, 3, other);
     CHECK(strcmp(hex, other) != 0);
+
+    // Strings: a NULL is an empty one. Sequences, also of nothing, and absent values.
+    static char a[] = "a", ete[] = "\xc3\xa9t\xc3\xa9";
+    char *strings[3] = {a, NULL, ete};
+    struct ree_tensor text = {
+        .dtype = REE_STRING, .rank = 1, .dims = {3}, .data = strings, .nbytes = sizeof strings};
+    expect(&text, "dc863c149d356551a3801ab7558e25ca4cab1b96109823b73c4e86e1e2814f05");
+    float pair[2] = {1, 2};
+    struct ree_tensor items[2] = {
+        {.dtype = REE_F32, .rank = 1, .dims = {2}, .data = pair, .nbytes = sizeof pair},
+        {.dtype = REE_F32, .rank = 1, .dims = {0}}};
+    struct ree_tensor sequence = {
+        .kind = REE_SEQUENCE, .dtype = REE_F32, .n_items = 2, .items = items};
+    expect(&sequence, "4fa5965a8314c389cfb9069758950db0df5d81baac0f0470b6716c01cff6a3cc");
+    struct ree_tensor absent = {.kind = REE_ABSENT, .dtype = REE_F32};
+    expect(&absent, "c4c19fd59ded2b871629740f92d99b5a04da823da73e64a22c7f6a8d11908aa1");
     return test_finish();
 }

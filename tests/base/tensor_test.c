@@ -33,11 +33,21 @@ int main(void) {
     CHECK(t.nbytes == 0);
     ree_tensor_finish(&t);
 
+    // A tensor owns its strings, a sequence its items.
+    CHECK(ree_tensor_init(&t, "s", REE_STRING, 1, (int64_t[]){2}, NULL) == REE_OK);
+    CHECK(t.nbytes == 16 && !((char **)t.data)[1]);
+    ((char **)t.data)[0] = strdup("text");
+    struct ree_tensor sequence = {.kind = REE_SEQUENCE, .dtype = REE_STRING};
+    CHECK(ree_sequence_append(&sequence, &t, NULL) == REE_OK && !t.data && !t.name);
+    CHECK(sequence.n_items == 1 && strcmp(((char **)sequence.items[0].data)[0], "text") == 0);
+    ree_tensor_finish(&sequence);
+    CHECK(sequence.n_items == 0 && !sequence.items);
+
     expect_failure(REE_F32, 9, (int64_t[9]){1, 1, 1, 1, 1, 1, 1, 1, 1}, REE_UNSUPPORTED, "rank 9");
     expect_failure(REE_F32, 1, (int64_t[]){-1}, REE_INVALID, "negative");
     expect_failure(REE_F32, 2, (int64_t[]){INT64_MAX, 2}, REE_INVALID, "exceeds");
     expect_failure(REE_F32, 1, (int64_t[]){INT64_MAX / 2}, REE_NO_MEMORY, "memory");
-    expect_failure(REE_STRING, 1, (int64_t[]){1}, REE_UNSUPPORTED, "string");
+    expect_failure(REE_DTYPE_NONE, 1, (int64_t[]){1}, REE_UNSUPPORTED, "unknown");
     expect_failure((enum ree_dtype)99, 1, (int64_t[]){1}, REE_UNSUPPORTED, "?");
     return test_finish();
 }
