@@ -206,11 +206,12 @@ static enum ree_status check_expr(const struct check *c, const struct ree_expr *
     return check_instrs(c, expr, classes, n_values);
 }
 
-// The epilogue of a product whose results are dims; without one, *out_dtype stays.
+// The epilogue of a product whose results are dims, its tensors from operand first_tensor on;
+// without one, *out_dtype stays.
 static enum ree_status check_epilogue(const struct check *c, uint32_t has_epilogue,
                                       const struct ree_expr *expr, uint32_t rank,
                                       const uint32_t *dims, uint32_t *out_n_tensors,
-                                      uint32_t *out_dtype) {
+                                      uint32_t first_tensor, uint32_t *out_dtype) {
     *out_n_tensors = 0;
     if (!has_epilogue) return REE_OK;
     if (expr->rank != rank)
@@ -220,7 +221,7 @@ static enum ree_status check_epilogue(const struct check *c, uint32_t has_epilog
             return fail(c, "dimension %u of the epilogue is %u, expected %u", i, expr->dims[i],
                         dims[i]);
     *out_dtype = expr->out_dtype;
-    return check_expr(c, expr, true, 2, out_n_tensors);
+    return check_expr(c, expr, true, first_tensor, out_n_tensors);
 }
 
 static enum ree_status check_map(const struct check *c) {
@@ -236,8 +237,8 @@ static enum ree_status check_reduce(const struct check *c) {
     const struct ree_reduce_params *p = &c->dispatch->params.reduce;
     REE_TRY(check_operands(c, 2, 1));
     if (p->kind > REE_REDUCE_ARGMIN) return fail(c, "kind %u", p->kind);
-    REE_TRY(CHECK_DTYPE(c, "dtype", p->dtype, REE_F32, REE_I32, REE_U32, REE_I64, REE_U64, REE_I8,
-                        REE_U8, REE_BOOL));
+    REE_TRY(CHECK_DTYPE(c, "dtype", p->dtype, REE_F32, REE_F64, REE_I32, REE_U32, REE_I64, REE_U64,
+                        REE_I8, REE_U8, REE_BOOL));
     REE_TRY(check_count(c, "n_outer", p->n_outer, p->outer_rank, p->outer_dims));
     REE_TRY(check_count(c, "n_reduce", p->n_reduce, p->reduce_rank, p->reduce_dims));
     size_t size = ree_dtype_size((enum ree_dtype)p->dtype);
@@ -251,24 +252,62 @@ static enum ree_status check_reduce(const struct check *c) {
     return check_dense(c, 1, "output", 1, &p->n_outer, index ? 8 : size);
 }
 
+static bool is_byte(uint32_t dtype) {
+    return dtype == REE_I8 || dtype == REE_U8;
+}
+
+static enum ree_status check_factor(const struct check *c, const char *what, uint32_t dtype,
+                                    uint32_t sum_dtype) {
+    if (dtype == sum_dtype || (sum_dtype == REE_I32 && is_byte(dtype))) return REE_OK;
+    if (sum_dtype == REE_F32) return CHECK_DTYPE(c, what, dtype, REE_F16, REE_BF16, REE_I8, REE_U8);
+    return fail(c, "%s is %s, the sum %s", what, ree_dtype_name((enum ree_dtype)dtype),
+                ree_dtype_name((enum ree_dtype)sum_dtype));
+}
+
+// B and its scales and zero points.
+static enum ree_status check_blocks(const struct check *c, const struct ree_matmul_params *p) {
+    if (p->dtype != REE_F32 || p->b_dtype != REE_U8) return fail(c, "blocks of other than bytes");
+    if (p->b_bits != 4 && p->b_bits != 8) return fail(c, "blocks of %u bits", p->b_bits);
+    if (p->b_block < 16 || p->b_block > REE_CHUNK || (p->b_block & (p->b_block - 1)) != 0)
+        return fail(c, "blocks of %u numbers", p->b_block);
+    bool strided = p->b_offset != 0 || p->b_stride_k != 0 || p->b_stride_n != 0;
+    for (uint32_t i = 0; i < p->batch_rank; i++)
+        strided = strided || p->b_batch_strides[i] != 0;
+    if (strided) return fail(c, "strides of blocks");
+    uint32_t n_blocks = p->k / p->b_block + (p->k % p->b_block != 0);
+    const uint32_t b[] = {p->n, n_blocks, p->b_block * p->b_bits / 8}, scales[] = {p->n, n_blocks};
+    const uint32_t numbers[] = {p->n, n_blocks, p->b_block};
+    uint64_t count;
+    REE_TRY(check_product(c, "B", 3, numbers, &count));
+    REE_TRY(check_dense(c, 1, "B", 3, b, 1));
+    REE_TRY(check_dense(c, 2, "scales", 2, scales, 4));
+    return p->has_zero_points ? check_dense(c, 3, "zero points", 2, scales, 1) : REE_OK;
+}
+
 static enum ree_status check_matmul(const struct check *c) {
     const struct ree_matmul_params *p = &c->dispatch->params.matmul;
-    REE_TRY(CHECK_DTYPE(c, "dtype", p->dtype, REE_F32, REE_I32, REE_U32, REE_I64, REE_U64));
+    uint32_t n_factors = ree_matmul_n_factors(p);
+    REE_TRY(
+        CHECK_DTYPE(c, "dtype", p->dtype, REE_F32, REE_F64, REE_I32, REE_U32, REE_I64, REE_U64));
+    REE_TRY(check_factor(c, "a_dtype", p->a_dtype, p->dtype));
+    REE_TRY(check_factor(c, "b_dtype", p->b_dtype, p->dtype));
+    if (p->dtype == REE_I32 && is_byte(p->a_dtype) != is_byte(p->b_dtype))
+        return fail(c, "bytes times words");
     if (p->batch_rank > REE_MAX_RANK - 2)
         return fail(c, "batch rank %u, at most %d", p->batch_rank, REE_MAX_RANK - 2);
     REE_TRY(check_count(c, "n_batch", p->n_batch, p->batch_rank, p->batch_dims));
-    if (p->has_epilogue && p->dtype != REE_F32) return fail(c, "an epilogue on integers");
+    if (p->has_epilogue && p->dtype != REE_F32 && p->dtype != REE_I32)
+        return fail(c, "an epilogue on %s", ree_dtype_name((enum ree_dtype)p->dtype));
     uint32_t dims[REE_MAX_RANK], n_tensors, out_dtype = p->dtype;
     for (uint32_t i = 0; i < p->batch_rank; i++)
         dims[i] = p->batch_dims[i];
     dims[p->batch_rank] = p->m;
     dims[p->batch_rank + 1] = p->n;
-    if (c->dispatch->n_operands < 3)
-        return fail(c, "%u operands, expected at least 3", c->dispatch->n_operands);
+    if (c->dispatch->n_operands < n_factors + 1)
+        return fail(c, "%u operands, expected at least %u", c->dispatch->n_operands, n_factors + 1);
     REE_TRY(check_epilogue(c, p->has_epilogue, &p->epilogue, p->batch_rank + 2, dims, &n_tensors,
-                           &out_dtype));
-    REE_TRY(check_operands(c, 3 + n_tensors, 1));
-    size_t size = ree_dtype_size((enum ree_dtype)p->dtype);
+                           n_factors, &out_dtype));
+    REE_TRY(check_operands(c, n_factors + 1 + n_tensors, 1));
     struct reach a = reach_from(p->a_offset), b = reach_from(p->b_offset);
     reach_over(&a, p->batch_rank, p->batch_dims, p->a_batch_strides);
     reach_along(&a, p->m, p->a_stride_m);
@@ -276,9 +315,12 @@ static enum ree_status check_matmul(const struct check *c) {
     reach_over(&b, p->batch_rank, p->batch_dims, p->b_batch_strides);
     reach_along(&b, p->k, p->b_stride_k);
     reach_along(&b, p->n, p->b_stride_n);
-    REE_TRY(check_reach(c, 0, "A", &a, size));
-    REE_TRY(check_reach(c, 1, "B", &b, size));
-    return check_dense(c, 2 + n_tensors, "output", p->batch_rank + 2, dims,
+    REE_TRY(check_reach(c, 0, "A", &a, ree_dtype_size((enum ree_dtype)p->a_dtype)));
+    if (p->b_block)
+        REE_TRY(check_blocks(c, p));
+    else
+        REE_TRY(check_reach(c, 1, "B", &b, ree_dtype_size((enum ree_dtype)p->b_dtype)));
+    return check_dense(c, n_factors + n_tensors, "output", p->batch_rank + 2, dims,
                        ree_dtype_size((enum ree_dtype)out_dtype));
 }
 
@@ -286,19 +328,31 @@ static enum ree_status check_conv(const struct check *c) {
     const struct ree_conv_params *p = &c->dispatch->params.conv;
     REE_TRY(check_positive(c, "stride", p->stride, 3));
     REE_TRY(check_positive(c, "dilation", p->dilation, 3));
-    if (c->dispatch->n_operands < 3)
-        return fail(c, "%u operands, expected at least 3", c->dispatch->n_operands);
+    uint32_t n_factors = ree_conv_n_factors(p);
+    bool integer = ree_conv_sum_dtype(p) == REE_I32;
+    if (integer ? !is_byte(p->x_dtype) || !is_byte(p->w_dtype)
+                : p->x_dtype != REE_F32 || p->w_dtype != REE_F32)
+        return fail(c, "x is %s, w is %s", ree_dtype_name((enum ree_dtype)p->x_dtype),
+                    ree_dtype_name((enum ree_dtype)p->w_dtype));
+    if (integer && p->transposed) return fail(c, "transposed, of integers");
+    if (!integer && p->has_pad_value) return fail(c, "a pad value without integers");
+    if (c->dispatch->n_operands < n_factors + 1)
+        return fail(c, "%u operands, expected at least %u", c->dispatch->n_operands, n_factors + 1);
     uint64_t channels = (uint64_t)p->groups * p->m;
     if (channels > UINT32_MAX) return fail(c, "%llu channels", (unsigned long long)channels);
     uint32_t dims[5] = {p->n, (uint32_t)channels, p->out[0], p->out[1], p->out[2]};
-    uint32_t n_tensors, out_dtype = REE_F32;
-    REE_TRY(check_epilogue(c, p->has_epilogue, &p->epilogue, 5, dims, &n_tensors, &out_dtype));
-    REE_TRY(check_operands(c, 3 + n_tensors, 1));
+    uint32_t n_tensors, out_dtype = ree_conv_sum_dtype(p);
+    REE_TRY(check_epilogue(c, p->has_epilogue, &p->epilogue, 5, dims, &n_tensors, n_factors,
+                           &out_dtype));
+    REE_TRY(check_operands(c, n_factors + 1 + n_tensors, 1));
     const uint32_t x[] = {p->n, p->groups, p->c, p->in[0], p->in[1], p->in[2]};
     const uint32_t w[] = {p->groups, p->m, p->c, p->kernel[0], p->kernel[1], p->kernel[2]};
-    REE_TRY(check_dense(c, 0, "x", 6, x, 4));
-    REE_TRY(check_dense(c, 1, "w", 6, w, 4));
-    return check_dense(c, 2 + n_tensors, "output", 5, dims,
+    const uint32_t one = 1;
+    size_t size = integer ? 1 : 4;
+    REE_TRY(check_dense(c, 0, "x", 6, x, size));
+    REE_TRY(check_dense(c, 1, "w", 6, w, size));
+    if (p->has_pad_value) REE_TRY(check_dense(c, 2, "pad value", 1, &one, size));
+    return check_dense(c, n_factors + n_tensors, "output", 5, dims,
                        ree_dtype_size((enum ree_dtype)out_dtype));
 }
 
@@ -392,8 +446,8 @@ static enum ree_status check_scatter(const struct check *c) {
     size_t size = ree_dtype_size((enum ree_dtype)p->dtype);
     if (size == 0) return fail(c, "dtype is %s", ree_dtype_name((enum ree_dtype)p->dtype));
     if (p->kind != REE_SCATTER_SET)
-        REE_TRY(CHECK_DTYPE(c, "dtype", p->dtype, REE_F32, REE_I32, REE_U32, REE_I64, REE_U64,
-                            REE_I8, REE_U8));
+        REE_TRY(CHECK_DTYPE(c, "dtype", p->dtype, REE_F32, REE_F64, REE_I32, REE_U32, REE_I64,
+                            REE_U64, REE_I8, REE_U8));
     struct reach data = reach_from(0), updates = reach_from(0);
     REE_TRY(check_indexed(c, p->index_dtype, p->rank, p->dims, p->index_strides, p->n_components,
                           p->component_stride, p->component_sizes, p->component_strides, &data));
@@ -411,8 +465,8 @@ static enum ree_status check_scatter(const struct check *c) {
 static enum ree_status check_topk(const struct check *c) {
     const struct ree_topk_params *p = &c->dispatch->params.topk;
     REE_TRY(check_operands(c, 3, 2));
-    REE_TRY(CHECK_DTYPE(c, "dtype", p->dtype, REE_F32, REE_I32, REE_U32, REE_I64, REE_U64, REE_I8,
-                        REE_U8));
+    REE_TRY(CHECK_DTYPE(c, "dtype", p->dtype, REE_F32, REE_F64, REE_I32, REE_U32, REE_I64, REE_U64,
+                        REE_I8, REE_U8));
     if (p->k > p->n) return fail(c, "the first %u of %u", p->k, p->n);
     const uint32_t x[] = {p->outer, p->n, p->inner}, y[] = {p->outer, p->k, p->inner};
     size_t size = ree_dtype_size((enum ree_dtype)p->dtype);
@@ -424,7 +478,8 @@ static enum ree_status check_topk(const struct check *c) {
 static enum ree_status check_scan(const struct check *c) {
     const struct ree_scan_params *p = &c->dispatch->params.scan;
     REE_TRY(check_operands(c, 2, 1));
-    REE_TRY(CHECK_DTYPE(c, "dtype", p->dtype, REE_F32, REE_I32, REE_U32, REE_I64, REE_U64));
+    REE_TRY(
+        CHECK_DTYPE(c, "dtype", p->dtype, REE_F32, REE_F64, REE_I32, REE_U32, REE_I64, REE_U64));
     const uint32_t dims[] = {p->outer, p->k, p->inner};
     size_t size = ree_dtype_size((enum ree_dtype)p->dtype);
     REE_TRY(check_dense(c, 0, "input", 3, dims, size));

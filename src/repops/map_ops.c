@@ -18,7 +18,8 @@ const struct ree_map_op_info ree_map_op_infos[REE_N_MAP_OPS] = {
 enum ree_class ree_dtype_class(enum ree_dtype dtype) {
     switch (dtype) {
     case REE_I64:
-    case REE_U64: return REE_CLASS_D;
+    case REE_U64:
+    case REE_F64: return REE_CLASS_D;
     case REE_F32:
     case REE_U8:
     case REE_I8:
@@ -28,7 +29,34 @@ enum ree_class ree_dtype_class(enum ree_dtype dtype) {
     case REE_U32:
     case REE_BOOL:
     case REE_F16:
-    case REE_BF16: return REE_CLASS_W;
+    case REE_BF16:
+    case REE_F8E4M3FN:
+    case REE_F8E4M3FNUZ:
+    case REE_F8E5M2:
+    case REE_F8E5M2FNUZ:
+    case REE_F8E8M0:
+    case REE_F4E2M1:
+    case REE_U4:
+    case REE_I4:
+    case REE_U2:
+    case REE_I2: return REE_CLASS_W;
     default: return REE_CLASS_NONE;
     }
+}
+
+// Pairs that do the same in float32 and in float64.
+#define PAIR(name) [REE_MAP_##name##_f32] = REE_MAP_##name##_f64
+static const uint16_t in_f64[REE_N_MAP_OPS] = {
+    PAIR(add),      PAIR(sub),      PAIR(mul),   PAIR(div),   PAIR(fma),   PAIR(mod),
+    PAIR(fmod),     PAIR(pow),      PAIR(sqrt),  PAIR(rsqrt), PAIR(neg),   PAIR(abs),
+    PAIR(min),      PAIR(max),      PAIR(sign),  PAIR(floor), PAIR(ceil),  PAIR(trunc),
+    PAIR(round),    PAIR(eq),       PAIR(lt),    PAIR(le),    PAIR(isnan), PAIR(isposinf),
+    PAIR(isneginf), PAIR(exp),      PAIR(expm1), PAIR(log),   PAIR(log1p), PAIR(sin),
+    PAIR(cos),      PAIR(tan),      PAIR(asin),  PAIR(acos),  PAIR(atan),  PAIR(sinh),
+    PAIR(cosh),     PAIR(tanh),     PAIR(asinh), PAIR(acosh), PAIR(atanh), PAIR(erf),
+    PAIR(sigmoid),  PAIR(softplus),
+};
+
+enum ree_map_op ree_map_op_in_f64(enum ree_map_op op) {
+    return in_f64[op] ? (enum ree_map_op)in_f64[op] : REE_N_MAP_OPS;
 }

@@ -58,8 +58,13 @@ static void print_expr(struct ree_strbuf *out, const struct ree_expr *expr, bool
 }
 
 static void print_matmul(struct ree_strbuf *out, const struct ree_matmul_params *p) {
-    ree_strbuf_printf(out, " %s m=%" PRIu32 " n=%" PRIu32 " k=%" PRIu32, dtype_name(p->dtype), p->m,
-                      p->n, p->k);
+    ree_strbuf_printf(out, " %s of %s and ", dtype_name(p->dtype), dtype_name(p->a_dtype));
+    if (p->b_block)
+        ree_strbuf_printf(out, "%" PRIu32 " bits in blocks of %" PRIu32 "%s", p->b_bits, p->b_block,
+                          p->has_zero_points ? " with zero points" : "");
+    else
+        ree_strbuf_printf(out, "%s", dtype_name(p->b_dtype));
+    ree_strbuf_printf(out, " m=%" PRIu32 " n=%" PRIu32 " k=%" PRIu32, p->m, p->n, p->k);
     print_dims(out, "batch", p->batch_rank, p->batch_dims);
     print_strides(out, "a", p->a_offset, p->batch_rank, p->a_batch_strides);
     ree_strbuf_printf(out, "(m %" PRId32 ", k %" PRId32 ")", p->a_stride_m, p->a_stride_k);
@@ -69,8 +74,10 @@ static void print_matmul(struct ree_strbuf *out, const struct ree_matmul_params 
 }
 
 static void print_conv(struct ree_strbuf *out, const struct ree_conv_params *p) {
-    ree_strbuf_printf(out, "%s n=%" PRIu32 " groups=%" PRIu32 " c=%" PRIu32 " m=%" PRIu32,
-                      p->transposed ? " transposed" : "", p->n, p->groups, p->c, p->m);
+    ree_strbuf_printf(
+        out, "%s %s by %s%s n=%" PRIu32 " groups=%" PRIu32 " c=%" PRIu32 " m=%" PRIu32,
+        p->transposed ? " transposed" : "", dtype_name(p->x_dtype), dtype_name(p->w_dtype),
+        p->has_pad_value ? " padded by a value" : "", p->n, p->groups, p->c, p->m);
     print_dims(out, "in", 3, p->in);
     print_dims(out, "kernel", 3, p->kernel);
     print_dims(out, "out", 3, p->out);
@@ -151,9 +158,9 @@ static void print_params(struct ree_strbuf *out, const struct ree_dispatch *d) {
     case REE_REPOP_CONV: print_conv(out, &p->conv); break;
     case REE_REPOP_POOL: print_pool(out, &p->pool); break;
     case REE_REPOP_SOFTMAX:
-        ree_strbuf_printf(out, "%s outer=%" PRIu32 " k=%" PRIu32 " inner=%" PRIu32,
-                          p->softmax.log ? " log" : "", p->softmax.outer, p->softmax.k,
-                          p->softmax.inner);
+        ree_strbuf_printf(out, "%s%s outer=%" PRIu32 " k=%" PRIu32 " inner=%" PRIu32,
+                          p->softmax.log ? " log" : "", p->softmax.zero_empty ? " zero_empty" : "",
+                          p->softmax.outer, p->softmax.k, p->softmax.inner);
         break;
     case REE_REPOP_NORM: print_norm(out, &p->norm); break;
     case REE_REPOP_GATHER: print_gather(out, &p->gather); break;

@@ -1,4 +1,4 @@
-// Names and sizes of the RepOps. (Checking is in check.c, printing in print.c.)
+// Names, sizes and operands of the RepOps. (Checking is in check.c, printing in print.c.)
 #include "repops/repop.h"
 
 static const struct {
@@ -22,6 +22,19 @@ static const struct {
 
 const char *ree_repop_name(enum ree_repop op) {
     return (unsigned)op < REE_N_REPOPS ? repops[op].name : "?";
+}
+
+uint32_t ree_matmul_n_factors(const struct ree_matmul_params *p) {
+    if (!p->b_block) return 2;
+    return p->has_zero_points ? 4 : 3;
+}
+
+uint32_t ree_conv_n_factors(const struct ree_conv_params *p) {
+    return p->has_pad_value ? 3 : 2;
+}
+
+enum ree_dtype ree_conv_sum_dtype(const struct ree_conv_params *p) {
+    return p->x_dtype == REE_F32 ? REE_F32 : REE_I32;
 }
 
 size_t ree_repop_params_size(enum ree_repop op) {

@@ -40,13 +40,14 @@ const char *ree_repop_name(enum ree_repop op); // "copy", "map", ...
 // Expressions: the body of `map`, and the epilogue of `matmul` and `conv`.
 //
 // Values are numbered: 0 ... n_operands-1 are the operands, n_operands + i is the result of
-// instrs[i]. An epilogue's value 0 is the accumulator, before any operand (class W, float32): its
-// operands are 1 ... n_operands, and instrs[i] is n_operands + 1 + i. Each value has a class, W (32
-// bits) or D (64 bits), by map_ops.def; an operand's class follows from its type: i64 and u64 are
-// D, everything else is W. On load: i8 and i16 are sign-extended; u8, u16 and bool zero-extended;
-// f16 and bf16 stay raw bits (convert with f16_to_f32). On store the low bytes are kept; a float32
-// result has its NaN canonicalised. The expression's value is its last instruction's, or, without
-// instructions, value 0.
+// instrs[i]. An epilogue's value 0 is the accumulator, before any operand (class W, float32 or
+// int32): its operands are 1 ... n_operands, and instrs[i] is n_operands + 1 + i. Each value has a
+// class, W (32 bits) or D (64 bits), by map_ops.def; an operand's class follows from its type: i64,
+// u64 and f64 are D, everything else is W. On load: i8, i16, i4 and i2 are sign-extended; other
+// types below 32 bits zero-extended, so that narrow floats are raw bits (convert with f16_to_f32,
+// narrow_to_f32,
+// ...). On store the low bytes are kept; a float32 or float64 result has its NaN canonicalised. The
+// expression's value is its last instruction's, or, without instructions, value 0.
 
 #define REE_EXPR_MAX_OPERANDS 8
 #define REE_EXPR_MAX_INSTRS 32
@@ -58,6 +59,13 @@ enum ree_map_op {
 #include "repops/map_ops.def"
     REE_N_MAP_OPS
 };
+
+// Float64 arithmetic, which the CPU alone computes (REE_HOST_MAP_OPS in map_ops.def).
+static inline bool ree_map_op_is_host_only(uint32_t op) {
+    return op >= REE_MAP_add_f64;
+}
+// The float64 operation that does what this float32 operation does; REE_N_MAP_OPS: none.
+enum ree_map_op ree_map_op_in_f64(enum ree_map_op op);
 
 enum ree_class { REE_CLASS_NONE, REE_CLASS_W, REE_CLASS_D };
 
@@ -121,8 +129,8 @@ struct ree_map_params {
 
 // reduce: out[o] = over r of x[offset + sum(o * outer_stride) + sum(r * reduce_stride)], r
 // ascending row-major. Operands: x, out (dense; x's dtype, i64 for ARGMAX and ARGMIN). dtypes: f32,
-// i32, u32, i64, u64, i8, u8, bool. n_reduce = 0: SUM 0, PROD 1, MAX lowest / -inf, MIN highest /
-// +inf.
+// f64, i32, u32, i64, u64, i8, u8, bool. What is said of f32 holds for f64 in binary64. n_reduce =
+// 0: SUM 0, PROD 1, MAX lowest / -inf, MIN highest / +inf.
 enum ree_reduce_kind {
     REE_REDUCE_SUM,    // f32: chunk scheme; integers wrap in their own type
     REE_REDUCE_SUM_SQ, // f32: chunk scheme with acc = fma(x, x, acc)
@@ -148,11 +156,26 @@ struct ree_reduce_params {
 };
 
 // matmul: out[b, i, j] = expr(sum over l of A[b, i, l] * B[b, l, j]), NUMERICS.md section 3 (dot).
-// Operands: A, B, the epilogue's tensors in order, out (dense, (batch..., m, n), epilogue.out_dtype
-// or `dtype` without an epilogue). dtype f32, i32, u32, i64 or u64 (integers wrap; an epilogue
-// needs f32).
+// Operands: A, B, of blockwise weights the scales and zero points, the epilogue's tensors in order,
+// out (dense, (batch..., m, n), epilogue.out_dtype or `dtype` without an epilogue).
+//
+// `dtype` is the sum's, and says which types may meet:
+//
+//   f32             f32, f16, bf16, i8 and u8, each widened exactly to float32
+//   i32             i8 and u8, each extended to 32 bits; or i32 and i32
+//   f64, u32, i64, u64   that type alone
+//
+// Integers wrap. An epilogue needs f32 or i32.
+//
+// Blockwise weights, b_block != 0: a column of B is n_blocks = ceil(k / b_block) blocks of b_block
+// numbers of b_bits bits (4 or 8), low bits first, so that the operand B (u8) is dense
+// (n, n_blocks, b_block * b_bits / 8). B[l, j] = (q - z) * s, rounded once to float32, where s and
+// z are the block's: operand 2 is the scales, f32 (n, n_blocks); operand 3, with has_zero_points,
+// the zero points, u8 (n, n_blocks) below 2^b_bits; without them z = 2^(b_bits - 1). b_block is a
+// power of two from 16 to 256; b_offset and the strides of B are 0.
 struct ree_matmul_params {
     uint32_t dtype;
+    uint32_t a_dtype, b_dtype;
     uint32_t m, n, k;
     int32_t a_offset, b_offset;
     int32_t a_stride_m, a_stride_k;
@@ -162,15 +185,22 @@ struct ree_matmul_params {
     uint32_t batch_dims[REE_MAX_RANK];
     int32_t a_batch_strides[REE_MAX_RANK]; // 0 repeats
     int32_t b_batch_strides[REE_MAX_RANK];
+    uint32_t b_block, b_bits, has_zero_points; // 0: plain B
     uint32_t has_epilogue;
     struct ree_expr epilogue; // over dims (batch..., m, n)
 };
+// Operands before the epilogue's tensors: 2 to 4.
+uint32_t ree_matmul_n_factors(const struct ree_matmul_params *p);
 
 // conv: out[b, g*M + i, o] = expr(sum over (c, k) of x[b, g*C + c, o*stride + k*dilation - pad] *
 // w[g*M + i, c, k]), zeros outside x; o and k are 3-dimensional (leading sizes 1 for 1-D and 2-D).
 // Transposed: out[.., o] takes x[b, g*C + c, i] * w[g*C + c, m, k] where i*stride + k*dilation -
 // pad = o, zero where no such i. Operands: x (n, groups*C, in), w (groups*M, C, kernel), transposed
-// (groups*C, M, kernel); epilogue tensors; out (n, groups*M, out). All dense f32.
+// (groups*C, M, kernel); with has_pad_value one element of x's type; epilogue tensors; out (n,
+// groups*M, out). All dense.
+//
+// x and w are f32, and so is the sum; or each is i8 or u8, extended to 32 bits, and the sum is i32
+// and wraps. Of integers (not transposed) a position outside x is the pad value instead of zero.
 struct ree_conv_params {
     uint32_t n, groups;
     uint32_t c; // input channels per group
@@ -179,9 +209,14 @@ struct ree_conv_params {
     uint32_t stride[3], dilation[3];
     int32_t pad[3]; // at the beginning
     uint32_t transposed;
+    uint32_t x_dtype, w_dtype;
+    uint32_t has_pad_value;
     uint32_t has_epilogue;
     struct ree_expr epilogue; // over dims (n, groups*m, out[0], out[1], out[2]), rank 5
 };
+// Operands before the epilogue's tensors: 2 or 3. The type of the sum: f32 or i32.
+uint32_t ree_conv_n_factors(const struct ree_conv_params *p);
+enum ree_dtype ree_conv_sum_dtype(const struct ree_conv_params *p);
 
 // pool: over the window of each output position. Operands: x (planes, in), out (planes, out), and
 // for MAX with has_indices also an i64 tensor (planes, out): the flat index of the first maximum in
@@ -204,11 +239,13 @@ struct ree_pool_params {
     uint32_t storage_order;
 };
 
-// softmax over k: m = max x; e = exp(x - m); s = sum e; SOFTMAX e / s; LOG (x - m) - log(s).
+// softmax over k: m = max x; e = exp(x - m); s = sum e; SOFTMAX e / s; LOG (x - m) - log(s). With
+// zero_empty, where m is -inf it counts as 0 and s as 1, so that such a row becomes 0 (LOG: -inf).
 // Operands: x, out, both dense (outer, k, inner), f32.
 struct ree_softmax_params {
     uint32_t log;
     uint32_t outer, k, inner;
+    uint32_t zero_empty;
 };
 
 // norm over the last dimension of (rows, cols): m = mean x; d = x - m; v = mean(d*d); out = d /
@@ -257,7 +294,8 @@ enum ree_scatter_kind {
 };
 struct ree_scatter_params {
     uint32_t kind;
-    uint32_t dtype; // any of 1, 2, 4 or 8 bytes for SET; f32, i32, u32, i64, u64, i8, u8 otherwise
+    uint32_t
+        dtype; // any of 1, 2, 4 or 8 bytes for SET; f32, f64, i32, u32, i64, u64, i8, u8 otherwise
     uint32_t index_dtype;
     uint32_t rank, n_step_dims;
     uint32_t n_lines, n_steps;
@@ -273,7 +311,8 @@ struct ree_scatter_params {
 
 // topk: the k first of n along the middle dimension of (outer, n, inner), by value (largest or
 // smallest), equal values by ascending index; NaN counts as larger than everything. Always sorted.
-// Operands: x, values, indices (i64), dense. dtype f32, i32, u32, i64, u64, i8, u8.
+// Operands: x, values, indices (i64), dense. dtype f32, f64, i32, u32, i64, u64, i8,
+// u8.
 struct ree_topk_params {
     uint32_t dtype;
     uint32_t outer, n, inner, k;
@@ -282,7 +321,7 @@ struct ree_topk_params {
 
 // scan: running sum (or product) along the middle dimension of (outer, k, inner). Element j is the
 // sum of the terms 0 ... j (exclusive: 0 ... j-1) by the chunk scheme, terms counted from the end
-// when reverse. Operands: x, out, dense. dtype f32, i32, u32, i64, u64.
+// when reverse. Operands: x, out, dense. dtype f32, f64, i32, u32, i64, u64.
 struct ree_scan_params {
     uint32_t product;
     uint32_t dtype;

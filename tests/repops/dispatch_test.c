@@ -61,6 +61,8 @@ static struct ree_dispatch good(enum ree_repop op) {
         break;
     case REE_REPOP_MATMUL: // (2, 4) by (4, 3) with the expression's second tensor added
         p->matmul = (struct ree_matmul_params){.dtype = REE_F32,
+                                               .a_dtype = REE_F32,
+                                               .b_dtype = REE_F32,
                                                .m = 2,
                                                .n = 3,
                                                .k = 4,
@@ -88,7 +90,9 @@ static struct ree_dispatch good(enum ree_repop op) {
                                            .out = {1, 5, 5},
                                            .stride = {1, 1, 1},
                                            .dilation = {1, 1, 1},
-                                           .pad = {0, 1, 1}};
+                                           .pad = {0, 1, 1},
+                                           .x_dtype = REE_F32,
+                                           .w_dtype = REE_F32};
         operand(&d, 4 * 25 * 4);
         operand(&d, 6 * 2 * 9 * 4);
         operand(&d, 6 * 25 * 4);
@@ -273,11 +277,15 @@ static void others(void) {
     BAD_IN(REE_REPOP_COPY, copy.elem_size, 3, "element size 3");
     BAD_IN(REE_REPOP_COPY, copy.dst_strides[1], 0, "stride 0");
     BAD_IN(REE_REPOP_COPY, copy.rank, 0, "rank 0");
-    BAD_IN(REE_REPOP_REDUCE, reduce.dtype, REE_F64, "float64");
+    BAD_IN(REE_REPOP_REDUCE, reduce.dtype, REE_F16, "float16");
     BAD_IN(REE_REPOP_REDUCE, reduce.kind, 8, "kind 8");
     BAD_IN(REE_REPOP_REDUCE, reduce.n_reduce, 4, "multiply to 3");
     BAD_IN(REE_REPOP_REDUCE, reduce.outer_rank, 9, "rank 9");
-    BAD_IN(REE_REPOP_MATMUL, matmul.dtype, REE_I32, "epilogue on integers");
+    BAD_IN(REE_REPOP_MATMUL, matmul.dtype, REE_I32, "a_dtype is float32, the sum int32");
+    BAD_IN(REE_REPOP_MATMUL, matmul.b_dtype, REE_I64, "b_dtype is int64");
+    BAD_IN(REE_REPOP_MATMUL, matmul.b_block, 32, "4 operands, expected 5");
+    BAD_IN(REE_REPOP_CONV, conv.x_dtype, REE_I8, "x is int8, w is float32");
+    BAD_IN(REE_REPOP_CONV, conv.has_pad_value, 1, "a pad value without integers");
     BAD_IN(REE_REPOP_MATMUL, matmul.batch_rank, 7, "batch rank 7");
     BAD_IN(REE_REPOP_MATMUL, matmul.k, 5, "operand 0 (A)");
     BAD_IN(REE_REPOP_CONV, conv.stride[2], 0, "stride is 0");

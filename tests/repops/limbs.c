@@ -26,6 +26,9 @@ uint32_t limbs_elementary(enum limbs_function function, uint32_t x) {
 uint32_t limbs_pow(uint32_t x, uint32_t y) {
     return ree_int_pow_f32(x, y);
 }
+uint64_t limbs_philox(uint64_t counter, uint64_t key) {
+    return join(ree_op_philox_b64(split(counter), split(key)));
+}
 uint32_t limbs_fma(uint32_t a, uint32_t b, uint32_t c) {
     return ree_soft_fma(a, b, c);
 }

@@ -28,6 +28,7 @@ enum limbs_function {
 };
 uint32_t limbs_elementary(enum limbs_function function, uint32_t x);
 uint32_t limbs_pow(uint32_t x, uint32_t y);
+uint64_t limbs_philox(uint64_t counter, uint64_t key);
 uint32_t limbs_fma(uint32_t a, uint32_t b, uint32_t c);
 
 // Two-argument operations on 64 bits; comparisons give 0 or 1.

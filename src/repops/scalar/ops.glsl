@@ -13,6 +13,7 @@
 #define REE_GLSL
 #endif
 #include "repops/scalar/ops_shared.h"
+#include "repops/scalar/ops_formats.h"
 #include "repops/scalar/elementary.h"
 
 #ifndef REE_ADD

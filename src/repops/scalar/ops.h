@@ -7,6 +7,8 @@
 #define REE_SCALAR_OPS_H
 
 #include "repops/scalar/elementary.h"
+#include "repops/scalar/ops_f64.h"
+#include "repops/scalar/ops_formats.h"
 #include "repops/scalar/ops_shared.h"
 #include "repops/scalar/exceptions.h"
 #include "repops/scalar/fast_pow.h"

@@ -5,6 +5,7 @@
 
 #include "repops/scalar/convert.h"
 #include "repops/scalar/integer.h"
+#include "repops/scalar/philox.h"
 
 REE_FN u32 ree_op_neg_f32(u32 x) {
     return ree_is_nan(x) ? REE_NAN : x ^ REE_SIGN;
