@@ -5,8 +5,7 @@
 // panels, one chunk of K by a few output positions, are gathered from the laid-out input
 // (conv_layout.h) when the tiles need them. Few output channels per group (depthwise) are summed
 // directly, vectors lying along the output's rows.
-#include "device/cpu/conv_layout.h"
-#include "device/cpu/expr.h"
+#include "device/cpu/conv.h"
 #include "device/cpu/tiles.h"
 
 #include <math.h>
@@ -21,9 +20,7 @@ struct conv {
     const struct ree_tiles *tiles;
     struct ree_conv_layout layout;
     const float *x, *w;
-    const struct ree_cpu_expr_plan *epilogue; // NULL: none
-    void *out;
-    size_t elem_size;
+    struct ree_conv_output output;
     const uint32_t *taps; // offsets
 
     // Tiles.
@@ -38,14 +35,6 @@ static uint32_t min_u32(uint32_t a, uint32_t b) {
 }
 static uint32_t ceil_div(uint32_t a, uint32_t b) {
     return a / b + (a % b != 0);
-}
-
-static void write_out(const struct conv *conv, const float *values, uint32_t first,
-                      uint32_t count) {
-    if (conv->epilogue)
-        ree_cpu_expr_row(conv->epilogue, values, first, count, conv->out);
-    else if (values != (float *)conv->out + first)
-        memcpy((float *)conv->out + first, values, count * sizeof(float));
 }
 
 static uint64_t n_kernel(const struct ree_conv_params *p) {
@@ -86,7 +75,7 @@ static void pack_w_panel(const struct ree_tiles *tiles, const struct ree_conv_pa
 size_t ree_cpu_conv_pack_size(const struct ree_cpu_context *ctx, const struct ree_conv_params *p,
                               struct ree_cpu_pack_key *key) {
     const struct ree_tiles *tiles = ree_tiles_for(ctx->isa);
-    if (p->m < FEW_CHANNELS) return 0;
+    if (p->m < FEW_CHANNELS || p->x_dtype != REE_F32) return 0;
     *key = (struct ree_cpu_pack_key){{REE_REPOP_CONV, p->groups, p->c, p->m, p->kernel[0],
                                       p->kernel[1], p->kernel[2], p->transposed, tiles->rows}};
     return (size_t)p->groups * p->m * p->c * n_kernel(p) * sizeof(float);
@@ -136,7 +125,7 @@ static void run_task(const struct conv *conv, const struct task *t, float *panel
     uint32_t k = layout->n_taps, cols = tiles->cols;
     uint32_t channel = (t->image * p->groups + t->group) * p->m + t->i;
     uint32_t first = channel * layout->n_out + t->o;
-    float *c = own_totals ? own_totals : (float *)conv->out + first;
+    float *c = own_totals ? own_totals : (float *)conv->output.out + first;
     size_t ldc = own_totals ? t->n : layout->n_out;
     const float *x = conv->laid_out + layout->start +
                      ((size_t)t->laid_out_image * p->groups + t->group) * p->c * layout->plane;
@@ -163,9 +152,9 @@ static void run_task(const struct conv *conv, const struct task *t, float *panel
             }
         }
     }
-    if (!conv->epilogue && !own_totals) return;
+    if (!conv->output.epilogue && !own_totals) return;
     for (uint32_t i = 0; i < t->m; i++)
-        write_out(conv, c + i * ldc, first + i * layout->n_out, t->n);
+        ree_conv_write(&conv->output, c + i * ldc, first + i * layout->n_out, t->n);
 }
 
 static void choose_tasks(struct conv *conv, uint32_t n_images, uint32_t n_threads) {
@@ -203,8 +192,9 @@ static enum ree_status run_tiles(const struct ree_cpu_context *ctx, struct conv 
     size_t shared = (size_t)images * image_floats * sizeof(float);
     size_t weights = (size_t)p->groups * p->m * layout->n_taps * sizeof(float);
     size_t panels = (size_t)min_u32(layout->n_taps, REE_CHUNK) * conv->task_o * sizeof(float);
-    size_t totals =
-        conv->elem_size == sizeof(float) ? 0 : (size_t)conv->task_m * conv->task_o * sizeof(float);
+    size_t totals = conv->output.elem_size == sizeof(float)
+                        ? 0
+                        : (size_t)conv->task_m * conv->task_o * sizeof(float);
     size_t taps = ((size_t)layout->n_taps * sizeof(uint32_t) + 63) & ~(size_t)63;
     uint8_t *shared_memory = ree_cpu_scratch_get(ctx, 0, SLOT_SHARED, taps + shared);
     if (!shared_memory) return ree_cpu_no_memory(err, taps + shared);
@@ -269,8 +259,21 @@ static enum ree_status run_tiles(const struct ree_cpu_context *ctx, struct conv 
 
 // Few output channels per group
 
-// One group of one image.
-static void run_group(const struct conv *conv, uint32_t unit, float *laid_out, float *row) {
+// Rows of the laid-out input are longer than those of the output by what the taps reach. Summed in
+// one go, that reach included, they fill whole vectors; the rows are then cut out of the sums.
+// Worth it while little is summed in vain, and as many rows at a time as stay near.
+#define FLAT_FLOATS 4096
+
+static uint32_t flat_rows(const struct ree_conv_layout *layout) {
+    uint32_t pitch = layout->axes[2].length, width = layout->axes[2].out;
+    uint32_t rows = layout->axes[1].out;
+    if (pitch - width > width / 2 || rows == 1) return 1;
+    uint32_t fitting = FLAT_FLOATS / pitch;
+    return fitting < 2 ? 1 : min_u32(rows, fitting);
+}
+
+// One group of one image. `sums` holds flat_rows() rows of the laid-out input.
+static void run_group(const struct conv *conv, uint32_t unit, float *laid_out, float *sums) {
     const struct ree_conv_params *p = conv->p;
     const struct ree_conv_layout *layout = &conv->layout;
     const float *x = conv->x + (size_t)unit * p->c * n_input(p);
@@ -279,15 +282,27 @@ static void run_group(const struct conv *conv, uint32_t unit, float *laid_out, f
             ree_conv_layout_fill(layout, x + c * n_input(p), laid_out + (size_t)c * layout->plane);
         x = laid_out;
     }
-    uint32_t width = p->out[2], n_rows = layout->n_out / width;
+    uint32_t width = p->out[2], n_rows = layout->n_out / width, pitch = layout->axes[2].length;
+    uint32_t most = flat_rows(layout);
+    bool direct = conv->output.elem_size == sizeof(float) && (most == 1 || pitch == width);
     for (uint32_t i = 0; i < p->m; i++) {
         const float *w = conv->w + ((size_t)(unit % p->groups) * p->m + i) * layout->n_taps;
         uint32_t first = (unit * p->m + i) * layout->n_out;
-        for (uint32_t r = 0; r < n_rows; r++, first += width) {
+        for (uint32_t r = 0, rows; r < n_rows; r += rows, first += rows * width) {
+            // Rows of one depth lie at one pitch.
+            rows = min_u32(most, p->out[1] - r % p->out[1]);
             uint32_t run, at = ree_conv_layout_at(layout, r * width, &run);
-            float *out = conv->elem_size == sizeof(float) ? (float *)conv->out + first : row;
-            conv->tiles->taps(width, layout->n_taps, w, x + layout->start + at, conv->taps, out);
-            write_out(conv, out, first, width);
+            float *out = direct ? (float *)conv->output.out + first : sums;
+            conv->tiles->taps((rows - 1) * pitch + width, layout->n_taps, w, x + layout->start + at,
+                              conv->taps, out);
+            if (out != sums || pitch == width) {
+                ree_conv_write(&conv->output, out, first, rows * width);
+                continue;
+            }
+            float *target = conv->output.epilogue ? sums : (float *)conv->output.out + first;
+            for (uint32_t k = 0; k < rows; k++)
+                memmove(target + k * width, sums + k * pitch, width * sizeof(float));
+            if (conv->output.epilogue) ree_conv_write(&conv->output, sums, first, rows * width);
         }
     }
 }
@@ -297,13 +312,14 @@ static enum ree_status run_groups(const struct ree_cpu_context *ctx, struct conv
     const struct ree_conv_params *p = conv->p;
     const struct ree_conv_layout *layout = &conv->layout;
     size_t laid_out = layout->in_place ? 0 : (size_t)p->c * layout->plane * sizeof(float);
-    size_t row = p->out[2] * sizeof(float), taps = layout->n_taps * sizeof(uint32_t);
+    size_t sums = (size_t)flat_rows(layout) * layout->axes[2].length * sizeof(float);
+    size_t taps = layout->n_taps * sizeof(uint32_t);
     uint32_t *offsets = ree_cpu_scratch_get(ctx, 0, SLOT_SHARED, taps);
     if (!offsets) return ree_cpu_no_memory(err, taps);
     for (uint32_t i = 0; i < n_threads; i++)
         if (!ree_cpu_scratch_get(ctx, i, SLOT_PANELS, laid_out) ||
-            !ree_cpu_scratch_get(ctx, i, SLOT_TOTALS, row))
-            return ree_cpu_no_memory(err, laid_out + row);
+            !ree_cpu_scratch_get(ctx, i, SLOT_TOTALS, sums))
+            return ree_cpu_no_memory(err, laid_out + sums);
     ree_conv_layout_taps(layout, offsets);
     conv->taps = offsets;
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(dynamic)
@@ -364,7 +380,7 @@ static void run_definition(const struct conv *conv, uint32_t n_threads) {
     for (uint32_t u = 0; u < p->n * n_channels; u++) {
         for (uint32_t o = 0; o < n_out; o++) {
             float sum = sum_at(conv, u / n_channels, u % n_channels, o);
-            write_out(conv, &sum, u * n_out + o, 1);
+            ree_conv_write(&conv->output, &sum, u * n_out + o, 1);
         }
     }
 }
@@ -374,20 +390,27 @@ enum ree_status ree_cpu_conv(const struct ree_cpu_context *ctx, const struct ree
     uint64_t n_out = (uint64_t)p->out[0] * p->out[1] * p->out[2];
     uint64_t n_elements = (uint64_t)p->n * p->groups * p->m * n_out;
     if (n_elements == 0) return REE_OK;
-    uint32_t n_tensors = 0;
+    uint32_t n_factors = ree_conv_n_factors(p), n_tensors = 0;
     for (uint32_t i = 0; p->has_epilogue && i < p->epilogue.n_operands; i++)
         n_tensors += p->epilogue.operands[i].kind == REE_EXPR_TENSOR;
     struct ree_cpu_expr_plan epilogue;
-    if (p->has_epilogue) ree_cpu_expr_plan(&epilogue, &p->epilogue, operands + 2, true, ctx->isa);
+    if (p->has_epilogue)
+        ree_cpu_expr_plan(&epilogue, &p->epilogue, operands + n_factors, true, ctx->isa);
     struct conv conv = {
         .p = p,
         .tiles = ree_tiles_for(ctx->isa),
         .x = operands[0],
         .w = operands[1],
-        .epilogue = p->has_epilogue ? &epilogue : NULL,
-        .out = operands[2 + n_tensors],
-        .elem_size = p->has_epilogue ? ree_dtype_size(p->epilogue.out_dtype) : sizeof(float),
+        .output =
+            {
+                .epilogue = p->has_epilogue ? &epilogue : NULL,
+                .out = operands[n_factors + n_tensors],
+                .elem_size =
+                    p->has_epilogue ? ree_dtype_size(p->epilogue.out_dtype) : sizeof(float),
+            },
     };
+    if (ree_conv_sum_dtype(p) == REE_I32)
+        return ree_conv_integer(ctx, p, operands, &conv.output, err);
     uint64_t k = p->c * n_kernel(p);
     uint64_t multiplications = n_elements * k;
     // No taps at all, or a layout out of proportion.

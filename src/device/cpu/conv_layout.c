@@ -113,36 +113,51 @@ void ree_conv_layout_taps(const struct ree_conv_layout *layout, uint32_t *out) {
                 }
 }
 
-// The input element at a coordinate, or -1 for a zero.
+// The input element at a coordinate, or -1 for a zero. Divisions cost as much as copying a row.
 static int64_t element_at(const struct ree_conv_axis *axis, int64_t coordinate) {
-    if (coordinate < 0 || coordinate % axis->spread != 0) return -1;
-    coordinate /= axis->spread;
+    if (coordinate < 0) return -1;
+    if (axis->spread != 1) {
+        if (coordinate % axis->spread != 0) return -1;
+        coordinate /= axis->spread;
+    }
     return coordinate < axis->in ? coordinate : -1;
 }
 
-// One row of one phase: element e is the input at coordinate `first` + e * step.
-static void fill_row(const struct ree_conv_axis *axis, int64_t first, const float *x, float *out) {
+// One row of one phase, where element e is the input at coordinate `first` + e * step, and
+// elements [begin, end) lie inside the input.
+struct row {
+    int64_t first, begin, end;
+};
+
+static struct row make_row(const struct ree_conv_axis *axis, uint32_t phase) {
+    int64_t step = axis->step, length = axis->length;
+    struct row row = {.first = axis->origin + axis->phases[phase]};
+    if (axis->spread != 1) return row; // its elements are asked for one by one
+    row.begin = row.first < 0 ? (-row.first + step - 1) / step : 0;
+    row.end = row.first >= axis->in ? 0 : (axis->in - row.first + step - 1) / step;
+    if (row.begin > length) row.begin = length;
+    if (row.end > length) row.end = length;
+    if (row.end < row.begin) row.end = row.begin;
+    return row;
+}
+
+static void fill_row(const struct ree_conv_axis *axis, const struct row *row, const float *x,
+                     float *out) {
     if (axis->spread == 1) {
-        // Elements [begin, end) lie inside x.
-        int64_t step = axis->step, length = axis->length;
-        int64_t begin = first < 0 ? (-first + step - 1) / step : 0;
-        int64_t end = first >= axis->in ? 0 : (axis->in - first + step - 1) / step;
-        if (begin > length) begin = length;
-        if (end > length) end = length;
-        if (end < begin) end = begin;
-        for (int64_t e = 0; e < begin; e++)
+        for (int64_t e = 0; e < row->begin; e++)
             out[e] = 0.0f;
-        if (step == 1 && end > begin)
-            memcpy(out + begin, x + first + begin, (size_t)(end - begin) * sizeof(float));
+        if (axis->step == 1 && row->end > row->begin)
+            memcpy(out + row->begin, x + row->first + row->begin,
+                   (size_t)(row->end - row->begin) * sizeof(float));
         else
-            for (int64_t e = begin; e < end; e++)
-                out[e] = x[first + e * step];
-        for (int64_t e = end; e < length; e++)
+            for (int64_t e = row->begin; e < row->end; e++)
+                out[e] = x[row->first + e * axis->step];
+        for (int64_t e = row->end; e < axis->length; e++)
             out[e] = 0.0f;
         return;
     }
     for (uint32_t e = 0; e < axis->length; e++) {
-        int64_t i = element_at(axis, first + (int64_t)e * axis->step);
+        int64_t i = element_at(axis, row->first + (int64_t)e * axis->step);
         out[e] = i < 0 ? 0.0f : x[i];
     }
 }
@@ -151,7 +166,8 @@ void ree_conv_layout_fill(const struct ree_conv_layout *layout, const float *x, 
     const struct ree_conv_axis *d = &layout->axes[0], *h = &layout->axes[1], *w = &layout->axes[2];
     for (uint32_t phase_d = 0; phase_d < d->n_phases; phase_d++)
         for (uint32_t phase_h = 0; phase_h < h->n_phases; phase_h++)
-            for (uint32_t phase_w = 0; phase_w < w->n_phases; phase_w++)
+            for (uint32_t phase_w = 0; phase_w < w->n_phases; phase_w++) {
+                struct row row = make_row(w, phase_w);
                 for (uint32_t i = 0; i < d->length; i++) {
                     int64_t at_d =
                         element_at(d, d->origin + d->phases[phase_d] + (int64_t)i * d->step);
@@ -161,8 +177,8 @@ void ree_conv_layout_fill(const struct ree_conv_layout *layout, const float *x, 
                         if (at_d < 0 || at_h < 0)
                             memset(out, 0, w->length * sizeof(float));
                         else
-                            fill_row(w, w->origin + w->phases[phase_w],
-                                     x + (at_d * h->in + at_h) * w->in, out);
+                            fill_row(w, &row, x + (at_d * h->in + at_h) * w->in, out);
                     }
                 }
+            }
 }

@@ -37,6 +37,16 @@ enum ree_cpu_isa ree_cpu_isa_best(void);
 // lists those available.
 enum ree_status ree_cpu_isa_select(const char *name, enum ree_cpu_isa *out, struct ree_error *err);
 
+// What some processors of an instruction set have beyond it; kernels choose for themselves.
+enum ree_cpu_feature {
+    REE_CPU_FEATURE_NONE,
+    REE_CPU_FEATURE_AVX512VNNI,
+    REE_CPU_FEATURE_AVXVNNI,
+    REE_CPU_FEATURE_DOTPROD, // of NEON
+};
+bool ree_cpu_feature_available(
+    enum ree_cpu_feature feature); // compiled in, and this machine has it
+
 struct ree_cpu_caches {
     uint64_t l1d, l2, l3; // bytes, of one core as the operating system tells; 0: unknown
 };
@@ -59,6 +69,7 @@ struct ree_cpu_context {
     struct ree_cpu_scratch *scratch; // n_threads of them
     const void *packed;              // matmul, conv: this dispatch's packed weights, or NULL
     uint32_t thread_grain;           // nanoseconds of work that deserve a thread; 0: the default
+    bool no_dot; // integer products as on processors without the features above; for tests
 };
 
 // Block `slot` of thread `thread` with at least `size` bytes, 64-byte aligned, contents undefined;

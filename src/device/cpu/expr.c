@@ -15,31 +15,27 @@ const struct ree_cpu_expr_kernels *ree_cpu_expr_kernels(enum ree_cpu_isa isa) {
 
 enum ree_cpu_load ree_cpu_load_of(uint32_t dtype) {
     switch (dtype) {
-    case REE_I8: return REE_CPU_LOAD_S8;
-    case REE_U8:
-    case REE_BOOL: return REE_CPU_LOAD_U8;
+    case REE_I8:
+    case REE_I4:
+    case REE_I2: return REE_CPU_LOAD_S8;
     case REE_I16: return REE_CPU_LOAD_S16;
-    case REE_U16:
-    case REE_F16:
-    case REE_BF16: return REE_CPU_LOAD_U16;
-    case REE_I64:
-    case REE_U64: return REE_CPU_LOAD_B64;
+    default: break;
+    }
+    switch (ree_dtype_size((enum ree_dtype)dtype)) {
+    case 1: return REE_CPU_LOAD_U8;
+    case 2: return REE_CPU_LOAD_U16;
+    case 8: return REE_CPU_LOAD_B64;
     default: return REE_CPU_LOAD_B32;
     }
 }
 
 enum ree_cpu_store ree_cpu_store_of(uint32_t dtype) {
-    switch (dtype) {
-    case REE_I8:
-    case REE_U8:
-    case REE_BOOL: return REE_CPU_STORE_8;
-    case REE_I16:
-    case REE_U16:
-    case REE_F16:
-    case REE_BF16: return REE_CPU_STORE_16;
-    case REE_I64:
-    case REE_U64: return REE_CPU_STORE_64;
-    case REE_F32: return REE_CPU_STORE_F32;
+    if (dtype == REE_F32) return REE_CPU_STORE_F32;
+    if (dtype == REE_F64) return REE_CPU_STORE_F64;
+    switch (ree_dtype_size((enum ree_dtype)dtype)) {
+    case 1: return REE_CPU_STORE_8;
+    case 2: return REE_CPU_STORE_16;
+    case 8: return REE_CPU_STORE_64;
     default: return REE_CPU_STORE_32;
     }
 }
@@ -105,9 +101,10 @@ static void load_source(const struct ree_cpu_expr_kernels *kernels,
         } else if (s->wide) {
             for (uint32_t i = 0; i < run; i++)
                 ((uint64_t *)to)[i] = (uint64_t)(at + i * stride);
-        } else {
+        } else { // in 32 bits, which is all that is kept
+            uint32_t value = (uint32_t)at, step = (uint32_t)stride;
             for (uint32_t i = 0; i < run; i++)
-                ((uint32_t *)to)[i] = (uint32_t)(at + i * stride);
+                ((uint32_t *)to)[i] = value + i * step;
         }
         to += run * value_size;
         n -= run;
@@ -295,7 +292,8 @@ void ree_cpu_expr_run(const struct ree_cpu_expr_plan *plan, const float *accumul
             kernels->ops[instr->op](n, args[0], args[1], args[2], where[v]);
         }
         bool stored = where[plan->result] == to;
-        if (!stored || (plan->store == REE_CPU_STORE_F32 && !plan->result_is_canonical))
+        bool is_float = plan->store == REE_CPU_STORE_F32 || plan->store == REE_CPU_STORE_F64;
+        if (!stored || (is_float && !plan->result_is_canonical))
             kernels->stores[plan->store](n, where[plan->result], to);
     }
 }

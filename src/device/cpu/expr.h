@@ -32,6 +32,7 @@ enum ree_cpu_store {
     REE_CPU_STORE_32,
     REE_CPU_STORE_F32, // NaN canonicalised
     REE_CPU_STORE_64,
+    REE_CPU_STORE_F64, // NaN canonicalised
     REE_N_CPU_STORES
 };
 

@@ -88,6 +88,42 @@ static inline void copy_element(size_t size, const char *src, char *dst) {
     }
 }
 
+// n elements along the innermost dimension, each by an index of its own, until one is out of range;
+// returns how many. Inlined for each size, so that the loop has nothing to decide.
+static inline __attribute__((always_inline)) uint32_t gather_line(size_t size, bool wide,
+                                                                  const struct plan *plan,
+                                                                  int64_t data_at, int64_t index_at,
+                                                                  uint32_t n, char *dst) {
+    const uint32_t last = plan->rank - 1;
+    const int64_t data_stride = plan->data_strides[last], index_stride = plan->index_strides[last];
+    const int64_t bound = plan->indices.sizes[0], stride = plan->indices.strides[0];
+    const int32_t *narrow_index = (const int32_t *)plan->indices.data + (wide ? 0 : index_at);
+    const int64_t *wide_index = (const int64_t *)plan->indices.data + (wide ? index_at : 0);
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t index = wide ? wide_index[i * index_stride] : narrow_index[i * index_stride];
+        if (index < 0) index += bound;
+        if ((uint64_t)index >= (uint64_t)bound) return i;
+        int64_t from = data_at + i * data_stride + index * stride;
+        memcpy(dst + i * size, plan->data + from * (int64_t)size, size);
+    }
+    return n;
+}
+
+static uint32_t gather_elements(const struct plan *plan, int64_t data_at, int64_t index_at,
+                                uint32_t n, char *dst) {
+    bool wide = plan->indices.wide;
+#define LINE(size)                                                                                 \
+    (wide ? gather_line(size, true, plan, data_at, index_at, n, dst)                               \
+          : gather_line(size, false, plan, data_at, index_at, n, dst))
+    switch (plan->size) {
+    case 1: return LINE(1);
+    case 2: return LINE(2);
+    case 4: return LINE(4);
+    default: return LINE(8);
+    }
+#undef LINE
+}
+
 // Tuples [begin, end); stops at the first fault.
 static void gather_range(const struct plan *plan, uint64_t begin, uint64_t end,
                          struct ree_cpu_index_fault *fault) {
@@ -101,22 +137,39 @@ static void gather_range(const struct plan *plan, uint64_t begin, uint64_t end,
         index_at += coord[d] * plan->index_strides[d];
     }
     int64_t size = (int64_t)plan->size;
+    bool by_line = plan->rank > 0 && plan->row == 1 && plan->indices.n_components == 1;
     char *dst = plan->out + begin * plan->row * plan->size;
-    for (uint64_t at = begin; at < end; at++, dst += plan->row * plan->size) {
-        int64_t offset;
-        if (!ree_cpu_index_offset(&plan->indices, index_at, &offset, fault)) {
-            fault->at = at;
-            return;
+    for (uint64_t at = begin; at < end;) {
+        uint32_t done = 1;
+        if (by_line) {
+            uint64_t left = plan->dims[plan->rank - 1] - coord[plan->rank - 1];
+            if (left > end - at) left = end - at;
+            done = gather_elements(plan, data_at, index_at, (uint32_t)left, dst);
+            if (done < left) {
+                int64_t offset, last = plan->rank - 1;
+                ree_cpu_index_offset(&plan->indices, index_at + done * plan->index_strides[last],
+                                     &offset, fault);
+                fault->at = at + done;
+                return;
+            }
+        } else {
+            int64_t offset;
+            if (!ree_cpu_index_offset(&plan->indices, index_at, &offset, fault)) {
+                fault->at = at;
+                return;
+            }
+            const char *src = plan->data + (data_at + offset) * size;
+            if (plan->row == 1)
+                copy_element(plan->size, src, dst);
+            else
+                copy_row(plan, src, dst);
         }
-        const char *src = plan->data + (data_at + offset) * size;
-        if (plan->row == 1)
-            copy_element(plan->size, src, dst);
-        else
-            copy_row(plan, src, dst);
-        for (uint32_t d = plan->rank; d-- > 0;) {
-            data_at += plan->data_strides[d];
-            index_at += plan->index_strides[d];
-            if (++coord[d] < plan->dims[d]) break;
+        at += done;
+        dst += done * plan->row * plan->size;
+        for (uint32_t d = plan->rank; d-- > 0; done = 1) {
+            data_at += done * plan->data_strides[d];
+            index_at += done * plan->index_strides[d];
+            if ((coord[d] += done) < plan->dims[d]) break;
             data_at -= plan->dims[d] * plan->data_strides[d];
             index_at -= plan->dims[d] * plan->index_strides[d];
             coord[d] = 0;

@@ -15,6 +15,21 @@ const char *ree_cpu_isa_name(enum ree_cpu_isa isa) {
     return isa_names[isa];
 }
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+// What the compiler's run-time support has no name for: bit `bit` of register eax, ebx, ecx, edx.
+// All of these use registers that AVX2's or AVX-512's test has shown to be saved.
+static bool cpuid_bit(unsigned leaf, unsigned subleaf, int which, int bit) {
+    unsigned r[4] = {0};
+    return __get_cpuid_count(leaf, subleaf, &r[0], &r[1], &r[2], &r[3]) && (r[which] >> bit & 1);
+}
+#endif
+
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
 // The compiler's run-time support also asks whether the operating system saves the registers.
 bool ree_cpu_isa_available(enum ree_cpu_isa isa) {
     switch (isa) {
@@ -27,7 +42,8 @@ bool ree_cpu_isa_available(enum ree_cpu_isa isa) {
 #endif
     case REE_CPU_AVX2:
 #ifdef REE_CPU_HAVE_AVX2
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+               cpuid_bit(1, 0, 2, 29); // F16C
 #else
         return false;
 #endif
@@ -40,6 +56,31 @@ bool ree_cpu_isa_available(enum ree_cpu_isa isa) {
         return false;
 #endif
     case REE_N_CPU_ISAS: break;
+    }
+    return false;
+}
+
+bool ree_cpu_feature_available(enum ree_cpu_feature feature) {
+    switch (feature) {
+    case REE_CPU_FEATURE_NONE: return true;
+    case REE_CPU_FEATURE_AVX512VNNI:
+#ifdef REE_CPU_HAVE_AVX512VNNI
+        return ree_cpu_isa_available(REE_CPU_AVX512) && cpuid_bit(7, 0, 2, 11);
+#else
+        return false;
+#endif
+    case REE_CPU_FEATURE_AVXVNNI:
+#ifdef REE_CPU_HAVE_AVXVNNI
+        return ree_cpu_isa_available(REE_CPU_AVX2) && cpuid_bit(7, 1, 0, 4);
+#else
+        return false;
+#endif
+    case REE_CPU_FEATURE_DOTPROD:
+#ifdef REE_CPU_HAVE_NEONDOT
+        return (getauxval(AT_HWCAP) & (1 << 20)) != 0; // HWCAP_ASIMDDP
+#else
+        return false;
+#endif
     }
     return false;
 }

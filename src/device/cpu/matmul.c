@@ -4,6 +4,8 @@
 // over the other side as it lies in memory. Every way computes the same sums in the same order.
 #include "device/cpu/matmul.h"
 
+#include "device/cpu/float64.h"
+
 #include <omp.h>
 
 // Folding
@@ -35,16 +37,23 @@ static void swap_sides(struct ree_matmul_plan *plan) {
     plan->b_stride_k = old.a_stride_k;
     memcpy(plan->a_batch_strides, old.b_batch_strides, sizeof plan->a_batch_strides);
     memcpy(plan->b_batch_strides, old.a_batch_strides, sizeof plan->b_batch_strides);
+    plan->a_dtype = old.b_dtype;
+    plan->b_dtype = old.a_dtype;
     plan->swapped = true;
 }
 
 // Few rows, and the other side adjacent in memory one way or the other.
 static bool can_stream(const struct ree_matmul_plan *plan) {
-    return plan->m <= REE_STREAM_MAX_ROWS && (plan->b_stride_n == 1 || plan->b_stride_k == 1);
+    if (plan->integer || plan->m > REE_STREAM_MAX_ROWS) return false;
+    return plan->b_stride_n == 1 || plan->b_stride_k == 1 || plan->blocks;
 }
 
 static struct ree_matmul_plan make_plan(const struct ree_matmul_params *p) {
     struct ree_matmul_plan plan = {
+        .a_dtype = (enum ree_dtype)p->a_dtype,
+        .b_dtype = (enum ree_dtype)p->b_dtype,
+        .integer = p->dtype == REE_I32,
+        .blocks = p->b_block != 0,
         .m = p->m,
         .n = p->n,
         .k = p->k,
@@ -63,7 +72,7 @@ static struct ree_matmul_plan make_plan(const struct ree_matmul_params *p) {
     if (plan.n_batch != 1 && plan.m != 0) fold_batch_into_rows(&plan);
     // A single column lies in memory like a single row. (Strides of a dimension of one element
     // mean nothing and may be 1 for either.)
-    if (plan.n < plan.m && plan.n <= REE_STREAM_MAX_ROWS) {
+    if (plan.n < plan.m && plan.n <= REE_STREAM_MAX_ROWS && !plan.blocks) {
         struct ree_matmul_plan turned = plan;
         swap_sides(&turned);
         if (can_stream(&turned)) return turned;
@@ -79,25 +88,33 @@ struct stream {
     const struct ree_tiles *tiles;
     const struct ree_matmul_plan *plan;
     const struct ree_matmul_output *output;
-    const float *a, *b;
-    uint32_t width; // columns at a time
+    struct ree_factor a, b;
+    const float *wide_a; // (n_batch, m, k), where a is not float32; else NULL
+    uint32_t width;      // columns at a time
 };
 
 // Columns [j, j + n) of one product.
 static void stream_block(const struct stream *s, uint32_t batch, uint32_t j, uint32_t n) {
     const struct ree_matmul_plan *plan = s->plan;
     float acc[STREAM_FLOATS], sums[STREAM_FLOATS];
-    const float *a =
-        s->a + ree_batch_offset(plan->batch_rank, plan->batch_dims, plan->a_batch_strides, batch);
-    const float *b =
-        s->b + ree_batch_offset(plan->batch_rank, plan->batch_dims, plan->b_batch_strides, batch) +
-        (int64_t)j * plan->b_stride_n;
-    if (plan->b_stride_n == 1)
-        s->tiles->stream_by_rows(plan->m, n, plan->k, a, plan->a_stride_m, plan->a_stride_k, b,
-                                 plan->b_stride_k, acc, sums, n);
+    const float *a = s->wide_a ? s->wide_a + (size_t)batch * plan->m * plan->k
+                               : (const float *)(const void *)s->a.data +
+                                     ree_batch_offset(plan->batch_rank, plan->batch_dims,
+                                                      plan->a_batch_strides, batch);
+    int64_t stride_m = s->wide_a ? plan->k : plan->a_stride_m;
+    int64_t stride_k = s->wide_a ? 1 : plan->a_stride_k;
+    struct ree_factor b = ree_factor_at(
+        &s->b, ree_batch_offset(plan->batch_rank, plan->batch_dims, plan->b_batch_strides, batch) +
+                   (int64_t)j * plan->b_stride_n);
+    enum ree_tile_type type = ree_tile_type_of(plan->b_dtype);
+    if (plan->blocks)
+        s->tiles->stream_blocks(plan->m, n, plan->k, a, stride_m, stride_k, b.blocks, j, sums, n);
+    else if (plan->b_stride_n == 1)
+        s->tiles->stream_by_rows[type](plan->m, n, plan->k, a, stride_m, stride_k, b.data,
+                                       plan->b_stride_k, acc, sums, n);
     else
-        s->tiles->stream_by_cols(plan->m, n, plan->k, a, plan->a_stride_m, plan->a_stride_k, b,
-                                 plan->b_stride_n, sums, n);
+        s->tiles->stream_by_cols[type](plan->m, n, plan->k, a, stride_m, stride_k, b.data,
+                                       plan->b_stride_n, sums, n);
 
     uint32_t first = batch * plan->m * plan->n;
     if (!plan->swapped) {
@@ -114,8 +131,24 @@ static void stream_block(const struct stream *s, uint32_t batch, uint32_t j, uin
     ree_matmul_write(s->output, turned, first + j * plan->m, n * plan->m);
 }
 
-static void stream_run(const struct ree_cpu_context *ctx, struct stream *s) {
+enum scratch_slot { SLOT_WIDE_A };
+
+static enum ree_status stream_run(const struct ree_cpu_context *ctx, struct stream *s,
+                                  struct ree_error *err) {
     const struct ree_matmul_plan *plan = s->plan;
+    if (plan->a_dtype != REE_F32) {
+        size_t floats = (size_t)plan->m * plan->k;
+        float *wide =
+            ree_cpu_scratch_get(ctx, 0, SLOT_WIDE_A, plan->n_batch * floats * sizeof(float));
+        if (!wide) return ree_cpu_no_memory(err, plan->n_batch * floats * sizeof(float));
+        for (uint32_t i = 0; i < plan->n_batch; i++) {
+            struct ree_factor a =
+                ree_factor_at(&s->a, ree_batch_offset(plan->batch_rank, plan->batch_dims,
+                                                      plan->a_batch_strides, i));
+            ree_factor_widen(s->tiles, &a, plan->k, plan->m, wide + i * floats);
+        }
+        s->wide_a = wide;
+    }
     // b is read once: some 10 GB/s for each thread, and as fast as it can multiply when m is large.
     uint64_t elements = (uint64_t)plan->n_batch * plan->n * plan->k;
     uint32_t n_threads = ree_cpu_threads_for(ctx, elements * (2 + plan->m) / 6);
@@ -134,6 +167,7 @@ static void stream_run(const struct ree_cpu_context *ctx, struct stream *s) {
         uint32_t n = plan->n - j < s->width ? plan->n - j : s->width;
         stream_block(s, (uint32_t)(unit / n_blocks), j, n);
     }
+    return REE_OK;
 }
 
 // Tiles
@@ -142,35 +176,44 @@ struct batch {
     const struct ree_cpu_context *ctx;
     const struct ree_matmul_plan *plan;
     const struct ree_matmul_output *output;
-    const float *a, *b;
+    struct ree_factor a, b;
+    const struct ree_integer_tiles *integer; // NULL: floats
 };
 
 static void make_gemm(const void *user, uint32_t i, struct ree_gemm *gemm) {
     const struct batch *batch = user;
     const struct ree_matmul_plan *plan = batch->plan;
+    const struct ree_tiles *tiles =
+        batch->integer ? &batch->integer->tiles : ree_tiles_for(batch->ctx->isa);
     *gemm = (struct ree_gemm){
-        .tiles = ree_tiles_for(batch->ctx->isa),
+        .tiles = tiles,
         .m = plan->m,
         .n = plan->n,
-        .k = plan->k,
-        .a = batch->a +
-             ree_batch_offset(plan->batch_rank, plan->batch_dims, plan->a_batch_strides, i),
-        .b = batch->b +
-             ree_batch_offset(plan->batch_rank, plan->batch_dims, plan->b_batch_strides, i),
-        .a_stride_m = plan->a_stride_m,
-        .a_stride_k = plan->a_stride_k,
-        .b_stride_k = plan->b_stride_k,
-        .b_stride_n = plan->b_stride_n,
+        .k = plan->k / tiles->terms + (plan->k % tiles->terms != 0),
+        .n_terms = plan->k,
+        .a = ree_factor_at(&batch->a, ree_batch_offset(plan->batch_rank, plan->batch_dims,
+                                                       plan->a_batch_strides, i)),
+        .b = ree_factor_at(&batch->b, ree_batch_offset(plan->batch_rank, plan->batch_dims,
+                                                       plan->b_batch_strides, i)),
+        .a_shift = batch->a.flip ? ree_integer_shift(plan->a_dtype == REE_I8) : 0,
         .packed_b = batch->ctx->packed,
         .first = i * plan->m * plan->n,
         .output = batch->output,
     };
 }
 
+// The tiles of an integer product, in which b is packed as it is.
+static void choose_integer(const struct ree_cpu_context *ctx, struct batch *batch) {
+    bool a_signed = batch->plan->a_dtype == REE_I8, b_signed = batch->plan->b_dtype == REE_I8;
+    const struct ree_integer_tiles *tiles = ree_integer_tiles_for(ctx, a_signed, b_signed, true);
+    batch->integer = batch->a.integer = batch->b.integer = tiles;
+    batch->a.flip = !tiles->any_sign && tiles->a_signed != a_signed;
+}
+
 static enum ree_status tiles_run(const struct ree_cpu_context *ctx, const struct batch *batch,
                                  struct ree_error *err) {
     const struct ree_matmul_plan *plan = batch->plan;
-    uint64_t nanoseconds = (uint64_t)plan->m * plan->n * plan->k / 32 + 1;
+    uint64_t nanoseconds = (uint64_t)plan->m * plan->n * plan->k / (batch->integer ? 96 : 32) + 1;
     uint32_t n_threads = ree_cpu_threads_for(ctx, nanoseconds * plan->n_batch);
     // Whole products to each thread, unless they are few and large.
     if (plan->n_batch > 1 && (plan->n_batch >= 4 * n_threads || nanoseconds < 100000))
@@ -183,76 +226,124 @@ static enum ree_status tiles_run(const struct ree_cpu_context *ctx, const struct
     return REE_OK;
 }
 
-// An empty sum is +0.
+// An empty sum is +0, or the integer 0.
 static void write_zeros(const struct ree_matmul_output *output, uint32_t n_elements) {
     float zeros[1024] = {0};
     for (uint32_t i = 0; i < n_elements; i += 1024)
         ree_matmul_write(output, zeros, i, n_elements - i < 1024 ? n_elements - i : 1024);
 }
 
+// Operands
+
+static bool is_byte(uint32_t dtype) {
+    return dtype == REE_I8 || dtype == REE_U8;
+}
+
+static struct ree_factor factor_a(const struct ree_matmul_params *p, const void *data) {
+    struct ree_factor f = {.data = data,
+                           .dtype = (enum ree_dtype)p->a_dtype,
+                           .stride_line = p->a_stride_m,
+                           .stride_k = p->a_stride_k};
+    return ree_factor_at(&f, p->a_offset);
+}
+
+static struct ree_factor factor_b(const struct ree_matmul_params *p, const void *data,
+                                  const struct ree_tile_blocks *blocks) {
+    struct ree_factor f = {.data = data,
+                           .dtype = (enum ree_dtype)p->b_dtype,
+                           .stride_line = p->b_stride_n,
+                           .stride_k = p->b_stride_k,
+                           .blocks = blocks};
+    return ree_factor_at(&f, p->b_offset);
+}
+
 enum ree_status ree_cpu_matmul(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
                                void *const *operands, struct ree_error *err) {
     uint64_t n_elements = (uint64_t)p->n_batch * p->m * p->n;
     if (n_elements == 0) return REE_OK;
-    uint32_t n_tensors = 0;
+    uint32_t n_factors = ree_matmul_n_factors(p), n_tensors = 0;
     for (uint32_t i = 0; p->has_epilogue && i < p->epilogue.n_operands; i++)
         n_tensors += p->epilogue.operands[i].kind == REE_EXPR_TENSOR;
-    void *out = operands[2 + n_tensors];
-    if (p->dtype != REE_F32) {
-        if (p->has_epilogue)
-            return ree_fail(err, REE_INTERNAL, "matmul: an epilogue needs float32, not %s",
-                            ree_dtype_name(p->dtype));
-        ree_matmul_integer(ctx, p, operands[0], operands[1], out);
-        return REE_OK;
-    }
-
     struct ree_cpu_expr_plan epilogue;
-    if (p->has_epilogue) ree_cpu_expr_plan(&epilogue, &p->epilogue, operands + 2, true, ctx->isa);
+    if (p->has_epilogue)
+        ree_cpu_expr_plan(&epilogue, &p->epilogue, operands + n_factors, true, ctx->isa);
     struct ree_matmul_output output = {
         .epilogue = p->has_epilogue ? &epilogue : NULL,
-        .out = out,
-        .elem_size = p->has_epilogue ? ree_dtype_size(p->epilogue.out_dtype) : sizeof(float),
+        .out = operands[n_factors + n_tensors],
+        .elem_size = ree_dtype_size(p->has_epilogue ? p->epilogue.out_dtype : p->dtype),
     };
+    if (p->dtype == REE_F64) {
+        ree_cpu_matmul_f64(ctx, p, operands[0], operands[1], output.out);
+        return REE_OK;
+    }
+    if (p->dtype != REE_F32 && !is_byte(p->a_dtype)) {
+        ree_matmul_integer(ctx, p, operands[0], operands[1], &output);
+        return REE_OK;
+    }
     if (p->k == 0) {
         write_zeros(&output, (uint32_t)n_elements);
         return REE_OK;
     }
+    struct ree_tile_blocks blocks = {
+        .numbers = operands[1], .bits = p->b_bits, .block = p->b_block};
+    if (p->b_block) {
+        blocks.scales = operands[2];
+        blocks.zeros = p->has_zero_points ? operands[3] : NULL;
+        blocks.n_blocks = p->k / p->b_block + (p->k % p->b_block != 0);
+    }
     struct ree_matmul_plan plan = make_plan(p);
-    const float *a = (const float *)operands[0] + p->a_offset;
-    const float *b = (const float *)operands[1] + p->b_offset;
+    struct ree_factor a = factor_a(p, operands[0]);
+    struct ree_factor b = factor_b(p, operands[1], p->b_block ? &blocks : NULL);
     if (plan.swapped) {
-        const float *swap = a;
+        struct ree_factor swap = a;
         a = b;
         b = swap;
     }
     if (can_stream(&plan)) {
         struct stream stream = {
             .tiles = ree_tiles_for(ctx->isa), .plan = &plan, .output = &output, .a = a, .b = b};
-        stream_run(ctx, &stream);
-        return REE_OK;
+        return stream_run(ctx, &stream, err);
     }
     struct batch batch = {.ctx = ctx, .plan = &plan, .output = &output, .a = a, .b = b};
+    if (plan.integer) choose_integer(ctx, &batch);
     return tiles_run(ctx, &batch, err);
 }
 
-// Packed weights
+// Packed weights: floats, and bytes of integer products. Other types would grow; they are widened
+// as they are read.
+
+static bool packable(const struct ree_matmul_params *p, const struct ree_matmul_plan *plan) {
+    bool grows = plan->integer ? !is_byte(p->b_dtype) : plan->b_dtype != REE_F32 || plan->blocks;
+    if (grows || plan->swapped || can_stream(plan)) return false;
+    for (uint32_t i = 0; i < plan->batch_rank; i++)
+        if (plan->batch_dims[i] != 1 && plan->b_batch_strides[i] != 0) return false;
+    return true;
+}
 
 size_t ree_cpu_matmul_pack_size(const struct ree_cpu_context *ctx,
                                 const struct ree_matmul_params *p, struct ree_cpu_pack_key *key) {
-    if (p->dtype != REE_F32 || p->m == 0 || p->n == 0 || p->k == 0 || p->n_batch == 0) return 0;
+    if ((p->dtype != REE_F32 && p->dtype != REE_I32) || p->m == 0 || p->n == 0 || p->k == 0 ||
+        p->n_batch == 0)
+        return 0;
     struct ree_matmul_plan plan = make_plan(p);
-    if (plan.swapped || can_stream(&plan)) return 0;
-    for (uint32_t i = 0; i < plan.batch_rank; i++)
-        if (plan.batch_dims[i] != 1 && plan.b_batch_strides[i] != 0) return 0;
-    const struct ree_tiles *tiles = ree_tiles_for(ctx->isa);
-    *key =
-        (struct ree_cpu_pack_key){{REE_REPOP_MATMUL, plan.n, plan.k, (uint32_t)p->b_offset,
-                                   (uint32_t)p->b_stride_k, (uint32_t)p->b_stride_n, tiles->cols}};
-    return ree_gemm_packed_b_floats(tiles, plan.n, plan.k) * sizeof(float);
+    if (!packable(p, &plan)) return 0;
+    struct batch batch = {.ctx = ctx, .plan = &plan};
+    if (plan.integer) choose_integer(ctx, &batch);
+    struct ree_gemm gemm;
+    make_gemm(&batch, 0, &gemm);
+    *key = (struct ree_cpu_pack_key){{REE_REPOP_MATMUL, plan.n, plan.k, (uint32_t)p->b_offset,
+                                      (uint32_t)p->b_stride_k, (uint32_t)p->b_stride_n,
+                                      gemm.tiles->cols, gemm.tiles->terms, (uint32_t)gemm.a_shift,
+                                      p->b_dtype}};
+    return ree_gemm_packed_b_floats(gemm.tiles, gemm.n, gemm.k, gemm.a_shift != 0) * sizeof(float);
 }
 
 void ree_cpu_matmul_pack(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
                          const void *b, void *out) {
-    ree_gemm_pack_b(ree_tiles_for(ctx->isa), p->n, p->k, (const float *)b + p->b_offset,
-                    p->b_stride_k, p->b_stride_n, out);
+    struct ree_matmul_plan plan = make_plan(p);
+    struct batch batch = {.ctx = ctx, .plan = &plan, .b = factor_b(p, b, NULL)};
+    if (plan.integer) choose_integer(ctx, &batch);
+    struct ree_gemm gemm;
+    make_gemm(&batch, 0, &gemm);
+    ree_gemm_pack_b(&gemm, out);
 }

@@ -4,10 +4,13 @@
 
 #include "device/cpu/cpu_internal.h"
 #include "device/cpu/expr.h"
-#include "device/cpu/tiles.h"
+#include "device/cpu/factor.h"
 
 // A matmul whose batch dimensions were folded into m where the layout allows it.
 struct ree_matmul_plan {
+    enum ree_dtype a_dtype, b_dtype;
+    bool integer; // bytes, summed in int32
+    bool blocks;  // b is blockwise weights
     uint32_t m, n, k;
     int64_t a_stride_m, a_stride_k, b_stride_k, b_stride_n;
     uint32_t n_batch, batch_rank;
@@ -24,21 +27,24 @@ struct ree_matmul_output {
     size_t elem_size; // of out
 };
 
-// One product of a batch, tiled.
+// One product of a batch, tiled. Everything below counts K in packed words (factor.h): floats, or
+// several terms of an integer product, whose "floats" in c and out are int32.
 struct ree_gemm {
     const struct ree_tiles *tiles;
-    uint32_t m, n, k;
-    const float *a, *b;
-    int64_t a_stride_m, a_stride_k, b_stride_k, b_stride_n;
+    uint32_t m, n, k; // k: words
+    uint32_t n_terms; // of K
+    struct ree_factor a, b;
     const float *packed_b; // the whole of b, or NULL
-    uint32_t first;        // index in the output of element (0, 0)
+    // a is packed as a - a_shift: a_shift times the sum of each column of b is missing.
+    int32_t a_shift;
+    uint32_t first; // index in the output of element (0, 0)
     const struct ree_matmul_output *output;
 };
 
-// Packed b: for each chunk of k, for each panel of tiles->cols columns: (chunk's length, cols).
-size_t ree_gemm_packed_b_floats(const struct ree_tiles *tiles, uint32_t n, uint32_t k);
-void ree_gemm_pack_b(const struct ree_tiles *tiles, uint32_t n, uint32_t k, const float *b,
-                     int64_t stride_k, int64_t stride_n, float *out);
+// Packed b: for each chunk of k, for each panel of tiles->cols columns: (chunk's length, cols);
+// with an a_shift the sums of all columns behind them.
+size_t ree_gemm_packed_b_floats(const struct ree_tiles *tiles, uint32_t n, uint32_t k, bool sums);
+void ree_gemm_pack_b(const struct ree_gemm *gemm, float *out);
 
 // Runs one product with n_threads threads of the context.
 enum ree_status ree_gemm_run(const struct ree_cpu_context *ctx, const struct ree_gemm *gemm,
@@ -54,9 +60,9 @@ enum ree_status ree_gemm_run_batch(const struct ree_cpu_context *ctx, uint32_t n
 void ree_matmul_write(const struct ree_matmul_output *output, const float *values, uint32_t first,
                       uint32_t count);
 
-// Integer products, wrapping.
+// Products of 32-bit and 64-bit integers, wrapping.
 void ree_matmul_integer(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
-                        const void *a, const void *b, void *out);
+                        const void *a, const void *b, const struct ree_matmul_output *output);
 
 // Offset of batch `index` in a tensor with these strides.
 static inline int64_t ree_batch_offset(uint32_t rank, const uint32_t *dims, const int64_t *strides,

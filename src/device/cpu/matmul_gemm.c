@@ -26,27 +26,34 @@ static uint32_t ceil_div(uint32_t a, uint32_t b) {
     return a / b + (a % b != 0);
 }
 
-size_t ree_gemm_packed_b_floats(const struct ree_tiles *tiles, uint32_t n, uint32_t k) {
-    return (size_t)ceil_div(n, tiles->cols) * tiles->cols * k;
+size_t ree_gemm_packed_b_floats(const struct ree_tiles *tiles, uint32_t n, uint32_t k, bool sums) {
+    return (size_t)ceil_div(n, tiles->cols) * tiles->cols * (k + (sums ? 1 : 0));
 }
 
-// One panel of one chunk.
-static void pack_b_panel(const struct ree_tiles *tiles, uint32_t n, const float *b,
-                         int64_t stride_k, int64_t stride_n, uint32_t kc, uint32_t panel,
-                         float *out) {
-    uint32_t j = panel * tiles->cols;
-    tiles->pack(b + j * stride_n, stride_n, stride_k, min_u32(n - j, tiles->cols), kc, out,
-                tiles->cols);
+// One panel of one chunk, columns from j0 of n on; sums of its columns are stored, or added, to
+// `sums`.
+static void pack_b_panel(const struct ree_gemm *g, uint32_t j0, uint32_t n, uint32_t k0,
+                         uint32_t kc, uint32_t panel, float *out, float *sums) {
+    const struct ree_tiles *tiles = g->tiles;
+    uint32_t j = panel * tiles->cols, cols = tiles->cols;
+    ree_factor_pack(tiles, &g->b, g->n_terms, j0 + j, min_u32(n - j, cols), k0, kc, out, cols);
+    if (!g->a_shift) return;
+    // Ones times the columns.
+    uint32_t ones[REE_CHUNK];
+    for (uint32_t l = 0; l < kc; l++)
+        ones[l] = g->b.integer->ones;
+    tiles->tile[0][tiles->vecs - 1](kc, (const float *)(const void *)ones, out, sums + j, cols,
+                                    cols, k0 == 0 ? REE_TILE_FIRST : 0);
 }
 
-void ree_gemm_pack_b(const struct ree_tiles *tiles, uint32_t n, uint32_t k, const float *b,
-                     int64_t stride_k, int64_t stride_n, float *out) {
-    uint32_t n_panels = ceil_div(n, tiles->cols);
-    for (uint32_t k0 = 0; k0 < k; k0 += REE_CHUNK) {
-        uint32_t kc = min_u32(k - k0, REE_CHUNK);
+void ree_gemm_pack_b(const struct ree_gemm *g, float *out) {
+    uint32_t cols = g->tiles->cols, n_panels = ceil_div(g->n, cols);
+    float *sums = out + (size_t)n_panels * cols * g->k;
+    for (uint32_t k0 = 0; k0 < g->k; k0 += REE_CHUNK) {
+        uint32_t kc = min_u32(g->k - k0, REE_CHUNK);
         for (uint32_t panel = 0; panel < n_panels; panel++) {
-            pack_b_panel(tiles, n, b + k0 * stride_k, stride_k, stride_n, kc, panel, out);
-            out += (size_t)kc * tiles->cols;
+            pack_b_panel(g, 0, g->n, k0, kc, panel, out, sums);
+            out += (size_t)kc * cols;
         }
     }
 }
@@ -101,7 +108,8 @@ static struct blocking choose_blocking(const struct ree_gemm *g, uint32_t n_thre
             s.tn = ceil_div(s.tn / 2, tiles->cols) * tiles->cols;
     }
     s.packed_a_floats = (size_t)s.bm * s.bk;
-    s.packed_b_floats = g->packed_b ? 0 : ree_gemm_packed_b_floats(tiles, s.bn, s.bk);
+    s.packed_b_floats =
+        g->packed_b ? 0 : ree_gemm_packed_b_floats(tiles, s.bn, s.bk, g->a_shift != 0);
     s.totals_floats = s.own_totals ? (size_t)s.tm * s.tn : 0;
     return s;
 }
@@ -144,10 +152,17 @@ static void pack_a_panel(const struct team *team, uint32_t i0, uint32_t bm, uint
     uint32_t i = panel * height, rows = min_u32(bm - i, height);
     for (uint32_t l = 0; l < bk; l += REE_CHUNK) {
         uint32_t kc = min_u32(bk - l, REE_CHUNK);
-        g->tiles->pack(g->a + (int64_t)(i0 + i) * g->a_stride_m + (int64_t)(k0 + l) * g->a_stride_k,
-                       g->a_stride_m, g->a_stride_k, rows, kc,
-                       team->packed_a + (size_t)l * bm + (size_t)i * kc, rows);
+        ree_factor_pack(g->tiles, &g->a, g->n_terms, i0 + i, rows, k0 + l, kc,
+                        team->packed_a + (size_t)l * bm + (size_t)i * kc, rows);
     }
+}
+
+// The sums of b's columns, behind the packed panels.
+static float *column_sums(const struct team *team, uint32_t bn) {
+    const struct ree_gemm *g = team->gemm;
+    uint32_t width = ceil_div(bn, g->tiles->cols) * g->tiles->cols;
+    if (g->packed_b) return (float *)(uintptr_t)g->packed_b + (size_t)width * g->k;
+    return team->packed_b + (size_t)width * team->blocking.bk;
 }
 
 static void pack_b_panels(const struct team *team, uint32_t j0, uint32_t bn, uint32_t k0,
@@ -157,8 +172,7 @@ static void pack_b_panels(const struct team *team, uint32_t j0, uint32_t bn, uin
     for (uint32_t l = 0; l < bk; l += REE_CHUNK) {
         uint32_t kc = min_u32(bk - l, REE_CHUNK);
         float *out = team->packed_b + (size_t)l * n_panels * cols + (size_t)panel * kc * cols;
-        pack_b_panel(g->tiles, bn, g->b + (int64_t)(k0 + l) * g->b_stride_k + j0 * g->b_stride_n,
-                     g->b_stride_k, g->b_stride_n, kc, panel, out);
+        pack_b_panel(g, j0, bn, k0 + l, kc, panel, out, column_sums(team, bn));
     }
 }
 
@@ -168,6 +182,17 @@ struct task {
     uint32_t j0, bn, j, tn;
     uint32_t k0, bk;
 };
+
+// c(i, j) += a_shift * the sum of column j.
+static void add_column_sums(const struct team *team, const struct task *t, float *c, size_t ldc) {
+    const uint32_t *sums = (const uint32_t *)(const void *)(column_sums(team, t->bn) + t->j);
+    uint32_t shift = (uint32_t)team->gemm->a_shift;
+    for (uint32_t i = 0; i < t->tm; i++) {
+        uint32_t *row = (uint32_t *)(void *)(c + i * ldc);
+        for (uint32_t j = 0; j < t->tn; j++)
+            row[j] += shift * sums[j];
+    }
+}
 
 static void run_task(const struct team *team, const struct task *t, float *own_totals) {
     const struct ree_gemm *g = team->gemm;
@@ -196,7 +221,9 @@ static void run_task(const struct team *team, const struct task *t, float *own_t
             }
         }
     }
-    if (t->k0 + t->bk != g->k || (!g->output->epilogue && !own_totals)) return;
+    if (t->k0 + t->bk != g->k) return;
+    if (g->a_shift) add_column_sums(team, t, c, ldc);
+    if (!g->output->epilogue && !own_totals) return;
     if (t->tn == g->n) {
         ree_matmul_write(g->output, c, first, t->tm * t->tn);
         return;

@@ -1,14 +1,14 @@
-// matmul over integers: out(b, i, j) = sum over l of a(b, i, l) * b(b, l, j), wrapping, so that the
-// order means nothing and i32 and i64 share the unsigned body.
+// matmul over 32-bit and 64-bit integers: out(b, i, j) = sum over l of a(b, i, l) * b(b, l, j),
+// wrapping, so that the order means nothing and i32 and i64 share the unsigned body.
 #include "device/cpu/matmul.h"
 
 #define BLOCK 1024 // columns of sums kept at hand
 
 #define DEFINE_ROW(type)                                                                           \
-    static void row_##type(const struct ree_matmul_params *p, const type *a, const type *b,        \
-                           type *out) {                                                            \
-        for (uint32_t j0 = 0; j0 < p->n; j0 += BLOCK) {                                            \
-            uint32_t n = p->n - j0 < BLOCK ? p->n - j0 : BLOCK;                                    \
+    static void row_##type(const struct ree_matmul_params *p, uint32_t begin, uint32_t count,      \
+                           const type *a, const type *b, type *out) {                              \
+        for (uint32_t j0 = begin; j0 < begin + count; j0 += BLOCK) {                               \
+            uint32_t n = begin + count - j0 < BLOCK ? begin + count - j0 : BLOCK;                  \
             type sums[BLOCK] = {0};                                                                \
             for (uint32_t l = 0; l < p->k; l++) {                                                  \
                 type x = a[(int64_t)l * p->a_stride_k];                                            \
@@ -20,14 +20,15 @@
                     for (uint32_t j = 0; j < n; j++)                                               \
                         sums[j] += x * bl[(int64_t)j * p->b_stride_n];                             \
             }                                                                                      \
-            memcpy(out + j0, sums, n * sizeof(type));                                              \
+            memcpy(out + (j0 - begin), sums, n * sizeof(type));                                    \
         }                                                                                          \
     }
 DEFINE_ROW(uint32_t)
 DEFINE_ROW(uint64_t)
 
 void ree_matmul_integer(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
-                        const void *a, const void *b, void *out) {
+                        const void *a, const void *b, const struct ree_matmul_output *output) {
+    char *out = output->out;
     int64_t a_strides[REE_MAX_RANK], b_strides[REE_MAX_RANK];
     for (uint32_t i = 0; i < p->batch_rank; i++) {
         a_strides[i] = p->a_batch_strides[i];
@@ -44,10 +45,17 @@ void ree_matmul_integer(const struct ree_cpu_context *ctx, const struct ree_matm
         int64_t at_b =
             p->b_offset + ree_batch_offset(p->batch_rank, p->batch_dims, b_strides, batch);
         if (wide)
-            row_uint64_t(p, (const uint64_t *)a + at_a, (const uint64_t *)b + at_b,
-                         (uint64_t *)out + row * p->n);
+            row_uint64_t(p, 0, p->n, (const uint64_t *)a + at_a, (const uint64_t *)b + at_b,
+                         (uint64_t *)(void *)out + row * p->n);
+        else if (!output->epilogue)
+            row_uint32_t(p, 0, p->n, (const uint32_t *)a + at_a, (const uint32_t *)b + at_b,
+                         (uint32_t *)(void *)out + row * p->n);
         else
-            row_uint32_t(p, (const uint32_t *)a + at_a, (const uint32_t *)b + at_b,
-                         (uint32_t *)out + row * p->n);
+            for (uint32_t j = 0; j < p->n; j += BLOCK) {
+                uint32_t n = p->n - j < BLOCK ? p->n - j : BLOCK, sums[BLOCK];
+                row_uint32_t(p, j, n, (const uint32_t *)a + at_a, (const uint32_t *)b + at_b, sums);
+                ree_matmul_write(output, (const float *)(const void *)sums,
+                                 (uint32_t)(row * p->n) + j, n);
+            }
     }
 }

@@ -2,6 +2,8 @@
 // section 3); maxima, integer sums and positions in any order.
 #include "device/cpu/reduce.h"
 
+#include "device/cpu/float64.h"
+
 const struct ree_cpu_reduce_kernels *ree_cpu_reduce_kernels(enum ree_cpu_isa isa) {
     switch (isa) {
 #ifdef REE_CPU_HAVE_AVX512
@@ -260,6 +262,7 @@ enum ree_status ree_cpu_reduce(const struct ree_cpu_context *ctx, const struct r
     if (p->n_outer == 0) return REE_OK;
     struct ree_cpu_reduce_plan plan;
     make_plan(&plan, ctx, p, operands);
+    if (p->dtype == REE_F64) return ree_cpu_reduce_f64(ctx, &plan, err);
     if (ree_cpu_reduce_is_columns(&plan)) return ree_cpu_reduce_columns(ctx, &plan, err);
 
     // About a nanosecond for two terms, twice that where they have to be packed.

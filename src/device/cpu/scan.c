@@ -4,6 +4,7 @@
 // Lines side by side (inner > 1) go through the loops of expressions, a row of terms at a time; a
 // single line goes term by term.
 #include "device/cpu/expr.h"
+#include "device/cpu/float64.h"
 #include "repops/scalar/ops.h"
 
 struct job {
@@ -97,6 +98,10 @@ static void scan_line(const struct job *job, uint64_t outer) {
 enum ree_status ree_cpu_scan(const struct ree_cpu_context *ctx, const struct ree_scan_params *p,
                              void *const *operands, struct ree_error *err) {
     if (p->outer == 0 || p->k == 0 || p->inner == 0) return REE_OK;
+    if (p->dtype == REE_F64) {
+        ree_cpu_scan_f64(ctx, p, operands[0], operands[1]);
+        return REE_OK;
+    }
     struct job job = {
         .p = p,
         .kernels = ree_cpu_expr_kernels(ctx->isa),

@@ -20,6 +20,15 @@ static uint32_t combine_f32(uint32_t kind, uint32_t a, uint32_t b) {
     }
 }
 
+static uint64_t combine_f64(uint32_t kind, uint64_t a, uint64_t b) {
+    switch (kind) {
+    case REE_SCATTER_ADD: return ree_op_add_f64(a, b);
+    case REE_SCATTER_MUL: return ree_op_mul_f64(a, b);
+    case REE_SCATTER_MIN: return ree_op_min_f64(a, b);
+    default: return ree_op_max_f64(a, b);
+    }
+}
+
 // T computes in U, unsigned and at least 32 bits wide, so that sums and products wrap.
 #define DEFINE_COMBINE(T, U)                                                                       \
     static void combine_##T(uint32_t kind, T *a, T b) {                                            \
@@ -52,6 +61,7 @@ static void apply(const struct job *job, int64_t to, int64_t from) {
     }
     switch (job->p->dtype) {
     case REE_F32: *(uint32_t *)a = combine_f32(kind, *(uint32_t *)a, *(const uint32_t *)b); break;
+    case REE_F64: *(uint64_t *)a = combine_f64(kind, *(uint64_t *)a, *(const uint64_t *)b); break;
     case REE_I8: combine_int8_t(kind, (int8_t *)a, *(const int8_t *)b); break;
     case REE_I32: combine_int32_t(kind, (int32_t *)a, *(const int32_t *)b); break;
     case REE_U32: combine_uint32_t(kind, (uint32_t *)a, *(const uint32_t *)b); break;

@@ -1,7 +1,9 @@
 // m = max x; e = exp(x - m); s = sum e; out = e / s, or (x - m) - log(s): each step rounded once,
-// the sum by the scheme (NUMERICS.md sections 3 and 4).
+// the sum by the scheme (NUMERICS.md sections 3, 4 and 7).
 #include "device/cpu/softmax.h"
 #include "repops/scalar/ops.h"
+
+#include <math.h>
 
 struct job {
     const struct ree_softmax_params *p;
@@ -19,6 +21,58 @@ static size_t scratch_size(const struct job *job) {
     return 8 * REE_CPU_ROWS_BLOCK * sizeof(float) + (job->p->inner == 1 ? e : 0);
 }
 
+// Where nothing is above -inf, m becomes 0; later those sums become 1.
+static void lift_empty(uint32_t n, float *max, bool *empty) {
+    for (uint32_t i = 0; i < n; i++) {
+        empty[i] = max[i] == -INFINITY;
+        if (empty[i]) max[i] = 0;
+    }
+}
+
+static void sum_empty(uint32_t n, const bool *empty, float *sum) {
+    for (uint32_t i = 0; i < n; i++)
+        if (empty[i]) sum[i] = 1;
+}
+
+// How many elements of the rows are before their common end of -inf, if the rest is known to
+// become +0: each maximum must be finite. Causal masks and caches that are not full end so.
+static uint32_t used_length(const struct job *job, uint32_t n_rows, const float *x,
+                            const float *max) {
+    enum { STEP = 64 };
+    uint32_t k = job->p->k, used = 0;
+    if (job->p->log) return k;
+    for (uint32_t r = 0; r < n_rows; r++)
+        if (!(fabsf(max[r]) < INFINITY)) return k;
+    for (uint32_t r = 0; r < n_rows; r++, x += k) {
+        uint32_t end = k;
+        while (end >= used + STEP) {
+            uint32_t differ = 0;
+            for (uint32_t i = end - STEP; i < end; i++)
+                differ |= ree_bits(x[i]) ^ (REE_INF | REE_SIGN);
+            if (differ) break;
+            end -= STEP;
+        }
+        if (end > used) used = end;
+    }
+    return used;
+}
+
+// exp(x - max) of n_rows rows, of which the first `used` elements are not known to be +0.
+static void exp_rows(const struct job *job, uint32_t n_rows, uint32_t used, const float *x,
+                     const float *max, float *out, float *e, uint32_t *block) {
+    uint32_t k = job->p->k;
+    if (used == k) {
+        ree_cpu_rows_op(job->expr, REE_MAP_sub_f32, n_rows, k, x, max, out, block);
+        job->expr->ops[REE_MAP_exp_f32]((size_t)n_rows * k, out, NULL, NULL, e);
+        return;
+    }
+    for (uint32_t r = 0; r < n_rows; r++, x += k, out += k) {
+        ree_cpu_rows_op(job->expr, REE_MAP_sub_f32, 1, used, x, &max[r], out, block);
+        job->expr->ops[REE_MAP_exp_f32](used, out, NULL, NULL, out);
+        memset(out + used, 0, (k - used) * sizeof *out);
+    }
+}
+
 static void softmax_rows(const struct job *job, uint32_t begin, uint32_t end, void *scratch) {
     uint32_t k = job->p->k;
     uint32_t *block = scratch;
@@ -30,14 +84,23 @@ static void softmax_rows(const struct job *job, uint32_t begin, uint32_t end, vo
         float *e = job->p->log ? logs_e : out;
         float max[REE_CPU_LANES], sum[REE_CPU_LANES];
         const float *rows[REE_CPU_LANES];
+        bool empty[REE_CPU_LANES];
         for (uint32_t r = 0; r < n_rows; r++) {
             max[r] = ree_float(job->expr->max_f32(k, (const uint32_t *)(x + (size_t)r * k)));
             rows[r] = e + (size_t)r * k;
         }
-        ree_cpu_rows_op(job->expr, REE_MAP_sub_f32, n_rows, k, x, max, out, block);
-        job->expr->ops[REE_MAP_exp_f32]((size_t)n_rows * k, out, NULL, NULL, e);
-        ree_cpu_reduce_rows(job->reduce, REE_REDUCE_SUM, rows, n_rows, k, sum);
+        if (job->p->zero_empty) lift_empty(n_rows, max, empty);
+        uint32_t used = used_length(job, n_rows, x, max);
+        exp_rows(job, n_rows, used, x, max, out, e, block);
+        ree_cpu_reduce_rows(job->reduce, REE_REDUCE_SUM, rows, n_rows, used, sum);
+        if (job->p->zero_empty) sum_empty(n_rows, empty, sum);
         if (job->p->log) job->expr->ops[REE_MAP_log_f32](n_rows, sum, NULL, NULL, sum);
+        if (used < k) { // +0 divided by a sum of 1 or more stays +0
+            for (uint32_t r = 0; r < n_rows; r++)
+                ree_cpu_rows_op(job->expr, REE_MAP_div_f32, 1, used, out + (size_t)r * k, &sum[r],
+                                out + (size_t)r * k, block);
+            continue;
+        }
         ree_cpu_rows_op(job->expr, job->p->log ? REE_MAP_sub_f32 : REE_MAP_div_f32, n_rows, k, out,
                         sum, out, block);
     }
@@ -54,11 +117,13 @@ static void softmax_columns(const struct job *job, uint64_t item, void *scratch)
     float *out = job->out + start;
     float *max = scratch, *chunk = max + REE_CPU_ROWS_BLOCK, *sum = chunk + REE_CPU_ROWS_BLOCK;
     float *e = sum + REE_CPU_ROWS_BLOCK;
+    bool empty[REE_CPU_EXPR_BLOCK];
     const struct ree_cpu_expr_kernels *kernels = job->expr;
 
     memcpy(max, x, n * sizeof *x);
     for (uint32_t i = 1; i < k; i++)
         kernels->ops[REE_MAP_max_f32](n, max, x + (size_t)i * inner, NULL, max);
+    if (job->p->zero_empty) lift_empty(n, max, empty);
     kernels->fill32(n, 0, sum);
     for (uint32_t begin = 0; begin < k; begin += REE_CHUNK) {
         kernels->fill32(n, 0, chunk);
@@ -70,6 +135,7 @@ static void softmax_columns(const struct job *job, uint64_t item, void *scratch)
         }
         kernels->ops[REE_MAP_add_f32](n, sum, chunk, NULL, sum);
     }
+    if (job->p->zero_empty) sum_empty(n, empty, sum);
     if (job->p->log) kernels->ops[REE_MAP_log_f32](n, sum, NULL, NULL, sum);
     for (uint32_t i = 0; i < k; i++) {
         float *d = out + (size_t)i * inner;

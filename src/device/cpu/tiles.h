@@ -33,12 +33,32 @@ struct ree_tile_run {
     uint32_t at, length; // length at least 1; all runs of a panel together at most cols
 };
 
+// The types of elements that tiles take as float32, widened exactly.
+enum ree_tile_type {
+    REE_TILE_F32,
+    REE_TILE_F16,
+    REE_TILE_BF16,
+    REE_TILE_I8,
+    REE_TILE_U8,
+    REE_N_TILE_TYPES
+};
+
+// Blockwise weights, repop.h: column j is n_blocks blocks of `block` numbers of `bits` bits. Value:
+// (q - z) * scale, rounded once.
+struct ree_tile_blocks {
+    const uint8_t *numbers;
+    const float *scales;  // (n, n_blocks)
+    const uint8_t *zeros; // (n, n_blocks), or NULL: 2^(bits - 1)
+    uint32_t bits, block, n_blocks;
+};
+
 struct ree_tiles {
     uint32_t rows;  // of the largest tile
     uint32_t vecs;  // vectors in a row of the full tile
     uint32_t lanes; // floats in a vector
     uint32_t cols;  // vecs * lanes: the width of a packed panel of b
     ree_tile_fn tile[REE_TILE_MAX_ROWS][REE_TILE_MAX_VECS]; // [rows - 1][vecs - 1]
+    uint32_t terms; // of K in a packed word: 1; of integers 2 or 4 (tiles_integer.h)
 
     // dst[l * pitch + i] = src[i * stride_n + l * stride_k] for i < n, l < k; zeros for n <= i <
     // pitch.
@@ -49,12 +69,24 @@ struct ree_tiles {
     // included, for i < m <= REE_STREAM_MAX_ROWS, j < n. `by_rows` wants b's elements of a row
     // adjacent (stride of j is 1) and takes acc of m * n floats as scratch; `by_cols` wants b's
     // elements of a column adjacent (stride of l is 1).
-    void (*stream_by_rows)(uint32_t m, uint32_t n, uint32_t k, const float *a, int64_t a_stride_m,
-                           int64_t a_stride_k, const float *b, int64_t b_stride_k, float *acc,
-                           float *out, size_t ldo);
-    void (*stream_by_cols)(uint32_t m, uint32_t n, uint32_t k, const float *a, int64_t a_stride_m,
-                           int64_t a_stride_k, const float *b, int64_t b_stride_n, float *out,
-                           size_t ldo);
+    // By the type of b's elements.
+    void (*stream_by_rows[REE_N_TILE_TYPES])(uint32_t m, uint32_t n, uint32_t k, const float *a,
+                                             int64_t a_stride_m, int64_t a_stride_k, const void *b,
+                                             int64_t b_stride_k, float *acc, float *out,
+                                             size_t ldo);
+    void (*stream_by_cols[REE_N_TILE_TYPES])(uint32_t m, uint32_t n, uint32_t k, const float *a,
+                                             int64_t a_stride_m, int64_t a_stride_k, const void *b,
+                                             int64_t b_stride_n, float *out, size_t ldo);
+    // The same for columns j ... j+n-1 of blockwise weights.
+    void (*stream_blocks)(uint32_t m, uint32_t n, uint32_t k, const float *a, int64_t a_stride_m,
+                          int64_t a_stride_k, const struct ree_tile_blocks *b, uint32_t j,
+                          float *out, size_t ldo);
+
+    // n adjacent elements as floats.
+    void (*widen[REE_N_TILE_TYPES])(uint32_t n, const void *src, float *dst);
+    // Terms l ... l+n-1 of column j.
+    void (*dequantise)(const struct ree_tile_blocks *b, uint32_t j, uint32_t l, uint32_t n,
+                       float *dst);
 
     // One panel of b out of a convolution's input: row l of dst, cols floats, is made of n_runs
     // runs of adjacent floats, run r at x + offset[l] + runs[r].at, one after another, then zeros.
@@ -68,6 +100,8 @@ struct ree_tiles {
 };
 
 const struct ree_tiles *ree_tiles_for(enum ree_cpu_isa isa);
+// REE_N_TILE_TYPES for types that tiles do not take.
+enum ree_tile_type ree_tile_type_of(enum ree_dtype dtype);
 
 extern const struct ree_tiles ree_tiles_portable;
 #ifdef REE_CPU_HAVE_AVX2

@@ -57,6 +57,31 @@ static inline vec vec_canonical_nan(vec x) {
     vec nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FC00000));
     return _mm256_blendv_ps(x, nan, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
 }
+static inline vec load_f16(const uint16_t *p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+}
+static inline vec load_bf16(const uint16_t *p) {
+    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+}
+static inline vec load_i8(const int8_t *p) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)));
+}
+static inline vec load_u8(const uint8_t *p) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)));
+}
+static inline vec vec_digits(vec words, int i, int bits, float base) {
+    __m256i shifted = _mm256_srli_epi32(_mm256_castps_si256(words), i * bits);
+    vec digits =
+        _mm256_cvtepi32_ps(_mm256_and_si256(shifted, _mm256_set1_epi32(bits == 4 ? 15 : 255)));
+    return base != 0 ? _mm256_sub_ps(digits, _mm256_set1_ps(base)) : digits;
+}
+static inline vec vec_sub(vec a, vec b) {
+    return _mm256_sub_ps(a, b);
+}
+static inline vec vec_mul(vec a, vec b) {
+    return _mm256_mul_ps(a, b);
+}
 static inline void vec_transpose(vec *r) {
     vec t[8];
     for (int i = 0; i < 8; i += 4) {

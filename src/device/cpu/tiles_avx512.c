@@ -44,6 +44,36 @@ static inline vec vec_canonical_nan(vec x) {
     return _mm512_mask_mov_ps(x, is_nan, _mm512_castsi512_ps(_mm512_set1_epi32(0x7FC00000)));
 }
 
+static inline vec load_f16(const uint16_t *p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
+}
+static inline vec load_bf16(const uint16_t *p) {
+    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+static inline vec load_i8(const int8_t *p) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+}
+static inline vec load_u8(const uint8_t *p) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)));
+}
+// Four bits are an index into a table of all 16 differences.
+static inline vec vec_digits(vec words, int i, int bits, float base) {
+    __m512i shifted = _mm512_srli_epi32(_mm512_castps_si512(words), (unsigned)(i * bits));
+    if (bits == 4) {
+        vec table = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        return _mm512_permutexvar_ps(shifted, _mm512_sub_ps(table, _mm512_set1_ps(base)));
+    }
+    vec digits = _mm512_cvtepi32_ps(_mm512_and_si512(shifted, _mm512_set1_epi32(255)));
+    return base != 0 ? _mm512_sub_ps(digits, _mm512_set1_ps(base)) : digits;
+}
+static inline vec vec_sub(vec a, vec b) {
+    return _mm512_sub_ps(a, b);
+}
+static inline vec vec_mul(vec a, vec b) {
+    return _mm512_mul_ps(a, b);
+}
+
 // Pairs, fours, eights, halves: each step interleaves twice the distance of the one before.
 static inline void vec_transpose(vec *r) {
     vec t[16];
@@ -70,7 +100,8 @@ static inline void vec_transpose(vec *r) {
 
 #define FOR_EACH_TILE_ROWS(X, vecs)                                                                \
     X(1, vecs)                                                                                     \
-    X(2, vecs) X(3, vecs) X(4, vecs) X(5, vecs) X(6, vecs) X(7, vecs) X(8, vecs) X(9, vecs)        \
-        X(10, vecs) X(11, vecs) X(12, vecs)
+    X(2, vecs)                                                                                     \
+    X(3, vecs) X(4, vecs) X(5, vecs) X(6, vecs) X(7, vecs) X(8, vecs) X(9, vecs) X(10, vecs)       \
+        X(11, vecs) X(12, vecs)
 
 #include "device/cpu/tiles.inc"

@@ -50,6 +50,35 @@ static inline vec vec_fma(vec a, vec b, vec c) {
 static inline vec vec_canonical_nan(vec x) {
     return vbslq_f32(vceqq_f32(x, x), x, vreinterpretq_f32_u32(vdupq_n_u32(0x7FC00000u)));
 }
+static inline vec load_f16(const uint16_t *p) {
+    return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
+}
+static inline vec load_bf16(const uint16_t *p) {
+    return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16));
+}
+static inline vec load_i8(const int8_t *p) {
+    int32_t word;
+    memcpy(&word, p, sizeof word);
+    int16x8_t wide = vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(word)));
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(wide)));
+}
+static inline vec load_u8(const uint8_t *p) {
+    uint32_t word;
+    memcpy(&word, p, sizeof word);
+    uint16x8_t wide = vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(word)));
+    return vcvtq_f32_u32(vmovl_u16(vget_low_u16(wide)));
+}
+static inline vec vec_digits(vec words, int i, int bits, float base) {
+    uint32x4_t shifted = vshlq_u32(vreinterpretq_u32_f32(words), vdupq_n_s32(-i * bits));
+    vec digits = vcvtq_f32_u32(vandq_u32(shifted, vdupq_n_u32(bits == 4 ? 15 : 255)));
+    return base != 0 ? vsubq_f32(digits, vdupq_n_f32(base)) : digits;
+}
+static inline vec vec_sub(vec a, vec b) {
+    return vsubq_f32(a, b);
+}
+static inline vec vec_mul(vec a, vec b) {
+    return vmulq_f32(a, b);
+}
 static inline void vec_transpose(vec *r) {
     float32x4x2_t p = vtrnq_f32(r[0], r[1]), q = vtrnq_f32(r[2], r[3]);
     r[0] = vcombine_f32(vget_low_f32(p.val[0]), vget_low_f32(q.val[0]));

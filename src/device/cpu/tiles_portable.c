@@ -2,6 +2,8 @@
 // the C library computes it in software where the processor cannot.
 #include "device/cpu/tiles.h"
 
+#include "repops/scalar/ops.h"
+
 #include <math.h>
 
 #define TILES ree_tiles_portable
@@ -38,6 +40,28 @@ static inline vec vec_fma(vec a, vec b, vec c) {
 static inline vec vec_canonical_nan(vec x) {
     return ree_cpu_canonical_nan(x);
 }
+static inline vec load_f16(const uint16_t *p) {
+    return ree_float(ree_op_f16_to_f32(*p));
+}
+static inline vec load_bf16(const uint16_t *p) {
+    return ree_float((uint32_t)*p << 16);
+}
+static inline vec load_i8(const int8_t *p) {
+    return (float)*p;
+}
+static inline vec load_u8(const uint8_t *p) {
+    return (float)*p;
+}
+static inline vec vec_digits(vec words, int i, int bits, float base) {
+    uint32_t digit = ree_bits(words) >> (i * bits) & (bits == 4 ? 15u : 255u);
+    return (float)digit - base;
+}
+static inline vec vec_sub(vec a, vec b) {
+    return a - b;
+}
+static inline vec vec_mul(vec a, vec b) {
+    return a * b;
+}
 static inline void vec_transpose(vec *r) {
     (void)r;
 }
@@ -45,6 +69,17 @@ static inline void vec_transpose(vec *r) {
 #define FOR_EACH_TILE_ROWS(X, vecs) X(1, vecs) X(2, vecs) X(3, vecs) X(4, vecs)
 
 #include "device/cpu/tiles.inc"
+
+enum ree_tile_type ree_tile_type_of(enum ree_dtype dtype) {
+    switch (dtype) {
+    case REE_F32: return REE_TILE_F32;
+    case REE_F16: return REE_TILE_F16;
+    case REE_BF16: return REE_TILE_BF16;
+    case REE_I8: return REE_TILE_I8;
+    case REE_U8: return REE_TILE_U8;
+    default: return REE_N_TILE_TYPES;
+    }
+}
 
 const struct ree_tiles *ree_tiles_for(enum ree_cpu_isa isa) {
     switch (isa) {

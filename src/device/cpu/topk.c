@@ -5,6 +5,7 @@
 // the k least (key, index) pairs: kept in a heap with the worst on top, which is then sorted in
 // place.
 #include "device/cpu/cpu_internal.h"
+#include "repops/scalar/f64.h"
 
 struct entry {
     uint64_t key;
@@ -31,6 +32,15 @@ static uint64_t key_of(uint32_t dtype, bool largest, const void *x) {
             key = 0x80000000u;
         else
             key = bits >> 31 ? ~bits : bits | 0x80000000u;
+        break;
+    }
+    case REE_F64: {
+        uint64_t bits;
+        memcpy(&bits, x, 8);
+        if (ree_f64_is_nan(bits))
+            key = UINT64_MAX;
+        else
+            key = ree_f64_order_key(ree_f64_is_zero(bits) ? 0 : bits);
         break;
     }
     case REE_I8: key = (uint64_t)(*(const int8_t *)x) ^ (uint64_t)1 << 63; break;
@@ -90,6 +100,11 @@ static void topk_line(const struct job *job, uint64_t line, struct entry *heap) 
             memcpy(&v, value, 4);
             v = ree_cpu_canonical_nan(v);
             memcpy(out, &v, 4);
+        } else if (p->dtype == REE_F64) {
+            uint64_t v;
+            memcpy(&v, value, 8);
+            v = ree_f64_canon(v);
+            memcpy(out, &v, 8);
         } else {
             memcpy(out, value, job->size);
         }

@@ -1,0 +1,89 @@
+// See factor.h.
+#include "device/cpu/factor.h"
+
+#define PART_TERMS 64 // widened at a time
+#define PART_LINES 16
+
+static uint32_t min_u32(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+// Terms [l, l + n) of one line as floats.
+static void widen_line(const struct ree_tiles *tiles, const struct ree_factor *f, uint32_t line,
+                       uint32_t l, uint32_t n, float *out) {
+    if (f->blocks) {
+        tiles->dequantise(f->blocks, line, l, n, out);
+        return;
+    }
+    int64_t size = (int64_t)ree_dtype_size(f->dtype);
+    const char *from = f->data + (line * f->stride_line + l * f->stride_k) * size;
+    enum ree_tile_type type = ree_tile_type_of(f->dtype);
+    if (f->stride_k == 1) {
+        tiles->widen[type](n, from, out);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        tiles->widen[type](1, from + i * f->stride_k * size, out + i);
+}
+
+// Lines that lie side by side: a term of all of them is a run.
+static void pack_adjacent(const struct ree_tiles *tiles, const struct ree_factor *f, uint32_t line,
+                          uint32_t n_lines, uint32_t l, uint32_t n, float *dst, uint32_t pitch) {
+    int64_t size = (int64_t)ree_dtype_size(f->dtype);
+    const char *from = f->data + (line + l * f->stride_k) * size;
+    enum ree_tile_type type = ree_tile_type_of(f->dtype);
+    for (uint32_t i = 0; i < n; i++, dst += pitch) {
+        tiles->widen[type](n_lines, from + i * f->stride_k * size, dst);
+        for (uint32_t j = n_lines; j < pitch; j++)
+            dst[j] = 0.0f;
+    }
+}
+
+static void pack_widened(const struct ree_tiles *tiles, const struct ree_factor *f, uint32_t line,
+                         uint32_t n_lines, uint32_t l, uint32_t n, float *dst, uint32_t pitch) {
+    float part[PART_LINES * PART_TERMS];
+    for (uint32_t l0 = 0; l0 < n; l0 += PART_TERMS) {
+        uint32_t n_terms = min_u32(n - l0, PART_TERMS);
+        float *out = dst + (size_t)l0 * pitch;
+        for (uint32_t i = 0; i < pitch; i += PART_LINES) {
+            uint32_t live = i < n_lines ? min_u32(n_lines - i, PART_LINES) : 0;
+            uint32_t width = min_u32(pitch - i, PART_LINES);
+            for (uint32_t c = 0; c < live; c++)
+                widen_line(tiles, f, line + i + c, l + l0, n_terms, part + c * PART_TERMS);
+            if (width == pitch) {
+                tiles->pack(part, PART_TERMS, 1, live, n_terms, out, pitch);
+                continue;
+            }
+            // A part of a panel's width: packed by itself, then set in.
+            float packed[PART_LINES * PART_TERMS];
+            tiles->pack(part, PART_TERMS, 1, live, n_terms, packed, width);
+            for (uint32_t t = 0; t < n_terms; t++)
+                memcpy(out + (size_t)t * pitch + i, packed + t * width, width * sizeof(float));
+        }
+    }
+}
+
+void ree_factor_pack(const struct ree_tiles *tiles, const struct ree_factor *f, uint32_t k,
+                     uint32_t line, uint32_t n_lines, uint32_t word, uint32_t n_words, float *dst,
+                     uint32_t pitch) {
+    if (f->integer) {
+        uint32_t l = word * tiles->terms, n = min_u32(k - l, n_words * tiles->terms);
+        const char *from = f->data + line * f->stride_line + l * f->stride_k;
+        f->integer->pack((const uint8_t *)from, f->stride_line, f->stride_k, n_lines, n,
+                         f->dtype == REE_I8, f->flip, (uint32_t *)(void *)dst, pitch);
+    } else if (f->dtype == REE_F32 && !f->blocks) {
+        const float *from =
+            (const float *)(const void *)f->data + line * f->stride_line + word * f->stride_k;
+        tiles->pack(from, f->stride_line, f->stride_k, n_lines, n_words, dst, pitch);
+    } else if (f->stride_line == 1 && !f->blocks) {
+        pack_adjacent(tiles, f, line, n_lines, word, n_words, dst, pitch);
+    } else {
+        pack_widened(tiles, f, line, n_lines, word, n_words, dst, pitch);
+    }
+}
+
+void ree_factor_widen(const struct ree_tiles *tiles, const struct ree_factor *f, uint32_t k,
+                      uint32_t n_lines, float *out) {
+    for (uint32_t i = 0; i < n_lines; i++)
+        widen_line(tiles, f, i, 0, k, out + (size_t)i * k);
+}

@@ -1,0 +1,40 @@
+// One operand of a product of whatever type, as the packed panels that tiles read.
+//
+// A factor is `lines` (rows of A, columns of B) of k terms each. Packed, it is for each chunk of
+// REE_CHUNK words along K, for each panel of lines: (chunk's words, lines of the panel), a word
+// being a float or, for integer products, as many terms as the tiles take at once
+// (tiles_integer.h). Narrow floats, integers and blockwise weights become floats a few lines at a
+// time, in the first-level cache, so that no float copy of a matrix is ever in memory.
+#ifndef REE_DEVICE_CPU_FACTOR_H
+#define REE_DEVICE_CPU_FACTOR_H
+
+#include "device/cpu/tiles_integer.h"
+
+struct ree_factor {
+    const char *data; // term 0 of line 0; unused with blocks
+    enum ree_dtype dtype;
+    int64_t stride_line, stride_k;        // elements
+    const struct ree_tile_blocks *blocks; // NULL: plain
+    // For integer products, else NULL; `flip`: packed with every byte's top bit flipped.
+    const struct ree_integer_tiles *integer;
+    bool flip;
+};
+
+// The factor `lines` further on.
+static inline struct ree_factor ree_factor_at(const struct ree_factor *f, int64_t elements) {
+    struct ree_factor at = *f;
+    if (!f->blocks) at.data += elements * (int64_t)ree_dtype_size(f->dtype);
+    return at;
+}
+
+// Words [word, word + n_words) of lines [line, line + n_lines): dst[w * pitch + i], i < pitch,
+// zeros beyond n_lines. k: terms of a line.
+void ree_factor_pack(const struct ree_tiles *tiles, const struct ree_factor *f, uint32_t k,
+                     uint32_t line, uint32_t n_lines, uint32_t word, uint32_t n_words, float *dst,
+                     uint32_t pitch);
+
+// out(i, l) dense, float32, for lines [0, n_lines).
+void ree_factor_widen(const struct ree_tiles *tiles, const struct ree_factor *f, uint32_t k,
+                      uint32_t n_lines, float *out);
+
+#endif

@@ -1,0 +1,167 @@
+// reduce, matmul and scan over float64: the schemes of NUMERICS.md section 3 in binary64, term by
+// term, threads taking outputs. The speed of float64 matters to nobody here; its bits do.
+#include "device/cpu/float64.h"
+
+#include "device/cpu/matmul.h"
+#include "device/cpu/reduce.h"
+#include "repops/scalar/ops.h"
+
+static double result(double x) {
+    return ree_from_double_bits(ree_double_result(x));
+}
+
+// A sum or product in chunks, as it grows.
+struct chain {
+    bool product;
+    uint32_t n; // terms so far
+    double total, chunk;
+};
+
+static struct chain chain_begin(bool product) {
+    double start = product ? 1 : 0;
+    return (struct chain){.product = product, .total = start, .chunk = start};
+}
+
+// Totals begin with the neutral element: +0 before a sum changes no bits that the last + 0 would
+// leave, and 1 before a product none at all.
+static double chain_total(const struct chain *c) {
+    return c->product ? c->total * c->chunk : c->total + c->chunk;
+}
+
+static void chain_next(struct chain *c) {
+    if (c->n > 0 && c->n % REE_CHUNK == 0) {
+        c->total = chain_total(c);
+        c->chunk = c->product ? 1 : 0;
+    }
+    c->n++;
+}
+
+static void chain_add(struct chain *c, double x) {
+    chain_next(c);
+    c->chunk = c->product ? c->chunk * x : c->chunk + x;
+}
+
+static void chain_fma(struct chain *c, double a, double b) {
+    chain_next(c);
+    c->chunk = fma(a, b, c->chunk);
+}
+
+// Reduce
+
+struct search { // for an extremum or its position
+    uint64_t best;
+    int64_t index;
+};
+
+static bool better(bool max, uint64_t x, uint64_t best) {
+    if (ree_f64_is_nan(best)) return false;
+    if (ree_f64_is_nan(x)) return true;
+    return (max ? ree_f64_lt(best, x) : ree_f64_lt(x, best)) != 0;
+}
+
+static void search_next(struct search *s, const struct ree_reduce_params *p, uint64_t x,
+                        uint32_t index) {
+    bool max = p->kind == REE_REDUCE_ARGMAX;
+    bool takes = s->index < 0 || better(max, x, s->best);
+    if (p->select_last && !takes) takes = !better(max, s->best, x) && !ree_f64_is_nan(s->best);
+    if (takes) *s = (struct search){x, index};
+}
+
+static void reduce_output(const struct ree_cpu_reduce_plan *plan, uint32_t o, void *buffer) {
+    const struct ree_reduce_params *p = plan->params;
+    const char *row = plan->x + ree_cpu_reduce_offset(plan->outer_rank, plan->outer_dims,
+                                                      plan->outer_strides, o) *
+                                    (int64_t)sizeof(double);
+    struct chain chain = chain_begin(p->kind == REE_REDUCE_PROD);
+    struct search search = {.index = -1};
+    uint64_t extreme = ree_double_bits(p->kind == REE_REDUCE_MAX ? -INFINITY : INFINITY);
+    for (uint32_t first = 0; first < plan->n_reduce; first += REE_CHUNK) {
+        uint32_t n = plan->n_reduce - first < REE_CHUNK ? plan->n_reduce - first : REE_CHUNK;
+        const double *x = ree_cpu_reduce_terms(plan, row, first, n, buffer);
+        const uint64_t *bits = (const uint64_t *)x;
+        for (uint32_t i = 0; i < n; i++) {
+            switch (p->kind) {
+            case REE_REDUCE_SUM:
+            case REE_REDUCE_PROD: chain_add(&chain, x[i]); break;
+            case REE_REDUCE_SUM_SQ: chain_fma(&chain, x[i], x[i]); break;
+            case REE_REDUCE_SUM_ABS: chain_add(&chain, fabs(x[i])); break;
+            case REE_REDUCE_MAX: extreme = ree_f64_max(extreme, bits[i]); break;
+            case REE_REDUCE_MIN: extreme = ree_f64_min(extreme, bits[i]); break;
+            default: search_next(&search, p, bits[i], first + i);
+            }
+        }
+    }
+    switch (p->kind) {
+    case REE_REDUCE_PROD: ((double *)plan->out)[o] = result(chain_total(&chain)); break;
+    case REE_REDUCE_MAX:
+    case REE_REDUCE_MIN: ((uint64_t *)plan->out)[o] = extreme; break;
+    case REE_REDUCE_ARGMAX:
+    case REE_REDUCE_ARGMIN: ((int64_t *)plan->out)[o] = search.index < 0 ? 0 : search.index; break;
+    default: ((double *)plan->out)[o] = result(chain_total(&chain) + 0.0);
+    }
+}
+
+enum ree_status ree_cpu_reduce_f64(const struct ree_cpu_context *ctx,
+                                   const struct ree_cpu_reduce_plan *plan, struct ree_error *err) {
+    uint32_t n_threads = ree_cpu_threads_for(ctx, (uint64_t)plan->n_outer * plan->n_reduce * 4);
+    if (n_threads > plan->n_outer) n_threads = plan->n_outer;
+    const size_t size = REE_CHUNK * sizeof(double);
+    for (uint32_t t = 0; t < n_threads; t++)
+        if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);
+#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
+    for (uint32_t t = 0; t < n_threads; t++) {
+        uint64_t begin, end;
+        ree_cpu_split(plan->n_outer, 1, t, n_threads, &begin, &end);
+        for (uint64_t o = begin; o < end; o++)
+            reduce_output(plan, (uint32_t)o, ree_cpu_scratch_get(ctx, t, 0, size));
+    }
+    return REE_OK;
+}
+
+// Matmul
+
+void ree_cpu_matmul_f64(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
+                        const double *a, const double *b, double *out) {
+    int64_t a_strides[REE_MAX_RANK], b_strides[REE_MAX_RANK];
+    for (uint32_t i = 0; i < p->batch_rank; i++) {
+        a_strides[i] = p->a_batch_strides[i];
+        b_strides[i] = p->b_batch_strides[i];
+    }
+    uint64_t n_rows = (uint64_t)p->n_batch * p->m;
+    uint32_t n_threads = ree_cpu_threads_for(ctx, n_rows * p->n * p->k * 2);
+#pragma omp parallel for num_threads(n_threads) if (n_threads > 1)
+    for (uint64_t row = 0; row < n_rows; row++) {
+        uint32_t batch = (uint32_t)(row / p->m), i = (uint32_t)(row % p->m);
+        const double *x = a + p->a_offset + (int64_t)i * p->a_stride_m +
+                          ree_batch_offset(p->batch_rank, p->batch_dims, a_strides, batch);
+        const double *y =
+            b + p->b_offset + ree_batch_offset(p->batch_rank, p->batch_dims, b_strides, batch);
+        for (uint32_t j = 0; j < p->n; j++) {
+            struct chain chain = chain_begin(false);
+            for (uint32_t l = 0; l < p->k; l++)
+                chain_fma(&chain, x[(int64_t)l * p->a_stride_k],
+                          y[(int64_t)l * p->b_stride_k + (int64_t)j * p->b_stride_n]);
+            out[row * p->n + j] = result(chain_total(&chain) + 0.0);
+        }
+    }
+}
+
+// Scan
+
+void ree_cpu_scan_f64(const struct ree_cpu_context *ctx, const struct ree_scan_params *p,
+                      const double *x, double *out) {
+    uint64_t n_lines = (uint64_t)p->outer * p->inner;
+    uint32_t n_threads = ree_cpu_threads_for(ctx, n_lines * p->k * 4);
+#pragma omp parallel for num_threads(n_threads) if (n_threads > 1)
+    for (uint64_t line = 0; line < n_lines; line++) {
+        uint64_t start = line / p->inner * p->k * p->inner + line % p->inner;
+        struct chain chain = chain_begin(p->product != 0);
+        for (uint32_t j = 0; j < p->k; j++) {
+            uint64_t at = start + (uint64_t)(p->reverse ? p->k - 1 - j : j) * p->inner;
+            double term = x[at];
+            if (p->exclusive) out[at] = result(chain_total(&chain));
+            chain_add(&chain, term);
+            if (!p->exclusive) out[at] = result(chain_total(&chain));
+        }
+    }
+}

@@ -1,0 +1,46 @@
+// Tiles for products of 8-bit integers, summed exactly in 32 bits (wrapping):
+// out(i, j) = sum over l of a(i, l) * b(l, j), NUMERICS.md section 3, integers.
+//
+// They are struct ree_tiles whose packed words hold several terms of K instead of one float: 4
+// bytes where the processor has a dot product of bytes (AVX-512 VNNI, AVX-VNNI, NEON dotprod), else
+// 2 numbers of 16 bits (whose products in pairs are one instruction of AVX2 and AVX-512).
+// Everything that moves packed words about (matmul_gemm.c) works on both; the "floats" of c are
+// int32.
+//
+// What bounds them, for one core: a dot instruction does 4 multiply-adds to a lane, so four times
+// the float32 rate; 16-bit pairs do 2 in two instructions, the float32 rate. The bytes read are
+// a quarter (a half) of float32's for the same tile, so the same tile shapes keep the caches busy.
+//
+// The dot products of x86 take one unsigned and one signed operand, those of NEON two alike. The
+// operand that does not fit is packed with its top bits flipped, a' = a + 128 or a - 128, and the
+// sums are put right by adding -128 or +128 times the sum of the other operand's line.
+#ifndef REE_DEVICE_CPU_TILES_INTEGER_H
+#define REE_DEVICE_CPU_TILES_INTEGER_H
+
+#include "device/cpu/tiles.h"
+
+struct ree_integer_tiles {
+    struct ree_tiles tiles; // rows, vecs, lanes, cols, tile, terms; the rest is empty
+    bool any_sign;          // 16 bits hold either; else:
+    bool a_signed, b_signed;
+    // Packs lines of bytes, of k terms each: word w of line i to dst[w * pitch + i], for i < pitch,
+    // all words that hold a term; zeros beyond n lines and k terms. `flip`: each byte's top bit.
+    void (*pack)(const uint8_t *src, int64_t stride_line, int64_t stride_k, uint32_t n, uint32_t k,
+                 bool is_signed, bool flip, uint32_t *dst, uint32_t pitch);
+    // One panel of b out of a convolution's input, as ree_tiles' pack_runs: k terms.
+    void (*pack_runs)(const uint8_t *x, const uint32_t *offset, uint32_t k,
+                      const struct ree_tile_run *runs, uint32_t n_runs, bool is_signed, bool flip,
+                      uint32_t *dst);
+    uint32_t ones; // a word of ones
+};
+
+// The tiles for this context's processor in which `b_natural` (else a) needs no flipping.
+const struct ree_integer_tiles *ree_integer_tiles_for(const struct ree_cpu_context *ctx,
+                                                      bool a_signed, bool b_signed, bool b_natural);
+
+// b's columns (or a's rows) are a' = a + 128 or a - 128 of what they were: what a is more than a'.
+static inline int32_t ree_integer_shift(bool is_signed) {
+    return is_signed ? -128 : 128;
+}
+
+#endif
