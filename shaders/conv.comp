@@ -20,9 +20,11 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
     uint stride[3], dilation[3];
     int pad[3];
     uint transposed;
+    uint x_dtype, w_dtype;
+    uint has_pad_value;
     uint has_epilogue;
 };
-#define EPILOGUE_OFFSET 96u
+#define EPILOGUE_OFFSET 108u
 
 // Where the kernel's origin falls: in x, or transposed in x times stride.
 struct TileColumn {

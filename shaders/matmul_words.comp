@@ -1,14 +1,18 @@
 #version 460
-// matmul of integers: out[b, i, j] = sum over l of A[b, i, l] * B[b, l, j], wrapping, in 32 or 64
-// bits. A thread computes one result.
+// matmul of integers: out[b, i, j] = expr(sum over l of A[b, i, l] * B[b, l, j]), wrapping, in 32 or
+// 64 bits; operands of 8 bits are extended to 32. A thread computes one result.
 #include "ree.glsl"
-#include "primitives.glsl"
+#include "expr.glsl"
 
-layout(constant_id = 16) const bool WIDE = false; // i64, u64
-layout(constant_id = 17) const uint BATCH_RANK = 0;
+layout(constant_id = 27) const bool HAS_EPILOGUE = false;
+layout(constant_id = 28) const uint BATCH_RANK = 0;
+layout(constant_id = 29) const bool WIDE = false; // i64, u64
+layout(constant_id = 30) const uint A_DTYPE = REE_DT_I32;
+layout(constant_id = 31) const uint B_DTYPE = REE_DT_I32;
 
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
     uint dtype;
+    uint a_dtype, b_dtype;
     uint m, n, k;
     int a_offset, b_offset;
     int a_stride_m, a_stride_k;
@@ -18,7 +22,10 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
     uint batch_dims[REE_MAX_RANK];
     int a_batch_strides[REE_MAX_RANK];
     int b_batch_strides[REE_MAX_RANK];
+    uint b_block, b_bits, has_zero_points;
+    uint has_epilogue;
 };
+#define EPILOGUE_OFFSET 168u
 
 void main() {
     Params p = Params(ree_params());
@@ -34,16 +41,26 @@ void main() {
         b += c * uint(p.b_batch_strides[d]);
     }
     uint step_a = uint(p.a_stride_k), step_b = uint(p.b_stride_k), n_k = p.k;
-    ReeWords a_words = ree_operand(0), b_words = ree_operand(1), out_words = ree_operand(2);
+    ReeWords a_words = ree_operand(0), b_words = ree_operand(1);
     if (WIDE) {
         uvec2 acc = uvec2(0u);
         for (uint l = 0u; l < n_k; l++, a += step_a, b += step_b)
             acc = u64_add(acc, u64_mul(ree_load64(a_words, a), ree_load64(b_words, b)));
-        ree_store64(out_words, index, acc);
+        ree_store64(ree_operand(2), index, acc);
+        return;
+    }
+    uint acc = 0u;
+    for (uint l = 0u; l < n_k; l++, a += step_a, b += step_b)
+        acc += ree_load(a_words, A_DTYPE, a).x * ree_load(b_words, B_DTYPE, b).x;
+    if (HAS_EPILOGUE) {
+        ReeExprState epilogue =
+            ree_expr_begin(ReeExpr(ree_address_add(ree_params(), EPILOGUE_OFFSET)), 2u);
+        uint n_tensors = 0u;
+        [[unroll]] for (uint e = 0u; e < EXPR_N_OPERANDS; e++)
+            n_tensors += ree_expr_dtype(e) < EXPR_IOTA ? 1u : 0u;
+        uvec2 value = ree_expr_result(ree_expr_epilogue(epilogue, index, acc));
+        ree_store(ree_operand(2u + n_tensors), EXPR_OUT_DTYPE, index, value);
     } else {
-        uint acc = 0u;
-        for (uint l = 0u; l < n_k; l++, a += step_a, b += step_b)
-            acc += a_words.w[a] * b_words.w[b];
-        out_words.w[index] = acc;
+        ree_operand(2).w[index] = acc;
     }
 }

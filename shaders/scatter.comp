@@ -42,7 +42,7 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
 const uint SIZE = (DTYPE == REE_DT_U8 || DTYPE == REE_DT_I8 || DTYPE == REE_DT_BOOL) ? 1u
                   : (DTYPE == REE_DT_U16 || DTYPE == REE_DT_I16 || DTYPE == REE_DT_F16 ||
                      DTYPE == REE_DT_BF16) ? 2u
-                  : (DTYPE == REE_DT_I64 || DTYPE == REE_DT_U64) ? 8u : 4u;
+                  : (DTYPE == REE_DT_I64 || DTYPE == REE_DT_U64 || DTYPE == REE_DT_F64) ? 8u : 4u;
 const bool IS_FLOAT = DTYPE == REE_DT_F32;
 const bool IS_SIGNED = DTYPE == REE_DT_I8 || DTYPE == REE_DT_I32 || DTYPE == REE_DT_I64;
 const uint N_LINE_DIMS = RANK - N_STEP_DIMS;

@@ -13,6 +13,7 @@ layout(constant_id = 17) const bool GROUP = false;
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
     uint log;
     uint outer, k, inner;
+    uint zero_empty;
 };
 
 uint row_start, row_stride, row_max; // of the row at hand, elements
@@ -44,15 +45,18 @@ void main() {
     for (uint i = first; i < k; i += step)
         m = ree_soft_max(m, ree_operand(0).w[row_start + i * row_stride]);
     row_max = GROUP ? ree_row_max(m) : m;
+    bool empty = p.zero_empty != 0u && row_max == (REE_INF | REE_SIGN);
+    if (empty) row_max = 0u;
     if (!GROUP) {
         ReeChunks s = ree_chunks_begin();
         for (uint i = 0u; i < k; i++) ree_chunks_add(s, row_term(i));
-        uint sum = ree_chunks_end(s);
+        uint sum = empty ? REE_ONE : ree_chunks_end(s);
         uint divisor = LOG ? ree_op_log_f32(sum) : sum;
         for (uint i = 0u; i < k; i++) finish(i, divisor);
         return;
     }
     uint sum = ree_row_sum(k, false);
+    if (empty) sum = REE_ONE;
     uint divisor = LOG ? ree_op_log_f32(sum) : sum;
     // The same walk as that of ree_row_sum, so that each thread meets the e it has stored itself.
     uint n_chunks = (k + REE_CHUNK - 1u) / REE_CHUNK;

@@ -16,7 +16,7 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
     uint largest;
 };
 
-const bool IS_WIDE = DTYPE == REE_DT_I64 || DTYPE == REE_DT_U64;
+const bool IS_WIDE = DTYPE == REE_DT_I64 || DTYPE == REE_DT_U64 || DTYPE == REE_DT_F64;
 const bool IS_SIGNED = DTYPE == REE_DT_I8 || DTYPE == REE_DT_I32 || DTYPE == REE_DT_I64;
 
 // An unsigned number in the order of the values, the one that comes first being least.
@@ -26,6 +26,9 @@ uvec2 key(uint at) {
         if (ree_is_nan(x.x)) x.x = 0xFFFFFFFFu;
         else if (ree_is_zero(x.x)) x.x = REE_SIGN;
         else x.x = (x.x & REE_SIGN) != 0u ? ~x.x : x.x | REE_SIGN;
+    } else if (DTYPE == REE_DT_F64) {
+        if (ree_f64_is_nan(x)) x = uvec2(0xFFFFFFFFu);
+        else x = ree_f64_order_key(ree_f64_is_zero(x) ? uvec2(0u) : x);
     } else if (IS_SIGNED) {
         if (IS_WIDE) x.y ^= 0x80000000u;
         else x.x ^= 0x80000000u;
@@ -51,6 +54,7 @@ void main() {
     uint to = (outer * k + place) * inner + column;
     uvec2 value = ree_load(ree_operand(0), DTYPE, thread);
     if (DTYPE == REE_DT_F32) value.x = ree_canon(value.x);
+    if (DTYPE == REE_DT_F64) value = ree_f64_canon(value);
     ree_store(ree_operand(1), DTYPE, to, value);
     ree_store64(ree_operand(2), to, uvec2(i, 0u));
 }

@@ -137,9 +137,10 @@ uvec2 ree_expr_epilogue(const ReeExprState s, uint index, uint accumulator) {
                     ree_expr_operand(s, 5u, c), ree_expr_operand(s, 6u, c),
                     ree_expr_operand(s, 7u, c));
 }
-// What is stored: float32 results have their NaN canonicalised.
+// What is stored: float32 and float64 results have their NaN canonicalised.
 uvec2 ree_expr_result(uvec2 value) {
     if (EXPR_OUT_DTYPE == REE_DT_F32) value.x = ree_canon(value.x);
+    if (EXPR_OUT_DTYPE == REE_DT_F64) value = ree_f64_canon(value);
     return value;
 }
 

@@ -25,9 +25,13 @@ layout(local_size_x_id = 0) in;
 #define REE_DT_I64 7u
 #define REE_DT_BOOL 9u
 #define REE_DT_F16 10u
+#define REE_DT_F64 11u
 #define REE_DT_U32 12u
 #define REE_DT_U64 13u
 #define REE_DT_BF16 16u
+#define REE_DT_F8E4M3FN 17u // up to REE_DT_I2: all of one byte
+#define REE_DT_I4 22u
+#define REE_DT_I2 26u
 
 // Memory as words, and as pairs of words (64-bit elements, x low). Operands are aligned to 4 bytes.
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer ReeWords { uint w[]; };
@@ -77,9 +81,12 @@ uint ree_dtype_size(uint dtype) {
     switch (dtype) {
     case REE_DT_U8: case REE_DT_I8: case REE_DT_BOOL: return 1u;
     case REE_DT_U16: case REE_DT_I16: case REE_DT_F16: case REE_DT_BF16: return 2u;
-    case REE_DT_I64: case REE_DT_U64: return 8u;
-    default: return 4u;
+    case REE_DT_I64: case REE_DT_U64: case REE_DT_F64: return 8u;
+    default: return dtype >= REE_DT_F8E4M3FN ? 1u : 4u;
     }
+}
+bool ree_dtype_is_wide(uint dtype) {
+    return dtype == REE_DT_I64 || dtype == REE_DT_U64 || dtype == REE_DT_F64;
 }
 
 // Loads by size, zero-extended; i is in elements.
@@ -94,16 +101,15 @@ uvec2 ree_load_size(ReeWords p, uint size, uint i) {
     default: return uvec2(p.w[i], 0u);
     }
 }
-// Loads an element as an expression's value (repop.h): signed types are sign-extended, f16 and bf16
-// stay raw.
+// Loads an element as an expression's value (repop.h): signed integers are sign-extended, narrow
+// floats stay raw.
 uvec2 ree_load(ReeWords p, uint dtype, uint i) {
+    uvec2 value = ree_load_size(p, ree_dtype_size(dtype), i);
     switch (dtype) {
-    case REE_DT_U8: case REE_DT_BOOL: return uvec2(ree_load8(p, i), 0u);
-    case REE_DT_I8: return uvec2(uint(bitfieldExtract(int(ree_load8(p, i)), 0, 8)), 0u);
-    case REE_DT_U16: case REE_DT_F16: case REE_DT_BF16: return uvec2(ree_load16(p, i), 0u);
-    case REE_DT_I16: return uvec2(uint(bitfieldExtract(int(ree_load16(p, i)), 0, 16)), 0u);
-    case REE_DT_I64: case REE_DT_U64: return ree_load64(p, i);
-    default: return uvec2(p.w[i], 0u);
+    case REE_DT_I8: case REE_DT_I4: case REE_DT_I2:
+        return uvec2(uint(bitfieldExtract(int(value.x), 0, 8)), 0u);
+    case REE_DT_I16: return uvec2(uint(bitfieldExtract(int(value.x), 0, 16)), 0u);
+    default: return value;
     }
 }
 

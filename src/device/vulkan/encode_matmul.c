@@ -43,11 +43,16 @@ static void add_constants(const struct ree_vk *vk, struct ree_vk_step *step,
     ree_vk_add_spec(step, vk->subgroup.subgroupSize);
 }
 
-static void encode_words(struct ree_vk_encoding *out, const struct ree_matmul_params *p) {
-    struct ree_vk_step *step =
-        ree_vk_add_step(out, REE_VK_SHADER_MATMUL_WORDS, 64, (uint64_t)p->m * p->n * p->n_batch);
-    ree_vk_add_spec(step, ree_dtype_class(p->dtype) == REE_CLASS_D);
+static void encode_words(const struct ree_vk *vk, struct ree_vk_encoding *out,
+                         const struct ree_matmul_params *p) {
+    struct ree_vk_step *step = ree_vk_add_step(out, ree_vk_variant(vk, REE_VK_SHADER_MATMUL_WORDS),
+                                               64, (uint64_t)p->m * p->n * p->n_batch);
+    ree_vk_add_expr_spec(step, &p->epilogue);
+    ree_vk_add_spec(step, p->has_epilogue);
     ree_vk_add_spec(step, p->batch_rank);
+    ree_vk_add_spec(step, ree_dtype_class(p->dtype) == REE_CLASS_D);
+    ree_vk_add_spec(step, p->a_dtype);
+    ree_vk_add_spec(step, p->b_dtype);
 }
 
 enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
@@ -58,18 +63,23 @@ enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_d
     if (p->m == 0 || p->n == 0 || p->n_batch == 0) return REE_OK;
     int32_t *sets[] = {p->a_batch_strides, p->b_batch_strides};
     p->batch_rank = p->n_batch == 1 ? 0 : ree_vk_merge_dims(p->batch_rank, p->batch_dims, 2, sets);
-    if (p->dtype != REE_F32) {
-        encode_words(out, p);
-        return REE_OK;
-    }
     if (p->has_epilogue) {
         ree_vk_merge_expr(&p->epilogue);
         out->expr = &dispatch->params.matmul.epilogue;
     }
+    if (p->dtype != REE_F32) {
+        encode_words(vk, out, p);
+        return REE_OK;
+    }
+    if (p->b_block) { // numbers one after another
+        p->b_stride_k = 1;
+        p->b_stride_n = (int32_t)((p->k + p->b_block - 1) / p->b_block * p->b_block);
+    }
     struct ree_vk_step *step =
         add_tiles(vk, out, REE_VK_SHADER_MATMUL_1_NATIVE, p->m, p->n, p->n_batch);
-    const uint32_t own[] = {p->batch_rank};
-    add_constants(vk, step, &p->epilogue, p->has_epilogue, 1, own);
+    const uint32_t own[] = {p->batch_rank, p->a_dtype, p->b_dtype,
+                            p->b_block,    p->b_bits,  p->has_zero_points};
+    add_constants(vk, step, &p->epilogue, p->has_epilogue, 6, own);
     uint64_t n_chunks = ((uint64_t)p->k + REE_CHUNK - 1) / REE_CHUNK;
     if (p->m >= FEW_ROWS || n_chunks < 2 || step->n_groups >= ENOUGH_GROUPS) return REE_OK;
     // A row or so times a matrix: the chunks of an output go to different groups.
@@ -96,6 +106,16 @@ enum ree_status ree_vk_encode_conv(const struct ree_vk *vk, const struct ree_dis
     if (p->has_epilogue) {
         ree_vk_merge_expr(&p->epilogue);
         out->expr = &dispatch->params.conv.epilogue;
+    }
+    if (ree_conv_sum_dtype(p) == REE_I32) {
+        struct ree_vk_step *step = ree_vk_add_step(
+            out, ree_vk_variant(vk, REE_VK_SHADER_CONV_INTEGER), 64, n_products * p->m * n_out);
+        ree_vk_add_expr_spec(step, &p->epilogue);
+        ree_vk_add_spec(step, p->has_epilogue);
+        ree_vk_add_spec(step, p->x_dtype);
+        ree_vk_add_spec(step, p->w_dtype);
+        ree_vk_add_spec(step, p->has_pad_value);
+        return REE_OK;
     }
     bool pointwise = !p->transposed;
     for (int d = 0; d < 3; d++)

@@ -114,6 +114,18 @@ static void add_verdict(struct draft *draft, const struct ree_vk *vk, enum ree_v
     ree_strbuf_finish(&why);
 }
 
+static void add_observation(struct draft *draft, const struct ree_vk *vk,
+                            enum ree_vk_observed function) {
+    const struct ree_vk_observation *o = &vk->observations[function];
+    if (o->n_wrong)
+        add(draft, "not used", ree_vk_observed_name(function),
+            "wrong for %u of %u arguments, e.g. %08x gives %08x, not %08x", o->n_wrong,
+            o->n_vectors, o->example[0], o->example[1], o->example[2]);
+    else
+        add(draft, "not used", ree_vk_observed_name(function), "right for %u arguments",
+            o->n_vectors);
+}
+
 enum ree_status ree_vk_facts_init(struct ree_vk *vk, struct ree_error *err) {
     struct draft draft = {.facts = calloc(MAX_FACTS, sizeof *draft.facts)};
     if (!draft.facts) return ree_fail(err, REE_NO_MEMORY, "no memory for a device's facts");
@@ -123,6 +135,8 @@ enum ree_status ree_vk_facts_init(struct ree_vk *vk, struct ree_error *err) {
     add_features(&draft, vk);
     for (int p = 0; p < REE_VK_N_PRIMITIVES; p++)
         add_verdict(&draft, vk, (enum ree_vk_primitive)p);
+    for (int f = 0; f < REE_VK_N_OBSERVED; f++)
+        add_observation(&draft, vk, (enum ree_vk_observed)f);
     if (draft.text.failed) {
         free(draft.facts);
         ree_strbuf_finish(&draft.text);

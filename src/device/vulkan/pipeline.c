@@ -191,7 +191,9 @@ static enum ree_status create_module(struct ree_vk *vk, const struct ree_vk_step
                                      struct ree_error *err) {
     const struct ree_vk_shader_module *source = &ree_vk_shader_modules[step->shader];
     const VkPhysicalDeviceFloatControlsProperties *controls = &vk->float_controls;
+    bool asks = step->shader != REE_VK_SHADER_OBSERVE;
     bool free_choice =
+        asks &&
         controls->denormBehaviorIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE &&
         controls->roundingModeIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
     struct ree_spirv_options options = {
@@ -199,7 +201,7 @@ static enum ree_status create_module(struct ree_vk *vk, const struct ree_vk_step
         .is_epilogue = step->shader != REE_VK_SHADER_MAP && step->shader != REE_VK_SHADER_MAP_F64,
         .denorm_preserve = free_choice && controls->shaderDenormPreserveFloat32,
         .rounding_rte = free_choice && controls->shaderRoundingModeRTEFloat32,
-        .signed_zero_inf_nan_preserve = controls->shaderSignedZeroInfNanPreserveFloat32,
+        .signed_zero_inf_nan_preserve = asks && controls->shaderSignedZeroInfNanPreserveFloat32,
     };
     uint32_t *words;
     size_t n_words;

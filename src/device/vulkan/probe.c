@@ -198,6 +198,32 @@ struct probe {
     struct ree_device_buffer *block, *inputs, *results;
 };
 
+enum ree_status ree_vk_run_vectors(struct ree_vk *vk, const struct ree_vk_step *step,
+                                   const struct ree_device_buffer *block, uint32_t n,
+                                   struct ree_error *err) {
+    VkPipeline pipeline;
+    REE_TRY(ree_vk_pipeline_get(vk, step, NULL, &pipeline, err));
+    VkCommandBuffer commands = vk->transfer_commands;
+    VkCommandBufferBeginInfo info = {
+        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+        .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
+    };
+    REE_VK_TRY(err, vk->vk.vkBeginCommandBuffer(commands, &info), "cannot record the probe");
+    vk->vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+    vk->vk.vkCmdPushConstants(commands, vk->pipeline_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                              sizeof block->address, &block->address);
+    vk->vk.vkCmdDispatch(commands, (n + 63) / 64, 1, 1);
+    VkMemoryBarrier barrier = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+        .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
+        .dstAccessMask = VK_ACCESS_HOST_READ_BIT,
+    };
+    vk->vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                                VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
+    REE_VK_TRY(err, vk->vk.vkEndCommandBuffer(commands), "cannot record the probe");
+    return ree_vk_submit(vk, commands, NULL, NULL, err);
+}
+
 // Runs the operations from `first` to `last` in one form.
 static enum ree_status run(struct ree_vk *vk, struct probe *probe, enum ree_vk_form form,
                            uint32_t begin, uint32_t n, uint32_t broken, uint32_t n_broken,
@@ -216,27 +242,7 @@ static enum ree_status run(struct ree_vk *vk, struct probe *probe, enum ree_vk_f
         .n_spec = 3,
         .spec = {form, broken, n_broken},
     };
-    VkPipeline pipeline;
-    REE_TRY(ree_vk_pipeline_get(vk, &step, NULL, &pipeline, err));
-    VkCommandBuffer commands = vk->transfer_commands;
-    VkCommandBufferBeginInfo info = {
-        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
-        .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
-    };
-    REE_VK_TRY(err, vk->vk.vkBeginCommandBuffer(commands, &info), "cannot record the probe");
-    vk->vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
-    vk->vk.vkCmdPushConstants(commands, vk->pipeline_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                              sizeof probe->block->address, &probe->block->address);
-    vk->vk.vkCmdDispatch(commands, (n + 63) / 64, 1, 1);
-    VkMemoryBarrier barrier = {
-        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
-        .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
-        .dstAccessMask = VK_ACCESS_HOST_READ_BIT,
-    };
-    vk->vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                                VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
-    REE_VK_TRY(err, vk->vk.vkEndCommandBuffer(commands), "cannot record the probe");
-    return ree_vk_submit(vk, commands, NULL, NULL, err);
+    return ree_vk_run_vectors(vk, &step, probe->block, n, err);
 }
 
 static void judge(struct ree_vk *vk, const struct probe *probe, enum ree_vk_form form,
@@ -369,6 +375,7 @@ enum ree_status ree_vk_probe(struct ree_vk *vk, const struct ree_device_options 
     ree_vk_buffer_destroy(&vk->base, probe.results);
     free(probe.vectors.list);
     free(probe.vectors.expected);
+    if (status == REE_OK) status = ree_vk_observe(vk, err);
     if (status != REE_OK) return ree_fail_prefix(err, "probing '%s'", vk->base.name);
     return choose(vk, options->force_form, err);
 }

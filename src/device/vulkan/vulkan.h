@@ -49,6 +49,21 @@ struct ree_vk_verdict {
     uint32_t example[REE_VK_N_FORMS][5]; // a, b, c, got, expected of the first wrong one
 };
 
+// What shading languages offer and ree never uses, tried for the record, in a shader that asks for
+// no particular treatment of floats.
+enum ree_vk_observed {
+    REE_VK_OBSERVED_EXP,
+    REE_VK_OBSERVED_TANH,
+    REE_VK_OBSERVED_RSQRT,
+    REE_VK_OBSERVED_INT_AND_BACK, // float(int(x)): some compilers fold it to trunc(x), -0 included
+    REE_VK_N_OBSERVED
+};
+
+struct ree_vk_observation {
+    uint32_t n_wrong, n_vectors;
+    uint32_t example[3]; // argument, got, expected of the first wrong one
+};
+
 struct ree_vk_block; // a pooled allocation, memory.c
 
 struct ree_device_buffer {
@@ -101,6 +116,7 @@ struct ree_vk {
     struct ree_vk_pipeline *pipelines;
     // probe.c
     struct ree_vk_verdict verdicts[REE_VK_N_PRIMITIVES];
+    struct ree_vk_observation observations[REE_VK_N_OBSERVED]; // observe.c
     // facts
     struct ree_device_fact *facts;
     size_t n_facts;
@@ -175,8 +191,19 @@ enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step 
 // Tries every primitive in every form, fills vk->verdicts.
 enum ree_status ree_vk_probe(struct ree_vk *vk, const struct ree_device_options *options,
                              struct ree_error *err);
+// Runs `step` over n vectors, 64 to a work group, with `block` (host-visible) as its block, and
+// waits.
+enum ree_status ree_vk_run_vectors(struct ree_vk *vk, const struct ree_vk_step *step,
+                                   const struct ree_device_buffer *block, uint32_t n,
+                                   struct ree_error *err);
 const char *ree_vk_form_name(enum ree_vk_form form);
 const char *ree_vk_primitive_name(enum ree_vk_primitive primitive);
+
+// observe.c
+
+// Counts how often the device's own functions are wrong, into vk->observations.
+enum ree_status ree_vk_observe(struct ree_vk *vk, struct ree_error *err);
+const char *ree_vk_observed_name(enum ree_vk_observed function);
 
 // program.c
 

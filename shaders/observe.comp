@@ -1,0 +1,21 @@
+#version 460
+// The device's own functions, for the record (src/device/vulkan/observe.c): nothing here is used to
+// compute results. This shader asks for no treatment of subnormals, signed zeros or rounding.
+#include "ree.glsl"
+
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
+    uint n;
+};
+
+void main() {
+    uint i = ree_thread();
+    if (i >= Params(ree_params()).n) return;
+    float x = uintBitsToFloat(ree_operand(0).w[i]), r;
+    switch (i >> 10u) { // enum ree_vk_observed
+    case 0u: r = exp(x); break;
+    case 1u: r = tanh(x); break;
+    case 2u: r = inversesqrt(x); break;
+    default: r = float(int(x)); break;
+    }
+    ree_operand(1).w[i] = floatBitsToUint(r);
+}

@@ -1,0 +1,77 @@
+// For the record: how often a device's own exp, tanh, inversesqrt and float(int(x)) differ from the
+// correctly rounded result. ree computes all of them from the probed primitives instead, so nothing
+// depends on this but what `ree-run devices` prints.
+#include "device/vulkan/vulkan.h"
+#include "repops/scalar/ops.h"
+#include "shaders.h"
+
+#include <string.h>
+
+#define N_EACH 1024 // arguments of each function
+
+static const char *const names[REE_VK_N_OBSERVED] = {"exp", "tanh", "inversesqrt", "float(int(x))"};
+
+const char *ree_vk_observed_name(enum ree_vk_observed function) {
+    return names[function];
+}
+
+// Arguments spread evenly over where the function is interesting.
+static uint32_t argument(enum ree_vk_observed function, uint32_t i) {
+    // Multiplied by an odd number modulo 1024: every step once, in no order; exact in binary32.
+    float x = (float)(i * 619u % N_EACH) / N_EACH;
+    switch (function) {
+    case REE_VK_OBSERVED_EXP: return ree_bits(x * 160.0f - 80.0f);
+    case REE_VK_OBSERVED_TANH: return ree_bits(x * 8.0f - 4.0f);
+    case REE_VK_OBSERVED_RSQRT: return ree_bits(x * 1000.0f + 0.125f);
+    default: return ree_bits(x * 4.0f - 2.0f); // those in (-1, 0) become +0
+    }
+}
+
+static uint32_t expected(enum ree_vk_observed function, uint32_t x) {
+    switch (function) {
+    case REE_VK_OBSERVED_EXP: return ree_op_exp_f32(x);
+    case REE_VK_OBSERVED_TANH: return ree_op_tanh_f32(x);
+    case REE_VK_OBSERVED_RSQRT: return ree_op_rsqrt_f32(x);
+    default: return ree_op_i32_to_f32(ree_op_f32_to_i32(x));
+    }
+}
+
+static enum ree_status observe(struct ree_vk *vk, struct ree_device_buffer *block,
+                               struct ree_device_buffer *inputs, struct ree_device_buffer *results,
+                               struct ree_error *err) {
+    const uint32_t n = REE_VK_N_OBSERVED * N_EACH;
+    uint64_t head[17] = {inputs->address, results->address}; // program.c's layout
+    head[16] = n;
+    memcpy(block->mapped, head, sizeof head);
+    uint32_t *x = (uint32_t *)(void *)inputs->mapped;
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = argument((enum ree_vk_observed)(i / N_EACH), i % N_EACH);
+    struct ree_vk_step step = {.shader = REE_VK_SHADER_OBSERVE, .local_size = 64};
+    REE_TRY(ree_vk_run_vectors(vk, &step, block, n, err));
+    const uint32_t *got = (const uint32_t *)(const void *)results->mapped;
+    for (uint32_t i = 0; i < n; i++) {
+        struct ree_vk_observation *o = &vk->observations[i / N_EACH];
+        uint32_t right = expected((enum ree_vk_observed)(i / N_EACH), x[i]);
+        o->n_vectors++;
+        if (got[i] == right) continue;
+        if (o->n_wrong++ == 0) {
+            const uint32_t example[3] = {x[i], got[i], right};
+            memcpy(o->example, example, sizeof example);
+        }
+    }
+    return REE_OK;
+}
+
+enum ree_status ree_vk_observe(struct ree_vk *vk, struct ree_error *err) {
+    struct ree_device_buffer *block = NULL, *inputs = NULL, *results = NULL;
+    const uint64_t size = (uint64_t)REE_VK_N_OBSERVED * N_EACH * sizeof(uint32_t);
+    memset(vk->observations, 0, sizeof vk->observations);
+    enum ree_status status = ree_vk_host_buffer_create(vk, 256, &block, err);
+    if (status == REE_OK) status = ree_vk_host_buffer_create(vk, size, &inputs, err);
+    if (status == REE_OK) status = ree_vk_host_buffer_create(vk, size, &results, err);
+    if (status == REE_OK) status = observe(vk, block, inputs, results, err);
+    ree_vk_buffer_destroy(&vk->base, block);
+    ree_vk_buffer_destroy(&vk->base, inputs);
+    ree_vk_buffer_destroy(&vk->base, results);
+    return status;
+}
