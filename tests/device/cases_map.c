@@ -38,9 +38,9 @@ static uint32_t choose_value(struct rng *rng, struct ree_expr *expr, bool has_ac
 }
 
 static void append_operand(struct test_case *c, struct rng *rng, struct ree_expr *expr) {
-    static const uint32_t dtypes[] = {REE_F32, REE_F32, REE_F32,  REE_I32, REE_U32,
-                                      REE_I64, REE_I64, REE_U64,  REE_U8,  REE_I8,
-                                      REE_U16, REE_I16, REE_BOOL, REE_F16, REE_BF16};
+    static const uint32_t dtypes[] = {
+        REE_F32, REE_F32, REE_F32,  REE_I32, REE_U32,  REE_I64, REE_I64, REE_U64, REE_U8,    REE_I8,
+        REE_U16, REE_I16, REE_BOOL, REE_F16, REE_BF16, REE_F64, REE_I4,  REE_U2,  REE_F8E5M2};
     struct ree_expr_operand *operand = &expr->operands[expr->n_operands++];
     if (rng_one_in(rng, 6)) {
         operand->kind = REE_EXPR_IOTA;
@@ -70,7 +70,8 @@ void case_expr(struct test_case *c, struct rng *rng, struct ree_expr *expr, uint
     uint32_t n_instrs = rng_below(rng, rng_one_in(rng, 5) ? 20 : 5);
     if (!has_accumulator && n_operands == 0 && n_instrs == 0) n_instrs = 1;
     for (uint32_t i = 0; i < n_instrs && expr->n_instrs < REE_EXPR_MAX_INSTRS - 4; i++) {
-        uint32_t op = rng_below(rng, REE_N_MAP_OPS);
+        uint32_t op =
+            rng_below(rng, rng->host && rng_one_in(rng, 8) ? REE_N_MAP_OPS : REE_MAP_add_f64);
         if (op == REE_MAP_CONST32 || op == REE_MAP_CONST64) {
             append_const(rng, expr, has_accumulator, ree_map_op_infos[op].result);
             continue;
@@ -83,12 +84,13 @@ void case_expr(struct test_case *c, struct rng *rng, struct ree_expr *expr, uint
             expr->instrs[expr->n_instrs - 1].args[j] = args[j];
     }
 
-    static const uint32_t narrow[] = {REE_F32, REE_F32, REE_I32, REE_U32, REE_U8,
-                                      REE_I8,  REE_U16, REE_I16, REE_F16, REE_BF16};
+    static const uint32_t narrow[] = {REE_F32, REE_F32, REE_I32, REE_U32,  REE_U8, REE_I8,
+                                      REE_U16, REE_I16, REE_F16, REE_BF16, REE_I4, REE_F8E4M3FN};
+    static const uint32_t wide[] = {REE_I64, REE_I64, REE_U64, REE_F64};
     uint32_t result =
         expr->n_instrs == 0 ? 0 : (has_accumulator ? 1 : 0) + expr->n_operands + expr->n_instrs - 1;
     if (class_of_value(expr, has_accumulator, result) == REE_CLASS_D)
-        expr->out_dtype = rng_one_in(rng, 3) ? REE_U64 : REE_I64;
+        expr->out_dtype = rng_of(rng, sizeof wide / sizeof *wide, wide);
     else
         expr->out_dtype = rng_of(rng, sizeof narrow / sizeof *narrow, narrow);
 }

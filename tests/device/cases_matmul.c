@@ -1,11 +1,56 @@
 #include "cases.h"
 
+// The sum's type and those of A and B; 4-bit and 8-bit blocks are chosen later.
+static void choose_types(struct rng *rng, struct ree_matmul_params *p) {
+    static const uint32_t wide[] = {REE_I32, REE_U32, REE_I64, REE_U64};
+    static const uint32_t narrow[] = {REE_F32, REE_F16, REE_BF16, REE_I8, REE_U8};
+    static const uint32_t bytes[] = {REE_I8, REE_U8};
+    switch (rng_below(rng, 8)) {
+    case 0: p->dtype = p->a_dtype = p->b_dtype = rng_of(rng, 4, wide); break;
+    case 1:
+    case 2:
+    case 3:
+        p->dtype = REE_I32;
+        p->a_dtype = rng_of(rng, 2, bytes);
+        p->b_dtype = rng_of(rng, 2, bytes);
+        break;
+    case 4:
+    case 5:
+        do {
+            p->a_dtype = rng_of(rng, 5, narrow);
+            p->b_dtype = rng_of(rng, 5, narrow);
+        } while (ree_dtype_size((enum ree_dtype)p->a_dtype) == 1 &&
+                 ree_dtype_size((enum ree_dtype)p->b_dtype) == 1);
+        p->dtype = REE_F32;
+        break;
+    default: p->dtype = p->a_dtype = p->b_dtype = REE_F32;
+    }
+}
+
+// Blockwise weights in place of B; the scales have no NaN or infinity more often than not.
+static void append_blocks(struct rng *rng, struct test_case *c, struct ree_matmul_params *p) {
+    static const uint32_t blocks[] = {16, 32, 64, 128, 256};
+    p->b_dtype = REE_U8;
+    p->b_block = rng_of(rng, 5, blocks);
+    p->b_bits = rng_one_in(rng, 3) ? 8 : 4;
+    p->has_zero_points = rng_one_in(rng, 2);
+    uint64_t n_blocks = (uint64_t)p->n * ((p->k + p->b_block - 1) / p->b_block);
+    uint64_t n_bytes = n_blocks * p->b_block * p->b_bits / 8;
+    uint8_t *bytes = case_input(c, rng, REE_U8, n_bytes);
+    for (uint64_t i = 0; i < n_bytes; i++)
+        bytes[i] = (uint8_t)rng_next(rng);
+    case_input(c, rng, REE_F32, n_blocks);
+    if (!p->has_zero_points) return;
+    uint8_t *zeros = case_input(c, rng, REE_U8, n_blocks);
+    for (uint64_t i = 0; i < n_blocks; i++)
+        zeros[i] = (uint8_t)rng_below(rng, 1u << p->b_bits);
+}
+
 bool case_matmul(struct rng *rng, struct test_case *c) {
-    static const uint32_t dtypes[] = {REE_F32, REE_F32, REE_F32, REE_F32,
-                                      REE_I32, REE_U32, REE_I64, REE_U64};
     case_begin(c, REE_REPOP_MATMUL);
     struct ree_matmul_params *p = &c->dispatch.params.matmul;
-    p->dtype = rng_of(rng, sizeof dtypes / sizeof *dtypes, dtypes);
+    choose_types(rng, p);
+    if (rng->host && rng_one_in(rng, 6)) p->dtype = p->a_dtype = p->b_dtype = REE_F64;
     p->batch_rank = rng_below(rng, 3);
     p->n_batch = 1;
     // (batch..., rows, columns) of A, B and the output
@@ -29,18 +74,24 @@ bool case_matmul(struct rng *rng, struct test_case *c) {
         p->a_batch_strides[d] = strides[d];
     p->a_stride_m = strides[r];
     p->a_stride_k = strides[r + 1];
-    uint64_t n_b = case_view(rng, flags, r + 2, b_dims, strides, &p->b_offset);
-    for (uint32_t d = 0; d < r; d++)
-        p->b_batch_strides[d] = strides[d];
-    p->b_stride_k = strides[r];
-    p->b_stride_n = strides[r + 1];
+    case_input(c, rng, (enum ree_dtype)p->a_dtype, n_a);
+    if (p->dtype == REE_F32 && rng_one_in(rng, 4)) {
+        append_blocks(rng, c, p);
+    } else {
+        uint64_t n_b = case_view(rng, flags, r + 2, b_dims, strides, &p->b_offset);
+        for (uint32_t d = 0; d < r; d++)
+            p->b_batch_strides[d] = strides[d];
+        p->b_stride_k = strides[r];
+        p->b_stride_n = strides[r + 1];
+        case_input(c, rng, (enum ree_dtype)p->b_dtype, n_b);
+    }
     enum ree_dtype dtype = (enum ree_dtype)p->dtype;
-    case_input(c, rng, dtype, n_a);
-    case_input(c, rng, dtype, n_b);
-    p->has_epilogue = dtype == REE_F32 && rng_one_in(rng, 2);
+    p->has_epilogue = (dtype == REE_F32 || dtype == REE_I32) && rng_one_in(rng, 2);
     if (p->has_epilogue) {
         case_expr(c, rng, &p->epilogue, r + 2, dims, true);
         dtype = (enum ree_dtype)p->epilogue.out_dtype;
+        // With the weights' operands there may be one too many.
+        if (c->dispatch.n_operands == REE_MAX_OPERANDS) return false;
     }
     case_output(c, rng, dtype, case_count(r + 2, dims));
     return true;

@@ -43,6 +43,7 @@ bool case_reduce(struct rng *rng, struct test_case *c) {
     case_begin(c, REE_REPOP_REDUCE);
     struct ree_reduce_params *p = &c->dispatch.params.reduce;
     p->dtype = rng_of(rng, sizeof dtypes / sizeof *dtypes, dtypes);
+    if (rng->host && rng_one_in(rng, 6)) p->dtype = REE_F64;
     p->kind = rng_below(rng, REE_REDUCE_ARGMIN + 1);
     if (p->dtype == REE_BOOL && p->kind != REE_REDUCE_MIN) p->kind = REE_REDUCE_MAX;
     p->select_last = rng_one_in(rng, 2);
@@ -81,13 +82,33 @@ static void line_dims(struct rng *rng, uint32_t *outer, uint32_t *k, uint32_t *i
     *outer = rng_one_in(rng, 40) ? 0 : 1 + rng_below(rng, budget < 40 ? budget : 40);
 }
 
+// Lines that end in -inf, or hold nothing else, here and there; otherwise small numbers, so that
+// the maximum is finite.
+static void empty_lines(struct rng *rng, const struct ree_softmax_params *p, uint32_t *x) {
+    bool tame = rng_one_in(rng, 2);
+    uint32_t most = rng_below(rng, p->k + 1); // what a line has at most before its end
+    for (uint64_t line = 0; line < (uint64_t)p->outer * p->inner; line++) {
+        uint64_t base = line / p->inner * p->k * p->inner + line % p->inner;
+        uint32_t used = rng_one_in(rng, 4) ? 0 : rng_below(rng, most + 1);
+        for (uint32_t i = 0; i < p->k; i++) {
+            uint32_t *at = &x[base + (uint64_t)i * p->inner];
+            if (i >= used)
+                *at = 0xFF800000u;
+            else if (tame)
+                *at = (*at & 0x807FFFFFu) | 0x3F800000u;
+        }
+    }
+}
+
 bool case_softmax(struct rng *rng, struct test_case *c) {
     case_begin(c, REE_REPOP_SOFTMAX);
     struct ree_softmax_params *p = &c->dispatch.params.softmax;
     p->log = rng_one_in(rng, 2);
     line_dims(rng, &p->outer, &p->k, &p->inner);
+    p->zero_empty = rng_one_in(rng, 2);
     uint64_t n = (uint64_t)p->outer * p->k * p->inner;
-    case_input(c, rng, REE_F32, n);
+    uint32_t *x = case_input(c, rng, REE_F32, n);
+    if (rng_one_in(rng, 2)) empty_lines(rng, p, x);
     case_output(c, rng, REE_F32, n);
     return true;
 }
@@ -134,6 +155,7 @@ bool case_scan(struct rng *rng, struct test_case *c) {
     case_begin(c, REE_REPOP_SCAN);
     struct ree_scan_params *p = &c->dispatch.params.scan;
     p->dtype = rng_of(rng, sizeof dtypes / sizeof *dtypes, dtypes);
+    if (rng->host && rng_one_in(rng, 5)) p->dtype = REE_F64;
     p->product = rng_one_in(rng, 3);
     p->exclusive = rng_one_in(rng, 2);
     p->reverse = rng_one_in(rng, 2);

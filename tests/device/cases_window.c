@@ -84,10 +84,18 @@ bool case_conv(struct rng *rng, struct test_case *c) {
     }
     if (work > 1500000) return false;
     uint64_t taps = case_count(3, p->kernel);
-    case_input(c, rng, REE_F32, (uint64_t)p->n * p->groups * p->c * case_count(3, p->in));
-    case_input(c, rng, REE_F32, (uint64_t)p->groups * p->m * p->c * taps);
+    p->x_dtype = p->w_dtype = REE_F32;
+    if (!p->transposed && rng_one_in(rng, 2)) {
+        p->x_dtype = rng_one_in(rng, 2) ? REE_I8 : REE_U8;
+        p->w_dtype = rng_one_in(rng, 2) ? REE_I8 : REE_U8;
+        p->has_pad_value = rng_one_in(rng, 2);
+    }
+    case_input(c, rng, (enum ree_dtype)p->x_dtype,
+               (uint64_t)p->n * p->groups * p->c * case_count(3, p->in));
+    case_input(c, rng, (enum ree_dtype)p->w_dtype, (uint64_t)p->groups * p->m * p->c * taps);
+    if (p->has_pad_value) case_input(c, rng, (enum ree_dtype)p->x_dtype, 1);
     p->has_epilogue = rng_one_in(rng, 2);
-    enum ree_dtype dtype = REE_F32;
+    enum ree_dtype dtype = ree_conv_sum_dtype(p);
     uint32_t dims[5] = {p->n, p->groups * p->m, p->out[0], p->out[1], p->out[2]};
     if (p->has_epilogue) {
         case_expr(c, rng, &p->epilogue, 5, dims, true);

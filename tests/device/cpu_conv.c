@@ -11,7 +11,7 @@ static long n_runs;
 
 // n, groups, c, m, in, kernel, out, stride, dilation, pad, transposed
 // clang-format off
-#define SHAPE(...) {__VA_ARGS__, 0, {0}}
+#define SHAPE(...) {__VA_ARGS__, REE_F32, REE_F32, 0, 0, {0}}
 // clang-format on
 
 // Sets `out` to the number of positions that fit with this padding at the end.
@@ -67,6 +67,7 @@ static bool random_case(struct random_source *random, bool transposed, struct re
     static const uint32_t counts[] = {1, 1, 1, 2, 3, 4, 5, 7, 8, 11, 12, 13, 16, 25, 33};
     uint32_t n_counts = sizeof counts / sizeof *counts;
     *p = (struct ree_conv_params){.transposed = transposed, .n = 1 + random_below(random, 3)};
+    p->x_dtype = p->w_dtype = REE_F32;
     p->groups = random_below(random, 3) ? 1 : 1 + random_below(random, 8);
     p->c = random_of(random, counts, n_counts);
     p->m = random_of(random, counts, n_counts);

@@ -86,6 +86,8 @@ static struct ree_dispatch matmul_dispatch(uint32_t m, uint32_t n, uint32_t k, u
     dispatch.operands[2] = (struct ree_operand){out, 0, (uint64_t)m * n * 4};
     dispatch.params.matmul = (struct ree_matmul_params){
         .dtype = REE_F32,
+        .a_dtype = REE_F32,
+        .b_dtype = REE_F32,
         .m = m,
         .n = n,
         .k = k,

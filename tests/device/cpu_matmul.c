@@ -65,7 +65,13 @@ static void check_case(struct random_source *random, const struct ree_matmul_par
 // Random layouts, offsets and batches for given sizes.
 static void check_sizes(struct random_source *random, uint32_t m, uint32_t n, uint32_t k,
                         enum random_floats kind) {
-    struct ree_matmul_params p = {.dtype = REE_F32, .m = m, .n = n, .k = k, .n_batch = 1};
+    struct ree_matmul_params p = {.dtype = REE_F32,
+                                  .a_dtype = REE_F32,
+                                  .b_dtype = REE_F32,
+                                  .m = m,
+                                  .n = n,
+                                  .k = k,
+                                  .n_batch = 1};
     choose_layout(random, m, k, &p.a_stride_m, &p.a_stride_k);
     choose_layout(random, k, n, &p.b_stride_k, &p.b_stride_n);
     p.a_offset = (int32_t)random_below(random, 4);
@@ -123,6 +129,8 @@ static void check_large(void) {
         uint32_t m = sizes[i][0], n = sizes[i][1], k = sizes[i][2];
         struct ree_matmul_params p = {
             .dtype = REE_F32,
+            .a_dtype = REE_F32,
+            .b_dtype = REE_F32,
             .m = m,
             .n = n,
             .k = k,
@@ -151,7 +159,13 @@ static void check_negative_zero(void) {
             a[l] = -0x1p-100f; // the product underflows: fma rounds it to -0
             b[l] = l % REE_CHUNK == 0 ? 0x1p-100f : 0.0f;
         }
-        struct ree_matmul_params p = {.dtype = REE_F32, .m = 20, .n = 20, .k = k, .n_batch = 1};
+        struct ree_matmul_params p = {.dtype = REE_F32,
+                                      .a_dtype = REE_F32,
+                                      .b_dtype = REE_F32,
+                                      .m = 20,
+                                      .n = 20,
+                                      .k = k,
+                                      .n_batch = 1};
         p.a_stride_k = p.b_stride_k = 1;
         union ree_params params;
         memset(&params, 0, sizeof params);
@@ -185,6 +199,8 @@ static void check_epilogues(void) {
         struct ree_matmul_params *p = &params.matmul;
         *p = (struct ree_matmul_params){
             .dtype = REE_F32,
+            .a_dtype = REE_F32,
+            .b_dtype = REE_F32,
             .m = m,
             .n = n,
             .k = k,
@@ -238,6 +254,8 @@ static void check_integers(void) {
         memset(&params, 0, sizeof params);
         params.matmul = (struct ree_matmul_params){
             .dtype = wide ? REE_I64 : REE_I32,
+            .a_dtype = wide ? REE_I64 : REE_I32,
+            .b_dtype = wide ? REE_I64 : REE_I32,
             .m = m,
             .n = n,
             .k = k,

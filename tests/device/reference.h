@@ -45,4 +45,13 @@ void reference_sum_add(struct reference_sum *sum, float x);          // or multi
 void reference_sum_fma(struct reference_sum *sum, float a, float b); // the term a * b of a dot
 uint32_t reference_sum_end(struct reference_sum sum);                // bits
 
+// The same in binary64, and what uses it (reference_f64.c).
+enum reference_f64_kind { REFERENCE_SUM, REFERENCE_PRODUCT, REFERENCE_DOT };
+uint64_t reference_f64_total(enum reference_f64_kind kind, uint32_t n, const double *a,
+                             const double *b); // b: of a dot
+void reference_reduce_f64(const struct ree_reduce_params *p, const double *x, uint64_t *out);
+void reference_matmul_f64(const struct ree_matmul_params *p, const double *a, const double *b,
+                          uint64_t *out);
+void reference_scan_f64(const struct ree_scan_params *p, const double *x, uint64_t *out);
+
 #endif

@@ -33,6 +33,8 @@ int64_t reference_offset(uint32_t rank, const uint32_t *dims, const int32_t *str
 
 uint64_t reference_load(enum ree_dtype dtype, const void *data, int64_t i) {
     switch (dtype) {
+    case REE_I4:
+    case REE_I2:
     case REE_I8: return (uint32_t)((const int8_t *)data)[i];
     case REE_I16: return (uint32_t)((const int16_t *)data)[i];
     default: break;
@@ -54,7 +56,10 @@ void reference_store(enum ree_dtype dtype, void *data, int64_t i, uint64_t value
         if (dtype == REE_F32 && (word & 0x7FFFFFFFu) > 0x7F800000u) word = 0x7FC00000u;
         ((uint32_t *)data)[i] = word;
         break;
-    default: ((uint64_t *)data)[i] = value;
+    default:
+        if (dtype == REE_F64 && (value << 1) > UINT64_C(0x7FF0000000000000) << 1)
+            value = UINT64_C(0x7FF8000000000000);
+        ((uint64_t *)data)[i] = value;
     }
 }
 

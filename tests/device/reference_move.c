@@ -43,6 +43,12 @@ static uint64_t combine(enum ree_dtype dtype, uint32_t kind, uint64_t a, uint64_
     bool wide = dtype == REE_I64 || dtype == REE_U64;
     bool is_signed = dtype == REE_I8 || dtype == REE_I32 || dtype == REE_I64;
     bool is_float = dtype == REE_F32;
+    if (dtype == REE_F64 && kind != REE_SCATTER_SET) {
+        double u = ree_from_double_bits(a), v = ree_from_double_bits(b);
+        if (kind == REE_SCATTER_ADD) return ree_double_result(u + v);
+        if (kind == REE_SCATTER_MUL) return ree_double_result(u * v);
+        return kind == REE_SCATTER_MIN ? ree_op_min_f64(a, b) : ree_op_max_f64(a, b);
+    }
     switch (kind) {
     case REE_SCATTER_SET: return b;
     case REE_SCATTER_ADD: return is_float ? ree_op_add_f32(x, y) : a + b;
@@ -84,6 +90,11 @@ static bool precedes(enum ree_dtype dtype, bool largest, uint64_t a, uint64_t b)
     switch (dtype) { // a is less than b
     case REE_F32: {
         float x = ree_float((uint32_t)a), y = ree_float((uint32_t)b);
+        if (x != x) return false;
+        return y != y || x < y;
+    }
+    case REE_F64: {
+        double x = ree_from_double_bits(a), y = ree_from_double_bits(b);
         if (x != x) return false;
         return y != y || x < y;
     }

@@ -65,6 +65,10 @@ static bool is_nan(enum ree_dtype dtype, uint64_t x) {
 void reference_reduce(const struct ree_reduce_params *p, void *const *operands) {
     enum ree_dtype dtype = (enum ree_dtype)p->dtype;
     const void *x = operands[0];
+    if (dtype == REE_F64) {
+        reference_reduce_f64(p, x, operands[1]);
+        return;
+    }
     bool sums = dtype == REE_F32 && p->kind <= REE_REDUCE_PROD;
     for (uint32_t o = 0; o < p->n_outer; o++) {
         int64_t base =
@@ -107,13 +111,15 @@ void reference_softmax(const struct ree_softmax_params *p, void *const *operands
         uint32_t max = 0xFF800000u;
         for (uint32_t i = 0; i < p->k; i++)
             max = ree_op_max_f32(max, x[base + (uint64_t)i * p->inner]);
+        bool empty = p->zero_empty && max == 0xFF800000u;
+        if (empty) max = 0;
         struct reference_sum sum;
         reference_sum_begin(&sum, false);
         for (uint32_t i = 0; i < p->k; i++) {
             uint32_t d = ree_op_sub_f32(x[base + (uint64_t)i * p->inner], max);
             reference_sum_add(&sum, ree_float(ree_op_exp_f32(d)));
         }
-        uint32_t s = reference_sum_end(sum);
+        uint32_t s = empty ? 0x3F800000u : reference_sum_end(sum);
         for (uint32_t i = 0; i < p->k; i++) {
             uint64_t at = base + (uint64_t)i * p->inner;
             uint32_t d = ree_op_sub_f32(x[at], max);
@@ -158,6 +164,10 @@ void reference_norm(const struct ree_norm_params *p, void *const *operands) {
 
 void reference_scan(const struct ree_scan_params *p, void *const *operands) {
     enum ree_dtype dtype = (enum ree_dtype)p->dtype;
+    if (dtype == REE_F64) {
+        reference_scan_f64(p, operands[0], operands[1]);
+        return;
+    }
     for (uint64_t line = 0; line < (uint64_t)p->outer * p->inner; line++) {
         uint64_t base = line / p->inner * p->k * p->inner + line % p->inner;
         struct reference_sum sum;
@@ -176,43 +186,5 @@ void reference_scan(const struct ree_scan_params *p, void *const *operands) {
                 reference_store(dtype, operands[1], at,
                                 dtype == REE_F32 ? reference_sum_end(sum) : acc);
         }
-    }
-}
-
-void reference_matmul(const struct ree_matmul_params *p, void *const *operands) {
-    enum ree_dtype dtype = (enum ree_dtype)p->dtype;
-    uint32_t n_tensors = 0;
-    for (uint32_t k = 0; p->has_epilogue && k < p->epilogue.n_operands; k++)
-        n_tensors += p->epilogue.operands[k].kind == REE_EXPR_TENSOR;
-    void *out = operands[2 + n_tensors];
-    uint64_t n = (uint64_t)p->n_batch * p->m * p->n;
-    for (uint64_t o = 0; o < n; o++) {
-        uint64_t b = o / p->n / p->m;
-        int64_t i = (int64_t)(o / p->n % p->m), j = (int64_t)(o % p->n);
-        int64_t a_at = p->a_offset + i * p->a_stride_m +
-                       reference_offset(p->batch_rank, p->batch_dims, p->a_batch_strides, b);
-        int64_t b_at = p->b_offset + j * p->b_stride_n +
-                       reference_offset(p->batch_rank, p->batch_dims, p->b_batch_strides, b);
-        struct reference_sum sum;
-        reference_sum_begin(&sum, false);
-        uint64_t acc = 0;
-        for (uint32_t l = 0; l < p->k; l++) {
-            int64_t at = a_at + (int64_t)l * p->a_stride_k, bt = b_at + (int64_t)l * p->b_stride_k;
-            if (dtype == REE_F32)
-                reference_sum_fma(&sum, load_f32(operands[0], at), load_f32(operands[1], bt));
-            else
-                acc +=
-                    reference_load(dtype, operands[0], at) * reference_load(dtype, operands[1], bt);
-        }
-        if (dtype != REE_F32) {
-            reference_store(dtype, out, (int64_t)o, acc);
-            continue;
-        }
-        uint32_t value = reference_sum_end(sum);
-        if (p->has_epilogue)
-            reference_store((enum ree_dtype)p->epilogue.out_dtype, out, (int64_t)o,
-                            reference_expr(&p->epilogue, operands + 2, &value, o));
-        else
-            reference_store(REE_F32, out, (int64_t)o, value);
     }
 }

@@ -83,10 +83,13 @@ static int64_t met(const struct ree_conv_params *p, const uint32_t o[3], const u
 
 void reference_conv(const struct ree_conv_params *p, void *const *operands) {
     const float *x = operands[0], *w = operands[1];
-    uint32_t n_tensors = 0;
+    bool integer = p->x_dtype != REE_F32;
+    uint32_t first = p->has_pad_value ? 3 : 2, n_tensors = 0;
+    uint32_t pad =
+        p->has_pad_value ? (uint32_t)reference_load((enum ree_dtype)p->x_dtype, operands[2], 0) : 0;
     for (uint32_t k = 0; p->has_epilogue && k < p->epilogue.n_operands; k++)
         n_tensors += p->epilogue.operands[k].kind == REE_EXPR_TENSOR;
-    void *out = operands[2 + n_tensors];
+    void *out = operands[first + n_tensors];
     uint64_t n_in = volume(p->in), n_out = volume(p->out), taps = volume(p->kernel);
     for (uint64_t i = 0; i < (uint64_t)p->n * p->groups * p->m * n_out; i++) {
         uint64_t channel = i / n_out % (p->groups * p->m), b = i / n_out / (p->groups * p->m);
@@ -95,6 +98,7 @@ void reference_conv(const struct ree_conv_params *p, void *const *operands) {
         split(p->out, i % n_out, o);
         struct reference_sum sum;
         reference_sum_begin(&sum, false);
+        uint32_t acc = 0;
         for (uint32_t c = 0; c < p->c; c++) {
             for (uint64_t t = 0; t < taps; t++) {
                 split(p->kernel, t, k);
@@ -102,15 +106,22 @@ void reference_conv(const struct ree_conv_params *p, void *const *operands) {
                 uint64_t plane = (b * p->groups + g) * p->c + c;
                 uint64_t w_at = p->transposed ? ((g * p->c + c) * p->m + m) * taps + t
                                               : (channel * p->c + c) * taps + t;
-                reference_sum_fma(&sum, at < 0 ? 0.0f : x[plane * n_in + (uint64_t)at], w[w_at]);
+                int64_t from = (int64_t)(plane * n_in) + at;
+                if (integer)
+                    acc +=
+                        (at < 0 ? pad
+                                : (uint32_t)reference_load((enum ree_dtype)p->x_dtype, x, from)) *
+                        (uint32_t)reference_load((enum ree_dtype)p->w_dtype, w, (int64_t)w_at);
+                else
+                    reference_sum_fma(&sum, at < 0 ? 0.0f : x[from], w[w_at]);
             }
         }
-        uint32_t value = reference_sum_end(sum);
+        uint32_t value = integer ? acc : reference_sum_end(sum);
         if (p->has_epilogue)
             reference_store((enum ree_dtype)p->epilogue.out_dtype, out, (int64_t)i,
-                            reference_expr(&p->epilogue, operands + 2, &value, i));
+                            reference_expr(&p->epilogue, operands + first, &value, i));
         else
-            reference_store(REE_F32, out, (int64_t)i, value);
+            reference_store(integer ? REE_I32 : REE_F32, out, (int64_t)i, value);
     }
 }
 

@@ -101,12 +101,19 @@ static long run_case(const struct test_case *c, uint64_t seed, struct ree_cpu_sc
     run.faults = !reference_run(&c->dispatch, run.expected);
     for (uint32_t isa = 0; isa < REE_N_CPU_ISAS; isa++) {
         if (!ree_cpu_isa_available((enum ree_cpu_isa)isa)) continue;
-        for (uint32_t n_threads = 1; n_threads <= MAX_THREADS; n_threads++) {
+        // Threads, and for products the processor without its dot products of bytes.
+        for (uint32_t v = 0; v <= MAX_THREADS; v++) {
+            bool no_dot = v == MAX_THREADS;
+            uint32_t n_threads = no_dot ? 1 : v + 1;
+            bool is_product =
+                c->dispatch.op == REE_REPOP_MATMUL || c->dispatch.op == REE_REPOP_CONV;
+            if (no_dot && !is_product) continue;
             struct ree_cpu_context ctx = {
                 .n_threads = n_threads,
                 .isa = (enum ree_cpu_isa)isa,
                 .scratch = scratch,
                 .thread_grain = 1, // so that small work is shared too
+                .no_dot = no_dot,
             };
             ++*n_runs;
             n_wrong += !run_one(&run, &ctx, print && n_wrong == 0, seed);
@@ -125,7 +132,7 @@ long run_cpu_cases(enum ree_repop op, uint32_t n, long *n_runs) {
     uint32_t n_done = 0, n_faulty = 0;
     *n_runs = 0;
     for (uint64_t seed = 1; n_done < n; seed++) {
-        struct rng rng = {.state = seed * 1000003 + (uint64_t)op};
+        struct rng rng = {.state = seed * 1000003 + (uint64_t)op, .host = true};
         struct test_case c;
         if (case_generators[op](&rng, &c)) {
             long wrong = run_case(&c, seed, scratch, n_printed < MAX_PRINTED, n_runs);

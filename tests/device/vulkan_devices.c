@@ -45,10 +45,19 @@ static void probe_notices(const char *which) {
     options.force_form = "decimal";
     CHECK(ree_vulkan_device_open(which, &options, &device, &err) == REE_INVALID);
     const struct ree_device_fact *facts;
-    size_t n = sound->vtable->facts(sound, &facts), n_primitives = 0;
+    size_t n = sound->vtable->facts(sound, &facts), n_primitives = 0, n_observed = 0;
     for (size_t i = 0; i < n; i++) {
         CHECK(facts[i].value[0] != '\0');
         n_primitives += strcmp(facts[i].kind, "primitive") == 0;
+        n_observed += strcmp(facts[i].kind, "not used") == 0;
+    }
+    CHECK(n_observed == REE_VK_N_OBSERVED);
+    for (int f = 0; f < REE_VK_N_OBSERVED; f++) {
+        const struct ree_vk_observation *o = &ree_vk_of(sound)->observations[f];
+        CHECK_MSG(o->n_vectors == 1024 && o->n_wrong <= 1024, "%s: %u wrong of %u",
+                  ree_vk_observed_name(f), o->n_wrong, o->n_vectors);
+        // What is counted as right must be: a shader that wrote nothing would have no result right.
+        CHECK_MSG(o->n_wrong < 1024, "%s is never right", ree_vk_observed_name(f));
     }
     CHECK(n_primitives == REE_VK_N_PRIMITIVES);
     sound->vtable->destroy(sound);
@@ -102,6 +111,8 @@ static void row_times_matrix(struct ree_device *device, uint32_t K, uint32_t N) 
     const void *data[] = {a, b};
     struct ree_dispatch dispatch = {.op = REE_REPOP_MATMUL, .n_operands = 3, .n_outputs = 1};
     dispatch.params.matmul = (struct ree_matmul_params){.dtype = REE_F32,
+                                                        .a_dtype = REE_F32,
+                                                        .b_dtype = REE_F32,
                                                         .m = 1,
                                                         .n = N,
                                                         .k = K,

@@ -76,6 +76,12 @@ int main(int argc, char **argv) {
     struct ree_device *cpu, *vulkan;
     struct ree_error err;
     REQUIRE(ree_cpu_device_open(&options, &cpu, &err) == REE_OK);
+    if (argc > 2) {
+        int op = REE_MAP_neg_f32;
+        while (op <= REE_MAP_sign_f32 && strcmp(argv[2], ree_map_op_infos[op].name) != 0)
+            op++;
+        CHECK_MSG(op <= REE_MAP_sign_f32, "there is no function '%s' (exp_f32, ...)", argv[2]);
+    }
     for (size_t d = 0; d < n_devices && d < 16; d++) {
         if (ree_vulkan_device_open(strchr(list[d].spec, ':') + 1, &options, &vulkan, &err))
             continue;

@@ -13,7 +13,7 @@ static void compare(struct ree_device *device, const char *form, uint32_t n, con
         if (only && strcmp(only, ree_repop_name(op)) != 0) continue;
         uint32_t n_done = 0, n_printed = 0;
         for (uint64_t seed = 1; n_done < n; seed++) {
-            struct rng rng = {seed * 7919 + (uint64_t)op};
+            struct rng rng = {.state = seed * 7919 + (uint64_t)op};
             struct test_case c = {0};
             if (!case_generators[op](&rng, &c)) {
                 test_case_finish(&c);

@@ -61,7 +61,7 @@ static void stitch(const struct ree_vk_shader_module *module, const struct ree_e
 
 int main(void) {
     if (system("spirv-val --version > /dev/null 2>&1") != 0) return test_skip("no spirv-val");
-    struct rng rng = {1};
+    struct rng rng = {.state = 1};
     for (uint32_t s = 0; s < REE_VK_N_SHADERS; s++) {
         const struct ree_vk_shader_module *module = &ree_vk_shader_modules[s];
         stitch(module, NULL, true);

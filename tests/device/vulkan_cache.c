@@ -1,0 +1,123 @@
+// The pipeline cache file: written when a device is closed, read when it is opened again, and never
+// trusted: a file that is cut, of another driver or not a cache at all is passed over.
+#include "device/vulkan/vulkan.h"
+#include "test.h"
+
+#include <dirent.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[64] = "vulkan-cache-XXXXXX", deep[128], path[512];
+static struct ree_error err;
+
+// Opening runs the probe, which makes pipelines.
+static struct ree_device *open_device(void) {
+    struct ree_device_options options = {.cache_dir = deep};
+    struct ree_device *device = NULL;
+    CHECK_MSG(ree_vulkan_device_open("", &options, &device, &err) == REE_OK, "%s", err.message);
+    return device;
+}
+
+static size_t loaded_size(void) {
+    struct ree_device *device = open_device();
+    if (!device) return SIZE_MAX;
+    size_t size = ree_vk_of(device)->cache_loaded_size;
+    device->vtable->destroy(device);
+    return size;
+}
+
+// The only file in the folder, to `path`; returns how many there are.
+static int find_file(void) {
+    DIR *dir = opendir(deep);
+    int n = 0;
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        if (entry->d_name[0] == '.') continue;
+        snprintf(path, sizeof path, "%s/%s", deep, entry->d_name);
+        n++;
+    }
+    if (dir) closedir(dir);
+    return n;
+}
+
+static off_t file_size(void) {
+    struct stat info;
+    return stat(path, &info) == 0 ? info.st_size : -1;
+}
+
+static void overwrite(long at, const void *bytes, size_t n) {
+    FILE *file = fopen(path, "r+b");
+    REQUIRE(file && fseek(file, at, SEEK_SET) == 0 && fwrite(bytes, 1, n, file) == n);
+    fclose(file);
+}
+
+int main(void) {
+    struct ree_device_listing list[16];
+    const char *note;
+    if (ree_vulkan_device_list(list, 16, &note) == 0) return test_skip(note);
+    REQUIRE(mkdtemp(folder) != NULL);
+    snprintf(deep, sizeof deep, "%s/a/b", folder); // folders are made
+
+    CHECK(loaded_size() == 0);
+    int n_files = find_file();
+    if (n_files == 0) {
+        // This driver keeps nothing. What it would be given is read all the same.
+        CHECK(loaded_size() == 0 && find_file() == 0);
+        struct ree_device *device = open_device();
+        REQUIRE(device != NULL);
+        const struct ree_vk *vk = ree_vk_of(device);
+        snprintf(path, sizeof path, "%s", vk->cache_path);
+        VkPipelineCacheHeaderVersionOne header = {
+            .headerSize = sizeof header,
+            .headerVersion = VK_PIPELINE_CACHE_HEADER_VERSION_ONE,
+            .vendorID = vk->properties.vendorID,
+            .deviceID = vk->properties.deviceID,
+        };
+        memcpy(header.pipelineCacheUUID, vk->properties.pipelineCacheUUID, VK_UUID_SIZE);
+        device->vtable->destroy(device);
+        snprintf(deep, sizeof deep, "%s/a", folder);
+        mkdir(deep, 0700);
+        snprintf(deep, sizeof deep, "%s/a/b", folder);
+        mkdir(deep, 0700);
+        fclose(fopen(path, "wb"));
+        CHECK(loaded_size() == 0);
+        overwrite(0, &header, sizeof header);
+        CHECK(loaded_size() == sizeof header);
+        REQUIRE(truncate(path, sizeof header - 1) == 0);
+        CHECK(loaded_size() == 0);
+        header.pipelineCacheUUID[3] ^= 1;
+        overwrite(0, &header, sizeof header);
+        CHECK(loaded_size() == 0);
+        unlink(path);
+    } else {
+        CHECK(n_files == 1); // no temporary file is left
+        off_t size = file_size();
+        CHECK(size > (off_t)sizeof(VkPipelineCacheHeaderVersionOne));
+        CHECK(loaded_size() == (size_t)size);
+        CHECK(find_file() == 1);
+
+        uint32_t vendor = 0xFFFFFFFFu;
+        overwrite(8, &vendor, sizeof vendor); // header: length, version, vendor, device, UUID
+        CHECK(loaded_size() == 0);
+        CHECK(find_file() == 1 && loaded_size() == (size_t)file_size()); // it was written anew
+
+        REQUIRE(truncate(path, 10) == 0);
+        CHECK(loaded_size() == 0);
+        CHECK(loaded_size() == (size_t)file_size());
+
+        REQUIRE(truncate(path, 0) == 0);
+        CHECK(loaded_size() == 0);
+        unlink(path);
+    }
+    // A folder that cannot be made is no reason to fail.
+    rmdir(deep);
+    FILE *file = fopen(deep, "wb");
+    REQUIRE(file != NULL);
+    fclose(file);
+    CHECK(loaded_size() == 0);
+    unlink(deep);
+    snprintf(path, sizeof path, "%s/a", folder);
+    rmdir(path);
+    rmdir(folder);
+    return test_finish();
+}

@@ -1,0 +1,45 @@
+// A message of the validation layer fails what is being done, and only that: the tests that run
+// with the layer on rely on it.
+#include "device/vulkan/vulkan.h"
+#include "test.h"
+
+#include <string.h>
+
+int main(void) {
+    struct ree_device_listing list[16];
+    const char *note;
+    if (ree_vulkan_device_list(list, 16, &note) == 0) return test_skip(note);
+    struct ree_device_options options = {.validation = true, .cache_dir = ""};
+    struct ree_device *device;
+    struct ree_error err;
+    enum ree_status status = ree_vulkan_device_open("", &options, &device, &err);
+    if (status == REE_UNAVAILABLE) return test_skip(err.message);
+    REQUIRE(status == REE_OK);
+    struct ree_vk *vk = ree_vk_of(device);
+    CHECK(ree_vk_check_validation(vk, &err) == REE_OK);
+
+    // A size of 0 is against VUID-VkBufferCreateInfo-size-00912.
+    VkBufferCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+        .size = 0,
+        .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT,
+    };
+    VkBuffer buffer = VK_NULL_HANDLE;
+    if (vk->vk.vkCreateBuffer(vk->handle, &info, NULL, &buffer) == VK_SUCCESS && buffer)
+        vk->vk.vkDestroyBuffer(vk->handle, buffer, NULL);
+    // Whatever the device does next reports it.
+    struct ree_device_buffer *ours = NULL;
+    uint32_t word = 0;
+    status = device->vtable->buffer_create(device, 64, &ours, &err);
+    if (status == REE_OK) status = ree_vk_check_validation(vk, &err);
+    CHECK_MSG(status == REE_DEVICE && strstr(err.message, "Vulkan validation: ") &&
+                  strstr(err.message, "VkBufferCreateInfo-size"),
+              "%d: %s", status, err.message);
+    // It was reported once; the device goes on.
+    CHECK(ree_vk_check_validation(vk, &err) == REE_OK);
+    if (!ours) CHECK(device->vtable->buffer_create(device, 64, &ours, &err) == REE_OK);
+    CHECK(device->vtable->buffer_write(device, ours, 0, &word, sizeof word, &err) == REE_OK);
+    device->vtable->buffer_destroy(device, ours);
+    device->vtable->destroy(device);
+    return test_finish();
+}
