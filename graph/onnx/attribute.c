@@ -95,14 +95,16 @@ static enum ree_status read_subgraph(struct ree_onnx_reader *reader, const Onnx_
                                      struct ree_graph *graph, const struct ree_scope *scope,
                                      struct ree_attr *attr) {
     if (!proto) return ree_fail(reader->err, REE_INVALID, "is declared as a graph, but holds none");
+    if (!graph)
+        return ree_fail(reader->err, REE_UNSUPPORTED, "a default that is a graph is not supported");
     attr->graph = ree_graph_add_subgraph(graph);
     if (!attr->graph) return ree_onnx_no_memory(reader);
     return ree_onnx_read_graph(reader, proto, attr->graph, scope);
 }
 
-static enum ree_status read_value(struct ree_onnx_reader *reader, const Onnx__AttributeProto *proto,
-                                  struct ree_graph *graph, const struct ree_scope *scope,
-                                  struct ree_attr *attr) {
+enum ree_status ree_onnx_read_attribute(struct ree_onnx_reader *reader,
+                                        const Onnx__AttributeProto *proto, struct ree_graph *graph,
+                                        const struct ree_scope *scope, struct ree_attr *attr) {
     const void *array = NULL;
     int32_t kind;
     if (ree_onnx_text(proto->ref_attr_name)[0])
@@ -131,6 +133,14 @@ static enum ree_status read_value(struct ree_onnx_reader *reader, const Onnx__At
         attr->ints = array;
         return REE_OK;
     case KIND(STRINGS): attr->kind = REE_ATTR_STRINGS; return read_strings(reader, proto, attr);
+    case KIND(TYPE):
+        if (!proto->tp)
+            return ree_fail(reader->err, REE_INVALID, "is declared as a type, but holds none");
+        attr->kind = REE_ATTR_TYPE;
+        attr->tensor = ree_arena_alloc(reader->arena, sizeof *attr->tensor);
+        if (!attr->tensor) return ree_onnx_no_memory(reader);
+        attr->tensor->name = "";
+        return ree_onnx_read_type(reader, proto->tp, attr->tensor);
     default:
         return ree_fail(reader->err, REE_UNSUPPORTED, "holds %s, which is not supported",
                         kind_names[kind]);
@@ -146,16 +156,21 @@ enum ree_status ree_onnx_read_attributes(struct ree_onnx_reader *reader,
     node->attrs = ree_arena_alloc_array(reader->arena, proto->n_attribute, sizeof *node->attrs);
     if (!node->attrs) return ree_onnx_no_memory(reader);
     for (size_t i = 0; i < proto->n_attribute; i++) {
-        struct ree_attr *attr = &node->attrs[i];
-        const char *name = ree_onnx_text(proto->attribute[i]->name);
+        const Onnx__AttributeProto *from = proto->attribute[i];
+        struct ree_attr *attr = &node->attrs[node->n_attrs];
+        const char *name = ree_onnx_text(from->name);
         if (!*name) return ree_fail(reader->err, REE_INVALID, "attribute #%zu has no name", i);
         if (ree_node_attr(node, name))
             return ree_fail(reader->err, REE_INVALID, "attribute '%s' is given twice", name);
         attr->name = ree_arena_strdup(reader->arena, name);
         if (!attr->name) return ree_onnx_no_memory(reader);
-        node->n_attrs = i + 1;
-        if (read_value(reader, proto->attribute[i], graph, scope, attr) != REE_OK)
-            return ree_fail_prefix(reader->err, "attribute '%s'", name);
+        bool found = true;
+        enum ree_status status =
+            scope->call && ree_onnx_text(from->ref_attr_name)[0]
+                ? ree_onnx_read_reference(reader, from, scope->call, attr, &found)
+                : ree_onnx_read_attribute(reader, from, graph, scope, attr);
+        if (status != REE_OK) return ree_fail_prefix(reader->err, "attribute '%s'", name);
+        node->n_attrs += found;
     }
     return REE_OK;
 }

@@ -14,6 +14,7 @@
 // lies in the arena.
 struct prefix {
     _Alignas(16) struct ree_mapping *owner;
+    bool given; // to a graph
 };
 #define LARGE_PREFIX 64 // keeps large data aligned to 64 bytes
 
@@ -52,7 +53,7 @@ static void *decoder_alloc(void *data, size_t size) {
         ree_mapping_link(&decoder->large, owner);
         memory = owner->data + LARGE_PREFIX;
     }
-    prefix_of(memory)->owner = owner;
+    *prefix_of(memory) = (struct prefix){.owner = owner};
     decoder->used += charge(size);
     report(decoder);
     return memory;
@@ -103,6 +104,8 @@ enum ree_status ree_decode(struct ree_decoder *decoder, const ProtobufCMessageDe
 bool ree_decoder_give(struct ree_decoder *decoder, const void *data, struct ree_mapping **list) {
     struct ree_mapping *owner = prefix_of(data)->owner;
     if (!owner) return false;
+    if (prefix_of(data)->given) return true;
+    prefix_of(data)->given = true;
     ree_mapping_unlink(&decoder->large, owner);
     ree_mapping_link(list, owner);
     return true;

@@ -32,7 +32,7 @@ enum ree_status ree_decode(struct ree_decoder *decoder, const ProtobufCMessageDe
 
 // Moves `data`, the array of a field of a decoded message, to a graph's list without copying it. It
 // is then aligned to 64 bytes and zero up to the next multiple of 64. False when it is too small to
-// have a mapping of its own.
+// have a mapping of its own. Data given once stay where they are: the same list may ask again.
 bool ree_decoder_give(struct ree_decoder *decoder, const void *data, struct ree_mapping **list);
 
 #endif

@@ -2,12 +2,17 @@
 
 #include <string.h>
 
-static const char *domain_of(const char *domain) {
+// Subgraphs within subgraphs. What follows is recursive in them, and so are passes and lowering.
+#define MAX_DEPTH 64
+
+const char *ree_onnx_domain(const char *domain) {
     domain = ree_onnx_text(domain);
     return strcmp(domain, "ai.onnx") == 0 ? "" : domain;
 }
 
 static void copy_type(struct ree_value *to, const struct ree_value *from) {
+    to->kind = from->kind;
+    to->nullable = from->nullable;
     to->dtype = from->dtype;
     to->has_shape = from->has_shape;
     to->rank = from->rank;
@@ -28,6 +33,7 @@ static enum ree_status read_inputs(struct ree_onnx_reader *reader, const Onnx__G
 
 // The type of a default value against the one that its input declares.
 static bool types_agree(const struct ree_value *input, const struct ree_value *tensor) {
+    if (input->kind != REE_TENSOR) return false;
     if (input->dtype && input->dtype != tensor->dtype) return false;
     if (!input->has_shape) return true;
     if (input->rank != tensor->rank) return false;
@@ -72,9 +78,8 @@ static enum ree_status read_initializers(struct ree_onnx_reader *reader,
 
 // Names and outputs, so that every node can be referred to before its own inputs are known.
 static enum ree_status make_nodes(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
-                                  struct ree_graph *graph, const struct ree_scope *scope) {
-    graph->nodes = ree_arena_alloc_array(graph->arena, proto->n_node, sizeof *graph->nodes);
-    if (!graph->nodes) return ree_onnx_no_memory(reader);
+                                  struct ree_graph *graph, const struct ree_scope *scope,
+                                  struct ree_node **nodes) {
     size_t slot = 0;
     for (size_t i = 0; i < proto->n_node; i++) {
         const Onnx__NodeProto *from = proto->node[i];
@@ -83,7 +88,7 @@ static enum ree_status make_nodes(struct ree_onnx_reader *reader, const Onnx__Gr
         node->id = (uint32_t)i;
         node->name = ree_arena_strdup(graph->arena, ree_onnx_text(from->name));
         node->op_type = ree_arena_strdup(graph->arena, ree_onnx_text(from->op_type));
-        node->domain = ree_arena_strdup(graph->arena, domain_of(from->domain));
+        node->domain = ree_arena_strdup(graph->arena, ree_onnx_domain(from->domain));
         node->n_outputs = from->n_output;
         node->outputs = ree_arena_alloc_array(graph->arena, from->n_output, sizeof *node->outputs);
         if (!node->name || !node->op_type || !node->domain || !node->outputs)
@@ -92,7 +97,7 @@ static enum ree_status make_nodes(struct ree_onnx_reader *reader, const Onnx__Gr
             node->outputs[j] = scope->outputs[slot++];
             if (node->outputs[j]) node->outputs[j]->producer = node;
         }
-        graph->nodes[graph->n_nodes++] = node;
+        nodes[i] = node;
     }
     return REE_OK;
 }
@@ -101,11 +106,13 @@ static enum ree_status read_node(struct ree_onnx_reader *reader, const Onnx__Nod
                                  struct ree_graph *graph, const struct ree_scope *scope,
                                  struct ree_node *node) {
     if (!node->op_type[0]) return ree_fail(reader->err, REE_INVALID, "has no operator");
-    node->opset = ree_graph_opset(graph, node->domain);
+    const struct ree_function *function = scope->call ? scope->call->function : NULL;
+    node->opset = function ? ree_opset_find(function->opsets, function->n_opsets, node->domain)
+                           : ree_graph_opset(graph, node->domain);
     if (node->opset == 0)
-        return ree_fail(reader->err, REE_INVALID,
-                        "is of the operator set '%s', which the model does not import",
-                        node->domain[0] ? node->domain : "ai.onnx");
+        return ree_fail(
+            reader->err, REE_INVALID, "is of the operator set '%s', which the %s does not import",
+            node->domain[0] ? node->domain : "ai.onnx", function ? "function" : "model");
     node->n_inputs = proto->n_input;
     node->inputs = ree_arena_alloc_array(graph->arena, proto->n_input, sizeof *node->inputs);
     if (!node->inputs) return ree_onnx_no_memory(reader);
@@ -117,17 +124,45 @@ static enum ree_status read_node(struct ree_onnx_reader *reader, const Onnx__Nod
                             "input '%s' is neither the output of a node nor an input of the graph "
                             "nor an initializer",
                             proto->input[i]);
+        if (node->inputs[i] == &ree_scope_omitted) node->inputs[i] = NULL;
     }
     return ree_onnx_read_attributes(reader, proto, graph, scope, node);
 }
 
-static enum ree_status read_nodes(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
-                                  struct ree_graph *graph, const struct ree_scope *scope) {
+enum ree_status ree_onnx_append_node(struct ree_onnx_reader *reader, struct ree_graph *graph,
+                                     struct ree_node *node) {
+    if (graph->n_nodes == graph->nodes_capacity) {
+        size_t capacity = graph->nodes_capacity ? 2 * graph->nodes_capacity : 16;
+        struct ree_node **grown = ree_arena_alloc_array(graph->arena, capacity, sizeof *grown);
+        if (!grown) return ree_onnx_no_memory(reader);
+        if (graph->n_nodes) memcpy(grown, graph->nodes, graph->n_nodes * sizeof *grown);
+        graph->nodes = grown;
+        graph->nodes_capacity = capacity;
+    }
+    graph->nodes[graph->n_nodes++] = node;
+    return REE_OK;
+}
+
+enum ree_status ree_onnx_read_nodes(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
+                                    struct ree_graph *graph, const struct ree_scope *scope) {
+    struct ree_node **nodes = ree_arena_alloc_array(&reader->scratch, proto->n_node, sizeof *nodes);
+    if (!nodes) return ree_onnx_no_memory(reader);
+    REE_TRY(make_nodes(reader, proto, graph, scope, nodes));
     for (size_t i = 0; i < proto->n_node; i++) {
+        const struct ree_function *function = ree_onnx_find_function(reader, proto->node[i]);
+        enum ree_status status = read_node(reader, proto->node[i], graph, scope, nodes[i]);
+        if (status == REE_OK)
+            status = function ? ree_onnx_inline(reader, graph, scope, nodes[i], function)
+                              : ree_onnx_append_node(reader, graph, nodes[i]);
         char label[320];
-        if (read_node(reader, proto->node[i], graph, scope, graph->nodes[i]) != REE_OK)
+        if (status == REE_OK) continue;
+        // Of a long chain of calls the last ones are named, and the first.
+        if (scope->call && strlen(reader->err->message) < REE_ERROR_MAX / 2)
+            ree_fail_prefix(reader->err, "%s", ree_node_label(nodes[i], label, sizeof label));
+        if (!scope->call)
             return ree_fail_prefix(reader->err, "%s",
-                                   ree_node_label(graph->nodes[i], label, sizeof label));
+                                   ree_node_label(nodes[i], label, sizeof label));
+        return status;
     }
     return REE_OK;
 }
@@ -140,6 +175,8 @@ static enum ree_status read_output(struct ree_onnx_reader *reader,
         return ree_fail(reader->err, REE_INVALID,
                         "is neither the output of a node nor an input of the graph nor an "
                         "initializer");
+    if (value == &ree_scope_omitted)
+        return ree_fail(reader->err, REE_INVALID, "is an input that the call omits");
     graph->outputs[graph->n_outputs++] = value;
     struct ree_value declared = {0};
     if (proto->type) REE_TRY(ree_onnx_read_type(reader, proto->type, &declared));
@@ -187,15 +224,21 @@ enum ree_status ree_onnx_read_graph(struct ree_onnx_reader *reader, const Onnx__
                         "sparse initializer '%s': sparse tensors are not supported",
                         values ? ree_onnx_text(values->name) : "");
     }
+    int depth = 0;
+    for (const struct ree_graph *g = graph->parent; g; g = g->parent)
+        if (++depth > MAX_DEPTH)
+            return ree_fail(reader->err, REE_UNSUPPORTED,
+                            "subgraphs lie more than %d deep in each other", MAX_DEPTH);
     graph->name = ree_arena_strdup(graph->arena, ree_onnx_text(proto->name));
     if (!graph->name) return ree_onnx_no_memory(reader);
     struct ree_scope scope;
     REE_TRY(ree_scope_init(reader, proto, graph, outer, &scope));
     REE_TRY(read_inputs(reader, proto, graph));
     REE_TRY(read_initializers(reader, proto, &scope));
-    REE_TRY(make_nodes(reader, proto, graph, &scope));
-    REE_TRY(read_nodes(reader, proto, graph, &scope));
+    REE_TRY(ree_onnx_read_nodes(reader, proto, graph, &scope));
     REE_TRY(read_outputs(reader, proto, graph, &scope));
     read_value_info(reader, proto, graph, &scope);
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        graph->nodes[i]->id = (uint32_t)i;
     return ree_onnx_order_nodes(reader, graph);
 }

@@ -1,7 +1,6 @@
 // From a file or from memory to a checked graph.
 #include "graph/onnx/reader.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -55,36 +54,34 @@ enum ree_status ree_onnx_fail_file(struct ree_error *err, const char *file) {
     return err->status;
 }
 
-static enum ree_status read_opsets(struct ree_onnx_reader *reader, const Onnx__ModelProto *model,
-                                   struct ree_graph *graph) {
-    if (model->n_opset_import == 0)
-        return ree_fail(reader->err, REE_INVALID, "the model imports no operator set");
-    if (model->n_opset_import > MAX_OPSETS)
+enum ree_status ree_onnx_read_opsets(struct ree_onnx_reader *reader, size_t n,
+                                     Onnx__OperatorSetIdProto *const *protos,
+                                     struct ree_opset_import **out, size_t *out_n) {
+    if (n > MAX_OPSETS)
         return ree_fail(reader->err, REE_UNSUPPORTED,
-                        "the model imports %zu operator sets; at most %d is supported",
-                        model->n_opset_import, MAX_OPSETS);
-    graph->opsets =
-        ree_arena_alloc_array(graph->arena, model->n_opset_import, sizeof *graph->opsets);
-    if (!graph->opsets) return ree_onnx_no_memory(reader);
-    for (size_t i = 0; i < model->n_opset_import; i++) {
-        const char *domain = ree_onnx_text(model->opset_import[i]->domain);
-        if (strcmp(domain, "ai.onnx") == 0) domain = "";
-        int64_t version = model->opset_import[i]->version;
+                        "%zu operator sets are imported; at most %d is supported", n, MAX_OPSETS);
+    struct ree_opset_import *imports = ree_arena_alloc_array(reader->arena, n, sizeof *imports);
+    if (!imports) return ree_onnx_no_memory(reader);
+    *out = imports;
+    *out_n = 0;
+    for (size_t i = 0; i < n; i++) {
+        const char *domain = ree_onnx_domain(protos[i]->domain);
+        int64_t version = protos[i]->version;
         const char *shown = domain[0] ? domain : "ai.onnx";
         if (version < 1 || version > INT32_MAX)
             return ree_fail(reader->err, REE_INVALID, "operator set '%s' has the version %lld",
                             shown, (long long)version);
-        int64_t known = ree_graph_opset(graph, domain);
+        int64_t known = ree_opset_find(imports, *out_n, domain);
         if (known && known != version)
             return ree_fail(reader->err, REE_INVALID,
                             "operator set '%s' is imported in versions %lld and %lld", shown,
                             (long long)known, (long long)version);
         if (known) continue;
-        struct ree_opset_import *import = &graph->opsets[graph->n_opsets];
-        import->domain = ree_arena_strdup(graph->arena, domain);
+        struct ree_opset_import *import = &imports[*out_n];
+        import->domain = ree_arena_strdup(reader->arena, domain);
         if (!import->domain) return ree_onnx_no_memory(reader);
         import->version = version;
-        graph->n_opsets++;
+        ++*out_n;
     }
     return REE_OK;
 }
@@ -105,25 +102,6 @@ static enum ree_status read_metadata(struct ree_onnx_reader *reader, const Onnx_
     return REE_OK;
 }
 
-static enum ree_status read_functions(struct ree_onnx_reader *reader, const Onnx__ModelProto *model,
-                                      struct ree_graph *graph) {
-    size_t n = model->n_functions;
-    graph->functions = ree_arena_alloc_array(graph->arena, n, sizeof *graph->functions);
-    if (!graph->functions) return ree_onnx_no_memory(reader);
-    for (size_t i = 0; i < n; i++) {
-        const char *domain = ree_onnx_text(model->functions[i]->domain);
-        const char *name = ree_onnx_text(model->functions[i]->name);
-        if (strcmp(domain, "ai.onnx") == 0) domain = "";
-        graph->functions[i].domain = ree_arena_strdup(graph->arena, domain);
-        graph->functions[i].name = ree_arena_strdup(graph->arena, name);
-        if (!graph->functions[i].domain || !graph->functions[i].name)
-            return ree_onnx_no_memory(reader);
-    }
-    graph->n_functions = n;
-    qsort(graph->functions, n, sizeof *graph->functions, ree_function_compare);
-    return REE_OK;
-}
-
 static enum ree_status read_model(struct ree_onnx_reader *reader, const Onnx__ModelProto *model,
                                   struct ree_graph *graph) {
     if (!model->has_ir_version)
@@ -138,9 +116,12 @@ static enum ree_status read_model(struct ree_onnx_reader *reader, const Onnx__Mo
                         (long long)model->ir_version, MIN_IR_VERSION, MAX_IR_VERSION);
     if (!model->graph) return ree_fail(reader->err, REE_INVALID, "the model has no graph");
     graph->ir_version = model->ir_version;
-    REE_TRY(read_opsets(reader, model, graph));
+    if (model->n_opset_import == 0)
+        return ree_fail(reader->err, REE_INVALID, "the model imports no operator set");
+    REE_TRY(ree_onnx_read_opsets(reader, model->n_opset_import, model->opset_import, &graph->opsets,
+                                 &graph->n_opsets));
     REE_TRY(read_metadata(reader, model, graph));
-    REE_TRY(read_functions(reader, model, graph));
+    REE_TRY(ree_onnx_read_functions(reader, model));
     REE_TRY(ree_onnx_read_graph(reader, model->graph, graph, NULL));
     if (graph->n_outputs == 0)
         return ree_fail(reader->err, REE_INVALID, "the graph has no outputs");

@@ -10,15 +10,36 @@
 // Tensors have fewer than 2^31 elements throughout ree, and no dimension is larger.
 #define REE_ONNX_MAX_ELEMENTS INT32_MAX
 
+// A function that the model defines for itself.
+struct ree_function {
+    const char *domain, *name, *overload;
+    const Onnx__FunctionProto *proto;
+    size_t n_bytes; // encoded
+    size_t n_opsets;
+    struct ree_opset_import *opsets;
+};
+
+// A call of a function, while its nodes are read in its place.
+struct ree_call {
+    const struct ree_call *outer; // the call that this one is part of; NULL: none
+    uint32_t depth, number;       // number: of all calls, in the order read
+    const struct ree_function *function;
+    const struct ree_node *node; // the call itself: inputs, outputs and attributes
+};
+
 struct ree_onnx_reader {
     struct ree_arena *arena;       // of what is read
     struct ree_mapping **mappings; // that what is read keeps
     struct ree_mapping *files;     // of external data; join `mappings` when the reader finishes
     struct ree_decoder decoder;
     struct ree_arena scratch; // released with the reader
-    const char *folder;       // where external data lie; NULL: nowhere
-    int folder_fd;            // -1: not open yet
-    struct ree_error *err;    // never NULL
+    size_t n_functions;
+    struct ree_function *functions; // sorted
+    uint32_t n_calls;
+    size_t inlined_nodes, inlined_bytes; // of functions, in all their calls
+    const char *folder;                  // where external data lie; NULL: nowhere
+    int folder_fd;                       // -1: not open yet
+    struct ree_error *err;               // never NULL
 };
 
 void ree_onnx_reader_init(struct ree_onnx_reader *reader, struct ree_arena *arena,
@@ -35,16 +56,23 @@ enum ree_status ree_onnx_fail_file(struct ree_error *err, const char *file);
 static inline const char *ree_onnx_text(const char *s) {
     return s ? s : "";
 }
+const char *ree_onnx_domain(const char *domain); // the same, "" for "ai.onnx" too
+
+// Operator sets (load.c): what a model or a function imports.
+enum ree_status ree_onnx_read_opsets(struct ree_onnx_reader *reader, size_t n,
+                                     Onnx__OperatorSetIdProto *const *protos,
+                                     struct ree_opset_import **out, size_t *out_n);
 
 // Types (type.c).
-// Sets dtype, shape and symbols of `value`. Anything but a tensor is refused.
+// Sets kind, dtype, shape and symbols of `value`: a tensor, a sequence of tensors, or an optional
+// one of either. Anything else is refused.
 enum ree_status ree_onnx_read_type(struct ree_onnx_reader *reader, const Onnx__TypeProto *proto,
                                    struct ree_value *value);
 // "float32[2,?,n]" into a buffer of the caller; returns it.
 const char *ree_onnx_type_text(const struct ree_value *value, char *out, size_t size);
 
-// Tensors (tensor.c): sets dtype, shape and data of `value`. Of types that ree lacks, and of
-// strings, only dtype and shape.
+// Tensors (tensor.c): sets dtype, shape and data of `value`. Of types that ree lacks, only dtype
+// and shape.
 enum ree_status ree_onnx_read_tensor(struct ree_onnx_reader *reader, const Onnx__TensorProto *proto,
                                      struct ree_value *value);
 
@@ -73,6 +101,7 @@ struct ree_name {
 
 struct ree_scope {
     const struct ree_scope *outer;
+    const struct ree_call *call; // whose function the names are in, or around; NULL: none
     size_t n;
     struct ree_name *names; // sorted
     // An initializer that is an input's default shares that input's value.
@@ -85,16 +114,48 @@ struct ree_scope {
 enum ree_status ree_scope_init(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
                                struct ree_graph *graph, const struct ree_scope *outer,
                                struct ree_scope *scope);
+// The names of a function, given as a graph of its inputs and nodes. Its inputs are the values that
+// the call gives, its outputs those that the call wants; the others are added to `graph`.
+enum ree_status ree_scope_init_call(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
+                                    struct ree_graph *graph, const struct ree_call *call,
+                                    struct ree_scope *scope);
 struct ree_value *ree_scope_find(const struct ree_scope *scope, const char *name); // NULL: unknown
+// What ree_scope_find gives for an input of a function that the call omits.
+extern struct ree_value ree_scope_omitted;
 
 // Attributes (attribute.c).
+enum ree_status ree_onnx_read_attribute(struct ree_onnx_reader *reader,
+                                        const Onnx__AttributeProto *proto, struct ree_graph *graph,
+                                        const struct ree_scope *scope, struct ree_attr *attr);
 enum ree_status ree_onnx_read_attributes(struct ree_onnx_reader *reader,
                                          const Onnx__NodeProto *proto, struct ree_graph *graph,
                                          const struct ree_scope *scope, struct ree_node *node);
 
+// Functions (function.c).
+enum ree_status ree_onnx_read_functions(struct ree_onnx_reader *reader,
+                                        const Onnx__ModelProto *model);
+const struct ree_function *ree_onnx_find_function(const struct ree_onnx_reader *reader,
+                                                  const Onnx__NodeProto *node); // NULL: none
+// Appends the nodes of a function in place of `node`, a call of it. `scope` is that of the call.
+enum ree_status ree_onnx_inline(struct ree_onnx_reader *reader, struct ree_graph *graph,
+                                const struct ree_scope *scope, const struct ree_node *node,
+                                const struct ree_function *function);
+// What the function's attribute `proto` refers to: the call's attribute, else the function's
+// default, as *out; false in *out_found when there is neither.
+enum ree_status ree_onnx_read_reference(struct ree_onnx_reader *reader,
+                                        const Onnx__AttributeProto *proto,
+                                        const struct ree_call *call, struct ree_attr *out,
+                                        bool *out_found);
+
 // Graphs (graph.c). `graph` is new, with opsets and file set.
 enum ree_status ree_onnx_read_graph(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
                                     struct ree_graph *graph, const struct ree_scope *outer);
+// Appends the nodes of `proto`, whose values are in `scope`, to the graph; calls of functions
+// become the nodes of those.
+enum ree_status ree_onnx_read_nodes(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
+                                    struct ree_graph *graph, const struct ree_scope *scope);
+enum ree_status ree_onnx_append_node(struct ree_onnx_reader *reader, struct ree_graph *graph,
+                                     struct ree_node *node);
 // Puts the nodes in an order in which producers come first (order.c); one that has it already stays
 // as it is. Fails on a cycle.
 enum ree_status ree_onnx_order_nodes(struct ree_onnx_reader *reader, struct ree_graph *graph);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct ree_value ree_scope_omitted;
+
 static int compare_names(const void *a, const void *b) {
     const struct ree_name *x = a, *y = b;
     int order = strcmp(x->name, y->name);
@@ -66,9 +68,35 @@ static enum ree_status check_unique(struct ree_onnx_reader *reader, const Onnx__
     return REE_OK;
 }
 
+// The name of a function's value, made that of no other: '@' and the number of the call behind it.
+static struct ree_value *add_inner_value(struct ree_onnx_reader *reader, struct ree_graph *graph,
+                                         const struct ree_call *call, const char *name) {
+    size_t size = strlen(name) + 16;
+    char *unique = ree_arena_alloc(&reader->scratch, size);
+    if (!unique) return NULL;
+    snprintf(unique, size, "%s@%u", name, call->number);
+    return ree_graph_add_value(graph, unique);
+}
+
+// The value that a name of a call's function stands for: the call's, or a new one.
+static struct ree_value *value_in_call(struct ree_onnx_reader *reader, struct ree_graph *graph,
+                                       const struct ree_call *call, const struct ree_name *name) {
+    const Onnx__FunctionProto *function = call->function->proto;
+    const struct ree_node *node = call->node;
+    if (name->kind == REE_NAME_INPUT) {
+        bool given = name->index < node->n_inputs && node->inputs[name->index];
+        return given ? node->inputs[name->index] : &ree_scope_omitted;
+    }
+    for (size_t i = 0; i < node->n_outputs; i++)
+        if (node->outputs[i] && strcmp(function->output[i], name->name) == 0)
+            return node->outputs[i];
+    return add_inner_value(reader, graph, call, name->name);
+}
+
 // Values in the order of their definition, so that the graph does not depend on how names sort.
 static enum ree_status make_values(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
-                                   struct ree_graph *graph, struct ree_scope *scope) {
+                                   struct ree_graph *graph, const struct ree_call *call,
+                                   struct ree_scope *scope) {
     struct ree_name **ordered = ree_arena_alloc_array(&reader->scratch, scope->n, sizeof *ordered);
     if (!ordered) return ree_onnx_no_memory(reader);
     for (size_t i = 0; i < scope->n; i++)
@@ -79,10 +107,13 @@ static enum ree_status make_values(struct ree_onnx_reader *reader, const Onnx__G
         // In sorted order an initializer's input, if it has one, stands right before it.
         bool is_default = name->kind == REE_NAME_INITIALIZER && name > scope->names &&
                           strcmp(name[-1].name, name->name) == 0;
-        name->value = is_default ? name[-1].value : ree_graph_add_value(graph, name->name);
+        if (call)
+            name->value = value_in_call(reader, graph, call, name);
+        else
+            name->value = is_default ? name[-1].value : ree_graph_add_value(graph, name->name);
         if (!name->value) return ree_onnx_no_memory(reader);
         if (name->kind == REE_NAME_INITIALIZER) scope->initializers[name->index] = name->value;
-        if (name->kind == REE_NAME_INPUT) {
+        if (name->kind == REE_NAME_INPUT && !call) {
             name->value->is_input = true;
             graph->inputs[graph->n_inputs++] = name->value;
         }
@@ -95,25 +126,38 @@ static enum ree_status make_values(struct ree_onnx_reader *reader, const Onnx__G
     return REE_OK;
 }
 
-enum ree_status ree_scope_init(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
-                               struct ree_graph *graph, const struct ree_scope *outer,
-                               struct ree_scope *scope) {
+static enum ree_status init(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
+                            struct ree_graph *graph, const struct ree_call *call,
+                            struct ree_scope *scope) {
     size_t n_outputs = 0;
     for (size_t i = 0; i < proto->n_node; i++)
         n_outputs += proto->node[i]->n_output;
     size_t n = proto->n_input + proto->n_initializer + n_outputs;
-    *scope = (struct ree_scope){.outer = outer};
     scope->names = ree_arena_alloc_array(&reader->scratch, n, sizeof *scope->names);
     scope->initializers =
         ree_arena_alloc_array(&reader->scratch, proto->n_initializer, sizeof *scope->initializers);
     scope->outputs = ree_arena_alloc_array(&reader->scratch, n_outputs, sizeof *scope->outputs);
-    graph->inputs = ree_arena_alloc_array(graph->arena, proto->n_input, sizeof *graph->inputs);
-    if (!scope->names || !scope->initializers || !scope->outputs || !graph->inputs)
-        return ree_onnx_no_memory(reader);
+    if (!scope->names || !scope->initializers || !scope->outputs) return ree_onnx_no_memory(reader);
     REE_TRY(collect(reader, proto, scope));
     qsort(scope->names, scope->n, sizeof *scope->names, compare_names);
     REE_TRY(check_unique(reader, proto, scope));
-    return make_values(reader, proto, graph, scope);
+    return make_values(reader, proto, graph, call, scope);
+}
+
+enum ree_status ree_scope_init(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
+                               struct ree_graph *graph, const struct ree_scope *outer,
+                               struct ree_scope *scope) {
+    *scope = (struct ree_scope){.outer = outer, .call = outer ? outer->call : NULL};
+    graph->inputs = ree_arena_alloc_array(graph->arena, proto->n_input, sizeof *graph->inputs);
+    if (!graph->inputs) return ree_onnx_no_memory(reader);
+    return init(reader, proto, graph, NULL, scope);
+}
+
+enum ree_status ree_scope_init_call(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
+                                    struct ree_graph *graph, const struct ree_call *call,
+                                    struct ree_scope *scope) {
+    *scope = (struct ree_scope){.call = call};
+    return init(reader, proto, graph, call, scope);
 }
 
 struct ree_value *ree_scope_find(const struct ree_scope *scope, const char *name) {

@@ -93,6 +93,51 @@ static enum ree_status take(struct ree_onnx_reader *reader, const void *data, si
     return REE_OK;
 }
 
+// Bytes of `count` elements in raw_data and in external files, where those below a byte are packed.
+static size_t packed_size(enum ree_dtype dtype, size_t count) {
+    return (size_t)(((uint64_t)count * ree_dtype_bits(dtype) + 7) / 8);
+}
+
+static bool is_packed(enum ree_dtype dtype) {
+    return ree_dtype_bits(dtype) % 8 != 0;
+}
+
+// Packed elements, the first in the lowest bits, to a byte each. What is left over in the last byte
+// is not looked at.
+static enum ree_status unpack(struct ree_onnx_reader *reader, const unsigned char *packed,
+                              size_t count, struct ree_value *value) {
+    uint32_t bits = ree_dtype_bits(value->dtype), per_byte = 8 / bits;
+    unsigned char mask = (unsigned char)((1u << bits) - 1);
+    unsigned char sign = value->dtype == REE_I4 ? 8 : value->dtype == REE_I2 ? 2 : 0;
+    unsigned char *data = alloc_data(reader, count);
+    if (!data) return ree_onnx_no_memory(reader);
+    for (size_t i = 0; i < count; i++) {
+        unsigned char element = packed[i / per_byte] >> (i % per_byte * bits) & mask;
+        data[i] = (unsigned char)((element ^ sign) - sign);
+    }
+    value->data = data;
+    value->nbytes = count;
+    return REE_OK;
+}
+
+// Packed bytes that stand in int32_data, one to a number.
+static enum ree_status unpack_numbers(struct ree_onnx_reader *reader,
+                                      const Onnx__TensorProto *proto, size_t count,
+                                      struct ree_value *value) {
+    size_t n = packed_size(value->dtype, count);
+    unsigned char *packed = alloc_data(reader, n);
+    if (!packed) return ree_onnx_no_memory(reader);
+    for (size_t i = 0; i < n; i++) {
+        // Some writers extend the byte by its sign.
+        if (proto->int32_data[i] < INT8_MIN || proto->int32_data[i] > UINT8_MAX)
+            return ree_fail(reader->err, REE_INVALID,
+                            "number %zu in int32_data is %d, expected a byte of packed elements", i,
+                            proto->int32_data[i]);
+        packed[i] = (unsigned char)proto->int32_data[i];
+    }
+    return unpack(reader, packed, count, value);
+}
+
 // Elements that ONNX widens to int32 or uint64 in the message, back to their size.
 static enum ree_status narrow(struct ree_onnx_reader *reader, const Onnx__TensorProto *proto,
                               size_t count, struct ree_value *value) {
@@ -103,7 +148,8 @@ static enum ree_status narrow(struct ree_onnx_reader *reader, const Onnx__Tensor
     case REE_I8: low = INT8_MIN, high = INT8_MAX; break;
     case REE_I16: low = INT16_MIN, high = INT16_MAX; break;
     case REE_U32: high = UINT32_MAX; break;
-    default: high = UINT16_MAX; break; // uint16, and the bits of float16 and bfloat16
+    default: // the bits of the float types, and uint16
+        high = ree_dtype_size(value->dtype) == 1 ? UINT8_MAX : UINT16_MAX;
     }
     size_t size = ree_dtype_size(value->dtype);
     unsigned char *data = alloc_data(reader, count * size);
@@ -128,6 +174,7 @@ static enum ree_status narrow(struct ree_onnx_reader *reader, const Onnx__Tensor
 static enum ree_status read_typed(struct ree_onnx_reader *reader, const Onnx__TensorProto *proto,
                                   size_t count, struct ree_value *value) {
     size_t nbytes = count * ree_dtype_size(value->dtype);
+    if (is_packed(value->dtype)) return unpack_numbers(reader, proto, count, value);
     switch (value->dtype) {
     case REE_F32: return take(reader, proto->float_data, nbytes, value);
     case REE_F64: return take(reader, proto->double_data, nbytes, value);
@@ -136,6 +183,23 @@ static enum ree_status read_typed(struct ree_onnx_reader *reader, const Onnx__Te
     case REE_U64: return take(reader, proto->uint64_data, nbytes, value);
     default: return narrow(reader, proto, count, value);
     }
+}
+
+// Strings become an array of pointers, as in struct ree_tensor.
+static enum ree_status read_strings(struct ree_onnx_reader *reader, const Onnx__TensorProto *proto,
+                                    size_t count, struct ree_value *value) {
+    const char **strings = ree_arena_alloc_array(reader->arena, count + 1, sizeof *strings);
+    if (!strings) return ree_onnx_no_memory(reader);
+    for (size_t i = 0; i < count; i++) {
+        const ProtobufCBinaryData *s = &proto->string_data[i];
+        if (s->len && memchr(s->data, 0, s->len))
+            return ree_fail(reader->err, REE_UNSUPPORTED, "string %zu contains a NUL byte", i);
+        strings[i] = ree_arena_strndup(reader->arena, (const char *)s->data, s->len);
+        if (!strings[i]) return ree_onnx_no_memory(reader);
+    }
+    value->data = strings;
+    value->nbytes = count * sizeof *strings;
+    return REE_OK;
 }
 
 // Raw bools come as bytes, and everything that reads them relies on 0 and 1.
@@ -149,7 +213,8 @@ static enum ree_status check_bools(struct ree_onnx_reader *reader, const struct 
 }
 
 static enum ree_status read_external(struct ree_onnx_reader *reader, const Onnx__TensorProto *proto,
-                                     size_t nbytes, size_t element_size, struct ree_value *value) {
+                                     size_t count, struct ree_value *value) {
+    size_t nbytes = packed_size(value->dtype, count), element_size = ree_dtype_size(value->dtype);
     enum field field;
     size_t n;
     REE_TRY(find_field(reader, proto, &field, &n));
@@ -159,6 +224,7 @@ static enum ree_status read_external(struct ree_onnx_reader *reader, const Onnx_
     // Kernels read whole 32-bit words, so narrower types are held to 4 bytes too.
     size_t alignment = element_size > 4 ? element_size : 4;
     REE_TRY(ree_onnx_read_external(reader, proto, nbytes, alignment, &value->data));
+    if (is_packed(value->dtype)) return unpack(reader, value->data, count, value);
     value->nbytes = nbytes;
     return value->dtype == REE_BOOL ? check_bools(reader, value) : REE_OK;
 }
@@ -166,7 +232,7 @@ static enum ree_status read_external(struct ree_onnx_reader *reader, const Onnx_
 static enum ree_status read_inline(struct ree_onnx_reader *reader, const Onnx__TensorProto *proto,
                                    size_t count, struct ree_value *value) {
     enum field field, expected = field_of_type(value->dtype);
-    size_t n, nbytes = count * ree_dtype_size(value->dtype);
+    size_t n, nbytes = packed_size(value->dtype, count);
     char text[TEXT_SIZE];
     ree_onnx_type_text(value, text, sizeof text);
     REE_TRY(find_field(reader, proto, &field, &n));
@@ -176,6 +242,7 @@ static enum ree_status read_inline(struct ree_onnx_reader *reader, const Onnx__T
         if (n != nbytes)
             return ree_fail(reader->err, REE_INVALID,
                             "raw_data has %zu bytes, but %s needs %zu bytes", n, text, nbytes);
+        if (is_packed(value->dtype)) return unpack(reader, proto->raw_data.data, count, value);
         REE_TRY(take(reader, proto->raw_data.data, nbytes, value));
         return value->dtype == REE_BOOL ? check_bools(reader, value) : REE_OK;
     }
@@ -183,10 +250,12 @@ static enum ree_status read_inline(struct ree_onnx_reader *reader, const Onnx__T
         return ree_fail(reader->err, REE_INVALID,
                         "its values are in %s, but those of %s belong in %s", field_names[field],
                         text, field_names[expected]);
-    if (n != count)
+    size_t n_values = is_packed(value->dtype) ? nbytes : count;
+    if (n != n_values)
         return ree_fail(reader->err, REE_INVALID, "%s has %zu values, but %s needs %zu",
-                        field_names[expected], n, text, count);
-    return value->dtype == REE_STRING ? REE_OK : read_typed(reader, proto, count, value);
+                        field_names[expected], n, text, n_values);
+    if (value->dtype == REE_STRING) return read_strings(reader, proto, count, value);
+    return read_typed(reader, proto, count, value);
 }
 
 enum ree_status ree_onnx_read_tensor(struct ree_onnx_reader *reader, const Onnx__TensorProto *proto,
@@ -197,15 +266,14 @@ enum ree_status ree_onnx_read_tensor(struct ree_onnx_reader *reader, const Onnx_
     value->dtype = (enum ree_dtype)proto->data_type;
     int64_t count;
     REE_TRY(read_dims(reader, proto, value, &count));
-    size_t size = ree_dtype_size(value->dtype), nbytes = (size_t)count * size;
-    if (size == 0 && value->dtype != REE_STRING) return REE_OK;
+    if (ree_dtype_size(value->dtype) == 0 && value->dtype != REE_STRING) return REE_OK;
     switch (proto->data_location) {
     case ONNX__TENSOR_PROTO__LOCATION__LOCATION_INLINE:
         return read_inline(reader, proto, (size_t)count, value);
     case ONNX__TENSOR_PROTO__LOCATION__LOCATION_EXTERNAL:
         if (value->dtype == REE_STRING)
             return ree_fail(reader->err, REE_INVALID, "strings cannot be external data");
-        return read_external(reader, proto, nbytes, size, value);
+        return read_external(reader, proto, (size_t)count, value);
     default:
         return ree_fail(reader->err, REE_INVALID, "has the unknown data location %d",
                         proto->data_location);

@@ -101,17 +101,36 @@ enum ree_status ree_onnx_read_type(struct ree_onnx_reader *reader, const Onnx__T
     const struct {
         const char *name;
         bool present;
-    } others[] = {
-        {"a sequence", proto->sequence_type},        {"a map", proto->map_type},
-        {"an opaque value", proto->opaque_type},     {"a sparse tensor", proto->sparse_tensor_type},
+    } kinds[] = {
+        {"a tensor", proto->tensor_type},
+        {"a sequence", proto->sequence_type},
         {"an optional value", proto->optional_type},
+        {"a map", proto->map_type},
+        {"an opaque value", proto->opaque_type},
+        {"a sparse tensor", proto->sparse_tensor_type},
     };
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        if (!others[i].present) continue;
-        if (proto->tensor_type)
-            return ree_fail(reader->err, REE_INVALID, "is a tensor and also %s", others[i].name);
-        return ree_fail(reader->err, REE_UNSUPPORTED, "is %s; only tensors are supported",
-                        others[i].name);
+    const char *kind = NULL;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (!kinds[i].present) continue;
+        if (kind)
+            return ree_fail(reader->err, REE_INVALID, "is %s and also %s", kind, kinds[i].name);
+        kind = kinds[i].name;
+        if (i > 2)
+            return ree_fail(reader->err, REE_UNSUPPORTED, "is %s; only tensors are supported",
+                            kind);
+    }
+    const Onnx__TypeProto__Sequence *sequence = proto->sequence_type;
+    const Onnx__TypeProto__Sequence *optional = proto->optional_type;
+    if (sequence && value->kind == REE_SEQUENCE)
+        return ree_fail(reader->err, REE_UNSUPPORTED, "is a sequence of sequences");
+    if (optional && (value->nullable || value->kind == REE_SEQUENCE))
+        return ree_fail(reader->err, REE_UNSUPPORTED, "has optional values in what it holds");
+    if (sequence) value->kind = REE_SEQUENCE;
+    if (optional) value->nullable = true;
+    if (sequence || optional) {
+        const Onnx__TypeProto *inner = (sequence ? sequence : optional)->elem_type;
+        if (!inner) return ree_fail(reader->err, REE_INVALID, "does not say what it holds");
+        return ree_onnx_read_type(reader, inner, value);
     }
     const Onnx__TypeProto__Tensor *tensor = proto->tensor_type;
     if (!tensor) return REE_OK;

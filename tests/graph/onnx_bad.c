@@ -174,7 +174,7 @@ static void test_model(void) {
     m = pb_model(small_graph());
     for (int i = 0; i < 100; i++)
         pb_sub(&m, MODEL_OPSET, pb_opset("other", 1));
-    check("many opsets", m, REE_UNSUPPORTED, "imports 101 operator sets");
+    check("many opsets", m, REE_UNSUPPORTED, "101 operator sets are imported");
     struct pb graph = {0};
     pb_sub(&graph, GRAPH_INPUT, pb_value("x", 1, 0, NULL));
     check("no outputs", pb_model(graph), REE_INVALID, "the graph has no outputs");
@@ -258,15 +258,28 @@ static void test_types(void) {
     static const struct {
         uint32_t field;
         const char *text;
-    } kinds[] = {{4, "input 'q': is a sequence; only tensors are supported"},
-                 {5, "is a map"},
+    } kinds[] = {{5, "input 'q': is a map; only tensors are supported"},
                  {7, "is an opaque value"},
-                 {8, "is a sparse tensor"},
-                 {9, "is an optional value"}};
+                 {8, "is a sparse tensor"}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         type = (struct pb){0}, inner = (struct pb){0};
         pb_sub(&type, kinds[i].field, inner);
         check("kind", with(GRAPH_INPUT, pb_value_of("q", type)), REE_UNSUPPORTED, kinds[i].text);
+    }
+    // Sequences and optional values: of nothing, and one within the other the wrong way round.
+    for (uint32_t outer = 4; outer <= 9; outer += 5) {
+        type = (struct pb){0}, inner = (struct pb){0};
+        pb_sub(&type, outer, inner);
+        check("of nothing", with(GRAPH_INPUT, pb_value_of("q", type)), REE_INVALID,
+              "input 'q': does not say what it holds");
+        struct pb optional = {0}, element = {0};
+        type = (struct pb){0}, inner = (struct pb){0};
+        pb_sub(&element, 1, pb_tensor_type(1, 0, NULL));
+        pb_sub(&optional, 9, element);
+        pb_sub(&inner, 1, optional);
+        pb_sub(&type, outer, inner);
+        check("optional within", with(GRAPH_INPUT, pb_value_of("q", type)), REE_UNSUPPORTED,
+              "input 'q': has optional values in what it holds");
     }
     type = pb_tensor_type(1, 0, NULL), inner = (struct pb){0};
     pb_sub(&type, 4, inner);
@@ -387,6 +400,11 @@ static void test_tensors(void) {
         {REE_F16, 1, TENSOR_INT32S, 65536, "outside float16"},
         {REE_BF16, 1, TENSOR_INT32S, -1, "outside bfloat16"},
         {REE_BOOL, 1, TENSOR_INT32S, 2, "outside bool"},
+        {REE_F8E5M2, 1, TENSOR_INT32S, 256, "outside float8e5m2"},
+        {REE_I4, 2, TENSOR_INT32S, 256, "number 0 in int32_data is 256, expected a byte of packed"},
+        {REE_I4, 2, TENSOR_INT32S, -129, "expected a byte of packed"},
+        {REE_I4, 3, TENSOR_INT32S, 1, "int32_data has 1 values, but int4[3] needs 2"},
+        {REE_U2, 5, TENSOR_INT32S, 1, "int32_data has 1 values, but uint2[5] needs 2"},
         {REE_U32, 1, TENSOR_UINT64S, INT64_C(1) << 32, "element 0 is 4294967296, outside uint32"},
         {REE_U32, 1, TENSOR_UINT64S, -1, "element 0 is 18446744073709551615, outside uint32"},
         {REE_I32, 2, TENSOR_INT32S, 1, "int32_data has 1 values, but int32[2] needs 2"},
@@ -442,7 +460,8 @@ static void test_attributes(void) {
     check("no graph", with_attr(attr("a", 5)), REE_INVALID, "declared as a graph, but holds none");
     check("tensors", with_attr(attr("a", 9)), REE_UNSUPPORTED, "holds tensors, which is not");
     check("sparse", with_attr(attr("a", 11)), REE_UNSUPPORTED, "holds a sparse tensor");
-    check("type", with_attr(attr("a", 13)), REE_UNSUPPORTED, "holds a type");
+    check("no type", with_attr(attr("a", 13)), REE_INVALID, "declared as a type, but holds none");
+    check("types", with_attr(attr("a", 14)), REE_UNSUPPORTED, "holds types");
     struct pb a = attr("a", 2);
     pb_float(&a, ATTR_F, 1.5f);
     check("another kind", with_attr(a), REE_INVALID, "is declared as an int, but holds a float");

@@ -1,0 +1,26 @@
+// Models as text, so that a test can be read:
+//
+//     opset 17
+//     function local.Twice (x; times) -> (y) { y = Mul(x, x) }
+//     (x:float32[n,2], go:bool[]) -> (y:float32) {
+//         w = Constant() {value=<float32[2] 1 2>}
+//         y = If(go) {then_branch=() -> (a) { a = Add(x, w) }, else_branch=() -> (b) { b = Neg(x)
+//         }}
+//     }
+//
+// A model is an optional opset (17 otherwise), functions, and a graph. A function has inputs, after
+// a semicolon its attributes (with defaults: axis=1), outputs, and nodes. Types: DTYPE, which says
+// nothing of the shape, DTYPE[DIMS], seq(TYPE), opt(TYPE); a dimension is a number or a name. A
+// node: OUTPUTS = OP(INPUTS) {ATTRIBUTES}, where OP may be domain.Op and "_" is an omitted input or
+// output. Attributes: 3, 1.5, "text", [1,2], [1.0], ["a"], <DTYPE[DIMS] ELEMENTS>, a graph, or
+// @NAME, the attribute of the function around. "#" starts a comment.
+#ifndef REE_TESTS_GRAPH_MODEL_TEXT_H
+#define REE_TESTS_GRAPH_MODEL_TEXT_H
+
+#include "graph/model_writer.h"
+
+// The ModelProto. A mistake in the text ends the program.
+struct pb model_text(const char *text);
+int model_text_dtype(const char *name, size_t n); // 0: no such type
+
+#endif
