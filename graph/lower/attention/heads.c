@@ -1,0 +1,72 @@
+// Splitting, joining and appending along heads and sequence.
+#include "graph/lower/attention/attention.h"
+#include "graph/lower/data.h"
+
+#include <string.h>
+
+static const uint32_t swap_heads[4] = {0, 2, 1, 3};
+
+enum ree_status ree_lower_split_heads(struct ree_lower *lower, struct ree_tval *t, int64_t n_heads,
+                                      const char *what, struct ree_tval **out) {
+    char text[128];
+    if (t->rank != 3 || n_heads < 1 || t->dims[2] % n_heads)
+        return ree_lower_fail(
+            lower, REE_INVALID,
+            "the %s is %s, expected rank 3 with a last size that divides into %lld heads", what,
+            ree_tval_text(t, text, sizeof text), (long long)n_heads);
+    int64_t dims[4] = {t->dims[0], t->dims[1], n_heads, t->dims[2] / n_heads};
+    REE_TRY(ree_lower_reshape(lower, t, 4, dims, out));
+    return ree_lower_transpose(lower, *out, swap_heads, out);
+}
+
+enum ree_status ree_lower_join_heads(struct ree_lower *lower, struct ree_tval *t,
+                                     struct ree_tval **out) {
+    int64_t dims[3] = {t->dims[0], t->dims[2], t->dims[1] * t->dims[3]};
+    REE_TRY(ree_lower_transpose(lower, t, swap_heads, out));
+    return ree_lower_reshape(lower, *out, 3, dims, out);
+}
+
+enum ree_status ree_lower_append_keys(struct ree_lower *lower, struct ree_tval *past,
+                                      struct ree_tval *t, const char *what, struct ree_tval **out) {
+    *out = t;
+    if (!past) return REE_OK;
+    char a[128], b[128];
+    bool fits = past->dtype == t->dtype && past->rank == t->rank;
+    for (uint32_t i = 0; fits && i < t->rank; i++)
+        fits = i == 2 || past->dims[i] == t->dims[i];
+    if (!fits)
+        return ree_lower_fail(
+            lower, REE_INVALID, "%s is %s, expected the type and shape of %s but for its length",
+            what, ree_tval_text(past, a, sizeof a), ree_tval_text(t, b, sizeof b));
+    if (past->dims[2] == 0) return REE_OK;
+    int64_t dims[REE_MAX_RANK];
+    memcpy(dims, t->dims, sizeof dims);
+    dims[2] += past->dims[2];
+    struct ree_tval *joined, *part;
+    REE_TRY(ree_lower_new(lower, t->dtype, t->rank, dims, &joined));
+    REE_TRY(ree_lower_slice(lower, joined, 2, 0, 1, past->dims[2], &part));
+    REE_TRY(ree_lower_copy_into(lower, past, part));
+    if (t->dims[2]) {
+        REE_TRY(ree_lower_slice(lower, joined, 2, past->dims[2], 1, t->dims[2], &part));
+        REE_TRY(ree_lower_copy_into(lower, t, part));
+    }
+    *out = joined;
+    return REE_OK;
+}
+
+enum ree_status ree_lower_rows(struct ree_lower *lower, struct ree_tval *table,
+                               struct ree_tval *index, struct ree_tval **out) {
+    uint32_t rank = index->rank + 1;
+    if (table->rank != 2 || rank > REE_MAX_RANK)
+        return ree_lower_fail(lower, REE_INTERNAL, "rows of a table of rank %u", table->rank);
+    REE_TRY(ree_lower_dense(lower, index, &index));
+    struct ree_gather_params p = {.n_components = 1};
+    p.component_sizes[0] = (uint32_t)table->dims[0];
+    p.component_strides[0] = (int32_t)table->strides[0];
+    ree_data_dense_strides(index->rank, index->dims, p.index_strides);
+    p.data_strides[index->rank] = (int32_t)table->strides[1];
+    int64_t dims[REE_MAX_RANK];
+    memcpy(dims, index->dims, sizeof dims);
+    dims[index->rank] = table->dims[1];
+    return ree_data_emit_gather(lower, table, index, &p, rank, dims, out);
+}

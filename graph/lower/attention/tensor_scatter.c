@@ -1,0 +1,80 @@
+// TensorScatter: an update written into a cache, from a position of its own for each batch.
+#include "graph/lower/data.h"
+
+#include <string.h>
+
+// at[b, s] = start[b] + s, circular: modulo the length.
+static enum ree_status write_positions(struct ree_lower *lower, struct ree_tval *starts,
+                                       int64_t batch, int64_t n, int64_t length, bool circular,
+                                       struct ree_tval **out) {
+    struct ree_expr_builder b;
+    REE_TRY(ree_lower_reshape(lower, starts, 2, (int64_t[]){batch, 1}, &starts));
+    ree_expr_init(&b, lower, 2, (int64_t[]){batch, n});
+    int s = ree_expr_iota(&b, REE_I64, 0, (int64_t[]){0, 1});
+    int at = ree_expr_op2(&b, REE_MAP_add_i64, ree_expr_tensor(&b, starts), s);
+    if (circular) at = ree_expr_op2(&b, REE_MAP_mod_i64, at, ree_expr_i64(&b, length));
+    return ree_lower_map(&b, at, REE_I64, out);
+}
+
+enum ree_status ree_lower_op_tensor_scatter(struct ree_lower *lower, struct ree_tval *const *in,
+                                            struct ree_tval **out) {
+    struct ree_tval *cache = in[0], *update = in[1], *starts = ree_rule_input(lower, in, 2);
+    char tc[128], tu[128];
+    uint32_t axis;
+    const char *mode = ree_node_string(lower->node, "mode", "linear");
+    bool circular = !strcmp(mode, "circular");
+    if (!circular && strcmp(mode, "linear"))
+        return ree_lower_fail(lower, REE_INVALID, "mode is '%s', expected linear or circular",
+                              mode);
+    REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", -2), cache->rank, &axis));
+    if (axis == 0)
+        return ree_lower_fail(lower, REE_INVALID, "axis is 0, the batch, expected another");
+    bool fits = update->dtype == cache->dtype && update->rank == cache->rank;
+    for (uint32_t i = 0; fits && i < cache->rank; i++)
+        fits = i == axis ? update->dims[i] <= cache->dims[i] : update->dims[i] == cache->dims[i];
+    if (!fits)
+        return ree_lower_fail(lower, REE_INVALID,
+                              "update is %s, expected the type and shape of past_cache, %s, but "
+                              "for axis %u, where it may be shorter",
+                              ree_tval_text(update, tu, sizeof tu),
+                              ree_tval_text(cache, tc, sizeof tc), axis);
+    int64_t batch = cache->dims[0], length = cache->dims[axis], n = update->dims[axis];
+    if (starts && (starts->dtype != REE_I64 || starts->rank != 1 || starts->dims[0] != batch))
+        return ree_lower_fail(lower, REE_INVALID, "write_indices is %s, expected int64[%lld]",
+                              ree_tval_text(starts, tc, sizeof tc), (long long)batch);
+
+    struct ree_tval *target, *part;
+    REE_TRY(ree_lower_new(lower, cache->dtype, cache->rank, cache->dims, &target));
+    REE_TRY(ree_lower_copy_into(lower, cache, target));
+    out[0] = target;
+    if (ree_tval_count(update) == 0) return REE_OK;
+    if (!starts) {
+        REE_TRY(ree_lower_slice(lower, target, axis, 0, 1, n, &part));
+        return ree_lower_copy_into(lower, update, part);
+    }
+    struct ree_tval *at;
+    REE_TRY(write_positions(lower, starts, batch, n, length, circular, &at));
+    REE_TRY(ree_lower_dense(lower, update, &update));
+    // An update is no longer than the cache, so no two of its elements meet: all are lines.
+    union ree_params params;
+    struct ree_scatter_params *p = &params.scatter;
+    memset(p, 0, sizeof *p);
+    p->kind = REE_SCATTER_SET;
+    p->dtype = (uint32_t)cache->dtype;
+    p->index_dtype = REE_I64;
+    p->rank = cache->rank;
+    p->n_lines = (uint32_t)ree_tval_count(update);
+    p->n_steps = 1;
+    for (uint32_t i = 0; i < cache->rank; i++) {
+        p->dims[i] = (uint32_t)update->dims[i];
+        p->data_strides[i] = i == axis ? 0 : (int32_t)target->strides[i];
+        p->update_strides[i] = (int32_t)update->strides[i];
+    }
+    p->index_strides[0] = (int32_t)n;
+    p->index_strides[axis] = 1;
+    p->n_components = 1;
+    p->component_sizes[0] = (uint32_t)length;
+    p->component_strides[0] = (int32_t)target->strides[axis];
+    struct ree_tval *operands[3] = {target, at, update};
+    return ree_lower_emit(lower, REE_REPOP_SCATTER, &params, operands, 3, 0);
+}

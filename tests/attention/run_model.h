@@ -1,0 +1,31 @@
+// Runs models written as text (graph/model_text.h) over tensors, and compares what comes out.
+//
+// Every run is made fused and step by step, on the CPU and on the device that the program's
+// argument names; all must give the same bytes.
+#ifndef REE_TESTS_ATTENTION_RUN_MODEL_H
+#define REE_TESTS_ATTENTION_RUN_MODEL_H
+
+#include "ree.h"
+
+// Opens the devices. Returns false after printing why the test is skipped.
+bool run_start(int argc, char **argv);
+void run_finish(void);
+// Fills out[], one tensor for each output of the model; a failure ends the program.
+void run_model(const char *text, const struct ree_tensor *inputs, size_t n_inputs,
+               struct ree_tensor *out);
+
+// Tensors: each makes a new one, released by ree_tensor_finish. Nothing fails but for want of
+// memory, which ends the program.
+struct ree_tensor tensor_new(enum ree_dtype dtype, uint32_t rank, const int64_t *dims);
+struct ree_tensor tensor_random(uint64_t *seed, uint32_t rank, const int64_t *dims); // [-2, 2)
+struct ree_tensor tensor_ints(size_t n, const int64_t *values);                      // int64[n]
+struct ree_tensor tensor_slice(const struct ree_tensor *t, uint32_t axis, int64_t from, int64_t to);
+void tensors_finish(struct ree_tensor *tensors, size_t n);
+
+// Type, shape and bytes; says on stderr where two differ first.
+bool tensor_equal(const struct ree_tensor *a, const struct ree_tensor *b, const char *what);
+// The same of t[from ... to] along the axis and b.
+bool slice_equal(const struct ree_tensor *t, uint32_t axis, int64_t from, int64_t to,
+                 const struct ree_tensor *b, const char *what);
+
+#endif
