@@ -1,0 +1,14 @@
+// Rotary embeddings for the operators of com.microsoft.
+#ifndef REE_GRAPH_LOWER_CONTRIB_ROTARY_H
+#define REE_GRAPH_LOWER_CONTRIB_ROTARY_H
+
+#include "graph/lower/contrib/standard.h"
+
+// The standard's RotaryEmbedding of x (batch, n_heads, length, head_dim), float32, at the positions
+// (batch, length), int64.
+enum ree_status ree_contrib_rotate(struct ree_lower *lower, struct ree_tval *x,
+                                   struct ree_tval *positions, struct ree_tval *cos_cache,
+                                   struct ree_tval *sin_cache, bool interleaved,
+                                   struct ree_tval **out);
+
+#endif
