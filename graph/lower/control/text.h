@@ -1,0 +1,10 @@
+// Strings to numbers and back, for Cast and CastLike.
+#ifndef REE_GRAPH_LOWER_CONTROL_TEXT_H
+#define REE_GRAPH_LOWER_CONTROL_TEXT_H
+
+#include "graph/lower/rules.h"
+
+enum ree_status ree_lower_cast_strings(struct ree_lower *lower, struct ree_tval *t,
+                                       enum ree_dtype to, struct ree_tval **out);
+
+#endif

@@ -1,0 +1,228 @@
+#include "run_text.h"
+
+#include "base/strbuf.h"
+#include "graph/model_text.h"
+#include "ree.h"
+
+#include <string.h>
+
+#define MAX_TENSORS 8
+
+static struct ree_device *devices[2];
+static char *last_result;
+
+bool run_text_start(int argc, char **argv) {
+    struct ree_error err;
+    const char *specs[2] = {"cpu", argc > 1 ? argv[1] : NULL};
+    for (int i = 0; i < 2 && specs[i]; i++) {
+        if (ree_device_open(specs[i], NULL, &devices[i], &err) == REE_OK) continue;
+        if (err.status != REE_UNAVAILABLE) {
+            fprintf(stderr, "%s\n", err.message);
+            exit(1);
+        }
+        printf("skipped: %s\n", err.message);
+        run_text_finish();
+        return false;
+    }
+    return true;
+}
+
+void run_text_finish(void) {
+    ree_device_destroy(devices[1]);
+    ree_device_destroy(devices[0]);
+    free(last_result);
+}
+
+static void bad_text(const char *at) {
+    fprintf(stderr, "test tensor: not understood: %s\n", at);
+    exit(1);
+}
+
+static void read_element(struct ree_tensor *t, size_t i, const char **at) {
+    if (t->dtype == REE_STRING) {
+        *at += strspn(*at, " ");
+        if (**at != '"') bad_text(*at);
+        size_t n = strcspn(*at + 1, "\"");
+        ((char **)t->data)[i] = strndup(*at + 1, n);
+        *at += n + 2;
+        return;
+    }
+    char *end;
+    double number = strtod(*at, &end);
+    if (end == *at) bad_text(*at);
+    *at = end;
+    float f = (float)number;
+    int64_t n = t->dtype == REE_F32 ? 0 : (int64_t)number;
+    size_t size = ree_dtype_size(t->dtype);
+    memcpy((char *)t->data + i * size, t->dtype == REE_F32 ? (void *)&f : (void *)&n, size);
+}
+
+// "float32[2] 1 2"
+static void read_tensor(struct ree_tensor *t, const char *name, const char **at) {
+    int64_t dims[REE_MAX_RANK];
+    uint32_t rank = 0;
+    size_t n = strcspn(*at, "[ |");
+    int dtype = model_text_dtype(*at, n), used;
+    long long dim;
+    if (!dtype) bad_text(*at);
+    *at += n;
+    if (**at != '[') bad_text(*at);
+    for (++*at; **at != ']'; *at += used + ((*at)[used] == ',')) {
+        if (sscanf(*at, "%lld%n", &dim, &used) != 1) bad_text(*at);
+        dims[rank++] = dim;
+    }
+    ++*at;
+    REQUIRE(ree_tensor_init(t, name, (enum ree_dtype)dtype, rank, dims, NULL) == REE_OK);
+    size_t count = t->nbytes / ree_dtype_size(t->dtype);
+    for (size_t i = 0; i < count; i++)
+        read_element(t, i, at);
+}
+
+// A tensor, "none", or "{tensor; tensor}".
+static void read_value(struct ree_tensor *t, const struct ree_port *port, const char **at) {
+    if (strncmp(*at, "none", 4) == 0) {
+        *t = (struct ree_tensor){.kind = REE_ABSENT, .name = strdup(port->name)};
+        *at += 4;
+    } else if (**at == '{') {
+        *t = (struct ree_tensor){.kind = REE_SEQUENCE, .name = strdup(port->name)};
+        t->dtype = port->dtype;
+        for (++*at; **at != '}'; *at += strspn(*at, " ;")) {
+            struct ree_tensor item;
+            read_tensor(&item, NULL, at);
+            REQUIRE(ree_sequence_append(t, &item, NULL) == REE_OK);
+        }
+        ++*at;
+    } else {
+        read_tensor(t, port->name, at);
+    }
+}
+
+static size_t read_inputs(const struct ree_model *model, const char *text,
+                          struct ree_tensor *inputs) {
+    size_t n = 0;
+    for (const char *at = text; *at;) {
+        at += strspn(at, " |");
+        if (!*at) break;
+        REQUIRE(n < MAX_TENSORS && n < ree_model_n_inputs(model));
+        read_value(&inputs[n], ree_model_input(model, n), &at);
+        n++;
+    }
+    return n;
+}
+
+static void print_element(struct ree_strbuf *out, const struct ree_tensor *t, size_t i) {
+    int64_t n = 0;
+    float f;
+    size_t size = ree_dtype_size(t->dtype);
+    if (t->dtype == REE_STRING) {
+        ree_strbuf_printf(out, " \"%s\"", ((char **)t->data)[i]);
+        return;
+    }
+    memcpy(&n, (const char *)t->data + i * size, size);
+    memcpy(&f, &n, sizeof f);
+    if (t->dtype == REE_F32)
+        ree_strbuf_printf(out, " %.9g", (double)f);
+    else
+        ree_strbuf_printf(out, " %lld", t->dtype == REE_I32 ? (long long)(int32_t)n : (long long)n);
+}
+
+static void print_tensor(struct ree_strbuf *out, const struct ree_tensor *t) {
+    ree_strbuf_printf(out, "%s[", ree_dtype_name(t->dtype));
+    for (uint32_t i = 0; i < t->rank; i++)
+        ree_strbuf_printf(out, "%s%lld", i ? "," : "", (long long)t->dims[i]);
+    ree_strbuf_printf(out, "]");
+    for (size_t i = 0; i < t->nbytes / ree_dtype_size(t->dtype); i++)
+        print_element(out, t, i);
+}
+
+static void print_value(struct ree_strbuf *out, const struct ree_tensor *t) {
+    if (t->kind == REE_TENSOR) print_tensor(out, t);
+    if (t->kind == REE_ABSENT) ree_strbuf_printf(out, "none");
+    if (t->kind == REE_SEQUENCE) ree_strbuf_printf(out, "{");
+    for (size_t i = 0; i < t->n_items; i++) {
+        if (i) ree_strbuf_printf(out, "; ");
+        print_tensor(out, &t->items[i]);
+    }
+    if (t->kind == REE_SEQUENCE) ree_strbuf_printf(out, "}");
+}
+
+static char *error_text(const struct ree_error *err) {
+    struct ree_strbuf out;
+    ree_strbuf_init(&out);
+    ree_strbuf_printf(&out, "error: %s", err->message);
+    return ree_strbuf_take(&out);
+}
+
+static char *run_session(struct ree_session *session, const struct ree_model *model,
+                         const struct ree_tensor *inputs, size_t n_inputs) {
+    struct ree_tensor outputs[MAX_TENSORS];
+    struct ree_error err;
+    REQUIRE(ree_model_n_outputs(model) <= MAX_TENSORS);
+    if (ree_session_run(session, inputs, n_inputs, outputs, &err) != REE_OK)
+        return error_text(&err);
+    struct ree_strbuf out;
+    ree_strbuf_init(&out);
+    for (size_t i = 0; i < ree_model_n_outputs(model); i++) {
+        if (i) ree_strbuf_printf(&out, " | ");
+        print_value(&out, &outputs[i]);
+        ree_tensor_finish(&outputs[i]);
+    }
+    return ree_strbuf_take(&out);
+}
+
+static bool is_error(const char *result) {
+    return strncmp(result, "error: ", 7) == 0;
+}
+
+// Compares with the result so far, which the first run sets. Takes `result` over. Of errors the
+// first stays: folding renumbers the nodes that others name.
+static bool agree(char *result, const char *how) {
+    if (!last_result) {
+        last_result = result;
+        return true;
+    }
+    bool same = strcmp(last_result, result) == 0 || (is_error(last_result) && is_error(result));
+    if (!same) fprintf(stderr, "%s: %s\ninstead of %s\n", how, result, last_result);
+    free(result);
+    return same;
+}
+
+// Loads and runs in one way; twice, to meet the bind made before.
+static bool run_way(const struct pb *bytes, const char *text, bool no_fuse, bool no_fold,
+                    struct ree_device *device, const char *how) {
+    struct ree_model_options options = {.no_fold = no_fold};
+    struct ree_session_options session_options = {.no_fuse = no_fuse};
+    struct ree_model *model;
+    struct ree_session *session;
+    struct ree_error err;
+    if (ree_model_load_memory(bytes->data, bytes->size, &options, &model, &err) != REE_OK)
+        return agree(error_text(&err), how);
+    struct ree_tensor inputs[MAX_TENSORS];
+    size_t n = read_inputs(model, text, inputs);
+    REQUIRE(ree_session_create(model, device, &session_options, &session, &err) == REE_OK);
+    bool same = agree(run_session(session, model, inputs, n), how) &&
+                agree(run_session(session, model, inputs, n), "again");
+    ree_session_destroy(session);
+    for (size_t i = 0; i < n; i++)
+        ree_tensor_finish(&inputs[i]);
+    ree_model_destroy(model);
+    return same;
+}
+
+const char *run_text(const char *model, const char *inputs) {
+    free(last_result);
+    last_result = NULL;
+    struct pb bytes = model_text(model);
+    bool same = true;
+    for (int i = 0; i < 2 && devices[i]; i++)
+        same = run_way(&bytes, inputs, false, false, devices[i], ree_device_name(devices[i])) &&
+               run_way(&bytes, inputs, true, false, devices[i], "not fused") &&
+               run_way(&bytes, inputs, false, true, devices[i], "not folded") && same;
+    pb_free(&bytes);
+    return same ? last_result : NULL;
+}
+
+bool run_text_matches(const char *result, const char *wanted) {
+    if (!is_error(wanted)) return strcmp(result, wanted) == 0;
+    return is_error(result) && strstr(result, wanted + 7);
+}
