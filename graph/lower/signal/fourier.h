@@ -1,0 +1,16 @@
+// The discrete Fourier transform along one dimension, for DFT and STFT.
+#ifndef REE_GRAPH_LOWER_SIGNAL_FOURIER_H
+#define REE_GRAPH_LOWER_SIGNAL_FOURIER_H
+
+#include "graph/lower/data.h"
+
+#define REE_FOURIER_MAX_LENGTH (INT64_C(1) << 27)
+
+// x (rows, samples, parts) float32 or float64, parts being 1 (real) or 2 (real, imaginary): the
+// transform of length n (1 to REE_FOURIER_MAX_LENGTH) of its first samples, followed by zeros. The
+// sign of the exponent is that of `inverse`; nothing is divided by n. *out is (rows, n_out, 2), the
+// first n_out <= n results; not necessarily dense.
+enum ree_status ree_fourier(struct ree_lower *lower, struct ree_tval *x, int64_t n, bool inverse,
+                            int64_t n_out, struct ree_tval **out);
+
+#endif

@@ -1,0 +1,61 @@
+// What these tests share: random numbers, and comparing a node's output with a reference.
+#ifndef REE_TESTS_SPATIAL_CHECK_H
+#define REE_TESTS_SPATIAL_CHECK_H
+
+#include "lower/node.h"
+#include "test.h"
+
+#include <math.h>
+#include <string.h>
+
+// In [low, high].
+static inline int64_t pick(uint64_t *state, int64_t low, int64_t high) {
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return low + (int64_t)(*state >> 33) % (high - low + 1);
+}
+
+// Output i as float32 against the reference: the same shape, and within `tolerance` of the
+// reference's largest magnitude, or of 1, which the inputs have. The tolerance is what float32 sums
+// of a few hundred terms leave.
+static inline void check_close(struct test_node *n, uint32_t i, uint32_t rank, const int64_t *dims,
+                               const double *want, double tolerance) {
+    const struct ree_tval *t = n->out[i];
+    REQUIRE(t != NULL);
+    bool same = t->dtype == REE_F32 && t->rank == rank;
+    for (uint32_t d = 0; same && d < rank; d++)
+        same = t->dims[d] == dims[d];
+    char text[128];
+    CHECK_MSG(same, "%s gives %s", n->node.op_type, ree_tval_text(t, text, sizeof text));
+    if (!same) return;
+    const float *got = test_node_output(n, i);
+    int64_t count = ree_tval_count(t);
+    double largest = 1;
+    for (int64_t k = 0; k < count; k++)
+        if (fabs(want[k]) > largest) largest = fabs(want[k]);
+    for (int64_t k = 0; k < count; k++) {
+        bool close = fabs((double)got[k] - want[k]) <= tolerance * largest;
+        CHECK_MSG(close, "%s of %s: element %lld is %.9g, expected %.9g", n->node.op_type,
+                  ree_tval_text(t, text, sizeof text), (long long)k, (double)got[k], want[k]);
+        if (!close) return;
+    }
+}
+
+// Keeps output 0 of a fused run and compares the next run's bytes with it.
+struct twin {
+    bool has;
+    size_t nbytes;
+    unsigned char bytes[1 << 16];
+};
+static inline void check_twin(struct test_node *n, struct twin *twin) {
+    size_t nbytes = (size_t)ree_tval_count(n->out[0]) * ree_dtype_size(n->out[0]->dtype);
+    REQUIRE(nbytes <= sizeof twin->bytes);
+    const void *bytes = test_node_output(n, 0);
+    if (twin->has)
+        CHECK_MSG(nbytes == twin->nbytes && !memcmp(bytes, twin->bytes, nbytes),
+                  "%s: fused and single steps differ", n->node.op_type);
+    memcpy(twin->bytes, bytes, nbytes);
+    twin->nbytes = nbytes;
+    twin->has = true;
+}
+
+#endif

@@ -1,0 +1,115 @@
+// Tables made on the host: turns, logarithm and exponential against the C library, windows and mel
+// weights against their formulas.
+#include "check.h"
+#include "graph/lower/signal/real.h"
+
+#define TWO_PI 6.283185307179586476925286766559005768L
+
+static double ulps(double got, long double want) {
+    int e;
+    frexp((double)want, &e);
+    return (double)fabsl(((long double)got - want) / ldexpl(1, e - 53));
+}
+
+static void turns(void) {
+    static const int64_t lengths[] = {1, 2, 3, 4, 7, 8, 12, 100, 255, 256, 1021, 4096, 1 << 20};
+    for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+        int64_t n = lengths[l], step = n > 5000 ? 997 : 1;
+        for (int64_t m = 0; m < n; m += step) {
+            double c, s;
+            ree_real_turn(m, n, &c, &s);
+            // The library's argument is rounded, so zeros are checked apart.
+            long double angle = TWO_PI * (long double)m / (long double)n;
+            bool quarter = 4 * m % n == 0;
+            if (quarter) {
+                static const double cosines[4] = {1, 0, -1, 0}, sines[4] = {0, 1, 0, -1};
+                CHECK(c == cosines[4 * m / n] && s == sines[4 * m / n]);
+                continue;
+            }
+            CHECK_MSG(ulps(c, cosl(angle)) < 4 && ulps(s, sinl(angle)) < 4,
+                      "%lld of %lld: cos %.17g sin %.17g", (long long)m, (long long)n, c, s);
+            // The other half and the other side of an eighth have the same numbers, exactly.
+            double c2, s2;
+            ree_real_turn(n - m, n, &c2, &s2);
+            CHECK(c2 == c && s2 == -s);
+            if (n % 4 == 0 && m < n / 4 && 8 * m != n) {
+                ree_real_turn(n / 4 - m, n, &c2, &s2);
+                CHECK(c2 == s && s2 == c);
+            }
+        }
+    }
+    double x = 1e-3;
+    for (int i = 0; i < 3000; i++, x *= 1.0057) {
+        CHECK_MSG(fabs(ree_real_log(x) - log(x)) <= 1e-15 * fabs(log(x)) + 4e-16, "log(%.17g)", x);
+        if (x < 700)
+            CHECK_MSG(fabs(ree_real_exp(x) - exp(x)) <= 1e-15 * (1 + x) * exp(x), "exp(%.17g)", x);
+    }
+}
+
+static void windows(void) {
+    static const struct {
+        const char *op;
+        double a0, a1, a2;
+    } kinds[] = {{"HannWindow", 0.5, 0.5, 0},
+                 {"HammingWindow", 25.0 / 46, 21.0 / 46, 0},
+                 {"BlackmanWindow", 0.42, 0.5, 0.08}};
+    static double want[1024];
+    for (size_t k = 0; k < 3; k++)
+        for (int64_t size = 0; size < 1000; size = size * 2 + 1)
+            for (int periodic = size == 1; periodic < 2; periodic++) { // symmetric of 1: 0 / 0
+                for (int64_t i = 0; i < size; i++) {
+                    double t = (double)TWO_PI * (double)i / (double)(size - !periodic);
+                    want[i] = kinds[k].a0 - kinds[k].a1 * cos(t) + kinds[k].a2 * cos(2 * t);
+                }
+                struct test_node n;
+                test_node_start(&n, kinds[k].op, 17);
+                test_node_input(&n, REE_I64, 0, NULL, &size);
+                test_node_int(&n, "periodic", periodic);
+                CHECK_MSG(test_node_run(&n, 1) == REE_OK, "%s", n.err.message);
+                check_close(&n, 0, 1, &size, want, 1e-6);
+                test_node_finish(&n);
+            }
+}
+
+static void mel(void) {
+    static const int64_t settings[][3] = {{8, 16, 8192}, {40, 512, 16000}, {80, 1024, 22050}};
+    for (size_t k = 0; k < 3; k++) {
+        int64_t n_bins = settings[k][0], length = settings[k][1], rate = settings[k][2];
+        int64_t rows = length / 2 + 1, edges[128];
+        float low = 20, high = (float)rate / 2.1f;
+        double from = 2595 * log10(1 + (double)low / 700);
+        double step = (2595 * log10(1 + (double)high / 700) - from) / (double)(n_bins + 2);
+        for (int64_t i = 0; i < n_bins + 2; i++) {
+            double hertz = 700 * (pow(10, ((double)i * step + from) / 2595) - 1);
+            edges[i] = (int64_t)floor((double)(length + 1) * hertz / (double)rate);
+        }
+        double *want = calloc((size_t)(rows * n_bins), sizeof *want);
+        REQUIRE(want != NULL);
+        for (int64_t i = 0; i < n_bins; i++)
+            for (int64_t j = 0; j < rows; j++) {
+                const int64_t *e = edges + i;
+                if (j >= e[0] && j < e[1])
+                    want[j * n_bins + i] = (double)(j - e[0]) / (double)(e[1] - e[0]);
+                if (j == e[1]) want[j * n_bins + i] = 1;
+                if (j > e[1] && j < e[2])
+                    want[j * n_bins + i] = (double)(e[2] - j) / (double)(e[2] - e[1]);
+            }
+        struct test_node n;
+        test_node_start(&n, "MelWeightMatrix", 17);
+        for (int i = 0; i < 3; i++)
+            test_node_input(&n, REE_I64, 0, NULL, &settings[k][i]);
+        test_node_f32(&n, 0, NULL, &low);
+        test_node_f32(&n, 0, NULL, &high);
+        CHECK_MSG(test_node_run(&n, 1) == REE_OK, "%s", n.err.message);
+        check_close(&n, 0, 2, (int64_t[]){rows, n_bins}, want, 1e-7);
+        test_node_finish(&n);
+        free(want);
+    }
+}
+
+int main(void) {
+    turns();
+    windows();
+    mel();
+    return test_finish();
+}
