@@ -55,17 +55,15 @@ struct ree_value *ree_graph_add_value(struct ree_graph *graph, const char *name)
     return value;
 }
 
-int64_t ree_graph_opset(const struct ree_graph *graph, const char *domain) {
-    if (strcmp(domain, "ai.onnx") == 0) domain = "";
-    for (size_t i = 0; i < graph->n_opsets; i++)
-        if (strcmp(graph->opsets[i].domain, domain) == 0) return graph->opsets[i].version;
+int64_t ree_opset_find(const struct ree_opset_import *imports, size_t n, const char *domain) {
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(imports[i].domain, domain) == 0) return imports[i].version;
     return 0;
 }
 
-int ree_function_compare(const void *a, const void *b) {
-    const struct ree_function *x = a, *y = b;
-    int order = strcmp(x->domain, y->domain);
-    return order ? order : strcmp(x->name, y->name);
+int64_t ree_graph_opset(const struct ree_graph *graph, const char *domain) {
+    if (strcmp(domain, "ai.onnx") == 0) domain = "";
+    return ree_opset_find(graph->opsets, graph->n_opsets, domain);
 }
 
 // Recursion here and in printing goes as deep as subgraphs are nested, which the reader bounds.
@@ -81,6 +79,20 @@ void ree_node_visit_uses(struct ree_node *node, void (*visit)(void *user, struct
         for (size_t j = 0; j < sub->n_outputs; j++)
             visit(user, &sub->outputs[j]);
     }
+}
+
+static uint32_t number_from(struct ree_graph *graph, uint32_t next) {
+    for (size_t i = 0; i < graph->n_values; i++)
+        graph->values[i]->number = next++;
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        for (size_t j = 0; j < graph->nodes[i]->n_attrs; j++)
+            if (graph->nodes[i]->attrs[j].graph)
+                next = number_from(graph->nodes[i]->attrs[j].graph, next);
+    return next;
+}
+
+uint32_t ree_graph_number(struct ree_graph *graph) {
+    return number_from(graph, 0);
 }
 
 static void clear_uses(struct ree_graph *graph) {
@@ -152,7 +164,7 @@ const char *ree_node_label(const struct ree_node *node, char *out, size_t size) 
 }
 
 static bool is_known_type(enum ree_dtype dtype) {
-    return dtype == REE_DTYPE_NONE || dtype == REE_STRING || ree_dtype_size(dtype) != 0;
+    return dtype == REE_DTYPE_NONE || ree_dtype_size(dtype) != 0;
 }
 
 struct support_check {
@@ -165,8 +177,7 @@ static void check_use(void *user, struct ree_value **use) {
     struct support_check *check = user;
     const struct ree_value *value = *use;
     if (check->status != REE_OK || value->producer) return;
-    bool string_constant = value->dtype == REE_STRING && !value->is_input;
-    if (is_known_type(value->dtype) && !string_constant) return;
+    if (is_known_type(value->dtype)) return;
     char label[320];
     check->status =
         ree_fail(check->err, REE_UNSUPPORTED, "%s: '%s' has type %s, which is not supported",
@@ -174,26 +185,7 @@ static void check_use(void *user, struct ree_value **use) {
                  ree_onnx_type_name(value->dtype));
 }
 
-static enum ree_status check_calls(const struct ree_graph *graph, const struct ree_graph *root,
-                                   struct ree_error *err) {
-    for (size_t i = 0; i < graph->n_nodes; i++) {
-        const struct ree_node *node = graph->nodes[i];
-        struct ree_function call = {node->domain, node->op_type};
-        if (bsearch(&call, root->functions, root->n_functions, sizeof call, ree_function_compare)) {
-            char label[320];
-            return ree_fail(err, REE_UNSUPPORTED,
-                            "%s: '%s' is a function that the model defines, and model functions "
-                            "are not supported yet",
-                            ree_node_label(node, label, sizeof label), node->op_type);
-        }
-        for (size_t j = 0; j < node->n_attrs; j++)
-            if (node->attrs[j].graph) REE_TRY(check_calls(node->attrs[j].graph, root, err));
-    }
-    return REE_OK;
-}
-
 enum ree_status ree_graph_check_supported(const struct ree_graph *graph, struct ree_error *err) {
-    if (graph->n_functions) REE_TRY(check_calls(graph, graph, err));
     for (size_t i = 0; i < graph->n_nodes; i++) {
         struct support_check check = {graph->nodes[i], err, REE_OK};
         ree_node_visit_uses(graph->nodes[i], check_use, &check);

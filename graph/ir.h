@@ -18,18 +18,21 @@ struct ree_value {
     const char *name;
     enum ree_dtype dtype; // REE_DTYPE_NONE until inferred; a number outside the enum is an ONNX
                           // type that ree lacks (ree_onnx_type_name, ree_graph_check_supported)
-    bool has_shape; // declared or inferred rank
+    bool has_shape;       // declared or inferred rank
     uint32_t rank;
     int64_t dims[REE_MAX_RANK];        // -1: not known before run time
     const char *symbols[REE_MAX_RANK]; // NULL, or the name of an unknown dimension
-    // Constant contents, dense little-endian, `nbytes` long, readable up to the next multiple of 4;
-    // NULL: not constant.
+    // Constant contents, dense little-endian, `nbytes` long, readable up to the next multiple of 4
+    // (of strings: const char *, NUL-terminated); NULL: not constant.
     const void *data;
     size_t nbytes;
+    enum ree_kind kind; // of a sequence, dtype and shape are its items'
+    bool nullable;      // of ONNX's optional type: a run may find it absent
     bool is_input, is_output;
     struct ree_node *producer; // NULL for inputs and initializers
     struct ree_graph *graph;   // whose values it is among; NULL for an attribute's tensor
     uint32_t id;               // index into graph->values
+    uint32_t number;           // among the values of all graphs of the model (ree_graph_number)
     uint32_t n_uses;           // node inputs and graph outputs that refer to it, subgraphs included
 };
 
@@ -42,6 +45,7 @@ enum ree_attr_kind {
     REE_ATTR_INTS,
     REE_ATTR_FLOATS,
     REE_ATTR_STRINGS,
+    REE_ATTR_TYPE, // `tensor`, without contents
 };
 
 struct ree_attr {
@@ -82,12 +86,6 @@ struct ree_metadata {
     const char *key, *value;
 };
 
-// A function that the model defines for itself. Calls of it are not supported.
-struct ree_function {
-    const char *domain, *name;
-};
-int ree_function_compare(const void *a, const void *b); // by domain, then name; for qsort
-
 struct ree_mapping; // a mapped file or a block of memory (graph/mapping.h); owned by the graph
 
 struct ree_graph {
@@ -100,12 +98,10 @@ struct ree_graph {
     struct ree_opset_import *opsets;
     size_t n_metadata;
     struct ree_metadata *metadata;
-    size_t n_functions;
-    struct ree_function *functions; // of the outermost graph, sorted
 
     size_t n_values, values_capacity;
     struct ree_value **values;
-    size_t n_nodes;
+    size_t n_nodes, nodes_capacity;
     struct ree_node **nodes; // in an order in which producers come first
     size_t n_inputs; // initializers that are also listed as inputs included, with is_input and data
                      // set
@@ -124,9 +120,12 @@ struct ree_graph *ree_graph_add_subgraph(struct ree_graph *parent);
 // Adds a value; the name is copied. NULL when memory is exhausted.
 struct ree_value *ree_graph_add_value(struct ree_graph *graph, const char *name);
 int64_t ree_graph_opset(const struct ree_graph *graph, const char *domain); // 0: not imported
+int64_t ree_opset_find(const struct ree_opset_import *imports, size_t n, const char *domain);
 // Readable text, one line per node: "%y:float32[1,8,28,28] = Conv(%x, %w) {kernel_shape=[5,5]} #
 // name".
 void ree_graph_print(const struct ree_graph *graph, struct ree_strbuf *out);
+// Numbers the values of the graph and its subgraphs; returns how many there are.
+uint32_t ree_graph_number(struct ree_graph *graph);
 // Recomputes n_uses of every value, subgraphs' values included.
 void ree_graph_count_uses(struct ree_graph *graph);
 // Calls `visit` with the place of every value that a node reads: its inputs, and in its subgraphs
@@ -134,8 +133,8 @@ void ree_graph_count_uses(struct ree_graph *graph);
 // themselves are among them; value->graph tells.
 void ree_node_visit_uses(struct ree_node *node, void (*visit)(void *user, struct ree_value **use),
                          void *user);
-// Fails, naming the node, where one calls a function of the model or reads a constant or an input
-// of a type that ree lacks. Loading does not ask for this, so that such models can be inspected.
+// Fails, naming the node, where one reads a constant or an input of a type that ree lacks. Loading
+// does not ask for this, so that such models can be inspected.
 enum ree_status ree_graph_check_supported(const struct ree_graph *graph, struct ree_error *err);
 
 // Attributes of a node, with defaults. The *_checked forms fail when present with another kind.
@@ -158,11 +157,13 @@ enum ree_status ree_onnx_load_memory(const void *bytes, size_t nbytes, struct re
 // The name of a TensorProto.DataType, also of those that are not in enum ree_dtype
 // ("float8e4m3fn"); "unknown type" for numbers that ONNX has not given out.
 const char *ree_onnx_type_name(int64_t data_type);
-// A file holding one serialised TensorProto.
-enum ree_status ree_onnx_tensor_load(const char *path, struct ree_tensor *out_tensor,
-                                     struct ree_error *err);
+// A file holding one serialised TensorProto, or where `port` says so a SequenceProto or an
+// OptionalProto; `port` may be NULL.
+enum ree_status ree_onnx_tensor_load(const char *path, const struct ree_port *port,
+                                     struct ree_tensor *out_tensor, struct ree_error *err);
 
-// Passes (graph/passes/): each takes the graph to an equivalent one. Returns whether it changed.
+// Passes (graph/passes/): each takes the graph to an equivalent one, subgraphs first. Returns
+// whether it changed.
 bool ree_pass_dead_code(struct ree_graph *graph);
 bool ree_pass_identity(
     struct ree_graph *graph); // Identity, Dropout at inference, Cast to its own type

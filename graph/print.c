@@ -38,7 +38,7 @@ static void print_string(struct ree_strbuf *out, const char *s, size_t n) {
     if (shown < n) ree_strbuf_printf(out, "... (%zu bytes)", n);
 }
 
-static void print_type(struct ree_strbuf *out, const struct ree_value *value) {
+static void print_tensor_type(struct ree_strbuf *out, const struct ree_value *value) {
     ree_strbuf_printf(out, "%s", value->dtype ? ree_onnx_type_name(value->dtype) : "?");
     if (!value->has_shape) return;
     ree_strbuf_append(out, "[", 1);
@@ -50,6 +50,14 @@ static void print_type(struct ree_strbuf *out, const struct ree_value *value) {
             print_text(out, value->symbols[i] ? value->symbols[i] : "?");
     }
     ree_strbuf_append(out, "]", 1);
+}
+
+static void print_type(struct ree_strbuf *out, const struct ree_value *value) {
+    if (value->nullable) ree_strbuf_printf(out, "optional(");
+    if (value->kind == REE_SEQUENCE) ree_strbuf_printf(out, "sequence(");
+    print_tensor_type(out, value);
+    if (value->kind == REE_SEQUENCE) ree_strbuf_printf(out, ")");
+    if (value->nullable) ree_strbuf_printf(out, ")");
 }
 
 static void print_name(struct ree_strbuf *out, const struct ree_value *value) {
@@ -90,6 +98,11 @@ static void print_contents(struct ree_strbuf *out, const struct ree_value *value
             memcpy(&f32, data + i * size, size);
             ree_strbuf_printf(out, "%.9g", (double)f32);
             break;
+        case REE_STRING: {
+            const char *s = ((const char *const *)value->data)[i];
+            print_string(out, s, strlen(s));
+            break;
+        }
         default: // bytes as they lie in memory
             ree_strbuf_append(out, "0x", 2);
             for (size_t j = 0; j < size; j++)
@@ -111,6 +124,7 @@ static void print_attr(struct ree_strbuf *out, const struct ree_attr *attr) {
         print_type(out, attr->tensor);
         print_contents(out, attr->tensor);
         return;
+    case REE_ATTR_TYPE: print_type(out, attr->tensor); return;
     case REE_ATTR_GRAPH: ree_strbuf_printf(out, "graph"); return;
     case REE_ATTR_INTS:
     case REE_ATTR_FLOATS:

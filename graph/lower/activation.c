@@ -8,14 +8,14 @@
     enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_tval *const *in,       \
                                         struct ree_tval **out)
 
-// An expression over one float32 tensor: constants and steps by short names.
+// An expression over one float32 or float64 tensor: constants and steps by short names.
 struct activation {
     struct ree_expr_builder b;
     int x;
 };
 
 static enum ree_status begin(struct activation *a, struct ree_lower *lower, struct ree_tval *x) {
-    REE_TRY(ree_rule_require_f32(lower, x));
+    REE_TRY(ree_rule_require_float(lower, x));
     ree_expr_init(&a->b, lower, x->rank, x->dims);
     a->x = ree_expr_tensor(&a->b, x);
     return REE_OK;
@@ -222,7 +222,7 @@ RULE(clip) {
     if (lower->node->opset < 11) {
         const struct ree_attr *low = ree_node_attr(lower->node, "min");
         const struct ree_attr *high = ree_node_attr(lower->node, "max");
-        REE_TRY(ree_rule_require_f32(lower, in[0]));
+        REE_TRY(ree_rule_require_float(lower, in[0]));
         if (low) value = ree_expr_op2(&b, max, value, ree_expr_f32(&b, low->f));
         if (high) value = ree_expr_op2(&b, min, value, ree_expr_f32(&b, high->f));
     } else {

@@ -1,4 +1,5 @@
 // Add, Sub, Mul, Div, Pow, Mod, and the variadic Min, Max, Sum, Mean.
+#include "base/dtype.h"
 #include "graph/lower/rules.h"
 
 #define NO REE_OP_NONE
@@ -59,11 +60,16 @@ RULE(mod) {
 }
 
 // Pow. The exponent may be of another type: the result is of the base's. Where either is a float
-// the power is one in float32; between integers it wraps, in 64 bits when the exponent has as many.
+// the power is one in float32, or in float64 where either is that; between integers it wraps, in 64
+// bits when the exponent has as many.
+
+static bool is_pow_float(enum ree_dtype t) {
+    return t == REE_F32 || t == REE_F64;
+}
 
 static bool is_pow_int(enum ree_dtype t) {
-    return ree_dtype_class(t) != REE_CLASS_NONE && t != REE_F32 && t != REE_F16 && t != REE_BF16 &&
-           t != REE_BOOL;
+    return t != REE_BOOL && ree_dtype_bits(t) >= 8 && !ree_dtype_is_float(t) &&
+           ree_dtype_class(t) != REE_CLASS_NONE;
 }
 
 static bool is_unsigned(enum ree_dtype t) {
@@ -87,8 +93,9 @@ static int integer_pow(struct ree_expr_builder *b, int x, enum ree_dtype base, i
 RULE(pow) {
     struct ree_tval *xy[2] = {in[0], NULL};
     enum ree_dtype base = in[0]->dtype, exponent = in[1]->dtype;
-    if (base != REE_F32 && !is_pow_int(base)) return ree_rule_unsupported(lower, base);
-    if (exponent != REE_F32 && !is_pow_int(exponent)) return ree_rule_unsupported(lower, exponent);
+    if (!is_pow_float(base) && !is_pow_int(base)) return ree_rule_unsupported(lower, base);
+    if (!is_pow_float(exponent) && !is_pow_int(exponent))
+        return ree_rule_unsupported(lower, exponent);
     uint32_t rank;
     int64_t dims[REE_MAX_RANK];
     REE_TRY(ree_rule_legacy_broadcast(lower, in[0], in[1], &xy[1]));
@@ -96,11 +103,12 @@ RULE(pow) {
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, rank, dims);
     int x = ree_expr_tensor(&b, xy[0]), value;
-    if (base != REE_F32 && exponent != REE_F32) {
+    if (!is_pow_float(base) && !is_pow_float(exponent)) {
         value = integer_pow(&b, x, base, ree_expr_tensor(&b, xy[1]), exponent);
         return ree_lower_map(&b, value, base, &out[0]);
     }
-    x = ree_expr_cast(&b, x, base, REE_F32);
+    enum ree_dtype real = base == REE_F64 || exponent == REE_F64 ? REE_F64 : REE_F32;
+    x = ree_expr_cast(&b, x, base, real);
     // A square is the same correctly rounded number as a product, and far cheaper.
     float known = 0;
     if (exponent == REE_F32 && ree_tval_count(in[1]) == 1 && ree_lower_is_host(in[1]))
@@ -108,10 +116,10 @@ RULE(pow) {
     if (known == 2) {
         value = ree_expr_op2(&b, REE_MAP_mul_f32, x, x);
     } else {
-        int y = ree_expr_cast(&b, ree_expr_tensor(&b, xy[1]), exponent, REE_F32);
+        int y = ree_expr_cast(&b, ree_expr_tensor(&b, xy[1]), exponent, real);
         value = ree_expr_op2(&b, REE_MAP_pow_f32, x, y);
     }
-    return ree_lower_map(&b, ree_expr_cast(&b, value, REE_F32, base), base, &out[0]);
+    return ree_lower_map(&b, ree_expr_cast(&b, value, real, base), base, &out[0]);
 }
 
 // Folds all inputs from the left. An expression holds so many tensors; the rest go on from its

@@ -1,5 +1,7 @@
-// Casts, and operators that give back their input at inference.
-#include "graph/lower/rules.h"
+// Casts, BitCast and Identity.
+#include "graph/lower/control/text.h"
+#include "graph/lower/data.h"
+#include "repops/scalar/narrow.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -8,16 +10,34 @@
     enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_tval *const *in,       \
                                         struct ree_tval **out)
 
-static bool can_cast(enum ree_dtype t) {
-    return ree_dtype_class(t) != REE_CLASS_NONE && t != REE_F64;
+// How float8 results round and saturate, by the node's attributes.
+static enum ree_status read_mode(struct ree_lower *lower, struct ree_cast_mode *out) {
+    static const char *const names[] = {
+        [REE_E8M0_UP] = "up", [REE_E8M0_DOWN] = "down", [REE_E8M0_NEAREST] = "nearest"};
+    const char *name = ree_node_string(lower->node, "round_mode", "up");
+    *out = (struct ree_cast_mode){.no_saturate = !ree_node_int(lower->node, "saturate", 1)};
+    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(name, names[i])) continue;
+        out->e8m0_rounding = i;
+        return REE_OK;
+    }
+    return ree_lower_fail(lower, REE_INVALID, "round_mode is '%s', expected up, down or nearest",
+                          name);
 }
 
 static enum ree_status cast(struct ree_lower *lower, struct ree_tval *t, enum ree_dtype to,
                             struct ree_tval **out) {
-    if (t->dtype != to && (!can_cast(t->dtype) || !can_cast(to)))
+    bool from_text = t->dtype == REE_STRING, to_text = to == REE_STRING;
+    if ((from_text && ree_dtype_class(to) != REE_CLASS_NONE) ||
+        (to_text && ree_dtype_class(t->dtype) != REE_CLASS_NONE))
+        return ree_lower_cast_strings(lower, t, to, out);
+    struct ree_cast_mode mode;
+    REE_TRY(read_mode(lower, &mode));
+    if (t->dtype != to &&
+        (ree_dtype_class(t->dtype) == REE_CLASS_NONE || ree_dtype_class(to) == REE_CLASS_NONE))
         return ree_lower_fail(lower, REE_UNSUPPORTED, "%s from %s to %s is not supported",
                               lower->node->op_type, ree_dtype_name(t->dtype), ree_dtype_name(to));
-    return ree_lower_cast(lower, t, to, out);
+    return ree_lower_cast_mode(lower, t, to, mode, out);
 }
 
 // Before opset 6 the type is written out ("FLOAT", as in TensorProto.DataType).
@@ -53,34 +73,37 @@ RULE(cast_like) {
     return cast(lower, in[0], in[1]->dtype, &out[0]);
 }
 
+// The bits as they are, under another type of the same width in ONNX's sense: the types below a
+// byte have a byte each here, extended by their own sign.
+RULE(bit_cast) {
+    int64_t number = ree_node_int(lower->node, "to", 0);
+    enum ree_dtype from = in[0]->dtype, to = (enum ree_dtype)number;
+    if (number <= 0 || number > 64 || ree_dtype_size(to) == 0)
+        return ree_lower_fail(lower, REE_INVALID,
+                              "attribute 'to' is %lld, expected a type with a size",
+                              (long long)number);
+    if (ree_dtype_bits(from) != ree_dtype_bits(to))
+        return ree_lower_fail(lower, REE_INVALID, "%s of %u bits cannot be taken for %s of %u bits",
+                              ree_dtype_name(from), ree_dtype_bits(from), ree_dtype_name(to),
+                              ree_dtype_bits(to));
+    if (to == REE_BOOL && from != REE_BOOL)
+        return ree_lower_fail(lower, REE_UNSUPPORTED,
+                              "bits of %s as bool, of which only 0 and 1 would have a meaning",
+                              ree_dtype_name(from));
+    struct ree_tval *t = in[0];
+    if (ree_dtype_bits(to) < 8) {
+        struct ree_expr_builder b;
+        ree_expr_init(&b, lower, t->rank, t->dims);
+        // float4e2m1 is bits like uint4.
+        enum ree_dtype as = to == REE_F4E2M1 ? REE_U4 : to;
+        int value = ree_expr_wrap(&b, as, ree_expr_tensor(&b, t));
+        return ree_lower_map(&b, value, to, &out[0]);
+    }
+    return ree_data_reinterpret(lower, t, to, &out[0]);
+}
+
 RULE(identity) {
     (void)lower;
     out[0] = in[0];
     return REE_OK;
-}
-
-// At inference nothing is dropped, and the mask (of bool; of the data's type before opset 10) is
-// all ones. Training, asked for by an input since opset 12, is refused.
-RULE(dropout) {
-    struct ree_tval *mode = ree_rule_input(lower, in, 2);
-    if (mode) {
-        const void *bytes;
-        if (mode->dtype != REE_BOOL || ree_tval_count(mode) != 1)
-            return ree_lower_fail(lower, REE_INVALID,
-                                  "input training_mode is %s, expected one bool",
-                                  ree_dtype_name(mode->dtype));
-        REE_TRY(ree_lower_host(lower, mode, &bytes));
-        struct ree_tval *ratio = ree_rule_input(lower, in, 1);
-        float rate = 0.5f;
-        if (*(const uint8_t *)bytes && ratio)
-            REE_TRY(ree_lower_host_float(lower, ratio, "ratio", &rate));
-        if (*(const uint8_t *)bytes && rate != 0)
-            return ree_lower_fail(lower, REE_UNSUPPORTED, "training_mode is not supported");
-    }
-    out[0] = in[0];
-    if (!ree_rule_wants(lower, 1)) return REE_OK;
-    enum ree_dtype dtype = lower->node->opset >= 10 ? REE_BOOL : in[0]->dtype;
-    struct ree_expr_builder b;
-    ree_expr_init(&b, lower, in[0]->rank, in[0]->dims);
-    return ree_lower_map(&b, ree_expr_number(&b, dtype, 1), dtype, &out[1]);
 }

@@ -22,55 +22,66 @@ static enum ree_status check_group(struct ree_lower *lower, const struct ree_tva
     return REE_OK;
 }
 
-// Emits the convolution of `x` by `w` and adds the bias. m: output channels per group.
-static enum ree_status convolve(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *w,
-                                struct ree_tval *bias, const struct ree_window *window,
-                                int64_t groups, int64_t m, bool transposed, struct ree_tval **out) {
+enum ree_status ree_conv_emit(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *w,
+                              struct ree_tval *pad_value, const struct ree_window *window,
+                              int64_t groups, int64_t m, bool transposed, struct ree_tval **out) {
     int64_t dims[REE_MAX_RANK] = {x->dims[0], groups * m};
     for (uint32_t i = 0; i < window->n; i++)
         dims[2 + i] = window->out[window->first + i];
+    enum ree_dtype dtype = x->dtype == REE_F32 ? REE_F32 : REE_I32;
+    if (ree_tval_count(x) == 0 || ree_tval_count(w) == 0) { // sums of nothing
+        struct ree_expr_builder e;
+        ree_expr_init(&e, lower, x->rank, dims);
+        return ree_lower_map(&e, ree_expr_number(&e, dtype, 0), dtype, out);
+    }
+    REE_TRY(ree_lower_dense(lower, x, &x));
+    REE_TRY(ree_lower_dense(lower, w, &w));
+    if (pad_value) REE_TRY(ree_lower_dense(lower, pad_value, &pad_value));
+    REE_TRY(ree_lower_new(lower, dtype, x->rank, dims, out));
+    union ree_params params;
+    struct ree_conv_params *p = &params.conv;
+    memset(p, 0, sizeof *p);
+    p->n = (uint32_t)x->dims[0];
+    p->groups = (uint32_t)groups;
+    p->c = (uint32_t)(x->dims[1] / groups);
+    p->m = (uint32_t)m;
+    p->transposed = transposed;
+    p->x_dtype = (uint32_t)x->dtype;
+    p->w_dtype = (uint32_t)w->dtype;
+    p->has_pad_value = pad_value != NULL;
+    for (uint32_t i = 0; i < REE_WINDOW_DIMS; i++) {
+        p->in[i] = (uint32_t)window->in[i];
+        p->kernel[i] = (uint32_t)window->kernel[i];
+        p->out[i] = (uint32_t)window->out[i];
+        p->stride[i] = (uint32_t)window->stride[i];
+        p->dilation[i] = (uint32_t)window->dilation[i];
+        p->pad[i] = (int32_t)window->pad_begin[i];
+    }
+    struct ree_tval *operands[4] = {x, w};
+    uint32_t n = 2;
+    if (pad_value) operands[n++] = pad_value;
+    operands[n++] = *out;
+    return ree_lower_emit(lower, REE_REPOP_CONV, &params, operands, n, 1);
+}
+
+// The convolution with the bias added. m: output channels per group.
+static enum ree_status convolve(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *w,
+                                struct ree_tval *bias, const struct ree_window *window,
+                                int64_t groups, int64_t m, bool transposed, struct ree_tval **out) {
     if (bias) {
         REE_TRY(ree_rule_same_type(lower, bias, "B", x, "X"));
         REE_TRY(ree_rule_require_vector(lower, bias, "B", groups * m));
     }
-    struct ree_tval *y;
-    if (ree_tval_count(x) == 0 || ree_tval_count(w) == 0) {
-        REE_TRY(ree_rule_fill(lower, x->rank, dims, 0, &y)); // sums of nothing
-    } else {
-        REE_TRY(ree_lower_dense(lower, x, &x));
-        REE_TRY(ree_lower_dense(lower, w, &w));
-        REE_TRY(ree_lower_new(lower, REE_F32, x->rank, dims, &y));
-        union ree_params params;
-        struct ree_conv_params *p = &params.conv;
-        memset(p, 0, sizeof *p);
-        p->n = (uint32_t)x->dims[0];
-        p->groups = (uint32_t)groups;
-        p->c = (uint32_t)(x->dims[1] / groups);
-        p->m = (uint32_t)m;
-        p->transposed = transposed;
-        for (uint32_t i = 0; i < REE_WINDOW_DIMS; i++) {
-            p->in[i] = (uint32_t)window->in[i];
-            p->kernel[i] = (uint32_t)window->kernel[i];
-            p->out[i] = (uint32_t)window->out[i];
-            p->stride[i] = (uint32_t)window->stride[i];
-            p->dilation[i] = (uint32_t)window->dilation[i];
-            p->pad[i] = (int32_t)window->pad_begin[i];
-        }
-        struct ree_tval *operands[3] = {x, w, y};
-        REE_TRY(ree_lower_emit(lower, REE_REPOP_CONV, &params, operands, 3, 1));
-    }
-    *out = y;
+    REE_TRY(ree_conv_emit(lower, x, w, NULL, window, groups, m, transposed, out));
     if (!bias) return REE_OK;
-    REE_TRY(ree_rule_channel_view(lower, bias, y->rank, &bias));
-    return ree_rule_step2(lower, REE_MAP_add_f32, y, bias, out);
+    REE_TRY(ree_rule_channel_view(lower, bias, (*out)->rank, &bias));
+    return ree_rule_step2(lower, REE_MAP_add_f32, *out, bias, out);
 }
 
-RULE(conv) {
-    struct ree_tval *x = in[0], *w = in[1];
-    struct ree_window window;
+enum ree_status ree_conv_read(struct ree_lower *lower, const struct ree_tval *x,
+                              const struct ree_tval *w, struct ree_window *window,
+                              int64_t *out_groups) {
     int64_t groups;
-    REE_TRY(ree_rule_require_f32(lower, x));
-    REE_TRY(ree_rule_same_type(lower, w, "W", x, "X"));
     REE_TRY(ree_rule_require_rank(lower, x, "X", 3, 2 + REE_WINDOW_DIMS));
     REE_TRY(ree_rule_require_rank(lower, w, "W", x->rank, x->rank));
     REE_TRY(check_group(lower, x, &groups));
@@ -84,8 +95,18 @@ RULE(conv) {
         return ree_lower_fail(lower, REE_INVALID,
                               "W has %lld output channels, which do not divide into %lld groups",
                               (long long)w->dims[0], (long long)groups);
-    REE_TRY(ree_window_read(lower, x, w, &window));
-    REE_TRY(ree_window_forward(lower, &window, false));
+    *out_groups = groups;
+    REE_TRY(ree_window_read(lower, x, w, window));
+    return ree_window_forward(lower, window, false);
+}
+
+RULE(conv) {
+    struct ree_tval *x = in[0], *w = in[1];
+    struct ree_window window;
+    int64_t groups;
+    REE_TRY(ree_rule_require_f32(lower, x));
+    REE_TRY(ree_rule_same_type(lower, w, "W", x, "X"));
+    REE_TRY(ree_conv_read(lower, x, w, &window, &groups));
     return convolve(lower, x, w, ree_rule_input(lower, in, 2), &window, groups, w->dims[0] / groups,
                     false, &out[0]);
 }

@@ -80,7 +80,7 @@ enum ree_status ree_data_reinterpret(struct ree_lower *lower, struct ree_tval *t
 }
 
 enum ree_dtype ree_data_carrier(enum ree_dtype dtype) {
-    return dtype == REE_F64 ? REE_U64 : dtype;
+    return dtype == REE_F64 || dtype == REE_STRING ? REE_U64 : dtype;
 }
 
 enum ree_dtype ree_data_wide(enum ree_dtype dtype) {

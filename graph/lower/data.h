@@ -1,5 +1,5 @@
 // What the rules for shapes, movement, reductions and resampling share. The rules themselves are
-// found through ops_data.def; each is named after its operator.
+// found through ops.def; each is named after its operator.
 #ifndef REE_GRAPH_LOWER_DATA_H
 #define REE_GRAPH_LOWER_DATA_H
 
@@ -26,7 +26,7 @@ const char *ree_data_list_text(size_t n, const int64_t *values, char *out, size_
 enum ree_status ree_data_reinterpret(struct ree_lower *lower, struct ree_tval *t,
                                      enum ree_dtype dtype, struct ree_tval **out);
 // The type through which an expression may move the bits of `dtype` unchanged: itself, or u64 for
-// float64, which expressions do not know.
+// float64 and strings, which expressions do not know.
 enum ree_dtype ree_data_carrier(enum ree_dtype dtype);
 // The type a RepOp computes in for values of `dtype`: float32 for float16 and bfloat16, 32-bit
 // integers for 16-bit ones, else itself. Every value of the one is a value of the other.

@@ -374,7 +374,8 @@ enum ree_status ree_lower_op_einsum(struct ree_lower *lower, struct ree_tval *co
     for (uint32_t k = 0; k < n; k++) {
         if (!in[k]) return ree_lower_fail(lower, REE_INVALID, "input %u is omitted", k);
         enum ree_dtype t = in[k]->dtype;
-        if (t != REE_F32 && t != REE_I32 && t != REE_U32 && t != REE_I64 && t != REE_U64)
+        if (t != REE_F32 && t != REE_F64 && t != REE_I32 && t != REE_U32 && t != REE_I64 &&
+            t != REE_U64)
             return ree_rule_unsupported(lower, t);
         if (t != in[0]->dtype)
             return ree_lower_fail(lower, REE_INVALID, "input %u is %s, expected %s as input 0 is",

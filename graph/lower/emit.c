@@ -47,19 +47,33 @@ enum ree_status ree_lower_reduce(struct ree_lower *lower, struct ree_tval *t,
     return ree_lower_emit(lower, REE_REPOP_REDUCE, &params, operands, 2, 1);
 }
 
+enum ree_dtype ree_product_dtype(enum ree_dtype a, enum ree_dtype b) {
+    bool float_a = a == REE_F32 || a == REE_F16 || a == REE_BF16,
+         byte_a = a == REE_I8 || a == REE_U8;
+    bool float_b = b == REE_F32 || b == REE_F16 || b == REE_BF16,
+         byte_b = b == REE_I8 || b == REE_U8;
+    if (byte_a && byte_b) return REE_I32;
+    if ((float_a || byte_a) && (float_b || byte_b)) return REE_F32;
+    bool alone = a == REE_F64 || a == REE_I32 || a == REE_U32 || a == REE_I64 || a == REE_U64;
+    return alone && a == b ? a : REE_DTYPE_NONE;
+}
+
 enum ree_status ree_lower_matmul(struct ree_lower *lower, struct ree_tval *a, struct ree_tval *b,
                                  struct ree_tval **out) {
     char ta[128], tb[128];
     if (a->rank < 2 || b->rank < 2 || a->dims[a->rank - 1] != b->dims[b->rank - 2])
         return ree_lower_fail(lower, REE_INVALID, "cannot multiply %s by %s",
                               ree_tval_text(a, ta, sizeof ta), ree_tval_text(b, tb, sizeof tb));
-    if (a->dtype != b->dtype)
+    enum ree_dtype dtype = ree_product_dtype(a->dtype, b->dtype);
+    if (dtype == REE_DTYPE_NONE)
         return ree_lower_fail(lower, REE_INVALID, "cannot multiply %s by %s: the types differ",
                               ree_tval_text(a, ta, sizeof ta), ree_tval_text(b, tb, sizeof tb));
     union ree_params params;
     struct ree_matmul_params *p = &params.matmul;
     memset(p, 0, sizeof *p);
-    p->dtype = (uint32_t)a->dtype;
+    p->dtype = (uint32_t)dtype;
+    p->a_dtype = (uint32_t)a->dtype;
+    p->b_dtype = (uint32_t)b->dtype;
     p->m = (uint32_t)a->dims[a->rank - 2];
     p->k = (uint32_t)a->dims[a->rank - 1];
     p->n = (uint32_t)b->dims[b->rank - 1];
@@ -101,7 +115,7 @@ enum ree_status ree_lower_matmul(struct ree_lower *lower, struct ree_tval *a, st
     }
     dims[n_batch_dims] = p->m;
     dims[n_batch_dims + 1] = p->n;
-    REE_TRY(ree_lower_new(lower, a->dtype, rank, dims, out));
+    REE_TRY(ree_lower_new(lower, dtype, rank, dims, out));
     // Rows of A that follow each other across the batch, over one B: a single taller product.
     while (p->batch_rank && p->b_batch_strides[p->batch_rank - 1] == 0 &&
            (p->m == 1 ||

@@ -1,4 +1,4 @@
-// Expressions: building them, splitting them into single steps, and ONNX Cast.
+// Expressions: building them, and splitting them into single steps.
 //
 // While an expression is being built its operand count is not final, so the builder hands out
 // handles: operands count from 0, instructions from INSTR_BASE, and the accumulator is ACCUMULATOR.
@@ -110,6 +110,12 @@ int ree_expr_f32(struct ree_expr_builder *b, float value) {
     return add_instr(b, REE_MAP_CONST32, NULL, bits, 0);
 }
 
+int ree_expr_f64(struct ree_expr_builder *b, double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return ree_expr_i64(b, (int64_t)bits);
+}
+
 int ree_expr_i32(struct ree_expr_builder *b, int32_t value) {
     return add_instr(b, REE_MAP_CONST32, NULL, (uint32_t)value, 0);
 }
@@ -119,16 +125,48 @@ int ree_expr_i64(struct ree_expr_builder *b, int64_t value) {
     return add_instr(b, REE_MAP_CONST64, NULL, (uint32_t)bits, (uint32_t)(bits >> 32));
 }
 
+// Float64. Rules are written in float32 operations; one that meets an argument of 64 bits is meant
+// in float64, and its other arguments are widened, which is exact.
+
+static enum ree_class class_of(const struct ree_expr_builder *b, int value) {
+    if (value == ACCUMULATOR) return REE_CLASS_W;
+    if (value >= INSTR_BASE) return ree_map_op_infos[b->expr.instrs[value - INSTR_BASE].op].result;
+    return ree_dtype_class((enum ree_dtype)b->expr.operands[value].dtype);
+}
+
+static int widen(struct ree_expr_builder *b, int value) {
+    if (b->status != REE_OK || class_of(b, value) == REE_CLASS_D) return value;
+    const struct ree_expr_instr *from =
+        value >= INSTR_BASE ? &b->expr.instrs[value - INSTR_BASE] : NULL;
+    if (!from || from->op != REE_MAP_CONST32) return add_instr(b, REE_MAP_f32_to_f64, &value, 0, 0);
+    float number;
+    memcpy(&number, &from->imm[0], sizeof number);
+    return ree_expr_f64(b, (double)number);
+}
+
+static int add_op(struct ree_expr_builder *b, enum ree_map_op op, int *args) {
+    const struct ree_map_op_info *info = &ree_map_op_infos[op];
+    enum ree_map_op f64 = op == REE_MAP_select_b32 ? REE_MAP_select_b64 : ree_map_op_in_f64(op);
+    uint32_t first = op == REE_MAP_select_b32 ? 1 : 0; // what is selected, not the condition
+    bool wide = false;
+    for (uint32_t i = first; i < info->n_args && b->status == REE_OK && f64 != REE_N_MAP_OPS; i++)
+        wide |= class_of(b, args[i]) == REE_CLASS_D;
+    if (!wide) return add_instr(b, op, args, 0, 0);
+    for (uint32_t i = first; i < info->n_args; i++)
+        args[i] = widen(b, args[i]);
+    return add_instr(b, f64, args, 0, 0);
+}
+
 int ree_expr_op1(struct ree_expr_builder *b, enum ree_map_op op, int a) {
-    return add_instr(b, op, (int[]){a}, 0, 0);
+    return add_op(b, op, (int[]){a});
 }
 
 int ree_expr_op2(struct ree_expr_builder *b, enum ree_map_op op, int a, int b_) {
-    return add_instr(b, op, (int[]){a, b_}, 0, 0);
+    return add_op(b, op, (int[]){a, b_});
 }
 
 int ree_expr_op3(struct ree_expr_builder *b, enum ree_map_op op, int a, int b_, int c) {
-    return add_instr(b, op, (int[]){a, b_, c}, 0, 0);
+    return add_op(b, op, (int[]){a, b_, c});
 }
 
 // Drops dimensions of size 1 and merges neighbours that every operand steps through evenly, so that
@@ -207,9 +245,10 @@ static void finish_values(struct ree_expr_builder *b, int result) {
     }
 }
 
+// Into *out, or a new tensor where that is NULL.
 static enum ree_status emit_map(struct ree_expr_builder *b, int result, enum ree_dtype dtype,
                                 const int64_t *dims, uint32_t rank, struct ree_tval **out) {
-    REE_TRY(ree_lower_new(b->lower, dtype, rank, dims, out));
+    if (!*out) REE_TRY(ree_lower_new(b->lower, dtype, rank, dims, out));
     finish_values(b, result);
     b->expr.out_dtype = (uint32_t)dtype;
     ree_expr_coalesce(&b->expr);
@@ -258,19 +297,20 @@ static enum ree_status emit_steps(struct ree_expr_builder *b, int result, enum r
         REE_TRY(step.status);
         bool last = result == INSTR_BASE + (int)i;
         enum ree_dtype type = ree_map_op_infos[instr->op].result == REE_CLASS_D ? REE_I64 : REE_I32;
-        REE_TRY(emit_map(&step, value, last ? dtype : type, dims, rank, &values[i]));
+        REE_TRY(emit_map(&step, value, last ? dtype : type, dims, rank, last ? out : &values[i]));
+        if (last) values[i] = *out;
     }
-    *out = values[result - INSTR_BASE];
     return REE_OK;
 }
 
-enum ree_status ree_lower_map(struct ree_expr_builder *b, int result, enum ree_dtype dtype,
-                              struct ree_tval **out) {
+static enum ree_status map(struct ree_expr_builder *b, int result, enum ree_dtype dtype,
+                           struct ree_tval **out) {
     REE_TRY(b->status);
     int64_t dims[REE_MAX_RANK];
     uint32_t rank = b->expr.rank;
     for (uint32_t i = 0; i < rank; i++)
         dims[i] = b->expr.dims[i];
+    if (dtype == REE_F32 && class_of(b, result) == REE_CLASS_D) dtype = REE_F64;
     bool step_result = result >= INSTR_BASE;
     if (step_result) {
         uint32_t op = b->expr.instrs[result - INSTR_BASE].op;
@@ -280,96 +320,15 @@ enum ree_status ree_lower_map(struct ree_expr_builder *b, int result, enum ree_d
     return emit_map(b, result, dtype, dims, rank, out);
 }
 
-// Casts
-
-static bool is_narrow_int(enum ree_dtype t) {
-    return t == REE_I8 || t == REE_U8 || t == REE_I16 || t == REE_U16;
+enum ree_status ree_lower_map(struct ree_expr_builder *b, int result, enum ree_dtype dtype,
+                              struct ree_tval **out) {
+    *out = NULL;
+    return map(b, result, dtype, out);
 }
 
-static int wrap(struct ree_expr_builder *b, int value, enum ree_dtype to) {
-    switch (to) {
-    case REE_I8: return ree_expr_op1(b, REE_MAP_wrap_i8, value);
-    case REE_U8: return ree_expr_op1(b, REE_MAP_wrap_u8, value);
-    case REE_I16: return ree_expr_op1(b, REE_MAP_wrap_i16, value);
-    case REE_U16: return ree_expr_op1(b, REE_MAP_wrap_u16, value);
-    default: return value;
-    }
-}
-
-static int clamp(struct ree_expr_builder *b, int value, int32_t low, int32_t high) {
-    value = ree_expr_op2(b, REE_MAP_max_i32, value, ree_expr_i32(b, low));
-    return ree_expr_op2(b, REE_MAP_min_i32, value, ree_expr_i32(b, high));
-}
-
-static int float_to_int(struct ree_expr_builder *b, int value, enum ree_dtype to) {
-    if (to == REE_I64) return ree_expr_op1(b, REE_MAP_f32_to_i64, value);
-    if (to == REE_U64) return ree_expr_op1(b, REE_MAP_f32_to_u64, value);
-    if (to == REE_U32) return ree_expr_op1(b, REE_MAP_f32_to_u32, value);
-    value = ree_expr_op1(b, REE_MAP_f32_to_i32, value);
-    switch (to) {
-    case REE_I8: return clamp(b, value, -128, 127);
-    case REE_U8: return clamp(b, value, 0, 255);
-    case REE_I16: return clamp(b, value, -32768, 32767);
-    case REE_U16: return clamp(b, value, 0, 65535);
-    default: return value;
-    }
-}
-
-int ree_expr_cast(struct ree_expr_builder *b, int value, enum ree_dtype from, enum ree_dtype to) {
-    if (from == to) return value;
-    enum ree_class from_class = ree_dtype_class(from), to_class = ree_dtype_class(to);
-    if (from == REE_F64 || to == REE_F64 || from_class == REE_CLASS_NONE ||
-        to_class == REE_CLASS_NONE) {
-        if (b->status == REE_OK) {
-            b->status = REE_UNSUPPORTED;
-            ree_fail(b->lower->err, REE_UNSUPPORTED, "conversion from %s to %s is not supported",
-                     ree_dtype_name(from), ree_dtype_name(to));
-        }
-        return 0;
-    }
-    if (from == REE_F16 || from == REE_BF16) {
-        value = ree_expr_op1(b, from == REE_F16 ? REE_MAP_f16_to_f32 : REE_MAP_bf16_to_f32, value);
-        from = REE_F32;
-        if (to == REE_F32) return value;
-    }
-    if (to == REE_BOOL) {
-        int zero = from == REE_F32 ? ree_expr_op2(b, REE_MAP_eq_f32, value, ree_expr_f32(b, 0))
-                   : from_class == REE_CLASS_D
-                       ? ree_expr_op2(b, REE_MAP_eq_i64, value, ree_expr_i64(b, 0))
-                       : ree_expr_op2(b, REE_MAP_eq_i32, value, ree_expr_i32(b, 0));
-        return ree_expr_op2(b, REE_MAP_xor_b32, zero, ree_expr_i32(b, 1));
-    }
-    bool to_float = to == REE_F32 || to == REE_F16 || to == REE_BF16;
-    if (from == REE_F32 && !to_float) return float_to_int(b, value, to);
-    if (to_float) {
-        if (from != REE_F32) {
-            enum ree_map_op op = from == REE_U64             ? REE_MAP_u64_to_f32
-                                 : from_class == REE_CLASS_D ? REE_MAP_i64_to_f32
-                                 : from == REE_U32           ? REE_MAP_u32_to_f32
-                                                             : REE_MAP_i32_to_f32;
-            value = ree_expr_op1(b, op, value);
-        }
-        if (to == REE_F16) return ree_expr_op1(b, REE_MAP_f32_to_f16, value);
-        if (to == REE_BF16) return ree_expr_op1(b, REE_MAP_f32_to_bf16, value);
-        return value;
-    }
-    if (from_class == REE_CLASS_D) {
-        if (to_class == REE_CLASS_D) return value;
-        return wrap(b, ree_expr_op1(b, REE_MAP_i64_to_i32, value), to);
-    }
-    if (to_class == REE_CLASS_D)
-        return ree_expr_op1(b, from == REE_U32 ? REE_MAP_u32_to_i64 : REE_MAP_i32_to_i64, value);
-    return is_narrow_int(to) ? wrap(b, value, to) : value;
-}
-
-enum ree_status ree_lower_cast(struct ree_lower *lower, struct ree_tval *t, enum ree_dtype to,
-                               struct ree_tval **out) {
-    if (t->dtype == to) {
-        *out = t;
-        return REE_OK;
-    }
-    struct ree_expr_builder b;
-    ree_expr_init(&b, lower, t->rank, t->dims);
-    int value = ree_expr_cast(&b, ree_expr_tensor(&b, t), t->dtype, to);
-    return ree_lower_map(&b, value, to, out);
+enum ree_status ree_lower_map_into(struct ree_expr_builder *b, int result, struct ree_tval *dst) {
+    bool fits = ree_tval_is_dense(dst) && (uint32_t)ree_tval_count(dst) == b->expr.n_elements;
+    if (b->status == REE_OK && !fits)
+        return ree_lower_fail(b->lower, REE_INTERNAL, "an expression does not fill its result");
+    return map(b, result, dst->dtype, &dst);
 }

@@ -200,6 +200,10 @@ static bool compose(const struct bound_expr *producer, bool has_acc,
 
 // Fusing
 
+static bool is_product(const struct ree_dispatch *d) {
+    return d->op == REE_REPOP_MATMUL || d->op == REE_REPOP_CONV;
+}
+
 static struct ree_expr *epilogue_of(struct ree_dispatch *d, bool *has) {
     if (d->op == REE_REPOP_MATMUL) {
         *has = d->params.matmul.has_epilogue;
@@ -214,6 +218,23 @@ static void set_has_epilogue(struct ree_dispatch *d) {
         d->params.matmul.has_epilogue = 1;
     else
         d->params.conv.has_epilogue = 1;
+}
+
+// Operands before those of the epilogue.
+static uint32_t n_factors(const struct ree_dispatch *d) {
+    return d->op == REE_REPOP_MATMUL ? ree_matmul_n_factors(&d->params.matmul)
+                                     : ree_conv_n_factors(&d->params.conv);
+}
+
+// The type of the output of a map, or of a matmul or conv as it is.
+static uint32_t output_dtype(const struct ree_dispatch *d) {
+    if (d->op == REE_REPOP_MAP) return d->params.map.expr.out_dtype;
+    if (d->op == REE_REPOP_MATMUL) {
+        const struct ree_matmul_params *p = &d->params.matmul;
+        return p->has_epilogue ? p->epilogue.out_dtype : p->dtype;
+    }
+    const struct ree_conv_params *p = &d->params.conv;
+    return p->has_epilogue ? p->epilogue.out_dtype : (uint32_t)ree_conv_sum_dtype(p);
 }
 
 // The dims of a matmul's or conv's output as its epilogue sees them.
@@ -271,13 +292,15 @@ static bool fuse_map(const struct ree_dispatch *producer, struct ree_dispatch *c
 static bool fuse_epilogue(const struct ree_dispatch *producer, struct ree_dispatch *consumer,
                           uint32_t k) {
     struct ree_dispatch d = *producer;
-    if (d.op == REE_REPOP_MATMUL && d.params.matmul.dtype != REE_F32) return false;
+    if (d.op == REE_REPOP_MATMUL && d.params.matmul.dtype != REE_F32 &&
+        d.params.matmul.dtype != REE_I32)
+        return false;
     bool has;
     struct ree_expr *epilogue = epilogue_of(&d, &has);
     uint32_t out_dims[REE_MAX_RANK], out_rank = output_dims(producer, out_dims);
     struct bound_expr p = {0}, c, fused;
     if (has) {
-        bind_expr(&p, epilogue, producer->operands + 2);
+        bind_expr(&p, epilogue, producer->operands + n_factors(producer));
     } else {
         p.expr.rank = out_rank;
         memcpy(p.expr.dims, out_dims, sizeof p.expr.dims);
@@ -313,7 +336,9 @@ static bool fuse_epilogue(const struct ree_dispatch *producer, struct ree_dispat
     memcpy(fused.expr.dims, out_dims, out_rank * sizeof *out_dims);
     *epilogue = fused.expr;
     set_has_epilogue(&d);
-    if (!set_operands(&d, 2, &fused, consumer->operands[consumer->n_operands - 1])) return false;
+    if (!set_operands(&d, n_factors(producer), &fused,
+                      consumer->operands[consumer->n_operands - 1]))
+        return false;
     d.node = consumer->node;
     *consumer = d;
     return true;
@@ -359,11 +384,11 @@ static bool fuse_one(struct fuser *f, uint32_t i) {
         struct ree_dispatch before = *consumer;
         bool fused = false;
         if (producer->op == REE_REPOP_MAP)
-            fused = producer->params.map.expr.out_dtype == expr->operands[k].dtype &&
+            fused = output_dtype(producer) == expr->operands[k].dtype &&
                     fuse_map(producer, consumer, k);
-        else if ((producer->op == REE_REPOP_MATMUL || producer->op == REE_REPOP_CONV) &&
-                 expr->operands[k].dtype == REE_F32)
-            fused = fuse_epilogue(producer, consumer, k);
+        else if (is_product(producer))
+            fused = output_dtype(producer) == expr->operands[k].dtype &&
+                    fuse_epilogue(producer, consumer, k);
         if (!fused) continue;
         // What the two read separately they now read together.
         for (uint32_t o = 0; o < before.n_operands; o++)

@@ -14,6 +14,9 @@ static enum ree_status constant_tensor(struct ree_lower *lower, const struct ree
     if ((*out)->storage->nbytes != value->nbytes || (value->nbytes && !value->data))
         return ree_lower_fail(lower, REE_INVALID, "attribute 'value' has %zu bytes, expected %llu",
                               value->nbytes, (unsigned long long)(*out)->storage->nbytes);
+    if (attr->tensor->dtype == REE_STRING)
+        return ree_lower_strings(lower, attr->tensor->rank, attr->tensor->dims, attr->tensor->data,
+                                 out);
     return ree_lower_literal(lower, value->dtype, value->rank, value->dims, value->data, out);
 }
 
@@ -35,6 +38,10 @@ enum ree_status ree_lower_op_constant(struct ree_lower *lower, struct ree_tval *
         return ree_lower_literal(lower, REE_F32, 0, NULL, &attr->f, &out[0]);
     if (!strcmp(attr->name, "value_floats") && attr->kind == REE_ATTR_FLOATS)
         return ree_lower_literal(lower, REE_F32, 1, &n, attr->floats, &out[0]);
+    if (!strcmp(attr->name, "value_string") && attr->kind == REE_ATTR_STRING)
+        return ree_lower_strings(lower, 0, NULL, &attr->s, &out[0]);
+    if (!strcmp(attr->name, "value_strings") && attr->kind == REE_ATTR_STRINGS)
+        return ree_lower_strings(lower, 1, &n, attr->strings, &out[0]);
     return ree_lower_fail(lower, REE_UNSUPPORTED, "a constant given as '%s' is not supported",
                           attr->name);
 }
@@ -130,20 +137,24 @@ static enum ree_status range_ints(struct ree_lower *lower, enum ree_dtype dtype,
     return ree_lower_map(&b, result, dtype, out);
 }
 
-static enum ree_status range_floats(struct ree_lower *lower, enum ree_dtype dtype, const float *v,
-                                    struct ree_tval **out) {
-    double n = ceil(((double)v[1] - (double)v[0]) / (double)v[2]);
+static int real_number(struct ree_expr_builder *b, enum ree_dtype real, double value) {
+    return real == REE_F64 ? ree_expr_f64(b, value) : ree_expr_f32(b, (float)value);
+}
+
+// v: numbers of type real, float32 or float64, in which start + i * delta is computed.
+static enum ree_status range_floats(struct ree_lower *lower, enum ree_dtype dtype,
+                                    enum ree_dtype real, const double *v, struct ree_tval **out) {
+    double n = ceil((v[1] - v[0]) / v[2]);
     if (!(n < 2147483648.0)) // NaN too
-        return ree_lower_fail(lower, REE_INVALID, "no range from %g to %g by %g", (double)v[0],
-                              (double)v[1], (double)v[2]);
+        return ree_lower_fail(lower, REE_INVALID, "no range from %g to %g by %g", v[0], v[1], v[2]);
     int64_t count = n > 0 ? (int64_t)n : 0;
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, 1, &count);
     int i = ree_expr_iota(&b, REE_I32, 0, &(int64_t){1});
-    int step = ree_expr_op2(&b, REE_MAP_mul_f32, ree_expr_op1(&b, REE_MAP_i32_to_f32, i),
-                            ree_expr_f32(&b, v[2]));
-    int result = ree_expr_op2(&b, REE_MAP_add_f32, ree_expr_f32(&b, v[0]), step);
-    return ree_lower_map(&b, ree_expr_cast(&b, result, REE_F32, dtype), dtype, out);
+    int step = ree_expr_op2(&b, REE_MAP_mul_f32, ree_expr_cast(&b, i, REE_I32, real),
+                            real_number(&b, real, v[2]));
+    int result = ree_expr_op2(&b, REE_MAP_add_f32, real_number(&b, real, v[0]), step);
+    return ree_lower_map(&b, ree_expr_cast(&b, result, real, dtype), dtype, out);
 }
 
 enum ree_status ree_lower_op_range(struct ree_lower *lower, struct ree_tval *const *in,
@@ -151,7 +162,7 @@ enum ree_status ree_lower_op_range(struct ree_lower *lower, struct ree_tval *con
     static const char *const names[3] = {"start", "limit", "delta"};
     enum ree_dtype dtype = in[0]->dtype, wide = ree_data_wide(dtype);
     int64_t ints[3];
-    float floats[3];
+    double floats[3];
     for (int k = 0; k < 3; k++) {
         char text[128];
         if (in[k]->dtype != dtype || ree_tval_count(in[k]) != 1)
@@ -159,13 +170,20 @@ enum ree_status ree_lower_op_range(struct ree_lower *lower, struct ree_tval *con
                                   ree_tval_text(in[k], text, sizeof text), ree_dtype_name(dtype));
         struct ree_tval *number;
         REE_TRY(ree_lower_cast(lower, in[k], wide, &number));
-        if (wide == REE_F32)
-            REE_TRY(ree_lower_host_float(lower, number, names[k], &floats[k]));
-        else
+        const void *bytes;
+        float f32;
+        if (wide == REE_F64) {
+            REE_TRY(ree_lower_host(lower, number, &bytes));
+            memcpy(&floats[k], bytes, sizeof floats[k]);
+        } else if (wide == REE_F32) {
+            REE_TRY(ree_lower_host_float(lower, number, names[k], &f32));
+            floats[k] = (double)f32;
+        } else {
             REE_TRY(ree_data_int(lower, number, names[k], &ints[k]));
+        }
     }
-    return wide == REE_F32 ? range_floats(lower, dtype, floats, &out[0])
-                           : range_ints(lower, dtype, ints, &out[0]);
+    return wide == REE_F32 || wide == REE_F64 ? range_floats(lower, dtype, wide, floats, &out[0])
+                                              : range_ints(lower, dtype, ints, &out[0]);
 }
 
 enum ree_status ree_lower_op_trilu(struct ree_lower *lower, struct ree_tval *const *in,

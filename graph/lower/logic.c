@@ -1,5 +1,5 @@
 // Comparisons, logic on bool, bits of integers, and Where.
-#include "graph/lower/rules.h"
+#include "graph/lower/data.h"
 
 #include <string.h>
 
@@ -56,6 +56,13 @@ static enum ree_status compare(struct ree_lower *lower, struct ree_tval *const *
 }
 
 RULE(equal) {
+    // Equal strings are equal numbers; in[1] of another type is for `compare` to refuse.
+    struct ree_tval *strings[2];
+    if (in[0]->dtype == REE_STRING && in[1]->dtype == REE_STRING) {
+        REE_TRY(ree_data_reinterpret(lower, in[0], REE_I64, &strings[0]));
+        REE_TRY(ree_data_reinterpret(lower, in[1], REE_I64, &strings[1]));
+        in = strings;
+    }
     return compare(lower, in, &eq, false, &out[0]);
 }
 RULE(less) {
@@ -159,7 +166,7 @@ RULE(bit_shift) {
 }
 
 RULE(is_nan) {
-    REE_TRY(ree_rule_require_f32(lower, in[0]));
+    REE_TRY(ree_rule_require_float(lower, in[0]));
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, in[0]->rank, in[0]->dims);
     int value = ree_expr_op1(&b, REE_MAP_isnan_f32, ree_expr_tensor(&b, in[0]));
@@ -167,7 +174,7 @@ RULE(is_nan) {
 }
 
 RULE(is_inf) {
-    REE_TRY(ree_rule_require_f32(lower, in[0]));
+    REE_TRY(ree_rule_require_float(lower, in[0]));
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, in[0]->rank, in[0]->dims);
     int x = ree_expr_tensor(&b, in[0]);
@@ -191,8 +198,7 @@ RULE(where) {
         return ree_lower_fail(lower, REE_INVALID, "input condition is %s, expected bool",
                               ree_dtype_name(in[0]->dtype));
     REE_TRY(ree_rule_same_type(lower, in[2], "Y", in[1], "X"));
-    if (ree_dtype_class(dtype) == REE_CLASS_NONE || dtype == REE_F64)
-        return ree_rule_unsupported(lower, dtype);
+    if (ree_dtype_class(dtype) == REE_CLASS_NONE) return ree_rule_unsupported(lower, dtype);
     REE_TRY(ree_lower_broadcast_dims(lower, 3, all, &rank, dims));
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, rank, dims);

@@ -1,4 +1,5 @@
 // The lowering core: tensors, host values, and the walk from a node to its rule.
+#include "base/dtype.h"
 #include "graph/lower/lower.h"
 
 #include <stdio.h>
@@ -109,6 +110,8 @@ enum ree_status ree_lower_value(struct ree_lower *lower, const struct ree_value 
                                 enum ree_storage_kind kind, const int64_t *dims,
                                 struct ree_tval **out) {
     struct ree_tval *t;
+    if (kind == REE_STORAGE_CONST && value->dtype == REE_STRING)
+        return ree_lower_strings(lower, value->rank, dims, value->data, out);
     REE_TRY(ree_lower_new(lower, value->dtype, value->rank, dims, &t));
     t->storage->kind = kind;
     t->storage->value = value;
@@ -141,6 +144,14 @@ int64_t ree_tval_count(const struct ree_tval *t) {
 }
 
 const char *ree_tval_text(const struct ree_tval *t, char *out, size_t size) {
+    if (t->kind == REE_SEQUENCE) {
+        snprintf(out, size, "a sequence of %zu %s", t->n_items, ree_dtype_name(t->dtype));
+        return out;
+    }
+    if (t->kind == REE_ABSENT) {
+        snprintf(out, size, "an absent value");
+        return out;
+    }
     int n = snprintf(out, size, "%s[", ree_dtype_name(t->dtype));
     for (uint32_t i = 0; i < t->rank && n >= 0 && (size_t)n < size; i++)
         n += snprintf(out + n, size - (size_t)n, "%s%lld", i ? "," : "", (long long)t->dims[i]);
@@ -156,6 +167,10 @@ bool ree_lower_is_host(const struct ree_tval *t) {
 
 enum ree_status ree_lower_host(struct ree_lower *lower, struct ree_tval *t,
                                const void **out_bytes) {
+    char text[128];
+    if (t->kind != REE_TENSOR)
+        return ree_lower_fail(lower, REE_INVALID, "%s where a tensor is expected",
+                              ree_tval_text(t, text, sizeof text));
     if (ree_tval_count(t) == 0) {
         *out_bytes = "";
         return REE_OK;
@@ -234,12 +249,11 @@ enum ree_status ree_lower_host_float(struct ree_lower *lower, struct ree_tval *t
 // its start.
 static bool params_carry_offset(enum ree_repop op, uint32_t i, uint32_t n_operands) {
     switch (op) {
-    case REE_REPOP_COPY:
-    case REE_REPOP_MAP:
-    case REE_REPOP_MATMUL: return true;
+    case REE_REPOP_COPY: return true;
+    case REE_REPOP_MAP: return i + 1 < n_operands; // all but the result
+    case REE_REPOP_MATMUL: return i < 2;
     case REE_REPOP_REDUCE:
     case REE_REPOP_GATHER: return i == 0;
-    case REE_REPOP_CONV: return i >= 2 && i + 1 < n_operands; // epilogue tensors
     default: return false;
     }
 }
@@ -247,10 +261,6 @@ static bool params_carry_offset(enum ree_repop op, uint32_t i, uint32_t n_operan
 // Operand i is both read and written.
 static bool is_in_out(enum ree_repop op, uint32_t i) {
     return (op == REE_REPOP_COPY && i == 1) || (op == REE_REPOP_SCATTER && i == 0);
-}
-
-static bool is_float(enum ree_dtype dtype) {
-    return dtype == REE_F32 || dtype == REE_F16 || dtype == REE_BF16 || dtype == REE_F64;
 }
 
 // Whether the dispatch may run on the host now. A fresh output has no contents yet; an in-out
@@ -265,12 +275,17 @@ static bool can_run_on_host(const struct ree_lower *lower, enum ree_repop op,
         if (output) {
             out_bytes += s->nbytes;
             if (s->device_written || (s->host && !s->host_writable)) return false;
-            if (!lower->fold && is_float(operands[i]->dtype)) return false;
+            if (!lower->fold && ree_dtype_is_float(operands[i]->dtype)) return false;
         } else if (!s->host && s->nbytes) {
             return false;
         }
     }
     return out_bytes <= lower->fold_limit;
+}
+
+static uint32_t answering_node(const struct ree_lower *lower) {
+    const struct ree_node *node = lower->outer_node ? lower->outer_node : lower->node;
+    return node ? node->id : 0;
 }
 
 static enum ree_status append_dispatch(struct ree_lower *lower,
@@ -289,7 +304,7 @@ static enum ree_status append_dispatch(struct ree_lower *lower,
 }
 
 // A storage that the host has begun to fill must now be written by the device: its contents become
-// a literal of their own, copied over first.
+// a literal of their own, copied over first. What read them before reads the literal.
 static enum ree_status move_to_device(struct ree_lower *lower, struct ree_storage *storage) {
     struct ree_storage *literal = add_storage(lower, REE_STORAGE_LITERAL, storage->nbytes);
     if (!literal) return no_memory(lower);
@@ -297,10 +312,14 @@ static enum ree_status move_to_device(struct ree_lower *lower, struct ree_storag
     storage->kind = REE_STORAGE_TEMP;
     storage->host = storage->host_writable = NULL;
     storage->device_written = true;
+    for (size_t i = 0; i < lower->n_dispatches; i++)
+        for (uint32_t k = 0; k < lower->dispatches[i].n_operands; k++)
+            if (lower->dispatches[i].operands[k].slot == storage->id)
+                lower->dispatches[i].operands[k].slot = literal->id;
     // Bytes in, bytes out: word by word where the size allows, since the padding belongs to the
     // storage.
     struct ree_dispatch d = {.op = REE_REPOP_COPY, .n_operands = 2, .n_outputs = 1};
-    d.node = lower->node ? lower->node->id : 0;
+    d.node = answering_node(lower);
     uint32_t words = (uint32_t)((storage->nbytes + 3) / 4);
     d.params.copy = (struct ree_copy_params){.elem_size = 4, .rank = 1, .n_elements = words};
     d.params.copy.dims[0] = words;
@@ -320,16 +339,22 @@ enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
     for (uint32_t i = n_operands - n_outputs; i < n_operands; i++)
         if (operands[i]->storage->nbytes) writes_nothing = false;
     if (writes_nothing && n_outputs) return REE_OK;
+    // Strings are numbers here, with which only what moves data may do anything.
+    bool moves = op == REE_REPOP_COPY || op == REE_REPOP_GATHER || op == REE_REPOP_MAP ||
+                 op == REE_REPOP_SCATTER;
+    for (uint32_t i = 0; i < n_operands && !moves; i++)
+        if (operands[i]->dtype == REE_STRING)
+            return ree_lower_fail(lower, REE_UNSUPPORTED, "%s of strings is not supported",
+                                  lower->node ? lower->node->op_type : ree_repop_name(op));
     if (op == REE_REPOP_SCATTER && operands[0]->storage->nbytes == 0) return REE_OK;
 
     struct ree_dispatch d = {.op = op, .n_operands = n_operands, .n_outputs = n_outputs};
-    d.node = lower->node ? lower->node->id : 0;
+    d.node = answering_node(lower);
     memcpy(&d.params, params, ree_repop_params_size(op));
     for (uint32_t i = 0; i < n_operands; i++) {
         const struct ree_tval *t = operands[i];
-        uint64_t skip = params_carry_offset(op, i, n_operands)
-                            ? 0
-                            : (uint64_t)t->offset * ree_dtype_size(t->dtype);
+        uint64_t skip =
+            params_carry_offset(op, i, n_operands) ? 0 : (uint64_t)t->offset * ree_dtype_size(t->dtype);
         d.operands[i] = (struct ree_operand){t->storage->id, skip, t->storage->nbytes - skip};
     }
 
@@ -347,6 +372,9 @@ enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
             // Kernels take their inputs through the same array; they do not write to them.
             pointers[i] = (char *)(uintptr_t)s->host + d.operands[i].offset;
         }
+#ifdef REE_CHECK_DISPATCHES
+        REE_TRY(ree_dispatch_check(&d, lower->err));
+#endif
         return lower->host_execute(&d, pointers, lower->err);
     }
     for (uint32_t i = 0; i < n_operands; i++) {
@@ -360,8 +388,32 @@ enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
 
 // Nodes
 
-static enum ree_status lower_node(struct ree_lower *lower, const struct ree_node *node,
-                                  struct ree_tval **values) {
+// Where the current activation, or one around it, keeps the tensor of a value. NULL for a value of
+// a graph that is not being lowered: a constant, when a subgraph is folded by itself.
+static struct ree_tval **slot_of(const struct ree_lower *lower, const struct ree_value *value) {
+    const struct ree_frame *frame = lower->frame;
+    while (frame && value->graph && frame->graph != value->graph)
+        frame = frame->parent;
+    return frame ? &frame->values[value->id] : NULL;
+}
+
+// The tensor of a value: made by a node or passed in before, or a constant.
+static enum ree_status find_value(struct ree_lower *lower, const struct ree_value *value,
+                                  const char *what, size_t index, struct ree_tval **out) {
+    struct ree_tval *constant, **slot = slot_of(lower, value);
+    if (!slot) slot = &constant, constant = NULL;
+    if (!*slot) {
+        if (!value->data && !(value->dtype != REE_DTYPE_NONE && value->has_shape &&
+                              value->nbytes == 0 && !value->producer && !value->is_input))
+            return ree_lower_fail(lower, REE_INVALID, "%s %zu ('%s') has no value", what, index,
+                                  value->name);
+        REE_TRY(ree_lower_value(lower, value, REE_STORAGE_CONST, value->dims, slot));
+    }
+    *out = *slot;
+    return REE_OK;
+}
+
+static enum ree_status lower_node(struct ree_lower *lower, const struct ree_node *node) {
     const char *reason;
     const struct ree_op *op = ree_op_find(node->domain, node->op_type, node->opset, &reason);
     if (!op) return ree_lower_fail(lower, REE_UNSUPPORTED, "%s", reason);
@@ -376,42 +428,131 @@ static enum ree_status lower_node(struct ree_lower *lower, const struct ree_node
     struct ree_tval **out = ree_arena_alloc_array(lower->arena, n_out + 1, sizeof *out);
     if (!in || !out) return no_memory(lower);
     for (size_t i = 0; i < n_in; i++) {
-        const struct ree_value *value = node->inputs[i];
-        if (!value) {
-            if (i < op->min_inputs)
-                return ree_lower_fail(lower, REE_INVALID, "input %zu is required but omitted", i);
-            continue;
-        }
-        if (!values[value->id]) {
-            if (!value->data && !(value->dtype != REE_DTYPE_NONE && value->has_shape &&
-                                  value->nbytes == 0 && !value->producer && !value->is_input))
-                return ree_lower_fail(lower, REE_INVALID, "input %zu ('%s') has no value", i,
-                                      value->name);
-            REE_TRY(
-                ree_lower_value(lower, value, REE_STORAGE_CONST, value->dims, &values[value->id]));
-        }
-        in[i] = values[value->id];
+        if (node->inputs[i])
+            REE_TRY(find_value(lower, node->inputs[i], "input", i, &in[i]));
+        else if (i < op->min_inputs)
+            return ree_lower_fail(lower, REE_INVALID, "input %zu is required but omitted", i);
     }
+    for (size_t i = 0; op->narrow != REE_NARROW_ANY && i < n_in; i++) {
+        char text[128];
+        if (in[i] && in[i]->kind != REE_TENSOR)
+            return ree_lower_fail(lower, REE_INVALID, "input %zu is %s, expected a tensor", i,
+                                  ree_tval_text(in[i], text, sizeof text));
+    }
+    enum ree_dtype narrow = REE_DTYPE_NONE;
+    for (size_t i = 0; op->narrow == REE_NARROW_WIDEN && i < n_in; i++) {
+        if (!in[i] || (in[i]->dtype != REE_F16 && in[i]->dtype != REE_BF16)) continue;
+        if (narrow == REE_DTYPE_NONE) narrow = in[i]->dtype;
+        REE_TRY(ree_lower_cast(lower, in[i], REE_F32, &in[i]));
+    }
+    lower->stays_wide = 0;
     REE_TRY(op->rule(lower, in, out));
+    for (size_t i = 0; narrow != REE_DTYPE_NONE && i < n_out; i++)
+        if (out[i] && out[i]->dtype == REE_F32 && !(i < 32 && lower->stays_wide >> i & 1))
+            REE_TRY(ree_lower_cast(lower, out[i], narrow, &out[i]));
     for (size_t i = 0; i < n_out; i++) {
         if (!node->outputs[i]) continue;
         if (!out[i])
             return ree_lower_fail(lower, REE_UNSUPPORTED, "output %zu ('%s') is not provided", i,
                                   node->outputs[i]->name);
-        if (!lower->fuse && !ree_lower_is_host(out[i]))
+        if (!lower->fuse && out[i]->kind == REE_TENSOR && !ree_lower_is_host(out[i]))
             REE_TRY(ree_lower_dense(lower, out[i], &out[i]));
-        values[node->outputs[i]->id] = out[i];
+        *slot_of(lower, node->outputs[i]) = out[i];
     }
     return REE_OK;
 }
 
-enum ree_status ree_lower_node(struct ree_lower *lower, const struct ree_node *node,
-                               struct ree_tval **values) {
+static enum ree_status lower_labelled(struct ree_lower *lower, const struct ree_node *node) {
     lower->node = node;
-    enum ree_status status = lower_node(lower, node, values);
+    enum ree_status status = lower_node(lower, node);
     if (status != REE_OK) {
         char label[256];
         ree_fail_prefix(lower->err, "%s", ree_node_label(node, label, sizeof label));
     }
+    return status;
+}
+
+enum ree_status ree_lower_node(struct ree_lower *lower, const struct ree_node *node,
+                               struct ree_tval **values) {
+    struct ree_frame frame = {lower->graph, NULL, values};
+    lower->frame = &frame;
+    enum ree_status status = lower_labelled(lower, node);
+    lower->frame = NULL;
+    return status;
+}
+
+// Subgraphs
+
+static enum ree_status count_step(struct ree_lower *lower) {
+    uint32_t limit = lower->step_limit ? lower->step_limit : REE_LOWER_MAX_STEPS;
+    if (lower->n_steps++ < limit) return REE_OK;
+    return ree_lower_fail(
+        lower, REE_UNSUPPORTED,
+        "control flow takes more than %u steps (a step is an iteration, or a node "
+        "in one)",
+        limit);
+}
+
+// A body may say what type it wants; shapes it declares are hints, and bodies are lowered for what
+// they get.
+static enum ree_status bind_inputs(struct ree_lower *lower, const struct ree_graph *graph,
+                                   struct ree_tval *const *in) {
+    for (size_t i = 0; i < graph->n_inputs; i++) {
+        const struct ree_value *value = graph->inputs[i];
+        char text[128];
+        bool fits = value->dtype == REE_DTYPE_NONE || in[i]->kind == REE_ABSENT ||
+                    (value->dtype == in[i]->dtype && value->kind == in[i]->kind);
+        if (!fits)
+            return ree_lower_fail(
+                lower, REE_INVALID, "the graph's input '%s' is %s, but it declares %s", value->name,
+                ree_tval_text(in[i], text, sizeof text), ree_onnx_type_name(value->dtype));
+        lower->frame->values[value->id] = in[i];
+    }
+    return REE_OK;
+}
+
+static enum ree_status lower_body(struct ree_lower *lower, const struct ree_graph *graph,
+                                  struct ree_tval *const *in, struct ree_tval **out) {
+    REE_TRY(count_step(lower));
+    REE_TRY(bind_inputs(lower, graph, in));
+    const struct ree_node *node = lower->node;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        REE_TRY(count_step(lower));
+        REE_TRY(lower_labelled(lower, graph->nodes[i]));
+    }
+    lower->node = node;
+    for (size_t i = 0; i < graph->n_outputs; i++)
+        REE_TRY(find_value(lower, graph->outputs[i], "the graph's output", i, &out[i]));
+    return REE_OK;
+}
+
+enum ree_status ree_lower_graph(struct ree_lower *lower, const struct ree_graph *graph,
+                                struct ree_tval *const *in, struct ree_tval **out) {
+    const struct ree_node *node = lower->node, *outer_node = lower->outer_node;
+    struct ree_frame frame = {.graph = graph, .parent = lower->frame};
+    frame.values = ree_arena_alloc_array(lower->arena, graph->n_values + 1, sizeof *frame.values);
+    if (!frame.values) return no_memory(lower);
+    lower->frame = &frame;
+    if (!outer_node) lower->outer_node = node;
+    enum ree_status status = lower_body(lower, graph, in, out);
+    lower->frame = frame.parent;
+    lower->node = node;
+    lower->outer_node = outer_node;
+    return status;
+}
+
+static enum ree_status read_nothing(struct ree_lower *lower, struct ree_storage *storage) {
+    (void)storage;
+    return ree_lower_fail(lower, REE_UNSUPPORTED, "a shape that depends on data");
+}
+
+enum ree_status ree_lower_trial(struct ree_lower *lower, const struct ree_graph *graph,
+                                struct ree_tval *const *in, struct ree_tval **out) {
+    size_t n_dispatches = lower->n_dispatches;
+    enum ree_status (*read_storage)(struct ree_lower *, struct ree_storage *) = lower->read_storage;
+    lower->read_storage = read_nothing;
+    enum ree_status status = ree_lower_graph(lower, graph, in, out);
+    lower->read_storage = read_storage;
+    lower->n_dispatches = n_dispatches;
     return status;
 }

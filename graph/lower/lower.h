@@ -33,6 +33,7 @@ struct ree_storage {
         host_writable; // the same, while the bind that makes them may still write (concat, scatter)
     bool device_written;           // a dispatch of the program writes it
     const struct ree_value *value; // CONST, INPUT
+    uint32_t input;                // INPUT: which of the tensors that the run was given
 };
 
 struct ree_tval {
@@ -42,16 +43,41 @@ struct ree_tval {
     int64_t strides[REE_MAX_RANK]; // elements; 0 repeats; may be negative
     int64_t offset;                // elements
     struct ree_storage *storage;
+    // A sequence is a list that the bind knows, an absent optional value a mark; neither has a
+    // storage. Rules see them only under REE_NARROW_ANY. dtype is that of the items.
+    enum ree_kind kind;
+    size_t n_items;
+    struct ree_tval **items;
 };
+
+// The tensors of one activation of a graph: of the model, or of a subgraph while a node runs it.
+struct ree_frame {
+    const struct ree_graph *graph;
+    struct ree_frame *parent; // the activation around this one; NULL: the outermost
+    struct ree_tval **values; // by value id; NULL: not made yet
+};
+
+// Nodes of subgraphs, and runs of subgraphs, that are lowered in one bind. A body is lowered anew
+// for each iteration, so this is what stops a loop that would not end, before memory does.
+#define REE_LOWER_MAX_STEPS (UINT32_C(1) << 17)
 
 struct ree_lower {
     struct ree_arena *arena; // lives as long as the bind
     struct ree_error *err;
     const struct ree_graph *graph;
     const struct ree_node *node; // the one being lowered
+    // Within a subgraph: the node of the outermost graph around it, which answers for the
+    // dispatches. NULL: none is around.
+    const struct ree_node *outer_node;
+    struct ree_frame *frame;      // of `node`
+    uint32_t n_steps, step_limit; // REE_LOWER_MAX_STEPS where the limit is 0
+    uint32_t stays_wide; // set by a rule under REE_NARROW_WIDEN: outputs (by bit) that are float32
+                         // whatever the inputs are
     bool fuse;           // false: rules use only elementary steps, and views are materialised
     bool fold;           // false: floating-point constants are not folded
     uint64_t fold_limit; // bytes of output up to which host-known dispatches run on the host
+
+    struct ree_strings *strings; // of this bind, made when the first is met
 
     size_t n_storages, storages_capacity;
     struct ree_storage **storages;
@@ -74,12 +100,18 @@ struct ree_lower {
 typedef enum ree_status (*ree_lower_rule)(struct ree_lower *lower, struct ree_tval *const *in,
                                           struct ree_tval **out);
 
+// Who deals with float16 and bfloat16 inputs: the rule, or the caller, who widens them to float32
+// and rounds the rule's float32 results to the type of the first such input. ANY is AS_IS for rules
+// that also take sequences and absent values.
+enum ree_narrow { REE_NARROW_AS_IS, REE_NARROW_WIDEN, REE_NARROW_ANY };
+
 // The operator table: one row per operator and opset range (graph/lower/ops.def).
 struct ree_op {
     const char *domain;
     const char *op_type;
     int64_t since, until; // opset range, inclusive
     uint32_t min_inputs, max_inputs, max_outputs;
+    enum ree_narrow narrow;
     ree_lower_rule rule;
 };
 // NULL when there is no row; *out_reason (may be NULL) is then a static text ("not implemented",
@@ -118,6 +150,23 @@ enum ree_status ree_lower_host_ints(struct ree_lower *lower, struct ree_tval *t,
                                     const int64_t **out_values, size_t *out_n);
 enum ree_status ree_lower_host_float(struct ree_lower *lower, struct ree_tval *t, const char *what,
                                      float *out);
+
+// Strings. Within a bind an element of REE_STRING is a number of 64 bits, the same for equal
+// strings and 0 for the empty one: what moves data moves strings, and what compares numbers
+// compares them. The text is known to the host alone.
+enum ree_status ree_lower_intern(struct ree_lower *lower, const char *s, size_t n, int64_t *out);
+const char *ree_lower_text(const struct ree_lower *lower, int64_t string); // NULL: no such string
+enum ree_status ree_lower_strings(struct ree_lower *lower, uint32_t rank, const int64_t *dims,
+                                  const char *const *strings, struct ree_tval **out);
+// The elements of a string tensor as text, brought to the host.
+enum ree_status ree_lower_host_strings(struct ree_lower *lower, struct ree_tval *t,
+                                       const char *what, const char *const **out, size_t *out_n);
+
+// Sequences and absent values.
+enum ree_status ree_lower_sequence(struct ree_lower *lower, enum ree_dtype dtype, size_t n,
+                                   struct ree_tval *const *items, struct ree_tval **out);
+enum ree_status ree_lower_absent(struct ree_lower *lower, enum ree_dtype dtype,
+                                 struct ree_tval **out);
 
 // Views (no dispatch). All check their arguments and fail with a message.
 struct ree_tval *ree_lower_view(struct ree_lower *lower,
@@ -164,18 +213,32 @@ int ree_expr_tensor(struct ree_expr_builder *b, struct ree_tval *t);
 int ree_expr_iota(struct ree_expr_builder *b, enum ree_dtype dtype, int64_t offset,
                   const int64_t *strides);
 int ree_expr_f32(struct ree_expr_builder *b, float value);
+int ree_expr_f64(struct ree_expr_builder *b, double value);
 int ree_expr_i32(struct ree_expr_builder *b, int32_t value);
 int ree_expr_i64(struct ree_expr_builder *b, int64_t value);
+// A float32 operation (or select_b32) on a float64 argument is the float64 operation, with the other
+// arguments widened: so rules are written once for both.
 int ree_expr_op1(struct ree_expr_builder *b, enum ree_map_op op, int a);
 int ree_expr_op2(struct ree_expr_builder *b, enum ree_map_op op, int a, int b_);
 int ree_expr_op3(struct ree_expr_builder *b, enum ree_map_op op, int a, int b_, int c);
-// Emits `map` with value `result` of type dtype.
+// Emits `map` with value `result` of type dtype; REE_F32 stands for float64 when the value is that.
 enum ree_status ree_lower_map(struct ree_expr_builder *b, int result, enum ree_dtype dtype,
                               struct ree_tval **out);
+// The same into a dense part of an existing tensor, of as many elements as the expression has.
+enum ree_status ree_lower_map_into(struct ree_expr_builder *b, int result, struct ree_tval *dst);
 // Conversion between types as ONNX Cast, as instructions on a value of type `from`; bool is x != 0.
+// The mode concerns float8 results alone, and is {0} where ONNX has no attribute for it.
+struct ree_cast_mode {
+    bool no_saturate;       // infinity or NaN beyond the largest number, not that number
+    uint32_t e8m0_rounding; // REE_E8M0_UP, _DOWN or _NEAREST of scalar/narrow.h
+};
 int ree_expr_cast(struct ree_expr_builder *b, int value, enum ree_dtype from, enum ree_dtype to);
+int ree_expr_cast_mode(struct ree_expr_builder *b, int value, enum ree_dtype from,
+                       enum ree_dtype to, struct ree_cast_mode mode);
 enum ree_status ree_lower_cast(struct ree_lower *lower, struct ree_tval *t, enum ree_dtype to,
                                struct ree_tval **out);
+enum ree_status ree_lower_cast_mode(struct ree_lower *lower, struct ree_tval *t, enum ree_dtype to,
+                                    struct ree_cast_mode mode, struct ree_tval **out);
 
 // Drops dimensions of size 1 and merges neighbours that every operand steps through evenly.
 void ree_expr_coalesce(struct ree_expr *expr);
@@ -186,23 +249,34 @@ void ree_expr_coalesce(struct ree_expr *expr);
 enum ree_status ree_lower_reduce(struct ree_lower *lower, struct ree_tval *t,
                                  enum ree_reduce_kind kind, uint32_t axes_mask, bool keepdims,
                                  bool select_last, struct ree_tval **out);
-// numpy.matmul shapes for rank >= 2 on both sides (the 1-D forms are the rule's business).
+// The type of a product's sum (repop.h, matmul): float32 for floats, int32 for 8-bit integers, else
+// the type itself; REE_DTYPE_NONE where the two do not multiply.
+enum ree_dtype ree_product_dtype(enum ree_dtype a, enum ree_dtype b);
+// numpy.matmul shapes for rank >= 2 on both sides (the 1-D forms are the rule's business). The
+// result has the sum's type.
 enum ree_status ree_lower_matmul(struct ree_lower *lower, struct ree_tval *a, struct ree_tval *b,
                                  struct ree_tval **out);
 // Appends a filled dispatch, or runs it at once on the host when everything it reads is host-known.
-// Operands whose parameters have an offset field (copy src and dst, map, reduce x, matmul A and B,
-// gather data, epilogue tensors) are handed over from the start of their storage: the rule puts the
-// view's offset into the parameters. All others start at the view's own offset and must be dense
-// (ree_lower_dense). The last n_outputs operands are written; copy's dst and scatter's data are so
-// by definition.
+// Operands whose parameters have an offset field (copy src and dst, what map reads, reduce x,
+// matmul A and B, gather data, epilogue tensors) are handed over from the start of their storage:
+// the rule puts the view's offset into the parameters. All others start at the view's own offset
+// and must be dense (ree_lower_dense). The last n_outputs operands are written; copy's dst and
+// scatter's data are so by definition.
 enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
                                const union ree_params *params, struct ree_tval *const *operands,
                                uint32_t n_operands, uint32_t n_outputs);
 
-// Lowers one node: finds its row, checks arity, calls the rule. values[value->id] are the tvals so
-// far.
+// Lowers one node of lower->graph: finds its row, checks arity, calls the rule. values[value->id]
+// are the tvals so far.
 enum ree_status ree_lower_node(struct ree_lower *lower, const struct ree_node *node,
                                struct ree_tval **values);
+// Lowers a subgraph of lower->node once, over in[graph->n_inputs], to out[graph->n_outputs]. What
+// the graphs around it have made so far is visible within.
+enum ree_status ree_lower_graph(struct ree_lower *lower, const struct ree_graph *graph,
+                                struct ree_tval *const *in, struct ree_tval **out);
+// The same for types and shapes alone: nothing is added to the program, and no value is read back.
+enum ree_status ree_lower_trial(struct ree_lower *lower, const struct ree_graph *graph,
+                                struct ree_tval *const *in, struct ree_tval **out);
 
 // Program passes over the dispatches so far; neither changes a bit. `keep[storage id]` must stay
 // materialised.

@@ -6,7 +6,13 @@
                                         struct ree_tval **out)
 
 static bool has_matmul(enum ree_dtype t) {
-    return t == REE_F32 || t == REE_I32 || t == REE_U32 || t == REE_I64 || t == REE_U64;
+    return ree_product_dtype(t, t) != REE_DTYPE_NONE && t != REE_I8 && t != REE_U8;
+}
+
+// float16 and bfloat16 are multiplied as they are (the product widens them, and sums in float32);
+// the result is rounded to their type at the end.
+static bool is_narrow(enum ree_dtype t) {
+    return t == REE_F16 || t == REE_BF16;
 }
 
 // A vector on the left is a row, on the right a column; the dimension that this adds is dropped
@@ -21,6 +27,7 @@ RULE(matmul) {
     if (row) REE_TRY(ree_lower_reshape(lower, a, 2, (int64_t[]){1, a->dims[0]}, &a));
     if (column) REE_TRY(ree_lower_reshape(lower, b, 2, (int64_t[]){b->dims[0], 1}, &b));
     REE_TRY(ree_lower_matmul(lower, a, b, &product));
+    REE_TRY(ree_lower_cast(lower, product, a->dtype, &product));
     out[0] = product;
     if (!row && !column) return REE_OK;
     int64_t dims[REE_MAX_RANK];
@@ -35,11 +42,11 @@ RULE(matmul) {
 // alpha * A B + beta * C. A factor of 1 changes no bits and is left out.
 RULE(gemm) {
     struct ree_tval *a = in[0], *b = in[1], *c = ree_rule_input(lower, in, 2), *product;
-    enum ree_dtype dtype = a->dtype;
+    enum ree_dtype given = a->dtype, dtype = is_narrow(given) ? REE_F32 : given;
     float alpha = ree_node_float(lower->node, "alpha", 1);
     float beta = ree_node_float(lower->node, "beta", 1);
-    if (!has_matmul(dtype)) return ree_rule_unsupported(lower, dtype);
-    if (dtype != REE_F32 && (alpha != 1 || (c && beta != 1)))
+    if (!has_matmul(given)) return ree_rule_unsupported(lower, given);
+    if (dtype != REE_F32 && dtype != REE_F64 && (alpha != 1 || (c && beta != 1)))
         return ree_lower_fail(lower, REE_UNSUPPORTED,
                               "Gemm of %s with alpha or beta other than 1 is not supported",
                               ree_dtype_name(dtype));
@@ -51,8 +58,7 @@ RULE(gemm) {
     if (ree_node_int(lower->node, "transB", 0))
         REE_TRY(ree_lower_transpose(lower, b, (uint32_t[]){1, 0}, &b));
     REE_TRY(ree_lower_matmul(lower, a, b, &product));
-    out[0] = product;
-    if (!c && alpha == 1) return REE_OK;
+    if (!c && alpha == 1) return ree_lower_cast(lower, product, given, &out[0]);
 
     if (c) REE_TRY(ree_rule_same_type(lower, c, "C", a, "A"));
     struct ree_expr_builder e;
@@ -62,9 +68,9 @@ RULE(gemm) {
     if (c) {
         static const struct ree_typed_op add = {REE_MAP_add_f32, REE_MAP_add_i32, REE_MAP_add_i32,
                                                 REE_MAP_add_i64, REE_MAP_add_i64, REE_OP_NONE};
-        int addend = ree_expr_tensor(&e, c);
+        int addend = ree_expr_cast(&e, ree_expr_tensor(&e, c), given, dtype);
         if (beta != 1) addend = ree_expr_op2(&e, REE_MAP_mul_f32, addend, ree_expr_f32(&e, beta));
         value = ree_expr_op2(&e, ree_typed_op_of(&add, dtype), value, addend);
     }
-    return ree_lower_map(&e, value, dtype, &out[0]);
+    return ree_lower_map(&e, ree_expr_cast(&e, value, dtype, given), given, &out[0]);
 }

@@ -67,7 +67,7 @@ static enum ree_status affine_steps(struct ree_lower *lower, const struct norm *
 
 static enum ree_status normalize(struct ree_lower *lower, struct ree_tval *x, const struct norm *n,
                                  struct ree_tval **out) {
-    if (!lower->fuse) {
+    if (!lower->fuse || x->dtype == REE_F64) { // the RepOp is float32's
         struct ree_tval *d = x, *v, *root, *y;
         uint32_t mask = trailing_mask(x, n->first);
         if (n->rms)
@@ -154,6 +154,7 @@ RULE(layer_normalization) {
     REE_TRY(read_affine(lower, x, in[1], ree_rule_input(lower, in, 2), &n));
     REE_TRY(normalize(lower, x, &n, &out[0]));
     if (!ree_rule_wants(lower, 1) && !ree_rule_wants(lower, 2)) return REE_OK;
+    lower->stays_wide = 1u << 1 | 1u << 2; // mean and deviation have the type of the computation
     struct ree_tval *d, *v;
     REE_TRY(moments(lower, x, trailing_mask(x, n.first), &out[1], &d, &v));
     if (!ree_rule_wants(lower, 2)) return REE_OK;
@@ -182,7 +183,7 @@ RULE(instance_normalization) {
     struct norm n = {.epsilon = ree_node_float(lower->node, "epsilon", 1e-5f),
                      .first = 2,
                      .affine = AFFINE_ROWS};
-    REE_TRY(ree_rule_require_f32(lower, x));
+    REE_TRY(ree_rule_require_float(lower, x));
     REE_TRY(ree_rule_require_rank(lower, x, "X", 3, REE_MAX_RANK));
     n.period = x->dims[1];
     REE_TRY(check_channels(lower, x, in[1], "scale", n.period));
@@ -230,18 +231,50 @@ RULE(group_normalization) {
     return ree_lower_reshape(lower, y, x->rank, x->dims, &out[0]);
 }
 
+// (old * momentum) + (new * (1 - momentum)), as a vector.
+static enum ree_status running_statistic(struct ree_lower *lower, struct ree_tval *old,
+                                         struct ree_tval *fresh, struct ree_tval **out) {
+    float momentum = ree_node_float(lower->node, "momentum", 0.9f);
+    struct ree_expr_builder b;
+    ree_expr_init(&b, lower, old->rank, old->dims);
+    int kept =
+        ree_expr_op2(&b, REE_MAP_mul_f32, ree_expr_tensor(&b, old), ree_expr_f32(&b, momentum));
+    int added = ree_expr_op2(&b, REE_MAP_mul_f32, ree_expr_tensor(&b, fresh),
+                             ree_expr_f32(&b, 1 - momentum));
+    REE_TRY(ree_lower_map(&b, ree_expr_op2(&b, REE_MAP_add_f32, kept, added), REE_F32, out));
+    return ree_lower_reshape(lower, *out, 1, (int64_t[]){ree_tval_count(*out)}, out);
+}
+
+// In training: mean and variance over all but the channels take the place of those given, in
+// views[3] and views[4]; the outputs are the running ones and, before opset 14, those of the batch.
+static enum ree_status batch_statistics(struct ree_lower *lower, struct ree_tval *views[5],
+                                        struct ree_tval **out) {
+    struct ree_tval *x = views[0], *d, *batch[2];
+    uint32_t mask = ((1u << x->rank) - 1) & ~(1u << 1);
+    REE_TRY(moments(lower, x, mask, &batch[0], &d, &batch[1]));
+    for (uint32_t i = 0; i < 2; i++) {
+        if (ree_rule_wants(lower, 1 + i))
+            REE_TRY(running_statistic(lower, views[3 + i], batch[i], &out[1 + i]));
+        int64_t channels = x->dims[1];
+        if (lower->node->opset < 14 && ree_rule_wants(lower, 3 + i))
+            REE_TRY(ree_lower_reshape(lower, batch[i], 1, &channels, &out[3 + i]));
+        views[3 + i] = batch[i];
+    }
+    return REE_OK;
+}
+
 // With the statistics given: a = scale / sqrt(var + epsilon), y = (x - mean) * a + B. The factor a
 // is one per channel, and usually constant.
 RULE(batch_normalization) {
     static const char *const names[5] = {"X", "scale", "B", "input_mean", "input_var"};
     struct ree_tval *x = in[0], *views[5] = {x}, *factor;
     int64_t opset = lower->node->opset;
-    REE_TRY(ree_rule_require_f32(lower, x));
+    REE_TRY(ree_rule_require_float(lower, x));
     REE_TRY(ree_rule_require_rank(lower, x, "X", 2, REE_MAX_RANK));
+    // An attribute asks for training since opset 14; before, that somebody wants the statistics.
     bool training = opset >= 14 && ree_node_int(lower->node, "training_mode", 0) != 0;
-    for (uint32_t i = 1; i < 5; i++)
+    for (uint32_t i = 1; i < 5 && opset < 14; i++)
         training = training || ree_rule_wants(lower, i);
-    if (training) return ree_lower_fail(lower, REE_UNSUPPORTED, "training mode is not supported");
     // Before opset 9, spatial = 0 asks for statistics of each element of a sample.
     bool spatial = opset >= 9 || ree_node_int(lower->node, "spatial", 1) != 0;
     for (uint32_t i = 1; i < 5; i++) {
@@ -252,6 +285,13 @@ RULE(batch_normalization) {
             REE_TRY(ree_rule_same_type(lower, in[i], names[i], x, "X"));
             REE_TRY(ree_lower_reshape(lower, in[i], x->rank - 1, x->dims + 1, &views[i]));
         }
+    }
+    if (training) {
+        if (!spatial)
+            return ree_lower_fail(lower, REE_UNSUPPORTED,
+                                  "training with spatial = 0 is not "
+                                  "supported");
+        REE_TRY(batch_statistics(lower, views, out));
     }
     struct ree_expr_builder b;
     float epsilon = ree_node_float(lower->node, "epsilon", 1e-5f);
@@ -274,7 +314,7 @@ RULE(mean_variance_normalization) {
     struct ree_tval *x = in[0], *d, *v;
     static const int64_t usual[] = {0, 2, 3};
     size_t n;
-    REE_TRY(ree_rule_require_f32(lower, x));
+    REE_TRY(ree_rule_require_float(lower, x));
     const int64_t *axes = ree_node_ints(lower->node, "axes", &n);
     if (!axes) {
         axes = usual;
@@ -300,7 +340,7 @@ RULE(lp_normalization) {
     struct ree_tval *x = in[0], *norm;
     int64_t p = ree_node_int(lower->node, "p", 2);
     uint32_t axis;
-    REE_TRY(ree_rule_require_f32(lower, x));
+    REE_TRY(ree_rule_require_float(lower, x));
     REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", -1), x->rank, &axis));
     if (p != 1 && p != 2)
         return ree_lower_fail(lower, REE_INVALID, "p is %lld, expected 1 or 2", (long long)p);
@@ -313,7 +353,8 @@ RULE(lp_normalization) {
     int zero = ree_expr_f32(&b, 0);
     int is_zero = ree_expr_op2(&b, REE_MAP_eq_f32, divisor, zero);
     value = ree_expr_op2(&b, REE_MAP_div_f32, value, divisor);
-    return ree_lower_map(&b, ree_expr_select(&b, REE_F32, is_zero, zero, value), REE_F32, &out[0]);
+    value = ree_expr_op3(&b, REE_MAP_select_b32, is_zero, zero, value);
+    return ree_lower_map(&b, value, REE_F32, &out[0]);
 }
 
 // y = x / (bias + alpha / size * sum of squares over neighbouring channels)^beta. The sum is a pool

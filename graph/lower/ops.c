@@ -1,4 +1,4 @@
-// The operator table: rows from ops_compute.def and ops_data.def, found by name through a hash made
+// The operator table: rows from ops.def, found by name through a hash made
 // on first use.
 #include "graph/lower/rules.h"
 
@@ -6,19 +6,17 @@
 #include <string.h>
 
 static const struct ree_op rows[] = {
-#define OP(domain, type, since, until, min_in, max_in, max_out, rule)                              \
-    {domain, type, since, until, min_in, max_in, max_out, rule},
-#include "graph/lower/ops_compute.def"
-#include "graph/lower/ops_data.def"
+#define OP(domain, type, since, until, min_in, max_in, max_out, narrow, rule)                      \
+    {domain, type, since, until, min_in, max_in, max_out, REE_NARROW_##narrow, rule},
+#include "graph/lower/ops.def"
 #undef OP
 };
 
 // Why a row does not serve: parallel to `rows`.
 static const char *const ranges[] = {
-#define OP(domain, type, since, until, min_in, max_in, max_out, rule)                              \
+#define OP(domain, type, since, until, min_in, max_in, max_out, narrow, rule)                      \
     "implemented for opsets " #since " to " #until " only",
-#include "graph/lower/ops_compute.def"
-#include "graph/lower/ops_data.def"
+#include "graph/lower/ops.def"
 #undef OP
 };
 

@@ -77,18 +77,69 @@ RULE(average_pool) {
     return emit_pool(lower, in[0], &window, &p, out);
 }
 
+// abs(x)^p and x^(1/p), for p from 1 on; a power of 1 is no step.
+static enum ree_status power(struct ree_lower *lower, struct ree_tval *x, bool magnitude, float p,
+                             struct ree_tval **out) {
+    struct ree_expr_builder b;
+    *out = x;
+    if (p == 1 && !magnitude) return REE_OK;
+    ree_expr_init(&b, lower, x->rank, x->dims);
+    int value = ree_expr_tensor(&b, x);
+    if (magnitude) value = ree_expr_op1(&b, REE_MAP_abs_f32, value);
+    if (p != 1) value = ree_expr_op2(&b, REE_MAP_pow_f32, value, ree_expr_f32(&b, p));
+    return ree_lower_map(&b, value, REE_F32, out);
+}
+
+static enum ree_status read_p(struct ree_lower *lower, int64_t *out) {
+    *out = ree_node_int(lower->node, "p", 2);
+    if (*out >= 1) return REE_OK;
+    return ree_lower_fail(lower, REE_INVALID, "p is %lld, expected 1 or more", (long long)*out);
+}
+
+// Chunk-sums over the windows: a convolution of each plane by ones, since fma(x, 1, acc) = acc + x.
+static enum ree_status sum_windows(struct ree_lower *lower, struct ree_tval *x,
+                                   const struct ree_window *w, struct ree_tval **out) {
+    int64_t dims[REE_MAX_RANK] = {x->dims[0], x->dims[1]};
+    for (uint32_t i = 0; i < w->n; i++)
+        dims[2 + i] = w->out[w->first + i];
+    struct ree_tval *ones;
+    REE_TRY(ree_rule_fill(lower, REE_WINDOW_DIMS, w->kernel, 1, &ones));
+    union ree_params params;
+    struct ree_conv_params *p = &params.conv;
+    memset(p, 0, sizeof *p);
+    p->n = (uint32_t)(x->dims[0] * x->dims[1]);
+    p->groups = p->c = p->m = 1;
+    p->x_dtype = p->w_dtype = REE_F32;
+    for (uint32_t i = 0; i < REE_WINDOW_DIMS; i++) {
+        p->in[i] = (uint32_t)w->in[i];
+        p->kernel[i] = (uint32_t)w->kernel[i];
+        p->out[i] = (uint32_t)w->out[i];
+        p->stride[i] = (uint32_t)w->stride[i];
+        p->dilation[i] = (uint32_t)w->dilation[i];
+        p->pad[i] = (int32_t)w->pad_begin[i];
+    }
+    REE_TRY(ree_lower_dense(lower, x, &x));
+    REE_TRY(ree_lower_new(lower, REE_F32, x->rank, dims, out));
+    struct ree_tval *operands[3] = {x, ones, *out};
+    return ree_lower_emit(lower, REE_REPOP_CONV, &params, operands, 3, 1);
+}
+
 RULE(lp_pool) {
-    int64_t p = ree_node_int(lower->node, "p", 2);
+    int64_t p;
     struct ree_window window;
     struct ree_tval *sums;
     REE_TRY(ree_rule_require_f32(lower, in[0]));
-    if (p != 2)
-        return ree_lower_fail(lower, REE_UNSUPPORTED, "p is %lld, only 2 is supported",
-                              (long long)p);
+    REE_TRY(read_p(lower, &p));
     REE_TRY(read_window(lower, in[0], &window));
-    struct ree_pool_params settings = {.kind = REE_POOL_SUM_SQ};
-    REE_TRY(emit_pool(lower, in[0], &window, &settings, &sums));
-    return ree_rule_step1(lower, REE_MAP_sqrt_f32, sums, &out[0]);
+    if (p == 2) {
+        struct ree_pool_params settings = {.kind = REE_POOL_SUM_SQ};
+        REE_TRY(emit_pool(lower, in[0], &window, &settings, &sums));
+        return ree_rule_step1(lower, REE_MAP_sqrt_f32, sums, &out[0]);
+    }
+    struct ree_tval *powers;
+    REE_TRY(power(lower, in[0], true, (float)p, &powers));
+    REE_TRY(sum_windows(lower, powers, &window, &sums));
+    return power(lower, sums, false, 1 / (float)p, &out[0]);
 }
 
 // The mask of all axes behind the channels.
@@ -104,30 +155,30 @@ static enum ree_status plane_axes(struct ree_lower *lower, const struct ree_tval
 
 RULE(global_max_pool) {
     uint32_t mask;
-    REE_TRY(ree_rule_require_f32(lower, in[0]));
+    REE_TRY(ree_rule_require_float(lower, in[0]));
     REE_TRY(plane_axes(lower, in[0], &mask));
     return ree_lower_reduce(lower, in[0], REE_REDUCE_MAX, mask, true, false, &out[0]);
 }
 
 RULE(global_average_pool) {
     uint32_t mask;
-    REE_TRY(ree_rule_require_f32(lower, in[0]));
+    REE_TRY(ree_rule_require_float(lower, in[0]));
     REE_TRY(plane_axes(lower, in[0], &mask));
     return ree_rule_mean(lower, in[0], mask, REE_REDUCE_SUM, &out[0]);
 }
 
 RULE(global_lp_pool) {
-    int64_t p = ree_node_int(lower->node, "p", 2);
+    int64_t p;
     uint32_t mask;
-    struct ree_tval *sums;
-    REE_TRY(ree_rule_require_f32(lower, in[0]));
-    REE_TRY(plane_axes(lower, in[0], &mask));
-    if (p != 1 && p != 2)
-        return ree_lower_fail(lower, REE_UNSUPPORTED, "p is %lld, only 1 and 2 are supported",
-                              (long long)p);
-    enum ree_reduce_kind kind = p == 1 ? REE_REDUCE_SUM_ABS : REE_REDUCE_SUM_SQ;
-    REE_TRY(ree_lower_reduce(lower, in[0], kind, mask, true, false, &sums));
+    struct ree_tval *x = in[0], *sums;
+    REE_TRY(ree_rule_require_f32(lower, x));
+    REE_TRY(plane_axes(lower, x, &mask));
+    REE_TRY(read_p(lower, &p));
+    enum ree_reduce_kind kind = p == 1   ? REE_REDUCE_SUM_ABS
+                                : p == 2 ? REE_REDUCE_SUM_SQ
+                                         : REE_REDUCE_SUM;
+    if (p > 2) REE_TRY(power(lower, x, true, (float)p, &x));
+    REE_TRY(ree_lower_reduce(lower, x, kind, mask, true, false, &sums));
     if (p == 2) return ree_rule_step1(lower, REE_MAP_sqrt_f32, sums, &out[0]);
-    out[0] = sums;
-    return REE_OK;
+    return power(lower, sums, false, 1 / (float)p, &out[0]);
 }

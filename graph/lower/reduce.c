@@ -28,7 +28,7 @@ static enum ree_status widen(struct ree_lower *lower, struct ree_tval *t, enum r
     enum ree_dtype wide = ree_data_wide(t->dtype);
     bool narrow = t->dtype == REE_I8 || t->dtype == REE_U8 || t->dtype == REE_BOOL ||
                   t->dtype == REE_I16 || t->dtype == REE_U16;
-    if (t->dtype == REE_F64 || t->dtype == REE_STRING || (narrow && !is_extremum(kind)))
+    if (t->dtype == REE_STRING || (narrow && !is_extremum(kind)))
         return ree_lower_fail(lower, REE_UNSUPPORTED, "%s is not supported",
                               ree_dtype_name(t->dtype));
     return ree_lower_cast(lower, t, wide, out);
@@ -116,7 +116,9 @@ enum ree_status ree_lower_op_reducemean(struct ree_lower *lower, struct ree_tval
     int s = ree_expr_tensor(&b, sum), mean;
     switch (sum->dtype) {
     case REE_F32:
-        mean = ree_expr_op2(&b, REE_MAP_div_f32, s, ree_expr_f32(&b, (float)r.n_reduce));
+    case REE_F64:
+        mean = ree_expr_op2(&b, REE_MAP_div_f32, s,
+                            ree_expr_number(&b, sum->dtype, (int64_t)r.n_reduce));
         break;
     case REE_I64:
         mean = ree_expr_op2(&b, REE_MAP_div_i64, s, ree_expr_i64(&b, (int64_t)r.n_reduce));
@@ -135,7 +137,7 @@ enum ree_status ree_lower_op_reducemean(struct ree_lower *lower, struct ree_tval
     return ree_lower_map(&b, ree_expr_cast(&b, mean, sum->dtype, dtype), dtype, &out[0]);
 }
 
-// op(reduction), the operation in float32.
+// op(reduction), the operation in float32 (float64 for that).
 static enum ree_status reduce_then(struct ree_lower *lower, struct ree_tval *const *in,
                                    enum ree_reduce_kind kind, enum ree_map_op op,
                                    struct ree_tval **out) {
@@ -146,8 +148,9 @@ static enum ree_status reduce_then(struct ree_lower *lower, struct ree_tval *con
     enum ree_dtype dtype = in[0]->dtype;
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, reduced->rank, reduced->dims);
-    int x = ree_expr_cast(&b, ree_expr_tensor(&b, reduced), reduced->dtype, REE_F32);
-    int y = ree_expr_cast(&b, ree_expr_op1(&b, op, x), REE_F32, dtype);
+    enum ree_dtype real = dtype == REE_F64 ? REE_F64 : REE_F32;
+    int x = ree_expr_cast(&b, ree_expr_tensor(&b, reduced), reduced->dtype, real);
+    int y = ree_expr_cast(&b, ree_expr_op1(&b, op, x), real, dtype);
     return ree_lower_map(&b, y, dtype, &out[0]);
 }
 
@@ -158,7 +161,7 @@ enum ree_status ree_lower_op_reducel2(struct ree_lower *lower, struct ree_tval *
 
 // ONNX withdrew the integer forms of the two logarithms: their results mean little.
 static enum ree_status require_float(struct ree_lower *lower, const struct ree_tval *t) {
-    if (ree_data_wide(t->dtype) == REE_F32) return REE_OK;
+    if (ree_data_wide(t->dtype) == REE_F32 || t->dtype == REE_F64) return REE_OK;
     return ree_lower_fail(lower, REE_UNSUPPORTED, "%s is not supported; cast it to float32",
                           ree_dtype_name(t->dtype));
 }
@@ -196,7 +199,7 @@ enum ree_status ree_lower_op_reducelogsumexp(struct ree_lower *lower, struct ree
                      ree_expr_op1(&b, REE_MAP_log_f32, ree_expr_tensor(&b, sum)),
                      ree_expr_tensor(&b, m));
     enum ree_dtype dtype = in[0]->dtype;
-    REE_TRY(ree_lower_map(&b, ree_expr_cast(&b, v, REE_F32, dtype), dtype, &result));
+    REE_TRY(ree_lower_map(&b, ree_expr_cast(&b, v, sum->dtype, dtype), dtype, &result));
     if (r.keepdims) {
         out[0] = result;
         return REE_OK;

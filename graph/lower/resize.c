@@ -242,8 +242,9 @@ static enum ree_status resize_filtered(struct ree_lower *lower, struct ree_tval 
                                        const struct ree_resize_axis *axes, float extrapolation,
                                        struct ree_tval **out) {
     enum ree_dtype dtype = t->dtype;
-    if (dtype == REE_BOOL)
-        return ree_lower_fail(lower, REE_UNSUPPORTED, "bool can only be resized to the nearest");
+    if (dtype == REE_BOOL || dtype == REE_F64) // the weights are binary32 numbers
+        return ree_lower_fail(lower, REE_UNSUPPORTED, "%s can only be resized to the nearest",
+                              ree_dtype_name(dtype));
     REE_TRY(ree_lower_cast(lower, t, REE_F32, &t));
     for (uint32_t i = 0; i < t->rank; i++)
         if (axes[i].n_in >= 0) REE_TRY(filter_axis(lower, t, i, &axes[i], extrapolation, &t));

@@ -5,7 +5,8 @@
 
 enum ree_map_op ree_typed_op_of(const struct ree_typed_op *op, enum ree_dtype dtype) {
     switch (dtype) {
-    case REE_F32: return op->f32;
+    case REE_F32:
+    case REE_F64: return op->f32; // float64 by its argument: see ree_expr_op1
     case REE_I8:
     case REE_I16:
     case REE_I32: return op->i32;
@@ -30,18 +31,30 @@ enum ree_status ree_rule_typed(struct ree_lower *lower, const struct ree_typed_o
     return *out == REE_OP_NONE ? ree_rule_unsupported(lower, dtype) : REE_OK;
 }
 
+// The low `bits` bits, extended by their sign: flipping the sign bit and taking it away again.
+static int wrap_signed(struct ree_expr_builder *b, int value, uint32_t bits) {
+    int low = ree_expr_op2(b, REE_MAP_and_b32, value, ree_expr_i32(b, (1 << bits) - 1));
+    int sign = ree_expr_i32(b, 1 << (bits - 1));
+    return ree_expr_op2(b, REE_MAP_sub_i32, ree_expr_op2(b, REE_MAP_xor_b32, low, sign), sign);
+}
+
 int ree_expr_wrap(struct ree_expr_builder *b, enum ree_dtype dtype, int value) {
     switch (dtype) {
     case REE_I8: return ree_expr_op1(b, REE_MAP_wrap_i8, value);
     case REE_U8: return ree_expr_op1(b, REE_MAP_wrap_u8, value);
     case REE_I16: return ree_expr_op1(b, REE_MAP_wrap_i16, value);
     case REE_U16: return ree_expr_op1(b, REE_MAP_wrap_u16, value);
+    case REE_I4: return wrap_signed(b, value, 4);
+    case REE_I2: return wrap_signed(b, value, 2);
+    case REE_U4: return ree_expr_op2(b, REE_MAP_and_b32, value, ree_expr_i32(b, 15));
+    case REE_U2: return ree_expr_op2(b, REE_MAP_and_b32, value, ree_expr_i32(b, 3));
     default: return value;
     }
 }
 
 int ree_expr_number(struct ree_expr_builder *b, enum ree_dtype dtype, int64_t value) {
     if (dtype == REE_F32) return ree_expr_f32(b, (float)value);
+    if (dtype == REE_F64) return ree_expr_f64(b, (double)value);
     if (ree_dtype_class(dtype) == REE_CLASS_D) return ree_expr_i64(b, value);
     return ree_expr_i32(b, (int32_t)value);
 }
@@ -62,6 +75,11 @@ bool ree_rule_wants(const struct ree_lower *lower, uint32_t output) {
 
 enum ree_status ree_rule_require_f32(struct ree_lower *lower, const struct ree_tval *t) {
     return t->dtype == REE_F32 ? REE_OK : ree_rule_unsupported(lower, t->dtype);
+}
+
+enum ree_status ree_rule_require_float(struct ree_lower *lower, const struct ree_tval *t) {
+    if (t->dtype == REE_F32 || t->dtype == REE_F64) return REE_OK;
+    return ree_rule_unsupported(lower, t->dtype);
 }
 
 enum ree_status ree_rule_same_type(struct ree_lower *lower, const struct ree_tval *t,
@@ -134,8 +152,8 @@ enum ree_status ree_rule_mean(struct ree_lower *lower, struct ree_tval *t, uint3
     REE_TRY(ree_lower_reduce(lower, t, kind, axes_mask, true, false, &sum));
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, sum->rank, sum->dims);
-    int mean =
-        ree_expr_op2(&b, REE_MAP_div_f32, ree_expr_tensor(&b, sum), ree_expr_f32(&b, (float)n));
+    int mean = ree_expr_op2(&b, REE_MAP_div_f32, ree_expr_tensor(&b, sum),
+                            ree_expr_number(&b, t->dtype, n));
     return ree_lower_map(&b, mean, REE_F32, out);
 }
 

@@ -7,7 +7,8 @@ static enum ree_status scan(struct ree_lower *lower, struct ree_tval *const *in,
                             struct ree_tval **out) {
     struct ree_tval *t = in[0];
     enum ree_dtype dtype = t->dtype, wide = ree_data_wide(dtype);
-    if (wide != REE_F32 && wide != REE_I32 && wide != REE_U32 && wide != REE_I64 && wide != REE_U64)
+    if (wide != REE_F32 && wide != REE_F64 && wide != REE_I32 && wide != REE_U32 &&
+        wide != REE_I64 && wide != REE_U64)
         return ree_lower_fail(lower, REE_UNSUPPORTED, "%s is not supported", ree_dtype_name(dtype));
     int64_t axis_value;
     uint32_t axis;

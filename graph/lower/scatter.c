@@ -36,6 +36,7 @@ static enum ree_dtype computing_type(enum ree_scatter_kind kind, enum ree_dtype 
 static bool can_combine(enum ree_dtype dtype) {
     switch (dtype) {
     case REE_F32:
+    case REE_F64:
     case REE_I32:
     case REE_U32:
     case REE_I64:

@@ -10,7 +10,7 @@
 // x as (outer, k, inner), where k is what the operator runs over.
 static enum ree_status split_axis(struct ree_lower *lower, struct ree_tval *x, int64_t dims[3],
                                   struct ree_tval **out) {
-    REE_TRY(ree_rule_require_f32(lower, x));
+    REE_TRY(ree_rule_require_float(lower, x));
     bool flat = lower->node->opset < 13;
     int64_t at = ree_node_int(lower->node, "axis", flat ? 1 : -1);
     uint32_t axis = 0;
@@ -24,23 +24,20 @@ static enum ree_status split_axis(struct ree_lower *lower, struct ree_tval *x, i
     return ree_lower_reshape(lower, x, 3, dims, out);
 }
 
-// m = max x; softmax: e = exp(x - m), e / sum e; log: d = x - m, d - log(sum exp(d)).
-static enum ree_status softmax(struct ree_lower *lower, struct ree_tval *x, bool log,
-                               struct ree_tval **out) {
-    struct ree_tval *t, *y;
-    int64_t dims[3];
-    REE_TRY(split_axis(lower, x, dims, &t));
-    if (lower->fuse) {
+// t (outer, k, inner), for m = max x; softmax: e = exp(x - m), e / sum e; log: d = x - m,
+// d - log(sum exp(d)).
+static enum ree_status softmax_of(struct ree_lower *lower, struct ree_tval *t, bool log,
+                                  struct ree_tval **out) {
+    if (lower->fuse && t->dtype == REE_F32) {
         REE_TRY(ree_lower_dense(lower, t, &t));
-        REE_TRY(ree_lower_new(lower, REE_F32, x->rank, x->dims, &y));
+        REE_TRY(ree_lower_new(lower, REE_F32, 3, t->dims, out));
         union ree_params params;
         memset(&params.softmax, 0, sizeof params.softmax);
         params.softmax.log = log;
-        params.softmax.outer = (uint32_t)dims[0];
-        params.softmax.k = (uint32_t)dims[1];
-        params.softmax.inner = (uint32_t)dims[2];
-        struct ree_tval *operands[2] = {t, y};
-        *out = y;
+        params.softmax.outer = (uint32_t)t->dims[0];
+        params.softmax.k = (uint32_t)t->dims[1];
+        params.softmax.inner = (uint32_t)t->dims[2];
+        struct ree_tval *operands[2] = {t, *out};
         return ree_lower_emit(lower, REE_REPOP_SOFTMAX, &params, operands, 2, 1);
     }
     struct ree_tval *max, *d, *e, *sum;
@@ -48,12 +45,28 @@ static enum ree_status softmax(struct ree_lower *lower, struct ree_tval *x, bool
     REE_TRY(ree_rule_step2(lower, REE_MAP_sub_f32, t, max, &d));
     REE_TRY(ree_rule_step1(lower, REE_MAP_exp_f32, d, &e));
     REE_TRY(ree_lower_reduce(lower, e, REE_REDUCE_SUM, 1u << 1, true, false, &sum));
-    if (log) {
-        REE_TRY(ree_rule_step1(lower, REE_MAP_log_f32, sum, &sum));
-        REE_TRY(ree_rule_step2(lower, REE_MAP_sub_f32, d, sum, &y));
-    } else {
-        REE_TRY(ree_rule_step2(lower, REE_MAP_div_f32, e, sum, &y));
-    }
+    if (!log) return ree_rule_step2(lower, REE_MAP_div_f32, e, sum, out);
+    REE_TRY(ree_rule_step1(lower, REE_MAP_log_f32, sum, &sum));
+    return ree_rule_step2(lower, REE_MAP_sub_f32, d, sum, out);
+}
+
+static enum ree_status softmax(struct ree_lower *lower, struct ree_tval *x, bool log,
+                               struct ree_tval **out) {
+    struct ree_tval *t, *y;
+    int64_t dims[3];
+    REE_TRY(split_axis(lower, x, dims, &t));
+    REE_TRY(softmax_of(lower, t, log, &y));
+    return ree_lower_reshape(lower, y, x->rank, x->dims, out);
+}
+
+enum ree_status ree_rule_log_softmax(struct ree_lower *lower, struct ree_tval *x, uint32_t axis,
+                                     struct ree_tval **out) {
+    int64_t dims[3] = {1, 1, 1};
+    struct ree_tval *t, *y;
+    for (uint32_t i = 0; i < x->rank; i++)
+        dims[i < axis ? 0 : i == axis ? 1 : 2] *= x->dims[i];
+    REE_TRY(ree_lower_reshape(lower, x, 3, dims, &t));
+    REE_TRY(softmax_of(lower, t, true, &y));
     return ree_lower_reshape(lower, y, x->rank, x->dims, out);
 }
 
@@ -79,7 +92,7 @@ RULE(hardmax) {
     int first = ree_expr_tensor(&b, index);
     int position = ree_expr_iota(&b, REE_I64, 0, (int64_t[]){0, 1, 0});
     int hit = ree_expr_op2(&b, REE_MAP_eq_i64, position, first);
-    int one = ree_expr_f32(&b, 1), zero = ree_expr_f32(&b, 0);
-    REE_TRY(ree_lower_map(&b, ree_expr_select(&b, REE_F32, hit, one, zero), REE_F32, &y));
+    int one = ree_expr_number(&b, t->dtype, 1), zero = ree_expr_number(&b, t->dtype, 0);
+    REE_TRY(ree_lower_map(&b, ree_expr_select(&b, t->dtype, hit, one, zero), t->dtype, &y));
     return ree_lower_reshape(lower, y, in[0]->rank, in[0]->dims, &out[0]);
 }

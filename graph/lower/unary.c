@@ -78,7 +78,7 @@ RULE(sign) {
 }
 
 RULE(reciprocal) {
-    REE_TRY(ree_rule_require_f32(lower, in[0]));
+    REE_TRY(ree_rule_require_float(lower, in[0]));
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, in[0]->rank, in[0]->dims);
     int x = ree_expr_tensor(&b, in[0]);

@@ -36,4 +36,15 @@ enum ree_status ree_window_list(struct ree_lower *lower, const struct ree_window
                                 const char *name, int64_t low, int64_t fallback, int64_t *out,
                                 bool *out_given);
 
+// Convolution (conv.c). Reads what x (n, channels, sizes...) and w (channels, channels per group,
+// sizes...) and the attributes say of it.
+enum ree_status ree_conv_read(struct ree_lower *lower, const struct ree_tval *x,
+                              const struct ree_tval *w, struct ree_window *window,
+                              int64_t *out_groups);
+// The convolution alone, float32, or int32 of int8 and uint8; m: output channels per group.
+// pad_value, of integers, is one element of x's type, or NULL for zero.
+enum ree_status ree_conv_emit(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *w,
+                              struct ree_tval *pad_value, const struct ree_window *window,
+                              int64_t groups, int64_t m, bool transposed, struct ree_tval **out);
+
 #endif

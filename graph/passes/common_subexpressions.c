@@ -10,20 +10,10 @@
 #define MAX_CANDIDATES 16
 #define MAX_TENSOR_BYTES 65536
 
-static bool is_random(const struct ree_node *node) {
-    static const char *const ops[] = {
-        "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
-        "Multinomial",  "Bernoulli",        "Dropout",
-    };
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (strcmp(node->op_type, ops[i]) == 0) return true;
-    return false;
-}
-
 // Operators of other domains may do anything, and those with subgraphs are left alone. An output
 // of the graph must keep its own name.
 static bool is_mergeable(const struct ree_node *node) {
-    if (node->domain[0] || is_random(node)) return false;
+    if (node->domain[0] || ree_node_is_random(node)) return false;
     for (size_t i = 0; i < node->n_attrs; i++)
         if (node->attrs[i].kind == REE_ATTR_GRAPH) return false;
     return true;
@@ -38,6 +28,7 @@ static bool makes_graph_output(const struct ree_node *node) {
 static bool equal_tensors(const struct ree_value *a, const struct ree_value *b) {
     if (a->dtype != b->dtype || a->rank != b->rank || a->nbytes != b->nbytes) return false;
     if (!a->data || !b->data || a->nbytes > MAX_TENSOR_BYTES) return false;
+    if (a->dtype == REE_STRING) return false; // pointers say nothing
     return memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0 &&
            memcmp(a->data, b->data, a->nbytes) == 0;
 }
@@ -50,6 +41,7 @@ static bool equal_attrs(const struct ree_attr *a, const struct ree_attr *b) {
     case REE_ATTR_FLOAT: return memcmp(&a->f, &b->f, sizeof a->f) == 0;
     case REE_ATTR_STRING: return a->s_size == b->s_size && memcmp(a->s, b->s, a->s_size) == 0;
     case REE_ATTR_TENSOR: return equal_tensors(a->tensor, b->tensor);
+    case REE_ATTR_TYPE:
     case REE_ATTR_GRAPH: return false;
     case REE_ATTR_INTS: return a->n == 0 || memcmp(a->ints, b->ints, a->n * sizeof *a->ints) == 0;
     case REE_ATTR_FLOATS:
@@ -102,7 +94,8 @@ static uint64_t hash_node(const struct ree_node *node) {
         if (attr->kind == REE_ATTR_INT) one = mix(one, &attr->i, sizeof attr->i);
         if (attr->kind == REE_ATTR_FLOAT) one = mix(one, &attr->f, sizeof attr->f);
         if (attr->kind == REE_ATTR_INTS) one = mix(one, attr->ints, attr->n * sizeof *attr->ints);
-        if (attr->kind == REE_ATTR_TENSOR && attr->tensor->data)
+        if (attr->kind == REE_ATTR_TENSOR && attr->tensor->data &&
+            attr->tensor->dtype != REE_STRING)
             one = mix(one, attr->tensor->data,
                       attr->tensor->nbytes < 256 ? attr->tensor->nbytes : 256);
         attrs += one;
@@ -145,8 +138,9 @@ static bool merge_all(struct ree_rewrite *rewrite, struct table *table) {
 }
 
 bool ree_pass_common_subexpressions(struct ree_graph *graph) {
+    bool changed = ree_pass_subgraphs(graph, ree_pass_common_subexpressions);
     struct ree_rewrite rewrite;
-    if (!ree_rewrite_init(&rewrite, graph)) return false;
+    if (!ree_rewrite_init(&rewrite, graph)) return changed;
     size_t n_buckets = 64;
     while (n_buckets < graph->n_nodes)
         n_buckets *= 2;
@@ -155,10 +149,10 @@ bool ree_pass_common_subexpressions(struct ree_graph *graph) {
         .heads = calloc(n_buckets, sizeof *table.heads),
         .nexts = calloc(graph->n_nodes + 1, sizeof *table.nexts),
     };
-    bool changed = table.heads && table.nexts && merge_all(&rewrite, &table);
-    if (changed) ree_rewrite_apply(&rewrite);
+    bool merged = table.heads && table.nexts && merge_all(&rewrite, &table);
+    if (merged) ree_rewrite_apply(&rewrite);
     free(table.heads);
     free(table.nexts);
     ree_rewrite_finish(&rewrite);
-    return changed;
+    return changed || merged;
 }

@@ -1,5 +1,5 @@
 // Removes what no output of the graph depends on: nodes, and constants that nothing reads. A node
-// with subgraphs needs all that its subgraphs read; the subgraphs themselves stay as they are.
+// with subgraphs needs all that its subgraphs still read.
 #include "graph/passes/rewrite.h"
 
 #include <stdlib.h>
@@ -26,12 +26,13 @@ static bool stays(const struct ree_value *value, const bool *live) {
 }
 
 bool ree_pass_dead_code(struct ree_graph *graph) {
+    bool changed = ree_pass_subgraphs(graph, ree_pass_dead_code);
     struct ree_rewrite rewrite;
-    if (!ree_rewrite_init(&rewrite, graph)) return false;
+    if (!ree_rewrite_init(&rewrite, graph)) return changed;
     struct liveness liveness = {graph, calloc(graph->n_values + 1, sizeof(bool))};
     if (!liveness.live) {
         ree_rewrite_finish(&rewrite);
-        return false;
+        return changed;
     }
     size_t n_nodes = graph->n_nodes, n_values = 0;
     for (size_t i = 0; i < graph->n_outputs; i++)
@@ -50,7 +51,7 @@ bool ree_pass_dead_code(struct ree_graph *graph) {
         // `live` is read by the old id, which is `i`: values after this one are not renumbered yet.
         value->id = (uint32_t)n_values++;
     }
-    bool changed = graph->n_nodes != n_nodes || graph->n_values != n_values;
+    changed = changed || graph->n_nodes != n_nodes || graph->n_values != n_values;
     graph->n_values = n_values;
     free(liveness.live);
     ree_rewrite_finish(&rewrite);

@@ -49,6 +49,7 @@ static bool is_identity(const struct ree_node *node) {
 static bool take_over(struct ree_rewrite *rewrite, struct ree_value *from, struct ree_value *to) {
     if (from->graph != rewrite->graph || !from->producer || from->is_output) return false;
     struct ree_node *producer = from->producer;
+    if (ree_node_is_random(producer)) return false;
     for (size_t i = 0; i < producer->n_outputs; i++)
         if (producer->outputs[i] == from) producer->outputs[i] = to;
     to->producer = producer;
@@ -58,9 +59,9 @@ static bool take_over(struct ree_rewrite *rewrite, struct ree_value *from, struc
 }
 
 bool ree_pass_identity(struct ree_graph *graph) {
+    bool changed = ree_pass_subgraphs(graph, ree_pass_identity);
     struct ree_rewrite rewrite;
-    if (!ree_rewrite_init(&rewrite, graph)) return false;
-    bool changed = false;
+    if (!ree_rewrite_init(&rewrite, graph)) return changed;
     for (size_t i = 0; i < graph->n_nodes; i++) {
         struct ree_node *node = graph->nodes[i];
         // Producers come first, so this sees through a chain of identities.

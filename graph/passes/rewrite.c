@@ -3,6 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool ree_pass_subgraphs(struct ree_graph *graph, bool (*pass)(struct ree_graph *)) {
+    bool changed = false;
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        for (size_t j = 0; j < graph->nodes[i]->n_attrs; j++)
+            if (graph->nodes[i]->attrs[j].graph)
+                changed = pass(graph->nodes[i]->attrs[j].graph) || changed;
+    return changed;
+}
+
 bool ree_rewrite_init(struct ree_rewrite *rewrite, struct ree_graph *graph) {
     rewrite->graph = graph;
     // One more, for calloc of nothing may return NULL.
@@ -58,4 +67,14 @@ void ree_rewrite_apply(struct ree_rewrite *rewrite) {
     }
     graph->n_nodes = n;
     ree_graph_count_uses(graph);
+}
+
+bool ree_node_is_random(const struct ree_node *node) {
+    static const char *const ops[] = {
+        "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+        "Multinomial",  "Bernoulli",        "Dropout",
+    };
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (strcmp(node->op_type, ops[i]) == 0) return true;
+    return false;
 }

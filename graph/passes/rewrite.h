@@ -12,6 +12,9 @@ struct ree_rewrite {
     bool *removed;
 };
 
+// Runs a pass over the graph's subgraphs; whether one of them changed.
+bool ree_pass_subgraphs(struct ree_graph *graph, bool (*pass)(struct ree_graph *));
+
 bool ree_rewrite_init(struct ree_rewrite *rewrite, struct ree_graph *graph); // false: no memory
 void ree_rewrite_finish(struct ree_rewrite *rewrite);
 // What stands for `value` now.
@@ -21,5 +24,9 @@ void ree_rewrite_node(struct ree_rewrite *rewrite, struct ree_node *node);
 // Redirects every node, drops the removed ones and counts uses again. The graph's outputs are never
 // replaced: their names are the model's interface.
 void ree_rewrite_apply(struct ree_rewrite *rewrite);
+
+// Whether the node draws random numbers, which follow from the name of its first output when it has
+// no seed: two such nodes are not one, and none gets another name.
+bool ree_node_is_random(const struct ree_node *node);
 
 #endif

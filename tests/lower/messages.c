@@ -125,9 +125,9 @@ static void others(void) {
     start_one(&n, "AveragePool", 17, REE_I32);
     expect(&n, 1, REE_UNSUPPORTED, "AveragePool of int32 is not supported");
 
-    start_one(&n, "Add", 17, REE_F16);
-    test_node_input(&n, REE_F16, 1, (int64_t[]){4}, zeros);
-    expect(&n, 1, REE_UNSUPPORTED, "Add of float16 is not supported");
+    start_one(&n, "Add", 17, REE_I4);
+    test_node_input(&n, REE_I4, 1, (int64_t[]){4}, zeros);
+    expect(&n, 1, REE_UNSUPPORTED, "Add of int4 is not supported");
     start_one(&n, "Add", 17, REE_F32);
     test_node_input(&n, REE_I32, 1, (int64_t[]){4}, zeros);
     expect(&n, 1, REE_INVALID, "input B is int32, expected float32 as input A is");
@@ -153,8 +153,23 @@ static void others(void) {
     start_one(&n, "Cast", 17, REE_F32);
     expect(&n, 1, REE_INVALID, "attribute 'to' is missing");
     start_one(&n, "Cast", 17, REE_F32);
-    test_node_int(&n, "to", REE_F64);
-    expect(&n, 1, REE_UNSUPPORTED, "Cast from float32 to float64 is not supported");
+    test_node_int(&n, "to", 14);
+    expect(&n, 1, REE_UNSUPPORTED, "Cast from float32 to ? is not supported");
+    start_one(&n, "Cast", 25, REE_F32);
+    test_node_int(&n, "to", REE_F8E8M0);
+    test_node_string(&n, "round_mode", "sideways");
+    expect(&n, 1, REE_INVALID, "round_mode is 'sideways', expected up, down or nearest");
+    start_one(&n, "BitCast", 26, REE_F32);
+    expect(&n, 1, REE_INVALID, "attribute 'to' is 0, expected a type with a size");
+    start_one(&n, "BitCast", 26, REE_F32);
+    test_node_int(&n, "to", REE_F16);
+    expect(&n, 1, REE_INVALID, "float32 of 32 bits cannot be taken for float16 of 16 bits");
+    start_one(&n, "BitCast", 26, REE_U8);
+    test_node_int(&n, "to", REE_U4);
+    expect(&n, 1, REE_INVALID, "uint8 of 8 bits cannot be taken for uint4 of 4 bits");
+    start_one(&n, "BitCast", 26, REE_U8);
+    test_node_int(&n, "to", REE_BOOL);
+    expect(&n, 1, REE_UNSUPPORTED, "bits of uint8 as bool");
     start_one(&n, "Cast", 17, REE_F32);
     test_node_int(&n, "to", INT64_MIN);
     expect(&n, 1, REE_INVALID, "is no type");
@@ -196,11 +211,52 @@ static void others(void) {
     for (int i = 0; i < 4; i++)
         test_node_f32(&n, 1, (int64_t[]){3}, zeros);
     test_node_int(&n, "training_mode", 1);
-    expect(&n, 1, REE_UNSUPPORTED, "training mode is not supported");
-    start_one(&n, "Dropout", 13, REE_F32);
-    test_node_f32(&n, 0, NULL, (float[]){0.5f});
-    test_node_input(&n, REE_BOOL, 0, NULL, (uint8_t[4]){1});
-    expect(&n, 1, REE_UNSUPPORTED, "training_mode is not supported");
+    expect(&n, 4, REE_UNSUPPORTED, "output 3 ('v') is not provided");
+}
+
+static void losses(void) {
+    struct test_node n;
+    start_one(&n, "NegativeLogLikelihoodLoss", 13, REE_F32);
+    test_node_input(&n, REE_I64, 2, (int64_t[]){2, 3}, zeros);
+    expect(&n, 1, REE_INVALID, "target int64[2,3] does not fit input float32[2,3,4]");
+    start_one(&n, "SoftmaxCrossEntropyLoss", 13, REE_F32);
+    test_node_input(&n, REE_I32, 2, (int64_t[]){2, 4}, zeros);
+    test_node_f32(&n, 1, (int64_t[]){4}, zeros);
+    expect(&n, 1, REE_INVALID, "input weight is float32[4], expected 3 elements");
+    start_one(&n, "SoftmaxCrossEntropyLoss", 13, REE_F32);
+    test_node_input(&n, REE_I32, 2, (int64_t[]){2, 4}, zeros);
+    test_node_string(&n, "reduction", "max");
+    expect(&n, 1, REE_INVALID, "reduction is 'max', expected none, sum or mean");
+}
+
+static void start_step(struct test_node *n, const char *op) {
+    test_node_start(n, op, 1);
+    n->node.domain = "ai.onnx.preview.training";
+    test_node_f32(n, 0, NULL, zeros);
+}
+
+static void optimisers(void) {
+    struct test_node n;
+    start_step(&n, "Momentum");
+    for (int i = 0; i < 4; i++)
+        test_node_f32(&n, 1, (int64_t[]){3}, zeros);
+    expect(&n, 2, REE_INVALID, "input T is float32[3], expected one int64");
+    start_step(&n, "Adagrad");
+    test_node_input(&n, REE_I64, 0, NULL, zeros);
+    for (int i = 0; i < 4; i++)
+        test_node_f32(&n, 1, (int64_t[]){3}, zeros);
+    expect(&n, 2, REE_INVALID, "has 6 inputs and 2 outputs, expected 2 + 3 n and 2 n");
+    start_step(&n, "Adam");
+    test_node_input(&n, REE_I64, 0, NULL, zeros);
+    for (int i = 0; i < 4; i++)
+        test_node_f32(&n, 1, (int64_t[]){i == 2 ? 4 : 3}, zeros);
+    expect(&n, 3, REE_INVALID, "input 4 is float32[4], expected float32[3] as tensor 0");
+    start_step(&n, "Momentum");
+    test_node_input(&n, REE_I64, 0, NULL, zeros);
+    test_node_string(&n, "mode", "heavy");
+    for (int i = 0; i < 3; i++)
+        test_node_f32(&n, 1, (int64_t[]){3}, zeros);
+    expect(&n, 2, REE_INVALID, "mode is 'heavy', expected standard or nesterov");
 }
 
 static void einsum(void) {
@@ -248,6 +304,8 @@ int main(void) {
     conv();
     empty();
     others();
+    losses();
+    optimisers();
     einsum();
     return test_finish();
 }

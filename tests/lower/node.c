@@ -84,6 +84,13 @@ void test_node_string(struct test_node *n, const char *name, const char *value) 
     attr->s_size = strlen(value);
 }
 
+void test_node_strings(struct test_node *n, const char *name, size_t count,
+                       const char *const *values) {
+    struct ree_attr *attr = add_attr(n, name, REE_ATTR_STRINGS);
+    attr->n = count;
+    attr->strings = values;
+}
+
 enum ree_status test_node_run(struct test_node *n, uint32_t n_outputs) {
     n->lower.fuse = n->fuse;
     n->out = &n->tvals[n->n_values];

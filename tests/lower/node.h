@@ -38,6 +38,8 @@ void test_node_int(struct test_node *n, const char *name, int64_t value);
 void test_node_ints(struct test_node *n, const char *name, size_t count, const int64_t *values);
 void test_node_float(struct test_node *n, const char *name, float value);
 void test_node_string(struct test_node *n, const char *name, const char *value);
+void test_node_strings(struct test_node *n, const char *name, size_t count,
+                       const char *const *values);
 enum ree_status test_node_run(struct test_node *n, uint32_t n_outputs);
 const void *test_node_output(struct test_node *n, uint32_t i); // dense, on the host
 void test_node_finish(struct test_node *n);

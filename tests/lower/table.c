@@ -10,9 +10,9 @@ static const struct row {
     const char *domain, *type;
     int64_t since, until;
 } rows[] = {
-#define OP(domain, type, since, until, min_in, max_in, max_out, rule) {domain, type, since, until},
-#include "graph/lower/ops_compute.def"
-#include "graph/lower/ops_data.def"
+#define OP(domain, type, since, until, min_in, max_in, max_out, narrow, rule)                      \
+    {domain, type, since, until},
+#include "graph/lower/ops.def"
 #undef OP
 };
 #define N_ROWS (sizeof rows / sizeof rows[0])

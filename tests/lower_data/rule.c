@@ -27,7 +27,7 @@ static void malformed(const char *what, const char *at) {
 }
 
 static enum ree_dtype dtype_named(const char *s, size_t n) {
-    for (int d = 1; d <= REE_BF16; d++) {
+    for (int d = 1; d <= REE_I2; d++) {
         const char *name = ree_dtype_name((enum ree_dtype)d);
         if (strlen(name) == n && !strncmp(name, s, n)) return (enum ree_dtype)d;
     }
@@ -90,6 +90,8 @@ static size_t print_tensor(const struct ree_tval *shape, const void *data, char 
             n += (size_t)snprintf(to, room, " %.9g", (double)((const float *)data)[i]);
             break;
         case REE_F64: n += (size_t)snprintf(to, room, " %.17g", ((const double *)data)[i]); break;
+        case REE_I4:
+        case REE_I2:
         case REE_I8: n += (size_t)snprintf(to, room, " %d", (int)(int8_t)v); break;
         case REE_I16: n += (size_t)snprintf(to, room, " %d", (int)(int16_t)v); break;
         case REE_I32: n += (size_t)snprintf(to, room, " %d", (int)(int32_t)v); break;
