@@ -76,14 +76,40 @@ enum ree_dtype {
     REE_U32 = 12,
     REE_U64 = 13,
     REE_BF16 = 16,
+    REE_F8E4M3FN = 17, // the float8 types, one byte each
+    REE_F8E4M3FNUZ = 18,
+    REE_F8E5M2 = 19,
+    REE_F8E5M2FNUZ = 20,
+    REE_U4 = 21, // the types below a byte take one byte each: see ree_dtype_bits
+    REE_I4 = 22,
+    REE_F4E2M1 = 23, // bits in the low half of the byte
+    REE_F8E8M0 = 24,
+    REE_U2 = 25,
+    REE_I2 = 26,
 };
 
 #define REE_MAX_RANK 8
 
 const char *ree_dtype_name(enum ree_dtype dtype); // "float32", "int64", "bool", ...; "?" if unknown
-size_t ree_dtype_size(enum ree_dtype dtype); // bytes per element; 0 for strings and unknown types
+size_t ree_dtype_size(enum ree_dtype dtype);      // bytes per element; 0 for unknown types
+// Bits that an element has in an ONNX file, where the types of 4 and 2 bits are packed. In a struct
+// ree_tensor, and everywhere else in ree, their elements have a byte each: int4 and int2 extended
+// by their sign, uint4, uint2 and float4e2m1 by zeros.
+uint32_t ree_dtype_bits(enum ree_dtype dtype);
 
-// A tensor in host memory: dense, row-major, little-endian. `dims` of a scalar: rank 0.
+// What a value is: nearly always a tensor.
+enum ree_kind {
+    REE_TENSOR = 0,
+    REE_SEQUENCE, // a list of tensors of one type, of any shapes
+    REE_ABSENT,   // an optional value that is not there
+};
+
+// A tensor in host memory: dense, row-major, little-endian. `dims` of a scalar: rank 0. Elements of
+// REE_STRING are `char *`: each its own allocation of malloc, NUL-terminated UTF-8, owned by the
+// tensor; NULL is an empty string.
+//
+// The same struct holds a sequence, whose tensors are its items (without names) and which owns
+// them, and an absent value. Then rank is 0 and data NULL; dtype is that of the items.
 struct ree_tensor {
     char *name; // may be NULL
     enum ree_dtype dtype;
@@ -91,16 +117,31 @@ struct ree_tensor {
     int64_t dims[REE_MAX_RANK];
     void *data;    // (dims[0] * ... * dims[rank-1]) elements; may be NULL when that is 0
     size_t nbytes; // elements * ree_dtype_size(dtype)
+    enum ree_kind kind;
+    size_t n_items;           // of a sequence
+    struct ree_tensor *items; // REE_TENSOR each
 };
 
 // Allocates zeroed data and copies `name` (may be NULL). Release with ree_tensor_finish.
 enum ree_status ree_tensor_init(struct ree_tensor *tensor, const char *name, enum ree_dtype dtype,
                                 uint32_t rank, const int64_t *dims, struct ree_error *err);
-void ree_tensor_finish(struct ree_tensor *tensor); // frees name and data, zeroes the struct
+// Appends `item` to a sequence (an empty one is a zeroed struct of kind REE_SEQUENCE) and takes it
+// over, also on failure.
+enum ree_status ree_sequence_append(struct ree_tensor *sequence, struct ree_tensor *item,
+                                    struct ree_error *err);
+void ree_tensor_finish(struct ree_tensor *tensor); // frees name, data, items; zeroes the struct
 
 // Reads FILE.npy (NumPy format 1 to 3, C or Fortran order) or FILE.pb (an ONNX TensorProto).
 enum ree_status ree_tensor_load(struct ree_tensor *tensor, const char *path, struct ree_error *err);
-// Writes NumPy format 1.0, by way of a temporary file in the same folder: whole or not at all.
+// The same for a value that `port` takes: its .pb is a SequenceProto or an OptionalProto where the
+// port is a sequence or nullable.
+struct ree_port;
+enum ree_status ree_tensor_load_for(struct ree_tensor *tensor, const char *path,
+                                    const struct ree_port *port, struct ree_error *err);
+// Writes NumPy format 1.0, by way of a temporary file in the same folder: whole or not at all. Types
+// that NumPy does not have are written as their bytes: int4 and int2 as int8; uint4, uint2,
+// float4e2m1 and the float8 types (their bits) as uint8; bfloat16 as raw data of two bytes. Loading
+// such a file gives a tensor of the type written (bfloat16 for two raw bytes).
 enum ree_status ree_tensor_save_npy(const struct ree_tensor *tensor, const char *path,
                                     struct ree_error *err);
 
@@ -131,6 +172,8 @@ struct ree_port {
     int64_t dims[REE_MAX_RANK];
     const char *symbols[REE_MAX_RANK]; // NULL where there is none
     bool optional;                     // an input that has a default value
+    enum ree_kind kind;                // of a sequence, dtype and shape are its items'
+    bool nullable;                     // REE_ABSENT may stand in its place
 };
 
 struct ree_op_count {
@@ -190,7 +233,8 @@ const char *ree_device_name(const struct ree_device *device); // "cpu (avx512, 2
 // One line per property or primitive of a device: {"limit", "storage buffer range", "128 MiB"} or
 // {"primitive", "fma", "float64 (native is not fused)"}.
 struct ree_device_fact {
-    const char *kind; // "device", "limit", "feature", "primitive"
+    const char *kind; // "device", "limit", "feature", "primitive", "not used" (the device's own
+                      // functions, tried for the record)
     const char *name;
     const char *value;
 };
@@ -223,7 +267,8 @@ void ree_session_destroy(struct ree_session *session);
 // Runs the model once. `inputs` are matched by name, in any order; a missing or unknown name, a
 // wrong type or a shape the model excludes is REE_INVALID with a message that lists what the model
 // wants. `outputs` is an array of ree_model_n_outputs tensors that this call initialises, in the
-// model's order; release each with ree_tensor_finish. NaNs in float outputs are 0x7FC00000.
+// model's order; release each with ree_tensor_finish. NaNs in outputs are those of NUMERICS.md,
+// section 1 (float32: 0x7FC00000).
 enum ree_status ree_session_run(struct ree_session *session, const struct ree_tensor *inputs,
                                 size_t n_inputs, struct ree_tensor *outputs, struct ree_error *err);
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "session/plan.h"
 #include "session/session_internal.h"
 
@@ -9,6 +10,9 @@
 // Results up to this size are computed on the host while binding, when everything they need is
 // known there.
 #define HOST_LIMIT ((uint64_t)64 << 10)
+// Values read back while binding: sizes that depend on computed data, conditions of loops. Each
+// ends a segment, whose results stay in memory.
+#define MAX_SEGMENTS 1024
 
 static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
@@ -21,7 +25,7 @@ static uint64_t round_up(uint64_t n, uint64_t to) {
 // Brings the weight onto the device, once per session.
 static enum ree_status load_constant(struct ree_session *session, const struct ree_value *value,
                                      struct ree_error *err) {
-    if (session->constants[value->id]) return REE_OK;
+    if (session->constants[value->number]) return REE_OK;
     const struct ree_device_vtable *v = session->device->vtable;
     struct ree_device_buffer *buffer;
     if (v->buffer_wrap && (uintptr_t)value->data % 4 == 0) {
@@ -35,18 +39,12 @@ static enum ree_status load_constant(struct ree_session *session, const struct r
             return status;
         }
     }
-    session->constants[value->id] = buffer;
+    session->constants[value->number] = buffer;
     session->weight_bytes += value->nbytes;
     if (session->options.on_progress)
         session->options.on_progress(session->options.user, "weights", session->weight_bytes,
                                      session->model->weight_bytes);
     return REE_OK;
-}
-
-static uint32_t input_index(const struct ree_model *model, const struct ree_value *value) {
-    for (uint32_t i = 0; i < model->n_inputs; i++)
-        if (model->input_values[i] == value) return i;
-    return UINT32_MAX;
 }
 
 // Makes room in the per-storage arrays for storages added since.
@@ -74,8 +72,8 @@ static enum ree_status place_temporaries(struct ree_bind *b, bool last_segment, 
     struct ree_lower *lower = &b->lower;
     size_t n_storages = lower->n_storages, n = 0;
     struct ree_plan_tensor *tensors =
-        ree_arena_alloc_array(&b->arena, n_storages + 1, sizeof *tensors);
-    uint32_t *index = ree_arena_alloc_array(&b->arena, n_storages + 1, sizeof *index);
+        ree_arena_alloc_array(&b->scratch, n_storages + 1, sizeof *tensors);
+    uint32_t *index = ree_arena_alloc_array(&b->scratch, n_storages + 1, sizeof *index);
     if (!tensors || !index) return no_memory(err);
     uint32_t end = (uint32_t)lower->n_dispatches;
     for (uint32_t i = 0; i < lower->n_dispatches; i++) {
@@ -93,11 +91,11 @@ static enum ree_status place_temporaries(struct ree_bind *b, bool last_segment, 
             tensors[index[id] - 1].last = last_segment ? i : end;
         }
     }
-    for (size_t i = 0; last_segment && i < b->session->model->n_outputs; i++) {
-        uint32_t id = b->outputs[i]->storage->id;
+    for (size_t i = 0; last_segment && i < b->n_results; i++) {
+        uint32_t id = b->results[i]->storage->id;
         if (index[id]) tensors[index[id] - 1].last = end;
     }
-    REE_TRY(ree_plan_memory(tensors, n, &b->arena, out_size, err));
+    REE_TRY(ree_plan_memory(tensors, n, &b->scratch, out_size, err));
     for (size_t i = 0; i < n; i++)
         b->place[tensors[i].id] = tensors[i].offset;
     return REE_OK;
@@ -134,7 +132,7 @@ static enum ree_status upload_literals(struct ree_bind *b, struct ree_segment *s
     struct ree_lower *lower = &b->lower;
     const struct ree_device_vtable *v = b->session->device->vtable;
     struct ree_device *device = b->session->device;
-    bool *used = ree_arena_alloc_array(&b->arena, lower->n_storages + 1, sizeof *used);
+    bool *used = ree_arena_alloc_array(&b->scratch, lower->n_storages + 1, sizeof *used);
     if (!used) return no_memory(err);
     uint64_t size = 0;
     for (size_t i = 0; i < lower->n_dispatches; i++) {
@@ -176,12 +174,9 @@ static enum ree_status resolve_operands(struct ree_bind *b, struct slot_table *t
                     break;
                 case REE_STORAGE_CONST:
                     REE_TRY(load_constant(b->session, s->value, err));
-                    slot = add_slot(table, REE_SLOT_CONSTANT, s->value->id);
+                    slot = add_slot(table, REE_SLOT_CONSTANT, s->value->number);
                     break;
-                case REE_STORAGE_INPUT:
-                    slot =
-                        add_slot(table, REE_SLOT_INPUT, input_index(b->session->model, s->value));
-                    break;
+                case REE_STORAGE_INPUT: slot = add_slot(table, REE_SLOT_INPUT, s->input); break;
                 case REE_STORAGE_LITERAL: slot = add_slot(table, REE_SLOT_LITERALS, 0); break;
                 }
                 table->of_storage[id] = slot + 1;
@@ -193,28 +188,89 @@ static enum ree_status resolve_operands(struct ree_bind *b, struct slot_table *t
     return REE_OK;
 }
 
-// Turns the dispatches so far into a program, and forgets them.
-static enum ree_status finish_segment(struct ree_bind *b, bool last, struct ree_error *err) {
+static enum ree_status add_segment(struct ree_bind *b, struct ree_segment **out,
+                                   struct ree_error *err) {
+    if (b->n_segments == MAX_SEGMENTS)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "sizes or conditions depend on computed data more than %d times",
+                        MAX_SEGMENTS);
+    if (b->n_segments == b->segments_capacity) {
+        size_t capacity = b->segments_capacity ? b->segments_capacity * 2 : 4;
+        struct ree_segment *grown = realloc(b->segments, capacity * sizeof *grown);
+        if (!grown) return no_memory(err);
+        b->segments = grown;
+        b->segments_capacity = capacity;
+    }
+    *out = &b->segments[b->n_segments++];
+    memset(*out, 0, sizeof **out);
+    return REE_OK;
+}
+
+// Names of the nodes that the dispatches answer to.
+static enum ree_status make_labels(struct ree_bind *b, struct ree_error *err) {
+    const struct ree_lower *lower = &b->lower;
+    if (!b->labels) {
+        b->labels = ree_arena_alloc_array(&b->arena, lower->graph->n_nodes + 1, sizeof *b->labels);
+        if (!b->labels) return no_memory(err);
+    }
+    for (size_t i = 0; i < lower->n_dispatches; i++) {
+        uint32_t node = lower->dispatches[i].node;
+        if (b->labels[node]) continue;
+        char label[256];
+        ree_node_label(lower->graph->nodes[node], label, sizeof label);
+        b->labels[node] = ree_arena_strdup(&b->arena, label);
+        if (!b->labels[node]) return no_memory(err);
+    }
+    return REE_OK;
+}
+
+static enum ree_status make_program(struct ree_bind *b, struct ree_segment *seg,
+                                    struct ree_error *err) {
+    struct ree_lower *lower = &b->lower;
+    if (!lower->n_dispatches) return REE_OK;
+#ifdef REE_CHECK_DISPATCHES
+    for (size_t i = 0; i < lower->n_dispatches; i++)
+        REE_TRY(ree_dispatch_check(&lower->dispatches[i], err));
+#endif
+    REE_TRY(make_labels(b, err));
+    struct ree_program program = {
+        .dispatches = lower->dispatches,
+        .n_dispatches = (uint32_t)lower->n_dispatches,
+        .n_slots = seg->n_slots,
+        .node_names = b->labels,
+        .n_node_names = (uint32_t)lower->graph->n_nodes,
+    };
+    struct ree_device_buffer **constants =
+        ree_arena_alloc_array(&b->scratch, seg->n_slots + 1, sizeof *constants);
+    if (!constants) return no_memory(err);
+    for (uint32_t i = 0; i < seg->n_slots; i++)
+        if (seg->slots[i].kind == REE_SLOT_CONSTANT || seg->slots[i].kind == REE_SLOT_LITERALS)
+            constants[i] = slot_buffer(b, seg, &seg->slots[i]);
+    struct ree_device *device = b->session->device;
+    return device->vtable->program_create(device, &program, constants, &seg->program, err);
+}
+
+static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg, bool last,
+                                    struct ree_error *err) {
     struct ree_lower *lower = &b->lower;
     struct ree_session *session = b->session;
-    if (b->n_segments == sizeof b->segments / sizeof *b->segments)
-        return ree_fail(err, REE_UNSUPPORTED, "more than %zu shapes depend on computed data",
-                        b->n_segments);
-    struct ree_segment *seg = &b->segments[b->n_segments++];
-    bool *keep = ree_arena_alloc_array(&b->arena, lower->n_storages + 1, sizeof *keep);
+    bool *keep = ree_arena_alloc_array(&b->scratch, lower->n_storages + 1, sizeof *keep);
     if (!keep) return no_memory(err);
     for (size_t i = 0; i < lower->n_storages; i++)
         keep[i] = !last;
-    for (size_t i = 0; last && i < session->model->n_outputs; i++)
-        keep[b->outputs[i]->storage->id] = true;
-    REE_TRY(ree_prune_program(lower, keep));
-    if (!session->options.no_fuse) REE_TRY(ree_fuse_program(lower, keep));
+    for (size_t i = 0; last && i < b->n_results; i++)
+        keep[b->results[i]->storage->id] = true;
+    lower->arena = &b->scratch; // what the passes note down goes with the segment
+    enum ree_status status = ree_prune_program(lower, keep);
+    if (status == REE_OK && !session->options.no_fuse) status = ree_fuse_program(lower, keep);
+    lower->arena = &b->arena;
+    REE_TRY(status);
     REE_TRY(grow_places(b, err));
     uint64_t size;
     REE_TRY(place_temporaries(b, last, &size, err));
     // What this segment computes: its own arena while it is built, and a place to find things
     // later.
-    bool *own = ree_arena_alloc_array(&b->arena, lower->n_storages + 1, sizeof *own);
+    bool *own = ree_arena_alloc_array(&b->scratch, lower->n_storages + 1, sizeof *own);
     if (!own) return no_memory(err);
     for (size_t i = 0; i < lower->n_dispatches; i++)
         for (uint32_t k = 0; k < lower->dispatches[i].n_operands; k++) {
@@ -228,45 +284,28 @@ static enum ree_status finish_segment(struct ree_bind *b, bool last, struct ree_
     REE_TRY(upload_literals(b, seg, err));
     struct slot_table table = {0};
     size_t most = lower->n_storages + 4;
-    table.slots = ree_arena_alloc_array(&b->arena, most, sizeof *table.slots);
-    table.of_storage = ree_arena_alloc_array(&b->arena, most, sizeof *table.of_storage);
-    const char **labels =
-        ree_arena_alloc_array(&b->arena, lower->graph->n_nodes + 1, sizeof *labels);
-    if (!table.slots || !table.of_storage || !labels) return no_memory(err);
+    table.slots = ree_arena_alloc_array(&b->scratch, most, sizeof *table.slots);
+    table.of_storage = ree_arena_alloc_array(&b->scratch, most, sizeof *table.of_storage);
+    if (!table.slots || !table.of_storage) return no_memory(err);
     REE_TRY(resolve_operands(b, &table, err));
     for (size_t i = 0; !last && i < lower->n_storages; i++)
         if (own[i]) b->home[i] = (uint32_t)b->n_segments;
+    seg->slots = ree_arena_alloc_array(&b->arena, table.n + 1, sizeof *seg->slots);
+    if (!seg->slots) return no_memory(err);
+    memcpy(seg->slots, table.slots, table.n * sizeof *seg->slots);
     seg->n_slots = table.n;
-    seg->slots = table.slots;
-    b->n_dispatches += lower->n_dispatches;
-    if (lower->n_dispatches) {
-        for (size_t i = 0; i < lower->n_dispatches; i++) {
-            uint32_t node = lower->dispatches[i].node;
-            if (labels[node]) continue;
-            char label[256];
-            ree_node_label(lower->graph->nodes[node], label, sizeof label);
-            labels[node] = ree_arena_strdup(&b->arena, label);
-            if (!labels[node]) return no_memory(err);
-        }
-        struct ree_program program = {
-            .dispatches = lower->dispatches,
-            .n_dispatches = (uint32_t)lower->n_dispatches,
-            .n_slots = table.n,
-            .node_names = labels,
-            .n_node_names = (uint32_t)lower->graph->n_nodes,
-        };
-        struct ree_device_buffer **constants =
-            ree_arena_alloc_array(&b->arena, table.n + 1, sizeof *constants);
-        if (!constants) return no_memory(err);
-        for (uint32_t i = 0; i < table.n; i++)
-            if (table.slots[i].kind == REE_SLOT_CONSTANT ||
-                table.slots[i].kind == REE_SLOT_LITERALS)
-                constants[i] = slot_buffer(b, seg, &table.slots[i]);
-        REE_TRY(session->device->vtable->program_create(session->device, &program, constants,
-                                                        &seg->program, err));
-    }
-    lower->n_dispatches = 0;
-    return REE_OK;
+    return make_program(b, seg, err);
+}
+
+// Turns the dispatches so far into a program, and forgets them.
+static enum ree_status finish_segment(struct ree_bind *b, bool last, struct ree_error *err) {
+    struct ree_segment *seg;
+    REE_TRY(add_segment(b, &seg, err));
+    enum ree_status status = fill_segment(b, seg, last, err);
+    ree_arena_finish(&b->scratch);
+    b->n_dispatches += b->lower.n_dispatches;
+    b->lower.n_dispatches = 0;
+    return status;
 }
 
 static void drop_input(struct ree_session *s, uint32_t i) {
@@ -298,7 +337,7 @@ static void report_run(void *user, uint64_t done, uint64_t total) {
 }
 
 static enum ree_status run_segment(struct ree_bind *b, struct ree_segment *seg,
-                                   const struct ree_tensor *inputs, struct ree_error *err) {
+                                   const struct ree_given *given, struct ree_error *err) {
     if (!seg->program) return REE_OK;
     struct ree_session *s = b->session;
     struct ree_device_buffer **buffers =
@@ -307,7 +346,7 @@ static enum ree_status run_segment(struct ree_bind *b, struct ree_segment *seg,
     enum ree_status status = REE_OK;
     for (uint32_t i = 0; i < seg->n_slots && status == REE_OK; i++) {
         if (seg->slots[i].kind == REE_SLOT_INPUT)
-            status = bind_input(s, seg->slots[i].index, &inputs[seg->slots[i].index], err);
+            status = bind_input(s, seg->slots[i].index, &given->tensors[seg->slots[i].index], err);
         buffers[i] = slot_buffer(b, seg, &seg->slots[i]);
     }
     if (s->options.on_progress) {
@@ -327,8 +366,8 @@ static enum ree_status read_storage(struct ree_lower *lower, struct ree_storage 
     void *copy = ree_arena_alloc(&b->arena, (size_t)storage->nbytes + 64);
     if (!copy) return no_memory(lower->err);
     if (storage->kind == REE_STORAGE_INPUT) {
-        uint32_t i = input_index(b->session->model, storage->value);
-        if (storage->nbytes) memcpy(copy, b->inputs[i].data, storage->nbytes);
+        uint32_t i = storage->input;
+        if (storage->nbytes) memcpy(copy, b->given->tensors[i].data, storage->nbytes);
         b->consulted[i] = storage->host = copy;
         return REE_OK;
     }
@@ -336,7 +375,7 @@ static enum ree_status read_storage(struct ree_lower *lower, struct ree_storage 
         return ree_lower_fail(lower, REE_INTERNAL, "a constant without contents");
     if (storage->id >= b->place_capacity || !b->home[storage->id]) {
         REE_TRY(finish_segment(b, false, lower->err));
-        REE_TRY(run_segment(b, &b->segments[b->n_segments - 1], b->inputs, lower->err));
+        REE_TRY(run_segment(b, &b->segments[b->n_segments - 1], b->given, lower->err));
     }
     if (!b->home[storage->id])
         return ree_lower_fail(lower, REE_INTERNAL, "a value is read before it is computed");
@@ -348,14 +387,39 @@ static enum ree_status read_storage(struct ree_lower *lower, struct ree_storage 
     return REE_OK;
 }
 
+// The outputs as they are handed out: every tensor dense.
+static enum ree_status finish_outputs(struct ree_bind *b, struct ree_error *err) {
+    const struct ree_model *model = b->session->model;
+    size_t n = 0;
+    for (size_t i = 0; i < model->n_outputs; i++)
+        n += b->outputs[i]->kind == REE_TENSOR ? 1 : b->outputs[i]->n_items;
+    b->results = ree_arena_alloc_array(&b->arena, n + 1, sizeof *b->results);
+    if (!b->results) return no_memory(err);
+    for (size_t i = 0; i < model->n_outputs; i++) {
+        // The node that made the value answers for the copies.
+        b->lower.node = model->graph->outputs[i]->producer;
+        struct ree_tval *t = b->outputs[i];
+        if (t->kind == REE_TENSOR) {
+            REE_TRY(ree_lower_dense(&b->lower, t, &b->outputs[i]));
+            b->results[b->n_results++] = b->outputs[i];
+            continue;
+        }
+        REE_TRY(t->kind == REE_SEQUENCE
+                    ? ree_lower_sequence(&b->lower, t->dtype, t->n_items, t->items, &b->outputs[i])
+                    : REE_OK);
+        t = b->outputs[i]; // its list of items is its own
+        for (size_t k = 0; k < t->n_items; k++) {
+            REE_TRY(ree_lower_dense(&b->lower, t->items[k], &t->items[k]));
+            b->results[b->n_results++] = t->items[k];
+        }
+    }
+    return REE_OK;
+}
+
 static enum ree_status lower_model(struct ree_bind *b, struct ree_error *err) {
     struct ree_model *model = b->session->model;
     const struct ree_graph *graph = model->graph;
-    for (size_t i = 0; i < model->n_inputs; i++) {
-        const struct ree_value *value = model->input_values[i];
-        REE_TRY(ree_lower_value(&b->lower, value, REE_STORAGE_INPUT, b->dims[i],
-                                &b->values[value->id]));
-    }
+    REE_TRY(ree_bind_inputs(b, err));
     for (size_t i = 0; i < graph->n_nodes; i++)
         REE_TRY(ree_lower_node(&b->lower, graph->nodes[i], b->values));
     b->lower.node = NULL;
@@ -367,37 +431,21 @@ static enum ree_status lower_model(struct ree_bind *b, struct ree_error *err) {
             REE_TRY(ree_lower_value(&b->lower, value, REE_STORAGE_CONST, value->dims,
                                     &b->values[value->id]));
         }
-        // The node that made the value answers for the copy.
-        b->lower.node = value->producer;
-        REE_TRY(ree_lower_dense(&b->lower, b->values[value->id], &b->outputs[i]));
+        b->outputs[i] = b->values[value->id];
     }
-    return REE_OK;
+    return finish_outputs(b, err);
 }
 
-enum ree_status ree_bind_create(struct ree_session *session, const struct ree_tensor *inputs,
+enum ree_status ree_bind_create(struct ree_session *session, const struct ree_given *given,
                                 struct ree_bind **out, struct ree_error *err) {
     *out = NULL;
     struct ree_model *model = session->model;
     struct ree_bind *b = calloc(1, sizeof *b);
     if (!b) return no_memory(err);
     b->session = session;
-    b->inputs = inputs;
+    b->given = given;
     ree_arena_init(&b->arena);
-    size_t n = model->n_inputs + 1;
-    b->ranks = ree_arena_alloc_array(&b->arena, n, sizeof *b->ranks);
-    b->dims = ree_arena_alloc_array(&b->arena, n, sizeof *b->dims);
-    b->consulted = ree_arena_alloc_array(&b->arena, n, sizeof *b->consulted);
-    b->values = ree_arena_alloc_array(&b->arena, model->graph->n_values + 1, sizeof *b->values);
-    b->outputs = ree_arena_alloc_array(&b->arena, model->n_outputs + 1, sizeof *b->outputs);
-    enum ree_status status = REE_OK;
-    if (!b->ranks || !b->dims || !b->consulted || !b->values || !b->outputs) {
-        status = no_memory(err);
-        goto fail;
-    }
-    for (size_t i = 0; i < model->n_inputs; i++) {
-        b->ranks[i] = inputs[i].rank;
-        memcpy(b->dims[i], inputs[i].dims, sizeof b->dims[i]);
-    }
+    ree_arena_init(&b->scratch);
     b->lower = (struct ree_lower){
         .arena = &b->arena,
         .err = err,
@@ -409,14 +457,17 @@ enum ree_status ree_bind_create(struct ree_session *session, const struct ree_te
         .read_storage = read_storage,
         .user = b,
     };
-    status = lower_model(b, err);
+    b->values = ree_arena_alloc_array(&b->arena, model->graph->n_values + 1, sizeof *b->values);
+    b->outputs = ree_arena_alloc_array(&b->arena, model->n_outputs + 1, sizeof *b->outputs);
+    enum ree_status status = b->values && b->outputs ? REE_OK : no_memory(err);
+    if (status == REE_OK) status = lower_model(b, err);
     if (status == REE_OK) status = finish_segment(b, true, err);
-    if (status != REE_OK) goto fail;
     b->lower.err = NULL;
-    b->inputs = NULL;
-    *out = b;
-    return REE_OK;
-fail:
+    b->given = NULL;
+    if (status == REE_OK) {
+        *out = b;
+        return REE_OK;
+    }
     ree_bind_destroy(b);
     if (model->graph->file && model->graph->file[0]) ree_fail_prefix(err, "%s", model->graph->file);
     return status;
@@ -431,66 +482,13 @@ void ree_bind_destroy(struct ree_bind *b) {
             device->vtable->buffer_destroy(device, b->segments[i].literals);
         if (b->segments[i].results) device->vtable->buffer_destroy(device, b->segments[i].results);
     }
+    free(b->segments);
+    ree_arena_finish(&b->scratch);
     ree_arena_finish(&b->arena);
     free(b);
 }
 
-bool ree_bind_matches(const struct ree_bind *b, const struct ree_tensor *inputs) {
-    if (b->n_segments != 1) return false; // baked-in data of one run
-    for (size_t i = 0; i < b->session->model->n_inputs; i++) {
-        if (b->ranks[i] != inputs[i].rank) return false;
-        for (uint32_t d = 0; d < inputs[i].rank; d++)
-            if (b->dims[i][d] != inputs[i].dims[d]) return false;
-        if (b->consulted[i] && inputs[i].nbytes &&
-            memcmp(b->consulted[i], inputs[i].data, inputs[i].nbytes))
-            return false;
-    }
-    return true;
-}
-
-// One NaN for all: payloads and signs differ between devices.
-static void canonicalise_nans(struct ree_tensor *t) {
-    size_t n = t->nbytes / (ree_dtype_size(t->dtype) ? ree_dtype_size(t->dtype) : 1);
-    if (t->dtype == REE_F32) {
-        uint32_t *bits = t->data;
-        for (size_t i = 0; i < n; i++)
-            if ((bits[i] & 0x7FFFFFFFu) > 0x7F800000u) bits[i] = 0x7FC00000u;
-    } else if (t->dtype == REE_F64) {
-        uint64_t *bits = t->data;
-        for (size_t i = 0; i < n; i++)
-            if ((bits[i] & INT64_MAX) > UINT64_C(0x7FF0000000000000))
-                bits[i] = UINT64_C(0x7FF8000000000000);
-    } else if (t->dtype == REE_F16 || t->dtype == REE_BF16) {
-        uint16_t *bits = t->data, inf = t->dtype == REE_F16 ? 0x7C00 : 0x7F80;
-        uint16_t nan = t->dtype == REE_F16 ? 0x7E00 : 0x7FC0;
-        for (size_t i = 0; i < n; i++)
-            if ((bits[i] & 0x7FFF) > inf) bits[i] = nan;
-    }
-}
-
-static enum ree_status read_output(struct ree_bind *b, const struct ree_tval *t,
-                                   const struct ree_tensor *inputs, struct ree_tensor *out,
-                                   struct ree_error *err) {
-    if (!out->nbytes) return REE_OK;
-    struct ree_session *s = b->session;
-    const struct ree_storage *storage = t->storage;
-    uint64_t skip = (uint64_t)t->offset * ree_dtype_size(t->dtype);
-    if (storage->kind == REE_STORAGE_INPUT) {
-        const struct ree_tensor *in = &inputs[input_index(s->model, storage->value)];
-        memcpy(out->data, (const char *)in->data + skip, out->nbytes);
-    } else if (storage->host) {
-        memcpy(out->data, (const char *)storage->host + skip, out->nbytes);
-    } else {
-        uint32_t home = b->home[storage->id];
-        struct ree_device_buffer *buffer = home ? b->segments[home - 1].results : s->arena;
-        REE_TRY(s->device->vtable->buffer_read(s->device, buffer, b->place[storage->id] + skip,
-                                               out->data, out->nbytes, err));
-    }
-    canonicalise_nans(out);
-    return REE_OK;
-}
-
-enum ree_status ree_bind_run(struct ree_bind *b, const struct ree_tensor *inputs,
+enum ree_status ree_bind_run(struct ree_bind *b, const struct ree_given *given,
                              struct ree_tensor *outputs, struct ree_error *err) {
     struct ree_session *s = b->session;
     const struct ree_device_vtable *v = s->device->vtable;
@@ -501,16 +499,13 @@ enum ree_status ree_bind_run(struct ree_bind *b, const struct ree_tensor *inputs
         REE_TRY(v->buffer_create(s->device, b->arena_size, &s->arena, err));
         s->arena_size = b->arena_size;
     }
-    REE_TRY(run_segment(b, &b->segments[b->n_segments - 1], inputs, err));
+    REE_TRY(run_segment(b, &b->segments[b->n_segments - 1], given, err));
     size_t n = s->model->n_outputs;
     memset(outputs, 0, n * sizeof *outputs);
     enum ree_status status = REE_OK;
-    for (size_t i = 0; i < n && status == REE_OK; i++) {
-        const struct ree_tval *t = b->outputs[i];
-        status = ree_tensor_init(&outputs[i], s->model->outputs[i].name, t->dtype, t->rank, t->dims,
-                                 err);
-        if (status == REE_OK) status = read_output(b, t, inputs, &outputs[i], err);
-    }
+    for (size_t i = 0; i < n && status == REE_OK; i++)
+        status =
+            ree_bind_output(b, b->outputs[i], s->model->outputs[i].name, given, &outputs[i], err);
     for (size_t i = 0; i < n && status != REE_OK; i++)
         ree_tensor_finish(&outputs[i]);
     return status;

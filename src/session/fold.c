@@ -39,6 +39,20 @@ static bool blows_up(const struct ree_node *node, uint64_t nbytes) {
     return nbytes > ((uint64_t)1 << 20) && nbytes / 4 > in;
 }
 
+// The numbers of strings that the scratch memory has, as text that the graph has.
+static bool spell_out(struct ree_graph *graph, const struct ree_lower *lower, void *strings,
+                      size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        int64_t number;
+        memcpy(&number, (char *)strings + 8 * i, 8);
+        const char *text = ree_lower_text(lower, number);
+        const char *copy = text ? ree_arena_strdup(graph->arena, text) : NULL;
+        if (!copy) return false;
+        memcpy((char *)strings + 8 * i, &copy, 8);
+    }
+    return true;
+}
+
 // Takes the results of a lowered node over into the graph; false leaves the node in place.
 static bool adopt(struct ree_graph *graph, struct ree_lower *lower, struct ree_node *node,
                   struct ree_tval **values) {
@@ -47,6 +61,7 @@ static bool adopt(struct ree_graph *graph, struct ree_lower *lower, struct ree_n
     for (size_t i = 0; i < node->n_outputs; i++) {
         if (!node->outputs[i]) continue;
         struct ree_tval *t = values[node->outputs[i]->id];
+        if (t->kind != REE_TENSOR) return false;
         uint64_t nbytes = (uint64_t)ree_tval_count(t) * ree_dtype_size(t->dtype);
         if (!ree_lower_is_host(t) || nbytes > FOLD_LIMIT || blows_up(node, nbytes)) return false;
         if (ree_lower_host(lower, t, &data[i]) != REE_OK) return false;
@@ -59,6 +74,7 @@ static bool adopt(struct ree_graph *graph, struct ree_lower *lower, struct ree_n
         copies[i] = ree_arena_alloc(graph->arena, nbytes + 64); // padded for whole-word kernels
         if (!copies[i]) return false;
         memcpy(copies[i], data[i], nbytes);
+        if (t->dtype == REE_STRING && !spell_out(graph, lower, copies[i], nbytes / 8)) return false;
     }
     for (size_t i = 0; i < node->n_outputs; i++) {
         struct ree_value *value = node->outputs[i];
@@ -111,6 +127,12 @@ enum ree_status ree_model_fold(struct ree_graph *graph, struct ree_error *err) {
         }
     }
     ree_arena_finish(&scratch);
-    if (status == REE_OK) graph->n_nodes = to;
-    return status;
+    if (status != REE_OK) return status;
+    graph->n_nodes = to;
+    // After the graph itself, so that its constants are known within.
+    for (size_t i = 0; i < to; i++)
+        for (size_t j = 0; j < graph->nodes[i]->n_attrs; j++)
+            if (graph->nodes[i]->attrs[j].graph)
+                REE_TRY(ree_model_fold(graph->nodes[i]->attrs[j].graph, err));
+    return REE_OK;
 }

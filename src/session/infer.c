@@ -11,6 +11,9 @@
 #include "graph/lower/lower.h"
 #include "session/model.h"
 
+// Loops are followed so far, and no farther.
+#define STEP_LIMIT 4096
+
 static const int64_t trial_sizes[2] = {4, 8};
 
 static enum ree_status value_unknown(struct ree_lower *lower, struct ree_storage *storage) {
@@ -29,6 +32,7 @@ static bool trial(struct ree_graph *graph, int64_t size, struct ree_arena *arena
         .fuse = true,
         .fold = true,
         .fold_limit = 64 << 10,
+        .step_limit = STEP_LIMIT,
         .host_execute = ree_cpu_execute,
         .read_storage = value_unknown,
     };
@@ -36,7 +40,8 @@ static bool trial(struct ree_graph *graph, int64_t size, struct ree_arena *arena
     if (!values) return false;
     for (size_t i = 0; i < graph->n_inputs; i++) {
         const struct ree_value *value = graph->inputs[i];
-        if (value->data || !value->has_shape) continue;
+        bool tensor = value->kind == REE_TENSOR && !value->nullable && value->dtype != REE_STRING;
+        if (value->data || !value->has_shape || !tensor) continue;
         int64_t dims[REE_MAX_RANK];
         for (uint32_t d = 0; d < value->rank; d++)
             dims[d] = value->dims[d] < 0 ? size : value->dims[d];
@@ -60,6 +65,7 @@ void ree_model_infer(struct ree_graph *graph) {
             struct ree_value *value = graph->values[i];
             const struct ree_tval *x = a[value->id], *y = b[value->id];
             if (value->data || value->is_input || !x || !y || x->rank != y->rank) continue;
+            if (x->kind != REE_TENSOR || y->kind != REE_TENSOR) continue;
             bool declared = value->has_shape && value->rank == x->rank;
             value->dtype = x->dtype;
             value->has_shape = true;

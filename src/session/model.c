@@ -13,6 +13,8 @@ static enum ree_status no_memory(struct ree_error *err) {
 
 static void describe_port(struct ree_port *port, const struct ree_value *value) {
     port->name = value->name;
+    port->kind = value->kind;
+    port->nullable = value->nullable;
     port->dtype = value->dtype;
     port->has_shape = value->has_shape;
     port->rank = value->rank;
@@ -75,26 +77,45 @@ static enum ree_status count_graph(struct ree_model *model, const struct ree_gra
     return REE_OK;
 }
 
-// The first node without a rule, with its reason, and how many kinds of such operators there are.
+// The first node without a rule, in the order of the file; NULL when there is none.
+static const struct ree_node *find_unsupported(const struct ree_graph *graph, const char **reason) {
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const struct ree_node *node = graph->nodes[i], *inner = NULL;
+        if (!ree_op_find(node->domain, node->op_type, node->opset, reason)) return node;
+        for (size_t j = 0; j < node->n_attrs && !inner; j++)
+            if (node->attrs[j].graph) inner = find_unsupported(node->attrs[j].graph, reason);
+        if (inner) return inner;
+    }
+    return NULL;
+}
+
+// That node with its reason, and whether there are other kinds of such operators.
 static enum ree_status refuse_unsupported(const struct ree_model *model, struct ree_error *err) {
+    const char *reason = NULL;
+    const struct ree_node *node = find_unsupported(model->graph, &reason);
+    if (!node) return REE_OK;
     size_t kinds = 0;
     for (size_t i = 0; i < model->n_op_counts; i++)
         kinds += !model->op_counts[i].supported;
-    for (size_t i = 0; i < model->graph->n_nodes && kinds; i++) {
-        const struct ree_node *node = model->graph->nodes[i];
-        const char *reason;
-        if (ree_op_find(node->domain, node->op_type, node->opset, &reason)) continue;
-        char label[256];
-        ree_node_label(node, label, sizeof label);
-        ree_fail(err, REE_UNSUPPORTED, "%s: %s%s", label, reason,
-                 kinds > 1 ? " (and other operators; `ree-run inspect` lists them)" : "");
-        if (model->graph->file[0]) ree_fail_prefix(err, "%s", model->graph->file);
-        return REE_UNSUPPORTED;
-    }
-    return REE_OK;
+    char label[256];
+    ree_node_label(node, label, sizeof label);
+    ree_fail(err, REE_UNSUPPORTED, "%s: %s%s", label, reason,
+             kinds > 1 ? " (and other operators; `ree-run inspect` lists them)" : "");
+    if (model->graph->file[0]) ree_fail_prefix(err, "%s", model->graph->file);
+    return REE_UNSUPPORTED;
 }
 
-// Calls of the model's own functions, and types that ree lacks.
+static uint64_t weight_bytes(const struct ree_graph *graph) {
+    uint64_t n = 0;
+    for (size_t i = 0; i < graph->n_values; i++)
+        if (!graph->values[i]->producer) n += graph->values[i]->nbytes;
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        for (size_t j = 0; j < graph->nodes[i]->n_attrs; j++)
+            if (graph->nodes[i]->attrs[j].graph) n += weight_bytes(graph->nodes[i]->attrs[j].graph);
+    return n;
+}
+
+// Types that ree lacks.
 static enum ree_status check_types(const struct ree_graph *graph, struct ree_error *err) {
     enum ree_status status = ree_graph_check_supported(graph, err);
     if (status != REE_OK && graph->file[0]) ree_fail_prefix(err, "%s", graph->file);
@@ -147,8 +168,7 @@ static enum ree_status make_model(struct ree_graph *graph, const struct ree_mode
     model->graph = graph;
     model->no_fold = options && options->no_fold;
     model->runnable = runnable;
-    for (size_t i = 0; i < graph->n_values; i++)
-        if (!graph->values[i]->producer) model->weight_bytes += graph->values[i]->nbytes;
+    model->weight_bytes = weight_bytes(graph);
     if (!runnable) ree_model_infer(graph);
     enum ree_status status = describe_ports(model, err);
     size_t capacity = 0;
@@ -158,6 +178,7 @@ static enum ree_status make_model(struct ree_graph *graph, const struct ree_mode
     if (status == REE_OK && runnable) status = check_types(graph, err);
     if (status == REE_OK && runnable) status = refuse_unsupported(model, err);
     if (status == REE_OK && runnable) status = run_passes(model, options, err);
+    model->n_values = ree_graph_number(graph);
     if (status != REE_OK) {
         ree_model_destroy(model);
         return status;

@@ -14,6 +14,7 @@ struct ree_model {
     struct ree_port *outputs;
     size_t n_op_counts;
     struct ree_op_count *op_counts;
+    uint32_t n_values; // of the graph and its subgraphs
     uint64_t weight_bytes;
     bool runnable; // false after ree_model_inspect
 };
@@ -24,8 +25,16 @@ enum ree_status ree_model_from_graph(struct ree_graph *graph,
                                      struct ree_model **out_model, struct ree_error *err);
 
 // Replaces nodes whose inputs are all constant by their results, computed by the CPU backend's
-// kernels. Nodes that fail to lower are left for the bind to report.
+// kernels, in subgraphs too. Nodes that fail to lower are left for the bind to report.
 enum ree_status ree_model_fold(struct ree_graph *graph, struct ree_error *err);
+
+// What a run is given: a value for each of the model's inputs, in order, and all tensors among and
+// within them, one after the other.
+struct ree_given {
+    const struct ree_tensor *values;
+    size_t n_tensors;
+    const struct ree_tensor *tensors;
+};
 
 // Fills in types and shapes of values as far as they follow from the declared inputs.
 void ree_model_infer(struct ree_graph *graph);

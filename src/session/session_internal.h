@@ -11,11 +11,12 @@ struct ree_session {
     struct ree_model *model;
     struct ree_device *device;
     struct ree_session_options options;
-    struct ree_device_buffer **constants; // per graph value: the weight on the device, or NULL
+    struct ree_device_buffer **constants; // per value->number: the weight on the device, or NULL
     uint64_t weight_bytes;
     struct ree_device_buffer *arena; // intermediate results of whichever bind runs
     uint64_t arena_size;
-    struct ree_device_buffer **inputs; // per model input: the device's copy
+    size_t inputs_capacity;
+    struct ree_device_buffer **inputs; // per tensor given: the device's copy
     uint64_t *input_sizes;
     struct ree_bind *binds; // most recently used first
     uint32_t n_binds;
@@ -25,8 +26,8 @@ struct ree_session {
 // Where a program finds the buffer of a slot.
 enum ree_slot_kind {
     REE_SLOT_ARENA,
-    REE_SLOT_CONSTANT, // index: graph value
-    REE_SLOT_INPUT,    // index: model input
+    REE_SLOT_CONSTANT, // index: the value's number
+    REE_SLOT_INPUT,    // index: tensor given
     REE_SLOT_LITERALS, // made by the bind
     REE_SLOT_SEGMENT,  // results of an earlier segment; index: segment
 };
@@ -50,32 +51,45 @@ struct ree_bind {
     struct ree_bind *next;
     struct ree_session *session;
     struct ree_arena arena;
+    struct ree_arena scratch; // of the segment being finished
     struct ree_lower lower;
-    struct ree_tval **values;        // per graph value
-    const struct ree_tensor *inputs; // per model input; the caller's, while binding
-    uint32_t *ranks;                 // per model input: the key
+    struct ree_tval **values;      // per graph value
+    const struct ree_given *given; // the caller's, while binding
+    // The key: per model input what it is, per tensor given its shape, and the value where the bind
+    // depends on it (of a string, `const char *`), or NULL.
+    enum ree_kind *kinds;
+    size_t *counts;
+    size_t n_tensors;
+    uint32_t *ranks;
     int64_t (*dims)[REE_MAX_RANK];
-    const void **consulted; // per model input: the value that shapes depended on, or NULL
-    struct ree_storage **input_storages;
+    const void **consulted;
     uint64_t *place; // per storage: offset in its slot's buffer
     uint32_t *home;  // per storage: 1 + segment that computed it, 0: the arena or none
     size_t place_capacity;
-    size_t n_segments;
-    struct ree_segment segments[64];
-    size_t first_dispatch; // of the current segment
+    const char **labels; // per node of the graph, made when first needed
+    size_t n_segments, segments_capacity;
+    struct ree_segment *segments;
     uint64_t arena_size;
-    struct ree_tval **outputs; // per model output, dense
+    struct ree_tval **outputs; // per model output, its tensors dense
+    size_t n_results;
+    struct ree_tval **results; // the tensors among and within them
     uint64_t n_dispatches;
 };
 
-// Binds the model to the inputs (one per model input, in order, checked). A bind of several
-// segments has run all but the last and serves once.
-enum ree_status ree_bind_create(struct ree_session *session, const struct ree_tensor *inputs,
+// Binds the model to what it is given, which is checked. A bind of several segments has run all but
+// the last and serves once.
+enum ree_status ree_bind_create(struct ree_session *session, const struct ree_given *given,
                                 struct ree_bind **out, struct ree_error *err);
 void ree_bind_destroy(struct ree_bind *bind);
-bool ree_bind_matches(const struct ree_bind *bind, const struct ree_tensor *inputs);
+bool ree_bind_matches(const struct ree_bind *bind, const struct ree_given *given);
+// Between what callers have and what a bind has (values.c): inputs into bind->values with the key,
+// and back.
+enum ree_status ree_bind_inputs(struct ree_bind *bind, struct ree_error *err);
+enum ree_status ree_bind_output(struct ree_bind *bind, const struct ree_tval *t, const char *name,
+                                const struct ree_given *given, struct ree_tensor *out,
+                                struct ree_error *err);
 // Runs the last segment and reads the outputs into initialised-by-this-call tensors.
-enum ree_status ree_bind_run(struct ree_bind *bind, const struct ree_tensor *inputs,
+enum ree_status ree_bind_run(struct ree_bind *bind, const struct ree_given *given,
                              struct ree_tensor *outputs, struct ree_error *err);
 
 #endif

@@ -7,15 +7,16 @@
 
 enum ree_status ree_tensor_load(struct ree_tensor *tensor, const char *path,
                                 struct ree_error *err) {
+    return ree_tensor_load_for(tensor, path, NULL, err);
+}
+
+enum ree_status ree_tensor_load_for(struct ree_tensor *tensor, const char *path,
+                                    const struct ree_port *port, struct ree_error *err) {
     memset(tensor, 0, sizeof *tensor);
     const char *slash = strrchr(path, '/');
     const char *dot = strrchr(slash ? slash : path, '.');
     if (dot && strcmp(dot, ".npy") == 0) return ree_npy_load(tensor, path, err);
-    if (dot && strcmp(dot, ".pb") == 0) {
-        enum ree_status status = ree_onnx_tensor_load(path, tensor, err);
-        if (status != REE_OK) memset(tensor, 0, sizeof *tensor);
-        return status;
-    }
+    if (dot && strcmp(dot, ".pb") == 0) return ree_onnx_tensor_load(path, port, tensor, err);
     return ree_fail(err, REE_UNSUPPORTED,
                     "%s: expected a file ending in .npy (NumPy) or .pb (an ONNX TensorProto)",
                     path);

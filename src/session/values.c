@@ -1,0 +1,178 @@
+// What callers hand in and get back: tensors, lists of them, strings.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "session/session_internal.h"
+
+static enum ree_status no_memory(struct ree_error *err) {
+    return ree_fail(err, REE_NO_MEMORY, "out of memory");
+}
+
+// Inputs
+
+// A string tensor is part of the key by its contents: its numbers are this bind's own.
+static enum ree_status bind_strings(struct ree_bind *b, size_t k, struct ree_tval **out,
+                                    struct ree_error *err) {
+    const struct ree_tensor *t = &b->given->tensors[k];
+    size_t n = t->nbytes / sizeof(char *);
+    const char **copies = ree_arena_alloc_array(&b->arena, n + 1, sizeof *copies);
+    if (!copies) return no_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        const char *s = ((const char *const *)t->data)[i];
+        copies[i] = ree_arena_strdup(&b->arena, s ? s : "");
+        if (!copies[i]) return no_memory(err);
+    }
+    b->consulted[k] = copies;
+    return ree_lower_strings(&b->lower, t->rank, t->dims, copies, out);
+}
+
+// Tensor k of those given.
+static enum ree_status bind_tensor(struct ree_bind *b, size_t k, struct ree_tval **out,
+                                   struct ree_error *err) {
+    const struct ree_tensor *t = &b->given->tensors[k];
+    b->ranks[k] = t->rank;
+    memcpy(b->dims[k], t->dims, sizeof b->dims[k]);
+    if (t->dtype == REE_STRING) return bind_strings(b, k, out, err);
+    REE_TRY(ree_lower_new(&b->lower, t->dtype, t->rank, t->dims, out));
+    (*out)->storage->kind = REE_STORAGE_INPUT;
+    (*out)->storage->input = (uint32_t)k;
+    return REE_OK;
+}
+
+static enum ree_status bind_sequence(struct ree_bind *b, const struct ree_tensor *sequence,
+                                     size_t first, struct ree_tval **out, struct ree_error *err) {
+    size_t n = sequence->n_items;
+    struct ree_tval **items = ree_arena_alloc_array(&b->arena, n + 1, sizeof *items);
+    if (!items) return no_memory(err);
+    for (size_t i = 0; i < n; i++)
+        REE_TRY(bind_tensor(b, first + i, &items[i], err));
+    return ree_lower_sequence(&b->lower, sequence->dtype, n, items, out);
+}
+
+enum ree_status ree_bind_inputs(struct ree_bind *b, struct ree_error *err) {
+    const struct ree_model *model = b->session->model;
+    const struct ree_given *given = b->given;
+    size_t n = model->n_inputs + 1, n_tensors = given->n_tensors + 1, k = 0;
+    b->kinds = ree_arena_alloc_array(&b->arena, n, sizeof *b->kinds);
+    b->counts = ree_arena_alloc_array(&b->arena, n, sizeof *b->counts);
+    b->ranks = ree_arena_alloc_array(&b->arena, n_tensors, sizeof *b->ranks);
+    b->dims = ree_arena_alloc_array(&b->arena, n_tensors, sizeof *b->dims);
+    b->consulted = ree_arena_alloc_array(&b->arena, n_tensors, sizeof *b->consulted);
+    if (!b->kinds || !b->counts || !b->ranks || !b->dims || !b->consulted) return no_memory(err);
+    b->n_tensors = given->n_tensors;
+    for (size_t i = 0; i < model->n_inputs; i++) {
+        const struct ree_tensor *t = &given->values[i];
+        struct ree_tval **out = &b->values[model->input_values[i]->id];
+        b->kinds[i] = t->kind;
+        b->counts[i] = t->kind == REE_SEQUENCE ? t->n_items : 0;
+        if (t->kind == REE_TENSOR)
+            REE_TRY(bind_tensor(b, k, out, err));
+        else if (t->kind == REE_SEQUENCE)
+            REE_TRY(bind_sequence(b, t, k, out, err));
+        else
+            REE_TRY(ree_lower_absent(&b->lower, t->dtype, out));
+        k += t->kind == REE_TENSOR ? 1 : b->counts[i];
+    }
+    return REE_OK;
+}
+
+static bool same_strings(const char *const *a, const struct ree_tensor *t) {
+    const char *const *b = t->data;
+    for (size_t i = 0; i < t->nbytes / sizeof *b; i++)
+        if (strcmp(a[i], b[i] ? b[i] : "") != 0) return false;
+    return true;
+}
+
+bool ree_bind_matches(const struct ree_bind *b, const struct ree_given *given) {
+    if (b->n_segments != 1) return false; // baked-in data of one run
+    if (b->n_tensors != given->n_tensors) return false;
+    for (size_t i = 0; i < b->session->model->n_inputs; i++)
+        if (b->kinds[i] != given->values[i].kind ||
+            (b->kinds[i] == REE_SEQUENCE && b->counts[i] != given->values[i].n_items))
+            return false;
+    for (size_t k = 0; k < given->n_tensors; k++) {
+        const struct ree_tensor *t = &given->tensors[k];
+        if (b->ranks[k] != t->rank) return false;
+        for (uint32_t d = 0; d < t->rank; d++)
+            if (b->dims[k][d] != t->dims[d]) return false;
+        if (!b->consulted[k] || !t->nbytes) continue;
+        if (t->dtype == REE_STRING ? !same_strings(b->consulted[k], t)
+                                   : memcmp(b->consulted[k], t->data, t->nbytes) != 0)
+            return false;
+    }
+    return true;
+}
+
+// Outputs
+
+static enum ree_status read_bytes(struct ree_bind *b, const struct ree_tval *t,
+                                  const struct ree_given *given, void *out, size_t nbytes,
+                                  struct ree_error *err) {
+    struct ree_session *s = b->session;
+    const struct ree_storage *storage = t->storage;
+    uint64_t skip = (uint64_t)t->offset * ree_dtype_size(t->dtype);
+    if (storage->kind == REE_STORAGE_INPUT) {
+        memcpy(out, (const char *)given->tensors[storage->input].data + skip, nbytes);
+        return REE_OK;
+    }
+    if (storage->host) {
+        memcpy(out, (const char *)storage->host + skip, nbytes);
+        return REE_OK;
+    }
+    uint32_t home = b->home[storage->id];
+    struct ree_device_buffer *buffer = home ? b->segments[home - 1].results : s->arena;
+    return s->device->vtable->buffer_read(s->device, buffer, b->place[storage->id] + skip, out,
+                                          nbytes, err);
+}
+
+static enum ree_status read_strings(struct ree_bind *b, const struct ree_tval *t,
+                                    const struct ree_given *given, struct ree_tensor *out,
+                                    struct ree_error *err) {
+    int64_t *numbers = malloc(out->nbytes);
+    if (!numbers) return no_memory(err);
+    enum ree_status status = read_bytes(b, t, given, numbers, out->nbytes, err);
+    char **strings = out->data;
+    for (size_t i = 0; status == REE_OK && i < out->nbytes / sizeof *numbers; i++) {
+        const char *text = ree_lower_text(&b->lower, numbers[i]);
+        if (!text)
+            status =
+                ree_fail(err, REE_INTERNAL, "output '%s' has a string of no number", out->name);
+        else if (!(strings[i] = strdup(text)))
+            status = no_memory(err);
+    }
+    free(numbers);
+    return status;
+}
+
+static enum ree_status read_tensor(struct ree_bind *b, const struct ree_tval *t, const char *name,
+                                   const struct ree_given *given, struct ree_tensor *out,
+                                   struct ree_error *err) {
+    REE_TRY(ree_tensor_init(out, name, t->dtype, t->rank, t->dims, err));
+    if (!out->nbytes) return REE_OK;
+    if (t->dtype == REE_STRING) return read_strings(b, t, given, out, err);
+    REE_TRY(read_bytes(b, t, given, out->data, out->nbytes, err));
+    // Payloads and signs of NaNs differ between devices.
+    ree_canonicalise_nans(out->dtype, out->nbytes / ree_dtype_size(out->dtype), out->data);
+    return REE_OK;
+}
+
+enum ree_status ree_bind_output(struct ree_bind *b, const struct ree_tval *t, const char *name,
+                                const struct ree_given *given, struct ree_tensor *out,
+                                struct ree_error *err) {
+    if (t->kind == REE_TENSOR) return read_tensor(b, t, name, given, out, err);
+    out->kind = t->kind;
+    out->dtype = t->dtype;
+    out->name = strdup(name);
+    if (!out->name) return no_memory(err);
+    for (size_t i = 0; i < t->n_items; i++) {
+        struct ree_tensor item = {0};
+        enum ree_status status = read_tensor(b, t->items[i], NULL, given, &item, err);
+        if (status != REE_OK) {
+            ree_tensor_finish(&item);
+            return status;
+        }
+        REE_TRY(ree_sequence_append(out, &item, err));
+    }
+    return REE_OK;
+}
