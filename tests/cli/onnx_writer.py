@@ -36,8 +36,25 @@ def port(name, dtype, shape):
     return chunk(1, name) + chunk(2, chunk(1, tensor))
 
 
-def node(op_type, inputs, outputs, name="", domain=""):
+def attribute(name, value):
+    """An AttributeProto: a number, a string, or a list of one of them."""
+    many = isinstance(value, list)
+    kind = type(value[0] if many else value)
+    field, number_of_type = {float: (2, 1), int: (3, 2), str: (4, 3)}[kind]
+    if many:
+        field, number_of_type = field + 5, number_of_type + 5
+    body = b""
+    for v in value if many else [value]:
+        if kind is float:
+            body += varint(field << 3 | 5) + struct.pack("<f", v)
+        else:
+            body += number(field, v) if kind is int else chunk(field, v)
+    return chunk(1, name) + body + number(20, number_of_type)
+
+
+def node(op_type, inputs, outputs, name="", domain="", attributes=()):
     fields = [chunk(1, i) for i in inputs] + [chunk(2, o) for o in outputs]
+    fields += [chunk(5, attribute(k, v)) for k, v in dict(attributes).items()]
     return b"".join(fields) + chunk(3, name) + chunk(4, op_type) + chunk(7, domain)
 
 

@@ -45,6 +45,8 @@ static union ree_params matmul_params(const struct product *size) {
     memset(&params, 0, sizeof params);
     params.matmul = (struct ree_matmul_params){
         .dtype = REE_F32,
+        .a_dtype = REE_F32,
+        .b_dtype = REE_F32,
         .m = size->m,
         .n = size->n,
         .k = size->k,
@@ -179,9 +181,9 @@ static enum ree_status run_conv(struct bench *bench, const struct ree_conv_param
     enum ree_status status =
         bench_program_create(&conv, bench->device, REE_REPOP_CONV, &params, 3, sizes, 1 << 1, err);
     if (status == REE_OK) status = matmul_create(bench, &reference, 0, &matmul, err);
-    snprintf(result.name, sizeof result.name, "%ux%u, %u -> %u, %ux%u, stride %u, groups %u",
-             p->kernel[1], p->kernel[2], p->c * p->groups, p->m * p->groups, p->in[1], p->in[2],
-             p->stride[1], p->groups);
+    snprintf(result.name, sizeof result.name, "%s%ux%u, %u -> %u, %ux%u, stride %u, groups %u",
+             p->transposed ? "transposed " : "", p->kernel[1], p->kernel[2], p->c * p->groups,
+             p->m * p->groups, p->in[1], p->in[2], p->stride[1], p->groups);
     for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
         progress(result.name, i, bench->n_runs);
         // A convolution may take far less time than the product: several between two of those.
@@ -190,7 +192,9 @@ static enum ree_status run_conv(struct bench *bench, const struct ree_conv_param
         if (status == REE_OK) status = bench_program_run(&matmul, err);
     }
     if (status == REE_OK) {
-        result.amount = 2.0 * (double)out * (double)p->c * (double)kernel;
+        // Every element of the smaller side meets the whole kernel; transposed that is the input.
+        result.amount = p->transposed ? 2.0 * (double)x * (double)p->m * (double)kernel
+                                      : 2.0 * (double)out * (double)p->c * (double)kernel;
         result.times = conv.times;
         result.baseline_rate = 2e-9 * 1024 * 1024 * 1024 / bench_quantile(&matmul.times, 0.5);
         bench_report(bench, &result);
@@ -215,15 +219,34 @@ static struct ree_conv_params conv_params(uint32_t n, uint32_t c, uint32_t h, ui
         .stride = {1, stride, stride},
         .dilation = {1, 1, 1},
         .pad = {0, (int32_t)pad, (int32_t)pad},
+        .x_dtype = REE_F32,
+        .w_dtype = REE_F32,
+    };
+}
+
+// Upsampling by two, as in the second half of a U-Net.
+static struct ree_conv_params transposed_params(uint32_t c, uint32_t h, uint32_t w, uint32_t m) {
+    return (struct ree_conv_params){
+        .n = 1,
+        .groups = 1,
+        .c = c,
+        .m = m,
+        .in = {1, h, w},
+        .kernel = {1, 4, 4},
+        .out = {1, 2 * h, 2 * w},
+        .stride = {1, 2, 2},
+        .dilation = {1, 1, 1},
+        .pad = {0, 1, 1},
+        .transposed = 1,
     };
 }
 
 enum ree_status bench_conv(struct bench *bench, struct ree_error *err) {
-    // A residual network's layers, its first, and a depthwise one.
+    // A residual network's layers, its first, two depthwise ones and a transposed one.
     static const uint32_t selection[][8] = {
         {1, 64, 56, 56, 64, 3, 1, 1},  {1, 256, 14, 14, 256, 3, 1, 1},
         {1, 256, 56, 56, 64, 1, 1, 1}, {1, 3, 224, 224, 64, 7, 2, 1},
-        {1, 96, 56, 56, 96, 3, 1, 96},
+        {1, 96, 56, 56, 96, 3, 1, 96}, {1, 576, 14, 14, 576, 3, 1, 576},
     };
     if (!bench->size) {
         for (size_t i = 0; i < sizeof selection / sizeof *selection; i++) {
@@ -231,7 +254,8 @@ enum ree_status bench_conv(struct bench *bench, struct ree_error *err) {
             struct ree_conv_params p = conv_params(s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7]);
             REE_TRY(run_conv(bench, &p, err));
         }
-        return REE_OK;
+        struct ree_conv_params p = transposed_params(128, 28, 28, 64);
+        return run_conv(bench, &p, err);
     }
     uint32_t s[4];
     REE_TRY(parse_size(bench->size, 4, s, "NxCxHxW, such as 1x64x56x56", err));

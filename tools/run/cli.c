@@ -125,6 +125,8 @@ void cli_append_name(struct ree_strbuf *out, const char *name) {
 }
 
 void cli_append_port(struct ree_strbuf *out, const struct ree_port *port) {
+    if (port->nullable) ree_strbuf_printf(out, "optional ");
+    if (port->kind == REE_SEQUENCE) ree_strbuf_printf(out, "sequence of ");
     ree_strbuf_printf(out, "%s[", ree_dtype_name(port->dtype));
     if (!port->has_shape) ree_strbuf_printf(out, "...");
     for (uint32_t i = 0; port->has_shape && i < port->rank; i++) {

@@ -17,6 +17,8 @@ static const char help[] =
     "every primitive (add, fma, divide, ...) whether the device's own instruction is right or an\n"
     "exact emulation takes its place. Every device can take part; its speed depends on the "
     "verdicts.\n"
+    "The lines \"not used\" tell how often the device's own functions differ from the correctly\n"
+    "rounded result, in a shader that asks for no care; no result depends on them.\n"
     "\n"
     "  --json                  one JSON object instead of text\n"
     "  --threads N, --cpu-isa ISA, --form FORM, --validation    as for running a model\n"

@@ -1,5 +1,6 @@
 #include "inputs.h"
 
+#include "base/npy.h"
 #include "cli.h"
 
 #include <stdlib.h>
@@ -7,8 +8,10 @@
 
 // Pseudo-random elements, the same on every platform: element i of the input `name` comes from the
 // 64 bits r = mix(seed + fnv1a(name) + i * 0x9e3779b97f4a7c15), where mix is SplitMix64's finaliser
-// and fnv1a the 64-bit FNV-1a hash. Floats are (r >> 40) / 2^23 - 1, in [-1, 1) and exact; integers
-// are (r >> 32) mod 10; bool is the top bit.
+// and fnv1a the 64-bit FNV-1a hash. Floats are (r >> 40) / 2^23 - 1, in [-1, 1) and exact; those of
+// 16 and 8 bits have the sign and the fraction of r's top bits and a magnitude in [1/2, 1).
+// Integers are (r >> 32) mod 10, those of 4 and 2 bits modulo a power of two that fits; bool is the
+// top bit.
 
 static uint64_t mix(uint64_t x) {
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -23,21 +26,38 @@ static uint64_t fnv1a(const char *s) {
     return hash;
 }
 
+// The element's bits, in the low bytes. float8e8m0, which has neither sign nor fraction, gives 1/2
+// to 4; float4e2m1 any of its numbers.
+static uint64_t random_element(enum ree_dtype dtype, uint64_t r) {
+    float f32 = (float)(r >> 40) * 0x1p-23f - 1.0f;
+    double f64 = (double)f32;
+    uint64_t bits = 0, integer = (r >> 32) % 10;
+    switch (dtype) {
+    case REE_F32: memcpy(&bits, &f32, sizeof f32); return bits;
+    case REE_F64: memcpy(&bits, &f64, sizeof f64); return bits;
+    case REE_F16: return (r >> 48 & 0x83FF) | 0x3800;
+    case REE_BF16: return (r >> 48 & 0x807F) | 0x3F00;
+    case REE_F8E4M3FN: return (r >> 56 & 0x87) | 0x30;
+    case REE_F8E4M3FNUZ: return (r >> 56 & 0x87) | 0x38;
+    case REE_F8E5M2: return (r >> 56 & 0x83) | 0x38;
+    case REE_F8E5M2FNUZ: return (r >> 56 & 0x83) | 0x3C;
+    case REE_F8E8M0: return 126 + (r >> 62);
+    case REE_F4E2M1: return r >> 60;
+    case REE_BOOL: return r >> 63;
+    case REE_I4: return integer % 8;
+    case REE_U2: return integer % 4;
+    case REE_I2: return integer % 2;
+    default: return integer;
+    }
+}
+
 static void fill_random(struct ree_tensor *t, uint64_t seed) {
     size_t elem_size = ree_dtype_size(t->dtype), n = t->nbytes / elem_size;
     uint64_t start = seed + fnv1a(t->name);
     for (size_t i = 0; i < n; i++) {
         uint64_t r = mix(start + i * UINT64_C(0x9e3779b97f4a7c15));
-        unsigned char *at = (unsigned char *)t->data + i * elem_size;
-        float f32 = (float)(r >> 40) * 0x1p-23f - 1.0f;
-        double f64 = (double)f32;
-        uint64_t integer = t->dtype == REE_BOOL ? r >> 63 : (r >> 32) % 10;
-        if (t->dtype == REE_F32)
-            memcpy(at, &f32, elem_size);
-        else if (t->dtype == REE_F64)
-            memcpy(at, &f64, elem_size);
-        else
-            memcpy(at, &integer, elem_size); // little-endian: the low bytes
+        uint64_t element = random_element(t->dtype, r);
+        memcpy((unsigned char *)t->data + i * elem_size, &element, elem_size); // little-endian
     }
 }
 
@@ -108,10 +128,19 @@ static int split_argument(const struct ree_model *model, const char *arg,
     return code;
 }
 
-static const struct ree_tensor *find(const struct run_inputs *inputs, const char *name) {
+static struct ree_tensor *find(const struct run_inputs *inputs, const char *name) {
     for (size_t i = 0; i < inputs->n_tensors; i++)
         if (strcmp(inputs->tensors[i].name, name) == 0) return &inputs->tensors[i];
     return NULL;
+}
+
+static int append_item(struct ree_tensor *sequence, const char *file) {
+    struct ree_tensor item;
+    struct ree_error err;
+    if (ree_tensor_load(&item, file, &err) != REE_OK ||
+        ree_sequence_append(sequence, &item, &err) != REE_OK)
+        return cli_fail(&err);
+    return 0;
 }
 
 static int load_argument(struct run_inputs *inputs, const struct ree_model *model,
@@ -120,11 +149,18 @@ static int load_argument(struct run_inputs *inputs, const struct ree_model *mode
     const char *file;
     int code = split_argument(model, arg, &port, &file);
     if (code) return code;
-    if (find(inputs, port->name))
-        return fail_with_wants(model, "input ", port->name, " is given twice");
+    size_t n = strlen(file);
+    // A sequence is one .pb file, or a .npy file for each item.
+    bool item = port->kind == REE_SEQUENCE && (n < 3 || strcmp(file + n - 3, ".pb") != 0);
+    struct ree_tensor *sequence = find(inputs, port->name);
+    if (item && sequence && sequence->kind == REE_SEQUENCE) return append_item(sequence, file);
+    if (sequence) return fail_with_wants(model, "input ", port->name, " is given twice");
     struct ree_tensor *t = &inputs->tensors[inputs->n_tensors];
     struct ree_error err;
-    if (ree_tensor_load(t, file, &err) != REE_OK) return cli_fail(&err);
+    if (item)
+        *t = (struct ree_tensor){.kind = REE_SEQUENCE, .dtype = port->dtype};
+    else if (ree_tensor_load_for(t, file, port, &err) != REE_OK)
+        return cli_fail(&err);
     inputs->n_tensors++; // from here on run_inputs_finish releases it
     free(t->name);
     t->name = strdup(port->name);
@@ -132,7 +168,10 @@ static int load_argument(struct run_inputs *inputs, const struct ree_model *mode
         cli_error("out of memory");
         return CLI_FAILED;
     }
-    return 0;
+    if (item) return append_item(t, file);
+    // A .npy file has int4 as int8, and so on.
+    if (t->kind != REE_TENSOR) return 0;
+    return ree_npy_retype(t, port->dtype, &err) == REE_OK ? 0 : cli_fail(&err);
 }
 
 // The size given for a symbolic dimension with --dim, else 1.
@@ -152,10 +191,11 @@ static int make_random(struct run_inputs *inputs, const struct ree_model *model,
     if (!port->has_shape)
         return fail_with_wants(model, "input ", port->name,
                                " has no declared shape, so --random-inputs cannot make it");
+    if (port->kind != REE_TENSOR)
+        return fail_with_wants(model, "input ", port->name,
+                               " is a sequence, which --random-inputs cannot make");
     switch (port->dtype) {
     case REE_STRING:
-    case REE_F16:
-    case REE_BF16:
     case REE_DTYPE_NONE:
         return fail_with_wants(model, "input ", port->name,
                                " is of a type that --random-inputs cannot make");
@@ -186,7 +226,7 @@ int run_inputs_load(struct run_inputs *inputs, const struct ree_model *model) {
     }
     for (size_t i = 0; i < n_inputs; i++) {
         const struct ree_port *port = ree_model_input(model, i);
-        if (port->optional || find(inputs, port->name)) continue;
+        if (port->optional || port->nullable || find(inputs, port->name)) continue;
         if (!inputs->random) return fail_with_wants(model, "input ", port->name, " is missing");
         int code = make_random(inputs, model, port);
         if (code) return code;

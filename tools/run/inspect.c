@@ -104,6 +104,8 @@ static void add_ports_json(cJSON *root, const char *title, size_t n,
         cJSON *item = cJSON_CreateObject();
         cJSON_AddStringToObject(item, "name", port->name);
         cJSON_AddStringToObject(item, "type", ree_dtype_name(port->dtype));
+        if (port->kind == REE_SEQUENCE) cJSON_AddStringToObject(item, "kind", "sequence");
+        if (port->nullable) cJSON_AddBoolToObject(item, "nullable", true);
         // Sizes are numbers, symbols strings, unknown sizes null; so is a shape not declared.
         cJSON *shape = port->has_shape ? cJSON_AddArrayToObject(item, "shape")
                                        : cJSON_AddNullToObject(item, "shape");

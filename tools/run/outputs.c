@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #define MAX_TOP_ROWS 16 // of a long output; the rest is counted
+#define MAX_STRINGS 16  // shown as text, likewise
 
 // The K largest entries of a row, largest first, earlier index first among equals. NaNs are last.
 static void find_top(const float *row, int64_t n, uint32_t k, int64_t *out) {
@@ -47,7 +48,8 @@ static size_t find_label(const struct ree_model *model, int64_t n, int64_t index
 
 // The rows of an output that --top can show: float32 with a last axis.
 static bool has_rows(const struct ree_tensor *t, int64_t *out_n_rows, int64_t *out_n) {
-    if (t->dtype != REE_F32 || t->rank == 0 || t->nbytes == 0) return false;
+    if (t->kind != REE_TENSOR || t->dtype != REE_F32 || t->rank == 0 || t->nbytes == 0)
+        return false;
     *out_n = t->dims[t->rank - 1];
     *out_n_rows = (int64_t)(t->nbytes / sizeof(float)) / *out_n;
     return true;
@@ -90,16 +92,52 @@ static void append_top(const struct run_report *report, const struct ree_tensor 
     free(best);
 }
 
+static void append_strings(const struct ree_tensor *t, struct ree_strbuf *out) {
+    char *const *strings = t->data;
+    size_t n = t->nbytes / sizeof *strings;
+    for (size_t i = 0; i < n && i < MAX_STRINGS; i++) {
+        ree_strbuf_printf(out, "  \"");
+        cli_append_name(out, strings[i] ? strings[i] : "");
+        ree_strbuf_printf(out, "\"\n");
+    }
+    if (n > MAX_STRINGS) ree_strbuf_printf(out, "  ... and %zu more strings\n", n - MAX_STRINGS);
+}
+
+// "float32[2,3]  SHA-256", and what can be shown of it.
+static void append_tensor(const struct run_report *report, const struct ree_tensor *t,
+                          struct ree_strbuf *out) {
+    char hex[65];
+    ree_tensor_sha256(t, hex);
+    cli_append_shape(out, t->dtype, t->rank, t->dims);
+    ree_strbuf_printf(out, "  %s\n", hex);
+    if (t->dtype == REE_STRING) append_strings(t, out);
+    if (report->top) append_top(report, t, out);
+}
+
+static void append_output(const struct run_report *report, const struct ree_tensor *t,
+                          struct ree_strbuf *out) {
+    char hex[65];
+    cli_append_name(out, t->name);
+    ree_strbuf_printf(out, "  ");
+    if (t->kind == REE_TENSOR) {
+        append_tensor(report, t, out);
+        return;
+    }
+    ree_tensor_sha256(t, hex);
+    if (t->kind == REE_ABSENT)
+        ree_strbuf_printf(out, "absent  %s\n", hex);
+    else
+        ree_strbuf_printf(out, "sequence of %zu  %s\n", t->n_items, hex);
+    for (size_t i = 0; i < t->n_items; i++) {
+        ree_strbuf_printf(out, "  item %zu  ", i);
+        append_tensor(report, &t->items[i], out);
+    }
+}
+
 void run_report_text(const struct run_report *report, struct ree_strbuf *out) {
     char hex[65];
     for (size_t i = 0; i < report->n_outputs; i++) {
-        const struct ree_tensor *t = &report->outputs[i];
-        ree_tensor_sha256(t, hex);
-        cli_append_name(out, t->name);
-        ree_strbuf_printf(out, "  ");
-        cli_append_shape(out, t->dtype, t->rank, t->dims);
-        ree_strbuf_printf(out, "  %s\n", hex);
-        if (report->top) append_top(report, t, out);
+        append_output(report, &report->outputs[i], out);
     }
     ree_tensors_sha256(report->outputs, report->n_outputs, hex);
     ree_strbuf_printf(out, "device  ");
@@ -146,21 +184,53 @@ static cJSON *top_json(const struct run_report *report, const struct ree_tensor 
     return rows;
 }
 
+// Type, shape, hash and what can be shown.
+static void add_tensor_json(const struct run_report *report, const struct ree_tensor *t,
+                            cJSON *output) {
+    char hex[65];
+    cJSON_AddStringToObject(output, "type", ree_dtype_name(t->dtype));
+    cJSON *shape = cJSON_AddArrayToObject(output, "shape");
+    for (uint32_t j = 0; j < t->rank; j++)
+        cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)t->dims[j]));
+    ree_tensor_sha256(t, hex);
+    cJSON_AddStringToObject(output, "sha256", hex);
+    if (t->dtype == REE_STRING) {
+        char *const *strings = t->data;
+        cJSON *values = cJSON_AddArrayToObject(output, "strings");
+        for (size_t j = 0; j < t->nbytes / sizeof *strings; j++)
+            cJSON_AddItemToArray(values, cJSON_CreateString(strings[j] ? strings[j] : ""));
+    }
+    if (report->top) cJSON_AddItemToObject(output, "top", top_json(report, t));
+}
+
+static void add_output_json(const struct run_report *report, const struct ree_tensor *t,
+                            cJSON *output) {
+    char hex[65];
+    cJSON_AddStringToObject(output, "name", t->name);
+    if (t->kind == REE_TENSOR) {
+        add_tensor_json(report, t, output);
+        return;
+    }
+    ree_tensor_sha256(t, hex);
+    cJSON_AddStringToObject(output, "kind", t->kind == REE_ABSENT ? "absent" : "sequence");
+    cJSON_AddStringToObject(output, "type", ree_dtype_name(t->dtype));
+    cJSON_AddStringToObject(output, "sha256", hex);
+    if (t->kind == REE_ABSENT) return;
+    cJSON *items = cJSON_AddArrayToObject(output, "items");
+    for (size_t i = 0; i < t->n_items; i++) {
+        cJSON *item = cJSON_CreateObject();
+        add_tensor_json(report, &t->items[i], item);
+        cJSON_AddItemToArray(items, item);
+    }
+}
+
 void run_report_json(const struct run_report *report, struct ree_strbuf *out) {
     char hex[65];
     cJSON *root = cJSON_CreateObject();
     cJSON *outputs = cJSON_AddArrayToObject(root, "outputs");
     for (size_t i = 0; i < report->n_outputs; i++) {
-        const struct ree_tensor *t = &report->outputs[i];
         cJSON *output = cJSON_CreateObject();
-        cJSON_AddStringToObject(output, "name", t->name);
-        cJSON_AddStringToObject(output, "type", ree_dtype_name(t->dtype));
-        cJSON *shape = cJSON_AddArrayToObject(output, "shape");
-        for (uint32_t j = 0; j < t->rank; j++)
-            cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)t->dims[j]));
-        ree_tensor_sha256(t, hex);
-        cJSON_AddStringToObject(output, "sha256", hex);
-        if (report->top) cJSON_AddItemToObject(output, "top", top_json(report, t));
+        add_output_json(report, &report->outputs[i], output);
         cJSON_AddItemToArray(outputs, output);
     }
     ree_tensors_sha256(report->outputs, report->n_outputs, hex);
@@ -228,6 +298,26 @@ static void file_name(const struct run_report *report, size_t i, char (*taken)[M
     }
 }
 
+// FOLDER/NAME.npy, or FOLDER/NAME_ITEM.npy of a sequence's item.
+static int save_tensor(const struct ree_tensor *t, const char *folder, const char *name,
+                       const size_t *item) {
+    struct ree_strbuf path;
+    struct ree_error err;
+    int code = 0;
+    ree_strbuf_init(&path);
+    ree_strbuf_printf(&path, "%s/%s", folder, name);
+    if (item) ree_strbuf_printf(&path, "_%zu", *item);
+    ree_strbuf_printf(&path, ".npy");
+    if (path.failed) {
+        cli_error("out of memory");
+        code = CLI_FAILED;
+    } else if (ree_tensor_save_npy(t, path.data, &err) != REE_OK) {
+        code = cli_fail(&err);
+    }
+    ree_strbuf_finish(&path);
+    return code;
+}
+
 int run_save_outputs(const struct run_report *report, const char *folder) {
     if (!make_folders(folder)) {
         cli_error("%s: cannot make this folder: %s", folder, strerror(errno));
@@ -236,18 +326,11 @@ int run_save_outputs(const struct run_report *report, const char *folder) {
     int code = 0;
     char(*names)[MAX_FILE_NAME + 1] = calloc(report->n_outputs + 1, sizeof *names);
     for (size_t i = 0; names && i < report->n_outputs && code == 0; i++) {
+        const struct ree_tensor *t = &report->outputs[i];
         file_name(report, i, names);
-        struct ree_strbuf path;
-        struct ree_error err;
-        ree_strbuf_init(&path);
-        ree_strbuf_printf(&path, "%s/%s.npy", folder, names[i]);
-        if (path.failed) {
-            cli_error("out of memory");
-            code = CLI_FAILED;
-        } else if (ree_tensor_save_npy(&report->outputs[i], path.data, &err) != REE_OK) {
-            code = cli_fail(&err);
-        }
-        ree_strbuf_finish(&path);
+        if (t->kind == REE_TENSOR) code = save_tensor(t, folder, names[i], NULL);
+        for (size_t k = 0; k < t->n_items && code == 0; k++)
+            code = save_tensor(&t->items[k], folder, names[i], &k);
     }
     if (!names) {
         cli_error("out of memory");
@@ -261,7 +344,7 @@ int run_save_outputs(const struct run_report *report, const char *folder) {
 
 void run_show_image(const struct ree_tensor *t, struct ree_strbuf *out) {
     static const char shades[] = " .:-=+*#%@";
-    if (t->dtype != REE_F32 || t->rank < 2) return;
+    if (t->kind != REE_TENSOR || t->dtype != REE_F32 || t->rank < 2) return;
     for (uint32_t i = 0; i + 2 < t->rank; i++)
         if (t->dims[i] != 1) return;
     int64_t height = t->dims[t->rank - 2], width = t->dims[t->rank - 1];

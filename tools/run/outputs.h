@@ -16,10 +16,12 @@ struct run_report {
 
 void run_report_text(const struct run_report *report, struct ree_strbuf *out);
 // One object: {"outputs": [{"name", "type", "shape", "sha256"}], "sha256", "device"}, with "top" in
-// an output and "stats" beside "device" when asked for.
+// an output and "stats" beside "device" when asked for. Strings have "strings" with all of them, a
+// sequence "kind" and "items" instead of "shape", an absent value "kind" alone.
 void run_report_json(const struct run_report *report, struct ree_strbuf *out);
 
-// Writes every output to FOLDER/NAME.npy and creates the folder. Names come from the model:
+// Writes every output to FOLDER/NAME.npy, a sequence to NAME_0.npy and so on, an absent value
+// nowhere, and creates the folder. Names come from the model:
 // characters other than letters, digits, '.', '_' and '-' become '_', as does a leading '.', and a
 // name that is taken gets a number. Returns an exit code.
 int run_save_outputs(const struct run_report *report, const char *folder);
