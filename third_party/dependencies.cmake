@@ -5,6 +5,7 @@ find_package(OpenMP REQUIRED COMPONENTS C)
 pkg_check_modules(PROTOBUF_C REQUIRED IMPORTED_TARGET libprotobuf-c)
 pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
 pkg_check_modules(CRYPTO REQUIRED IMPORTED_TARGET libcrypto)
+pkg_check_modules(MPFR REQUIRED IMPORTED_TARGET mpfr)
 find_program(PROTOC_C protoc-c REQUIRED)
 find_package(Python3 COMPONENTS Interpreter REQUIRED)
 
@@ -20,8 +21,3 @@ else()
   set(REE_HAVE_VULKAN OFF)
   message(STATUS "Vulkan backend: NO (needs libvulkan-dev, libvulkan-volk-dev, glslc, spirv-tools)")
 endif()
-
-# For the tests and the benchmark only.
-find_library(MPFR_LIBRARY mpfr)
-find_library(GMP_LIBRARY gmp)
-find_path(MPFR_INCLUDE_DIR mpfr.h)

@@ -50,13 +50,16 @@ size_t case_n_sets(const char *folder) {
 }
 
 static enum ree_status load_tensors(const char *folder, size_t set, const char *what,
-                                    struct ree_tensor *tensors, size_t *out_n,
-                                    struct ree_error *err) {
+                                    const struct ree_model *model, struct ree_tensor *tensors,
+                                    size_t *out_n, struct ree_error *err) {
+    bool outputs = strcmp(what, "output") == 0;
     for (size_t i = 0; i < CASE_MAX_TENSORS; i++) {
         char path[MAX_PATH];
         snprintf(path, sizeof path, "%s/test_data_set_%zu/%s_%zu.pb", folder, set, what, i);
         if (access(path, R_OK) != 0) break;
-        enum ree_status status = ree_tensor_load(&tensors[i], path, err);
+        const struct ree_port *port =
+            outputs ? ree_model_output(model, i) : ree_model_input(model, i);
+        enum ree_status status = ree_tensor_load_for(&tensors[i], path, port, err);
         if (status != REE_OK) return status;
         *out_n = i + 1;
     }
@@ -71,9 +74,10 @@ enum ree_status case_load(const char *folder, size_t set, const struct ree_model
                           struct case_data *out_data, struct ree_error *err) {
     memset(out_data, 0, sizeof *out_data);
     enum ree_status status =
-        load_tensors(folder, set, "input", out_data->inputs, &out_data->n_inputs, err);
+        load_tensors(folder, set, "input", model, out_data->inputs, &out_data->n_inputs, err);
     if (status == REE_OK)
-        status = load_tensors(folder, set, "output", out_data->outputs, &out_data->n_outputs, err);
+        status = load_tensors(folder, set, "output", model, out_data->outputs, &out_data->n_outputs,
+                              err);
     if (status != REE_OK) {
         case_finish(out_data);
         return status;

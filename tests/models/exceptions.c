@@ -6,7 +6,7 @@
 #include <string.h>
 
 static bool is_kind(const char *kind) {
-    static const char *const kinds[] = {"name", "op", "type", "opset", "load", "pass"};
+    static const char *const kinds[] = {"name", "path", "op", "type", "opset", "load", "pass"};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(kind, kinds[i]) == 0) return true;
     return false;
@@ -72,8 +72,9 @@ static bool contains_type(const struct ree_model *model, const char *name) {
     return false;
 }
 
-static bool matches(const struct exception *rule, const char *name, const struct ree_model *model,
-                    const char *load_error) {
+static bool matches(const struct exception *rule, const char *folder, const char *name,
+                    const struct ree_model *model, const char *load_error) {
+    if (strcmp(rule->kind, "path") == 0) return fnmatch(rule->pattern, folder, 0) == 0;
     if (strcmp(rule->kind, "name") == 0 || strcmp(rule->kind, "pass") == 0)
         return fnmatch(rule->pattern, name, 0) == 0;
     if (strcmp(rule->kind, "load") == 0)
@@ -84,10 +85,11 @@ static bool matches(const struct exception *rule, const char *name, const struct
     return ree_model_opset(model, "") == atoll(rule->pattern);
 }
 
-const struct exception *exceptions_find(const struct exceptions *list, const char *name,
-                                        const struct ree_model *model, const char *load_error) {
+const struct exception *exceptions_find(const struct exceptions *list, const char *folder,
+                                        const char *name, const struct ree_model *model,
+                                        const char *load_error) {
     for (size_t i = 0; i < list->n; i++)
-        if (matches(&list->rules[i], name, model, load_error))
+        if (matches(&list->rules[i], folder, name, model, load_error))
             return strcmp(list->rules[i].kind, "pass") == 0 ? NULL : &list->rules[i];
     return NULL;
 }

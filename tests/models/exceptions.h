@@ -1,6 +1,7 @@
 // The list of test cases that are expected to fail, with reasons. One rule on a line:
 //
 //     name:GLOB    reason     the case's name (a folder)
+//     path:GLOB    reason     the case's folder, where two versions of a case differ
 //     op:NAME      reason     the model contains this operator, of any domain
 //     type:NAME    reason     an input or output has this type
 //     opset:N      reason     the model imports ONNX's operator set N
@@ -27,9 +28,11 @@ struct exceptions {
 // False after printing what is wrong with the file.
 bool exceptions_read(struct exceptions *list, const char *path);
 void exceptions_finish(struct exceptions *list);
-// The first rule that matches, or NULL when there is none or it is a "pass" rule. `model` was read
-// by ree_model_inspect; when it is NULL, `load_error` says why that failed.
-const struct exception *exceptions_find(const struct exceptions *list, const char *name,
-                                        const struct ree_model *model, const char *load_error);
+// The first rule that matches the case `name` in `folder`, or NULL when there is none or it is a
+// "pass" rule. `model` was read by ree_model_inspect; when it is NULL, `load_error` says why that
+// failed.
+const struct exception *exceptions_find(const struct exceptions *list, const char *folder,
+                                        const char *name, const struct ree_model *model,
+                                        const char *load_error);
 
 #endif

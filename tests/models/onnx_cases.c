@@ -2,6 +2,7 @@
 // and, if asked, on a second one and in variants that must give the same bytes.
 #include "case.h"
 #include "compare.h"
+#include "coverage.h"
 #include "exceptions.h"
 
 #include <fnmatch.h>
@@ -15,6 +16,10 @@ static const char usage[] =
     "  --compare-with DEV   run there too and compare bytes\n"
     "  --variants           run without fusion and without folding too, and compare bytes\n"
     "  --exceptions FILE    the cases that are expected to fail\n"
+    "  --coverage FILE      fail unless the passed cases cover just what it says; not checked "
+    "where\n"
+    "                       only some cases run, or a folder is missing\n"
+    "  --write-coverage FILE  write what they cover\n"
     "  --only GLOB          cases of these names\n"
     "  --sample N/D         the cases whose name hashes to less than N modulo D; otherwise, what\n"
     "                       REE_TEST_SAMPLE says\n"
@@ -23,7 +28,7 @@ static const char usage[] =
     "  --verbose            print every case\n";
 
 struct options {
-    const char *device, *second, *exceptions, *only;
+    const char *device, *second, *exceptions, *only, *coverage, *write_coverage;
     uint32_t sample_n, sample_d;
     struct ree_device_options device_options;
     bool variants, hashes, verbose;
@@ -32,7 +37,7 @@ struct options {
 enum outcome { PASSED, FAILED, BAD_DATA };
 
 struct counts {
-    size_t passed, failed, expected, unexpected, bad_data;
+    size_t passed, failed, expected, unexpected, bad_data, cpu_alone;
 };
 
 struct runner {
@@ -40,6 +45,7 @@ struct runner {
     struct ree_device *device, *second;
     struct exceptions exceptions;
     struct counts counts;
+    struct coverage coverage;
 };
 
 static uint64_t fnv1a(const char *s) {
@@ -157,9 +163,21 @@ static const struct exception *find_exception(const struct runner *r, const char
     snprintf(path, sizeof path, "%s/model.onnx", folder);
     struct ree_error err = {0};
     if (ree_model_inspect(path, &model, &err) != REE_OK) model = NULL;
-    const struct exception *found = exceptions_find(&r->exceptions, name, model, err.message);
+    const struct exception *found =
+        exceptions_find(&r->exceptions, folder, name, model, err.message);
     ree_model_destroy(model);
     return found;
+}
+
+static void cover(struct runner *r, const char *folder) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/model.onnx", folder);
+    coverage_add(&r->coverage, path);
+}
+
+// Devices do not compute in float64, and say so: no failure, and no news about the CPU.
+static bool for_cpu_alone(const struct ree_error *err) {
+    return err->status == REE_UNSUPPORTED && strstr(err->message, "runs on the CPU alone");
 }
 
 static void account(struct runner *r, const char *root, const char *name) {
@@ -173,11 +191,16 @@ static void account(struct runner *r, const char *root, const char *name) {
         if (r->options->verbose) printf("bad data  %s\n", name);
     } else if (outcome == PASSED && !rule) {
         r->counts.passed++;
+        cover(r, folder);
         if (r->options->verbose) printf("pass      %s\n", name);
     } else if (outcome == PASSED) {
         r->counts.unexpected++;
         printf("PASSED    %s, though expected to fail (%s:%s): %s\n", name, rule->kind,
                rule->pattern, rule->reason);
+    } else if (!rule && for_cpu_alone(&err)) {
+        r->counts.cpu_alone++;
+        cover(r, folder);
+        if (r->options->verbose) printf("cpu alone %s: %s\n", name, err.message);
     } else if (rule) {
         r->counts.expected++;
         if (r->options->verbose) printf("expected  %s (%s): %s\n", name, rule->reason, err.message);
@@ -222,6 +245,10 @@ static int parse(int argc, char **argv, struct options *o) {
                 o->second = value;
             else if (strcmp(name, "--exceptions") == 0)
                 o->exceptions = value;
+            else if (strcmp(name, "--coverage") == 0)
+                o->coverage = value;
+            else if (strcmp(name, "--write-coverage") == 0)
+                o->write_coverage = value;
             else if (strcmp(name, "--only") == 0)
                 o->only = value;
             else if (strcmp(name, "--threads") == 0)
@@ -262,11 +289,13 @@ int main(int argc, char **argv) {
            r.second ? ree_device_name(r.second) : "");
 
     size_t n_selected = 0;
+    bool complete = !options.only && options.sample_n >= options.sample_d;
     for (int i = first; i < argc; i++) {
         char **names;
         size_t n;
         if (!cases_list(argv[i], &names, &n)) {
             printf("%s: no such folder\n", argv[i]);
+            complete = false;
             continue;
         }
         for (size_t j = 0; j < n; j++)
@@ -276,6 +305,10 @@ int main(int argc, char **argv) {
             }
         cases_free(names, n);
     }
+    bool covered = true;
+    if (options.write_coverage) covered = coverage_write(&r.coverage, options.write_coverage);
+    if (options.coverage && complete) covered = coverage_check(&r.coverage, options.coverage);
+    coverage_finish(&r.coverage);
     ree_device_destroy(r.second);
     ree_device_destroy(r.device);
     exceptions_finish(&r.exceptions);
@@ -284,8 +317,8 @@ int main(int argc, char **argv) {
         return 77;
     }
     printf("%zu cases: %zu passed, %zu failed as listed, %zu failed, %zu passed unexpectedly, "
-           "%zu with contradictory data\n",
+           "%zu with contradictory data, %zu for the CPU alone\n",
            n_selected, r.counts.passed, r.counts.expected, r.counts.failed, r.counts.unexpected,
-           r.counts.bad_data);
-    return r.counts.failed || r.counts.unexpected;
+           r.counts.bad_data, r.counts.cpu_alone);
+    return r.counts.failed || r.counts.unexpected || !covered;
 }

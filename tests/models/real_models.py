@@ -24,8 +24,28 @@ import npy
 HERE = pathlib.Path(__file__).resolve().parent
 SAMPLE = HERE.parent.parent / "tools" / "sample"
 
-# Sizes for symbolic dimensions, where 1 is too small for the model.
-DIMS = {"yunet_s_dynamic.onnx": ["height=160", "width=96"]}
+# By folder and file: sizes for symbolic dimensions, where 1 is too small for the model.
+DIMS = {
+    "yunet/yunet_s_dynamic.onnx": ["height=160", "width=96"],
+    "tiny-random-gpt2-fp32/past.onnx": ["batch_size=2", "seq_len=3", "past_seq_len=2",
+                                        "total_seq_len=5"],
+    "tiny-qwen35-cuda/decoder.onnx": ["batch_size=2", "seq_len=3"],
+    "silero-vad/silero_vad_16k_op15.onnx": ["sequence=576"],
+    "silero-vad/silero_vad_op18_ifless.onnx": ["sequence=576"],
+    "swift-f0/model.onnx": ["audio_length=4000"],
+    "vscode-ext-rec/model.onnx": ["unk__103=2", "unk__104=3450"],
+}
+# Inputs that are not any numbers: type, shape and elements. All tokens of the decoder count; sound
+# has a rate.
+INPUTS = {
+    "tiny-qwen35-cuda/decoder.onnx": {"attention_mask": ("<i8", [2, 5], [1] * 10)} | {
+        f"past_key_values.{layer}.{part}": ("<f2", [2, 2, 2, 16],
+                                            [(i * 37 % 64 - 32) / 32 for i in range(128)])
+        for layer in range(2) for part in ("key", "value")
+    },
+    "silero-vad/silero_vad_16k_op15.onnx": {"sr": ("<i8", [], [16000])},
+    "silero-vad/silero_vad_op18_ifless.onnx": {"sr": ("<i8", [], [16000])},
+}
 
 passed, failed = 0, 0
 
@@ -113,8 +133,15 @@ def test_models(runner, folder, ways, recorded, small):
             missing = [o["type"] for o in about["operators"] if not o["supported"]]
             print(f"{name}: not run, lacks {', '.join(missing)}")
             continue
-        dims = [arg for dim in DIMS.get(path.name, []) for arg in ("--dim", dim)]
-        test_one_hash(runner, name, [path, "--random-inputs", "1", *dims], ways, recorded)
+        key = f"{path.parent.name}/{path.name}"
+        run = [path, "--random-inputs", "1"]
+        run += [arg for dim in DIMS.get(key, []) for arg in ("--dim", dim)]
+        with tempfile.TemporaryDirectory() as work:
+            for port, tensor in INPUTS.get(key, {}).items():
+                file = pathlib.Path(work) / f"{port}.npy"
+                npy.save(file, *tensor)
+                run += ["--input", f"{port}={file}"]
+            test_one_hash(runner, name, run, ways, recorded)
 
 
 class Gpt:
@@ -195,6 +222,74 @@ def test_gpt(runner, folder, device):
         gpt.test_decode(expected["cases"][0]["tokens"][:4 if device else 8])
 
 
+class FusedGpt:
+    """genai-tiny's GPT-2, made of com.microsoft's operators, with random weights: the tokens that
+    ONNX Runtime's own tests expect of it, whether its keys and values are cached or not."""
+
+    N_LAYERS, N_HEADS, HEAD_DIM, N_VOCAB = 5, 4, 8, 1000
+
+    def __init__(self, runner, model, work, options):
+        self.runner, self.model, self.work, self.options = runner, model, work, options
+
+    def run(self, rows, n_past, cache):
+        """The logits of each row's last token, and a folder with the present keys and values."""
+        n_rows, n_new = len(rows), len(rows[0])
+        n_all = n_past + n_new
+        ids = [token for row in rows for token in row]
+        inputs = {
+            "input_ids": ("<i4", [n_rows, n_new], ids),
+            "position_ids": ("<i4", [n_rows, n_new], list(range(n_past, n_all)) * n_rows),
+            "attention_mask": ("<i4", [n_rows, n_all], [1] * (n_rows * n_all)),
+        }
+        if not cache:
+            shape = [2, n_rows, self.N_HEADS, 0, self.HEAD_DIM]
+            inputs |= {f"past_{i}": ("<f4", shape, []) for i in range(self.N_LAYERS)}
+        args = []
+        for name, tensor in inputs.items():
+            npy.save(self.work / f"{name}.npy", *tensor)
+            args += ["--input", f"{name}={self.work / name}.npy"]
+        for i in range(self.N_LAYERS if cache else 0):
+            args += ["--input", f"past_{i}={cache / f'present_{i}.npy'}"]
+        out = self.work / f"after-{n_all}-{n_new}"
+        done = self.runner.call(self.model, *args, *self.options, "--output-dir", out)
+        if not check(done.returncode == 0, f"genai-tiny: {done.stderr.strip()}"):
+            return None, None
+        _, _, logits = npy.load(out / "logits.npy")
+        width = self.N_VOCAB
+        last = [(row * n_new + n_new - 1) * width for row in range(n_rows)]
+        return [logits[at:at + width] for at in last], out
+
+    def test(self, expected, n_tokens):
+        rows, n_past, cache = expected["input_ids"], 0, None
+        texts = [list(row) for row in rows]
+        for _ in range(n_tokens):
+            logits, cache = self.run(rows, n_past, cache)
+            if logits is None:
+                return
+            n_past += len(rows[0])
+            rows = [[max(range(self.N_VOCAB), key=lambda i: row[i])] for row in logits]
+            for text, row in zip(texts, rows):
+                text += row
+        want = [row[:len(texts[0])] for row in expected["expected"]]
+        check(texts == want, f"genai-tiny: tokens {texts}, expected {want}")
+        together, _ = self.run([text[:-1] for text in texts], 0, None)
+        check(together == logits, "genai-tiny: prefill and decode give the same logits")
+        print(f"genai-tiny: {n_tokens} tokens for each of {len(texts)} texts", flush=True)
+
+
+def test_fused_gpt(runner, folder, device):
+    model = folder / "genai-tiny" / "tiny-random-gpt2-fp32" / "past.onnx"
+    if not model.exists():
+        print("genai-tiny: skipped, not here")
+        return
+    expected = json.loads((model.parent / "expected.json").read_text())["greedy"]
+    options = ["--device", device] if device else []
+    with tempfile.TemporaryDirectory() as work:
+        gpt = FusedGpt(runner, model, pathlib.Path(work), options)
+        n_new = expected["max_length"] - len(expected["input_ids"][0])
+        gpt.test(expected, 2 if device else n_new)
+
+
 def read_recorded():
     lines = (HERE / "recorded.txt").read_text().splitlines()
     rows = (line.split(None, 1) for line in lines if line and not line.startswith("#"))
@@ -222,6 +317,7 @@ def main():
         test_models(runner, args.models, ways, recorded, small)
         if not small:
             test_gpt(runner, args.models, args.device)
+            test_fused_gpt(runner, args.models, args.device)
     else:
         print("models: skipped, there is no such folder")
     print(f"{passed} passed, {failed} failed")

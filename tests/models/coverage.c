@@ -1,0 +1,116 @@
+#include "coverage.h"
+
+#include "graph/ir.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void add_line(struct coverage *c, const char *line) {
+    if (c->n == c->capacity) {
+        c->capacity = c->capacity ? 2 * c->capacity : 1024;
+        c->lines = realloc(c->lines, c->capacity * sizeof *c->lines);
+        if (!c->lines) abort();
+    }
+    c->lines[c->n] = strdup(line);
+    if (!c->lines[c->n++]) abort();
+}
+
+void coverage_add(struct coverage *c, const char *path) {
+    struct ree_graph *graph;
+    struct ree_error err;
+    if (ree_onnx_load(path, NULL, NULL, &graph, &err) != REE_OK) return;
+    if (graph->n_nodes == 1) {
+        const struct ree_node *node = graph->nodes[0];
+        const struct ree_value *value = NULL;
+        for (size_t i = 0; !value && i < node->n_inputs; i++)
+            value = node->inputs[i];
+        for (size_t i = 0; !value && i < node->n_outputs; i++)
+            value = node->outputs[i];
+        char line[256];
+        bool tensor = value && value->dtype != REE_DTYPE_NONE;
+        snprintf(line, sizeof line, "%s %s %lld %s", *node->domain ? node->domain : "ai.onnx",
+                 node->op_type, (long long)node->opset,
+                 tensor ? ree_onnx_type_name((int64_t)value->dtype) : "none");
+        add_line(c, line);
+    }
+    ree_graph_destroy(graph);
+}
+
+void coverage_finish(struct coverage *c) {
+    for (size_t i = 0; i < c->n; i++)
+        free(c->lines[i]);
+    free(c->lines);
+    memset(c, 0, sizeof *c);
+}
+
+static int compare_lines(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void sort_once(struct coverage *c) {
+    size_t n = 0;
+    if (c->n) qsort(c->lines, c->n, sizeof *c->lines, compare_lines);
+    for (size_t i = 0; i < c->n; i++) {
+        if (n && strcmp(c->lines[n - 1], c->lines[i]) == 0)
+            free(c->lines[i]);
+        else
+            c->lines[n++] = c->lines[i];
+    }
+    c->n = n;
+}
+
+bool coverage_write(struct coverage *c, const char *file) {
+    FILE *f = fopen(file, "w");
+    if (!f) {
+        printf("%s: %s\n", file, strerror(errno));
+        return false;
+    }
+    sort_once(c);
+    fputs(
+        "# What ONNX's operator tests show to work, on every backend: domain, operator, opset,\n"
+        "# type of the first input. Written by onnx_cases --write-coverage; the suite checks it.\n",
+        f);
+    for (size_t i = 0; i < c->n; i++)
+        fprintf(f, "%s\n", c->lines[i]);
+    return fclose(f) == 0;
+}
+
+static bool read_lines(struct coverage *c, const char *file) {
+    FILE *f = fopen(file, "r");
+    if (!f) {
+        printf("%s: %s\n", file, strerror(errno));
+        return false;
+    }
+    char line[512];
+    while (fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = 0;
+        if (line[0] && line[0] != '#') add_line(c, line);
+    }
+    fclose(f);
+    sort_once(c);
+    return true;
+}
+
+bool coverage_check(struct coverage *c, const char *file) {
+    struct coverage want = {0};
+    if (!read_lines(&want, file)) return false;
+    sort_once(c);
+    size_t i = 0, j = 0, n_differ = 0;
+    while (i < c->n || j < want.n) {
+        int order = i == c->n ? 1 : j == want.n ? -1 : strcmp(c->lines[i], want.lines[j]);
+        if (order == 0) {
+            i++, j++;
+            continue;
+        }
+        n_differ++;
+        if (order < 0)
+            printf("FAILED    %s passes, %s lacks it\n", c->lines[i++], file);
+        else
+            printf("FAILED    %s does not pass, %s has it\n", want.lines[j++], file);
+    }
+    coverage_finish(&want);
+    if (n_differ) printf("after a change: onnx_cases --write-coverage, tools/support.py --write\n");
+    return n_differ == 0;
+}

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Writes SUPPORT.md, or checks that it is what would be written.
+
+    tools/support.py --write
+    tools/support.py --check
+
+It is made of the operator table (graph/lower/ops.def and what that includes) and of what the tests
+have shown: tests/models/coverage.txt (ONNX's operator tests, kept by onnx_cases) and
+tests/contrib/coverage.txt (random nodes beside ONNX Runtime, kept by contrib.py). Nothing is run.
+"""
+
+import argparse
+import collections
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+COVERAGE = ["tests/models/coverage.txt", "tests/contrib/coverage.txt"]
+ROW = re.compile(r'^OP\("([^"]*)",\s*"([^"]*)",\s*(\d+),\s*(\d+),.*?(WIDEN|AS_IS|ANY)', re.M | re.S)
+TYPES = ["float32", "float16", "bfloat16", "float64", "int64", "int32", "int16", "int8", "uint64",
+         "uint32", "uint16", "uint8", "bool"]
+
+INTRODUCTION = """\
+# What ree supports
+
+Made by tools/support.py out of the operator table and of what the tests have shown; the suite fails
+where this page is stale. {rows} operators, {shown} of them with operator tests.
+
+- *opsets* are those that the operator's rule serves.
+- *shown* are the types of the first input, each with the opsets of the operator tests that pass
+  with it: ONNX's own tests, and for com.microsoft random nodes, compared with ONNX Runtime.
+- Backends: every case that passes on the CPU has to pass on Vulkan with the same bytes, fused or
+  not, or the suite fails (`models/onnx_vulkan`, `contrib/vulkan`: a few of the random nodes). So
+  there is one column for all of them. What a device lacks (64-bit integers, 16-bit storage, exact
+  fma) is emulated; `ree-run devices` tells. Arithmetic in float64 is the exception: it runs on the
+  CPU alone, and a device refuses it.
+- An operator without entry in *shown* has tests of its own below tests/, or none of ONNX's cases is
+  made of that node alone.
+- float16 and bfloat16 of the operators with a + are computed in float32 and rounded once.
+"""
+
+
+def table(path="graph/lower/ops.def"):
+    """(domain, operator) to its rows (since, until, widens), includes followed."""
+    rows = collections.defaultdict(list)
+    text = (ROOT / path).read_text()
+    for included in re.findall(r'^#include "([^"]+)"', text, re.M):
+        for key, more in table(included).items():
+            rows[key] += more
+    for domain, name, since, until, narrow in ROW.findall(re.sub(r"//.*", "", text)):
+        rows[domain or "ai.onnx", name].append((int(since), int(until), narrow == "WIDEN"))
+    return rows
+
+
+def coverage():
+    """(domain, operator) to type to opsets."""
+    shown = collections.defaultdict(lambda: collections.defaultdict(set))
+    for path in COVERAGE:
+        for line in (ROOT / path).read_text().splitlines():
+            if line and not line.startswith("#"):
+                domain, name, opset, dtype = line.split()
+                shown[domain, name][dtype].add(int(opset))
+    return shown
+
+
+def spans(numbers):
+    """[7, 13, 14, 15] as '7, 13-15'."""
+    runs = []
+    for n in sorted(numbers):
+        if runs and n == runs[-1][1] + 1:
+            runs[-1][1] = n
+        else:
+            runs.append([n, n])
+    return ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def order(dtype):
+    return (TYPES.index(dtype) if dtype in TYPES else len(TYPES), dtype)
+
+
+def by_opsets(types):
+    """Types that were shown with the same opsets stand together."""
+    groups = collections.defaultdict(list)
+    for dtype in sorted(types, key=order):
+        groups[spans(types[dtype])].append(dtype)
+    return "; ".join(f"{', '.join(dtypes)} ({opsets})" for opsets, dtypes in groups.items())
+
+
+def page():
+    rows, shown = table(), coverage()
+    unknown = sorted(set(shown) - set(rows))
+    # Functions of a model and operators that are folded away have no row of their own.
+    known = {key for key in shown if key in rows}
+    parts = [INTRODUCTION.format(rows=len(rows), shown=len(known))]
+    for domain in sorted({domain for domain, _ in rows}, key=lambda d: (d != "ai.onnx", d)):
+        parts.append(f"\n## {domain}\n\n| operator | opsets | shown |\n|---|---|---|\n")
+        for key in sorted(key for key in rows if key[0] == domain):
+            opsets = spans({n for since, until, _ in rows[key] for n in range(since, until + 1)})
+            plus = " +" if any(widens for _, _, widens in rows[key]) else ""
+            parts.append(f"| {key[1]}{plus} | {opsets} | {by_opsets(shown.get(key, {}))} |\n")
+    if unknown:
+        parts.append("\n## Shown without a row\n\n"
+                     "Their calls become other operators while reading.\n\n")
+        parts += [f"- {' '.join(key)}: {by_opsets(shown[key])}\n" for key in unknown]
+    return "".join(parts)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--write", action="store_true")
+    action.add_argument("--check", action="store_true")
+    args = parser.parse_args()
+    path = ROOT / "SUPPORT.md"
+    text = page()
+    if args.write:
+        path.write_text(text)
+    elif not path.exists() or path.read_text() != text:
+        print("FAILED: SUPPORT.md is stale; run tools/support.py --write")
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
