@@ -3,6 +3,7 @@
 // 64 bits; operands of 8 bits are extended to 32. A thread computes one result.
 #include "ree.glsl"
 #include "expr.glsl"
+#include "matmul.glsl"
 
 layout(constant_id = 27) const bool HAS_EPILOGUE = false;
 layout(constant_id = 28) const uint BATCH_RANK = 0;
@@ -10,36 +11,15 @@ layout(constant_id = 29) const bool WIDE = false; // i64, u64
 layout(constant_id = 30) const uint A_DTYPE = REE_DT_I32;
 layout(constant_id = 31) const uint B_DTYPE = REE_DT_I32;
 
-layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
-    uint dtype;
-    uint a_dtype, b_dtype;
-    uint m, n, k;
-    int a_offset, b_offset;
-    int a_stride_m, a_stride_k;
-    int b_stride_k, b_stride_n;
-    uint batch_rank;
-    uint n_batch;
-    uint batch_dims[REE_MAX_RANK];
-    int a_batch_strides[REE_MAX_RANK];
-    int b_batch_strides[REE_MAX_RANK];
-    uint b_block, b_bits, has_zero_points;
-    uint has_epilogue;
-};
-#define EPILOGUE_OFFSET 168u
-
 void main() {
     Params p = Params(ree_params());
     uint index = ree_thread(), m = p.m, n = p.n;
     if (index >= m * n * p.n_batch) return;
     uint j = index % n, i = index / n % m, batch = index / n / m;
-    uint a = uint(p.a_offset) + i * uint(p.a_stride_m);
-    uint b = uint(p.b_offset) + j * uint(p.b_stride_n);
-    for (uint d = BATCH_RANK; d-- > 0u;) {
-        uint c = batch % p.batch_dims[d];
-        batch /= p.batch_dims[d];
-        a += c * uint(p.a_batch_strides[d]);
-        b += c * uint(p.b_batch_strides[d]);
-    }
+    uint a, b;
+    matmul_batch(p, BATCH_RANK, batch, a, b);
+    a += i * uint(p.a_stride_m);
+    b += j * uint(p.b_stride_n);
     uint step_a = uint(p.a_stride_k), step_b = uint(p.b_stride_k), n_k = p.k;
     ReeWords a_words = ree_operand(0), b_words = ree_operand(1);
     if (WIDE) {

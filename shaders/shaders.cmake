@@ -50,6 +50,11 @@ foreach(name matmul conv)
   ree_shader(${name}_n_float64 ${name}.comp -DTILE_FORM=1 -DTM=16 -DREE_F64 -DTILE_SUBGROUP)
   ree_shader(${name}_n_float32 ${name}.comp -DTILE_FORM=2 -DTM=4)
 endforeach()
+# Few rows of narrow factors are converted as they are read; more rows, and forms in which that would be
+# too much code for a driver's compiler, by matmul_widen beforehand.
+ree_shader(matmul_narrow_native matmul.comp -DNARROW -DTILE_FORM=0 -DTM=1)
+ree_shader(matmul_narrow_float64 matmul.comp -DNARROW -DTILE_FORM=1 -DTM=1 -DREE_F64)
+ree_shader(matmul_widen matmul_widen.comp)
 ree_shader_f64(matmul_words matmul_words.comp)
 ree_shader_f64(conv_integer conv_integer.comp)
 ree_shader_f64(reduce reduce.comp)

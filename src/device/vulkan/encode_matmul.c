@@ -55,6 +55,26 @@ static void encode_words(const struct ree_vk *vk, struct ree_vk_encoding *out,
     ree_vk_add_spec(step, p->b_dtype);
 }
 
+// Copies of a factor in the scratch memory: 1 when all batches share it, 2 for one in each.
+static uint32_t n_copies(const struct ree_matmul_params *p, const int32_t *batch_strides) {
+    for (uint32_t d = 0; d < p->batch_rank; d++)
+        if (batch_strides[d] != 0) return 2;
+    return 1;
+}
+
+// Adds the step that makes one factor float32 in the scratch memory.
+static void add_widening(struct ree_vk_encoding *out, const struct ree_matmul_params *p, bool is_b,
+                         uint32_t copies, uint32_t a_copies) {
+    uint64_t n = (copies == 2 ? p->n_batch : 1) * (uint64_t)p->k * (is_b ? p->n : p->m);
+    struct ree_vk_step *step = ree_vk_add_step(out, REE_VK_SHADER_MATMUL_WIDEN, 64, n);
+    const uint32_t constants[] = {
+        is_b,     p->batch_rank,         copies == 1, is_b ? p->b_dtype : p->a_dtype,
+        a_copies, is_b ? p->b_block : 0, p->b_bits,   p->has_zero_points};
+    for (uint32_t i = 0; i < sizeof constants / sizeof *constants; i++)
+        ree_vk_add_spec(step, constants[i]);
+    out->scratch_bytes += n * 4;
+}
+
 enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
                                      struct ree_vk_encoding *out, struct ree_error *err) {
     (void)err;
@@ -71,15 +91,26 @@ enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_d
         encode_words(vk, out, p);
         return REE_OK;
     }
-    if (p->b_block) { // numbers one after another
-        p->b_stride_k = 1;
-        p->b_stride_n = (int32_t)((p->k + p->b_block - 1) / p->b_block * p->b_block);
+    bool narrow = p->a_dtype != REE_F32 || p->b_dtype != REE_F32 || p->b_block;
+    uint32_t n_factors = ree_matmul_n_factors(p);
+    enum ree_vk_form form = vk->verdicts[REE_VK_FMA].form;
+    struct ree_vk_step *step;
+    if (narrow && p->m < FEW_ROWS && (form == REE_VK_NATIVE || form == REE_VK_FLOAT64)) {
+        step = add_tiles(vk, out, REE_VK_SHADER_MATMUL_NARROW_NATIVE, p->m, p->n, p->n_batch);
+        const uint32_t own[] = {p->batch_rank, n_factors, p->a_dtype,        p->b_dtype,
+                                p->b_block,    p->b_bits, p->has_zero_points};
+        add_constants(vk, step, &p->epilogue, p->has_epilogue, 7, own);
+    } else {
+        const uint32_t a_copies = p->a_dtype == REE_F32 ? 0 : n_copies(p, p->a_batch_strides);
+        const uint32_t b_copies =
+            p->b_dtype == REE_F32 && !p->b_block ? 0 : n_copies(p, p->b_batch_strides);
+        if (a_copies) add_widening(out, p, false, a_copies, a_copies);
+        if (b_copies) add_widening(out, p, true, b_copies, a_copies);
+        step = add_tiles(vk, out, REE_VK_SHADER_MATMUL_1_NATIVE, p->m, p->n, p->n_batch);
+        const uint32_t own[] = {p->batch_rank, n_factors, a_copies, b_copies};
+        add_constants(vk, step, &p->epilogue, p->has_epilogue, 4, own);
+        if (narrow) return REE_OK; // the scratch memory is taken
     }
-    struct ree_vk_step *step =
-        add_tiles(vk, out, REE_VK_SHADER_MATMUL_1_NATIVE, p->m, p->n, p->n_batch);
-    const uint32_t own[] = {p->batch_rank, p->a_dtype, p->b_dtype,
-                            p->b_block,    p->b_bits,  p->has_zero_points};
-    add_constants(vk, step, &p->epilogue, p->has_epilogue, 6, own);
     uint64_t n_chunks = ((uint64_t)p->k + REE_CHUNK - 1) / REE_CHUNK;
     if (p->m >= FEW_ROWS || n_chunks < 2 || step->n_groups >= ENOUGH_GROUPS) return REE_OK;
     // A row or so times a matrix: the chunks of an output go to different groups.

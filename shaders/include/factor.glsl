@@ -1,0 +1,26 @@
+// Elements of a product's factors as float32: narrow types, integers and blockwise weights.
+#ifndef REE_GLSL_FACTOR
+#define REE_GLSL_FACTOR
+
+#include "repops/scalar/convert.h"
+
+float factor_load(const ReeWords p, const uint dtype, const uint i) {
+    uint x = ree_load(p, dtype, i).x;
+    if (dtype == REE_DT_F16) x = ree_soft_f16_to_f32(x);
+    if (dtype == REE_DT_BF16) x = ree_soft_bf16_to_f32(x);
+    if (dtype == REE_DT_I8 || dtype == REE_DT_U8) x = ree_soft_i32_to_f32(x);
+    return uintBitsToFloat(x);
+}
+
+// Number `at` of the blocks, which lie one after another: (q - z) * scale, rounded once. Without
+// zero points z is half of the range.
+float factor_load_block(const ReeWords numbers, const ReeWords scales, const ReeWords zero_points,
+                        const uint block_size, const uint bits, const bool has_zero_points,
+                        const uint at) {
+    uint q = bits == 8u ? ree_load8(numbers, at) : (numbers.w[at >> 3u] >> (at % 8u * 4u)) & 15u;
+    uint block = at / block_size;
+    uint z = has_zero_points ? ree_load8(zero_points, block) : 1u << (bits - 1u);
+    return uintBitsToFloat(ree_mul(ree_soft_i32_to_f32(q - z), scales.w[block]));
+}
+
+#endif

@@ -1,0 +1,35 @@
+// struct ree_matmul_params of repop.h, for the shaders of that RepOp.
+#ifndef REE_GLSL_MATMUL
+#define REE_GLSL_MATMUL
+
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
+    uint dtype;
+    uint a_dtype, b_dtype;
+    uint m, n, k;
+    int a_offset, b_offset;
+    int a_stride_m, a_stride_k;
+    int b_stride_k, b_stride_n;
+    uint batch_rank;
+    uint n_batch;
+    uint batch_dims[REE_MAX_RANK];
+    int a_batch_strides[REE_MAX_RANK];
+    int b_batch_strides[REE_MAX_RANK];
+    uint b_block, b_bits, has_zero_points;
+    uint has_epilogue;
+};
+#define EPILOGUE_OFFSET 168u
+
+// Where the matrices of batch number `batch` begin, in elements.
+void matmul_batch(const Params p, const uint batch_rank, const uint batch, out uint a, out uint b) {
+    a = uint(p.a_offset);
+    b = uint(p.b_offset);
+    uint rest = batch;
+    for (uint d = batch_rank; d-- > 0u;) {
+        uint c = rest % p.batch_dims[d];
+        rest /= p.batch_dims[d];
+        a += c * uint(p.a_batch_strides[d]);
+        b += c * uint(p.b_batch_strides[d]);
+    }
+}
+
+#endif
