@@ -7,24 +7,11 @@
 // column o holds the inputs under the kernel at output position o.
 #include "ree.glsl"
 #include "expr.glsl"
+#include "conv.glsl"
 
 layout(constant_id = 27) const bool HAS_EPILOGUE = false;
 layout(constant_id = 28) const bool TRANSPOSED = false;
 layout(constant_id = 29) const bool POINTWISE = false; // kernel 1, no padding: always inside x
-
-layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
-    uint n, groups;
-    uint c;
-    uint m;
-    uint in_size[3], kernel[3], out_size[3];
-    uint stride[3], dilation[3];
-    int pad[3];
-    uint transposed;
-    uint x_dtype, w_dtype;
-    uint has_pad_value;
-    uint has_epilogue;
-};
-#define EPILOGUE_OFFSET 108u
 
 // Where the kernel's origin falls: in x, or transposed in x times stride.
 struct TileColumn {

@@ -4,25 +4,12 @@
 // computes one result.
 #include "ree.glsl"
 #include "expr.glsl"
+#include "conv.glsl"
 
 layout(constant_id = 27) const bool HAS_EPILOGUE = false;
 layout(constant_id = 28) const uint X_DTYPE = REE_DT_U8;
 layout(constant_id = 29) const uint W_DTYPE = REE_DT_I8;
 layout(constant_id = 30) const bool HAS_PAD_VALUE = false;
-
-layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
-    uint n, groups;
-    uint c;
-    uint m;
-    uint in_size[3], kernel[3], out_size[3];
-    uint stride[3], dilation[3];
-    int pad[3];
-    uint transposed;
-    uint x_dtype, w_dtype;
-    uint has_pad_value;
-    uint has_epilogue;
-};
-#define EPILOGUE_OFFSET 108u
 
 void main() {
     Params p = Params(ree_params());

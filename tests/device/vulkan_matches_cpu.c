@@ -4,9 +4,22 @@
 // Usage: vulkan_matches_cpu [N [OP]]: N cases of each RepOp and form, of OP alone. Drivers compile
 // a module for most cases, so the default is few.
 #include "base/strbuf.h"
-#include "device/device.h"
+#include "device/vulkan/vulkan.h"
 #include "test.h"
 #include "vulkan_cases.h"
+
+static void compare_case(struct ree_device *device, const char *form, int op, uint64_t seed,
+                         const struct test_case *c, uint32_t *n_printed) {
+    const char *what = run_vulkan_case(device, c);
+    CHECK_MSG(!what, "%s, %s, %s, seed %llu: %s", device->name, form, ree_repop_name(op),
+              (unsigned long long)seed, what);
+    if (!what || (*n_printed)++ >= 2) return;
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    ree_dispatch_print(&c->dispatch, &text);
+    fprintf(stderr, "  %s\n", text.data ? text.data : "");
+    ree_strbuf_finish(&text);
+}
 
 static void compare(struct ree_device *device, const char *form, uint32_t n, const char *only) {
     for (int op = 0; op < REE_N_REPOPS; op++) {
@@ -20,19 +33,39 @@ static void compare(struct ree_device *device, const char *form, uint32_t n, con
                 continue;
             }
             n_done++;
-            const char *what = run_vulkan_case(device, &c);
-            CHECK_MSG(!what, "%s, %s, %s, seed %llu: %s", device->name, form, ree_repop_name(op),
-                      (unsigned long long)seed, what);
-            if (what && n_printed++ < 2) {
-                struct ree_strbuf text;
-                ree_strbuf_init(&text);
-                ree_dispatch_print(&c.dispatch, &text);
-                fprintf(stderr, "  %s\n", text.data ? text.data : "");
-                ree_strbuf_finish(&text);
-            }
+            compare_case(device, form, op, seed, &c, &n_printed);
             test_case_finish(&c);
             if (n_printed > 5) break;
         }
+    }
+}
+
+// Signed and unsigned bytes in both places, of enough rows that they are packed; of conv with a pad
+// value.
+static void byte_products(struct ree_device *device, const char *form) {
+    static const uint32_t bytes[] = {REE_I8, REE_U8};
+    uint32_t n_printed = 0;
+    for (int i = 0; i < 8; i++) {
+        int op = i < 4 ? REE_REPOP_MATMUL : REE_REPOP_CONV;
+        bool found = false;
+        for (uint64_t seed = 1; !found && seed < 100000; seed++) {
+            struct rng rng = {.state = seed * 7919 + (uint64_t)op};
+            struct test_case c = {0};
+            found = case_generators[op](&rng, &c);
+            const struct ree_matmul_params *matmul = &c.dispatch.params.matmul;
+            const struct ree_conv_params *conv = &c.dispatch.params.conv;
+            if (found && op == REE_REPOP_MATMUL)
+                found = matmul->dtype == REE_I32 && matmul->a_dtype == bytes[i & 1] &&
+                        matmul->b_dtype == bytes[i >> 1 & 1] && matmul->m > 8 && matmul->k > 8 &&
+                        matmul->n > 8 && !matmul->has_epilogue;
+            else if (found)
+                found = conv->x_dtype == bytes[i & 1] && conv->w_dtype == bytes[i >> 1 & 1] &&
+                        conv->n > 0 && conv->m >= 4 && conv->c > 1 && conv->has_pad_value &&
+                        conv->pad[2] > 0 && conv->out[2] > 1 && !conv->has_epilogue;
+            if (found) compare_case(device, form, op, seed, &c, &n_printed);
+            test_case_finish(&c);
+        }
+        CHECK_MSG(found, "no case %d", i);
     }
 }
 
@@ -57,6 +90,11 @@ int main(int argc, char **argv) {
             if (status != REE_OK) continue;
             compare(device, forms[f] ? forms[f] : "chosen", forms[f] ? (n + 3) / 4 : n,
                     argc > 2 ? argv[2] : NULL);
+            if (!forms[f] && argc == 1) {
+                byte_products(device, "products of bytes");
+                ree_vk_of(device)->has_dot8 = false;
+                byte_products(device, "products of bytes by multiplication");
+            }
             device->vtable->destroy(device);
         }
     }

@@ -6,6 +6,8 @@
 #include <string.h>
 
 // Extensions that are used when present. Vulkan 1.2 has everything that is required.
+#define DOT_PRODUCT_EXTENSION VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME
+
 static bool has_extension(VkPhysicalDevice physical, const char *name) {
     uint32_t n = 0;
     if (vkEnumerateDeviceExtensionProperties(physical, NULL, &n, NULL) != VK_SUCCESS) return false;
@@ -44,8 +46,13 @@ static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
     vk->base.max_buffer_size = maintenance3.maxMemoryAllocationSize;
     snprintf(vk->base.name, sizeof vk->base.name, "%.255s", name);
 
+    bool has_dot_product = has_extension(vk->physical, DOT_PRODUCT_EXTENSION);
+    VkPhysicalDeviceShaderIntegerDotProductFeatures dot_product = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES,
+    };
     VkPhysicalDeviceVulkan12Features features12 = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+        .pNext = has_dot_product ? &dot_product : NULL,
     };
     VkPhysicalDeviceFeatures2 features = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
@@ -61,6 +68,7 @@ static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
     vk->has_int16 = features.features.shaderInt16;
     vk->has_int8 = features12.shaderInt8;
     vk->has_float16 = features12.shaderFloat16;
+    vk->has_dot8 = dot_product.shaderIntegerDotProduct;
 
     VkQueueFamilyProperties families[16];
     uint32_t n = 16;
@@ -83,8 +91,13 @@ static enum ree_status create_device(struct ree_vk *vk, struct ree_error *err) {
         .queueCount = 1,
         .pQueuePriorities = &priority,
     };
+    VkPhysicalDeviceShaderIntegerDotProductFeatures dot_product = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES,
+        .shaderIntegerDotProduct = VK_TRUE,
+    };
     VkPhysicalDeviceVulkan12Features features12 = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+        .pNext = vk->has_dot8 ? &dot_product : NULL,
         .bufferDeviceAddress = VK_TRUE,
     };
     VkPhysicalDeviceFeatures2 features = {
@@ -92,14 +105,18 @@ static enum ree_status create_device(struct ree_vk *vk, struct ree_error *err) {
         .pNext = &features12,
         .features = {.shaderFloat64 = vk->has_float64},
     };
+    const char *extensions[2];
+    uint32_t n_extensions = 0;
     // A portability driver (Vulkan over Metal) insists on being asked for as such.
-    const char *extensions[] = {"VK_KHR_portability_subset"};
+    if (has_extension(vk->physical, "VK_KHR_portability_subset"))
+        extensions[n_extensions++] = "VK_KHR_portability_subset";
+    if (vk->has_dot8) extensions[n_extensions++] = DOT_PRODUCT_EXTENSION;
     VkDeviceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
         .pNext = &features,
         .queueCreateInfoCount = 1,
         .pQueueCreateInfos = &queue,
-        .enabledExtensionCount = has_extension(vk->physical, extensions[0]) ? 1 : 0,
+        .enabledExtensionCount = n_extensions,
         .ppEnabledExtensionNames = extensions,
     };
     REE_VK_TRY(err, vkCreateDevice(vk->physical, &info, NULL, &vk->handle),

@@ -8,6 +8,7 @@
 #define SPEC_SUBGROUP (40 - REE_VK_SPEC_FIRST)
 #define ENOUGH_GROUPS 256 // to fill a device
 #define FEW_ROWS 4        // below: the modules that compute one row in a thread
+#define DOT8_ROWS 8       // of a thread, shaders/dot8.comp
 
 // Adds the step of n_products products of m rows and n columns. Modules lie in the order
 // NAME_1_native, float64, float32, integer, NAME_n_native, float64, float32
@@ -43,6 +44,49 @@ static void add_constants(const struct ree_vk *vk, struct ree_vk_step *step,
     ree_vk_add_spec(step, vk->subgroup.subgroupSize);
 }
 
+// Adds the step that sums products of packed bytes, after the steps that packed them; the modules
+// are those of matmul or of conv.
+static void add_dot8(const struct ree_vk *vk, struct ree_vk_encoding *out, bool is_conv, uint32_t m,
+                     uint32_t n, uint64_t n_products, const struct ree_expr *epilogue,
+                     bool has_epilogue, uint32_t n_own, const uint32_t *own) {
+    uint32_t module = is_conv ? vk->has_dot8 ? REE_VK_SHADER_CONV_DOT8 : REE_VK_SHADER_CONV_MUL8
+                      : vk->has_dot8 ? REE_VK_SHADER_MATMUL_DOT8
+                                     : REE_VK_SHADER_MATMUL_MUL8;
+    uint32_t lanes = vk->is_cpu ? vk->subgroup.subgroupSize : 64;
+    struct ree_vk_step *step = ree_vk_add_step(out, ree_vk_variant(vk, module), lanes, 1);
+    uint64_t width = (uint64_t)TILE_COLUMNS * lanes;
+    step->n_groups = (n + width - 1) / width * ((m + DOT8_ROWS - 1) / DOT8_ROWS) * n_products;
+    ree_vk_add_expr_spec(step, epilogue);
+    ree_vk_add_spec(step, has_epilogue);
+    for (uint32_t i = 0; i < n_own; i++)
+        ree_vk_add_spec(step, own[i]);
+}
+
+// Copies of a factor in the scratch memory: 1 when all batches share it, 2 for one in each.
+static uint32_t n_copies(const struct ree_matmul_params *p, const int32_t *batch_strides) {
+    for (uint32_t d = 0; d < p->batch_rank; d++)
+        if (batch_strides[d] != 0) return 2;
+    return 1;
+}
+
+static void encode_bytes(const struct ree_vk *vk, struct ree_vk_encoding *out,
+                         const struct ree_matmul_params *p) {
+    uint64_t n_words = ((uint64_t)p->k + 3) / 4;
+    uint32_t a_copies = n_copies(p, p->a_batch_strides), b_copies = n_copies(p, p->b_batch_strides);
+    for (uint32_t is_b = 0; is_b < 2; is_b++) {
+        bool shared = (is_b ? b_copies : a_copies) == 1;
+        uint64_t n = (shared ? 1 : p->n_batch) * n_words * (is_b ? p->n : p->m);
+        struct ree_vk_step *step = ree_vk_add_step(out, REE_VK_SHADER_MATMUL_PACK, 64, n);
+        ree_vk_add_spec(step, is_b);
+        ree_vk_add_spec(step, p->batch_rank);
+        ree_vk_add_spec(step, shared);
+        ree_vk_add_spec(step, a_copies);
+        out->scratch_bytes += n * 4;
+    }
+    const uint32_t own[] = {2, p->a_dtype == REE_I8, p->b_dtype == REE_I8, a_copies, b_copies};
+    add_dot8(vk, out, false, p->m, p->n, p->n_batch, &p->epilogue, p->has_epilogue, 5, own);
+}
+
 static void encode_words(const struct ree_vk *vk, struct ree_vk_encoding *out,
                          const struct ree_matmul_params *p) {
     struct ree_vk_step *step = ree_vk_add_step(out, ree_vk_variant(vk, REE_VK_SHADER_MATMUL_WORDS),
@@ -53,13 +97,6 @@ static void encode_words(const struct ree_vk *vk, struct ree_vk_encoding *out,
     ree_vk_add_spec(step, ree_dtype_class(p->dtype) == REE_CLASS_D);
     ree_vk_add_spec(step, p->a_dtype);
     ree_vk_add_spec(step, p->b_dtype);
-}
-
-// Copies of a factor in the scratch memory: 1 when all batches share it, 2 for one in each.
-static uint32_t n_copies(const struct ree_matmul_params *p, const int32_t *batch_strides) {
-    for (uint32_t d = 0; d < p->batch_rank; d++)
-        if (batch_strides[d] != 0) return 2;
-    return 1;
 }
 
 // Adds the step that makes one factor float32 in the scratch memory.
@@ -88,7 +125,10 @@ enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_d
         out->expr = &dispatch->params.matmul.epilogue;
     }
     if (p->dtype != REE_F32) {
-        encode_words(vk, out, p);
+        bool bytes = p->dtype == REE_I32 && ree_dtype_size((enum ree_dtype)p->a_dtype) == 1 &&
+                     ree_dtype_size((enum ree_dtype)p->b_dtype) == 1;
+        // Packing pays when what was packed is used several times.
+        (bytes && p->m >= FEW_ROWS && p->k > 0 ? encode_bytes : encode_words)(vk, out, p);
         return REE_OK;
     }
     bool narrow = p->a_dtype != REE_F32 || p->b_dtype != REE_F32 || p->b_block;
@@ -137,6 +177,20 @@ enum ree_status ree_vk_encode_conv(const struct ree_vk *vk, const struct ree_dis
     if (p->has_epilogue) {
         ree_vk_merge_expr(&p->epilogue);
         out->expr = &dispatch->params.conv.epilogue;
+    }
+    if (ree_conv_sum_dtype(p) == REE_I32 && p->m >= FEW_ROWS) {
+        uint64_t n_words = ((uint64_t)p->c * p->kernel[0] * p->kernel[1] * p->kernel[2] + 3) / 4;
+        uint64_t sizes[] = {(uint64_t)p->groups * p->m * n_words, n_products * n_words * n_out};
+        for (uint32_t is_x = 0; is_x < 2; is_x++) {
+            struct ree_vk_step *step =
+                ree_vk_add_step(out, REE_VK_SHADER_CONV_PACK, 64, sizes[is_x]);
+            ree_vk_add_spec(step, is_x);
+            ree_vk_add_spec(step, p->has_pad_value);
+            out->scratch_bytes += sizes[is_x] * 4;
+        }
+        const uint32_t own[] = {ree_conv_n_factors(p), p->w_dtype == REE_I8, p->x_dtype == REE_I8};
+        add_dot8(vk, out, true, p->m, n_out, n_products, &p->epilogue, p->has_epilogue, 3, own);
+        return REE_OK;
     }
     if (ree_conv_sum_dtype(p) == REE_I32) {
         struct ree_vk_step *step = ree_vk_add_step(

@@ -81,6 +81,7 @@ static void add_features(struct draft *draft, const struct ree_vk *vk) {
         {"int64", vk->has_int64},
         {"int16", vk->has_int16},
         {"int8", vk->has_int8},
+        {"dot product of bytes", vk->has_dot8},
         {"subnormals kept on request", vk->float_controls.shaderDenormPreserveFloat32},
         {"rounding to even on request", vk->float_controls.shaderRoundingModeRTEFloat32},
         {"timestamps", vk->has_timestamps},

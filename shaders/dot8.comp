@@ -1,0 +1,123 @@
+#version 460
+// The second step of matmul and conv of 8-bit factors: out[b, i, j] = expr(sum over l of A[b, i, l] *
+// B[b, l, j]), in 32 bits, wrapping, so that any order is right. matmul_pack.comp or conv_pack.comp
+// left four terms in each word: A is [batch][m][n_words], B is [batch][n_words][n]. A thread computes
+// 8 x 4 results in registers, columns a work group apart.
+//
+//     DOT8   with the device's dot product of four bytes; else with multiplications
+//     CONV   of conv (A the weights of a group, j an output position); else of matmul
+#ifdef DOT8
+#extension GL_EXT_spirv_intrinsics : require
+#endif
+#include "ree.glsl"
+#include "expr.glsl"
+#ifdef CONV
+#include "conv.glsl"
+#else
+#include "matmul.glsl"
+#endif
+
+layout(constant_id = 27) const bool HAS_EPILOGUE = false;
+layout(constant_id = 28) const uint N_FACTORS = 2; // operands before the epilogue's
+layout(constant_id = 29) const bool A_SIGNED = false;
+layout(constant_id = 30) const bool B_SIGNED = false;
+layout(constant_id = 31) const uint A_COPIES = 1; // in the scratch memory: 1, or 2 for n_batch
+layout(constant_id = 32) const uint B_COPIES = 1;
+
+#ifdef DOT8
+// SPV_KHR_integer_dot_product; format 0 is four bytes in a word.
+spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018],
+                  id = 4450) int dot_ss(int a, int b, spirv_literal int format);
+spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018],
+                  id = 4451) uint dot_uu(uint a, uint b, spirv_literal int format);
+spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018],
+                  id = 4452) int dot_su(int a, uint b, spirv_literal int format);
+uint dot8(const uint a, const uint b) {
+    if (A_SIGNED && B_SIGNED) return uint(dot_ss(int(a), int(b), 0));
+    if (A_SIGNED) return uint(dot_su(int(a), b, 0));
+    if (B_SIGNED) return uint(dot_su(int(b), a, 0));
+    return dot_uu(a, b, 0);
+}
+#else
+int byte_of(const uint word, const int q, const bool is_signed) {
+    return is_signed ? bitfieldExtract(int(word), 8 * q, 8) : int(bitfieldExtract(word, 8 * q, 8));
+}
+uint dot8(const uint a, const uint b) {
+    return uint(byte_of(a, 0, A_SIGNED) * byte_of(b, 0, B_SIGNED) +
+                byte_of(a, 1, A_SIGNED) * byte_of(b, 1, B_SIGNED) +
+                byte_of(a, 2, A_SIGNED) * byte_of(b, 2, B_SIGNED) +
+                byte_of(a, 3, A_SIGNED) * byte_of(b, 3, B_SIGNED));
+}
+#endif
+
+ReeExprState epilogue;
+ReeWords out_words;
+
+void store(const uint index, const uint sum) {
+    if (HAS_EPILOGUE) {
+        uvec2 value = ree_expr_result(ree_expr_epilogue(epilogue, index, sum));
+        ree_store(out_words, EXPR_OUT_DTYPE, index, value);
+    } else {
+        out_words.w[index] = sum;
+    }
+}
+
+#define ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+#define TM 8u
+#define TN 4u
+
+void main() {
+    Params p = Params(ree_params());
+#ifdef CONV
+    uint m = p.m, n = p.out_size[0] * p.out_size[1] * p.out_size[2], n_batch = p.n * p.groups;
+    uint n_terms = p.c * p.kernel[0] * p.kernel[1] * p.kernel[2];
+#else
+    uint m = p.m, n = p.n, n_batch = p.n_batch, n_terms = p.k;
+#endif
+    uint n_words = (n_terms + 3u) / 4u, lanes = gl_WorkGroupSize.x;
+    uint tiles_j = (n + TN * lanes - 1u) / (TN * lanes), tiles_i = (m + TM - 1u) / TM;
+    uint group = ree_group(), tile_j = group % tiles_j, tile_i = group / tiles_j % tiles_i;
+    uint batch = group / (tiles_j * tiles_i);
+    if (batch >= n_batch) return;
+#ifdef CONV
+    uint n_a = p.groups, a_batch = batch % p.groups, b_batch = batch;
+#else
+    uint n_a = A_COPIES == 2u ? n_batch : 1u;
+    uint a_batch = A_COPIES == 2u ? batch : 0u, b_batch = B_COPIES == 2u ? batch : 0u;
+#endif
+    uint i0 = tile_i * TM, j0 = tile_j * TN * lanes + ree_local();
+    ReeWords words = ree_scratch();
+    uint b_at = n_a * m * n_words + b_batch * n_words * n;
+    uvec4 columns = b_at + min(j0 + lanes * uvec4(0u, 1u, 2u, 3u), uvec4(n - 1u));
+    // rows and columns past the end are computed from others and not stored
+#define DECLARE(i)                                                                                 \
+    uvec4 acc##i = uvec4(0u);                                                                      \
+    uint row##i = (a_batch * m + min(i0 + uint(i), m - 1u)) * n_words;
+    ROWS(DECLARE)
+    for (uint w = 0u; w < n_words; w++) {
+        uvec4 b = uvec4(words.w[columns.x], words.w[columns.y], words.w[columns.z],
+                        words.w[columns.w]);
+        columns += n;
+#define STEP(i)                                                                                    \
+    {                                                                                              \
+        uint a = words.w[row##i + w];                                                              \
+        acc##i += uvec4(dot8(a, b.x), dot8(a, b.y), dot8(a, b.z), dot8(a, b.w));                   \
+    }
+        ROWS(STEP)
+    }
+    uint n_tensors = 0u;
+    if (HAS_EPILOGUE) {
+        epilogue = ree_expr_begin(ReeExpr(ree_address_add(ree_params(), EPILOGUE_OFFSET)), N_FACTORS);
+        [[unroll]] for (uint e = 0u; e < EXPR_N_OPERANDS; e++)
+            n_tensors += ree_expr_dtype(e) < EXPR_IOTA ? 1u : 0u;
+    }
+    out_words = ree_operand(N_FACTORS + n_tensors);
+    [[dont_unroll]] for (uint q = 0u; q < TM * TN; q++) {
+        uint i = i0 + q / TN, j = j0 + q % TN * lanes;
+        uvec4 row;
+#define GET(r)                                                                                     \
+    if (q / TN == uint(r)) row = acc##r;
+        ROWS(GET)
+        if (i < m && j < n) store((batch * m + i) * n + j, row[q % TN]);
+    }
+}

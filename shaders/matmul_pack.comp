@@ -1,0 +1,34 @@
+#version 460
+// The first step of a matmul of 8-bit factors (dot8.comp): one factor goes to the scratch memory
+// with four neighbours along k in a word, and zeros past the end: A as [batch][m][k / 4] from its
+// start, B as [batch][k / 4][n] behind A. A factor that all batches share is there once. A thread
+// makes one word.
+#include "ree.glsl"
+#include "matmul.glsl"
+
+layout(constant_id = 16) const bool IS_B = false;
+layout(constant_id = 17) const uint BATCH_RANK = 0;
+layout(constant_id = 18) const bool SHARED = false;
+layout(constant_id = 19) const uint A_COPIES = 1; // of A in the scratch memory: 1, or 2 for n_batch
+
+void main() {
+    Params p = Params(ree_params());
+    uint index = ree_thread(), n_words = (p.k + 3u) / 4u;
+    uint size = n_words * (IS_B ? p.n : p.m);
+    if (index >= (SHARED ? 1u : p.n_batch) * size) return;
+    uint batch = index / size, at = index % size;
+    uint a, b;
+    matmul_batch(p, BATCH_RANK, batch, a, b);
+    uint word = IS_B ? at / p.n : at % n_words;
+    uint line = IS_B ? at % p.n : at / n_words; // a column of B, a row of A
+    uint from = IS_B ? b + line * uint(p.b_stride_n) : a + line * uint(p.a_stride_m);
+    uint step = uint(IS_B ? p.b_stride_k : p.a_stride_k);
+    ReeWords bytes = ReeWords(ree_block().operands[IS_B ? 1 : 0]);
+    uint packed = 0u;
+    for (uint q = 0u; q < 4u; q++) {
+        uint k = word * 4u + q;
+        if (k < p.k) packed |= ree_load8(bytes, from + k * step) << (8u * q);
+    }
+    uint begin = IS_B ? (A_COPIES == 2u ? p.n_batch : 1u) * p.m * n_words : 0u;
+    ree_scratch().w[begin + index] = packed;
+}
