@@ -1,6 +1,8 @@
 #version 460
 // matmul of integers: out[b, i, j] = expr(sum over l of A[b, i, l] * B[b, l, j]), wrapping, in 32 or
 // 64 bits; operands of 8 bits are extended to 32. A thread computes one result.
+//
+// DOUBLE: compiled for float64, summed by the chunk scheme, in integers.
 #include "ree.glsl"
 #include "expr.glsl"
 #include "matmul.glsl"
@@ -22,6 +24,20 @@ void main() {
     b += j * uint(p.b_stride_n);
     uint step_a = uint(p.a_stride_k), step_b = uint(p.b_stride_k), n_k = p.k;
     ReeWords a_words = ree_operand(0), b_words = ree_operand(1);
+#ifdef DOUBLE
+    uvec2 total = uvec2(0u), chunk = uvec2(0u);
+    for (uint l = 0u; l < n_k; l++, a += step_a, b += step_b) {
+        if (l > 0u && l % REE_CHUNK == 0u) {
+            total = l == REE_CHUNK ? chunk : ree_f64_soft_add(total, chunk);
+            chunk = uvec2(0u);
+        }
+        chunk = ree_f64_soft_fma(ree_load64(a_words, a), ree_load64(b_words, b), chunk);
+    }
+    if (n_k > REE_CHUNK) chunk = ree_f64_soft_add(total, chunk);
+    if (chunk == uvec2(0u, REE_SIGN)) chunk = uvec2(0u); // + 0
+    ree_store64(ree_operand(2), index, ree_f64_canon(chunk));
+    return;
+#endif
     if (WIDE) {
         uvec2 acc = uvec2(0u);
         for (uint l = 0u; l < n_k; l++, a += step_a, b += step_b)

@@ -6,6 +6,8 @@
 // STAGE 1, a thread reduces one chunk of 256 terms to a partial result (value and index, 4 words)
 // in the scratch memory, [n_outer][n_chunks]; STAGE 2, a thread combines an output's chunks in
 // ascending order.
+//
+// DOUBLE: compiled for float64, in integers.
 #include "ree.glsl"
 #include "primitives.glsl"
 
@@ -41,6 +43,7 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
 
 const bool IS_FLOAT = DTYPE == REE_DT_F32;
 const bool IS_WIDE = DTYPE == REE_DT_I64 || DTYPE == REE_DT_U64;
+#define DOUBLE_MINUS uvec2(0u, REE_SIGN) // -0
 const bool IS_SIGNED = DTYPE == REE_DT_I8 || DTYPE == REE_DT_I32 || DTYPE == REE_DT_I64;
 const bool IS_ARG = KIND >= ARGMAX;
 const bool IS_MAX = KIND == MAX || KIND == ARGMAX;
@@ -53,6 +56,11 @@ struct Partial {
 
 // The neutral element. Maxima and minima of nothing give it; otherwise the first term replaces it.
 uvec2 start() {
+#ifdef DOUBLE
+    if (KIND == PROD) return uvec2(0u, 0x3FF00000u);
+    if (KIND == MAX || KIND == MIN) return uvec2(0u, IS_MAX ? 0xFFF00000u : 0x7FF00000u);
+    return uvec2(0u);
+#endif
     if (KIND == PROD) return uvec2(IS_FLOAT ? REE_ONE : 1u, 0u);
     if (KIND != MAX && KIND != MIN) return uvec2(0u);
     switch (DTYPE) {
@@ -62,27 +70,40 @@ uvec2 start() {
     case REE_DT_BOOL: return uvec2(IS_MAX ? 0u : 1u, 0u);
     case REE_DT_I32: return uvec2(IS_MAX ? 0x80000000u : 0x7FFFFFFFu, 0u);
     case REE_DT_I64:
-        return IS_MAX ? uvec2(0u, 0x80000000u) : uvec2(0xFFFFFFFFu, 0x7FFFFFFFu);
+        return uvec2(IS_MAX ? 0u : 0xFFFFFFFFu, IS_MAX ? 0x80000000u : 0x7FFFFFFFu);
     default: return uvec2(IS_MAX ? 0u : 0xFFFFFFFFu);
     }
 }
 
 bool less(uvec2 a, uvec2 b) {
+#ifdef DOUBLE
+    return ree_f64_lt(a, b) != 0u;
+#endif
     if (IS_FLOAT) return ree_soft_lt(a.x, b.x) != 0u;
     if (IS_WIDE) return IS_SIGNED ? u64_slt(a, b) : u64_lt(a, b);
     return IS_SIGNED ? int(a.x) < int(b.x) : a.x < b.x;
 }
 // Whether x comes before y as the extremum sought. The first NaN wins.
+bool is_nan(uvec2 x) {
+#ifdef DOUBLE
+    return ree_f64_is_nan(x);
+#endif
+    return IS_FLOAT && ree_is_nan(x.x);
+}
 bool better(uvec2 x, uvec2 y) {
-    if (IS_FLOAT) {
-        if (ree_is_nan(y.x)) return false;
-        if (ree_is_nan(x.x)) return true;
-    }
+    if (is_nan(y)) return false;
+    if (is_nan(x)) return true;
     return IS_MAX ? less(y, x) : less(x, y);
 }
 
 // Two values of sums, products and extrema combined; r is the later one.
 uvec2 combine(uvec2 acc, uvec2 r) {
+#ifdef DOUBLE
+    if (KIND == PROD) return ree_f64_soft_mul(acc, r);
+    if (KIND == MAX) return ree_f64_max(acc, r);
+    if (KIND == MIN) return ree_f64_min(acc, r);
+    return ree_f64_soft_add(acc, r);
+#endif
     if (IS_FLOAT) {
         if (KIND == PROD) return uvec2(ree_mul(acc.x, r.x), 0u);
         if (KIND == MAX) return uvec2(ree_soft_max(acc.x, r.x), 0u);
@@ -97,7 +118,7 @@ uvec2 combine(uvec2 acc, uvec2 r) {
 void take_arg(inout Partial p, uvec2 value, uint index) {
     bool takes = p.n == 0u || better(value, p.value);
     if (SELECT_LAST && !takes)
-        takes = !better(p.value, value) && !(IS_FLOAT && ree_is_nan(p.value.x));
+        takes = !better(p.value, value) && !is_nan(p.value);
     if (takes) {
         p.value = value;
         p.index = index;
@@ -109,12 +130,19 @@ void add_term(inout Partial p, uvec2 x, uint r) {
     if (IS_ARG) {
         take_arg(p, x, r);
     } else if (KIND == SUM_SQ) {
+#ifdef DOUBLE
+        p.value = ree_f64_soft_fma(x, x, p.value);
+#else
         if (IS_FLOAT)
             p.value.x = ree_fma(x.x, x.x, p.value.x);
         else
             p.value = combine(p.value, IS_WIDE ? u64_mul(x, x) : uvec2(x.x * x.x, 0u));
+#endif
     } else {
         if (KIND == SUM_ABS) {
+#ifdef DOUBLE
+            x.y &= ~REE_SIGN;
+#endif
             if (IS_FLOAT) x.x &= ~REE_SIGN;
             else if (IS_WIDE && IS_SIGNED) x = ree_op_abs_i64(x);
             else if (IS_SIGNED) x.x = ree_op_abs_i32(x.x);
@@ -141,6 +169,10 @@ void finish(uint o, Partial p) {
         ree_store64(result, o, uvec2(p.index, 0u));
         return;
     }
+#ifdef DOUBLE
+    if (KIND <= SUM_ABS && p.value == DOUBLE_MINUS) p.value = uvec2(0u); // + 0
+    p.value = ree_f64_canon(p.value);
+#endif
     if (IS_FLOAT && KIND <= SUM_ABS && p.value.x == REE_SIGN) p.value.x = 0u; // + 0
     if (IS_FLOAT) p.value.x = ree_canon(p.value.x);
     ree_store(result, DTYPE, o, p.value);

@@ -6,6 +6,8 @@
 // memory, two words for each chunk, [n_lines][n_chunks]: STAGE 1, a thread reduces a chunk;
 // STAGE 2, a thread replaces a line's results by those of the chunks before; STAGE 3, a thread
 // walks a chunk.
+//
+// DOUBLE: compiled for float64, in integers.
 #include "ree.glsl"
 #include "primitives.glsl"
 
@@ -25,6 +27,12 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
 const bool IS_FLOAT = DTYPE == REE_DT_F32;
 const bool IS_WIDE = DTYPE == REE_DT_I64 || DTYPE == REE_DT_U64;
 
+#ifdef DOUBLE
+uvec2 nothing() { return uvec2(0u, PRODUCT ? 0x3FF00000u : 0u); }
+uvec2 join(uvec2 a, uvec2 b) {
+    return PRODUCT ? ree_f64_soft_mul(a, b) : ree_f64_soft_add(a, b);
+}
+#else
 uvec2 nothing() { return uvec2(!PRODUCT ? 0u : IS_FLOAT ? REE_ONE : 1u, 0u); }
 
 uvec2 join(uvec2 a, uvec2 b) {
@@ -32,9 +40,13 @@ uvec2 join(uvec2 a, uvec2 b) {
     if (IS_WIDE) return PRODUCT ? u64_mul(a, b) : u64_add(a, b);
     return uvec2(PRODUCT ? a.x * b.x : a.x + b.x, 0u);
 }
+#endif
 
 void store(uint at, uvec2 value) {
     if (IS_FLOAT) value.x = ree_canon(value.x);
+#ifdef DOUBLE
+    value = ree_f64_canon(value);
+#endif
     ree_store(ree_operand(1), DTYPE, at, value);
 }
 

@@ -84,6 +84,14 @@ uvec2 load_data(ReeWords data, uint i) {
 }
 
 uvec2 combine(uvec2 a, uvec2 b) {
+#ifdef DOUBLE
+    switch (KIND) {
+    case ADD: return ree_op_add_f64(a, b);
+    case MUL: return ree_op_mul_f64(a, b);
+    case MIN: return ree_op_min_f64(a, b);
+    default: return ree_op_max_f64(a, b);
+    }
+#endif
     if (IS_FLOAT) {
         switch (KIND) {
         case ADD: return uvec2(ree_op_add_f32(a.x, b.x), 0u);

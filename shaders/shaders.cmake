@@ -77,6 +77,10 @@ ree_shader(gather gather.comp)
 ree_shader(scatter scatter.comp)
 ree_shader(topk topk.comp)
 ree_shader(scan scan.comp)
+# float64
+foreach(name matmul_words reduce scan scatter)
+  ree_shader(${name}_double ${name}.comp -DDOUBLE)
+endforeach()
 
 add_custom_command(
   OUTPUT ${shader_out}/shaders.c ${shader_out}/shaders.h

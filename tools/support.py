@@ -33,8 +33,8 @@ where this page is stale. {rows} operators, {shown} of them with operator tests.
 - Backends: every case that passes on the CPU has to pass on Vulkan with the same bytes, fused or
   not, or the suite fails (`models/onnx_vulkan`, `contrib/vulkan`: a few of the random nodes). So
   there is one column for all of them. What a device lacks (64-bit integers, 16-bit storage, exact
-  fma) is emulated; `ree-run devices` tells. Arithmetic in float64 is the exception: it runs on the
-  CPU alone, and a device refuses it.
+  fma) is emulated; `ree-run devices` tells. The exception is float64: a device adds, multiplies,
+  divides and takes roots, and refuses other functions of float64, which the CPU alone computes.
 - An operator without entry in *shown* has tests of its own below tests/, or none of ONNX's cases is
   made of that node alone.
 - float16 and bfloat16 of the operators with a + are computed in float32 and rounded once.

@@ -60,9 +60,10 @@ enum ree_map_op {
     REE_N_MAP_OPS
 };
 
-// Float64 arithmetic, which the CPU alone computes (REE_HOST_MAP_OPS in map_ops.def).
+// Float64 functions beyond arithmetic, which the CPU alone computes (REE_HOST_MAP_OPS in
+// map_ops.def).
 static inline bool ree_map_op_is_host_only(uint32_t op) {
-    return op >= REE_MAP_add_f64;
+    return op >= REE_MAP_mod_f64;
 }
 // The float64 operation that does what this float32 operation does; REE_N_MAP_OPS: none.
 enum ree_map_op ree_map_op_in_f64(enum ree_map_op op);

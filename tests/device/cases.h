@@ -11,7 +11,7 @@
 
 struct rng {
     uint64_t state;
-    bool host; // cases may need what the CPU alone does: arithmetic in float64
+    bool host; // cases may need what the CPU alone does: functions of float64
 };
 uint64_t rng_next(struct rng *rng);
 uint32_t rng_below(struct rng *rng, uint32_t n);                 // 0 ... n-1

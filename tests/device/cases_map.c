@@ -71,7 +71,7 @@ void case_expr(struct test_case *c, struct rng *rng, struct ree_expr *expr, uint
     if (!has_accumulator && n_operands == 0 && n_instrs == 0) n_instrs = 1;
     for (uint32_t i = 0; i < n_instrs && expr->n_instrs < REE_EXPR_MAX_INSTRS - 4; i++) {
         uint32_t op =
-            rng_below(rng, rng->host && rng_one_in(rng, 8) ? REE_N_MAP_OPS : REE_MAP_add_f64);
+            rng_below(rng, rng->host && rng_one_in(rng, 8) ? REE_N_MAP_OPS : REE_MAP_mod_f64);
         if (op == REE_MAP_CONST32 || op == REE_MAP_CONST64) {
             append_const(rng, expr, has_accumulator, ree_map_op_infos[op].result);
             continue;

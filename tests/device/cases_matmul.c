@@ -50,7 +50,7 @@ bool case_matmul(struct rng *rng, struct test_case *c) {
     case_begin(c, REE_REPOP_MATMUL);
     struct ree_matmul_params *p = &c->dispatch.params.matmul;
     choose_types(rng, p);
-    if (rng->host && rng_one_in(rng, 6)) p->dtype = p->a_dtype = p->b_dtype = REE_F64;
+    if (rng_one_in(rng, 6)) p->dtype = p->a_dtype = p->b_dtype = REE_F64;
     p->batch_rank = rng_below(rng, 3);
     p->n_batch = 1;
     // (batch..., rows, columns) of A, B and the output

@@ -211,7 +211,7 @@ bool case_scatter(struct rng *rng, struct test_case *c) {
     p->dtype = p->kind == REE_SCATTER_SET
                    ? rng_of(rng, sizeof set_dtypes / sizeof *set_dtypes, set_dtypes)
                    : rng_of(rng, sizeof dtypes / sizeof *dtypes, dtypes);
-    if (rng->host && p->kind != REE_SCATTER_SET && rng_one_in(rng, 5)) p->dtype = REE_F64;
+    if (p->kind != REE_SCATTER_SET && rng_one_in(rng, 5)) p->dtype = REE_F64;
     p->index_dtype = rng_one_in(rng, 2) ? REE_I32 : REE_I64;
     uint64_t n_data, n_index, n_updates;
     if (rng_one_in(rng, 2))

@@ -43,7 +43,7 @@ bool case_reduce(struct rng *rng, struct test_case *c) {
     case_begin(c, REE_REPOP_REDUCE);
     struct ree_reduce_params *p = &c->dispatch.params.reduce;
     p->dtype = rng_of(rng, sizeof dtypes / sizeof *dtypes, dtypes);
-    if (rng->host && rng_one_in(rng, 6)) p->dtype = REE_F64;
+    if (rng_one_in(rng, 6)) p->dtype = REE_F64;
     p->kind = rng_below(rng, REE_REDUCE_ARGMIN + 1);
     if (p->dtype == REE_BOOL && p->kind != REE_REDUCE_MIN) p->kind = REE_REDUCE_MAX;
     p->select_last = rng_one_in(rng, 2);
@@ -155,7 +155,7 @@ bool case_scan(struct rng *rng, struct test_case *c) {
     case_begin(c, REE_REPOP_SCAN);
     struct ree_scan_params *p = &c->dispatch.params.scan;
     p->dtype = rng_of(rng, sizeof dtypes / sizeof *dtypes, dtypes);
-    if (rng->host && rng_one_in(rng, 5)) p->dtype = REE_F64;
+    if (rng_one_in(rng, 5)) p->dtype = REE_F64;
     p->product = rng_one_in(rng, 3);
     p->exclusive = rng_one_in(rng, 2);
     p->reverse = rng_one_in(rng, 2);

@@ -175,7 +175,7 @@ static void cover(struct runner *r, const char *folder) {
     coverage_add(&r->coverage, path);
 }
 
-// Devices do not compute in float64, and say so: no failure, and no news about the CPU.
+// Devices lack functions of float64, and say so: no failure, and no news about the CPU.
 static bool for_cpu_alone(const struct ree_error *err) {
     return err->status == REE_UNSUPPORTED && strstr(err->message, "runs on the CPU alone");
 }

@@ -1,6 +1,7 @@
 #define REE_SCALAR_LIMBS
 #include "repops/scalar/elementary.h"
 #include "repops/scalar/ops_shared.h"
+#include "repops/scalar/soft64.h"
 
 #include "limbs.h"
 
@@ -16,9 +17,10 @@ uint32_t limbs_elementary(enum limbs_function function, uint32_t x) {
 #define CASE(name)                                                                                 \
     case LIMBS_##name: return ree_int_##name##_f32(x);
         CASE(rsqrt)
-        CASE(exp) CASE(expm1) CASE(log) CASE(log1p) CASE(sin) CASE(cos) CASE(tan) CASE(asin)
-            CASE(acos) CASE(atan) CASE(sinh) CASE(cosh) CASE(tanh) CASE(asinh) CASE(acosh)
-                CASE(atanh) CASE(erf) CASE(sigmoid) CASE(softplus)
+        CASE(exp)
+        CASE(expm1) CASE(log) CASE(log1p) CASE(sin) CASE(cos) CASE(tan) CASE(asin) CASE(acos)
+            CASE(atan) CASE(sinh) CASE(cosh) CASE(tanh) CASE(asinh) CASE(acosh) CASE(atanh)
+                CASE(erf) CASE(sigmoid) CASE(softplus)
     }
     return 0;
 }
@@ -31,6 +33,18 @@ uint64_t limbs_philox(uint64_t counter, uint64_t key) {
 }
 uint32_t limbs_fma(uint32_t a, uint32_t b, uint32_t c) {
     return ree_soft_fma(a, b, c);
+}
+
+uint64_t limbs_f64(enum limbs_f64_op op, uint64_t a, uint64_t b, uint64_t c) {
+    u64 x = split(a), y = split(b), z = split(c);
+    switch (op) {
+    case LIMBS_f64_add: return join(ree_f64_soft_add(x, y));
+    case LIMBS_f64_mul: return join(ree_f64_soft_mul(x, y));
+    case LIMBS_f64_div: return join(ree_f64_soft_div(x, y));
+    case LIMBS_f64_sqrt: return join(ree_f64_soft_sqrt(x));
+    case LIMBS_f64_fma: return join(ree_f64_soft_fma(x, y, z));
+    }
+    return 0;
 }
 
 uint64_t limbs_op(enum limbs_op op, uint64_t a, uint64_t b) {

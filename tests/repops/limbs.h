@@ -31,6 +31,10 @@ uint32_t limbs_pow(uint32_t x, uint32_t y);
 uint64_t limbs_philox(uint64_t counter, uint64_t key);
 uint32_t limbs_fma(uint32_t a, uint32_t b, uint32_t c);
 
+// float64 arithmetic; add, mul and div take a and b, sqrt takes a.
+enum limbs_f64_op { LIMBS_f64_add, LIMBS_f64_mul, LIMBS_f64_div, LIMBS_f64_sqrt, LIMBS_f64_fma };
+uint64_t limbs_f64(enum limbs_f64_op op, uint64_t a, uint64_t b, uint64_t c);
+
 // Two-argument operations on 64 bits; comparisons give 0 or 1.
 enum limbs_op {
     LIMBS_add,

@@ -8,16 +8,12 @@
 #include <string.h>
 
 static ree_vk_encoder *const encoders[REE_N_REPOPS] = {
-    [REE_REPOP_COPY] = ree_vk_encode_copy,     [REE_REPOP_MAP] = ree_vk_encode_map,
-    [REE_REPOP_REDUCE] = ree_vk_encode_reduce, [REE_REPOP_MATMUL] = ree_vk_encode_matmul,
-    [REE_REPOP_CONV] = ree_vk_encode_conv,
-    [REE_REPOP_POOL] = ree_vk_encode_pool,
-    [REE_REPOP_SOFTMAX] = ree_vk_encode_softmax,
-    [REE_REPOP_NORM] = ree_vk_encode_norm,
-    [REE_REPOP_GATHER] = ree_vk_encode_gather,
-    [REE_REPOP_SCATTER] = ree_vk_encode_scatter,
-    [REE_REPOP_TOPK] = ree_vk_encode_topk,
-    [REE_REPOP_SCAN] = ree_vk_encode_scan,
+    [REE_REPOP_COPY] = ree_vk_encode_copy,       [REE_REPOP_MAP] = ree_vk_encode_map,
+    [REE_REPOP_REDUCE] = ree_vk_encode_reduce,   [REE_REPOP_MATMUL] = ree_vk_encode_matmul,
+    [REE_REPOP_CONV] = ree_vk_encode_conv,       [REE_REPOP_POOL] = ree_vk_encode_pool,
+    [REE_REPOP_SOFTMAX] = ree_vk_encode_softmax, [REE_REPOP_NORM] = ree_vk_encode_norm,
+    [REE_REPOP_GATHER] = ree_vk_encode_gather,   [REE_REPOP_SCATTER] = ree_vk_encode_scatter,
+    [REE_REPOP_TOPK] = ree_vk_encode_topk,       [REE_REPOP_SCAN] = ree_vk_encode_scan,
     [REE_REPOP_RESIZE] = ree_vk_encode_resize,
 };
 
@@ -31,28 +27,23 @@ static const struct ree_expr *expr_of(const struct ree_dispatch *dispatch) {
     }
 }
 
-// Whether a dispatch computes with float64 numbers, rather than moving or converting them.
-static bool computes_in_float64(const struct ree_dispatch *dispatch) {
-    const union ree_params *p = &dispatch->params;
+// Whether a dispatch has a function of float64 numbers that shaders lack.
+static bool needs_cpu(const struct ree_dispatch *dispatch) {
     const struct ree_expr *expr = expr_of(dispatch);
     for (uint32_t i = 0; expr && i < expr->n_instrs; i++)
         if (ree_map_op_is_host_only(expr->instrs[i].op)) return true;
-    switch (dispatch->op) {
-    case REE_REPOP_REDUCE: return p->reduce.dtype == REE_F64;
-    case REE_REPOP_MATMUL: return p->matmul.dtype == REE_F64;
-    case REE_REPOP_SCAN: return p->scan.dtype == REE_F64;
-    case REE_REPOP_SCATTER: return p->scatter.dtype == REE_F64 && p->scatter.kind != REE_SCATTER_SET;
-    default: return false;
-    }
+    return false;
 }
 
 enum ree_status ree_vk_encode(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
                               struct ree_vk_encoding *out, struct ree_error *err) {
     memset(out, 0, sizeof *out);
-    if (computes_in_float64(dispatch))
-        return ree_fail(err, REE_UNSUPPORTED,
-                        "arithmetic in float64 (RepOp %s) runs on the CPU alone, not on %s",
-                        ree_repop_name(dispatch->op), vk->base.name);
+    if (needs_cpu(dispatch))
+        return ree_fail(
+            err, REE_UNSUPPORTED,
+            "a function of float64 numbers beyond arithmetic (RepOp %s) runs on the CPU "
+            "alone, not on %s",
+            ree_repop_name(dispatch->op), vk->base.name);
     if (dispatch->op >= REE_N_REPOPS || !encoders[dispatch->op])
         return ree_fail(err, REE_UNSUPPORTED, "the Vulkan backend has no RepOp '%s'",
                         ree_repop_name(dispatch->op));

@@ -24,7 +24,9 @@ enum ree_status ree_vk_encode_gather(const struct ree_vk *vk, const struct ree_d
 
 static void add_scatter_stage(struct ree_vk_encoding *out, uint32_t stage, uint64_t n_threads) {
     const struct ree_scatter_params *p = &out->params.scatter;
-    struct ree_vk_step *step = ree_vk_add_step(out, REE_VK_SHADER_SCATTER, 64, n_threads);
+    bool in_float64 = p->dtype == REE_F64 && p->kind != REE_SCATTER_SET;
+    uint32_t module = in_float64 ? REE_VK_SHADER_SCATTER_DOUBLE : REE_VK_SHADER_SCATTER;
+    struct ree_vk_step *step = ree_vk_add_step(out, module, 64, n_threads);
     ree_vk_add_spec(step, p->kind);
     ree_vk_add_spec(step, p->dtype);
     ree_vk_add_spec(step, p->index_dtype == REE_I64);

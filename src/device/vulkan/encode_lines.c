@@ -19,7 +19,8 @@ enum ree_status ree_vk_encode_topk(const struct ree_vk *vk, const struct ree_dis
 
 static void add_scan_stage(struct ree_vk_encoding *out, uint32_t stage, uint64_t n_threads) {
     const struct ree_scan_params *p = &out->params.scan;
-    struct ree_vk_step *step = ree_vk_add_step(out, REE_VK_SHADER_SCAN, 64, n_threads);
+    uint32_t module = p->dtype == REE_F64 ? REE_VK_SHADER_SCAN_DOUBLE : REE_VK_SHADER_SCAN;
+    struct ree_vk_step *step = ree_vk_add_step(out, module, 64, n_threads);
     ree_vk_add_spec(step, p->dtype);
     ree_vk_add_spec(step, p->product);
     ree_vk_add_spec(step, p->exclusive);

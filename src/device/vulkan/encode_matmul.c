@@ -89,8 +89,9 @@ static void encode_bytes(const struct ree_vk *vk, struct ree_vk_encoding *out,
 
 static void encode_words(const struct ree_vk *vk, struct ree_vk_encoding *out,
                          const struct ree_matmul_params *p) {
-    struct ree_vk_step *step = ree_vk_add_step(out, ree_vk_variant(vk, REE_VK_SHADER_MATMUL_WORDS),
-                                               64, (uint64_t)p->m * p->n * p->n_batch);
+    uint32_t module = p->dtype == REE_F64 ? REE_VK_SHADER_MATMUL_WORDS_DOUBLE
+                                          : ree_vk_variant(vk, REE_VK_SHADER_MATMUL_WORDS);
+    struct ree_vk_step *step = ree_vk_add_step(out, module, 64, (uint64_t)p->m * p->n * p->n_batch);
     ree_vk_add_expr_spec(step, &p->epilogue);
     ree_vk_add_spec(step, p->has_epilogue);
     ree_vk_add_spec(step, p->batch_rank);

@@ -9,8 +9,9 @@
 static void add_stage(const struct ree_vk *vk, struct ree_vk_encoding *out, uint32_t stage,
                       uint64_t n_threads) {
     const struct ree_reduce_params *p = &out->params.reduce;
-    struct ree_vk_step *step =
-        ree_vk_add_step(out, ree_vk_variant(vk, REE_VK_SHADER_REDUCE), 64, n_threads);
+    uint32_t module = p->dtype == REE_F64 ? REE_VK_SHADER_REDUCE_DOUBLE
+                                          : ree_vk_variant(vk, REE_VK_SHADER_REDUCE);
+    struct ree_vk_step *step = ree_vk_add_step(out, module, 64, n_threads);
     ree_vk_add_spec(step, p->kind);
     ree_vk_add_spec(step, p->dtype);
     ree_vk_add_spec(step, stage);

@@ -15,6 +15,7 @@
 #include "repops/scalar/ops_shared.h"
 #include "repops/scalar/ops_formats.h"
 #include "repops/scalar/elementary.h"
+#include "repops/scalar/soft64.h"
 
 #ifndef REE_ADD
 #define REE_ADD(a, b) ree_soft_add(a, b)
@@ -58,6 +59,13 @@ uint ree_op_i32_to_f32(uint x) { return ree_soft_i32_to_f32(x); }
 uint ree_op_u32_to_f32(uint x) { return ree_soft_u32_to_f32(x); }
 uint ree_op_i64_to_f32(uvec2 x) { return ree_soft_i64_to_f32(x); }
 uint ree_op_u64_to_f32(uvec2 x) { return ree_soft_u64_to_f32(x); }
+
+uvec2 ree_op_add_f64(uvec2 a, uvec2 b) { return ree_f64_soft_add(a, b); }
+uvec2 ree_op_sub_f64(uvec2 a, uvec2 b) { return ree_f64_soft_sub(a, b); }
+uvec2 ree_op_mul_f64(uvec2 a, uvec2 b) { return ree_f64_soft_mul(a, b); }
+uvec2 ree_op_div_f64(uvec2 a, uvec2 b) { return ree_f64_soft_div(a, b); }
+uvec2 ree_op_fma_f64(uvec2 a, uvec2 b, uvec2 c) { return ree_f64_soft_fma(a, b, c); }
+uvec2 ree_op_sqrt_f64(uvec2 x) { return ree_f64_soft_sqrt(x); }
 
 uint ree_op_pow_f32(uint a, uint b) { return ree_int_pow_f32(a, b); }
 uint ree_op_rsqrt_f32(uint x) { return ree_int_rsqrt_f32(x); }
