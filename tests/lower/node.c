@@ -64,6 +64,13 @@ static struct ree_attr *add_attr(struct test_node *n, const char *name, enum ree
     return attr;
 }
 
+// A copy that lives as long as the node: callers pass compound literals, which may not.
+static const void *keep(struct test_node *n, const void *values, size_t size) {
+    void *copy = ree_arena_alloc(&n->arena, size);
+    REQUIRE(copy != NULL);
+    return size ? memcpy(copy, values, size) : copy;
+}
+
 void test_node_int(struct test_node *n, const char *name, int64_t value) {
     add_attr(n, name, REE_ATTR_INT)->i = value;
 }
@@ -71,7 +78,7 @@ void test_node_int(struct test_node *n, const char *name, int64_t value) {
 void test_node_ints(struct test_node *n, const char *name, size_t count, const int64_t *values) {
     struct ree_attr *attr = add_attr(n, name, REE_ATTR_INTS);
     attr->n = count;
-    attr->ints = values;
+    attr->ints = keep(n, values, count * sizeof *values);
 }
 
 void test_node_float(struct test_node *n, const char *name, float value) {
@@ -88,7 +95,7 @@ void test_node_strings(struct test_node *n, const char *name, size_t count,
                        const char *const *values) {
     struct ree_attr *attr = add_attr(n, name, REE_ATTR_STRINGS);
     attr->n = count;
-    attr->strings = values;
+    attr->strings = keep(n, values, count * sizeof *values);
 }
 
 enum ree_status test_node_run(struct test_node *n, uint32_t n_outputs) {

@@ -7,6 +7,8 @@
 //     REQUIRE(test_node_run(&n, 1) == REE_OK);
 //     ... n.out[0]->dims, test_node_output(&n, 0) ...
 //     test_node_finish(&n);
+//
+// Inputs and lists are copied; names and strings have to live as long as the node.
 #ifndef REE_TESTS_LOWER_NODE_H
 #define REE_TESTS_LOWER_NODE_H
 
