@@ -6,9 +6,35 @@
 #include <float.h>
 #include <math.h>
 #include <mpfr.h>
+#include <pthread.h>
 #include <stdbool.h>
 
 _Static_assert(DBL_MANT_DIG == 53, "double is binary64");
+
+// MPFR keeps constants and numbers for reuse in each thread and gives them back only when asked.
+// Threads that compute come and go (an OpenMP team shrinks), so one that has used MPFR asks as it
+// ends.
+static pthread_once_t cache_once = PTHREAD_ONCE_INIT;
+static pthread_key_t cache_key;
+static bool has_cache_key;
+
+static void free_cache(void *unused) {
+    (void)unused;
+    mpfr_free_cache2(MPFR_FREE_LOCAL_CACHE);
+}
+
+static void make_cache_key(void) {
+    has_cache_key = pthread_key_create(&cache_key, free_cache) == 0;
+}
+
+static void free_cache_at_thread_exit(void) {
+    static _Thread_local bool registered;
+    if (registered) return;
+    registered = true;
+    pthread_once(&cache_once, make_cache_key);
+    // The value only has to be other than NULL; without it the thread's cache outlives the thread.
+    if (has_cache_key) pthread_setspecific(cache_key, &cache_once);
+}
 
 // MPFR's range of exponents, which belongs to the thread, set to binary64's while a function runs.
 struct range {
@@ -16,6 +42,7 @@ struct range {
 };
 
 static struct range enter(void) {
+    free_cache_at_thread_exit();
     struct range before = {mpfr_get_emin(), mpfr_get_emax()};
     mpfr_set_emin(-1073); // of the smallest subnormal number, 2^-1074
     mpfr_set_emax(1024);
@@ -105,6 +132,7 @@ static void enclose_softplus(mpfr_t y, double x) {
 // so the loop ends; beyond its last precision no double comes that near to one.
 static double enclose(void (*f)(mpfr_t y, double x), double x) {
     double y = NAN;
+    free_cache_at_thread_exit();
     for (mpfr_prec_t precision = 128; precision <= 4096; precision *= 2) {
         mpfr_t wide;
         mpfr_init2(wide, precision);
