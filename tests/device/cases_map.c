@@ -1,5 +1,7 @@
 #include "cases.h"
 
+#include "repops/scalar/narrow.h"
+
 static uint32_t class_of_value(const struct ree_expr *expr, bool has_accumulator, uint32_t v) {
     if (has_accumulator) {
         if (v == 0) return REE_CLASS_W;
@@ -37,6 +39,17 @@ static uint32_t choose_value(struct rng *rng, struct ree_expr *expr, bool has_ac
     return append_const(rng, expr, has_accumulator, class);
 }
 
+// A narrow format, which an expression has as a constant: other words mean nothing.
+static uint32_t append_format(struct rng *rng, struct ree_expr *expr, bool has_accumulator) {
+    static const uint32_t formats[] = {REE_NARROW_F8E4M3FN, REE_NARROW_F8E4M3FNUZ,
+                                       REE_NARROW_F8E5M2, REE_NARROW_F8E5M2FNUZ, REE_NARROW_F4E2M1};
+    uint32_t v = append_instr(expr, has_accumulator, REE_MAP_CONST32);
+    uint32_t format = rng_of(rng, sizeof formats / sizeof *formats, formats);
+    expr->instrs[expr->n_instrs - 1].imm[0] =
+        format | (rng_one_in(rng, 2) ? REE_NARROW_SATURATE : 0);
+    return v;
+}
+
 static void append_operand(struct test_case *c, struct rng *rng, struct ree_expr *expr) {
     static const uint32_t dtypes[] = {
         REE_F32, REE_F32, REE_F32,  REE_I32, REE_U32,  REE_I64, REE_I64, REE_U64, REE_U8,    REE_I8,
@@ -69,7 +82,7 @@ void case_expr(struct test_case *c, struct rng *rng, struct ree_expr *expr, uint
 
     uint32_t n_instrs = rng_below(rng, rng_one_in(rng, 5) ? 20 : 5);
     if (!has_accumulator && n_operands == 0 && n_instrs == 0) n_instrs = 1;
-    for (uint32_t i = 0; i < n_instrs && expr->n_instrs < REE_EXPR_MAX_INSTRS - 4; i++) {
+    for (uint32_t i = 0; i < n_instrs && expr->n_instrs < REE_EXPR_MAX_INSTRS - 5; i++) {
         uint32_t op =
             rng_below(rng, rng->host && rng_one_in(rng, 8) ? REE_N_MAP_OPS : REE_MAP_mod_f64);
         if (op == REE_MAP_CONST32 || op == REE_MAP_CONST64) {
@@ -79,6 +92,8 @@ void case_expr(struct test_case *c, struct rng *rng, struct ree_expr *expr, uint
         uint32_t args[3] = {0};
         for (uint32_t j = 0; j < ree_map_op_infos[op].n_args; j++)
             args[j] = choose_value(rng, expr, has_accumulator, ree_map_op_infos[op].args[j]);
+        if (op == REE_MAP_narrow_to_f32 || op == REE_MAP_f32_to_narrow)
+            args[1] = append_format(rng, expr, has_accumulator);
         append_instr(expr, has_accumulator, op);
         for (uint32_t j = 0; j < 3; j++)
             expr->instrs[expr->n_instrs - 1].args[j] = args[j];
