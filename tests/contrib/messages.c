@@ -3,12 +3,9 @@
 #include "lower/node.h"
 #include "test.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-// A case. `inputs` are separated by blanks: a letter for the type (f float32, h float16, i int32,
-// l int64), then the sizes, separated by commas, all elements 0; or '-' for an omitted one. `attrs`
-// are "name=integer", separated by blanks.
+// A case, its inputs and attributes as for test_node_text.
 static const struct wrong {
     const char *op, *inputs, *attrs;
     enum ree_status status;
@@ -87,54 +84,13 @@ static const struct wrong {
      "rotary_embedding_dim is 2, expected twice the 2 columns of cos_cache"},
 };
 
-static enum ree_dtype type_of(char letter) {
-    switch (letter) {
-    case 'h': return REE_F16;
-    case 'i': return REE_I32;
-    case 'l': return REE_I64;
-    default: return REE_F32;
-    }
-}
-
-static void add_inputs(struct test_node *n, const char *spec) {
-    static const int64_t zeros[4096];
-    while (*spec) {
-        enum ree_dtype dtype = type_of(*spec);
-        bool omitted = *spec++ == '-';
-        int64_t dims[REE_MAX_RANK];
-        uint32_t rank = 0;
-        while (*spec && *spec != ' ') {
-            char *end;
-            dims[rank++] = strtol(spec, &end, 10);
-            spec = *end == ',' ? end + 1 : end;
-        }
-        while (*spec == ' ')
-            spec++;
-        if (omitted)
-            test_node_omit(n);
-        else
-            test_node_input(n, dtype, rank, dims, zeros);
-    }
-}
-
-static void add_attrs(struct test_node *n, char *spec) {
-    for (char *name = strtok(spec, " "); name; name = strtok(NULL, " ")) {
-        char *value = strchr(name, '=');
-        *value = 0;
-        test_node_int(n, name, strtol(value + 1, NULL, 10));
-    }
-}
-
 int main(void) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct wrong *c = &cases[i];
         struct test_node n;
-        char attrs[256];
         test_node_start(&n, c->op, 1);
         n.node.domain = "com.microsoft";
-        add_inputs(&n, c->inputs);
-        snprintf(attrs, sizeof attrs, "%s", c->attrs);
-        add_attrs(&n, attrs);
+        test_node_text(&n, c->inputs, c->attrs);
         n.err.message[0] = 0;
         enum ree_status got = test_node_run(&n, 1);
         CHECK_MSG(got == c->status && strstr(n.err.message, c->message),

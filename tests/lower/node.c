@@ -3,6 +3,7 @@
 #include "device/device.h"
 #include "test.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static enum ree_status not_on_host(struct ree_lower *lower, struct ree_storage *storage) {
@@ -96,6 +97,51 @@ void test_node_strings(struct test_node *n, const char *name, size_t count,
     struct ree_attr *attr = add_attr(n, name, REE_ATTR_STRINGS);
     attr->n = count;
     attr->strings = keep(n, values, count * sizeof *values);
+}
+
+static enum ree_dtype type_of(char letter) {
+    switch (letter) {
+    case 'h': return REE_F16;
+    case 'i': return REE_I32;
+    case 'l': return REE_I64;
+    case 'c': return REE_I8;
+    case 'u': return REE_U8;
+    case 's': return REE_I16;
+    case 'e': return REE_F8E4M3FN;
+    default: return REE_F32;
+    }
+}
+
+static void add_inputs(struct test_node *n, const char *spec) {
+    static const int64_t zeros[4096];
+    while (*spec) {
+        enum ree_dtype dtype = type_of(*spec);
+        bool omitted = *spec++ == '-';
+        int64_t dims[REE_MAX_RANK];
+        uint32_t rank = 0;
+        while (*spec && *spec != ' ') {
+            char *end;
+            dims[rank++] = strtol(spec, &end, 10);
+            spec = *end == ',' ? end + 1 : end;
+        }
+        while (*spec == ' ')
+            spec++;
+        if (omitted)
+            test_node_omit(n);
+        else
+            test_node_input(n, dtype, rank, dims, zeros);
+    }
+}
+
+void test_node_text(struct test_node *n, const char *inputs, const char *attrs) {
+    add_inputs(n, inputs);
+    char *copy = ree_arena_strdup(&n->arena, attrs);
+    REQUIRE(copy != NULL);
+    for (char *name = strtok(copy, " "); name; name = strtok(NULL, " ")) {
+        char *value = strchr(name, '=');
+        *value = 0;
+        test_node_int(n, name, strtoll(value + 1, NULL, 10));
+    }
 }
 
 enum ree_status test_node_run(struct test_node *n, uint32_t n_outputs) {

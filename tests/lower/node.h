@@ -42,6 +42,10 @@ void test_node_float(struct test_node *n, const char *name, float value);
 void test_node_string(struct test_node *n, const char *name, const char *value);
 void test_node_strings(struct test_node *n, const char *name, size_t count,
                        const char *const *values);
+// Inputs, separated by blanks: a letter for the type (f float32, h float16, i int32, l int64, c
+// int8, u uint8, s int16, e float8e4m3fn), then the sizes, separated by commas, all elements 0; or
+// '-' for an omitted one. Attributes are "name=integer", separated by blanks.
+void test_node_text(struct test_node *n, const char *inputs, const char *attrs);
 enum ree_status test_node_run(struct test_node *n, uint32_t n_outputs);
 const void *test_node_output(struct test_node *n, uint32_t i); // dense, on the host
 void test_node_finish(struct test_node *n);

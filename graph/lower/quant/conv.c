@@ -69,10 +69,10 @@ static enum ree_status convolve(struct ree_lower *lower, struct ree_tval *x,
     REE_TRY(ree_quant_require_byte(lower, x, "x"));
     REE_TRY(ree_quant_require_byte(lower, w, "w"));
     REE_TRY(ree_conv_read(lower, x, w, &window, &groups));
-    REE_TRY(ree_quant_zero(lower, x_zero, "x_zero_point", x->dtype, &x_zero));
-    REE_TRY(ree_quant_zero(lower, w_zero, "w_zero_point", w->dtype, &w_zero));
     if (x_zero) REE_TRY(ree_quant_single(lower, x_zero, "x_zero_point", &x_zero));
     if (w_zero) REE_TRY(of_channels(lower, w_zero, "w_zero_point", w, &w_zero));
+    REE_TRY(ree_quant_zero(lower, x_zero, "x_zero_point", x->dtype, &x_zero));
+    REE_TRY(ree_quant_zero(lower, w_zero, "w_zero_point", w->dtype, &w_zero));
     REE_TRY(ree_conv_emit(lower, x, w, x_zero, &window, groups, w->dims[0] / groups, false, &sum));
     *out = sum;
     if (!x_zero && !w_zero) return REE_OK;
@@ -109,17 +109,16 @@ QUANT_RULE(qlinear_conv) {
     struct ree_tval *w = in[3], *bias = ree_rule_input(lower, in, 8), *sum, *factor;
     struct ree_tval *x_scale, *w_scale, *y_scale, *y_zero;
     enum ree_dtype to = in[7]->dtype;
-    int32_t low, high;
-    if (!ree_quant_range(to, &low, &high)) return ree_rule_unsupported(lower, to);
+    REE_TRY(ree_quant_require(lower, in[7], "y_zero_point"));
     REE_TRY(convolve(lower, in[0], in[2], w, in[5], &sum));
     REE_TRY(ree_quant_scale(lower, in[1], "x_scale", &x_scale));
     REE_TRY(ree_quant_scale(lower, in[4], "w_scale", &w_scale));
     REE_TRY(ree_quant_scale(lower, in[6], "y_scale", &y_scale));
-    REE_TRY(ree_quant_zero(lower, in[7], "y_zero_point", to, &y_zero));
     REE_TRY(ree_quant_single(lower, x_scale, "x_scale", &x_scale));
     REE_TRY(of_channels(lower, w_scale, "w_scale", w, &w_scale));
     REE_TRY(ree_quant_single(lower, y_scale, "y_scale", &y_scale));
-    if (y_zero) REE_TRY(ree_quant_single(lower, y_zero, "y_zero_point", &y_zero));
+    REE_TRY(ree_quant_single(lower, in[7], "y_zero_point", &y_zero));
+    REE_TRY(ree_quant_zero(lower, y_zero, "y_zero_point", to, &y_zero));
     if (bias) {
         if (bias->dtype != REE_I32)
             return ree_lower_fail(lower, REE_INVALID, "input B is %s, expected int32",

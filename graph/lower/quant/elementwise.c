@@ -2,27 +2,40 @@
 // the integers where those suffice.
 #include "graph/lower/quant/quant.h"
 
+#include <stdio.h>
+
 // A tensor with its scale and zero point (for the whole tensor), inputs at, at + 1, at + 2.
 struct quantised {
     struct ree_tval *q, *scale, *zero;
 };
 
+// An input that the table cannot ask for, since zero points before it may be omitted.
+static enum ree_status require(struct ree_lower *lower, struct ree_tval *const *in, uint32_t at,
+                               const char *name, struct ree_tval **out) {
+    *out = ree_rule_input(lower, in, at);
+    if (*out) return REE_OK;
+    return ree_lower_fail(lower, REE_INVALID, "input %s (%u) is required but omitted", name, at);
+}
+
+// `name` is that of the tensor: "A" for A_scale and A_zero_point.
 static enum ree_status read_scale(struct ree_lower *lower, struct ree_tval *const *in, uint32_t at,
-                                  enum ree_dtype dtype, struct quantised *out) {
-    struct ree_tval *zero = ree_rule_input(lower, in, at + 1);
-    REE_TRY(ree_quant_scale(lower, in[at], "scale", &out->scale));
-    REE_TRY(ree_quant_single(lower, out->scale, "scale", &out->scale));
-    REE_TRY(ree_quant_zero(lower, zero, "zero_point", dtype, &out->zero));
-    return out->zero ? ree_quant_single(lower, out->zero, "zero_point", &out->zero) : REE_OK;
+                                  const char *name, enum ree_dtype dtype, struct quantised *out) {
+    char scale_name[32], zero_name[32];
+    snprintf(scale_name, sizeof scale_name, "%s_scale", name);
+    snprintf(zero_name, sizeof zero_name, "%s_zero_point", name);
+    struct ree_tval *scale, *zero = ree_rule_input(lower, in, at + 1);
+    REE_TRY(require(lower, in, at, scale_name, &scale));
+    REE_TRY(ree_quant_scale(lower, scale, scale_name, &out->scale));
+    REE_TRY(ree_quant_single(lower, out->scale, scale_name, &out->scale));
+    if (zero) REE_TRY(ree_quant_single(lower, zero, zero_name, &zero));
+    return ree_quant_zero(lower, zero, zero_name, dtype, &out->zero);
 }
 
 static enum ree_status read_input(struct ree_lower *lower, struct ree_tval *const *in, uint32_t at,
-                                  struct quantised *out) {
-    int32_t low, high;
-    out->q = in[at];
-    if (!ree_quant_range(out->q->dtype, &low, &high))
-        return ree_rule_unsupported(lower, out->q->dtype);
-    return read_scale(lower, in, at + 1, out->q->dtype, out);
+                                  const char *name, struct quantised *out) {
+    REE_TRY(require(lower, in, at, name, &out->q));
+    REE_TRY(ree_quant_require(lower, out->q, name));
+    return read_scale(lower, in, at + 1, name, out->q->dtype, out);
 }
 
 // q less its zero point, as an int32 value.
@@ -41,10 +54,10 @@ static int real(struct ree_expr_builder *e, const struct quantised *t) {
 static enum ree_status read_pair(struct ree_lower *lower, struct ree_tval *const *in,
                                  struct quantised *a, struct quantised *b, struct quantised *c,
                                  struct ree_expr_builder *e) {
-    REE_TRY(read_input(lower, in, 0, a));
-    REE_TRY(read_input(lower, in, 3, b));
+    REE_TRY(read_input(lower, in, 0, "A", a));
+    REE_TRY(read_input(lower, in, 3, "B", b));
     REE_TRY(ree_rule_same_type(lower, b->q, "B", a->q, "A"));
-    REE_TRY(read_scale(lower, in, 6, a->q->dtype, c));
+    REE_TRY(read_scale(lower, in, 6, "C", a->q->dtype, c));
     struct ree_tval *both[2] = {a->q, b->q};
     uint32_t rank;
     int64_t dims[REE_MAX_RANK];
@@ -81,8 +94,8 @@ QUANT_RULE(qlinear_mul) {
 static enum ree_status unary(struct ree_lower *lower, struct ree_tval *const *in,
                              int (*f)(struct ree_expr_builder *e, int x), struct ree_tval **out) {
     struct quantised x, y;
-    REE_TRY(read_input(lower, in, 0, &x));
-    REE_TRY(read_scale(lower, in, 3, x.q->dtype, &y));
+    REE_TRY(read_input(lower, in, 0, "X", &x));
+    REE_TRY(read_scale(lower, in, 3, "Y", x.q->dtype, &y));
     struct ree_expr_builder e;
     ree_expr_init(&e, lower, x.q->rank, x.q->dims);
     int value = f(&e, real(&e, &x));
@@ -128,8 +141,8 @@ QUANT_RULE(qlinear_global_average_pool) {
     struct quantised x, y;
     struct ree_tval *t, *wide, *sum, *factor, *count;
     bool last = ree_node_int(lower->node, "channels_last", 0) != 0;
-    REE_TRY(read_input(lower, in, 0, &x));
-    REE_TRY(read_scale(lower, in, 3, x.q->dtype, &y));
+    REE_TRY(read_input(lower, in, 0, "X", &x));
+    REE_TRY(read_scale(lower, in, 3, "Y", x.q->dtype, &y));
     t = x.q;
     if (last) REE_TRY(move_channels(lower, t, true, &t));
     REE_TRY(ree_rule_require_rank(lower, t, "X", 3, REE_MAX_RANK));
@@ -154,8 +167,8 @@ QUANT_RULE(qlinear_average_pool) {
     struct quantised x, y;
     struct ree_tval *pooled;
     bool last = ree_node_int(lower->node, "channels_last", 0) != 0;
-    REE_TRY(read_input(lower, in, 0, &x));
-    REE_TRY(read_scale(lower, in, 3, x.q->dtype, &y));
+    REE_TRY(read_input(lower, in, 0, "X", &x));
+    REE_TRY(read_scale(lower, in, 3, "Y", x.q->dtype, &y));
     REE_TRY(ree_quant_dequantize(lower, x.q, x.scale, x.zero, &pooled));
     if (last) REE_TRY(move_channels(lower, pooled, true, &pooled));
     REE_TRY(ree_lower_op_average_pool(lower, &pooled, &pooled));
@@ -174,7 +187,7 @@ QUANT_RULE(qlinear_concat) {
     for (uint32_t i = 0; i < lower->node->n_inputs; i++)
         if (!in[i]) return ree_lower_fail(lower, REE_INVALID, "input %u is omitted", i);
     enum ree_dtype dtype = in[2]->dtype;
-    REE_TRY(read_scale(lower, in, 0, dtype, &y));
+    REE_TRY(read_scale(lower, in, 0, "Y", dtype, &y));
     int64_t dims[REE_MAX_RANK] = {0};
     uint32_t rank = in[2]->rank, axis;
     REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", 1), rank, &axis));
@@ -197,7 +210,7 @@ QUANT_RULE(qlinear_concat) {
     int64_t at = 0;
     for (size_t i = 0; i < n; i++) {
         struct ree_tval *value, *part;
-        REE_TRY(read_input(lower, in, (uint32_t)(2 + 3 * i), &x));
+        REE_TRY(read_input(lower, in, (uint32_t)(2 + 3 * i), "X", &x));
         REE_TRY(ree_quant_dequantize(lower, x.q, x.scale, x.zero, &value));
         REE_TRY(ree_quant_quantize(lower, value, y.scale, y.zero, dtype, &value));
         REE_TRY(ree_lower_slice(lower, out[0], axis, at, 1, x.q->dims[axis], &part));

@@ -1,6 +1,8 @@
 // QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
 #include "graph/lower/quant/quant.h"
 
+#include <string.h>
+
 // t, the scale or the zero point, over x: one element for all, a vector along `axis`, or a tensor
 // of x's rank with one element for each block of block_size along the axis.
 static enum ree_status spread(struct ree_lower *lower, struct ree_tval *t, const char *name,
@@ -43,6 +45,21 @@ static enum ree_status spread(struct ree_lower *lower, struct ree_tval *t, const
     return ree_lower_slice(lower, *out, axis, 0, 1, x->dims[axis], out);
 }
 
+// A zero point stands beside each scale.
+static enum ree_status require_alike(struct ree_lower *lower, const struct ree_tval *zero,
+                                     const char *name, const struct ree_tval *scale,
+                                     const char *scale_name) {
+    char text[128], wanted[128];
+    bool fits = ree_tval_count(zero) == 1 && ree_tval_count(scale) == 1;
+    if (!fits)
+        fits = zero->rank == scale->rank &&
+               memcmp(zero->dims, scale->dims, zero->rank * sizeof zero->dims[0]) == 0;
+    if (fits) return REE_OK;
+    return ree_lower_fail(lower, REE_INVALID, "input %s is %s, expected the shape of %s, %s", name,
+                          ree_tval_text(zero, text, sizeof text), scale_name,
+                          ree_tval_text(scale, wanted, sizeof wanted));
+}
+
 // The type that an attribute names, or `fallback` where it is absent or 0.
 static enum ree_status type_attribute(struct ree_lower *lower, const char *name,
                                       enum ree_dtype fallback, enum ree_dtype *out) {
@@ -74,6 +91,7 @@ QUANT_RULE(quantize_linear) {
         return ree_lower_fail(lower, REE_UNSUPPORTED, "a precision of %s is not supported",
                               ree_dtype_name(precision));
     REE_TRY(ree_quant_scale(lower, scale, "y_scale", &scale));
+    if (zero) REE_TRY(require_alike(lower, zero, "y_zero_point", scale, "y_scale"));
     struct ree_tval *given = zero;
     REE_TRY(ree_quant_zero(lower, zero, "y_zero_point", to, &zero));
     if (ree_quant_is_float(to)) zero = given; // adding +0 changes -0
@@ -103,6 +121,7 @@ QUANT_RULE(dequantize_linear) {
         return unsupported(lower, x->dtype, to);
     if (to != REE_F32 && to != REE_F16 && to != REE_BF16) return unsupported(lower, x->dtype, to);
     REE_TRY(ree_quant_scale(lower, scale, "x_scale", &scale));
+    if (zero) REE_TRY(require_alike(lower, zero, "x_zero_point", scale, "x_scale"));
     REE_TRY(ree_quant_zero(lower, zero, "x_zero_point", x->dtype, &zero));
     REE_TRY(spread(lower, scale, "x_scale", x, &scale));
     if (zero) REE_TRY(spread(lower, zero, "x_zero_point", x, &zero));

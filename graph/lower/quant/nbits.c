@@ -23,6 +23,11 @@ static enum ree_status read_attributes(struct ree_lower *lower, struct nbits *ou
                               "block_size is %lld, expected a power of two from 16 to %d",
                               (long long)a.block, REE_CHUNK);
     a.n_blocks = (a.k + a.block - 1) / a.block;
+    // No tensor has more elements, and the products below are of numbers that fit.
+    if (a.n_blocks * a.block > INT32_MAX / a.n)
+        return ree_lower_fail(lower, REE_INVALID,
+                              "N is %lld and K %lld, expected a product below 2^31", (long long)a.n,
+                              (long long)a.k);
     *out = a;
     return REE_OK;
 }
@@ -59,11 +64,14 @@ QUANT_RULE(matmul_nbits) {
     struct ree_tval *zeros = ree_rule_input(lower, in, 3), *bias = ree_rule_input(lower, in, 5);
     struct nbits w;
     REE_TRY(read_attributes(lower, &w));
+    char text[128];
     if (a->dtype != REE_F32 && a->dtype != REE_F16 && a->dtype != REE_BF16)
-        return ree_rule_unsupported(lower, a->dtype);
+        return ree_lower_fail(lower, REE_INVALID,
+                              "input A is %s, expected float32, float16 or bfloat16",
+                              ree_tval_text(a, text, sizeof text));
     if (a->rank == 0 || a->dims[a->rank - 1] != w.k)
-        return ree_lower_fail(lower, REE_INVALID, "input A has not K = %lld columns",
-                              (long long)w.k);
+        return ree_lower_fail(lower, REE_INVALID, "input A is %s, expected rows of K = %lld",
+                              ree_tval_text(a, text, sizeof text), (long long)w.k);
     if (ree_rule_input(lower, in, 4))
         return ree_lower_fail(lower, REE_UNSUPPORTED, "input g_idx is not supported");
     REE_TRY(require_count(lower, b, "B", REE_U8, w.n * w.n_blocks * w.block * w.bits / 8));

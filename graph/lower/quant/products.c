@@ -19,20 +19,31 @@ static enum ree_status matrices(struct ree_lower *lower, struct ree_tval *a, str
     return REE_OK;
 }
 
-// A scale or zero point of the product's rows: one, a vector of m, or (..., m, 1).
-static enum ree_status of_rows(struct ree_lower *lower, struct ree_tval *t, const char *name,
-                               const struct operands *o, struct ree_tval **out) {
+// What belongs to the rows (axis 0) or columns (axis 1) of x: one, a vector, or (..., m, 1) and
+// (..., 1, n).
+static enum ree_status along(struct ree_lower *lower, struct ree_tval *t, const char *name,
+                             const struct ree_tval *x, uint32_t axis, struct ree_tval **out) {
     *out = t;
-    if (!t || t->rank > 1) return REE_OK;
-    return ree_quant_along(lower, t, name, 2, 0, o->a->dims[o->a->rank - 2], out);
+    if (!t) return REE_OK;
+    int64_t size = x->dims[x->rank - 2 + axis];
+    if (t->rank <= 1) return ree_quant_along(lower, t, name, 2, axis, size, out);
+    int64_t along_axis = t->dims[t->rank - 2 + axis], across = t->dims[t->rank - 1 - axis];
+    if (across == 1 && (along_axis == 1 || along_axis == size)) return REE_OK;
+    char text[128];
+    return ree_lower_fail(lower, REE_INVALID,
+                          "input %s is %s, expected one element, %lld elements or (...,%lld,%lld)",
+                          name, ree_tval_text(t, text, sizeof text), (long long)size,
+                          (long long)(axis ? 1 : size), (long long)(axis ? size : 1));
 }
 
-// Of its columns: one, a vector of n, or (..., 1, n).
+static enum ree_status of_rows(struct ree_lower *lower, struct ree_tval *t, const char *name,
+                               const struct operands *o, struct ree_tval **out) {
+    return along(lower, t, name, o->a, 0, out);
+}
+
 static enum ree_status of_columns(struct ree_lower *lower, struct ree_tval *t, const char *name,
                                   const struct operands *o, struct ree_tval **out) {
-    *out = t;
-    if (!t || t->rank > 1) return REE_OK;
-    return ree_quant_along(lower, t, name, 2, 1, o->b->dims[o->b->rank - 1], out);
+    return along(lower, t, name, o->b, 1, out);
 }
 
 // The product without the dimensions that vectors had been given.
@@ -55,10 +66,10 @@ static enum ree_status as_given(struct ree_lower *lower, const struct operands *
 static enum ree_status sums(struct ree_lower *lower, const struct operands *o,
                             struct ree_tval *a_zero, const char *a_name, struct ree_tval *b_zero,
                             const char *b_name, struct ree_tval **out) {
-    REE_TRY(ree_quant_zero(lower, a_zero, a_name, o->a->dtype, &a_zero));
-    REE_TRY(ree_quant_zero(lower, b_zero, b_name, o->b->dtype, &b_zero));
     REE_TRY(of_rows(lower, a_zero, a_name, o, &a_zero));
     REE_TRY(of_columns(lower, b_zero, b_name, o, &b_zero));
+    REE_TRY(ree_quant_zero(lower, a_zero, a_name, o->a->dtype, &a_zero));
+    REE_TRY(ree_quant_zero(lower, b_zero, b_name, o->b->dtype, &b_zero));
     return ree_quant_product(lower, o->a, a_zero, o->b, b_zero, out);
 }
 
@@ -75,17 +86,16 @@ QUANT_RULE(qlinear_matmul) {
     struct operands o;
     struct ree_tval *a_scale, *b_scale, *y_scale, *y_zero, *factor, *product;
     enum ree_dtype to = in[7]->dtype;
-    int32_t low, high;
-    if (!ree_quant_range(to, &low, &high)) return ree_rule_unsupported(lower, to);
+    REE_TRY(ree_quant_require(lower, in[7], "y_zero_point"));
     REE_TRY(matrices(lower, in[0], in[3], &o));
     REE_TRY(ree_quant_scale(lower, in[1], "a_scale", &a_scale));
     REE_TRY(ree_quant_scale(lower, in[4], "b_scale", &b_scale));
     REE_TRY(ree_quant_scale(lower, in[6], "y_scale", &y_scale));
-    REE_TRY(ree_quant_zero(lower, in[7], "y_zero_point", to, &y_zero));
     REE_TRY(of_rows(lower, a_scale, "a_scale", &o, &a_scale));
     REE_TRY(of_columns(lower, b_scale, "b_scale", &o, &b_scale));
     REE_TRY(of_rows(lower, y_scale, "y_scale", &o, &y_scale));
-    REE_TRY(of_rows(lower, y_zero, "y_zero_point", &o, &y_zero));
+    REE_TRY(of_rows(lower, in[7], "y_zero_point", &o, &y_zero));
+    REE_TRY(ree_quant_zero(lower, y_zero, "y_zero_point", to, &y_zero));
     REE_TRY(sums(lower, &o, in[2], "a_zero_point", in[5], "b_zero_point", &product));
     REE_TRY(ree_quant_factor(lower, a_scale, b_scale, y_scale, &factor));
     REE_TRY(ree_quant_finish(lower, product, factor, NULL, y_zero, to, &product));
@@ -103,7 +113,7 @@ static enum ree_status to_float(struct ree_lower *lower, const struct operands *
     REE_TRY(of_rows(lower, a_scale, "a_scale", o, &a_scale));
     REE_TRY(of_columns(lower, b_scale, "b_scale", o, &b_scale));
     if (bias) {
-        REE_TRY(ree_rule_require_f32(lower, bias));
+        REE_TRY(ree_quant_require_f32(lower, bias, "bias"));
         REE_TRY(ree_rule_require_vector(lower, bias, "bias", o->b->dims[o->b->rank - 1]));
     }
     REE_TRY(sums(lower, o, a_zero, "a_zero_point", b_zero, "b_zero_point", &product));
@@ -151,7 +161,15 @@ QUANT_RULE(qgemm) {
     REE_TRY(of_columns(lower, b_scale, "b_scale", &o, &b_scale));
     REE_TRY(sums(lower, &o, in[2], "a_zero_point", in[5], "b_zero_point", &product));
     if (c) {
-        if (c->dtype != REE_I32) return ree_rule_unsupported(lower, c->dtype);
+        char text[128];
+        struct ree_tval *broadcast;
+        bool fits = c->dtype == REE_I32 && ree_lower_broadcast(lower, c, product->rank,
+                                                               product->dims, &broadcast) == REE_OK;
+        if (!fits)
+            return ree_lower_fail(lower, REE_INVALID,
+                                  "input C is %s, expected int32 that broadcasts to [%lld,%lld]",
+                                  ree_tval_text(c, text, sizeof text), (long long)product->dims[0],
+                                  (long long)product->dims[1]);
         struct ree_expr_builder e;
         ree_expr_init(&e, lower, product->rank, product->dims);
         int value =
@@ -165,12 +183,11 @@ QUANT_RULE(qgemm) {
         REE_TRY(ree_rule_step2(lower, REE_MAP_mul_f32, factor, alphas, &factor));
     }
     if (y_scale) {
-        int32_t low, high;
-        if (!ree_quant_range(to, &low, &high)) return ree_rule_unsupported(lower, to);
+        if (y_zero) REE_TRY(ree_quant_require(lower, y_zero, "y_zero_point"));
         REE_TRY(ree_quant_scale(lower, y_scale, "y_scale", &y_scale));
         REE_TRY(ree_quant_single(lower, y_scale, "y_scale", &y_scale));
-        REE_TRY(ree_quant_zero(lower, y_zero, "y_zero_point", to, &y_zero));
         if (y_zero) REE_TRY(ree_quant_single(lower, y_zero, "y_zero_point", &y_zero));
+        REE_TRY(ree_quant_zero(lower, y_zero, "y_zero_point", to, &y_zero));
         REE_TRY(ree_rule_step2(lower, REE_MAP_div_f32, factor, y_scale, &factor));
     }
     return ree_quant_finish(lower, product, factor, NULL, y_zero, to, &out[0]);

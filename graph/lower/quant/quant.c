@@ -28,11 +28,29 @@ bool ree_quant_is_float(enum ree_dtype dtype) {
     }
 }
 
+enum ree_status ree_quant_require(struct ree_lower *lower, const struct ree_tval *t,
+                                  const char *name) {
+    char text[128];
+    int32_t low, high;
+    if (ree_quant_range(t->dtype, &low, &high)) return REE_OK;
+    return ree_lower_fail(lower, REE_INVALID,
+                          "input %s is %s, expected integers of 2, 4, 8 or 16 bits", name,
+                          ree_tval_text(t, text, sizeof text));
+}
+
 enum ree_status ree_quant_require_byte(struct ree_lower *lower, const struct ree_tval *t,
                                        const char *name) {
     char text[128];
     if (t->dtype == REE_I8 || t->dtype == REE_U8) return REE_OK;
     return ree_lower_fail(lower, REE_INVALID, "input %s is %s, expected int8 or uint8", name,
+                          ree_tval_text(t, text, sizeof text));
+}
+
+enum ree_status ree_quant_require_f32(struct ree_lower *lower, const struct ree_tval *t,
+                                      const char *name) {
+    char text[128];
+    if (t->dtype == REE_F32) return REE_OK;
+    return ree_lower_fail(lower, REE_INVALID, "input %s is %s, expected float32", name,
                           ree_tval_text(t, text, sizeof text));
 }
 
@@ -154,7 +172,7 @@ enum ree_status ree_quant_dynamic(struct ree_lower *lower, struct ree_tval *x,
                                   struct ree_tval **out_zero) {
     struct ree_tval *low, *high;
     uint32_t all = (1u << x->rank) - 1;
-    REE_TRY(ree_rule_require_f32(lower, x));
+    REE_TRY(ree_quant_require_f32(lower, x, lower->node->n_inputs > 1 ? "A" : "x"));
     REE_TRY(ree_lower_reduce(lower, x, REE_REDUCE_MIN, all, false, false, &low));
     REE_TRY(ree_lower_reduce(lower, x, REE_REDUCE_MAX, all, false, false, &high));
     struct ree_expr_builder e;

@@ -16,9 +16,15 @@
 bool ree_quant_range(enum ree_dtype dtype, int32_t *out_low, int32_t *out_high);
 // The narrow floats that numbers are quantised to as well (QuantizeLinear and DequantizeLinear).
 bool ree_quant_is_float(enum ree_dtype dtype);
+// "input A is float32[3], expected integers of 2, 4, 8 or 16 bits"
+enum ree_status ree_quant_require(struct ree_lower *lower, const struct ree_tval *t,
+                                  const char *name);
 // "input B is float32[3], expected int8 or uint8"
 enum ree_status ree_quant_require_byte(struct ree_lower *lower, const struct ree_tval *t,
                                        const char *name);
+// "input x is float16[3], expected float32"
+enum ree_status ree_quant_require_f32(struct ree_lower *lower, const struct ree_tval *t,
+                                      const char *name);
 // A scale as float32.
 enum ree_status ree_quant_scale(struct ree_lower *lower, struct ree_tval *t, const char *name,
                                 struct ree_tval **out);
