@@ -1,5 +1,5 @@
-// Writes the fuzz target's seeds into a folder: models that between them use every message and
-// every branch of the reader, right and wrong.
+// Writes the fuzz targets' seeds into two folders: models, and values in files of their own, that
+// between them use every message and every branch of the reader, right and wrong.
 #include "graph/model_text.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ static struct pb small_graph(void) {
 
 // Every element type, in the field that ONNX has for it and as raw bytes.
 static void write_tensors(void) {
-    for (int type = 1; type <= 24; type++) {
+    for (int type = 1; type <= 26; type++) {
         static const unsigned char bytes[16] = {1, 0, 1};
         static const uint32_t fields[] = {
             0, TENSOR_FLOATS, 5, 5, 5, 5, 5, 7, TENSOR_STRINGS, 5, 5, 10, 11, 11, 4, 10};
@@ -59,7 +59,65 @@ static void write_functions(void) {
                                        "(x:float32[2]) -> (y) { y = local.F(x) }"));
 }
 
+// Bodies: what they read from around them, carried values, and what the passes do within.
+static void write_control_flow(void) {
+    write_seed("if", model_text("(x:float32[n], c:bool[]) -> (y, z) { h = Neg(x) y, z = If(c) {"
+                                "then_branch=() -> (h, a) { a = Shape(h) }, "
+                                "else_branch=() -> (b, k) { b = If(c) {then_branch=() -> (p) "
+                                "{ p = Identity(x) }, else_branch=() -> (q) { q = Add(x, h) }} "
+                                "k = Identity(b) }} }"));
+    write_seed("loop",
+               model_text("(m:int64[], c:bool[], x:float32[]) -> (y, s) { w = Constant() "
+                          "{value=<float32[2] 1 2>} y, s = Loop(m, c, x) {body="
+                          "(i:int64[], go:bool[], v:float32[]) -> (go, u, t) {"
+                          "f = Cast(i) {to=1} u = Add(v, f) r = Add(f, v) t = Mul(r, w) }} }"));
+    write_seed("scan", model_text("(a:float32[2], x:float32[3,2]) -> (b, y) { b, y = Scan(a, x) "
+                                  "{num_scan_inputs=1, scan_input_axes=[0], body=(s, e) -> (t, o) "
+                                  "{ t = Add(s, e) o = Identity(t) dead = Neg(e) }} }"));
+    write_seed("map", model_text("(s:seq(float32[n]), x:float32[1]) -> (t) { t = SequenceMap(s, x) "
+                                 "{body=(e, f) -> (g) { g = Add(e, f) }} }"));
+    write_seed("function_body",
+               model_text("opset 18 function local.Pick (c, x; how, axes=[0]) -> (y) { y = If(c) {"
+                          "then_branch=() -> (p) { p = local.Inner(x) {how=@how} }, else_branch="
+                          "() -> (q) { q = Loop(_, c, x) {body=(i, go, v) -> (go, w) { w = Add(v, "
+                          "x) }} }} } "
+                          "function local.Inner (a; how=\"sum\") -> (b) { b = Foo(a) {kind=@how} } "
+                          "(x:float32[2], c:bool[]) -> (y) { z = local.Pick(c, x) {how=\"mean\"} y "
+                          "= local.Pick(c, z) }"));
+}
+
+static void write_strings(void) {
+    write_seed("strings",
+               model_text("(x:string[2]) -> (y, z) { w = Constant() {value=<string[2] \"a b\" "
+                          "\"\">} y = StringConcat(x, w) z = Constant() {value_strings=[\"u\", "
+                          "\"v\"]} }"));
+    struct pb graph = small_graph();
+    struct pb tensor = pb_tensor("t", 8, 1, (int64_t[]){3}, NULL, 0);
+    pb_text(&tensor, TENSOR_STRINGS, "caf\xc3\xa9");
+    pb_text(&tensor, TENSOR_STRINGS, "");
+    pb_bytes(&tensor, TENSOR_STRINGS, "a\0b", 3);
+    pb_sub(&graph, GRAPH_INITIALIZER, tensor);
+    pb_sub(&graph, GRAPH_NODE, pb_node("Identity", "", "t", "z"));
+    write_seed("string_initializer", pb_model(graph));
+}
+
 static void write_types(void) {
+    write_seed("sequence", model_text("(s:seq(float32[2]), o:opt(seq(int64)), p:opt(float16[n]), "
+                                      "i:int64[]) -> (y, h, t) { y = SequenceAt(s, i) h = "
+                                      "OptionalHasElement(p) t = OptionalGetElement(o) }"));
+    write_seed("sequence_of", model_text("(s:seq(seq(float32))) -> (y) { y = Identity(s) }"));
+    write_seed("optional_of", model_text("(s:seq(opt(float32))) -> (y) { y = Identity(s) }"));
+    // A type as an attribute, which says what is not there.
+    struct pb empty = small_graph(), node = pb_node("Optional", "", "", "o"), attr = {0},
+              held = {0}, sequence = {0};
+    pb_sub(&sequence, 1, pb_tensor_type(1, 0, NULL));
+    pb_sub(&held, 4, sequence);
+    pb_text(&attr, ATTR_NAME, "type");
+    pb_sub(&attr, 14, held);
+    pb_int(&attr, ATTR_TYPE, 13);
+    pb_sub(&node, NODE_ATTRIBUTE, attr);
+    pb_sub(&empty, GRAPH_NODE, node);
+    write_seed("type_attribute", pb_model(empty));
     static const uint32_t kinds[] = {4, 5, 7, 8, 9};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         struct pb graph = small_graph(), inner = {0}, type = {0};
@@ -113,9 +171,42 @@ static void write_rest(void) {
     write_seed("cycle", pb_model(graph));
 }
 
+// TensorProto, SequenceProto (2 type, 3 items) and OptionalProto (3 tensor, 5 sequence).
+static void write_values(void) {
+    for (int type = 1; type <= 26; type++) {
+        char name[32];
+        snprintf(name, sizeof name, "tensor_%02d", type);
+        write_seed(name, pb_tensor("t", type, 1, (int64_t[]){2}, "\1\0\0\0\0\0\0\0\0\0\0", 8));
+    }
+    struct pb strings = pb_tensor("t", 8, 1, (int64_t[]){2}, NULL, 0), sequence = {0}, mixed = {0};
+    pb_text(&strings, TENSOR_STRINGS, "a");
+    pb_text(&strings, TENSOR_STRINGS, "");
+    write_seed("strings", strings);
+    write_seed("external", pb_external("w", 1, 1, (int64_t[]){1}, "value", "0", "4", NULL));
+    for (int i = 0; i < 2; i++) {
+        pb_sub(&sequence, 3, pb_tensor("", 1, 1, (int64_t[]){1}, "abcd", 4));
+        pb_sub(&mixed, 3, pb_tensor("", 1 + i, 0, NULL, "abcd", i ? 1 : 4));
+    }
+    pb_int(&sequence, 2, 1);
+    pb_text(&sequence, 1, "s");
+    struct pb optional = {0}, of_tensor = {0}, absent = {0};
+    pb_sub(&of_tensor, 3, pb_tensor("", 7, 0, NULL, "abcdefgh", 8));
+    pb_int(&of_tensor, 2, 1);
+    struct pb copy = {0};
+    pb_raw(&copy, sequence.data, sequence.size);
+    pb_sub(&optional, 5, copy);
+    pb_int(&optional, 2, 3);
+    pb_int(&absent, 2, 0);
+    write_seed("sequence", sequence);
+    write_seed("mixed", mixed);
+    write_seed("optional_tensor", of_tensor);
+    write_seed("optional_sequence", optional);
+    write_seed("absent", absent);
+}
+
 int main(int argc, char **argv) {
-    if (argc != 2) {
-        fprintf(stderr, "usage: %s FOLDER\n", argv[0]);
+    if (argc != 3) {
+        fprintf(stderr, "usage: %s MODELS VALUES\n", argv[0]);
         return 1;
     }
     folder = argv[1];
@@ -123,7 +214,11 @@ int main(int argc, char **argv) {
     write_tensors();
     write_types();
     write_functions();
+    write_control_flow();
+    write_strings();
     write_passes();
     write_rest();
+    folder = argv[2];
+    write_values();
     return 0;
 }
