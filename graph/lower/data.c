@@ -93,6 +93,20 @@ enum ree_dtype ree_data_wide(enum ree_dtype dtype) {
     }
 }
 
+bool ree_data_is_ordered(enum ree_dtype dtype) {
+    switch (dtype) {
+    case REE_F32:
+    case REE_F64:
+    case REE_I8:
+    case REE_U8:
+    case REE_I32:
+    case REE_U32:
+    case REE_I64:
+    case REE_U64: return true;
+    default: return false;
+    }
+}
+
 void ree_data_dense_strides(uint32_t rank, const int64_t *dims, int32_t *out_strides) {
     uint32_t stride = 1; // may wrap for an empty tensor, which has no use for strides
     for (uint32_t i = rank; i-- > 0;) {

@@ -31,6 +31,8 @@ enum ree_dtype ree_data_carrier(enum ree_dtype dtype);
 // The type a RepOp computes in for values of `dtype`: float32 for float16 and bfloat16, 32-bit
 // integers for 16-bit ones, else itself. Every value of the one is a value of the other.
 enum ree_dtype ree_data_wide(enum ree_dtype dtype);
+// Whether `reduce` and `topk` know the type.
+bool ree_data_is_ordered(enum ree_dtype dtype);
 
 // Emits a gather whose strides and components (over `rank` dims) are filled in, into a new tensor
 // of t's type. Merges dimensions where it can. `index` must be dense.

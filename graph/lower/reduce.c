@@ -28,7 +28,7 @@ static enum ree_status widen(struct ree_lower *lower, struct ree_tval *t, enum r
     enum ree_dtype wide = ree_data_wide(t->dtype);
     bool narrow = t->dtype == REE_I8 || t->dtype == REE_U8 || t->dtype == REE_BOOL ||
                   t->dtype == REE_I16 || t->dtype == REE_U16;
-    if (t->dtype == REE_STRING || (narrow && !is_extremum(kind)))
+    if (narrow ? !is_extremum(kind) : !ree_data_is_ordered(wide))
         return ree_lower_fail(lower, REE_UNSUPPORTED, "%s is not supported",
                               ree_dtype_name(t->dtype));
     return ree_lower_cast(lower, t, wide, out);

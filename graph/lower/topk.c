@@ -8,7 +8,7 @@ enum ree_status ree_lower_op_topk(struct ree_lower *lower, struct ree_tval *cons
     const struct ree_node *node = lower->node;
     struct ree_tval *t = in[0], *k_input = ree_rule_input(lower, in, 1);
     enum ree_dtype dtype = t->dtype, wide = ree_data_wide(dtype);
-    if (wide == REE_BOOL || wide == REE_STRING)
+    if (!ree_data_is_ordered(wide))
         return ree_lower_fail(lower, REE_UNSUPPORTED, "%s is not supported", ree_dtype_name(dtype));
     uint32_t axis;
     REE_TRY(ree_lower_axis(lower, ree_node_int(node, "axis", -1), t->rank, &axis));

@@ -300,6 +300,31 @@ static void einsum(void) {
     expect(&n, 1, REE_UNSUPPORTED, "a product of rank 9 on the way; at most 8 is supported");
 }
 
+// What `reduce` and `topk` do not know, and a list whose members may be omitted.
+static void refused_by_text(void) {
+    static const struct {
+        const char *domain, *op, *inputs, *attrs;
+        enum ree_status status;
+        const char *message;
+    } wrong[] = {
+        {"", "ReduceMax", "e2,3", "", REE_UNSUPPORTED, "float8e4m3fn is not supported"},
+        {"", "ReduceSum", "e2,3", "", REE_UNSUPPORTED, "float8e4m3fn is not supported"},
+        {"", "ReduceL2", "c2,3", "", REE_UNSUPPORTED, "int8 is not supported"},
+        {"", "ArgMin", "e2,3", "", REE_UNSUPPORTED, "float8e4m3fn is not supported"},
+        {"", "TopK", "e3 l1", "", REE_UNSUPPORTED, "float8e4m3fn is not supported"},
+        {"ai.onnx.preview.training", "Adagrad", "f l f2 f2 f2 - f2 f2", "", REE_INVALID,
+         "input 5 is omitted"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct test_node n;
+        test_node_start(&n, wrong[i].op, wrong[i].domain[0] ? 1 : 18);
+        n.node.domain = wrong[i].domain;
+        test_node_text(&n, wrong[i].inputs, wrong[i].attrs);
+        uint32_t n_outputs = wrong[i].domain[0] ? 4 : !strcmp(wrong[i].op, "TopK") ? 2 : 1;
+        expect(&n, n_outputs, wrong[i].status, wrong[i].message);
+    }
+}
+
 int main(void) {
     conv();
     empty();
@@ -307,5 +332,6 @@ int main(void) {
     losses();
     optimisers();
     einsum();
+    refused_by_text();
     return test_finish();
 }

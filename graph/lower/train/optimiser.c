@@ -55,6 +55,8 @@ static enum ree_status read_part(struct ree_lower *lower, struct ree_tval *const
     for (uint32_t k = 0; k < 2 + n_states; k++) {
         char a[128], b[128];
         all[k] = in[2 + k * n + i];
+        if (!all[k])
+            return ree_lower_fail(lower, REE_INVALID, "input %zu is omitted", 2 + k * n + i);
         REE_TRY(ree_rule_require_f32(lower, all[k]));
         bool same = all[k]->rank == all[0]->rank &&
                     !memcmp(all[k]->dims, all[0]->dims, all[0]->rank * sizeof all[0]->dims[0]);
