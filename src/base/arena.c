@@ -6,6 +6,24 @@
 
 #define BLOCK_SIZE ((size_t)64 * 1024)
 
+// AddressSanitizer watches the bounds of each piece, as it does for malloc: what is not handed out
+// is poisoned, and a few bytes between pieces stay so.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WATCHED 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define WATCHED 1
+#endif
+#ifdef WATCHED
+#include <sanitizer/asan_interface.h>
+#define GAP 16
+#else
+#define ASAN_POISON_MEMORY_REGION(data, size) ((void)0)
+#define ASAN_UNPOISON_MEMORY_REGION(data, size) ((void)0)
+#define GAP 0
+#endif
+
 struct ree_arena_block {
     struct ree_arena_block *next;
     size_t used, size;   // bytes of data
@@ -20,6 +38,7 @@ void ree_arena_finish(struct ree_arena *arena) {
     struct ree_arena_block *block = arena->blocks;
     while (block) {
         struct ree_arena_block *next = block->next;
+        ASAN_UNPOISON_MEMORY_REGION(block->data, block->size);
         free(block->data);
         free(block);
         block = next;
@@ -34,7 +53,8 @@ void *ree_arena_alloc(struct ree_arena *arena, size_t size) {
     if (block) {
         size_t at = (block->used + align - 1) & ~(align - 1);
         if (at <= block->size && size <= block->size - at) {
-            block->used = at + size;
+            block->used = at + size + GAP;
+            ASAN_UNPOISON_MEMORY_REGION(block->data + at, size);
             return block->data + at;
         }
     }
@@ -50,7 +70,8 @@ void *ree_arena_alloc(struct ree_arena *arena, size_t size) {
     }
     memset(fresh->data, 0, want);
     fresh->size = want;
-    fresh->used = size;
+    fresh->used = size + GAP;
+    ASAN_POISON_MEMORY_REGION(fresh->data + size, want - size);
     if (block && size > BLOCK_SIZE / 4) {
         // A large request gets a block of its own behind the current one, whose room stays in use.
         fresh->next = block->next;
