@@ -144,6 +144,24 @@ static void one_node(int64_t feature, uint8_t mode, int64_t next, const char *me
     expect(&n, REE_INVALID, message);
 }
 
+// Both branches lead back to the node, which is no leaf for that.
+static void own_successor(void) {
+    static const float numbers[2] = {1, 2};
+    static const uint8_t mode = 0;
+    static const char *const zeros[] = {
+        "tree_roots",      "nodes_featureids", "nodes_truenodeids", "nodes_falsenodeids",
+        "nodes_trueleafs", "nodes_falseleafs", "leaf_targetids"};
+    struct test_node n;
+    start(&n, "TreeEnsemble", 5);
+    test_node_f32(&n, 2, (int64_t[]){1, 2}, numbers);
+    for (size_t i = 0; i < sizeof zeros / sizeof zeros[0]; i++)
+        test_node_ints(&n, zeros[i], 1, (int64_t[]){0});
+    tensor(&n, "nodes_splits", REE_F32, 1, numbers);
+    tensor(&n, "nodes_modes", REE_U8, 1, &mode);
+    tensor(&n, "leaf_weights", REE_F32, 1, numbers);
+    expect(&n, REE_INVALID, "the nodes of tree 0 form a cycle");
+}
+
 static void start_grams(struct test_node *n, const char *mode, size_t n_columns) {
     static const int32_t row[6] = {1, 2, 1, 2, 3, 1};
     test_node_start(n, "TfIdfVectorizer", 9);
@@ -178,6 +196,33 @@ static void grams(void) {
     expect(&n, REE_INVALID, "mode is 'DF', expected TF, IDF or TFIDF");
     start_grams(&n, "TF", 3);
     expect(&n, REE_INVALID, "ngram_indexes has 3 entries, expected 4");
+}
+
+static void start_pairs(struct test_node *n, int64_t max_skip, int64_t columns) {
+    static const int64_t zero;
+    test_node_start(n, "TfIdfVectorizer", 9);
+    test_node_input(n, REE_I64, 0, NULL, &zero);
+    REQUIRE(ree_lower_broadcast(&n->lower, n->tvals[0], 1, &columns, &n->tvals[0]) == REE_OK);
+    test_node_int(n, "min_gram_length", 2);
+    test_node_int(n, "max_gram_length", 2);
+    test_node_int(n, "max_skip_count", max_skip);
+    test_node_string(n, "mode", "TF");
+    test_node_ints(n, "pool_int64s", 2, (int64_t[]){0, 0});
+    test_node_ints(n, "ngram_counts", 2, (int64_t[]){0, 0});
+    test_node_ints(n, "ngram_indexes", 1, (int64_t[]){0});
+}
+
+// More skips than the row has items are as many as it has; and tables are bounded before they are
+// made.
+static void huge_skips(void) {
+    struct test_node n;
+    start_pairs(&n, INT64_MAX, 4);
+    CHECK_MSG(test_node_run(&n, 1) == REE_OK, "%s", n.err.message);
+    const float *pairs = test_node_output(&n, 0);
+    CHECK(pairs && pairs[0] == 6);
+    test_node_finish(&n);
+    start_pairs(&n, INT64_MAX, 1 << 20);
+    expect(&n, REE_UNSUPPORTED, "the 2-grams of rows of 1048576 items with up to");
 }
 
 static void columns(void) {
@@ -218,7 +263,9 @@ int main(void) {
     one_node(0, 6, 0, "membership_values has no NaN to close the set of node 0");
     one_node(0, 0, 1, "nodes_truenodeids holds 1, expected less than 1");
     one_node(0, 0, 0, "the nodes of tree 0 form a cycle");
+    own_successor();
     grams();
+    huge_skips();
     columns();
     return test_finish();
 }

@@ -64,10 +64,15 @@ static enum ree_status read_attributes(struct ree_lower *lower, struct vectorize
 // do not fit into the row have none; single items have one distance only.
 static enum ree_status positions(struct ree_lower *lower, const struct vectorizer *v, int64_t n,
                                  int64_t length, struct ree_tval **out) {
-    int64_t count = 0, most = length == 1 ? 1 : v->max_skip + 1;
-    if (length > 1 && most > (n - 1) / (length - 1)) most = (n - 1) / (length - 1);
-    for (int64_t d = 1; d <= most; d++)
-        if (n > d * (length - 1)) count += n - d * (length - 1);
+    int64_t count = 0, most = length == 1 ? 1 : (n - 1) / (length - 1), limit = INT64_C(1) << 31;
+    if (length > 1 && most > v->max_skip) most = v->max_skip + 1;
+    for (int64_t d = 1; d <= most && count < limit; d++)
+        count += n - d * (length - 1);
+    if (count >= limit / length)
+        return ree_lower_fail(lower, REE_UNSUPPORTED,
+                              "the %lld-grams of rows of %lld items with up to %lld skipped are "
+                              "more than 2^31 items",
+                              (long long)length, (long long)n, (long long)v->max_skip);
     int32_t *table =
         ree_arena_alloc_array(lower->arena, (size_t)(count * length + 1), sizeof *table);
     if (!table) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");

@@ -214,7 +214,8 @@ static enum ree_status find_depth(struct ree_lower *lower, struct ensemble *e) {
         while (n) {
             int32_t at = stack[n - 1], next = -1;
             const struct tree_node *node = &e->nodes[at];
-            bool leaf = node->if_true == at && node->if_false == at;
+            // A node that is its own successor is none.
+            bool leaf = (size_t)at >= e->n_nodes && (size_t)at < e->n_nodes + e->n_leaves;
             open[at] = true;
             if (!leaf && !height[node->if_true]) next = node->if_true;
             if (!leaf && !height[node->if_false]) next = node->if_false;
