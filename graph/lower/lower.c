@@ -425,7 +425,9 @@ static enum ree_status lower_node(struct ree_lower *lower, const struct ree_node
         return ree_lower_fail(lower, REE_INVALID, "has %zu outputs, expected at most %u", n_out,
                               op->max_outputs);
     struct ree_tval **in = ree_arena_alloc_array(lower->arena, n_in + 1, sizeof *in);
-    struct ree_tval **out = ree_arena_alloc_array(lower->arena, n_out + 1, sizeof *out);
+    // Rules fill what their row has; where that has no end, what the node has.
+    size_t room = op->max_outputs == UINT32_MAX ? n_out : op->max_outputs;
+    struct ree_tval **out = ree_arena_alloc_array(lower->arena, room + 1, sizeof *out);
     if (!in || !out) return no_memory(lower);
     for (size_t i = 0; i < n_in; i++) {
         if (node->inputs[i])

@@ -95,8 +95,8 @@ struct ree_lower {
 };
 
 // A rule lowers lower->node. in[i] is NULL where omitted; n_in counts trailing omissions too (it is
-// node->n_inputs). out has node->n_outputs entries to fill, those whose node->outputs[i] is NULL
-// may stay NULL.
+// node->n_inputs). out has an entry for each output that the row has (node->n_outputs where the row
+// sets no limit), all NULL; those that the node has not, or as node->outputs[i] NULL, may stay so.
 typedef enum ree_status (*ree_lower_rule)(struct ree_lower *lower, struct ree_tval *const *in,
                                           struct ree_tval **out);
 

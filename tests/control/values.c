@@ -34,6 +34,9 @@ static void test_sequences(void) {
     CHECK_RUN("(x:float32[5]) -> (s) { l = Constant() {value=<int64[2] 2 2>} "
               "s = SplitToSequence(x, l) }",
               "float32[5] 1 2 3 4 5", "error: the parts in split do not add up to 5");
+    CHECK_RUN("(n:int64[1]) -> (s) { x = Constant() {value=<float32[1] 1>} e = Expand(x, n) "
+              "s = SplitToSequence(e) }",
+              "int64[1] 2000000", "error: a sequence of 2000000 items; at most 131072 are");
     CHECK_RUN("(s:seq(float32), x:float32[1]) -> (t) { t = SequenceMap(s, x) {body=(e, f) -> (g) "
               "{ g = Add(e, f) }} }",
               "{float32[1] 1; float32[2] 2 3} | float32[1] 10",

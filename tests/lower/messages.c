@@ -325,6 +325,38 @@ static void refused_by_text(void) {
     }
 }
 
+// Numbers at the ends of their range, and nodes with fewer outputs than the operator has.
+static void extremes(void) {
+    static const int64_t low[3] = {INT64_MIN, 1, 4}, high = INT64_MAX;
+    struct test_node n;
+    test_node_start(&n, "SplitToSequence", 18);
+    test_node_f32(&n, 1, (int64_t[]){5}, zeros);
+    test_node_input(&n, REE_I64, 0, NULL, &high);
+    CHECK_MSG(test_node_run(&n, 1) == REE_OK, "%s", n.err.message);
+    CHECK(n.out[0]->kind == REE_SEQUENCE && n.out[0]->n_items == 1);
+    test_node_finish(&n);
+
+    test_node_start(&n, "MaxUnpool", 11);
+    test_node_text(&n, "f1,1,2 l1,1,2", "");
+    test_node_input(&n, REE_I64, 1, (int64_t[]){3}, low);
+    test_node_ints(&n, "kernel_shape", 1, (int64_t[]){2});
+    expect(&n, 1, REE_INVALID, "output_shape is [-9223372036854775808,1,4], expected at least");
+
+    // A piece that follows the list of outputs must not be one that the rule writes.
+    test_node_start(&n, "DynamicQuantizeLinear", 18);
+    test_node_f32(&n, 1, (int64_t[]){5}, zeros);
+    CHECK_MSG(test_node_run(&n, 1) == REE_OK, "%s", n.err.message);
+    CHECK(n.out[0]->dtype == REE_U8);
+    test_node_finish(&n);
+    const char *text = "a b";
+    test_node_start(&n, "StringSplit", 20);
+    test_node_text(&n, "f", "");
+    REQUIRE(ree_lower_strings(&n.lower, 0, NULL, &text, &n.tvals[0]) == REE_OK);
+    CHECK_MSG(test_node_run(&n, 1) == REE_OK, "%s", n.err.message);
+    CHECK(n.out[0]->rank == 1 && n.out[0]->dims[0] == 2);
+    test_node_finish(&n);
+}
+
 int main(void) {
     conv();
     empty();
@@ -333,5 +365,6 @@ int main(void) {
     optimisers();
     einsum();
     refused_by_text();
+    extremes();
     return test_finish();
 }

@@ -194,6 +194,26 @@ static void messages(void) {
     expect(&n, "input ratio is float32[2], expected one float");
 }
 
+// The mask of old opsets has the data's type, and holds its 1.
+static void dropout_masks(void) {
+    static const uint16_t x[2] = {0x4000, 0xC000};
+    struct test_node n;
+    test_node_start(&n, "Dropout", 7);
+    test_node_input(&n, REE_F16, 1, (int64_t[]){2}, x);
+    CHECK_MSG(test_node_run(&n, 2) == REE_OK, "%s", n.err.message);
+    const uint16_t *mask = test_node_output(&n, 1);
+    CHECK(n.out[1]->dtype == REE_F16 && mask[0] == 0x3C00 && mask[1] == 0x3C00);
+    test_node_finish(&n);
+    static const uint8_t yes = 1;
+    test_node_start(&n, "Dropout", 13);
+    test_node_text(&n, "i2 f", "");
+    test_node_input(&n, REE_BOOL, 0, NULL, &yes);
+    n.err.message[0] = 0;
+    CHECK(test_node_run(&n, 2) == REE_UNSUPPORTED &&
+          strstr(n.err.message, "Dropout of int32 is not supported"));
+    test_node_finish(&n);
+}
+
 int main(void) {
     definition();
     distributions();
@@ -201,5 +221,6 @@ int main(void) {
     choices();
     dropout();
     messages();
+    dropout_masks();
     return test_finish();
 }

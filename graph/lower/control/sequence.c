@@ -138,7 +138,7 @@ static enum ree_status part_sizes(struct ree_lower *lower, struct ree_tval *spli
     if (split->rank != 0 || given[0] < 1)
         return ree_lower_fail(lower, REE_INVALID,
                               "split must be a list of sizes or one size of at least 1");
-    n = (size_t)((dim + given[0] - 1) / given[0]);
+    n = (size_t)(dim / given[0] + (dim % given[0] != 0));
     int64_t *sizes = ree_arena_alloc_array(lower->arena, n + 1, sizeof *sizes);
     if (!sizes) return no_memory(lower);
     for (size_t i = 0; i < n; i++)
@@ -159,6 +159,11 @@ enum ree_status ree_lower_op_splittosequence(struct ree_lower *lower, struct ree
     const int64_t *sizes = NULL;
     size_t n = (size_t)t->dims[axis];
     if (split) REE_TRY(part_sizes(lower, split, t->dims[axis], &sizes, &n));
+    // Each item is a tensor of its own, also where the input is one element repeated.
+    if (n > REE_LOWER_MAX_STEPS)
+        return ree_lower_fail(lower, REE_UNSUPPORTED,
+                              "a sequence of %zu items; at most %u are supported", n,
+                              REE_LOWER_MAX_STEPS);
     struct ree_tval **items = ree_arena_alloc_array(lower->arena, n + 1, sizeof *items);
     if (!items) return no_memory(lower);
     int64_t at = 0;

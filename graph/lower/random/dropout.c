@@ -1,6 +1,8 @@
 // Dropout: at inference the input; in training, elements dropped at random and the others scaled.
 #include "graph/lower/random/random.h"
 
+#include "base/dtype.h"
+
 // Training is asked for by an input since opset 12.
 static enum ree_status read_mode(struct ree_lower *lower, struct ree_tval *mode, bool *out) {
     *out = false;
@@ -57,13 +59,16 @@ enum ree_status ree_lower_op_dropout(struct ree_lower *lower, struct ree_tval *c
     struct ree_tval *results[2] = {in[0], NULL};
     if (training) {
         struct ree_tval *ratio;
+        if (!ree_dtype_is_float(in[0]->dtype)) return ree_rule_unsupported(lower, in[0]->dtype);
         REE_TRY(read_ratio(lower, ree_rule_input(lower, in, 1), &ratio));
         REE_TRY(drop(lower, in[0], ratio, results));
     } else if (ree_rule_wants(lower, 1)) {
         enum ree_dtype dtype = lower->node->opset >= 10 ? REE_BOOL : in[0]->dtype;
+        if (dtype == REE_STRING) return ree_rule_unsupported(lower, dtype);
         struct ree_expr_builder b;
         ree_expr_init(&b, lower, in[0]->rank, in[0]->dims);
-        REE_TRY(ree_lower_map(&b, ree_expr_number(&b, dtype, 1), dtype, &results[1]));
+        int one = ree_expr_cast(&b, ree_expr_f32(&b, 1), REE_F32, dtype);
+        REE_TRY(ree_lower_map(&b, one, dtype, &results[1]));
     }
     for (uint32_t i = 0; i < 2; i++)
         if (ree_rule_wants(lower, i)) out[i] = results[i];

@@ -68,7 +68,7 @@ enum ree_status ree_lower_op_max_unpool(struct ree_lower *lower, struct ree_tval
     fits = n == x->rank;
     for (uint32_t i = 0; fits && i < x->rank; i++) {
         fits = wanted[i] >= dims[i] && wanted[i] <= INT32_MAX;
-        after[i] = wanted[i] - dims[i];
+        after[i] = fits ? wanted[i] - dims[i] : 0;
     }
     if (!fits)
         return ree_lower_fail(lower, REE_INVALID, "output_shape is %s, expected at least %s",
