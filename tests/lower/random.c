@@ -196,10 +196,10 @@ static void messages(void) {
 
 // The mask of old opsets has the data's type, and holds its 1.
 static void dropout_masks(void) {
-    static const uint16_t x[2] = {0x4000, 0xC000};
+    static const uint16_t data[2] = {0x4000, 0xC000};
     struct test_node n;
     test_node_start(&n, "Dropout", 7);
-    test_node_input(&n, REE_F16, 1, (int64_t[]){2}, x);
+    test_node_input(&n, REE_F16, 1, (int64_t[]){2}, data);
     CHECK_MSG(test_node_run(&n, 2) == REE_OK, "%s", n.err.message);
     const uint16_t *mask = test_node_output(&n, 1);
     CHECK(n.out[1]->dtype == REE_F16 && mask[0] == 0x3C00 && mask[1] == 0x3C00);
