@@ -134,13 +134,15 @@ static struct ree_tensor *find(const struct run_inputs *inputs, const char *name
     return NULL;
 }
 
-static int append_item(struct ree_tensor *sequence, const char *file) {
+static int append_item(struct ree_tensor *sequence, const struct ree_port *port, const char *file) {
     struct ree_tensor item;
     struct ree_error err;
-    if (ree_tensor_load(&item, file, &err) != REE_OK ||
-        ree_sequence_append(sequence, &item, &err) != REE_OK)
+    if (ree_tensor_load(&item, file, &err) != REE_OK) return cli_fail(&err);
+    if (ree_npy_retype(&item, port->dtype, &err) != REE_OK) {
+        ree_tensor_finish(&item);
         return cli_fail(&err);
-    return 0;
+    }
+    return ree_sequence_append(sequence, &item, &err) == REE_OK ? 0 : cli_fail(&err);
 }
 
 static int load_argument(struct run_inputs *inputs, const struct ree_model *model,
@@ -153,7 +155,8 @@ static int load_argument(struct run_inputs *inputs, const struct ree_model *mode
     // A sequence is one .pb file, or a .npy file for each item.
     bool item = port->kind == REE_SEQUENCE && (n < 3 || strcmp(file + n - 3, ".pb") != 0);
     struct ree_tensor *sequence = find(inputs, port->name);
-    if (item && sequence && sequence->kind == REE_SEQUENCE) return append_item(sequence, file);
+    if (item && sequence && sequence->kind == REE_SEQUENCE)
+        return append_item(sequence, port, file);
     if (sequence) return fail_with_wants(model, "input ", port->name, " is given twice");
     struct ree_tensor *t = &inputs->tensors[inputs->n_tensors];
     struct ree_error err;
@@ -168,7 +171,7 @@ static int load_argument(struct run_inputs *inputs, const struct ree_model *mode
         cli_error("out of memory");
         return CLI_FAILED;
     }
-    if (item) return append_item(t, file);
+    if (item) return append_item(t, port, file);
     // A .npy file has int4 as int8, and so on.
     if (t->kind != REE_TENSOR) return 0;
     return ree_npy_retype(t, port->dtype, &err) == REE_OK ? 0 : cli_fail(&err);
