@@ -274,6 +274,15 @@ static bool make_folders(const char *path) {
 
 #define MAX_FILE_NAME 120
 
+// Whether `name` is that of an item of the sequence saved as `base`: BASE_0 and so on.
+static bool is_item_name(const struct ree_tensor *sequence, const char *base, const char *name) {
+    size_t n = strlen(base);
+    if (strncasecmp(name, base, n) != 0 || name[n] != '_') return false;
+    char *end;
+    unsigned long long item = strtoull(name + n + 1, &end, 10);
+    return end > name + n + 1 && !*end && item < sequence->n_items;
+}
+
 // The file name of output i, without ".npy". "a/b" and "a_b" would both be "a_b": the later one is
 // numbered, and so on until it is free.
 static void file_name(const struct run_report *report, size_t i, char (*taken)[MAX_FILE_NAME + 1]) {
@@ -292,7 +301,9 @@ static void file_name(const struct run_report *report, size_t i, char (*taken)[M
     for (unsigned number = 2;; number++) {
         bool is_free = true;
         for (size_t j = 0; j < i; j++)
-            is_free = is_free && strcasecmp(taken[i], taken[j]) != 0;
+            is_free = is_free && strcasecmp(taken[i], taken[j]) != 0 &&
+                      !is_item_name(&report->outputs[j], taken[j], taken[i]) &&
+                      !is_item_name(&report->outputs[i], taken[i], taken[j]);
         if (is_free) return;
         snprintf(taken[i], sizeof taken[i], "%.*s_%u", MAX_FILE_NAME - 12, base, number);
     }
