@@ -195,6 +195,202 @@ def test_inputs():
     check(pb_run.returncode == 0 and pb_run.stdout == npy_run.stdout, pb_run.stderr)
 
 
+def write_bytes_npy(path, descr, shape, data):
+    """A .npy file with any contents."""
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (-(10 + len(header) + 1) % 64) + "\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data)
+    return path
+
+
+def strings_data(values):
+    """The data of strings by NUMERICS.md, "Hashes"."""
+    coded = [v.encode() for v in values]
+    return b"".join(struct.pack("<Q", len(v)) + v for v in coded)
+
+
+def test_strings():
+    model = work / "strings.onnx"
+    model.write_bytes(onnx.model([onnx.node("Identity", ["s"], ["t"])],
+                                 [onnx.port("s", onnx.STRING, ["n", 2])],
+                                 [onnx.port("t", onnx.STRING, ["n", 2])]))
+    # Characters of one to four bytes of UTF-8, an empty string, blanks at the end.
+    texts = ["a", "caf\u00e9 ", "", "\u20ac\u6f22", "\U0001f600", "\x7f"]
+    total = sha256_of_all([("t", onnx.STRING, [3, 2], strings_data(texts))])
+    for descr in ("<U5", ">U5", "<U17"):
+        npy.save(work / "s.npy", descr, [3, 2], texts)
+        done = run(model, "--input", work / "s.npy", "--output-dir", work / "strings")
+        check(done.returncode == 0 and done.stdout.endswith(f"sha256  {total}\n"), f"{descr}: {done}")
+        check('  "caf\u00e9 "\n  ""\n' in done.stdout, done.stdout)
+        check(npy.load(work / "strings" / "t.npy") == ("<U5", (3, 2), texts),
+              npy.load(work / "strings" / "t.npy"))
+    result = json.loads(run(model, "--input", work / "s.npy", "--json").stdout)
+    check(result["outputs"][0]["strings"] == texts and result["sha256"] == total, result)
+    (work / "s.pb").write_bytes(onnx.strings("s", [3, 2], texts))
+    check(json.loads(run(model, "--input", work / "s.pb", "--json").stdout) == result, "from a .pb")
+    npy.save(work / "none.npy", "<U1", [0, 2], [])
+    done = run(model, "--input", work / "none.npy", "--output-dir", work / "strings")
+    check(done.returncode == 0 and npy.load(work / "strings" / "t.npy")[1:] == ((0, 2), []), done)
+
+    def refused(descr, shape, data, *messages):
+        fails([model, "--input", write_bytes_npy(work / "bad.npy", descr, shape, data)], "bad.npy",
+              *messages)
+
+    refused("<U1", "(1, 2)", struct.pack("<2I", 65, 0xD800), "string 1", "code point 55296")
+    refused("<U1", "(1, 2)", struct.pack("<2I", 65, 0x110000), "code point 1114112")
+    refused(">U1", "(1, 2)", struct.pack("<2I", 65, 66), "no character")
+    refused("<U2", "(1, 1)", struct.pack("<2I", 0, 65), "string 0 has the code point 0")
+    refused("<U2", "(1, 2)", bytes(12), "need 16 bytes of elements, the file has 12")
+    refused("<U0", "(3, 1000000000)", b"", "more than 1048576 empty strings")
+    refused("<U9999999", "(9223372036854775807, 2)", b"", "exceeds 64 bits")
+    refused("<U-1", "(1, 2)", bytes(8), "a length of strings is no number")
+    refused("<U99999999", "(1, 2)", bytes(8), "elements of type '<U99999999' are not supported")
+    refused("<U", "(1, 2)", bytes(8), "elements of type '<U' are not supported")
+    refused("|S4", "(1, 2)", bytes(8), "elements of type '|S4' are not supported")
+    refused("|O", "(1, 2)", bytes(8), "elements of type '|O' are not supported")
+    (work / "bad.pb").write_bytes(onnx.strings("s", [3, 2], texts[:5]))
+    fails([model, "--input", work / "bad.pb"], "bad.pb", "5", "6")
+    fails([model, "--input", work / "x.npy"], "'s'", "float32", "string")
+    fails([work / "add.onnx", "--input", work / "s.npy"], "'x'", "string", "float32")
+    fails([model, "--random-inputs", "1"], "'s' is of a type that --random-inputs cannot make")
+
+
+def sha256_of_sequence(dtype, tensors):
+    head = b"ree-sequence/1\0" + struct.pack("<IQ", dtype, len(tensors))
+    return hashlib.sha256(head + b"".join(sha256_of(*t) for t in tensors)).hexdigest()
+
+
+def test_sequences():
+    model = work / "sequence.onnx"
+    sequence = onnx.port("s", onnx.FLOAT, ["n"], onnx.SEQUENCE)
+    model.write_bytes(onnx.model(
+        [onnx.node("SequenceInsert", ["s", "x", "zero"], ["t"]),
+         onnx.node("SequenceLength", ["s"], ["t_0"])],
+        [sequence, onnx.port("x", onnx.FLOAT, ["m"])],
+        [onnx.port("t", onnx.FLOAT, ["k"], onnx.SEQUENCE), onnx.port("t_0", onnx.INT64, [])],
+        [onnx.tensor("zero", onnx.INT64, [], bytes(8))]))
+    npy.save(work / "one.npy", "<f4", [1], [1])
+    npy.save(work / "pair.npy", "<f4", [2], [-1.5, 2])
+    x = ["--input", f"x={work}/pair.npy"]
+    out = work / "sequence"
+    done = run(model, *x, "--input", f"s={work}/one.npy", "--input", f"s={work}/pair.npy",
+               "--output-dir", out)
+    check(done.returncode == 0, done.stderr)
+    items = [(1, [2], struct.pack("<2f", -1.5, 2)), (1, [1], struct.pack("<f", 1)),
+             (1, [2], struct.pack("<2f", -1.5, 2))]
+    check(f"t  sequence of 3  {sha256_of_sequence(1, items)}\n" in done.stdout, done.stdout)
+    check(f"  item 1  float32[1]  {sha256_of(*items[1]).hex()}\n" in done.stdout, done.stdout)
+    # An output of the name that an item has is not written over it.
+    check(sorted(p.name for p in out.iterdir()) == ["t_0.npy", "t_0_2.npy", "t_1.npy", "t_2.npy"],
+          sorted(p.name for p in out.iterdir()))
+    check([list(npy.load(out / f"t_{i}.npy")[2]) for i in range(3)] == [[-1.5, 2], [1], [-1.5, 2]],
+          "the items")
+    check(list(npy.load(out / "t_0_2.npy")[2]) == [2], "the length")
+
+    floats = [onnx.floats("", [1], [1]), onnx.floats("", [2], [-1.5, 2])]
+    (work / "s.pb").write_bytes(onnx.sequence(floats))
+    same = run(model, *x, "--input", f"s={work}/s.pb")
+    check(same.stdout == done.stdout, same)
+    result = json.loads(run(model, *x, "--input", f"s={work}/s.pb", "--json").stdout)["outputs"][0]
+    check((result["kind"], result["type"], len(result["items"])) == ("sequence", "float32", 3)
+          and result["items"][1]["shape"] == [1], result)
+    (work / "empty.pb").write_bytes(onnx.sequence([]))
+    done = run(model, *x, "--input", f"s={work}/empty.pb")
+    check(done.returncode == 0 and "t  sequence of 1 " in done.stdout, done)
+
+    def refused(data, *messages):
+        (work / "bad.pb").write_bytes(data)
+        fails([model, *x, "--input", f"s={work}/bad.pb"], *messages)
+
+    mixed = onnx.sequence([floats[0], onnx.tensor("", onnx.INT64, [], bytes(8))])
+    refused(mixed, "bad.pb", "item 1 is of type int64, but item 0 of float32")
+    refused(onnx.sequence([onnx.tensor("", onnx.FLOAT, [2], bytes(7))]), "bad.pb", "item 0")
+    refused(onnx.sequence([onnx.tensor("", 99, [], bytes(8))]), "bad.pb", "item 0", "unknown type")
+    refused(onnx.number(2, 2) + onnx.chunk(3, floats[0]), "bad.pb", "sequence of something but")
+    refused(onnx.sequence([onnx.tensor("", onnx.INT64, [1], bytes(8))]), "'s'", "int64", "float32")
+    refused(onnx.sequence([onnx.floats("", [1, 2], [1, 2])]), "'s'", "float32[1,2]")
+    whole = onnx.sequence(floats)
+    for n in range(1, len(whole)):
+        (work / "bad.pb").write_bytes(whole[:n])
+        done = run(model, *x, "--input", f"s={work}/bad.pb")
+        # A prefix may end between two fields.
+        check(done.returncode in (0, 1) and (done.returncode == 0 or "bad.pb" in done.stderr),
+              f"cut at {n}: {done}")
+    fails([model, *x, "--input", f"s={work}/one.npy", "--input", f"s={work}/s.pb"],
+          "'s' is given twice")
+    fails([model, *x, "--input", f"s={work}/s.pb", "--input", f"s={work}/s.pb"], "'s' is given twice")
+    fails([model, *x, "--input", f"s={work}/one.npy", "--input", f"s={work}/ints.npy"], "'s'",
+          "int64", "float32")
+    fails([model, *x, "--input", f"s={work}/none.npy"], "none.npy")
+    fails([model, *x], "input 's' is missing", "s  ")
+    fails([model, *x, "--random-inputs", "1"], "'s' is a sequence, which --random-inputs cannot make")
+    fails([work / "add.onnx", "--input", work / "s.pb"], "s.pb")
+
+    # A .npy file has int4 as int8, in sequences too.
+    model.write_bytes(onnx.model([onnx.node("SequenceAt", ["s", "zero"], ["t"])],
+                                 [onnx.port("s", onnx.INT4, ["n"], onnx.SEQUENCE)],
+                                 [onnx.port("t", onnx.INT4, ["n"])],
+                                 [onnx.tensor("zero", onnx.INT64, [], bytes(8))], opset=24))
+    write_bytes_npy(work / "i4.npy", "|i1", "(2,)", b"\x07\xf8")
+    done = run(model, "--input", f"s={work}/i4.npy")
+    check(done.returncode == 0 and done.stdout.startswith(
+        f"t  int4[2]  {sha256_of(onnx.INT4, [2], bytes([0x07, 0xf8])).hex()}\n"), done)
+    write_bytes_npy(work / "i4.npy", "|i1", "(2,)", b"\x07\x08")
+    fails([model, "--input", f"s={work}/i4.npy"], "element 1 is the byte 0x08, outside int4")
+
+
+def test_optionals():
+    model = work / "optional.onnx"
+    model.write_bytes(onnx.model(
+        [onnx.node("OptionalHasElement", ["o"], ["there"]), onnx.node("Identity", ["o"], ["same"])],
+        [onnx.port("o", onnx.FLOAT, ["n"], onnx.OPTIONAL)],
+        [onnx.port("there", onnx.BOOL, []), onnx.port("same", onnx.FLOAT, ["n"], onnx.OPTIONAL)],
+        opset=18))
+    absent = hashlib.sha256(b"ree-absent/1\0" + struct.pack("<I", 1)).hexdigest()
+    (work / "absent.pb").write_bytes(onnx.optional())
+    out = work / "optional"
+    for given in ([], ["--input", f"o={work}/absent.pb"]):
+        done = run(model, *given, "--output-dir", out)
+        check(done.returncode == 0, done.stderr)
+        check(f"there  bool[]  {sha256_of(9, [], bytes(1)).hex()}\n" in done.stdout, done.stdout)
+        check(f"same  absent  {absent}\n" in done.stdout, done.stdout)
+        check([p.name for p in out.iterdir()] == ["there.npy"], "nothing to write of what is absent")
+    result = json.loads(run(model, "--json").stdout)["outputs"][1]
+    check(result == {"name": "same", "kind": "absent", "type": "float32", "sha256": absent}, result)
+
+    pair = onnx.floats("", [2], [-1.5, 2])
+    (work / "there.pb").write_bytes(onnx.optional(pair))
+    digest = sha256_of(1, [2], struct.pack("<2f", -1.5, 2)).hex()
+    for file in ("there.pb", "pair.npy"):
+        done = run(model, "--input", f"o={work / file}")
+        check(f"there  bool[]  {sha256_of(9, [], bytes([1])).hex()}\n" in done.stdout, done)
+        check(f"same  float32[2]  {digest}\n" in done.stdout, done)
+
+    def refused(data, *messages):
+        (work / "bad.pb").write_bytes(data)
+        fails([model, "--input", f"o={work}/bad.pb"], *messages)
+
+    refused(onnx.optional(pair) + onnx.chunk(5, onnx.sequence([pair])), "bad.pb",
+            "is a tensor and also a sequence")
+    refused(onnx.number(2, 4), "bad.pb", "optional value of something but")
+    refused(onnx.optional(sequence=onnx.sequence([pair])), "'o'", "sequence")
+    refused(onnx.optional(onnx.tensor("", onnx.INT64, [1], bytes(8))), "'o'", "int64", "float32")
+    refused(onnx.optional(onnx.tensor("", onnx.FLOAT, [2], bytes(3))), "bad.pb")
+    refused(b"\x1a\xff", "bad.pb")
+
+    # A sequence that may be absent, and an absent value where the model needs one.
+    model.write_bytes(onnx.model(
+        [onnx.node("OptionalGetElement", ["o"], ["s"]), onnx.node("SequenceLength", ["s"], ["n"])],
+        [onnx.port("o", onnx.FLOAT, ["k"], onnx.SEQUENCE, onnx.OPTIONAL)],
+        [onnx.port("n", onnx.INT64, [])], opset=18))
+    (work / "there.pb").write_bytes(onnx.optional(sequence=onnx.sequence([pair, pair])))
+    digest = sha256_of(7, [], struct.pack("<q", 2)).hex()
+    for given in ([f"o={work}/there.pb"], [f"o={work}/pair.npy"] * 2):
+        done = run(model, *[a for g in given for a in ("--input", g)])
+        check(done.returncode == 0 and f"n  int64[]  {digest}\n" in done.stdout, done)
+    fails([model], "OptionalGetElement", "the optional value is absent")
+
+
 def random_floats(seed, name, n):
     """What --random-inputs makes, by the comment in tools/run/inputs.c."""
     mask = (1 << 64) - 1

@@ -6,7 +6,8 @@ bytes (kind 2). Field numbers are those of onnx.proto.
 
 import struct
 
-FLOAT, UINT8, INT64, BOOL = 1, 2, 7, 9
+FLOAT, UINT8, INT64, STRING, BOOL, INT4 = 1, 2, 7, 8, 9, 22
+SEQUENCE, OPTIONAL = 4, 9  # fields of TypeProto
 
 
 def varint(value):
@@ -27,13 +28,34 @@ def chunk(field, value):
     return varint(field << 3 | 2) + varint(len(value)) + value
 
 
-def port(name, dtype, shape):
-    """A ValueInfoProto; a string in `shape` is a symbol, None for `shape` leaves it undeclared."""
+def port(name, dtype, shape, *within):
+    """A ValueInfoProto; a string in `shape` is a symbol, None for `shape` leaves it undeclared.
+    `within`: SEQUENCE or OPTIONAL, from the inside out, of what the tensor is in."""
     tensor = number(1, dtype)
     if shape is not None:
         dims = b"".join(chunk(1, chunk(2, d) if isinstance(d, str) else number(1, d)) for d in shape)
         tensor += chunk(2, dims)
-    return chunk(1, name) + chunk(2, chunk(1, tensor))
+    kind = chunk(1, tensor)
+    for field in within:
+        kind = chunk(field, chunk(1, kind))
+    return chunk(1, name) + chunk(2, kind)
+
+
+def sequence(tensors):
+    """A SequenceProto of TensorProtos."""
+    return chunk(1, "s") + number(2, 1) + b"".join(chunk(3, t) for t in tensors)
+
+
+def optional(tensor=None, sequence=None):
+    """An OptionalProto."""
+    if tensor is not None:
+        return number(2, 1) + chunk(3, tensor)
+    return number(2, 3) + chunk(5, sequence) if sequence is not None else number(2, 0)
+
+
+def strings(name, shape, values):
+    dims = b"".join(number(1, d) for d in shape)
+    return dims + number(2, STRING) + chunk(8, name) + b"".join(chunk(6, v) for v in values)
 
 
 def attribute(name, value):

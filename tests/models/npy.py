@@ -16,6 +16,10 @@ def save(path, descr, shape, values):
         if descr == "<f2":
             values = list(values)
             file.write(struct.pack(f"<{len(values)}e", *values))
+        elif descr[1] == "U":
+            codec = "utf-32-le" if descr[0] == "<" else "utf-32-be"
+            for value in values:
+                file.write(value.encode(codec).ljust(4 * int(descr[2:]), b"\0"))
         else:
             file.write(array.array(CODES[descr], values).tobytes())
 
@@ -31,6 +35,10 @@ def load(path):
     if header["descr"] == "<f2":
         halves = data[10 + length:]
         return "<f2", header["shape"], array.array("f", struct.unpack(f"<{len(halves) // 2}e", halves))
+    if header["descr"].startswith("<U"):
+        text, size = data[10 + length:].decode("utf-32-le"), int(header["descr"][2:])
+        return header["descr"], header["shape"], [text[i:i + size].rstrip("\0")
+                                                  for i in range(0, len(text), size)]
     values = array.array(CODES[header["descr"]])
     values.frombytes(data[10 + length:])
     return header["descr"], header["shape"], values
