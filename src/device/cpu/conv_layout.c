@@ -47,7 +47,8 @@ static bool find_phases(struct ree_conv_axis *axis) {
         if (distance / axis->step > furthest) furthest = distance / axis->step;
     }
     if (furthest >= INT32_MAX - axis->out) return false;
-    axis->length = axis->out + (uint32_t)furthest;
+    axis->furthest = (uint32_t)furthest;
+    axis->length = axis->out + axis->furthest;
     return true;
 }
 
@@ -57,12 +58,40 @@ static bool axis_in_place(const struct ree_conv_axis *axis) {
            axis->origin + axis->length <= axis->in;
 }
 
-bool ree_conv_layout_init(struct ree_conv_layout *layout, const struct ree_conv_params *p) {
+static uint32_t ceil_div(uint32_t a, uint32_t b) {
+    return a / b + (a % b != 0);
+}
+
+// Where it saves a quarter of the words; the words of a plane with folded taps cost more to make.
+uint32_t ree_conv_fold(const struct ree_conv_params *p, uint32_t terms) {
+    uint64_t plain = (uint64_t)ceil_div(p->c, terms) * p->kernel[2];
+    uint64_t folded = ((uint64_t)p->c * p->kernel[2] + terms - 1) / terms;
+    return terms > 1 && p->kernel[2] > 1 && 4 * folded <= 3 * plain ? p->kernel[2] : 1;
+}
+
+uint32_t ree_conv_n_words(const struct ree_conv_params *p, uint32_t terms) {
+    uint32_t fold = ree_conv_fold(p, terms);
+    return ceil_div(p->c * fold, terms) * p->kernel[0] * p->kernel[1] * (p->kernel[2] / fold);
+}
+
+// The planes of words, once those of elements are known.
+static void set_words(struct ree_conv_layout *layout, const struct ree_conv_params *p) {
+    uint32_t terms = layout->words.tiles ? layout->words.tiles->tiles.terms : 1;
+    layout->fold = ree_conv_fold(p, terms);
+    layout->n_terms = p->c * layout->fold;
+    layout->c = ceil_div(layout->n_terms, terms);
+    layout->n_taps = ree_conv_n_words(p, terms);
+    // Tap 0 is in the first phase of the last axis, and the others are reached from it.
+    layout->c_plane = layout->fold > 1 ? layout->plane / layout->axes[2].n_phases : layout->plane;
+}
+
+bool ree_conv_layout_init(struct ree_conv_layout *layout, const struct ree_conv_params *p,
+                          const struct ree_conv_words *words) {
     memset(layout, 0, sizeof *layout);
     uint64_t plane = 1, n_in = 1;
     bool in_place = true;
-    layout->c = p->c;
-    layout->n_taps = p->c;
+    layout->words = *words;
+    layout->channels = p->c;
     layout->n_out = 1;
     for (int i = 0; i < 3; i++) {
         struct ree_conv_axis *axis = &layout->axes[i];
@@ -73,7 +102,6 @@ bool ree_conv_layout_init(struct ree_conv_layout *layout, const struct ree_conv_
         plane *= (uint64_t)axis->length * axis->n_phases;
         if (plane > INT32_MAX) return false;
         n_in *= axis->in;
-        layout->n_taps *= axis->kernel;
         layout->n_out *= axis->out;
     }
     if (in_place) {
@@ -83,34 +111,44 @@ bool ree_conv_layout_init(struct ree_conv_layout *layout, const struct ree_conv_
             layout->start = layout->start * axis->in + (uint32_t)axis->origin;
             axis->length = axis->in;
         }
-        layout->plane = (uint32_t)n_in;
-        return true;
+        plane = n_in;
     }
+    layout->plane = (uint32_t)plane;
+    set_words(layout, p);
+    // Offsets of taps are 32 bits wide.
+    if (in_place && !words->tiles) return true;
+    if ((uint64_t)layout->c_plane * layout->c > INT32_MAX) return false;
+    if (in_place) return true;
     uint64_t spread = (uint64_t)layout->axes[0].spread * layout->axes[1].spread;
     spread *= layout->axes[2].spread;
     uint64_t proportion = 8 * spread * n_in + 8 * (uint64_t)layout->n_out + (1 << 16);
-    if (plane > proportion || plane * p->c > INT32_MAX) return false;
-    layout->plane = (uint32_t)plane;
-    return true;
+    return plane <= proportion;
+}
+
+// Where a tap's elements begin, from the output position's in a plane with all its phases.
+static uint32_t tap_offset(const struct ree_conv_layout *layout, const uint32_t taps[3],
+                           uint32_t phases_w) {
+    const struct ree_conv_axis *axes = layout->axes;
+    uint32_t phase_size = axes[0].length * axes[1].length * axes[2].length;
+    uint32_t phase = 0, at = 0;
+    for (int i = 0; i < 3; i++) {
+        uint64_t distance = tap_distance(&axes[i], taps[i]);
+        uint32_t remainder = (uint32_t)(distance % axes[i].step);
+        phase = phase * (i == 2 ? phases_w : axes[i].n_phases) + phase_slot(&axes[i], remainder);
+        at = at * axes[i].length + (uint32_t)(distance / axes[i].step);
+    }
+    return phase * phase_size + at;
 }
 
 void ree_conv_layout_taps(const struct ree_conv_layout *layout, uint32_t *out) {
     const struct ree_conv_axis *axes = layout->axes;
-    uint32_t phase_size = axes[0].length * axes[1].length * axes[2].length;
+    bool folded = layout->fold > 1;
     for (uint32_t c = 0; c < layout->c; c++)
         for (uint32_t kd = 0; kd < axes[0].kernel; kd++)
             for (uint32_t kh = 0; kh < axes[1].kernel; kh++)
-                for (uint32_t kw = 0; kw < axes[2].kernel; kw++) {
-                    const uint32_t taps[3] = {kd, kh, kw};
-                    uint32_t phase = 0, at = 0;
-                    for (int i = 0; i < 3; i++) {
-                        uint64_t distance = tap_distance(&axes[i], taps[i]);
-                        uint32_t remainder = (uint32_t)(distance % axes[i].step);
-                        phase = phase * axes[i].n_phases + phase_slot(&axes[i], remainder);
-                        at = at * axes[i].length + (uint32_t)(distance / axes[i].step);
-                    }
-                    *out++ = c * layout->plane + phase * phase_size + at;
-                }
+                for (uint32_t kw = 0; kw < (folded ? 1 : axes[2].kernel); kw++)
+                    *out++ = c * layout->c_plane + tap_offset(layout, (uint32_t[]){kd, kh, kw},
+                                                              folded ? 1 : axes[2].n_phases);
 }
 
 // The input element at a coordinate, or -1 for a zero. Divisions cost as much as copying a row.
@@ -141,44 +179,120 @@ static struct row make_row(const struct ree_conv_axis *axis, uint32_t phase) {
     return row;
 }
 
-static void fill_row(const struct ree_conv_axis *axis, const struct row *row, const float *x,
-                     float *out) {
-    if (axis->spread == 1) {
-        for (int64_t e = 0; e < row->begin; e++)
-            out[e] = 0.0f;
-        if (axis->step == 1 && row->end > row->begin)
-            memcpy(out + row->begin, x + row->first + row->begin,
-                   (size_t)(row->end - row->begin) * sizeof(float));
-        else
-            for (int64_t e = row->begin; e < row->end; e++)
-                out[e] = x[row->first + e * axis->step];
-        for (int64_t e = row->end; e < axis->length; e++)
-            out[e] = 0.0f;
+// A channel of elements of one type. The stride of 2 stands apart for the compiler's sake.
+#define DEFINE_FILL(type)                                                                          \
+    static void fill_row_##type(const struct ree_conv_axis *axis, const struct row *row,           \
+                                const type *x, type pad, type *restrict out) {                     \
+        if (axis->spread != 1) {                                                                   \
+            for (uint32_t e = 0; e < axis->length; e++) {                                          \
+                int64_t i = element_at(axis, row->first + (int64_t)e * axis->step);                \
+                out[e] = i < 0 ? pad : x[i];                                                       \
+            }                                                                                      \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t e = 0; e < row->begin; e++)                                                   \
+            out[e] = pad;                                                                          \
+        const type *from = x + row->first + row->begin * axis->step;                               \
+        int64_t n = row->end - row->begin;                                                         \
+        if (axis->step == 1 && n > 0)                                                              \
+            memcpy(out + row->begin, from, (size_t)n * sizeof(type));                              \
+        else if (axis->step == 2)                                                                  \
+            for (int64_t e = 0; e < n; e++)                                                        \
+                out[row->begin + e] = from[2 * e];                                                 \
+        else                                                                                       \
+            for (int64_t e = 0; e < n; e++)                                                        \
+                out[row->begin + e] = from[e * axis->step];                                        \
+        for (int64_t e = row->end; e < axis->length; e++)                                          \
+            out[e] = pad;                                                                          \
+    }                                                                                              \
+    static void fill_##type(const struct ree_conv_layout *layout, const type *x, type pad,         \
+                            type *out) {                                                           \
+        const struct ree_conv_axis *d = &layout->axes[0], *h = &layout->axes[1];                   \
+        const struct ree_conv_axis *w = &layout->axes[2];                                          \
+        uint32_t n_phases = d->n_phases * h->n_phases * w->n_phases;                               \
+        for (uint32_t phase = 0; phase < n_phases; phase++) {                                      \
+            uint32_t phase_h = phase / w->n_phases % h->n_phases;                                  \
+            uint32_t phase_d = phase / w->n_phases / h->n_phases;                                  \
+            struct row row = make_row(w, phase % w->n_phases);                                     \
+            for (uint32_t i = 0; i < d->length; i++) {                                             \
+                int64_t at_d =                                                                     \
+                    element_at(d, d->origin + d->phases[phase_d] + (int64_t)i * d->step);          \
+                for (uint32_t j = 0; j < h->length; j++, out += w->length) {                       \
+                    int64_t at_h =                                                                 \
+                        element_at(h, h->origin + h->phases[phase_h] + (int64_t)j * h->step);      \
+                    if (at_d >= 0 && at_h >= 0)                                                    \
+                        fill_row_##type(w, &row, x + (at_d * h->in + at_h) * w->in, pad, out);     \
+                    else                                                                           \
+                        for (uint32_t e = 0; e < w->length; e++)                                   \
+                            out[e] = pad;                                                          \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }
+DEFINE_FILL(float)
+DEFINE_FILL(uint8_t)
+
+size_t ree_conv_layout_scratch(const struct ree_conv_layout *layout) {
+    if (!layout->words.tiles || layout->in_place) return 0;
+    return (size_t)layout->words.tiles->tiles.terms * layout->plane;
+}
+
+// One plane of words, from its terms' planes of bytes.
+static void interleave(const struct ree_conv_layout *layout, const uint8_t *const *terms,
+                       uint32_t *out) {
+    const struct ree_conv_words *words = &layout->words;
+    if (layout->fold == 1) {
+        words->tiles->interleave(terms, layout->plane, words->is_signed, words->flip, out);
         return;
     }
-    for (uint32_t e = 0; e < axis->length; e++) {
-        int64_t i = element_at(axis, row->first + (int64_t)e * axis->step);
-        out[e] = i < 0 ? 0.0f : x[i];
+    // For each phase of the other axes: that of tap 0. Behind the last word of any output position
+    // a tap's bytes may end with the plane.
+    const struct ree_conv_axis *axes = layout->axes;
+    uint32_t size = axes[0].length * axes[1].length * axes[2].length;
+    uint32_t n_phases = axes[0].n_phases * axes[1].n_phases;
+    for (uint32_t phase = 0; phase < n_phases; phase++) {
+        const uint8_t *from[REE_TILE_MAX_TERMS];
+        for (uint32_t t = 0; t < words->tiles->tiles.terms; t++)
+            from[t] = terms[t] + (size_t)phase * axes[2].n_phases * size;
+        words->tiles->interleave(from, size - axes[2].furthest, words->is_signed, words->flip,
+                                 out + (size_t)phase * size);
     }
 }
 
-void ree_conv_layout_fill(const struct ree_conv_layout *layout, const float *x, float *out) {
-    const struct ree_conv_axis *d = &layout->axes[0], *h = &layout->axes[1], *w = &layout->axes[2];
-    for (uint32_t phase_d = 0; phase_d < d->n_phases; phase_d++)
-        for (uint32_t phase_h = 0; phase_h < h->n_phases; phase_h++)
-            for (uint32_t phase_w = 0; phase_w < w->n_phases; phase_w++) {
-                struct row row = make_row(w, phase_w);
-                for (uint32_t i = 0; i < d->length; i++) {
-                    int64_t at_d =
-                        element_at(d, d->origin + d->phases[phase_d] + (int64_t)i * d->step);
-                    for (uint32_t j = 0; j < h->length; j++, out += w->length) {
-                        int64_t at_h =
-                            element_at(h, h->origin + h->phases[phase_h] + (int64_t)j * h->step);
-                        if (at_d < 0 || at_h < 0)
-                            memset(out, 0, w->length * sizeof(float));
-                        else
-                            fill_row(w, &row, x + (at_d * h->in + at_h) * w->in, out);
-                    }
+void ree_conv_layout_fill(const struct ree_conv_layout *layout, const void *x, uint32_t first,
+                          uint32_t n, uint8_t *bytes, uint32_t *out) {
+    const struct ree_conv_axis *axes = layout->axes;
+    size_t n_in = (size_t)axes[0].in * axes[1].in * axes[2].in;
+    if (!layout->words.tiles) {
+        for (uint32_t c = first; c < first + n; c++, out += layout->plane)
+            fill_float(layout, (const float *)x + c * n_in, 0.0f, (float *)(void *)out);
+        return;
+    }
+    uint32_t terms = layout->words.tiles->tiles.terms, fold = layout->fold;
+    // A word's channels follow each other and are at most `terms`: as many planes of bytes, of
+    // which the next channel takes the oldest one's.
+    uint32_t next = first * terms / fold;
+    for (uint32_t i = first; i < first + n; i++, out += layout->c_plane) {
+        const uint8_t *planes[REE_TILE_MAX_TERMS];
+        for (uint32_t t = 0; t < terms; t++) {
+            uint32_t term = i * terms + t, c = term / fold;
+            // What a weight of zero meets does not matter.
+            if (term >= layout->n_terms) {
+                planes[t] = planes[0];
+                continue;
+            }
+            const uint8_t *from = (const uint8_t *)x + c * n_in, *plane = from;
+            if (!layout->in_place) {
+                plane = bytes + (size_t)(c % terms) * layout->plane;
+                if (c >= next) {
+                    fill_uint8_t(layout, from, layout->words.pad, (uint8_t *)(uintptr_t)plane);
+                    next = c + 1;
                 }
             }
+            if (fold > 1)
+                plane += tap_offset(layout, (uint32_t[]){0, 0, term % fold}, axes[2].n_phases);
+            planes[t] = plane;
+        }
+        interleave(layout, planes, out);
+    }
 }

@@ -17,6 +17,7 @@
 
 #define REE_TILE_MAX_ROWS 14
 #define REE_TILE_MAX_VECS 4
+#define REE_TILE_MAX_TERMS 4
 #define REE_STREAM_MAX_ROWS 8
 
 enum {
@@ -88,8 +89,8 @@ struct ree_tiles {
     void (*dequantise)(const struct ree_tile_blocks *b, uint32_t j, uint32_t l, uint32_t n,
                        float *dst);
 
-    // One panel of b out of a convolution's input: row l of dst, cols floats, is made of n_runs
-    // runs of adjacent floats, run r at x + offset[l] + runs[r].at, one after another, then zeros.
+    // One panel of b out of a convolution's input: row l of dst, cols words, is made of n_runs
+    // runs of adjacent words, run r at x + offset[l] + runs[r].at, one after another, then zeros.
     void (*pack_runs)(const float *x, const uint32_t *offset, uint32_t k,
                       const struct ree_tile_run *runs, uint32_t n_runs, float *dst);
 

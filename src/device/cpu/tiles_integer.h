@@ -20,17 +20,20 @@
 #include "device/cpu/tiles.h"
 
 struct ree_integer_tiles {
-    struct ree_tiles tiles; // rows, vecs, lanes, cols, tile, terms; the rest is empty
+    struct ree_tiles tiles; // rows, vecs, lanes, cols, tile, terms, pack_runs; no more
     bool any_sign;          // 16 bits hold either; else:
     bool a_signed, b_signed;
     // Packs lines of bytes, of k terms each: word w of line i to dst[w * pitch + i], for i < pitch,
     // all words that hold a term; zeros beyond n lines and k terms. `flip`: each byte's top bit.
     void (*pack)(const uint8_t *src, int64_t stride_line, int64_t stride_k, uint32_t n, uint32_t k,
                  bool is_signed, bool flip, uint32_t *dst, uint32_t pitch);
-    // One panel of b out of a convolution's input, as ree_tiles' pack_runs: k terms.
-    void (*pack_runs)(const uint8_t *x, const uint32_t *offset, uint32_t k,
-                      const struct ree_tile_run *runs, uint32_t n_runs, bool is_signed, bool flip,
-                      uint32_t *dst);
+    // Words of n adjacent elements, a term from each of `terms` rows of bytes.
+    void (*interleave)(const uint8_t *const *rows, uint32_t n, bool is_signed, bool flip,
+                       uint32_t *dst);
+    // out[j] = start + the sum over l < k of the products of the terms of w[l * stride_w] and
+    // x[offset[l] + j], j < n.
+    void (*taps)(uint32_t n, uint32_t k, const uint32_t *w, uint32_t stride_w, const uint32_t *x,
+                 const uint32_t *offset, uint32_t start, uint32_t *out);
     uint32_t ones; // a word of ones
 };
 
