@@ -53,7 +53,7 @@ float *bench_floats(size_t n); // random in [-1, 1), 64-byte aligned; NULL: no m
 // One measured quantity, on the way to text or JSON.
 struct bench_result {
     char name[96];    // "1024 x 1024 x 1024"
-    const char *unit; // "GFLOP/s" or "GB/s"
+    const char *unit; // "GFLOP/s", "GOP/s" or "GB/s"
     double amount;    // flops or bytes of one run
     struct bench_times times;
     const char *baseline; // what the ratio is against; NULL: nothing

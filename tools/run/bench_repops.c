@@ -38,15 +38,16 @@ static void progress(const char *what, uint64_t done, uint64_t total) {
 struct product {
     uint32_t m, n, k;
     bool b_by_columns; // as the weights of most models: (n, k), rows adjacent
+    bool bytes;        // uint8 by int8, summed in int32
 };
 
 static union ree_params matmul_params(const struct product *size) {
     union ree_params params;
     memset(&params, 0, sizeof params);
     params.matmul = (struct ree_matmul_params){
-        .dtype = REE_F32,
-        .a_dtype = REE_F32,
-        .b_dtype = REE_F32,
+        .dtype = size->bytes ? REE_I32 : REE_F32,
+        .a_dtype = size->bytes ? REE_U8 : REE_F32,
+        .b_dtype = size->bytes ? REE_I8 : REE_F32,
         .m = size->m,
         .n = size->n,
         .k = size->k,
@@ -62,8 +63,8 @@ static union ree_params matmul_params(const struct product *size) {
 static enum ree_status matmul_create(struct bench *bench, const struct product *size,
                                      uint32_t constants, struct bench_program *program,
                                      struct ree_error *err) {
-    uint64_t m = size->m, n = size->n, k = size->k;
-    uint64_t sizes[] = {m * k * sizeof(float), k * n * sizeof(float), m * n * sizeof(float)};
+    uint64_t m = size->m, n = size->n, k = size->k, factor = size->bytes ? 1 : sizeof(float);
+    uint64_t sizes[] = {m * k * factor, k * n * factor, m * n * sizeof(float)};
     union ree_params params = matmul_params(size);
     REE_TRY(check_elements(m * k, k * n, m * n, err));
     return bench_program_create(program, bench->device, REE_REPOP_MATMUL, &params, 3, sizes,
@@ -143,10 +144,10 @@ static enum ree_status run_product(struct bench *bench, const struct product *si
 
 enum ree_status bench_matmul(struct bench *bench, struct ree_error *err) {
     static const struct product selection[] = {
-        {1024, 1024, 1024, false},
-        {2048, 2048, 2048, false},
-        {1, 4096, 4096, false},
-        {1, 4096, 4096, true},
+        {1024, 1024, 1024, false, false},
+        {2048, 2048, 2048, false, false},
+        {1, 4096, 4096, false, false},
+        {1, 4096, 4096, true, false},
     };
     if (!bench->size) {
         for (size_t i = 0; i < sizeof selection / sizeof *selection; i++)
@@ -156,7 +157,7 @@ enum ree_status bench_matmul(struct bench *bench, struct ree_error *err) {
     uint32_t size[3];
     REE_TRY(parse_size(bench->size, 3, size, "MxNxK, such as 64x4096x4096", err));
     for (int by_columns = 0; by_columns < 2; by_columns++) {
-        struct product product = {size[0], size[1], size[2], by_columns};
+        struct product product = {size[0], size[1], size[2], by_columns, false};
         REE_TRY(run_product(bench, &product, err));
     }
     return REE_OK;
@@ -164,43 +165,71 @@ enum ree_status bench_matmul(struct bench *bench, struct ree_error *err) {
 
 // conv
 
-static enum ree_status run_conv(struct bench *bench, const struct ree_conv_params *p,
-                                struct ree_error *err) {
-    static struct bench_program conv, matmul;
-    const struct product reference = {1024, 1024, 1024, false};
-    struct bench_result result = {.unit = "GFLOP/s", .baseline = "matmul"};
+static enum ree_status conv_create(struct bench *bench, const struct ree_conv_params *p, bool bytes,
+                                   struct bench_program *program, struct ree_error *err) {
     union ree_params params;
     memset(&params, 0, sizeof params);
     params.conv = *p;
-    uint64_t kernel = (uint64_t)p->kernel[1] * p->kernel[2];
+    if (bytes) {
+        params.conv.x_dtype = REE_U8;
+        params.conv.w_dtype = REE_I8;
+    }
     uint64_t x = (uint64_t)p->n * p->groups * p->c * p->in[1] * p->in[2];
-    uint64_t w = (uint64_t)p->groups * p->m * p->c * kernel;
+    uint64_t w = (uint64_t)p->groups * p->m * p->c * p->kernel[1] * p->kernel[2];
     uint64_t out = (uint64_t)p->n * p->groups * p->m * p->out[1] * p->out[2];
-    uint64_t sizes[] = {x * sizeof(float), w * sizeof(float), out * sizeof(float)};
+    uint64_t factor = bytes ? 1 : sizeof(float);
+    uint64_t sizes[] = {x * factor, w * factor, out * sizeof(float)};
     REE_TRY(check_elements(x, w, out, err));
-    enum ree_status status =
-        bench_program_create(&conv, bench->device, REE_REPOP_CONV, &params, 3, sizes, 1 << 1, err);
-    if (status == REE_OK) status = matmul_create(bench, &reference, 0, &matmul, err);
-    snprintf(result.name, sizeof result.name, "%s%ux%u, %u -> %u, %ux%u, stride %u, groups %u",
+    return bench_program_create(program, bench->device, REE_REPOP_CONV, &params, 3, sizes, 1 << 1,
+                                err);
+}
+
+// A convolution of floats and, where there is such a thing, of bytes, by turns with products.
+static enum ree_status run_conv(struct bench *bench, const struct ree_conv_params *p,
+                                struct ree_error *err) {
+    static struct bench_program conv[2], matmul[2];
+    const int n_types = p->transposed ? 1 : 2;
+    struct bench_result result = {0};
+    enum ree_status status = REE_OK;
+    char name[72];
+    for (int t = 0; t < n_types && status == REE_OK; t++) {
+        const struct product reference = {1024, 1024, 1024, false, t == 1};
+        status = conv_create(bench, p, t == 1, &conv[t], err);
+        if (status == REE_OK) status = matmul_create(bench, &reference, 0, &matmul[t], err);
+    }
+    snprintf(name, sizeof name, "%s%ux%u, %u -> %u, %ux%u, stride %u, groups %u",
              p->transposed ? "transposed " : "", p->kernel[1], p->kernel[2], p->c * p->groups,
              p->m * p->groups, p->in[1], p->in[2], p->stride[1], p->groups);
     for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
-        progress(result.name, i, bench->n_runs);
-        // A convolution may take far less time than the product: several between two of those.
-        for (int j = 0; j < 5 && status == REE_OK; j++)
-            status = bench_program_run(&conv, err);
-        if (status == REE_OK) status = bench_program_run(&matmul, err);
+        progress(name, i, bench->n_runs);
+        for (int t = 0; t < n_types && status == REE_OK; t++) {
+            // A convolution may take far less time than the product: several between two of those.
+            for (int j = 0; j < 5 && status == REE_OK; j++)
+                status = bench_program_run(&conv[t], err);
+            if (status == REE_OK) status = bench_program_run(&matmul[t], err);
+        }
     }
-    if (status == REE_OK) {
-        // Every element of the smaller side meets the whole kernel; transposed that is the input.
-        result.amount = p->transposed ? 2.0 * (double)x * (double)p->m * (double)kernel
-                                      : 2.0 * (double)out * (double)p->c * (double)kernel;
-        result.times = conv.times;
-        result.baseline_rate = 2e-9 * 1024 * 1024 * 1024 / bench_quantile(&matmul.times, 0.5);
+    // Every element of the smaller side meets the whole kernel; transposed that is the input.
+    const uint32_t *side = p->transposed ? p->in : p->out;
+    double flops = 2.0 * p->n * p->groups * p->c * p->m * side[1] * side[2];
+    flops *= (double)p->kernel[1] * p->kernel[2];
+    for (int t = 0; t < n_types && status == REE_OK; t++) {
+        snprintf(result.name, sizeof result.name, "%s%s", name, t == 1 ? ", int8" : "");
+        result.unit = t == 1 ? "GOP/s" : "GFLOP/s";
+        result.amount = flops;
+        result.times = conv[t].times;
+        result.baseline = t == 1 ? "int8 matmul" : "matmul";
+        result.baseline_rate = 2e-9 * 1024 * 1024 * 1024 / bench_quantile(&matmul[t].times, 0.5);
+        bench_report(bench, &result);
+        if (t == 0) continue;
+        result.baseline = "float32";
+        result.baseline_rate = 1e-9 * flops / bench_quantile(&conv[0].times, 0.5);
         bench_report(bench, &result);
     }
-    bench_program_destroy(&conv);
-    bench_program_destroy(&matmul);
+    for (int t = 0; t < 2; t++) {
+        bench_program_destroy(&conv[t]);
+        bench_program_destroy(&matmul[t]);
+    }
     return status;
 }
 
@@ -238,15 +267,18 @@ static struct ree_conv_params transposed_params(uint32_t c, uint32_t h, uint32_t
         .dilation = {1, 1, 1},
         .pad = {0, 1, 1},
         .transposed = 1,
+        .x_dtype = REE_F32,
+        .w_dtype = REE_F32,
     };
 }
 
 enum ree_status bench_conv(struct bench *bench, struct ree_error *err) {
-    // A residual network's layers, its first, two depthwise ones and a transposed one.
+    // A residual network's layers, its first, depthwise ones and a transposed one.
     static const uint32_t selection[][8] = {
-        {1, 64, 56, 56, 64, 3, 1, 1},  {1, 256, 14, 14, 256, 3, 1, 1},
-        {1, 256, 56, 56, 64, 1, 1, 1}, {1, 3, 224, 224, 64, 7, 2, 1},
-        {1, 96, 56, 56, 96, 3, 1, 96}, {1, 576, 14, 14, 576, 3, 1, 576},
+        {1, 64, 56, 56, 64, 3, 1, 1},    {1, 256, 14, 14, 256, 3, 1, 1},
+        {1, 256, 56, 56, 64, 1, 1, 1},   {1, 3, 224, 224, 64, 7, 2, 1},
+        {1, 96, 56, 56, 96, 3, 1, 96},   {1, 576, 14, 14, 576, 3, 1, 576},
+        {1, 96, 112, 112, 96, 3, 2, 96}, {1, 120, 28, 28, 120, 5, 1, 120},
     };
     if (!bench->size) {
         for (size_t i = 0; i < sizeof selection / sizeof *selection; i++) {
