@@ -6,9 +6,9 @@
 size_t ree_cpu_conv_pack_size(const struct ree_cpu_context *ctx, const struct ree_conv_params *p,
                               struct ree_cpu_pack_key *key) {
     bool integer = ree_conv_sum_dtype(p) == REE_I32;
-    // Few output channels' floats are read as they are.
-    if ((p->m < REE_CONV_FEW_CHANNELS && !integer) || p->m == 0 || p->c == 0 ||
-        ree_conv_n_kernel(p) == 0)
+    // Few output channels' floats are read as they are, and those of depthwise kernels.
+    if ((p->m < REE_CONV_FEW_CHANNELS && !integer) || ree_conv_is_depthwise(p) || p->m == 0 ||
+        p->c == 0 || ree_conv_n_kernel(p) == 0)
         return 0;
     struct ree_conv_packing packing = ree_conv_packing_of(ctx, p);
     *key = (struct ree_cpu_pack_key){{REE_REPOP_CONV, p->groups, p->c, p->m, p->kernel[0],
@@ -60,16 +60,19 @@ enum ree_status ree_cpu_conv(const struct ree_cpu_context *ctx, const struct ree
             },
     };
     bool integer = conv.words.tiles != NULL;
-    conv.tiles = integer ? &conv.words.tiles->tiles : ree_tiles_for(ctx->isa);
+    conv.floats = ree_tiles_for(ctx->isa);
+    conv.tiles = integer ? &conv.words.tiles->tiles : conv.floats;
     uint64_t k = p->c * ree_conv_n_kernel(p), multiplications = n_elements * k;
+    uint32_t n_threads = ree_cpu_threads_for(ctx, multiplications / (integer ? 72 : 24));
+    bool whole_groups = n_threads == 1 || p->n * p->groups >= 2 * n_threads;
+    if (whole_groups && ree_conv_is_depthwise(p))
+        return ree_conv_depthwise(ctx, &conv, n_threads, err);
     // No taps at all, or a layout out of proportion.
     if (k == 0 || !ree_conv_layout_init(&conv.layout, p, &conv.words)) {
         ree_conv_definition(&conv, ree_cpu_threads_for(ctx, multiplications * 4));
         return REE_OK;
     }
-    uint32_t n_threads = ree_cpu_threads_for(ctx, multiplications / (integer ? 72 : 24));
-    if (p->m < REE_CONV_FEW_CHANNELS && (!p->transposed || p->c == 1) &&
-        (n_threads == 1 || p->n * p->groups >= 2 * n_threads))
+    if (whole_groups && p->m < REE_CONV_FEW_CHANNELS && (!p->transposed || p->c == 1))
         return ree_conv_direct(ctx, &conv, n_threads, err);
     return ree_conv_tiles(ctx, &conv, n_threads, err);
 }

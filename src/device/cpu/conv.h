@@ -31,8 +31,8 @@ static inline void ree_conv_write(const struct ree_conv_output *output, const fl
 
 struct ree_conv {
     const struct ree_conv_params *p;
-    const struct ree_tiles *tiles;
-    struct ree_conv_words words; // of integers: how x becomes words
+    const struct ree_tiles *floats, *tiles; // tiles: those of the sum's type
+    struct ree_conv_words words;            // of integers: how x becomes words
     struct ree_conv_layout layout;
     const void *x, *w;
     struct ree_conv_output output;
@@ -96,6 +96,10 @@ enum ree_status ree_conv_tiles(const struct ree_cpu_context *ctx, struct ree_con
                                uint32_t n_threads, struct ree_error *err);
 enum ree_status ree_conv_direct(const struct ree_cpu_context *ctx, struct ree_conv *conv,
                                 uint32_t n_threads, struct ree_error *err);
+// Depthwise, by its own kernels: for what is_depthwise says.
+bool ree_conv_is_depthwise(const struct ree_conv_params *p);
+enum ree_status ree_conv_depthwise(const struct ree_cpu_context *ctx, const struct ree_conv *conv,
+                                   uint32_t n_threads, struct ree_error *err);
 // For shapes that no layout suits.
 void ree_conv_definition(const struct ree_conv *conv, uint32_t n_threads);
 

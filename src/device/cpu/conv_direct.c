@@ -4,44 +4,45 @@
 
 #include <omp.h>
 
-// Rows of the laid-out input are longer than those of the output by what the taps reach. Summed in
-// one go, that reach included, they fill whole vectors; the rows are then cut out of the sums.
-// Worth it while little is summed in vain, and as many rows at a time as stay near.
-#define FLAT_FLOATS 4096
-
-static uint32_t flat_rows(const struct ree_conv_layout *layout) {
-    uint32_t pitch = layout->axes[2].length, width = layout->axes[2].out;
-    uint32_t rows = layout->axes[1].out;
-    if (pitch - width > width / 2 || rows == 1) return 1;
-    uint32_t fitting = FLAT_FLOATS / pitch;
-    return fitting < 2 ? 1 : ree_conv_min(rows, fitting);
-}
+#define SUMS 4096 // words of sums on their way to an epilogue
 
 struct direct_run {
     const struct ree_conv *conv;
     const float *packed_w; // of integers
 };
 
-// n whole sums of output channel i of a group, from x on.
-static void sum_taps(const struct direct_run *run, uint32_t group, uint32_t i, uint32_t n,
+// Rows of whole sums of output channel i of a group, from x on.
+static void sum_taps(const struct direct_run *run, uint32_t group, uint32_t i, uint32_t n_rows,
                      const float *x, float *out) {
     const struct ree_conv *conv = run->conv;
+    uint32_t width = conv->layout.axes[2].out, pitch = conv->layout.axes[2].length;
+    if (pitch == width) { // the rows are one
+        width *= n_rows;
+        n_rows = 1;
+    }
     uint32_t k = conv->layout.n_taps, m = conv->p->m, channel = group * m + i;
     const struct ree_integer_tiles *integer = conv->words.tiles;
     if (!integer) {
         const float *w = (const float *)conv->w + (size_t)channel * k;
-        conv->tiles->taps(n, k, w, x, conv->taps, out);
+        conv->tiles->taps(n_rows, width, k, w, x, pitch, conv->taps, out);
         return;
     }
     // Packed, so few channels are one panel: (words, channels).
     const uint32_t *w = (const uint32_t *)(const void *)run->packed_w;
-    integer->taps(n, k, w + (size_t)group * m * k + i, m, (const uint32_t *)(const void *)x,
-                  conv->taps, ree_conv_correction(conv, run->packed_w, channel),
-                  (uint32_t *)(void *)out);
+    integer->taps(n_rows, width, k, w + (size_t)group * m * k + i, m,
+                  (const uint32_t *)(const void *)x, pitch, conv->taps,
+                  ree_conv_correction(conv, run->packed_w, channel), (uint32_t *)(void *)out);
 }
 
-// One group of one image. `sums` holds flat_rows() rows of the laid-out input, and before that the
-// bytes that become words.
+// Rows whose sums are computed at a time, all of one depth: they lie at one pitch.
+static uint32_t rows_at_once(const struct ree_conv *conv) {
+    uint32_t fitting = SUMS / conv->layout.axes[2].out, rows = conv->layout.axes[1].out;
+    if (conv->output.elem_size == sizeof(float)) return rows;
+    return fitting == 0 ? 1 : ree_conv_min(rows, fitting);
+}
+
+// One group of one image. `sums` holds rows_at_once() rows, unless the output does, and before that
+// the bytes that become words.
 static void run_group(const struct direct_run *run, uint32_t unit, float *laid_out, float *sums) {
     const struct ree_conv *conv = run->conv;
     const struct ree_conv_params *p = conv->p;
@@ -54,26 +55,16 @@ static void run_group(const struct direct_run *run, uint32_t unit, float *laid_o
                              (uint32_t *)(void *)laid_out);
         x = laid_out;
     }
-    uint32_t width = p->out[2], n_rows = layout->n_out / width, pitch = layout->axes[2].length;
-    uint32_t most = flat_rows(layout);
-    bool direct = conv->output.elem_size == sizeof(float) && (most == 1 || pitch == width);
+    uint32_t width = p->out[2], n_rows = layout->n_out / width, most = rows_at_once(conv);
+    bool in_output = conv->output.elem_size == sizeof(float);
     for (uint32_t i = 0; i < p->m; i++) {
         uint32_t first = (unit * p->m + i) * layout->n_out;
         for (uint32_t r = 0, rows; r < n_rows; r += rows, first += rows * width) {
-            // Rows of one depth lie at one pitch.
             rows = ree_conv_min(most, p->out[1] - r % p->out[1]);
             uint32_t ignored, at = ree_conv_layout_at(layout, r * width, &ignored);
-            float *out = direct ? (float *)conv->output.out + first : sums;
-            sum_taps(run, unit % p->groups, i, (rows - 1) * pitch + width, x + layout->start + at,
-                     out);
-            if (out != sums || pitch == width) {
-                ree_conv_write(&conv->output, out, first, rows * width);
-                continue;
-            }
-            float *target = conv->output.epilogue ? sums : (float *)conv->output.out + first;
-            for (uint32_t k = 0; k < rows; k++)
-                memmove(target + k * width, sums + k * pitch, width * sizeof(float));
-            if (conv->output.epilogue) ree_conv_write(&conv->output, sums, first, rows * width);
+            float *out = in_output ? (float *)conv->output.out + first : sums;
+            sum_taps(run, unit % p->groups, i, rows, x + layout->start + at, out);
+            ree_conv_write(&conv->output, out, first, rows * width);
         }
     }
 }
@@ -85,7 +76,9 @@ enum ree_status ree_conv_direct(const struct ree_cpu_context *ctx, struct ree_co
     struct direct_run run = {.conv = conv, .packed_w = ctx->packed};
     size_t laid_out =
         ree_conv_layout_is_x(layout) ? 0 : (size_t)layout->c * layout->c_plane * sizeof(float);
-    size_t sums = (size_t)flat_rows(layout) * layout->axes[2].length * sizeof(float);
+    size_t sums = conv->output.elem_size == sizeof(float)
+                      ? 0
+                      : (size_t)rows_at_once(conv) * p->out[2] * sizeof(float);
     size_t bytes = ree_conv_layout_scratch(layout), own = sums > bytes ? sums : bytes;
     size_t taps = layout->n_taps * sizeof(uint32_t);
     uint32_t *offsets = ree_cpu_scratch_get(ctx, 0, REE_CONV_SLOT_SHARED, taps);

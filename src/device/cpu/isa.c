@@ -1,6 +1,7 @@
 // Which instruction sets this machine has, and how large its caches are.
 #include "device/cpu/cpu_internal.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -60,7 +61,7 @@ bool ree_cpu_isa_available(enum ree_cpu_isa isa) {
     return false;
 }
 
-bool ree_cpu_feature_available(enum ree_cpu_feature feature) {
+static bool find_feature(enum ree_cpu_feature feature) {
     switch (feature) {
     case REE_CPU_FEATURE_NONE: return true;
     case REE_CPU_FEATURE_AVX512VNNI:
@@ -83,6 +84,18 @@ bool ree_cpu_feature_available(enum ree_cpu_feature feature) {
 #endif
     }
     return false;
+}
+
+// Asked for in every dispatch, where the instruction that tells takes microseconds on a virtual
+// machine. 0: not asked yet, 1: no, 2: yes.
+bool ree_cpu_feature_available(enum ree_cpu_feature feature) {
+    static atomic_uchar known[REE_CPU_FEATURE_DOTPROD + 1];
+    unsigned char is = atomic_load_explicit(&known[feature], memory_order_relaxed);
+    if (!is) {
+        is = find_feature(feature) ? 2 : 1;
+        atomic_store_explicit(&known[feature], is, memory_order_relaxed);
+    }
+    return is == 2;
 }
 
 enum ree_cpu_isa ree_cpu_isa_best(void) {

@@ -53,6 +53,15 @@ struct ree_tile_blocks {
     uint32_t bits, block, n_blocks;
 };
 
+// A plane of a depthwise convolution: 3x3 or 5x5, stride 1 or 2 along both axes.
+struct ree_tile_plane {
+    uint32_t in_h, in_w, out_h, out_w;
+    uint32_t kernel, stride;
+    uint32_t pad_h, pad_w;   // at the beginning, at most the kernel
+    enum ree_tile_type type; // of x: F32, or I8 or U8, whose sums are int32
+    float pad;               // outside x
+};
+
 struct ree_tiles {
     uint32_t rows;  // of the largest tile
     uint32_t vecs;  // vectors in a row of the full tile
@@ -94,10 +103,19 @@ struct ree_tiles {
     void (*pack_runs)(const float *x, const uint32_t *offset, uint32_t k,
                       const struct ree_tile_run *runs, uint32_t n_runs, float *dst);
 
-    // out[j] = the whole sum over l < k of w[l] * x[offset[l] + j], j < n: one row of a convolution
-    // whose taps lie at fixed distances.
-    void (*taps)(uint32_t n, uint32_t k, const float *w, const float *x, const uint32_t *offset,
-                 float *out);
+    // out[r * n + j] = the whole sum over l < k of w[l] * x[offset[l] + r * pitch + j], r < n_rows,
+    // j < n: rows of a convolution whose taps lie at fixed distances.
+    void (*taps)(uint32_t n_rows, uint32_t n, uint32_t k, const float *w, const float *x,
+                 size_t pitch, const uint32_t *offset, float *out);
+
+    // Depthwise: what the sums' rows [first, first + n_rows) need of plane x, laid out with its
+    // padding in so many floats, 64-byte aligned; and these rows of whole sums with one kernel w,
+    // out (n_rows, out_w).
+    size_t (*depthwise_floats)(const struct ree_tile_plane *p, uint32_t n_rows);
+    void (*depthwise_lay_out)(const struct ree_tile_plane *p, const void *x, uint32_t first,
+                              uint32_t n_rows, float *out);
+    void (*depthwise)(const struct ree_tile_plane *p, const float *w, const float *laid_out,
+                      uint32_t n_rows, float *out);
 };
 
 const struct ree_tiles *ree_tiles_for(enum ree_cpu_isa isa);

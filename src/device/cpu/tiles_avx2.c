@@ -57,6 +57,18 @@ static inline vec vec_canonical_nan(vec x) {
     vec nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FC00000));
     return _mm256_blendv_ps(x, nan, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
 }
+// Shuffled within halves, then the middle quarters exchanged.
+static inline vec vec_even(vec a, vec b) {
+    __m256d halves = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88));
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(halves, 0xD8));
+}
+static inline vec vec_odd(vec a, vec b) {
+    __m256d halves = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xDD));
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(halves, 0xD8));
+}
+static inline vec vec_to_i32(vec x) {
+    return _mm256_castsi256_ps(_mm256_cvttps_epi32(x));
+}
 static inline vec load_f16(const uint16_t *p) {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
 }

@@ -44,6 +44,17 @@ static inline vec vec_canonical_nan(vec x) {
     return _mm512_mask_mov_ps(x, is_nan, _mm512_castsi512_ps(_mm512_set1_epi32(0x7FC00000)));
 }
 
+static inline vec vec_even(vec a, vec b) {
+    __m512i lanes = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return _mm512_permutex2var_ps(a, lanes, b);
+}
+static inline vec vec_odd(vec a, vec b) {
+    __m512i lanes = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    return _mm512_permutex2var_ps(a, lanes, b);
+}
+static inline vec vec_to_i32(vec x) {
+    return _mm512_castsi512_ps(_mm512_cvttps_epi32(x));
+}
 static inline vec load_f16(const uint16_t *p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
 }
@@ -101,7 +112,8 @@ static inline void vec_transpose(vec *r) {
 #define FOR_EACH_TILE_ROWS(X, vecs)                                                                \
     X(1, vecs)                                                                                     \
     X(2, vecs)                                                                                     \
-    X(3, vecs) X(4, vecs) X(5, vecs) X(6, vecs) X(7, vecs) X(8, vecs) X(9, vecs) X(10, vecs)       \
-        X(11, vecs) X(12, vecs)
+    X(3, vecs)                                                                                     \
+    X(4, vecs) X(5, vecs) X(6, vecs) X(7, vecs) X(8, vecs) X(9, vecs) X(10, vecs) X(11, vecs)      \
+        X(12, vecs)
 
 #include "device/cpu/tiles.inc"

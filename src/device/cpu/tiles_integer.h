@@ -30,10 +30,11 @@ struct ree_integer_tiles {
     // Words of n adjacent elements, a term from each of `terms` rows of bytes.
     void (*interleave)(const uint8_t *const *rows, uint32_t n, bool is_signed, bool flip,
                        uint32_t *dst);
-    // out[j] = start + the sum over l < k of the products of the terms of w[l * stride_w] and
-    // x[offset[l] + j], j < n.
-    void (*taps)(uint32_t n, uint32_t k, const uint32_t *w, uint32_t stride_w, const uint32_t *x,
-                 const uint32_t *offset, uint32_t start, uint32_t *out);
+    // out[r * n + j] = start + the sum over l < k of the products of the terms of w[l * stride_w]
+    // and x[offset[l] + r * pitch + j], r < n_rows, j < n.
+    void (*taps)(uint32_t n_rows, uint32_t n, uint32_t k, const uint32_t *w, uint32_t stride_w,
+                 const uint32_t *x, size_t pitch, const uint32_t *offset, uint32_t start,
+                 uint32_t *out);
     uint32_t ones; // a word of ones
 };
 

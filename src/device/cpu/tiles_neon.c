@@ -50,6 +50,15 @@ static inline vec vec_fma(vec a, vec b, vec c) {
 static inline vec vec_canonical_nan(vec x) {
     return vbslq_f32(vceqq_f32(x, x), x, vreinterpretq_f32_u32(vdupq_n_u32(0x7FC00000u)));
 }
+static inline vec vec_even(vec a, vec b) {
+    return vuzp1q_f32(a, b);
+}
+static inline vec vec_odd(vec a, vec b) {
+    return vuzp2q_f32(a, b);
+}
+static inline vec vec_to_i32(vec x) {
+    return vreinterpretq_f32_s32(vcvtq_s32_f32(x));
+}
 static inline vec load_f16(const uint16_t *p) {
     return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
 }

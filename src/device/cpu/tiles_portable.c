@@ -40,6 +40,17 @@ static inline vec vec_fma(vec a, vec b, vec c) {
 static inline vec vec_canonical_nan(vec x) {
     return ree_cpu_canonical_nan(x);
 }
+static inline vec vec_even(vec a, vec b) {
+    (void)b;
+    return a;
+}
+static inline vec vec_odd(vec a, vec b) {
+    (void)a;
+    return b;
+}
+static inline vec vec_to_i32(vec x) {
+    return ree_float((uint32_t)(int32_t)x);
+}
 static inline vec load_f16(const uint16_t *p) {
     return ree_float(ree_op_f16_to_f32(*p));
 }
