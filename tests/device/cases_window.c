@@ -62,6 +62,15 @@ bool case_conv(struct rng *rng, struct test_case *c) {
     p->m = 1 + rng_below(rng, rng_one_in(rng, 4) ? 40 : 6);
     p->transposed = rng_one_in(rng, 4);
     uint32_t n_axes = 1 + rng_below(rng, 3);
+    // Depthwise layers with square kernels are code of their own.
+    uint32_t square = rng_one_in(rng, 4) ? 3 + 2 * rng_below(rng, 2) : 0;
+    uint32_t square_stride = 1 + rng_below(rng, 2);
+    if (square) {
+        p->groups = 1 + rng_below(rng, 8);
+        p->c = 1;
+        p->m = 1 + rng_below(rng, rng_one_in(rng, 4) ? 3 : 1);
+        n_axes = 2;
+    }
     uint64_t work = (uint64_t)p->n * p->groups * p->c * p->m;
     for (uint32_t a = 0; a < 3; a++) {
         if (a < 3 - n_axes) {
@@ -71,7 +80,12 @@ bool case_conv(struct rng *rng, struct test_case *c) {
         p->kernel[a] = 1 + rng_below(rng, 4);
         p->stride[a] = 1 + rng_below(rng, 3);
         p->dilation[a] = 1 + rng_below(rng, 2);
-        p->in[a] = 1 + rng_below(rng, n_axes == 3 ? 7 : 20);
+        if (square) {
+            p->kernel[a] = square;
+            p->stride[a] = square_stride;
+            p->dilation[a] = 1;
+        }
+        p->in[a] = 1 + rng_below(rng, n_axes == 3 ? 7 : square ? 40 : 20);
         p->pad[a] = (int32_t)rng_below(rng, p->kernel[a] + 1);
         int64_t extent = (int64_t)p->dilation[a] * (p->kernel[a] - 1) + 1;
         int64_t pad_end = rng_below(rng, p->kernel[a] + 1);

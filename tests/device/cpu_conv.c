@@ -5,6 +5,7 @@
 #include "test.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static long n_runs;
@@ -27,30 +28,86 @@ static bool set_output(struct ree_conv_params *p, int axis, int32_t pad_end) {
     return true;
 }
 
+static void describe(const struct ree_conv_params *p, const char *what, const char *bad) {
+    CHECK_MSG(!bad,
+              "%s n %u groups %u c %u m %u in %u %u %u kernel %u %u %u stride %u %u %u dilation %u "
+              "%u %u pad %d %d %d out %u %u %u, %s: %s",
+              p->transposed ? "transposed" : "conv", p->n, p->groups, p->c, p->m, p->in[0],
+              p->in[1], p->in[2], p->kernel[0], p->kernel[1], p->kernel[2], p->stride[0],
+              p->stride[1], p->stride[2], p->dilation[0], p->dilation[1], p->dilation[2], p->pad[0],
+              p->pad[1], p->pad[2], p->out[0], p->out[1], p->out[2], what, bad);
+}
+
+// How many elements x, w and the output have.
+struct sizes {
+    uint32_t x, w, out;
+};
+
+static struct sizes sizes_of(const struct ree_conv_params *p) {
+    return (struct sizes){
+        .x = p->n * p->groups * p->c * p->in[0] * p->in[1] * p->in[2],
+        .w = p->groups * p->m * p->c * p->kernel[0] * p->kernel[1] * p->kernel[2],
+        .out = p->n * p->groups * p->m * p->out[0] * p->out[1] * p->out[2],
+    };
+}
+
 static void check_case(struct random_source *random, const struct ree_conv_params *p,
                        enum random_floats kind) {
-    uint32_t kernel = p->kernel[0] * p->kernel[1] * p->kernel[2];
-    uint32_t x_size = p->n * p->groups * p->c * p->in[0] * p->in[1] * p->in[2];
-    uint32_t w_size = p->groups * p->m * p->c * kernel;
-    uint32_t n_out = p->n * p->groups * p->m * p->out[0] * p->out[1] * p->out[2];
-    float *x = malloc(x_size * sizeof *x + 1), *w = malloc(w_size * sizeof *w + 1);
-    float *expected = malloc(n_out * sizeof *expected + 1);
+    static const char *const kinds[] = {"uniform", "wide", "special"};
+    struct sizes n = sizes_of(p);
+    float *x = malloc(n.x * sizeof *x + 1), *w = malloc(n.w * sizeof *w + 1);
+    float *expected = malloc(n.out * sizeof *expected + 1);
     REQUIRE(x && w && expected);
-    random_fill(random, kind, x, x_size);
-    random_fill(random, kind, w, w_size);
+    random_fill(random, kind, x, n.x);
+    random_fill(random, kind, w, n.w);
     reference_conv_f32(p, x, w, expected);
     union ree_params params;
     memset(&params, 0, sizeof params);
     params.conv = *p;
-    const char *bad = run_products(REE_REPOP_CONV, &params, (void *[]){x, w}, 2, expected,
-                                   n_out * sizeof(float), &n_runs);
-    CHECK_MSG(!bad,
-              "%s n %u groups %u c %u m %u in %u %u %u kernel %u %u %u stride %u %u %u dilation %u "
-              "%u %u pad %d %d %d out %u %u %u values %d: %s",
-              p->transposed ? "transposed" : "conv", p->n, p->groups, p->c, p->m, p->in[0],
-              p->in[1], p->in[2], p->kernel[0], p->kernel[1], p->kernel[2], p->stride[0],
-              p->stride[1], p->stride[2], p->dilation[0], p->dilation[1], p->dilation[2], p->pad[0],
-              p->pad[1], p->pad[2], p->out[0], p->out[1], p->out[2], (int)kind, bad);
+    describe(p, kinds[kind],
+             run_products(REE_REPOP_CONV, &params, (void *[]){x, w}, 2, expected,
+                          n.out * sizeof(float), &n_runs));
+    free(x);
+    free(w);
+    free(expected);
+}
+
+// Bytes of any value, or of the ends of their range alone, where an instruction that saturates
+// would show.
+static void fill_bytes(struct random_source *random, bool extremes, uint8_t *out, uint32_t n) {
+    static const uint32_t ends[] = {0, 255, 127, 128};
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = (uint8_t)(extremes ? random_of(random, ends, 4) : random_u32(random));
+}
+
+// The same shape with bytes, each type with each.
+static void check_bytes(struct random_source *random, const struct ree_conv_params *shape) {
+    struct sizes n = sizes_of(shape);
+    // Exact sizes, so that a sanitizer sees what is read outside.
+    uint8_t *x = malloc(n.x), *w = malloc(n.w);
+    int32_t *expected = malloc(n.out * sizeof *expected);
+    REQUIRE(x && w && expected);
+    for (int types = 0; types < 4; types++) {
+        union ree_params params;
+        memset(&params, 0, sizeof params);
+        struct ree_conv_params *p = &params.conv;
+        *p = *shape;
+        p->x_dtype = types & 1 ? REE_I8 : REE_U8;
+        p->w_dtype = types & 2 ? REE_I8 : REE_U8;
+        p->has_pad_value = random_below(random, 4) != 0;
+        bool extremes = random_below(random, 3) == 0;
+        uint8_t pad;
+        fill_bytes(random, extremes, x, n.x);
+        fill_bytes(random, extremes, w, n.w);
+        fill_bytes(random, extremes, &pad, 1);
+        reference_conv_bytes(p, x, w, p->has_pad_value ? pad : 0, expected);
+        char what[40];
+        snprintf(what, sizeof what, "%s by %s, pad %d", types & 1 ? "int8" : "uint8",
+                 types & 2 ? "int8" : "uint8", p->has_pad_value ? pad : -1);
+        describe(p, what,
+                 run_products(REE_REPOP_CONV, &params, (void *[]){x, w, &pad},
+                              p->has_pad_value ? 3 : 2, expected, n.out * sizeof(float), &n_runs));
+    }
     free(x);
     free(w);
     free(expected);
@@ -87,6 +144,30 @@ static bool random_case(struct random_source *random, bool transposed, struct re
     return work(p) <= 400000;
 }
 
+// Depthwise, as models have it and a little beyond: kernels and strides that have their own code,
+// and their neighbours.
+static bool random_depthwise(struct random_source *random, struct ree_conv_params *p) {
+    static const uint32_t sizes[] = {1, 2, 3, 5, 7, 8, 9, 14, 15, 16, 17, 28, 31, 32, 33, 40, 67};
+    uint32_t n_sizes = sizeof sizes / sizeof *sizes;
+    static const uint32_t kernels[] = {3, 3, 3, 5, 5, 2, 7};
+    *p = (struct ree_conv_params){.n = 1 + random_below(random, 2), .c = 1};
+    p->x_dtype = p->w_dtype = REE_F32;
+    p->groups = 1 + random_below(random, 7);
+    p->m = 1 + (random_below(random, 4) == 0 ? random_below(random, 3) : 0);
+    p->in[0] = p->kernel[0] = p->out[0] = p->stride[0] = p->dilation[0] = 1;
+    uint32_t kernel = random_of(random, kernels, 7), stride = 1 + random_below(random, 2);
+    for (int i = 1; i < 3; i++) {
+        p->in[i] = random_of(random, sizes, n_sizes);
+        p->kernel[i] = random_below(random, 8) ? kernel : 1 + random_below(random, 5);
+        p->stride[i] = random_below(random, 8) ? stride : 1 + random_below(random, 3);
+        p->dilation[i] = random_below(random, 8) ? 1 : 2;
+        p->pad[i] = (int32_t)random_below(random, kernel + 2) - (random_below(random, 12) == 0);
+        // Behind the input too, or less of it than there is.
+        if (!set_output(p, i, (int32_t)random_below(random, 9) - 2)) return false;
+    }
+    return work(p) <= 100000;
+}
+
 static void check_random(bool transposed, int n_cases) {
     struct random_source random = {transposed ? 2 : 1};
     for (int i = 0; i < n_cases; i++) {
@@ -94,6 +175,18 @@ static void check_random(bool transposed, int n_cases) {
         while (!random_case(&random, transposed, &p)) {
         }
         check_case(&random, &p, (enum random_floats)(i % RANDOM_N_FLOATS));
+        if (!transposed && i % 8 == 0) check_bytes(&random, &p);
+    }
+}
+
+static void check_random_depthwise(int n_cases) {
+    struct random_source random = {5};
+    for (int i = 0; i < n_cases; i++) {
+        struct ree_conv_params p;
+        while (!random_depthwise(&random, &p)) {
+        }
+        check_case(&random, &p, (enum random_floats)(i % RANDOM_N_FLOATS));
+        if (i % 3 == 0) check_bytes(&random, &p);
     }
 }
 
@@ -122,11 +215,24 @@ static void check_chosen(void) {
         // Upsampling by 2 as decoders do it.
         SHAPE(1, 1, 16, 8, {1, 9, 10}, {1, 4, 4}, {1, 18, 20}, {1, 2, 2}, {1, 1, 1}, {0, 1, 1}, 1),
         SHAPE(1, 12, 1, 1, {1, 9, 10}, {1, 3, 3}, {1, 17, 19}, {1, 2, 2}, {1, 1, 1}, {0, 1, 1}, 1),
+        // Channels that are more than a chunk of words of bytes, and no whole number of words.
+        SHAPE(1, 1, 1030, 13, {1, 3, 5}, {1, 1, 1}, {1, 3, 5}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, 0),
+        SHAPE(1, 1, 2051, 3, {1, 1, 5}, {1, 1, 1}, {1, 1, 5}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, 0),
+        // A picture's three channels, whose taps are folded into words; and with many phases.
+        SHAPE(1, 1, 3, 16, {1, 30, 33}, {1, 7, 7}, {1, 15, 17}, {1, 2, 2}, {1, 1, 1}, {0, 3, 3}, 0),
+        SHAPE(2, 3, 5, 7, {4, 9, 11}, {2, 3, 3}, {3, 5, 6}, {2, 2, 2}, {2, 2, 3}, {2, 2, 3}, 0),
+        // Depthwise planes higher than a band of rows.
+        SHAPE(1, 3, 1, 1, {1, 150, 37}, {1, 3, 3}, {1, 75, 19}, {1, 2, 2}, {1, 1, 1}, {0, 1, 1}, 0),
+        SHAPE(1, 2, 1, 3, {1, 80, 90}, {1, 5, 5}, {1, 80, 90}, {1, 1, 1}, {1, 1, 1}, {0, 2, 2}, 0),
+        // A kernel larger than its input.
+        SHAPE(1, 4, 1, 1, {1, 2, 2}, {1, 5, 5}, {1, 2, 2}, {1, 2, 2}, {1, 1, 1}, {0, 3, 2}, 0),
     };
     struct random_source random = {3};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int kind = 0; kind < RANDOM_N_FLOATS; kind++)
             check_case(&random, &cases[i], (enum random_floats)kind);
+        if (!cases[i].transposed) check_bytes(&random, &cases[i]);
+    }
 }
 
 // The padding's zeros are multiplied: an infinite weight beside them gives NaN.
@@ -206,6 +312,7 @@ int main(void) {
     check_chosen();
     check_random(false, 500);
     check_random(true, 250);
+    check_random_depthwise(160);
     printf("%ld runs\n", n_runs);
     return test_finish();
 }

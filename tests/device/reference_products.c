@@ -60,31 +60,51 @@ static int64_t input_coordinate(const struct ree_conv_params *p, int axis, uint3
     return i >= 0 && i < p->in[axis] ? i : -1;
 }
 
-static float conv_at(const struct ree_conv_params *p, const float *x, const float *w, uint32_t b,
-                     uint32_t g, uint32_t i, const uint32_t o[3]) {
-    const uint32_t *in = p->in, *kernel = p->kernel;
-    struct chain chain = {0};
-    for (uint32_t c = 0; c < p->c; c++)
-        for (uint32_t kd = 0; kd < kernel[0]; kd++)
-            for (uint32_t kh = 0; kh < kernel[1]; kh++)
-                for (uint32_t kw = 0; kw < kernel[2]; kw++) {
-                    int64_t d = input_coordinate(p, 0, o[0], kd);
-                    int64_t h = input_coordinate(p, 1, o[1], kh);
-                    int64_t v = input_coordinate(p, 2, o[2], kw);
-                    int64_t plane = ((int64_t)b * p->groups + g) * p->c + c;
-                    float xv = d < 0 || h < 0 || v < 0
-                                   ? 0.0f
-                                   : x[((plane * in[0] + d) * in[1] + h) * in[2] + v];
-                    size_t filter = p->transposed ? ((size_t)g * p->c + c) * p->m + i
-                                                  : ((size_t)g * p->m + i) * p->c + c;
-                    float wv = w[((filter * kernel[0] + kd) * kernel[1] + kh) * kernel[2] + kw];
-                    chain_add(&chain, xv, wv);
-                }
-    return chain_finish(&chain);
+// Where term (c, k) of output position o of output channel (g, i) of image b finds its factors;
+// *x is -1 in the padding.
+static void conv_term(const struct ree_conv_params *p, uint32_t b, uint32_t g, uint32_t i,
+                      const uint32_t o[3], uint32_t c, const uint32_t k[3], int64_t *x, size_t *w) {
+    *x = (((int64_t)b * p->groups + g) * p->c) + c;
+    *w = p->transposed ? ((size_t)g * p->c + c) * p->m + i : ((size_t)g * p->m + i) * p->c + c;
+    for (int axis = 0; axis < 3; axis++) {
+        int64_t at = input_coordinate(p, axis, o[axis], k[axis]);
+        *x = *x < 0 || at < 0 ? -1 : *x * p->in[axis] + at;
+        *w = *w * p->kernel[axis] + k[axis];
+    }
 }
 
-void reference_conv_f32(const struct ree_conv_params *p, const float *x, const float *w,
-                        float *out) {
+// The bits of one output element.
+static uint32_t conv_at(const struct ree_conv_params *p, const void *x, const void *w, int32_t pad,
+                        uint32_t b, uint32_t g, uint32_t i, const uint32_t o[3]) {
+    struct chain chain = {0};
+    uint32_t sum = 0, k[3];
+    for (uint32_t c = 0; c < p->c; c++)
+        for (k[0] = 0; k[0] < p->kernel[0]; k[0]++)
+            for (k[1] = 0; k[1] < p->kernel[1]; k[1]++)
+                for (k[2] = 0; k[2] < p->kernel[2]; k[2]++) {
+                    int64_t at_x;
+                    size_t at_w;
+                    conv_term(p, b, g, i, o, c, k, &at_x, &at_w);
+                    if (p->x_dtype == REE_F32) {
+                        chain_add(&chain, at_x < 0 ? 0.0f : ((const float *)x)[at_x],
+                                  ((const float *)w)[at_w]);
+                        continue;
+                    }
+                    int32_t xv = at_x < 0               ? pad
+                                 : p->x_dtype == REE_I8 ? ((const int8_t *)x)[at_x]
+                                                        : ((const uint8_t *)x)[at_x];
+                    int32_t wv = p->w_dtype == REE_I8 ? ((const int8_t *)w)[at_w]
+                                                      : ((const uint8_t *)w)[at_w];
+                    sum += (uint32_t)(xv * wv);
+                }
+    if (p->x_dtype != REE_F32) return sum;
+    float total = chain_finish(&chain);
+    memcpy(&sum, &total, sizeof sum);
+    return sum;
+}
+
+static void conv(const struct ree_conv_params *p, const void *x, const void *w, int32_t pad,
+                 uint32_t *out) {
     for (uint32_t b = 0; b < p->n; b++)
         for (uint32_t g = 0; g < p->groups; g++)
             for (uint32_t i = 0; i < p->m; i++) {
@@ -92,8 +112,18 @@ void reference_conv_f32(const struct ree_conv_params *p, const float *x, const f
                 for (o[0] = 0; o[0] < p->out[0]; o[0]++)
                     for (o[1] = 0; o[1] < p->out[1]; o[1]++)
                         for (o[2] = 0; o[2] < p->out[2]; o[2]++)
-                            *out++ = conv_at(p, x, w, b, g, i, o);
+                            *out++ = conv_at(p, x, w, pad, b, g, i, o);
             }
+}
+
+void reference_conv_f32(const struct ree_conv_params *p, const float *x, const float *w,
+                        float *out) {
+    conv(p, x, w, 0, (uint32_t *)(void *)out);
+}
+
+void reference_conv_bytes(const struct ree_conv_params *p, const uint8_t *x, const uint8_t *w,
+                          uint8_t pad, int32_t *out) {
+    conv(p, x, w, p->x_dtype == REE_I8 ? (int8_t)pad : pad, (uint32_t *)(void *)out);
 }
 
 // splitmix64

@@ -1,5 +1,5 @@
 // matmul and conv straight from the definition (NUMERICS.md section 3), for comparing bytes, and
-// random operands for them. float32 without epilogues.
+// random operands for them. Without epilogues; matmul of float32.
 #ifndef REE_TESTS_DEVICE_REFERENCE_PRODUCTS_H
 #define REE_TESTS_DEVICE_REFERENCE_PRODUCTS_H
 
@@ -9,6 +9,9 @@ void reference_matmul_f32(const struct ree_matmul_params *p, const float *a, con
                           float *out);
 void reference_conv_f32(const struct ree_conv_params *p, const float *x, const float *w,
                         float *out);
+// Of bytes of the types that p names; pad: what stands outside x.
+void reference_conv_bytes(const struct ree_conv_params *p, const uint8_t *x, const uint8_t *w,
+                          uint8_t pad, int32_t *out);
 
 // A small generator with a fixed sequence for each seed.
 struct random_source {
