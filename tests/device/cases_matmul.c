@@ -46,9 +46,21 @@ static void append_blocks(struct rng *rng, struct test_case *c, struct ree_matmu
         zeros[i] = (uint8_t)rng_below(rng, 1u << p->b_bits);
 }
 
+// Few rows times weights of 16 bits and fewer, of several vectors of columns.
+static void choose_narrow_weights(struct rng *rng, struct ree_matmul_params *p) {
+    static const uint32_t narrow[] = {REE_F16, REE_BF16, REE_I8, REE_U8};
+    static const uint32_t floats[] = {REE_F32, REE_F32, REE_F16, REE_BF16};
+    p->dtype = REE_F32;
+    p->a_dtype = rng_of(rng, 4, floats);
+    p->b_dtype = rng_of(rng, 4, narrow);
+    p->m = 1 + rng_below(rng, rng_one_in(rng, 2) ? 2 : 8);
+    p->n = 1 + rng_below(rng, 200);
+}
+
 bool case_matmul(struct rng *rng, struct test_case *c) {
     case_begin(c, REE_REPOP_MATMUL);
     struct ree_matmul_params *p = &c->dispatch.params.matmul;
+    bool is_narrow = rng_one_in(rng, 3);
     choose_types(rng, p);
     if (rng_one_in(rng, 6)) p->dtype = p->a_dtype = p->b_dtype = REE_F64;
     p->batch_rank = rng_below(rng, 3);
@@ -62,6 +74,7 @@ bool case_matmul(struct rng *rng, struct test_case *c) {
     p->k = case_length(rng);
     p->m = 1 + rng_below(rng, rng_one_in(rng, 3) ? 70 : 8);
     p->n = 1 + rng_below(rng, rng_one_in(rng, 3) ? 100 : 12);
+    if (is_narrow) choose_narrow_weights(rng, p);
     if (rng_one_in(rng, 40)) p->n = 0;
     if ((uint64_t)p->n_batch * p->m * p->n * p->k > 1500000) return false;
     a_dims[r] = dims[r] = p->m;
@@ -75,7 +88,7 @@ bool case_matmul(struct rng *rng, struct test_case *c) {
     p->a_stride_m = strides[r];
     p->a_stride_k = strides[r + 1];
     case_input(c, rng, (enum ree_dtype)p->a_dtype, n_a);
-    if (p->dtype == REE_F32 && rng_one_in(rng, 4)) {
+    if (p->dtype == REE_F32 && rng_one_in(rng, is_narrow ? 2 : 4)) {
         append_blocks(rng, c, p);
     } else {
         uint64_t n_b = case_view(rng, flags, r + 2, b_dims, strides, &p->b_offset);

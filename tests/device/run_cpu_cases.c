@@ -3,6 +3,7 @@
 #include "cases.h"
 #include "device/cpu/execute.h"
 #include "reference.h"
+#include "run_products.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,8 +84,9 @@ static bool run_one(const struct run *run, const struct ree_cpu_context *ctx, bo
     enum ree_status status = ree_cpu_run_dispatch(ctx, &c->dispatch, operands, &err);
     const char *wrong = check(run, status, &err);
     if (wrong && print)
-        fprintf(stderr, "%s, seed %llu, %s, %u threads: %s\n", ree_repop_name(c->dispatch.op),
-                (unsigned long long)seed, ree_cpu_isa_name(ctx->isa), ctx->n_threads, wrong);
+        fprintf(stderr, "%s, seed %llu, %s, %u threads%s: %s\n", ree_repop_name(c->dispatch.op),
+                (unsigned long long)seed, ree_cpu_isa_name(ctx->isa), ctx->n_threads,
+                ctx->packed[1] ? ", packed" : "", wrong);
     return !wrong;
 }
 
@@ -117,6 +119,12 @@ static long run_case(const struct test_case *c, uint64_t seed, struct ree_cpu_sc
             };
             ++*n_runs;
             n_wrong += !run_one(&run, &ctx, print && n_wrong == 0, seed);
+            if (is_product &&
+                run_products_pack(&ctx, c->dispatch.op, &c->dispatch.params, c->contents)) {
+                ++*n_runs;
+                n_wrong += !run_one(&run, &ctx, print && n_wrong == 0, seed);
+            }
+            run_products_unpack(&ctx);
         }
     }
     for (uint32_t i = 0; i < c->dispatch.n_operands; i++) {

@@ -1,7 +1,5 @@
 #include "run_products.h"
 
-#include "device/cpu/cpu_internal.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,7 +29,7 @@ static bool run_one(const struct ree_cpu_context *ctx, enum ree_repop op,
                                  : ree_cpu_conv(ctx, &params->conv, operands, &err);
     int used =
         snprintf(difference, sizeof difference, "%s, %u threads%s: ", ree_cpu_isa_name(ctx->isa),
-                 ctx->n_threads, ctx->packed ? ", packed" : "");
+                 ctx->n_threads, ctx->packed[1] ? ", packed" : "");
     char *rest = difference + used;
     size_t room = sizeof difference - (size_t)used;
     if (status != REE_OK) {
@@ -55,10 +53,36 @@ static bool run_one(const struct ree_cpu_context *ctx, enum ree_repop op,
 }
 
 static size_t pack_size(const struct ree_cpu_context *ctx, enum ree_repop op,
-                        const union ree_params *params) {
+                        const union ree_params *params, uint32_t operand) {
     struct ree_cpu_pack_key key;
-    return op == REE_REPOP_MATMUL ? ree_cpu_matmul_pack_size(ctx, &params->matmul, &key)
-                                  : ree_cpu_conv_pack_size(ctx, &params->conv, &key);
+    if (op == REE_REPOP_MATMUL)
+        return ree_cpu_matmul_pack_size(ctx, &params->matmul, operand, &key);
+    return operand == 1 ? ree_cpu_conv_pack_size(ctx, &params->conv, &key) : 0;
+}
+
+bool run_products_pack(struct ree_cpu_context *ctx, enum ree_repop op,
+                       const union ree_params *params, void *const *operands) {
+    bool any = false;
+    for (uint32_t i = 1; i < REE_CPU_MAX_PACKED; i++) {
+        size_t size = pack_size(ctx, op, params, i);
+        void *packed = NULL;
+        if (size == 0) continue;
+        if (posix_memalign(&packed, 64, size) != 0) abort();
+        if (op == REE_REPOP_MATMUL)
+            ree_cpu_matmul_pack(ctx, &params->matmul, i, operands[i], packed);
+        else
+            ree_cpu_conv_pack(ctx, &params->conv, operands[i], packed);
+        ctx->packed[i] = packed;
+        any = true;
+    }
+    return any;
+}
+
+void run_products_unpack(struct ree_cpu_context *ctx) {
+    for (int i = 0; i < REE_CPU_MAX_PACKED; i++) {
+        free((void *)(uintptr_t)ctx->packed[i]);
+        ctx->packed[i] = NULL;
+    }
 }
 
 const char *run_products(enum ree_repop op, const union ree_params *params, void *const *operands,
@@ -84,19 +108,11 @@ const char *run_products(enum ree_repop op, const union ree_params *params, void
             };
             ok = run_one(&ctx, op, params, all, n_operands, expected, nbytes, memory);
             ++*n_runs;
-            size_t packed_size = pack_size(&ctx, op, params);
-            if (ok && packed_size) {
-                void *packed = NULL;
-                if (posix_memalign(&packed, 64, packed_size) != 0) abort();
-                if (op == REE_REPOP_MATMUL)
-                    ree_cpu_matmul_pack(&ctx, &params->matmul, operands[1], packed);
-                else
-                    ree_cpu_conv_pack(&ctx, &params->conv, operands[1], packed);
-                ctx.packed = packed;
+            if (ok && run_products_pack(&ctx, op, params, operands)) {
                 ok = run_one(&ctx, op, params, all, n_operands, expected, nbytes, memory);
                 ++*n_runs;
-                free(packed);
             }
+            run_products_unpack(&ctx);
             for (int i = 0; i < MAX_THREADS; i++)
                 ree_cpu_scratch_finish(&scratch[i]);
         }

@@ -73,7 +73,7 @@ enum ree_status ree_conv_direct(const struct ree_cpu_context *ctx, struct ree_co
                                 uint32_t n_threads, struct ree_error *err) {
     const struct ree_conv_params *p = conv->p;
     const struct ree_conv_layout *layout = &conv->layout;
-    struct direct_run run = {.conv = conv, .packed_w = ctx->packed};
+    struct direct_run run = {.conv = conv, .packed_w = ctx->packed[1]};
     size_t laid_out =
         ree_conv_layout_is_x(layout) ? 0 : (size_t)layout->c * layout->c_plane * sizeof(float);
     size_t sums = conv->output.elem_size == sizeof(float)
@@ -89,7 +89,7 @@ enum ree_status ree_conv_direct(const struct ree_cpu_context *ctx, struct ree_co
             return ree_cpu_no_memory(err, laid_out + own);
     ree_conv_layout_taps(layout, offsets);
     conv->taps = offsets;
-    if (conv->words.tiles && !ctx->packed) {
+    if (conv->words.tiles && !ctx->packed[1]) {
         struct ree_conv_packing packing = ree_conv_packing_of(ctx, p);
         size_t size = ree_conv_packed_size(&packing);
         float *packed = ree_cpu_scratch_get(ctx, 0, REE_CONV_SLOT_WEIGHTS, size);

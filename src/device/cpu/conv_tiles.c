@@ -146,8 +146,8 @@ enum ree_status ree_conv_tiles(const struct ree_cpu_context *ctx, struct ree_con
     uint8_t *shared_memory = ree_cpu_scratch_get(ctx, 0, REE_CONV_SLOT_SHARED, taps + shared);
     if (!shared_memory) return ree_cpu_no_memory(err, taps + shared);
     float *own_weights = NULL;
-    if (ctx->packed) {
-        run.packed_w = ctx->packed;
+    if (ctx->packed[1]) {
+        run.packed_w = ctx->packed[1];
     } else {
         own_weights = ree_cpu_scratch_get(ctx, 0, REE_CONV_SLOT_WEIGHTS, weights);
         if (!own_weights) return ree_cpu_no_memory(err, weights);

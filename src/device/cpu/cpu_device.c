@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,7 +31,7 @@ struct ree_device_buffer {
 
 struct program_step {
     struct ree_dispatch dispatch;
-    const void *packed; // owned by the constant's buffer, or NULL
+    const void *packed[REE_CPU_MAX_PACKED]; // by operand; owned by the constants' buffers, or NULL
     char *node_name;
     double seconds; // of the last run
 };
@@ -132,42 +133,55 @@ static enum ree_status buffer_read(struct ree_device *device, struct ree_device_
 
 // Programs
 
-// Packs operand 1 (B of matmul, w of conv) when its slot is constant. Without memory for a copy the
-// kernels pack as they go.
-static void pack_weights(struct cpu_device *device, struct program_step *step,
-                         struct ree_device_buffer *const *constants) {
-    const struct ree_dispatch *dispatch = &step->dispatch;
-    if (dispatch->op != REE_REPOP_MATMUL && dispatch->op != REE_REPOP_CONV) return;
-    const struct ree_operand *operand = &dispatch->operands[1];
-    struct ree_device_buffer *buffer = constants ? constants[operand->slot] : NULL;
-    if (!buffer) return;
+#define HUGE_PAGE ((size_t)2 << 20)
 
+// A packed copy of one constant operand: the one that its buffer has already, or a new one; NULL
+// where packing gains nothing or there is no memory for a copy.
+static const void *packed_copy(struct cpu_device *device, const struct ree_dispatch *dispatch,
+                               uint32_t i, struct ree_device_buffer *buffer) {
+    const struct ree_operand *operand = &dispatch->operands[i];
     struct ree_cpu_pack_key key = {0};
     bool is_conv = dispatch->op == REE_REPOP_CONV;
-    size_t size = is_conv ? ree_cpu_conv_pack_size(&device->ctx, &dispatch->params.conv, &key)
-                          : ree_cpu_matmul_pack_size(&device->ctx, &dispatch->params.matmul, &key);
-    if (size == 0) return;
-    for (struct packed_weights *p = buffer->packed; p; p = p->next) {
-        if (p->offset != operand->offset || p->size != size) continue;
-        if (memcmp(&p->key, &key, sizeof key) != 0) continue;
-        step->packed = p->data;
-        return;
-    }
+    size_t size =
+        is_conv ? ree_cpu_conv_pack_size(&device->ctx, &dispatch->params.conv, &key)
+                : ree_cpu_matmul_pack_size(&device->ctx, &dispatch->params.matmul, i, &key);
+    if (size == 0) return NULL;
+    for (struct packed_weights *p = buffer->packed; p; p = p->next)
+        if (p->offset == operand->offset && p->size == size &&
+            memcmp(&p->key, &key, sizeof key) == 0)
+            return p->data;
     struct packed_weights *packed = calloc(1, sizeof *packed);
     void *data = NULL;
-    if (!packed || posix_memalign(&data, 64, size) != 0) {
+    // Large copies in huge pages: they are read from end to end.
+    size_t alignment = size >= HUGE_PAGE ? HUGE_PAGE : BUFFER_ALIGNMENT;
+    if (!packed || posix_memalign(&data, alignment, size) != 0) {
         free(packed);
-        return;
+        return NULL;
     }
+    if (alignment == HUGE_PAGE) madvise(data, size, MADV_HUGEPAGE);
     const void *weights = buffer->data + operand->offset;
     if (is_conv)
         ree_cpu_conv_pack(&device->ctx, &dispatch->params.conv, weights, data);
     else
-        ree_cpu_matmul_pack(&device->ctx, &dispatch->params.matmul, weights, data);
+        ree_cpu_matmul_pack(&device->ctx, &dispatch->params.matmul, i, weights, data);
     *packed = (struct packed_weights){
         .next = buffer->packed, .offset = operand->offset, .key = key, .size = size, .data = data};
     buffer->packed = packed;
-    step->packed = data;
+    return data;
+}
+
+// Packs B of matmul, or w of conv, when its slot is constant; B's scales and zero points have to
+// be constant with it. Where there is no copy the kernels pack as they go.
+static void pack_weights(struct cpu_device *device, struct program_step *step,
+                         struct ree_device_buffer *const *constants) {
+    const struct ree_dispatch *dispatch = &step->dispatch;
+    if (!constants || (dispatch->op != REE_REPOP_MATMUL && dispatch->op != REE_REPOP_CONV)) return;
+    uint32_t n = dispatch->op == REE_REPOP_CONV ? 2 : ree_matmul_n_factors(&dispatch->params.matmul);
+    for (uint32_t i = 1; i < n; i++)
+        if (!constants[dispatch->operands[i].slot]) return;
+    for (uint32_t i = 1; i < n; i++)
+        step->packed[i] =
+            packed_copy(device, dispatch, i, constants[dispatch->operands[i].slot]);
 }
 
 static void program_destroy(struct ree_device *device, struct ree_device_program *program) {
@@ -227,7 +241,7 @@ static enum ree_status run_step(struct cpu_device *device, struct program_step *
         operands[i] = buffer->data + operand->offset;
     }
     struct ree_cpu_context ctx = device->ctx;
-    ctx.packed = step->packed;
+    memcpy(ctx.packed, step->packed, sizeof ctx.packed);
     return ree_cpu_run_dispatch(&ctx, dispatch, operands, err);
 }
 

@@ -63,12 +63,16 @@ struct ree_cpu_scratch {
     size_t size[REE_CPU_SCRATCH_SLOTS];
 };
 
+// Operands of one dispatch that may be packed: of blockwise weights the scales and zero points too.
+#define REE_CPU_MAX_PACKED 4
+
 struct ree_cpu_context {
     uint32_t n_threads; // at least 1
     enum ree_cpu_isa isa;
     struct ree_cpu_scratch *scratch; // n_threads of them
-    const void *packed;              // matmul, conv: this dispatch's packed weights, or NULL
-    uint32_t thread_grain;           // nanoseconds of work that deserve a thread; 0: the default
+    // matmul, conv: packed copies of this dispatch's weights, by operand, or NULL; [0] is unused.
+    const void *packed[REE_CPU_MAX_PACKED];
+    uint32_t thread_grain; // nanoseconds of work that deserve a thread; 0: the default
     bool no_dot; // integer products as on processors without the features above; for tests
 };
 
@@ -140,15 +144,18 @@ enum ree_status ree_cpu_resize(const struct ree_cpu_context *ctx, const struct r
 
 // Packed weights: B of matmul, w of conv, laid out as the micro-kernels read them. The size is 0
 // where packing gains nothing; otherwise `out` takes that many bytes, 64-byte aligned. Two
-// dispatches with the same key over the same memory have the same packed bytes.
+// dispatches with the same key over the same memory have the same packed bytes. Of matmul, where B
+// is blockwise weights, the scales and zero points (operands 2 and 3) are packed as well; a context
+// has all of them or none.
 #define REE_CPU_PACK_KEY 16
 struct ree_cpu_pack_key {
     uint32_t words[REE_CPU_PACK_KEY];
 };
 size_t ree_cpu_matmul_pack_size(const struct ree_cpu_context *ctx,
-                                const struct ree_matmul_params *p, struct ree_cpu_pack_key *key);
+                                const struct ree_matmul_params *p, uint32_t operand,
+                                struct ree_cpu_pack_key *key);
 void ree_cpu_matmul_pack(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
-                         const void *b, void *out);
+                         uint32_t operand, const void *src, void *out);
 size_t ree_cpu_conv_pack_size(const struct ree_cpu_context *ctx, const struct ree_conv_params *p,
                               struct ree_cpu_pack_key *key);
 void ree_cpu_conv_pack(const struct ree_cpu_context *ctx, const struct ree_conv_params *p,

@@ -80,6 +80,35 @@ static struct ree_matmul_plan make_plan(const struct ree_matmul_params *p) {
     return plan;
 }
 
+// Rows
+
+enum scratch_slot { SLOT_ROWS };
+
+enum ree_status ree_matmul_rows(const struct ree_cpu_context *ctx, const struct ree_tiles *tiles,
+                                const struct ree_matmul_plan *plan, const struct ree_factor *a,
+                                bool adjacent, struct ree_matmul_rows *out, struct ree_error *err) {
+    *out = (struct ree_matmul_rows){(const float *)(const void *)a->data, plan->a_stride_m,
+                                    plan->a_stride_k, false};
+    if (plan->a_dtype == REE_F32 && (!adjacent || plan->a_stride_k == 1)) return REE_OK;
+    size_t floats = (size_t)plan->m * plan->k;
+    float *copy = ree_cpu_scratch_get(ctx, 0, SLOT_ROWS, plan->n_batch * floats * sizeof(float));
+    if (!copy) return ree_cpu_no_memory(err, plan->n_batch * floats * sizeof(float));
+    for (uint32_t i = 0; i < plan->n_batch; i++) {
+        struct ree_factor at = ree_factor_at(
+            a, ree_batch_offset(plan->batch_rank, plan->batch_dims, plan->a_batch_strides, i));
+        ree_factor_widen(tiles, &at, plan->k, plan->m, copy + i * floats);
+    }
+    *out = (struct ree_matmul_rows){copy, plan->k, 1, true};
+    return REE_OK;
+}
+
+const float *ree_matmul_rows_at(const struct ree_matmul_plan *plan,
+                                const struct ree_matmul_rows *rows, uint32_t batch) {
+    if (rows->copied) return rows->floats + (size_t)batch * plan->m * plan->k;
+    return rows->floats +
+           ree_batch_offset(plan->batch_rank, plan->batch_dims, plan->a_batch_strides, batch);
+}
+
 // Streaming
 
 #define STREAM_FLOATS 2048 // of running sums: 8 KiB of the first-level cache
@@ -88,21 +117,17 @@ struct stream {
     const struct ree_tiles *tiles;
     const struct ree_matmul_plan *plan;
     const struct ree_matmul_output *output;
-    struct ree_factor a, b;
-    const float *wide_a; // (n_batch, m, k), where a is not float32; else NULL
-    uint32_t width;      // columns at a time
+    struct ree_matmul_rows a;
+    struct ree_factor b;
+    uint32_t width; // columns at a time
 };
 
 // Columns [j, j + n) of one product.
 static void stream_block(const struct stream *s, uint32_t batch, uint32_t j, uint32_t n) {
     const struct ree_matmul_plan *plan = s->plan;
     float acc[STREAM_FLOATS], sums[STREAM_FLOATS];
-    const float *a = s->wide_a ? s->wide_a + (size_t)batch * plan->m * plan->k
-                               : (const float *)(const void *)s->a.data +
-                                     ree_batch_offset(plan->batch_rank, plan->batch_dims,
-                                                      plan->a_batch_strides, batch);
-    int64_t stride_m = s->wide_a ? plan->k : plan->a_stride_m;
-    int64_t stride_k = s->wide_a ? 1 : plan->a_stride_k;
+    const float *a = ree_matmul_rows_at(plan, &s->a, batch);
+    int64_t stride_m = s->a.stride_m, stride_k = s->a.stride_k;
     struct ree_factor b = ree_factor_at(
         &s->b, ree_batch_offset(plan->batch_rank, plan->batch_dims, plan->b_batch_strides, batch) +
                    (int64_t)j * plan->b_stride_n);
@@ -131,24 +156,8 @@ static void stream_block(const struct stream *s, uint32_t batch, uint32_t j, uin
     ree_matmul_write(s->output, turned, first + j * plan->m, n * plan->m);
 }
 
-enum scratch_slot { SLOT_WIDE_A };
-
-static enum ree_status stream_run(const struct ree_cpu_context *ctx, struct stream *s,
-                                  struct ree_error *err) {
+static void stream_run(const struct ree_cpu_context *ctx, struct stream *s) {
     const struct ree_matmul_plan *plan = s->plan;
-    if (plan->a_dtype != REE_F32) {
-        size_t floats = (size_t)plan->m * plan->k;
-        float *wide =
-            ree_cpu_scratch_get(ctx, 0, SLOT_WIDE_A, plan->n_batch * floats * sizeof(float));
-        if (!wide) return ree_cpu_no_memory(err, plan->n_batch * floats * sizeof(float));
-        for (uint32_t i = 0; i < plan->n_batch; i++) {
-            struct ree_factor a =
-                ree_factor_at(&s->a, ree_batch_offset(plan->batch_rank, plan->batch_dims,
-                                                      plan->a_batch_strides, i));
-            ree_factor_widen(s->tiles, &a, plan->k, plan->m, wide + i * floats);
-        }
-        s->wide_a = wide;
-    }
     // b is read once: some 10 GB/s for each thread, and as fast as it can multiply when m is large.
     uint64_t elements = (uint64_t)plan->n_batch * plan->n * plan->k;
     uint32_t n_threads = ree_cpu_threads_for(ctx, elements * (2 + plan->m) / 6);
@@ -167,7 +176,6 @@ static enum ree_status stream_run(const struct ree_cpu_context *ctx, struct stre
         uint32_t n = plan->n - j < s->width ? plan->n - j : s->width;
         stream_block(s, (uint32_t)(unit / n_blocks), j, n);
     }
-    return REE_OK;
 }
 
 // Tiles
@@ -196,7 +204,7 @@ static void make_gemm(const void *user, uint32_t i, struct ree_gemm *gemm) {
         .b = ree_factor_at(&batch->b, ree_batch_offset(plan->batch_rank, plan->batch_dims,
                                                        plan->b_batch_strides, i)),
         .a_shift = batch->a.flip ? ree_integer_shift(plan->a_dtype == REE_I8) : 0,
-        .packed_b = batch->ctx->packed,
+        .packed_b = batch->ctx->packed[1],
         .first = i * plan->m * plan->n,
         .output = batch->output,
     };
@@ -257,6 +265,13 @@ static struct ree_factor factor_b(const struct ree_matmul_params *p, const void 
     return ree_factor_at(&f, p->b_offset);
 }
 
+// All of B was packed. (Whether as panels for few rows is up to the plan.)
+static bool has_panels(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p) {
+    for (uint32_t i = 1; i < ree_matmul_n_factors(p); i++)
+        if (!ctx->packed[i]) return false;
+    return true;
+}
+
 enum ree_status ree_cpu_matmul(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
                                void *const *operands, struct ree_error *err) {
     uint64_t n_elements = (uint64_t)p->n_batch * p->m * p->n;
@@ -299,18 +314,34 @@ enum ree_status ree_cpu_matmul(const struct ree_cpu_context *ctx, const struct r
         a = b;
         b = swap;
     }
+    const struct ree_tiles *tiles = ree_tiles_for(ctx->isa);
+    if (has_panels(ctx, p) && ree_panels_suit(tiles, &plan)) {
+        struct ree_panels panels = {
+            .tiles = tiles,
+            .plan = &plan,
+            .output = &output,
+            .b = ctx->packed[1],
+            .scales = ctx->packed[2],
+            .zeros = ctx->packed[3],
+            .bits = p->b_bits,
+            .block = p->b_block,
+        };
+        REE_TRY(ree_matmul_rows(ctx, tiles, &plan, &a, true, &panels.a, err));
+        return ree_panels_run(ctx, &panels, err);
+    }
     if (can_stream(&plan)) {
-        struct stream stream = {
-            .tiles = ree_tiles_for(ctx->isa), .plan = &plan, .output = &output, .a = a, .b = b};
-        return stream_run(ctx, &stream, err);
+        struct stream stream = {.tiles = tiles, .plan = &plan, .output = &output, .b = b};
+        REE_TRY(ree_matmul_rows(ctx, tiles, &plan, &a, false, &stream.a, err));
+        stream_run(ctx, &stream);
+        return REE_OK;
     }
     struct batch batch = {.ctx = ctx, .plan = &plan, .output = &output, .a = a, .b = b};
     if (plan.integer) choose_integer(ctx, &batch);
     return tiles_run(ctx, &batch, err);
 }
 
-// Packed weights: floats, and bytes of integer products. Other types would grow; they are widened
-// as they are read.
+// Packed weights: for few rows panels of narrow weights; else panels of floats, and of bytes of
+// integer products. Other types would grow; they are widened as they are read.
 
 static bool packable(const struct ree_matmul_params *p, const struct ree_matmul_plan *plan) {
     bool grows = plan->integer ? !is_byte(p->b_dtype) : plan->b_dtype != REE_F32 || plan->blocks;
@@ -320,28 +351,44 @@ static bool packable(const struct ree_matmul_params *p, const struct ree_matmul_
     return true;
 }
 
+static bool packs(const struct ree_matmul_params *p) {
+    if (p->dtype != REE_F32 && p->dtype != REE_I32) return false;
+    return p->m != 0 && p->n != 0 && p->k != 0 && p->n_batch != 0;
+}
+
 size_t ree_cpu_matmul_pack_size(const struct ree_cpu_context *ctx,
-                                const struct ree_matmul_params *p, struct ree_cpu_pack_key *key) {
-    if ((p->dtype != REE_F32 && p->dtype != REE_I32) || p->m == 0 || p->n == 0 || p->k == 0 ||
-        p->n_batch == 0)
-        return 0;
+                                const struct ree_matmul_params *p, uint32_t operand,
+                                struct ree_cpu_pack_key *key) {
+    if (!packs(p) || operand == 0 || operand >= ree_matmul_n_factors(p)) return 0;
     struct ree_matmul_plan plan = make_plan(p);
+    const struct ree_tiles *tiles = ree_tiles_for(ctx->isa);
+    *key = (struct ree_cpu_pack_key){{REE_REPOP_MATMUL, plan.n, plan.k, (uint32_t)p->b_offset,
+                                      (uint32_t)p->b_stride_k, (uint32_t)p->b_stride_n,
+                                      p->b_dtype}};
+    if (ree_panels_suit(tiles, &plan)) {
+        const uint32_t panels[] = {1, tiles->lanes, operand, p->b_block, p->b_bits};
+        memcpy(key->words + 7, panels, sizeof panels);
+        return ree_panels_size(tiles, p, operand);
+    }
     if (!packable(p, &plan)) return 0;
     struct batch batch = {.ctx = ctx, .plan = &plan};
     if (plan.integer) choose_integer(ctx, &batch);
     struct ree_gemm gemm;
     make_gemm(&batch, 0, &gemm);
-    *key = (struct ree_cpu_pack_key){{REE_REPOP_MATMUL, plan.n, plan.k, (uint32_t)p->b_offset,
-                                      (uint32_t)p->b_stride_k, (uint32_t)p->b_stride_n,
-                                      gemm.tiles->cols, gemm.tiles->terms, (uint32_t)gemm.a_shift,
-                                      p->b_dtype}};
+    const uint32_t gemms[] = {2, gemm.tiles->cols, gemm.tiles->terms, (uint32_t)gemm.a_shift};
+    memcpy(key->words + 7, gemms, sizeof gemms);
     return ree_gemm_packed_b_floats(gemm.tiles, gemm.n, gemm.k, gemm.a_shift != 0) * sizeof(float);
 }
 
 void ree_cpu_matmul_pack(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
-                         const void *b, void *out) {
+                         uint32_t operand, const void *src, void *out) {
     struct ree_matmul_plan plan = make_plan(p);
-    struct batch batch = {.ctx = ctx, .plan = &plan, .b = factor_b(p, b, NULL)};
+    const struct ree_tiles *tiles = ree_tiles_for(ctx->isa);
+    if (ree_panels_suit(tiles, &plan)) {
+        ree_panels_pack(ctx, tiles, p, operand, src, out);
+        return;
+    }
+    struct batch batch = {.ctx = ctx, .plan = &plan, .b = factor_b(p, src, NULL)};
     if (plan.integer) choose_integer(ctx, &batch);
     struct ree_gemm gemm;
     make_gemm(&batch, 0, &gemm);

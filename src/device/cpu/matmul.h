@@ -27,6 +27,41 @@ struct ree_matmul_output {
     size_t elem_size; // of out
 };
 
+// The rows of A as floats: its own memory, or a dense copy of all products' rows.
+struct ree_matmul_rows {
+    const float *floats;
+    int64_t stride_m, stride_k;
+    bool copied;
+};
+
+// `adjacent`: stride_k has to be 1. A copy lies in the context's scratch slot 0.
+enum ree_status ree_matmul_rows(const struct ree_cpu_context *ctx, const struct ree_tiles *tiles,
+                                const struct ree_matmul_plan *plan, const struct ree_factor *a,
+                                bool adjacent, struct ree_matmul_rows *out, struct ree_error *err);
+const float *ree_matmul_rows_at(const struct ree_matmul_plan *plan,
+                                const struct ree_matmul_rows *rows, uint32_t batch);
+
+// Few rows times constant narrow weights, laid out beforehand (matmul_panels.c).
+struct ree_panels {
+    const struct ree_tiles *tiles;
+    const struct ree_matmul_plan *plan;
+    const struct ree_matmul_output *output;
+    struct ree_matmul_rows a; // k adjacent
+    const void *b;            // packed, as the following
+    const float *scales;      // of blockwise weights
+    const uint8_t *zeros;     // NULL: 2^(bits - 1)
+    uint32_t bits, block;
+};
+bool ree_panels_suit(const struct ree_tiles *tiles, const struct ree_matmul_plan *plan);
+// Packs operand 1, 2 or 3: B, scales, zero points.
+size_t ree_panels_size(const struct ree_tiles *tiles, const struct ree_matmul_params *p,
+                       uint32_t operand);
+void ree_panels_pack(const struct ree_cpu_context *ctx, const struct ree_tiles *tiles,
+                     const struct ree_matmul_params *p, uint32_t operand, const void *src,
+                     void *out);
+enum ree_status ree_panels_run(const struct ree_cpu_context *ctx, const struct ree_panels *panels,
+                               struct ree_error *err);
+
 // One product of a batch, tiled. Everything below counts K in packed words (factor.h): floats, or
 // several terms of an integer product, whose "floats" in c and out are int32.
 struct ree_gemm {

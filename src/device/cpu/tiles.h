@@ -62,6 +62,18 @@ struct ree_tile_plane {
     float pad;               // outside x
 };
 
+// One chunk of a panel of REE_PANEL_VECS vectors of columns of blockwise weights, laid out for few
+// rows (matmul_panels.c): weights (words of a chunk, columns), u32; scales and zeros (blocks of a
+// chunk, columns), zeros NULL as above. Of the terms in a word the even ones are in the low half,
+// ascending from its lowest bits, the odd ones in the high half.
+#define REE_PANEL_VECS 4
+struct ree_tile_panel {
+    const void *weights;
+    const float *scales;
+    const uint8_t *zeros;
+    uint32_t bits, block;
+};
+
 struct ree_tiles {
     uint32_t rows;  // of the largest tile
     uint32_t vecs;  // vectors in a row of the full tile
@@ -91,6 +103,16 @@ struct ree_tiles {
     void (*stream_blocks)(uint32_t m, uint32_t n, uint32_t k, const float *a, int64_t a_stride_m,
                           int64_t a_stride_k, const struct ree_tile_blocks *b, uint32_t j,
                           float *out, size_t ldo);
+
+    // Few rows times one chunk of a panel of narrow weights, as a tile kernel does it: to c with
+    // FIRST and LAST among the flags. a: (m, k), k adjacent. b: (k, REE_PANEL_VECS * lanes), of
+    // which the first n_cols are wanted.
+    void (*panel[REE_N_TILE_TYPES])(uint32_t m, uint32_t k, const float *a, int64_t a_stride_m,
+                                    const void *b, float *c, size_t ldc, uint32_t n_cols,
+                                    uint32_t flags);
+    void (*panel_blocks)(uint32_t m, uint32_t k, const float *a, int64_t a_stride_m,
+                         const struct ree_tile_panel *b, float *c, size_t ldc, uint32_t n_cols,
+                         uint32_t flags);
 
     // n adjacent elements as floats.
     void (*widen[REE_N_TILE_TYPES])(uint32_t n, const void *src, float *dst);

@@ -7,6 +7,7 @@
 #define ROWS 6
 #define VECS 2
 #define LANES 8
+#define PANEL_ROWS 2
 
 typedef __m256 vec;
 
@@ -87,6 +88,13 @@ static inline vec vec_digits(vec words, int i, int bits, float base) {
     vec digits =
         _mm256_cvtepi32_ps(_mm256_and_si256(shifted, _mm256_set1_epi32(bits == 4 ? 15 : 255)));
     return base != 0 ? _mm256_sub_ps(digits, _mm256_set1_ps(base)) : digits;
+}
+static inline vec vec_shift_right(vec words, int n) {
+    return _mm256_castsi256_ps(_mm256_srli_epi32(_mm256_castps_si256(words), n));
+}
+static inline vec vec_splice(vec words, uint32_t mask, uint32_t bits) {
+    __m256i part = _mm256_and_si256(_mm256_castps_si256(words), _mm256_set1_epi32((int)mask));
+    return _mm256_castsi256_ps(_mm256_or_si256(part, _mm256_set1_epi32((int)bits)));
 }
 static inline vec vec_sub(vec a, vec b) {
     return _mm256_sub_ps(a, b);

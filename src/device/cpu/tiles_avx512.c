@@ -9,6 +9,8 @@
 #define ROWS 12
 #define VECS 2
 #define LANES 16
+#define PANEL_ROWS 4
+#define BLOCK_TABLES 1
 
 typedef __m512 vec;
 
@@ -77,6 +79,28 @@ static inline vec vec_digits(vec words, int i, int bits, float base) {
     }
     vec digits = _mm512_cvtepi32_ps(_mm512_and_si512(shifted, _mm512_set1_epi32(255)));
     return base != 0 ? _mm512_sub_ps(digits, _mm512_set1_ps(base)) : digits;
+}
+static inline vec vec_shift_right(vec words, int n) {
+    return _mm512_castsi512_ps(_mm512_srli_epi32(_mm512_castps_si512(words), (unsigned)n));
+}
+static inline vec vec_splice(vec words, uint32_t mask, uint32_t bits) {
+    return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(
+        _mm512_castps_si512(words), _mm512_set1_epi32((int)mask), _mm512_set1_epi32((int)bits),
+        0xEA)); // (a & b) | c
+}
+// The four bits at 0, and those at 16, as a number less 8. Only the upper half of such a float is
+// not zero: for the bits at 16 it is looked up as 16 bits, by five, of which the last does not count.
+static inline vec vec_table_low(vec words) {
+    vec table = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm512_permutexvar_ps(_mm512_castps_si512(words), table);
+}
+static inline vec vec_table_high(vec words) {
+    vec table = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+    __m256i halves =
+        _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(table), 16));
+    __m512i twice = _mm512_broadcast_i64x4(halves);
+    return _mm512_castsi512_ps(
+        _mm512_maskz_permutexvar_epi16(0xAAAAAAAA, _mm512_castps_si512(words), twice));
 }
 static inline vec vec_sub(vec a, vec b) {
     return _mm512_sub_ps(a, b);

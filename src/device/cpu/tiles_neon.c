@@ -7,6 +7,7 @@
 #define ROWS 8
 #define VECS 3
 #define LANES 4
+#define PANEL_ROWS 4
 
 typedef float32x4_t vec;
 
@@ -81,6 +82,12 @@ static inline vec vec_digits(vec words, int i, int bits, float base) {
     uint32x4_t shifted = vshlq_u32(vreinterpretq_u32_f32(words), vdupq_n_s32(-i * bits));
     vec digits = vcvtq_f32_u32(vandq_u32(shifted, vdupq_n_u32(bits == 4 ? 15 : 255)));
     return base != 0 ? vsubq_f32(digits, vdupq_n_f32(base)) : digits;
+}
+static inline vec vec_shift_right(vec words, int n) {
+    return vreinterpretq_f32_u32(vshlq_u32(vreinterpretq_u32_f32(words), vdupq_n_s32(-n)));
+}
+static inline vec vec_splice(vec words, uint32_t mask, uint32_t bits) {
+    return vbslq_f32(vdupq_n_u32(mask), words, vreinterpretq_f32_u32(vdupq_n_u32(bits)));
 }
 static inline vec vec_sub(vec a, vec b) {
     return vsubq_f32(a, b);

@@ -10,6 +10,7 @@
 #define ROWS 4
 #define VECS 4
 #define LANES 1
+#define PANEL_ROWS 2
 
 typedef float vec;
 
@@ -66,6 +67,12 @@ static inline vec load_u8(const uint8_t *p) {
 static inline vec vec_digits(vec words, int i, int bits, float base) {
     uint32_t digit = ree_bits(words) >> (i * bits) & (bits == 4 ? 15u : 255u);
     return (float)digit - base;
+}
+static inline vec vec_shift_right(vec words, int n) {
+    return ree_float(ree_bits(words) >> n);
+}
+static inline vec vec_splice(vec words, uint32_t mask, uint32_t bits) {
+    return ree_float((ree_bits(words) & mask) | bits);
 }
 static inline vec vec_sub(vec a, vec b) {
     return a - b;
