@@ -17,19 +17,23 @@ double bench_quantile(const struct bench_times *times, double q); // 0.5: the me
 double bench_now(void);
 void bench_rest(void); // between contenders, so that neither disturbs the next
 
+#define BENCH_MAX_OPERANDS 5
+
 // One dispatch on a device, with its buffers.
 struct bench_program {
     struct ree_device *device;
     struct ree_device_program *program;
-    struct ree_device_buffer *slots[4];
+    struct ree_device_buffer *slots[BENCH_MAX_OPERANDS];
     uint32_t n_slots;
     struct bench_times times;
 };
-// sizes: bytes of the operands, the output last. Inputs are filled with floats in [-1, 1). The
-// operands in the bit mask `constants` are declared constant, so that the device may prepare them.
+// sizes: bytes of the operands, the output last. Inputs are filled with floats in [-1, 1), or
+// with numbers of the types in `dtypes` (NULL: floats; u4: bytes below 16). The operands in the bit
+// mask `constants` are declared constant, so that the device may prepare them.
 enum ree_status bench_program_create(struct bench_program *bench, struct ree_device *device,
                                      enum ree_repop op, const union ree_params *params,
-                                     uint32_t n_operands, const uint64_t *sizes, uint32_t constants,
+                                     uint32_t n_operands, const uint64_t *sizes,
+                                     const enum ree_dtype *dtypes, uint32_t constants,
                                      struct ree_error *err);
 void bench_program_destroy(struct bench_program *bench);
 // Runs once and records the time: the device's own where it is not the host's processor.
@@ -74,6 +78,11 @@ struct bench {
 void bench_report(struct bench *bench, const struct bench_result *result);
 
 enum ree_status bench_matmul(struct bench *bench, struct ree_error *err);
+// One row times n columns of k narrow weights; bytes times bytes.
+enum ree_status bench_narrow_row(struct bench *bench, uint32_t n, uint32_t k,
+                                 struct ree_error *err);
+enum ree_status bench_bytes_product(struct bench *bench, const uint32_t size[3],
+                                    struct ree_error *err);
 enum ree_status bench_conv(struct bench *bench, struct ree_error *err);
 enum ree_status bench_map(struct bench *bench, struct ree_error *err);
 

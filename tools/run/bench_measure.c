@@ -48,13 +48,27 @@ float *bench_floats(size_t n) {
 
 // Programs
 
+// Random floats as `size` bytes of another type, in place. The 16-bit ones are normal numbers, as
+// weights are, of either sign: subnormal ones would be slow.
+static void narrow(enum ree_dtype dtype, float *floats, uint64_t size) {
+    uint8_t *bytes = (uint8_t *)floats;
+    uint16_t *halves = (uint16_t *)(void *)floats;
+    for (uint64_t i = 0; i < size / 2 && (dtype == REE_F16 || dtype == REE_BF16); i++) {
+        uint16_t random = (uint16_t)(i % 2 ? halves[i] << 9 : halves[i]);
+        halves[i] = (random & 0x83FF) | (dtype == REE_F16 ? 0x3400 : 0x3C00);
+    }
+    for (uint64_t i = 0; i < size && (dtype == REE_U8 || dtype == REE_I8 || dtype == REE_U4); i++)
+        bytes[i] = (uint8_t)((bytes[i] ^ i) & (dtype == REE_U4 ? 15 : 255));
+}
+
 enum ree_status bench_program_create(struct bench_program *bench, struct ree_device *device,
                                      enum ree_repop op, const union ree_params *params,
-                                     uint32_t n_operands, const uint64_t *sizes, uint32_t constants,
+                                     uint32_t n_operands, const uint64_t *sizes,
+                                     const enum ree_dtype *dtypes, uint32_t constants,
                                      struct ree_error *err) {
     static const char *const node_names[] = {"bench"};
     struct ree_dispatch dispatch = {.op = op, .n_operands = n_operands, .n_outputs = 1};
-    struct ree_device_buffer *fixed[4] = {0};
+    struct ree_device_buffer *fixed[BENCH_MAX_OPERANDS] = {0};
     float *floats = NULL;
     enum ree_status status = REE_OK;
     *bench = (struct bench_program){.device = device, .n_slots = n_operands};
@@ -63,6 +77,7 @@ enum ree_status bench_program_create(struct bench_program *bench, struct ree_dev
         status = device->vtable->buffer_create(device, sizes[i], &bench->slots[i], err);
         if (status != REE_OK) goto fail;
         floats = bench_floats(sizes[i] / sizeof(float) + 1);
+        if (floats && dtypes) narrow(dtypes[i], floats, sizes[i]);
         if (!floats) {
             status = ree_fail(err, REE_NO_MEMORY, "out of memory");
             goto fail;

@@ -67,7 +67,7 @@ static enum ree_status matmul_create(struct bench *bench, const struct product *
     uint64_t sizes[] = {m * k * factor, k * n * factor, m * n * sizeof(float)};
     union ree_params params = matmul_params(size);
     REE_TRY(check_elements(m * k, k * n, m * n, err));
-    return bench_program_create(program, bench->device, REE_REPOP_MATMUL, &params, 3, sizes,
+    return bench_program_create(program, bench->device, REE_REPOP_MATMUL, &params, 3, sizes, NULL,
                                 constants, err);
 }
 
@@ -152,7 +152,10 @@ enum ree_status bench_matmul(struct bench *bench, struct ree_error *err) {
     if (!bench->size) {
         for (size_t i = 0; i < sizeof selection / sizeof *selection; i++)
             REE_TRY(run_product(bench, &selection[i], err));
-        return REE_OK;
+        if (!bench->is_cpu) return REE_OK;
+        REE_TRY(bench_bytes_product(bench, (uint32_t[]){1024, 1024, 1024}, err));
+        REE_TRY(bench_narrow_row(bench, 4096, 4096, err));
+        return bench_narrow_row(bench, 14336, 4096, err);
     }
     uint32_t size[3];
     REE_TRY(parse_size(bench->size, 3, size, "MxNxK, such as 64x4096x4096", err));
@@ -160,7 +163,9 @@ enum ree_status bench_matmul(struct bench *bench, struct ree_error *err) {
         struct product product = {size[0], size[1], size[2], by_columns, false};
         REE_TRY(run_product(bench, &product, err));
     }
-    return REE_OK;
+    if (!bench->is_cpu) return REE_OK;
+    return size[0] == 1 ? bench_narrow_row(bench, size[1], size[2], err)
+                        : bench_bytes_product(bench, size, err);
 }
 
 // conv
@@ -180,8 +185,8 @@ static enum ree_status conv_create(struct bench *bench, const struct ree_conv_pa
     uint64_t factor = bytes ? 1 : sizeof(float);
     uint64_t sizes[] = {x * factor, w * factor, out * sizeof(float)};
     REE_TRY(check_elements(x, w, out, err));
-    return bench_program_create(program, bench->device, REE_REPOP_CONV, &params, 3, sizes, 1 << 1,
-                                err);
+    return bench_program_create(program, bench->device, REE_REPOP_CONV, &params, 3, sizes, NULL,
+                                1 << 1, err);
 }
 
 // A convolution of floats and, where there is such a thing, of bytes, by turns with products.
@@ -340,7 +345,7 @@ static enum ree_status run_map(struct bench *bench, const struct expression *exp
     enum ree_status status = from && to ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
     if (status == REE_OK)
         status = bench_program_create(&program, bench->device, REE_REPOP_MAP, &params,
-                                      expr->n_operands + 1, sizes, 0, err);
+                                      expr->n_operands + 1, sizes, NULL, 0, err);
     snprintf(result.name, sizeof result.name, "%s, %u elements", expression->name, n);
     for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
         progress(result.name, i, bench->n_runs);

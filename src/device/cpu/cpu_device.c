@@ -142,9 +142,9 @@ static const void *packed_copy(struct cpu_device *device, const struct ree_dispa
     const struct ree_operand *operand = &dispatch->operands[i];
     struct ree_cpu_pack_key key = {0};
     bool is_conv = dispatch->op == REE_REPOP_CONV;
-    size_t size =
-        is_conv ? ree_cpu_conv_pack_size(&device->ctx, &dispatch->params.conv, &key)
-                : ree_cpu_matmul_pack_size(&device->ctx, &dispatch->params.matmul, i, &key);
+    size_t size = is_conv
+                      ? ree_cpu_conv_pack_size(&device->ctx, &dispatch->params.conv, &key)
+                      : ree_cpu_matmul_pack_size(&device->ctx, &dispatch->params.matmul, i, &key);
     if (size == 0) return NULL;
     for (struct packed_weights *p = buffer->packed; p; p = p->next)
         if (p->offset == operand->offset && p->size == size &&
@@ -176,12 +176,12 @@ static void pack_weights(struct cpu_device *device, struct program_step *step,
                          struct ree_device_buffer *const *constants) {
     const struct ree_dispatch *dispatch = &step->dispatch;
     if (!constants || (dispatch->op != REE_REPOP_MATMUL && dispatch->op != REE_REPOP_CONV)) return;
-    uint32_t n = dispatch->op == REE_REPOP_CONV ? 2 : ree_matmul_n_factors(&dispatch->params.matmul);
+    uint32_t n =
+        dispatch->op == REE_REPOP_CONV ? 2 : ree_matmul_n_factors(&dispatch->params.matmul);
     for (uint32_t i = 1; i < n; i++)
         if (!constants[dispatch->operands[i].slot]) return;
     for (uint32_t i = 1; i < n; i++)
-        step->packed[i] =
-            packed_copy(device, dispatch, i, constants[dispatch->operands[i].slot]);
+        step->packed[i] = packed_copy(device, dispatch, i, constants[dispatch->operands[i].slot]);
 }
 
 static void program_destroy(struct ree_device *device, struct ree_device_program *program) {

@@ -362,9 +362,9 @@ size_t ree_cpu_matmul_pack_size(const struct ree_cpu_context *ctx,
     if (!packs(p) || operand == 0 || operand >= ree_matmul_n_factors(p)) return 0;
     struct ree_matmul_plan plan = make_plan(p);
     const struct ree_tiles *tiles = ree_tiles_for(ctx->isa);
-    *key = (struct ree_cpu_pack_key){{REE_REPOP_MATMUL, plan.n, plan.k, (uint32_t)p->b_offset,
-                                      (uint32_t)p->b_stride_k, (uint32_t)p->b_stride_n,
-                                      p->b_dtype}};
+    *key =
+        (struct ree_cpu_pack_key){{REE_REPOP_MATMUL, plan.n, plan.k, (uint32_t)p->b_offset,
+                                   (uint32_t)p->b_stride_k, (uint32_t)p->b_stride_n, p->b_dtype}};
     if (ree_panels_suit(tiles, &plan)) {
         const uint32_t panels[] = {1, tiles->lanes, operand, p->b_block, p->b_bits};
         memcpy(key->words + 7, panels, sizeof panels);

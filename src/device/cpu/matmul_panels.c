@@ -55,8 +55,7 @@ size_t ree_panels_size(const struct ree_tiles *tiles, const struct ree_matmul_pa
 
 // The even terms of a word to its low half, the odd ones to the high half.
 static uint32_t part_word(uint32_t word, uint32_t bits) {
-    if (bits == 8)
-        return (word & 0xFF0000FFu) | (word & 0xFF00u) << 8 | (word >> 8 & 0xFF00u);
+    if (bits == 8) return (word & 0xFF0000FFu) | (word & 0xFF00u) << 8 | (word >> 8 & 0xFF00u);
     uint32_t even = word & 0x0F0F0F0Fu, odd = word >> 4 & 0x0F0F0F0Fu;
     even = (even | even >> 4) & 0x00FF00FFu;
     odd = (odd | odd >> 4) & 0x00FF00FFu;
@@ -101,8 +100,8 @@ void ree_panels_pack(const struct ree_cpu_context *ctx, const struct ree_tiles *
         if (!p->b_block) {
             int64_t at = p->b_offset + (int64_t)j * p->b_stride_n;
             if (ree_dtype_size((enum ree_dtype)p->b_dtype) == 1)
-                pack_u8((const uint8_t *)src + at, p->b_stride_n, p->b_stride_k, n, p->k, dst,
-                        cols, 0);
+                pack_u8((const uint8_t *)src + at, p->b_stride_n, p->b_stride_k, n, p->k, dst, cols,
+                        0);
             else
                 pack_u16((const uint16_t *)src + at, p->b_stride_n, p->b_stride_k, n, p->k, dst,
                          cols, 0);
@@ -203,8 +202,7 @@ enum ree_status ree_panels_run(const struct ree_cpu_context *ctx, const struct r
         return REE_OK;
     }
     size_t panel_floats = (size_t)n_chunks * n_floats;
-    float *parts =
-        ree_cpu_scratch_get(ctx, 0, SLOT_PARTS, n_panels * panel_floats * sizeof(float));
+    float *parts = ree_cpu_scratch_get(ctx, 0, SLOT_PARTS, n_panels * panel_floats * sizeof(float));
     if (!parts) return ree_cpu_no_memory(err, n_panels * panel_floats * sizeof(float));
 #pragma omp parallel num_threads(n_threads)
     {

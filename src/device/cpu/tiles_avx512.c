@@ -89,15 +89,15 @@ static inline vec vec_splice(vec words, uint32_t mask, uint32_t bits) {
         0xEA)); // (a & b) | c
 }
 // The four bits at 0, and those at 16, as a number less 8. Only the upper half of such a float is
-// not zero: for the bits at 16 it is looked up as 16 bits, by five, of which the last does not count.
+// not zero: for the bits at 16 it is looked up as 16 bits, by five, of which the last does not
+// count.
 static inline vec vec_table_low(vec words) {
     vec table = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
     return _mm512_permutexvar_ps(_mm512_castps_si512(words), table);
 }
 static inline vec vec_table_high(vec words) {
     vec table = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
-    __m256i halves =
-        _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(table), 16));
+    __m256i halves = _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(table), 16));
     __m512i twice = _mm512_broadcast_i64x4(halves);
     return _mm512_castsi512_ps(
         _mm512_maskz_permutexvar_epi16(0xAAAAAAAA, _mm512_castps_si512(words), twice));
