@@ -99,6 +99,9 @@ int main(void) {
                "int64[] 2 | int64[] 16 | int64[] 8000 | float32[] 0 | float32[] 90000",
                "error: upper_edge_hertz is 90000, which lies beyond the 9 bins");
     CHECK_RULE("MelWeightMatrix/17",
+               "int64[] 2000000000 | int64[] 1 | int64[] 8000 | float32[] 0 | float32[] 0",
+               "error: a table of 1 x 2000000000 weights; at most 67108864 are supported");
+    CHECK_RULE("MelWeightMatrix/17",
                "int64[] 0 | int64[] 16 | int64[] 8000 | float32[] 0 | float32[] 900",
                "error: num_mel_bins is 0, expected 1 or more");
     return test_finish();

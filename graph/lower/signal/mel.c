@@ -5,6 +5,7 @@
 #include <math.h>
 
 #define LN10 0x1.26bb1bbb55516p+1
+#define MAX_WEIGHTS (INT64_C(1) << 26) // made on the host, at once
 
 struct mel {
     int64_t n_bins, dft_length, sample_rate;
@@ -65,15 +66,17 @@ enum ree_status ree_lower_op_mel_weight_matrix(struct ree_lower *lower, struct r
         return ree_lower_fail(lower, REE_INVALID,
                               "upper_edge_hertz is %g, below lower_edge_hertz, %g", m.high, m.low);
     int64_t rows = m.dft_length / 2 + 1, dims[2] = {rows, m.n_bins}, count;
-    if (!ree_count_elements(2, dims, &count) || count >= INT64_C(1) << 31)
-        return ree_lower_fail(lower, REE_UNSUPPORTED, "a table of %lld x %lld weights",
-                              (long long)rows, (long long)m.n_bins);
+    if (!ree_count_elements(2, dims, &count) || count > MAX_WEIGHTS)
+        return ree_lower_fail(lower, REE_UNSUPPORTED,
+                              "a table of %lld x %lld weights; at most %lld are supported",
+                              (long long)rows, (long long)m.n_bins, (long long)MAX_WEIGHTS);
     float *table = ree_arena_alloc_array(lower->arena, (size_t)count, sizeof *table);
     if (!table) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
     int64_t edge[3] = {0};
     for (int64_t i = 0; i < m.n_bins + 2; i++) {
         // The spectrogram must reach as far as every triangle; the last one's end is exclusive.
         double at = edge_bin(&m, i);
+        if (at < 0) at = 0; // an edge at 0, by a rounding
         if (at > (double)(i == m.n_bins + 1 ? rows : rows - 1))
             return ree_lower_fail(lower, REE_INVALID,
                                   "upper_edge_hertz is %g, which lies beyond the %lld bins of a "
