@@ -112,6 +112,9 @@ static enum ree_status pad_constant(struct ree_lower *lower, struct ree_tval *t,
     return ree_lower_copy_into(lower, t, middle);
 }
 
+// Where each position of a padded axis comes from is a table, made on the host.
+#define MAX_TABLE (INT64_C(1) << 28)
+
 enum pad_mode { PAD_REFLECT, PAD_EDGE, PAD_WRAP };
 
 // The element of [0, dim) that position `at` shows, which may lie outside on either side.
@@ -135,8 +138,10 @@ static enum ree_status pad_from_input(struct ree_lower *lower, struct ree_tval *
                                   "axis %u is empty: there is nothing to pad "
                                   "it with",
                                   i);
-        if (n > INT32_MAX)
-            return ree_lower_fail(lower, REE_UNSUPPORTED, "axis %u becomes too long", i);
+        if (n > MAX_TABLE)
+            return ree_lower_fail(lower, REE_UNSUPPORTED,
+                                  "axis %u becomes %lld long; at most %lld is supported", i,
+                                  (long long)n, (long long)MAX_TABLE);
         int32_t *index = ree_arena_alloc_array(lower->arena, (size_t)n, sizeof *index);
         if (!index) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
         for (int64_t k = 0; k < n; k++)
