@@ -122,10 +122,44 @@ const struct ree_attr *ree_node_attr(const struct ree_node *node, const char *na
     return NULL;
 }
 
+// A graph may be read by several threads, so this cannot stand in it.
+static _Thread_local struct {
+    const struct ree_node *node;
+    const struct ree_attr *attr;
+    enum ree_attr_kind wanted;
+} misread;
+
 static const struct ree_attr *attr_of_kind(const struct ree_node *node, const char *name,
                                            enum ree_attr_kind kind) {
     const struct ree_attr *attr = ree_node_attr(node, name);
-    return attr && attr->kind == kind ? attr : NULL;
+    if (!attr || attr->kind == kind) return attr;
+    misread.node = node;
+    misread.attr = attr;
+    misread.wanted = kind;
+    return NULL;
+}
+
+const struct ree_attr *ree_node_misread(const struct ree_node *node,
+                                        enum ree_attr_kind *out_wanted) {
+    if (misread.node != node) return NULL;
+    misread.node = NULL;
+    *out_wanted = misread.wanted;
+    return misread.attr;
+}
+
+const char *ree_attr_kind_name(enum ree_attr_kind kind) {
+    switch (kind) {
+    case REE_ATTR_INT: return "an integer";
+    case REE_ATTR_FLOAT: return "a float";
+    case REE_ATTR_STRING: return "a string";
+    case REE_ATTR_TENSOR: return "a tensor";
+    case REE_ATTR_GRAPH: return "a graph";
+    case REE_ATTR_INTS: return "a list of integers";
+    case REE_ATTR_FLOATS: return "a list of floats";
+    case REE_ATTR_STRINGS: return "a list of strings";
+    case REE_ATTR_TYPE: return "a type";
+    }
+    return "unknown";
 }
 
 int64_t ree_node_int(const struct ree_node *node, const char *name, int64_t fallback) {

@@ -137,7 +137,8 @@ void ree_node_visit_uses(struct ree_node *node, void (*visit)(void *user, struct
 // does not ask for this, so that such models can be inspected.
 enum ree_status ree_graph_check_supported(const struct ree_graph *graph, struct ree_error *err);
 
-// Attributes of a node, with defaults. The *_checked forms fail when present with another kind.
+// Attributes of a node, with defaults, which also stand for an attribute of another kind; that one
+// was asked for as another kind than it has is remembered (ree_node_misread).
 const struct ree_attr *ree_node_attr(const struct ree_node *node, const char *name); // NULL: absent
 int64_t ree_node_int(const struct ree_node *node, const char *name, int64_t fallback);
 float ree_node_float(const struct ree_node *node, const char *name, float fallback);
@@ -145,6 +146,11 @@ const char *ree_node_string(const struct ree_node *node, const char *name, const
 // Returns the array and its length; NULL and 0 when absent.
 const int64_t *ree_node_ints(const struct ree_node *node, const char *name, size_t *out_n);
 const float *ree_node_floats(const struct ree_node *node, const char *name, size_t *out_n);
+// The attribute of the node that was last asked for as another kind, by this thread; NULL: none.
+// Asking forgets it.
+const struct ree_attr *ree_node_misread(const struct ree_node *node,
+                                        enum ree_attr_kind *out_wanted);
+const char *ree_attr_kind_name(enum ree_attr_kind kind); // "an integer"
 // "node 'conv1' (Conv)", or "node #12 (Conv)" for a nameless one. Writes at most size bytes.
 const char *ree_node_label(const struct ree_node *node, char *out, size_t size);
 

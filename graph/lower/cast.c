@@ -63,10 +63,11 @@ RULE(cast) {
     const struct ree_attr *to = ree_node_attr(lower->node, "to");
     if (!to) return ree_lower_fail(lower, REE_INVALID, "attribute 'to' is missing");
     if (to->kind == REE_ATTR_STRING) return cast(lower, in[0], type_by_name(to->s), &out[0]);
-    if (to->i < 0 || to->i > 64)
+    int64_t dtype = ree_node_int(lower->node, "to", 0);
+    if (dtype < 0 || dtype > 64)
         return ree_lower_fail(lower, REE_INVALID, "attribute 'to' is %lld, which is no type",
-                              (long long)to->i);
-    return cast(lower, in[0], (enum ree_dtype)to->i, &out[0]);
+                              (long long)dtype);
+    return cast(lower, in[0], (enum ree_dtype)dtype, &out[0]);
 }
 
 RULE(cast_like) {

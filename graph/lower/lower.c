@@ -413,6 +413,20 @@ static enum ree_status find_value(struct ree_lower *lower, const struct ree_valu
     return REE_OK;
 }
 
+// A rule takes the default for an attribute of another kind, which would be an answer to another
+// question: that is the node's mistake, whatever the rule made of it.
+static enum ree_status call_rule(struct ree_lower *lower, const struct ree_op *op,
+                                 struct ree_tval *const *in, struct ree_tval **out) {
+    enum ree_attr_kind wanted;
+    const struct ree_node *node = lower->node;
+    ree_node_misread(node, &wanted); // by whoever read it before
+    enum ree_status status = op->rule(lower, in, out);
+    const struct ree_attr *attr = ree_node_misread(node, &wanted);
+    if (!attr) return status;
+    return ree_lower_fail(lower, REE_INVALID, "attribute '%s' is %s, expected %s", attr->name,
+                          ree_attr_kind_name(attr->kind), ree_attr_kind_name(wanted));
+}
+
 static enum ree_status lower_node(struct ree_lower *lower, const struct ree_node *node) {
     const char *reason;
     const struct ree_op *op = ree_op_find(node->domain, node->op_type, node->opset, &reason);
@@ -448,7 +462,7 @@ static enum ree_status lower_node(struct ree_lower *lower, const struct ree_node
         REE_TRY(ree_lower_cast(lower, in[i], REE_F32, &in[i]));
     }
     lower->stays_wide = 0;
-    REE_TRY(op->rule(lower, in, out));
+    REE_TRY(call_rule(lower, op, in, out));
     for (size_t i = 0; narrow != REE_DTYPE_NONE && i < n_out; i++)
         if (out[i] && out[i]->dtype == REE_F32 && !(i < 32 && lower->stays_wide >> i & 1))
             REE_TRY(ree_lower_cast(lower, out[i], narrow, &out[i]));

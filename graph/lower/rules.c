@@ -122,10 +122,9 @@ enum ree_status ree_rule_legacy_broadcast(struct ree_lower *lower, struct ree_tv
                                           struct ree_tval *b, struct ree_tval **out) {
     *out = b;
     if (lower->node->opset >= 7 || !ree_node_int(lower->node, "broadcast", 0)) return REE_OK;
-    const struct ree_attr *attr = ree_node_attr(lower->node, "axis");
-    if (!attr || b->rank == 0) return REE_OK;
+    if (!ree_node_attr(lower->node, "axis") || b->rank == 0) return REE_OK;
     uint32_t axis;
-    REE_TRY(ree_lower_axis(lower, attr->i, a->rank, &axis));
+    REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", 0), a->rank, &axis));
     if (b->rank > a->rank - axis)
         return ree_lower_fail(lower, REE_INVALID,
                               "input B has rank %u, expected at most %u from axis %u of A", b->rank,

@@ -101,7 +101,7 @@ static enum ree_status read_attributes(struct ree_recurrent *run,
                                                    form->n_functions * sizeof *run->functions[0]);
     const struct ree_attr *clip = ree_node_attr(node, "clip");
     run->has_clip = clip != NULL;
-    run->clip = clip ? clip->f : 0;
+    run->clip = ree_node_float(node, "clip", 0);
     if (run->has_clip && !(run->clip > 0))
         return ree_lower_fail(lower, REE_INVALID, "clip is %g, expected more than 0",
                               (double)run->clip);
@@ -123,10 +123,10 @@ static enum ree_status read_sizes(struct ree_recurrent *run, struct ree_tval *x,
     run->batch = x->dims[run->batch_first ? 0 : 1];
     run->n_in = x->dims[2];
     run->hidden = r->dims[2];
-    const struct ree_attr *hidden = ree_node_attr(lower->node, "hidden_size");
-    if (hidden && hidden->i != run->hidden)
+    int64_t hidden = ree_node_int(lower->node, "hidden_size", run->hidden);
+    if (hidden != run->hidden)
         return ree_lower_fail(lower, REE_INVALID, "hidden_size is %lld, but R has %lld columns",
-                              (long long)hidden->i, (long long)run->hidden);
+                              (long long)hidden, (long long)run->hidden);
     int64_t rows = 0;
     if (__builtin_mul_overflow(run->hidden, (int64_t)run->n_gates, &rows))
         return ree_lower_fail(lower, REE_UNSUPPORTED, "R has %lld columns", (long long)run->hidden);

@@ -24,7 +24,7 @@ static enum ree_status read_loss(struct ree_lower *lower, const struct ree_tval 
                               reduction);
     const struct ree_attr *ignored = ree_node_attr(lower->node, "ignore_index");
     loss->has_ignored = ignored != NULL;
-    loss->ignored = ignored ? ignored->i : 0;
+    loss->ignored = ree_node_int(lower->node, "ignore_index", 0);
     REE_TRY(ree_rule_require_f32(lower, x));
     REE_TRY(ree_rule_require_rank(lower, x, "input", 2, REE_MAX_RANK));
     bool fits = target->rank == x->rank - 1 && target->dims[0] == x->dims[0];
