@@ -342,6 +342,13 @@ static void extremes(void) {
     test_node_ints(&n, "kernel_shape", 1, (int64_t[]){2});
     expect(&n, 1, REE_INVALID, "output_shape is [-9223372036854775808,1,4], expected at least");
 
+    static const int64_t pads[2] = {0, 1431655765};
+    test_node_start(&n, "Pad", 18);
+    test_node_f32(&n, 1, (int64_t[]){2}, zeros);
+    test_node_input(&n, REE_I64, 1, (int64_t[]){2}, pads);
+    test_node_string(&n, "mode", "wrap");
+    expect(&n, 1, REE_UNSUPPORTED, "axis 0 becomes 1431655767 long; at most 268435456 is");
+
     // A piece that follows the list of outputs must not be one that the rule writes.
     test_node_start(&n, "DynamicQuantizeLinear", 18);
     test_node_f32(&n, 1, (int64_t[]){5}, zeros);
@@ -357,6 +364,33 @@ static void extremes(void) {
     test_node_finish(&n);
 }
 
+// An attribute of another kind is not as good as none.
+static void misread_attributes(void) {
+    struct test_node n;
+    test_node_start(&n, "Softmax", 13);
+    test_node_f32(&n, 2, (int64_t[]){2, 3}, zeros);
+    test_node_string(&n, "axis", "1");
+    expect(&n, 1, REE_INVALID, "attribute 'axis' is a string, expected an integer");
+    test_node_start(&n, "Cast", 13);
+    test_node_f32(&n, 1, (int64_t[]){2}, zeros);
+    test_node_float(&n, "to", 7);
+    expect(&n, 1, REE_INVALID, "attribute 'to' is a float, expected an integer");
+    test_node_start(&n, "MaxPool", 12);
+    test_node_f32(&n, 3, (int64_t[]){1, 1, 4}, zeros);
+    test_node_int(&n, "kernel_shape", 2);
+    expect(&n, 1, REE_INVALID, "attribute 'kernel_shape' is an integer, expected a list of");
+    test_node_start(&n, "NegativeLogLikelihoodLoss", 13);
+    test_node_text(&n, "f3,4 l3", "");
+    test_node_float(&n, "ignore_index", 2);
+    expect(&n, 1, REE_INVALID, "attribute 'ignore_index' is a float, expected an integer");
+    // What is not asked for does not matter; and the next node starts afresh.
+    test_node_start(&n, "Softmax", 13);
+    test_node_f32(&n, 2, (int64_t[]){2, 3}, zeros);
+    test_node_string(&n, "unheard", "1");
+    CHECK_MSG(test_node_run(&n, 1) == REE_OK, "%s", n.err.message);
+    test_node_finish(&n);
+}
+
 int main(void) {
     conv();
     empty();
@@ -366,5 +400,6 @@ int main(void) {
     einsum();
     refused_by_text();
     extremes();
+    misread_attributes();
     return test_finish();
 }

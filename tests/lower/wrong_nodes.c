@@ -698,7 +698,7 @@ static void say_where(int signal_number) {
 
 // Sizes from hostile numbers must be refused for what they are or fail as out of memory.
 const char *__asan_default_options(void);
-const char *__asan_default_options(void) {
+__attribute__((visibility("default"))) const char *__asan_default_options(void) {
     return "allocator_may_return_null=1:max_allocation_size_mb=1024";
 }
 
