@@ -703,7 +703,7 @@ __attribute__((visibility("default"))) const char *__asan_default_options(void) 
 }
 
 int main(int argc, char **argv) {
-    long n_rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 60;
+    long n_rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 400;
     long first = argc > 3 ? strtol(argv[3], NULL, 10) : 0;
 #ifndef __SANITIZE_ADDRESS__
     setrlimit(RLIMIT_AS, &(struct rlimit){(rlim_t)2 << 30, (rlim_t)2 << 30});
