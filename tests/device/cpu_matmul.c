@@ -179,6 +179,35 @@ static void check_negative_zero(void) {
     }
 }
 
+// The same with narrow weights, packed as panels: columns enough for panels of every width, chunks
+// for parts of panels.
+static void check_negative_zero_narrow(void) {
+    enum { N = 70, K = 513 };
+    static float a[K], expected[N];
+    static uint16_t b[N * K]; // bfloat16, (N, K)
+    for (uint32_t l = 0; l < K; l++) {
+        a[l] = -0x1p-100f;
+        for (uint32_t j = 0; j < N; j++)
+            b[j * K + l] = l % REE_CHUNK == 0 ? 0x0D80 : 0; // 2^-100
+    }
+    union ree_params params;
+    memset(&params, 0, sizeof params);
+    params.matmul = (struct ree_matmul_params){.dtype = REE_F32,
+                                               .a_dtype = REE_F32,
+                                               .b_dtype = REE_BF16,
+                                               .m = 1,
+                                               .n = N,
+                                               .k = K,
+                                               .a_stride_m = K,
+                                               .a_stride_k = 1,
+                                               .b_stride_k = 1,
+                                               .b_stride_n = K,
+                                               .n_batch = 1};
+    const char *bad = run_products(REE_REPOP_MATMUL, &params, (void *[]){a, b}, 2, expected,
+                                   sizeof expected, &n_runs);
+    CHECK_MSG(!bad, "-0, bfloat16: %s", bad);
+}
+
 // Epilogues see the finished sum and may change the size of the elements.
 static void check_epilogues(void) {
     struct random_source random = {5};
@@ -291,6 +320,7 @@ static void check_integers(void) {
 int main(void) {
     check_empty();
     check_negative_zero();
+    check_negative_zero_narrow();
     check_integers();
     check_epilogues();
     check_tile_edges();
