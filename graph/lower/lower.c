@@ -353,8 +353,9 @@ enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
     memcpy(&d.params, params, ree_repop_params_size(op));
     for (uint32_t i = 0; i < n_operands; i++) {
         const struct ree_tval *t = operands[i];
-        uint64_t skip =
-            params_carry_offset(op, i, n_operands) ? 0 : (uint64_t)t->offset * ree_dtype_size(t->dtype);
+        uint64_t skip = params_carry_offset(op, i, n_operands)
+                            ? 0
+                            : (uint64_t)t->offset * ree_dtype_size(t->dtype);
         d.operands[i] = (struct ree_operand){t->storage->id, skip, t->storage->nbytes - skip};
     }
 

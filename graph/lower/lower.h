@@ -216,8 +216,8 @@ int ree_expr_f32(struct ree_expr_builder *b, float value);
 int ree_expr_f64(struct ree_expr_builder *b, double value);
 int ree_expr_i32(struct ree_expr_builder *b, int32_t value);
 int ree_expr_i64(struct ree_expr_builder *b, int64_t value);
-// A float32 operation (or select_b32) on a float64 argument is the float64 operation, with the other
-// arguments widened: so rules are written once for both.
+// A float32 operation (or select_b32) on a float64 argument is the float64 operation, with the
+// other arguments widened: so rules are written once for both.
 int ree_expr_op1(struct ree_expr_builder *b, enum ree_map_op op, int a);
 int ree_expr_op2(struct ree_expr_builder *b, enum ree_map_op op, int a, int b_);
 int ree_expr_op3(struct ree_expr_builder *b, enum ree_map_op op, int a, int b_, int c);

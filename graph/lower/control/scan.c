@@ -66,8 +66,8 @@ static enum ree_status start(struct scan *scan, size_t n_given) {
 
 static enum ree_status check_state(struct ree_lower *lower, const struct ree_tval *before,
                                    const struct ree_tval *after, const char *name) {
-    bool same = before->kind == after->kind && before->dtype == after->dtype &&
-                before->rank == after->rank;
+    bool same =
+        before->kind == after->kind && before->dtype == after->dtype && before->rank == after->rank;
     for (uint32_t i = 0; same && i < before->rank; i++)
         same = before->dims[i] == after->dims[i];
     char text[128], other[128];
