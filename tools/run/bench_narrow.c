@@ -125,11 +125,16 @@ static enum ree_status run_row(struct bench *bench, const struct row_product *pr
     uint64_t n_runs = bench->n_runs < n_copies ? n_copies : bench->n_runs;
     for (uint64_t i = 0; i < n_runs && status == REE_OK; i++) {
         cli_progress(NULL, result.name, i, n_runs);
-        status = bench_program_run(&copies[i % n_copies], err);
+        // Each after a rest, so that other programs interrupt neither more often, and after the
+        // small product, which wakes the threads.
+        bench_rest();
+        for (int j = 0; j < 3 && status == REE_OK; j++)
+            status = bench_program_run_warm(&cached, err);
+        if (status == REE_OK) status = bench_program_run(&copies[i % n_copies], err);
+        bench_rest();
+        if (status == REE_OK) status = bench_program_run_warm(&cached, err);
         const uint8_t *at = memory + (i + n_copies / 2) % n_copies * bytes;
         bench_times_add(&reads, bench_read(at, bytes, bench->n_threads));
-        for (int j = 0; j < 5 && status == REE_OK; j++)
-            status = bench_program_run(&cached, err);
     }
     if (status == REE_OK) {
         for (uint32_t i = 0; i < n_copies; i++)
