@@ -235,6 +235,35 @@ static void check_chosen(void) {
     }
 }
 
+// Sums beyond 32 bits wrap, and do not saturate.
+static void check_wrapping(void) {
+    enum { C = 140000, WIDTH = 3 };
+    uint8_t *x = malloc(C * WIDTH), *w = malloc(5 * C);
+    REQUIRE(x && w);
+    for (int types = 0; types < 4; types++)
+        for (uint32_t m = 1; m <= 5; m += 4) {
+            bool x_signed = types & 1, w_signed = types & 2;
+            union ree_params params;
+            memset(&params, 0, sizeof params);
+            params.conv =
+                (struct ree_conv_params)SHAPE(1, 1, C, m, {1, 1, WIDTH}, {1, 1, 1}, {1, 1, WIDTH},
+                                              {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, 0);
+            params.conv.x_dtype = x_signed ? REE_I8 : REE_U8;
+            params.conv.w_dtype = w_signed ? REE_I8 : REE_U8;
+            memset(x, x_signed ? 0x80 : 0xFF, C * WIDTH);
+            memset(w, w_signed ? 0x80 : 0xFF, m * C);
+            int64_t sum = (int64_t)C * (x_signed ? -128 : 255) * (w_signed ? -128 : 255);
+            uint32_t expected[5 * WIDTH];
+            for (uint32_t i = 0; i < m * WIDTH; i++)
+                expected[i] = (uint32_t)(uint64_t)sum;
+            const char *bad = run_products(REE_REPOP_CONV, &params, (void *[]){x, w}, 2, expected,
+                                           sizeof(float) * m * WIDTH, &n_runs);
+            CHECK_MSG(!bad, "wrapping, types %d, m %u: %s", types, m, bad);
+        }
+    free(x);
+    free(w);
+}
+
 // The padding's zeros are multiplied: an infinite weight beside them gives NaN.
 static void check_infinite_weight(void) {
     float x[8] = {1, 1, 1, 1, 1, 1, 1, 1}, w[3 * 5] = {0};
@@ -308,6 +337,7 @@ static void check_epilogues(void) {
 
 int main(void) {
     check_infinite_weight();
+    check_wrapping();
     check_epilogues();
     check_chosen();
     check_random(false, 500);
