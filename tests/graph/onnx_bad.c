@@ -148,6 +148,7 @@ static void test_model(void) {
         {0, REE_INVALID, "the IR version is 0"},
         {-5, REE_INVALID, "the IR version is -5"},
         {2, REE_UNSUPPORTED, "the IR version is 2; 3 to"},
+        {15, REE_UNSUPPORTED, "the IR version is 15; 3 to 14"},
         {INT64_MAX, REE_UNSUPPORTED, "the IR version is 9223372036854775807"},
     };
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
