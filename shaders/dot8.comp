@@ -38,15 +38,18 @@ uint dot8(const uint a, const uint b) {
     if (B_SIGNED) return uint(dot_su(int(b), a, 0));
     return dot_uu(a, b, 0);
 }
+#define Bytes uint
+Bytes bytes_of(const uint word, const bool is_signed) { return word; }
 #else
-int byte_of(const uint word, const int q, const bool is_signed) {
-    return is_signed ? bitfieldExtract(int(word), 8 * q, 8) : int(bitfieldExtract(word, 8 * q, 8));
+// Without branches, of which a driver's compiler would see hundreds.
+#define Bytes ivec4
+Bytes bytes_of(const uint word, const bool is_signed) {
+    int sign = int(is_signed) * 128;
+    return (ivec4((uvec4(word) >> uvec4(0u, 8u, 16u, 24u)) & 255u) ^ sign) - sign;
 }
-uint dot8(const uint a, const uint b) {
-    return uint(byte_of(a, 0, A_SIGNED) * byte_of(b, 0, B_SIGNED) +
-                byte_of(a, 1, A_SIGNED) * byte_of(b, 1, B_SIGNED) +
-                byte_of(a, 2, A_SIGNED) * byte_of(b, 2, B_SIGNED) +
-                byte_of(a, 3, A_SIGNED) * byte_of(b, 3, B_SIGNED));
+uint dot8(const ivec4 a, const ivec4 b) {
+    ivec4 p = a * b;
+    return uint(p.x + p.y + p.z + p.w);
 }
 #endif
 
@@ -98,10 +101,12 @@ void main() {
         uvec4 b = uvec4(words.w[columns.x], words.w[columns.y], words.w[columns.z],
                         words.w[columns.w]);
         columns += n;
+        Bytes b0 = bytes_of(b.x, B_SIGNED), b1 = bytes_of(b.y, B_SIGNED),
+              b2 = bytes_of(b.z, B_SIGNED), b3 = bytes_of(b.w, B_SIGNED);
 #define STEP(i)                                                                                    \
     {                                                                                              \
-        uint a = words.w[row##i + w];                                                              \
-        acc##i += uvec4(dot8(a, b.x), dot8(a, b.y), dot8(a, b.z), dot8(a, b.w));                   \
+        Bytes a = bytes_of(words.w[row##i + w], A_SIGNED);                                         \
+        acc##i += uvec4(dot8(a, b0), dot8(a, b1), dot8(a, b2), dot8(a, b3));                       \
     }
         ROWS(STEP)
     }

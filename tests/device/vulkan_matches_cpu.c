@@ -1,8 +1,8 @@
 // Every RepOp on every Vulkan device of this machine, in every form of arithmetic that the probe
 // allows, gives the CPU's bytes for random cases, and touches nothing else.
 //
-// Usage: vulkan_matches_cpu [N [OP]]: N cases of each RepOp and form, of OP alone. Drivers compile
-// a module for most cases, so the default is few.
+// Usage: vulkan_matches_cpu [N [OP]]: N cases of each RepOp and form, of OP alone ("bytes": of products
+// of bytes). Drivers compile a module for most cases, so the default is few.
 #include "base/strbuf.h"
 #include "device/vulkan/vulkan.h"
 #include "test.h"
@@ -90,7 +90,7 @@ int main(int argc, char **argv) {
             if (status != REE_OK) continue;
             compare(device, forms[f] ? forms[f] : "chosen", forms[f] ? (n + 3) / 4 : n,
                     argc > 2 ? argv[2] : NULL);
-            if (!forms[f] && argc == 1) {
+            if (!forms[f] && (argc <= 2 || strcmp(argv[2], "bytes") == 0)) {
                 byte_products(device, "products of bytes");
                 ree_vk_of(device)->has_dot8 = false;
                 byte_products(device, "products of bytes by multiplication");
