@@ -5,7 +5,7 @@
 
 #include "repops/scalar/fast.h"
 
-static inline uint32_t ree_except_log(uint32_t x, uint32_t r) {
+REE_FN uint32_t ree_except_log(uint32_t x, uint32_t r) {
     r = REE_EXCEPT(x, 0x3C413D3Au, 0xC08E158Fu, r);
     r = REE_EXCEPT(x, 0x41178FEBu, 0x400FE5E7u, r);
     r = REE_EXCEPT(x, 0x4C5D65A5u, 0x418F034Bu, r);
@@ -13,11 +13,11 @@ static inline uint32_t ree_except_log(uint32_t x, uint32_t r) {
     r = REE_EXCEPT(x, 0x6F31A8ECu, 0x42845A89u, r);
     return r;
 }
-static inline uint32_t ree_except_sigmoid(uint32_t x, uint32_t r) {
+REE_FN uint32_t ree_except_sigmoid(uint32_t x, uint32_t r) {
     r = REE_EXCEPT(x, 0xBA928601u, 0x3EFFDB5Fu, r);
     return r;
 }
-static inline uint32_t ree_except_softplus(uint32_t x, uint32_t r) {
+REE_FN uint32_t ree_except_softplus(uint32_t x, uint32_t r) {
     r = REE_EXCEPT(x, 0x39EA41D0u, 0x3F3180BDu, r);
     return r;
 }

@@ -8,7 +8,7 @@
 
 // x^3, rounded once: x^2 is exact; the product with x is taken in two exact halves, and rounded to
 // odd, so that the rounding to float sees whether anything was lost.
-static inline uint32_t ree_fast_cube_f32(uint32_t x) {
+REE_FN uint32_t ree_fast_cube_f32(uint32_t x) {
     double v = ree_float(x), square = v * v;
     double high = ree_from_double_bits(ree_double_bits(square) & 0xFFFFFFFFE0000000u); // 24 bits
     double a = high * v, b = (square - high) * v, sum = a + b, lost = (a - sum) + b;
@@ -23,7 +23,7 @@ static inline uint32_t ree_fast_cube_f32(uint32_t x) {
 #define REE_FAST_POW_EXPONENT(y)                                                                   \
     ((y) == 0x40000000u || (y) == 0x40400000u || (y) == 0x3F000000u || (y) == 0xBF000000u ||       \
      (y) == 0x3F800000u || (y) == 0xBF800000u)
-static inline uint32_t ree_fast_pow_f32(uint32_t x, uint32_t y) {
+REE_FN uint32_t ree_fast_pow_f32(uint32_t x, uint32_t y) {
     float v = ree_float(x);
     if (y == 0x40000000u) return ree_result(v * v);
     if (y == 0x40400000u) return ree_fast_cube_f32(x);

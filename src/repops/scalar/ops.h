@@ -1,5 +1,6 @@
-// ree_op_<name> for every MAP_OP in C, on raw bits: class W is uint32_t, class D uint64_t. Inline,
-// and free of branches where it matters, so that loops over arrays of them vectorise.
+// ree_op_<name> for every MAP_OP in C and (but for REE_HOST_MAP_OPS) CUDA C, on raw bits: class W
+// is uint32_t, class D uint64_t. Inline, and free of branches where it matters, so that loops over
+// arrays of them vectorise.
 //
 // Compile with -ffp-contract=off and without fast-math: the double arithmetic of the elementary
 // functions is proven for exactly the operations written.
@@ -12,73 +13,76 @@
 #include "repops/scalar/ops_shared.h"
 #include "repops/scalar/exceptions.h"
 #include "repops/scalar/fast_pow.h"
+#ifndef __CUDACC__
+#include "repops/scalar/ops_host.h"
+#endif
 
 #ifdef __FAST_MATH__
 #error "the arithmetic of RepOps is defined operation by operation: no fast-math"
 #endif
 
-static inline uint32_t ree_op_add_f32(uint32_t a, uint32_t b) {
+REE_FN uint32_t ree_op_add_f32(uint32_t a, uint32_t b) {
     return ree_result(ree_float(a) + ree_float(b));
 }
-static inline uint32_t ree_op_sub_f32(uint32_t a, uint32_t b) {
+REE_FN uint32_t ree_op_sub_f32(uint32_t a, uint32_t b) {
     return ree_result(ree_float(a) - ree_float(b));
 }
-static inline uint32_t ree_op_mul_f32(uint32_t a, uint32_t b) {
+REE_FN uint32_t ree_op_mul_f32(uint32_t a, uint32_t b) {
     return ree_result(ree_float(a) * ree_float(b));
 }
-static inline uint32_t ree_op_div_f32(uint32_t a, uint32_t b) {
+REE_FN uint32_t ree_op_div_f32(uint32_t a, uint32_t b) {
     return ree_result(ree_float(a) / ree_float(b));
 }
-static inline uint32_t ree_op_fma_f32(uint32_t a, uint32_t b, uint32_t c) {
+REE_FN uint32_t ree_op_fma_f32(uint32_t a, uint32_t b, uint32_t c) {
     return ree_result(fmaf(ree_float(a), ree_float(b), ree_float(c)));
 }
-static inline uint32_t ree_op_sqrt_f32(uint32_t x) {
+REE_FN uint32_t ree_op_sqrt_f32(uint32_t x) {
     return ree_result(sqrtf(ree_float(x)));
 }
 
 // The divisor's sign: fmod is exact, so that the addition rounds the true remainder once.
-static inline uint32_t ree_op_mod_f32(uint32_t a, uint32_t b) {
+REE_FN uint32_t ree_op_mod_f32(uint32_t a, uint32_t b) {
     uint32_t r = ree_int_fmod_f32(a, b);
     if (ree_is_nan(r)) return REE_NAN;
     if (ree_is_zero(r)) return b & REE_SIGN;
     return ((r ^ b) & REE_SIGN) != 0 ? ree_op_add_f32(r, b) : r;
 }
 
-static inline uint32_t ree_op_floor_f32(uint32_t x) {
+REE_FN uint32_t ree_op_floor_f32(uint32_t x) {
     return ree_result(floorf(ree_float(x)));
 }
-static inline uint32_t ree_op_ceil_f32(uint32_t x) {
+REE_FN uint32_t ree_op_ceil_f32(uint32_t x) {
     return ree_result(ceilf(ree_float(x)));
 }
-static inline uint32_t ree_op_trunc_f32(uint32_t x) {
+REE_FN uint32_t ree_op_trunc_f32(uint32_t x) {
     return ree_result(truncf(ree_float(x)));
 }
-static inline uint32_t ree_op_round_f32(uint32_t x) {
+REE_FN uint32_t ree_op_round_f32(uint32_t x) {
     return ree_result(rintf(ree_float(x)));
 }
-static inline uint32_t ree_op_i32_to_f32(uint32_t x) {
+REE_FN uint32_t ree_op_i32_to_f32(uint32_t x) {
     return ree_bits((float)(int32_t)x);
 }
-static inline uint32_t ree_op_u32_to_f32(uint32_t x) {
+REE_FN uint32_t ree_op_u32_to_f32(uint32_t x) {
     return ree_bits((float)x);
 }
-static inline uint32_t ree_op_i64_to_f32(uint64_t x) {
+REE_FN uint32_t ree_op_i64_to_f32(uint64_t x) {
     return ree_bits((float)(int64_t)x);
 }
-static inline uint32_t ree_op_u64_to_f32(uint64_t x) {
+REE_FN uint32_t ree_op_u64_to_f32(uint64_t x) {
     return ree_bits((float)x);
 }
 
 #define REE_BY_DOUBLES(name)                                                                       \
-    static inline uint32_t ree_op_##name##_f32(uint32_t x) {                                       \
+    REE_FN uint32_t ree_op_##name##_f32(uint32_t x) {                                              \
         return ree_fast_##name##_f32(x);                                                           \
     }
 #define REE_BY_DOUBLES_EXCEPT(name)                                                                \
-    static inline uint32_t ree_op_##name##_f32(uint32_t x) {                                       \
+    REE_FN uint32_t ree_op_##name##_f32(uint32_t x) {                                              \
         return ree_except_##name(x, ree_fast_##name##_f32(x));                                     \
     }
 #define REE_BY_INTEGERS(name)                                                                      \
-    static inline uint32_t ree_op_##name##_f32(uint32_t x) {                                       \
+    REE_FN uint32_t ree_op_##name##_f32(uint32_t x) {                                              \
         return ree_int_##name##_f32(x);                                                            \
     }
 REE_BY_DOUBLES(rsqrt)
@@ -101,7 +105,7 @@ REE_BY_INTEGERS(cosh)
 REE_BY_INTEGERS(asinh)
 REE_BY_INTEGERS(acosh)
 REE_BY_INTEGERS(atanh)
-static inline uint32_t ree_op_pow_f32(uint32_t a, uint32_t b) {
+REE_FN uint32_t ree_op_pow_f32(uint32_t a, uint32_t b) {
     return REE_FAST_POW_EXPONENT(b) ? ree_fast_pow_f32(a, b) : ree_int_pow_f32(a, b);
 }
 

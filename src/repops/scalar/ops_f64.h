@@ -1,76 +1,35 @@
-// ree_op_<name> for float64 arithmetic, in C alone: the processor's binary64, which IEEE 754
-// defines, and the correctly rounded elementary functions of elementary64.h.
+// ree_op_<name> for float64 arithmetic in C and CUDA C: the processor's binary64, which IEEE 754
+// defines.
 #ifndef REE_SCALAR_OPS_F64_H
 #define REE_SCALAR_OPS_F64_H
 
-#include "repops/elementary64.h"
 #include "repops/scalar/f64.h"
 #include "repops/scalar/fast.h"
 
 #include <math.h>
 
-static inline uint64_t ree_double_result(double x) {
+REE_FN uint64_t ree_double_result(double x) {
     return x == x ? ree_double_bits(x) : UINT64_C(0x7FF8000000000000);
 }
 
-static inline uint64_t ree_op_add_f64(uint64_t a, uint64_t b) {
+REE_FN uint64_t ree_op_add_f64(uint64_t a, uint64_t b) {
     return ree_double_result(ree_from_double_bits(a) + ree_from_double_bits(b));
 }
-static inline uint64_t ree_op_sub_f64(uint64_t a, uint64_t b) {
+REE_FN uint64_t ree_op_sub_f64(uint64_t a, uint64_t b) {
     return ree_double_result(ree_from_double_bits(a) - ree_from_double_bits(b));
 }
-static inline uint64_t ree_op_mul_f64(uint64_t a, uint64_t b) {
+REE_FN uint64_t ree_op_mul_f64(uint64_t a, uint64_t b) {
     return ree_double_result(ree_from_double_bits(a) * ree_from_double_bits(b));
 }
-static inline uint64_t ree_op_div_f64(uint64_t a, uint64_t b) {
+REE_FN uint64_t ree_op_div_f64(uint64_t a, uint64_t b) {
     return ree_double_result(ree_from_double_bits(a) / ree_from_double_bits(b));
 }
-static inline uint64_t ree_op_fma_f64(uint64_t a, uint64_t b, uint64_t c) {
+REE_FN uint64_t ree_op_fma_f64(uint64_t a, uint64_t b, uint64_t c) {
     return ree_double_result(
         fma(ree_from_double_bits(a), ree_from_double_bits(b), ree_from_double_bits(c)));
 }
-static inline uint64_t ree_op_sqrt_f64(uint64_t x) {
+REE_FN uint64_t ree_op_sqrt_f64(uint64_t x) {
     return ree_double_result(sqrt(ree_from_double_bits(x)));
-}
-static inline uint64_t ree_op_fmod_f64(uint64_t a, uint64_t b) {
-    return ree_double_result(fmod(ree_from_double_bits(a), ree_from_double_bits(b)));
-}
-// The divisor's sign: fmod is exact, so that the addition rounds the true remainder once.
-static inline uint64_t ree_op_mod_f64(uint64_t a, uint64_t b) {
-    double y = ree_from_double_bits(b), r = fmod(ree_from_double_bits(a), y);
-    if (r == 0)
-        r = copysign(0, y);
-    else if ((r < 0) != (y < 0))
-        r = r + y;
-    return ree_double_result(r);
-}
-
-#define REE_BY_MPFR(name)                                                                          \
-    static inline uint64_t ree_op_##name##_f64(uint64_t x) {                                       \
-        return ree_double_result(ree_exact_##name(ree_from_double_bits(x)));                       \
-    }
-REE_BY_MPFR(rsqrt)
-REE_BY_MPFR(exp)
-REE_BY_MPFR(expm1)
-REE_BY_MPFR(log)
-REE_BY_MPFR(log1p)
-REE_BY_MPFR(sin)
-REE_BY_MPFR(cos)
-REE_BY_MPFR(tan)
-REE_BY_MPFR(asin)
-REE_BY_MPFR(acos)
-REE_BY_MPFR(atan)
-REE_BY_MPFR(sinh)
-REE_BY_MPFR(cosh)
-REE_BY_MPFR(tanh)
-REE_BY_MPFR(asinh)
-REE_BY_MPFR(acosh)
-REE_BY_MPFR(atanh)
-REE_BY_MPFR(erf)
-REE_BY_MPFR(sigmoid)
-REE_BY_MPFR(softplus)
-static inline uint64_t ree_op_pow_f64(uint64_t a, uint64_t b) {
-    return ree_double_result(ree_exact_pow(ree_from_double_bits(a), ree_from_double_bits(b)));
 }
 
 #endif

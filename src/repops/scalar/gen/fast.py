@@ -36,7 +36,7 @@ def polynomial(name, comment, f, a, b, degree, weight=1):
         worst = max(worst, abs(polyval([mpf(k) for k in reversed(c)], x) - f(x)))
     print("// %s: degree %d, error 2^%.1f of the whole." %
           (comment, degree, float(log(worst * weight, 2))))
-    print("static inline double ree_fast_poly_%s(double t) {" % name)
+    print("REE_FN double ree_fast_poly_%s(double t) {" % name)
     print("    double t2 = t * t;")
     for half in (0, 1):
         part = c[half::2]

@@ -1,0 +1,193 @@
+// The dialect in which kernels are written: CUDA C for nvcc, and for the tests plain C++ on an
+// emulator (tests/cuda/emulator) that runs a block's threads as fibres and checks every access.
+// README.md in this folder has the conventions.
+//
+// A kernel is
+//
+//     REE_KERNEL(softmax_rows, struct ree_softmax_params, 128) {
+//         auto x = ree_in<float>(h, 0);       // operand 0, elements of float
+//         auto y = ree_out<float>(h, 1);
+//         REE_SHARED(float, partial, 128);
+//         ...
+//     }
+//
+// with `h`, the header, `p`, the parameters, and 128 the most threads that a block may have.
+// Its name is ree_softmax_rows to the driver and REE_CUDA_SOFTMAX_ROWS to the encoders
+// (kernels.def).
+#ifndef REE_CUDA_KERNEL_H
+#define REE_CUDA_KERNEL_H
+
+#include "device/cuda/args.h"
+#include "repops/scalar/ops.h"
+
+#ifdef __CUDACC__
+
+#define REE_DEVICE static __device__ __forceinline__
+#define REE_DEVICE_CALL static __device__ __noinline__ // of what is too long to repeat
+#define REE_CONSTANT static __device__ const
+#define REE_UNROLL _Pragma("unroll")
+#define REE_NO_UNROLL _Pragma("unroll 1")
+
+#define REE_KERNEL_BLOCKS(name, params, threads, blocks)                                           \
+    struct ree_##name##_args {                                                                     \
+        struct ree_cuda_header h;                                                                  \
+        params p;                                                                                  \
+    };                                                                                             \
+    static __device__ __forceinline__ void ree_##name##_body(const struct ree_cuda_header &h,      \
+                                                             const params &p);                     \
+    extern "C" __global__ void __launch_bounds__(threads, blocks)                                  \
+        ree_##name(const __grid_constant__ struct ree_##name##_args args) {                        \
+        ree_##name##_body(args.h, args.p);                                                         \
+    }                                                                                              \
+    static __device__ __forceinline__ void ree_##name##_body(const struct ree_cuda_header &h,      \
+                                                             const params &p)
+
+// Memory of an operand. Elements are T; an index counts elements.
+template <class T> using ree_in_t = const T *;
+template <class T> using ree_out_t = T *;
+template <class T> REE_DEVICE ree_in_t<T> ree_in(const struct ree_cuda_header &h, u32 operand) {
+    return (const T *)h.operands[operand];
+}
+template <class T> REE_DEVICE ree_out_t<T> ree_out(const struct ree_cuda_header &h, u32 operand) {
+    return (T *)h.operands[operand];
+}
+template <class T> REE_DEVICE ree_out_t<T> ree_scratch(const struct ree_cuda_header &h) {
+    return (T *)h.scratch;
+}
+// sizeof(V) bytes from element i on, in one access: the address must be a multiple of sizeof(V).
+template <class V, class T> REE_DEVICE V ree_load(const T *memory, u32 i) {
+    return *(const V *)(memory + i);
+}
+template <class V, class T> REE_DEVICE void ree_store(T *memory, u32 i, V value) {
+    *(V *)(memory + i) = value;
+}
+// Whether element i of the memory lies at a multiple of `bytes`.
+template <class T> REE_DEVICE bool ree_aligned(const T *memory, u32 i, u32 bytes) {
+    return ((uint64_t)(memory + i) & (bytes - 1)) == 0;
+}
+
+// Memory that a block shares. Nothing is in it until the block writes it.
+#define REE_SHARED(T, name, n) __shared__ alignas(16) T name[n]
+template <class T> using ree_shared_t = T *; // REE_SHARED memory as a function's argument
+// As much as the launch asks for (step->shared_bytes); one of these in a kernel.
+#define REE_SHARED_DYNAMIC(T, name)                                                                \
+    extern __shared__ alignas(16) unsigned char ree_dynamic_shared[];                              \
+    T *name = (T *)ree_dynamic_shared
+
+// BYTES (4, 8 or 16) from element j of operand memory to element i of shared memory, in the
+// background from sm_80 on; zeros instead when `valid` is false (then j may be anything). Between
+// this and reading: ree_async_commit() closes a group of copies, ree_async_wait<N>() waits until at
+// most the N latest groups of this thread are under way, and a barrier shows them to other threads.
+#if __CUDA_ARCH__ >= 800
+template <int BYTES, class S, class T>
+REE_DEVICE void ree_async_copy(S *shared, u32 i, const T *memory, u32 j, bool valid) {
+    u32 to = (u32)__cvta_generic_to_shared(shared + i);
+    const void *from = valid ? (const void *)(memory + j) : (const void *)memory;
+    if constexpr (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+                     "r"(valid ? 16 : 0)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from),
+                     "n"(BYTES), "r"(valid ? BYTES : 0)
+                     : "memory");
+}
+REE_DEVICE void ree_async_commit() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+template <int N> REE_DEVICE void ree_async_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+#else
+template <int BYTES> struct ree_bytes {
+    u32 w[BYTES / 4];
+};
+template <int BYTES, class S, class T>
+REE_DEVICE void ree_async_copy(S *shared, u32 i, const T *memory, u32 j, bool valid) {
+    struct alignas(BYTES) ree_bytes<BYTES> value = {};
+    if (valid) value = *(const ree_bytes<BYTES> *)(memory + j);
+    *(ree_bytes<BYTES> *)(shared + i) = value;
+}
+REE_DEVICE void ree_async_commit() {}
+template <int N> REE_DEVICE void ree_async_wait() {}
+#endif
+
+#else
+#include "emulator.h" // the same names, checked
+#endif
+
+// Reports an index out of range; the run then fails and names the node. After it, go on with an
+// index inside the range.
+REE_DEVICE void ree_fault(const struct ree_cuda_header &h, u64 index) {
+    u32 *fault = (u32 *)h.fault;
+    if (atomicCAS(fault, 0u, h.dispatch + 1u) != 0u) return;
+    fault[1] = u64_lo(index);
+    fault[2] = u64_hi(index);
+}
+
+// Which thread of all. A launch may have more than there is work: compare with the count (and
+// before a barrier, let whole blocks leave together).
+REE_DEVICE u32 ree_thread() {
+    return blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+REE_DEVICE u32 ree_canon(u32 x) {
+    return ree_is_nan(x) ? REE_NAN : x;
+}
+REE_DEVICE float ree_canon(float x) {
+    return x == x ? x : ree_float(REE_NAN);
+}
+// The last step of a sum, which is the addition of +0 (NUMERICS.md section 3).
+REE_DEVICE float ree_plus_zero(float x) {
+    return __fadd_rn(x, 0.0f);
+}
+
+// *rest = n % d
+REE_DEVICE u32 ree_divide(u32 n, const struct ree_cuda_divider &d, u32 *rest) {
+    u32 q = d.factor ? __umulhi(n, d.factor) >> d.shift : n;
+    *rest = n - q * d.d;
+    return q;
+}
+
+// Elements of any type. A value is 64 bits: sign- or zero-extended as repop.h says of loads.
+REE_DEVICE u64 ree_load_any(const struct ree_cuda_header &h, u32 operand, u32 dtype, u32 i) {
+    switch (dtype) {
+    case REE_I8: case REE_I4: case REE_I2:
+        return (u64)(int64_t)ree_in<int8_t>(h, operand)[i];
+    case REE_I16: return (u64)(int64_t)ree_in<int16_t>(h, operand)[i];
+    case REE_U16: case REE_F16: case REE_BF16: return ree_in<uint16_t>(h, operand)[i];
+    case REE_I32: return (u64)(int64_t)ree_in<int32_t>(h, operand)[i];
+    case REE_F32: case REE_U32: return ree_in<uint32_t>(h, operand)[i];
+    case REE_I64: case REE_U64: case REE_F64: return ree_in<uint64_t>(h, operand)[i];
+    default: return ree_in<uint8_t>(h, operand)[i];
+    }
+}
+REE_DEVICE u32 ree_size_of(u32 dtype) { // bytes
+    switch (dtype) {
+    case REE_I64: case REE_U64: case REE_F64: return 8;
+    case REE_F32: case REE_I32: case REE_U32: return 4;
+    case REE_I16: case REE_U16: case REE_F16: case REE_BF16: return 2;
+    default: return 1;
+    }
+}
+REE_DEVICE void ree_store_size(const struct ree_cuda_header &h, u32 operand, u32 size, u32 i,
+                               u64 value) {
+    if (size == 8)
+        ree_out<uint64_t>(h, operand)[i] = value;
+    else if (size == 4)
+        ree_out<uint32_t>(h, operand)[i] = (uint32_t)value;
+    else if (size == 2)
+        ree_out<uint16_t>(h, operand)[i] = (uint16_t)value;
+    else
+        ree_out<uint8_t>(h, operand)[i] = (uint8_t)value;
+}
+REE_DEVICE u64 ree_load_size(const struct ree_cuda_header &h, u32 operand, u32 size, u32 i) {
+    if (size == 8) return ree_in<uint64_t>(h, operand)[i];
+    if (size == 4) return ree_in<uint32_t>(h, operand)[i];
+    if (size == 2) return ree_in<uint16_t>(h, operand)[i];
+    return ree_in<uint8_t>(h, operand)[i];
+}
+
+#define REE_KERNEL(name, params, threads) REE_KERNEL_BLOCKS(name, params, threads, 1)
+
+#endif

@@ -1,0 +1,121 @@
+// What a CUDA kernel gets, the same bytes on both sides: a header, and behind it the RepOp's
+// parameter struct (of src/repops/repop.h, or one of those below). Read by C, by CUDA C and, in
+// tests, by the host's C++ compiler.
+#ifndef REE_DEVICE_CUDA_ARGS_H
+#define REE_DEVICE_CUDA_ARGS_H
+
+#include "repops/repop.h"
+
+struct ree_cuda_header {
+    uint64_t operands[REE_MAX_OPERANDS]; // device addresses
+    uint64_t sizes[REE_MAX_OPERANDS];    // bytes of each
+    uint64_t scratch, scratch_size;      // memory between the launches of one RepOp; 0: none
+    uint64_t fault;                      // of a struct ree_cuda_fault
+    uint32_t dispatch;                   // number in the program
+    uint32_t extra[5];                   // what else the encoder tells the kernel: the kernel says
+};
+
+// The first index out of range that a run met.
+struct ree_cuda_fault {
+    uint32_t dispatch;  // plus 1; 0: none
+    uint32_t low, high; // the index
+    uint32_t unused;
+};
+
+// n / d for n < 2^31 as a multiplication: the high word of n * factor, shifted right. d = 1 has
+// factor 0.
+struct ree_cuda_divider {
+    uint32_t d, factor, shift;
+};
+
+// An expression (struct ree_expr) made ready for cuda/expr.h: dimensions merged, values in few
+// slots that are used again when dead.
+//
+// Slots 0 ... n_operands-1 are the operands; in an epilogue slot n_operands is the accumulator. An
+// argument names a slot, or a constant, or the result of the instruction before.
+#define REE_CUDA_EXPR_MAX_SLOTS (REE_EXPR_MAX_OPERANDS + 1 + REE_EXPR_MAX_INSTRS)
+#define REE_CUDA_ARG_CONSTANT 0x40u // | number of the constant
+#define REE_CUDA_ARG_LAST 0xFFu
+#define REE_CUDA_NOWHERE 0xFFu // only the next instruction uses the result
+
+struct ree_cuda_instr {
+    uint16_t op; // enum ree_map_op
+    uint8_t to;  // slot
+    uint8_t args[3];
+    uint8_t unused[2];
+};
+
+enum ree_cuda_access {
+    REE_CUDA_LINEAR,  // element offset + i, i the number of the element
+    REE_CUDA_SAME,    // element `offset`, whatever i is
+    REE_CUDA_STRIDED, // offset + sum(coordinate * stride)
+};
+
+struct ree_cuda_expr_operand {
+    uint32_t kind, dtype; // as in struct ree_expr_operand
+    uint32_t access;      // enum ree_cuda_access
+    uint32_t tensor;      // number among the expression's tensors
+    int32_t offset;
+    int32_t strides[REE_MAX_RANK];
+};
+
+struct ree_cuda_expr {
+    uint32_t rank;
+    uint32_t n_elements;
+    uint32_t out_dtype;
+    uint32_t n_operands, n_tensors, n_instrs;
+    uint32_t n_slots; // in use
+    uint32_t result;  // an argument: where the value is in the end
+    struct ree_cuda_divider dims[REE_MAX_RANK];
+    struct ree_cuda_expr_operand operands[REE_EXPR_MAX_OPERANDS];
+    struct ree_cuda_instr instrs[REE_EXPR_MAX_INSTRS];
+    uint64_t constants[REE_EXPR_MAX_INSTRS];
+};
+
+struct ree_cuda_map_params {
+    struct ree_cuda_expr expr;
+};
+
+struct ree_cuda_copy_params {
+    uint32_t elem_size;
+    uint32_t rank;
+    uint32_t n_elements;
+    int32_t src_offset, dst_offset;
+    struct ree_cuda_divider dims[REE_MAX_RANK];
+    int32_t src_strides[REE_MAX_RANK];
+    int32_t dst_strides[REE_MAX_RANK];
+};
+
+// matmul and conv without their epilogue, and the epilogue made ready.
+struct ree_cuda_matmul_params {
+    struct ree_matmul_params p; // its epilogue is not filled in
+    struct ree_cuda_expr epilogue;
+};
+struct ree_cuda_conv_params {
+    struct ree_conv_params p; // its epilogue is not filled in
+    struct ree_cuda_expr epilogue;
+};
+
+union ree_cuda_params {
+    struct ree_cuda_copy_params copy;
+    struct ree_cuda_map_params map;
+    struct ree_reduce_params reduce;
+    struct ree_cuda_matmul_params matmul;
+    struct ree_cuda_conv_params conv;
+    struct ree_pool_params pool;
+    struct ree_softmax_params softmax;
+    struct ree_norm_params norm;
+    struct ree_gather_params gather;
+    struct ree_scatter_params scatter;
+    struct ree_topk_params topk;
+    struct ree_scan_params scan;
+    struct ree_resize_params resize;
+};
+
+// The whole argument of a kernel; a kernel reads `header` and its member of `params`.
+struct ree_cuda_args {
+    struct ree_cuda_header header;
+    union ree_cuda_params params;
+};
+
+#endif
