@@ -67,11 +67,11 @@ template <class T> REE_DEVICE bool ree_aligned(const T *memory, u32 i, u32 bytes
 }
 
 // Memory that a block shares. Nothing is in it until the block writes it.
-#define REE_SHARED(T, name, n) __shared__ alignas(16) T name[n]
+#define REE_SHARED(T, name, n) __shared__ __align__(16) T name[n]
 template <class T> using ree_shared_t = T *; // REE_SHARED memory as a function's argument
 // As much as the launch asks for (step->shared_bytes); one of these in a kernel.
 #define REE_SHARED_DYNAMIC(T, name)                                                                \
-    extern __shared__ alignas(16) unsigned char ree_dynamic_shared[];                              \
+    extern __shared__ __align__(16) unsigned char ree_dynamic_shared[];                              \
     T *name = (T *)ree_dynamic_shared
 
 // BYTES (4, 8 or 16) from element j of operand memory to element i of shared memory, in the
@@ -131,9 +131,6 @@ REE_DEVICE u32 ree_thread() {
     return blockIdx.x * blockDim.x + threadIdx.x;
 }
 
-REE_DEVICE u32 ree_canon(u32 x) {
-    return ree_is_nan(x) ? REE_NAN : x;
-}
 REE_DEVICE float ree_canon(float x) {
     return x == x ? x : ree_float(REE_NAN);
 }

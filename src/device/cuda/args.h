@@ -38,6 +38,27 @@ struct ree_cuda_divider {
 #define REE_CUDA_ARG_LAST 0xFFu
 #define REE_CUDA_NOWHERE 0xFFu // only the next instruction uses the result
 
+// Operations that are long integer code: in kernels of their own, so that the others need fewer
+// registers.
+#define REE_CUDA_LONG_OPS(X)                                                                       \
+    X(pow_f32)                                                                                     \
+    X(log1p_f32)                                                                                   \
+    X(sin_f32)                                                                                     \
+    X(cos_f32)                                                                                     \
+    X(tan_f32)                                                                                     \
+    X(asin_f32)                                                                                    \
+    X(acos_f32)                                                                                    \
+    X(atan_f32)                                                                                    \
+    X(sinh_f32)                                                                                    \
+    X(cosh_f32)                                                                                    \
+    X(asinh_f32)                                                                                   \
+    X(acosh_f32)                                                                                   \
+    X(atanh_f32)                                                                                   \
+    X(mod_f32)                                                                                     \
+    X(fmod_f32)                                                                                    \
+    X(pow_i32)                                                                                     \
+    X(pow_u32)
+
 struct ree_cuda_instr {
     uint16_t op; // enum ree_map_op
     uint8_t to;  // slot

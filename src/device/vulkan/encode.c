@@ -2,6 +2,7 @@
 #include "device/vulkan/encode.h"
 
 #include "device/vulkan/vulkan.h"
+#include "repops/merge.h"
 #include "shaders.h"
 
 #include <stddef.h>
@@ -69,36 +70,6 @@ void ree_vk_add_spec(struct ree_vk_step *step, uint32_t value) {
     step->spec[step->n_spec++] = value;
 }
 
-uint32_t ree_vk_merge_dims(uint32_t rank, uint32_t *dims, uint32_t n_sets,
-                           int32_t *const *strides) {
-    uint32_t n = 0;
-    for (uint32_t d = 0; d < rank; d++) {
-        if (dims[d] == 1) continue;
-        bool merges = n > 0;
-        for (uint32_t s = 0; s < n_sets && merges; s++)
-            merges = (int64_t)strides[s][n - 1] == (int64_t)strides[s][d] * dims[d];
-        uint32_t to = merges ? n - 1 : n++;
-        dims[to] = merges ? dims[to] * dims[d] : dims[d];
-        for (uint32_t s = 0; s < n_sets; s++)
-            strides[s][to] = strides[s][d];
-    }
-    if (n == 0) { // one element
-        dims[0] = 1;
-        for (uint32_t s = 0; s < n_sets; s++)
-            strides[s][0] = 0;
-        n = 1;
-    }
-    return n;
-}
-
-void ree_vk_merge_expr(struct ree_expr *expr) {
-    int32_t *sets[REE_EXPR_MAX_OPERANDS];
-    for (uint32_t i = 0; i < expr->n_operands; i++)
-        sets[i] = expr->operands[i].strides;
-    if (expr->n_elements > 0)
-        expr->rank = ree_vk_merge_dims(expr->rank, expr->dims, expr->n_operands, sets);
-}
-
 void ree_vk_add_expr_spec(struct ree_vk_step *step, const struct ree_expr *expr) {
     ree_vk_add_spec(step, expr->rank);
     ree_vk_add_spec(step, expr->n_operands);
@@ -116,7 +87,7 @@ enum ree_status ree_vk_encode_copy(const struct ree_vk *vk, const struct ree_dis
     struct ree_copy_params *p = &out->params.copy;
     if (p->n_elements == 0) return REE_OK;
     int32_t *sets[] = {p->src_strides, p->dst_strides};
-    p->rank = ree_vk_merge_dims(p->rank, p->dims, 2, sets);
+    p->rank = ree_merge_dims(p->rank, p->dims, 2, sets);
     // Dense: what is written is one run that starts at a whole word.
     int64_t expected = 1;
     bool dense = (uint64_t)p->dst_offset * p->elem_size % 4 == 0;
@@ -138,7 +109,7 @@ enum ree_status ree_vk_encode_map(const struct ree_vk *vk, const struct ree_disp
     (void)err;
     struct ree_expr *expr = &out->params.map.expr;
     if (expr->n_elements == 0) return REE_OK;
-    ree_vk_merge_expr(expr);
+    ree_merge_expr(expr);
     out->expr = &dispatch->params.map.expr;
     out->params_size = offsetof(struct ree_expr, instrs);
     const uint32_t local_size = 64;

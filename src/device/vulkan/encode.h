@@ -51,12 +51,6 @@ void ree_vk_add_spec(struct ree_vk_step *step, uint32_t value);
 // Constants 16 to 26 of a shader that includes expr.glsl; must come before the step's own.
 void ree_vk_add_expr_spec(struct ree_vk_step *step, const struct ree_expr *expr);
 
-// Drops dimensions of size 1 and merges neighbours that every stride set walks without a gap.
-// strides[s][d] for n_sets sets. At least one dimension is left. Returns the new rank.
-uint32_t ree_vk_merge_dims(uint32_t rank, uint32_t *dims, uint32_t n_sets, int32_t *const *strides);
-// The same for an expression; leaves its value unchanged.
-void ree_vk_merge_expr(struct ree_expr *expr);
-
 // The encoders, one for each RepOp.
 typedef enum ree_status ree_vk_encoder(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
                                        struct ree_vk_encoding *out, struct ree_error *err);

@@ -1,5 +1,6 @@
 // The encoders of gather and scatter.
 #include "device/vulkan/vulkan.h"
+#include "repops/merge.h"
 #include "shaders.h"
 
 // More steps than this do not go one after the other where they need not.
@@ -11,7 +12,7 @@ enum ree_status ree_vk_encode_gather(const struct ree_vk *vk, const struct ree_d
     struct ree_gather_params *p = &out->params.gather;
     if (p->n_elements == 0) return REE_OK;
     int32_t *sets[] = {p->data_strides, p->index_strides};
-    p->rank = ree_vk_merge_dims(p->rank, p->dims, 2, sets);
+    p->rank = ree_merge_dims(p->rank, p->dims, 2, sets);
     uint64_t per_thread = p->elem_size < 4 ? 4 / p->elem_size : 1;
     struct ree_vk_step *step = ree_vk_add_step(out, REE_VK_SHADER_GATHER, 64,
                                                (p->n_elements + per_thread - 1) / per_thread);

@@ -1,5 +1,6 @@
 // The encoders of matmul and conv: which module, and how the result is cut into tiles.
 #include "device/vulkan/vulkan.h"
+#include "repops/merge.h"
 #include "shaders.h"
 
 #include <stddef.h>
@@ -120,9 +121,9 @@ enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_d
     out->params_size = offsetof(struct ree_matmul_params, epilogue.instrs);
     if (p->m == 0 || p->n == 0 || p->n_batch == 0) return REE_OK;
     int32_t *sets[] = {p->a_batch_strides, p->b_batch_strides};
-    p->batch_rank = p->n_batch == 1 ? 0 : ree_vk_merge_dims(p->batch_rank, p->batch_dims, 2, sets);
+    p->batch_rank = p->n_batch == 1 ? 0 : ree_merge_dims(p->batch_rank, p->batch_dims, 2, sets);
     if (p->has_epilogue) {
-        ree_vk_merge_expr(&p->epilogue);
+        ree_merge_expr(&p->epilogue);
         out->expr = &dispatch->params.matmul.epilogue;
     }
     if (p->dtype != REE_F32) {
@@ -176,7 +177,7 @@ enum ree_status ree_vk_encode_conv(const struct ree_vk *vk, const struct ree_dis
     uint32_t n_out = p->out[0] * p->out[1] * p->out[2];
     if (n_products == 0 || p->m == 0 || n_out == 0) return REE_OK;
     if (p->has_epilogue) {
-        ree_vk_merge_expr(&p->epilogue);
+        ree_merge_expr(&p->epilogue);
         out->expr = &dispatch->params.conv.epilogue;
     }
     if (ree_conv_sum_dtype(p) == REE_I32 && p->m >= FEW_ROWS) {

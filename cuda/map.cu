@@ -1,0 +1,44 @@
+// map: out[i] = expr(i), NUMERICS.md sections 1 and 4. A thread computes four neighbours, so that
+// words are read and written four at a time and bytes are packed.
+//
+// Bytes: those of the tensors; the interpreter adds three words of shared memory for each
+// instruction and element at worst.
+#include "expr.h"
+
+#define WIDTH 4
+
+REE_KERNEL(map_words, struct ree_cuda_map_params, 128) {
+    REE_SHARED_DYNAMIC(u32, slots);
+    const struct ree_cuda_expr &e = p.expr;
+    u32 first = ree_thread() * WIDTH;
+    if (first >= e.n_elements) return;
+    u32 n = e.n_elements - first < WIDTH ? e.n_elements - first : WIDTH;
+    u32 value[WIDTH];
+    ree_expr_run<REE_EXPR_ARITHMETIC, WIDTH>(h, e, 0, first, n, false, value, slots, threadIdx.x,
+                                             blockDim.x, value);
+    u32 size = ree_size_of(e.out_dtype);
+    if (n == WIDTH && size == 4) {
+        ree_store(ree_out<u32>(h, e.n_tensors), first,
+                  make_uint4(value[0], value[1], value[2], value[3]));
+    } else if (n == WIDTH && size == 1) {
+        u32 word = (value[0] & 255u) | (value[1] & 255u) << 8 | (value[2] & 255u) << 16 |
+                   value[3] << 24;
+        ree_out<u32>(h, e.n_tensors)[first / 4u] = word;
+    } else {
+        REE_UNROLL
+        for (int j = 0; j < WIDTH; j++)
+            if ((u32)j < n) ree_store_size(h, e.n_tensors, size, first + (u32)j, value[j]);
+    }
+}
+
+// Values of 64 bits, and long functions: neighbouring threads have neighbouring elements.
+REE_KERNEL(map_any, struct ree_cuda_map_params, 128) {
+    REE_SHARED_DYNAMIC(u64, slots);
+    const struct ree_cuda_expr &e = p.expr;
+    u32 i = ree_thread();
+    if (i >= e.n_elements) return;
+    u64 value[1] = {0};
+    ree_expr_run<REE_EXPR_ALL, 1>(h, e, 0, i, 1, false, value, slots, threadIdx.x, blockDim.x,
+                                  value);
+    ree_store_size(h, e.n_tensors, ree_size_of(e.out_dtype), i, value[0]);
+}
