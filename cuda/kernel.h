@@ -12,7 +12,7 @@
 //     }
 //
 // with `h`, the header, `p`, the parameters, and 128 the most threads that a block may have.
-// Its name is ree_softmax_rows to the driver and REE_CUDA_SOFTMAX_ROWS to the encoders
+// Its name is ree_softmax_rows to the driver and REE_CUDA_softmax_rows to the encoders
 // (kernels.def).
 #ifndef REE_CUDA_KERNEL_H
 #define REE_CUDA_KERNEL_H

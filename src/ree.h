@@ -224,7 +224,8 @@ struct ree_device_options {
     const char *force_form;
 };
 
-// spec: "cpu", "vulkan", "vulkan:INDEX" or "vulkan:NAME" (a part of the device's name, any case).
+// spec: "cpu", "cuda" or "vulkan" (the first device of that kind), "cuda:INDEX", "cuda:NAME" (a part
+// of the device's name, any case), and the same for Vulkan.
 enum ree_status ree_device_open(const char *spec, const struct ree_device_options *options,
                                 struct ree_device **out_device, struct ree_error *err);
 void ree_device_destroy(struct ree_device *device);
@@ -241,8 +242,8 @@ struct ree_device_fact {
 size_t ree_device_facts(const struct ree_device *device, const struct ree_device_fact **out_facts);
 
 // Lists what could be opened: writes up to `max` specs with `ree_device_open`'s grammar, returns
-// how many there are. `*out_note` (may be NULL) is set to why a kind is missing ("Vulkan:
-// libvulkan.so.1 ..."), or NULL.
+// how many there are. `*out_note` (may be NULL) is set to why kinds are missing, a line for each
+// ("Vulkan: libvulkan.so.1 ..."), or NULL.
 struct ree_device_listing {
     char spec[64];
     char name[256];

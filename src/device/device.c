@@ -1,4 +1,4 @@
-// Opening a device by its name: "cpu", "vulkan", "vulkan:INDEX", "vulkan:NAME".
+// Opening a device by its name: "cpu", "cuda", "vulkan"; "cuda:INDEX", "cuda:NAME" and so on.
 #include "device/device.h"
 
 #include "base/status.h"
@@ -27,9 +27,13 @@ enum ree_status ree_device_open(const char *spec, const struct ree_device_option
                         "device '%s': this ree was built without the Vulkan backend", spec);
 #endif
     }
-    return ree_fail(err, REE_INVALID,
-                    "unknown device '%s'; write 'cpu', 'vulkan', 'vulkan:INDEX' or 'vulkan:NAME'",
-                    spec);
+    if (kind == 4 && strncmp(spec, "cuda", 4) == 0)
+        return ree_cuda_device_open(which, options, out_device, err);
+    return ree_fail(
+        err, REE_INVALID,
+        "unknown device '%s'; write 'cpu', 'cuda' or 'vulkan', with ':INDEX' or ':NAME' "
+        "behind the latter for one of several",
+        spec);
 }
 
 void ree_device_destroy(struct ree_device *device) {
@@ -45,7 +49,8 @@ size_t ree_device_facts(const struct ree_device *device, const struct ree_device
 }
 
 size_t ree_device_list(struct ree_device_listing *out_list, size_t max, const char **out_note) {
-    if (out_note) *out_note = NULL;
+    static char notes[2 * REE_ERROR_MAX];
+    const char *cuda_note = NULL, *vulkan_note = NULL;
     struct ree_device *cpu;
     struct ree_device_options options = {0};
     size_t n = 0;
@@ -57,11 +62,16 @@ size_t ree_device_list(struct ree_device_listing *out_list, size_t max, const ch
         n++;
         ree_device_destroy(cpu);
     }
-#ifdef REE_HAVE_VULKAN
     size_t used = n < max ? n : max;
-    n += ree_vulkan_device_list(out_list + used, max - used, out_note);
+    n += ree_cuda_device_list(max > used ? out_list + used : NULL, max - used, &cuda_note);
+#ifdef REE_HAVE_VULKAN
+    used = n < max ? n : max;
+    n += ree_vulkan_device_list(max > used ? out_list + used : NULL, max - used, &vulkan_note);
 #else
-    if (out_note) *out_note = "Vulkan: this ree was built without the Vulkan backend";
+    vulkan_note = "Vulkan: this ree was built without the Vulkan backend";
 #endif
+    snprintf(notes, sizeof notes, "%s%s%s", cuda_note ? cuda_note : "",
+             cuda_note && vulkan_note ? "\n" : "", vulkan_note ? vulkan_note : "");
+    if (out_note) *out_note = *notes ? notes : NULL;
     return n;
 }

@@ -63,7 +63,10 @@ enum ree_status ree_cpu_device_open(const struct ree_device_options *options,
 enum ree_status ree_cpu_execute(const struct ree_dispatch *dispatch, void *const *operands,
                                 struct ree_error *err);
 
-// which: "" for the first, an index, or part of a name.
+// which: "" for the first, an index, or part of a name. *out_note: why there is none, or NULL.
+enum ree_status ree_cuda_device_open(const char *which, const struct ree_device_options *options,
+                                     struct ree_device **out, struct ree_error *err);
+size_t ree_cuda_device_list(struct ree_device_listing *out_list, size_t max, const char **out_note);
 enum ree_status ree_vulkan_device_open(const char *which, const struct ree_device_options *options,
                                        struct ree_device **out, struct ree_error *err);
 size_t ree_vulkan_device_list(struct ree_device_listing *out_list, size_t max,

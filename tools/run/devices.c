@@ -155,8 +155,12 @@ int ree_run_devices(int argc, char **argv) {
             text.failed = true;
         cJSON_free(printed);
         cJSON_Delete(root);
-    } else if (note) {
-        cli_append_name(&text, note);
+    }
+    for (size_t length; !json && note && *note; note += length + (note[length] != 0)) {
+        char line[REE_ERROR_MAX];
+        length = strcspn(note, "\n");
+        snprintf(line, sizeof line, "%.*s", (int)length, note);
+        cli_append_name(&text, line);
         ree_strbuf_append(&text, "\n", 1);
     }
     return cli_print(&text);

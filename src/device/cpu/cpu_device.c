@@ -5,9 +5,9 @@
 // same weights (another input shape, the next decode step) finds it there.
 #include "device/cpu/cpu_internal.h"
 #include "device/cpu/execute.h"
+#include "device/facts.h"
 
 #include <omp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -43,14 +43,11 @@ struct ree_device_program {
     bool has_run;
 };
 
-#define MAX_FACTS 24
 
 struct cpu_device {
     struct ree_device base;
     struct ree_cpu_context ctx;
-    struct ree_device_fact facts[MAX_FACTS];
-    char fact_texts[MAX_FACTS][96];
-    size_t n_facts;
+    struct ree_facts facts;
 };
 
 static struct cpu_device *cpu(struct ree_device *device) {
@@ -277,22 +274,11 @@ static bool program_times(struct ree_device *device, struct ree_device_program *
 
 // Facts
 
-__attribute__((format(printf, 4, 5))) static void
-add_fact(struct cpu_device *device, const char *kind, const char *name, const char *format, ...) {
-    if (device->n_facts == MAX_FACTS) return;
-    size_t i = device->n_facts++;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(device->fact_texts[i], sizeof device->fact_texts[i], format, args);
-    va_end(args);
-    device->facts[i] = (struct ree_device_fact){kind, name, device->fact_texts[i]};
-}
-
 static void add_cache_fact(struct cpu_device *device, const char *name, uint64_t size) {
     if (size)
-        add_fact(device, "limit", name, "%llu KiB", (unsigned long long)(size >> 10));
+        ree_facts_add(&device->facts, "limit", name, "%llu KiB", (unsigned long long)(size >> 10));
     else
-        add_fact(device, "limit", name, "unknown");
+        ree_facts_add(&device->facts, "limit", name, "unknown");
 }
 
 static void gather_facts(struct cpu_device *device) {
@@ -306,31 +292,31 @@ static void gather_facts(struct cpu_device *device) {
     }
     struct ree_cpu_caches caches;
     ree_cpu_caches_detect(&caches);
-    add_fact(device, "device", "instruction sets", "%s", available);
-    add_fact(device, "device", "instruction set used", "%s", ree_cpu_isa_name(isa));
-    add_fact(device, "device", "threads", "%u", device->ctx.n_threads);
+    ree_facts_add(&device->facts, "device", "instruction sets", "%s", available);
+    ree_facts_add(&device->facts, "device", "instruction set used", "%s", ree_cpu_isa_name(isa));
+    ree_facts_add(&device->facts, "device", "threads", "%u", device->ctx.n_threads);
     add_cache_fact(device, "L1 data cache", caches.l1d);
     add_cache_fact(device, "L2 cache", caches.l2);
     add_cache_fact(device, "L3 cache", caches.l3);
-    add_fact(device, "limit", "memory", "%llu MiB",
+    ree_facts_add(&device->facts, "limit", "memory", "%llu MiB",
              (unsigned long long)(device->base.max_buffer_size >> 20));
-    add_fact(device, "primitive", "add", "native");
-    add_fact(device, "primitive", "mul", "native");
-    add_fact(device, "primitive", "fma", "%s",
+    ree_facts_add(&device->facts, "primitive", "add", "native");
+    ree_facts_add(&device->facts, "primitive", "mul", "native");
+    ree_facts_add(&device->facts, "primitive", "fma", "%s",
              isa == REE_CPU_PORTABLE ? "native (fmaf of the C library)"
              : isa == REE_CPU_NEON   ? "native (FMLA)"
                                      : "native (VFMADD)");
-    add_fact(device, "primitive", "div", "native");
-    add_fact(device, "primitive", "sqrt", "native");
-    add_fact(device, "primitive", "conversions", "native");
-    add_fact(device, "primitive", "subnormals", "kept");
-    add_fact(device, "primitive", "elementary functions", "float64, rounded once");
+    ree_facts_add(&device->facts, "primitive", "div", "native");
+    ree_facts_add(&device->facts, "primitive", "sqrt", "native");
+    ree_facts_add(&device->facts, "primitive", "conversions", "native");
+    ree_facts_add(&device->facts, "primitive", "subnormals", "kept");
+    ree_facts_add(&device->facts, "primitive", "elementary functions", "float64, rounded once");
 }
 
 static size_t facts(const struct ree_device *device, const struct ree_device_fact **out_facts) {
     const struct cpu_device *self = (const struct cpu_device *)device;
-    *out_facts = self->facts;
-    return self->n_facts;
+    *out_facts = self->facts.list;
+    return self->facts.n;
 }
 
 // Opening and closing
@@ -340,6 +326,7 @@ static void destroy(struct ree_device *device) {
     for (uint32_t i = 0; self->ctx.scratch && i < self->ctx.n_threads; i++)
         ree_cpu_scratch_finish(&self->ctx.scratch[i]);
     free(self->ctx.scratch);
+    ree_facts_finish(&self->facts);
     free(self);
 }
 

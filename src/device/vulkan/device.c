@@ -179,8 +179,7 @@ static void destroy(struct ree_device *device) {
         vk->vk.vkDestroyDevice(vk->handle, NULL);
     }
     ree_vk_instance_finish(vk);
-    free(vk->facts);
-    free(vk->fact_text);
+    ree_facts_finish(&vk->facts);
     free(vk);
 }
 

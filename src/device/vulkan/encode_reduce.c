@@ -28,8 +28,7 @@ enum ree_status ree_vk_encode_reduce(const struct ree_vk *vk, const struct ree_d
     if (p->n_outer == 0) return REE_OK;
     int32_t *outer[] = {p->outer_strides}, *reduce[] = {p->reduce_strides};
     p->outer_rank = ree_merge_dims(p->outer_rank, p->outer_dims, 1, outer);
-    if (p->n_reduce > 0)
-        p->reduce_rank = ree_merge_dims(p->reduce_rank, p->reduce_dims, 1, reduce);
+    if (p->n_reduce > 0) p->reduce_rank = ree_merge_dims(p->reduce_rank, p->reduce_dims, 1, reduce);
     uint64_t n_chunks = ((uint64_t)p->n_reduce + REE_CHUNK - 1) / REE_CHUNK;
     if (n_chunks < 2 || p->n_outer >= MANY_OUTPUTS) {
         add_stage(vk, out, 0, p->n_outer);

@@ -3,74 +3,37 @@
 #include "base/strbuf.h"
 #include "device/vulkan/vulkan.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_FACTS 64
-
-// Facts while they are made: values lie one after the other in `text`, which may still move, so
-// that a fact's value is an offset until the end.
-struct draft {
-    struct ree_device_fact *facts;
-    size_t offsets[MAX_FACTS];
-    size_t n;
-    struct ree_strbuf text;
-};
-
-// name must be static.
-__attribute__((format(printf, 4, 5))) static void add(struct draft *draft, const char *kind,
-                                                      const char *name, const char *format, ...) {
-    if (draft->n == MAX_FACTS) return;
-    char value[512];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(value, sizeof value, format, args);
-    va_end(args);
-    draft->facts[draft->n].kind = kind;
-    draft->facts[draft->n].name = name;
-    draft->offsets[draft->n++] = draft->text.size;
-    ree_strbuf_append(&draft->text, value, strlen(value) + 1);
-}
-
-static void add_bytes(struct draft *draft, const char *kind, const char *name, uint64_t bytes) {
-    if (bytes >= 1ull << 30 && bytes % (1ull << 30) == 0)
-        add(draft, kind, name, "%llu GiB", (unsigned long long)(bytes >> 30));
-    else if (bytes >= 1ull << 20)
-        add(draft, kind, name, "%llu MiB", (unsigned long long)(bytes >> 20));
-    else if (bytes >= 1ull << 10 && bytes % (1ull << 10) == 0)
-        add(draft, kind, name, "%llu KiB", (unsigned long long)(bytes >> 10));
-    else
-        add(draft, kind, name, "%llu bytes", (unsigned long long)bytes);
-}
-
-static void add_identity(struct draft *draft, const struct ree_vk *vk) {
+static void add_identity(struct ree_facts *facts, const struct ree_vk *vk) {
     static const char *const types[] = {"other", "integrated GPU", "discrete GPU", "virtual GPU",
                                         "CPU"};
     uint32_t type = vk->properties.deviceType, version = vk->properties.apiVersion;
-    add(draft, "device", "name", "%s", vk->properties.deviceName);
-    add(draft, "device", "type", "%s", type < 5 ? types[type] : "other");
-    add(draft, "device", "driver", "%s, %s", vk->driver.driverName, vk->driver.driverInfo);
-    add(draft, "device", "Vulkan", "%u.%u.%u", VK_API_VERSION_MAJOR(version),
-        VK_API_VERSION_MINOR(version), VK_API_VERSION_PATCH(version));
+    ree_facts_add(facts, "device", "name", "%s", vk->properties.deviceName);
+    ree_facts_add(facts, "device", "type", "%s", type < 5 ? types[type] : "other");
+    ree_facts_add(facts, "device", "driver", "%s, %s", vk->driver.driverName,
+                  vk->driver.driverInfo);
+    ree_facts_add(facts, "device", "Vulkan", "%u.%u.%u", VK_API_VERSION_MAJOR(version),
+                  VK_API_VERSION_MINOR(version), VK_API_VERSION_PATCH(version));
 }
 
-static void add_limits(struct draft *draft, const struct ree_vk *vk) {
+static void add_limits(struct ree_facts *facts, const struct ree_vk *vk) {
     const VkPhysicalDeviceLimits *limits = &vk->properties.limits;
-    add(draft, "limit", "work group", "%u", limits->maxComputeWorkGroupInvocations);
-    add_bytes(draft, "limit", "shared memory", limits->maxComputeSharedMemorySize);
-    add(draft, "limit", "subgroup", "%u", vk->subgroup.subgroupSize);
-    add_bytes(draft, "limit", "storage buffer range", limits->maxStorageBufferRange);
-    add_bytes(draft, "limit", "largest tensor", vk->base.max_buffer_size);
+    ree_facts_add(facts, "limit", "work group", "%u", limits->maxComputeWorkGroupInvocations);
+    ree_facts_add_bytes(facts, "limit", "shared memory", limits->maxComputeSharedMemorySize);
+    ree_facts_add(facts, "limit", "subgroup", "%u", vk->subgroup.subgroupSize);
+    ree_facts_add_bytes(facts, "limit", "storage buffer range", limits->maxStorageBufferRange);
+    ree_facts_add_bytes(facts, "limit", "largest tensor", vk->base.max_buffer_size);
     uint64_t heap = 0;
     for (uint32_t i = 0; i < vk->memory.memoryHeapCount; i++)
         if (vk->memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)
             heap += vk->memory.memoryHeaps[i].size;
-    add_bytes(draft, "limit", "memory", heap);
+    ree_facts_add_bytes(facts, "limit", "memory", heap);
 }
 
-static void add_features(struct draft *draft, const struct ree_vk *vk) {
+static void add_features(struct ree_facts *facts, const struct ree_vk *vk) {
     const struct {
         const char *name;
         bool has;
@@ -88,12 +51,12 @@ static void add_features(struct draft *draft, const struct ree_vk *vk) {
         {"memory shared with the host", vk->unified},
     };
     for (size_t i = 0; i < sizeof features / sizeof *features; i++)
-        add(draft, "feature", features[i].name, "%s", features[i].has ? "yes" : "no");
+        ree_facts_add(facts, "feature", features[i].name, "%s", features[i].has ? "yes" : "no");
 }
 
 // "float64 (native is wrong in 248 of 1600 vectors: 007fffff 3f000000 00800001 gives 00c00001, not
 // 00c00000)"
-static void add_verdict(struct draft *draft, const struct ree_vk *vk, enum ree_vk_primitive p) {
+static void add_verdict(struct ree_facts *facts, const struct ree_vk *vk, enum ree_vk_primitive p) {
     const struct ree_vk_verdict *verdict = &vk->verdicts[p];
     struct ree_strbuf why;
     ree_strbuf_init(&why);
@@ -110,49 +73,38 @@ static void add_verdict(struct draft *draft, const struct ree_vk *vk, enum ree_v
                           "wrong in %u of %u vectors, e.g. %08x %08x %08x gives %08x, not %08x",
                           verdict->n_wrong[form], verdict->n_vectors, e[0], e[1], e[2], e[3], e[4]);
     }
-    add(draft, "primitive", ree_vk_primitive_name(p), "%s (%s)", ree_vk_form_name(verdict->form),
-        why.data ? why.data : "");
+    ree_facts_add(facts, "primitive", ree_vk_primitive_name(p), "%s (%s)",
+                  ree_vk_form_name(verdict->form), why.data ? why.data : "");
     ree_strbuf_finish(&why);
 }
 
-static void add_observation(struct draft *draft, const struct ree_vk *vk,
+static void add_observation(struct ree_facts *facts, const struct ree_vk *vk,
                             enum ree_vk_observed function) {
     const struct ree_vk_observation *o = &vk->observations[function];
     if (o->n_wrong)
-        add(draft, "not used", ree_vk_observed_name(function),
-            "wrong for %u of %u arguments, e.g. %08x gives %08x, not %08x", o->n_wrong,
-            o->n_vectors, o->example[0], o->example[1], o->example[2]);
+        ree_facts_add(facts, "not used", ree_vk_observed_name(function),
+                      "wrong for %u of %u arguments, e.g. %08x gives %08x, not %08x", o->n_wrong,
+                      o->n_vectors, o->example[0], o->example[1], o->example[2]);
     else
-        add(draft, "not used", ree_vk_observed_name(function), "right for %u arguments",
-            o->n_vectors);
+        ree_facts_add(facts, "not used", ree_vk_observed_name(function), "right for %u arguments",
+                      o->n_vectors);
 }
 
 enum ree_status ree_vk_facts_init(struct ree_vk *vk, struct ree_error *err) {
-    struct draft draft = {.facts = calloc(MAX_FACTS, sizeof *draft.facts)};
-    if (!draft.facts) return ree_fail(err, REE_NO_MEMORY, "no memory for a device's facts");
-    ree_strbuf_init(&draft.text);
-    add_identity(&draft, vk);
-    add_limits(&draft, vk);
-    add_features(&draft, vk);
+    struct ree_facts *facts = &vk->facts;
+    add_identity(facts, vk);
+    add_limits(facts, vk);
+    add_features(facts, vk);
     for (int p = 0; p < REE_VK_N_PRIMITIVES; p++)
-        add_verdict(&draft, vk, (enum ree_vk_primitive)p);
+        add_verdict(facts, vk, (enum ree_vk_primitive)p);
     for (int f = 0; f < REE_VK_N_OBSERVED; f++)
-        add_observation(&draft, vk, (enum ree_vk_observed)f);
-    if (draft.text.failed) {
-        free(draft.facts);
-        ree_strbuf_finish(&draft.text);
-        return ree_fail(err, REE_NO_MEMORY, "no memory for a device's facts");
-    }
-    vk->fact_text = ree_strbuf_take(&draft.text);
-    vk->facts = draft.facts;
-    vk->n_facts = draft.n;
-    for (size_t i = 0; i < draft.n; i++)
-        vk->facts[i].value = vk->fact_text + draft.offsets[i];
+        add_observation(facts, vk, (enum ree_vk_observed)f);
+    if (facts->failed) return ree_fail(err, REE_NO_MEMORY, "no memory for a device's facts");
     return REE_OK;
 }
 
 size_t ree_vk_facts(const struct ree_device *device, const struct ree_device_fact **out_facts) {
     const struct ree_vk *vk = (const struct ree_vk *)device;
-    *out_facts = vk->facts;
-    return vk->n_facts;
+    *out_facts = vk->facts.list;
+    return vk->facts.n;
 }

@@ -14,6 +14,7 @@
 
 #include "base/status.h"
 #include "device/device.h"
+#include "device/facts.h"
 #include "device/vulkan/encode.h"
 
 // Forms: how a primitive is computed on this device (shaders/include/primitives.glsl). The values
@@ -118,10 +119,7 @@ struct ree_vk {
     // probe.c
     struct ree_vk_verdict verdicts[REE_VK_N_PRIMITIVES];
     struct ree_vk_observation observations[REE_VK_N_OBSERVED]; // observe.c
-    // facts
-    struct ree_device_fact *facts;
-    size_t n_facts;
-    char *fact_text;
+    struct ree_facts facts; // facts.c
 };
 
 static inline struct ree_vk *ree_vk_of(struct ree_device *device) {

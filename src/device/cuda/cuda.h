@@ -1,0 +1,91 @@
+// The CUDA backend's own header: what its files share. Nothing outside this folder and its tests
+// includes it.
+//
+// One struct ree_cuda is one opened device: its primary context, one stream on which everything
+// happens in order, its memory, and the kernels loaded so far.
+#ifndef REE_DEVICE_CUDA_CUDA_H
+#define REE_DEVICE_CUDA_CUDA_H
+
+#include "base/status.h"
+#include "device/cuda/driver.h"
+#include "device/cuda/encode.h"
+#include "device/device.h"
+#include "device/facts.h"
+
+struct ree_device_buffer {
+    CUdeviceptr address;            // a multiple of 256
+    uint64_t size;                  // as asked for, bytes
+    uint64_t reserved;              // bytes
+    struct ree_device_buffer *next; // while it waits to be used again
+};
+
+#define REE_CUDA_N_CLASSES 64
+#define REE_CUDA_STAGING ((size_t)4 << 20) // bytes of each of the two halves
+
+struct ree_cuda_slab;
+
+struct ree_cuda {
+    struct ree_device base;
+    struct ree_cuda_driver driver;
+    CUdevice ordinal;
+    CUcontext context;
+    CUstream stream;
+    // What encoders go by.
+    uint32_t capability; // 80: compute capability 8.0
+    uint32_t n_multiprocessors;
+    uint32_t max_shared; // bytes that a block may have, asked for
+    uint32_t shared_per_multiprocessor;
+    uint64_t memory_size;
+    uint32_t l2_size;
+    // modules.c
+    CUmodule modules[REE_CUDA_N_MODULES];
+    CUfunction functions[REE_CUDA_N_KERNELS];
+    uint32_t shared_set[REE_CUDA_N_KERNELS]; // bytes of dynamic shared memory allowed so far
+    // memory.c
+    struct ree_cuda_slab *slabs;
+    struct ree_device_buffer *unused[REE_CUDA_N_CLASSES];
+    void *staging; // two halves, pinned
+    CUevent staged[2];
+    struct ree_facts facts; // device.c
+};
+
+static inline struct ree_cuda *ree_cuda_of(struct ree_device *device) {
+    return (struct ree_cuda *)device;
+}
+
+// Calls and returns on an error, inside a function that has `cuda` and `err`.
+#define REE_CUDA_CALL(call, what) REE_CUDA_TRY(&cuda->driver, err, call, what)
+
+// modules.c: kernels, loaded when first asked for. shared_bytes: dynamic shared memory of a launch.
+enum ree_status ree_cuda_function(struct ree_cuda *cuda, enum ree_cuda_kernel kernel,
+                                  uint32_t shared_bytes, CUfunction *out, struct ree_error *err);
+void ree_cuda_modules_finish(struct ree_cuda *cuda);
+const char *ree_cuda_kernel_name(enum ree_cuda_kernel kernel);
+// NULL when this binary has kernels; otherwise why not.
+const char *ree_cuda_no_kernels(void);
+
+// memory.c
+enum ree_status ree_cuda_memory_init(struct ree_cuda *cuda, struct ree_error *err);
+void ree_cuda_memory_finish(struct ree_cuda *cuda);
+enum ree_status ree_cuda_buffer_create(struct ree_device *device, uint64_t size,
+                                       struct ree_device_buffer **out, struct ree_error *err);
+void ree_cuda_buffer_destroy(struct ree_device *device, struct ree_device_buffer *buffer);
+enum ree_status ree_cuda_buffer_write(struct ree_device *device, struct ree_device_buffer *buffer,
+                                      uint64_t offset, const void *data, uint64_t size,
+                                      struct ree_error *err);
+enum ree_status ree_cuda_buffer_read(struct ree_device *device, struct ree_device_buffer *buffer,
+                                     uint64_t offset, void *data, uint64_t size,
+                                     struct ree_error *err);
+
+// program.c
+enum ree_status ree_cuda_program_create(struct ree_device *device,
+                                        const struct ree_program *program,
+                                        struct ree_device_buffer *const *constants,
+                                        struct ree_device_program **out, struct ree_error *err);
+void ree_cuda_program_destroy(struct ree_device *device, struct ree_device_program *program);
+enum ree_status ree_cuda_program_run(struct ree_device *device, struct ree_device_program *program,
+                                     struct ree_device_buffer *const *slots, struct ree_error *err);
+bool ree_cuda_program_times(struct ree_device *device, struct ree_device_program *program,
+                            double *out_seconds);
+
+#endif

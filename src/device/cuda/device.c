@@ -1,0 +1,183 @@
+// Opening CUDA devices: the driver, one device's primary context, one stream.
+#include "device/cuda/cuda.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static void destroy(struct ree_device *device) {
+    struct ree_cuda *cuda = ree_cuda_of(device);
+    if (cuda->context) {
+        cuda->driver.context_set(cuda->context);
+        if (cuda->stream) cuda->driver.stream_wait(cuda->stream);
+        ree_cuda_modules_finish(cuda);
+        ree_cuda_memory_finish(cuda);
+        if (cuda->stream) cuda->driver.stream_destroy(cuda->stream);
+        cuda->driver.context_release(cuda->ordinal);
+    }
+    ree_cuda_driver_close(&cuda->driver);
+    ree_facts_finish(&cuda->facts);
+    free(cuda);
+}
+
+static size_t facts(const struct ree_device *device, const struct ree_device_fact **out_facts) {
+    const struct ree_cuda *cuda = (const struct ree_cuda *)device;
+    *out_facts = cuda->facts.list;
+    return cuda->facts.n;
+}
+
+static const struct ree_device_vtable vtable = {
+    .destroy = destroy,
+    .buffer_create = ree_cuda_buffer_create,
+    .buffer_destroy = ree_cuda_buffer_destroy,
+    .buffer_write = ree_cuda_buffer_write,
+    .buffer_read = ree_cuda_buffer_read,
+    .program_create = ree_cuda_program_create,
+    .program_destroy = ree_cuda_program_destroy,
+    .program_run = ree_cuda_program_run,
+    .program_times = ree_cuda_program_times,
+    .facts = facts,
+};
+
+// The number of the device that `which` means: "" the first, an index, or a part of a name.
+static enum ree_status find(struct ree_cuda *cuda, const char *which, int *out_index,
+                            struct ree_error *err) {
+    int n = 0;
+    REE_CUDA_CALL(device_count(&n), "cannot count devices");
+    char *end;
+    long index = *which ? strtol(which, &end, 10) : 0;
+    if (!*which || (isdigit((unsigned char)*which) && *end == 0)) {
+        if (index >= 0 && index < n) {
+            *out_index = (int)index;
+            return REE_OK;
+        }
+        return ree_fail(err, REE_NOT_FOUND, "CUDA: no device %s; there %s %d", which,
+                        n == 1 ? "is" : "are", n);
+    }
+    for (int i = 0; i < n; i++) {
+        CUdevice device;
+        char name[256] = "";
+        REE_CUDA_CALL(device_get(&device, i), "cannot open a device");
+        REE_CUDA_CALL(device_name(name, sizeof name, device), "cannot read a device's name");
+        if (strcasestr(name, which)) {
+            *out_index = i;
+            return REE_OK;
+        }
+    }
+    return ree_fail(err, REE_NOT_FOUND, "CUDA: no device's name contains '%s'", which);
+}
+
+static enum ree_status attribute(struct ree_cuda *cuda, int attribute, uint32_t *out,
+                                 struct ree_error *err) {
+    int value = 0;
+    REE_CUDA_CALL(device_attribute(&value, attribute, cuda->ordinal),
+                  "cannot read a device's limits");
+    *out = (uint32_t)value;
+    return REE_OK;
+}
+
+static enum ree_status read_limits(struct ree_cuda *cuda, struct ree_error *err) {
+    uint32_t major = 0, minor = 0;
+    size_t memory;
+    REE_TRY(attribute(cuda, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major, err));
+    REE_TRY(attribute(cuda, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor, err));
+    cuda->capability = major * 10 + minor;
+    REE_TRY(
+        attribute(cuda, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &cuda->n_multiprocessors, err));
+    REE_TRY(attribute(cuda, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+                      &cuda->max_shared, err));
+    REE_TRY(attribute(cuda, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
+                      &cuda->shared_per_multiprocessor, err));
+    REE_TRY(attribute(cuda, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &cuda->l2_size, err));
+    REE_CUDA_CALL(device_memory(&memory, cuda->ordinal), "cannot read a device's memory size");
+    cuda->memory_size = memory;
+    cuda->base.max_buffer_size = memory;
+    return REE_OK;
+}
+
+static enum ree_status collect_facts(struct ree_cuda *cuda, struct ree_error *err) {
+    struct ree_facts *f = &cuda->facts;
+    int version = 0;
+    uint32_t ratio = 0, clock = 0;
+    REE_CUDA_CALL(driver_version(&version), "cannot read the driver's version");
+    REE_TRY(
+        attribute(cuda, CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, &ratio, err));
+    REE_TRY(attribute(cuda, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, &clock, err));
+    ree_facts_add(f, "device", "name", "%s", cuda->base.name);
+    ree_facts_add(f, "device", "driver", "CUDA %d.%d", version / 1000, version % 1000 / 10);
+    ree_facts_add(f, "device", "compute capability", "%u.%u", cuda->capability / 10,
+                  cuda->capability % 10);
+    ree_facts_add(f, "device", "multiprocessors", "%u at %u MHz", cuda->n_multiprocessors,
+                  clock / 1000);
+    ree_facts_add(f, "device", "float64", "1/%u of the rate of float32", ratio);
+    ree_facts_add_bytes(f, "limit", "memory", cuda->memory_size);
+    ree_facts_add_bytes(f, "limit", "L2 cache", cuda->l2_size);
+    ree_facts_add_bytes(f, "limit", "shared memory of a block", cuda->max_shared);
+    if (f->failed) return ree_fail(err, REE_NO_MEMORY, "no memory for a device's facts");
+    return REE_OK;
+}
+
+static enum ree_status open_device(struct ree_cuda *cuda, const char *which,
+                                   struct ree_error *err) {
+    int index;
+    REE_TRY(ree_cuda_driver_open(&cuda->driver, err));
+    if (ree_cuda_no_kernels() && !cuda->driver.emulated)
+        return ree_fail(err, REE_UNAVAILABLE, "CUDA: %s", ree_cuda_no_kernels());
+    REE_TRY(find(cuda, which, &index, err));
+    REE_CUDA_CALL(device_get(&cuda->ordinal, index), "cannot open the device");
+    REE_CUDA_CALL(device_name(cuda->base.name, sizeof cuda->base.name, cuda->ordinal),
+                  "cannot read the device's name");
+    REE_CUDA_CALL(context_retain(&cuda->context, cuda->ordinal), "cannot use the device");
+    REE_CUDA_CALL(context_set(cuda->context), "cannot use the device");
+    REE_CUDA_CALL(stream_create(&cuda->stream, CU_STREAM_NON_BLOCKING), "cannot create a stream");
+    REE_TRY(read_limits(cuda, err));
+    REE_TRY(ree_cuda_memory_init(cuda, err));
+    return collect_facts(cuda, err);
+}
+
+enum ree_status ree_cuda_device_open(const char *which, const struct ree_device_options *options,
+                                     struct ree_device **out, struct ree_error *err) {
+    (void)options;
+    *out = NULL;
+    struct ree_cuda *cuda = calloc(1, sizeof *cuda);
+    if (!cuda) return ree_fail(err, REE_NO_MEMORY, "no memory for a device");
+    cuda->base.vtable = &vtable;
+    enum ree_status status = open_device(cuda, which, err);
+    if (status != REE_OK) {
+        destroy(&cuda->base);
+        return status;
+    }
+    *out = &cuda->base;
+    return REE_OK;
+}
+
+size_t ree_cuda_device_list(struct ree_device_listing *out_list, size_t max,
+                            const char **out_note) {
+    static char note[REE_ERROR_MAX];
+    struct ree_cuda_driver driver;
+    struct ree_error err;
+    int n = 0;
+    *out_note = NULL;
+    if (ree_cuda_driver_open(&driver, &err) != REE_OK) {
+        snprintf(note, sizeof note, "%s", err.message);
+        *out_note = note;
+        return 0;
+    }
+    if (ree_cuda_no_kernels() && !driver.emulated) {
+        snprintf(note, sizeof note, "CUDA: %s", ree_cuda_no_kernels());
+        *out_note = note;
+    } else {
+        driver.device_count(&n);
+    }
+    for (size_t i = 0; i < (size_t)n && i < max; i++) {
+        CUdevice device;
+        snprintf(out_list[i].spec, sizeof out_list[i].spec, "cuda:%zu", i);
+        if (driver.device_get(&device, (int)i) != CUDA_SUCCESS ||
+            driver.device_name(out_list[i].name, sizeof out_list[i].name, device) != CUDA_SUCCESS)
+            snprintf(out_list[i].name, sizeof out_list[i].name, "a CUDA device");
+    }
+    ree_cuda_driver_close(&driver);
+    return (size_t)n;
+}

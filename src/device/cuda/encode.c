@@ -1,0 +1,157 @@
+// The table of encoders, what they share, and the encoders of copy and map.
+#include "device/cuda/encode.h"
+
+#include "device/cuda/cuda.h"
+#include "repops/merge.h"
+
+#include <string.h>
+
+static ree_cuda_encoder *const encoders[REE_N_REPOPS] = {
+    [REE_REPOP_COPY] = ree_cuda_encode_copy,
+    [REE_REPOP_MAP] = ree_cuda_encode_map,
+};
+
+static const struct ree_expr *expr_of(const struct ree_dispatch *dispatch) {
+    const union ree_params *p = &dispatch->params;
+    switch (dispatch->op) {
+    case REE_REPOP_MAP: return &p->map.expr;
+    case REE_REPOP_MATMUL: return p->matmul.has_epilogue ? &p->matmul.epilogue : NULL;
+    case REE_REPOP_CONV: return p->conv.has_epilogue ? &p->conv.epilogue : NULL;
+    default: return NULL;
+    }
+}
+
+// Whether a dispatch has a function of float64 numbers that only the CPU has.
+static bool needs_cpu(const struct ree_dispatch *dispatch) {
+    const struct ree_expr *expr = expr_of(dispatch);
+    for (uint32_t i = 0; expr && i < expr->n_instrs; i++)
+        if (ree_map_op_is_host_only(expr->instrs[i].op)) return true;
+    return false;
+}
+
+// The parameters as repop.h has them, for the RepOps whose kernels take those.
+static void copy_params(const struct ree_dispatch *dispatch, union ree_cuda_params *out) {
+    const union ree_params *p = &dispatch->params;
+    switch (dispatch->op) {
+    case REE_REPOP_REDUCE: out->reduce = p->reduce; break;
+    case REE_REPOP_MATMUL: out->matmul.p = p->matmul; break;
+    case REE_REPOP_CONV: out->conv.p = p->conv; break;
+    case REE_REPOP_POOL: out->pool = p->pool; break;
+    case REE_REPOP_SOFTMAX: out->softmax = p->softmax; break;
+    case REE_REPOP_NORM: out->norm = p->norm; break;
+    case REE_REPOP_GATHER: out->gather = p->gather; break;
+    case REE_REPOP_SCATTER: out->scatter = p->scatter; break;
+    case REE_REPOP_TOPK: out->topk = p->topk; break;
+    case REE_REPOP_SCAN: out->scan = p->scan; break;
+    case REE_REPOP_RESIZE: out->resize = p->resize; break;
+    default: break;
+    }
+}
+
+enum ree_status ree_cuda_encode(const struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
+                                struct ree_cuda_encoding *out, struct ree_error *err) {
+    memset(out, 0, sizeof *out);
+    if (needs_cpu(dispatch))
+        return ree_fail(
+            err, REE_UNSUPPORTED,
+            "a function of float64 numbers beyond arithmetic (RepOp %s) runs on the CPU "
+            "alone, not on %s",
+            ree_repop_name(dispatch->op), cuda->base.name);
+    if (dispatch->op >= REE_N_REPOPS || !encoders[dispatch->op])
+        return ree_fail(err, REE_UNSUPPORTED, "the CUDA backend has no RepOp '%s'",
+                        ree_repop_name(dispatch->op));
+    copy_params(dispatch, &out->params);
+    return encoders[dispatch->op](cuda, dispatch, out, err);
+}
+
+struct ree_cuda_step *ree_cuda_add_step(struct ree_cuda_encoding *out, enum ree_cuda_kernel kernel,
+                                        uint32_t threads, uint64_t n_threads) {
+    struct ree_cuda_step *step = &out->steps[out->n_steps++];
+    step->kernel = kernel;
+    step->threads = threads;
+    step->grid[0] = (uint32_t)((n_threads + threads - 1) / threads);
+    step->grid[1] = 1;
+    return step;
+}
+
+// With 2^(s-1) < d <= 2^s, factor = ceil(2^(31+s) / d) fits in 32 bits, and n * factor / 2^(31+s)
+// is off by less than n * d / (d * 2^(31+s)) < 2^-s <= 1/d: too little to reach the next integer.
+struct ree_cuda_divider ree_cuda_divider_of(uint32_t d) {
+    struct ree_cuda_divider divider = {.d = d};
+    if (d == 1) return divider;
+    uint32_t s = 32 - (uint32_t)__builtin_clz(d - 1);
+    uint64_t power = (uint64_t)1 << (31 + s);
+    divider.factor = (uint32_t)((power + d - 1) / d);
+    divider.shift = s - 1;
+    return divider;
+}
+
+enum ree_status ree_cuda_encode_copy(const struct ree_cuda *cuda,
+                                     const struct ree_dispatch *dispatch,
+                                     struct ree_cuda_encoding *out, struct ree_error *err) {
+    (void)cuda, (void)err;
+    struct ree_copy_params p = dispatch->params.copy;
+    if (p.n_elements == 0) return REE_OK;
+    int32_t *sets[] = {p.src_strides, p.dst_strides};
+    p.rank = ree_merge_dims(p.rank, p.dims, 2, sets);
+    struct ree_cuda_copy_params *to = &out->params.copy;
+    *to = (struct ree_cuda_copy_params){
+        .elem_size = p.elem_size,
+        .rank = p.rank,
+        .n_elements = p.n_elements,
+        .src_offset = p.src_offset,
+        .dst_offset = p.dst_offset,
+    };
+    for (uint32_t d = 0; d < p.rank; d++)
+        to->dims[d] = ree_cuda_divider_of(p.dims[d]);
+    memcpy(to->src_strides, p.src_strides, sizeof to->src_strides);
+    memcpy(to->dst_strides, p.dst_strides, sizeof to->dst_strides);
+
+    const uint32_t last = p.rank - 1;
+    uint64_t size = p.elem_size, bytes = p.n_elements * size;
+    bool run = p.rank == 1 && (p.dims[0] == 1 || (p.src_strides[0] == 1 && p.dst_strides[0] == 1));
+    if (run && (bytes | (uint64_t)p.src_offset * size | (uint64_t)p.dst_offset * size) % 4 == 0) {
+        struct ree_cuda_step *step =
+            ree_cuda_add_step(out, REE_CUDA_copy_words, 256, (bytes / 4 + 3) / 4);
+        step->extra[0] = (uint32_t)(bytes / 4);
+        return REE_OK;
+    }
+    // Tiles pay when lines of both sides are long.
+    for (uint32_t d = 0; d < last && size == 4 && p.dst_strides[last] == 1; d++) {
+        if (p.src_strides[d] != 1 || p.dims[d] < 16 || p.dims[last] < 16) continue;
+        uint64_t others = p.n_elements / p.dims[d] / p.dims[last];
+        uint64_t tiles = (uint64_t)((p.dims[d] + 31) / 32) * ((p.dims[last] + 31) / 32);
+        if (others > 65535) break;
+        struct ree_cuda_step *step = ree_cuda_add_step(out, REE_CUDA_copy_tiles, 256, tiles * 256);
+        step->grid[1] = (uint32_t)others;
+        step->extra[0] = d;
+        return REE_OK;
+    }
+    ree_cuda_add_step(out, REE_CUDA_copy_runs, 256, p.n_elements);
+    return REE_OK;
+}
+
+#define MAP_THREADS 128
+#define MAP_WIDTH 4 // elements of a thread, as in cuda/map.cu
+#define MAP_SHARED (48u << 10)
+
+enum ree_status ree_cuda_encode_map(const struct ree_cuda *cuda,
+                                    const struct ree_dispatch *dispatch,
+                                    struct ree_cuda_encoding *out, struct ree_error *err) {
+    (void)cuda, (void)err;
+    const struct ree_expr *expr = &dispatch->params.map.expr;
+    if (expr->n_elements == 0) return REE_OK;
+    struct ree_cuda_expr *e = &out->params.map.expr;
+    ree_cuda_expr_prepare(expr, false, e);
+    bool words = ree_cuda_expr_is_arithmetic(expr);
+    uint32_t width = words ? MAP_WIDTH : 1;
+    uint32_t slot = words ? MAP_WIDTH * 4 : 8; // bytes of a thread
+    uint32_t threads = MAP_THREADS;
+    while (e->n_slots * slot * threads > MAP_SHARED)
+        threads /= 2;
+    uint64_t n_threads = ((uint64_t)expr->n_elements + width - 1) / width;
+    struct ree_cuda_step *step =
+        ree_cuda_add_step(out, words ? REE_CUDA_map_words : REE_CUDA_map_any, threads, n_threads);
+    step->shared_bytes = e->n_slots * slot * threads;
+    return REE_OK;
+}

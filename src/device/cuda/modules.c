@@ -1,0 +1,73 @@
+// Kernels: modules embedded in the binary, loaded when a program first needs one of theirs.
+#include "device/cuda/cuda.h"
+#include "kernels.h"
+
+#include <stdio.h>
+
+static const char *const names[] = {
+#define MODULE(m)
+#define KERNEL(k) "ree_" #k,
+#include "cuda/kernels.def"
+};
+
+// The module of each kernel: kernels.def names it before its kernels.
+static enum ree_cuda_module module_of(enum ree_cuda_kernel kernel) {
+    enum { // the number of kernels before each module
+#define MODULE(m) BEFORE_##m, SKIP_##m = BEFORE_##m - 1,
+#define KERNEL(k) COUNT_##k,
+#include "cuda/kernels.def"
+    };
+    static const int before[] = {
+#define MODULE(m) BEFORE_##m,
+#define KERNEL(k)
+#include "cuda/kernels.def"
+    };
+    int module = REE_CUDA_N_MODULES - 1;
+    while (before[module] > (int)kernel)
+        module--;
+    return (enum ree_cuda_module)module;
+}
+
+const char *ree_cuda_kernel_name(enum ree_cuda_kernel kernel) {
+    return names[kernel];
+}
+
+const char *ree_cuda_no_kernels(void) {
+    return ree_cuda_images[0].data
+               ? NULL
+               : "this ree was built without nvcc, so that it has no CUDA kernels";
+}
+
+enum ree_status ree_cuda_function(struct ree_cuda *cuda, enum ree_cuda_kernel kernel,
+                                  uint32_t shared_bytes, CUfunction *out, struct ree_error *err) {
+    char what[128];
+    if (!cuda->functions[kernel]) {
+        enum ree_cuda_module module = module_of(kernel);
+        const struct ree_cuda_image *image = &ree_cuda_images[module];
+        if (!cuda->modules[module]) {
+            // The tests' stand-in has the kernels itself, whatever it is given.
+            const void *data = image->data ? image->data : "";
+            snprintf(what, sizeof what, "cannot load the kernels of '%s'", image->name);
+            REE_CUDA_CALL(module_load(&cuda->modules[module], data), what);
+        }
+        snprintf(what, sizeof what, "no kernel '%s'", names[kernel]);
+        REE_CUDA_CALL(
+            module_function(&cuda->functions[kernel], cuda->modules[module], names[kernel]), what);
+    }
+    *out = cuda->functions[kernel];
+    // More than 48 KiB must be asked for.
+    if (shared_bytes > 48u << 10 && shared_bytes > cuda->shared_set[kernel]) {
+        snprintf(what, sizeof what, "no %u bytes of shared memory for kernel '%s'", shared_bytes,
+                 names[kernel]);
+        REE_CUDA_CALL(
+            function_set(*out, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared_bytes),
+            what);
+        cuda->shared_set[kernel] = shared_bytes;
+    }
+    return REE_OK;
+}
+
+void ree_cuda_modules_finish(struct ree_cuda *cuda) {
+    for (int m = 0; m < REE_CUDA_N_MODULES; m++)
+        if (cuda->modules[m]) cuda->driver.module_unload(cuda->modules[m]);
+}

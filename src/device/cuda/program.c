@@ -1,0 +1,302 @@
+// Programs: a straight line of RepOps as a chain of kernel launches. A program of one dispatch is
+// launched as it is, between two events that measure it; a longer one is a CUDA graph, made at the
+// first run and replayed, in which only the addresses change when other buffers are bound.
+#include "device/cuda/cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct launch {
+    uint32_t dispatch;
+    CUfunction function;
+    struct ree_cuda_step step;
+    uint32_t args; // number in program->args
+    CUgraphNode node;
+};
+
+struct ree_device_program {
+    uint32_t n_dispatches, n_slots, n_launches;
+    struct ree_operand (*operands)[REE_MAX_OPERANDS]; // [n_dispatches]
+    uint32_t *n_operands;                             // [n_dispatches]
+    char **labels;                                    // [n_dispatches], "node 'conv1' (Conv)"
+    struct launch *launches;                          // [n_launches]
+    struct ree_cuda_args *args;                       // [n_launches]
+    CUdeviceptr *bound;                               // [n_slots] addresses of the last run
+    bool is_bound, was_run;
+    struct ree_device_buffer *scratch; // NULL: none
+    struct ree_device_buffer *fault;
+    CUgraph graph;
+    CUgraphExec exec;
+    CUevent events[2]; // before and after; NULL in a longer program
+};
+
+static enum ree_status copy_source(struct ree_device_program *program,
+                                   const struct ree_program *source, struct ree_error *err) {
+    size_t n = source->n_dispatches;
+    program->operands = calloc(n + 1, sizeof *program->operands);
+    program->n_operands = calloc(n + 1, sizeof *program->n_operands);
+    program->labels = calloc(n + 1, sizeof *program->labels);
+    program->bound = calloc(source->n_slots + 1, sizeof *program->bound);
+    if (!program->operands || !program->n_operands || !program->labels || !program->bound)
+        return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
+    program->n_dispatches = source->n_dispatches;
+    program->n_slots = source->n_slots;
+    for (size_t i = 0; i < n; i++) {
+        const struct ree_dispatch *dispatch = &source->dispatches[i];
+        memcpy(program->operands[i], dispatch->operands, sizeof *program->operands);
+        program->n_operands[i] = dispatch->n_operands;
+        const char *label = dispatch->node < source->n_node_names
+                                ? source->node_names[dispatch->node]
+                                : ree_repop_name(dispatch->op);
+        program->labels[i] = strdup(label);
+        if (!program->labels[i]) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
+    }
+    return REE_OK;
+}
+
+// Appends the launches of dispatch i. Their scratch memory is filled in when all sizes are known.
+static enum ree_status add_launches(struct ree_cuda *cuda, struct ree_device_program *program,
+                                    uint32_t i, const struct ree_cuda_encoding *encoding,
+                                    struct ree_error *err) {
+    for (uint32_t s = 0; s < encoding->n_steps; s++) {
+        const struct ree_cuda_step *step = &encoding->steps[s];
+        struct launch *launch = &program->launches[program->n_launches];
+        struct ree_cuda_args *args = &program->args[program->n_launches];
+        if (step->grid[0] == 0 || step->grid[1] == 0) continue;
+        *launch = (struct launch){.dispatch = i, .step = *step, .args = program->n_launches};
+        REE_TRY(ree_cuda_function(cuda, step->kernel, step->shared_bytes, &launch->function, err));
+        args->params = encoding->params;
+        args->header.dispatch = i;
+        args->header.fault = program->fault->address;
+        args->header.scratch_size = encoding->scratch_bytes;
+        memcpy(args->header.extra, step->extra, sizeof step->extra);
+        for (uint32_t o = 0; o < program->n_operands[i]; o++)
+            args->header.sizes[o] = program->operands[i][o].size;
+        program->n_launches++;
+    }
+    return REE_OK;
+}
+
+static enum ree_status build(struct ree_cuda *cuda, struct ree_device_program *program,
+                             const struct ree_program *source, struct ree_cuda_encoding *encodings,
+                             struct ree_error *err) {
+    REE_TRY(copy_source(program, source, err));
+    REE_TRY(
+        ree_cuda_buffer_create(&cuda->base, sizeof(struct ree_cuda_fault), &program->fault, err));
+    size_t n_launches = 0;
+    uint64_t scratch_bytes = 0;
+    for (uint32_t i = 0; i < source->n_dispatches; i++) {
+        struct ree_cuda_encoding *encoding = &encodings[i];
+        if (ree_cuda_encode(cuda, &source->dispatches[i], encoding, err) != REE_OK)
+            return ree_fail_prefix(err, "%s", program->labels[i]);
+        n_launches += encoding->n_steps;
+        if (encoding->scratch_bytes > scratch_bytes) scratch_bytes = encoding->scratch_bytes;
+    }
+    program->launches = calloc(n_launches + 1, sizeof *program->launches);
+    program->args = calloc(n_launches + 1, sizeof *program->args);
+    if (!program->launches || !program->args)
+        return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
+    for (uint32_t i = 0; i < source->n_dispatches; i++)
+        REE_TRY(add_launches(cuda, program, i, &encodings[i], err));
+    if (scratch_bytes)
+        REE_TRY(ree_cuda_buffer_create(&cuda->base, scratch_bytes, &program->scratch, err));
+    for (uint32_t i = 0; i < program->n_launches; i++) {
+        struct ree_cuda_header *header = &program->args[i].header;
+        header->scratch = header->scratch_size ? program->scratch->address : 0;
+    }
+    for (int e = 0; e < 2 && program->n_dispatches == 1; e++)
+        REE_CUDA_CALL(event_create(&program->events[e], CU_EVENT_DEFAULT),
+                      "cannot create an event");
+    return REE_OK;
+}
+
+enum ree_status ree_cuda_program_create(struct ree_device *device, const struct ree_program *source,
+                                        struct ree_device_buffer *const *constants,
+                                        struct ree_device_program **out, struct ree_error *err) {
+    (void)constants; // nothing is repacked
+    *out = NULL;
+    struct ree_cuda *cuda = ree_cuda_of(device);
+    REE_CUDA_CALL(context_set(cuda->context), "cannot use the device");
+    struct ree_device_program *program = calloc(1, sizeof *program);
+    struct ree_cuda_encoding *encodings = calloc(source->n_dispatches + 1, sizeof *encodings);
+    enum ree_status status = REE_NO_MEMORY;
+    if (program && encodings)
+        status = build(cuda, program, source, encodings, err);
+    else
+        ree_fail(err, REE_NO_MEMORY, "no memory for a program");
+    free(encodings);
+    if (status != REE_OK) {
+        ree_cuda_program_destroy(device, program);
+        return status;
+    }
+    *out = program;
+    return REE_OK;
+}
+
+static void drop_graph(struct ree_cuda *cuda, struct ree_device_program *program) {
+    if (program->exec) cuda->driver.graph_exec_destroy(program->exec);
+    if (program->graph) cuda->driver.graph_destroy(program->graph);
+    program->exec = NULL;
+    program->graph = NULL;
+}
+
+void ree_cuda_program_destroy(struct ree_device *device, struct ree_device_program *program) {
+    if (!program) return;
+    const struct ree_cuda_driver *driver = &ree_cuda_of(device)->driver;
+    drop_graph(ree_cuda_of(device), program);
+    for (int e = 0; e < 2; e++)
+        if (program->events[e]) driver->event_destroy(program->events[e]);
+    ree_cuda_buffer_destroy(device, program->scratch);
+    ree_cuda_buffer_destroy(device, program->fault);
+    if (program->labels)
+        for (uint32_t i = 0; i < program->n_dispatches; i++)
+            free(program->labels[i]);
+    free(program->labels);
+    free(program->operands);
+    free(program->n_operands);
+    free(program->launches);
+    free(program->args);
+    free(program->bound);
+    free(program);
+}
+
+// Running
+
+static CUDA_KERNEL_NODE_PARAMS node_params(struct ree_device_program *program,
+                                           const struct launch *launch, void **kernel_params) {
+    kernel_params[0] = &program->args[launch->args];
+    return (CUDA_KERNEL_NODE_PARAMS){
+        .func = launch->function,
+        .gridDimX = launch->step.grid[0],
+        .gridDimY = launch->step.grid[1],
+        .gridDimZ = 1,
+        .blockDimX = launch->step.threads,
+        .blockDimY = 1,
+        .blockDimZ = 1,
+        .sharedMemBytes = launch->step.shared_bytes,
+        .kernelParams = kernel_params,
+    };
+}
+
+// Writes the slots' addresses into the arguments, and into the graph.
+static enum ree_status bind_slots(struct ree_cuda *cuda, struct ree_device_program *program,
+                                  struct ree_device_buffer *const *slots, struct ree_error *err) {
+    bool same = program->is_bound;
+    for (uint32_t s = 0; s < program->n_slots; s++) {
+        CUdeviceptr address = slots[s] ? slots[s]->address : 0;
+        same = same && program->bound[s] == address;
+        program->bound[s] = address;
+    }
+    if (same) return REE_OK;
+    program->is_bound = false;
+    for (uint32_t l = 0; l < program->n_launches; l++) {
+        struct launch *launch = &program->launches[l];
+        struct ree_cuda_header *header = &program->args[launch->args].header;
+        bool changed = false;
+        for (uint32_t o = 0; o < program->n_operands[launch->dispatch]; o++) {
+            const struct ree_operand *operand = &program->operands[launch->dispatch][o];
+            const struct ree_device_buffer *buffer = slots[operand->slot];
+            if (!buffer || operand->offset > buffer->size ||
+                operand->size > buffer->size - operand->offset)
+                return ree_fail(err, REE_INTERNAL, "%s: operand %u is outside its buffer",
+                                program->labels[launch->dispatch], o);
+            changed = changed || header->operands[o] != buffer->address + operand->offset;
+            header->operands[o] = buffer->address + operand->offset;
+        }
+        if (!program->exec || !changed) continue;
+        void *kernel_params[1];
+        CUDA_KERNEL_NODE_PARAMS params = node_params(program, launch, kernel_params);
+        CUresult result = cuda->driver.graph_exec_set(program->exec, launch->node, &params);
+        if (result != CUDA_SUCCESS) { // some nodes are new, some old: the next run makes it anew
+            drop_graph(cuda, program);
+            return ree_cuda_fail(&cuda->driver, err, result, "cannot change a graph");
+        }
+    }
+    program->is_bound = true;
+    return REE_OK;
+}
+
+static enum ree_status make_graph(struct ree_cuda *cuda, struct ree_device_program *program,
+                                  struct ree_error *err) {
+    drop_graph(cuda, program); // one that was left unfinished
+    REE_CUDA_CALL(graph_create(&program->graph, 0), "cannot create a graph");
+    CUDA_MEMSET_NODE_PARAMS clear = {
+        .dst = program->fault->address,
+        .elementSize = 4,
+        .width = sizeof(struct ree_cuda_fault) / 4,
+        .height = 1,
+    };
+    CUgraphNode before;
+    REE_CUDA_CALL(graph_add_memset(&before, program->graph, NULL, 0, &clear, cuda->context),
+                  "cannot fill a graph");
+    for (uint32_t l = 0; l < program->n_launches; l++) {
+        struct launch *launch = &program->launches[l];
+        void *kernel_params[1];
+        CUDA_KERNEL_NODE_PARAMS params = node_params(program, launch, kernel_params);
+        REE_CUDA_CALL(graph_add_kernel(&launch->node, program->graph, &before, 1, &params),
+                      "cannot fill a graph");
+        before = launch->node;
+    }
+    REE_CUDA_CALL(graph_instantiate(&program->exec, program->graph, 0),
+                  "cannot instantiate a graph");
+    return REE_OK;
+}
+
+static enum ree_status launch_one(struct ree_cuda *cuda, struct ree_device_program *program,
+                                  struct ree_error *err) {
+    REE_CUDA_CALL(
+        memory_set(program->fault->address, 0, sizeof(struct ree_cuda_fault), cuda->stream),
+        "cannot start a program");
+    REE_CUDA_CALL(event_record(program->events[0], cuda->stream), "cannot start a program");
+    for (uint32_t l = 0; l < program->n_launches; l++) {
+        const struct launch *launch = &program->launches[l];
+        const struct ree_cuda_step *step = &launch->step;
+        void *params[] = {&program->args[launch->args]};
+        CUresult result =
+            cuda->driver.launch(launch->function, step->grid[0], step->grid[1], 1, step->threads, 1,
+                                1, step->shared_bytes, cuda->stream, params, NULL);
+        if (result != CUDA_SUCCESS) {
+            ree_cuda_fail(&cuda->driver, err, result, ree_cuda_kernel_name(step->kernel));
+            return ree_fail_prefix(err, "%s", program->labels[launch->dispatch]);
+        }
+    }
+    REE_CUDA_CALL(event_record(program->events[1], cuda->stream), "cannot start a program");
+    return REE_OK;
+}
+
+enum ree_status ree_cuda_program_run(struct ree_device *device, struct ree_device_program *program,
+                                     struct ree_device_buffer *const *slots,
+                                     struct ree_error *err) {
+    struct ree_cuda *cuda = ree_cuda_of(device);
+    REE_CUDA_CALL(context_set(cuda->context), "cannot use the device");
+    REE_TRY(bind_slots(cuda, program, slots, err));
+    program->was_run = false;
+    if (program->events[0]) {
+        REE_TRY(launch_one(cuda, program, err));
+    } else {
+        if (!program->exec) REE_TRY(make_graph(cuda, program, err));
+        REE_CUDA_CALL(graph_launch(program->exec, cuda->stream), "cannot start a program");
+    }
+    struct ree_cuda_fault fault;
+    REE_TRY(ree_cuda_buffer_read(device, program->fault, 0, &fault, sizeof fault, err));
+    program->was_run = true;
+    if (device->on_progress)
+        device->on_progress(device->progress_user, program->n_dispatches, program->n_dispatches);
+    if (fault.dispatch == 0) return REE_OK;
+    if (fault.dispatch > program->n_dispatches)
+        return ree_fail(err, REE_DEVICE, "CUDA: the device reported a fault that makes no sense");
+    int64_t index = (int64_t)((uint64_t)fault.high << 32 | fault.low);
+    return ree_fail(err, REE_INVALID, "%s: index %lld is out of range",
+                    program->labels[fault.dispatch - 1], (long long)index);
+}
+
+bool ree_cuda_program_times(struct ree_device *device, struct ree_device_program *program,
+                            double *out_seconds) {
+    float milliseconds;
+    if (!program->events[0] || !program->was_run ||
+        ree_cuda_of(device)->driver.event_elapsed(&milliseconds, program->events[0],
+                                                  program->events[1]) != CUDA_SUCCESS)
+        return false;
+    out_seconds[0] = 1e-3 * milliseconds;
+    return true;
+}

@@ -1,0 +1,39 @@
+#include "device/facts.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void ree_facts_add(struct ree_facts *facts, const char *kind, const char *name, const char *format,
+                   ...) {
+    if (facts->n == REE_MAX_FACTS || facts->failed) return;
+    char value[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(value, sizeof value, format, args);
+    va_end(args);
+    char *copy = strdup(value);
+    facts->failed = copy == NULL;
+    if (copy) facts->list[facts->n++] = (struct ree_device_fact){kind, name, copy};
+}
+
+void ree_facts_add_bytes(struct ree_facts *facts, const char *kind, const char *name,
+                         uint64_t bytes) {
+    static const struct {
+        const char *name;
+        int shift;
+        bool whole; // only for multiples of it
+    } units[] = {{"GiB", 30, true}, {"MiB", 20, false}, {"KiB", 10, true}, {"bytes", 0, false}};
+    size_t u = 0;
+    while (bytes >> units[u].shift == 0 || (units[u].whole && bytes % (1ull << units[u].shift)))
+        if (++u == 3) break;
+    ree_facts_add(facts, kind, name, "%llu %s", (unsigned long long)(bytes >> units[u].shift),
+                  units[u].name);
+}
+
+void ree_facts_finish(struct ree_facts *facts) {
+    for (size_t i = 0; i < facts->n; i++)
+        free((char *)facts->list[i].value);
+    facts->n = 0;
+}
