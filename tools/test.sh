@@ -108,7 +108,7 @@ fetch_swiftshader() {
 
 say "packages"
 # shellcheck disable=SC2086 # lists of words
-install_packages $build_packages $vulkan_packages vulkan-validationlayers libonnx-testdata \
+install_packages $build_packages $vulkan_packages g++ vulkan-validationlayers libonnx-testdata \
     libopenblas0-pthread || die "cannot test without these packages"
 if [ $quick = no ]; then
     install_packages clang libomp-dev libclang-rt-dev python3-venv ||
@@ -154,7 +154,8 @@ else
 fi
 
 say "building (clang)"
-if step "clang build" build_tree build-clang -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang; then
+if step "clang build" build_tree build-clang -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang \
+    -DCMAKE_CXX_COMPILER=clang++; then
     VK_ICD_FILENAMES=none suite "CPU, built by clang" build-clang -E 'vulkan|prove|models/real|_oracle'
 fi
 

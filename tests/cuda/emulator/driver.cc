@@ -1,0 +1,880 @@
+// A stand-in for the CUDA driver (libcuda.so.1): one device, on which the emulator runs the kernels
+// that were linked into this library; a module has all of them, whatever its image.
+//
+// Work is done at once, in the order it is submitted; a graph's nodes run in an order that its
+// edges allow, which REE_EMULATOR chooses. What the real driver refuses is refused here, and after
+// a kernel's error everything fails until the primary context is released.
+#include <stddef.h>
+
+#include "api.h"
+#include "driver_types.h"
+
+#include <chrono>
+#include <dlfcn.h>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string>
+#include <string.h>
+#include <vector>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+#define MEMORY_SIZE ((size_t)16 << 30)
+#define DEFAULT_SHARED REE_EMULATOR_STATIC_SHARED
+
+struct CUctx_st {
+    int references;
+};
+struct CUmod_st {
+    std::map<std::string, CUfunction> functions;
+};
+struct CUfunc_st {
+    std::string name;
+    unsigned max_dynamic;
+};
+struct CUstream_st {
+    CUgraph capture; // NULL: none
+};
+struct CUevent_st {
+    bool recorded, timing;
+    std::chrono::steady_clock::time_point at;
+};
+
+// A kernel, a copy, a fill, or an empty node.
+enum work_kind { KERNEL, COPY, FILL, EMPTY };
+struct work {
+    enum work_kind kind;
+    CUfunction function;
+    unsigned grid[3], block[3], shared;
+    std::vector<unsigned char> args;
+    void *to;
+    const void *from;
+    size_t size;                  // bytes of a copy, elements of a fill
+    unsigned value, element_size; // of a fill
+};
+struct CUgraphNode_st {
+    struct work work;
+    std::vector<CUgraphNode> after;
+    CUgraph graph;
+};
+struct CUgraph_st {
+    std::vector<std::unique_ptr<CUgraphNode_st>> nodes;
+};
+struct CUgraphExec_st {
+    std::vector<struct work> work;
+    std::vector<std::vector<size_t>> after;
+    std::map<CUgraphNode, size_t> numbers; // by the nodes it was made from
+};
+
+static std::recursive_mutex mutex;
+static bool initialised;
+static struct CUctx_st primary;
+static thread_local std::vector<CUcontext> current;
+static std::set<const void *> modules, functions, streams, events, graphs, nodes, execs;
+static std::map<void *, size_t> host_memory;
+static std::map<CUdeviceptr, size_t> device_memory;
+static size_t used;
+static bool broken;
+static char last_error[1000];
+
+#define LOCK std::lock_guard<std::recursive_mutex> lock(mutex)
+#define CHECK(condition, error)                                                                    \
+    if (!(condition)) return error
+#define INVALID CUDA_ERROR_INVALID_VALUE
+// What every call begins with that does something on the device.
+#define BEGIN                                                                                      \
+    LOCK;                                                                                          \
+    CHECK(initialised, CUDA_ERROR_NOT_INITIALIZED);                                                \
+    CHECK(!current.empty() && current.back(), CUDA_ERROR_INVALID_CONTEXT);                         \
+    CHECK(primary.references > 0, CUDA_ERROR_INVALID_CONTEXT);                                     \
+    CHECK(!broken, CUDA_ERROR_ILLEGAL_ADDRESS)
+
+static bool stream_exists(CUstream stream) {
+    return stream == NULL || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD ||
+           streams.count(stream);
+}
+static bool captures(CUstream stream) {
+    return streams.count(stream) && stream->capture;
+}
+
+EXPORT const char *ree_emulator_last_error(void) {
+    return last_error;
+}
+
+// Initialisation and the device.
+
+EXPORT CUresult CUDAAPI cuInit(unsigned flags) {
+    LOCK;
+    CHECK(flags == 0, INVALID);
+    initialised = true;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuDriverGetVersion(int *version) {
+    CHECK(version, INVALID);
+    *version = 12040;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuDeviceGetCount(int *count) {
+    CHECK(initialised, CUDA_ERROR_NOT_INITIALIZED);
+    CHECK(count, INVALID);
+    *count = 1;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuDeviceGet(CUdevice *device, int ordinal) {
+    CHECK(initialised, CUDA_ERROR_NOT_INITIALIZED);
+    CHECK(device, INVALID);
+    CHECK(ordinal == 0, CUDA_ERROR_INVALID_DEVICE);
+    *device = 0;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuDeviceGetName(char *name, int size, CUdevice device) {
+    CHECK(device == 0, CUDA_ERROR_INVALID_DEVICE);
+    CHECK(name && size > 0, INVALID);
+    snprintf(name, (size_t)size, "ree emulator");
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
+    CHECK(device == 0, CUDA_ERROR_INVALID_DEVICE);
+    CHECK(uuid, INVALID);
+    memcpy(uuid->bytes, "ree-emulator-001", 16);
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult CUDAAPI cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
+    return cuDeviceGetUuid(uuid, device);
+}
+
+EXPORT CUresult CUDAAPI cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
+    CHECK(device == 0, CUDA_ERROR_INVALID_DEVICE);
+    CHECK(bytes, INVALID);
+    *bytes = MEMORY_SIZE;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute attribute,
+                                             CUdevice device) {
+    CHECK(device == 0, CUDA_ERROR_INVALID_DEVICE);
+    CHECK(value, INVALID);
+    switch ((int)attribute) {
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = REE_EMULATOR_MAX_THREADS; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X: *value = 1024; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y: *value = 1024; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z: *value = 64; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X: *value = 0x7FFFFFFF; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y: *value = 0xFFFF; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z: *value = 0xFFFF; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: *value = DEFAULT_SHARED; break;
+    case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY: *value = 64 << 10; break;
+    case CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK: *value = 64 << 10; break;
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: *value = 1000000; break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 1; break;
+    case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY: *value = 1; break;
+    case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS: *value = 1; break;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: *value = 1000000; break;
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: *value = 256; break;
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = 1 << 20; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: *value = 2048; break;
+    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: *value = 1; break;
+    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING: *value = 1; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 8; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = 0; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: *value = 164 << 10; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR: *value = 64 << 10; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+        *value = REE_EMULATOR_MAX_SHARED;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR: *value = 32; break;
+    case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK: *value = 1 << 10; break;
+    default: *value = 0; return (int)attribute > 0 && (int)attribute < 200 ? CUDA_SUCCESS : INVALID;
+    }
+    return CUDA_SUCCESS;
+}
+
+// Contexts.
+
+EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+    LOCK;
+    CHECK(initialised, CUDA_ERROR_NOT_INITIALIZED);
+    CHECK(device == 0, CUDA_ERROR_INVALID_DEVICE);
+    CHECK(context, INVALID);
+    primary.references++;
+    *context = &primary;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+    LOCK;
+    CHECK(device == 0, CUDA_ERROR_INVALID_DEVICE);
+    CHECK(primary.references > 0, CUDA_ERROR_INVALID_CONTEXT);
+    if (--primary.references == 0) broken = false;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuCtxSetCurrent(CUcontext context) {
+    CHECK(initialised, CUDA_ERROR_NOT_INITIALIZED);
+    CHECK(!context || context == &primary, CUDA_ERROR_INVALID_CONTEXT);
+    if (!current.empty()) current.pop_back();
+    if (context) current.push_back(context);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuCtxGetCurrent(CUcontext *context) {
+    CHECK(initialised, CUDA_ERROR_NOT_INITIALIZED);
+    CHECK(context, INVALID);
+    *context = current.empty() ? NULL : current.back();
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext context) {
+    CHECK(initialised, CUDA_ERROR_NOT_INITIALIZED);
+    CHECK(context == &primary, CUDA_ERROR_INVALID_CONTEXT);
+    current.push_back(context);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext *context) {
+    CHECK(!current.empty(), CUDA_ERROR_INVALID_CONTEXT);
+    if (context) *context = current.back();
+    current.pop_back();
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuCtxGetDevice(CUdevice *device) {
+    CHECK(!current.empty(), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK(device, INVALID);
+    *device = 0;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuCtxSynchronize(void) {
+    BEGIN;
+    return CUDA_SUCCESS;
+}
+
+// Modules and functions.
+
+EXPORT CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image) {
+    BEGIN;
+    CHECK(module && image, INVALID);
+    *module = new CUmod_st;
+    modules.insert(*module);
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n_options,
+                                           CUjit_option *options, void **values) {
+    CHECK(n_options == 0 || (options && values), INVALID);
+    return cuModuleLoadData(module, image);
+}
+EXPORT CUresult CUDAAPI cuModuleLoadFatBinary(CUmodule *module, const void *image) {
+    return cuModuleLoadData(module, image);
+}
+
+EXPORT CUresult CUDAAPI cuModuleUnload(CUmodule module) {
+    LOCK;
+    CHECK(modules.erase(module), CUDA_ERROR_INVALID_HANDLE);
+    for (auto &function : module->functions) {
+        functions.erase(function.second);
+        delete function.second;
+    }
+    delete module;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuModuleGetFunction(CUfunction *function, CUmodule module,
+                                            const char *name) {
+    BEGIN;
+    CHECK(function && name, INVALID);
+    CHECK(modules.count(module), CUDA_ERROR_INVALID_HANDLE);
+    CHECK(ree_emulator_kernel_args_size(name), CUDA_ERROR_NOT_FOUND);
+    CUfunction &known = module->functions[name];
+    if (!known) known = new CUfunc_st{name, DEFAULT_SHARED};
+    functions.insert(known);
+    *function = known;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
+                                           int value) {
+    BEGIN;
+    CHECK(functions.count(function), CUDA_ERROR_INVALID_HANDLE);
+    if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) return CUDA_SUCCESS;
+    CHECK(attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value >= 0 &&
+              value <= (int)REE_EMULATOR_MAX_SHARED,
+          INVALID);
+    function->max_dynamic = (unsigned)value;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuFuncGetAttribute(int *value, CUfunction_attribute attribute,
+                                           CUfunction function) {
+    BEGIN;
+    CHECK(value, INVALID);
+    CHECK(functions.count(function), CUDA_ERROR_INVALID_HANDLE);
+    switch ((int)attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+        *value = (int)ree_emulator_kernel_max_threads(function->name.c_str());
+        break;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; break;
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = 80; break;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        *value = (int)function->max_dynamic;
+        break;
+    default: *value = 0; break;
+    }
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction function,
+                                                                    int block, size_t shared) {
+    BEGIN;
+    CHECK(n && block > 0, INVALID);
+    CHECK(functions.count(function), CUDA_ERROR_INVALID_HANDLE);
+    int by_threads = 2048 / block, by_shared = shared ? (int)((164u << 10) / (shared + 1024)) : 32;
+    *n = by_threads < by_shared ? by_threads : by_shared;
+    if (*n > 32) *n = 32;
+    if ((unsigned)block > ree_emulator_kernel_max_threads(function->name.c_str())) *n = 0;
+    return CUDA_SUCCESS;
+}
+
+// Memory.
+
+EXPORT CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *memory, size_t size) {
+    BEGIN;
+    CHECK(memory && size, INVALID);
+    CHECK(size <= MEMORY_SIZE - used, CUDA_ERROR_OUT_OF_MEMORY);
+    *memory = (CUdeviceptr)ree_emulator_alloc(size);
+    CHECK(*memory, CUDA_ERROR_OUT_OF_MEMORY);
+    device_memory[*memory] = size;
+    used += size;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuMemFree_v2(CUdeviceptr memory) {
+    LOCK;
+    if (!memory) return CUDA_SUCCESS;
+    auto found = device_memory.find(memory);
+    CHECK(found != device_memory.end(), INVALID);
+    used -= found->second;
+    device_memory.erase(found);
+    ree_emulator_free((void *)memory);
+    return broken ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuMemHostAlloc(void **memory, size_t size, unsigned flags) {
+    BEGIN;
+    CHECK(memory && size && flags < 8, INVALID);
+    *memory = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
+    CHECK(*memory, CUDA_ERROR_OUT_OF_MEMORY);
+    host_memory[*memory] = size;
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult CUDAAPI cuMemAllocHost_v2(void **memory, size_t size) {
+    return cuMemHostAlloc(memory, size, 0);
+}
+
+EXPORT CUresult CUDAAPI cuMemFreeHost(void *memory) {
+    LOCK;
+    CHECK(host_memory.erase(memory), INVALID);
+    free(memory);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuMemGetInfo_v2(size_t *left, size_t *total) {
+    BEGIN;
+    CHECK(left && total, INVALID);
+    *left = MEMORY_SIZE - used;
+    *total = MEMORY_SIZE;
+    return CUDA_SUCCESS;
+}
+
+static bool on_device(CUdeviceptr at, size_t size) {
+    auto after = device_memory.upper_bound(at);
+    if (after == device_memory.begin()) return false;
+    auto found = std::prev(after);
+    size_t offset = at - found->first;
+    return offset <= found->second && found->second - offset >= size;
+}
+
+// Work.
+
+static CUresult run_work(const struct work &w) {
+    if (broken) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    switch (w.kind) {
+    case KERNEL:
+        CHECK(functions.count(w.function), CUDA_ERROR_INVALID_HANDLE);
+        if (ree_emulator_launch(w.function->name.c_str(), w.grid[0], w.grid[1], w.grid[2],
+                                w.block[0], w.block[1], w.block[2], w.shared, w.args.data(),
+                                last_error, sizeof last_error) == 0)
+            return CUDA_SUCCESS;
+        fprintf(stderr, "CUDA emulator: %s\n", last_error);
+        broken = true;
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    case COPY: memmove(w.to, w.from, w.size); return CUDA_SUCCESS;
+    case FILL:
+        for (size_t i = 0; i < w.size; i++)
+            memcpy((unsigned char *)w.to + i * w.element_size, &w.value, w.element_size);
+        return CUDA_SUCCESS;
+    default: return CUDA_SUCCESS;
+    }
+}
+
+static CUgraphNode add_node(CUgraph graph, struct work w, const CUgraphNode *after, size_t n) {
+    auto *node = new CUgraphNode_st{std::move(w), {}, graph};
+    node->after.assign(after, after + n);
+    graph->nodes.emplace_back(node);
+    nodes.insert(node);
+    return node;
+}
+
+// On a stream: at once, or later when it is being captured.
+static CUresult submit(CUstream stream, struct work w) {
+    CHECK(stream_exists(stream), CUDA_ERROR_INVALID_HANDLE);
+    if (!captures(stream)) return run_work(w);
+    CUgraphNode last = stream->capture->nodes.empty() ? NULL : stream->capture->nodes.back().get();
+    add_node(stream->capture, std::move(w), &last, last ? 1 : 0);
+    return CUDA_SUCCESS;
+}
+
+static CUresult kernel_work(struct work *w, CUfunction function, const unsigned (&grid)[3],
+                            const unsigned (&block)[3], unsigned shared, void **params,
+                            void **extra) {
+    CHECK(functions.count(function), CUDA_ERROR_INVALID_HANDLE);
+    CHECK(params && params[0] && !extra, INVALID);
+    const char *name = function->name.c_str();
+    uint64_t n = (uint64_t)block[0] * block[1] * block[2];
+    CHECK(n != 0 && block[0] <= 1024 && block[1] <= 1024 && block[2] <= 64 &&
+              n <= REE_EMULATOR_MAX_THREADS,
+          INVALID);
+    CHECK(grid[0] && grid[1] && grid[2] && grid[0] <= 0x7FFFFFFF && grid[1] <= 0xFFFF &&
+              grid[2] <= 0xFFFF,
+          INVALID);
+    // A kernel for fewer threads has the registers for no more.
+    CHECK(n <= ree_emulator_kernel_max_threads(name), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    CHECK(shared <= function->max_dynamic, INVALID);
+    *w = {};
+    w->kind = KERNEL;
+    w->function = function;
+    memcpy(w->grid, grid, sizeof grid);
+    memcpy(w->block, block, sizeof block);
+    w->shared = shared;
+    const unsigned char *args = (const unsigned char *)params[0];
+    w->args.assign(args, args + ree_emulator_kernel_args_size(name));
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
+                                       unsigned grid_z, unsigned block_x, unsigned block_y,
+                                       unsigned block_z, unsigned shared, CUstream stream,
+                                       void **params, void **extra) {
+    BEGIN;
+    struct work w;
+    CUresult result = kernel_work(&w, function, {grid_x, grid_y, grid_z},
+                                  {block_x, block_y, block_z}, shared, params, extra);
+    return result != CUDA_SUCCESS ? result : submit(stream, std::move(w));
+}
+
+static CUresult copy(CUstream stream, void *to, const void *from, size_t size) {
+    CHECK(to && from, INVALID);
+    struct work w = {};
+    w.kind = COPY;
+    w.to = to;
+    w.from = from;
+    w.size = size;
+    return submit(stream, std::move(w));
+}
+
+EXPORT CUresult CUDAAPI cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t size,
+                                             CUstream stream) {
+    BEGIN;
+    CHECK(on_device(to, size), INVALID);
+    return copy(stream, (void *)to, from, size);
+}
+EXPORT CUresult CUDAAPI cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size) {
+    return cuMemcpyHtoDAsync_v2(to, from, size, NULL);
+}
+EXPORT CUresult CUDAAPI cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t size,
+                                             CUstream stream) {
+    BEGIN;
+    CHECK(on_device(from, size), INVALID);
+    return copy(stream, to, (const void *)from, size);
+}
+EXPORT CUresult CUDAAPI cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t size) {
+    return cuMemcpyDtoHAsync_v2(to, from, size, NULL);
+}
+EXPORT CUresult CUDAAPI cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t size,
+                                             CUstream stream) {
+    BEGIN;
+    CHECK(on_device(to, size) && on_device(from, size), INVALID);
+    return copy(stream, (void *)to, (const void *)from, size);
+}
+EXPORT CUresult CUDAAPI cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t size) {
+    return cuMemcpyDtoDAsync_v2(to, from, size, NULL);
+}
+
+static CUresult fill(CUstream stream, CUdeviceptr to, unsigned value, unsigned element_size,
+                     size_t n) {
+    CHECK(n <= MEMORY_SIZE && on_device(to, n * element_size) && to % element_size == 0, INVALID);
+    struct work w = {};
+    w.kind = FILL;
+    w.to = (void *)to;
+    w.size = n;
+    w.value = value;
+    w.element_size = element_size;
+    return submit(stream, std::move(w));
+}
+
+EXPORT CUresult CUDAAPI cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t n,
+                                        CUstream stream) {
+    BEGIN;
+    return fill(stream, to, value, 1, n);
+}
+EXPORT CUresult CUDAAPI cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t n) {
+    return cuMemsetD8Async(to, value, n, NULL);
+}
+EXPORT CUresult CUDAAPI cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t n,
+                                         CUstream stream) {
+    BEGIN;
+    return fill(stream, to, value, 4, n);
+}
+EXPORT CUresult CUDAAPI cuMemsetD32_v2(CUdeviceptr to, unsigned value, size_t n) {
+    return cuMemsetD32Async(to, value, n, NULL);
+}
+
+// Streams and events.
+
+EXPORT CUresult CUDAAPI cuStreamCreate(CUstream *stream, unsigned flags) {
+    BEGIN;
+    CHECK(stream && flags < 2, INVALID);
+    *stream = new CUstream_st{NULL};
+    streams.insert(*stream);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuStreamDestroy_v2(CUstream stream) {
+    LOCK;
+    CHECK(streams.erase(stream), CUDA_ERROR_INVALID_HANDLE);
+    delete stream;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuStreamSynchronize(CUstream stream) {
+    BEGIN;
+    CHECK(stream_exists(stream), CUDA_ERROR_INVALID_HANDLE);
+    CHECK(!captures(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult CUDAAPI cuStreamQuery(CUstream stream) {
+    return cuStreamSynchronize(stream);
+}
+
+EXPORT CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+    BEGIN;
+    CHECK(stream_exists(stream) && events.count(event), CUDA_ERROR_INVALID_HANDLE);
+    CHECK(flags < 2, INVALID);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
+    BEGIN;
+    CHECK((int)mode >= 0 && (int)mode <= 2, INVALID);
+    CHECK(streams.count(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK(!captures(stream), CUDA_ERROR_ILLEGAL_STATE);
+    stream->capture = new CUgraph_st;
+    graphs.insert(stream->capture);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuStreamEndCapture(CUstream stream, CUgraph *graph) {
+    BEGIN;
+    CHECK(graph, INVALID);
+    CHECK(captures(stream), CUDA_ERROR_ILLEGAL_STATE);
+    *graph = stream->capture;
+    stream->capture = NULL;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
+    BEGIN;
+    CHECK(status, INVALID);
+    CHECK(stream_exists(stream), CUDA_ERROR_INVALID_HANDLE);
+    *status = captures(stream) ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuEventCreate(CUevent *event, unsigned flags) {
+    BEGIN;
+    CHECK(event && flags < 8, INVALID);
+    *event = new CUevent_st{false, !(flags & 2), {}};
+    events.insert(*event);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuEventDestroy_v2(CUevent event) {
+    LOCK;
+    CHECK(events.erase(event), CUDA_ERROR_INVALID_HANDLE);
+    delete event;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream) {
+    BEGIN;
+    CHECK(events.count(event) && stream_exists(stream), CUDA_ERROR_INVALID_HANDLE);
+    event->recorded = true;
+    event->at = std::chrono::steady_clock::now();
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuEventSynchronize(CUevent event) {
+    BEGIN;
+    CHECK(events.count(event), CUDA_ERROR_INVALID_HANDLE);
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult CUDAAPI cuEventQuery(CUevent event) {
+    return cuEventSynchronize(event);
+}
+
+EXPORT CUresult CUDAAPI cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
+    BEGIN;
+    CHECK(milliseconds, INVALID);
+    CHECK(events.count(start) && events.count(end), CUDA_ERROR_INVALID_HANDLE);
+    CHECK(start->recorded && end->recorded && start->timing && end->timing,
+          CUDA_ERROR_INVALID_HANDLE);
+    *milliseconds = std::chrono::duration<float, std::milli>(end->at - start->at).count();
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult CUDAAPI cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end) {
+    return cuEventElapsedTime(milliseconds, start, end);
+}
+
+// Graphs.
+
+EXPORT CUresult CUDAAPI cuGraphCreate(CUgraph *graph, unsigned flags) {
+    BEGIN;
+    CHECK(graph && flags == 0, INVALID);
+    *graph = new CUgraph_st;
+    graphs.insert(*graph);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuGraphDestroy(CUgraph graph) {
+    LOCK;
+    CHECK(graphs.erase(graph), CUDA_ERROR_INVALID_HANDLE);
+    for (auto &node : graph->nodes)
+        nodes.erase(node.get());
+    delete graph;
+    return CUDA_SUCCESS;
+}
+
+static bool nodes_of(CUgraph graph, const CUgraphNode *after, size_t n) {
+    if (!graphs.count(graph) || (n != 0 && !after)) return false;
+    for (size_t i = 0; i < n; i++)
+        if (!nodes.count(after[i]) || after[i]->graph != graph) return false;
+    return true;
+}
+
+static CUresult node_work(struct work *w, const CUDA_KERNEL_NODE_PARAMS *p) {
+    CHECK(p, INVALID);
+    return kernel_work(w, p->func, {p->gridDimX, p->gridDimY, p->gridDimZ},
+                       {p->blockDimX, p->blockDimY, p->blockDimZ}, p->sharedMemBytes,
+                       p->kernelParams, p->extra);
+}
+
+EXPORT CUresult CUDAAPI cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph,
+                                                const CUgraphNode *after, size_t n_after,
+                                                const CUDA_KERNEL_NODE_PARAMS *params) {
+    BEGIN;
+    CHECK(node && nodes_of(graph, after, n_after), INVALID);
+    struct work w;
+    CUresult result = node_work(&w, params);
+    if (result != CUDA_SUCCESS) return result;
+    *node = add_node(graph, std::move(w), after, n_after);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph,
+                                             const CUgraphNode *after, size_t n_after,
+                                             const CUDA_MEMCPY3D *p, CUcontext context) {
+    BEGIN;
+    CHECK(node && p && nodes_of(graph, after, n_after), INVALID);
+    CHECK(!context || context == &primary, CUDA_ERROR_INVALID_CONTEXT);
+    CHECK(p->Height == 1 && p->Depth == 1 && p->WidthInBytes, CUDA_ERROR_NOT_SUPPORTED);
+    CHECK(!p->srcY && !p->srcZ && !p->srcLOD && !p->dstY && !p->dstZ && !p->dstLOD &&
+              !p->reserved0 && !p->reserved1,
+          INVALID);
+    struct work w = {};
+    w.kind = COPY;
+    w.size = p->WidthInBytes;
+    if (p->srcMemoryType == CU_MEMORYTYPE_DEVICE) {
+        CHECK(on_device(p->srcDevice + p->srcXInBytes, w.size), INVALID);
+        w.from = (const unsigned char *)p->srcDevice + p->srcXInBytes;
+    } else {
+        CHECK(p->srcMemoryType == CU_MEMORYTYPE_HOST && p->srcHost, INVALID);
+        w.from = (const unsigned char *)p->srcHost + p->srcXInBytes;
+    }
+    if (p->dstMemoryType == CU_MEMORYTYPE_DEVICE) {
+        CHECK(on_device(p->dstDevice + p->dstXInBytes, w.size), INVALID);
+        w.to = (unsigned char *)p->dstDevice + p->dstXInBytes;
+    } else {
+        CHECK(p->dstMemoryType == CU_MEMORYTYPE_HOST && p->dstHost, INVALID);
+        w.to = (unsigned char *)p->dstHost + p->dstXInBytes;
+    }
+    *node = add_node(graph, std::move(w), after, n_after);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph,
+                                             const CUgraphNode *after, size_t n_after,
+                                             const CUDA_MEMSET_NODE_PARAMS *p, CUcontext context) {
+    BEGIN;
+    CHECK(node && p && nodes_of(graph, after, n_after), INVALID);
+    CHECK(!context || context == &primary, CUDA_ERROR_INVALID_CONTEXT);
+    CHECK(p->elementSize == 1 || p->elementSize == 2 || p->elementSize == 4, INVALID);
+    CHECK(p->height == 1, p->height ? CUDA_ERROR_NOT_SUPPORTED : INVALID);
+    CHECK(p->width && p->width <= MEMORY_SIZE && p->dst % p->elementSize == 0 &&
+              on_device(p->dst, p->width * p->elementSize),
+          INVALID);
+    struct work w = {};
+    w.kind = FILL;
+    w.to = (void *)p->dst;
+    w.size = p->width;
+    w.value = p->value;
+    w.element_size = p->elementSize;
+    *node = add_node(graph, std::move(w), after, n_after);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph,
+                                            const CUgraphNode *after, size_t n_after) {
+    BEGIN;
+    CHECK(node && nodes_of(graph, after, n_after), INVALID);
+    struct work w = {};
+    w.kind = EMPTY;
+    *node = add_node(graph, std::move(w), after, n_after);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
+                                                    unsigned long long flags) {
+    BEGIN;
+    CHECK(exec && flags < 16, INVALID);
+    CHECK(graphs.count(graph), CUDA_ERROR_INVALID_HANDLE);
+    auto *made = new CUgraphExec_st;
+    for (auto &node : graph->nodes) { // dependencies come first
+        std::vector<size_t> after;
+        for (CUgraphNode before : node->after)
+            after.push_back(made->numbers[before]);
+        made->numbers[node.get()] = made->work.size();
+        made->work.push_back(node->work);
+        made->after.push_back(after);
+    }
+    execs.insert(made);
+    *exec = made;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
+                                                          const CUDA_KERNEL_NODE_PARAMS *params) {
+    BEGIN;
+    CHECK(execs.count(exec), CUDA_ERROR_INVALID_HANDLE);
+    auto found = exec->numbers.find(node);
+    CHECK(found != exec->numbers.end() && exec->work[found->second].kind == KERNEL, INVALID);
+    struct work w;
+    CUresult result = node_work(&w, params);
+    if (result != CUDA_SUCCESS) return result;
+    exec->work[found->second] = std::move(w);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {
+    LOCK;
+    CHECK(execs.erase(exec), CUDA_ERROR_INVALID_HANDLE);
+    delete exec;
+    return CUDA_SUCCESS;
+}
+
+// In an order that the edges allow: a forgotten edge is noticed when the order is not "forward".
+EXPORT CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+    BEGIN;
+    CHECK(execs.count(exec) && stream_exists(stream), CUDA_ERROR_INVALID_HANDLE);
+    CHECK(!captures(stream), CUDA_ERROR_NOT_SUPPORTED);
+    size_t n = exec->work.size();
+    std::vector<size_t> waits(n);
+    std::vector<std::vector<size_t>> before(n);
+    std::set<size_t> ready;
+    for (size_t i = 0; i < n; i++) {
+        waits[i] = exec->after[i].size();
+        for (size_t j : exec->after[i])
+            before[j].push_back(i);
+        if (waits[i] == 0) ready.insert(i);
+    }
+    while (!ready.empty()) {
+        auto next = std::next(ready.begin(), ree_emulator_choose((uint32_t)ready.size()));
+        size_t i = *next;
+        ready.erase(next);
+        CUresult result = run_work(exec->work[i]);
+        if (result != CUDA_SUCCESS) return result;
+        for (size_t j : before[i])
+            if (--waits[j] == 0) ready.insert(j);
+    }
+    return CUDA_SUCCESS;
+}
+
+// Errors and entry points.
+
+EXPORT CUresult CUDAAPI cuGetErrorName(CUresult error, const char **name) {
+    CHECK(name, INVALID);
+    switch ((int)error) {
+#define NAME(e)                                                                                    \
+    case e: *name = #e; return CUDA_SUCCESS;
+        NAME(CUDA_SUCCESS)
+        NAME(CUDA_ERROR_INVALID_VALUE)
+        NAME(CUDA_ERROR_OUT_OF_MEMORY)
+        NAME(CUDA_ERROR_NOT_INITIALIZED)
+        NAME(CUDA_ERROR_INVALID_DEVICE)
+        NAME(CUDA_ERROR_INVALID_CONTEXT)
+        NAME(CUDA_ERROR_INVALID_HANDLE)
+        NAME(CUDA_ERROR_NOT_FOUND)
+        NAME(CUDA_ERROR_ILLEGAL_ADDRESS)
+        NAME(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
+        NAME(CUDA_ERROR_NOT_SUPPORTED)
+        NAME(CUDA_ERROR_ILLEGAL_STATE)
+        NAME(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+#undef NAME
+    default: *name = NULL; return INVALID;
+    }
+}
+
+EXPORT CUresult CUDAAPI cuGetErrorString(CUresult error, const char **text) {
+    CHECK(text, INVALID);
+    if (error == CUDA_ERROR_ILLEGAL_ADDRESS && last_error[0]) {
+        *text = last_error;
+        return CUDA_SUCCESS;
+    }
+    return cuGetErrorName(error, text);
+}
+
+// The newest version of a function that is there.
+EXPORT CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **function, int version,
+                                            cuuint64_t flags,
+                                            CUdriverProcAddressQueryResult *status) {
+    CHECK(symbol && function && version > 0 && flags < 4, INVALID);
+    Dl_info info;
+    void *self =
+        dladdr((const void *)cuInit, &info) ? dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD) : NULL;
+    CHECK(self, CUDA_ERROR_NOT_FOUND);
+    *function = dlsym(self, (std::string(symbol) + "_v2").c_str());
+    if (!*function) *function = dlsym(self, symbol);
+    dlclose(self);
+    if (status)
+        *status = *function ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    return *function || status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}

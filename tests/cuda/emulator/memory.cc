@@ -1,0 +1,71 @@
+// Device memory, which here is memory of the host with a shadow (state.h).
+#include "api.h"
+#include "launch.h"
+
+#include <map>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+namespace ree_emulator {
+
+static std::map<uintptr_t, struct allocation> allocations;
+
+void *map_memory(uint64_t size) {
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+void unmap_memory(void *memory, uint64_t size) {
+    if (memory) munmap(memory, size);
+}
+
+static uint64_t words_size(uint64_t size) {
+    return (size + 3) / 4 * sizeof(struct shadow);
+}
+static uint64_t bytes_size(uint64_t size) {
+    return (size + 3) / 4 * 4 * sizeof(struct shadow);
+}
+
+struct allocation *find_allocation(uintptr_t at, uint64_t size) {
+    auto after = allocations.upper_bound(at);
+    if (after == allocations.begin()) return NULL;
+    struct allocation *a = &std::prev(after)->second;
+    uint64_t offset = at - a->base;
+    return offset <= a->size && a->size - offset >= size && offset < a->size ? a : NULL;
+}
+
+bool make_shadows(struct allocation *a) {
+    if (!a->words) a->words = (struct shadow *)map_memory(words_size(a->size));
+    if (!a->bytes) a->bytes = (struct shadow *)map_memory(bytes_size(a->size));
+    return a->words && a->bytes;
+}
+
+} // namespace ree_emulator
+
+using namespace ree_emulator;
+
+void *ree_emulator_alloc(uint64_t size) {
+    if (size == 0 || size > (uint64_t)1 << 46) return NULL;
+    uint64_t padded = (size + 255) / 256 * 256;
+    void *memory = aligned_alloc(256, padded);
+    if (!memory) return NULL;
+    memset(memory, 0xCD, padded);
+    // What lies between the size asked for and the next multiple of 4 belongs to it.
+    allocations[(uintptr_t)memory] = {(uintptr_t)memory, (size + 3) / 4 * 4, NULL, NULL};
+    return memory;
+}
+
+int ree_emulator_free(void *memory) {
+    auto found = allocations.find((uintptr_t)memory);
+    if (found == allocations.end()) return 0;
+    struct allocation *a = &found->second;
+    unmap_memory(a->words, words_size(a->size));
+    unmap_memory(a->bytes, bytes_size(a->size));
+    allocations.erase(found);
+    free(memory);
+    return 1;
+}
+
+int ree_emulator_holds(const void *memory, uint64_t size) {
+    return find_allocation((uintptr_t)memory, size) != NULL;
+}
