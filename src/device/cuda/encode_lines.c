@@ -1,0 +1,36 @@
+// The encoders of scan and topk, which work along lines of a tensor.
+#include "device/cuda/cuda.h"
+
+#define THREADS_TO_FILL 256 // for each multiprocessor: threads that walk are enough then
+
+enum { SCAN_LINES, SCAN_REDUCE, SCAN_CHUNKS }; // as in cuda/scan.cu
+
+static void add_scan(struct ree_cuda_encoding *out, uint32_t stage, uint64_t n_threads) {
+    bool lines = out->params.scan.p.inner == 1;
+    struct ree_cuda_step *step = ree_cuda_add_step(
+        out, lines ? REE_CUDA_scan_lines : REE_CUDA_scan_columns, lines ? 64 : 128, n_threads);
+    step->extra[0] = stage;
+}
+
+enum ree_status ree_cuda_encode_scan(const struct ree_cuda *cuda,
+                                     const struct ree_dispatch *dispatch,
+                                     struct ree_cuda_encoding *out, struct ree_error *err) {
+    (void)dispatch, (void)err;
+    struct ree_cuda_scan_params *p = &out->params.scan;
+    uint64_t n_lines = (uint64_t)p->p.outer * p->p.inner;
+    uint64_t n_chunks = ((uint64_t)p->p.k + REE_CHUNK - 1) / REE_CHUNK;
+    if (n_lines == 0 || p->p.k == 0) return REE_OK;
+    p->inner = ree_cuda_divider_of(p->p.inner);
+    p->n_lines = (uint32_t)n_lines;
+    p->n_chunks = (uint32_t)n_chunks;
+    if (n_chunks == 1 || n_lines >= (uint64_t)cuda->n_multiprocessors * THREADS_TO_FILL) {
+        add_scan(out, SCAN_LINES, n_lines);
+        return REE_OK;
+    }
+    bool wide = p->p.dtype == REE_F64 || p->p.dtype == REE_I64 || p->p.dtype == REE_U64;
+    out->scratch_bytes = n_lines * n_chunks * (wide ? 8 : 4);
+    add_scan(out, SCAN_REDUCE, n_lines * n_chunks);
+    ree_cuda_add_step(out, REE_CUDA_scan_offsets, 128, n_lines);
+    add_scan(out, SCAN_CHUNKS, n_lines * n_chunks);
+    return REE_OK;
+}
