@@ -9,6 +9,7 @@
 static ree_cuda_encoder *const encoders[REE_N_REPOPS] = {
     [REE_REPOP_COPY] = ree_cuda_encode_copy,
     [REE_REPOP_MAP] = ree_cuda_encode_map,
+    [REE_REPOP_MATMUL] = ree_cuda_encode_matmul,
 };
 
 static const struct ree_expr *expr_of(const struct ree_dispatch *dispatch) {
