@@ -100,12 +100,12 @@ template <int N> REE_DEVICE void ree_async_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 #else
-template <int BYTES> struct ree_bytes {
+template <int BYTES> struct alignas(BYTES) ree_bytes {
     u32 w[BYTES / 4];
 };
 template <int BYTES, class S, class T>
 REE_DEVICE void ree_async_copy(S *shared, u32 i, const T *memory, u32 j, bool valid) {
-    struct alignas(BYTES) ree_bytes<BYTES> value = {};
+    ree_bytes<BYTES> value = {};
     if (valid) value = *(const ree_bytes<BYTES> *)(memory + j);
     *(ree_bytes<BYTES> *)(shared + i) = value;
 }

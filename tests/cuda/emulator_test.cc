@@ -109,6 +109,21 @@ REE_KERNEL(test_reverse, struct test_params, 64) {
     if (p.wrong == 3) tile[t] = 0; // no barrier after reading
 }
 
+// Who reads again after a barrier is the only reader since.
+REE_KERNEL(test_readers, struct test_params, 64) {
+    REE_SHARED(u32, tile, 64);
+    u32 t = threadIdx.x, sum = 0;
+    tile[t] = t;
+    __syncthreads();
+    for (u32 i = 0; i < 64u; i++)
+        if (i % 3u == 0 || (i ^ t) < 32u) sum += tile[i]; // of the whole block, of one warp
+    if (p.wrong != 1) __syncthreads();
+    sum += tile[t];
+    if (p.wrong == 2 && t == 1) sum += tile[60];
+    if (p.wrong == 3 && t == 50) sum += tile[60];
+    tile[t] = sum;
+}
+
 REE_KERNEL(test_unwritten, struct test_params, 64) {
     REE_SHARED(float, values, 65);
     auto y = ree_out<float>(h, 1);
@@ -368,6 +383,10 @@ int main() {
     // Whoever comes first, reads what nobody or somebody else has written.
     fires("ree_test_reverse", 2, "'tile'", 256, 4, 64);
     fires("ree_test_reverse", 3, "race: ", 256, 4, 64, 0, "'tile'");
+    passes("ree_test_readers", 64, 1, 64);
+    fires("ree_test_readers", 1, "race", 64, 1, 64, 0, "'tile'");
+    fires("ree_test_readers", 2, "race", 64, 1, 64, 0, "'tile'");
+    fires("ree_test_readers", 3, "race", 64, 1, 64, 0, "'tile'");
     fires("ree_test_unwritten", 1, "byte 256 of shared array 'values'", 256, 4, 64, 0,
           "has not written");
     passes("ree_test_unwritten", 256, 4, 64);

@@ -1,44 +1,10 @@
 // Every RepOp on every Vulkan device of this machine, in every form of arithmetic that the probe
 // allows, gives the CPU's bytes for random cases, and touches nothing else.
 //
-// Usage: vulkan_matches_cpu [N [OP]]: N cases of each RepOp and form, of OP alone ("bytes": of products
-// of bytes). Drivers compile a module for most cases, so the default is few.
-#include "base/strbuf.h"
+// Usage: vulkan_matches_cpu [N [OP]]: N cases of each RepOp and form, of OP alone ("bytes": of
+// products of bytes). Drivers compile a module for most cases, so the default is few.
 #include "device/vulkan/vulkan.h"
-#include "test.h"
-#include "vulkan_cases.h"
-
-static void compare_case(struct ree_device *device, const char *form, int op, uint64_t seed,
-                         const struct test_case *c, uint32_t *n_printed) {
-    const char *what = run_vulkan_case(device, c);
-    CHECK_MSG(!what, "%s, %s, %s, seed %llu: %s", device->name, form, ree_repop_name(op),
-              (unsigned long long)seed, what);
-    if (!what || (*n_printed)++ >= 2) return;
-    struct ree_strbuf text;
-    ree_strbuf_init(&text);
-    ree_dispatch_print(&c->dispatch, &text);
-    fprintf(stderr, "  %s\n", text.data ? text.data : "");
-    ree_strbuf_finish(&text);
-}
-
-static void compare(struct ree_device *device, const char *form, uint32_t n, const char *only) {
-    for (int op = 0; op < REE_N_REPOPS; op++) {
-        if (only && strcmp(only, ree_repop_name(op)) != 0) continue;
-        uint32_t n_done = 0, n_printed = 0;
-        for (uint64_t seed = 1; n_done < n; seed++) {
-            struct rng rng = {.state = seed * 7919 + (uint64_t)op};
-            struct test_case c = {0};
-            if (!case_generators[op](&rng, &c)) {
-                test_case_finish(&c);
-                continue;
-            }
-            n_done++;
-            compare_case(device, form, op, seed, &c, &n_printed);
-            test_case_finish(&c);
-            if (n_printed > 5) break;
-        }
-    }
-}
+#include "device_cases.h"
 
 // Signed and unsigned bytes in both places, of enough rows that they are packed; of conv with a pad
 // value.
@@ -88,8 +54,8 @@ int main(int argc, char **argv) {
             if (status == REE_UNAVAILABLE) return test_skip(err.message);
             CHECK_MSG(status == REE_OK, "%s: %s", list[d].name, err.message);
             if (status != REE_OK) continue;
-            compare(device, forms[f] ? forms[f] : "chosen", forms[f] ? (n + 3) / 4 : n,
-                    argc > 2 ? argv[2] : NULL);
+            compare_cases(device, forms[f] ? forms[f] : "chosen", forms[f] ? (n + 3) / 4 : n,
+                          argc > 2 ? argv[2] : NULL);
             if (!forms[f] && (argc <= 2 || strcmp(argv[2], "bytes") == 0)) {
                 byte_products(device, "products of bytes");
                 ree_vk_of(device)->has_dot8 = false;

@@ -6,7 +6,7 @@
 #include "device/device.h"
 #include "repops/scalar/ops.h"
 #include "test.h"
-#include "vulkan_map.h"
+#include "device_map.h"
 
 #include <string.h>
 
@@ -69,7 +69,7 @@ static void compare(struct ree_device *device, const char *form, uint32_t n, uin
         uint32_t m = n / operations[o].share, n_wrong = 0, first = 0;
         struct ree_error err;
         enum ree_status status =
-            run_vulkan_map(device, op, m, (const uint32_t *const *)words, got, &err);
+            run_device_map(device, op, m, (const uint32_t *const *)words, got, &err);
         CHECK_MSG(status == REE_OK, "%s: %s", device->name, err.message);
         for (uint32_t i = 0; i < m && status == REE_OK; i++)
             if (got[i] != expected(op, words[0][i], words[1][i], words[2][i]) && n_wrong++ == 0)

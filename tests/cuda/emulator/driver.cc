@@ -681,16 +681,17 @@ static bool nodes_of(CUgraph graph, const CUgraphNode *after, size_t n) {
     return true;
 }
 
-static CUresult node_work(struct work *w, const CUDA_KERNEL_NODE_PARAMS *p) {
+// Both versions of the parameters.
+template <class P> static CUresult node_work(struct work *w, const P *p) {
     CHECK(p, INVALID);
     return kernel_work(w, p->func, {p->gridDimX, p->gridDimY, p->gridDimZ},
                        {p->blockDimX, p->blockDimY, p->blockDimZ}, p->sharedMemBytes,
                        p->kernelParams, p->extra);
 }
 
-EXPORT CUresult CUDAAPI cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph,
-                                                const CUgraphNode *after, size_t n_after,
-                                                const CUDA_KERNEL_NODE_PARAMS *params) {
+template <class P>
+static CUresult add_kernel_node(CUgraphNode *node, CUgraph graph, const CUgraphNode *after,
+                                size_t n_after, const P *params) {
     BEGIN;
     CHECK(node && nodes_of(graph, after, n_after), INVALID);
     struct work w;
@@ -698,6 +699,16 @@ EXPORT CUresult CUDAAPI cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph
     if (result != CUDA_SUCCESS) return result;
     *node = add_node(graph, std::move(w), after, n_after);
     return CUDA_SUCCESS;
+}
+EXPORT CUresult CUDAAPI cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph,
+                                             const CUgraphNode *after, size_t n_after,
+                                             const CUDA_KERNEL_NODE_PARAMS_v1 *params) {
+    return add_kernel_node(node, graph, after, n_after, params);
+}
+EXPORT CUresult CUDAAPI cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph,
+                                                const CUgraphNode *after, size_t n_after,
+                                                const CUDA_KERNEL_NODE_PARAMS_v2 *params) {
+    return add_kernel_node(node, graph, after, n_after, params);
 }
 
 EXPORT CUresult CUDAAPI cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph,
@@ -781,8 +792,8 @@ EXPORT CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph g
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult CUDAAPI cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
-                                                          const CUDA_KERNEL_NODE_PARAMS *params) {
+template <class P>
+static CUresult set_kernel_node(CUgraphExec exec, CUgraphNode node, const P *params) {
     BEGIN;
     CHECK(execs.count(exec), CUDA_ERROR_INVALID_HANDLE);
     auto found = exec->numbers.find(node);
@@ -792,6 +803,14 @@ EXPORT CUresult CUDAAPI cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgr
     if (result != CUDA_SUCCESS) return result;
     exec->work[found->second] = std::move(w);
     return CUDA_SUCCESS;
+}
+EXPORT CUresult CUDAAPI cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                                       const CUDA_KERNEL_NODE_PARAMS_v1 *params) {
+    return set_kernel_node(exec, node, params);
+}
+EXPORT CUresult CUDAAPI cuGraphExecKernelNodeSetParams_v2(
+    CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *params) {
+    return set_kernel_node(exec, node, params);
 }
 
 EXPORT CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {

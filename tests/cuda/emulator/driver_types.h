@@ -8,6 +8,8 @@
 #include <cuda.h>
 #undef cuDeviceGetUuid
 #undef cuEventElapsedTime
+#undef cuGraphAddKernelNode
+#undef cuGraphExecKernelNodeSetParams
 #else
 
 #include <stddef.h>
@@ -115,6 +117,14 @@ struct CUuuid {
     char bytes[16];
 };
 
+struct CUDA_KERNEL_NODE_PARAMS_v1 {
+    CUfunction func;
+    unsigned int gridDimX, gridDimY, gridDimZ;
+    unsigned int blockDimX, blockDimY, blockDimZ;
+    unsigned int sharedMemBytes;
+    void **kernelParams;
+    void **extra;
+};
 struct CUDA_KERNEL_NODE_PARAMS_v2 {
     CUfunction func;
     unsigned int gridDimX, gridDimY, gridDimZ;
@@ -161,6 +171,7 @@ struct CUDA_MEMSET_NODE_PARAMS {
 static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS) == 72);
 static_assert(offsetof(CUDA_KERNEL_NODE_PARAMS, kernelParams) == 40);
 static_assert(offsetof(CUDA_KERNEL_NODE_PARAMS, ctx) == 64);
+static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS_v1) == 56);
 static_assert(sizeof(CUDA_MEMCPY3D) == 200);
 static_assert(offsetof(CUDA_MEMCPY3D, srcDevice) == 48);
 static_assert(offsetof(CUDA_MEMCPY3D, dstDevice) == 136);

@@ -20,6 +20,7 @@ struct state now;
 const struct range nothing = {0, 0, 0, NULL, NULL, RANGE_NOTHING, 0, ""};
 struct options options;
 struct thread threads[1024];
+struct thread_more more[1024];
 struct warp warps[32];
 uint32_t n_threads, running;
 std::vector<struct block_record> blocks;
@@ -43,6 +44,7 @@ static struct shadow *shared_words, *shared_bytes;
 static uint64_t static_used;
 static struct range dynamic;
 static bool block_fenced; // a thread has done a fence
+static bool block_copies; // or an asynchronous copy
 
 kernel::kernel(const char *name, size_t args_size, uint32_t max_threads, void (*run)(const void *))
     : name(name), args_size(args_size), max_threads(max_threads), run(run), next(kernels) {
@@ -212,6 +214,7 @@ uint64_t warp_operation(enum warp_op op, uint32_t mask, uint64_t value, uint32_t
     t->mask = mask;
     t->value = value;
     t->source = source;
+    warps[running / 32].waits = true;
     return wait_for(AT_WARP_OPERATION, op, line);
 }
 
@@ -240,12 +243,12 @@ static void bring_together(uint32_t w, uint32_t members, bool whole) {
     for (uint32_t i = 0; i < 32; i++)
         if (members >> i & 1)
             for (uint32_t j = 0; j < 32; j++)
-                if (threads[w * 32 + i].together[j] > known[j])
-                    known[j] = threads[w * 32 + i].together[j];
+                if (more[w * 32 + i].together[j] > known[j])
+                    known[j] = more[w * 32 + i].together[j];
     for (uint32_t i = 0; i < 32; i++)
         if (members >> i & 1) known[i] = at;
     for (uint32_t i = 0; i < 32; i++)
-        if (members >> i & 1) memcpy(threads[w * 32 + i].together, known, sizeof known);
+        if (members >> i & 1) memcpy(more[w * 32 + i].together, known, sizeof known);
 }
 
 static uint32_t left_in_warp(uint32_t w) {
@@ -262,6 +265,7 @@ static bool waits_with(const struct thread *a, const struct thread *b) {
 
 // Completes the operations for which everyone is there; false: none.
 static bool complete_warp_operations(uint32_t w) {
+    if (!warps[w].waits) return false;
     bool any = false;
     struct thread *lanes = &threads[w * 32];
     uint32_t left = left_in_warp(w);
@@ -393,8 +397,8 @@ void async_copy(uintptr_t to, const struct range *to_range, uintptr_t from,
     }
     memset((void *)to, 0xCD, bytes);
     mark(r, now.now | PENDING);
-    t->async.push_back(r);
-    t->has_async = true;
+    more[running].async.push_back(r);
+    block_copies = true;
 }
 
 void async_commit() {
@@ -402,15 +406,15 @@ void async_commit() {
 }
 
 void async_wait(uint32_t n) {
-    struct thread *t = &threads[running];
+    std::vector<struct async_request> &requests = more[running].async;
     size_t kept = 0;
-    for (auto &r : t->async) {
-        if (r.group + n < t->n_groups)
+    for (auto &r : requests) {
+        if (r.group + n < threads[running].n_groups)
             make_copy(r);
         else
-            t->async[kept++] = r;
+            requests[kept++] = r;
     }
-    t->async.resize(kept);
+    requests.resize(kept);
 }
 
 // Blocks.
@@ -427,7 +431,8 @@ static void run_thread(uint32_t t) {
     running = t;
     now.now = time_now << TIME_SHIFT | t;
     now.warp = warps[t / 32].together;
-    threadIdx = thread_index(t);
+    now.partial = warps[t / 32].partial;
+    threadIdx = threads[t].index;
     in_thread = true;
     fibre_resume(t);
     in_thread = false;
@@ -485,15 +490,17 @@ static void run_block() {
     blocks.push_back({now.block, blockIdx, ~0u});
     uint32_t n_warps = (n_threads + 31) / 32;
     for (uint32_t w = 0; w < n_warps; w++)
-        warps[w] = {now.block, false};
+        warps[w] = {now.block, false, false};
     for (uint32_t i = 0; i < n_threads; i++) {
         struct thread *t = &threads[i];
         t->state = READY;
         t->fence = t->acquired = 0;
-        if (t->has_async) t->async.clear();
-        t->has_async = false;
         t->n_groups = 0;
     }
+    if (block_copies)
+        for (struct thread_more &one : more)
+            one.async.clear();
+    block_copies = false;
     do {
         uint8_t order[32];
         permute(order, n_warps);
@@ -627,6 +634,8 @@ int ree_emulator_launch(const char *name, uint32_t grid_x, uint32_t grid_y, uint
     now.fenced = false;
     blocks.clear();
     releases.clear();
+    for (uint32_t i = 0; i < n_threads; i++)
+        threads[i].index = thread_index(i);
     memcpy(arguments, args, kernel->args_size);
     const struct ree_cuda_header *h = (const struct ree_cuda_header *)arguments;
     for (uint32_t i = 0; i < REE_MAX_OPERANDS; i++)

@@ -33,14 +33,18 @@ struct thread {
     key_t fence;       // keys before it are behind a fence; 0: none
     key_t acquired;    // of its latest atomic operation on global memory
     uint32_t n_groups; // of asynchronous copies
-    bool has_async;
-    key_t together[32]; // with which threads of the warp it was last together, by a partial mask
+    uint3 index;
+};
+// What few threads have.
+struct thread_more {
+    key_t together[32]; // when it was last together with each of its warp, by a partial mask
     std::vector<struct async_request> async;
 };
 
 struct warp {
     key_t together; // all of its threads
-    bool partial;   // thread.together has something
+    bool partial;   // thread_more.together has something
+    bool waits;     // a thread of it has been at a warp operation
 };
 
 // What other blocks of the launch may take as ordered, once they have done an atomic operation
@@ -57,6 +61,7 @@ struct block_record {
 };
 
 extern struct thread threads[1024];
+extern struct thread_more more[1024];
 extern struct warp warps[32];
 extern uint32_t n_threads, running; // of the block
 extern std::vector<struct block_record> blocks;

@@ -82,7 +82,7 @@ static bool has_acquired() {
 static bool ordered_in_warp(uint32_t t, key_t key) {
     if (t == running) return true;
     if (t / 32 != running / 32) return false;
-    return key < now.warp || key < threads[running].together[t % 32];
+    return key < now.warp || key < more[running].together[t % 32];
 }
 
 static bool ordered(key_t key) {

@@ -55,6 +55,7 @@ struct state {
     key_t block;   // the block's first
     key_t barrier; // the first since the block's latest barrier
     key_t warp;    // the first since the running thread's warp last was together
+    bool partial;  // a part of the running thread's warp has been together
     bool fenced;   // the launch has had a fence or an atomic operation on global memory
 };
 extern struct state now;
@@ -82,10 +83,18 @@ inline void note_read(uint64_t offset, const struct range *of) {
     key_t w = word->write, r = word->read;
     if (w < of->start ? of->kind >= RANGE_SHARED : !plainly_ordered(w))
         return note_slow(offset, 4, of, READ);
-    if (r < of->start || plainly_ordered(r))
+    if (r < of->start)
         word->read = now.now;
-    else if ((r & LEVEL) != GRID)
+    else if ((r & LEVEL) == GRID)
+        return;
+    else if (r < now.block || now.partial)
         note_slow(offset, 4, of, READ);
+    else if (r < now.barrier || ((r ^ now.now) & (THREAD | LEVEL)) == 0)
+        word->read = now.now;
+    else if ((r & LEVEL) == BLOCK || ((r ^ now.now) & THREAD & ~(key_t)31) != 0)
+        word->read = now.now | BLOCK;
+    else
+        word->read = now.now | (r < now.warp ? SINGLE : WARP);
 }
 
 inline void note_write(uint64_t offset, const struct range *of) {

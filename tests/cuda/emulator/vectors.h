@@ -38,11 +38,9 @@ REE_EMULATOR_VECTOR_TYPES(double, double)
 
 #define REE_EMULATOR_VECTORS_2(F)                                                                  \
     F(char2)                                                                                       \
-    F(uchar2) F(short2) F(ushort2) F(int2) F(uint2) F(longlong2) F(ulonglong2) F(float2)           \
-        F(double2)
+    F(uchar2) F(short2) F(ushort2) F(int2) F(uint2) F(longlong2) F(ulonglong2) F(float2) F(double2)
 #define REE_EMULATOR_VECTORS_4(F)                                                                  \
     F(char4)                                                                                       \
-    F(uchar4) F(short4) F(ushort4) F(int4) F(uint4) F(longlong4) F(ulonglong4) F(float4)           \
-        F(double4)
+    F(uchar4) F(short4) F(ushort4) F(int4) F(uint4) F(longlong4) F(ulonglong4) F(float4) F(double4)
 
 #endif

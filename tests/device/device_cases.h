@@ -1,10 +1,12 @@
-// Random cases on a Vulkan device against the CPU, byte by byte.
-#ifndef REE_TESTS_DEVICE_VULKAN_CASES_H
-#define REE_TESTS_DEVICE_VULKAN_CASES_H
+// Random cases on a device against the CPU, byte by byte.
+#ifndef REE_TESTS_DEVICE_DEVICE_CASES_H
+#define REE_TESTS_DEVICE_DEVICE_CASES_H
 
+#include "base/strbuf.h"
 #include "cases.h"
 #include "device/cpu/execute.h"
 #include "device/device.h"
+#include "test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +16,7 @@
 
 // What is wrong with the case on this device, or NULL. Every operand has a buffer of its own with
 // guard bytes before and after it (an operand may be written up to a multiple of 4 bytes).
-static inline const char *run_vulkan_case(struct ree_device *device, const struct test_case *c) {
+static inline const char *run_device_case(struct ree_device *device, const struct test_case *c) {
     static struct ree_error err;
     static char text[256];
     const struct ree_device_vtable *vt = device->vtable;
@@ -83,6 +85,42 @@ static inline const char *run_vulkan_case(struct ree_device *device, const struc
         free(expected[i]);
     }
     return what;
+}
+
+// The same, with a message that names the form of the device, the RepOp and the seed; the dispatch
+// is printed for the first few.
+static inline void compare_case(struct ree_device *device, const char *form, int op, uint64_t seed,
+                                const struct test_case *c, uint32_t *n_printed) {
+    const char *what = run_device_case(device, c);
+    CHECK_MSG(!what, "%s, %s, %s, seed %llu: %s", device->name, form, ree_repop_name(op),
+              (unsigned long long)seed, what);
+    if (!what || (*n_printed)++ >= 2) return;
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    ree_dispatch_print(&c->dispatch, &text);
+    fprintf(stderr, "  %s\n", text.data ? text.data : "");
+    ree_strbuf_finish(&text);
+}
+
+// n cases of each RepOp, or of `only` alone.
+static inline void compare_cases(struct ree_device *device, const char *form, uint32_t n,
+                                 const char *only) {
+    for (int op = 0; op < REE_N_REPOPS; op++) {
+        if (only && strcmp(only, ree_repop_name(op)) != 0) continue;
+        uint32_t n_done = 0, n_printed = 0;
+        for (uint64_t seed = 1; n_done < n; seed++) {
+            struct rng rng = {.state = seed * 7919 + (uint64_t)op};
+            struct test_case c = {0};
+            if (!case_generators[op](&rng, &c)) {
+                test_case_finish(&c);
+                continue;
+            }
+            n_done++;
+            compare_case(device, form, op, seed, &c, &n_printed);
+            test_case_finish(&c);
+            if (n_printed > 5) break;
+        }
+    }
 }
 
 #endif

@@ -1,11 +1,11 @@
 // Runs one scalar operation over arrays of words on a device.
-#ifndef REE_TESTS_DEVICE_VULKAN_MAP_H
-#define REE_TESTS_DEVICE_VULKAN_MAP_H
+#ifndef REE_TESTS_DEVICE_DEVICE_MAP_H
+#define REE_TESTS_DEVICE_DEVICE_MAP_H
 
 #include "device/device.h"
 
 // out[i] = op(args[0][i], ...), all of class W.
-static inline enum ree_status run_vulkan_map(struct ree_device *device, enum ree_map_op op,
+static inline enum ree_status run_device_map(struct ree_device *device, enum ree_map_op op,
                                              uint32_t n, const uint32_t *const *args, uint32_t *out,
                                              struct ree_error *err) {
     const struct ree_device_vtable *vt = device->vtable;

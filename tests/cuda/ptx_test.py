@@ -1,0 +1,116 @@
+"""The PTX of every kernel: arithmetic is rounded once, operation by operation, as it is written.
+
+Usage: ptx_test.py NVCC ROOT [MODULE...]
+
+Compiles cuda/*.cu with the flags of the build and looks at every floating-point instruction:
+
+  - nothing approximate (.approx, .full), flushed (.ftz) or saturated; no float atomics, no
+    instruction of tensor cores on floats, no mad, exp, log, sine or tanh of the hardware's;
+  - additions, subtractions and multiplications carry .rn, which forbids ptxas to contract them;
+  - a multiply-add is there where an fma is written, and nowhere else: a second compilation in which
+    fma is the call of an unknown function has none.
+
+The checks are tried first on a kernel that breaks them.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+FLAGS = ["-std=c++17", "-O3", "-ftz=false", "-prec-div=true", "-prec-sqrt=true", "-arch=sm_80"]
+FLOAT = r"\.(?:f16x2|bf16x2|f16|bf16|f32|f64)"
+INSTRUCTION = re.compile(r"^\s*(?:@!?%\w+\s+)?([a-z][\w.:]*)")
+
+# Calls in the place of fma, which nothing can be contracted into.
+NO_FMA = """
+extern "C" __device__ float ree_seen_fmaf(float, float, float);
+extern "C" __device__ double ree_seen_fma(double, double, double);
+#include <math.h>
+#define fmaf ree_seen_fmaf
+#define fma ree_seen_fma
+#define __fmaf_rn ree_seen_fmaf
+#define __fma_rn ree_seen_fma
+"""
+
+WRONG = """
+extern "C" __global__ void wrong(float *x, double *y) {
+    x[0] = x[1] * x[2] + x[3];
+    x[4] = __expf(x[5]);
+    x[6] = __fdividef(x[7], x[8]);
+    atomicAdd(&x[9], 1.0f);
+    y[0] = y[1] * y[2] + y[3];
+}
+"""
+
+
+def compile_ptx(nvcc, root, source, options):
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "out.ptx"
+        command = [nvcc, *FLAGS, "-I", root, "-I", root / "src", "-I", root / "cuda", *options]
+        subprocess.run([*map(str, command), "-ptx", "-o", str(out), str(source)], check=True)
+        return out.read_text()
+
+
+def faults(ptx, allow_fma):
+    """(what is wrong, how often), and the number of fused multiply-adds of floats."""
+    found, n_fma = {}, 0
+
+    def note(what):
+        found[what] = found.get(what, 0) + 1
+
+    for line in ptx.splitlines():
+        match = INSTRUCTION.match(line)
+        if not match or line.lstrip().startswith((".", "//")):
+            continue
+        name = match.group(1)
+        parts = name.split(".")
+        if not re.search(FLOAT + r"(?:\.|$)", name):
+            continue
+        if {"approx", "full", "ftz", "sat"} & set(parts):
+            note(name)
+        elif parts[0] in ("mad", "ex2", "lg2", "sin", "cos", "tanh", "atom", "red", "mma", "wmma"):
+            note(name)
+        elif parts[0] in ("add", "sub", "mul", "div", "sqrt", "rcp") and "rn" not in parts:
+            note(name + " without .rn")
+        elif parts[0] == "fma":
+            n_fma += 1
+            if "rn" not in parts:
+                note(name + " without .rn")
+            elif not allow_fma:
+                note(name + " where no fma is written")
+    return found, n_fma
+
+
+def main():
+    nvcc, root = sys.argv[1], pathlib.Path(sys.argv[2])
+    listed = re.findall(r"^MODULE\((\w+)\)", (root / "cuda/kernels.def").read_text(), re.M)
+    modules = sys.argv[3:] or listed
+    n_failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        wrong = pathlib.Path(folder) / "wrong.cu"
+        wrong.write_text(WRONG)
+        seen, _ = faults(compile_ptx(nvcc, root, wrong, ["-fmad=true"]), allow_fma=False)
+        for expected in ("fma.rn.f32 where", "fma.rn.f64 where", "ex2.approx", "div.approx", "f32"):
+            if not any(expected in what for what in seen):
+                print(f"FAILED: the check does not see {expected}")
+                n_failed += 1
+        no_fma = pathlib.Path(folder) / "no_fma.h"
+        no_fma.write_text(NO_FMA)
+        for module in modules:
+            source = root / "cuda" / (module + ".cu")
+            found, n_fma = faults(compile_ptx(nvcc, root, source, ["-fmad=false"]), allow_fma=True)
+            # -rdc: the unknown function is somebody else's.
+            options = ["-fmad=false", "-rdc=true", "-include", no_fma]
+            hidden, _ = faults(compile_ptx(nvcc, root, source, options), allow_fma=False)
+            for what, n in sorted({**found, **hidden}.items()):
+                print(f"FAILED: {module}: {n} x {what}")
+                n_failed += 1
+            print(f"{module}: {n_fma} fused multiply-adds, all of them written")
+    print(f"{len(modules)} modules, {n_failed} failed")
+    return 1 if n_failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
