@@ -2,10 +2,8 @@
 // device's limits make the encoder choose.
 //
 // Usage: cuda_products [N [SEED]]: N cases for each set of limits.
-#include "base/strbuf.h"
 #include "device/cuda/cuda.h"
-#include "device/vulkan_cases.h"
-#include "test.h"
+#include "device_cases.h"
 
 // What the encoder goes by.
 struct limits {
@@ -25,7 +23,7 @@ static bool run(struct ree_device *device, const char *name, uint64_t seed, case
     struct test_case c = {0};
     bool found = generate(&rng, &c) && (!wanted || wanted(&c));
     if (found) {
-        const char *what = run_vulkan_case(device, &c);
+        const char *what = run_device_case(device, &c);
         CHECK_MSG(!what, "%s, seed %llu: %s", name, (unsigned long long)seed, what);
         if (what) {
             struct ree_strbuf text;
@@ -74,7 +72,7 @@ int main(int argc, char **argv) {
     struct ree_device *device;
     struct ree_error err;
     struct ree_device_options options = {0};
-    enum ree_status status = ree_cuda_device_open("0", &options, &device, &err);
+    enum ree_status status = ree_cuda_device_open("", &options, &device, &err);
     if (status == REE_UNAVAILABLE) return test_skip(err.message);
     CHECK_MSG(status == REE_OK, "%s", err.message);
     if (status != REE_OK) return test_finish();
