@@ -15,6 +15,7 @@ static ree_cuda_encoder *const encoders[REE_N_REPOPS] = {
     [REE_REPOP_NORM] = ree_cuda_encode_norm,
     [REE_REPOP_SCAN] = ree_cuda_encode_scan,
     [REE_REPOP_RESIZE] = ree_cuda_encode_resize,
+    [REE_REPOP_MATMUL] = ree_cuda_encode_matmul,
 };
 
 static const struct ree_expr *expr_of(const struct ree_dispatch *dispatch) {
