@@ -123,8 +123,9 @@ enum ree_cuda_product_extra {
 enum ree_cuda_product_flag {
     REE_CUDA_TO_SCRATCH = 1, // results go to the scratch memory, as they are before step 4
     REE_CUDA_SWAPPED = 2,    // the kernel's A is operand 1, its B operand 0
-    // A factor lies in the scratch memory, made float32 by matmul_widen (bytes: matmul_pack), dense:
-    // k is its last dimension or (but for bytes) its first; one for all batches or one for each.
+    // A factor lies in the scratch memory, made float32 by matmul_widen (bytes: matmul_pack),
+    // dense: k is its last dimension or (but for bytes) its first; one for all batches or one for
+    // each.
     REE_CUDA_A_WIDE = 4,
     REE_CUDA_A_WIDE_BY_K = 8,
     REE_CUDA_A_WIDE_BATCHED = 16,
