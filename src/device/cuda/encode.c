@@ -13,6 +13,9 @@ static ree_cuda_encoder *const encoders[REE_N_REPOPS] = {
     [REE_REPOP_POOL] = ree_cuda_encode_pool,
     [REE_REPOP_SOFTMAX] = ree_cuda_encode_softmax,
     [REE_REPOP_NORM] = ree_cuda_encode_norm,
+    [REE_REPOP_GATHER] = ree_cuda_encode_gather,
+    [REE_REPOP_SCATTER] = ree_cuda_encode_scatter,
+    [REE_REPOP_TOPK] = ree_cuda_encode_topk,
     [REE_REPOP_SCAN] = ree_cuda_encode_scan,
     [REE_REPOP_RESIZE] = ree_cuda_encode_resize,
 };
