@@ -16,7 +16,7 @@ REE_DEVICE void gather_one(const struct ree_cuda_header &h, const struct ree_cud
         at += coordinate * (u32)p.p.index_strides[d];
         rest = q;
     }
-    if (!ree_add_tuple(h, p.p, at, &from)) return;
+    if (!ree_add_tuple(h, p.p, at, ree_index_at(h, p.p, at), &from)) return;
     ree_out<T>(h, 2)[i] = ree_in<T>(h, 0)[from];
 }
 

@@ -58,6 +58,8 @@ REE_DEVICE double combine(u32 kind, double x, double y) {
     }
 }
 
+#define AT_ONCE 4u // steps whose indices are read before any is applied
+
 // SET: an update replaces the element, whatever its bytes mean.
 template <bool SET, class T>
 REE_DEVICE void walk_line(const struct ree_cuda_header &h,
@@ -69,17 +71,29 @@ REE_DEVICE void walk_line(const struct ree_cuda_header &h,
     struct place base = {0, 0, 0};
     move(p, &base, 0, n_line_dims, line);
     REE_NO_UNROLL
-    for (u32 step = 0; step < p.p.n_steps; step++) {
-        struct place at = base;
-        move(p, &at, n_line_dims, p.p.rank, step);
-        if (!ree_add_tuple(h, p.p, at.index, &at.data)) return;
-        // Shares by a hash, since targets may all be multiples of something.
-        if (shares > 1u && __umulhi(at.data * 0x9E3779B1u, shares) != share) continue;
-        if constexpr (SET) {
-            data[at.data] = updates[at.update];
-        } else {
-            T a = data[at.data], b = updates[at.update];
-            data[at.data] = combine(p.p.kind, a, b);
+    for (u32 step = 0; step < p.p.n_steps; step += AT_ONCE) {
+        struct place at[AT_ONCE];
+        int64_t index[AT_ONCE];
+        REE_UNROLL
+        for (u32 e = 0; e < AT_ONCE; e++) {
+            if (step + e >= p.p.n_steps) continue;
+            at[e] = base;
+            move(p, &at[e], n_line_dims, p.p.rank, step + e);
+            index[e] = ree_index_at(h, p.p, at[e].index);
+        }
+        REE_UNROLL
+        for (u32 e = 0; e < AT_ONCE; e++) {
+            if (step + e >= p.p.n_steps) continue;
+            if (!ree_add_tuple(h, p.p, at[e].index, index[e], &at[e].data)) return;
+            // Shares by a hash, since targets may all be multiples of something.
+            u32 target = at[e].data;
+            if (shares > 1u && __umulhi(target * 0x9E3779B1u, shares) != share) continue;
+            T b = updates[at[e].update];
+            if constexpr (!SET) {
+                T a = data[target];
+                b = combine(p.p.kind, a, b);
+            }
+            data[target] = b;
         }
     }
 }
@@ -118,7 +132,7 @@ REE_DEVICE bool step_of(const struct ree_cuda_header &h, const struct ree_cuda_s
     *at = {0, 0, 0};
     move(p, at, 0, n_line_dims, line);
     move(p, at, n_line_dims, p.p.rank, *step);
-    return ree_add_tuple(h, p.p, at->index, &at->data);
+    return ree_add_tuple(h, p.p, at->index, ree_index_at(h, p.p, at->index), &at->data);
 }
 
 REE_KERNEL(scatter_clear, struct ree_cuda_scatter_params, 128) {
