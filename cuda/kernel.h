@@ -23,6 +23,7 @@
 #ifdef __CUDACC__
 
 #define REE_DEVICE static __device__ __forceinline__
+#define REE_DEVICE_MEMBER __device__ __forceinline__ // of a struct
 #define REE_DEVICE_CALL static __device__ __noinline__ // of what is too long to repeat
 #define REE_CONSTANT static __device__ const
 #define REE_UNROLL _Pragma("unroll")

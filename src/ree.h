@@ -138,8 +138,8 @@ enum ree_status ree_tensor_load(struct ree_tensor *tensor, const char *path, str
 struct ree_port;
 enum ree_status ree_tensor_load_for(struct ree_tensor *tensor, const char *path,
                                     const struct ree_port *port, struct ree_error *err);
-// Writes NumPy format 1.0, by way of a temporary file in the same folder: whole or not at all. Types
-// that NumPy does not have are written as their bytes: int4 and int2 as int8; uint4, uint2,
+// Writes NumPy format 1.0, by way of a temporary file in the same folder: whole or not at all.
+// Types that NumPy does not have are written as their bytes: int4 and int2 as int8; uint4, uint2,
 // float4e2m1 and the float8 types (their bits) as uint8; bfloat16 as raw data of two bytes. Loading
 // such a file gives a tensor of the type written (bfloat16 for two raw bytes).
 enum ree_status ree_tensor_save_npy(const struct ree_tensor *tensor, const char *path,
@@ -211,7 +211,18 @@ uint64_t ree_model_weight_bytes(const struct ree_model *model);
 
 struct ree_device;
 
+// What a run promises (README.md, "Operation sets"). Where a device has nothing faster than RepOps,
+// it runs those, whatever the set.
+enum ree_operation_set {
+    REE_REPRODUCIBLE,  // the bits of RepOps, on every device
+    REE_DETERMINISTIC, // on one device with one driver, the same bits from run to run: CUDA takes
+                       // cuBLAS in binary32, where that is installed
+    REE_DEFAULT,       // nothing: cuBLAS with tensor cores (TF32)
+};
+const char *ree_operation_set_name(enum ree_operation_set set); // "reproducible", ...
+
 struct ree_device_options {
+    enum ree_operation_set operation_set;
     uint32_t n_threads;    // CPU: 0 is one per core
     const char *cpu_isa;   // "avx512", "avx2", "neon", "portable"; NULL: the best of this machine
     bool validation;       // Vulkan: enable VK_LAYER_KHRONOS_validation; a message fails the run
@@ -224,8 +235,8 @@ struct ree_device_options {
     const char *force_form;
 };
 
-// spec: "cpu", "cuda" or "vulkan" (the first device of that kind), "cuda:INDEX", "cuda:NAME" (a part
-// of the device's name, any case), and the same for Vulkan.
+// spec: "cpu", "cuda" or "vulkan" (the first device of that kind), "cuda:INDEX", "cuda:NAME" (a
+// part of the device's name, any case), and the same for Vulkan.
 enum ree_status ree_device_open(const char *spec, const struct ree_device_options *options,
                                 struct ree_device **out_device, struct ree_error *err);
 void ree_device_destroy(struct ree_device *device);

@@ -121,7 +121,9 @@ export REE_SHARED_DIR="$shared"
 lavapipe=$(find /usr/share/vulkan/icd.d -name 'lvp_icd*.json' 2>/dev/null | head -n 1)
 
 say "building (gcc, release)"
-step "gcc build" build_tree build -DCMAKE_BUILD_TYPE=Release -DREE_TESTS=ON || summary
+# One architecture of CUDA, where nvcc is: the kernels run on the emulator here.
+step "gcc build" build_tree build -DCMAKE_BUILD_TYPE=Release -DREE_TESTS=ON \
+    -DREE_CUDA_ARCHITECTURES=80 || summary
 if [ -f "$shared/onnx-node-tests.tar.xz" ] && [ ! -d build/onnx-node-tests ]; then
     mkdir -p build/onnx-node-tests
     python3 -m tarfile -e "$shared/onnx-node-tests.tar.xz" build/onnx-node-tests || exit 1
@@ -155,12 +157,13 @@ fi
 
 say "building (clang)"
 if step "clang build" build_tree build-clang -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang \
-    -DCMAKE_CXX_COMPILER=clang++; then
+    -DCMAKE_CXX_COMPILER=clang++ -DREE_CUDA=OFF; then
     VK_ICD_FILENAMES=none suite "CPU, built by clang" build-clang -E 'vulkan|prove|models/real|_oracle'
 fi
 
 say "building (AddressSanitizer, UndefinedBehaviorSanitizer)"
-if step "sanitizer build" build_tree build-asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DREE_SANITIZE=ON
+if step "sanitizer build" build_tree build-asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DREE_SANITIZE=ON \
+    -DREE_CUDA=OFF
 then
     ASAN_OPTIONS=allocator_may_return_null=1 VK_ICD_FILENAMES=none \
         suite "CPU, with sanitizers" build-asan -E 'vulkan|prove|models/real|_oracle'
@@ -170,7 +173,7 @@ say "fuzzing the model reader (half a minute)"
 # shellcheck disable=SC2317 # called through step
 fuzz() {
     cmake -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_COMPILER=clang \
-        -DREE_SANITIZE=ON -DREE_FUZZ=ON && ninja -C build-fuzz fuzz_onnx fuzz_seeds &&
+        -DREE_SANITIZE=ON -DREE_FUZZ=ON -DREE_CUDA=OFF && ninja -C build-fuzz fuzz_onnx fuzz_seeds &&
         mkdir -p build-fuzz/corpus && build-fuzz/tests/fuzz/fuzz_onnx -max_total_time=30 \
         -artifact_prefix=build-fuzz/ build-fuzz/corpus build-fuzz/tests/fuzz/seeds
 }

@@ -36,6 +36,11 @@ enum ree_status ree_device_open(const char *spec, const struct ree_device_option
         spec);
 }
 
+const char *ree_operation_set_name(enum ree_operation_set set) {
+    static const char *const names[] = {"reproducible", "deterministic", "default"};
+    return (size_t)set < sizeof names / sizeof *names ? names[set] : "?";
+}
+
 void ree_device_destroy(struct ree_device *device) {
     if (device) device->vtable->destroy(device);
 }

@@ -14,7 +14,7 @@ static const struct variant {
     {"cuda", 0, 0},
     {"cuda with one multiprocessor", 1, 0},
     {"cuda with many multiprocessors", 200, 0},
-    {"cuda with little shared memory", 1, 8u << 10},
+    {"cuda with little shared memory", 1, 20u << 10},
 };
 
 int main(int argc, char **argv) {

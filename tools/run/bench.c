@@ -24,7 +24,7 @@ static const char help[] =
     "          int8: uint8 by int8 in int32, against such a matmul and against float32\n"
     "  map     GB/s (bytes read and written) against copying memory\n"
     "\n"
-    "  --device DEVICE  cpu, vulkan, vulkan:INDEX, vulkan:NAME (cpu)\n"
+    "  --device DEVICE  cpu, cuda, vulkan, cuda:INDEX, vulkan:NAME, ... (cpu)\n"
     "  --threads N      processor threads, OpenBLAS's too (one per core)\n"
     "  --cpu-isa ISA    avx512, avx2, neon, portable (the best)\n"
     "  --size SIZE      matmul: MxNxK; conv: NxCxHxW; map: number of elements (a selection)\n"

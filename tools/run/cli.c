@@ -199,6 +199,18 @@ bool cli_device_option(struct cli *cli, struct cli_device *device) {
         device->options.validation = true;
         return true;
     }
+    const char *set = NULL;
+    if (cli_option(cli, "--operation-set", &set)) {
+        for (int i = REE_REPRODUCIBLE; set && i <= REE_DEFAULT; i++) {
+            if (strcmp(set, ree_operation_set_name((enum ree_operation_set)i)) != 0) continue;
+            device->options.operation_set = (enum ree_operation_set)i;
+            return true;
+        }
+        if (set)
+            cli_usage(cli, "--operation-set is reproducible, deterministic or default, not '%s'",
+                      set);
+        return true;
+    }
     return cli_option(cli, "--device", &device->spec) ||
            cli_option_number(cli, "--threads", 1, 1024, &device->n_threads) ||
            cli_option(cli, "--cpu-isa", &device->options.cpu_isa) ||

@@ -112,6 +112,27 @@ struct ree_cuda_matmul_params {
     struct ree_matmul_params p; // its epilogue is not filled in
     struct ree_cuda_expr epilogue;
 };
+// What header.extra tells the kernels of a product.
+enum ree_cuda_product_extra {
+    REE_CUDA_PRODUCT_FLAGS,    // of enum ree_cuda_product_flag
+    REE_CUDA_PRODUCT_N_PARTS,  // 1, or the number of chunks, each computed by other blocks
+    REE_CUDA_PRODUCT_N_STAGES, // slices of the tiles, or of a matrix, in shared memory
+    REE_CUDA_PRODUCT_PARTS_AT, // element of the scratch memory where [n_parts][n_outputs] begins
+    REE_CUDA_PRODUCT_OTHER,    // the kernel says
+};
+enum ree_cuda_product_flag {
+    REE_CUDA_TO_SCRATCH = 1, // results go to the scratch memory, as they are before step 4
+    REE_CUDA_SWAPPED = 2,    // the kernel's A is operand 1, its B operand 0
+    // A factor lies in the scratch memory, made float32 by matmul_widen (bytes: matmul_pack), dense:
+    // k is its last dimension or (but for bytes) its first; one for all batches or one for each.
+    REE_CUDA_A_WIDE = 4,
+    REE_CUDA_A_WIDE_BY_K = 8,
+    REE_CUDA_A_WIDE_BATCHED = 16,
+    REE_CUDA_B_WIDE = 32,
+    REE_CUDA_B_WIDE_BY_K = 64,
+    REE_CUDA_B_WIDE_BATCHED = 128,
+};
+
 struct ree_cuda_conv_params {
     struct ree_conv_params p; // its epilogue is not filled in
     struct ree_cuda_expr epilogue;

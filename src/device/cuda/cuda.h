@@ -23,6 +23,7 @@ struct ree_device_buffer {
 #define REE_CUDA_STAGING ((size_t)4 << 20) // bytes of each of the two halves
 
 struct ree_cuda_slab;
+struct ree_cublas;
 
 struct ree_cuda {
     struct ree_device base;
@@ -46,6 +47,8 @@ struct ree_cuda {
     struct ree_device_buffer *unused[REE_CUDA_N_CLASSES];
     void *staging; // two halves, pinned
     CUevent staged[2];
+    struct ree_cublas *cublas; // NULL: RepOps alone
+    enum ree_operation_set operation_set;
     struct ree_facts facts; // device.c
 };
 
@@ -76,6 +79,19 @@ enum ree_status ree_cuda_buffer_write(struct ree_device *device, struct ree_devi
 enum ree_status ree_cuda_buffer_read(struct ree_device *device, struct ree_device_buffer *buffer,
                                      uint64_t offset, void *data, uint64_t size,
                                      struct ree_error *err);
+
+// cublas.c: products by NVIDIA's library, for the other operation sets. REE_UNAVAILABLE where it is
+// not installed.
+enum ree_status ree_cublas_open(CUstream stream, bool tf32, struct ree_cublas **out,
+                                struct ree_error *err);
+void ree_cublas_close(struct ree_cublas *cublas);
+const char *ree_cublas_version(const struct ree_cublas *cublas); // "13.0.2"
+// Whether the library computes this product: float32 sums of float32 or of float16 factors, dense
+// but for transposition, without an epilogue.
+bool ree_cublas_can(const struct ree_matmul_params *p);
+// Puts it on the stream. a, b, c: the operands, the strides' offsets not yet added.
+enum ree_status ree_cublas_run(struct ree_cublas *cublas, const struct ree_matmul_params *p,
+                               CUdeviceptr a, CUdeviceptr b, CUdeviceptr c, struct ree_error *err);
 
 // program.c
 enum ree_status ree_cuda_program_create(struct ree_device *device,

@@ -12,6 +12,7 @@ static void destroy(struct ree_device *device) {
     if (cuda->context) {
         cuda->driver.context_set(cuda->context);
         if (cuda->stream) cuda->driver.stream_wait(cuda->stream);
+        ree_cublas_close(cuda->cublas);
         ree_cuda_modules_finish(cuda);
         ree_cuda_memory_finish(cuda);
         if (cuda->stream) cuda->driver.stream_destroy(cuda->stream);
@@ -115,6 +116,9 @@ static enum ree_status collect_facts(struct ree_cuda *cuda, struct ree_error *er
     ree_facts_add_bytes(f, "limit", "memory", cuda->memory_size);
     ree_facts_add_bytes(f, "limit", "L2 cache", cuda->l2_size);
     ree_facts_add_bytes(f, "limit", "shared memory of a block", cuda->max_shared);
+    if (cuda->cublas)
+        ree_facts_add(f, "device", "products", "cuBLAS %s (%s)", ree_cublas_version(cuda->cublas),
+                      cuda->operation_set == REE_DEFAULT ? "TF32" : "binary32");
     if (f->failed) return ree_fail(err, REE_NO_MEMORY, "no memory for a device's facts");
     return REE_OK;
 }
@@ -134,16 +138,19 @@ static enum ree_status open_device(struct ree_cuda *cuda, const char *which,
     REE_CUDA_CALL(stream_create(&cuda->stream, CU_STREAM_NON_BLOCKING), "cannot create a stream");
     REE_TRY(read_limits(cuda, err));
     REE_TRY(ree_cuda_memory_init(cuda, err));
+    if (cuda->operation_set != REE_REPRODUCIBLE)
+        REE_TRY(
+            ree_cublas_open(cuda->stream, cuda->operation_set == REE_DEFAULT, &cuda->cublas, err));
     return collect_facts(cuda, err);
 }
 
 enum ree_status ree_cuda_device_open(const char *which, const struct ree_device_options *options,
                                      struct ree_device **out, struct ree_error *err) {
-    (void)options;
     *out = NULL;
     struct ree_cuda *cuda = calloc(1, sizeof *cuda);
     if (!cuda) return ree_fail(err, REE_NO_MEMORY, "no memory for a device");
     cuda->base.vtable = &vtable;
+    cuda->operation_set = options->operation_set;
     enum ree_status status = open_device(cuda, which, err);
     if (status != REE_OK) {
         destroy(&cuda->base);

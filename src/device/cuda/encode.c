@@ -18,6 +18,7 @@ static ree_cuda_encoder *const encoders[REE_N_REPOPS] = {
     [REE_REPOP_TOPK] = ree_cuda_encode_topk,
     [REE_REPOP_SCAN] = ree_cuda_encode_scan,
     [REE_REPOP_RESIZE] = ree_cuda_encode_resize,
+    [REE_REPOP_MATMUL] = ree_cuda_encode_matmul,
 };
 
 static const struct ree_expr *expr_of(const struct ree_dispatch *dispatch) {
@@ -70,6 +71,14 @@ enum ree_status ree_cuda_encode(const struct ree_cuda *cuda, const struct ree_di
         return ree_fail(err, REE_UNSUPPORTED, "the CUDA backend has no RepOp '%s'",
                         ree_repop_name(dispatch->op));
     copy_params(dispatch, &out->params);
+    if (dispatch->op == REE_REPOP_MATMUL && cuda->cublas) {
+        struct ree_matmul_params *p = &out->params.matmul.p;
+        int32_t *sets[] = {p->a_batch_strides, p->b_batch_strides};
+        if (p->n_batch > 1) p->batch_rank = ree_merge_dims(p->batch_rank, p->batch_dims, 2, sets);
+        out->by_cublas = p->m > 0 && p->n > 0 && p->n_batch > 0 && ree_cublas_can(p);
+        if (out->by_cublas) return REE_OK;
+        *p = dispatch->params.matmul;
+    }
     return encoders[dispatch->op](cuda, dispatch, out, err);
 }
 

@@ -37,6 +37,7 @@ struct ree_cuda_step {
 struct ree_cuda_encoding {
     uint32_t n_steps; // 0: nothing to do (an empty output)
     struct ree_cuda_step steps[REE_CUDA_MAX_STEPS];
+    bool by_cublas;         // no steps: params.matmul.p goes to the library
     uint64_t scratch_bytes; // memory between the steps, shared by all dispatches of a program
     union ree_cuda_params params;
 };

@@ -1,6 +1,7 @@
 // Programs: a straight line of RepOps as a chain of kernel launches. A program of one dispatch is
-// launched as it is, between two events that measure it; a longer one is a CUDA graph, made at the
-// first run and replayed, in which only the addresses change when other buffers are bound.
+// launched as it is, between two events that measure it, and so is one with products by cuBLAS; any
+// other is a CUDA graph, made at the first run and replayed, in which only the addresses change
+// when other buffers are bound.
 #include "device/cuda/cuda.h"
 
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 
 struct launch {
     uint32_t dispatch;
-    CUfunction function;
+    CUfunction function; // NULL: a product by cuBLAS
     struct ree_cuda_step step;
     uint32_t args; // number in program->args
     CUgraphNode node;
@@ -27,7 +28,8 @@ struct ree_device_program {
     struct ree_device_buffer *fault;
     CUgraph graph;
     CUgraphExec exec;
-    CUevent events[2]; // before and after; NULL in a longer program
+    bool as_graph;
+    CUevent events[2]; // before and after; NULL in a graph
 };
 
 static enum ree_status copy_source(struct ree_device_program *program,
@@ -58,7 +60,7 @@ static enum ree_status copy_source(struct ree_device_program *program,
 static enum ree_status add_launches(struct ree_cuda *cuda, struct ree_device_program *program,
                                     uint32_t i, const struct ree_cuda_encoding *encoding,
                                     struct ree_error *err) {
-    for (uint32_t s = 0; s < encoding->n_steps; s++) {
+    for (uint32_t s = 0; s < encoding->n_steps + encoding->by_cublas; s++) {
         const struct ree_cuda_step *step = &encoding->steps[s];
         struct launch *launch = &program->launches[program->n_launches];
         struct ree_cuda_args *args = &program->args[program->n_launches];
@@ -85,11 +87,13 @@ static enum ree_status build(struct ree_cuda *cuda, struct ree_device_program *p
         ree_cuda_buffer_create(&cuda->base, sizeof(struct ree_cuda_fault), &program->fault, err));
     size_t n_launches = 0;
     uint64_t scratch_bytes = 0;
+    program->as_graph = program->n_dispatches != 1;
     for (uint32_t i = 0; i < source->n_dispatches; i++) {
         struct ree_cuda_encoding *encoding = &encodings[i];
         if (ree_cuda_encode(cuda, &source->dispatches[i], encoding, err) != REE_OK)
             return ree_fail_prefix(err, "%s", program->labels[i]);
-        n_launches += encoding->n_steps;
+        n_launches += encoding->n_steps + encoding->by_cublas;
+        program->as_graph = program->as_graph && !encoding->by_cublas;
         if (encoding->scratch_bytes > scratch_bytes) scratch_bytes = encoding->scratch_bytes;
     }
     program->launches = calloc(n_launches + 1, sizeof *program->launches);
@@ -104,7 +108,7 @@ static enum ree_status build(struct ree_cuda *cuda, struct ree_device_program *p
         struct ree_cuda_header *header = &program->args[i].header;
         header->scratch = header->scratch_size ? program->scratch->address : 0;
     }
-    for (int e = 0; e < 2 && program->n_dispatches == 1; e++)
+    for (int e = 0; e < 2 && !program->as_graph; e++)
         REE_CUDA_CALL(event_create(&program->events[e], CU_EVENT_DEFAULT),
                       "cannot create an event");
     return REE_OK;
@@ -242,7 +246,7 @@ static enum ree_status make_graph(struct ree_cuda *cuda, struct ree_device_progr
     return REE_OK;
 }
 
-static enum ree_status launch_one(struct ree_cuda *cuda, struct ree_device_program *program,
+static enum ree_status launch_all(struct ree_cuda *cuda, struct ree_device_program *program,
                                   struct ree_error *err) {
     REE_CUDA_CALL(
         memory_set(program->fault->address, 0, sizeof(struct ree_cuda_fault), cuda->stream),
@@ -251,7 +255,15 @@ static enum ree_status launch_one(struct ree_cuda *cuda, struct ree_device_progr
     for (uint32_t l = 0; l < program->n_launches; l++) {
         const struct launch *launch = &program->launches[l];
         const struct ree_cuda_step *step = &launch->step;
-        void *params[] = {&program->args[launch->args]};
+        struct ree_cuda_args *args = &program->args[launch->args];
+        const uint64_t *operands = args->header.operands;
+        void *params[] = {args};
+        if (!launch->function) {
+            if (ree_cublas_run(cuda->cublas, &args->params.matmul.p, operands[0], operands[1],
+                               operands[2], err) != REE_OK)
+                return ree_fail_prefix(err, "%s", program->labels[launch->dispatch]);
+            continue;
+        }
         CUresult result =
             cuda->driver.launch(launch->function, step->grid[0], step->grid[1], 1, step->threads, 1,
                                 1, step->shared_bytes, cuda->stream, params, NULL);
@@ -271,8 +283,8 @@ enum ree_status ree_cuda_program_run(struct ree_device *device, struct ree_devic
     REE_CUDA_CALL(context_set(cuda->context), "cannot use the device");
     REE_TRY(bind_slots(cuda, program, slots, err));
     program->was_run = false;
-    if (program->events[0]) {
-        REE_TRY(launch_one(cuda, program, err));
+    if (!program->as_graph) {
+        REE_TRY(launch_all(cuda, program, err));
     } else {
         if (!program->exec) REE_TRY(make_graph(cuda, program, err));
         REE_CUDA_CALL(graph_launch(program->exec, cuda->stream), "cannot start a program");
@@ -293,7 +305,7 @@ enum ree_status ree_cuda_program_run(struct ree_device *device, struct ree_devic
 bool ree_cuda_program_times(struct ree_device *device, struct ree_device_program *program,
                             double *out_seconds) {
     float milliseconds;
-    if (!program->events[0] || !program->was_run ||
+    if (program->n_dispatches != 1 || !program->was_run ||
         ree_cuda_of(device)->driver.event_elapsed(&milliseconds, program->events[0],
                                                   program->events[1]) != CUDA_SUCCESS)
         return false;

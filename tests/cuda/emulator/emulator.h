@@ -13,6 +13,7 @@
 #include "threads.h"
 
 #define REE_DEVICE __attribute__((unused)) static inline
+#define REE_DEVICE_MEMBER inline
 #define REE_DEVICE_CALL __attribute__((unused)) static
 #define REE_CONSTANT static const
 #define REE_UNROLL
