@@ -199,7 +199,7 @@ struct ree_cuda_scatter_params {
 
 struct ree_cuda_topk_params {
     struct ree_topk_params p;
-    struct ree_cuda_divider n, inner;
+    struct ree_cuda_divider inner;
 };
 
 union ree_cuda_params {

@@ -8,10 +8,12 @@
 
 static ree_cuda_encoder *const encoders[REE_N_REPOPS] = {
     [REE_REPOP_COPY] = ree_cuda_encode_copy,       [REE_REPOP_MAP] = ree_cuda_encode_map,
-    [REE_REPOP_REDUCE] = ree_cuda_encode_reduce,   [REE_REPOP_POOL] = ree_cuda_encode_pool,
+    [REE_REPOP_REDUCE] = ree_cuda_encode_reduce,   [REE_REPOP_MATMUL] = ree_cuda_encode_matmul,
+    [REE_REPOP_CONV] = ree_cuda_encode_conv,       [REE_REPOP_POOL] = ree_cuda_encode_pool,
     [REE_REPOP_SOFTMAX] = ree_cuda_encode_softmax, [REE_REPOP_NORM] = ree_cuda_encode_norm,
-    [REE_REPOP_SCAN] = ree_cuda_encode_scan,       [REE_REPOP_RESIZE] = ree_cuda_encode_resize,
-    [REE_REPOP_MATMUL] = ree_cuda_encode_matmul,   [REE_REPOP_CONV] = ree_cuda_encode_conv,
+    [REE_REPOP_GATHER] = ree_cuda_encode_gather,   [REE_REPOP_SCATTER] = ree_cuda_encode_scatter,
+    [REE_REPOP_TOPK] = ree_cuda_encode_topk,       [REE_REPOP_SCAN] = ree_cuda_encode_scan,
+    [REE_REPOP_RESIZE] = ree_cuda_encode_resize,
 };
 
 static const struct ree_expr *expr_of(const struct ree_dispatch *dispatch) {

@@ -34,3 +34,32 @@ enum ree_status ree_cuda_encode_scan(const struct ree_cuda *cuda,
     add_scan(out, SCAN_CHUNKS, n_lines * n_chunks);
     return REE_OK;
 }
+
+#define SELECT_MOST 2048 // as MOST in cuda/topk.cu
+#define SHORT_LINE 128   // elements whose places are counted
+#define LONG_LINE 4096   // elements that keep 1024 threads busy
+#define COUNT_WIDTH 256  // of topk_count, at most
+
+enum ree_status ree_cuda_encode_topk(const struct ree_cuda *cuda,
+                                     const struct ree_dispatch *dispatch,
+                                     struct ree_cuda_encoding *out, struct ree_error *err) {
+    (void)cuda, (void)dispatch, (void)err;
+    struct ree_cuda_topk_params *p = &out->params.topk;
+    uint64_t n_lines = (uint64_t)p->p.outer * p->p.inner;
+    if (n_lines == 0 || p->p.n == 0 || p->p.k == 0) return REE_OK;
+    p->inner = ree_cuda_divider_of(p->p.inner);
+    if (p->p.n > SHORT_LINE && p->p.k <= SELECT_MOST) {
+        uint32_t threads = p->p.n > LONG_LINE ? 1024 : 256;
+        ree_cuda_add_step(out, REE_CUDA_topk_select, threads, n_lines * threads);
+        return REE_OK;
+    }
+    uint32_t width = 1;
+    while (width < p->p.n && width < COUNT_WIDTH)
+        width *= 2;
+    uint64_t lines_of_block = COUNT_WIDTH / width;
+    uint64_t n_blocks =
+        (n_lines + lines_of_block - 1) / lines_of_block * ((p->p.n + (uint64_t)width - 1) / width);
+    struct ree_cuda_step *step = ree_cuda_add_step(out, REE_CUDA_topk_count, 256, n_blocks * 256);
+    step->extra[0] = width;
+    return REE_OK;
+}
