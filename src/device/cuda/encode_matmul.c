@@ -100,6 +100,122 @@ static void encode_tiles(const struct ree_cuda *cuda, const struct ree_dispatch 
     if (finish) add_finish(out, dispatch, extra);
 }
 
+// Few rows, cuda/matvec.cu.
+#define MATVEC_ROWS 8 // at most
+#define MATVEC_WARPS 8
+#define MATVEC_SPLIT_WARPS 4
+
+// B as a matvec kernel has it: the product itself, or (swapped) that of the transposed matrices,
+// when there is one column. The result lies the same way.
+struct matvec {
+    bool swapped, by_rows;
+    uint32_t m, n, bits;
+};
+
+static bool multiples_of(const struct ree_matmul_params *p, const int32_t *batch_strides,
+                         int32_t offset, int32_t stride, int32_t n) {
+    for (uint32_t d = 0; d < p->batch_rank; d++)
+        if (batch_strides[d] % n != 0) return false;
+    return offset % n == 0 && stride % n == 0;
+}
+
+// Whether B can be read 16 bytes (or, by rows, four numbers) at a time.
+static bool matvec_of(const struct ree_dispatch *dispatch, const struct ree_matmul_params *p,
+                      struct matvec *v) {
+    v->swapped = p->m > MATVEC_ROWS && p->n == 1 && p->b_block == 0;
+    v->m = v->swapped ? p->n : p->m;
+    v->n = v->swapped ? p->m : p->n;
+    if (v->m > MATVEC_ROWS || p->k == 0) return false;
+    uint64_t place = dispatch->operands[v->swapped ? 0 : 1].offset;
+    if (p->b_block) {
+        uint64_t line = (p->k + p->b_block - 1) / p->b_block * (uint64_t)p->b_block;
+        v->bits = p->b_bits;
+        v->by_rows = false;
+        return p->n_batch == 1 && place % 16 == 0 && line * v->bits / 8 % 16 == 0;
+    }
+    uint32_t dtype = v->swapped ? p->a_dtype : p->b_dtype;
+    int32_t stride_k = v->swapped ? p->a_stride_k : p->b_stride_k;
+    int32_t stride_n = v->swapped ? p->a_stride_m : p->b_stride_n;
+    int32_t offset = v->swapped ? p->a_offset : p->b_offset;
+    const int32_t *batch_strides = v->swapped ? p->a_batch_strides : p->b_batch_strides;
+    v->bits = 8 * (uint32_t)ree_dtype_size((enum ree_dtype)dtype);
+    v->by_rows = stride_k != 1 || p->k == 1;
+    if (v->by_rows)
+        return (stride_n == 1 || v->n == 1) && v->n % 4 == 0 && place % (v->bits / 2) == 0 &&
+               multiples_of(p, batch_strides, offset, stride_k, 4);
+    int32_t unit = (int32_t)(128 / v->bits);
+    return p->k % (uint32_t)unit == 0 && place % 16 == 0 &&
+           multiples_of(p, batch_strides, offset, stride_n, unit);
+}
+
+static enum ree_cuda_kernel matvec_kernel(const struct matvec *v) {
+    static const enum ree_cuda_kernel kernels[3][2][4] = {
+#define MATVEC(rows)                                                                               \
+    {                                                                                              \
+        {REE_CUDA_matvec_columns_4_##rows, REE_CUDA_matvec_columns_8_##rows,                       \
+         REE_CUDA_matvec_columns_16_##rows, REE_CUDA_matvec_columns_32_##rows},                    \
+        {                                                                                          \
+            0, REE_CUDA_matvec_rows_8_##rows, REE_CUDA_matvec_rows_16_##rows,                      \
+                REE_CUDA_matvec_rows_32_##rows                                                     \
+        }                                                                                          \
+    }
+        MATVEC(1), MATVEC(4), MATVEC(8)};
+    uint32_t bits = v->bits == 4 ? 0 : v->bits == 8 ? 1 : v->bits == 16 ? 2 : 3;
+    return kernels[v->m == 1 ? 0 : v->m <= 4 ? 1 : 2][v->by_rows][bits];
+}
+
+static bool encode_matvec(const struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
+                          struct ree_cuda_encoding *out) {
+    const struct ree_matmul_params *p = &out->params.matmul.p;
+    struct matvec v;
+    if (!matvec_of(dispatch, p, &v)) return false;
+    const uint32_t columns = v.by_rows ? 128 : 32, rows = v.m == 1 ? 1 : v.m <= 4 ? 4 : 8;
+    const uint32_t n_chunks = (uint32_t)(((uint64_t)p->k + REE_CHUNK - 1) / REE_CHUNK);
+    const uint64_t groups = (uint64_t)((v.n + columns - 1) / columns) * p->n_batch;
+
+    // Chunks of one block: all, if that leaves work for every multiprocessor.
+    uint32_t n_warps = n_chunks < MATVEC_WARPS ? n_chunks : MATVEC_WARPS, per_block = n_chunks;
+    bool split = n_chunks > MATVEC_SPLIT_WARPS && groups < cuda->n_multiprocessors;
+    split = split || (uint64_t)n_chunks * rows * columns * 4 > (32u << 10);
+    if (split) {
+        n_warps = MATVEC_SPLIT_WARPS;
+        per_block = MATVEC_SPLIT_WARPS;
+    }
+    uint64_t n_outputs = (uint64_t)p->n_batch * v.m * v.n;
+    if (split && n_outputs * n_chunks * 4 > REE_CUDA_MAX_PARTS_BYTES) return false;
+
+    uint32_t stage = 4096; // bytes
+    if (p->b_block) {
+        uint32_t slice = 1024 / v.bits, n_scales = slice > p->b_block ? slice / p->b_block : 1;
+        stage += 4 * 36 * (n_scales + n_scales / 4);
+    }
+    uint32_t n_stages = 3, results = per_block * rows * columns * 4;
+    uint32_t shared = n_warps * (n_stages * stage + rows * REE_CHUNK * 4) + results;
+    if (shared > cuda->max_shared || shared > cuda->shared_per_multiprocessor / 2) {
+        n_stages = 2;
+        shared = n_warps * (n_stages * stage + rows * REE_CHUNK * 4) + results;
+    }
+    if (shared > cuda->max_shared) return false;
+
+    bool finish = split || !epilogue_fits(dispatch, out, n_warps * 32);
+    uint32_t slots = out->params.matmul.epilogue.n_slots * SLOT_BYTES * n_warps * 32;
+    if (!finish && p->has_epilogue && slots > shared - results)
+        finish = true; // they would lie over the results
+    uint32_t extra[5] = {v.swapped ? REE_CUDA_SWAPPED : 0, split ? n_chunks : 1, n_stages};
+    extra[REE_CUDA_PRODUCT_OTHER] = per_block;
+    if (finish) {
+        extra[REE_CUDA_PRODUCT_FLAGS] |= REE_CUDA_TO_SCRATCH;
+        extra[REE_CUDA_PRODUCT_PARTS_AT] = add_parts(out, p, extra[REE_CUDA_PRODUCT_N_PARTS]);
+    }
+    uint64_t n_blocks = groups * ((n_chunks + per_block - 1) / per_block);
+    struct ree_cuda_step *step =
+        ree_cuda_add_step(out, matvec_kernel(&v), n_warps * 32, n_blocks * n_warps * 32);
+    step->shared_bytes = shared;
+    memcpy(step->extra, extra, sizeof extra);
+    if (finish) add_finish(out, dispatch, extra);
+    return true;
+}
+
 static void encode_words(const struct ree_dispatch *dispatch, struct ree_cuda_encoding *out) {
     const struct ree_matmul_params *p = &out->params.matmul.p;
     struct ree_cuda_step *step =
@@ -122,9 +238,9 @@ enum ree_status ree_cuda_encode_matmul(const struct ree_cuda *cuda,
     if (p->has_epilogue)
         ree_cuda_expr_prepare(&dispatch->params.matmul.epilogue, true,
                               &out->params.matmul.epilogue);
-    if (p->dtype == REE_F32)
-        encode_tiles(cuda, dispatch, out);
-    else
+    if (p->dtype == REE_F32) {
+        if (!encode_matvec(cuda, dispatch, out)) encode_tiles(cuda, dispatch, out);
+    } else
         encode_words(dispatch, out);
     return REE_OK;
 }

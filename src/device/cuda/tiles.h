@@ -7,6 +7,9 @@
 
 struct ree_cuda;
 
+// Of the results of chunks in the scratch memory.
+#define REE_CUDA_MAX_PARTS_BYTES ((uint64_t)1 << 30)
+
 enum ree_cuda_tile {
     REE_CUDA_TILE_128X128,
     REE_CUDA_TILE_128X64,

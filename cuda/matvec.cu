@@ -1,0 +1,524 @@
+// matmul of few rows: out[i, j] = expr(sum over l of A[i, l] * B[l, j]), m at most 8, NUMERICS.md
+// section 3 (dot). Bound by reading B once.
+//
+// A warp takes one chunk of 256 terms of some columns, of which every lane has its own; results of
+// chunks meet in shared memory (or, with more chunks than a block should take, in the scratch
+// memory) and are added in ascending order. A lies in shared memory, a chunk of it for each warp,
+// from where one address serves all lanes.
+//
+//   columns  B[., j] lies in one piece (b_stride_k = 1, blockwise weights): 32 columns, a lane one
+//            column. Slices of 128 bytes of each column, 4 KiB, come through shared memory by
+//            asynchronous copies, 8 lanes for each column, so that whole lines are read; 16-byte
+//            unit u of column c lies at place u ^ (c & 7), and the loads of 8 lanes meet each bank
+//            once.
+//   rows     B[l, .] does (b_stride_n = 1): 128 columns, a lane four neighbours; slices of 4 KiB
+//   too,
+//            of which a lane reads what it copied itself.
+//
+// An H200 reads 4.8 TB/s: some 21 bytes a clock and multiprocessor, which issues 128 instructions
+// of one lane in a clock. To cover 0.8 us of latency 29 KB must be under way; 8 warps with two
+// slices of 4 KiB each have 64. Instructions for each weight, one row:
+//
+//   float32          fma, 1/4 load of A, 1/4 load of B, and little      1.7 of 24 that 4 bytes
+//   allow float16, bf16    one more for the conversion                        2.7 of 12 8 bits and,
+//   fma, fma, 1/4 load of A, ...                  3.6 of 6 4 bits           the same, and the scale
+//   of each block              3.9 of 3.8 (blocks of 32)
+//
+// so that all but the last leave the memory as the only limit, and 4 bits come near it.
+//
+// Weights of 4 and 8 bits. b = (q - z) * s, rounded once, and the term of A is exact. The bits of q
+// are left where they are in the word, w & (15 << 4 i), i at most 5: as a float32 with an exponent
+// field of 0 or 1 that is q * 2^(4i - 149), without a conversion. Then
+//
+//     b' = fma(x, s * 2^(119 - 4i), -z * s * 2^-30) = (q - z) * s * 2^-30, rounded once,
+//
+// if z * s is exact, as it always is for z = 2^(bits - 1), and for scales that were float16. If
+// not,
+//
+//     d = fma(x, 2^(119 - 4i), -z * 2^-30), exact;  b' = d * s.
+//
+// A is kept as a * 2^30, so that the products a * b are what they were. All of this is exact for
+// 2^-96 <= |s| < 2^8 (nothing is subnormal that was not, nothing overflows) or s = 0, and a finite
+// a below 2^97; a chunk or block that is not so takes the way of repop.h word by word. The sign of
+// a zero b is lost: it changes no sum (section 3, step 4).
+#include "matmul.h"
+
+#define LANES 32u
+#define A_SCALE ree_float(0x4E800000u)   // 2^30
+#define A_UNSCALE ree_float(0x30800000u) // 2^-30
+#define ALL_LANES 0xFFFFFFFFu
+#define SCALE_LINE 36u // words from one block's scales of 32 columns to the next's: 32 and banks
+
+// The product as its warps see it.
+struct matvec {
+    u32 m, n, k;
+    u32 a_base, a_stride_m, a_stride_k, a_operand, a_dtype;
+    u32 b_operand, b_dtype, b_base, b_stride; // in words, from line to line
+    u32 first;                                // output of row 0, column 0
+};
+
+// Blockwise weights, or 8-bit integers, which are a block of scale 1.
+struct matvec_blocks {
+    bool blockwise, has_zero_points, words; // words: zero points come four at a time
+    u32 block, n_blocks, shift;             // shift: log2 of block
+    u32 flip;                               // signed bytes: 0x80808080
+    u32 n_scales;                           // of a column and slice
+};
+
+// What the current block of a column needs.
+struct matvec_scale {
+    float factor[6]; // s * 2^(119 - 4i), of bytes s * 2^(119 - 8i)
+    float s, c, z;   // c = -z * s * 2^-30
+    u32 zero;        // the zero point
+    u32 way;         // of all lanes: 0 one fma, 1 exact difference, 2 as repop.h has it
+};
+
+REE_DEVICE float power_of_two(u32 exponent) { // 2^(exponent - 127)
+    return ree_float(exponent << 23);
+}
+
+template <int BITS> REE_DEVICE void matvec_set_scale(struct matvec_scale &q, float s, u32 zero) {
+    const u32 bits = __float_as_uint(s) << 1;
+    bool usual = bits == 0 || bits - (31u << 24) < (104u << 24); // 2^-96 ... 2^8
+    float z = __uint2float_rn(zero), zs = __fmul_rn(z, s);
+    bool exact = __fmaf_rn(z, s, -zs) == 0.0f;
+    q.s = s;
+    q.zero = zero;
+    q.z = __fmul_rn(-z, A_UNSCALE);
+    q.c = __fmul_rn(-zs, A_UNSCALE);
+    REE_UNROLL
+    for (u32 i = 0; i < (BITS == 4 ? 6u : 3u); i++)
+        q.factor[i] = __fmul_rn(s, power_of_two(127u + 119u - BITS * i));
+    q.way = !__all_sync(ALL_LANES, usual) ? 2u : !__all_sync(ALL_LANES, exact) ? 1u : 0u;
+}
+
+// The numbers of a word of 4- or 8-bit weights.
+template <int BITS>
+REE_DEVICE void matvec_expand(u32 w, const struct matvec_scale &q, float (&b)[32 / BITS]) {
+    const u32 in_place = BITS == 4 ? 6u : 3u, mask = (1u << BITS) - 1u;
+    const u32 moved = w >> 8;
+    REE_UNROLL
+    for (u32 t = 0; t < 32u / BITS; t++) {
+        u32 i = t < in_place ? t : t - 8u / BITS;
+        float x = ree_float((t < in_place ? w : moved) & (mask << (BITS * i)));
+        if (q.way == 0)
+            b[t] = __fmaf_rn(x, q.factor[i], q.c);
+        else
+            b[t] = __fmul_rn(__fmaf_rn(x, power_of_two(127u + 119u - BITS * i), q.z), q.s);
+    }
+}
+// Two of 16 bits.
+REE_DEVICE void matvec_expand_half(u32 w, bool is_bf16, float *b) {
+    if (is_bf16) {
+        b[0] = ree_float(w << 16);
+        b[1] = ree_float(w & 0xFFFF0000u);
+        return;
+    }
+#ifdef __CUDACC__
+    asm("{.reg .b16 l, h; mov.b32 {l, h}, %2; cvt.f32.f16 %0, l; cvt.f32.f16 %1, h;}"
+        : "=f"(b[0]), "=f"(b[1])
+        : "r"(w));
+#else
+    b[0] = ree_float(ree_soft_f16_to_f32(w & 0xFFFFu));
+    b[1] = ree_float(ree_soft_f16_to_f32(w >> 16));
+#endif
+}
+
+// sum[r] = fma(a, b, sum[r]) for N terms; a: where row 0 of A has the first.
+template <int N, int M>
+REE_DEVICE void matvec_terms(ree_shared_t<u32> shared, u32 a, const float (&b)[N],
+                             float (&sum)[M]) {
+    REE_UNROLL
+    for (int g = 0; g < N; g += 4) {
+        REE_UNROLL
+        for (int r = 0; r < M; r++) {
+            float4 x = ree_load<float4>(shared, a + (u32)(r * REE_CHUNK + g));
+            sum[r] = __fmaf_rn(x.x, b[g], sum[r]);
+            sum[r] = __fmaf_rn(x.y, b[g + 1], sum[r]);
+            sum[r] = __fmaf_rn(x.z, b[g + 2], sum[r]);
+            sum[r] = __fmaf_rn(x.w, b[g + 3], sum[r]);
+        }
+    }
+}
+// The same for a word of weights of 4 and 8 bits, of which n_terms count, without the trick.
+template <int BITS, int M>
+REE_DEVICE void matvec_terms_slow(ree_shared_t<u32> shared, u32 a, u32 w, float s, u32 zero,
+                                  bool scaled, u32 n_terms, float (&sum)[M]) {
+    const float unscale = scaled ? A_UNSCALE : 1.0f;
+    REE_NO_UNROLL
+    for (u32 t = 0; t < 32u / BITS && t < n_terms; t++) {
+        u32 q = w >> (BITS * t) & ((1u << BITS) - 1u);
+        float b = __fmul_rn(__int2float_rn((int)(q - zero)), s);
+        REE_UNROLL
+        for (int r = 0; r < M; r++) {
+            float x = ree_load<float>(shared, a + (u32)r * REE_CHUNK + t);
+            sum[r] = __fmaf_rn(__fmul_rn(x, unscale), b, sum[r]);
+        }
+    }
+}
+
+REE_DEVICE float matvec_load_a(const struct ree_cuda_header &h, const struct matvec &v, u32 i) {
+    if (v.a_dtype == REE_F32) return ree_in<float>(h, v.a_operand)[i];
+    u32 x = (u32)ree_load_any(h, v.a_operand, v.a_dtype, i);
+    if (v.a_dtype == REE_F16) return ree_float(ree_soft_f16_to_f32(x));
+    if (v.a_dtype == REE_BF16) return ree_float(x << 16);
+    return __int2float_rn((int)x);
+}
+
+// A chunk of A to shared memory, zeros past its rows and its end. `scale`: times 2^30; returns
+// whether it could be.
+template <int M>
+REE_DEVICE bool matvec_bring_a(const struct ree_cuda_header &h, const struct matvec &v, u32 chunk,
+                               bool scale, ree_shared_t<u32> shared, u32 a) {
+    const u32 lane = threadIdx.x % LANES, k0 = chunk * REE_CHUNK;
+    u32 largest = 0;
+    REE_NO_UNROLL
+    for (u32 r = 0; r < M; r++) {
+        float x[REE_CHUNK / LANES];
+        REE_UNROLL
+        for (u32 e = 0; e < REE_CHUNK / LANES; e++) {
+            u32 k = k0 + e * LANES + lane;
+            x[e] = 0.0f;
+            if (r < v.m && k < v.k)
+                x[e] = matvec_load_a(h, v, v.a_base + r * v.a_stride_m + k * v.a_stride_k);
+        }
+        REE_UNROLL
+        for (u32 e = 0; e < REE_CHUNK / LANES; e++) {
+            u32 bits = __float_as_uint(x[e]) & ~REE_SIGN;
+            if (bits < REE_INF && bits > largest) largest = bits;
+            ree_store(shared, a + r * REE_CHUNK + e * LANES + lane, x[e]);
+        }
+    }
+    if (!scale) return false;
+    if (!__all_sync(ALL_LANES, largest < (127u + 97u) << 23)) return false;
+    REE_NO_UNROLL
+    for (u32 i = lane; i < M * REE_CHUNK; i += LANES) // what this lane wrote
+        ree_store(shared, a + i, __fmul_rn(ree_load<float>(shared, a + i), A_SCALE));
+    return true;
+}
+
+// A slice of 32 columns.
+template <int BITS>
+REE_DEVICE void matvec_start_columns(const struct ree_cuda_header &h, const struct matvec &v,
+                                     const struct matvec_blocks &blocks, u32 column, u32 k0,
+                                     ree_shared_t<u32> shared, u32 stage) {
+    const u32 lane = threadIdx.x % LANES, unit = lane % 8u;
+    const u32 unit_k = k0 + unit * (128u / BITS);
+    auto b = ree_in<u32>(h, v.b_operand);
+    REE_UNROLL
+    for (u32 i = 0; i < 8; i++) {
+        u32 c = i * 4u + lane / 8u, j = column + c;
+        ree_async_copy<16>(shared, stage + c * 32u + (unit ^ (c & 7u)) * 4u, b,
+                           v.b_base + j * v.b_stride + unit_k / (32u / BITS),
+                           j < v.n && unit_k < v.k);
+    }
+    if (!blocks.blockwise) return;
+    const u32 n = blocks.n_scales, block0 = k0 >> blocks.shift;
+    auto scales = ree_in<float>(h, 2);
+    stage += 1024u;
+    for (u32 e = lane; e < LANES * n; e += LANES) {
+        u32 c = e / n, s = e % n, j = column + c;
+        ree_async_copy<4>(shared, stage + s * SCALE_LINE + c, scales,
+                          j * blocks.n_blocks + block0 + s,
+                          j < v.n && block0 + s < blocks.n_blocks);
+    }
+    if (!blocks.words) return;
+    auto zeros = ree_in<u32>(h, 3);
+    stage += n * SCALE_LINE;
+    for (u32 e = lane; e < LANES * (n / 4u); e += LANES) {
+        u32 c = e / (n / 4u), s = e % (n / 4u), j = column + c;
+        ree_async_copy<4>(shared, stage + s * SCALE_LINE + c, zeros,
+                          (j * blocks.n_blocks + block0) / 4u + s,
+                          j < v.n && block0 + 4u * s < blocks.n_blocks);
+    }
+}
+
+template <int BITS, int M>
+REE_DEVICE void matvec_compute_columns(const struct ree_cuda_header &h, const struct matvec &v,
+                                       const struct matvec_blocks &blocks, bool is_scaled,
+                                       u32 column, u32 k0, ree_shared_t<u32> shared, u32 stage,
+                                       u32 a, struct matvec_scale &q, float (&sum)[M]) {
+    const u32 lane = threadIdx.x % LANES;
+    const u32 line = stage + lane * 32u, per_unit = 128u / BITS;
+    const u32 k_end = v.k - k0;
+    REE_NO_UNROLL
+    for (u32 u = 0; u < 8u && u * per_unit < k_end; u++) {
+        uint4 four = ree_load<uint4>(shared, line + (u ^ (lane & 7u)) * 4u);
+        u32 w[4] = {four.x, four.y, four.z, four.w};
+        u32 at = a + u * per_unit;
+        if constexpr (BITS == 32) {
+            float b[4] = {ree_float(w[0]), ree_float(w[1]), ree_float(w[2]), ree_float(w[3])};
+            matvec_terms<4>(shared, at, b, sum);
+        } else if constexpr (BITS == 16) {
+            float b[8];
+            REE_UNROLL
+            for (int i = 0; i < 4; i++)
+                matvec_expand_half(w[i], v.b_dtype == REE_BF16, b + 2 * i);
+            matvec_terms<8>(shared, at, b, sum);
+        } else {
+            // Sixteen numbers at a time, which are of one block.
+            const u32 n_words = BITS / 2, per_word = 32 / BITS;
+            REE_UNROLL
+            for (u32 first = 0; first < 4; first += n_words) {
+                u32 k = u * per_unit + first * per_word;
+                if (blocks.blockwise && ((k0 + k) & (blocks.block - 1u)) == 0) {
+                    u32 s = k >> blocks.shift, zero = 1u << (BITS - 1);
+                    if (blocks.words) {
+                        u32 zeros =
+                            shared[stage + 1024u + (blocks.n_scales + s / 4u) * SCALE_LINE + lane];
+                        zero = zeros >> (s % 4u * 8u) & 255u;
+                    } else if (blocks.has_zero_points) {
+                        u32 j = column + lane < v.n ? column + lane : v.n - 1u;
+                        u32 block = (k0 + k) >> blocks.shift;
+                        zero = 0;
+                        if (block < blocks.n_blocks)
+                            zero = ree_in<uint8_t>(h, 3)[j * blocks.n_blocks + block];
+                    }
+                    matvec_set_scale<BITS>(
+                        q, ree_load<float>(shared, stage + 1024u + s * SCALE_LINE + lane), zero);
+                }
+                REE_UNROLL
+                for (u32 i = 0; i < n_words; i++) {
+                    u32 word = w[first + i];
+                    if constexpr (BITS == 8) word ^= blocks.flip;
+                    u32 here = i * per_word, rest = k + here < k_end ? k_end - k - here : 0u;
+                    if (is_scaled && q.way < 2u) {
+                        // Past the end A is zero and b is finite.
+                        float b[32 / BITS];
+                        matvec_expand<BITS>(word, q, b);
+                        matvec_terms<32 / BITS>(shared, at + first * per_word + here, b, sum);
+                    } else {
+                        matvec_terms_slow<BITS>(shared, at + first * per_word + here, word, q.s,
+                                                q.zero, is_scaled, rest, sum);
+                    }
+                }
+            }
+        }
+    }
+}
+
+// A slice of 128 columns: 8, 16 or 32 rows of B.
+template <int BITS>
+REE_DEVICE void matvec_start_rows(const struct ree_cuda_header &h, const struct matvec &v,
+                                  u32 column, u32 k0, ree_shared_t<u32> shared, u32 stage) {
+    const u32 n_words = BITS / 8, lane = threadIdx.x % LANES;
+    const u32 j = column + lane * 4u;
+    auto b = ree_in<u32>(h, v.b_operand);
+    u32 from = v.b_base + j / (32u / BITS) + k0 * v.b_stride;
+    REE_UNROLL
+    for (u32 i = 0; i < 256u / BITS; i++)
+        ree_async_copy<BITS / 2>(shared, stage + (i * LANES + lane) * n_words, b,
+                                 from + i * v.b_stride, j < v.n && k0 + i < v.k);
+}
+
+// sum[4 r + c]: column c of the lane.
+template <int BITS, int M>
+REE_DEVICE void matvec_compute_rows(const struct matvec &v, const struct matvec_blocks &blocks,
+                                    bool is_scaled, u32 k0, ree_shared_t<u32> shared, u32 stage,
+                                    u32 a, const struct matvec_scale &q, float (&sum)[4 * M]) {
+    const u32 n_words = BITS / 8, lane = threadIdx.x % LANES;
+    const u32 k_end = v.k - k0;
+    REE_NO_UNROLL
+    for (u32 k = 0; k < 256u / BITS && k < k_end; k += 4) {
+        float b[4][4]; // [row][column]
+        REE_UNROLL
+        for (u32 i = 0; i < 4; i++) {
+            u32 from = stage + ((k + i) * LANES + lane) * n_words;
+            if constexpr (BITS == 32) {
+                float4 x = ree_load<float4>(shared, from);
+                b[i][0] = x.x, b[i][1] = x.y, b[i][2] = x.z, b[i][3] = x.w;
+            } else if constexpr (BITS == 16) {
+                uint2 x = ree_load<uint2>(shared, from);
+                matvec_expand_half(x.x, v.b_dtype == REE_BF16, b[i]);
+                matvec_expand_half(x.y, v.b_dtype == REE_BF16, b[i] + 2);
+            } else {
+                u32 word = shared[from] ^ blocks.flip;
+                if (is_scaled) {
+                    matvec_expand<8>(word, q, b[i]);
+                } else {
+                    REE_UNROLL
+                    for (u32 c = 0; c < 4; c++)
+                        b[i][c] = __int2float_rn((int)((word >> (8u * c) & 255u) - q.zero));
+                }
+            }
+        }
+        REE_UNROLL
+        for (int r = 0; r < M; r++) {
+            float4 x = ree_load<float4>(shared, a + (u32)r * REE_CHUNK + k);
+            REE_UNROLL
+            for (int c = 0; c < 4; c++) {
+                float s = __fmaf_rn(x.x, b[0][c], sum[4 * r + c]);
+                s = __fmaf_rn(x.y, b[1][c], s);
+                s = __fmaf_rn(x.z, b[2][c], s);
+                sum[4 * r + c] = __fmaf_rn(x.w, b[3][c], s);
+            }
+        }
+    }
+}
+
+// A block: some columns, and so many chunks as extra[REE_CUDA_PRODUCT_OTHER] says. Its shared
+// memory is, for each warp, the stages and a chunk of A; then the chunks' results,
+// [chunk][row][column].
+template <int BITS, int M, bool BY_ROWS>
+REE_DEVICE void matvec_block(const struct ree_cuda_header &h,
+                             const struct ree_cuda_matmul_params &params,
+                             ree_shared_t<u32> shared) {
+    const struct ree_matmul_params &p = params.p;
+    const u32 flags = h.extra[REE_CUDA_PRODUCT_FLAGS], n_parts = h.extra[REE_CUDA_PRODUCT_N_PARTS];
+    const u32 n_stages = h.extra[REE_CUDA_PRODUCT_N_STAGES];
+    const u32 per_block = h.extra[REE_CUDA_PRODUCT_OTHER];
+    const bool swapped = flags & REE_CUDA_SWAPPED;
+    const u32 n_columns = BY_ROWS ? 128u : 32u;
+    const u32 warp = threadIdx.x / LANES, n_warps = blockDim.x / LANES, lane = threadIdx.x % LANES;
+
+    struct matvec v;
+    v.m = swapped ? p.n : p.m;
+    v.n = swapped ? p.m : p.n;
+    v.k = p.k;
+    const u32 groups = (v.n + n_columns - 1u) / n_columns;
+    const u32 n_chunks = (v.k + REE_CHUNK - 1u) / REE_CHUNK;
+    const u32 splits = (n_chunks + per_block - 1u) / per_block;
+    const u32 column = blockIdx.x % groups * n_columns, batch = blockIdx.x / groups / splits;
+    const u32 chunk0 = blockIdx.x / groups % splits * per_block;
+    const u32 n_local = n_chunks - chunk0 < per_block ? n_chunks - chunk0 : per_block;
+    u32 a_base, b_base;
+    matmul_batch(p, batch, &a_base, &b_base);
+    v.a_base = swapped ? b_base : a_base;
+    v.a_stride_m = (u32)(swapped ? p.b_stride_n : p.a_stride_m);
+    v.a_stride_k = (u32)(swapped ? p.b_stride_k : p.a_stride_k);
+    v.a_operand = swapped ? 1u : 0u;
+    v.a_dtype = swapped ? p.b_dtype : p.a_dtype;
+    v.b_operand = swapped ? 0u : 1u;
+    v.b_dtype = swapped ? p.a_dtype : p.b_dtype;
+    v.b_base = (swapped ? a_base : b_base) / (32u / BITS);
+    if (BY_ROWS)
+        v.b_stride = (u32)(swapped ? p.a_stride_k : p.b_stride_k) / (32u / BITS);
+    else
+        v.b_stride = (u32)(swapped ? p.a_stride_m : p.b_stride_n) / (32u / BITS);
+    v.first = batch * v.m * v.n;
+
+    struct matvec_blocks blocks = {};
+    struct matvec_scale q = {};
+    u32 stage_size = 1024u;
+    if constexpr (BITS <= 8) {
+        const u32 slice = BY_ROWS ? REE_CHUNK : 1024u / BITS;
+        blocks.blockwise = p.b_block != 0;
+        blocks.has_zero_points = p.has_zero_points != 0;
+        if (blocks.blockwise) {
+            blocks.block = p.b_block;
+            blocks.shift = 31u - (u32)__clz((int)p.b_block);
+            blocks.n_blocks = (v.k + p.b_block - 1u) / p.b_block;
+            blocks.n_scales = slice > p.b_block ? slice / p.b_block : 1u;
+            blocks.words =
+                blocks.has_zero_points && blocks.n_blocks % 4u == 0 && blocks.n_scales % 4u == 0;
+            v.b_stride = blocks.n_blocks * p.b_block / (32u / BITS);
+            stage_size += SCALE_LINE * (blocks.n_scales + blocks.n_scales / 4u);
+        } else {
+            u32 zero = v.b_dtype == REE_I8 ? 128u : 0u;
+            blocks.flip = zero * 0x01010101u;
+            matvec_set_scale<BITS>(q, 1.0f, zero);
+        }
+    }
+    const u32 warp_size = n_stages * stage_size + M * REE_CHUNK;
+    const u32 stages = warp * warp_size, a = stages + n_stages * stage_size;
+    const u32 partials = n_warps * warp_size;
+    const u32 slice = BY_ROWS ? 256u / BITS : 1024u / BITS, per_chunk = REE_CHUNK / slice;
+    const u32 n_mine = warp < n_local ? (n_local - warp + n_warps - 1u) / n_warps : 0u;
+    const u32 n_slices = n_mine * per_chunk;
+
+    auto start = [&](u32 s) {
+        u32 k0 = (chunk0 + warp + s / per_chunk * n_warps) * REE_CHUNK + s % per_chunk * slice;
+        u32 stage = stages + s % n_stages * stage_size;
+        if (s < n_slices && k0 < v.k) {
+            if constexpr (BY_ROWS)
+                matvec_start_rows<BITS>(h, v, column, k0, shared, stage);
+            else
+                matvec_start_columns<BITS>(h, v, blocks, column, k0, shared, stage);
+        }
+        ree_async_commit();
+    };
+    for (u32 s = 0; s + 1u < n_stages; s++)
+        start(s);
+    float sum[BY_ROWS ? 4 * M : M] = {};
+    bool is_scaled = false;
+    REE_NO_UNROLL
+    for (u32 s = 0; s < n_slices; s++) {
+        if (n_stages == 2u)
+            ree_async_wait<0>();
+        else if (n_stages == 3u)
+            ree_async_wait<1>();
+        else
+            ree_async_wait<2>();
+        __syncwarp(); // this slice is there for all lanes, and the one before is read
+        start(s + n_stages - 1u);
+        const u32 chunk = warp + s / per_chunk * n_warps, part = s % per_chunk;
+        const u32 k0 = (chunk0 + chunk) * REE_CHUNK + part * slice;
+        if (part == 0) {
+            is_scaled = matvec_bring_a<M>(h, v, chunk0 + chunk, BITS <= 8, shared, a);
+            __syncwarp();
+            REE_UNROLL
+            for (int r = 0; r < (BY_ROWS ? 4 * M : M); r++)
+                sum[r] = 0.0f;
+        }
+        u32 stage = stages + s % n_stages * stage_size;
+        if (k0 < v.k) {
+            if constexpr (BY_ROWS)
+                matvec_compute_rows<BITS, M>(v, blocks, is_scaled, k0, shared, stage,
+                                             a + part * slice, q, sum);
+            else
+                matvec_compute_columns<BITS, M>(h, v, blocks, is_scaled, column, k0, shared, stage,
+                                                a + part * slice, q, sum);
+        }
+        if (part + 1u < per_chunk) continue;
+        REE_UNROLL
+        for (u32 r = 0; r < M; r++) {
+            u32 to = partials + (chunk * M + r) * n_columns;
+            if constexpr (BY_ROWS)
+                ree_store(shared, to + lane * 4u,
+                          make_float4(sum[4 * r], sum[4 * r + 1], sum[4 * r + 2], sum[4 * r + 3]));
+            else
+                ree_store(shared, to + lane, sum[r]);
+        }
+    }
+    __syncthreads(); // now the stages are the epilogue's slots
+
+    const u32 n_outputs = p.n_batch * v.m * v.n;
+    const bool split = n_parts > 1u, to_scratch = flags & REE_CUDA_TO_SCRATCH;
+    const u32 at = h.extra[REE_CUDA_PRODUCT_PARTS_AT];
+    for (u32 e = threadIdx.x; e < v.m * (n_columns / 4u); e += blockDim.x) {
+        u32 r = e / (n_columns / 4u), c = e % (n_columns / 4u) * 4u, j = column + c;
+        if (j >= v.n) continue;
+        u32 index = v.first + r * v.n + j, n = v.n - j < 4u ? v.n - j : 4u;
+        float4 total = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        for (u32 chunk = 0; chunk < n_local; chunk++) {
+            float4 x = ree_load<float4>(shared, partials + (chunk * M + r) * n_columns + c);
+            if (split) {
+                product_store(ree_scratch<float>(h), at + (chunk0 + chunk) * n_outputs + index, n,
+                              x);
+                continue;
+            }
+            total = make_float4(__fadd_rn(total.x, x.x), __fadd_rn(total.y, x.y),
+                                __fadd_rn(total.z, x.z), __fadd_rn(total.w, x.w));
+        }
+        if (!split)
+            product_finish(h, params, matmul_n_factors(p), to_scratch, at, index, n, total, shared,
+                           threadIdx.x, blockDim.x);
+    }
+}
+
+#define MATVEC(name, bits, rows, by_rows)                                                          \
+    REE_KERNEL_BLOCKS(matvec_##name##_##rows, struct ree_cuda_matmul_params, 256, 2) {             \
+        REE_SHARED_DYNAMIC(u32, shared);                                                           \
+        matvec_block<bits, rows, by_rows>(h, p, shared);                                           \
+    }
+#define MATVEC_ALL(rows)                                                                           \
+    MATVEC(columns_32, 32, rows, false)                                                            \
+    MATVEC(columns_16, 16, rows, false)                                                            \
+    MATVEC(columns_8, 8, rows, false)                                                              \
+    MATVEC(columns_4, 4, rows, false)                                                              \
+    MATVEC(rows_32, 32, rows, true)                                                                \
+    MATVEC(rows_16, 16, rows, true)                                                                \
+    MATVEC(rows_8, 8, rows, true)
+MATVEC_ALL(1)
+MATVEC_ALL(4)
+MATVEC_ALL(8)
