@@ -1,6 +1,6 @@
 // Shapes that random cases are too small for, on the first CUDA device against the CPU: rows that
 // do not fit into shared memory, lines of more chunks than a block has threads, outputs that many
-// many blocks share, the k first of a vocabulary; and the same as if the device had one
+// blocks share, the k first of a vocabulary; and the same as if the device had one
 // multiprocessor, which few threads fill. Without a GPU on the emulator, as cuda_matches_cpu.
 //
 // Usage: cuda_shapes [N]: the N-th shape alone.
