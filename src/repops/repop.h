@@ -5,7 +5,8 @@
 // A dispatch is one RepOp over operands, each a range of bytes in a buffer. Kernels get the
 // parameter struct and one pointer per operand. Every tensor has fewer than 2^31 elements, so
 // indices and strides are 32 bits, in elements. "Dense" means row-major without gaps. Outputs are
-// always dense, `copy` excepted. Operands start at a multiple of 4 bytes (of 64 for whole tensors),
+// always dense, `copy` excepted. Operands start at a multiple of 4 bytes and of
+// their element's size (of 64 for whole tensors),
 // and a buffer may be read and written up to the next multiple of 4 bytes past a tensor's end (a
 // GPU without byte stores writes whole words).
 //
