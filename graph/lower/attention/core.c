@@ -425,31 +425,34 @@ static void set_strides(const struct ree_tval *t, uint32_t rank, int32_t *offset
         strides[i] = t->dims[i] == 1 ? 0 : (int32_t)t->strides[i];
 }
 
-// Operands that may be absent.
+static enum ree_status check_operands(struct ree_lower *lower, const struct ree_attention *a,
+                                      const struct shape *s) {
+    if (a->allowed) REE_TRY(check_mask(lower, s, a->allowed, "mask", REE_BOOL, s->kv_len));
+    if (a->bias) REE_TRY(check_mask(lower, s, a->bias, "bias", REE_F32, s->kv_len));
+    if (a->n_keys) REE_TRY(check_positions(lower, s, a->n_keys, VALID_KEYS));
+    if (a->starts) REE_TRY(check_positions(lower, s, a->starts, FIRST_QUERY));
+    if (a->sink) REE_TRY(check_mask(lower, s, a->sink, "sink", REE_F32, 1));
+    return REE_OK;
+}
 
+// Operands that may be absent: broadcast to the first `rank` of (batch, n_heads, q_len, kv_len).
 static enum ree_status add_mask(struct ree_lower *lower, const struct shape *s, struct ree_tval *t,
-                                const char *what, enum ree_dtype dtype, int64_t kv_len,
                                 uint32_t rank, int32_t *offset, int32_t *strides,
                                 struct ree_tval **operands, uint32_t *n_operands) {
     if (!t) return REE_OK;
-    const int64_t dims[4] = {s->batch, s->n_heads, s->q_len, kv_len};
-    REE_TRY(check_mask(lower, s, t, what, dtype, kv_len));
+    const int64_t dims[4] = {s->batch, s->n_heads, s->q_len, rank < 4 ? 1 : s->kv_len};
     REE_TRY(ree_lower_broadcast(lower, t, 4, dims, &t));
     set_strides(t, rank, offset, strides);
     operands[(*n_operands)++] = t;
     return REE_OK;
 }
 
-static enum ree_status add_positions(struct ree_lower *lower, const struct shape *s,
-                                     struct ree_tval *t, const char *what, uint32_t *dtype,
-                                     int32_t *offset, int32_t *stride, struct ree_tval **operands,
-                                     uint32_t *n_operands) {
-    if (!t) return REE_OK;
-    REE_TRY(check_positions(lower, s, t, what));
+static void add_positions(struct ree_tval *t, uint32_t *dtype, int32_t *offset, int32_t *stride,
+                          struct ree_tval **operands, uint32_t *n_operands) {
+    if (!t) return;
     *dtype = (uint32_t)t->dtype;
     set_strides(t, 1, offset, stride);
     operands[(*n_operands)++] = t;
-    return REE_OK;
 }
 
 static enum ree_status attend_fused(struct ree_lower *lower, const struct ree_attention *a,
@@ -459,6 +462,7 @@ static enum ree_status attend_fused(struct ree_lower *lower, const struct ree_at
     struct ree_tval *operands[REE_MAX_OPERANDS] = {a->q, a->k, a->v};
     uint32_t n = 3;
     int32_t none;
+    REE_TRY(check_operands(lower, a, s));
     memset(p, 0, sizeof *p);
     p->batch = (uint32_t)s->batch;
     p->n_heads = (uint32_t)s->n_heads;
@@ -478,19 +482,18 @@ static enum ree_status attend_fused(struct ree_lower *lower, const struct ree_at
     p->right = to_position(a->right);
     p->start = (int32_t)a->start;
     p->zero_empty = !a->nan_if_empty;
-    REE_TRY(add_positions(lower, s, a->starts, FIRST_QUERY, &p->starts_dtype, &p->starts_offset,
-                          &p->starts_stride, operands, &n));
-    REE_TRY(add_positions(lower, s, a->n_keys, VALID_KEYS, &p->n_keys_dtype, &p->n_keys_offset,
-                          &p->n_keys_stride, operands, &n));
+    // Without a window it does not matter where queries stand.
+    bool bounded = a->left >= 0 || a->right >= 0;
+    add_positions(bounded ? a->starts : NULL, &p->starts_dtype, &p->starts_offset,
+                  &p->starts_stride, operands, &n);
+    add_positions(a->n_keys, &p->n_keys_dtype, &p->n_keys_offset, &p->n_keys_stride, operands, &n);
     p->has_allowed = a->allowed != NULL;
     p->has_bias = a->bias != NULL;
     p->has_sink = a->sink != NULL;
-    REE_TRY(add_mask(lower, s, a->allowed, "mask", REE_BOOL, s->kv_len, 4, &p->allowed_offset,
-                     p->allowed_strides, operands, &n));
-    REE_TRY(add_mask(lower, s, a->bias, "bias", REE_F32, s->kv_len, 4, &p->bias_offset,
-                     p->bias_strides, operands, &n));
-    REE_TRY(add_mask(lower, s, a->sink, "sink", REE_F32, 1, 3, &p->sink_offset, p->sink_strides,
-                     operands, &n));
+    REE_TRY(
+        add_mask(lower, s, a->allowed, 4, &p->allowed_offset, p->allowed_strides, operands, &n));
+    REE_TRY(add_mask(lower, s, a->bias, 4, &p->bias_offset, p->bias_strides, operands, &n));
+    REE_TRY(add_mask(lower, s, a->sink, 3, &p->sink_offset, p->sink_strides, operands, &n));
     REE_TRY(new_output(lower, a, s, out));
     set_strides(*out, 3, &none, p->out_strides);
     operands[n++] = *out;
