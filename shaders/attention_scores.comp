@@ -98,17 +98,18 @@ void main() {
     q_base = uint(p.q_offset) + r.batch * uint(p.q_strides[0]) + r.head * uint(p.q_strides[1]);
     q_row = uint(COMBINED && p.q_len == 1u ? p.q_strides[1] : p.q_strides[2]);
     q_element = uint(p.q_strides[3]);
+    uvec2 address = ree_block().operands[1];
     if (K_COPY) {
-        k_words = ree_scratch();
+        address = ree_block().scratch;
         k_base = (r.batch * p.n_kv_heads + kv_head) * p.kv_len * p.head_dim;
         k_row = p.head_dim;
         k_element = 1u;
     } else {
-        k_words = ree_operand(1);
         k_base = uint(p.k_offset) + r.batch * uint(p.k_strides[0]) + kv_head * uint(p.k_strides[1]);
         k_row = uint(p.k_strides[2]);
         k_element = uint(p.k_strides[3]);
     }
+    k_words = ReeWords(address);
     uint j0 = tile_j * width, j1 = min(j0 + width, n), i1 = min(i0 + TM, m);
     if (out_of_sight(p, i0, i1, j0, j1)) {
         for (uint i = i0; i < i1; i++)

@@ -95,18 +95,19 @@ void main() {
     uint kv_head = r.head / (p.n_heads / p.n_kv_heads), i0 = tile_i * TM, i1 = min(i0 + TM, m);
     w_base = scores + tile_product * m * p.kv_len;
     w_row = p.kv_len;
+    uvec2 address = ree_block().operands[2];
     if (V_COPY) {
-        v_words = ree_scratch();
+        address = ree_block().scratch;
         v_base = attention_k_copy(p) +
                  (r.batch * p.n_kv_heads + kv_head) * p.kv_len * p.v_head_dim;
         v_row = p.v_head_dim;
         v_element = 1u;
     } else {
-        v_words = ree_operand(2);
         v_base = uint(p.v_offset) + r.batch * uint(p.v_strides[0]) + kv_head * uint(p.v_strides[1]);
         v_row = uint(p.v_strides[2]);
         v_element = uint(p.v_strides[3]);
     }
+    v_words = ReeWords(address);
     // The keys of the first row's sums and of the last's, and those between: rows are in the order
     // of their queries, unless they are those of several heads.
     uint k_begin, k_end, other;
