@@ -216,6 +216,7 @@ union ree_cuda_params {
     struct ree_cuda_topk_params topk;
     struct ree_cuda_scan_params scan;
     struct ree_cuda_resize_params resize;
+    struct ree_attention_params attention;
 };
 
 // The whole argument of a kernel; a kernel reads `header` and its member of `params`.

@@ -7,13 +7,20 @@
 #include <string.h>
 
 static ree_cuda_encoder *const encoders[REE_N_REPOPS] = {
-    [REE_REPOP_COPY] = ree_cuda_encode_copy,       [REE_REPOP_MAP] = ree_cuda_encode_map,
-    [REE_REPOP_REDUCE] = ree_cuda_encode_reduce,   [REE_REPOP_MATMUL] = ree_cuda_encode_matmul,
-    [REE_REPOP_CONV] = ree_cuda_encode_conv,       [REE_REPOP_POOL] = ree_cuda_encode_pool,
-    [REE_REPOP_SOFTMAX] = ree_cuda_encode_softmax, [REE_REPOP_NORM] = ree_cuda_encode_norm,
-    [REE_REPOP_GATHER] = ree_cuda_encode_gather,   [REE_REPOP_SCATTER] = ree_cuda_encode_scatter,
-    [REE_REPOP_TOPK] = ree_cuda_encode_topk,       [REE_REPOP_SCAN] = ree_cuda_encode_scan,
+    [REE_REPOP_COPY] = ree_cuda_encode_copy,
+    [REE_REPOP_MAP] = ree_cuda_encode_map,
+    [REE_REPOP_REDUCE] = ree_cuda_encode_reduce,
+    [REE_REPOP_MATMUL] = ree_cuda_encode_matmul,
+    [REE_REPOP_CONV] = ree_cuda_encode_conv,
+    [REE_REPOP_POOL] = ree_cuda_encode_pool,
+    [REE_REPOP_SOFTMAX] = ree_cuda_encode_softmax,
+    [REE_REPOP_NORM] = ree_cuda_encode_norm,
+    [REE_REPOP_GATHER] = ree_cuda_encode_gather,
+    [REE_REPOP_SCATTER] = ree_cuda_encode_scatter,
+    [REE_REPOP_TOPK] = ree_cuda_encode_topk,
+    [REE_REPOP_SCAN] = ree_cuda_encode_scan,
     [REE_REPOP_RESIZE] = ree_cuda_encode_resize,
+    [REE_REPOP_ATTENTION] = ree_cuda_encode_attention,
 };
 
 static const struct ree_expr *expr_of(const struct ree_dispatch *dispatch) {
@@ -49,6 +56,7 @@ static void copy_params(const struct ree_dispatch *dispatch, union ree_cuda_para
     case REE_REPOP_TOPK: out->topk.p = p->topk; break;
     case REE_REPOP_SCAN: out->scan.p = p->scan; break;
     case REE_REPOP_RESIZE: out->resize.p = p->resize; break;
+    case REE_REPOP_ATTENTION: out->attention = p->attention; break;
     default: break;
     }
 }

@@ -65,6 +65,6 @@ typedef enum ree_status ree_cuda_encoder(const struct ree_cuda *cuda,
 ree_cuda_encoder ree_cuda_encode_copy, ree_cuda_encode_map, ree_cuda_encode_reduce,
     ree_cuda_encode_matmul, ree_cuda_encode_conv, ree_cuda_encode_pool, ree_cuda_encode_softmax,
     ree_cuda_encode_norm, ree_cuda_encode_gather, ree_cuda_encode_scatter, ree_cuda_encode_topk,
-    ree_cuda_encode_scan, ree_cuda_encode_resize;
+    ree_cuda_encode_scan, ree_cuda_encode_resize, ree_cuda_encode_attention;
 
 #endif

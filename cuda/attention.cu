@@ -1,0 +1,333 @@
+// attention: out = weights(q k) v for each query, NUMERICS.md, "Attention"; scores and weights lie
+// in the scratch memory, [row][kv_len].
+//
+// A row is a query of one head. The rows of the heads that share keys are numbered together, and a
+// block takes ROWS of them at once, so that a key or a value is read from memory once for all:
+// while decoding, for the whole group of heads. Bytes: the keys and the values once for each ROWS
+// rows, and five times 4 bytes for each score.
+//
+//   attention_scores   a thread for each key: 128 keys come in slices of 32 elements through shared
+//                      memory, where each thread then walks its own
+//   attention_weights  a block for each row: softmax (rows.h)
+//   attention_values   a thread for each element of a value; blocks take a chunk of 256 keys each
+//   attention_sum      adds the chunks' results in ascending order
+#include "rows.h"
+
+#define ROWS 8u
+#define KEYS 128u
+#define SLICE 32u
+#define KEY_STRIDE                                                                                 \
+    36u // of a key's slice: odd times 16 bytes, so that 16-byte loads meet no bank twice
+
+struct attention_row {
+    u32 batch, head, query;
+    int64_t position;
+};
+
+// Operand numbers, as ree_attention_operands has them.
+struct attention_operands {
+    u32 starts, n_keys, allowed, bias, sink, out;
+};
+REE_DEVICE struct attention_operands attention_operands_of(const struct ree_attention_params &p) {
+    struct attention_operands at;
+    u32 next = 3;
+    at.starts = next;
+    next += p.starts_dtype ? 1u : 0u;
+    at.n_keys = next;
+    next += p.n_keys_dtype ? 1u : 0u;
+    at.allowed = next;
+    next += p.has_allowed ? 1u : 0u;
+    at.bias = next;
+    next += p.has_bias ? 1u : 0u;
+    at.sink = next;
+    next += p.has_sink ? 1u : 0u;
+    at.out = next;
+    return at;
+}
+
+REE_DEVICE int64_t attention_number(const struct ree_cuda_header &h, u32 operand, u32 dtype,
+                                    u32 at) {
+    int64_t n = (int64_t)ree_load_any(h, operand, dtype, at);
+    if (n > REE_ATTENTION_FAR) return REE_ATTENTION_FAR;
+    return n < -(int64_t)REE_ATTENTION_FAR ? -(int64_t)REE_ATTENTION_FAR : n;
+}
+
+// The rows of key head `kv` (of all batches): heads of its group one after the other.
+REE_DEVICE struct attention_row attention_row_of(const struct ree_cuda_header &h,
+                                                 const struct ree_attention_params &p, u32 kv,
+                                                 u32 row) {
+    struct attention_row r;
+    u32 group = p.n_heads / p.n_kv_heads;
+    r.batch = kv / p.n_kv_heads;
+    r.head = kv % p.n_kv_heads * group + row / p.q_len;
+    r.query = row % p.q_len;
+    r.position = (int64_t)p.start + r.query;
+    if (p.starts_dtype)
+        r.position += attention_number(h, 3, p.starts_dtype,
+                                       (u32)p.starts_offset + r.batch * (u32)p.starts_stride);
+    return r;
+}
+
+REE_DEVICE bool attention_takes(const struct ree_cuda_header &h,
+                                const struct ree_attention_params &p,
+                                const struct attention_operands &at, const struct attention_row &r,
+                                u32 j, int64_t n_keys) {
+    if (p.left >= 0 && (int64_t)j < r.position - p.left) return false;
+    if (p.right >= 0 && (int64_t)j > r.position + p.right) return false;
+    if ((int64_t)j >= n_keys) return false;
+    if (!p.has_allowed) return true;
+    u32 i = (u32)p.allowed_offset + r.batch * (u32)p.allowed_strides[0] +
+            r.head * (u32)p.allowed_strides[1] + r.query * (u32)p.allowed_strides[2] +
+            j * (u32)p.allowed_strides[3];
+    uint8_t allowed = ree_in<uint8_t>(h, at.allowed)[i];
+    return allowed != 0;
+}
+// Whether the sums of a row have chunk number c.
+REE_DEVICE bool attention_has_chunk(const struct ree_attention_params &p,
+                                    const struct attention_row &r, u32 c) {
+    if (p.starts_dtype || p.n_keys_dtype) return true;
+    int64_t first = (int64_t)c * REE_CHUNK, last = first + REE_CHUNK - 1;
+    return (p.left < 0 || last >= r.position - p.left) &&
+           (p.right < 0 || first <= r.position + p.right);
+}
+
+// A key's or value's element as float32.
+REE_DEVICE float attention_element(const struct ree_cuda_header &h, u32 operand, u32 dtype, u32 i) {
+    if (dtype == REE_F32) return ree_in<float>(h, operand)[i];
+    u32 bits = ree_in<uint16_t>(h, operand)[i];
+    return ree_float(dtype == REE_F16 ? ree_soft_f16_to_f32(bits) : bits << 16);
+}
+
+// extra[0]: groups of ROWS rows of a key head. Blocks: [batch * n_kv_heads][groups][tiles of keys].
+REE_KERNEL(attention_scores, struct ree_attention_params, 128) {
+    REE_SHARED(float, keys, 2 * 128 * 36);
+    REE_SHARED(float, queries, 2 * 8 * 32);
+    const u32 n_groups = h.extra[0], tiles = (p.kv_len + KEYS - 1u) / KEYS;
+    const u32 n_rows = p.n_heads / p.n_kv_heads * p.q_len;
+    u32 tile = blockIdx.x % tiles, row0 = blockIdx.x / tiles % n_groups * ROWS;
+    u32 kv = blockIdx.x / tiles / n_groups;
+    u32 key0 = tile * KEYS, j = key0 + threadIdx.x;
+    u32 k_base = (u32)p.k_offset + kv / p.n_kv_heads * (u32)p.k_strides[0] +
+                 kv % p.n_kv_heads * (u32)p.k_strides[1];
+    auto k = ree_in<float>(h, 1);
+    bool vectors = p.k_dtype == REE_F32 && p.k_strides[3] == 1 && p.k_strides[2] % 4 == 0 &&
+                   p.head_dim % 4u == 0 && ree_aligned(k, k_base, 16);
+    float acc[ROWS], total[ROWS];
+    REE_UNROLL
+    for (u32 r = 0; r < ROWS; r++)
+        acc[r] = total[r] = 0.0f;
+
+    // Slice s of the keys and the queries into half s % 2; zeros behind the end.
+    auto stage = [&](u32 s) {
+        u32 d0 = s * SLICE, half = s % 2u;
+        if (vectors) {
+            for (u32 i = threadIdx.x; i < KEYS * (SLICE / 4u); i += 128u) {
+                u32 key = i / (SLICE / 4u), d = d0 + i % (SLICE / 4u) * 4u;
+                bool valid = key0 + key < p.kv_len && d < p.head_dim;
+                ree_async_copy<16>(keys, (half * KEYS + key) * KEY_STRIDE + d - d0, k,
+                                   valid ? k_base + (key0 + key) * (u32)p.k_strides[2] + d : 0u,
+                                   valid);
+            }
+        } else {
+            for (u32 i = threadIdx.x; i < KEYS * SLICE; i += 128u) {
+                u32 key = i / SLICE, d = d0 + i % SLICE;
+                float x = 0.0f;
+                if (key0 + key < p.kv_len && d < p.head_dim)
+                    x = attention_element(h, 1, p.k_dtype,
+                                          k_base + (key0 + key) * (u32)p.k_strides[2] +
+                                              d * (u32)p.k_strides[3]);
+                keys[(half * KEYS + key) * KEY_STRIDE + d - d0] = x;
+            }
+        }
+        for (u32 i = threadIdx.x; i < ROWS * SLICE; i += 128u) {
+            u32 row = row0 + i / SLICE, d = d0 + i % SLICE;
+            float x = 0.0f;
+            if (row < n_rows && d < p.head_dim) {
+                struct attention_row r = attention_row_of(h, p, kv, row);
+                x = ree_in<float>(h, 0)[(u32)p.q_offset + r.batch * (u32)p.q_strides[0] +
+                                        r.head * (u32)p.q_strides[1] +
+                                        r.query * (u32)p.q_strides[2] + d * (u32)p.q_strides[3]];
+            }
+            queries[half * ROWS * SLICE + i] = x;
+        }
+        ree_async_commit();
+    };
+
+    const u32 n_slices = (p.head_dim + SLICE - 1u) / SLICE;
+    if (n_slices > 0) stage(0);
+    REE_NO_UNROLL
+    for (u32 s = 0; s < n_slices; s++) {
+        ree_async_wait<0>();
+        __syncthreads(); // slice s is there, and slice s-1 read by all
+        if (s + 1u < n_slices) stage(s + 1u);
+        u32 key_at = (s % 2u * KEYS + threadIdx.x) * KEY_STRIDE, query_at = s % 2u * ROWS * SLICE;
+        REE_UNROLL
+        for (u32 d = 0; d < SLICE; d += 4u) {
+            float4 x = ree_load<float4>(keys, key_at + d);
+            REE_UNROLL
+            for (u32 r = 0; r < ROWS; r++) {
+                float4 q = ree_load<float4>(queries, query_at + r * SLICE + d);
+                acc[r] = __fmaf_rn(q.x, x.x, acc[r]);
+                acc[r] = __fmaf_rn(q.y, x.y, acc[r]);
+                acc[r] = __fmaf_rn(q.z, x.z, acc[r]);
+                acc[r] = __fmaf_rn(q.w, x.w, acc[r]);
+            }
+        }
+        if (s % (REE_CHUNK / SLICE) == REE_CHUNK / SLICE - 1u) {
+            REE_UNROLL
+            for (u32 r = 0; r < ROWS; r++) {
+                total[r] = __fadd_rn(total[r], acc[r]);
+                acc[r] = 0.0f;
+            }
+        }
+    }
+    if (j >= p.kv_len) return;
+    const struct attention_operands at = attention_operands_of(p);
+    int64_t n_keys = p.kv_len;
+    if (p.n_keys_dtype)
+        n_keys = attention_number(h, at.n_keys, p.n_keys_dtype,
+                                  (u32)p.n_keys_offset + kv / p.n_kv_heads * (u32)p.n_keys_stride);
+    REE_UNROLL
+    for (u32 i = 0; i < ROWS; i++) {
+        if (row0 + i >= n_rows) break;
+        struct attention_row r = attention_row_of(h, p, kv, row0 + i);
+        float t = ree_canon(ree_plus_zero(__fadd_rn(total[i], acc[i])));
+        if (p.scale != 1.0f) t = ree_canon(__fmul_rn(t, p.scale));
+        if (p.softcap != 0.0f) {
+            u32 bits = ree_op_tanh_f32(ree_bits(__fdiv_rn(t, p.softcap)));
+            t = ree_canon(__fmul_rn(ree_float(bits), p.softcap));
+        }
+        float nothing = ree_float(REE_INF | REE_SIGN);
+        if (!attention_takes(h, p, at, r, j, n_keys)) {
+            t = nothing;
+        } else if (p.has_bias) {
+            float bias = ree_in<float>(
+                h, at.bias)[(u32)p.bias_offset + r.batch * (u32)p.bias_strides[0] +
+                            r.head * (u32)p.bias_strides[1] + r.query * (u32)p.bias_strides[2] +
+                            j * (u32)p.bias_strides[3]];
+            t = bias == nothing ? nothing : ree_canon(__fadd_rn(t, bias));
+        }
+        ree_scratch<float>(h)[(kv * n_rows + row0 + i) * p.kv_len + j] = t;
+    }
+}
+
+// A block for each row of scores, which become weights.
+REE_KERNEL(attention_weights, struct ree_attention_params, 256) {
+    REE_SHARED(float, tile, REE_LONG_TILE);
+    REE_SHARED(float, results, REE_ROWS_THREADS);
+    auto w = ree_scratch<float>(h);
+    const u32 n = p.kv_len, start = blockIdx.x * n, n_rows = p.n_heads / p.n_kv_heads * p.q_len;
+    int key = REE_KEY_LOWEST;
+    for (u32 i = threadIdx.x; i < n; i += REE_ROWS_THREADS)
+        key = max(key, ree_max_key(w[start + i]));
+    float max_ = ree_of_max_key(ree_block_max(key)), sink = 0.0f;
+    if (p.has_sink) {
+        struct attention_row r = attention_row_of(h, p, blockIdx.x / n_rows, blockIdx.x % n_rows);
+        sink = ree_in<float>(
+            h, attention_operands_of(p)
+                   .sink)[(u32)p.sink_offset + r.batch * (u32)p.sink_strides[0] +
+                          r.head * (u32)p.sink_strides[1] + r.query * (u32)p.sink_strides[2]];
+        max_ = ree_of_max_key(max(ree_max_key(max_), ree_max_key(sink)));
+    }
+    bool empty = p.zero_empty && ree_bits(max_) == (REE_INF | REE_SIGN);
+    if (empty) max_ = 0.0f;
+    float z = ree_long_sum<1>(
+        n, tile, results,
+        [&](u32 i, float(&v)[1]) {
+            v[0] = ree_float(ree_op_exp_f32(ree_bits(__fsub_rn(w[start + i], max_))));
+            w[start + i] = v[0];
+        },
+        [](float acc, float e) { return ree_add(acc, e); });
+    if (p.has_sink) z = __fadd_rn(z, ree_float(ree_op_exp_f32(ree_bits(__fsub_rn(sink, max_)))));
+    if (empty) z = 1.0f;
+    // The thread that stored an e reads it again.
+    ree_long_each<1>(n, [&](u32 i) {
+        float e = w[start + i];
+        w[start + i] = ree_canon(__fdiv_rn(e, z));
+    });
+}
+
+// extra[0]: groups of rows; extra[1]: element of the scratch memory where the chunks' results
+// begin, [chunk][row][element]. Blocks: [batch * n_kv_heads][groups][chunks][elements / 128].
+REE_KERNEL(attention_values, struct ree_attention_params, 128) {
+    REE_SHARED(float, weights, 8 * 256);
+    const u32 n_groups = h.extra[0], n_chunks = (p.kv_len + REE_CHUNK - 1u) / REE_CHUNK;
+    const u32 n_rows = p.n_heads / p.n_kv_heads * p.q_len, parts = (p.v_head_dim + 127u) / 128u;
+    u32 d = blockIdx.x % parts * 128u + threadIdx.x, rest = blockIdx.x / parts;
+    u32 chunk = rest % n_chunks, row0 = rest / n_chunks % n_groups * ROWS;
+    u32 kv = rest / n_chunks / n_groups, first = chunk * REE_CHUNK;
+    u32 n = p.kv_len - first < REE_CHUNK ? p.kv_len - first : REE_CHUNK;
+    auto scratch = ree_scratch<float>(h);
+    for (u32 i = threadIdx.x; i < ROWS * REE_CHUNK; i += 128u) {
+        u32 row = row0 + i / REE_CHUNK, j = i % REE_CHUNK;
+        float w = 0.0f;
+        if (row < n_rows && j < n) w = scratch[(kv * n_rows + row) * p.kv_len + first + j];
+        weights[i] = w;
+    }
+    __syncthreads();
+    if (d >= p.v_head_dim) return;
+    u32 v_at = (u32)p.v_offset + kv / p.n_kv_heads * (u32)p.v_strides[0] +
+               kv % p.n_kv_heads * (u32)p.v_strides[1] + first * (u32)p.v_strides[2] +
+               d * (u32)p.v_strides[3];
+    float acc[ROWS];
+    REE_UNROLL
+    for (u32 r = 0; r < ROWS; r++)
+        acc[r] = 0.0f;
+    u32 j = 0;
+    REE_NO_UNROLL
+    for (; j + 8u <= n; j += 8u) {
+        float v[8];
+        REE_UNROLL
+        for (u32 i = 0; i < 8u; i++)
+            v[i] = attention_element(h, 2, p.v_dtype, v_at + (j + i) * (u32)p.v_strides[2]);
+        REE_UNROLL
+        for (u32 i = 0; i < 8u; i += 4u) {
+            REE_UNROLL
+            for (u32 r = 0; r < ROWS; r++) {
+                float4 w = ree_load<float4>(weights, r * REE_CHUNK + j + i);
+                acc[r] = __fmaf_rn(w.x, v[i], acc[r]);
+                acc[r] = __fmaf_rn(w.y, v[i + 1u], acc[r]);
+                acc[r] = __fmaf_rn(w.z, v[i + 2u], acc[r]);
+                acc[r] = __fmaf_rn(w.w, v[i + 3u], acc[r]);
+            }
+        }
+    }
+    REE_NO_UNROLL
+    for (; j < n; j++) {
+        float v = attention_element(h, 2, p.v_dtype, v_at + j * (u32)p.v_strides[2]);
+        REE_UNROLL
+        for (u32 r = 0; r < ROWS; r++) {
+            float w = weights[r * REE_CHUNK + j];
+            acc[r] = __fmaf_rn(w, v, acc[r]);
+        }
+    }
+    const u32 all = p.batch * p.n_kv_heads * n_rows;
+    REE_UNROLL
+    for (u32 r = 0; r < ROWS; r++) {
+        if (row0 + r >= n_rows) break;
+        // Left out: 0 times an infinite value would be NaN.
+        struct attention_row row = attention_row_of(h, p, kv, row0 + r);
+        float part = attention_has_chunk(p, row, chunk) ? acc[r] : 0.0f;
+        scratch[h.extra[1] + (chunk * all + kv * n_rows + row0 + r) * p.v_head_dim + d] = part;
+    }
+}
+
+// extra[1] as above. A result to a thread.
+REE_KERNEL(attention_sum, struct ree_attention_params, 128) {
+    const u32 n_rows = p.n_heads / p.n_kv_heads * p.q_len, i = ree_thread();
+    const u32 n = p.batch * p.n_kv_heads * n_rows * p.v_head_dim;
+    const u32 n_chunks = (p.kv_len + REE_CHUNK - 1u) / REE_CHUNK;
+    if (i >= n) return;
+    auto scratch = ree_scratch<float>(h);
+    float sum = 0.0f;
+    for (u32 c = 0; c < n_chunks; c++) {
+        float part = scratch[h.extra[1] + c * n + i];
+        sum = __fadd_rn(sum, part);
+    }
+    u32 row = i / p.v_head_dim;
+    struct attention_row r = attention_row_of(h, p, row / n_rows, row % n_rows);
+    ree_out<float>(h, attention_operands_of(p)
+                          .out)[r.batch * (u32)p.out_strides[0] + r.head * (u32)p.out_strides[1] +
+                                r.query * (u32)p.out_strides[2] + i % p.v_head_dim] =
+        ree_canon(ree_plus_zero(sum));
+}
