@@ -66,6 +66,18 @@ static bool dense(struct rng *rng, struct test_case *c) {
     return true;
 }
 
+static bool bytes(struct rng *rng, struct test_case *c) {
+    static const uint32_t types[] = {REE_I8, REE_U8};
+    bool few = rng_one_in(rng, 4);
+    uint32_t m = 1 + rng_below(rng, few ? 8 : 200), n = 1 + rng_below(rng, 200);
+    uint32_t k = case_length(rng);
+    if (few || rng_one_in(rng, 2)) k = (k + 63) / 64 * 64;
+    if ((uint64_t)m * n * k > 3000000) return false;
+    choose_dense(rng, c, m, n, k, few || rng_one_in(rng, 2), few || rng_one_in(rng, 2),
+                 rng_of(rng, 2, types), rng_of(rng, 2, types));
+    return true;
+}
+
 // Numbers as models have them: no NaN, nothing huge. With `few`, of few significant bits.
 static void tame(struct rng *rng, float *x, uint64_t n, float size, bool few) {
     for (uint64_t i = 0; i < n; i++) {
@@ -174,6 +186,9 @@ int main(int argc, char **argv) {
         n_done = 0;
         for (uint64_t seed = first; n_done < n; seed++)
             n_done += run(device, limits[l].name, seed, few_rows);
+        n_done = 0;
+        for (uint64_t seed = first; n_done < n / 2; seed++)
+            n_done += run(device, limits[l].name, seed, bytes);
     }
     device->vtable->destroy(device);
     return test_finish();
