@@ -1,4 +1,5 @@
-// copy: dst[dst_offset + sum(i * dst_stride)] = src[src_offset + sum(i * src_stride)], src/repops/repop.h.
+// copy: dst[dst_offset + sum(i * dst_stride)] = src[src_offset + sum(i * src_stride)],
+// src/repops/repop.h.
 //
 // copy_runs: neighbouring threads have neighbouring elements of dst. copy_tiles: where src's unit
 // stride lies in another dimension than dst's, tiles of 32 x 32 go through shared memory, so that

@@ -17,12 +17,8 @@
 //   REE_EXPR_ALL         everything but REE_HOST_MAP_OPS; values are 64 bits
 enum ree_expr_ops { REE_EXPR_ARITHMETIC, REE_EXPR_ALL };
 
-template <int OPS> struct ree_expr_value {
-    typedef u32 type;
-};
-template <> struct ree_expr_value<REE_EXPR_ALL> {
-    typedef u64 type;
-};
+template <int OPS> struct ree_expr_value { typedef u32 type; };
+template <> struct ree_expr_value<REE_EXPR_ALL> { typedef u64 type; };
 
 // The classes of map_ops.def as types.
 #define REE_CLASS_TYPE_W u32
@@ -34,16 +30,11 @@ template <> struct ree_expr_value<REE_EXPR_ALL> {
 
 #define REE_APPLY_1(name, A, B, C) ree_op_##name((A)args[0][j])
 #define REE_APPLY_2(name, A, B, C) ree_op_##name((A)args[0][j], (B)args[1][j])
-#define REE_APPLY_3(name, A, B, C) \
-    ree_op_##name((A)args[0][j], (B)args[1][j], (C)args[2][j])
+#define REE_APPLY_3(name, A, B, C) ree_op_##name((A)args[0][j], (B)args[1][j], (C)args[2][j])
 
-template <u32 OP> struct ree_expr_is_long {
-    static constexpr bool value = false;
-};
+template <u32 OP> struct ree_expr_is_long { static constexpr bool value = false; };
 #define REE_EXPR_LONG(name)                                                                        \
-    template <> struct ree_expr_is_long<REE_MAP_##name> {                                          \
-        static constexpr bool value = true;                                                        \
-    };
+    template <> struct ree_expr_is_long<REE_MAP_##name> { static constexpr bool value = true; };
 REE_CUDA_LONG_OPS(REE_EXPR_LONG)
 
 // Whether a kernel of OPS has operation OP; WIDE: values of 64 bits are among its own.
@@ -115,7 +106,7 @@ REE_DEVICE void ree_expr_run(const struct ree_cuda_header &h, const struct ree_c
                              u32 thread, u32 n_threads, typename ree_expr_value<OPS>::type *out) {
     typedef typename ree_expr_value<OPS>::type V;
     V last[WIDTH];
-#define REE_SLOT(s, j) slots[((u32)(s) * WIDTH + (j)) * n_threads + thread]
+#define REE_SLOT(s, j) slots[((u32)(s)*WIDTH + (j)) * n_threads + thread]
     REE_UNROLL
     for (int j = 0; j < WIDTH; j++)
         last[j] = epilogue ? accumulators[j] : 0;

@@ -23,7 +23,7 @@
 #ifdef __CUDACC__
 
 #define REE_DEVICE static __device__ __forceinline__
-#define REE_DEVICE_MEMBER __device__ __forceinline__ // of a struct
+#define REE_DEVICE_MEMBER __device__ __forceinline__   // of a struct
 #define REE_DEVICE_CALL static __device__ __noinline__ // of what is too long to repeat
 #define REE_CONSTANT static __device__ const
 #define REE_UNROLL _Pragma("unroll")
@@ -72,7 +72,7 @@ template <class T> REE_DEVICE bool ree_aligned(const T *memory, u32 i, u32 bytes
 template <class T> using ree_shared_t = T *; // REE_SHARED memory as a function's argument
 // As much as the launch asks for (step->shared_bytes); one of these in a kernel.
 #define REE_SHARED_DYNAMIC(T, name)                                                                \
-    extern __shared__ __align__(16) unsigned char ree_dynamic_shared[];                              \
+    extern __shared__ __align__(16) unsigned char ree_dynamic_shared[];                            \
     T *name = (T *)ree_dynamic_shared
 
 // BYTES (4, 8 or 16) from element j of operand memory to element i of shared memory, in the
@@ -100,9 +100,7 @@ template <int N> REE_DEVICE void ree_async_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 #else
-template <int BYTES> struct alignas(BYTES) ree_bytes {
-    u32 w[BYTES / 4];
-};
+template <int BYTES> struct alignas(BYTES) ree_bytes { u32 w[BYTES / 4]; };
 template <int BYTES, class S, class T>
 REE_DEVICE void ree_async_copy(S *shared, u32 i, const T *memory, u32 j, bool valid) {
     ree_bytes<BYTES> value = {};
@@ -150,21 +148,34 @@ REE_DEVICE u32 ree_divide(u32 n, const struct ree_cuda_divider &d, u32 *rest) {
 // Elements of any type. A value is 64 bits: sign- or zero-extended as repop.h says of loads.
 REE_DEVICE u64 ree_load_any(const struct ree_cuda_header &h, u32 operand, u32 dtype, u32 i) {
     switch (dtype) {
-    case REE_I8: case REE_I4: case REE_I2:
-        return (u64)(int64_t)ree_in<int8_t>(h, operand)[i];
+    case REE_I8:
+    case REE_I4:
+    case REE_I2: return (u64)(int64_t)ree_in<int8_t>(h, operand)[i];
     case REE_I16: return (u64)(int64_t)ree_in<int16_t>(h, operand)[i];
-    case REE_U16: case REE_F16: case REE_BF16: return ree_in<uint16_t>(h, operand)[i];
+    case REE_U16:
+    case REE_F16:
+    case REE_BF16: return ree_in<uint16_t>(h, operand)[i];
     case REE_I32: return (u64)(int64_t)ree_in<int32_t>(h, operand)[i];
-    case REE_F32: case REE_U32: return ree_in<uint32_t>(h, operand)[i];
-    case REE_I64: case REE_U64: case REE_F64: return ree_in<uint64_t>(h, operand)[i];
+    case REE_F32:
+    case REE_U32: return ree_in<uint32_t>(h, operand)[i];
+    case REE_I64:
+    case REE_U64:
+    case REE_F64: return ree_in<uint64_t>(h, operand)[i];
     default: return ree_in<uint8_t>(h, operand)[i];
     }
 }
 REE_DEVICE u32 ree_size_of(u32 dtype) { // bytes
     switch (dtype) {
-    case REE_I64: case REE_U64: case REE_F64: return 8;
-    case REE_F32: case REE_I32: case REE_U32: return 4;
-    case REE_I16: case REE_U16: case REE_F16: case REE_BF16: return 2;
+    case REE_I64:
+    case REE_U64:
+    case REE_F64: return 8;
+    case REE_F32:
+    case REE_I32:
+    case REE_U32: return 4;
+    case REE_I16:
+    case REE_U16:
+    case REE_F16:
+    case REE_BF16: return 2;
     default: return 1;
     }
 }

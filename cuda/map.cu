@@ -21,8 +21,8 @@ REE_KERNEL(map_words, struct ree_cuda_map_params, 128) {
         ree_store(ree_out<u32>(h, e.n_tensors), first,
                   make_uint4(value[0], value[1], value[2], value[3]));
     } else if (n == WIDTH && size == 1) {
-        u32 word = (value[0] & 255u) | (value[1] & 255u) << 8 | (value[2] & 255u) << 16 |
-                   value[3] << 24;
+        u32 word =
+            (value[0] & 255u) | (value[1] & 255u) << 8 | (value[2] & 255u) << 16 | value[3] << 24;
         ree_out<u32>(h, e.n_tensors)[first / 4u] = word;
     } else {
         REE_UNROLL

@@ -34,9 +34,8 @@ REE_DEVICE struct matmul_factor matmul_factor_of(const struct ree_cuda_header &h
     u32 rows = is_b ? p.n : p.m;
     bool by_k = flags & (is_b ? REE_CUDA_B_WIDE_BY_K : REE_CUDA_A_WIDE_BY_K);
     f.memory = ree_scratch<float>(h);
-    f.base = flags & (is_b ? REE_CUDA_B_WIDE_BATCHED : REE_CUDA_A_WIDE_BATCHED)
-                 ? batch * rows * p.k
-                 : 0u;
+    f.base = flags & (is_b ? REE_CUDA_B_WIDE_BATCHED : REE_CUDA_A_WIDE_BATCHED) ? batch * rows * p.k
+                                                                                : 0u;
     if (is_b && (flags & REE_CUDA_A_WIDE))
         f.base += (flags & REE_CUDA_A_WIDE_BATCHED ? p.n_batch : 1u) * p.m * p.k;
     f.stride_row = by_k ? p.k : 1u;
@@ -46,8 +45,8 @@ REE_DEVICE struct matmul_factor matmul_factor_of(const struct ree_cuda_header &h
 
 template <class Shape>
 REE_DEVICE void matmul_tile(const struct ree_cuda_header &h,
-                            const struct ree_cuda_matmul_params &params,
-                            ree_shared_t<float> shared, ree_shared_t<u32> slots) {
+                            const struct ree_cuda_matmul_params &params, ree_shared_t<float> shared,
+                            ree_shared_t<u32> slots) {
     const struct ree_matmul_params &p = params.p;
     const u32 n_parts = h.extra[REE_CUDA_PRODUCT_N_PARTS];
     u32 tiles_m = (p.m + Shape::rows - 1u) / Shape::rows;
@@ -87,8 +86,7 @@ REE_DEVICE void matmul_tile(const struct ree_cuda_header &h,
                       blocks) {                                                                    \
         REE_SHARED_DYNAMIC(float, shared);                                                         \
         matmul_tile<tile_##rows##x##columns>(                                                      \
-            h, p, shared,                                                                          \
-            (ree_shared_t<u32>)(shared + (u32)tile_##rows##x##columns::totals));                   \
+            h, p, shared, (ree_shared_t<u32>)(shared + (u32)tile_##rows##x##columns::totals));     \
     }
 MATMUL_TILE(128, 128, 256, 2)
 MATMUL_TILE(128, 64, 256, 2)
@@ -165,7 +163,8 @@ REE_DEVICE float matmul_widened(const struct ree_cuda_header &h, u32 operand, u3
     switch (dtype) {
     case REE_F16: return ree_float(ree_soft_f16_to_f32(x));
     case REE_BF16: return ree_float(x << 16);
-    case REE_I8: case REE_U8: return __int2float_rn((int)x);
+    case REE_I8:
+    case REE_U8: return __int2float_rn((int)x);
     default: return ree_float(x);
     }
 }
@@ -251,9 +250,8 @@ REE_KERNEL(matmul_words, struct ree_cuda_matmul_params, 128) {
     const u32 out = matmul_n_factors(p.p);
     switch (p.p.dtype) {
     case REE_F64: ree_out<u64>(h, out)[index] = matmul_double(h, p.p, a, b); break;
-    case REE_I64: case REE_U64:
-        ree_out<u64>(h, out)[index] = matmul_integer<u64>(h, p.p, a, b);
-        break;
+    case REE_I64:
+    case REE_U64: ree_out<u64>(h, out)[index] = matmul_integer<u64>(h, p.p, a, b); break;
     default:
         u32 sum = matmul_integer<u32>(h, p.p, a, b);
         if (h.extra[REE_CUDA_PRODUCT_FLAGS] & REE_CUDA_TO_SCRATCH)

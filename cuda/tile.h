@@ -8,8 +8,8 @@
 // computed.
 //
 // In a chunk the sum is a register; the totals of the chunks lie in shared memory, since they are
-// needed once in 256 steps: 64 KiB for 128 x 128. Of 128 registers 64 are sums and 32 fragments, and
-// two blocks of 256 threads fit in a multiprocessor with 164 KiB of shared memory.
+// needed once in 256 steps: 64 KiB for 128 x 128. Of 128 registers 64 are sums and 32 fragments,
+// and two blocks of 256 threads fit in a multiprocessor with 164 KiB of shared memory.
 //
 // Work of a thread of 8 x 8 for each step: 64 fma, 4 loads of 16 bytes from shared memory; for each
 // slice of 8 steps 512 fma, 32 loads, at most 8 copies of 4 bytes (2 of 16), a barrier and some 40
@@ -62,7 +62,7 @@ typedef tile_shape<1, 1, 2, 2> tile_32x64;
 
 // Float32 with strides. ROWS x TILE_K of them, by THREADS.
 template <int ROWS, int LINE, int THREADS> struct tile_strided {
-    static constexpr int copies = ROWS * TILE_K / THREADS;       // of a thread, of one float
+    static constexpr int copies = ROWS * TILE_K / THREADS; // of a thread, of one float
     static constexpr int units = (ROWS * TILE_K / 4 + THREADS - 1) / THREADS; // of four
     ree_in_t<float> memory;
     u32 index, index_step; // of the thread's first copy; from copy to copy

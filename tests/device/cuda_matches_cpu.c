@@ -1,8 +1,21 @@
 // Every RepOp on the first CUDA device gives the CPU's bytes for random cases, and touches nothing
 // else. Without a GPU the kernels run on the emulator (tests/cuda), which $REE_CUDA_DRIVER names.
+// What encoders go by is varied: choices must not change bits.
 //
 // Usage: cuda_matches_cpu [N [OP]]: N cases of each RepOp, or of OP alone.
+#include "device/cuda/cuda.h"
 #include "device_cases.h"
+
+// A device as encoders see it.
+static const struct variant {
+    const char *name;
+    uint32_t n_multiprocessors, max_shared; // 0: the device's own
+} variants[] = {
+    {"cuda", 0, 0},
+    {"cuda with one multiprocessor", 1, 0},
+    {"cuda with many multiprocessors", 200, 0},
+    {"cuda with little shared memory", 1, 20u << 10},
+};
 
 int main(int argc, char **argv) {
     uint32_t n = argc > 1 ? (uint32_t)atoi(argv[1]) : 60;
@@ -13,7 +26,15 @@ int main(int argc, char **argv) {
     if (status == REE_UNAVAILABLE) return test_skip(err.message);
     CHECK_MSG(status == REE_OK, "%s", err.message);
     if (status != REE_OK) return test_finish();
-    compare_cases(device, "cuda", n, argc > 2 ? argv[2] : NULL);
+    struct ree_cuda *cuda = ree_cuda_of(device);
+    const uint32_t n_multiprocessors = cuda->n_multiprocessors, max_shared = cuda->max_shared;
+    for (size_t v = 0; v < sizeof variants / sizeof *variants; v++) {
+        const struct variant *variant = &variants[v];
+        cuda->n_multiprocessors =
+            variant->n_multiprocessors ? variant->n_multiprocessors : n_multiprocessors;
+        cuda->max_shared = variant->max_shared ? variant->max_shared : max_shared;
+        compare_cases(device, variant->name, v == 0 ? n : (n + 2) / 3, argc > 2 ? argv[2] : NULL);
+    }
     ree_device_destroy(device);
     return test_finish();
 }

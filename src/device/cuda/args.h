@@ -123,8 +123,9 @@ enum ree_cuda_product_extra {
 enum ree_cuda_product_flag {
     REE_CUDA_TO_SCRATCH = 1, // results go to the scratch memory, as they are before step 4
     REE_CUDA_SWAPPED = 2,    // the kernel's A is operand 1, its B operand 0
-    // A factor lies in the scratch memory, made float32 by matmul_widen (bytes: matmul_pack), dense:
-    // k is its last dimension or (but for bytes) its first; one for all batches or one for each.
+    // A factor lies in the scratch memory, made float32 by matmul_widen (bytes: matmul_pack),
+    // dense: k is its last dimension or (but for bytes) its first; one for all batches or one for
+    // each.
     REE_CUDA_A_WIDE = 4,
     REE_CUDA_A_WIDE_BY_K = 8,
     REE_CUDA_A_WIDE_BATCHED = 16,
@@ -138,20 +139,83 @@ struct ree_cuda_conv_params {
     struct ree_cuda_expr epilogue;
 };
 
+// Rows that lie side by side in memory, some of them for each block, which keeps them in shared
+// memory: a chunk of 256 elements after the other, each `stride` words from the one before.
+struct ree_cuda_rows {
+    uint32_t n_rows, n; // n elements each
+    uint32_t at_once;   // rows of a block, a power of two up to 64
+    uint32_t n_chunks;  // of a row
+    uint32_t stride;
+    uint32_t width;                // elements of an access, 4 or 1; divides n
+    struct ree_cuda_divider items; // accesses of a row
+};
+
+struct ree_cuda_softmax_params {
+    struct ree_softmax_params p;
+    struct ree_cuda_rows rows;
+    struct ree_cuda_divider inner;
+};
+
+struct ree_cuda_norm_params {
+    struct ree_norm_params p;
+    struct ree_cuda_rows rows;
+    struct ree_cuda_divider row_div, row_mod; // of scale and bias
+};
+
+// The dimensions are merged; those of `p` are not to be read.
+struct ree_cuda_reduce_params {
+    struct ree_reduce_params p;
+    uint32_t n_chunks; // of an output
+    struct ree_cuda_divider outer[REE_MAX_RANK], reduce[REE_MAX_RANK];
+};
+
+struct ree_cuda_scan_params {
+    struct ree_scan_params p;
+    uint32_t n_lines, n_chunks; // n_chunks: of a line
+    struct ree_cuda_divider inner;
+};
+
+struct ree_cuda_pool_params {
+    struct ree_pool_params p;
+    struct ree_cuda_divider out[3];
+};
+
+struct ree_cuda_resize_params {
+    struct ree_resize_params p;
+    struct ree_cuda_divider inner, k_out;
+};
+
+// The dimensions and strides of `p` are merged, and perhaps in units of several elements:
+// elem_size may then be 16.
+struct ree_cuda_gather_params {
+    struct ree_gather_params p;
+    struct ree_cuda_divider dims[REE_MAX_RANK];
+};
+
+struct ree_cuda_scatter_params {
+    struct ree_scatter_params p;
+    struct ree_cuda_divider dims[REE_MAX_RANK], lines;
+};
+
+struct ree_cuda_topk_params {
+    struct ree_topk_params p;
+    struct ree_cuda_divider inner;
+};
+
 union ree_cuda_params {
     struct ree_cuda_copy_params copy;
     struct ree_cuda_map_params map;
-    struct ree_reduce_params reduce;
+    struct ree_cuda_reduce_params reduce;
     struct ree_cuda_matmul_params matmul;
     struct ree_cuda_conv_params conv;
-    struct ree_pool_params pool;
-    struct ree_softmax_params softmax;
-    struct ree_norm_params norm;
-    struct ree_gather_params gather;
-    struct ree_scatter_params scatter;
-    struct ree_topk_params topk;
-    struct ree_scan_params scan;
-    struct ree_resize_params resize;
+    struct ree_cuda_pool_params pool;
+    struct ree_cuda_softmax_params softmax;
+    struct ree_cuda_norm_params norm;
+    struct ree_cuda_gather_params gather;
+    struct ree_cuda_scatter_params scatter;
+    struct ree_cuda_topk_params topk;
+    struct ree_cuda_scan_params scan;
+    struct ree_cuda_resize_params resize;
 };
 
 // The whole argument of a kernel; a kernel reads `header` and its member of `params`.

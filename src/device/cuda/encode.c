@@ -7,9 +7,13 @@
 #include <string.h>
 
 static ree_cuda_encoder *const encoders[REE_N_REPOPS] = {
-    [REE_REPOP_COPY] = ree_cuda_encode_copy,
-    [REE_REPOP_MAP] = ree_cuda_encode_map,
-    [REE_REPOP_MATMUL] = ree_cuda_encode_matmul,
+    [REE_REPOP_COPY] = ree_cuda_encode_copy,       [REE_REPOP_MAP] = ree_cuda_encode_map,
+    [REE_REPOP_REDUCE] = ree_cuda_encode_reduce,   [REE_REPOP_MATMUL] = ree_cuda_encode_matmul,
+    [REE_REPOP_CONV] = ree_cuda_encode_conv,       [REE_REPOP_POOL] = ree_cuda_encode_pool,
+    [REE_REPOP_SOFTMAX] = ree_cuda_encode_softmax, [REE_REPOP_NORM] = ree_cuda_encode_norm,
+    [REE_REPOP_GATHER] = ree_cuda_encode_gather,   [REE_REPOP_SCATTER] = ree_cuda_encode_scatter,
+    [REE_REPOP_TOPK] = ree_cuda_encode_topk,       [REE_REPOP_SCAN] = ree_cuda_encode_scan,
+    [REE_REPOP_RESIZE] = ree_cuda_encode_resize,
 };
 
 static const struct ree_expr *expr_of(const struct ree_dispatch *dispatch) {
@@ -34,17 +38,17 @@ static bool needs_cpu(const struct ree_dispatch *dispatch) {
 static void copy_params(const struct ree_dispatch *dispatch, union ree_cuda_params *out) {
     const union ree_params *p = &dispatch->params;
     switch (dispatch->op) {
-    case REE_REPOP_REDUCE: out->reduce = p->reduce; break;
+    case REE_REPOP_REDUCE: out->reduce.p = p->reduce; break;
     case REE_REPOP_MATMUL: out->matmul.p = p->matmul; break;
     case REE_REPOP_CONV: out->conv.p = p->conv; break;
-    case REE_REPOP_POOL: out->pool = p->pool; break;
-    case REE_REPOP_SOFTMAX: out->softmax = p->softmax; break;
-    case REE_REPOP_NORM: out->norm = p->norm; break;
-    case REE_REPOP_GATHER: out->gather = p->gather; break;
-    case REE_REPOP_SCATTER: out->scatter = p->scatter; break;
-    case REE_REPOP_TOPK: out->topk = p->topk; break;
-    case REE_REPOP_SCAN: out->scan = p->scan; break;
-    case REE_REPOP_RESIZE: out->resize = p->resize; break;
+    case REE_REPOP_POOL: out->pool.p = p->pool; break;
+    case REE_REPOP_SOFTMAX: out->softmax.p = p->softmax; break;
+    case REE_REPOP_NORM: out->norm.p = p->norm; break;
+    case REE_REPOP_GATHER: out->gather.p = p->gather; break;
+    case REE_REPOP_SCATTER: out->scatter.p = p->scatter; break;
+    case REE_REPOP_TOPK: out->topk.p = p->topk; break;
+    case REE_REPOP_SCAN: out->scan.p = p->scan; break;
+    case REE_REPOP_RESIZE: out->resize.p = p->resize; break;
     default: break;
     }
 }

@@ -1,0 +1,121 @@
+// The reduction scheme of NUMERICS.md, section 3: chunks of 256 terms, each accumulated in order
+// from +0; chunk results added in order; then + 0.
+//
+// Totals begin at +0 instead of at the first chunk's result, which makes the last step one without
+// effect: +0 + p is p, but +0 for p = -0, and a total that begins at +0 is -0 never after. Products
+// begin at 1 likewise.
+#ifndef REE_CUDA_CHUNKS_H
+#define REE_CUDA_CHUNKS_H
+
+#include "kernel.h"
+
+REE_DEVICE float ree_add(float a, float b) {
+    return __fadd_rn(a, b);
+}
+REE_DEVICE double ree_add(double a, double b) {
+    return __dadd_rn(a, b);
+}
+REE_DEVICE u32 ree_add(u32 a, u32 b) {
+    return a + b;
+}
+REE_DEVICE u64 ree_add(u64 a, u64 b) {
+    return a + b;
+}
+REE_DEVICE float ree_mul(float a, float b) {
+    return __fmul_rn(a, b);
+}
+REE_DEVICE double ree_mul(double a, double b) {
+    return __dmul_rn(a, b);
+}
+REE_DEVICE u32 ree_mul(u32 a, u32 b) {
+    return a * b;
+}
+REE_DEVICE u64 ree_mul(u64 a, u64 b) {
+    return a * b;
+}
+REE_DEVICE float ree_fma(float a, float b, float c) {
+    return __fmaf_rn(a, b, c);
+}
+REE_DEVICE double ree_fma(double a, double b, double c) {
+    return __fma_rn(a, b, c);
+}
+// What is stored of a result.
+REE_DEVICE float ree_final(float x) {
+    return ree_canon(x);
+}
+REE_DEVICE double ree_final(double x) {
+    return ree_from_double_bits(ree_double_result(x));
+}
+REE_DEVICE u32 ree_final(u32 x) {
+    return x;
+}
+REE_DEVICE u64 ree_final(u64 x) {
+    return x;
+}
+
+// One term into a chunk, of a sum, a sum of squares or magnitudes, or a product.
+template <u32 KIND, class T> REE_DEVICE T ree_chunk_step(T acc, T x) {
+    if constexpr (KIND == REE_REDUCE_PROD) return ree_mul(acc, x);
+    if constexpr (KIND == REE_REDUCE_SUM_SQ) return ree_fma(x, x, acc);
+    if constexpr (KIND == REE_REDUCE_SUM_ABS) return ree_add(acc, x < 0 ? -x : x);
+    return ree_add(acc, x);
+}
+// A chunk's result to those before it.
+template <u32 KIND, class T> REE_DEVICE T ree_chunk_join(T total, T chunk) {
+    return KIND == REE_REDUCE_PROD ? ree_mul(total, chunk) : ree_add(total, chunk);
+}
+template <u32 KIND, class T> REE_DEVICE T ree_chunk_start() {
+    return KIND == REE_REDUCE_PROD ? (T)1 : (T)0;
+}
+
+// Floats in the order of max (NUMERICS.md, section 2) as integers: -0 below +0, NaN, canonical, on
+// top.
+#define REE_KEY_LOWEST ((int)0x807FFFFF) // of -inf
+REE_DEVICE int ree_max_key(float x) {
+    int bits = __float_as_int(ree_canon(x));
+    return bits ^ (bits >> 31 & 0x7FFFFFFF);
+}
+REE_DEVICE float ree_of_max_key(int key) {
+    return __int_as_float(key ^ (key >> 31 & 0x7FFFFFFF));
+}
+
+// WIDTH (1 or 4) neighbouring floats in one access.
+template <int WIDTH, class M> REE_DEVICE void ree_load_run(M memory, u32 i, float (&v)[WIDTH]) {
+    if constexpr (WIDTH == 4) {
+        float4 four = ree_load<float4>(memory, i);
+        v[0] = four.x, v[1] = four.y, v[2] = four.z, v[3] = four.w;
+    } else {
+        v[0] = memory[i];
+    }
+}
+template <int WIDTH, class M>
+REE_DEVICE void ree_store_run(M memory, u32 i, const float (&v)[WIDTH]) {
+    if constexpr (WIDTH == 4)
+        ree_store(memory, i, make_float4(v[0], v[1], v[2], v[3]));
+    else
+        memory[i] = v[0];
+}
+
+// n terms of shared memory, side by side from `at` on (a multiple of 4), into a chunk.
+template <class Step>
+REE_DEVICE float ree_walk(ree_shared_t<float> tile, u32 at, u32 n, float acc, Step step) {
+    u32 i = 0;
+    for (; i + 16u <= n; i += 16u) {
+        float v[4][4];
+        REE_UNROLL
+        for (int q = 0; q < 4; q++)
+            ree_load_run<4>(tile, at + i + 4u * (u32)q, v[q]);
+        REE_UNROLL
+        for (int q = 0; q < 4; q++) {
+            REE_UNROLL
+            for (int e = 0; e < 4; e++)
+                acc = step(acc, v[q][e]);
+        }
+    }
+    REE_NO_UNROLL
+    for (; i < n; i++)
+        acc = step(acc, tile[at + i]);
+    return acc;
+}
+
+#endif

@@ -1,0 +1,177 @@
+// Rows that blocks of 256 threads compute, for softmax and norm: their maxima, and sums by the
+// scheme of NUMERICS.md, section 3.
+//
+// A chunk is sequential, so that one thread walks it; but memory wants neighbouring threads at
+// neighbouring elements. Between the two lies a tile of shared memory. From chunk to chunk there
+// it is an odd number of 16 bytes, so that threads which read 16 bytes each, of chunks side by
+// side, meet no bank twice.
+//
+// Short rows (struct ree_cuda_rows): a block keeps some rows whole. Long rows: a block has one, and
+// takes 32 terms of each of up to 256 chunks at a time.
+#ifndef REE_CUDA_ROWS_H
+#define REE_CUDA_ROWS_H
+
+#include "chunks.h"
+
+#define REE_ROWS_THREADS 256u
+
+// Access j of a block's rows. A thread has the accesses threadIdx.x, + 256, ... in every pass.
+struct ree_rows_item {
+    u32 row;   // of the block's
+    u32 i;     // element of the row
+    u32 place; // in the tile
+};
+template <int WIDTH>
+REE_DEVICE struct ree_rows_item ree_rows_item_of(const struct ree_cuda_rows &rows, u32 j) {
+    struct ree_rows_item item;
+    u32 rest;
+    item.row = ree_divide(j, rows.items, &rest);
+    item.i = rest * (u32)WIDTH;
+    item.place = (item.row * rows.n_chunks + item.i / REE_CHUNK) * rows.stride + item.i % REE_CHUNK;
+    return item;
+}
+
+// Elements of n_rows rows, from element `start` of x on, into the tile; a thread sees its own.
+template <int WIDTH>
+REE_DEVICE void ree_rows_stage(const struct ree_cuda_rows &rows, ree_in_t<float> x, u32 start,
+                               u32 n_rows, ree_shared_t<float> tile) {
+    u32 n = n_rows * rows.items.d;
+    for (u32 j = threadIdx.x; j < n; j += REE_ROWS_THREADS) {
+        struct ree_rows_item item = ree_rows_item_of<WIDTH>(rows, j);
+        ree_async_copy<WIDTH * 4>(tile, item.place, x, start + item.row * rows.n + item.i, true);
+    }
+    ree_async_commit();
+    ree_async_wait<0>();
+}
+
+// The maximum of the block's keys, to every thread.
+REE_DEVICE int ree_block_max(int key) {
+    REE_SHARED(int, warps, REE_ROWS_THREADS / 32u);
+    REE_UNROLL
+    for (int by = 16; by > 0; by /= 2)
+        key = max(key, __shfl_xor_sync(0xFFFFFFFFu, key, by));
+    if (threadIdx.x % 32u == 0) warps[threadIdx.x / 32u] = key;
+    __syncthreads();
+    REE_UNROLL
+    for (u32 w = 0; w < REE_ROWS_THREADS / 32u; w++)
+        key = max(key, (int)warps[w]);
+    return key;
+}
+
+// The maximum of each row of the tile to results[row]. A barrier before, and one before results
+// are read.
+REE_DEVICE void ree_rows_max(const struct ree_cuda_rows &rows, u32 n_rows, ree_shared_t<float> tile,
+                             ree_shared_t<float> results) {
+    u32 group = REE_ROWS_THREADS / rows.at_once; // threads of a row
+    u32 row = threadIdx.x / group, lane = threadIdx.x % group;
+    int key = REE_KEY_LOWEST;
+    if (row < n_rows) {
+        u32 first = row * rows.n_chunks * rows.stride;
+        for (u32 i = lane * 4u; i < rows.n; i += group * 4u) {
+            u32 at = first + i / REE_CHUNK * rows.stride + i % REE_CHUNK;
+            if (i + 4u <= rows.n) {
+                float v[4];
+                ree_load_run<4>(tile, at, v);
+                REE_UNROLL
+                for (int e = 0; e < 4; e++)
+                    key = max(key, ree_max_key(v[e]));
+            } else {
+                for (u32 e = 0; i + e < rows.n; e++)
+                    key = max(key, ree_max_key(tile[at + e]));
+            }
+        }
+    }
+    if (group == REE_ROWS_THREADS) {
+        key = ree_block_max(key);
+    } else if (group > 32u) { // two or four warps
+        REE_SHARED(int, warps, REE_ROWS_THREADS / 32u);
+        REE_UNROLL
+        for (int by = 16; by > 0; by /= 2)
+            key = max(key, __shfl_xor_sync(0xFFFFFFFFu, key, by));
+        if (threadIdx.x % 32u == 0) warps[threadIdx.x / 32u] = key;
+        __syncthreads();
+        for (u32 w = 0; w < group / 32u; w++)
+            key = max(key, (int)warps[row * (group / 32u) + w]);
+    } else {
+        for (int by = (int)group / 2; by > 0; by /= 2)
+            key = max(key, __shfl_xor_sync(0xFFFFFFFFu, key, by));
+    }
+    if (lane == 0 && row < n_rows) results[row] = ree_of_max_key(key);
+}
+
+// The chunks of each row of the tile, walked with step(row)(acc, x), and their results added: the
+// sum of row r to finish(r, sum), by one thread for each row. A barrier before; none after.
+// results: one for each thread.
+template <class Step, class Finish>
+REE_DEVICE void ree_rows_sum(const struct ree_cuda_rows &rows, u32 n_rows, ree_shared_t<float> tile,
+                             ree_shared_t<float> results, Step step, Finish finish) {
+    u32 c = threadIdx.x;
+    if (c < n_rows * rows.n_chunks) {
+        u32 row = c / rows.n_chunks, first = c % rows.n_chunks * REE_CHUNK;
+        u32 n = rows.n - first < REE_CHUNK ? rows.n - first : REE_CHUNK;
+        results[c] = ree_walk(tile, c * rows.stride, n, 0.0f, step(row));
+    }
+    __syncthreads();
+    if (c < n_rows) {
+        float total = 0.0f;
+        for (u32 i = 0; i < rows.n_chunks; i++)
+            total = ree_add(total, results[c * rows.n_chunks + i]);
+        finish(c, ree_plus_zero(total));
+    }
+}
+
+#define REE_LONG_DEPTH 32u
+#define REE_LONG_STRIDE 36u
+#define REE_LONG_TILE (REE_ROWS_THREADS * REE_LONG_STRIDE)
+
+// The sum over a row of n terms, to every thread. term(i, v) gives WIDTH terms from number i on (n
+// is a multiple of WIDTH), each once, and the same ones to the same thread whenever this is called.
+// tile: REE_LONG_TILE; results: one for each thread.
+template <int WIDTH, class Term, class Step>
+REE_DEVICE float ree_long_sum(u32 n, ree_shared_t<float> tile, ree_shared_t<float> results,
+                              Term term, Step step) {
+    const u32 per_chunk = REE_LONG_DEPTH / (u32)WIDTH;
+    u32 n_chunks = (n + REE_CHUNK - 1u) / REE_CHUNK;
+    float total = 0.0f;
+    for (u32 c0 = 0; c0 < n_chunks; c0 += REE_ROWS_THREADS) {
+        u32 at_once = n_chunks - c0 < REE_ROWS_THREADS ? n_chunks - c0 : REE_ROWS_THREADS;
+        float acc = 0.0f;
+        for (u32 r0 = 0; r0 < REE_CHUNK; r0 += REE_LONG_DEPTH) {
+            for (u32 j = threadIdx.x; j < at_once * per_chunk; j += REE_ROWS_THREADS) {
+                u32 chunk = j / per_chunk, r = j % per_chunk * (u32)WIDTH;
+                u32 i = (c0 + chunk) * REE_CHUNK + r0 + r;
+                if (i >= n) continue;
+                float v[WIDTH];
+                term(i, v);
+                ree_store_run<WIDTH>(tile, chunk * REE_LONG_STRIDE + r, v);
+            }
+            __syncthreads();
+            u32 first = (c0 + threadIdx.x) * REE_CHUNK + r0;
+            if (threadIdx.x < at_once && first < n)
+                acc = ree_walk(tile, threadIdx.x * REE_LONG_STRIDE,
+                               n - first < REE_LONG_DEPTH ? n - first : REE_LONG_DEPTH, acc, step);
+            __syncthreads();
+        }
+        results[threadIdx.x] = acc;
+        __syncthreads();
+        for (u32 c = 0; c < at_once; c++)
+            total = ree_add(total, results[c]);
+        __syncthreads();
+    }
+    return ree_plus_zero(total);
+}
+// Calls f(i) for the accesses that ree_long_sum gives to this thread, in that order.
+template <int WIDTH, class F> REE_DEVICE void ree_long_each(u32 n, F f) {
+    const u32 per_chunk = REE_LONG_DEPTH / (u32)WIDTH;
+    u32 n_chunks = (n + REE_CHUNK - 1u) / REE_CHUNK;
+    for (u32 c0 = 0; c0 < n_chunks; c0 += REE_ROWS_THREADS) {
+        u32 at_once = n_chunks - c0 < REE_ROWS_THREADS ? n_chunks - c0 : REE_ROWS_THREADS;
+        for (u32 r0 = 0; r0 < REE_CHUNK; r0 += REE_LONG_DEPTH)
+            for (u32 j = threadIdx.x; j < at_once * per_chunk; j += REE_ROWS_THREADS) {
+                u32 i = (c0 + j / per_chunk) * REE_CHUNK + r0 + j % per_chunk * (u32)WIDTH;
+                if (i < n) f(i);
+            }
+    }
+}
+
+#endif

@@ -1,0 +1,169 @@
+// scan: out[j] = the sum (product) of terms 0 ... j by the scheme: the chunks before j's, then j's
+// own so far. NUMERICS.md, section 3.
+//
+// A thread walks a line; or, when lines are few and long, in three steps over scratch memory,
+// [chunk][line]: a thread reduces a chunk (SCAN_REDUCE); a thread replaces a line's results by
+// those of the chunks before (scan_offsets); a thread walks a chunk (SCAN_CHUNKS).
+//
+// Bytes: x once and out once; with three steps x twice. Lines side by side (scan_columns) are read
+// by neighbouring threads; elements side by side (scan_lines) come and go in 128-byte pieces
+// through shared memory.
+#include "chunks.h"
+
+enum { SCAN_LINES, SCAN_REDUCE, SCAN_CHUNKS }; // extra[0]; as in encode_lines.c
+
+template <class T, bool PRODUCT> struct scan_state { T total, acc; };
+template <class T> REE_DEVICE T join(bool product, T a, T b) {
+    return product ? ree_mul(a, b) : ree_add(a, b);
+}
+
+// One term: the element that is stored.
+template <class T, bool PRODUCT>
+REE_DEVICE T scan_term(struct scan_state<T, PRODUCT> *s, bool exclusive, T x) {
+    T before = join(PRODUCT, s->total, s->acc);
+    s->acc = join(PRODUCT, s->acc, x);
+    return ree_final(exclusive ? before : join(PRODUCT, s->total, s->acc));
+}
+template <class T, bool PRODUCT> REE_DEVICE void scan_turn(struct scan_state<T, PRODUCT> *s) {
+    s->total = join(PRODUCT, s->total, s->acc);
+    s->acc = PRODUCT ? (T)1 : (T)0;
+}
+
+// Which terms of which line a thread has.
+struct scan_part {
+    u32 line, chunk, begin, end;
+};
+REE_DEVICE struct scan_part part_of(const struct ree_cuda_scan_params &p, u32 stage, u32 thread) {
+    struct scan_part part = {thread, 0, 0, p.p.k};
+    if (stage != SCAN_LINES) {
+        part.chunk = thread / p.n_lines;
+        part.line = thread % p.n_lines;
+        part.begin = part.chunk * REE_CHUNK;
+        if (p.p.k - part.begin > REE_CHUNK) part.end = part.begin + REE_CHUNK;
+    }
+    return part;
+}
+
+template <class T, bool PRODUCT>
+REE_DEVICE void walk_columns(const struct ree_cuda_header &h,
+                             const struct ree_cuda_scan_params &p) {
+    const u32 stage = h.extra[0];
+    u32 thread = ree_thread();
+    if (thread >= (stage == SCAN_LINES ? p.n_lines : p.n_lines * p.n_chunks)) return;
+    struct scan_part part = part_of(p, stage, thread);
+    auto x = ree_in<T>(h, 0);
+    auto y = ree_out<T>(h, 1);
+    u32 column, outer = ree_divide(part.line, p.inner, &column);
+    u32 start = outer * p.p.k * p.p.inner + column, step = p.p.inner;
+    if (p.p.reverse) {
+        start += (p.p.k - 1u) * p.p.inner;
+        step = 0u - step;
+    }
+    struct scan_state<T, PRODUCT> s;
+    s.total = s.acc = PRODUCT ? (T)1 : (T)0;
+    if (stage == SCAN_CHUNKS) s.total = ree_scratch<T>(h)[thread];
+    u32 at = start + part.begin * step;
+    for (u32 j = part.begin; j < part.end; j++, at += step) {
+        if (j > part.begin && j % REE_CHUNK == 0) scan_turn(&s);
+        T v = x[at];
+        T element = scan_term(&s, p.p.exclusive != 0, v);
+        if (stage != SCAN_REDUCE) y[at] = element;
+    }
+    if (stage == SCAN_REDUCE) ree_scratch<T>(h)[thread] = s.acc;
+}
+
+#define LINES 64u // threads of a block
+#define DEPTH 32u
+#define STRIDE 33u
+
+template <class T, bool PRODUCT>
+REE_DEVICE void walk_lines(const struct ree_cuda_header &h, const struct ree_cuda_scan_params &p,
+                           ree_shared_t<T> tile) {
+    const u32 stage = h.extra[0], k = p.p.k;
+    u32 n = stage == SCAN_LINES ? p.n_lines : p.n_lines * p.n_chunks, thread = ree_thread();
+    struct scan_part part = part_of(p, stage, thread < n ? thread : 0u);
+    auto x = ree_in<T>(h, 0);
+    auto y = ree_out<T>(h, 1);
+    struct scan_state<T, PRODUCT> s;
+    s.total = s.acc = PRODUCT ? (T)1 : (T)0;
+    if (stage == SCAN_CHUNKS && thread < n) s.total = ree_scratch<T>(h)[thread];
+    const u32 longest = stage == SCAN_LINES || k < REE_CHUNK ? k : REE_CHUNK;
+    const u32 lane = threadIdx.x % DEPTH;
+    for (u32 r0 = 0; r0 < longest; r0 += DEPTH) {
+        // A warp has a line at a time.
+        for (u32 l = threadIdx.x / DEPTH; l < LINES; l += LINES / DEPTH) {
+            u32 other = blockIdx.x * LINES + l;
+            if (other >= n) break;
+            struct scan_part of = part_of(p, stage, other);
+            u32 j = of.begin + r0 + lane;
+            if (j < of.end)
+                tile[l * STRIDE + lane] = x[of.line * k + (p.p.reverse ? k - 1u - j : j)];
+        }
+        __syncthreads();
+        if (r0 > 0 && r0 % REE_CHUNK == 0) scan_turn(&s);
+        if (thread < n) {
+            u32 first = part.begin + r0;
+            u32 m = first >= part.end ? 0 : part.end - first < DEPTH ? part.end - first : DEPTH;
+            for (u32 i = 0; i < m; i++) {
+                T v = tile[threadIdx.x * STRIDE + i];
+                tile[threadIdx.x * STRIDE + i] = scan_term(&s, p.p.exclusive != 0, v);
+            }
+        }
+        __syncthreads();
+        for (u32 l = threadIdx.x / DEPTH; stage != SCAN_REDUCE && l < LINES; l += LINES / DEPTH) {
+            u32 other = blockIdx.x * LINES + l;
+            if (other >= n) break;
+            struct scan_part of = part_of(p, stage, other);
+            u32 j = of.begin + r0 + lane;
+            if (j < of.end)
+                y[of.line * k + (p.p.reverse ? k - 1u - j : j)] = tile[l * STRIDE + lane];
+        }
+        __syncthreads();
+    }
+    if (stage == SCAN_REDUCE && thread < n) ree_scratch<T>(h)[thread] = s.acc;
+}
+
+template <class T>
+REE_DEVICE void offsets(const struct ree_cuda_header &h, const struct ree_cuda_scan_params &p) {
+    u32 line = ree_thread();
+    if (line >= p.n_lines) return;
+    auto results = ree_scratch<T>(h);
+    const bool product = p.p.product != 0;
+    T total = product ? (T)1 : (T)0;
+    for (u32 chunk = 0; chunk < p.n_chunks; chunk++) {
+        T result = results[chunk * p.n_lines + line];
+        results[chunk * p.n_lines + line] = total;
+        total = join(product, total, result);
+    }
+}
+
+#define BY_TYPE(f, ...)                                                                            \
+    if (p.p.dtype == REE_F32)                                                                      \
+        f(float, __VA_ARGS__);                                                                     \
+    else if (p.p.dtype == REE_F64)                                                                 \
+        f(double, __VA_ARGS__);                                                                    \
+    else if (p.p.dtype == REE_I32 || p.p.dtype == REE_U32)                                         \
+        f(u32, __VA_ARGS__);                                                                       \
+    else                                                                                           \
+        f(u64, __VA_ARGS__);
+#define COLUMNS(T, ...)                                                                            \
+    if (p.p.product)                                                                               \
+        walk_columns<T, true>(h, p);                                                               \
+    else                                                                                           \
+        walk_columns<T, false>(h, p)
+#define IN_TILE(T, ...)                                                                            \
+    if (p.p.product)                                                                               \
+        walk_lines<T, true>(h, p, (ree_shared_t<T>)tile);                                          \
+    else                                                                                           \
+        walk_lines<T, false>(h, p, (ree_shared_t<T>)tile)
+#define OFFSETS(T, ...) offsets<T>(h, p)
+
+REE_KERNEL(scan_columns, struct ree_cuda_scan_params, 128){BY_TYPE(COLUMNS, )}
+// Lines of elements side by side (inner is 1). 64 threads.
+REE_KERNEL(scan_lines, struct ree_cuda_scan_params, 64) {
+    REE_SHARED(u64, tile, LINES * STRIDE);
+    BY_TYPE(IN_TILE, )
+}
+REE_KERNEL(scan_offsets, struct ree_cuda_scan_params, 128) {
+    BY_TYPE(OFFSETS, )
+}

@@ -1,0 +1,154 @@
+// scatter: data[target(u, i)] = combine(data[target], updates[u, i]) for u ascending, each step
+// rounded once. NUMERICS.md, section 7.
+//
+//   scatter_lines  a thread walks a line, step after step, and applies what falls into its share
+//                  of the targets: updates that meet in one element are of one share, and
+//                  therefore in order. With few lines there are many shares, so that few steps
+//                  wait for an element's load.
+//   scatter_clear, scatter_last, scatter_set
+//                  where an update replaces the element, only the last one to it matters: in
+//                  scratch memory, a word for each element of data, the number of the last step
+//                  is left, whose update is stored then. A thread has one step of one line.
+//
+// Bytes: updates once, the elements they meet twice, the indices once for each share, from caches.
+#include "index.h"
+
+// Where a step of a line is: elements of data (index tuple aside), index and updates.
+struct place {
+    u32 data, index, update;
+};
+REE_DEVICE void move(const struct ree_cuda_scatter_params &p, struct place *place, u32 begin,
+                     u32 end, u32 at) {
+    REE_NO_UNROLL
+    for (u32 d = end; d-- > begin;) {
+        u32 coordinate, q = ree_divide(at, p.dims[d], &coordinate);
+        place->data += coordinate * (u32)p.p.data_strides[d];
+        place->index += coordinate * (u32)p.p.index_strides[d];
+        place->update += coordinate * (u32)p.p.update_strides[d];
+        at = q;
+    }
+}
+
+// Integers of 8 bits compute in 32; the low bits are kept.
+template <class T> REE_DEVICE T combine(u32 kind, T a, T b) {
+    switch (kind) {
+    case REE_SCATTER_ADD: return (T)((u64)a + (u64)b);
+    case REE_SCATTER_MUL: return (T)((u64)a * (u64)b);
+    case REE_SCATTER_MIN: return b < a ? b : a;
+    case REE_SCATTER_MAX: return b > a ? b : a;
+    default: return b;
+    }
+}
+REE_DEVICE float combine(u32 kind, float x, float y) {
+    u32 a = ree_bits(x), b = ree_bits(y);
+    switch (kind) {
+    case REE_SCATTER_ADD: return ree_float(ree_op_add_f32(a, b));
+    case REE_SCATTER_MUL: return ree_float(ree_op_mul_f32(a, b));
+    case REE_SCATTER_MIN: return ree_float(ree_op_min_f32(a, b));
+    default: return ree_float(ree_op_max_f32(a, b));
+    }
+}
+REE_DEVICE double combine(u32 kind, double x, double y) {
+    u64 a = ree_double_bits(x), b = ree_double_bits(y);
+    switch (kind) {
+    case REE_SCATTER_ADD: return ree_from_double_bits(ree_op_add_f64(a, b));
+    case REE_SCATTER_MUL: return ree_from_double_bits(ree_op_mul_f64(a, b));
+    case REE_SCATTER_MIN: return ree_from_double_bits(ree_op_min_f64(a, b));
+    default: return ree_from_double_bits(ree_op_max_f64(a, b));
+    }
+}
+
+#define AT_ONCE 4u // steps whose indices are read before any is applied
+
+// SET: an update replaces the element, whatever its bytes mean.
+template <bool SET, class T>
+REE_DEVICE void walk_line(const struct ree_cuda_header &h,
+                          const struct ree_cuda_scatter_params &p) {
+    auto data = ree_out<T>(h, 0);
+    auto updates = ree_in<T>(h, 2);
+    const u32 n_line_dims = p.p.rank - p.p.n_step_dims, shares = h.extra[0];
+    u32 line, share = ree_divide(ree_thread(), p.lines, &line);
+    struct place base = {0, 0, 0};
+    move(p, &base, 0, n_line_dims, line);
+    REE_NO_UNROLL
+    for (u32 step = 0; step < p.p.n_steps; step += AT_ONCE) {
+        struct place at[AT_ONCE];
+        int64_t index[AT_ONCE];
+        REE_UNROLL
+        for (u32 e = 0; e < AT_ONCE; e++) {
+            if (step + e >= p.p.n_steps) continue;
+            at[e] = base;
+            move(p, &at[e], n_line_dims, p.p.rank, step + e);
+            index[e] = ree_index_at(h, p.p, at[e].index);
+        }
+        REE_UNROLL
+        for (u32 e = 0; e < AT_ONCE; e++) {
+            if (step + e >= p.p.n_steps) continue;
+            if (!ree_add_tuple(h, p.p, at[e].index, index[e], &at[e].data)) return;
+            // Shares by a hash, since targets may all be multiples of something.
+            u32 target = at[e].data;
+            if (shares > 1u && __umulhi(target * 0x9E3779B1u, shares) != share) continue;
+            T b = updates[at[e].update];
+            if constexpr (!SET) {
+                T a = data[target];
+                b = combine(p.p.kind, a, b);
+            }
+            data[target] = b;
+        }
+    }
+}
+
+// extra[0]: shares.
+REE_KERNEL(scatter_lines, struct ree_cuda_scatter_params, 128) {
+    if (ree_thread() >= p.p.n_lines * h.extra[0]) return;
+    if (p.p.kind == REE_SCATTER_SET) {
+        switch (ree_size_of(p.p.dtype)) {
+        case 8: walk_line<true, uint64_t>(h, p); break;
+        case 4: walk_line<true, uint32_t>(h, p); break;
+        case 2: walk_line<true, uint16_t>(h, p); break;
+        default: walk_line<true, uint8_t>(h, p);
+        }
+        return;
+    }
+    switch (p.p.dtype) {
+    case REE_F32: walk_line<false, float>(h, p); break;
+    case REE_F64: walk_line<false, double>(h, p); break;
+    case REE_I8: walk_line<false, int8_t>(h, p); break;
+    case REE_I32: walk_line<false, int32_t>(h, p); break;
+    case REE_U32: walk_line<false, uint32_t>(h, p); break;
+    case REE_I64: walk_line<false, int64_t>(h, p); break;
+    case REE_U64: walk_line<false, uint64_t>(h, p); break;
+    default: walk_line<false, uint8_t>(h, p);
+    }
+}
+
+// The step and the place of a thread; false where there is none.
+REE_DEVICE bool step_of(const struct ree_cuda_header &h, const struct ree_cuda_scatter_params &p,
+                        u32 *step, struct place *at) {
+    u32 thread = ree_thread(), line;
+    if (thread >= p.p.n_lines * p.p.n_steps) return false;
+    *step = ree_divide(thread, p.lines, &line);
+    const u32 n_line_dims = p.p.rank - p.p.n_step_dims;
+    *at = {0, 0, 0};
+    move(p, at, 0, n_line_dims, line);
+    move(p, at, n_line_dims, p.p.rank, *step);
+    return ree_add_tuple(h, p.p, at->index, ree_index_at(h, p.p, at->index), &at->data);
+}
+
+REE_KERNEL(scatter_clear, struct ree_cuda_scatter_params, 128) {
+    u32 step;
+    struct place at;
+    if (step_of(h, p, &step, &at)) atomicExch(&ree_scratch<u32>(h)[at.data], 0u);
+}
+REE_KERNEL(scatter_last, struct ree_cuda_scatter_params, 128) {
+    u32 step;
+    struct place at;
+    if (step_of(h, p, &step, &at)) atomicMax(&ree_scratch<u32>(h)[at.data], step);
+}
+REE_KERNEL(scatter_set, struct ree_cuda_scatter_params, 128) {
+    u32 step;
+    struct place at;
+    if (!step_of(h, p, &step, &at) || ree_scratch<u32>(h)[at.data] != step) return;
+    u32 size = ree_size_of(p.p.dtype);
+    ree_store_size(h, 0, size, at.data, ree_load_size(h, 2, size, at.update));
+}

@@ -1,0 +1,176 @@
+// Shapes that random cases are too small for, on the first CUDA device against the CPU: rows that
+// do not fit into shared memory, lines of more chunks than a block has threads, outputs that many
+// blocks share, the k first of a vocabulary. Without a GPU on the emulator, as cuda_matches_cpu.
+//
+// Usage: cuda_shapes [N]: the N-th shape alone.
+#include "device_cases.h"
+
+struct shape {
+    enum ree_repop op;
+    uint32_t a, b, c; // sizes, as the RepOp has them
+    uint32_t kind, dtype;
+};
+
+static const struct shape shapes[] = {
+    // outer, k, inner; logarithmic
+    {REE_REPOP_SOFTMAX, 2, 50257, 1, 0, 0},
+    {REE_REPOP_SOFTMAX, 1, 70004, 1, 0, 0},
+    {REE_REPOP_SOFTMAX, 1, 66000, 1, 1, 0},
+    {REE_REPOP_SOFTMAX, 700, 64, 1, 0, 0},
+    {REE_REPOP_SOFTMAX, 300, 197, 1, 1, 0},
+    {REE_REPOP_SOFTMAX, 40, 4096, 1, 0, 0},
+    {REE_REPOP_SOFTMAX, 3, 1000, 40, 0, 0},
+    // rows, cols; RMS
+    {REE_REPOP_NORM, 3, 30000, 0, 0, 0},
+    {REE_REPOP_NORM, 1, 70001, 0, 1, 0},
+    {REE_REPOP_NORM, 600, 128, 0, 0, 0},
+    {REE_REPOP_NORM, 300, 768, 0, 0, 0},
+    {REE_REPOP_NORM, 9, 4096, 0, 1, 0},
+    // outer, reduced, inner
+    {REE_REPOP_REDUCE, 1, 300000, 1, REE_REDUCE_SUM, REE_F32},
+    {REE_REPOP_REDUCE, 1, 300001, 1, REE_REDUCE_SUM_SQ, REE_F32},
+    {REE_REPOP_REDUCE, 40, 5000, 1, REE_REDUCE_SUM_ABS, REE_F32},
+    {REE_REPOP_REDUCE, 3000, 60, 1, REE_REDUCE_SUM, REE_F32},
+    {REE_REPOP_REDUCE, 1, 2000, 100, REE_REDUCE_SUM, REE_F32},
+    {REE_REPOP_REDUCE, 30, 300, 50, REE_REDUCE_PROD, REE_F32},
+    {REE_REPOP_REDUCE, 5, 9000, 3, REE_REDUCE_SUM, REE_F64},
+    {REE_REPOP_REDUCE, 2, 128256, 1, REE_REDUCE_ARGMAX, REE_F32},
+    {REE_REPOP_REDUCE, 1, 300000, 1, REE_REDUCE_MAX, REE_F32},
+    {REE_REPOP_REDUCE, 1, 300000, 1, REE_REDUCE_MIN, REE_I8},
+    {REE_REPOP_REDUCE, 3, 50000, 1, REE_REDUCE_ARGMIN, REE_F64},
+    {REE_REPOP_REDUCE, 1, 3000, 64, REE_REDUCE_SUM, REE_I64},
+    // outer, k, inner; product
+    {REE_REPOP_SCAN, 1, 200000, 1, 0, REE_F32},
+    {REE_REPOP_SCAN, 2, 5000, 3, 0, REE_F64},
+    {REE_REPOP_SCAN, 500, 600, 1, 0, REE_I64},
+    // outer, n, inner; k
+    {REE_REPOP_TOPK, 2, 50000, 1, 50, REE_F32},
+    {REE_REPOP_TOPK, 1, 50257, 1, 2048, REE_F32},
+    {REE_REPOP_TOPK, 1, 3000, 1, 3000, REE_F32},
+    {REE_REPOP_TOPK, 1, 2500, 2, 2100, REE_I64},
+    {REE_REPOP_TOPK, 1, 40000, 1, 300, REE_U8}, // hardly anything but ties
+    {REE_REPOP_TOPK, 2, 9000, 1, 1, REE_F64},
+    {REE_REPOP_TOPK, 1000, 64, 1, 8, REE_F32},
+    // elements of data, steps, lines
+    {REE_REPOP_SCATTER, 50, 3000, 20, REE_SCATTER_ADD, REE_F32},
+    {REE_REPOP_SCATTER, 1000, 20000, 1, REE_SCATTER_MUL, REE_F32},
+    {REE_REPOP_SCATTER, 300, 5000, 8, REE_SCATTER_SET, REE_F32},
+    {REE_REPOP_SCATTER, 7, 3000, 5, REE_SCATTER_MAX, REE_U8},
+};
+
+static void make_reduce(struct test_case *c, struct rng *rng, const struct shape *s) {
+    struct ree_reduce_params *p = &c->dispatch.params.reduce;
+    *p = (struct ree_reduce_params){
+        .kind = s->kind,
+        .dtype = s->dtype,
+        .n_outer = s->a * s->c,
+        .n_reduce = s->b,
+        .outer_rank = 2,
+        .reduce_rank = 1,
+        .outer_dims = {s->a, s->c},
+        .outer_strides = {(int32_t)(s->b * s->c), 1},
+        .reduce_dims = {s->b},
+        .reduce_strides = {(int32_t)s->c},
+    };
+    case_input(c, rng, (enum ree_dtype)s->dtype, (uint64_t)s->a * s->b * s->c);
+    case_output(c, rng, s->kind >= REE_REDUCE_ARGMAX ? REE_I64 : (enum ree_dtype)s->dtype,
+                p->n_outer);
+}
+
+// data (a, lines), updates (steps, lines), an index for each step.
+static void make_scatter(struct test_case *c, struct rng *rng, const struct shape *s) {
+    c->dispatch.params.scatter = (struct ree_scatter_params){
+        .kind = s->kind,
+        .dtype = s->dtype,
+        .index_dtype = REE_I32,
+        .rank = 2,
+        .n_step_dims = 1,
+        .n_lines = s->c,
+        .n_steps = s->b,
+        .dims = {s->c, s->b},
+        .data_strides = {1, 0},
+        .index_strides = {0, 1},
+        .update_strides = {1, (int32_t)s->c},
+        .n_components = 1,
+        .component_sizes = {s->a},
+        .component_strides = {(int32_t)s->c},
+    };
+    case_input(c, rng, (enum ree_dtype)s->dtype, (uint64_t)s->a * s->c);
+    c->is_written[0] = true;
+    int32_t *index = case_input(c, rng, REE_I32, s->b);
+    for (uint32_t i = 0; i < s->b; i++)
+        index[i] = rng_between(rng, -(int32_t)s->a, (int32_t)s->a - 1);
+    case_input(c, rng, (enum ree_dtype)s->dtype, (uint64_t)s->b * s->c);
+}
+
+static void make(struct test_case *c, struct rng *rng, const struct shape *s) {
+    case_begin(c, s->op);
+    union ree_params *p = &c->dispatch.params;
+    enum ree_dtype dtype = s->dtype ? (enum ree_dtype)s->dtype : REE_F32;
+    uint64_t n = (uint64_t)s->a * s->b * s->c;
+    switch (s->op) {
+    case REE_REPOP_SOFTMAX:
+        p->softmax = (struct ree_softmax_params){s->kind, s->a, s->b, s->c, 0};
+        case_input(c, rng, dtype, n);
+        case_output(c, rng, dtype, n);
+        break;
+    case REE_REPOP_NORM:
+        p->norm = (struct ree_norm_params){s->kind, s->a, s->b, 1e-5f, 1, 1, 1, 1, 0, 1};
+        n = (uint64_t)s->a * s->b;
+        case_input(c, rng, dtype, n);
+        case_input(c, rng, dtype, s->b);
+        case_input(c, rng, dtype, s->b);
+        case_output(c, rng, dtype, n);
+        break;
+    case REE_REPOP_SCAN:
+        p->scan = (struct ree_scan_params){s->kind, s->dtype, s->a, s->b, s->c, 0, 1};
+        case_input(c, rng, dtype, n);
+        case_output(c, rng, dtype, n);
+        break;
+    case REE_REPOP_TOPK:
+        p->topk = (struct ree_topk_params){s->dtype, s->a, s->b, s->c, s->kind, 1};
+        case_input(c, rng, dtype, n);
+        case_output(c, rng, dtype, (uint64_t)s->a * s->kind * s->c);
+        case_output(c, rng, REE_I64, (uint64_t)s->a * s->kind * s->c);
+        break;
+    case REE_REPOP_SCATTER: make_scatter(c, rng, s); break;
+    default: make_reduce(c, rng, s);
+    }
+}
+
+// Numbers of which few are infinite or NaN, so that a long sum is a number.
+static void tame(struct test_case *c, struct rng *rng, const struct shape *s, uint32_t operand) {
+    uint64_t n = c->dispatch.operands[operand].size / 4;
+    uint32_t *x = c->contents[operand];
+    if (s->dtype != 0 && s->dtype != REE_F32) return;
+    for (uint64_t i = 0; i < n; i++)
+        x[i] = ((uint32_t)rng_next(rng) & 0x80FFFFFFu) | 0x3F000000u; // 1/2 ... 2, both signs
+}
+
+int main(int argc, char **argv) {
+    struct ree_device_options options = {0};
+    struct ree_device *device;
+    struct ree_error err;
+    enum ree_status status = ree_cuda_device_open("", &options, &device, &err);
+    if (status == REE_UNAVAILABLE) return test_skip(err.message);
+    CHECK_MSG(status == REE_OK, "%s", err.message);
+    if (status != REE_OK) return test_finish();
+    uint32_t n_printed = 0;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        if (argc > 1 && (size_t)atoi(argv[1]) != i) continue;
+        for (int wild = 0; wild < 2; wild++) {
+            struct rng rng = {.state = 1000 + i};
+            struct test_case c = {0};
+            make(&c, &rng, &shapes[i]);
+            if (!wild) {
+                tame(&c, &rng, &shapes[i], 0);
+                if (shapes[i].op == REE_REPOP_SCATTER) tame(&c, &rng, &shapes[i], 2);
+            }
+            compare_case(device, wild ? "any numbers" : "tame numbers", shapes[i].op, i, &c,
+                         &n_printed);
+            test_case_finish(&c);
+        }
+    }
+    ree_device_destroy(device);
+    return test_finish();
+}
