@@ -178,7 +178,7 @@ static bool encode_matvec(const struct ree_cuda *cuda, const struct ree_dispatch
         per_block = MATVEC_SPLIT_WARPS;
     }
     uint64_t n_outputs = (uint64_t)p->n_batch * v.m * v.n;
-    if (split && n_outputs * n_chunks * 4 > MAX_PARTS_BYTES) return false;
+    if (split && n_outputs * n_chunks * 4 > REE_CUDA_MAX_PARTS_BYTES) return false;
 
     uint32_t stage = 4096; // bytes
     if (p->b_block) {

@@ -5,7 +5,6 @@
 
 #include <stddef.h>
 
-#define MAX_PARTS_BYTES ((uint64_t)1 << 30)
 
 // Tiles, cuda/tile.h.
 #define TILE_K 8
@@ -68,7 +67,7 @@ static struct plan choose(const struct ree_cuda *cuda, uint32_t m, uint32_t n, u
         for (uint32_t split = 0; split < 2; split++) {
             uint32_t n_parts = split ? n_chunks : 1;
             if (split && n_chunks < 2) continue;
-            if (split && n_products * m * n * n_chunks * 4 > MAX_PARTS_BYTES) continue;
+            if (split && n_products * m * n * n_chunks * 4 > REE_CUDA_MAX_PARTS_BYTES) continue;
             double cost = cost_of(cuda, &tiles[i], m, n, k, n_products, n_parts);
             if (!best.tile || cost < best.cost) best = (struct plan){&tiles[i], n_parts, cost};
         }
