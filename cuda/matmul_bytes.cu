@@ -3,18 +3,18 @@
 // cores, m16n8k32, from sm_80 on, and of dot products of four bytes elsewhere.
 //
 // Both factors come as lines of k, 64 bytes at a time, [row][80 bytes] in shared memory: a line of
-// 20 words puts the eight rows of a matrix of ldmatrix into different banks. What does not lie so is
-// packed first (matmul_pack), k filled up with zeros to a multiple of 64.
+// 20 words puts the eight rows of a matrix of ldmatrix into different banks. What does not lie so
+// is packed first (matmul_pack), k filled up with zeros to a multiple of 64.
 //
 // 128 x 128 by 8 warps of 64 x 32: for 64 steps a warp has 32 mma and 12 ldmatrix, a block reads 16
-// KiB. An H200's tensor cores do about 1000 T/s of mma.sync of bytes; then 16 KiB for 128 * 128 * 64
-// multiplications is 0.5 byte for each 32, some 16 TB/s from the L2 cache for the whole device:
+// KiB. An H200's tensor cores do about 1000 T/s of mma.sync of bytes; then 16 KiB for 128 * 128 *
+// 64 multiplications is 0.5 byte for each 32, some 16 TB/s from the L2 cache for the whole device:
 // that, at a few TB/s, is the limit for large products, and memory otherwise.
 //
 // Few rows: a warp to a column, 512 bytes of it at a time; bound by reading B.
 #include "matmul.h"
 
-#define LINE 20u // words
+#define LINE 20u  // words
 #define SLICE 64u // bytes
 #define ALL_LANES 0xFFFFFFFFu
 
@@ -24,8 +24,7 @@ template <bool A_SIGNED, bool B_SIGNED> REE_DEVICE u32 bytes_dot(u32 a, u32 b, u
     if (!A_SIGNED && !B_SIGNED) return __dp4a(a, b, c);
     // An unsigned x is (x ^ 128), signed, plus 128.
     u32 s = A_SIGNED ? a : b, x = (A_SIGNED ? b : a) ^ 0x80808080u;
-    return (u32)__dp4a((int)s, (int)x, (int)c) +
-           128u * (u32)__dp4a((int)s, (int)0x01010101u, 0);
+    return (u32)__dp4a((int)s, (int)x, (int)c) + 128u * (u32)__dp4a((int)s, (int)0x01010101u, 0);
 }
 
 // SUMS_M x SUMS_N matrices of 16 x 8 in a warp, WARPS_M x WARPS_N warps.

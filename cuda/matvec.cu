@@ -11,17 +11,18 @@
 //            asynchronous copies, 8 lanes for each column, so that whole lines are read; 16-byte
 //            unit u of column c lies at place u ^ (c & 7), and the loads of 8 lanes meet each bank
 //            once.
-//   rows     B[l, .] does (b_stride_n = 1): 128 columns, a lane four neighbours; slices of 4 KiB too,
+//   rows     B[l, .] does (b_stride_n = 1): 128 columns, a lane four neighbours; slices of 4 KiB
+//   too,
 //            of which a lane reads what it copied itself.
 //
-// An H200 reads 4.8 TB/s: some 21 bytes a clock and multiprocessor, which issues 128 instructions of
-// one lane in a clock. To cover 0.8 us of latency 29 KB must be under way; 8 warps with two slices
-// of 4 KiB each have 64. Instructions for each weight, one row:
+// An H200 reads 4.8 TB/s: some 21 bytes a clock and multiprocessor, which issues 128 instructions
+// of one lane in a clock. To cover 0.8 us of latency 29 KB must be under way; 8 warps with two
+// slices of 4 KiB each have 64. Instructions for each weight, one row:
 //
-//   float32          fma, 1/4 load of A, 1/4 load of B, and little      1.7 of 24 that 4 bytes allow
-//   float16, bf16    one more for the conversion                        2.7 of 12
-//   8 bits           and, fma, fma, 1/4 load of A, ...                  3.6 of 6
-//   4 bits           the same, and the scale of each block              3.9 of 3.8 (blocks of 32)
+//   float32          fma, 1/4 load of A, 1/4 load of B, and little      1.7 of 24 that 4 bytes
+//   allow float16, bf16    one more for the conversion                        2.7 of 12 8 bits and,
+//   fma, fma, 1/4 load of A, ...                  3.6 of 6 4 bits           the same, and the scale
+//   of each block              3.9 of 3.8 (blocks of 32)
 //
 // so that all but the last leave the memory as the only limit, and 4 bits come near it.
 //
@@ -31,14 +32,15 @@
 //
 //     b' = fma(x, s * 2^(119 - 4i), -z * s * 2^-30) = (q - z) * s * 2^-30, rounded once,
 //
-// if z * s is exact, as it always is for z = 2^(bits - 1), and for scales that were float16. If not,
+// if z * s is exact, as it always is for z = 2^(bits - 1), and for scales that were float16. If
+// not,
 //
 //     d = fma(x, 2^(119 - 4i), -z * 2^-30), exact;  b' = d * s.
 //
 // A is kept as a * 2^30, so that the products a * b are what they were. All of this is exact for
-// 2^-96 <= |s| < 2^8 (nothing is subnormal that was not, nothing overflows) or s = 0, and a finite a
-// below 2^97; a chunk or block that is not so takes the way of repop.h word by word. The sign of a
-// zero b is lost: it changes no sum (section 3, step 4).
+// 2^-96 <= |s| < 2^8 (nothing is subnormal that was not, nothing overflows) or s = 0, and a finite
+// a below 2^97; a chunk or block that is not so takes the way of repop.h word by word. The sign of
+// a zero b is lost: it changes no sum (section 3, step 4).
 #include "matmul.h"
 
 #define LANES 32u
@@ -274,8 +276,8 @@ REE_DEVICE void matvec_compute_columns(const struct ree_cuda_header &h, const st
                 if (blocks.blockwise && ((k0 + k) & (blocks.block - 1u)) == 0) {
                     u32 s = k >> blocks.shift, zero = 1u << (BITS - 1);
                     if (blocks.words) {
-                        u32 zeros = shared[stage + 1024u + (blocks.n_scales + s / 4u) * SCALE_LINE +
-                                           lane];
+                        u32 zeros =
+                            shared[stage + 1024u + (blocks.n_scales + s / 4u) * SCALE_LINE + lane];
                         zero = zeros >> (s % 4u * 8u) & 255u;
                     } else if (blocks.has_zero_points) {
                         u32 j = column + lane < v.n ? column + lane : v.n - 1u;
@@ -368,8 +370,9 @@ REE_DEVICE void matvec_compute_rows(const struct matvec &v, const struct matvec_
     }
 }
 
-// A block: some columns, and so many chunks as extra[REE_CUDA_PRODUCT_OTHER] says. Its shared memory
-// is, for each warp, the stages and a chunk of A; then the chunks' results, [chunk][row][column].
+// A block: some columns, and so many chunks as extra[REE_CUDA_PRODUCT_OTHER] says. Its shared
+// memory is, for each warp, the stages and a chunk of A; then the chunks' results,
+// [chunk][row][column].
 template <int BITS, int M, bool BY_ROWS>
 REE_DEVICE void matvec_block(const struct ree_cuda_header &h,
                              const struct ree_cuda_matmul_params &params,

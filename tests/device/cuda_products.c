@@ -66,6 +66,14 @@ static bool dense(struct rng *rng, struct test_case *c) {
     return true;
 }
 
+// Enough for several of the largest tiles of one multiprocessor.
+static bool large(struct rng *rng, struct test_case *c) {
+    uint32_t m = 240 + rng_below(rng, 17), n = 240 + rng_below(rng, 17);
+    uint32_t k = 250 + rng_below(rng, 30);
+    if (rng_one_in(rng, 2)) m = 252, n = 256, k = 264;
+    choose_dense(rng, c, m, n, k, rng_one_in(rng, 2), rng_one_in(rng, 2), REE_F32, REE_F32);
+    return true;
+}
 static bool bytes(struct rng *rng, struct test_case *c) {
     static const uint32_t types[] = {REE_I8, REE_U8};
     bool few = rng_one_in(rng, 4);
@@ -186,6 +194,8 @@ int main(int argc, char **argv) {
         n_done = 0;
         for (uint64_t seed = first; n_done < n; seed++)
             n_done += run(device, limits[l].name, seed, few_rows);
+        for (uint64_t seed = first; seed < first + n / 15; seed++)
+            if (limits[l].n_multiprocessors <= 1) run(device, limits[l].name, seed, large);
         n_done = 0;
         for (uint64_t seed = first; n_done < n / 2; seed++)
             n_done += run(device, limits[l].name, seed, bytes);

@@ -151,10 +151,14 @@ static bool matvec_of(const struct ree_dispatch *dispatch, const struct ree_matm
 static enum ree_cuda_kernel matvec_kernel(const struct matvec *v) {
     static const enum ree_cuda_kernel kernels[3][2][4] = {
 #define MATVEC(rows)                                                                               \
-    {{REE_CUDA_matvec_columns_4_##rows, REE_CUDA_matvec_columns_8_##rows,                          \
-      REE_CUDA_matvec_columns_16_##rows, REE_CUDA_matvec_columns_32_##rows},                       \
-     {0, REE_CUDA_matvec_rows_8_##rows, REE_CUDA_matvec_rows_16_##rows,                            \
-      REE_CUDA_matvec_rows_32_##rows}}
+    {                                                                                              \
+        {REE_CUDA_matvec_columns_4_##rows, REE_CUDA_matvec_columns_8_##rows,                       \
+         REE_CUDA_matvec_columns_16_##rows, REE_CUDA_matvec_columns_32_##rows},                    \
+        {                                                                                          \
+            0, REE_CUDA_matvec_rows_8_##rows, REE_CUDA_matvec_rows_16_##rows,                      \
+                REE_CUDA_matvec_rows_32_##rows                                                     \
+        }                                                                                          \
+    }
         MATVEC(1), MATVEC(4), MATVEC(8)};
     uint32_t bits = v->bits == 4 ? 0 : v->bits == 8 ? 1 : v->bits == 16 ? 2 : 3;
     return kernels[v->m == 1 ? 0 : v->m <= 4 ? 1 : 2][v->by_rows][bits];
@@ -270,13 +274,12 @@ static bool encode_bytes(const struct ree_cuda *cuda, const struct ree_dispatch 
         extra[REE_CUDA_PRODUCT_PARTS_AT] = add_parts(out, p, 1);
     }
     uint32_t stages = extra[REE_CUDA_PRODUCT_N_STAGES] * 2 * side * BYTES_LINE;
-    uint32_t sums = side * side * 4 +
-                    out->params.matmul.epilogue.n_slots * SLOT_BYTES * threads;
+    uint32_t sums = side * side * 4 + out->params.matmul.epilogue.n_slots * SLOT_BYTES * threads;
     uint64_t n_blocks =
         (uint64_t)((p->m + side - 1) / side) * ((p->n + side - 1) / side) * p->n_batch;
-    struct ree_cuda_step *step = ree_cuda_add_step(
-        out, large ? REE_CUDA_matmul_bytes_128x128 : REE_CUDA_matmul_bytes_64x64, threads,
-        n_blocks * threads);
+    struct ree_cuda_step *step =
+        ree_cuda_add_step(out, large ? REE_CUDA_matmul_bytes_128x128 : REE_CUDA_matmul_bytes_64x64,
+                          threads, n_blocks * threads);
     step->shared_bytes = p->has_epilogue && !finish && sums > stages ? sums : stages;
     memcpy(step->extra, extra, sizeof extra);
     if (finish) add_finish(out, dispatch, extra);
