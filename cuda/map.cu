@@ -17,7 +17,7 @@ REE_KERNEL(map_words, struct ree_cuda_map_params, 128) {
     ree_expr_run<REE_EXPR_ARITHMETIC, WIDTH>(h, e, 0, first, n, false, value, slots, threadIdx.x,
                                              blockDim.x, value);
     u32 size = ree_size_of(e.out_dtype);
-    if (n == WIDTH && size == 4) {
+    if (n == WIDTH && size == 4 && ree_aligned(ree_out<u32>(h, e.n_tensors), first, 16)) {
         ree_store(ree_out<u32>(h, e.n_tensors), first,
                   make_uint4(value[0], value[1], value[2], value[3]));
     } else if (n == WIDTH && size == 1) {

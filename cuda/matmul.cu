@@ -6,7 +6,7 @@
 // (matmul_widen): 4 bytes written and read for each element, against m fma.
 //
 // The other types, and 8-bit factors of small products, have an output to a thread (matmul_words).
-#include "matmul.h"
+#include "finish.h"
 #include "tile.h"
 
 // One factor as float32: where it is, in its own memory or the scratch memory.
@@ -93,68 +93,15 @@ MATMUL_TILE(128, 64, 256, 2)
 MATMUL_TILE(64, 64, 128, 4)
 MATMUL_TILE(32, 64, 128, 4)
 
-// What lies in the scratch memory, [n_parts][n_outputs], added in ascending order; four outputs to
-// a thread. Of integers there is one part, as it is.
 REE_KERNEL(matmul_finish, struct ree_cuda_matmul_params, 128) {
     REE_SHARED_DYNAMIC(u32, slots);
-    const u32 n_outputs = p.p.n_batch * p.p.m * p.p.n;
-    const u32 first = ree_thread() * 4u;
-    if (first >= n_outputs) return;
-    const u32 n = n_outputs - first < 4u ? n_outputs - first : 4u;
-    const u32 n_parts = h.extra[REE_CUDA_PRODUCT_N_PARTS];
-    auto parts = ree_scratch<float>(h);
-    u32 at = h.extra[REE_CUDA_PRODUCT_PARTS_AT] + first;
-    float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    if (p.p.dtype == REE_I32) {
-        REE_UNROLL
-        for (int j = 0; j < 4; j++)
-            if ((u32)j < n) sum[j] = parts[at + (u32)j];
-        product_epilogue(h, p.epilogue, matmul_n_factors(p.p), first, n,
-                         make_float4(sum[0], sum[1], sum[2], sum[3]), slots, threadIdx.x,
-                         blockDim.x);
-        return;
-    }
-    bool vectors = n == 4u && n_outputs % 4u == 0 && ree_aligned(parts, at, 16);
-    for (u32 c = 0; c < n_parts; c++, at += n_outputs) {
-        float x[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-        if (vectors) {
-            float4 v = ree_load<float4>(parts, at);
-            x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
-        } else {
-            REE_UNROLL
-            for (int j = 0; j < 4; j++)
-                if ((u32)j < n) x[j] = parts[at + (u32)j];
-        }
-        REE_UNROLL
-        for (int j = 0; j < 4; j++)
-            sum[j] = __fadd_rn(sum[j], x[j]);
-    }
-    product_finish(h, p, matmul_n_factors(p.p), false, 0, first, n,
-                   make_float4(sum[0], sum[1], sum[2], sum[3]), slots, threadIdx.x, blockDim.x);
+    finish_words(h, p, matmul_n_factors(p.p), p.p.n_batch * p.p.m * p.p.n, p.p.dtype == REE_I32,
+                 slots);
 }
-
-// The same with any epilogue, an output to a thread.
 REE_KERNEL(matmul_finish_any, struct ree_cuda_matmul_params, 128) {
     REE_SHARED_DYNAMIC(u64, slots);
-    const u32 n_outputs = p.p.n_batch * p.p.m * p.p.n, i = ree_thread();
-    if (i >= n_outputs) return;
-    auto parts = ree_scratch<u32>(h);
-    u32 at = h.extra[REE_CUDA_PRODUCT_PARTS_AT] + i;
-    u64 value[1] = {0};
-    if (p.p.dtype == REE_I32) {
-        value[0] = parts[at];
-    } else {
-        float sum = 0.0f;
-        for (u32 c = 0; c < h.extra[REE_CUDA_PRODUCT_N_PARTS]; c++, at += n_outputs)
-            sum = __fadd_rn(sum, ree_float(parts[at]));
-        value[0] = __float_as_uint(ree_canon(ree_plus_zero(sum)));
-    }
-    u64 out[1];
-    const u32 n_factors = matmul_n_factors(p.p);
-    ree_expr_run<REE_EXPR_ALL, 1>(h, p.epilogue, n_factors, i, 1, true, value, slots, threadIdx.x,
-                                  blockDim.x, out);
-    ree_store_size(h, n_factors + p.epilogue.n_tensors, ree_size_of(p.epilogue.out_dtype), i,
-                   out[0]);
+    finish_any(h, p, matmul_n_factors(p.p), p.p.n_batch * p.p.m * p.p.n, p.p.dtype == REE_I32,
+               slots);
 }
 
 // An element of a factor as float32.

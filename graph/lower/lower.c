@@ -250,7 +250,8 @@ enum ree_status ree_lower_host_float(struct ree_lower *lower, struct ree_tval *t
 static bool params_carry_offset(enum ree_repop op, uint32_t i, uint32_t n_operands) {
     switch (op) {
     case REE_REPOP_COPY: return true;
-    case REE_REPOP_MAP: return i + 1 < n_operands; // all but the result
+    case REE_REPOP_MAP:
+    case REE_REPOP_ATTENTION: return i + 1 < n_operands; // all but the result
     case REE_REPOP_MATMUL: return i < 2;
     case REE_REPOP_REDUCE:
     case REE_REPOP_GATHER: return i == 0;

@@ -257,8 +257,8 @@ enum ree_dtype ree_product_dtype(enum ree_dtype a, enum ree_dtype b);
 enum ree_status ree_lower_matmul(struct ree_lower *lower, struct ree_tval *a, struct ree_tval *b,
                                  struct ree_tval **out);
 // Appends a filled dispatch, or runs it at once on the host when everything it reads is host-known.
-// Operands whose parameters have an offset field (copy src and dst, what map reads, reduce x,
-// matmul A and B, gather data, epilogue tensors) are handed over from the start of their storage:
+// Operands whose parameters have an offset field (copy src and dst, what map and attention read,
+// reduce x, matmul A and B, gather data, epilogue tensors) are handed over from the start of their storage:
 // the rule puts the view's offset into the parameters. All others start at the view's own offset
 // and must be dense (ree_lower_dense). The last n_outputs operands are written; copy's dst and
 // scatter's data are so by definition.

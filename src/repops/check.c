@@ -497,6 +497,70 @@ static enum ree_status check_resize(const struct check *c) {
     return check_dense(c, 3, "output", 3, y, 4);
 }
 
+// A tensor of rank 4 or less that is read through strides.
+static enum ree_status check_view(const struct check *c, uint32_t operand, const char *what,
+                                  int32_t offset, uint32_t rank, const uint32_t *dims,
+                                  const int32_t *strides, uint32_t dtype) {
+    struct reach r = reach_from(offset);
+    reach_over(&r, rank, dims, strides);
+    return check_reach(c, operand, what, &r, ree_dtype_size((enum ree_dtype)dtype));
+}
+
+static enum ree_status check_attention_numbers(const struct check *c,
+                                               const struct ree_attention_params *p) {
+    REE_TRY(CHECK_DTYPE(c, "k_dtype", p->k_dtype, REE_F32, REE_F16, REE_BF16));
+    REE_TRY(CHECK_DTYPE(c, "v_dtype", p->v_dtype, REE_F32, REE_F16, REE_BF16));
+    REE_TRY(CHECK_DTYPE(c, "starts_dtype", p->starts_dtype, REE_DTYPE_NONE, REE_I32, REE_I64));
+    REE_TRY(CHECK_DTYPE(c, "n_keys_dtype", p->n_keys_dtype, REE_DTYPE_NONE, REE_I32, REE_I64));
+    if (p->n_kv_heads == 0 || p->n_heads % p->n_kv_heads != 0)
+        return fail(c, "%u heads share %u heads of keys", p->n_heads, p->n_kv_heads);
+    if (p->q_len > REE_ATTENTION_MAX_LEN || p->kv_len > REE_ATTENTION_MAX_LEN ||
+        p->start > REE_ATTENTION_MAX_LEN || p->start < -REE_ATTENTION_MAX_LEN)
+        return fail(c, "%u queries from %d on, %u keys: too long", p->q_len, p->start, p->kv_len);
+    const int32_t bounds[2] = {p->left, p->right};
+    for (uint32_t i = 0; i < 2; i++)
+        if (bounds[i] < REE_ATTENTION_UNBOUNDED || bounds[i] > REE_ATTENTION_FAR)
+            return fail(c, "a window of %d", bounds[i]);
+    return REE_OK;
+}
+
+static enum ree_status check_attention(const struct check *c) {
+    const struct ree_attention_params *p = &c->dispatch->params.attention;
+    const struct ree_attention_operands at = ree_attention_operands(p);
+    REE_TRY(check_operands(c, at.out + 1, 1));
+    REE_TRY(check_attention_numbers(c, p));
+    const uint32_t q[4] = {p->batch, p->n_heads, p->q_len, p->head_dim};
+    const uint32_t k[4] = {p->batch, p->n_kv_heads, p->kv_len, p->head_dim};
+    const uint32_t v[4] = {p->batch, p->n_kv_heads, p->kv_len, p->v_head_dim};
+    const uint32_t scores[4] = {p->batch, p->n_heads, p->q_len, p->kv_len};
+    const uint32_t out[4] = {p->batch, p->n_heads, p->q_len, p->v_head_dim};
+    uint64_t count;
+    REE_TRY(check_product(c, "the query", 4, q, &count));
+    REE_TRY(check_product(c, "the key", 4, k, &count));
+    REE_TRY(check_product(c, "the value", 4, v, &count));
+    REE_TRY(check_view(c, 0, "query", p->q_offset, 4, q, p->q_strides, REE_F32));
+    REE_TRY(check_view(c, 1, "key", p->k_offset, 4, k, p->k_strides, p->k_dtype));
+    REE_TRY(check_view(c, 2, "value", p->v_offset, 4, v, p->v_strides, p->v_dtype));
+    if (p->starts_dtype != REE_DTYPE_NONE)
+        REE_TRY(check_view(c, at.starts, "starts", p->starts_offset, 1, &p->batch,
+                           &p->starts_stride, p->starts_dtype));
+    if (p->n_keys_dtype != REE_DTYPE_NONE)
+        REE_TRY(check_view(c, at.n_keys, "numbers of keys", p->n_keys_offset, 1, &p->batch,
+                           &p->n_keys_stride, p->n_keys_dtype));
+    if (p->has_allowed)
+        REE_TRY(check_view(c, at.allowed, "mask", p->allowed_offset, 4, scores, p->allowed_strides,
+                           REE_BOOL));
+    if (p->has_bias)
+        REE_TRY(
+            check_view(c, at.bias, "bias", p->bias_offset, 4, scores, p->bias_strides, REE_F32));
+    if (p->has_sink)
+        REE_TRY(
+            check_view(c, at.sink, "sink", p->sink_offset, 3, scores, p->sink_strides, REE_F32));
+    const int32_t strides[4] = {p->out_strides[0], p->out_strides[1], p->out_strides[2], 1};
+    REE_TRY(check_dense(c, at.out, "output", 4, out, 4));
+    return check_view(c, at.out, "output", 0, 4, out, strides, REE_F32);
+}
+
 enum ree_status ree_dispatch_check(const struct ree_dispatch *dispatch, struct ree_error *err) {
     const struct check c = {.dispatch = dispatch, .err = err};
     if (dispatch->n_operands > REE_MAX_OPERANDS)
@@ -519,6 +583,7 @@ enum ree_status ree_dispatch_check(const struct ree_dispatch *dispatch, struct r
     case REE_REPOP_TOPK: return check_topk(&c);
     case REE_REPOP_SCAN: return check_scan(&c);
     case REE_REPOP_RESIZE: return check_resize(&c);
+    case REE_REPOP_ATTENTION: return check_attention(&c);
     case REE_N_REPOPS: break;
     }
     return ree_fail(err, REE_INTERNAL, "dispatch: no RepOp %d", (int)dispatch->op);

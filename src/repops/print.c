@@ -143,6 +143,37 @@ static void print_scatter(struct ree_strbuf *out, const struct ree_scatter_param
     print_strides(out, "strides", p->component_stride, p->n_components, p->component_strides);
 }
 
+static void print_attention(struct ree_strbuf *out, const struct ree_attention_params *p) {
+    const uint32_t heads[] = {p->n_heads, p->n_kv_heads};
+    const uint32_t len[] = {p->q_len, p->kv_len}, size[] = {p->head_dim, p->v_head_dim};
+    ree_strbuf_printf(out, " batch=%" PRIu32, p->batch);
+    print_dims(out, "heads", 2, heads);
+    print_dims(out, "len", 2, len);
+    print_dims(out, "size", 2, size);
+    print_strides(out, "q", p->q_offset, 4, p->q_strides);
+    ree_strbuf_printf(out, " %s", dtype_name(p->k_dtype));
+    print_strides(out, "k", p->k_offset, 4, p->k_strides);
+    ree_strbuf_printf(out, " %s", dtype_name(p->v_dtype));
+    print_strides(out, "v", p->v_offset, 4, p->v_strides);
+    print_strides(out, "out", 0, 3, p->out_strides);
+    ree_strbuf_printf(out, " scale=%a softcap=%a start=%" PRId32, (double)p->scale,
+                      (double)p->softcap, p->start);
+    if (p->left >= 0) ree_strbuf_printf(out, " left=%" PRId32, p->left);
+    if (p->right >= 0) ree_strbuf_printf(out, " right=%" PRId32, p->right);
+    if (p->starts_dtype) {
+        ree_strbuf_printf(out, " %s", dtype_name(p->starts_dtype));
+        print_strides(out, "starts", p->starts_offset, 1, &p->starts_stride);
+    }
+    if (p->n_keys_dtype) {
+        ree_strbuf_printf(out, " %s", dtype_name(p->n_keys_dtype));
+        print_strides(out, "n_keys", p->n_keys_offset, 1, &p->n_keys_stride);
+    }
+    if (p->has_allowed) print_strides(out, "allowed", p->allowed_offset, 4, p->allowed_strides);
+    if (p->has_bias) print_strides(out, "bias", p->bias_offset, 4, p->bias_strides);
+    if (p->has_sink) print_strides(out, "sink", p->sink_offset, 3, p->sink_strides);
+    if (p->zero_empty) ree_strbuf_printf(out, " zero_empty");
+}
+
 static void print_params(struct ree_strbuf *out, const struct ree_dispatch *d) {
     const union ree_params *p = &d->params;
     switch (d->op) {
@@ -184,6 +215,7 @@ static void print_params(struct ree_strbuf *out, const struct ree_dispatch *d) {
                           p->resize.outer, p->resize.k_in, p->resize.k_out, p->resize.inner,
                           p->resize.taps, (double)p->resize.extrapolation);
         break;
+    case REE_REPOP_ATTENTION: print_attention(out, &p->attention); break;
     case REE_N_REPOPS: break;
     }
 }

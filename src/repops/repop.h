@@ -5,7 +5,8 @@
 // A dispatch is one RepOp over operands, each a range of bytes in a buffer. Kernels get the
 // parameter struct and one pointer per operand. Every tensor has fewer than 2^31 elements, so
 // indices and strides are 32 bits, in elements. "Dense" means row-major without gaps. Outputs are
-// always dense, `copy` excepted. Operands start at a multiple of 4 bytes (of 64 for whole tensors),
+// always dense, `copy` excepted. Operands start at a multiple of 4 bytes and of
+// their element's size (of 64 for whole tensors),
 // and a buffer may be read and written up to the next multiple of 4 bytes past a tensor's end (a
 // GPU without byte stores writes whole words).
 //
@@ -30,6 +31,7 @@ enum ree_repop {
     REE_REPOP_TOPK,
     REE_REPOP_SCAN,
     REE_REPOP_RESIZE,
+    REE_REPOP_ATTENTION,
     REE_N_REPOPS
 };
 
@@ -339,6 +341,55 @@ struct ree_resize_params {
     float extrapolation;
 };
 
+// attention: out[b, h, i] = sum over j of w[j] * v[b, h / group, j], group = n_heads / n_kv_heads,
+// where w are the weights of query i's scores; NUMERICS.md, "Attention". Operands: q (f32), k, v
+// (f32, f16 or bf16, widened exactly); then those that are there, in this order: starts, n_keys
+// (i32 or i64), allowed (bool), bias (f32), sink (f32); out (f32).
+//
+// Query i of batch b stands at position p = start + starts[b] + i among the keys. Key j takes part
+// for it when p - left <= j <= p + right, as far as these are bounded, j < n_keys[b], allowed holds
+// and the bias is not -inf. The sums take the keys of ree_attention_keys alone, which lie in whole
+// chunks. Numbers beyond +-REE_ATTENTION_FAR count as that.
+//
+// With zero_empty a query whose scores (and sink) are all -inf has weights of +0, else NaN.
+#define REE_ATTENTION_UNBOUNDED (-1)
+#define REE_ATTENTION_FAR (1 << 30)     // of starts, n_keys, left and right
+#define REE_ATTENTION_MAX_LEN (1 << 28) // of q_len and kv_len, and of start in magnitude
+struct ree_attention_params {
+    uint32_t batch;
+    uint32_t n_heads, n_kv_heads; // n_kv_heads divides n_heads; neighbouring heads share keys
+    uint32_t q_len, kv_len, head_dim, v_head_dim;
+    uint32_t k_dtype, v_dtype;
+    int32_t q_offset, k_offset, v_offset;
+    int32_t q_strides[4];   // (batch, n_heads, q_len, head_dim)
+    int32_t k_strides[4];   // (batch, n_kv_heads, kv_len, head_dim)
+    int32_t v_strides[4];   // (batch, n_kv_heads, kv_len, v_head_dim)
+    int32_t out_strides[3]; // (batch, n_heads, q_len); dense in one order of these, the
+                            // v_head_dim elements of a row side by side
+    float scale;            // 1: no step
+    float softcap;          // 0: no step
+    int32_t left, right;    // REE_ATTENTION_UNBOUNDED, or 0 and more
+    int32_t start;
+    uint32_t starts_dtype; // REE_DTYPE_NONE: no operand
+    uint32_t n_keys_dtype; // likewise
+    uint32_t has_allowed, has_bias, has_sink;
+    int32_t starts_offset, n_keys_offset, allowed_offset, bias_offset, sink_offset;
+    int32_t starts_stride, n_keys_stride; // (batch)
+    int32_t allowed_strides[4];           // (batch, n_heads, q_len, kv_len), 0 repeats
+    int32_t bias_strides[4];
+    int32_t sink_strides[3]; // (batch, n_heads, q_len)
+    uint32_t zero_empty;
+};
+// The keys that the sums of query `row` run over: those in chunks where causality and window let at
+// least one take part, or all of them where positions or numbers of keys are operands.
+void ree_attention_keys(const struct ree_attention_params *p, uint32_t row, uint32_t *out_first,
+                        uint32_t *out_end);
+// Where an optional operand is; UINT32_MAX: it is not there. The result follows them.
+struct ree_attention_operands {
+    uint32_t starts, n_keys, allowed, bias, sink, out;
+};
+struct ree_attention_operands ree_attention_operands(const struct ree_attention_params *p);
+
 union ree_params {
     struct ree_copy_params copy;
     struct ree_map_params map;
@@ -353,6 +404,7 @@ union ree_params {
     struct ree_topk_params topk;
     struct ree_scan_params scan;
     struct ree_resize_params resize;
+    struct ree_attention_params attention;
 };
 size_t ree_repop_params_size(enum ree_repop op); // sizeof of its member
 

@@ -42,6 +42,7 @@ bool case_scatter(struct rng *rng, struct test_case *out); // likewise
 bool case_topk(struct rng *rng, struct test_case *out);
 bool case_scan(struct rng *rng, struct test_case *out);
 bool case_resize(struct rng *rng, struct test_case *out);
+bool case_attention(struct rng *rng, struct test_case *out);
 extern const case_generator case_generators[REE_N_REPOPS];
 
 void test_case_finish(struct test_case *c); // frees the contents

@@ -11,7 +11,7 @@ const case_generator case_generators[REE_N_REPOPS] = {
     [REE_REPOP_SOFTMAX] = case_softmax, [REE_REPOP_NORM] = case_norm,
     [REE_REPOP_GATHER] = case_gather,   [REE_REPOP_SCATTER] = case_scatter,
     [REE_REPOP_TOPK] = case_topk,       [REE_REPOP_SCAN] = case_scan,
-    [REE_REPOP_RESIZE] = case_resize,
+    [REE_REPOP_RESIZE] = case_resize,   [REE_REPOP_ATTENTION] = case_attention,
 };
 
 // splitmix64 (Steele, Lea, Flood 2014)

@@ -1,8 +1,10 @@
 // Shapes that random cases are too small for, on the first CUDA device against the CPU: rows that
 // do not fit into shared memory, lines of more chunks than a block has threads, outputs that many
-// blocks share, the k first of a vocabulary. Without a GPU on the emulator, as cuda_matches_cpu.
+// blocks share, the k first of a vocabulary; and the same as if the device had one
+// multiprocessor, which few threads fill. Without a GPU on the emulator, as cuda_matches_cpu.
 //
 // Usage: cuda_shapes [N]: the N-th shape alone.
+#include "device/cuda/cuda.h"
 #include "device_cases.h"
 
 struct shape {
@@ -39,10 +41,15 @@ static const struct shape shapes[] = {
     {REE_REPOP_REDUCE, 1, 300000, 1, REE_REDUCE_MIN, REE_I8},
     {REE_REPOP_REDUCE, 3, 50000, 1, REE_REDUCE_ARGMIN, REE_F64},
     {REE_REPOP_REDUCE, 1, 3000, 64, REE_REDUCE_SUM, REE_I64},
+    {REE_REPOP_REDUCE, 1100, 600, 1, REE_REDUCE_SUM, REE_F32},
+    {REE_REPOP_REDUCE, 2, 600, 600, REE_REDUCE_SUM_SQ, REE_F32},
+    {REE_REPOP_REDUCE, 1, 600, 1100, REE_REDUCE_SUM, REE_F64},
     // outer, k, inner; product
     {REE_REPOP_SCAN, 1, 200000, 1, 0, REE_F32},
     {REE_REPOP_SCAN, 2, 5000, 3, 0, REE_F64},
     {REE_REPOP_SCAN, 500, 600, 1, 0, REE_I64},
+    {REE_REPOP_SCAN, 300, 600, 1, 0, REE_F32},
+    {REE_REPOP_SCAN, 4, 600, 80, 0, REE_F32},
     // outer, n, inner; k
     {REE_REPOP_TOPK, 2, 50000, 1, 50, REE_F32},
     {REE_REPOP_TOPK, 1, 50257, 1, 2048, REE_F32},
@@ -155,10 +162,14 @@ int main(int argc, char **argv) {
     if (status == REE_UNAVAILABLE) return test_skip(err.message);
     CHECK_MSG(status == REE_OK, "%s", err.message);
     if (status != REE_OK) return test_finish();
+    struct ree_cuda *cuda = ree_cuda_of(device);
+    const uint32_t n_multiprocessors = cuda->n_multiprocessors;
     uint32_t n_printed = 0;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         if (argc > 1 && (size_t)atoi(argv[1]) != i) continue;
-        for (int wild = 0; wild < 2; wild++) {
+        for (int turn = 0; turn < 4; turn++) {
+            const bool wild = turn % 2, small = turn / 2;
+            cuda->n_multiprocessors = small ? 1 : n_multiprocessors;
             struct rng rng = {.state = 1000 + i};
             struct test_case c = {0};
             make(&c, &rng, &shapes[i]);

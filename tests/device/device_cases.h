@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GUARD 64 // bytes round an operand that must stay as they are
+// Bytes round an operand that must stay as they are. A multiple of 8 and of no more, as repop.h has it
+// of operands.
+#define GUARD 72
 
 // What is wrong with the case on this device, or NULL. Every operand has a buffer of its own with
 // guard bytes before and after it (an operand may be written up to a multiple of 4 bytes).

@@ -21,6 +21,7 @@ bool reference_scatter(const struct ree_scatter_params *p, void *const *operands
 void reference_topk(const struct ree_topk_params *p, void *const *operands);
 void reference_scan(const struct ree_scan_params *p, void *const *operands);
 void reference_resize(const struct ree_resize_params *p, void *const *operands);
+void reference_attention(const struct ree_attention_params *p, void *const *operands);
 
 // Shared by them
 

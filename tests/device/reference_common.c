@@ -17,6 +17,7 @@ bool reference_run(const struct ree_dispatch *dispatch, void *const *operands) {
     case REE_REPOP_TOPK: reference_topk(&p->topk, operands); break;
     case REE_REPOP_SCAN: reference_scan(&p->scan, operands); break;
     case REE_REPOP_RESIZE: reference_resize(&p->resize, operands); break;
+    case REE_REPOP_ATTENTION: reference_attention(&p->attention, operands); break;
     case REE_N_REPOPS: break;
     }
     return true;

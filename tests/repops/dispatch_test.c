@@ -187,6 +187,40 @@ static struct ree_dispatch good(enum ree_repop op) {
         operand(&d, 48);
         operand(&d, 48);
         break;
+    case REE_REPOP_ATTENTION: // 4 heads over 2, 3 queries, 5 keys, with everything there is
+        p->attention = (struct ree_attention_params){.batch = 1,
+                                                     .n_heads = 4,
+                                                     .n_kv_heads = 2,
+                                                     .q_len = 3,
+                                                     .kv_len = 5,
+                                                     .head_dim = 2,
+                                                     .v_head_dim = 3,
+                                                     .k_dtype = REE_F16,
+                                                     .v_dtype = REE_F32,
+                                                     .q_strides = {24, 6, 2, 1},
+                                                     .k_strides = {20, 10, 2, 1},
+                                                     .v_strides = {30, 15, 3, 1},
+                                                     .out_strides = {36, 3, 12},
+                                                     .scale = 0.5f,
+                                                     .left = REE_ATTENTION_UNBOUNDED,
+                                                     .starts_dtype = REE_I64,
+                                                     .n_keys_dtype = REE_I32,
+                                                     .has_allowed = 1,
+                                                     .has_bias = 1,
+                                                     .has_sink = 1,
+                                                     .allowed_strides = {0, 0, 5, 1},
+                                                     .bias_strides = {0, 15, 5, 1},
+                                                     .sink_strides = {0, 1, 0}};
+        operand(&d, 96);
+        operand(&d, 40);
+        operand(&d, 120);
+        operand(&d, 8);
+        operand(&d, 4);
+        operand(&d, 15);
+        operand(&d, 240);
+        operand(&d, 16);
+        operand(&d, 144);
+        break;
     case REE_N_REPOPS: break;
     }
     return d;
@@ -306,6 +340,13 @@ static void others(void) {
     BAD_IN(REE_REPOP_TOPK, topk.dtype, REE_F16, "float16");
     BAD_IN(REE_REPOP_SCAN, scan.dtype, REE_I8, "int8");
     BAD_IN(REE_REPOP_RESIZE, resize.outer, 0x7FFFFFFF, "2^31");
+    BAD_IN(REE_REPOP_ATTENTION, attention.k_dtype, REE_I8, "k_dtype is int8");
+    BAD_IN(REE_REPOP_ATTENTION, attention.n_keys_dtype, REE_U8, "n_keys_dtype is uint8");
+    BAD_IN(REE_REPOP_ATTENTION, attention.n_kv_heads, 3, "4 heads share 3 heads");
+    BAD_IN(REE_REPOP_ATTENTION, attention.left, -2, "window of -2");
+    BAD_IN(REE_REPOP_ATTENTION, attention.start, 1 << 29, "too long");
+    BAD_IN(REE_REPOP_ATTENTION, attention.out_strides[2], 13, "operand 8 (output)");
+    BAD_IN(REE_REPOP_ATTENTION, attention.has_sink, 0, "9 operands, expected 8");
     d = good(REE_REPOP_COPY);
     d.op = REE_N_REPOPS;
     refused(&d, "no RepOp");

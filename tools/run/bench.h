@@ -77,6 +77,14 @@ struct bench {
 };
 void bench_report(struct bench *bench, const struct bench_result *result);
 
+// "2x3x4" to n numbers, each of at most 2^30; `form` is what --size should be.
+enum ree_status bench_parse_size(const char *text, uint32_t n, uint32_t *out, const char *form,
+                                 struct ree_error *err);
+enum ree_status bench_check_elements(uint64_t a, uint64_t b, uint64_t c, struct ree_error *err);
+// The product of two n x n matrices of floats.
+enum ree_status bench_matmul_create(struct bench *bench, uint32_t n, struct bench_program *program,
+                                    struct ree_error *err);
+
 enum ree_status bench_matmul(struct bench *bench, struct ree_error *err);
 // One row times n columns of k narrow weights; bytes times bytes.
 enum ree_status bench_narrow_row(struct bench *bench, uint32_t n, uint32_t k,
@@ -85,5 +93,6 @@ enum ree_status bench_bytes_product(struct bench *bench, const uint32_t size[3],
                                     struct ree_error *err);
 enum ree_status bench_conv(struct bench *bench, struct ree_error *err);
 enum ree_status bench_map(struct bench *bench, struct ree_error *err);
+enum ree_status bench_attention(struct bench *bench, struct ree_error *err);
 
 #endif

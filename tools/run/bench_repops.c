@@ -9,9 +9,8 @@
 
 #define MAX_ELEMENTS ((uint64_t)1 << 30)
 
-// "2x3x4" to n numbers.
-static enum ree_status parse_size(const char *text, uint32_t n, uint32_t *out, const char *form,
-                                  struct ree_error *err) {
+enum ree_status bench_parse_size(const char *text, uint32_t n, uint32_t *out, const char *form,
+                                 struct ree_error *err) {
     const char *at = text;
     for (uint32_t i = 0; i < n; i++) {
         char *end;
@@ -24,7 +23,7 @@ static enum ree_status parse_size(const char *text, uint32_t n, uint32_t *out, c
     return REE_OK;
 }
 
-static enum ree_status check_elements(uint64_t a, uint64_t b, uint64_t c, struct ree_error *err) {
+enum ree_status bench_check_elements(uint64_t a, uint64_t b, uint64_t c, struct ree_error *err) {
     if (a <= MAX_ELEMENTS && b <= MAX_ELEMENTS && c <= MAX_ELEMENTS) return REE_OK;
     return ree_fail(err, REE_INVALID, "--size is too large: a tensor has more than 2^30 elements");
 }
@@ -66,9 +65,15 @@ static enum ree_status matmul_create(struct bench *bench, const struct product *
     uint64_t m = size->m, n = size->n, k = size->k, factor = size->bytes ? 1 : sizeof(float);
     uint64_t sizes[] = {m * k * factor, k * n * factor, m * n * sizeof(float)};
     union ree_params params = matmul_params(size);
-    REE_TRY(check_elements(m * k, k * n, m * n, err));
+    REE_TRY(bench_check_elements(m * k, k * n, m * n, err));
     return bench_program_create(program, bench->device, REE_REPOP_MATMUL, &params, 3, sizes, NULL,
                                 constants, err);
+}
+
+enum ree_status bench_matmul_create(struct bench *bench, uint32_t n, struct bench_program *program,
+                                    struct ree_error *err) {
+    const struct product product = {n, n, n, false, false};
+    return matmul_create(bench, &product, 0, program, err);
 }
 
 enum { ROW_MAJOR = 101, NO_TRANSPOSE = 111, TRANSPOSE = 112 }; // CBLAS
@@ -158,7 +163,7 @@ enum ree_status bench_matmul(struct bench *bench, struct ree_error *err) {
         return bench_narrow_row(bench, 14336, 4096, err);
     }
     uint32_t size[3];
-    REE_TRY(parse_size(bench->size, 3, size, "MxNxK, such as 64x4096x4096", err));
+    REE_TRY(bench_parse_size(bench->size, 3, size, "MxNxK, such as 64x4096x4096", err));
     for (int by_columns = 0; by_columns < 2; by_columns++) {
         struct product product = {size[0], size[1], size[2], by_columns, false};
         REE_TRY(run_product(bench, &product, err));
@@ -184,7 +189,7 @@ static enum ree_status conv_create(struct bench *bench, const struct ree_conv_pa
     uint64_t out = (uint64_t)p->n * p->groups * p->m * p->out[1] * p->out[2];
     uint64_t factor = bytes ? 1 : sizeof(float);
     uint64_t sizes[] = {x * factor, w * factor, out * sizeof(float)};
-    REE_TRY(check_elements(x, w, out, err));
+    REE_TRY(bench_check_elements(x, w, out, err));
     return bench_program_create(program, bench->device, REE_REPOP_CONV, &params, 3, sizes, NULL,
                                 1 << 1, err);
 }
@@ -295,7 +300,7 @@ enum ree_status bench_conv(struct bench *bench, struct ree_error *err) {
         return run_conv(bench, &p, err);
     }
     uint32_t s[4];
-    REE_TRY(parse_size(bench->size, 4, s, "NxCxHxW, such as 1x64x56x56", err));
+    REE_TRY(bench_parse_size(bench->size, 4, s, "NxCxHxW, such as 1x64x56x56", err));
     if (s[1] % bench->groups || bench->filters % bench->groups)
         return ree_fail(err, REE_INVALID,
                         "--groups %llu divides not both the channels (%u) and --filters (%llu)",
@@ -305,8 +310,8 @@ enum ree_status bench_conv(struct bench *bench, struct ree_error *err) {
         s[3] + 2 * (bench->kernel / 2) < bench->kernel)
         return ree_fail(err, REE_INVALID, "--kernel %llu is larger than the padded image",
                         (unsigned long long)bench->kernel);
-    REE_TRY(check_elements((uint64_t)s[0] * s[1], (uint64_t)s[2] * s[3],
-                           (uint64_t)s[1] * bench->filters, err));
+    REE_TRY(bench_check_elements((uint64_t)s[0] * s[1], (uint64_t)s[2] * s[3],
+                                 (uint64_t)s[1] * bench->filters, err));
     struct ree_conv_params p =
         conv_params(s[0], s[1], s[2], s[3], (uint32_t)bench->filters, (uint32_t)bench->kernel,
                     (uint32_t)bench->stride, (uint32_t)bench->groups);
@@ -377,7 +382,7 @@ enum ree_status bench_map(struct bench *bench, struct ree_error *err) {
         {"tanh(a)", 1, 1, {{REE_MAP_tanh_f32, {0, 0, 0}, {0, 0}}}},
     };
     uint32_t n = 8 << 20;
-    if (bench->size) REE_TRY(parse_size(bench->size, 1, &n, "a number of elements", err));
+    if (bench->size) REE_TRY(bench_parse_size(bench->size, 1, &n, "a number of elements", err));
     for (size_t i = 0; i < sizeof selection / sizeof *selection; i++)
         REE_TRY(run_map(bench, &selection[i], n, err));
     return REE_OK;

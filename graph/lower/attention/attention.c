@@ -1,5 +1,5 @@
 // Attention (opset 23 on): brings queries, keys, values, caches and masks into the form that
-// core.c takes. float16 and bfloat16 are widened for the products; caches keep their type.
+// core.c takes. Caches keep their type, and keys and values are read from them in it.
 #include "graph/lower/attention/attention.h"
 
 #include <math.h>
@@ -139,8 +139,8 @@ enum ree_status ree_lower_op_attention(struct ree_lower *lower, struct ree_tval 
     struct ree_attention a;
     ree_attention_init(&a);
     REE_TRY(ree_lower_cast(lower, q, REE_F32, &a.q));
-    REE_TRY(ree_lower_cast(lower, k, REE_F32, &a.k));
-    REE_TRY(ree_lower_cast(lower, v, REE_F32, &a.v));
+    a.k = k;
+    a.v = v;
     a.scale = ree_node_float(node, "scale", ree_attention_default_scale(q->dims[3]));
     a.softcap = ree_node_float(node, "softcap", 0);
     if (!(a.softcap >= 0))

@@ -7,8 +7,6 @@
 
 #include "graph/lower/rules.h"
 
-#define REE_ATTENTION_UNBOUNDED (-1)
-
 // A tensor between two steps that the caller wants to have.
 enum ree_attention_tap {
     REE_ATTENTION_TAP_NONE,
@@ -27,10 +25,10 @@ enum ree_attention_tap {
 // Whatever is NULL restricts nothing. Keys and values are shared by n_heads / n_kv_heads
 // neighbouring query heads.
 struct ree_attention {
-    // float32, any strides.
-    struct ree_tval *q; // (batch, n_heads, q_len, head_dim)
-    struct ree_tval *k; // (batch, n_kv_heads, kv_len, head_dim)
-    struct ree_tval *v; // (batch, n_kv_heads, kv_len, v_head_dim)
+    // Any strides. Keys and values may be narrow, and are then widened exactly.
+    struct ree_tval *q; // float32 (batch, n_heads, q_len, head_dim)
+    struct ree_tval *k; // float32, float16 or bfloat16 (batch, n_kv_heads, kv_len, head_dim)
+    struct ree_tval *v; // likewise (batch, n_kv_heads, kv_len, v_head_dim)
 
     float scale;
     float softcap; // 0: none
@@ -66,8 +64,8 @@ enum ree_status ree_attention_precision(struct ree_lower *lower);
 // 1 / sqrt(head_dim), each step rounded to binary32.
 float ree_attention_default_scale(int64_t head_dim);
 
-// *out: (batch, n_heads, q_len, v_head_dim), float32, any strides. *out_tapped (may be NULL without a
-// tap): (batch, n_heads, q_len, kv_len). Checks that all shapes fit; messages call the inputs
+// *out: (batch, n_heads, q_len, v_head_dim), float32, any strides. *out_tapped (may be NULL without
+// a tap): (batch, n_heads, q_len, kv_len). Checks that all shapes fit; messages call the inputs
 // query, key, value, mask, bias.
 enum ree_status ree_lower_attention(struct ree_lower *lower, const struct ree_attention *a,
                                     struct ree_tval **out, struct ree_tval **out_tapped);

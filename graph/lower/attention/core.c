@@ -1,5 +1,6 @@
-// Attention as matmul, map, softmax and matmul, for a block of queries and the keys they may see.
-// Fusing (graph/lower/fuse.c) makes the map the first product's epilogue.
+// Attention as the RepOp of that name; or, where something between its steps is wanted and where
+// nothing is to be fused, as matmul, map, softmax and matmul, for a block of queries and the keys
+// they may see. Fusing (graph/lower/fuse.c) then makes the map the first product's epilogue.
 #include "graph/lower/attention/attention.h"
 
 #include <math.h>
@@ -25,10 +26,11 @@ struct shape {
     int64_t batch, n_heads, n_kv_heads, group, q_len, kv_len, head_dim, v_head_dim;
 };
 
-static enum ree_status check_input(struct ree_lower *lower, const struct ree_tval *t,
+static enum ree_status check_input(struct ree_lower *lower, const struct ree_tval *t, bool narrow,
                                    const char *what) {
     char text[128];
-    if (t->rank == 4 && t->dtype == REE_F32) return REE_OK;
+    bool fits = narrow ? ree_attention_is_float(t->dtype) : t->dtype == REE_F32;
+    if (t->rank == 4 && fits) return REE_OK;
     return ree_lower_fail(lower, REE_INVALID, "the %s is %s, expected float32 of rank 4", what,
                           ree_tval_text(t, text, sizeof text));
 }
@@ -36,9 +38,9 @@ static enum ree_status check_input(struct ree_lower *lower, const struct ree_tva
 static enum ree_status check_shapes(struct ree_lower *lower, const struct ree_attention *a,
                                     struct shape *s) {
     char q[128], k[128], v[128];
-    REE_TRY(check_input(lower, a->q, "query"));
-    REE_TRY(check_input(lower, a->k, "key"));
-    REE_TRY(check_input(lower, a->v, "value"));
+    REE_TRY(check_input(lower, a->q, false, "query"));
+    REE_TRY(check_input(lower, a->k, true, "key"));
+    REE_TRY(check_input(lower, a->v, true, "value"));
     s->batch = a->q->dims[0];
     s->n_heads = a->q->dims[1];
     s->q_len = a->q->dims[2];
@@ -72,35 +74,51 @@ static enum ree_status by_group(struct ree_lower *lower, struct ree_tval *t, int
     return ree_lower_reshape(lower, t, 5, dims, out);
 }
 
-// A mask or bias broadcast to the scores and grouped like them.
-static enum ree_status mask_view(struct ree_lower *lower, const struct shape *s, struct ree_tval *t,
-                                 const char *what, enum ree_dtype dtype, int64_t kv_len,
-                                 struct ree_tval **out) {
+// Whether a mask or bias broadcasts to the scores.
+static enum ree_status check_mask(struct ree_lower *lower, const struct shape *s,
+                                  const struct ree_tval *t, const char *what, enum ree_dtype dtype,
+                                  int64_t kv_len) {
     const int64_t dims[4] = {s->batch, s->n_heads, s->q_len, kv_len};
     char text[128];
     bool fits = t->dtype == dtype && t->rank <= 4;
     for (uint32_t i = 0; fits && i < t->rank; i++)
         fits = t->dims[i] == 1 || t->dims[i] == dims[i + 4 - t->rank];
-    if (!fits)
-        return ree_lower_fail(lower, REE_INVALID,
-                              "the %s is %s, expected %s that broadcasts to [%lld,%lld,%lld,%lld]",
-                              what, ree_tval_text(t, text, sizeof text), ree_dtype_name(dtype),
-                              (long long)dims[0], (long long)dims[1], (long long)dims[2],
-                              (long long)dims[3]);
+    if (fits) return REE_OK;
+    return ree_lower_fail(
+        lower, REE_INVALID, "the %s is %s, expected %s that broadcasts to [%lld,%lld,%lld,%lld]",
+        what, ree_tval_text(t, text, sizeof text), ree_dtype_name(dtype), (long long)dims[0],
+        (long long)dims[1], (long long)dims[2], (long long)dims[3]);
+}
+
+// A mask or bias broadcast to the scores and grouped like them.
+static enum ree_status mask_view(struct ree_lower *lower, const struct shape *s, struct ree_tval *t,
+                                 const char *what, enum ree_dtype dtype, int64_t kv_len,
+                                 struct ree_tval **out) {
+    const int64_t dims[4] = {s->batch, s->n_heads, s->q_len, kv_len};
+    REE_TRY(check_mask(lower, s, t, what, dtype, kv_len));
     REE_TRY(ree_lower_broadcast(lower, t, 4, dims, &t));
     return by_group(lower, t, s->n_kv_heads, out);
+}
+
+#define FIRST_QUERY "the position of the first query"
+#define VALID_KEYS "the number of valid keys"
+
+static enum ree_status check_positions(struct ree_lower *lower, const struct shape *s,
+                                       const struct ree_tval *t, const char *what) {
+    char text[128];
+    if ((t->dtype == REE_I64 || t->dtype == REE_I32) && t->rank == 1 && t->dims[0] == s->batch)
+        return REE_OK;
+    return ree_lower_fail(lower, REE_INVALID, "%s is %s, expected %lld integers", what,
+                          ree_tval_text(t, text, sizeof text), (long long)s->batch);
 }
 
 // One number for each batch, as int32 of (batch, 1, 1, 1, 1). Numbers beyond any position are
 // brought to where they make no difference and sums stay in range.
 static enum ree_status positions(struct ree_lower *lower, const struct shape *s, struct ree_tval *t,
                                  const char *what, struct ree_tval **out) {
-    char text[128];
-    if ((t->dtype != REE_I64 && t->dtype != REE_I32) || t->rank != 1 || t->dims[0] != s->batch)
-        return ree_lower_fail(lower, REE_INVALID, "%s is %s, expected %lld integers", what,
-                              ree_tval_text(t, text, sizeof text), (long long)s->batch);
+    REE_TRY(check_positions(lower, s, t, what));
     struct ree_expr_builder b;
-    const int64_t limit = INT64_C(1) << 30;
+    const int64_t limit = REE_ATTENTION_FAR;
     ree_expr_init(&b, lower, 5, (int64_t[5]){s->batch, 1, 1, 1, 1});
     REE_TRY(ree_lower_reshape(lower, t, 5, (int64_t[5]){s->batch, 1, 1, 1, 1}, &t));
     int x = ree_expr_cast(&b, ree_expr_tensor(&b, t), t->dtype, REE_I64);
@@ -123,12 +141,12 @@ static enum ree_status prepare_mask(struct ree_lower *lower, const struct ree_at
     if (a->allowed)
         REE_TRY(mask_view(lower, s, a->allowed, "mask", REE_BOOL, s->kv_len, &m->allowed));
     if (a->bias) REE_TRY(mask_view(lower, s, a->bias, "bias", REE_F32, s->kv_len, &m->bias));
-    if (a->n_keys) REE_TRY(positions(lower, s, a->n_keys, "the number of valid keys", &m->n_keys));
+    if (a->n_keys) REE_TRY(positions(lower, s, a->n_keys, VALID_KEYS, &m->n_keys));
     // A bound that excludes no key of any query is no step.
     m->bounded_left = a->left >= 0 && (a->starts || a->left < a->start + s->q_len - 1);
     m->bounded_right = a->right >= 0 && (a->starts || a->right < s->kv_len - 1 - a->start);
     if (a->starts && (m->bounded_left || m->bounded_right))
-        REE_TRY(positions(lower, s, a->starts, "the position of the first query", &m->starts));
+        REE_TRY(positions(lower, s, a->starts, FIRST_QUERY, &m->starts));
     return REE_OK;
 }
 
@@ -137,7 +155,7 @@ static int both(struct ree_expr_builder *b, int x, int y) {
 }
 
 static int32_t to_position(int64_t n) {
-    const int64_t limit = INT64_C(1) << 30;
+    const int64_t limit = REE_ATTENTION_FAR;
     return (int32_t)(n < -limit ? -limit : n > limit ? limit : n);
 }
 
@@ -357,9 +375,20 @@ static enum ree_status attend_block(struct ree_lower *lower, const struct ree_at
     return attend(lower, &part, out, NULL);
 }
 
+// Laid out as the query is, with the heads of a token together or the tokens of a head.
+static enum ree_status new_output(struct ree_lower *lower, const struct ree_attention *a,
+                                  const struct shape *s, struct ree_tval **out) {
+    bool by_token = a->q->strides[1] < a->q->strides[2];
+    int64_t dims[4] = {s->batch, s->n_heads, s->q_len, s->v_head_dim};
+    dims[by_token ? 1 : 2] = s->q_len;
+    dims[by_token ? 2 : 1] = s->n_heads;
+    REE_TRY(ree_lower_new(lower, REE_F32, 4, dims, out));
+    return by_token ? ree_lower_transpose(lower, *out, (uint32_t[]){0, 2, 1, 3}, out) : REE_OK;
+}
+
 static enum ree_status attend_in_blocks(struct ree_lower *lower, const struct ree_attention *a,
-                                        struct ree_tval **out) {
-    int64_t q_len = a->q->dims[2];
+                                        const struct shape *s, struct ree_tval **out) {
+    int64_t q_len = s->q_len;
     struct block b = {0};
     struct ree_tval *y, *joined = NULL, *part;
     for (; b.row < q_len; b.row += b.n_rows) {
@@ -367,16 +396,7 @@ static enum ree_status attend_in_blocks(struct ree_lower *lower, const struct re
         REE_TRY(attend_block(lower, a, &b, &y));
         *out = y;
         if (b.n_rows == q_len) return REE_OK;
-        if (!joined) {
-            // Laid out as the query is, with the heads of a token together or the tokens of a head.
-            bool by_token = a->q->strides[1] < a->q->strides[2];
-            int64_t dims[4] = {y->dims[0], y->dims[1], q_len, y->dims[3]};
-            dims[by_token ? 1 : 2] = q_len;
-            dims[by_token ? 2 : 1] = y->dims[1];
-            REE_TRY(ree_lower_new(lower, REE_F32, 4, dims, &joined));
-            if (by_token)
-                REE_TRY(ree_lower_transpose(lower, joined, (uint32_t[]){0, 2, 1, 3}, &joined));
-        }
+        if (!joined) REE_TRY(new_output(lower, a, s, &joined));
         REE_TRY(ree_lower_slice(lower, joined, 2, b.row, 1, b.n_rows, &part));
         REE_TRY(ree_lower_copy_into(lower, y, part));
     }
@@ -384,18 +404,118 @@ static enum ree_status attend_in_blocks(struct ree_lower *lower, const struct re
     return REE_OK;
 }
 
+// The RepOp
+
+static bool in_range(int64_t n, int64_t limit) {
+    return n >= -limit && n <= limit;
+}
+
+// Nothing between the steps is asked for, and all numbers are in the RepOp's range.
+static bool can_fuse(const struct ree_lower *lower, const struct ree_attention *a,
+                     const struct shape *s) {
+    return lower->fuse && a->tap == REE_ATTENTION_TAP_NONE && !a->modify_scores &&
+           !a->modify_weights && in_range(s->q_len, REE_ATTENTION_MAX_LEN) &&
+           in_range(s->kv_len, REE_ATTENTION_MAX_LEN) && in_range(a->start, REE_ATTENTION_MAX_LEN);
+}
+
+static void set_strides(const struct ree_tval *t, uint32_t rank, int32_t *offset,
+                        int32_t *strides) {
+    *offset = (int32_t)t->offset;
+    for (uint32_t i = 0; i < rank; i++)
+        strides[i] = t->dims[i] == 1 ? 0 : (int32_t)t->strides[i];
+}
+
+static enum ree_status check_operands(struct ree_lower *lower, const struct ree_attention *a,
+                                      const struct shape *s) {
+    if (a->allowed) REE_TRY(check_mask(lower, s, a->allowed, "mask", REE_BOOL, s->kv_len));
+    if (a->bias) REE_TRY(check_mask(lower, s, a->bias, "bias", REE_F32, s->kv_len));
+    if (a->n_keys) REE_TRY(check_positions(lower, s, a->n_keys, VALID_KEYS));
+    if (a->starts) REE_TRY(check_positions(lower, s, a->starts, FIRST_QUERY));
+    if (a->sink) REE_TRY(check_mask(lower, s, a->sink, "sink", REE_F32, 1));
+    return REE_OK;
+}
+
+// Operands that may be absent: broadcast to the first `rank` of (batch, n_heads, q_len, kv_len).
+static enum ree_status add_mask(struct ree_lower *lower, const struct shape *s, struct ree_tval *t,
+                                uint32_t rank, int32_t *offset, int32_t *strides,
+                                struct ree_tval **operands, uint32_t *n_operands) {
+    if (!t) return REE_OK;
+    const int64_t dims[4] = {s->batch, s->n_heads, s->q_len, rank < 4 ? 1 : s->kv_len};
+    REE_TRY(ree_lower_broadcast(lower, t, 4, dims, &t));
+    set_strides(t, rank, offset, strides);
+    operands[(*n_operands)++] = t;
+    return REE_OK;
+}
+
+static void add_positions(struct ree_tval *t, uint32_t *dtype, int32_t *offset, int32_t *stride,
+                          struct ree_tval **operands, uint32_t *n_operands) {
+    if (!t) return;
+    *dtype = (uint32_t)t->dtype;
+    set_strides(t, 1, offset, stride);
+    operands[(*n_operands)++] = t;
+}
+
+static enum ree_status attend_fused(struct ree_lower *lower, const struct ree_attention *a,
+                                    const struct shape *s, struct ree_tval **out) {
+    union ree_params params;
+    struct ree_attention_params *p = &params.attention;
+    struct ree_tval *operands[REE_MAX_OPERANDS] = {a->q, a->k, a->v};
+    uint32_t n = 3;
+    int32_t none;
+    REE_TRY(check_operands(lower, a, s));
+    memset(p, 0, sizeof *p);
+    p->batch = (uint32_t)s->batch;
+    p->n_heads = (uint32_t)s->n_heads;
+    p->n_kv_heads = (uint32_t)s->n_kv_heads;
+    p->q_len = (uint32_t)s->q_len;
+    p->kv_len = (uint32_t)s->kv_len;
+    p->head_dim = (uint32_t)s->head_dim;
+    p->v_head_dim = (uint32_t)s->v_head_dim;
+    p->k_dtype = (uint32_t)a->k->dtype;
+    p->v_dtype = (uint32_t)a->v->dtype;
+    set_strides(a->q, 4, &p->q_offset, p->q_strides);
+    set_strides(a->k, 4, &p->k_offset, p->k_strides);
+    set_strides(a->v, 4, &p->v_offset, p->v_strides);
+    p->scale = a->scale;
+    p->softcap = a->softcap;
+    p->left = to_position(a->left);
+    p->right = to_position(a->right);
+    p->start = (int32_t)a->start;
+    p->zero_empty = !a->nan_if_empty;
+    // Without a window it does not matter where queries stand.
+    bool bounded = a->left >= 0 || a->right >= 0;
+    add_positions(bounded ? a->starts : NULL, &p->starts_dtype, &p->starts_offset,
+                  &p->starts_stride, operands, &n);
+    add_positions(a->n_keys, &p->n_keys_dtype, &p->n_keys_offset, &p->n_keys_stride, operands, &n);
+    p->has_allowed = a->allowed != NULL;
+    p->has_bias = a->bias != NULL;
+    p->has_sink = a->sink != NULL;
+    REE_TRY(
+        add_mask(lower, s, a->allowed, 4, &p->allowed_offset, p->allowed_strides, operands, &n));
+    REE_TRY(add_mask(lower, s, a->bias, 4, &p->bias_offset, p->bias_strides, operands, &n));
+    REE_TRY(add_mask(lower, s, a->sink, 3, &p->sink_offset, p->sink_strides, operands, &n));
+    REE_TRY(new_output(lower, a, s, out));
+    set_strides(*out, 3, &none, p->out_strides);
+    operands[n++] = *out;
+    return ree_lower_emit(lower, REE_REPOP_ATTENTION, &params, operands, n, 1);
+}
+
 enum ree_status ree_lower_attention(struct ree_lower *lower, const struct ree_attention *a,
                                     struct ree_tval **out, struct ree_tval **out_tapped) {
     struct shape s;
     struct mask m;
+    struct ree_attention wide = *a;
     REE_TRY(check_shapes(lower, a, &s));
+    if (can_fuse(lower, a, &s)) return attend_fused(lower, a, &s, out);
+    REE_TRY(ree_lower_cast(lower, a->k, REE_F32, &wide.k));
+    REE_TRY(ree_lower_cast(lower, a->v, REE_F32, &wide.v));
+    a = &wide;
     REE_TRY(prepare_mask(lower, a, &s, &m));
     bool known = !a->starts && !a->n_keys && !a->modify_scores && !a->modify_weights;
     bool cut = known && s.q_len > 0 && (m.bounded_left || m.bounded_right);
     // What is tapped is whole; its own result is then not needed and leaves the program.
     if (!cut || a->tap != REE_ATTENTION_TAP_NONE) REE_TRY(attend(lower, a, out, out_tapped));
     if (!cut) return REE_OK;
-    struct ree_attention untapped = *a;
-    untapped.tap = REE_ATTENTION_TAP_NONE;
-    return attend_in_blocks(lower, &untapped, out);
+    wide.tap = REE_ATTENTION_TAP_NONE;
+    return attend_in_blocks(lower, a, &s, out);
 }

@@ -47,8 +47,9 @@ enum ree_status ree_lower_op_flex_attention(struct ree_lower *lower, struct ree_
             return ree_lower_fail(lower, in[i]->dtype == REE_F64 ? REE_UNSUPPORTED : REE_INVALID,
                                   "the %s is %s, expected float32, float16 or bfloat16 of rank 4",
                                   names[i], ree_tval_text(in[i], text, sizeof text));
-        REE_TRY(ree_lower_cast(lower, in[i], REE_F32, inputs[i]));
+        *inputs[i] = in[i];
     }
+    REE_TRY(ree_lower_cast(lower, a.q, REE_F32, &a.q));
     REE_TRY(ree_attention_precision(lower));
     a.scale = ree_node_float(lower->node, "scale", ree_attention_default_scale(in[0]->dims[3]));
     a.nan_if_empty = true;

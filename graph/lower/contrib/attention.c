@@ -64,7 +64,7 @@ static enum ree_status cache_part(struct ree_lower *lower, struct ree_tval *cach
     return ree_lower_reshape(lower, *out, 4, cache->dims + 1, out);
 }
 
-// present = past and then k and v, which become views of it, as float32 again.
+// present = past and then k and v, which become views of it.
 static enum ree_status join_cache(struct ree_lower *lower, struct ree_tval *past,
                                   struct ree_tval *kv[2], enum ree_dtype dtype,
                                   struct ree_tval **out) {
@@ -87,7 +87,7 @@ static enum ree_status join_cache(struct ree_lower *lower, struct ree_tval *past
         REE_TRY(ree_lower_cast(lower, kv[i], dtype, &source));
         REE_TRY(ree_lower_slice(lower, part, 2, past_len, 1, length, &target));
         REE_TRY(ree_lower_copy_into(lower, source, target));
-        REE_TRY(ree_contrib_widen(lower, part, &kv[i]));
+        kv[i] = part;
     }
     return REE_OK;
 }
@@ -128,8 +128,9 @@ RULE(attention) {
         REE_TRY(join_cache(lower, past, qkv + 1, dtype, &present));
         if (ree_rule_wants(lower, 1)) out[1] = present;
     } else {
-        REE_TRY(ree_heads_stored(lower, qkv[1], dtype, &qkv[1]));
-        REE_TRY(ree_heads_stored(lower, qkv[2], dtype, &qkv[2]));
+        // As a cache would keep them.
+        REE_TRY(ree_lower_cast(lower, qkv[1], dtype, &qkv[1]));
+        REE_TRY(ree_lower_cast(lower, qkv[2], dtype, &qkv[2]));
     }
     REE_TRY(ree_heads_bias(lower, &h, mask, attention_bias, &bias));
     return ree_heads_attend(lower, &h, qkv[0], qkv[1], qkv[2], bias, dtype, &out[0], NULL);

@@ -245,10 +245,8 @@ static enum ree_status attend(struct ree_lower *lower, struct ree_tval *const *i
     int64_t tapped = ree_node_int(node, "qk_output", 0);
     struct ree_tval *sink = ree_rule_input(lower, in, SINK), *kv[2];
     struct ree_attention a;
-    for (uint32_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < 2; i++)
         REE_TRY(ree_lower_slice(lower, present[i], 2, 0, 1, g->total, &kv[i]));
-        REE_TRY(ree_contrib_widen(lower, kv[i], &kv[i]));
-    }
     ree_attention_init(&a);
     a.q = g->q;
     a.k = kv[0];

@@ -121,14 +121,6 @@ enum ree_status ree_heads_bias(struct ree_lower *lower, const struct ree_heads *
     return ree_contrib_add(lower, attention_bias, *out, out);
 }
 
-enum ree_status ree_heads_stored(struct ree_lower *lower, struct ree_tval *t, enum ree_dtype dtype,
-                                 struct ree_tval **out) {
-    *out = t;
-    if (dtype == REE_F32) return REE_OK;
-    REE_TRY(ree_lower_cast(lower, t, dtype, out));
-    return ree_lower_cast(lower, *out, REE_F32, out);
-}
-
 enum ree_status ree_heads_attend(struct ree_lower *lower, const struct ree_heads *h,
                                  struct ree_tval *q, struct ree_tval *k, struct ree_tval *v,
                                  struct ree_tval *bias, enum ree_dtype dtype, struct ree_tval **out,

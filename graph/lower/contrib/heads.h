@@ -27,11 +27,8 @@ enum ree_status ree_heads_bias(struct ree_lower *lower, const struct ree_heads *
                                struct ree_tval *mask, struct ree_tval *attention_bias,
                                struct ree_tval **out);
 
-// `t`, float32, as it is after a cache of the type `dtype` has kept it.
-enum ree_status ree_heads_stored(struct ree_lower *lower, struct ree_tval *t, enum ree_dtype dtype,
-                                 struct ree_tval **out);
-
-// Attention over q, k and v of (batch, heads, length, head_dim); k and v are whole, cache included.
+// Attention over q, k and v of (batch, heads, length, head_dim); k and v are whole, cache included,
+// and of the cache's type.
 // *out is (batch, q_len, heads * v_head_dim) of type dtype. The scores with everything added, of
 // the same type, go to *out_scores unless it is NULL.
 enum ree_status ree_heads_attend(struct ree_lower *lower, const struct ree_heads *h,

@@ -142,7 +142,6 @@ static enum ree_status attend(struct ree_lower *lower, struct ree_heads *h,
         if (dtype != REE_F32) REE_TRY(ree_lower_cast(lower, *t, dtype, t));
         REE_TRY(join(lower, o, past[i], names[i], t, &present));
         if (ree_rule_wants(lower, 1 + i)) out[1 + i] = present;
-        REE_TRY(ree_contrib_widen(lower, *t, t));
     }
     if (past[0]) h->past_len = o->filled < 0 ? past[0]->dims[2] : o->filled;
     REE_TRY(ree_heads_bias(lower, h, o->mask, o->attention_bias, &bias));

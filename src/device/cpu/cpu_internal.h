@@ -141,6 +141,9 @@ enum ree_status ree_cpu_scan(const struct ree_cpu_context *ctx, const struct ree
                              void *const *operands, struct ree_error *err);
 enum ree_status ree_cpu_resize(const struct ree_cpu_context *ctx, const struct ree_resize_params *p,
                                void *const *operands, struct ree_error *err);
+enum ree_status ree_cpu_attention(const struct ree_cpu_context *ctx,
+                                  const struct ree_attention_params *p, void *const *operands,
+                                  struct ree_error *err);
 
 // Packed weights: B of matmul, w of conv, laid out as the micro-kernels read them. The size is 0
 // where packing gains nothing; otherwise `out` takes that many bytes, 64-byte aligned. Two

@@ -19,6 +19,7 @@ enum ree_status ree_cpu_run_dispatch(const struct ree_cpu_context *ctx,
     case REE_REPOP_TOPK: return ree_cpu_topk(ctx, &params->topk, operands, err);
     case REE_REPOP_SCAN: return ree_cpu_scan(ctx, &params->scan, operands, err);
     case REE_REPOP_RESIZE: return ree_cpu_resize(ctx, &params->resize, operands, err);
+    case REE_REPOP_ATTENTION: return ree_cpu_attention(ctx, &params->attention, operands, err);
     case REE_N_REPOPS: break;
     }
     return ree_fail(err, REE_INTERNAL, "cpu: RepOp %d does not exist", (int)dispatch->op);

@@ -5,7 +5,6 @@
 
 #include <stddef.h>
 
-
 // Tiles, cuda/tile.h.
 #define TILE_K 8
 struct tile {

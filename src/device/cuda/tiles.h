@@ -7,7 +7,8 @@
 
 struct ree_cuda;
 
-#define REE_CUDA_MAX_PARTS_BYTES ((uint64_t)1 << 30) // of results of chunks in the scratch memory
+// Of the results of chunks in the scratch memory.
+#define REE_CUDA_MAX_PARTS_BYTES ((uint64_t)1 << 30)
 
 enum ree_cuda_tile {
     REE_CUDA_TILE_128X128,

@@ -15,7 +15,7 @@ static ree_vk_encoder *const encoders[REE_N_REPOPS] = {
     [REE_REPOP_SOFTMAX] = ree_vk_encode_softmax, [REE_REPOP_NORM] = ree_vk_encode_norm,
     [REE_REPOP_GATHER] = ree_vk_encode_gather,   [REE_REPOP_SCATTER] = ree_vk_encode_scatter,
     [REE_REPOP_TOPK] = ree_vk_encode_topk,       [REE_REPOP_SCAN] = ree_vk_encode_scan,
-    [REE_REPOP_RESIZE] = ree_vk_encode_resize,
+    [REE_REPOP_RESIZE] = ree_vk_encode_resize,   [REE_REPOP_ATTENTION] = ree_vk_encode_attention,
 };
 
 static const struct ree_expr *expr_of(const struct ree_dispatch *dispatch) {

@@ -9,7 +9,7 @@
 
 struct ree_vk;
 
-#define REE_VK_MAX_STEPS 4
+#define REE_VK_MAX_STEPS 6
 #define REE_VK_MAX_SPEC 32
 #define REE_VK_SPEC_LOCAL_SIZE 0 // specialization constant ids, shaders/include/ree.glsl
 #define REE_VK_SPEC_FORMS 1      // REE_VK_N_PRIMITIVES of them
@@ -42,6 +42,16 @@ enum ree_status ree_vk_encode(const struct ree_vk *vk, const struct ree_dispatch
 // Adds a step with a local size of `local_size` and enough groups for n_threads.
 struct ree_vk_step *ree_vk_add_step(struct ree_vk_encoding *out, uint32_t shader,
                                     uint32_t local_size, uint64_t n_threads);
+// Adds the step of n_products products of m rows and n columns, by tiles (encode_matmul.c). Modules
+// lie in the order NAME_1_native, float64, float32, integer, NAME_n_native, float64, float32
+// (shaders/shaders.cmake).
+struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_encoding *out,
+                                     uint32_t first_module, uint32_t m, uint32_t n,
+                                     uint64_t n_products);
+// Adds the step of n_rows rows of n elements (encode_rows.c). *out_group: whether a work group
+// computes a row.
+struct ree_vk_step *ree_vk_add_rows(const struct ree_vk *vk, struct ree_vk_encoding *out,
+                                    uint32_t shader, uint64_t n_rows, uint32_t n, bool *out_group);
 // The module of a ree_shader_f64 pair (shaders/shaders.cmake) that the probe's choice for fma
 // needs.
 uint32_t ree_vk_variant(const struct ree_vk *vk, uint32_t shader);
@@ -57,6 +67,7 @@ typedef enum ree_status ree_vk_encoder(const struct ree_vk *vk, const struct ree
 ree_vk_encoder ree_vk_encode_copy, ree_vk_encode_map, ree_vk_encode_reduce, ree_vk_encode_matmul,
     ree_vk_encode_conv;
 ree_vk_encoder ree_vk_encode_pool, ree_vk_encode_softmax, ree_vk_encode_norm, ree_vk_encode_gather,
-    ree_vk_encode_scatter, ree_vk_encode_topk, ree_vk_encode_scan, ree_vk_encode_resize;
+    ree_vk_encode_scatter, ree_vk_encode_topk, ree_vk_encode_scan, ree_vk_encode_resize,
+    ree_vk_encode_attention;
 
 #endif

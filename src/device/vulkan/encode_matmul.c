@@ -11,10 +11,7 @@
 #define FEW_ROWS 4        // below: the modules that compute one row in a thread
 #define DOT8_ROWS 8       // of a thread, shaders/dot8.comp
 
-// Adds the step of n_products products of m rows and n columns. Modules lie in the order
-// NAME_1_native, float64, float32, integer, NAME_n_native, float64, float32
-// (shaders/shaders.cmake).
-static struct ree_vk_step *add_tiles(const struct ree_vk *vk, struct ree_vk_encoding *out,
+struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_encoding *out,
                                      uint32_t first_module, uint32_t m, uint32_t n,
                                      uint64_t n_products) {
     static const uint32_t tile_rows[REE_VK_N_FORMS] = {
@@ -138,7 +135,8 @@ enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_d
     enum ree_vk_form form = vk->verdicts[REE_VK_FMA].form;
     struct ree_vk_step *step;
     if (narrow && p->m < FEW_ROWS && (form == REE_VK_NATIVE || form == REE_VK_FLOAT64)) {
-        step = add_tiles(vk, out, REE_VK_SHADER_MATMUL_NARROW_NATIVE, p->m, p->n, p->n_batch);
+        step =
+            ree_vk_add_tiles(vk, out, REE_VK_SHADER_MATMUL_NARROW_NATIVE, p->m, p->n, p->n_batch);
         const uint32_t own[] = {p->batch_rank, n_factors, p->a_dtype,        p->b_dtype,
                                 p->b_block,    p->b_bits, p->has_zero_points};
         add_constants(vk, step, &p->epilogue, p->has_epilogue, 7, own);
@@ -148,7 +146,7 @@ enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_d
             p->b_dtype == REE_F32 && !p->b_block ? 0 : n_copies(p, p->b_batch_strides);
         if (a_copies) add_widening(out, p, false, a_copies, a_copies);
         if (b_copies) add_widening(out, p, true, b_copies, a_copies);
-        step = add_tiles(vk, out, REE_VK_SHADER_MATMUL_1_NATIVE, p->m, p->n, p->n_batch);
+        step = ree_vk_add_tiles(vk, out, REE_VK_SHADER_MATMUL_1_NATIVE, p->m, p->n, p->n_batch);
         const uint32_t own[] = {p->batch_rank, n_factors, a_copies, b_copies};
         add_constants(vk, step, &p->epilogue, p->has_epilogue, 4, own);
         if (narrow) return REE_OK; // the scratch memory is taken
@@ -209,7 +207,7 @@ enum ree_status ree_vk_encode_conv(const struct ree_vk *vk, const struct ree_dis
         pointwise = pointwise && p->kernel[d] == 1 && p->pad[d] == 0 &&
                     (p->out[d] - 1) * p->stride[d] < p->in[d];
     struct ree_vk_step *step =
-        add_tiles(vk, out, REE_VK_SHADER_CONV_1_NATIVE, p->m, n_out, n_products);
+        ree_vk_add_tiles(vk, out, REE_VK_SHADER_CONV_1_NATIVE, p->m, n_out, n_products);
     const uint32_t own[] = {p->transposed, pointwise};
     add_constants(vk, step, &p->epilogue, p->has_epilogue, 2, own);
     return REE_OK;

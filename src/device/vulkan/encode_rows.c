@@ -9,8 +9,7 @@
 #define SHORT_ROW 32
 #define LONG_ROW 1024
 
-// Adds the step of n_rows rows of n elements. *out_group: whether a work group computes a row.
-static struct ree_vk_step *add_rows(const struct ree_vk *vk, struct ree_vk_encoding *out,
+struct ree_vk_step *ree_vk_add_rows(const struct ree_vk *vk, struct ree_vk_encoding *out,
                                     uint32_t shader, uint64_t n_rows, uint32_t n, bool *out_group) {
     *out_group = n > SHORT_ROW && n_rows < (vk->is_cpu ? MANY_ROWS_OF_CPU : MANY_ROWS);
     if (!*out_group) return ree_vk_add_step(out, shader, 64, n_rows);
@@ -27,7 +26,8 @@ enum ree_status ree_vk_encode_softmax(const struct ree_vk *vk, const struct ree_
     uint64_t n_rows = (uint64_t)p->outer * p->inner;
     if (n_rows == 0 || p->k == 0) return REE_OK;
     bool group;
-    struct ree_vk_step *step = add_rows(vk, out, REE_VK_SHADER_SOFTMAX, n_rows, p->k, &group);
+    struct ree_vk_step *step =
+        ree_vk_add_rows(vk, out, REE_VK_SHADER_SOFTMAX, n_rows, p->k, &group);
     ree_vk_add_spec(step, p->log);
     ree_vk_add_spec(step, group);
     return REE_OK;
@@ -40,7 +40,7 @@ enum ree_status ree_vk_encode_norm(const struct ree_vk *vk, const struct ree_dis
     if (p->rows == 0 || p->cols == 0) return REE_OK;
     bool group;
     struct ree_vk_step *step =
-        add_rows(vk, out, ree_vk_variant(vk, REE_VK_SHADER_NORM), p->rows, p->cols, &group);
+        ree_vk_add_rows(vk, out, ree_vk_variant(vk, REE_VK_SHADER_NORM), p->rows, p->cols, &group);
     ree_vk_add_spec(step, p->rms);
     ree_vk_add_spec(step, p->has_scale);
     ree_vk_add_spec(step, p->has_bias);

@@ -1,0 +1,124 @@
+#version 460
+// attention, the last step: y = chunk-dot(w, v) over the keys of each query's sums, NUMERICS.md,
+// "Attention".
+//
+// TILE_STAGE 1 leaves the chunks' results in the scratch memory, [n_chunks][rows][v_head_dim], and
+// 2 adds them in ascending order, an output to a thread.
+//
+// The rows of a tile may have sums over different chunks. Together they take them all: a chunk too
+// many adds zeros, unless a value in it is infinite or NaN. Such a sum is NaN, and is made again.
+#include "ree.glsl"
+#include "chunks.glsl"
+#include "attention.glsl"
+#ifdef NARROW
+#include "factor.glsl"
+#endif
+
+#define TileColumn uint
+#define TileStep uint
+
+ReeWords v_words;
+uint w_base, v_base, v_row, v_element, w_row, tile_product;
+
+TileColumn tile_column(uint j) { return v_base + j * v_element; }
+TileStep tile_step(uint k) { return k * v_row; }
+void tile_next(inout TileStep s) { s += v_row; }
+float tile_a(uint i, uint k) { return uintBitsToFloat(ree_scratch().w[w_base + i * w_row + k]); }
+float tile_b(TileStep s, TileColumn c) {
+#ifdef NARROW
+    return factor_load(v_words, V_DTYPE, s + c);
+#else
+    return uintBitsToFloat(v_words.w[s + c]);
+#endif
+}
+
+uint sum_alone(const Params p, uint query, uint i, uint j) {
+    uint first, end;
+    attention_keys(p, query, first, end);
+    TileColumn c = tile_column(j);
+    ReeChunks s = ree_chunks_begin();
+    for (uint k = first; k < end; k++)
+        ree_chunks_fma(s, floatBitsToUint(tile_a(i, k)), floatBitsToUint(tile_b(tile_step(k), c)));
+    return ree_canon(ree_chunks_end(s));
+}
+
+void tile_store(uint i, uint j, uint bits) {
+    Params p = Params(ree_params());
+    AttentionRow r = attention_row(p, tile_product, i);
+    if (HAS_RANGE && bits == REE_NAN) bits = sum_alone(p, r.query, i, j);
+    uint at = r.batch * uint(p.out_strides[0]) + r.head * uint(p.out_strides[1]) +
+              r.query * uint(p.out_strides[2]) + j;
+    ree_operand(OPERAND_OUT).w[at] = bits;
+}
+
+uint chunk_base, n_columns, n_rows;
+void tile_store_chunk(uint i, uint j, uint bits) {
+    ree_scratch().w[chunk_base + (tile_product * n_rows + i) * n_columns + j] = bits;
+}
+
+#include "tile.glsl"
+
+void add_chunks(const Params p, uint index, uint chunks, uint n_outputs) {
+    uint row = index / n_columns, j = index % n_columns, first, end, sum = 0u;
+    tile_product = row / n_rows;
+    row %= n_rows;
+    attention_keys(p, attention_row(p, tile_product, row).query, first, end);
+    for (uint c = first / REE_CHUNK; c * REE_CHUNK < end; c++) {
+        uint part = ree_scratch().w[chunks + c * n_outputs + index];
+        sum = c * REE_CHUNK == first ? part : ree_add(sum, part);
+    }
+    AttentionRow r = attention_row(p, tile_product, row);
+    uint at = r.batch * uint(p.out_strides[0]) + r.head * uint(p.out_strides[1]) +
+              r.query * uint(p.out_strides[2]) + j;
+    ree_operand(OPERAND_OUT).w[at] = ree_canon(ree_plus_zero(sum));
+}
+
+void main() {
+    Params p = Params(ree_params());
+    uint m = attention_rows(p), n = p.v_head_dim, lanes = gl_WorkGroupSize.x, width = TN * lanes;
+    uint tiles_j = (n + width - 1u) / width, tiles_i = (m + TM - 1u) / TM, group = ree_group();
+    uint n_products = attention_products(p), n_outputs = n_products * m * n;
+    uint n_chunks = TILE_STAGE == 0u ? 1u : (p.kv_len + REE_CHUNK - 1u) / REE_CHUNK;
+    uint scores = attention_scores(p), chunks = scores + n_products * m * p.kv_len;
+    n_columns = n;
+    n_rows = m;
+    if (TILE_STAGE == 2u) {
+        if (ree_thread() < n_outputs) add_chunks(p, ree_thread(), chunks, n_outputs);
+        return;
+    }
+    uint chunk = group % n_chunks;
+    group /= n_chunks;
+    uint tile_j = group % tiles_j, tile_i = group / tiles_j % tiles_i;
+    tile_product = group / (tiles_j * tiles_i);
+    if (tile_product >= n_products) return;
+    AttentionRow r = attention_row(p, tile_product, 0u);
+    uint kv_head = r.head / (p.n_heads / p.n_kv_heads), i0 = tile_i * TM, i1 = min(i0 + TM, m);
+    w_base = scores + tile_product * m * p.kv_len;
+    w_row = p.kv_len;
+    uvec2 address = ree_block().operands[2];
+    if (V_COPY) {
+        address = ree_block().scratch;
+        v_base = attention_k_copy(p) +
+                 (r.batch * p.n_kv_heads + kv_head) * p.kv_len * p.v_head_dim;
+        v_row = p.v_head_dim;
+        v_element = 1u;
+    } else {
+        v_base = uint(p.v_offset) + r.batch * uint(p.v_strides[0]) + kv_head * uint(p.v_strides[1]);
+        v_row = uint(p.v_strides[2]);
+        v_element = uint(p.v_strides[3]);
+    }
+    v_words = ReeWords(address);
+    // The keys of the first row's sums and of the last's, and those between: rows are in the order
+    // of their queries, unless they are those of several heads.
+    uint k_begin, k_end, other;
+    attention_keys(p, COMBINED ? 0u : i0, k_begin, other);
+    attention_keys(p, COMBINED ? p.q_len - 1u : i1 - 1u, other, k_end);
+    k_begin = min(k_begin, k_end);
+    if (TILE_STAGE == 1u) {
+        chunk_base = chunks + chunk * n_outputs;
+        if (chunk * REE_CHUNK < k_begin || chunk * REE_CHUNK >= k_end) return;
+        k_begin = chunk * REE_CHUNK;
+        k_end = min(k_begin + REE_CHUNK, k_end);
+    }
+    tile_run(i0, tile_j * width + ree_local(), lanes, m, n, k_begin, k_end);
+}

@@ -1,0 +1,123 @@
+// struct ree_attention_params of repop.h, and what the steps of attention share. A step's scores
+// lie in the scratch memory as (batch, n_heads, q_len, kv_len), behind the copies of keys and
+// values.
+//
+// The steps work on products: one for each batch and query head, its rows the queries; or, where
+// the queries of the heads that share keys lie evenly in memory (COMBINED), one for each batch and
+// head of keys, its rows (head, query). Rows and products number the scores' rows through alike.
+#ifndef REE_GLSL_ATTENTION
+#define REE_GLSL_ATTENTION
+
+layout(constant_id = 16) const bool COMBINED = false;
+layout(constant_id = 17) const uint STARTS_DTYPE = 0; // 0: no operand
+layout(constant_id = 18) const uint N_KEYS_DTYPE = 0;
+layout(constant_id = 19) const bool HAS_ALLOWED = false;
+layout(constant_id = 20) const bool HAS_BIAS = false;
+layout(constant_id = 21) const bool HAS_SINK = false;
+layout(constant_id = 22) const bool HAS_SOFTCAP = false;
+layout(constant_id = 23) const bool BOUNDED = false; // by left or right
+layout(constant_id = 24) const uint K_DTYPE = REE_DT_F32;
+layout(constant_id = 25) const uint V_DTYPE = REE_DT_F32;
+layout(constant_id = 26) const bool K_COPY = false; // dense float32 in the scratch memory
+layout(constant_id = 27) const bool V_COPY = false;
+
+const uint OPERAND_N_KEYS = 3u + (STARTS_DTYPE != 0u ? 1u : 0u);
+const uint OPERAND_ALLOWED = OPERAND_N_KEYS + (N_KEYS_DTYPE != 0u ? 1u : 0u);
+const uint OPERAND_BIAS = OPERAND_ALLOWED + (HAS_ALLOWED ? 1u : 0u);
+const uint OPERAND_SINK = OPERAND_BIAS + (HAS_BIAS ? 1u : 0u);
+const uint OPERAND_OUT = OPERAND_SINK + (HAS_SINK ? 1u : 0u);
+// Where positions or numbers of keys are operands, the sums take all keys.
+const bool HAS_RANGE = BOUNDED && STARTS_DTYPE == 0u && N_KEYS_DTYPE == 0u;
+
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
+    uint batch;
+    uint n_heads, n_kv_heads;
+    uint q_len, kv_len, head_dim, v_head_dim;
+    uint k_dtype, v_dtype;
+    int q_offset, k_offset, v_offset;
+    int q_strides[4];
+    int k_strides[4];
+    int v_strides[4];
+    int out_strides[3];
+    uint scale, softcap; // bits
+    int left, right;
+    int start;
+    uint starts_dtype, n_keys_dtype;
+    uint has_allowed, has_bias, has_sink;
+    int starts_offset, n_keys_offset, allowed_offset, bias_offset, sink_offset;
+    int starts_stride, n_keys_stride;
+    int allowed_strides[4];
+    int bias_strides[4];
+    int sink_strides[3];
+    uint zero_empty;
+};
+
+uint attention_k_copy(const Params p) {
+    return K_COPY ? p.batch * p.n_kv_heads * p.kv_len * p.head_dim : 0u;
+}
+uint attention_scores(const Params p) {
+    uint v_copy = V_COPY ? p.batch * p.n_kv_heads * p.kv_len * p.v_head_dim : 0u;
+    return attention_k_copy(p) + v_copy;
+}
+
+struct AttentionRow {
+    uint batch, head, query;
+};
+AttentionRow attention_row(const Params p, uint product, uint row) {
+    uint heads = COMBINED ? p.n_kv_heads : p.n_heads;
+    AttentionRow r;
+    r.batch = product / heads;
+    r.head = product % heads;
+    r.query = row;
+    if (COMBINED) {
+        r.head = r.head * (p.n_heads / p.n_kv_heads) + row / p.q_len;
+        r.query = row % p.q_len;
+    }
+    return r;
+}
+uint attention_rows(const Params p) {
+    return COMBINED ? p.n_heads / p.n_kv_heads * p.q_len : p.q_len;
+}
+uint attention_products(const Params p) {
+    return p.batch * (COMBINED ? p.n_kv_heads : p.n_heads);
+}
+
+// A number of positions; beyond +-2^30 it counts as that.
+int attention_number(const ReeWords numbers, uint dtype, uint at) {
+    uint low, high;
+    if (dtype == REE_DT_I64) {
+        uvec2 both = ree_load64(numbers, at);
+        low = both.x;
+        high = both.y;
+    } else {
+        low = numbers.w[at];
+        high = uint(int(low) >> 31);
+    }
+    if (high != uint(int(low) >> 31)) return int(high) < 0 ? -0x40000000 : 0x40000000;
+    return clamp(int(low), -0x40000000, 0x40000000);
+}
+
+// Where a query stands among the keys.
+int attention_position(const Params p, const AttentionRow r) {
+    int position = p.start + int(r.query);
+    if (STARTS_DTYPE != 0u)
+        position += attention_number(ree_operand(3), STARTS_DTYPE,
+                                     uint(p.starts_offset) + r.batch * uint(p.starts_stride));
+    return position;
+}
+
+// ree_attention_keys of repop.c.
+void attention_keys(const Params p, uint query, out uint first, out uint end) {
+    first = 0u;
+    end = p.kv_len;
+    if (!HAS_RANGE) return;
+    int position = p.start + int(query), kv_len = int(p.kv_len);
+    if (p.right >= 0 && p.right < kv_len - position) {
+        int last = position + p.right;
+        end = last < 0 ? 0u : min((uint(last) / REE_CHUNK + 1u) * REE_CHUNK, p.kv_len);
+    }
+    if (p.left >= 0 && p.left < position)
+        first = min(uint(position - p.left) / REE_CHUNK * REE_CHUNK, end);
+}
+
+#endif

@@ -1,0 +1,412 @@
+// t = mask(chunk-dot(q, k) * scale); m = max t; e = exp(t - m); z = chunk-sum(e); w = e / z;
+// y = chunk-dot(w, v). NUMERICS.md, "Attention".
+#include "device/cpu/attention.h"
+#include "repops/scalar/ops.h"
+
+#include <math.h>
+
+static uint32_t min_u32(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+static size_t round_up(size_t n) {
+    return (n + 15) / 16 * 16;
+}
+
+// Memory
+
+static uint32_t count_chunks(uint32_t n_keys) {
+    return (n_keys + REE_CHUNK - 1) / REE_CHUNK;
+}
+
+size_t ree_attend_unit_floats(const struct ree_attend *a, uint32_t n_rows, uint32_t n_keys,
+                              uint32_t n_y) {
+    size_t rows = n_rows;
+    return 2 * round_up(rows * a->p->head_dim) + rows * round_up(n_keys) +
+           2 * round_up(rows * count_chunks(n_keys)) + 2 * round_up(rows) +
+           n_y * round_up(rows * a->p->v_head_dim);
+}
+
+static float *take(float **memory, size_t floats) {
+    float *taken = *memory;
+    *memory += round_up(floats);
+    return taken;
+}
+
+// Rows in panels of equal height.
+static uint32_t panel_rows(const struct ree_attend *a, uint32_t n_rows) {
+    uint32_t n_panels = (n_rows + a->tiles->rows - 1) / a->tiles->rows;
+    return (n_rows + n_panels - 1) / n_panels;
+}
+
+static bool streams(bool adjacent, const struct ree_attend_unit *u) {
+    return adjacent && u->n_rows <= REE_ATTEND_STREAM_ROWS;
+}
+
+// Rows (n_rows, k) with `pitch` between them to panels, `height` rows each: (k, rows).
+static void pack_rows(const struct ree_attend *a, const float *rows, size_t pitch, uint32_t n_rows,
+                      uint32_t k, uint32_t height, float *out) {
+    for (uint32_t i = 0; i < n_rows; i += height) {
+        uint32_t n = min_u32(n_rows - i, height);
+        a->tiles->pack(rows + i * pitch, (int64_t)pitch, 1, n, k, out + (size_t)i * k, n);
+    }
+}
+
+void ree_attend_begin(const struct ree_attend *a, struct ree_attend_unit *u, uint32_t n_y,
+                      float *memory) {
+    const struct ree_attention_params *p = a->p;
+    size_t rows = u->n_rows, head_dim = p->head_dim;
+    u->q = take(&memory, rows * head_dim);
+    u->packed_q = take(&memory, rows * head_dim);
+    u->scores = take(&memory, rows * round_up(u->queries.n_keys));
+    u->max = take(&memory, rows * u->n_chunks);
+    u->sum = take(&memory, rows * u->n_chunks);
+    u->row_max = take(&memory, rows);
+    u->row_sum = take(&memory, rows);
+    u->y = take(&memory, n_y * round_up(rows * p->v_head_dim));
+
+    const int32_t *s = p->q_strides;
+    for (uint32_t r = 0; r < rows; r++) {
+        int64_t head = u->head + r / u->queries.count, query = u->queries.first;
+        query += r % u->queries.count;
+        const float *from = a->q + u->batch * (int64_t)s[0] + head * s[1] + query * s[2];
+        a->expr->loads[REE_CPU_LOAD_B32](head_dim, from, s[3], u->q + r * head_dim);
+    }
+    if (streams(a->k_adjacent, u)) return;
+    for (uint32_t d = 0; d < head_dim; d += REE_CHUNK)
+        pack_rows(a, u->q + d, head_dim, u->n_rows, min_u32(p->head_dim - d, REE_CHUNK),
+                  panel_rows(a, u->n_rows), u->packed_q + rows * d);
+}
+
+// What a thread needs: weights, or a panel of keys or values, packed; running sums; a block of one
+// repeated number.
+size_t ree_attend_work_floats(const struct ree_attend *a, uint32_t n_rows) {
+    size_t sums = 2 * round_up((size_t)REE_ATTEND_STREAM_ROWS * a->p->v_head_dim);
+    size_t panel = (size_t)REE_CHUNK * a->tiles->cols;
+    return (size_t)n_rows * REE_CHUNK + panel + sums + REE_CPU_ROWS_BLOCK;
+}
+
+struct work {
+    float *rows, *panel, *sums, *part;
+    uint32_t *block;
+};
+
+static struct work cut_work(const struct ree_attend *a, const struct ree_attend_unit *u,
+                            float *memory) {
+    struct work w;
+    w.panel = take(&memory, (size_t)REE_CHUNK * a->tiles->cols);
+    w.sums = take(&memory, (size_t)REE_ATTEND_STREAM_ROWS * a->p->v_head_dim);
+    w.part = take(&memory, (size_t)REE_ATTEND_STREAM_ROWS * a->p->v_head_dim);
+    w.block = (uint32_t *)(void *)take(&memory, REE_CPU_ROWS_BLOCK);
+    w.rows = take(&memory, (size_t)u->n_rows * REE_CHUNK);
+    return w;
+}
+
+// A chunk's keys and scores. `pitch` is n rounded up: the places behind hold -inf, then +0.
+struct chunk {
+    uint32_t key, n, pitch;
+    float *t; // (n_rows, pitch)
+};
+
+static struct chunk find_chunk(const struct ree_attend_unit *u, uint32_t number) {
+    struct chunk c = {.key = u->queries.key + number * REE_CHUNK};
+    c.n = min_u32(u->queries.n_keys - number * REE_CHUNK, REE_CHUNK);
+    c.pitch = (uint32_t)round_up(c.n);
+    c.t = u->scores + (size_t)number * REE_CHUNK * u->n_rows;
+    return c;
+}
+
+static const char *row_of(const char *data, const struct ree_attend_unit *u, const int32_t *strides,
+                          uint32_t dtype, uint32_t key) {
+    int64_t at = u->batch * (int64_t)strides[0] + u->kv_head * (int64_t)strides[1] +
+                 key * (int64_t)strides[2];
+    return data + at * (int64_t)ree_dtype_size((enum ree_dtype)dtype);
+}
+
+// Scores
+
+static int64_t read_position(const void *data, uint32_t dtype, int64_t i) {
+    int64_t n = dtype == REE_I64 ? ((const int64_t *)data)[i] : ((const int32_t *)data)[i];
+    return n < -REE_ATTENTION_FAR ? -REE_ATTENTION_FAR
+                                  : (n > REE_ATTENTION_FAR ? REE_ATTENTION_FAR : n);
+}
+
+// The keys of the chunk, counted from its first, that position and number let take part for one
+// query.
+static void visible(const struct ree_attend *a, const struct ree_attend_unit *u,
+                    const struct chunk *c, uint32_t query, uint32_t *out_begin, uint32_t *out_end) {
+    const struct ree_attention_params *p = a->p;
+    int64_t position = (int64_t)p->start + query, begin = 0, end = (int64_t)c->key + c->n;
+    if (a->starts)
+        position += read_position(a->starts, p->starts_dtype, u->batch * (int64_t)p->starts_stride);
+    if (p->left >= 0) begin = position - p->left;
+    if (p->right >= 0 && position + p->right + 1 < end) end = position + p->right + 1;
+    if (a->n_keys) {
+        int64_t n = read_position(a->n_keys, p->n_keys_dtype, u->batch * (int64_t)p->n_keys_stride);
+        if (n < end) end = n;
+    }
+    begin = begin > c->key ? begin - c->key : 0;
+    end = end > c->key ? end - c->key : 0;
+    *out_end = (uint32_t)end;
+    *out_begin = begin < end ? (uint32_t)begin : (uint32_t)end;
+}
+
+// t = chunk-dot(q, k) for the first n keys of the chunk.
+static void dot_keys(const struct ree_attend *a, const struct ree_attend_unit *u,
+                     const struct chunk *c, uint32_t n, const struct work *w) {
+    const struct ree_attention_params *p = a->p;
+    const struct ree_tiles *tiles = a->tiles;
+    const char *keys = row_of(a->k, u, p->k_strides, p->k_dtype, c->key);
+    uint32_t head_dim = p->head_dim;
+    if (streams(a->k_adjacent, u)) {
+        enum ree_tile_type type = ree_tile_type_of((enum ree_dtype)p->k_dtype);
+        for (uint32_t r = 0; r < u->n_rows; r += REE_STREAM_MAX_ROWS)
+            tiles->stream_by_cols[type](min_u32(u->n_rows - r, REE_STREAM_MAX_ROWS), n, head_dim,
+                                        u->q + (size_t)r * head_dim, head_dim, 1, keys,
+                                        p->k_strides[2], c->t + (size_t)r * c->pitch, c->pitch);
+        return;
+    }
+    struct ree_factor f = {.data = keys,
+                           .dtype = (enum ree_dtype)p->k_dtype,
+                           .stride_line = p->k_strides[2],
+                           .stride_k = p->k_strides[3]};
+    uint32_t height = panel_rows(a, u->n_rows);
+    if (head_dim == 0) memset(c->t, 0, (size_t)u->n_rows * c->pitch * sizeof(float));
+    for (uint32_t j = 0; j < n; j += tiles->cols) {
+        uint32_t width = min_u32(n - j, tiles->cols);
+        uint32_t vecs = (width + tiles->lanes - 1) / tiles->lanes;
+        for (uint32_t d = 0; d < head_dim; d += REE_CHUNK) {
+            uint32_t n_terms = min_u32(head_dim - d, REE_CHUNK);
+            uint32_t flags =
+                (d == 0 ? REE_TILE_FIRST : 0) | (d + n_terms == head_dim ? REE_TILE_LAST : 0);
+            ree_factor_pack(tiles, &f, head_dim, j, width, d, n_terms, w->panel, tiles->cols);
+            for (uint32_t i = 0; i < u->n_rows; i += height)
+                tiles->tile[min_u32(u->n_rows - i, height) - 1][vecs - 1](
+                    n_terms, u->packed_q + (size_t)u->n_rows * d + (size_t)i * n_terms, w->panel,
+                    c->t + (size_t)i * c->pitch + j, c->pitch, width, flags);
+        }
+    }
+}
+
+static void fill(float *out, uint32_t begin, uint32_t end, float value) {
+    for (uint32_t i = begin; i < end; i++)
+        out[i] = value;
+}
+
+// The operands that differ from key to key, for row r.
+static void mask_row(const struct ree_attend *a, const struct ree_attend_unit *u,
+                     const struct chunk *c, uint32_t r, float *t) {
+    const struct ree_attention_params *p = a->p;
+    const int64_t at[4] = {u->batch, u->head + r / u->queries.count,
+                           u->queries.first + r % u->queries.count, c->key};
+    int64_t bias = 0, allowed = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        bias += at[i] * p->bias_strides[i];
+        allowed += at[i] * p->allowed_strides[i];
+    }
+    if (a->bias) {
+        const float *b = a->bias + bias;
+        int64_t stride = p->bias_strides[3];
+        for (uint32_t j = 0; j < c->n; j++)
+            t[j] = b[j * stride] == -INFINITY ? -INFINITY : t[j] + b[j * stride];
+    }
+    if (a->allowed) {
+        const uint8_t *b = a->allowed + allowed;
+        int64_t stride = p->allowed_strides[3];
+        for (uint32_t j = 0; j < c->n; j++)
+            t[j] = b[j * stride] ? t[j] : -INFINITY;
+    }
+}
+
+void ree_attend_scores(const struct ree_attend *a, const struct ree_attend_unit *u, uint32_t chunk,
+                       float *work) {
+    const struct ree_attention_params *p = a->p;
+    struct chunk c = find_chunk(u, chunk);
+    struct work w = cut_work(a, u, work);
+    uint32_t n_queries = u->queries.count, n = u->n_rows * c.pitch, used = 0, begin, end;
+    for (uint32_t i = 0; i < n_queries; i++) {
+        visible(a, u, &c, u->queries.first + i, &begin, &end);
+        if (end > used && end > begin) used = end;
+    }
+    if (used > 0) { // keys that no query sees need no products
+        dot_keys(a, u, &c, used, &w);
+        if (p->scale != 1)
+            ree_cpu_rows_op(a->expr, REE_MAP_mul_f32, 1, n, c.t, &p->scale, c.t, w.block);
+        if (p->softcap != 0) {
+            ree_cpu_rows_op(a->expr, REE_MAP_div_f32, 1, n, c.t, &p->softcap, c.t, w.block);
+            a->expr->ops[REE_MAP_tanh_f32](n, c.t, NULL, NULL, c.t);
+            ree_cpu_rows_op(a->expr, REE_MAP_mul_f32, 1, n, c.t, &p->softcap, c.t, w.block);
+        }
+    }
+    for (uint32_t r = 0; r < u->n_rows; r++) {
+        float *t = c.t + (size_t)r * c.pitch;
+        visible(a, u, &c, u->queries.first + r % n_queries, &begin, &end);
+        if (used > 0 && (a->bias || a->allowed)) mask_row(a, u, &c, r, t);
+        fill(t, 0, begin, -INFINITY);
+        fill(t, end, c.pitch, -INFINITY);
+        uint32_t max = a->expr->max_f32(c.n, (const uint32_t *)(const void *)t);
+        u->max[(size_t)chunk * u->n_rows + r] = ree_float(max);
+    }
+}
+
+// The softmax
+
+static float sink_of(const struct ree_attend *a, const struct ree_attend_unit *u, uint32_t r) {
+    const int32_t *s = a->p->sink_strides;
+    int64_t head = u->head + r / u->queries.count, query = u->queries.first;
+    query += r % u->queries.count;
+    return a->sink[u->batch * (int64_t)s[0] + head * s[1] + query * s[2]];
+}
+
+void ree_attend_join_max(const struct ree_attend *a, const struct ree_attend_unit *u) {
+    for (uint32_t r = 0; r < u->n_rows; r++) {
+        uint32_t max = REE_INF | REE_SIGN;
+        for (uint32_t c = 0; c < u->n_chunks; c++)
+            max = ree_op_max_f32(max, ree_bits(u->max[(size_t)c * u->n_rows + r]));
+        if (a->sink) max = ree_op_max_f32(max, ree_bits(sink_of(a, u, r)));
+        u->row_max[r] = ree_float(max);
+    }
+}
+
+// m as it is taken from the scores.
+static float shift_of(const struct ree_attend *a, const struct ree_attend_unit *u, uint32_t r) {
+    return a->p->zero_empty && u->row_max[r] == -INFINITY ? 0 : u->row_max[r];
+}
+
+// Sums wait until there is one for each lane of a vector.
+struct pending {
+    const float *x[REE_CPU_LANES];
+    float *out[REE_CPU_LANES];
+    uint32_t count, n;
+};
+
+static void sum_pending(const struct ree_attend *a, struct pending *s) {
+    float sums[REE_CPU_LANES];
+    if (s->count == 0) return;
+    for (uint32_t l = s->count; l < REE_CPU_LANES; l++)
+        s->x[l] = s->x[0];
+    a->reduce->lanes[REE_REDUCE_SUM](s->x, s->n, sums);
+    for (uint32_t l = 0; l < s->count; l++)
+        *s->out[l] = sums[l];
+    s->count = 0;
+}
+
+static void add_pending(const struct ree_attend *a, struct pending *s, const float *x, uint32_t n,
+                        float *out) {
+    if (s->count == REE_CPU_LANES || (s->count && s->n != n)) sum_pending(a, s);
+    s->n = n;
+    s->x[s->count] = x;
+    s->out[s->count++] = out;
+}
+
+void ree_attend_weights(const struct ree_attend *a, const struct ree_attend_unit *u, uint32_t chunk,
+                        uint32_t n_chunks, float *work) {
+    struct work w = cut_work(a, u, work);
+    struct pending pending = {.count = 0};
+    for (uint32_t i = chunk; i < chunk + n_chunks; i++) {
+        struct chunk c = find_chunk(u, i);
+        for (uint32_t r = 0; r < u->n_rows; r += REE_CPU_LANES) {
+            uint32_t n = min_u32(u->n_rows - r, REE_CPU_LANES);
+            float max[REE_CPU_LANES], *t = c.t + (size_t)r * c.pitch;
+            for (uint32_t j = 0; j < n; j++)
+                max[j] = shift_of(a, u, r + j);
+            ree_cpu_rows_op(a->expr, REE_MAP_sub_f32, n, c.pitch, t, max, t, w.block);
+            a->expr->ops[REE_MAP_exp_f32]((size_t)n * c.pitch, t, NULL, NULL, t);
+            for (uint32_t j = 0; j < n; j++)
+                add_pending(a, &pending, t + (size_t)j * c.pitch, c.pitch,
+                            &u->sum[(size_t)i * u->n_rows + r + j]);
+        }
+    }
+    sum_pending(a, &pending);
+}
+
+void ree_attend_join_sums(const struct ree_attend *a, const struct ree_attend_unit *u) {
+    for (uint32_t r = 0; r < u->n_rows; r++) {
+        float total = 0;
+        for (uint32_t c = 0; c < u->n_chunks; c++)
+            total += u->sum[(size_t)c * u->n_rows + r];
+        if (a->sink) {
+            uint32_t last = ree_op_sub_f32(ree_bits(sink_of(a, u, r)), ree_bits(shift_of(a, u, r)));
+            total += ree_float(ree_op_exp_f32(last));
+        }
+        u->row_sum[r] = a->p->zero_empty && u->row_max[r] == -INFINITY ? 1 : total;
+    }
+}
+
+// Values
+
+// p = chunk-dot(w, v) of at most REE_STREAM_MAX_ROWS rows at a time; v as it lies in memory.
+static void stream_values(const struct ree_attend *a, const struct ree_attend_unit *u,
+                          const struct chunk *c, const char *values, const struct work *w,
+                          float *out) {
+    const struct ree_attention_params *p = a->p;
+    enum ree_tile_type type = ree_tile_type_of((enum ree_dtype)p->v_dtype);
+    uint32_t n = p->v_head_dim;
+    for (uint32_t r = 0; r < u->n_rows; r += REE_STREAM_MAX_ROWS)
+        a->tiles->stream_by_rows[type](min_u32(u->n_rows - r, REE_STREAM_MAX_ROWS), n, c->n,
+                                       c->t + (size_t)r * c->pitch, c->pitch, 1, values,
+                                       p->v_strides[2], w->sums, out + (size_t)r * n, n);
+}
+
+static void tile_values(const struct ree_attend *a, const struct ree_attend_unit *u,
+                        const struct chunk *c, const char *values, const struct work *w,
+                        uint32_t flags, float *y) {
+    const struct ree_attention_params *p = a->p;
+    const struct ree_tiles *tiles = a->tiles;
+    uint32_t v_head_dim = p->v_head_dim, height = panel_rows(a, u->n_rows);
+    struct ree_factor f = {.data = values,
+                           .dtype = (enum ree_dtype)p->v_dtype,
+                           .stride_line = p->v_strides[3],
+                           .stride_k = p->v_strides[2]};
+    pack_rows(a, c->t, c->pitch, u->n_rows, c->n, height, w->rows);
+    for (uint32_t j = 0; j < v_head_dim; j += tiles->cols) {
+        uint32_t width = min_u32(v_head_dim - j, tiles->cols);
+        uint32_t vecs = (width + tiles->lanes - 1) / tiles->lanes;
+        ree_factor_pack(tiles, &f, c->n, j, width, 0, c->n, w->panel, tiles->cols);
+        for (uint32_t i = 0; i < u->n_rows; i += height)
+            tiles->tile[min_u32(u->n_rows - i, height) - 1][vecs - 1](
+                c->n, w->rows + (size_t)i * c->n, w->panel, y + (size_t)i * v_head_dim + j,
+                v_head_dim, width, flags);
+    }
+}
+
+void ree_attend_add(const struct ree_attend *a, const struct ree_attend_unit *u, const float *from,
+                    float *y) {
+    size_t n = (size_t)u->n_rows * a->p->v_head_dim;
+    a->expr->ops[REE_MAP_add_f32](n, y, from, NULL, y);
+}
+
+void ree_attend_values(const struct ree_attend *a, const struct ree_attend_unit *u, uint32_t chunk,
+                       bool alone, float *y, float *work) {
+    struct chunk c = find_chunk(u, chunk);
+    struct work w = cut_work(a, u, work);
+    const char *values = row_of(a->v, u, a->p->v_strides, a->p->v_dtype, c.key);
+    bool first = alone || chunk == 0, last = alone || chunk + 1 == u->n_chunks;
+    for (uint32_t r = 0; r < u->n_rows; r += REE_CPU_LANES) {
+        uint32_t n = min_u32(u->n_rows - r, REE_CPU_LANES);
+        float *t = c.t + (size_t)r * c.pitch;
+        ree_cpu_rows_op(a->expr, REE_MAP_div_f32, n, c.pitch, t, u->row_sum + r, t, w.block);
+    }
+    if (!streams(a->v_adjacent, u)) {
+        uint32_t flags = (first ? REE_TILE_FIRST : 0) | (last ? REE_TILE_LAST : 0);
+        tile_values(a, u, &c, values, &w, flags, y);
+        return;
+    }
+    // Each chunk's result has had +0 added, which only turns a -0 into +0: as the sum's last step
+    // does anyway.
+    stream_values(a, u, &c, values, &w, first ? y : w.part);
+    if (!first) ree_attend_add(a, u, w.part, y);
+}
+
+void ree_attend_store(const struct ree_attend *a, const struct ree_attend_unit *u) {
+    const struct ree_attention_params *p = a->p;
+    const int32_t *s = p->out_strides;
+    for (uint32_t r = 0; r < u->n_rows; r++) {
+        int64_t head = u->head + r / u->queries.count, query = u->queries.first;
+        query += r % u->queries.count;
+        float *to = a->out + u->batch * (int64_t)s[0] + head * s[1] + query * s[2];
+        if (u->n_chunks == 0)
+            memset(to, 0, p->v_head_dim * sizeof(float));
+        else // sums of chunks may be NaNs of other patterns
+            a->expr->stores[REE_CPU_STORE_F32](p->v_head_dim, u->y + (size_t)r * p->v_head_dim, to);
+    }
+}

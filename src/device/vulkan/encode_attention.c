@@ -1,0 +1,113 @@
+// The encoder of attention: scores, softmax and values, each a step over all queries, with the
+// scores in the scratch memory; before them a step for narrow keys and one for narrow values where
+// the products do not convert them.
+#include "device/vulkan/vulkan.h"
+#include "shaders.h"
+
+#define SPEC_SUBGROUP (40 - REE_VK_SPEC_FIRST) // shaders/include/tile.glsl
+#define ENOUGH_GROUPS 256                      // to fill a device
+#define FEW_QUERIES 8
+
+struct layout {
+    bool combined; // shaders/include/attention.glsl
+    bool k_copy, v_copy;
+    uint32_t rows;       // of a product
+    uint64_t n_products; // n_products * rows are the queries of all heads
+};
+
+static struct layout make_layout(const struct ree_vk *vk, const struct ree_attention_params *p) {
+    struct layout l = {0};
+    uint32_t group = p->n_heads / p->n_kv_heads;
+    bool even = p->q_len == 1 || p->q_strides[1] == (int64_t)p->q_len * p->q_strides[2];
+    // Of many queries of a head, neighbours see much the same keys; heads side by side do not.
+    l.combined = group > 1 && even && p->q_len <= FEW_QUERIES;
+    l.rows = l.combined ? group * p->q_len : p->q_len;
+    l.n_products = (uint64_t)p->batch * (l.combined ? p->n_kv_heads : p->n_heads);
+    bool direct = vk->verdicts[REE_VK_FMA].form == REE_VK_NATIVE;
+    l.k_copy = p->k_dtype != REE_F32 && !direct;
+    l.v_copy = p->v_dtype != REE_F32 && !direct;
+    return l;
+}
+
+static void add_constants(struct ree_vk_step *step, const struct ree_attention_params *p,
+                          const struct layout *l) {
+    const uint32_t constants[] = {
+        l->combined, p->starts_dtype, p->n_keys_dtype, p->has_allowed,
+        p->has_bias, p->has_sink,     p->softcap != 0, p->left >= 0 || p->right >= 0,
+        p->k_dtype,  p->v_dtype,      l->k_copy,       l->v_copy,
+    };
+    for (uint32_t i = 0; i < sizeof constants / sizeof *constants; i++)
+        ree_vk_add_spec(step, constants[i]);
+}
+
+static void add_widening(struct ree_vk_encoding *out, const struct ree_attention_params *p,
+                         const struct layout *l, bool is_v) {
+    uint64_t n = (uint64_t)p->batch * p->n_kv_heads * p->kv_len;
+    n *= is_v ? p->v_head_dim : p->head_dim;
+    if (n == 0) return;
+    struct ree_vk_step *step = ree_vk_add_step(out, REE_VK_SHADER_ATTENTION_WIDEN, 64, n);
+    add_constants(step, p, l);
+    ree_vk_add_spec(step, is_v);
+    out->scratch_bytes += n * 4;
+}
+
+// One of the two products; `narrow`: its second factor is converted as it is read.
+static struct ree_vk_step *add_product(const struct ree_vk *vk, struct ree_vk_encoding *out,
+                                       const struct ree_attention_params *p, const struct layout *l,
+                                       uint32_t first_module, uint32_t n, bool narrow) {
+    const uint32_t narrow_modules[2] = {
+        REE_VK_SHADER_ATTENTION_SCORES_1_NARROW - REE_VK_SHADER_ATTENTION_SCORES_1_NATIVE,
+        REE_VK_SHADER_ATTENTION_SCORES_N_NARROW - REE_VK_SHADER_ATTENTION_SCORES_1_NATIVE};
+    struct ree_vk_step *step = ree_vk_add_tiles(vk, out, first_module, l->rows, n, l->n_products);
+    if (narrow) step->shader = first_module + narrow_modules[step->shader != first_module];
+    add_constants(step, p, l);
+    while (step->n_spec < SPEC_SUBGROUP)
+        ree_vk_add_spec(step, 0);
+    ree_vk_add_spec(step, vk->subgroup.subgroupSize);
+    return step;
+}
+
+static void add_values(const struct ree_vk *vk, struct ree_vk_encoding *out,
+                       const struct ree_attention_params *p, const struct layout *l) {
+    bool narrow = p->v_dtype != REE_F32 && !l->v_copy;
+    struct ree_vk_step *step =
+        add_product(vk, out, p, l, REE_VK_SHADER_ATTENTION_VALUES_1_NATIVE, p->v_head_dim, narrow);
+    uint64_t n_chunks = ((uint64_t)p->kv_len + REE_CHUNK - 1) / REE_CHUNK;
+    if (n_chunks < 2 || step->n_groups >= ENOUGH_GROUPS) return;
+    // The chunks of an output go to different groups.
+    uint64_t n_outputs = l->n_products * l->rows * p->v_head_dim;
+    out->scratch_bytes += n_outputs * n_chunks * 4;
+    struct ree_vk_step *sum = &out->steps[out->n_steps++];
+    *sum = *step;
+    step->n_groups *= n_chunks;
+    sum->n_groups = (n_outputs + sum->local_size - 1) / sum->local_size;
+    ree_vk_add_spec(step, 1);
+    ree_vk_add_spec(sum, 2);
+}
+
+enum ree_status ree_vk_encode_attention(const struct ree_vk *vk,
+                                        const struct ree_dispatch *dispatch,
+                                        struct ree_vk_encoding *out, struct ree_error *err) {
+    (void)dispatch;
+    const struct ree_attention_params *p = &out->params.attention;
+    if (!p->batch || !p->n_heads || !p->q_len || !p->v_head_dim) return REE_OK;
+    struct layout l = make_layout(vk, p);
+    uint64_t n_rows = l.n_products * l.rows;
+    if (l.k_copy) add_widening(out, p, &l, false);
+    if (l.v_copy) add_widening(out, p, &l, true);
+    if (p->kv_len > 0) {
+        bool group, narrow = p->k_dtype != REE_F32 && !l.k_copy;
+        add_product(vk, out, p, &l, REE_VK_SHADER_ATTENTION_SCORES_1_NATIVE, p->kv_len, narrow);
+        struct ree_vk_step *step =
+            ree_vk_add_rows(vk, out, REE_VK_SHADER_ATTENTION_SOFTMAX, n_rows, p->kv_len, &group);
+        add_constants(step, p, &l);
+        ree_vk_add_spec(step, group);
+        out->scratch_bytes += n_rows * p->kv_len * 4;
+    }
+    add_values(vk, out, p, &l);
+    if (out->scratch_bytes / 4 <= UINT32_MAX) return REE_OK; // words have numbers of 32 bits
+    return ree_fail(err, REE_UNSUPPORTED,
+                    "attention of %llu queries over %u keys needs more scratch memory than a "
+                    "shader can number",
+                    (unsigned long long)n_rows, p->kv_len);
+}
