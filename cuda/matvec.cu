@@ -423,8 +423,8 @@ REE_DEVICE void matvec_block(const struct ree_cuda_header &h,
             blocks.shift = 31u - (u32)__clz((int)p.b_block);
             blocks.n_blocks = (v.k + p.b_block - 1u) / p.b_block;
             blocks.n_scales = slice > p.b_block ? slice / p.b_block : 1u;
-            blocks.words =
-                blocks.has_zero_points && blocks.n_blocks % 4u == 0 && blocks.n_scales % 4u == 0;
+            blocks.words = blocks.has_zero_points && blocks.n_blocks % 4u == 0 &&
+                           blocks.n_scales % 4u == 0 && ree_aligned(ree_in<uint8_t>(h, 3), 0, 4);
             v.b_stride = blocks.n_blocks * p.b_block / (32u / BITS);
             stage_size += SCALE_LINE * (blocks.n_scales + blocks.n_scales / 4u);
         } else {
