@@ -92,8 +92,8 @@ template <int BITS> REE_DEVICE void matvec_set_scale(struct matvec_scale &q, flo
     q.way = !__all_sync(ALL_LANES, usual) ? 2u : !__all_sync(ALL_LANES, exact) ? 1u : 0u;
 }
 
-// The numbers of a word of 4- or 8-bit weights.
-template <int BITS>
+// The numbers of a word of 4- or 8-bit weights. FUSED: way 0, else 1.
+template <int BITS, bool FUSED>
 REE_DEVICE void matvec_expand(u32 w, const struct matvec_scale &q, float (&b)[32 / BITS]) {
     const u32 in_place = BITS == 4 ? 6u : 3u, mask = (1u << BITS) - 1u;
     const u32 moved = w >> 8;
@@ -101,7 +101,7 @@ REE_DEVICE void matvec_expand(u32 w, const struct matvec_scale &q, float (&b)[32
     for (u32 t = 0; t < 32u / BITS; t++) {
         u32 i = t < in_place ? t : t - 8u / BITS;
         float x = ree_float((t < in_place ? w : moved) & (mask << (BITS * i)));
-        if (q.way == 0)
+        if (FUSED)
             b[t] = __fmaf_rn(x, q.factor[i], q.c);
         else
             b[t] = __fmul_rn(__fmaf_rn(x, power_of_two(127u + 119u - BITS * i), q.z), q.s);
@@ -154,6 +154,18 @@ REE_DEVICE void matvec_terms_slow(ree_shared_t<u32> shared, u32 a, u32 w, float 
             float x = ree_load<float>(shared, a + (u32)r * REE_CHUNK + t);
             sum[r] = __fmaf_rn(__fmul_rn(x, unscale), b, sum[r]);
         }
+    }
+}
+
+// Sixteen terms of weights of 4 and 8 bits.
+template <int BITS, bool FUSED, int M>
+REE_DEVICE void matvec_piece(ree_shared_t<u32> shared, u32 a, const u32 (&words)[BITS / 2],
+                             const struct matvec_scale &q, float (&sum)[M]) {
+    REE_UNROLL
+    for (u32 i = 0; i < BITS / 2u; i++) {
+        float b[32 / BITS];
+        matvec_expand<BITS, FUSED>(words[i], q, b);
+        matvec_terms<32 / BITS>(shared, a + i * (32u / BITS), b, sum);
     }
 }
 
@@ -277,19 +289,21 @@ REE_DEVICE void matvec_compute_columns(const struct ree_cuda_header &h, const st
                     matvec_set_scale<BITS>(
                         q, ree_load<float>(shared, stage + 1024u + s * SCALE_LINE + lane), zero);
                 }
+                u32 piece[BITS / 2], from = at + first * per_word;
                 REE_UNROLL
-                for (u32 i = 0; i < n_words; i++) {
-                    u32 word = w[first + i];
-                    if constexpr (BITS == 8) word ^= blocks.flip;
-                    u32 here = i * per_word, rest = k + here < k_end ? k_end - k - here : 0u;
-                    if (is_scaled && q.way < 2u) {
-                        // Past the end A is zero and b is finite.
-                        float b[32 / BITS];
-                        matvec_expand<BITS>(word, q, b);
-                        matvec_terms<32 / BITS>(shared, at + first * per_word + here, b, sum);
-                    } else {
-                        matvec_terms_slow<BITS>(shared, at + first * per_word + here, word, q.s,
-                                                q.zero, is_scaled, rest, sum);
+                for (u32 i = 0; i < n_words; i++)
+                    piece[i] = w[first + i] ^ blocks.flip;
+                if (is_scaled && q.way == 0u) { // past the end A is zero and b is finite
+                    matvec_piece<BITS, true>(shared, from, piece, q, sum);
+                } else if (is_scaled && q.way == 1u) {
+                    matvec_piece<BITS, false>(shared, from, piece, q, sum);
+                } else {
+                    REE_NO_UNROLL
+                    for (u32 i = 0; i < n_words && k + i * per_word < k_end; i++) {
+                        u32 word = i == 0 ? piece[0] : i == 1 ? piece[1] : piece[BITS / 2 - 1];
+                        if (BITS == 8 && i == 2) word = piece[2];
+                        matvec_terms_slow<BITS>(shared, from + i * per_word, word, q.s, q.zero,
+                                                is_scaled, k_end - k - i * per_word, sum);
                     }
                 }
             }
@@ -334,7 +348,7 @@ REE_DEVICE void matvec_compute_rows(const struct matvec &v, const struct matvec_
             } else {
                 u32 word = shared[from] ^ blocks.flip;
                 if (is_scaled) {
-                    matvec_expand<8>(word, q, b[i]);
+                    matvec_expand<8, true>(word, q, b[i]);
                 } else {
                     REE_UNROLL
                     for (u32 c = 0; c < 4; c++)
@@ -409,8 +423,8 @@ REE_DEVICE void matvec_block(const struct ree_cuda_header &h,
             blocks.shift = 31u - (u32)__clz((int)p.b_block);
             blocks.n_blocks = (v.k + p.b_block - 1u) / p.b_block;
             blocks.n_scales = slice > p.b_block ? slice / p.b_block : 1u;
-            blocks.words =
-                blocks.has_zero_points && blocks.n_blocks % 4u == 0 && blocks.n_scales % 4u == 0;
+            blocks.words = blocks.has_zero_points && blocks.n_blocks % 4u == 0 &&
+                           blocks.n_scales % 4u == 0 && ree_aligned(ree_in<uint8_t>(h, 3), 0, 4);
             v.b_stride = blocks.n_blocks * p.b_block / (32u / BITS);
             stage_size += SCALE_LINE * (blocks.n_scales + blocks.n_scales / 4u);
         } else {

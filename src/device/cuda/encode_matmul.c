@@ -216,6 +216,76 @@ static bool encode_matvec(const struct ree_cuda *cuda, const struct ree_dispatch
     return true;
 }
 
+// Products of bytes, cuda/matmul_bytes.cu.
+#define BYTES_SLICE 64 // of a line
+#define BYTES_LINE 80  // in shared memory
+
+// Whether a factor's lines of k can be copied 16 bytes at a time.
+static bool has_lines(const struct ree_dispatch *dispatch, const struct ree_matmul_params *p,
+                      bool is_b, uint32_t unit) {
+    return (is_b ? p->b_stride_k : p->a_stride_k) == 1 && p->k % unit == 0 &&
+           dispatch->operands[is_b].offset % 16 == 0 &&
+           multiples_of(p, is_b ? p->b_batch_strides : p->a_batch_strides,
+                        is_b ? p->b_offset : p->a_offset, is_b ? p->b_stride_n : p->a_stride_m, 16);
+}
+
+static bool encode_bytes(const struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
+                         struct ree_cuda_encoding *out) {
+    const struct ree_matmul_params *p = &out->params.matmul.p;
+    if (ree_dtype_size((enum ree_dtype)p->a_dtype) != 1 || p->dtype != REE_I32 || p->k == 0)
+        return false;
+    uint32_t extra[5] = {0, 1, 3};
+    if (p->m <= 8 && has_lines(dispatch, p, false, 16) && has_lines(dispatch, p, true, 16)) {
+        struct ree_cuda_step *step = ree_cuda_add_step(out, REE_CUDA_matmul_bytes_rows, 256,
+                                                       (uint64_t)p->n_batch * p->n * 32);
+        if (!p->has_epilogue) return true;
+        extra[REE_CUDA_PRODUCT_FLAGS] = REE_CUDA_TO_SCRATCH;
+        extra[REE_CUDA_PRODUCT_PARTS_AT] = add_parts(out, p, 1);
+        memcpy(step->extra, extra, sizeof extra);
+        add_finish(out, dispatch, extra);
+        return true;
+    }
+    // Packing pays when what was packed is used several times.
+    if (p->m < 8 || p->n < 8) return false;
+    uint64_t line = ((uint64_t)p->k + BYTES_SLICE - 1) / BYTES_SLICE * BYTES_SLICE, sizes[2] = {0};
+    for (uint32_t is_b = 0; is_b < 2; is_b++) {
+        if (has_lines(dispatch, p, is_b, BYTES_SLICE)) continue;
+        bool batched = is_batched(p, is_b ? p->b_batch_strides : p->a_batch_strides);
+        extra[0] |= is_b ? REE_CUDA_B_WIDE : REE_CUDA_A_WIDE;
+        if (batched) extra[0] |= is_b ? REE_CUDA_B_WIDE_BATCHED : REE_CUDA_A_WIDE_BATCHED;
+        sizes[is_b] = (batched ? p->n_batch : 1) * line * (is_b ? p->n : p->m);
+    }
+    if (sizes[0] + sizes[1] > (uint64_t)1 << 31) return false;
+    bool large = (uint64_t)((p->m + 127) / 128) * ((p->n + 127) / 128) * p->n_batch >=
+                     cuda->n_multiprocessors &&
+                 cuda->max_shared >= 96u << 10;
+    const uint32_t side = large ? 128 : 64, threads = large ? 256 : 128;
+    bool finish = !epilogue_fits(dispatch, out, threads);
+    for (uint32_t is_b = 0; is_b < 2; is_b++) {
+        if (sizes[is_b] == 0) continue;
+        struct ree_cuda_step *step =
+            ree_cuda_add_step(out, REE_CUDA_matmul_pack, 256, sizes[is_b] / 4);
+        step->extra[REE_CUDA_PRODUCT_FLAGS] = extra[REE_CUDA_PRODUCT_FLAGS];
+        step->extra[REE_CUDA_PRODUCT_OTHER] = is_b;
+    }
+    out->scratch_bytes = sizes[0] + sizes[1];
+    if (finish) {
+        extra[REE_CUDA_PRODUCT_FLAGS] |= REE_CUDA_TO_SCRATCH;
+        extra[REE_CUDA_PRODUCT_PARTS_AT] = add_parts(out, p, 1);
+    }
+    uint32_t stages = extra[REE_CUDA_PRODUCT_N_STAGES] * 2 * side * BYTES_LINE;
+    uint32_t sums = side * side * 4 + out->params.matmul.epilogue.n_slots * SLOT_BYTES * threads;
+    uint64_t n_blocks =
+        (uint64_t)((p->m + side - 1) / side) * ((p->n + side - 1) / side) * p->n_batch;
+    struct ree_cuda_step *step =
+        ree_cuda_add_step(out, large ? REE_CUDA_matmul_bytes_128x128 : REE_CUDA_matmul_bytes_64x64,
+                          threads, n_blocks * threads);
+    step->shared_bytes = p->has_epilogue && !finish && sums > stages ? sums : stages;
+    memcpy(step->extra, extra, sizeof extra);
+    if (finish) add_finish(out, dispatch, extra);
+    return true;
+}
+
 static void encode_words(const struct ree_dispatch *dispatch, struct ree_cuda_encoding *out) {
     const struct ree_matmul_params *p = &out->params.matmul.p;
     struct ree_cuda_step *step =
@@ -240,7 +310,8 @@ enum ree_status ree_cuda_encode_matmul(const struct ree_cuda *cuda,
                               &out->params.matmul.epilogue);
     if (p->dtype == REE_F32) {
         if (!encode_matvec(cuda, dispatch, out)) encode_tiles(cuda, dispatch, out);
-    } else
+    } else if (!encode_bytes(cuda, dispatch, out)) {
         encode_words(dispatch, out);
+    }
     return REE_OK;
 }
