@@ -36,6 +36,6 @@ enum ree_status ree_cuda_encode_attention(const struct ree_cuda *cuda,
         out->steps[s].extra[0] = extra[0];
         out->steps[s].extra[1] = extra[1];
     }
-    out->scratch_bytes = (scores + n_chunks * results) * 4;
+    out->scratch_bytes = (scores + n_chunks * results + 1) * 4; // never nothing: kernels name it
     return REE_OK;
 }
