@@ -222,6 +222,6 @@ int main(int argc, char **argv) {
     test_padded_cache();
     test_excluded_chunks();
     test_masks_agree();
-    run_finish();
+    CHECK(run_finish());
     return test_finish();
 }

@@ -25,11 +25,12 @@ bool run_start(int argc, char **argv) {
     return true;
 }
 
-void run_finish(void) {
+bool run_finish(void) {
     for (int i = 2; i-- > 0;) {
         ree_device_destroy(devices[i]);
         devices[i] = NULL;
     }
+    return test_n_failed_ == 0;
 }
 
 static void require(enum ree_status status, const char *text, const struct ree_error *err) {

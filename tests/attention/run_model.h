@@ -9,7 +9,7 @@
 
 // Opens the devices. Returns false after printing why the test is skipped.
 bool run_start(int argc, char **argv);
-void run_finish(void);
+bool run_finish(void); // whether all runs so far gave the same bytes
 // Fills out[], one tensor for each output of the model; a failure ends the program.
 void run_model(const char *text, const struct ree_tensor *inputs, size_t n_inputs,
                struct ree_tensor *out);

@@ -214,6 +214,6 @@ int main(int argc, char **argv) {
     test_swiglu();
     test_linear_attention();
     test_linear_attention_cuts();
-    run_finish();
+    CHECK(run_finish());
     return test_finish();
 }

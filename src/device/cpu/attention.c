@@ -8,8 +8,12 @@
 
 #include <omp.h>
 
-// Rows of a unit, if it has so many queries: enough to repay packing keys and values.
-#define UNIT_ROWS 96
+// Rows of a unit, if it has so many queries: enough to repay packing keys and values, and few
+// enough that their scores stay in a second-level cache, if that can be.
+#define MIN_ROWS 96
+#define MAX_ROWS 192
+#define CACHED_SCORES (256 << 10)
+#define MAX_SCORES (16 << 20) // of a thread, unless the heads of one query alone have more
 
 enum scratch_slot { SLOT_WORK, SLOT_UNIT, SLOT_QUERIES };
 
@@ -233,9 +237,13 @@ enum ree_status ree_cpu_attention(const struct ree_cpu_context *ctx,
     if (!p->batch || !p->n_heads || !p->q_len || !p->v_head_dim) return REE_OK;
     struct job job = {.a = read_operands(ctx, p, operands)};
     uint32_t group = p->n_heads / p->n_kv_heads, n_keys = 0;
-    job.head_rows = min_u32(group, UNIT_ROWS);
+    uint32_t unit_rows = CACHED_SCORES / max_u32(p->kv_len, 1);
+    unit_rows = min_u32(max_u32(unit_rows, MIN_ROWS), MAX_ROWS);
+    unit_rows =
+        min_u32(unit_rows, max_u32(MAX_SCORES / max_u32(p->kv_len, 1), REE_STREAM_MAX_ROWS));
+    job.head_rows = min_u32(group, unit_rows);
     job.n_head_blocks = (group + job.head_rows - 1) / job.head_rows;
-    uint32_t at_most = UNIT_ROWS / job.head_rows;
+    uint32_t at_most = unit_rows / job.head_rows;
     job.n_blocks = list_queries(p, at_most, NULL);
     size_t size = job.n_blocks * sizeof *job.blocks;
     struct ree_attend_queries *blocks = ree_cpu_scratch_get(ctx, 0, SLOT_QUERIES, size);

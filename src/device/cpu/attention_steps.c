@@ -150,6 +150,10 @@ static void visible(const struct ree_attend *a, const struct ree_attend_unit *u,
     *out_begin = begin < end ? (uint32_t)begin : (uint32_t)end;
 }
 
+// Keys that are taken at a time as they lie in memory, while the next are fetched: a vector of keys
+// walks along their elements side by side, which no processor foresees.
+#define STREAM_KEYS 32
+
 // t = chunk-dot(q, k) for the first n keys of the chunk.
 static void dot_keys(const struct ree_attend *a, const struct ree_attend_unit *u,
                      const struct chunk *c, uint32_t n, const struct work *w) {
@@ -159,10 +163,20 @@ static void dot_keys(const struct ree_attend *a, const struct ree_attend_unit *u
     uint32_t head_dim = p->head_dim;
     if (streams(a->k_adjacent, u)) {
         enum ree_tile_type type = ree_tile_type_of((enum ree_dtype)p->k_dtype);
-        for (uint32_t r = 0; r < u->n_rows; r += REE_STREAM_MAX_ROWS)
-            tiles->stream_by_cols[type](min_u32(u->n_rows - r, REE_STREAM_MAX_ROWS), n, head_dim,
-                                        u->q + (size_t)r * head_dim, head_dim, 1, keys,
-                                        p->k_strides[2], c->t + (size_t)r * c->pitch, c->pitch);
+        int64_t row = p->k_strides[2] * (int64_t)ree_dtype_size((enum ree_dtype)p->k_dtype);
+        size_t row_size = head_dim * ree_dtype_size((enum ree_dtype)p->k_dtype);
+        for (uint32_t j = 0; j < n; j += STREAM_KEYS) {
+            uint32_t width = min_u32(n - j, STREAM_KEYS), next = min_u32(n - j - width, width);
+            const char *at = keys + j * row;
+            for (uint32_t i = 0; i < next; i++)
+                for (size_t b = 0; b < row_size; b += 64)
+                    __builtin_prefetch(at + (width + i) * row + (int64_t)b);
+            for (uint32_t r = 0; r < u->n_rows; r += REE_STREAM_MAX_ROWS)
+                tiles->stream_by_cols[type](min_u32(u->n_rows - r, REE_STREAM_MAX_ROWS), width,
+                                            head_dim, u->q + (size_t)r * head_dim, head_dim, 1, at,
+                                            p->k_strides[2], c->t + (size_t)r * c->pitch + j,
+                                            c->pitch);
+        }
         return;
     }
     struct ree_factor f = {.data = keys,
