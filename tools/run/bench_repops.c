@@ -1,4 +1,4 @@
-// What `ree-run bench` measures: matmul, conv and map.
+// What `ree-run bench` measures: matmul, conv and map; bench_attention.c has attention.
 #include "bench.h"
 
 #include "base/status.h"
