@@ -74,7 +74,7 @@ static void print_text(const struct bench *bench, struct ree_strbuf *out) {
                               r->baseline, r->baseline_rate);
         ree_strbuf_append(out, "\n", 1);
     }
-    if (!bench->blas.library)
+    if (bench->is_cpu && !bench->blas.library)
         ree_strbuf_printf(out, "  OpenBLAS is not here to compare with (Debian: "
                                "libopenblas0-pthread)\n");
 }
@@ -107,6 +107,33 @@ static void print_json(const struct bench *bench, struct ree_strbuf *out) {
         out->failed = true;
     cJSON_free(printed);
     cJSON_Delete(root);
+}
+
+// By the facts of the device: a Vulkan driver says what it is, and CUDA has capabilities.
+static bool is_gpu(const struct ree_device *device) {
+    const struct ree_device_fact *facts;
+    size_t n = ree_device_facts(device, &facts);
+    for (size_t i = 0; i < n; i++)
+        if ((strcmp(facts[i].name, "type") == 0 && strstr(facts[i].value, "GPU")) ||
+            strcmp(facts[i].name, "compute capability") == 0)
+            return true;
+    return false;
+}
+
+// cuBLAS, on the same CUDA device, where it is installed.
+static void open_peers(struct bench *bench) {
+    static const char *const names[BENCH_MAX_PEERS] = {"cuBLAS, binary32", "cuBLAS, TF32"};
+    if (!bench->options.spec || strncmp(bench->options.spec, "cuda", 4) != 0 ||
+        bench->options.options.operation_set != REE_REPRODUCIBLE)
+        return;
+    for (int i = 0; i < BENCH_MAX_PEERS; i++) {
+        struct cli_device options = bench->options;
+        struct ree_device *device;
+        options.options.operation_set = i == 0 ? REE_DETERMINISTIC : REE_DEFAULT;
+        if (cli_device_open(&options, &device, NULL) != REE_OK) continue;
+        bench->peers[bench->n_peers].name = names[i];
+        bench->peers[bench->n_peers++].device = device;
+    }
 }
 
 int ree_run_bench(int argc, char **argv) {
@@ -157,7 +184,9 @@ int ree_run_bench(int argc, char **argv) {
     bench.is_cpu = !bench.options.spec || strcmp(bench.options.spec, "cpu") == 0;
     bench.n_threads =
         bench.options.n_threads ? (uint32_t)bench.options.n_threads : (uint32_t)omp_get_num_procs();
-    bench_openblas_open(&bench.blas, bench.n_threads);
+    bench.is_gpu = is_gpu(bench.device);
+    if (bench.is_cpu) bench_openblas_open(&bench.blas, bench.n_threads);
+    open_peers(&bench);
     enum ree_status status = run(&bench, &err);
     cli_progress_end();
     if (status == REE_OK) {
@@ -166,6 +195,8 @@ int ree_run_bench(int argc, char **argv) {
         else
             print_text(&bench, &text);
     }
+    for (uint32_t i = 0; i < bench.n_peers; i++)
+        ree_device_destroy(bench.peers[i].device);
     ree_device_destroy(bench.device);
     bench_openblas_close(&bench.blas);
     if (status != REE_OK) {

@@ -64,18 +64,45 @@ struct bench_result {
     double baseline_rate; // in the same unit
 };
 
+#define BENCH_MAX_PEERS 2
+
 struct bench {
     struct cli_device options;
     const char *size; // NULL: a selection
     uint64_t n_runs, filters, kernel, stride, groups;
     struct ree_device *device;
     bool is_cpu;
+    bool is_gpu; // not a driver that runs on the processor
     uint32_t n_threads;
-    struct bench_openblas blas;
+    struct bench_openblas blas; // of the CPU
+    // The same device with other operation sets, which take the vendor's library.
+    struct {
+        const char *name;
+        struct ree_device *device;
+    } peers[BENCH_MAX_PEERS];
+    uint32_t n_peers;
     struct bench_result results[32];
     uint32_t n_results;
 };
 void bench_report(struct bench *bench, const struct bench_result *result);
+
+// What bounds whatever streams through memory: on the CPU reading it, on another device copying it
+// there, with the bytes read and written counted.
+struct bench_memory {
+    const char *name; // "reading memory"
+    uint8_t *memory;  // of the host; NULL for another device
+    uint64_t bytes;   // of one region
+    uint64_t n_regions;
+    struct bench_program copy;
+    struct bench_times times;
+};
+enum ree_status bench_memory_create(struct bench *bench, uint64_t bytes, uint64_t n_regions,
+                                    struct bench_memory *out, struct ree_error *err);
+// Reads region i modulo n_regions, or copies, and records the time.
+enum ree_status bench_memory_run(struct bench *bench, struct bench_memory *memory, uint64_t i,
+                                 struct ree_error *err);
+double bench_memory_rate(const struct bench_memory *memory); // GB/s
+void bench_memory_destroy(struct bench_memory *memory);
 
 // "2x3x4" to n numbers, each of at most 2^30; `form` is what --size should be.
 enum ree_status bench_parse_size(const char *text, uint32_t n, uint32_t *out, const char *form,

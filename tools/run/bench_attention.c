@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 // Caches are taken in turn from so much memory that no cache of the processor holds them.
@@ -68,15 +67,13 @@ static double last(const struct bench_times *times) {
 static enum ree_status run_decoding(struct bench *bench, const struct heads *h,
                                     enum ree_dtype dtype, struct ree_error *err) {
     static struct bench_program programs[MAX_CACHES];
-    static struct bench_times reads;
-    struct bench_result result = {.unit = "GB/s", .baseline = "reading memory"};
+    static struct bench_memory memory;
+    struct bench_result result = {.unit = "GB/s"};
     uint64_t bytes = 2 * (uint64_t)h->n_kv_heads * h->positions * h->head_dim;
     bytes *= ree_dtype_size(dtype);
     uint64_t n_caches = (ROTATION + bytes - 1) / bytes;
     if (n_caches > MAX_CACHES) n_caches = MAX_CACHES;
-    reads.n = 0;
-    char *memory = (char *)bench_floats(n_caches * bytes / sizeof(float) + 1);
-    enum ree_status status = memory ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status = bench_memory_create(bench, bytes, n_caches, &memory, err);
     for (uint64_t i = 0; i < n_caches && status == REE_OK; i++)
         status = create(bench, h, 1, h->positions, dtype, &programs[i], err);
     snprintf(result.name, sizeof result.name, "one token, %u heads over %u, %u x %u, %s",
@@ -86,16 +83,17 @@ static enum ree_status run_decoding(struct bench *bench, const struct heads *h,
         cli_progress(NULL, result.name, i, bench->n_runs);
         status = bench_program_run(program, err);
         if (status == REE_OK) bench_times_add(&result.times, last(&program->times));
-        bench_times_add(&reads, bench_read(memory + i % n_caches * bytes, bytes, bench->n_threads));
+        if (status == REE_OK) status = bench_memory_run(bench, &memory, i, err);
     }
     if (status == REE_OK) {
         result.amount = (double)bytes;
-        result.baseline_rate = 1e-9 * (double)bytes / bench_quantile(&reads, 0.5);
+        result.baseline = memory.name;
+        result.baseline_rate = bench_memory_rate(&memory);
         bench_report(bench, &result);
     }
     for (uint64_t i = 0; i < n_caches; i++)
         bench_program_destroy(&programs[i]);
-    free(memory);
+    bench_memory_destroy(&memory);
     return status;
 }
 

@@ -7,6 +7,7 @@
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 double bench_now(void) {
@@ -140,8 +141,8 @@ void bench_openblas_open(struct bench_openblas *blas, uint32_t n_threads) {
     // On processors newer than itself it may choose a kernel that is five times slower.
     if (__builtin_cpu_supports("avx512f")) setenv("OPENBLAS_CORETYPE", "SKYLAKEX", 0);
 #endif
-    // Its idle threads spin for 2^26 ticks unless told otherwise, longer than any rest here, and would
-    // take half of the processors from what is measured next.
+    // Its idle threads spin for 2^26 ticks unless told otherwise, longer than any rest here, and
+    // would take half of the processors from what is measured next.
     setenv("OPENBLAS_THREAD_TIMEOUT", "20", 0);
     *blas = (struct bench_openblas){.library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL)};
     if (!blas->library) return;
@@ -208,4 +209,58 @@ double bench_copy(void *to, const void *from, size_t size, uint32_t n_threads) {
         memcpy((char *)to + begin, (const char *)from + begin, end - begin);
     }
     return bench_now() - before;
+}
+
+// More than the last-level cache of any GPU.
+#define DEVICE_COPY ((uint64_t)256 << 20)
+
+enum ree_status bench_memory_create(struct bench *bench, uint64_t bytes, uint64_t n_regions,
+                                    struct bench_memory *out, struct ree_error *err) {
+    *out = (struct bench_memory){.bytes = bytes, .n_regions = n_regions};
+    if (bench->is_cpu) {
+        // Memory as packed weights have it: in huge pages.
+        void *memory;
+        out->name = "reading memory";
+        if (posix_memalign(&memory, (size_t)2 << 20, bytes * n_regions) != 0)
+            return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        madvise(memory, bytes * n_regions, MADV_HUGEPAGE);
+        memset(memory, 1, bytes * n_regions);
+        out->memory = memory;
+        return REE_OK;
+    }
+    out->name = "copying memory";
+    out->bytes = DEVICE_COPY;
+    union ree_params params;
+    memset(&params, 0, sizeof params);
+    params.copy = (struct ree_copy_params){
+        .elem_size = 4,
+        .rank = 1,
+        .n_elements = DEVICE_COPY / 4,
+        .dims = {DEVICE_COPY / 4},
+        .src_strides = {1},
+        .dst_strides = {1},
+    };
+    const uint64_t sizes[] = {DEVICE_COPY, DEVICE_COPY};
+    return bench_program_create(&out->copy, bench->device, REE_REPOP_COPY, &params, 2, sizes, NULL,
+                                0, err);
+}
+
+enum ree_status bench_memory_run(struct bench *bench, struct bench_memory *memory, uint64_t i,
+                                 struct ree_error *err) {
+    if (!memory->memory) return bench_program_run(&memory->copy, err);
+    bench_times_add(&memory->times,
+                    bench_read(memory->memory + i % memory->n_regions * memory->bytes,
+                               memory->bytes, bench->n_threads));
+    return REE_OK;
+}
+
+double bench_memory_rate(const struct bench_memory *memory) {
+    if (memory->memory) return 1e-9 * (double)memory->bytes / bench_quantile(&memory->times, 0.5);
+    return 2e-9 * (double)memory->bytes / bench_quantile(&memory->copy.times, 0.5);
+}
+
+void bench_memory_destroy(struct bench_memory *memory) {
+    free(memory->memory);
+    bench_program_destroy(&memory->copy);
+    *memory = (struct bench_memory){0};
 }

@@ -5,9 +5,7 @@
 #include "base/status.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 // Weights are taken in turn from so much memory that no cache holds them, as those of a model are.
 #define ROTATION ((size_t)192 << 20)
@@ -89,20 +87,11 @@ static enum ree_status create(struct bench *bench, const struct row_product *pro
                                 dtypes, constants, err);
 }
 
-// Memory as packed weights have it: in huge pages.
-static uint8_t *read_memory(size_t size) {
-    void *memory;
-    if (posix_memalign(&memory, (size_t)2 << 20, size) != 0) return NULL;
-    madvise(memory, size, MADV_HUGEPAGE);
-    memset(memory, 1, size);
-    return memory;
-}
-
 static enum ree_status run_row(struct bench *bench, const struct row_product *product,
                                struct ree_error *err) {
     static struct bench_program copies[MAX_COPIES], cached;
-    static struct bench_times reads;
-    struct bench_result result = {.unit = "GB/s", .baseline = "reading memory"};
+    static struct bench_memory memory;
+    struct bench_result result = {.unit = "GB/s"};
     uint64_t sizes[BENCH_MAX_OPERANDS], bytes, cached_bytes;
     enum ree_dtype dtypes[BENCH_MAX_OPERANDS];
     operands_of(product, sizes, dtypes, &bytes);
@@ -116,9 +105,7 @@ static enum ree_status run_row(struct bench *bench, const struct row_product *pr
     if (n_copies > MAX_COPIES) n_copies = MAX_COPIES;
     snprintf(result.name, sizeof result.name, "1 x %u x %u, %s", product->n, product->k,
              product->weights->name);
-    reads.n = 0;
-    uint8_t *memory = read_memory(n_copies * bytes);
-    enum ree_status status = memory ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status = bench_memory_create(bench, bytes, n_copies, &memory, err);
     for (uint32_t i = 0; i < n_copies && status == REE_OK; i++)
         status = create(bench, product, &copies[i], err);
     if (status == REE_OK) status = create(bench, &small, &cached, err);
@@ -127,21 +114,21 @@ static enum ree_status run_row(struct bench *bench, const struct row_product *pr
         cli_progress(NULL, result.name, i, n_runs);
         // Each after a rest, so that other programs interrupt neither more often, and after the
         // small product, which wakes the threads.
-        bench_rest();
+        if (bench->is_cpu) bench_rest();
         for (int j = 0; j < 3 && status == REE_OK; j++)
             status = bench_program_run_warm(&cached, err);
         if (status == REE_OK) status = bench_program_run(&copies[i % n_copies], err);
-        bench_rest();
+        if (bench->is_cpu) bench_rest();
         if (status == REE_OK) status = bench_program_run_warm(&cached, err);
-        const uint8_t *at = memory + (i + n_copies / 2) % n_copies * bytes;
-        bench_times_add(&reads, bench_read(at, bytes, bench->n_threads));
+        if (status == REE_OK) status = bench_memory_run(bench, &memory, i + n_copies / 2, err);
     }
     if (status == REE_OK) {
         for (uint32_t i = 0; i < n_copies; i++)
             for (uint32_t j = 0; j < copies[i].times.n; j++)
                 bench_times_add(&result.times, copies[i].times.seconds[j]);
         result.amount = (double)bytes;
-        result.baseline_rate = 1e-9 * (double)bytes / bench_quantile(&reads, 0.5);
+        result.baseline = memory.name;
+        result.baseline_rate = bench_memory_rate(&memory);
         bench_report(bench, &result);
         snprintf(result.name, sizeof result.name, "  arithmetic alone: 1 x %u x %u in the cache",
                  small.n, small.k);
@@ -152,7 +139,7 @@ static enum ree_status run_row(struct bench *bench, const struct row_product *pr
     for (uint32_t i = 0; i < n_copies; i++)
         bench_program_destroy(&copies[i]);
     bench_program_destroy(&cached);
-    free(memory);
+    bench_memory_destroy(&memory);
     return status;
 }
 

@@ -59,21 +59,21 @@ static union ree_params matmul_params(const struct product *size) {
     return params;
 }
 
-static enum ree_status matmul_create(struct bench *bench, const struct product *size,
+static enum ree_status matmul_create(struct ree_device *device, const struct product *size,
                                      uint32_t constants, struct bench_program *program,
                                      struct ree_error *err) {
     uint64_t m = size->m, n = size->n, k = size->k, factor = size->bytes ? 1 : sizeof(float);
     uint64_t sizes[] = {m * k * factor, k * n * factor, m * n * sizeof(float)};
     union ree_params params = matmul_params(size);
     REE_TRY(bench_check_elements(m * k, k * n, m * n, err));
-    return bench_program_create(program, bench->device, REE_REPOP_MATMUL, &params, 3, sizes, NULL,
+    return bench_program_create(program, device, REE_REPOP_MATMUL, &params, 3, sizes, NULL,
                                 constants, err);
 }
 
 enum ree_status bench_matmul_create(struct bench *bench, uint32_t n, struct bench_program *program,
                                     struct ree_error *err) {
     const struct product product = {n, n, n, false, false};
-    return matmul_create(bench, &product, 0, program, err);
+    return matmul_create(bench->device, &product, 0, program, err);
 }
 
 enum { ROW_MAJOR = 101, NO_TRANSPOSE = 111, TRANSPOSE = 112 }; // CBLAS
@@ -85,65 +85,109 @@ static void run_openblas(const struct bench *bench, const struct product *size, 
                       (int)size->m, n, k, 1.0f, a, k, b, size->b_by_columns ? k : n, 0.0f, c, n);
 }
 
+// The contenders of one product.
+struct contenders {
+    struct bench_program plain, packed; // packed: b is constant
+    struct bench_program peers[BENCH_MAX_PEERS];
+    struct bench_times blas;
+    struct bench_memory memory; // for few rows, which are bound by reading b
+    float *a, *b, *c;           // OpenBLAS's; NULL without it
+};
+
+static void contenders_finish(struct contenders *x) {
+    bench_program_destroy(&x->plain);
+    bench_program_destroy(&x->packed);
+    for (uint32_t i = 0; i < BENCH_MAX_PEERS; i++)
+        bench_program_destroy(&x->peers[i]);
+    bench_memory_destroy(&x->memory);
+    free(x->a);
+    free(x->b);
+    free(x->c);
+}
+
+static bool streams(const struct product *size) {
+    return size->m < 8;
+}
+
+static enum ree_status contenders_init(struct bench *bench, const struct product *size,
+                                       struct contenders *x, struct ree_error *err) {
+    uint64_t m = size->m, n = size->n, k = size->k;
+    REE_TRY(matmul_create(bench->device, size, 0, &x->plain, err));
+    REE_TRY(matmul_create(bench->device, size, 1 << 1, &x->packed, err));
+    for (uint32_t i = 0; i < bench->n_peers; i++)
+        REE_TRY(matmul_create(bench->peers[i].device, size, 0, &x->peers[i], err));
+    if (streams(size))
+        REE_TRY(bench_memory_create(bench, k * n * sizeof(float), 1, &x->memory, err));
+    if (!bench->blas.library) return REE_OK;
+    x->a = bench_floats(m * k);
+    x->b = bench_floats(k * n);
+    x->c = bench_floats(m * n);
+    return x->a && x->b && x->c ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+}
+
+static enum ree_status contenders_run(struct bench *bench, const struct product *size,
+                                      struct contenders *x, struct ree_error *err) {
+    if (bench->is_cpu) bench_rest();
+    REE_TRY(bench_program_run_warm(&x->plain, err));
+    if (bench->blas.library) {
+        bench_rest();
+        run_openblas(bench, size, x->a, x->b, x->c);
+        double before = bench_now();
+        run_openblas(bench, size, x->a, x->b, x->c);
+        bench_times_add(&x->blas, bench_now() - before);
+        bench_rest();
+    }
+    REE_TRY(bench_program_run_warm(&x->packed, err));
+    for (uint32_t i = 0; i < bench->n_peers; i++)
+        REE_TRY(bench_program_run_warm(&x->peers[i], err));
+    return streams(size) ? bench_memory_run(bench, &x->memory, 0, err) : REE_OK;
+}
+
+static void contenders_report(struct bench *bench, const struct product *size,
+                              const struct contenders *x, const char *name) {
+    double flops = 2.0 * size->m * size->n * size->k;
+    struct bench_result result = {.unit = "GFLOP/s", .amount = flops, .times = x->plain.times};
+    snprintf(result.name, sizeof result.name, "%s", name);
+    if (x->blas.n) {
+        result.baseline = "OpenBLAS";
+        result.baseline_rate = 1e-9 * flops / bench_quantile(&x->blas, 0.5);
+    }
+    if (x->blas.n || bench->n_peers == 0) bench_report(bench, &result);
+    // The times against each of the device's other operation sets.
+    for (uint32_t i = 0; i < bench->n_peers; i++) {
+        result.baseline = bench->peers[i].name;
+        result.baseline_rate = 1e-9 * flops / bench_quantile(&x->peers[i].times, 0.5);
+        bench_report(bench, &result);
+    }
+    result.baseline = x->blas.n ? "OpenBLAS" : NULL;
+    result.baseline_rate = x->blas.n ? 1e-9 * flops / bench_quantile(&x->blas, 0.5) : 0;
+    if (streams(size)) {
+        snprintf(result.name, sizeof result.name, "%s, bytes", name);
+        result.unit = "GB/s";
+        result.amount = (double)size->k * size->n * sizeof(float);
+        result.baseline = x->memory.name;
+        result.baseline_rate = bench_memory_rate(&x->memory);
+    } else {
+        snprintf(result.name, sizeof result.name, "%s, packed", name);
+        result.times = x->packed.times;
+    }
+    bench_report(bench, &result);
+}
+
 static enum ree_status run_product(struct bench *bench, const struct product *size,
                                    struct ree_error *err) {
-    static struct bench_program plain, packed;
-    static struct bench_times blas, reads;
-    struct bench_result result = {.unit = "GFLOP/s"};
-    uint64_t m = size->m, n = size->n, k = size->k;
-    // As few rows as these are bound by reading b.
-    bool streams = m < 8;
-    blas.n = reads.n = 0;
-    float *a = bench_floats(m * k), *b = bench_floats(k * n), *c = bench_floats(m * n);
-    enum ree_status status = a && b && c ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
-    if (status == REE_OK) status = matmul_create(bench, size, 0, &plain, err);
-    if (status == REE_OK) status = matmul_create(bench, size, 1 << 1, &packed, err);
-    snprintf(result.name, sizeof result.name, "%u x %u x %u%s", size->m, size->n, size->k,
+    static struct contenders x;
+    char name[64];
+    memset(&x, 0, sizeof x);
+    snprintf(name, sizeof name, "%u x %u x %u%s", size->m, size->n, size->k,
              size->b_by_columns ? ", second by columns" : "");
+    enum ree_status status = contenders_init(bench, size, &x, err);
     for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
-        progress(result.name, i, bench->n_runs);
-        bench_rest();
-        status = bench_program_run_warm(&plain, err);
-        if (status == REE_OK && bench->blas.library) {
-            bench_rest();
-            run_openblas(bench, size, a, b, c);
-            double before = bench_now();
-            run_openblas(bench, size, a, b, c);
-            bench_times_add(&blas, bench_now() - before);
-            bench_rest();
-        }
-        if (status == REE_OK) status = bench_program_run_warm(&packed, err);
-        if (streams)
-            bench_times_add(&reads, bench_read(b, k * n * sizeof(float), bench->n_threads));
+        progress(name, i, bench->n_runs);
+        status = contenders_run(bench, size, &x, err);
     }
-    if (status == REE_OK) {
-        double flops = 2.0 * (double)m * (double)n * (double)k;
-        double bytes = (double)(k * n) * sizeof(float);
-        result.amount = flops;
-        result.times = plain.times;
-        if (blas.n) {
-            result.baseline = "OpenBLAS";
-            result.baseline_rate = 1e-9 * flops / bench_quantile(&blas, 0.5);
-        }
-        bench_report(bench, &result);
-        size_t length = strlen(result.name);
-        if (streams) {
-            snprintf(result.name + length, sizeof result.name - length, ", bytes");
-            result.unit = "GB/s";
-            result.amount = bytes;
-            result.baseline = "reading memory";
-            result.baseline_rate = 1e-9 * bytes / bench_quantile(&reads, 0.5);
-        } else {
-            snprintf(result.name + length, sizeof result.name - length, ", packed");
-            result.times = packed.times;
-        }
-        bench_report(bench, &result);
-    }
-    bench_program_destroy(&plain);
-    bench_program_destroy(&packed);
-    free(a);
-    free(b);
-    free(c);
+    if (status == REE_OK) contenders_report(bench, size, &x, name);
+    contenders_finish(&x);
     return status;
 }
 
@@ -154,6 +198,17 @@ enum ree_status bench_matmul(struct bench *bench, struct ree_error *err) {
         {1, 4096, 4096, false, false},
         {1, 4096, 4096, true, false},
     };
+    static const struct product large[] = {
+        {4096, 4096, 4096, false, false}, {8192, 4096, 4096, false, false},
+        {4096, 4096, 4096, true, false},  {1, 14336, 4096, false, false},
+        {1, 14336, 4096, true, false},
+    };
+    if (!bench->size && bench->is_gpu) {
+        for (size_t i = 0; i < sizeof large / sizeof *large; i++)
+            REE_TRY(run_product(bench, &large[i], err));
+        REE_TRY(bench_bytes_product(bench, (uint32_t[]){4096, 4096, 4096}, err));
+        return bench_narrow_row(bench, 14336, 4096, err);
+    }
     if (!bench->size) {
         for (size_t i = 0; i < sizeof selection / sizeof *selection; i++)
             REE_TRY(run_product(bench, &selection[i], err));
@@ -168,7 +223,7 @@ enum ree_status bench_matmul(struct bench *bench, struct ree_error *err) {
         struct product product = {size[0], size[1], size[2], by_columns, false};
         REE_TRY(run_product(bench, &product, err));
     }
-    if (!bench->is_cpu) return REE_OK;
+    if (!bench->is_cpu && !bench->is_gpu) return REE_OK;
     return size[0] == 1 ? bench_narrow_row(bench, size[1], size[2], err)
                         : bench_bytes_product(bench, size, err);
 }
@@ -205,7 +260,7 @@ static enum ree_status run_conv(struct bench *bench, const struct ree_conv_param
     for (int t = 0; t < n_types && status == REE_OK; t++) {
         const struct product reference = {1024, 1024, 1024, false, t == 1};
         status = conv_create(bench, p, t == 1, &conv[t], err);
-        if (status == REE_OK) status = matmul_create(bench, &reference, 0, &matmul[t], err);
+        if (status == REE_OK) status = matmul_create(bench->device, &reference, 0, &matmul[t], err);
     }
     snprintf(name, sizeof name, "%s%ux%u, %u -> %u, %ux%u, stride %u, groups %u",
              p->transposed ? "transposed " : "", p->kernel[1], p->kernel[2], p->c * p->groups,

@@ -142,6 +142,9 @@ void run_report_text(const struct run_report *report, struct ree_strbuf *out) {
     ree_tensors_sha256(report->outputs, report->n_outputs, hex);
     ree_strbuf_printf(out, "device  ");
     cli_append_name(out, report->device);
+    if (report->operation_set != REE_REPRODUCIBLE)
+        ree_strbuf_printf(out, ", operation set '%s': other devices may give other bits",
+                          ree_operation_set_name(report->operation_set));
     ree_strbuf_printf(out, "\nsha256  %s\n", hex);
     const struct ree_session_stats *s = report->stats;
     if (!s) return;
@@ -236,6 +239,9 @@ void run_report_json(const struct run_report *report, struct ree_strbuf *out) {
     ree_tensors_sha256(report->outputs, report->n_outputs, hex);
     cJSON_AddStringToObject(root, "sha256", hex);
     cJSON_AddStringToObject(root, "device", report->device);
+    if (report->operation_set != REE_REPRODUCIBLE)
+        cJSON_AddStringToObject(root, "operation_set",
+                                ree_operation_set_name(report->operation_set));
     const struct ree_session_stats *s = report->stats;
     if (s) {
         cJSON *stats = cJSON_AddObjectToObject(root, "stats");

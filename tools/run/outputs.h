@@ -8,6 +8,7 @@
 struct run_report {
     const struct ree_model *model;
     const char *device; // its name
+    enum ree_operation_set operation_set;
     size_t n_outputs;
     const struct ree_tensor *outputs;
     uint32_t top;                          // entries per row to show; 0: none
@@ -16,7 +17,8 @@ struct run_report {
 
 void run_report_text(const struct run_report *report, struct ree_strbuf *out);
 // One object: {"outputs": [{"name", "type", "shape", "sha256"}], "sha256", "device"}, with "top" in
-// an output and "stats" beside "device" when asked for. Strings have "strings" with all of them, a
+// an output and "stats" beside "device" when asked for, and "operation_set" when that is not
+// "reproducible". Strings have "strings" with all of them, a
 // sequence "kind" and "items" instead of "shape", an absent value "kind" alone.
 void run_report_json(const struct run_report *report, struct ree_strbuf *out);
 

@@ -158,6 +158,7 @@ static int run(struct options *o) {
     struct run_report report = {
         .model = model,
         .device = ree_device_name(device),
+        .operation_set = o->device.options.operation_set,
         .n_outputs = n_outputs,
         .outputs = outputs,
         .top = (uint32_t)o->top,

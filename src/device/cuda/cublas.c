@@ -109,8 +109,7 @@ static int type_of(uint32_t dtype) {
 bool ree_cublas_can(const struct ree_matmul_params *p) {
     bool by_rows;
     int ld;
-    return p->dtype == REE_F32 && !p->has_epilogue && p->b_block == 0 && p->k > 0 &&
-           p->a_dtype == p->b_dtype &&
+    return p->dtype == REE_F32 && p->b_block == 0 && p->k > 0 && p->a_dtype == p->b_dtype &&
            (p->a_dtype == REE_F32 || p->a_dtype == REE_F16 || p->a_dtype == REE_BF16) &&
            (p->n_batch == 1 || p->batch_rank == 1) &&
            layout(p->a_stride_m, p->a_stride_k, p->m, p->k, &by_rows, &ld) &&

@@ -86,8 +86,8 @@ enum ree_status ree_cublas_open(CUstream stream, bool tf32, struct ree_cublas **
                                 struct ree_error *err);
 void ree_cublas_close(struct ree_cublas *cublas);
 const char *ree_cublas_version(const struct ree_cublas *cublas); // "13.0.2"
-// Whether the library computes this product: float32 sums of float32 or of float16 factors, dense
-// but for transposition, without an epilogue.
+// Whether the library computes the sums: float32 ones of float32 or of float16 factors, dense but
+// for transposition. An epilogue is another's.
 bool ree_cublas_can(const struct ree_matmul_params *p);
 // Puts it on the stream. a, b, c: the operands, the strides' offsets not yet added.
 enum ree_status ree_cublas_run(struct ree_cublas *cublas, const struct ree_matmul_params *p,

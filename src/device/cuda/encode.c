@@ -79,6 +79,7 @@ enum ree_status ree_cuda_encode(const struct ree_cuda *cuda, const struct ree_di
         int32_t *sets[] = {p->a_batch_strides, p->b_batch_strides};
         if (p->n_batch > 1) p->batch_rank = ree_merge_dims(p->batch_rank, p->batch_dims, 2, sets);
         out->by_cublas = p->m > 0 && p->n > 0 && p->n_batch > 0 && ree_cublas_can(p);
+        if (out->by_cublas && p->has_epilogue) ree_cuda_encode_epilogue(dispatch, out);
         if (out->by_cublas) return REE_OK;
         *p = dispatch->params.matmul;
     }

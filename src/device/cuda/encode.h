@@ -37,7 +37,7 @@ struct ree_cuda_step {
 struct ree_cuda_encoding {
     uint32_t n_steps; // 0: nothing to do (an empty output)
     struct ree_cuda_step steps[REE_CUDA_MAX_STEPS];
-    bool by_cublas;         // no steps: params.matmul.p goes to the library
+    bool by_cublas;         // params.matmul.p goes to the library, before the steps
     uint64_t scratch_bytes; // memory between the steps, shared by all dispatches of a program
     union ree_cuda_params params;
 };
@@ -56,6 +56,9 @@ struct ree_cuda_divider ree_cuda_divider_of(uint32_t d); // 1 <= d < 2^31
 void ree_cuda_expr_prepare(const struct ree_expr *expr, bool epilogue, struct ree_cuda_expr *out);
 // Whether kernels with REE_EXPR_ARITHMETIC (cuda/expr.h) have all that the expression needs.
 bool ree_cuda_expr_is_arithmetic(const struct ree_expr *expr);
+
+// The epilogue of a matmul whose float32 sums lie at the beginning of the scratch memory.
+void ree_cuda_encode_epilogue(const struct ree_dispatch *dispatch, struct ree_cuda_encoding *out);
 
 // The encoders, one for each RepOp. out->params holds the dispatch's parameters already where the
 // types agree.

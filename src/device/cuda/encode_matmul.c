@@ -315,3 +315,10 @@ enum ree_status ree_cuda_encode_matmul(const struct ree_cuda *cuda,
     }
     return REE_OK;
 }
+
+void ree_cuda_encode_epilogue(const struct ree_dispatch *dispatch, struct ree_cuda_encoding *out) {
+    uint32_t extra[5] = {REE_CUDA_TO_SCRATCH, 1};
+    ree_cuda_expr_prepare(&dispatch->params.matmul.epilogue, true, &out->params.matmul.epilogue);
+    extra[REE_CUDA_PRODUCT_PARTS_AT] = add_parts(out, &out->params.matmul.p, 1);
+    add_finish(out, dispatch, extra);
+}

@@ -61,12 +61,15 @@ static enum ree_status add_launches(struct ree_cuda *cuda, struct ree_device_pro
                                     uint32_t i, const struct ree_cuda_encoding *encoding,
                                     struct ree_error *err) {
     for (uint32_t s = 0; s < encoding->n_steps + encoding->by_cublas; s++) {
-        const struct ree_cuda_step *step = &encoding->steps[s];
+        const bool by_cublas = encoding->by_cublas && s == 0;
+        const struct ree_cuda_step *step = &encoding->steps[s - (s > 0 && encoding->by_cublas)];
         struct launch *launch = &program->launches[program->n_launches];
         struct ree_cuda_args *args = &program->args[program->n_launches];
-        if (step->grid[0] == 0 || step->grid[1] == 0) continue;
+        if (!by_cublas && (step->grid[0] == 0 || step->grid[1] == 0)) continue;
         *launch = (struct launch){.dispatch = i, .step = *step, .args = program->n_launches};
-        REE_TRY(ree_cuda_function(cuda, step->kernel, step->shared_bytes, &launch->function, err));
+        if (!by_cublas)
+            REE_TRY(
+                ree_cuda_function(cuda, step->kernel, step->shared_bytes, &launch->function, err));
         args->params = encoding->params;
         args->header.dispatch = i;
         args->header.fault = program->fault->address;
@@ -259,8 +262,9 @@ static enum ree_status launch_all(struct ree_cuda *cuda, struct ree_device_progr
         const uint64_t *operands = args->header.operands;
         void *params[] = {args};
         if (!launch->function) {
-            if (ree_cublas_run(cuda->cublas, &args->params.matmul.p, operands[0], operands[1],
-                               operands[2], err) != REE_OK)
+            const struct ree_matmul_params *p = &args->params.matmul.p;
+            uint64_t to = p->has_epilogue ? args->header.scratch : operands[2];
+            if (ree_cublas_run(cuda->cublas, p, operands[0], operands[1], to, err) != REE_OK)
                 return ree_fail_prefix(err, "%s", program->labels[launch->dispatch]);
             continue;
         }

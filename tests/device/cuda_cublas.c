@@ -1,0 +1,121 @@
+// The operation sets that take cuBLAS: products agree with RepOps, and what the library cannot do
+// runs as before, to the bit. Without a GPU it is a stand-in's (tests/cuda/emulator/cublas.cc).
+#include "device/cuda/cuda.h"
+#include "device_cases.h"
+
+#include <math.h>
+
+// How far two orders of summing k products of magnitudes up to 1 may be apart: k roundings of half
+// an ulp each, and TF32's 11 bits of each factor.
+static double tolerance(uint32_t k, bool tf32) {
+    return k * (tf32 ? 0x1p-10 : 0x1p-22) + 1e-6;
+}
+
+static float random_unit(uint32_t *state) {
+    *state = *state * 1664525u + 1013904223u;
+    return (float)(int32_t)*state * 0x1p-31f;
+}
+
+struct product {
+    uint32_t m, n, k, n_batch;
+    bool a_turned, b_turned; // stored by columns
+    uint32_t b_batches;      // 1: shared by all
+    bool epilogue;           // max(sum, 0)
+};
+
+static void compare(struct ree_device *device, const struct product *x, bool tf32) {
+    const struct ree_device_vtable *vt = device->vtable;
+    struct ree_dispatch dispatch = {.op = REE_REPOP_MATMUL, .n_operands = 3, .n_outputs = 1};
+    struct ree_matmul_params *p = &dispatch.params.matmul;
+    *p = (struct ree_matmul_params){
+        .dtype = REE_F32,
+        .a_dtype = REE_F32,
+        .b_dtype = REE_F32,
+        .m = x->m,
+        .n = x->n,
+        .k = x->k,
+        .a_stride_m = x->a_turned ? 1 : (int32_t)x->k,
+        .a_stride_k = x->a_turned ? (int32_t)x->m : 1,
+        .b_stride_k = x->b_turned ? 1 : (int32_t)x->n,
+        .b_stride_n = x->b_turned ? (int32_t)x->k : 1,
+        .batch_rank = 1,
+        .n_batch = x->n_batch,
+        .batch_dims = {x->n_batch},
+        .a_batch_strides = {(int32_t)(x->m * x->k)},
+        .b_batch_strides = {x->b_batches > 1 ? (int32_t)(x->k * x->n) : 0},
+    };
+    p->has_epilogue = x->epilogue;
+    if (x->epilogue)
+        p->epilogue = (struct ree_expr){
+            .rank = 3,
+            .dims = {x->n_batch, x->m, x->n},
+            .n_elements = x->n_batch * x->m * x->n,
+            .out_dtype = REE_F32,
+            .n_instrs = 2,
+            .instrs = {{.op = REE_MAP_CONST32}, {.op = REE_MAP_max_f32, .args = {0, 1}}},
+        };
+    const uint64_t counts[3] = {(uint64_t)x->n_batch * x->m * x->k,
+                                (uint64_t)x->b_batches * x->k * x->n,
+                                (uint64_t)x->n_batch * x->m * x->n};
+    struct ree_device_buffer *buffers[3] = {0};
+    float *memory[3], *got;
+    struct ree_error err;
+    uint32_t state = 1;
+    REQUIRE(got = malloc(counts[2] * sizeof(float)));
+    for (int i = 0; i < 3; i++) {
+        REQUIRE(memory[i] = malloc(counts[i] * sizeof(float)));
+        for (uint64_t j = 0; j < counts[i]; j++)
+            memory[i][j] = random_unit(&state);
+        dispatch.operands[i] = (struct ree_operand){(uint32_t)i, 0, counts[i] * sizeof(float)};
+        REQUIRE(vt->buffer_create(device, counts[i] * sizeof(float), &buffers[i], &err) == REE_OK);
+        REQUIRE(vt->buffer_write(device, buffers[i], 0, memory[i], counts[i] * sizeof(float),
+                                 &err) == REE_OK);
+    }
+    struct ree_cuda_encoding encoding;
+    REQUIRE(ree_cuda_encode(ree_cuda_of(device), &dispatch, &encoding, &err) == REE_OK);
+    CHECK_MSG(encoding.by_cublas, "%u x %u x %u does not go to the library", x->m, x->n, x->k);
+    struct ree_program program = {&dispatch, 1, 3, NULL, 0};
+    struct ree_device_program *compiled = NULL;
+    REQUIRE(vt->program_create(device, &program, NULL, &compiled, &err) == REE_OK);
+    enum ree_status status = vt->program_run(device, compiled, buffers, &err);
+    CHECK_MSG(status == REE_OK, "%s", err.message);
+    REQUIRE(vt->buffer_read(device, buffers[2], 0, got, counts[2] * sizeof(float), &err) == REE_OK);
+    REQUIRE(ree_cpu_execute(&dispatch, (void *[]){memory[0], memory[1], memory[2]}, &err) ==
+            REE_OK);
+    double worst = 0;
+    for (uint64_t j = 0; j < counts[2]; j++)
+        worst = fmax(worst, fabs((double)got[j] - memory[2][j]));
+    CHECK_MSG(worst <= tolerance(x->k, tf32), "%u x %u x %u in %u batches is off by %g", x->m, x->n,
+              x->k, x->n_batch, worst);
+    vt->program_destroy(device, compiled);
+    for (int i = 0; i < 3; i++) {
+        vt->buffer_destroy(device, buffers[i]);
+        free(memory[i]);
+    }
+    free(got);
+}
+
+int main(void) {
+    static const struct product products[] = {
+        {5, 7, 300, 1, false, false, 1, false},  {5, 7, 300, 1, true, false, 1, false},
+        {5, 7, 300, 1, false, true, 1, false},   {5, 7, 300, 1, true, true, 1, false},
+        {1, 64, 33, 1, false, true, 1, false},   {64, 1, 33, 1, false, false, 1, false},
+        {4, 6, 8, 3, false, false, 3, false},    {4, 6, 8, 3, true, true, 1, false},
+        {33, 65, 129, 2, false, true, 2, false}, {5, 7, 300, 1, false, true, 1, true},
+        {33, 65, 129, 2, false, true, 2, true},
+    };
+    for (int set = REE_DETERMINISTIC; set <= REE_DEFAULT; set++) {
+        struct ree_device_options options = {.operation_set = (enum ree_operation_set)set};
+        struct ree_device *device;
+        struct ree_error err;
+        enum ree_status status = ree_cuda_device_open("", &options, &device, &err);
+        if (status == REE_UNAVAILABLE) return test_skip(err.message);
+        CHECK_MSG(status == REE_OK, "%s", err.message);
+        if (status != REE_OK) return test_finish();
+        for (size_t i = 0; i < sizeof products / sizeof *products; i++)
+            compare(device, &products[i], set == REE_DEFAULT);
+        compare_cases(device, "cuda with cuBLAS", 20, "softmax");
+        ree_device_destroy(device);
+    }
+    return test_finish();
+}
