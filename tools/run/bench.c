@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const char help[] =
-    "ree-run bench matmul|conv|map|attention [options]: how fast this machine computes\n"
+    "ree-run bench matmul|conv|map|rows|attention [options]: how fast this machine computes\n"
     "\n"
     "Runs one operator again and again and prints the median rate, the middle half of the rates,\n"
     "and a ratio to what the same machine reaches, measured in the same minute by turns:\n"
@@ -23,13 +23,20 @@ static const char help[] =
     "  conv    GFLOP/s against the rate of a 1024 x 1024 x 1024 matmul on the same device;\n"
     "          int8: uint8 by int8 in int32, against such a matmul and against float32\n"
     "  map     GB/s (bytes read and written) against copying memory\n"
+    "  rows    softmax and layer normalisation, GB/s (bytes read and written) against copying "
+    "memory\n"
     "  attention  one token in GB/s of the keys and values read, against reading memory; a prompt\n"
     "          of up to 1024 tokens in GFLOP/s against a 1024 x 1024 x 1024 matmul\n"
+    "\n"
+    "On a GPU the limit of memory is the device copying its own; with --device cuda, matmul is "
+    "run\n"
+    "against cuBLAS too, in binary32 and in TF32, where that is installed.\n"
     "\n"
     "  --device DEVICE  cpu, cuda, vulkan, cuda:INDEX, vulkan:NAME, ... (cpu)\n"
     "  --threads N      processor threads, OpenBLAS's too (one per core)\n"
     "  --cpu-isa ISA    avx512, avx2, neon, portable (the best)\n"
     "  --size SIZE      matmul: MxNxK; conv: NxCxHxW; map: number of elements (a selection);\n"
+    "                   rows: ROWSxCOLUMNS (4096x4096);\n"
     "                   attention: HEADSxKVHEADSxDIMxPOSITIONS (32x8x128x8192)\n"
     "  --filters M, --kernel K, --stride S, --groups G   conv (64, 3, 1, 1)\n"
     "  --runs N         how often each is run (21)\n"
@@ -170,13 +177,15 @@ int ree_run_bench(int argc, char **argv) {
     if (what && strcmp(what, "matmul") == 0) run = bench_matmul;
     if (what && strcmp(what, "conv") == 0) run = bench_conv;
     if (what && strcmp(what, "map") == 0) run = bench_map;
+    if (what && strcmp(what, "rows") == 0) run = bench_rows;
     if (what && strcmp(what, "attention") == 0) run = bench_attention;
     if (!run) {
         if (what)
-            cli_usage(&cli, "there is no benchmark '%s'; there are matmul, conv, map and attention",
+            cli_usage(&cli,
+                      "there is no benchmark '%s'; there are matmul, conv, map, rows and attention",
                       what);
         else
-            cli_usage(&cli, "which benchmark: matmul, conv, map or attention?");
+            cli_usage(&cli, "which benchmark: matmul, conv, map, rows or attention?");
         return CLI_USAGE;
     }
 

@@ -86,18 +86,19 @@ struct bench {
 };
 void bench_report(struct bench *bench, const struct bench_result *result);
 
-// What bounds whatever streams through memory: on the CPU reading it, on another device copying it
-// there, with the bytes read and written counted.
+// What bounds whatever streams through memory: on the CPU reading it or, for what writes as much,
+// copying; on another device copying it there. Of a copy the bytes read and written count.
 struct bench_memory {
     const char *name; // "reading memory"
-    uint8_t *memory;  // of the host; NULL for another device
-    uint64_t bytes;   // of one region
+    bool copies;
+    uint8_t *memory; // of the host; NULL for another device
+    uint64_t bytes;  // of one region
     uint64_t n_regions;
     struct bench_program copy;
     struct bench_times times;
 };
 enum ree_status bench_memory_create(struct bench *bench, uint64_t bytes, uint64_t n_regions,
-                                    struct bench_memory *out, struct ree_error *err);
+                                    bool copies, struct bench_memory *out, struct ree_error *err);
 // Reads region i modulo n_regions, or copies, and records the time.
 enum ree_status bench_memory_run(struct bench *bench, struct bench_memory *memory, uint64_t i,
                                  struct ree_error *err);
@@ -120,6 +121,7 @@ enum ree_status bench_bytes_product(struct bench *bench, const uint32_t size[3],
                                     struct ree_error *err);
 enum ree_status bench_conv(struct bench *bench, struct ree_error *err);
 enum ree_status bench_map(struct bench *bench, struct ree_error *err);
+enum ree_status bench_rows(struct bench *bench, struct ree_error *err); // softmax and norm
 enum ree_status bench_attention(struct bench *bench, struct ree_error *err);
 
 #endif

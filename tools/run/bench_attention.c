@@ -73,7 +73,7 @@ static enum ree_status run_decoding(struct bench *bench, const struct heads *h,
     bytes *= ree_dtype_size(dtype);
     uint64_t n_caches = (ROTATION + bytes - 1) / bytes;
     if (n_caches > MAX_CACHES) n_caches = MAX_CACHES;
-    enum ree_status status = bench_memory_create(bench, bytes, n_caches, &memory, err);
+    enum ree_status status = bench_memory_create(bench, bytes, n_caches, false, &memory, err);
     for (uint64_t i = 0; i < n_caches && status == REE_OK; i++)
         status = create(bench, h, 1, h->positions, dtype, &programs[i], err);
     snprintf(result.name, sizeof result.name, "one token, %u heads over %u, %u x %u, %s",

@@ -215,19 +215,21 @@ double bench_copy(void *to, const void *from, size_t size, uint32_t n_threads) {
 #define DEVICE_COPY ((uint64_t)256 << 20)
 
 enum ree_status bench_memory_create(struct bench *bench, uint64_t bytes, uint64_t n_regions,
-                                    struct bench_memory *out, struct ree_error *err) {
-    *out = (struct bench_memory){.bytes = bytes, .n_regions = n_regions};
+                                    bool copies, struct bench_memory *out, struct ree_error *err) {
+    *out = (struct bench_memory){.bytes = bytes, .n_regions = n_regions, .copies = copies};
     if (bench->is_cpu) {
-        // Memory as packed weights have it: in huge pages.
+        // Memory as packed weights have it: in huge pages. What is copied goes behind the regions.
         void *memory;
-        out->name = "reading memory";
-        if (posix_memalign(&memory, (size_t)2 << 20, bytes * n_regions) != 0)
+        uint64_t size = bytes * (n_regions + copies);
+        out->name = copies ? "copying memory" : "reading memory";
+        if (posix_memalign(&memory, (size_t)2 << 20, size) != 0)
             return ree_fail(err, REE_NO_MEMORY, "out of memory");
-        madvise(memory, bytes * n_regions, MADV_HUGEPAGE);
-        memset(memory, 1, bytes * n_regions);
+        madvise(memory, size, MADV_HUGEPAGE);
+        memset(memory, 1, size);
         out->memory = memory;
         return REE_OK;
     }
+    out->copies = true;
     out->name = "copying memory";
     out->bytes = DEVICE_COPY;
     union ree_params params;
@@ -248,15 +250,17 @@ enum ree_status bench_memory_create(struct bench *bench, uint64_t bytes, uint64_
 enum ree_status bench_memory_run(struct bench *bench, struct bench_memory *memory, uint64_t i,
                                  struct ree_error *err) {
     if (!memory->memory) return bench_program_run(&memory->copy, err);
-    bench_times_add(&memory->times,
-                    bench_read(memory->memory + i % memory->n_regions * memory->bytes,
-                               memory->bytes, bench->n_threads));
+    const uint8_t *from = memory->memory + i % memory->n_regions * memory->bytes;
+    uint8_t *to = memory->memory + memory->n_regions * memory->bytes;
+    bench_times_add(&memory->times, memory->copies
+                                        ? bench_copy(to, from, memory->bytes, bench->n_threads)
+                                        : bench_read(from, memory->bytes, bench->n_threads));
     return REE_OK;
 }
 
 double bench_memory_rate(const struct bench_memory *memory) {
-    if (memory->memory) return 1e-9 * (double)memory->bytes / bench_quantile(&memory->times, 0.5);
-    return 2e-9 * (double)memory->bytes / bench_quantile(&memory->copy.times, 0.5);
+    const struct bench_times *times = memory->memory ? &memory->times : &memory->copy.times;
+    return (memory->copies ? 2e-9 : 1e-9) * (double)memory->bytes / bench_quantile(times, 0.5);
 }
 
 void bench_memory_destroy(struct bench_memory *memory) {

@@ -105,7 +105,7 @@ static enum ree_status run_row(struct bench *bench, const struct row_product *pr
     if (n_copies > MAX_COPIES) n_copies = MAX_COPIES;
     snprintf(result.name, sizeof result.name, "1 x %u x %u, %s", product->n, product->k,
              product->weights->name);
-    enum ree_status status = bench_memory_create(bench, bytes, n_copies, &memory, err);
+    enum ree_status status = bench_memory_create(bench, bytes, n_copies, false, &memory, err);
     for (uint32_t i = 0; i < n_copies && status == REE_OK; i++)
         status = create(bench, product, &copies[i], err);
     if (status == REE_OK) status = create(bench, &small, &cached, err);

@@ -117,7 +117,7 @@ static enum ree_status contenders_init(struct bench *bench, const struct product
     for (uint32_t i = 0; i < bench->n_peers; i++)
         REE_TRY(matmul_create(bench->peers[i].device, size, 0, &x->peers[i], err));
     if (streams(size))
-        REE_TRY(bench_memory_create(bench, k * n * sizeof(float), 1, &x->memory, err));
+        REE_TRY(bench_memory_create(bench, k * n * sizeof(float), 1, false, &x->memory, err));
     if (!bench->blas.library) return REE_OK;
     x->a = bench_floats(m * k);
     x->b = bench_floats(k * n);
@@ -384,8 +384,8 @@ struct expression {
 static enum ree_status run_map(struct bench *bench, const struct expression *expression, uint32_t n,
                                struct ree_error *err) {
     static struct bench_program program;
-    static struct bench_times copies;
-    struct bench_result result = {.unit = "GB/s", .baseline = "copying memory"};
+    static struct bench_memory memory;
+    struct bench_result result = {.unit = "GB/s"};
     union ree_params params;
     memset(&params, 0, sizeof params);
     struct ree_expr *expr = &params.map.expr;
@@ -400,9 +400,7 @@ static enum ree_status run_map(struct bench *bench, const struct expression *exp
         expr->operands[i] = (struct ree_expr_operand){REE_EXPR_TENSOR, REE_F32, 0, {1}};
     for (uint32_t i = 0; i <= expr->n_operands; i++)
         sizes[i] = bytes;
-    copies.n = 0;
-    float *from = bench_floats(n), *to = bench_floats(n);
-    enum ree_status status = from && to ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status = bench_memory_create(bench, bytes, 1, true, &memory, err);
     if (status == REE_OK)
         status = bench_program_create(&program, bench->device, REE_REPOP_MAP, &params,
                                       expr->n_operands + 1, sizes, NULL, 0, err);
@@ -410,17 +408,17 @@ static enum ree_status run_map(struct bench *bench, const struct expression *exp
     for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
         progress(result.name, i, bench->n_runs);
         status = bench_program_run(&program, err);
-        bench_times_add(&copies, bench_copy(to, from, bytes, bench->n_threads));
+        if (status == REE_OK) status = bench_memory_run(bench, &memory, 0, err);
     }
     if (status == REE_OK) {
         result.amount = (double)bytes * (expr->n_operands + 1);
         result.times = program.times;
-        result.baseline_rate = 2e-9 * (double)bytes / bench_quantile(&copies, 0.5);
+        result.baseline = memory.name;
+        result.baseline_rate = bench_memory_rate(&memory);
         bench_report(bench, &result);
     }
     bench_program_destroy(&program);
-    free(from);
-    free(to);
+    bench_memory_destroy(&memory);
     return status;
 }
 

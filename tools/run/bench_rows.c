@@ -1,0 +1,63 @@
+// `ree-run bench rows`: softmax and layer normalisation, which read and write each row once at
+// best.
+#include "bench.h"
+
+#include "base/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum ree_status run_rows(struct bench *bench, enum ree_repop op, uint32_t rows,
+                                uint32_t columns, struct ree_error *err) {
+    static struct bench_program program;
+    static struct bench_memory memory;
+    struct bench_result result = {.unit = "GB/s"};
+    union ree_params params;
+    const uint64_t bytes = (uint64_t)rows * columns * sizeof(float);
+    const uint64_t line = columns * sizeof(float);
+    const uint64_t softmax_sizes[] = {bytes, bytes}, norm_sizes[] = {bytes, line, line, bytes};
+    const bool is_softmax = op == REE_REPOP_SOFTMAX;
+    memset(&params, 0, sizeof params);
+    if (is_softmax)
+        params.softmax = (struct ree_softmax_params){.outer = rows, .k = columns, .inner = 1};
+    else
+        params.norm = (struct ree_norm_params){
+            .rows = rows,
+            .cols = columns,
+            .epsilon = 1e-5f,
+            .has_scale = 1,
+            .has_bias = 1,
+            .scale_row_div = 1,
+            .scale_row_mod = 1,
+            .scale_col_stride = 1,
+        };
+    snprintf(result.name, sizeof result.name, "%s, %u x %u", is_softmax ? "softmax" : "layer norm",
+             rows, columns);
+    enum ree_status status = bench_memory_create(bench, bytes, 1, true, &memory, err);
+    if (status == REE_OK)
+        status = bench_program_create(&program, bench->device, op, &params, is_softmax ? 2 : 4,
+                                      is_softmax ? softmax_sizes : norm_sizes, NULL, 0, err);
+    for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
+        cli_progress(NULL, result.name, i, bench->n_runs);
+        status = bench_program_run(&program, err);
+        if (status == REE_OK) status = bench_memory_run(bench, &memory, 0, err);
+    }
+    if (status == REE_OK) {
+        result.amount = 2.0 * (double)bytes;
+        result.times = program.times;
+        result.baseline = memory.name;
+        result.baseline_rate = bench_memory_rate(&memory);
+        bench_report(bench, &result);
+    }
+    bench_program_destroy(&program);
+    bench_memory_destroy(&memory);
+    return status;
+}
+
+enum ree_status bench_rows(struct bench *bench, struct ree_error *err) {
+    uint32_t size[2] = {4096, 4096};
+    if (bench->size) REE_TRY(bench_parse_size(bench->size, 2, size, "ROWSxCOLUMNS", err));
+    REE_TRY(bench_check_elements((uint64_t)size[0] * size[1], 1, 1, err));
+    REE_TRY(run_rows(bench, REE_REPOP_SOFTMAX, size[0], size[1], err));
+    return run_rows(bench, REE_REPOP_NORM, size[0], size[1], err);
+}
