@@ -83,7 +83,12 @@ enum ree_status ree_cuda_encode(const struct ree_cuda *cuda, const struct ree_di
         if (out->by_cublas) return REE_OK;
         *p = dispatch->params.matmul;
     }
-    return encoders[dispatch->op](cuda, dispatch, out, err);
+    REE_TRY(encoders[dispatch->op](cuda, dispatch, out, err));
+    if (out->scratch_bytes / 4 <= UINT32_MAX) return REE_OK;
+    return ree_fail(
+        err, REE_UNSUPPORTED,
+        "RepOp %s needs %llu bytes of scratch memory here, more than a kernel can number",
+        ree_repop_name(dispatch->op), (unsigned long long)out->scratch_bytes);
 }
 
 struct ree_cuda_step *ree_cuda_add_step(struct ree_cuda_encoding *out, enum ree_cuda_kernel kernel,

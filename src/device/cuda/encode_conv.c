@@ -1,14 +1,12 @@
 // The encoder of conv: tiles where there are channels enough, otherwise an output to a thread.
 #include "device/cuda/cuda.h"
 #include "device/cuda/encode.h"
+#include "device/cuda/product.h"
 #include "device/cuda/tiles.h"
 
 #include <string.h>
 
-#define FINISH_THREADS 128
-#define SLOT_BYTES 16              // of an epilogue's slot and thread, cuda/matmul.h
-#define MAX_SLOT_BYTES (32u << 10) // more: the epilogue is a launch of its own
-#define FEW_CHANNELS 4             // fewer output channels of a group waste most of a tile
+#define FEW_CHANNELS 4 // fewer output channels of a group waste most of a tile
 
 static const enum ree_cuda_kernel points_kernels[REE_CUDA_N_TILES] = {
     REE_CUDA_conv_points_128x128,
@@ -23,26 +21,12 @@ static const enum ree_cuda_kernel taps_kernels[REE_CUDA_N_TILES] = {
     REE_CUDA_conv_taps_32x64,
 };
 
-// Adds the launch that adds the parts and runs the epilogue.
 static void add_finish(struct ree_cuda_encoding *out, const struct ree_dispatch *dispatch,
                        uint64_t n_outputs, const uint32_t *extra) {
     const struct ree_conv_params *p = &dispatch->params.conv;
-    bool any = p->has_epilogue && !ree_cuda_expr_is_arithmetic(&p->epilogue);
-    uint32_t n_slots = out->params.conv.epilogue.n_slots, threads = FINISH_THREADS;
-    uint32_t slot = any ? 8 : SLOT_BYTES;
-    while (n_slots * slot * threads > 48u << 10)
-        threads /= 2;
-    struct ree_cuda_step *step =
-        any ? ree_cuda_add_step(out, REE_CUDA_conv_finish_any, threads, n_outputs)
-            : ree_cuda_add_step(out, REE_CUDA_conv_finish, threads, (n_outputs + 3) / 4);
-    step->shared_bytes = n_slots * slot * threads;
-    memcpy(step->extra, extra, sizeof step->extra);
-}
-
-static uint32_t add_parts(struct ree_cuda_encoding *out, uint64_t n_outputs, uint32_t n_parts) {
-    uint32_t at = (uint32_t)(out->scratch_bytes / 4);
-    out->scratch_bytes += n_outputs * n_parts * 4;
-    return at;
+    ree_cuda_add_finish(out, p->has_epilogue ? &p->epilogue : NULL,
+                        out->params.conv.epilogue.n_slots, n_outputs, REE_CUDA_conv_finish,
+                        REE_CUDA_conv_finish_any, extra);
 }
 
 static void encode_outputs(const struct ree_dispatch *dispatch, struct ree_cuda_encoding *out,
@@ -50,7 +34,7 @@ static void encode_outputs(const struct ree_dispatch *dispatch, struct ree_cuda_
     struct ree_cuda_step *step = ree_cuda_add_step(out, kernel, 128, n_outputs);
     if (!dispatch->params.conv.has_epilogue) return;
     uint32_t extra[5] = {REE_CUDA_TO_SCRATCH, 1};
-    extra[REE_CUDA_PRODUCT_PARTS_AT] = add_parts(out, n_outputs, 1);
+    extra[REE_CUDA_PRODUCT_PARTS_AT] = ree_cuda_add_parts(out, n_outputs, 1);
     memcpy(step->extra, extra, sizeof extra);
     add_finish(out, dispatch, n_outputs, extra);
 }
@@ -77,13 +61,13 @@ static void encode_tiles(const struct ree_cuda *cuda, const struct ree_dispatch 
         ree_cuda_plan_tiles(cuda, p->m, n_out, n_terms, (uint64_t)p->n * p->groups);
     uint32_t extra[5] = {0, plan.n_parts, plan.n_stages};
     uint32_t stages = plan.stages_bytes;
-    uint32_t slots = out->params.conv.epilogue.n_slots * SLOT_BYTES * plan.threads;
-    bool fits =
-        !p->has_epilogue || (ree_cuda_expr_is_arithmetic(&p->epilogue) && slots <= MAX_SLOT_BYTES);
-    bool finish = plan.n_parts > 1 || !fits;
+    const struct ree_expr *epilogue = p->has_epilogue ? &p->epilogue : NULL;
+    uint32_t n_slots = out->params.conv.epilogue.n_slots;
+    uint32_t slots = n_slots * REE_CUDA_SLOT_BYTES * plan.threads;
+    bool finish = plan.n_parts > 1 || !ree_cuda_epilogue_fits(epilogue, n_slots, plan.threads);
     if (finish) {
         extra[REE_CUDA_PRODUCT_FLAGS] = REE_CUDA_TO_SCRATCH;
-        extra[REE_CUDA_PRODUCT_PARTS_AT] = add_parts(out, n_outputs, plan.n_parts);
+        extra[REE_CUDA_PRODUCT_PARTS_AT] = ree_cuda_add_parts(out, n_outputs, plan.n_parts);
     } else if (stages < slots) {
         stages = slots;
     }

@@ -1,14 +1,11 @@
 // The encoder of matmul: which kernels, and how the result is cut into tiles and parts.
 #include "device/cuda/cuda.h"
 #include "device/cuda/encode.h"
+#include "device/cuda/product.h"
 #include "device/cuda/tiles.h"
 #include "repops/merge.h"
 
 #include <string.h>
-
-#define FINISH_THREADS 128
-#define SLOT_BYTES 16              // of an epilogue's slot and thread, product_epilogue
-#define MAX_SLOT_BYTES (32u << 10) // more: the epilogue is a launch of its own
 
 static const enum ree_cuda_kernel tile_kernels[REE_CUDA_N_TILES] = {
     REE_CUDA_matmul_128x128,
@@ -17,30 +14,23 @@ static const enum ree_cuda_kernel tile_kernels[REE_CUDA_N_TILES] = {
     REE_CUDA_matmul_32x64,
 };
 
-// Adds the launch that adds the parts and runs the epilogue.
+static const struct ree_expr *epilogue_of(const struct ree_dispatch *dispatch) {
+    const struct ree_matmul_params *p = &dispatch->params.matmul;
+    return p->has_epilogue ? &p->epilogue : NULL;
+}
+
 static void add_finish(struct ree_cuda_encoding *out, const struct ree_dispatch *dispatch,
                        const uint32_t *extra) {
     const struct ree_matmul_params *p = &dispatch->params.matmul;
-    bool any = p->has_epilogue && !ree_cuda_expr_is_arithmetic(&p->epilogue);
-    uint64_t n_outputs = (uint64_t)p->n_batch * p->m * p->n;
-    uint32_t n_slots = out->params.matmul.epilogue.n_slots, threads = FINISH_THREADS;
-    uint32_t slot = any ? 8 : SLOT_BYTES;
-    while (n_slots * slot * threads > 48u << 10)
-        threads /= 2;
-    struct ree_cuda_step *step =
-        any ? ree_cuda_add_step(out, REE_CUDA_matmul_finish_any, threads, n_outputs)
-            : ree_cuda_add_step(out, REE_CUDA_matmul_finish, threads, (n_outputs + 3) / 4);
-    step->shared_bytes = n_slots * slot * threads;
-    memcpy(step->extra, extra, sizeof step->extra);
+    ree_cuda_add_finish(out, epilogue_of(dispatch), out->params.matmul.epilogue.n_slots,
+                        (uint64_t)p->n_batch * p->m * p->n, REE_CUDA_matmul_finish,
+                        REE_CUDA_matmul_finish_any, extra);
 }
 
-// Whether the epilogue can be the end of a kernel of so many threads.
 static bool epilogue_fits(const struct ree_dispatch *dispatch, const struct ree_cuda_encoding *out,
                           uint32_t threads) {
-    const struct ree_matmul_params *p = &dispatch->params.matmul;
-    if (!p->has_epilogue) return true;
-    return ree_cuda_expr_is_arithmetic(&p->epilogue) &&
-           out->params.matmul.epilogue.n_slots * SLOT_BYTES * threads <= MAX_SLOT_BYTES;
+    return ree_cuda_epilogue_fits(epilogue_of(dispatch), out->params.matmul.epilogue.n_slots,
+                                  threads);
 }
 
 static bool is_batched(const struct ree_matmul_params *p, const int32_t *batch_strides) {
@@ -70,12 +60,9 @@ static uint32_t add_widening(struct ree_cuda_encoding *out, const struct ree_mat
     return flags;
 }
 
-// Reserves the scratch memory of n_parts results of each output, behind what is there.
 static uint32_t add_parts(struct ree_cuda_encoding *out, const struct ree_matmul_params *p,
                           uint32_t n_parts) {
-    uint32_t at = (uint32_t)(out->scratch_bytes / 4);
-    out->scratch_bytes += (uint64_t)p->n_batch * p->m * p->n * n_parts * 4;
-    return at;
+    return ree_cuda_add_parts(out, (uint64_t)p->n_batch * p->m * p->n, n_parts);
 }
 
 static void encode_tiles(const struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
@@ -90,7 +77,7 @@ static void encode_tiles(const struct ree_cuda *cuda, const struct ree_dispatch 
         extra[REE_CUDA_PRODUCT_FLAGS] |= REE_CUDA_TO_SCRATCH;
         extra[REE_CUDA_PRODUCT_PARTS_AT] = add_parts(out, p, plan.n_parts);
     } else if (p->has_epilogue) {
-        uint32_t slots = out->params.matmul.epilogue.n_slots * SLOT_BYTES * plan.threads;
+        uint32_t slots = out->params.matmul.epilogue.n_slots * REE_CUDA_SLOT_BYTES * plan.threads;
         if (stages < slots) stages = slots;
     }
     struct ree_cuda_step *step =
@@ -198,7 +185,7 @@ static bool encode_matvec(const struct ree_cuda *cuda, const struct ree_dispatch
     if (shared > cuda->max_shared) return false;
 
     bool finish = split || !epilogue_fits(dispatch, out, n_warps * 32);
-    uint32_t slots = out->params.matmul.epilogue.n_slots * SLOT_BYTES * n_warps * 32;
+    uint32_t slots = out->params.matmul.epilogue.n_slots * REE_CUDA_SLOT_BYTES * n_warps * 32;
     if (!finish && p->has_epilogue && slots > shared - results)
         finish = true; // they would lie over the results
     uint32_t extra[5] = {v.swapped ? REE_CUDA_SWAPPED : 0, split ? n_chunks : 1, n_stages};
@@ -274,7 +261,8 @@ static bool encode_bytes(const struct ree_cuda *cuda, const struct ree_dispatch 
         extra[REE_CUDA_PRODUCT_PARTS_AT] = add_parts(out, p, 1);
     }
     uint32_t stages = extra[REE_CUDA_PRODUCT_N_STAGES] * 2 * side * BYTES_LINE;
-    uint32_t sums = side * side * 4 + out->params.matmul.epilogue.n_slots * SLOT_BYTES * threads;
+    uint32_t sums =
+        side * side * 4 + out->params.matmul.epilogue.n_slots * REE_CUDA_SLOT_BYTES * threads;
     uint64_t n_blocks =
         (uint64_t)((p->m + side - 1) / side) * ((p->n + side - 1) / side) * p->n_batch;
     struct ree_cuda_step *step =
