@@ -3,11 +3,17 @@
 number of threads, fusion and folding; recorded values stay; a GPT agrees with its reference.
 
     real_models.py --ree-run build/ree-run [--models FOLDER] [--device vulkan]
+    real_models.py --ree-run build/ree-run --record FOLDER
 
 Without --device the CPU's variants are compared; with it, that device against the CPU. Models in
 FOLDER are optional, the sample model is always there. With REE_TEST_SAMPLE set, a device other than
 the CPU runs the smallest models only: SwiftShader needs seconds to compile each pipeline and emulates
 every fma, so that the larger models take many minutes there.
+
+--record is for a machine without Python (tools/gpu-check.sh): runs the models of FOLDER/sample and
+FOLDER/models on the CPU, and writes FOLDER/expected.txt, for each run one line of SHA-256, name and
+arguments of ree-run, separated by tabs, with paths relative to FOLDER. FOLDER/inputs is what they
+need.
 """
 
 import argparse
@@ -63,11 +69,12 @@ def check(ok, what):
 
 
 class Runner:
-    def __init__(self, path):
-        self.path = path
+    def __init__(self, path, cwd=None):
+        self.path, self.cwd = path, cwd
 
     def call(self, *args):
-        return subprocess.run([self.path, *map(str, args)], capture_output=True, text=True)
+        return subprocess.run([self.path, *map(str, args)], capture_output=True, text=True,
+                              cwd=self.cwd)
 
     def json(self, *args):
         done = self.call(*args, "--json")
@@ -124,8 +131,9 @@ def test_sample(runner, ways, recorded, small):
         test_one_hash(runner, f"digits.onnx {image.stem}", run, ways, recorded)
 
 
-def test_models(runner, folder, ways, recorded, small):
-    """Models whose operators are all supported, with pseudo-random inputs."""
+def model_runs(runner, folder, work, small=False):
+    """Name and arguments for each model in `folder` whose operators are all supported, with
+    pseudo-random inputs; those that are files are written to `work`."""
     for path in sorted(folder.glob("mnist-8/*.onnx" if small else "**/*.onnx")):
         name = str(path.relative_to(folder))
         about, error = runner.json("inspect", path)
@@ -138,12 +146,33 @@ def test_models(runner, folder, ways, recorded, small):
         key = f"{path.parent.name}/{path.name}"
         run = [path, "--random-inputs", "1"]
         run += [arg for dim in DIMS.get(key, []) for arg in ("--dim", dim)]
-        with tempfile.TemporaryDirectory() as work:
-            for port, tensor in INPUTS.get(key, {}).items():
-                file = pathlib.Path(work) / f"{port}.npy"
-                npy.save(file, *tensor)
-                run += ["--input", f"{port}={file}"]
+        for port, tensor in INPUTS.get(key, {}).items():
+            file = work / name / f"{port}.npy"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            npy.save(file, *tensor)
+            run += ["--input", f"{port}={file}"]
+        yield name, run
+
+
+def test_models(runner, folder, ways, recorded, small):
+    with tempfile.TemporaryDirectory() as work:
+        for name, run in model_runs(runner, folder, pathlib.Path(work), small):
             test_one_hash(runner, name, run, ways, recorded)
+
+
+def record(runner, folder, recorded):
+    """Writes expected.txt and inputs/ in `folder`."""
+    model, images = folder / "sample" / "digits.onnx", (folder / "sample").glob("*.npy")
+    runs = [(f"digits.onnx {image.stem}", [model, "--input", f"image={image}"])
+            for image in sorted(images)]
+    runs += model_runs(runner, folder / "models", folder / "inputs")
+    lines = []
+    for name, run in runs:
+        args = [str(arg).replace(f"{folder}/", "") for arg in run]
+        assert not any(c.isspace() for arg in args for c in arg), args
+        test_one_hash(runner, name, args, [], recorded)
+        lines.append("\t".join([runner.sha256(*args), name, " ".join(args)]))
+    (folder / "expected.txt").write_text("".join(f"{line}\n" for line in lines))
 
 
 class Gpt:
@@ -303,7 +332,13 @@ def main():
     parser.add_argument("--ree-run", required=True)
     parser.add_argument("--models", type=pathlib.Path)
     parser.add_argument("--device")
+    parser.add_argument("--record", type=pathlib.Path)
     args = parser.parse_args()
+    if args.record:
+        folder = args.record.resolve()
+        record(Runner(pathlib.Path(args.ree_run).resolve(), folder), folder, read_recorded())
+        print(f"{passed} passed, {failed} failed")
+        sys.exit(1 if failed else 0)
     runner = Runner(args.ree_run)
     if args.device:
         done = runner.call("devices", args.device)
