@@ -37,7 +37,7 @@
 #     shapes-cuda       shapes that random cases are too small for
 #     onnx-BACKEND      ONNX's operator tests: the results they expect, and the CPU's bytes
 #     sanitizer-TOOL    memcheck, racecheck, synccheck of the kernels, where compute-sanitizer is
-#     bench-WHAT-BACKEND[-SET]  matmul, conv, map, attention, in each operation set; bits of
+#     bench-WHAT-BACKEND[-SET]  matmul, conv, map, rows, attention, in each operation set; bits of
 #                       deterministic and default are not RepOps'
 #     functions-BACKEND every elementary function on as many arguments as --bits says
 #
@@ -445,7 +445,7 @@ run() {
     for tool in memcheck synccheck racecheck; do
         step sanitizer-$tool 600 sanitizer $tool
     done
-    for what in matmul conv map attention; do
+    for what in matmul conv map rows attention; do
         for set in reproducible deterministic default; do
             suffix=-$set
             [ $set != reproducible ] || suffix=""
