@@ -16,7 +16,8 @@ static const struct {
 
 static enum ree_status load(struct ree_cuda_driver *driver, const char *path,
                             struct ree_error *err) {
-    driver->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    // Never unloaded: drivers keep threads and thread-local memory of their own.
+    driver->library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!driver->library) return ree_fail(err, REE_UNAVAILABLE, "CUDA: no driver: %s", dlerror());
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         void *symbol = dlsym(driver->library, symbols[i].name);
