@@ -43,7 +43,6 @@ struct ree_device_program {
     bool has_run;
 };
 
-
 struct cpu_device {
     struct ree_device base;
     struct ree_cpu_context ctx;
@@ -58,6 +57,9 @@ static struct cpu_device *cpu(struct ree_device *device) {
 
 #define BUFFER_ALIGNMENT 64
 
+// Large buffers come in huge pages where the system has them: weights are read front to back.
+#define HUGE_PAGE ((size_t)2 << 20)
+
 static enum ree_status buffer_create(struct ree_device *device, uint64_t size,
                                      struct ree_device_buffer **out, struct ree_error *err) {
     *out = NULL;
@@ -68,11 +70,13 @@ static enum ree_status buffer_create(struct ree_device *device, uint64_t size,
     uint64_t rounded = (size / BUFFER_ALIGNMENT + 1) * BUFFER_ALIGNMENT;
     struct ree_device_buffer *buffer = calloc(1, sizeof *buffer);
     void *data = NULL;
-    if (!buffer || posix_memalign(&data, BUFFER_ALIGNMENT, rounded) != 0) {
+    size_t alignment = rounded >= HUGE_PAGE ? HUGE_PAGE : BUFFER_ALIGNMENT;
+    if (!buffer || posix_memalign(&data, alignment, rounded) != 0) {
         free(buffer);
         return ree_fail(err, REE_NO_MEMORY, "cpu: out of memory (a buffer of %llu bytes)",
                         (unsigned long long)size);
     }
+    if (alignment == HUGE_PAGE) madvise(data, rounded, MADV_HUGEPAGE);
     *buffer = (struct ree_device_buffer){.data = data, .size = size, .owned = true};
     *out = buffer;
     return REE_OK;
@@ -129,8 +133,6 @@ static enum ree_status buffer_read(struct ree_device *device, struct ree_device_
 }
 
 // Programs
-
-#define HUGE_PAGE ((size_t)2 << 20)
 
 // A packed copy of one constant operand: the one that its buffer has already, or a new one; NULL
 // where packing gains nothing or there is no memory for a copy.
@@ -299,13 +301,13 @@ static void gather_facts(struct cpu_device *device) {
     add_cache_fact(device, "L2 cache", caches.l2);
     add_cache_fact(device, "L3 cache", caches.l3);
     ree_facts_add(&device->facts, "limit", "memory", "%llu MiB",
-             (unsigned long long)(device->base.max_buffer_size >> 20));
+                  (unsigned long long)(device->base.max_buffer_size >> 20));
     ree_facts_add(&device->facts, "primitive", "add", "native");
     ree_facts_add(&device->facts, "primitive", "mul", "native");
     ree_facts_add(&device->facts, "primitive", "fma", "%s",
-             isa == REE_CPU_PORTABLE ? "native (fmaf of the C library)"
-             : isa == REE_CPU_NEON   ? "native (FMLA)"
-                                     : "native (VFMADD)");
+                  isa == REE_CPU_PORTABLE ? "native (fmaf of the C library)"
+                  : isa == REE_CPU_NEON   ? "native (FMLA)"
+                                          : "native (VFMADD)");
     ree_facts_add(&device->facts, "primitive", "div", "native");
     ree_facts_add(&device->facts, "primitive", "sqrt", "native");
     ree_facts_add(&device->facts, "primitive", "conversions", "native");
