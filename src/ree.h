@@ -7,9 +7,9 @@
 //     struct ree_device *device;
 //     struct ree_session *session;
 //     if (ree_model_load("model.onnx", NULL, &model, &err)) ...        // read, check, fold
-//     if (ree_device_open("cpu", NULL, &device, &err)) ...             // "cpu", "vulkan",
-//     "vulkan:1" if (ree_session_create(model, device, NULL, &session, &err)) ... // weights onto
-//     the device if (ree_session_run(session, inputs, n_inputs, outputs, &err)) ...
+//     if (ree_device_open("cpu", NULL, &device, &err)) ...             // "cuda", "vulkan:1", ...
+//     if (ree_session_create(model, device, NULL, &session, &err)) ... // weights onto the device
+//     if (ree_session_run(session, inputs, n_inputs, outputs, &err)) ...
 //
 // Ownership: everything made by *_load, *_open or *_create is released by the matching *_destroy,
 // in the reverse order; every destroy accepts NULL. Strings and structs returned as `const` belong

@@ -2,7 +2,7 @@
 # All tests. Installs what they need, builds with gcc, with clang and with sanitizers, and runs the
 # suite on the CPU and on two Vulkan drivers that need no GPU: lavapipe and SwiftShader.
 #
-#     tools/test.sh            everything (about 25 minutes on 2 cores)
+#     tools/test.sh            everything (about 40 minutes on 2 cores)
 #     tools/test.sh --quick    gcc, CPU and lavapipe, a tenth of ONNX's operator tests
 #
 # Which driver runs is chosen here, by VK_ICD_FILENAMES: tests with "vulkan" in their name run once
