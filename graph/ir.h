@@ -174,5 +174,12 @@ bool ree_pass_dead_code(struct ree_graph *graph);
 bool ree_pass_identity(
     struct ree_graph *graph); // Identity, Dropout at inference, Cast to its own type
 bool ree_pass_common_subexpressions(struct ree_graph *graph);
+// MatMul with a transposed or widened constant becomes ree.internal.MatMul with attributes transB
+// and widened. What made that constant is left for the pass of dead code.
+bool ree_pass_factors(struct ree_graph *graph);
+// `output` [batch, sequence, n], the result of a product with a constant matrix, becomes [batch,
+// rows, n] with the rows that a new int64 input `name` [batch, rows, 1] lists. False: the output is
+// not made that way, and the graph is as it was.
+bool ree_pass_select_rows(struct ree_graph *graph, struct ree_value *output, const char *name);
 
 #endif

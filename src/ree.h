@@ -295,6 +295,125 @@ struct ree_session_stats {
 };
 void ree_session_stats(const struct ree_session *session, struct ree_session_stats *out_stats);
 
+// Text generation
+
+// A causal language model on a device, with its caches: token ids in, token ids out.
+struct ree_generator;
+
+struct ree_generator_options {
+    struct ree_model_options model;
+    struct ree_session_options session;
+    uint32_t prefill_chunk; // tokens of a prompt that are run at a time; 0: 512
+    uint32_t max_batch;     // sequences that are run together; 0: 16
+    bool all_logits;        // compute logits for every token of a prompt, not its last alone
+};
+
+struct ree_generator_info {
+    const char *model_path; // the ONNX file, or the folder of a checkpoint
+    const char *folder;     // where a tokenizer would lie
+    const char *model_type; // "llama", ...; "" where it is not known
+    int64_t context_length; // tokens of prompt and answer together; 0: not known
+    int64_t vocab_size;     // 0: not known before the first run
+    int32_t bos;            // -1: not known
+    size_t n_eos;
+    const int32_t *eos;    // ids that end a text
+    bool has_cache;        // keys and values stay on the device from step to step
+    bool mixes_lengths;    // sequences of different lengths are run together
+    bool computes_one_row; // logits of the last token alone, where no others are asked for
+};
+
+// `path` is an ONNX file whose inputs are token ids and, where it has a cache, past keys and values
+// (with their successors among the outputs); or a folder: one with genai_config.json, one with such
+// an ONNX file, or a Hugging Face checkpoint.
+enum ree_status ree_generator_create(const char *path, struct ree_device *device,
+                                     const struct ree_generator_options *options,
+                                     struct ree_generator **out_generator, struct ree_error *err);
+void ree_generator_destroy(struct ree_generator *generator);
+const struct ree_generator_info *ree_generator_info(const struct ree_generator *generator);
+struct ree_session *ree_generator_session(struct ree_generator *generator); // for its statistics
+
+// How a token is chosen from logits; NUMERICS.md, "Sampling", defines each to the bit.
+struct ree_sampling {
+    float temperature;        // 0: the largest logit, the first of equal ones
+    uint32_t top_k;           // 0: off
+    float top_p;              // 1: off
+    float min_p;              // 0: off
+    float repetition_penalty; // 1: off
+    uint64_t seed;
+};
+extern const struct ree_sampling ree_greedy;
+
+// NULL, or why these make no sense ("top_p is 1.5, expected more than 0 and at most 1").
+enum ree_status ree_sampling_check(const struct ree_sampling *sampling, struct ree_error *err);
+// The token for `position` (of the token to be chosen, counted from 0) after ids[0 ... n-1]. Fails
+// where a logit is not a number.
+enum ree_status ree_sampling_choose(const struct ree_sampling *sampling, const float *logits,
+                           size_t vocab_size, const int32_t *ids, size_t n, uint64_t position,
+                           int32_t *out_id, struct ree_error *err);
+
+struct ree_prompt {
+    const int32_t *ids;
+    size_t n; // at least 1
+};
+
+struct ree_logprob {
+    int32_t id;
+    float logprob; // log softmax of the logits as the model gives them
+};
+
+struct ree_token {
+    size_t sequence; // which prompt
+    size_t position; // in the sequence, prompt included
+    int32_t id;
+    float logprob;                 // with n_logprobs alone
+    const struct ree_logprob *top; // n_logprobs of them, the likeliest first
+};
+
+struct ree_generate_options {
+    struct ree_sampling sampling;
+    size_t max_new_tokens; // per sequence; 0: until the context is full
+    const int32_t *eos;    // ids that end a sequence; they are its last token
+    size_t n_eos;
+    uint32_t n_logprobs; // at most 100
+    // Each token as it is made; false ends its sequence there. NULL: off.
+    bool (*on_token)(void *user, const struct ree_token *token);
+    // Asked before each run; true ends everything with what was made so far. NULL: off.
+    bool (*is_interrupted)(void *user);
+    void *user;
+};
+
+enum ree_finish {
+    REE_FINISH_LENGTH,      // max_new_tokens, or the context is full
+    REE_FINISH_EOS,         // a token of `eos`
+    REE_FINISH_STOP,        // on_token said so
+    REE_FINISH_INTERRUPTED, // is_interrupted said so
+};
+const char *ree_finish_name(enum ree_finish finish); // "length", "eos", "stop", "interrupted"
+
+struct ree_generation {
+    int32_t *ids; // prompt and answer; malloc
+    size_t n_prompt, n;
+    enum ree_finish finish;
+    char tokens_sha256[65]; // NUMERICS.md, "Hashes"
+    char logits_sha256[65]; // with all_logits; else ""
+};
+void ree_generation_finish(struct ree_generation *generation); // frees ids
+
+struct ree_generate_stats {
+    size_t prompt_tokens, new_tokens;      // of all sequences
+    double prompt_seconds, decode_seconds; // runs over prompts; single steps
+    double first_token_seconds;            // from the call to the first token
+    size_t n_runs;
+    uint64_t cache_bytes;
+};
+
+// Continues each prompt. The tokens of a sequence do not depend on the others beside it, nor on how
+// prompts are cut. `out` has n entries, which this call initialises also on failure.
+enum ree_status ree_generate(struct ree_generator *generator, const struct ree_prompt *prompts,
+                             size_t n, const struct ree_generate_options *options,
+                             struct ree_generation *out, struct ree_generate_stats *out_stats,
+                             struct ree_error *err);
+
 #ifdef __cplusplus
 }
 #endif

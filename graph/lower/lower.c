@@ -473,7 +473,8 @@ static enum ree_status lower_node(struct ree_lower *lower, const struct ree_node
         if (!out[i])
             return ree_lower_fail(lower, REE_UNSUPPORTED, "output %zu ('%s') is not provided", i,
                                   node->outputs[i]->name);
-        if (!lower->fuse && out[i]->kind == REE_TENSOR && !ree_lower_is_host(out[i]))
+        if (!lower->fuse && out[i]->kind == REE_TENSOR && !ree_lower_is_host(out[i]) &&
+            out[i]->storage->kind != REE_STORAGE_STATE)
             REE_TRY(ree_lower_dense(lower, out[i], &out[i]));
         *slot_of(lower, node->outputs[i]) = out[i];
     }

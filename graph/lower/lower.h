@@ -18,10 +18,11 @@
 #include "repops/repop.h"
 
 enum ree_storage_kind {
-    REE_STORAGE_TEMP,   // intermediate, placed by the memory plan
-    REE_STORAGE_CONST,  // graph value `value`, resident on the device
-    REE_STORAGE_INPUT,  // graph input `value`
-    REE_STORAGE_LITERAL // host-known bytes made during the bind; uploaded if a dispatch reads it
+    REE_STORAGE_TEMP,    // intermediate, placed by the memory plan
+    REE_STORAGE_CONST,   // graph value `value`, resident on the device
+    REE_STORAGE_INPUT,   // graph input `value`
+    REE_STORAGE_LITERAL, // host-known bytes made during the bind; uploaded if a dispatch reads it
+    REE_STORAGE_STATE    // stays on the device from run to run: see ree_lower_state
 };
 
 struct ree_storage {
@@ -34,6 +35,17 @@ struct ree_storage {
     bool device_written;           // a dispatch of the program writes it
     const struct ree_value *value; // CONST, INPUT
     uint32_t input;                // INPUT: which of the tensors that the run was given
+    struct ree_lower_state *state; // STATE
+};
+
+// A tensor that stays on the device and grows along one axis, as a cache of keys does. There is
+// room for `capacity` along that axis, of which the first dims[axis] are filled.
+struct ree_lower_state {
+    uint32_t index; // the session's number of it
+    uint32_t rank, axis;
+    int64_t dims[REE_MAX_RANK];
+    int64_t capacity;
+    bool is_extended; // rows were added in this bind: once only
 };
 
 struct ree_tval {
@@ -78,6 +90,11 @@ struct ree_lower {
     uint64_t fold_limit; // bytes of output up to which host-known dispatches run on the host
 
     struct ree_strings *strings; // of this bind, made when the first is met
+
+    // Of states whose batches are filled to different lengths: the row that each new row of a batch
+    // goes to, i64 or i32 [batch, new rows]; what is filled then counts as reaching up to the
+    // longest. NULL: all batches are filled alike.
+    struct ree_tval *state_rows;
 
     size_t n_storages, storages_capacity;
     struct ree_storage **storages;
@@ -139,6 +156,23 @@ bool ree_tval_is_dense(const struct ree_tval *t); // row-major without gaps, at 
 int64_t ree_tval_count(const struct ree_tval *t); // elements
 // "float32[1,8,28]" into a buffer of the caller; returns it.
 const char *ree_tval_text(const struct ree_tval *t, char *out, size_t size);
+
+// States (state.c).
+enum ree_status ree_lower_state(struct ree_lower *lower, enum ree_dtype dtype,
+                                const struct ree_lower_state *state, struct ree_tval **out);
+// past with t behind it along the axis; equal otherwise, which the caller has checked. Where past
+// is a state with room, t is written in place and the result is a view of it; else a new tensor.
+enum ree_status ree_lower_append(struct ree_lower *lower, struct ree_tval *past, uint32_t axis,
+                                 struct ree_tval *t, struct ree_tval **out);
+// past with room for n more rows along the axis, whose contents are the caller's to write.
+enum ree_status ree_lower_extend(struct ree_lower *lower, struct ree_tval *past, uint32_t axis,
+                                 int64_t n, struct ree_tval **out);
+// Whether `past` is a state that can grow by n in this bind without moving.
+bool ree_lower_grows_in_place(const struct ree_tval *past, uint32_t axis, int64_t n);
+// t into rows of `target`, from a row of its own for each batch (dimension 0): `rows` is i64 or i32
+// [batch, t->dims[axis]]. Target is written in place.
+enum ree_status ree_lower_scatter_rows(struct ree_lower *lower, struct ree_tval *target,
+                                       uint32_t axis, struct ree_tval *rows, struct ree_tval *t);
 
 // Host values. Dense contents of t on the host, making them known if need be (may run the program
 // so far).
@@ -258,10 +292,10 @@ enum ree_status ree_lower_matmul(struct ree_lower *lower, struct ree_tval *a, st
                                  struct ree_tval **out);
 // Appends a filled dispatch, or runs it at once on the host when everything it reads is host-known.
 // Operands whose parameters have an offset field (copy src and dst, what map and attention read,
-// reduce x, matmul A and B, gather data, epilogue tensors) are handed over from the start of their storage:
-// the rule puts the view's offset into the parameters. All others start at the view's own offset
-// and must be dense (ree_lower_dense). The last n_outputs operands are written; copy's dst and
-// scatter's data are so by definition.
+// reduce x, matmul A and B, gather data, epilogue tensors) are handed over from the start of their
+// storage: the rule puts the view's offset into the parameters. All others start at the view's own
+// offset and must be dense (ree_lower_dense). The last n_outputs operands are written; copy's dst
+// and scatter's data are so by definition.
 enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
                                const union ree_params *params, struct ree_tval *const *operands,
                                uint32_t n_operands, uint32_t n_outputs);

@@ -16,11 +16,10 @@ static bool is_narrow(enum ree_dtype t) {
 }
 
 // A vector on the left is a row, on the right a column; the dimension that this adds is dropped
-// from the product.
-RULE(matmul) {
-    struct ree_tval *a = in[0], *b = in[1], *product;
-    if (!has_matmul(a->dtype)) return ree_rule_unsupported(lower, a->dtype);
-    REE_TRY(ree_rule_same_type(lower, b, "B", a, "A"));
+// from the product. Of A's type.
+static enum ree_status multiply(struct ree_lower *lower, struct ree_tval *a, struct ree_tval *b,
+                                struct ree_tval **out) {
+    struct ree_tval *product;
     REE_TRY(ree_rule_require_rank(lower, a, "A", 1, REE_MAX_RANK));
     REE_TRY(ree_rule_require_rank(lower, b, "B", 1, REE_MAX_RANK));
     bool row = a->rank == 1, column = b->rank == 1;
@@ -28,7 +27,7 @@ RULE(matmul) {
     if (column) REE_TRY(ree_lower_reshape(lower, b, 2, (int64_t[]){b->dims[0], 1}, &b));
     REE_TRY(ree_lower_matmul(lower, a, b, &product));
     REE_TRY(ree_lower_cast(lower, product, a->dtype, &product));
-    out[0] = product;
+    *out = product;
     if (!row && !column) return REE_OK;
     int64_t dims[REE_MAX_RANK];
     uint32_t rank = 0;
@@ -36,7 +35,30 @@ RULE(matmul) {
         if ((row && i == product->rank - 2) || (column && i == product->rank - 1)) continue;
         dims[rank++] = product->dims[i];
     }
-    return ree_lower_reshape(lower, product, rank, dims, &out[0]);
+    return ree_lower_reshape(lower, product, rank, dims, out);
+}
+
+RULE(matmul) {
+    if (!has_matmul(in[0]->dtype)) return ree_rule_unsupported(lower, in[0]->dtype);
+    REE_TRY(ree_rule_same_type(lower, in[1], "B", in[0], "A"));
+    return multiply(lower, in[0], in[1], &out[0]);
+}
+
+// graph/passes/factors.c: B as it is stored. `widened`: float16 or bfloat16 against float32.
+RULE(factor_matmul) {
+    struct ree_tval *a = in[0], *b = in[1];
+    bool widened = ree_node_int(lower->node, "widened", 0) != 0;
+    char text[128];
+    if (!has_matmul(a->dtype)) return ree_rule_unsupported(lower, a->dtype);
+    if (!widened) REE_TRY(ree_rule_same_type(lower, b, "B", a, "A"));
+    if (widened && (a->dtype != REE_F32 || !is_narrow(b->dtype)))
+        return ree_lower_fail(lower, REE_INVALID,
+                              "input A is %s, expected the type of B, float32, to which B was cast",
+                              ree_tval_text(a, text, sizeof text));
+    REE_TRY(ree_rule_require_rank(lower, b, "B", 2, 2));
+    if (ree_node_int(lower->node, "transB", 0))
+        REE_TRY(ree_lower_transpose(lower, b, (uint32_t[]){1, 0}, &b));
+    return multiply(lower, a, b, &out[0]);
 }
 
 // alpha * A B + beta * C. A factor of 1 changes no bits and is left out.

@@ -111,3 +111,19 @@ void ree_tensors_sha256(const struct ree_tensor *tensors, size_t n, char hex[65]
     end(ctx, digest);
     ree_hex(digest, hex);
 }
+
+// The context of OpenSSL itself.
+struct ree_hasher *ree_hasher_create(const char *tag) {
+    return (struct ree_hasher *)begin(tag, strlen(tag) + 1);
+}
+
+void ree_hasher_update(struct ree_hasher *hasher, const void *bytes, size_t nbytes) {
+    must(EVP_DigestUpdate((EVP_MD_CTX *)hasher, bytes, nbytes));
+}
+
+void ree_hasher_finish(struct ree_hasher *hasher, char hex[65]) {
+    unsigned char digest[REE_SHA256_SIZE];
+    if (!hasher) return;
+    end((EVP_MD_CTX *)hasher, digest);
+    ree_hex(digest, hex);
+}

@@ -3,6 +3,9 @@
 //     tensor  = SHA-256("ree-tensor/1\0", u32 LE dtype, u32 LE rank, i64 LE dims[rank], elements)
 //     tensors = SHA-256("ree-tensors/1\0", per tensor: u32 LE name length, name, tensor digest)
 //
+//     tokens  = SHA-256("ree-tokens/1\0", i32 LE ids)
+//     logits  = SHA-256("ree-logits/1\0", f32 LE logits of position 0, of position 1, ...)
+//
 // The strings include their NUL; elements are row-major and little-endian; the name of a nameless
 // tensor has length 0. NUMERICS.md, "Hashes". The public functions are in ree.h.
 #ifndef REE_RECEIPT_SHA256_H
@@ -14,6 +17,11 @@
 
 // The digest of a tensor as bytes.
 void ree_tensor_digest(const struct ree_tensor *tensor, unsigned char digest[REE_SHA256_SIZE]);
+// What is hashed piece by piece. `tag` is hashed first, with its NUL.
+struct ree_hasher;
+struct ree_hasher *ree_hasher_create(const char *tag);
+void ree_hasher_update(struct ree_hasher *hasher, const void *bytes, size_t nbytes);
+void ree_hasher_finish(struct ree_hasher *hasher, char hex[65]);         // releases it
 void ree_hex(const unsigned char digest[REE_SHA256_SIZE], char hex[65]); // lower case, with a NUL
 
 #endif

@@ -122,6 +122,7 @@ slot_buffer(const struct ree_bind *b, const struct ree_segment *seg, const struc
     case REE_SLOT_INPUT: return b->session->inputs[slot->index];
     case REE_SLOT_LITERALS: return seg->literals;
     case REE_SLOT_SEGMENT: return b->segments[slot->index].results;
+    case REE_SLOT_STATE: return b->session->states[slot->index].buffer;
     }
     return NULL;
 }
@@ -178,6 +179,9 @@ static enum ree_status resolve_operands(struct ree_bind *b, struct slot_table *t
                     break;
                 case REE_STORAGE_INPUT: slot = add_slot(table, REE_SLOT_INPUT, s->input); break;
                 case REE_STORAGE_LITERAL: slot = add_slot(table, REE_SLOT_LITERALS, 0); break;
+                case REE_STORAGE_STATE:
+                    slot = add_slot(table, REE_SLOT_STATE, s->state->index);
+                    break;
                 }
                 table->of_storage[id] = slot + 1;
             }
@@ -257,7 +261,7 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
     bool *keep = ree_arena_alloc_array(&b->scratch, lower->n_storages + 1, sizeof *keep);
     if (!keep) return no_memory(err);
     for (size_t i = 0; i < lower->n_storages; i++)
-        keep[i] = !last;
+        keep[i] = !last || lower->storages[i]->kind == REE_STORAGE_STATE;
     for (size_t i = 0; last && i < b->n_results; i++)
         keep[b->results[i]->storage->id] = true;
     lower->arena = &b->scratch; // what the passes note down goes with the segment
@@ -371,6 +375,8 @@ static enum ree_status read_storage(struct ree_lower *lower, struct ree_storage 
         b->consulted[i] = storage->host = copy;
         return REE_OK;
     }
+    if (storage->kind == REE_STORAGE_STATE)
+        return ree_lower_fail(lower, REE_UNSUPPORTED, "what a cache holds decides a shape");
     if (storage->kind != REE_STORAGE_TEMP)
         return ree_lower_fail(lower, REE_INTERNAL, "a constant without contents");
     if (storage->id >= b->place_capacity || !b->home[storage->id]) {
@@ -399,7 +405,18 @@ static enum ree_status finish_outputs(struct ree_bind *b, struct ree_error *err)
         // The node that made the value answers for the copies.
         b->lower.node = model->graph->outputs[i]->producer;
         struct ree_tval *t = b->outputs[i];
+        ptrdiff_t state = ree_session_state_of_output(b->session, i);
+        if (state >= 0) {
+            REE_TRY(ree_bind_state_output(b, (size_t)state, t, err));
+            continue;
+        }
         if (t->kind == REE_TENSOR) {
+            // What is handed out is read where results are.
+            if (t->storage->kind == REE_STORAGE_STATE) {
+                REE_TRY(ree_lower_new(&b->lower, t->dtype, t->rank, t->dims, &b->outputs[i]));
+                REE_TRY(ree_lower_copy_into(&b->lower, t, b->outputs[i]));
+                t = b->outputs[i];
+            }
             REE_TRY(ree_lower_dense(&b->lower, t, &b->outputs[i]));
             b->results[b->n_results++] = b->outputs[i];
             continue;
@@ -503,9 +520,11 @@ enum ree_status ree_bind_run(struct ree_bind *b, const struct ree_given *given,
     size_t n = s->model->n_outputs;
     memset(outputs, 0, n * sizeof *outputs);
     enum ree_status status = REE_OK;
-    for (size_t i = 0; i < n && status == REE_OK; i++)
+    for (size_t i = 0; i < n && status == REE_OK; i++) {
+        if (ree_session_state_of_output(s, i) >= 0) continue;
         status =
             ree_bind_output(b, b->outputs[i], s->model->outputs[i].name, given, &outputs[i], err);
+    }
     for (size_t i = 0; i < n && status != REE_OK; i++)
         ree_tensor_finish(&outputs[i]);
     return status;

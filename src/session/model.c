@@ -139,6 +139,10 @@ static enum ree_status run_passes(struct ree_model *model, const struct ree_mode
     report_pass(options, "read", graph);
     ree_pass_identity(graph);
     report_pass(options, "identity", graph);
+    // Before folding, which would copy the weights.
+    ree_pass_factors(graph);
+    report_pass(options, "factors", graph);
+    ree_pass_dead_code(graph);
     if (!model->no_fold) {
         REE_TRY(ree_model_fold(graph, err));
         report_pass(options, "fold", graph);
@@ -210,6 +214,20 @@ enum ree_status ree_model_from_graph(struct ree_graph *graph,
                                      struct ree_model **out_model, struct ree_error *err) {
     *out_model = NULL;
     return make_model(graph, options, true, out_model, err);
+}
+
+enum ree_status ree_model_select_rows(struct ree_model *model, size_t output, const char *name,
+                                      bool *out_done, struct ree_error *err) {
+    *out_done = ree_pass_select_rows(model->graph, model->graph->outputs[output], name);
+    if (!*out_done) return REE_OK;
+    free(model->inputs);
+    free(model->input_values);
+    free(model->outputs);
+    model->inputs = model->outputs = NULL;
+    model->input_values = NULL;
+    model->n_inputs = model->n_outputs = 0;
+    model->n_values = ree_graph_number(model->graph);
+    return describe_ports(model, err);
 }
 
 enum ree_status ree_model_inspect(const char *path, struct ree_model **out_model,

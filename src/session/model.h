@@ -24,6 +24,11 @@ enum ree_status ree_model_from_graph(struct ree_graph *graph,
                                      const struct ree_model_options *options,
                                      struct ree_model **out_model, struct ree_error *err);
 
+// Lets an output be computed for chosen rows alone (ree_pass_select_rows): the model then has one
+// more input, `name`. *out_done: whether that was possible. Before sessions are made.
+enum ree_status ree_model_select_rows(struct ree_model *model, size_t output, const char *name,
+                                      bool *out_done, struct ree_error *err);
+
 // Replaces nodes whose inputs are all constant by their results, computed by the CPU backend's
 // kernels, in subgraphs too. Nodes that fail to lower are left for the bind to report.
 enum ree_status ree_model_fold(struct ree_graph *graph, struct ree_error *err);

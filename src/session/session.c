@@ -23,6 +23,7 @@ enum ree_status ree_session_create(struct ree_model *model, struct ree_device *d
     s->model = model;
     s->device = device;
     if (options) s->options = *options;
+    s->state_rows_input = REE_NO_INPUT;
     s->constants = calloc(model->n_values + 1, sizeof(struct ree_device_buffer *));
     if (!s->constants) {
         ree_session_destroy(s);
@@ -44,6 +45,9 @@ void ree_session_destroy(struct ree_session *s) {
         if (s->constants[i]) v->buffer_destroy(s->device, s->constants[i]);
     for (size_t i = 0; i < s->inputs_capacity; i++)
         if (s->inputs[i]) v->buffer_destroy(s->device, s->inputs[i]);
+    for (size_t i = 0; i < s->n_states; i++)
+        if (s->states[i].buffer) v->buffer_destroy(s->device, s->states[i].buffer);
+    free(s->states);
     if (s->arena) v->buffer_destroy(s->device, s->arena);
     free(s->constants);
     free(s->inputs);
@@ -196,6 +200,18 @@ static enum ree_status match_inputs(const struct ree_session *s, const struct re
         ordered[i] = inputs[k];
     }
     for (size_t i = 0; i < m->n_inputs; i++) {
+        ptrdiff_t state = ree_session_state_of_input(s, i);
+        if (state >= 0) {
+            if (ordered[i].name)
+                return ree_fail(err, REE_INVALID, "input '%s' is kept by the session and not given",
+                                m->inputs[i].name);
+            // Its shape alone: the contents are on the device.
+            ordered[i].name = (char *)(uintptr_t)m->inputs[i].name; // only read
+            ordered[i].dtype = m->inputs[i].dtype;
+            ordered[i].rank = m->inputs[i].rank;
+            memcpy(ordered[i].dims, s->states[state].dims, sizeof ordered[i].dims);
+            continue;
+        }
         if (!ordered[i].name && m->inputs[i].optional) {
             const struct ree_value *value = m->input_values[i];
             ordered[i].name = (char *)(uintptr_t)value->name; // only read
@@ -317,6 +333,8 @@ enum ree_status ree_session_run(struct ree_session *s, const struct ree_tensor *
         status = ree_bind_run(b, &given, outputs, err);
         if (status != REE_OK && s->model->graph->file[0])
             ree_fail_prefix(err, "%s", s->model->graph->file);
+        for (size_t i = 0; status == REE_OK && i < s->n_states; i++)
+            s->states[i].dims[s->states[i].spec.axis] = b->state_rows[i];
         s->stats.arena_bytes = b->arena_size;
         s->stats.n_dispatches = b->n_dispatches;
         s->stats.n_segments = b->n_segments;

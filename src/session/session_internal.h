@@ -6,6 +6,15 @@
 #include "device/device.h"
 #include "graph/lower/lower.h"
 #include "session/model.h"
+#include "session/state.h"
+
+// A state and where it is. Dense with `capacity` in place of dims[axis].
+struct ree_session_state {
+    struct ree_state_spec spec;
+    int64_t dims[REE_MAX_RANK]; // [axis]: rows filled
+    int64_t capacity;           // along the axis; 0: no buffer yet
+    struct ree_device_buffer *buffer;
+};
 
 struct ree_session {
     struct ree_model *model;
@@ -18,7 +27,10 @@ struct ree_session {
     size_t inputs_capacity;
     struct ree_device_buffer **inputs; // per tensor given: the device's copy
     uint64_t *input_sizes;
-    struct ree_bind *binds; // most recently used first
+    size_t n_states;
+    struct ree_session_state *states;
+    size_t state_rows_input; // REE_NO_INPUT: none
+    struct ree_bind *binds;  // most recently used first
     uint32_t n_binds;
     struct ree_session_stats stats;
 };
@@ -30,6 +42,7 @@ enum ree_slot_kind {
     REE_SLOT_INPUT,    // index: tensor given
     REE_SLOT_LITERALS, // made by the bind
     REE_SLOT_SEGMENT,  // results of an earlier segment; index: segment
+    REE_SLOT_STATE,    // index: state of the session
 };
 
 struct ree_slot {
@@ -63,8 +76,10 @@ struct ree_bind {
     uint32_t *ranks;
     int64_t (*dims)[REE_MAX_RANK];
     const void **consulted;
-    uint64_t *place; // per storage: offset in its slot's buffer
-    uint32_t *home;  // per storage: 1 + segment that computed it, 0: the arena or none
+    int64_t *capacities; // per state
+    int64_t *state_rows; // per state: rows filled after the run
+    uint64_t *place;     // per storage: offset in its slot's buffer
+    uint32_t *home;      // per storage: 1 + segment that computed it, 0: the arena or none
     size_t place_capacity;
     const char **labels; // per node of the graph, made when first needed
     size_t n_segments, segments_capacity;
@@ -82,6 +97,14 @@ enum ree_status ree_bind_create(struct ree_session *session, const struct ree_gi
                                 struct ree_bind **out, struct ree_error *err);
 void ree_bind_destroy(struct ree_bind *bind);
 bool ree_bind_matches(const struct ree_bind *bind, const struct ree_given *given);
+// The states among the inputs and outputs (state_bind.c). -1: the port is no state.
+ptrdiff_t ree_session_state_of_input(const struct ree_session *session, size_t input);
+ptrdiff_t ree_session_state_of_output(const struct ree_session *session, size_t output);
+enum ree_status ree_bind_state_input(struct ree_bind *bind, size_t state, struct ree_tval **out,
+                                     struct ree_error *err);
+// Brings a state's output to where it is kept, unless it is there already.
+enum ree_status ree_bind_state_output(struct ree_bind *bind, size_t state, struct ree_tval *t,
+                                      struct ree_error *err);
 // Between what callers have and what a bind has (values.c): inputs into bind->values with the key,
 // and back.
 enum ree_status ree_bind_inputs(struct ree_bind *bind, struct ree_error *err);

@@ -60,13 +60,24 @@ enum ree_status ree_bind_inputs(struct ree_bind *b, struct ree_error *err) {
     b->dims = ree_arena_alloc_array(&b->arena, n_tensors, sizeof *b->dims);
     b->consulted = ree_arena_alloc_array(&b->arena, n_tensors, sizeof *b->consulted);
     if (!b->kinds || !b->counts || !b->ranks || !b->dims || !b->consulted) return no_memory(err);
+    size_t n_states = b->session->n_states;
+    b->capacities = ree_arena_alloc_array(&b->arena, n_states + 1, sizeof *b->capacities);
+    b->state_rows = ree_arena_alloc_array(&b->arena, n_states + 1, sizeof *b->state_rows);
+    if (!b->capacities || !b->state_rows) return no_memory(err);
+    for (size_t i = 0; i < n_states; i++)
+        b->capacities[i] = b->session->states[i].capacity;
     b->n_tensors = given->n_tensors;
     for (size_t i = 0; i < model->n_inputs; i++) {
         const struct ree_tensor *t = &given->values[i];
         struct ree_tval **out = &b->values[model->input_values[i]->id];
         b->kinds[i] = t->kind;
         b->counts[i] = t->kind == REE_SEQUENCE ? t->n_items : 0;
-        if (t->kind == REE_TENSOR)
+        ptrdiff_t state = ree_session_state_of_input(b->session, i);
+        if (state >= 0) {
+            b->ranks[k] = t->rank;
+            memcpy(b->dims[k], t->dims, sizeof b->dims[k]);
+            REE_TRY(ree_bind_state_input(b, (size_t)state, out, err));
+        } else if (t->kind == REE_TENSOR)
             REE_TRY(bind_tensor(b, k, out, err));
         else if (t->kind == REE_SEQUENCE)
             REE_TRY(bind_sequence(b, t, k, out, err));
@@ -74,6 +85,8 @@ enum ree_status ree_bind_inputs(struct ree_bind *b, struct ree_error *err) {
             REE_TRY(ree_lower_absent(&b->lower, t->dtype, out));
         k += t->kind == REE_TENSOR ? 1 : b->counts[i];
     }
+    if (b->session->state_rows_input != REE_NO_INPUT)
+        b->lower.state_rows = b->values[model->input_values[b->session->state_rows_input]->id];
     return REE_OK;
 }
 
@@ -87,6 +100,8 @@ static bool same_strings(const char *const *a, const struct ree_tensor *t) {
 bool ree_bind_matches(const struct ree_bind *b, const struct ree_given *given) {
     if (b->n_segments != 1) return false; // baked-in data of one run
     if (b->n_tensors != given->n_tensors) return false;
+    for (size_t i = 0; i < b->session->n_states; i++)
+        if (b->capacities[i] != b->session->states[i].capacity) return false;
     for (size_t i = 0; i < b->session->model->n_inputs; i++)
         if (b->kinds[i] != given->values[i].kind ||
             (b->kinds[i] == REE_SEQUENCE && b->counts[i] != given->values[i].n_items))

@@ -38,20 +38,8 @@ enum ree_status ree_lower_append_keys(struct ree_lower *lower, struct ree_tval *
         return ree_lower_fail(
             lower, REE_INVALID, "%s is %s, expected the type and shape of %s but for its length",
             what, ree_tval_text(past, a, sizeof a), ree_tval_text(t, b, sizeof b));
-    if (past->dims[2] == 0) return REE_OK;
-    int64_t dims[REE_MAX_RANK];
-    memcpy(dims, t->dims, sizeof dims);
-    dims[2] += past->dims[2];
-    struct ree_tval *joined, *part;
-    REE_TRY(ree_lower_new(lower, t->dtype, t->rank, dims, &joined));
-    REE_TRY(ree_lower_slice(lower, joined, 2, 0, 1, past->dims[2], &part));
-    REE_TRY(ree_lower_copy_into(lower, past, part));
-    if (t->dims[2]) {
-        REE_TRY(ree_lower_slice(lower, joined, 2, past->dims[2], 1, t->dims[2], &part));
-        REE_TRY(ree_lower_copy_into(lower, t, part));
-    }
-    *out = joined;
-    return REE_OK;
+    if (past->dims[2] == 0 && !ree_lower_grows_in_place(past, 2, t->dims[2])) return REE_OK;
+    return ree_lower_append(lower, past, 2, t, out);
 }
 
 enum ree_status ree_lower_rows(struct ree_lower *lower, struct ree_tval *table,

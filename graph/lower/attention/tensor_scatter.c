@@ -1,5 +1,5 @@
 // TensorScatter: an update written into a cache, from a position of its own for each batch.
-#include "graph/lower/data.h"
+#include "graph/lower/rules.h"
 
 #include <string.h>
 
@@ -54,27 +54,6 @@ enum ree_status ree_lower_op_tensor_scatter(struct ree_lower *lower, struct ree_
     }
     struct ree_tval *at;
     REE_TRY(write_positions(lower, starts, batch, n, length, circular, &at));
-    REE_TRY(ree_lower_dense(lower, update, &update));
     // An update is no longer than the cache, so no two of its elements meet: all are lines.
-    union ree_params params;
-    struct ree_scatter_params *p = &params.scatter;
-    memset(p, 0, sizeof *p);
-    p->kind = REE_SCATTER_SET;
-    p->dtype = (uint32_t)cache->dtype;
-    p->index_dtype = REE_I64;
-    p->rank = cache->rank;
-    p->n_lines = (uint32_t)ree_tval_count(update);
-    p->n_steps = 1;
-    for (uint32_t i = 0; i < cache->rank; i++) {
-        p->dims[i] = (uint32_t)update->dims[i];
-        p->data_strides[i] = i == axis ? 0 : (int32_t)target->strides[i];
-        p->update_strides[i] = (int32_t)update->strides[i];
-    }
-    p->index_strides[0] = (int32_t)n;
-    p->index_strides[axis] = 1;
-    p->n_components = 1;
-    p->component_sizes[0] = (uint32_t)length;
-    p->component_strides[0] = (int32_t)target->strides[axis];
-    struct ree_tval *operands[3] = {target, at, update};
-    return ree_lower_emit(lower, REE_REPOP_SCATTER, &params, operands, 3, 0);
+    return ree_lower_scatter_rows(lower, target, axis, at, update);
 }

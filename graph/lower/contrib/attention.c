@@ -75,15 +75,11 @@ static enum ree_status join_cache(struct ree_lower *lower, struct ree_tval *past
         return ree_lower_fail(lower, REE_INVALID,
                               "a cache needs keys and values of one size, not %lld and %lld",
                               (long long)k->dims[3], (long long)kv[1]->dims[3]);
-    REE_TRY(ree_lower_new(lower, dtype, 5, dims, out));
+    REE_TRY(past ? ree_lower_extend(lower, past, 3, length, out)
+                 : ree_lower_new(lower, dtype, 5, dims, out));
     for (int64_t i = 0; i < 2; i++) {
         struct ree_tval *part, *source, *target;
         REE_TRY(cache_part(lower, *out, i, &part));
-        if (past) {
-            REE_TRY(cache_part(lower, past, i, &source));
-            REE_TRY(ree_lower_slice(lower, part, 2, 0, 1, past_len, &target));
-            REE_TRY(ree_lower_copy_into(lower, source, target));
-        }
         REE_TRY(ree_lower_cast(lower, kv[i], dtype, &source));
         REE_TRY(ree_lower_slice(lower, part, 2, past_len, 1, length, &target));
         REE_TRY(ree_lower_copy_into(lower, source, target));

@@ -189,6 +189,23 @@ static enum ree_status prepare_heads(struct ree_lower *lower, struct ree_tval *c
     return REE_OK;
 }
 
+// The new rows of each batch behind those that its past has, in the past's own memory. Rows behind
+// them, which no query sees, keep what they hold.
+static enum ree_status merge_in_place(struct ree_lower *lower, const struct group_query *g,
+                                      struct ree_tval *past, struct ree_tval *new,
+                                      struct ree_tval **out) {
+    if (!g->before) return ree_lower_append(lower, past, 2, new, out);
+    struct ree_expr_builder b;
+    struct ree_tval *before, *rows;
+    REE_TRY(ree_lower_reshape(lower, g->before, 2, (int64_t[]){g->batch, 1}, &before));
+    ree_expr_init(&b, lower, 2, (int64_t[]){g->batch, g->length});
+    int s = ree_expr_iota(&b, REE_I32, 0, (int64_t[]){0, 1});
+    int row = ree_expr_op2(&b, REE_MAP_add_i32, ree_expr_tensor(&b, before), s);
+    REE_TRY(ree_lower_map(&b, row, REE_I32, &rows));
+    REE_TRY(ree_lower_extend(lower, past, 2, g->length, out));
+    return ree_lower_scatter_rows(lower, *out, 2, rows, new);
+}
+
 // Row j of a batch's present is row j of its past below `before`, then its new rows, then zeros:
 // selected from (past, new, one row of zeros), one behind the other.
 static enum ree_status merge(struct ree_lower *lower, const struct group_query *g,
@@ -196,6 +213,9 @@ static enum ree_status merge(struct ree_lower *lower, const struct group_query *
     int64_t dims[4] = {g->batch, g->n_kv_heads, g->past_len + g->length + 1, new->dims[3]};
     int64_t zero_row[4] = {dims[0], dims[1], 1, dims[3]}, column[2] = {g->batch, 1};
     struct ree_tval *pool, *part, *zeros, *before = NULL, *index;
+    if (past && g->capacity == g->past_len + g->length &&
+        ree_lower_grows_in_place(past, 2, g->length))
+        return merge_in_place(lower, g, past, new, out);
     REE_TRY(ree_lower_new(lower, g->dtype, 4, dims, &pool));
     if (past) {
         REE_TRY(ree_lower_slice(lower, pool, 2, 0, 1, g->past_len, &part));

@@ -1,0 +1,120 @@
+// Tensors that stay on the device between runs, and growing them in place.
+#include "graph/lower/lower.h"
+
+#include <string.h>
+
+enum ree_status ree_lower_state(struct ree_lower *lower, enum ree_dtype dtype,
+                                const struct ree_lower_state *state, struct ree_tval **out) {
+    int64_t room[REE_MAX_RANK];
+    memcpy(room, state->dims, sizeof room);
+    room[state->axis] = state->capacity;
+    struct ree_tval *t;
+    REE_TRY(ree_lower_new(lower, dtype, state->rank, room, &t));
+    struct ree_lower_state *copy = ree_arena_alloc(lower->arena, sizeof *copy);
+    if (!copy) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    *copy = *state;
+    t->storage->kind = REE_STORAGE_STATE;
+    t->storage->state = copy;
+    t->storage->device_written = true; // by runs before this one
+    t->dims[state->axis] = state->dims[state->axis];
+    *out = t;
+    return REE_OK;
+}
+
+// The state as it was given to the graph, and not a part or another order of it.
+static bool is_whole(const struct ree_tval *t, uint32_t axis) {
+    if (t->kind != REE_TENSOR || !t->storage || t->storage->kind != REE_STORAGE_STATE) return false;
+    const struct ree_lower_state *s = t->storage->state;
+    if (t->offset || t->rank != s->rank || axis != s->axis) return false;
+    int64_t stride = 1;
+    for (uint32_t i = t->rank; i-- > 0;) {
+        if (t->dims[i] != s->dims[i] || (t->dims[i] != 1 && t->strides[i] != stride)) return false;
+        stride *= i == axis ? s->capacity : s->dims[i];
+    }
+    return true;
+}
+
+bool ree_lower_grows_in_place(const struct ree_tval *past, uint32_t axis, int64_t n) {
+    if (!is_whole(past, axis)) return false;
+    const struct ree_lower_state *s = past->storage->state;
+    return !s->is_extended && n <= s->capacity - s->dims[axis];
+}
+
+// The state with n more rows, as a view.
+static enum ree_status grow(struct ree_lower *lower, struct ree_tval *past, uint32_t axis,
+                            int64_t n, struct ree_tval **out) {
+    struct ree_tval *t = ree_lower_view(lower, past);
+    if (!t) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    past->storage->state->is_extended = true;
+    // A dimension of size 1 may have any stride; from here on that of the axis matters.
+    int64_t stride = 1;
+    for (uint32_t i = t->rank; i-- > 0;) {
+        t->strides[i] = stride;
+        stride *= i == axis ? past->storage->state->capacity : t->dims[i];
+    }
+    t->dims[axis] += n;
+    *out = t;
+    return REE_OK;
+}
+
+enum ree_status ree_lower_scatter_rows(struct ree_lower *lower, struct ree_tval *target,
+                                       uint32_t axis, struct ree_tval *rows, struct ree_tval *t) {
+    if (ree_tval_count(t) == 0) return REE_OK;
+    if (rows->rank != 2 || rows->dims[0] != t->dims[0] || rows->dims[1] != t->dims[axis])
+        return ree_lower_fail(lower, REE_UNSUPPORTED,
+                              "rows are added to a cache that are not one for each new token");
+    union ree_params params;
+    struct ree_scatter_params *p = &params.scatter;
+    memset(p, 0, sizeof *p);
+    p->kind = REE_SCATTER_SET;
+    p->dtype = (uint32_t)target->dtype;
+    p->index_dtype = (uint32_t)rows->dtype;
+    p->rank = t->rank;
+    p->n_lines = (uint32_t)ree_tval_count(t);
+    p->n_steps = 1;
+    REE_TRY(ree_lower_dense(lower, t, &t));
+    REE_TRY(ree_lower_dense(lower, rows, &rows));
+    for (uint32_t i = 0; i < t->rank; i++) {
+        p->dims[i] = (uint32_t)t->dims[i];
+        p->data_strides[i] = i == axis ? 0 : (int32_t)target->strides[i];
+        p->update_strides[i] = (int32_t)t->strides[i];
+    }
+    p->index_strides[0] = (int32_t)t->dims[axis];
+    p->index_strides[axis] = 1;
+    p->n_components = 1;
+    p->component_sizes[0] = (uint32_t)target->dims[axis];
+    p->component_strides[0] = (int32_t)target->strides[axis];
+    struct ree_tval *operands[3] = {target, rows, t};
+    return ree_lower_emit(lower, REE_REPOP_SCATTER, &params, operands, 3, 0);
+}
+
+enum ree_status ree_lower_append(struct ree_lower *lower, struct ree_tval *past, uint32_t axis,
+                                 struct ree_tval *t, struct ree_tval **out) {
+    struct ree_tval *part;
+    int64_t before = past->dims[axis], n = t->dims[axis];
+    bool in_place = ree_lower_grows_in_place(past, axis, n);
+    REE_TRY(ree_lower_extend(lower, past, axis, n, out));
+    if (n == 0) return REE_OK;
+    if (in_place && lower->state_rows)
+        return ree_lower_scatter_rows(lower, *out, axis, lower->state_rows, t);
+    REE_TRY(ree_lower_slice(lower, *out, axis, before, 1, n, &part));
+    return ree_lower_copy_into(lower, t, part);
+}
+
+enum ree_status ree_lower_extend(struct ree_lower *lower, struct ree_tval *past, uint32_t axis,
+                                 int64_t n, struct ree_tval **out) {
+    if (ree_lower_grows_in_place(past, axis, n)) return grow(lower, past, axis, n, out);
+    if (lower->state_rows && past->storage->kind == REE_STORAGE_STATE)
+        return ree_lower_fail(lower, REE_UNSUPPORTED,
+                              "a cache of sequences of different lengths is not appended to as a "
+                              "whole");
+    int64_t dims[REE_MAX_RANK], before = past->dims[axis];
+    memcpy(dims, past->dims, sizeof dims);
+    if (__builtin_add_overflow(dims[axis], n, &dims[axis]))
+        return ree_lower_fail(lower, REE_UNSUPPORTED, "axis %u becomes too long", axis);
+    REE_TRY(ree_lower_new(lower, past->dtype, past->rank, dims, out));
+    if (before == 0) return REE_OK;
+    struct ree_tval *part;
+    REE_TRY(ree_lower_slice(lower, *out, axis, 0, 1, before, &part));
+    return ree_lower_copy_into(lower, past, part);
+}

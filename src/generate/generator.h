@@ -1,0 +1,42 @@
+// A language model ready to be run step by step. A step takes as many new tokens of each sequence
+// of a batch, and gives the logits of those that are asked for.
+//
+// Two kinds of models. Those whose queries see the keys of positions up to their own, whatever lies
+// behind (metadata ree.format, which ree's own exports have), may hold sequences of different
+// lengths: their caches have rows beyond a sequence's end, which are masked, and a bind serves
+// until the longest sequence passes a multiple of 256. All others hold sequences of one length, and
+// are bound for each length anew.
+#ifndef REE_GENERATE_GENERATOR_H
+#define REE_GENERATE_GENERATOR_H
+
+#include "generate/roles.h"
+#include "ree.h"
+
+struct ree_generator {
+    struct ree_model *model;
+    struct ree_device *device;
+    struct ree_session *session;
+    struct ree_generator_options options;
+    struct ree_model_source source;
+    struct ree_roles roles;
+    struct ree_generator_info info;
+};
+
+struct ree_step {
+    size_t batch;
+    size_t length;         // new tokens of each sequence
+    const int32_t *ids;    // (batch, length)
+    const int64_t *starts; // (batch): position of each sequence's first new token; all equal unless
+                           // the generator mixes lengths
+    size_t n_rows;         // tokens of each sequence whose logits are wanted
+    const int64_t *rows;   // (batch, n_rows): which, counted from the first new token
+};
+
+// Empties the caches for `batch` sequences of at most `most` tokens.
+enum ree_status ree_generator_begin(struct ree_generator *g, size_t batch, int64_t most,
+                                    struct ree_error *err);
+// *out_logits is float32 (batch, n_rows, vocab_size), made by this call.
+enum ree_status ree_generator_step(struct ree_generator *g, const struct ree_step *step,
+                                   struct ree_tensor *out_logits, struct ree_error *err);
+
+#endif

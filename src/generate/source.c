@@ -1,0 +1,249 @@
+#include "generate/source.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/status.h"
+
+// A configuration is some kilobytes; cJSON recurses over what is nested.
+#define MAX_CONFIG ((size_t)4 << 20)
+
+static enum ree_status no_memory(struct ree_error *err) {
+    return ree_fail(err, REE_NO_MEMORY, "out of memory");
+}
+
+static char *join(const char *folder, const char *name) {
+    char *path;
+    return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
+}
+
+static bool exists(const char *folder, const char *name) {
+    char *path = join(folder, name);
+    bool found = path && access(path, F_OK) == 0;
+    free(path);
+    return found;
+}
+
+// NULL in *out where there is no such file.
+static enum ree_status read_json(const char *folder, const char *name, cJSON **out,
+                                 struct ree_error *err) {
+    *out = NULL;
+    if (!exists(folder, name)) return REE_OK;
+    char *path = join(folder, name);
+    if (!path) return no_memory(err);
+    void *bytes = NULL;
+    size_t nbytes = 0;
+    enum ree_status status = ree_file_read(path, &bytes, &nbytes, err);
+    if (status == REE_OK && nbytes > MAX_CONFIG)
+        status = ree_fail(err, REE_INVALID, "%s: %zu bytes are too many for a configuration", path,
+                          nbytes);
+    if (status == REE_OK) {
+        *out = cJSON_ParseWithLength(bytes, nbytes);
+        if (!cJSON_IsObject(*out)) {
+            cJSON_Delete(*out);
+            *out = NULL;
+            status = ree_fail(err, REE_INVALID, "%s: is no JSON object", path);
+        }
+    }
+    free(bytes);
+    free(path);
+    return status;
+}
+
+static const cJSON *member(const cJSON *object, const char *key) {
+    return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
+static enum ree_status take_string(const cJSON *object, const char *key, char **out,
+                                   struct ree_error *err) {
+    const cJSON *item = member(object, key);
+    if (!cJSON_IsString(item)) return REE_OK;
+    free(*out);
+    *out = strdup(item->valuestring);
+    return *out ? REE_OK : no_memory(err);
+}
+
+// A whole number in [0, 2^31), as token ids and lengths are.
+static bool whole_number(const cJSON *item, int32_t *out) {
+    if (!cJSON_IsNumber(item)) return false;
+    double x = item->valuedouble;
+    if (!(x >= 0 && x < 2147483648.0) || x != floor(x)) return false;
+    *out = (int32_t)x;
+    return true;
+}
+
+static void take_length(const cJSON *object, const char *key, int64_t *out) {
+    int32_t n;
+    if (whole_number(member(object, key), &n) && n > 0) *out = n;
+}
+
+// One id or a list of them.
+static enum ree_status take_eos(const cJSON *object, struct ree_model_source *source,
+                                struct ree_error *err) {
+    const cJSON *item = member(object, "eos_token_id");
+    int n = cJSON_IsArray(item) ? cJSON_GetArraySize(item) : cJSON_IsNumber(item) ? 1 : 0;
+    if (n == 0) return REE_OK;
+    int32_t *ids = malloc((size_t)n * sizeof *ids);
+    if (!ids) return no_memory(err);
+    size_t count = 0;
+    const cJSON *at = cJSON_IsArray(item) ? item->child : item;
+    for (int i = 0; i < n; i++, at = at->next)
+        if (whole_number(at, &ids[count])) count++;
+    free(source->eos);
+    source->eos = ids;
+    source->n_eos = count;
+    return REE_OK;
+}
+
+static enum ree_status read_genai(const cJSON *config, struct ree_model_source *source,
+                                  struct ree_error *err) {
+    const cJSON *model = member(config, "model"), *decoder = member(model, "decoder");
+    const cJSON *inputs = member(decoder, "inputs"), *outputs = member(decoder, "outputs");
+    const cJSON *filename = member(decoder, "filename");
+    if (!cJSON_IsObject(decoder) || !cJSON_IsString(filename))
+        return ree_fail(err, REE_INVALID,
+                        "%s/genai_config.json: no model.decoder.filename; ree runs models of one "
+                        "decoder",
+                        source->folder);
+    if (strchr(filename->valuestring, '/') || !filename->valuestring[0])
+        return ree_fail(err, REE_INVALID,
+                        "%s/genai_config.json: model.decoder.filename is '%s', expected a file in "
+                        "this folder",
+                        source->folder, filename->valuestring);
+    source->model_path = join(source->folder, filename->valuestring);
+    if (!source->model_path) return no_memory(err);
+    struct ree_port_names *n = &source->names;
+    REE_TRY(take_string(model, "type", &source->model_type, err));
+    REE_TRY(take_string(inputs, "input_ids", &n->input_ids, err));
+    REE_TRY(take_string(inputs, "attention_mask", &n->attention_mask, err));
+    REE_TRY(take_string(inputs, "position_ids", &n->position_ids, err));
+    REE_TRY(take_string(outputs, "logits", &n->logits, err));
+    REE_TRY(take_string(inputs, "past_names", &n->past[0], err));
+    REE_TRY(take_string(outputs, "present_names", &n->present[0], err));
+    REE_TRY(take_string(inputs, "past_key_names", &n->past[0], err));
+    REE_TRY(take_string(outputs, "present_key_names", &n->present[0], err));
+    REE_TRY(take_string(inputs, "past_value_names", &n->past[1], err));
+    REE_TRY(take_string(outputs, "present_value_names", &n->present[1], err));
+    take_length(model, "context_length", &source->context_length);
+    whole_number(member(model, "bos_token_id"), &source->bos);
+    return take_eos(model, source, err);
+}
+
+// config.json, then generation_config.json, which has the last word.
+static enum ree_status read_hugging_face(struct ree_model_source *source, struct ree_error *err) {
+    static const char *const names[] = {"config.json", "generation_config.json"};
+    static const char *const lengths[] = {"n_ctx", "n_positions", "max_position_embeddings"};
+    for (size_t k = 0; k < 2; k++) {
+        cJSON *config;
+        REE_TRY(read_json(source->folder, names[k], &config, err));
+        if (!config) continue;
+        const cJSON *text = member(config, "text_config");
+        enum ree_status status = take_string(config, "model_type", &source->model_type, err);
+        for (size_t i = 0; k == 0 && i < sizeof lengths / sizeof *lengths; i++) {
+            take_length(config, lengths[i], &source->context_length);
+            if (text) take_length(text, lengths[i], &source->context_length);
+        }
+        whole_number(member(config, "bos_token_id"), &source->bos);
+        if (status == REE_OK) status = take_eos(config, source, err);
+        cJSON_Delete(config);
+        REE_TRY(status);
+    }
+    return REE_OK;
+}
+
+// The names under which exporters put decoders, the likeliest first.
+static const char *const onnx_names[] = {
+    "model.onnx",
+    "decoder_model_merged.onnx",
+    "decoder_with_past_model.onnx",
+    "decoder_model.onnx",
+    "decoder.onnx",
+    "onnx/model.onnx",
+    "onnx/decoder_model_merged.onnx",
+};
+
+static enum ree_status find_in_folder(struct ree_model_source *source, struct ree_error *err) {
+    cJSON *genai;
+    REE_TRY(read_json(source->folder, "genai_config.json", &genai, err));
+    if (genai) {
+        enum ree_status status = read_genai(genai, source, err);
+        cJSON_Delete(genai);
+        return status;
+    }
+    REE_TRY(read_hugging_face(source, err));
+    for (size_t i = 0; !source->model_path && i < sizeof onnx_names / sizeof *onnx_names; i++)
+        if (exists(source->folder, onnx_names[i])) {
+            source->model_path = join(source->folder, onnx_names[i]);
+            if (!source->model_path) return no_memory(err);
+        }
+    if (source->model_path) return REE_OK;
+    if (!exists(source->folder, "config.json"))
+        return ree_fail(err, REE_NOT_FOUND,
+                        "%s: no model in this folder; expected genai_config.json, model.onnx, or "
+                        "config.json with safetensors files",
+                        source->folder);
+    source->model_path = strdup(source->folder);
+    return source->model_path ? REE_OK : no_memory(err);
+}
+
+static enum ree_status find_beside_file(const char *path, struct ree_model_source *source,
+                                        struct ree_error *err) {
+    const char *slash = strrchr(path, '/');
+    source->folder =
+        slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    source->model_path = strdup(path);
+    if (!source->folder || !source->model_path) return no_memory(err);
+    cJSON *genai;
+    REE_TRY(read_json(source->folder, "genai_config.json", &genai, err));
+    if (!genai) return read_hugging_face(source, err);
+    // Its names hold for the file that it names.
+    const cJSON *name = member(member(member(genai, "model"), "decoder"), "filename");
+    const char *base = slash ? slash + 1 : path;
+    enum ree_status status = REE_OK;
+    if (cJSON_IsString(name) && strcmp(name->valuestring, base) == 0) {
+        free(source->model_path);
+        source->model_path = NULL;
+        status = read_genai(genai, source, err);
+    }
+    cJSON_Delete(genai);
+    return status;
+}
+
+enum ree_status ree_model_source_find(const char *path, struct ree_model_source *out,
+                                      struct ree_error *err) {
+    *out = (struct ree_model_source){.bos = -1};
+    out->model_type = strdup("");
+    struct stat st;
+    enum ree_status status = REE_OK;
+    if (!out->model_type) {
+        status = no_memory(err);
+    } else if (stat(path, &st) != 0) {
+        status = ree_fail(err, REE_NOT_FOUND, "%s: no such file or folder", path);
+    } else if (S_ISDIR(st.st_mode)) {
+        out->folder = strdup(path);
+        status = out->folder ? find_in_folder(out, err) : no_memory(err);
+    } else {
+        status = find_beside_file(path, out, err);
+    }
+    if (status != REE_OK) ree_model_source_finish(out);
+    return status;
+}
+
+void ree_model_source_finish(struct ree_model_source *s) {
+    char *const strings[] = {s->model_path,           s->folder,
+                             s->model_type,           s->names.input_ids,
+                             s->names.attention_mask, s->names.position_ids,
+                             s->names.logits,         s->names.past[0],
+                             s->names.past[1],        s->names.present[0],
+                             s->names.present[1]};
+    for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)
+        free(strings[i]);
+    free(s->eos);
+    memset(s, 0, sizeof *s);
+}

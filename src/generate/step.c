@@ -1,0 +1,165 @@
+// One run of the model over new tokens.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "generate/generator.h"
+#include "repops/scalar/convert.h"
+
+// A bind serves until the longest sequence passes a multiple of this: one more chunk of the
+// reduction scheme.
+#define ROWS_STEP 256
+
+static int64_t round_up(int64_t n, int64_t to) {
+    return (n + to - 1) / to * to;
+}
+
+enum ree_status ree_generator_begin(struct ree_generator *g, size_t batch, int64_t most,
+                                    struct ree_error *err) {
+    REE_TRY(ree_session_reset_states(g->session, (int64_t)batch, err));
+    // At once what is sure to be needed, where that is known and moderate.
+    if (most > 0 && most <= 4096)
+        REE_TRY(ree_session_reserve_states(g->session, round_up(most, ROWS_STEP), err));
+    return REE_OK;
+}
+
+static int64_t longest(const struct ree_step *step) {
+    int64_t most = 0;
+    for (size_t b = 0; b < step->batch; b++)
+        if (step->starts[b] > most) most = step->starts[b];
+    return most;
+}
+
+// Room for `total` rows: half as much again as there is, so that a long text moves its cache
+// seldom.
+static enum ree_status make_room(struct ree_generator *g, int64_t total, struct ree_error *err) {
+    int64_t rows = round_up(total, ROWS_STEP), most = round_up(g->info.context_length, ROWS_STEP);
+    if (rows <= ree_session_state_capacity(g->session)) return REE_OK;
+    int64_t grown = round_up(total + total / 2, ROWS_STEP);
+    if (most && grown > most) grown = most;
+    return ree_session_reserve_states(g->session, grown > rows ? grown : rows, err);
+}
+
+static void set_number(struct ree_tensor *t, size_t i, int64_t value) {
+    switch (t->dtype) {
+    case REE_I64: ((int64_t *)t->data)[i] = value; break;
+    case REE_I32: ((int32_t *)t->data)[i] = (int32_t)value; break;
+    case REE_BOOL: ((uint8_t *)t->data)[i] = value != 0; break;
+    default: ((float *)t->data)[i] = (float)value; break;
+    }
+}
+
+// How an input of the step is filled. `total` is what the attention mask covers.
+static enum ree_status fill(const struct ree_generator *g, const struct ree_step *step,
+                            int64_t total, size_t input, struct ree_tensor *t,
+                            struct ree_error *err) {
+    const struct ree_port *port = ree_model_input(g->model, input);
+    int64_t batch = (int64_t)step->batch, n = (int64_t)step->length;
+    enum ree_role role = g->roles.of_input[input];
+    int64_t dims[3] = {batch, n, 1};
+    uint32_t rank = 2;
+    if (role == REE_ROLE_ATTENTION_MASK) dims[1] = total;
+    if (role == REE_ROLE_ROWS) {
+        rank = 3;
+        dims[1] = (int64_t)step->n_rows;
+    }
+    if (role == REE_ROLE_USE_CACHE || role == REE_ROLE_PAST_LENGTH ||
+        role == REE_ROLE_TOTAL_LENGTH) {
+        rank = port->has_shape ? port->rank : 0;
+        for (uint32_t i = 0; i < 3; i++)
+            dims[i] = 1;
+        if (rank > 1)
+            return ree_fail(err, REE_UNSUPPORTED, "the input '%s' has rank %u, expected one number",
+                            port->name, rank);
+    }
+    bool shared = role == REE_ROLE_POSITIONS && port->has_shape && port->rank == 1;
+    if (shared) {
+        rank = 1;
+        dims[0] = n;
+    }
+    REE_TRY(ree_tensor_init(t, port->name, port->dtype, rank, dims, err));
+    size_t count = t->nbytes / ree_dtype_size(t->dtype);
+    for (size_t i = 0; i < count; i++) {
+        size_t b = shared ? 0 : i / (size_t)n, s = shared ? i : i % (size_t)n;
+        int64_t value = 0;
+        switch (role) {
+        case REE_ROLE_TOKENS: value = step->ids[i]; break;
+        case REE_ROLE_ATTENTION_MASK: value = 1; break;
+        case REE_ROLE_POSITIONS: value = step->starts[b] + (int64_t)s; break;
+        case REE_ROLE_ROWS: value = step->rows[i]; break;
+        case REE_ROLE_USE_CACHE: value = step->starts[0] > 0; break;
+        case REE_ROLE_PAST_LENGTH: value = step->starts[0]; break;
+        case REE_ROLE_TOTAL_LENGTH: value = total; break;
+        case REE_ROLE_TOKEN_TYPES:
+        case REE_ROLE_STATE: break;
+        }
+        set_number(t, i, value);
+    }
+    return REE_OK;
+}
+
+static float widen(enum ree_dtype dtype, const void *data, size_t i) {
+    if (dtype == REE_F32) return ((const float *)data)[i];
+    uint16_t bits = ((const uint16_t *)data)[i];
+    uint32_t wide = dtype == REE_BF16 ? (uint32_t)bits << 16 : ree_soft_f16_to_f32(bits);
+    float x;
+    memcpy(&x, &wide, sizeof x);
+    return x;
+}
+
+// The rows asked for as float32, of logits (batch, computed rows, vocab_size).
+static enum ree_status take_rows(const struct ree_generator *g, const struct ree_step *step,
+                                 const struct ree_tensor *logits, struct ree_tensor *out,
+                                 struct ree_error *err) {
+    bool chosen = g->info.computes_one_row;
+    size_t computed = chosen ? step->n_rows : step->length;
+    if (logits->rank != 3 || logits->dims[0] != (int64_t)step->batch ||
+        logits->dims[1] != (int64_t)computed || logits->dims[2] < 1)
+        return ree_fail(err, REE_INVALID,
+                        "'%s' came out with another shape than [batch %zu, sequence %zu, "
+                        "vocabulary]",
+                        ree_model_output(g->model, g->roles.logits)->name, step->batch, computed);
+    size_t vocab = (size_t)logits->dims[2];
+    int64_t dims[3] = {(int64_t)step->batch, (int64_t)step->n_rows, (int64_t)vocab};
+    REE_TRY(ree_tensor_init(out, "logits", REE_F32, 3, dims, err));
+    for (size_t b = 0; b < step->batch; b++)
+        for (size_t r = 0; r < step->n_rows; r++) {
+            size_t k = b * step->n_rows + r;
+            size_t from = chosen ? k : b * computed + (size_t)step->rows[k];
+            float *to = (float *)out->data + k * vocab;
+            for (size_t i = 0; i < vocab; i++)
+                to[i] = widen(logits->dtype, logits->data, from * vocab + i);
+        }
+    return REE_OK;
+}
+
+enum ree_status ree_generator_step(struct ree_generator *g, const struct ree_step *step,
+                                   struct ree_tensor *out_logits, struct ree_error *err) {
+    memset(out_logits, 0, sizeof *out_logits);
+    int64_t total = longest(step) + (int64_t)step->length;
+    if (g->roles.n_states) REE_TRY(make_room(g, total, err));
+    if (g->info.mixes_lengths) {
+        total = round_up(total, ROWS_STEP);
+        ree_session_set_state_rows(g->session, total - (int64_t)step->length);
+    }
+    size_t n_inputs = 0, n_outputs = ree_model_n_outputs(g->model);
+    struct ree_tensor *inputs = calloc(g->roles.n_inputs + 1, sizeof *inputs);
+    struct ree_tensor *outputs = calloc(n_outputs + 1, sizeof *outputs);
+    enum ree_status status =
+        inputs && outputs ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    for (size_t i = 0; status == REE_OK && i < g->roles.n_inputs; i++)
+        if (g->roles.of_input[i] != REE_ROLE_STATE)
+            status = fill(g, step, total, i, &inputs[n_inputs++], err);
+    if (status == REE_OK) {
+        status = ree_session_run(g->session, inputs, n_inputs, outputs, err);
+        if (status != REE_OK) n_outputs = 0; // none was made
+    }
+    if (status == REE_OK) status = take_rows(g, step, &outputs[g->roles.logits], out_logits, err);
+    for (size_t i = 0; inputs && i < n_inputs; i++)
+        ree_tensor_finish(&inputs[i]);
+    for (size_t i = 0; outputs && i < n_outputs; i++)
+        ree_tensor_finish(&outputs[i]);
+    free(inputs);
+    free(outputs);
+    return status;
+}

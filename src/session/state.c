@@ -1,0 +1,200 @@
+// The memory of states: reserving, growing, clearing.
+#include "session/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "session/session_internal.h"
+
+static enum ree_status no_memory(struct ree_error *err) {
+    return ree_fail(err, REE_NO_MEMORY, "out of memory");
+}
+
+static const struct ree_port *port_of(const struct ree_session *s,
+                                      const struct ree_session_state *state) {
+    return &s->model->inputs[state->spec.input];
+}
+
+static enum ree_status check_spec(const struct ree_session *s, const struct ree_state_spec *spec,
+                                  struct ree_error *err) {
+    if (spec->input >= s->model->n_inputs || spec->output >= s->model->n_outputs)
+        return ree_fail(err, REE_INVALID, "a state of port %zu or %zu, which the model lacks",
+                        spec->input, spec->output);
+    const struct ree_port *in = &s->model->inputs[spec->input];
+    const struct ree_port *out = &s->model->outputs[spec->output];
+    if (!in->has_shape || in->kind != REE_TENSOR || out->kind != REE_TENSOR ||
+        spec->axis >= in->rank || spec->batch_axis >= in->rank || spec->axis == spec->batch_axis)
+        return ree_fail(err, REE_INVALID,
+                        "the cache '%s' has no declared shape with a dimension for tokens and one "
+                        "for sequences",
+                        in->name);
+    if (in->dtype != out->dtype || (out->has_shape && out->rank != in->rank))
+        return ree_fail(err, REE_INVALID, "the cache '%s' and its output '%s' differ in type",
+                        in->name, out->name);
+    for (uint32_t i = 0; i < in->rank; i++)
+        if (in->dims[i] < 0 && i != spec->axis && i != spec->batch_axis)
+            return ree_fail(err, REE_UNSUPPORTED, "the cache '%s' does not declare dimension %u",
+                            in->name, i);
+    return REE_OK;
+}
+
+enum ree_status ree_session_keep(struct ree_session *s, const struct ree_state_spec *specs,
+                                 size_t n, size_t rows_input, struct ree_error *err) {
+    for (size_t i = 0; i < n; i++)
+        REE_TRY(check_spec(s, &specs[i], err));
+    struct ree_session_state *states = calloc(n + 1, sizeof *states);
+    if (!states) return no_memory(err);
+    free(s->states);
+    s->states = states;
+    s->n_states = n;
+    s->state_rows_input = rows_input;
+    for (size_t i = 0; i < n; i++) {
+        states[i].spec = specs[i];
+        memcpy(states[i].dims, s->model->inputs[specs[i].input].dims, sizeof states[i].dims);
+        states[i].dims[specs[i].axis] = 0;
+    }
+    return REE_OK;
+}
+
+static void drop(struct ree_session *s, struct ree_session_state *state) {
+    if (state->buffer) s->device->vtable->buffer_destroy(s->device, state->buffer);
+    state->buffer = NULL;
+    state->capacity = 0;
+}
+
+enum ree_status ree_session_reset_states(struct ree_session *s, int64_t batch,
+                                         struct ree_error *err) {
+    for (size_t i = 0; i < s->n_states; i++) {
+        struct ree_session_state *state = &s->states[i];
+        int64_t declared = port_of(s, state)->dims[state->spec.batch_axis];
+        if (declared >= 0 && declared != batch)
+            return ree_fail(err, REE_INVALID, "the model takes %lld sequences at a time, not %lld",
+                            (long long)declared, (long long)batch);
+        if (state->dims[state->spec.batch_axis] != batch) drop(s, state);
+        state->dims[state->spec.batch_axis] = batch;
+        state->dims[state->spec.axis] = 0;
+    }
+    return REE_OK;
+}
+
+// Elements before, along and after the axis.
+static void split_dims(const struct ree_session *s, const struct ree_session_state *state,
+                       int64_t *outer, int64_t *inner) {
+    *outer = *inner = 1;
+    for (uint32_t i = 0; i < port_of(s, state)->rank; i++)
+        if (i != state->spec.axis) *(i < state->spec.axis ? outer : inner) *= state->dims[i];
+}
+
+// Zeroes `to`, which has `rows` rows, and copies what is filled from the buffer so far: two
+// dispatches on the device itself.
+static enum ree_status move_rows(struct ree_session *s, const struct ree_session_state *state,
+                                 struct ree_device_buffer *to, int64_t rows,
+                                 struct ree_error *err) {
+    const struct ree_device_vtable *v = s->device->vtable;
+    int64_t outer, inner, filled = state->dims[state->spec.axis];
+    split_dims(s, state, &outer, &inner);
+    uint32_t size = (uint32_t)ree_dtype_size(port_of(s, state)->dtype);
+    uint64_t nbytes = (uint64_t)(outer * rows * inner) * size;
+    struct ree_dispatch d[2];
+    memset(d, 0, sizeof d);
+    struct ree_copy_params *p = &d[0].params.copy;
+    *p = (struct ree_copy_params){
+        .elem_size = size, .rank = 1, .n_elements = (uint32_t)(outer * rows * inner)};
+    p->dims[0] = p->n_elements;
+    p->dst_strides[0] = 1;
+    d[0].operands[0] = (struct ree_operand){0, 0, 64};
+    d[0].operands[1] = (struct ree_operand){1, 0, nbytes};
+    p = &d[1].params.copy;
+    *p = (struct ree_copy_params){
+        .elem_size = size, .rank = 2, .n_elements = (uint32_t)(outer * filled * inner)};
+    p->dims[0] = (uint32_t)outer;
+    p->dims[1] = (uint32_t)(filled * inner);
+    p->src_strides[0] = (int32_t)(state->capacity * inner);
+    p->dst_strides[0] = (int32_t)(rows * inner);
+    p->src_strides[1] = p->dst_strides[1] = 1;
+    d[1].operands[0] =
+        (struct ree_operand){2, 0, (uint64_t)(outer * state->capacity * inner) * size};
+    d[1].operands[1] = d[0].operands[1];
+    for (uint32_t i = 0; i < 2; i++) {
+        d[i].op = REE_REPOP_COPY;
+        d[i].n_operands = 2;
+        d[i].n_outputs = 1;
+    }
+    bool has_rows = state->buffer && filled && outer && inner;
+    const char *name = "growing a cache";
+    struct ree_program program = {.dispatches = d,
+                                  .n_dispatches = has_rows ? 2 : 1,
+                                  .n_slots = has_rows ? 3 : 2,
+                                  .node_names = &name,
+                                  .n_node_names = 1};
+    const char zeros[64] = {0};
+    struct ree_device_buffer *zero = NULL, *none[3] = {NULL};
+    struct ree_device_program *made = NULL;
+    enum ree_status status = v->buffer_create(s->device, sizeof zeros, &zero, err);
+    if (status == REE_OK) status = v->buffer_write(s->device, zero, 0, zeros, sizeof zeros, err);
+    if (status == REE_OK) status = v->program_create(s->device, &program, none, &made, err);
+    struct ree_device_buffer *slots[3] = {zero, to, state->buffer};
+    if (status == REE_OK) status = v->program_run(s->device, made, slots, err);
+    if (made) v->program_destroy(s->device, made);
+    if (zero) v->buffer_destroy(s->device, zero);
+    return status;
+}
+
+static enum ree_status reserve(struct ree_session *s, struct ree_session_state *state, int64_t rows,
+                               struct ree_error *err) {
+    if (state->capacity >= rows) return REE_OK;
+    const struct ree_port *port = port_of(s, state);
+    int64_t dims[REE_MAX_RANK], count;
+    memcpy(dims, state->dims, sizeof dims);
+    dims[state->spec.axis] = rows;
+    // Elements are counted with 32 bits, and words of 4 bytes are what devices write.
+    if (!ree_count_elements(port->rank, dims, &count) || count >= INT64_C(1) << 31)
+        return ree_fail(err, REE_UNSUPPORTED, "the cache '%s' would have 2^31 elements or more",
+                        port->name);
+    uint64_t nbytes = (uint64_t)count * ree_dtype_size(port->dtype);
+    struct ree_device_buffer *buffer = NULL;
+    enum ree_status status = s->device->vtable->buffer_create(s->device, nbytes + 4, &buffer, err);
+    if (status == REE_OK && count) status = move_rows(s, state, buffer, rows, err);
+    if (status != REE_OK) {
+        if (buffer) s->device->vtable->buffer_destroy(s->device, buffer);
+        ree_fail_prefix(err, "the cache '%s' of %lld rows (%llu MiB)", port->name, (long long)rows,
+                        (unsigned long long)(nbytes >> 20));
+        return status;
+    }
+    if (state->buffer) s->device->vtable->buffer_destroy(s->device, state->buffer);
+    state->buffer = buffer;
+    state->capacity = rows;
+    return REE_OK;
+}
+
+enum ree_status ree_session_reserve_states(struct ree_session *s, int64_t rows,
+                                           struct ree_error *err) {
+    for (size_t i = 0; i < s->n_states; i++)
+        REE_TRY(reserve(s, &s->states[i], rows, err));
+    return REE_OK;
+}
+
+void ree_session_set_state_rows(struct ree_session *s, int64_t rows) {
+    for (size_t i = 0; i < s->n_states; i++)
+        s->states[i].dims[s->states[i].spec.axis] = rows;
+}
+
+int64_t ree_session_state_rows(const struct ree_session *s) {
+    return s->n_states ? s->states[0].dims[s->states[0].spec.axis] : 0;
+}
+
+int64_t ree_session_state_capacity(const struct ree_session *s) {
+    return s->n_states ? s->states[0].capacity : 0;
+}
+
+uint64_t ree_session_state_bytes(const struct ree_session *s) {
+    uint64_t n = 0;
+    for (size_t i = 0; i < s->n_states; i++) {
+        int64_t outer, inner;
+        split_dims(s, &s->states[i], &outer, &inner);
+        n += (uint64_t)(outer * inner * s->states[i].capacity) *
+             ree_dtype_size(port_of(s, &s->states[i])->dtype);
+    }
+    return n;
+}

@@ -1,0 +1,34 @@
+// Values that a session keeps on its device from run to run, above all caches of keys and values:
+// an output of one run that is an input of the next, longer by some rows along one axis. They are
+// neither passed in nor handed out; new rows are written in place where the graph appends them.
+#ifndef REE_SESSION_STATE_H
+#define REE_SESSION_STATE_H
+
+#include "ree.h"
+
+struct ree_state_spec {
+    size_t input, output;      // ports of the model
+    uint32_t axis, batch_axis; // dimensions: the rows, the sequences
+};
+
+#define REE_NO_INPUT SIZE_MAX
+
+// Once, before the first run. `rows_input`, if not REE_NO_INPUT, is an integer input [batch, new
+// rows] of the model that says which row each new row goes to, so that the sequences of a batch may
+// have different lengths; the model must mask rows beyond a sequence's own by itself. Every
+// dimension of the states but axis and batch has to be known.
+enum ree_status ree_session_keep(struct ree_session *session, const struct ree_state_spec *specs,
+                                 size_t n, size_t rows_input, struct ree_error *err);
+// Empties the states and sets the number of sequences. Their memory stays while that is the same.
+enum ree_status ree_session_reset_states(struct ree_session *session, int64_t batch,
+                                         struct ree_error *err);
+// Makes room for `rows` in all; what is filled is kept, new memory is zeroed.
+enum ree_status ree_session_reserve_states(struct ree_session *session, int64_t rows,
+                                           struct ree_error *err);
+// With rows_input: how many rows count as filled in the next run, the longest sequence's at least.
+void ree_session_set_state_rows(struct ree_session *session, int64_t rows);
+int64_t ree_session_state_rows(const struct ree_session *session); // of the first; 0 without any
+int64_t ree_session_state_capacity(const struct ree_session *session); // rows, likewise
+uint64_t ree_session_state_bytes(const struct ree_session *session);   // on the device
+
+#endif

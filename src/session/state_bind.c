@@ -1,0 +1,83 @@
+// States within a bind: as what the graph sees them, and where their outputs go.
+#include <string.h>
+
+#include "base/dtype.h"
+#include "session/session_internal.h"
+
+ptrdiff_t ree_session_state_of_input(const struct ree_session *s, size_t input) {
+    for (size_t i = 0; i < s->n_states; i++)
+        if (s->states[i].spec.input == input) return (ptrdiff_t)i;
+    return -1;
+}
+
+ptrdiff_t ree_session_state_of_output(const struct ree_session *s, size_t output) {
+    for (size_t i = 0; i < s->n_states; i++)
+        if (s->states[i].spec.output == output) return (ptrdiff_t)i;
+    return -1;
+}
+
+enum ree_status ree_bind_state_input(struct ree_bind *b, size_t index, struct ree_tval **out,
+                                     struct ree_error *err) {
+    (void)err; // the lowering's is the same
+    const struct ree_session_state *state = &b->session->states[index];
+    const struct ree_port *port = &b->session->model->inputs[state->spec.input];
+    struct ree_lower_state given = {.index = (uint32_t)index,
+                                    .rank = port->rank,
+                                    .axis = state->spec.axis,
+                                    .capacity = state->capacity};
+    memcpy(given.dims, state->dims, sizeof given.dims);
+    return ree_lower_state(&b->lower, port->dtype, &given, out);
+}
+
+// The whole state with other rows in it.
+static enum ree_status target(struct ree_bind *b, struct ree_storage *storage,
+                              const struct ree_tval *t, struct ree_tval **out) {
+    struct ree_tval *view = ree_lower_view(&b->lower, t);
+    if (!view) return ree_fail(b->lower.err, REE_NO_MEMORY, "out of memory");
+    const struct ree_lower_state *state = storage->state;
+    int64_t stride = 1;
+    for (uint32_t i = t->rank; i-- > 0;) {
+        view->strides[i] = stride;
+        stride *= i == state->axis ? state->capacity : t->dims[i];
+    }
+    view->offset = 0;
+    view->storage = storage;
+    *out = view;
+    return REE_OK;
+}
+
+enum ree_status ree_bind_state_output(struct ree_bind *b, size_t index, struct ree_tval *t,
+                                      struct ree_error *err) {
+    const struct ree_session *s = b->session;
+    const struct ree_session_state *state = &s->states[index];
+    const struct ree_tval *in = b->values[s->model->input_values[state->spec.input]->id];
+    const struct ree_lower_state *kept = in->storage->state;
+    const char *name = s->model->outputs[state->spec.output].name;
+    char text[128];
+    bool fits = t->kind == REE_TENSOR && t->rank == kept->rank && t->dtype == in->dtype;
+    for (uint32_t i = 0; fits && i < t->rank; i++)
+        fits = i == kept->axis ? t->dims[i] <= kept->capacity : t->dims[i] == kept->dims[i];
+    if (!fits)
+        return ree_fail(err, REE_INVALID, "the cache '%s' became %s, for which there is no room",
+                        name, ree_tval_text(t, text, sizeof text));
+    b->state_rows[index] = t->dims[kept->axis];
+    struct ree_tval *place;
+    REE_TRY(target(b, in->storage, t, &place));
+    if (t->storage == in->storage) {
+        bool in_place = t->offset == 0;
+        for (uint32_t i = 0; in_place && i < t->rank; i++)
+            in_place = t->dims[i] == 1 || t->strides[i] == place->strides[i];
+        if (in_place) return REE_OK;
+        // Another part of itself: by way of other memory, as the two may overlap.
+        struct ree_tval *aside;
+        REE_TRY(ree_lower_new(&b->lower, t->dtype, t->rank, t->dims, &aside));
+        REE_TRY(ree_lower_copy_into(&b->lower, t, aside));
+        t = aside;
+    }
+    if (s->state_rows_input != REE_NO_INPUT)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "the cache '%s' is not its input with new rows appended, which sequences "
+                        "of different lengths need",
+                        name);
+    return ree_lower_copy_into(&b->lower, t, place);
+}
