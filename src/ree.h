@@ -414,6 +414,83 @@ enum ree_status ree_generate(struct ree_generator *generator, const struct ree_p
                              struct ree_generation *out, struct ree_generate_stats *out_stats,
                              struct ree_error *err);
 
+// Text
+
+// A tokenizer: text to token ids and back. Encoding and decoding do not change it, so several
+// threads may use one at the same time.
+struct ree_tokenizer;
+
+// `path` is a tokenizer.json; a *.tiktoken file; a GPT-2 vocab.json with merges.txt beside it; or a
+// folder that holds one of these. Beside it are consulted, where they exist, tokenizer_config.json,
+// special_tokens_map.json, generation_config.json and config.json: for the ids of beginning and
+// end, the chat template, and, with files other than tokenizer.json, added tokens and the kind of
+// tokenizer.
+enum ree_status ree_tokenizer_load(const char *path, struct ree_tokenizer **out_tokenizer,
+                                   struct ree_error *err);
+void ree_tokenizer_destroy(struct ree_tokenizer *tokenizer);
+
+uint32_t ree_tokenizer_vocab_size(const struct ree_tokenizer *tokenizer); // 1 + the largest id
+// The piece as the vocabulary spells it ("\u0120the", "<0x0A>"), NUL-terminated; NULL where there
+// is no such id. The text that a token stands for is what a decoder gives.
+const char *ree_tokenizer_token(const struct ree_tokenizer *tokenizer, int32_t id);
+int32_t ree_tokenizer_id(const struct ree_tokenizer *tokenizer, const char *token); // -1: none
+bool ree_tokenizer_is_special(const struct ree_tokenizer *tokenizer, int32_t id);
+int32_t ree_tokenizer_bos(const struct ree_tokenizer *tokenizer); // -1: none is declared
+// The ids that end a text, ascending; there may be several, or none. The array belongs to the
+// tokenizer.
+size_t ree_tokenizer_eos(const struct ree_tokenizer *tokenizer, const int32_t **out_ids);
+// SHA-256 over everything that decides the ids of a text and the text of ids, whatever the layout
+// of the files it was loaded from; src/text/README.md says what is hashed.
+void ree_tokenizer_sha256(const struct ree_tokenizer *tokenizer, char hex[65]);
+
+enum {
+    REE_ADD_SPECIAL = 1,   // encode: with the tokens that the post-processor adds (BOS, ...)
+    REE_PARSE_SPECIAL = 2, // encode: special tokens spelled out in the text become their ids;
+                           // otherwise they are text like any other. Added tokens that are not
+                           // special are found in either case.
+    REE_SKIP_SPECIAL = 4,  // decode: special tokens give no text
+};
+
+// `text` need not be NUL-terminated and may contain NULs. Where it is not valid UTF-8, each maximal
+// part of a character that was begun, or stray byte, counts as U+FFFD. *out_ids is released with
+// free and is not NULL when there are none.
+enum ree_status ree_tokenizer_encode(const struct ree_tokenizer *tokenizer, const char *text,
+                                     size_t nbytes, uint32_t flags, int32_t **out_ids,
+                                     size_t *out_n, struct ree_error *err);
+// *out_text is valid UTF-8 with a NUL behind it, released with free. Ids that the tokenizer does
+// not have are REE_INVALID.
+enum ree_status ree_tokenizer_decode(const struct ree_tokenizer *tokenizer, const int32_t *ids,
+                                     size_t n, uint32_t flags, char **out_text, size_t *out_nbytes,
+                                     struct ree_error *err);
+
+// Decodes token by token. The tokenizer has to outlive the decoder.
+struct ree_decoder;
+
+enum ree_status ree_decoder_create(const struct ree_tokenizer *tokenizer, uint32_t flags,
+                                   struct ree_decoder **out_decoder, struct ree_error *err);
+void ree_decoder_destroy(struct ree_decoder *decoder);
+// Takes a token and gives the text that is certain by now and was not given before: often that of
+// the token, nothing in the middle of a character, never half of one. All pieces together, with the
+// one of ree_decoder_flush, are what ree_tokenizer_decode gives. The text (with a NUL behind it)
+// belongs to the decoder and lives until its next call.
+enum ree_status ree_decoder_push(struct ree_decoder *decoder, int32_t id, const char **out_text,
+                                 size_t *out_nbytes, struct ree_error *err);
+// The rest; then the decoder is as new.
+enum ree_status ree_decoder_flush(struct ree_decoder *decoder, const char **out_text,
+                                  size_t *out_nbytes, struct ree_error *err);
+
+// Chat: a conversation as the text that a model was trained on. `family` is one of
+// ree_chat_families, or NULL for the one of the tokenizer's chat template. `messages` is a JSON
+// array of objects {"role": "system" | "user" | "assistant", "content": "..."}. With `reply` the
+// text ends where the assistant's answer begins. It contains what the family puts at the beginning,
+// so encode it with REE_PARSE_SPECIAL and without REE_ADD_SPECIAL. *out_text is released with free.
+enum ree_status ree_chat_prompt(const struct ree_tokenizer *tokenizer, const char *family,
+                                const char *messages, size_t nbytes, bool reply, char **out_text,
+                                size_t *out_nbytes, struct ree_error *err);
+// The family of the tokenizer's chat template; NULL when it has none or one that is not known.
+const char *ree_tokenizer_chat_family(const struct ree_tokenizer *tokenizer);
+const char *const *ree_chat_families(void); // names, ended by NULL
+
 #ifdef __cplusplus
 }
 #endif

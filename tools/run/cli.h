@@ -13,6 +13,8 @@
 
 // The subcommands. argv[0] is the subcommand's name; each knows --help.
 int ree_run_run(int argc, char **argv);
+int ree_run_generate(int argc, char **argv);
+bool ree_run_is_generate(int argc, char **argv); // `run` with an option that only generate has
 int ree_run_inspect(int argc, char **argv);
 int ree_run_devices(int argc, char **argv);
 int ree_run_bench(int argc, char **argv);

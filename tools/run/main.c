@@ -8,10 +8,11 @@ static const char overview[] =
     "ree-run: runs ONNX models so that every device gives the same bits\n"
     "\n"
     "usage: ree-run MODEL [options]      run a model once, print its outputs' SHA-256\n"
+    "       ree-run MODEL --prompt-text TEXT [options]   continue a text\n"
     "       ree-run inspect MODEL        what a model wants, gives and is made of\n"
     "       ree-run devices              what this machine can run on, and how\n"
     "       ree-run bench ...            how fast\n"
-    "       ree-run help SUBCOMMAND      the manual page of run, inspect, devices or bench\n"
+    "       ree-run help SUBCOMMAND      the manual page of run, generate, inspect, ...\n"
     "       ree-run --version\n"
     "\n"
     "A first run, on the processor and then on a GPU; both print the same SHA-256:\n"
@@ -28,10 +29,8 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"run", ree_run_run},
-    {"inspect", ree_run_inspect},
-    {"devices", ree_run_devices},
-    {"bench", ree_run_bench},
+    {"run", ree_run_run},         {"generate", ree_run_generate}, {"inspect", ree_run_inspect},
+    {"devices", ree_run_devices}, {"bench", ree_run_bench},
 };
 
 static int usage(void) {
@@ -70,8 +69,10 @@ int main(int argc, char **argv) {
     if (strcmp(argv[1], "help") == 0) return help(argc - 1, argv + 1);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
-    // No subcommand: "run". Its name takes the place of the program's in argv.
-    static char run_name[] = "run";
-    argv[0] = run_name;
-    return ree_run_run(argc, argv);
+    // No subcommand: "run", or "generate" where there is a prompt. Its name takes the place of the
+    // program's in argv.
+    static char run_name[] = "run", generate_name[] = "generate";
+    bool generates = ree_run_is_generate(argc, argv);
+    argv[0] = generates ? generate_name : run_name;
+    return generates ? ree_run_generate(argc, argv) : ree_run_run(argc, argv);
 }

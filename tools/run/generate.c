@@ -1,0 +1,430 @@
+// ree-run MODEL --prompt-...: text generation.
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "generate_report.h"
+#include "prompts.h"
+#include "writer.h"
+
+#define CLI_INTERRUPTED 130 // as shells count it: 128 + SIGINT
+
+static const char help[] =
+    "ree-run generate MODEL --prompt-text TEXT [options]: continue a text\n"
+    "(without 'generate' too: ree-run MODEL --prompt-text TEXT)\n"
+    "\n"
+    "MODEL is a folder with a Hugging Face checkpoint (config.json, *.safetensors, "
+    "tokenizer.json)\n"
+    "or of onnxruntime-genai (genai_config.json), or an ONNX file of a causal language model, "
+    "with\n"
+    "past and present keys and values or without; its tokenizer is looked for beside it.\n"
+    "\n"
+    "The text is printed as it comes; then the SHA-256 of the token ids and the speed. Two runs\n"
+    "with the same SHA-256 made the same tokens, and they do so on every device.\n"
+    "\n"
+    "prompts (each may be given several times: they then run together)\n"
+    "  --prompt-text TEXT   a text\n"
+    "  --prompt-ids IDS     token ids, separated by commas; needs no tokenizer\n"
+    "  --prompt-file FILE   a prompt a line; or JSON lines: \"text\", {\"prompt\": \"text\"},\n"
+    "                       {\"ids\": [1, 2]} or {\"messages\": [...]}\n"
+    "  --messages FILE      a conversation, [{\"role\": \"user\", \"content\": \"...\"}, ...], put "
+    "into\n"
+    "                       the form that the model was trained on\n"
+    "  --chat-family NAME   that form, where the tokenizer does not tell: llama3, chatml, ...\n"
+    "  --raw-prompt         add nothing to texts (no token for the beginning), and take special\n"
+    "                       tokens that are spelled out in them as such: for forms not known here\n"
+    "  --tokenizer PATH     tokenizer.json, a folder with one, or a *.tiktoken file\n"
+    "\n"
+    "how much\n"
+    "  --max-new-tokens N   at most so many tokens of an answer (otherwise 256); 0: until the\n"
+    "                       model's context is full\n"
+    "  --stop TEXT          end before this text; may be given several times\n"
+    "  --ignore-eos         go on after tokens that end a text\n"
+    "\n"
+    "which token (NUMERICS.md, \"Sampling\", says how, to the bit)\n"
+    "  --temperature T      0 (the default): always the likeliest; else drawn at this temperature\n"
+    "  --top-k K, --top-p P, --min-p P\n"
+    "                       leave unlikely tokens out\n"
+    "  --repetition-penalty R  divides logits of tokens that were there before\n"
+    "  --seed N             of the draws (otherwise 0); the same seed, the same text\n"
+    "\n"
+    "results\n"
+    "  --json               one JSON object instead of text, when all is done\n"
+    "  --logits-hash        a SHA-256 over the logits of all tokens, too (costs time: those of "
+    "the\n"
+    "                       prompt are not needed otherwise)\n"
+    "  --logprobs N         log probabilities of each token and of the N likeliest\n"
+    "  --no-echo            print the answer without the prompt\n"
+    "  --stats              memory and binding, too\n"
+    "\n"
+    "where and how it runs (the bits do not depend on any of these)\n"
+    "  --device, --threads, --cpu-isa, --form, --validation, --no-fuse, --no-fold\n"
+    "                       see 'ree-run help run'\n"
+    "  --prefill-chunk N    tokens of a prompt in one run (otherwise 512)\n"
+    "  --batch-size N       prompts in one run (otherwise 16)\n"
+    "  --operation-set SET  reproducible (the default), deterministic or default\n"
+    "\n"
+    "examples\n"
+    "  ree-run ./Qwen2.5-0.5B-Instruct --messages chat.json --device vulkan\n"
+    "  ree-run model.onnx --prompt-text \"Once upon a time\" --max-new-tokens 64 --json\n"
+    "  ree-run ./model --prompt-file prompts.txt --temperature 0.8 --top-p 0.95 --seed 7\n"
+    "\n"
+    "Ctrl-C ends the generation and reports what was made; a second one ends the program.\n"
+    "\n"
+    "exit status: 0 success, 1 failure, 2 wrong usage, 130 interrupted\n";
+
+struct options {
+    const char *model, *tokenizer, *chat_family;
+    struct cli_device device;
+    struct prompt_arg *prompts;
+    const char **stops;
+    size_t n_prompts, n_stops;
+    struct ree_sampling sampling;
+    uint64_t max_new_tokens, n_logprobs, chunk, batch;
+    bool raw, ignore_eos, json, logits_hash, no_echo, stats, no_fuse, no_fold;
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int signal_number) {
+    (void)signal_number;
+    interrupted = 1;
+}
+
+static bool is_interrupted(void *user) {
+    (void)user;
+    return interrupted != 0;
+}
+
+static bool option_float(struct cli *cli, const char *name, float *out) {
+    const char *text = NULL;
+    if (!cli_option(cli, name, &text)) return false;
+    char *end;
+    errno = 0;
+    double value = text ? strtod(text, &end) : 0;
+    if (text && (end == text || *end || errno || !isfinite(value)))
+        cli_usage(cli, "%s wants a number, not '%s'", name, text);
+    *out = (float)value;
+    return true;
+}
+
+static bool prompt_option(struct cli *cli, struct options *o) {
+    static const struct {
+        const char *name;
+        enum prompt_kind kind;
+    } names[] = {{"--prompt-text", PROMPT_TEXT},
+                 {"--prompt-ids", PROMPT_IDS},
+                 {"--prompt-file", PROMPT_FILE},
+                 {"--messages", PROMPT_MESSAGES}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = NULL;
+        if (!cli_option(cli, names[i].name, &value)) continue;
+        if (value) o->prompts[o->n_prompts++] = (struct prompt_arg){names[i].kind, value};
+        return true;
+    }
+    return false;
+}
+
+static bool flag_option(struct cli *cli, struct options *o) {
+    const struct {
+        const char *name;
+        bool *flag;
+    } flags[] = {{"--raw-prompt", &o->raw},  {"--ignore-eos", &o->ignore_eos},
+                 {"--json", &o->json},       {"--logits-hash", &o->logits_hash},
+                 {"--no-echo", &o->no_echo}, {"--stats", &o->stats},
+                 {"--no-fuse", &o->no_fuse}, {"--no-fold", &o->no_fold}};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (cli_flag(cli, flags[i].name)) return *flags[i].flag = true;
+    return false;
+}
+
+static bool sampling_option(struct cli *cli, struct options *o) {
+    uint64_t top_k;
+    if (cli_option_number(cli, "--top-k", 0, 1 << 24, &top_k)) {
+        o->sampling.top_k = (uint32_t)top_k;
+        return true;
+    }
+    return option_float(cli, "--temperature", &o->sampling.temperature) ||
+           option_float(cli, "--top-p", &o->sampling.top_p) ||
+           option_float(cli, "--min-p", &o->sampling.min_p) ||
+           option_float(cli, "--repetition-penalty", &o->sampling.repetition_penalty) ||
+           cli_option_number(cli, "--seed", 0, UINT64_MAX, &o->sampling.seed);
+}
+
+static void parse(struct cli *cli, struct options *o) {
+    struct ree_error err;
+    while (cli_next(cli)) {
+        const char *stop = NULL;
+        if (cli_option(cli, "--stop", &stop)) {
+            if (stop && !stop[0]) cli_usage(cli, "--stop wants a text that is not empty");
+            if (stop) o->stops[o->n_stops++] = stop;
+        } else if (prompt_option(cli, o) || flag_option(cli, o) || sampling_option(cli, o) ||
+                   cli_option(cli, "--tokenizer", &o->tokenizer) ||
+                   cli_option(cli, "--chat-family", &o->chat_family) ||
+                   cli_option_number(cli, "--max-new-tokens", 0, INT32_MAX, &o->max_new_tokens) ||
+                   cli_option_number(cli, "--logprobs", 1, 100, &o->n_logprobs) ||
+                   cli_option_number(cli, "--prefill-chunk", 1, 1 << 20, &o->chunk) ||
+                   cli_option_number(cli, "--batch-size", 1, 4096, &o->batch) ||
+                   cli_device_option(cli, &o->device)) {
+            continue;
+        } else if (!cli_positional(cli, &o->model)) {
+            cli_unknown(cli);
+        }
+    }
+    if (cli->failed) return;
+    if (!o->model) cli_usage(cli, "no model is named");
+    if (!o->n_prompts) cli_usage(cli, "there is no prompt");
+    if (ree_sampling_check(&o->sampling, &err) != REE_OK) cli_usage(cli, "%s", err.message);
+}
+
+// The run
+
+struct job {
+    const struct options *o;
+    struct ree_device *device;
+    struct ree_generator *generator;
+    struct ree_tokenizer *tokenizer;
+    struct prompts prompts;
+    struct writer *writers;
+    struct ree_generation *generations;
+    struct token_logprob **logprobs; // per sequence
+    size_t *n_logprobs;              // of each
+    int32_t *eos;
+    size_t n_eos;
+    bool failed; // in a callback; printed
+};
+
+// Progress of loading and of long prompts, not of each token.
+static void progress(void *user, const char *what, uint64_t done, uint64_t total) {
+    if (strcmp(what, "running") != 0) cli_progress(user, what, done, total);
+}
+
+static bool needs_tokenizer(const struct options *o) {
+    for (size_t i = 0; i < o->n_prompts; i++)
+        if (o->prompts[i].kind != PROMPT_IDS && o->prompts[i].kind != PROMPT_FILE) return true;
+    return o->n_stops > 0;
+}
+
+// The one that is named, or the one beside the model. Prompts of ids do without, so then it may be
+// missing.
+static int load_tokenizer(struct job *job) {
+    struct ree_error err;
+    const char *path = job->o->tokenizer;
+    if (!path) path = ree_generator_info(job->generator)->folder;
+    enum ree_status status = ree_tokenizer_load(path, &job->tokenizer, &err);
+    if (status == REE_OK) return 0;
+    job->tokenizer = NULL;
+    bool optional = !job->o->tokenizer && status == REE_NOT_FOUND && !needs_tokenizer(job->o);
+    return optional ? 0 : cli_fail(&err);
+}
+
+static int find_eos(struct job *job) {
+    const struct ree_generator_info *info = ree_generator_info(job->generator);
+    const int32_t *ids = NULL;
+    size_t n = job->tokenizer ? ree_tokenizer_eos(job->tokenizer, &ids) : 0;
+    if (job->o->ignore_eos) return 0;
+    job->eos = malloc((info->n_eos + n + 1) * sizeof *job->eos);
+    if (!job->eos) {
+        cli_error("out of memory");
+        return CLI_FAILED;
+    }
+    for (size_t i = 0; i < info->n_eos; i++)
+        job->eos[job->n_eos++] = info->eos[i];
+    for (size_t i = 0; i < n; i++)
+        job->eos[job->n_eos++] = ids[i];
+    return 0;
+}
+
+static bool keep_logprobs(struct job *job, const struct ree_token *token) {
+    size_t i = token->sequence, n = job->n_logprobs[i], most = job->o->n_logprobs;
+    struct token_logprob *list = realloc(job->logprobs[i], (n + 1) * sizeof *list);
+    if (!list) return false;
+    job->logprobs[i] = list;
+    list[n] = (struct token_logprob){token->logprob, malloc(most * sizeof *list->top)};
+    if (!list[n].top) return false;
+    memcpy(list[n].top, token->top, most * sizeof *list->top);
+    job->n_logprobs[i]++;
+    return true;
+}
+
+static bool on_token(void *user, const struct ree_token *token) {
+    struct job *job = user;
+    struct writer *w = &job->writers[token->sequence];
+    if (job->o->n_logprobs && !keep_logprobs(job, token)) {
+        cli_error("out of memory");
+        job->failed = true;
+        return false;
+    }
+    bool goes_on = writer_push(w, token->id);
+    job->failed = job->failed || w->failed;
+    return goes_on;
+}
+
+static int begin_writers(struct job *job) {
+    size_t n = job->prompts.n;
+    job->writers = calloc(n, sizeof *job->writers);
+    job->generations = calloc(n, sizeof *job->generations);
+    job->logprobs = calloc(n, sizeof(struct token_logprob *));
+    job->n_logprobs = calloc(n, sizeof *job->n_logprobs);
+    if (!job->writers || !job->generations || !job->logprobs || !job->n_logprobs) {
+        cli_error("out of memory");
+        return CLI_FAILED;
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct writer *w = &job->writers[i];
+        *w = (struct writer){.tokenizer = job->tokenizer,
+                             .stops = job->o->stops,
+                             .n_stops = job->o->n_stops,
+                             .prints = n == 1 && !job->o->json};
+        if (!writer_begin(w, &job->prompts.list[i])) return CLI_FAILED;
+        bool echo = w->prints && !job->o->no_echo && !job->prompts.is_chat[i];
+        if (echo && w->prompt.data) {
+            cli_progress_end();
+            fwrite(w->prompt.data, 1, w->prompt.size, stdout);
+            fflush(stdout);
+        }
+    }
+    return 0;
+}
+
+static int report(struct job *job, const struct ree_generate_stats *stats) {
+    struct ree_session_stats session;
+    struct ree_strbuf text;
+    ree_session_stats(ree_generator_session(job->generator), &session);
+    struct generate_report r = {
+        .n = job->prompts.n,
+        .generations = job->generations,
+        .writers = job->writers,
+        .has_text = job->tokenizer != NULL,
+        .prints_texts = job->prompts.n > 1,
+        .n_logprobs = (uint32_t)job->o->n_logprobs,
+        .logprobs = job->logprobs,
+        .stats = stats,
+        .session = job->o->stats ? &session : NULL,
+        .device = ree_device_name(job->device),
+        .operation_set = job->o->device.options.operation_set,
+    };
+    ree_strbuf_init(&text);
+    if (job->o->json) {
+        generate_report_json(&r, &text);
+    } else {
+        if (r.n == 1) ree_strbuf_printf(&text, "\n\n");
+        generate_report_text(&r, &text);
+    }
+    return cli_print(&text);
+}
+
+static int generate(struct job *job) {
+    struct ree_error err;
+    struct ree_generate_stats stats;
+    struct ree_generate_options options = {.sampling = job->o->sampling,
+                                           .max_new_tokens = job->o->max_new_tokens,
+                                           .eos = job->eos,
+                                           .n_eos = job->n_eos,
+                                           .n_logprobs = (uint32_t)job->o->n_logprobs,
+                                           .on_token = on_token,
+                                           .is_interrupted = is_interrupted,
+                                           .user = job};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+    enum ree_status status = ree_generate(job->generator, job->prompts.list, job->prompts.n,
+                                          &options, job->generations, &stats, &err);
+    for (size_t i = 0; i < job->prompts.n; i++)
+        writer_end(&job->writers[i]);
+    if (status != REE_OK) {
+        // Below the text that there is.
+        if (job->writers[0].prints) printf("\n");
+        return cli_fail(&err);
+    }
+    if (job->failed) return CLI_FAILED;
+    int code = report(job, &stats);
+    return code ? code : interrupted ? CLI_INTERRUPTED : 0;
+}
+
+static int prepare(struct job *job) {
+    const struct options *o = job->o;
+    struct ree_error err;
+    struct ree_generator_options options = {
+        .model = {.no_fold = o->no_fold, .on_progress = cli_progress},
+        .session = {.no_fuse = o->no_fuse, .on_progress = progress},
+        .prefill_chunk = (uint32_t)o->chunk,
+        .max_batch = (uint32_t)o->batch,
+        .all_logits = o->logits_hash,
+    };
+    if (cli_device_open(&o->device, &job->device, &err) != REE_OK) return cli_fail(&err);
+    if (ree_generator_create(o->model, job->device, &options, &job->generator, &err) != REE_OK)
+        return cli_fail(&err);
+    int code = load_tokenizer(job);
+    if (!code)
+        code = prompts_load(&job->prompts, o->prompts, o->n_prompts, job->tokenizer, o->chat_family,
+                            o->raw);
+    if (!code) code = find_eos(job);
+    return code ? code : begin_writers(job);
+}
+
+static void finish(struct job *job) {
+    for (size_t i = 0; i < job->prompts.n; i++) {
+        if (job->writers) writer_finish(&job->writers[i]);
+        if (job->generations) ree_generation_finish(&job->generations[i]);
+        for (size_t k = 0; job->n_logprobs && k < job->n_logprobs[i]; k++)
+            free(job->logprobs[i][k].top);
+        if (job->logprobs) free(job->logprobs[i]);
+    }
+    free(job->writers);
+    free(job->generations);
+    free(job->logprobs);
+    free(job->n_logprobs);
+    free(job->eos);
+    prompts_finish(&job->prompts);
+    ree_tokenizer_destroy(job->tokenizer);
+    ree_generator_destroy(job->generator);
+    ree_device_destroy(job->device);
+}
+
+bool ree_run_is_generate(int argc, char **argv) {
+    static const char *const names[] = {"--prompt-text", "--prompt-ids", "--prompt-file",
+                                        "--messages"};
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--") == 0) return false;
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+            size_t n = strlen(names[k]);
+            if (strncmp(argv[i], names[k], n) == 0 && (!argv[i][n] || argv[i][n] == '='))
+                return true;
+        }
+    }
+    return false;
+}
+
+int ree_run_generate(int argc, char **argv) {
+    struct cli cli;
+    struct options o = {.sampling = ree_greedy, .max_new_tokens = 256};
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0) {
+            struct ree_strbuf text;
+            ree_strbuf_init(&text);
+            ree_strbuf_printf(&text, "%s", help);
+            return cli_print(&text);
+        }
+    o.prompts = calloc((size_t)argc, sizeof *o.prompts);
+    o.stops = calloc((size_t)argc, sizeof *o.stops);
+    int code;
+    if (!o.prompts || !o.stops) {
+        cli_error("out of memory");
+        code = CLI_FAILED;
+    } else {
+        cli_init(&cli, argc, argv);
+        parse(&cli, &o);
+        struct job job = {.o = &o};
+        code = cli.failed ? CLI_USAGE : prepare(&job);
+        if (!code) code = generate(&job);
+        finish(&job);
+    }
+    free(o.prompts);
+    free(o.stops);
+    return code;
+}

@@ -1,0 +1,152 @@
+#include "generate_report.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+static double rate(double n, double seconds) {
+    return seconds > 0 ? n / seconds : 0;
+}
+
+static void append_logprobs(const struct generate_report *r, size_t i, struct ree_strbuf *out) {
+    const struct ree_generation *g = &r->generations[i];
+    for (size_t k = 0; r->n_logprobs && k < g->n - g->n_prompt; k++) {
+        const struct token_logprob *t = &r->logprobs[i][k];
+        ree_strbuf_printf(out, "  %-7d %10.6f   of", g->ids[g->n_prompt + k], (double)t->logprob);
+        for (uint32_t j = 0; j < r->n_logprobs && t->top[j].id >= 0; j++)
+            ree_strbuf_printf(out, "  %d %.6f", t->top[j].id, (double)t->top[j].logprob);
+        ree_strbuf_append(out, "\n", 1);
+    }
+}
+
+void generate_report_text(const struct generate_report *r, struct ree_strbuf *out) {
+    const struct ree_generate_stats *s = r->stats;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct ree_generation *g = &r->generations[i];
+        const struct writer *w = &r->writers[i];
+        if (r->prints_texts)
+            ree_strbuf_printf(out, "%sprompt %zu: %s%s\n", i ? "\n" : "", i,
+                              w->prompt.data ? w->prompt.data : "",
+                              w->text.data ? w->text.data : "");
+        append_logprobs(r, i, out);
+        ree_strbuf_printf(out, "finish  %s\ntokens  %zu  SHA-256 %s\n", ree_finish_name(g->finish),
+                          g->n, g->tokens_sha256);
+        if (g->logits_sha256[0])
+            ree_strbuf_printf(out, "logits  %zu  SHA-256 %s\n", g->n - 1, g->logits_sha256);
+    }
+    // The first new token of each sequence comes out of the prompt's own run.
+    size_t steps = s->new_tokens > r->n ? s->new_tokens - r->n : 0;
+    ree_strbuf_printf(out,
+                      "\nprompt    %6zu tokens  %8.3f s  %9.2f tokens/s\n"
+                      "answer    %6zu tokens  %8.3f s  %9.2f tokens/s\n"
+                      "first token after %.3f s; %s\n",
+                      s->prompt_tokens, s->prompt_seconds,
+                      rate((double)s->prompt_tokens, s->prompt_seconds), steps, s->decode_seconds,
+                      rate((double)steps, s->decode_seconds), s->first_token_seconds, r->device);
+    if (r->operation_set != REE_REPRODUCIBLE)
+        ree_strbuf_printf(out, "operation set %s: these bits are not promised elsewhere\n",
+                          ree_operation_set_name(r->operation_set));
+    if (!r->session) return;
+    ree_strbuf_printf(out, "weights %.1f MiB, caches %.1f MiB, intermediates %.1f MiB\n",
+                      (double)r->session->weight_bytes / 1048576, (double)s->cache_bytes / 1048576,
+                      (double)r->session->arena_bytes / 1048576);
+    ree_strbuf_printf(out, "%llu RepOps in a run, %zu runs, %llu of them bound anew\n",
+                      (unsigned long long)r->session->n_dispatches, s->n_runs,
+                      (unsigned long long)r->session->n_binds);
+}
+
+static void add_ids(cJSON *object, const char *name, const int32_t *ids, size_t n) {
+    cJSON *array = cJSON_AddArrayToObject(object, name);
+    for (size_t i = 0; i < n; i++)
+        cJSON_AddItemToArray(array, cJSON_CreateNumber(ids[i]));
+}
+
+static void add_logprobs(const struct generate_report *r, size_t i, cJSON *object) {
+    const struct ree_generation *g = &r->generations[i];
+    if (!r->n_logprobs) return;
+    cJSON *list = cJSON_AddArrayToObject(object, "logprobs");
+    for (size_t k = 0; k < g->n - g->n_prompt; k++) {
+        const struct token_logprob *t = &r->logprobs[i][k];
+        cJSON *token = cJSON_CreateObject();
+        cJSON_AddNumberToObject(token, "id", g->ids[g->n_prompt + k]);
+        cJSON_AddNumberToObject(token, "logprob", (double)t->logprob);
+        cJSON *top = cJSON_AddArrayToObject(token, "top");
+        for (uint32_t j = 0; j < r->n_logprobs && t->top[j].id >= 0; j++) {
+            cJSON *entry = cJSON_CreateObject();
+            cJSON_AddNumberToObject(entry, "id", t->top[j].id);
+            // JSON has no infinity; cJSON writes null.
+            cJSON_AddNumberToObject(entry, "logprob", (double)t->top[j].logprob);
+            cJSON_AddItemToArray(top, entry);
+        }
+        cJSON_AddItemToArray(list, token);
+    }
+}
+
+static void add_sequence(const struct generate_report *r, size_t i, cJSON *object) {
+    const struct ree_generation *g = &r->generations[i];
+    const struct writer *w = &r->writers[i];
+    add_ids(object, "prompt_tokens", g->ids, g->n_prompt);
+    add_ids(object, "tokens", g->ids + g->n_prompt, g->n - g->n_prompt);
+    if (r->has_text) {
+        cJSON_AddStringToObject(object, "prompt", w->prompt.data ? w->prompt.data : "");
+        cJSON_AddStringToObject(object, "text", w->text.data ? w->text.data : "");
+    }
+    cJSON_AddStringToObject(object, "finish_reason", ree_finish_name(g->finish));
+    cJSON_AddStringToObject(object, "tokens_sha256", g->tokens_sha256);
+    if (g->logits_sha256[0])
+        cJSON_AddStringToObject(object, "logits_sha256", g->logits_sha256);
+    else
+        cJSON_AddNullToObject(object, "logits_sha256");
+    add_logprobs(r, i, object);
+}
+
+static void add_stats(const struct generate_report *r, cJSON *root) {
+    const struct ree_generate_stats *s = r->stats;
+    size_t steps = s->new_tokens > r->n ? s->new_tokens - r->n : 0;
+    cJSON *stats = cJSON_AddObjectToObject(root, "stats");
+    cJSON_AddNumberToObject(stats, "prompt_tokens", (double)s->prompt_tokens);
+    cJSON_AddNumberToObject(stats, "new_tokens", (double)s->new_tokens);
+    cJSON_AddNumberToObject(stats, "prompt_seconds", s->prompt_seconds);
+    cJSON_AddNumberToObject(stats, "decode_seconds", s->decode_seconds);
+    cJSON_AddNumberToObject(stats, "first_token_seconds", s->first_token_seconds);
+    cJSON_AddNumberToObject(stats, "prompt_tokens_per_second",
+                            rate((double)s->prompt_tokens, s->prompt_seconds));
+    cJSON_AddNumberToObject(stats, "decode_tokens_per_second",
+                            rate((double)steps, s->decode_seconds));
+    cJSON_AddNumberToObject(stats, "runs", (double)s->n_runs);
+    cJSON_AddNumberToObject(stats, "cache_bytes", (double)s->cache_bytes);
+    if (!r->session) return;
+    cJSON_AddNumberToObject(stats, "weight_bytes", (double)r->session->weight_bytes);
+    cJSON_AddNumberToObject(stats, "arena_bytes", (double)r->session->arena_bytes);
+    cJSON_AddNumberToObject(stats, "dispatches", (double)r->session->n_dispatches);
+    cJSON_AddNumberToObject(stats, "binds", (double)r->session->n_binds);
+    cJSON_AddNumberToObject(stats, "bind_seconds", r->session->bind_seconds);
+}
+
+void generate_report_json(const struct generate_report *r, struct ree_strbuf *out) {
+    cJSON *root = cJSON_CreateObject();
+    if (r->n == 1) {
+        add_sequence(r, 0, root);
+    } else {
+        cJSON *list = cJSON_AddArrayToObject(root, "sequences");
+        for (size_t i = 0; i < r->n; i++) {
+            cJSON *object = cJSON_CreateObject();
+            add_sequence(r, i, object);
+            cJSON_AddItemToArray(list, object);
+        }
+    }
+    cJSON_AddStringToObject(root, "device", r->device);
+    if (r->operation_set != REE_REPRODUCIBLE)
+        cJSON_AddStringToObject(root, "operation_set", ree_operation_set_name(r->operation_set));
+    add_stats(r, root);
+    char *text = cJSON_PrintUnformatted(root);
+    if (text)
+        ree_strbuf_printf(out, "%s\n", text);
+    else
+        out->failed = true;
+    free(text);
+    cJSON_Delete(root);
+}

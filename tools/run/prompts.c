@@ -1,0 +1,212 @@
+#include "prompts.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "cli.h"
+
+struct loader {
+    struct prompts *out;
+    const struct ree_tokenizer *tokenizer;
+    const char *chat_family;
+    bool raw;
+    const char *file; // being read; NULL: the command line
+    size_t line;
+};
+
+static int no_memory(void) {
+    cli_error("out of memory");
+    return CLI_FAILED;
+}
+
+static int fail_at(const struct loader *l, const char *what) {
+    if (l->file)
+        cli_error("%s, line %zu: %s", l->file, l->line, what);
+    else
+        cli_error("%s", what);
+    return CLI_FAILED;
+}
+
+// Takes ids over.
+static int add(struct loader *l, int32_t *ids, size_t n, bool chat) {
+    struct prompts *p = l->out;
+    struct ree_prompt *list = realloc(p->list, (p->n + 1) * sizeof *list);
+    if (list) p->list = list;
+    bool *is_chat = realloc(p->is_chat, (p->n + 1) * sizeof *is_chat);
+    if (is_chat) p->is_chat = is_chat;
+    if (!list || !is_chat) {
+        free(ids);
+        return no_memory();
+    }
+    list[p->n] = (struct ree_prompt){ids, n};
+    is_chat[p->n++] = chat;
+    return n ? 0 : fail_at(l, "the prompt is empty: it has no tokens");
+}
+
+static int add_text(struct loader *l, const char *text, size_t nbytes, uint32_t flags, bool chat) {
+    struct ree_error err;
+    int32_t *ids;
+    size_t n;
+    if (!l->tokenizer)
+        return fail_at(l, "there is no tokenizer beside the model; name one with --tokenizer, or "
+                          "give the prompt as --prompt-ids");
+    if (ree_tokenizer_encode(l->tokenizer, text, nbytes, flags, &ids, &n, &err) != REE_OK)
+        return cli_fail(&err);
+    return add(l, ids, n, chat);
+}
+
+static int add_plain(struct loader *l, const char *text, size_t nbytes) {
+    return add_text(l, text, nbytes, l->raw ? REE_PARSE_SPECIAL : REE_ADD_SPECIAL, false);
+}
+
+static int add_messages(struct loader *l, const char *json, size_t nbytes) {
+    struct ree_error err;
+    char *text;
+    size_t n;
+    if (!l->tokenizer) return add_text(l, "", 0, 0, true); // says what is missing
+    if (ree_chat_prompt(l->tokenizer, l->chat_family, json, nbytes, true, &text, &n, &err) !=
+        REE_OK)
+        return cli_fail(&err);
+    int code = add_text(l, text, n, REE_PARSE_SPECIAL, true);
+    free(text);
+    return code;
+}
+
+// "1, 2 3"
+static int add_id_list(struct loader *l, const char *text) {
+    size_t capacity = strlen(text) / 2 + 2, n = 0;
+    int32_t *ids = malloc(capacity * sizeof *ids);
+    if (!ids) return no_memory();
+    for (const char *at = text; *at;) {
+        if (strchr(", \t\n", *at)) {
+            at++;
+            continue;
+        }
+        char number[16], *end = number;
+        while (*at && !strchr(", \t\n", *at) && end < number + sizeof number - 1)
+            *end++ = *at++;
+        *end = 0;
+        uint64_t id;
+        if (!cli_parse_number(number, 0, INT32_MAX, &id)) {
+            free(ids);
+            return fail_at(l, "token ids are whole numbers separated by commas or spaces");
+        }
+        ids[n++] = (int32_t)id;
+    }
+    return add(l, ids, n, false);
+}
+
+static int add_id_array(struct loader *l, const cJSON *array) {
+    int n = cJSON_GetArraySize(array), i = 0;
+    int32_t *ids = malloc(((size_t)n + 1) * sizeof *ids);
+    if (!ids) return no_memory();
+    const cJSON *item;
+    cJSON_ArrayForEach(item, array) {
+        double x = cJSON_IsNumber(item) ? item->valuedouble : -1;
+        if (!(x >= 0 && x <= INT32_MAX) || x != (double)(int32_t)x) {
+            free(ids);
+            return fail_at(l, "\"ids\" has to be an array of whole numbers");
+        }
+        ids[i++] = (int32_t)x;
+    }
+    return add(l, ids, (size_t)n, false);
+}
+
+// A line of JSON: "text", or an object with "prompt", "ids" or "messages".
+static int add_json(struct loader *l, const cJSON *line) {
+    if (cJSON_IsString(line)) return add_plain(l, line->valuestring, strlen(line->valuestring));
+    const cJSON *text = cJSON_GetObjectItemCaseSensitive(line, "prompt");
+    const cJSON *ids = cJSON_GetObjectItemCaseSensitive(line, "ids");
+    const cJSON *messages = cJSON_GetObjectItemCaseSensitive(line, "messages");
+    if (cJSON_IsString(text)) return add_plain(l, text->valuestring, strlen(text->valuestring));
+    if (cJSON_IsArray(ids)) return add_id_array(l, ids);
+    if (!cJSON_IsArray(messages))
+        return fail_at(l, "expected a string, or an object with \"prompt\", \"ids\" or "
+                          "\"messages\"");
+    char *printed = cJSON_PrintUnformatted(messages);
+    if (!printed) return no_memory();
+    int code = add_messages(l, printed, strlen(printed));
+    free(printed);
+    return code;
+}
+
+static int read_file(const char *path, char **out, size_t *out_n) {
+    struct ree_error err;
+    void *bytes;
+    if (ree_file_read(path, &bytes, out_n, &err) != REE_OK) return cli_fail(&err);
+    *out = bytes;
+    return 0;
+}
+
+// JSON lines where the first line is JSON, else a prompt a line. Empty lines count for nothing.
+static int add_file(struct loader *l, const char *path) {
+    char *bytes;
+    size_t nbytes;
+    int code = read_file(path, &bytes, &nbytes);
+    if (code) return code;
+    l->file = path;
+    l->line = 0;
+    size_t before = l->out->n;
+    for (size_t at = 0; code == 0 && at < nbytes;) {
+        const char *line = bytes + at, *end = memchr(line, '\n', nbytes - at);
+        size_t n = end ? (size_t)(end - line) : nbytes - at;
+        at += n + 1;
+        l->line++;
+        if (n && line[n - 1] == '\r') n--;
+        if (n == 0) continue;
+        if (line[0] != '{' && line[0] != '"') {
+            code = add_plain(l, line, n);
+            continue;
+        }
+        cJSON *json = cJSON_ParseWithLength(line, n);
+        code = json ? add_json(l, json)
+                    : fail_at(l, "begins like JSON and is none (lines that begin with { or \" are "
+                                 "JSON)");
+        cJSON_Delete(json);
+    }
+    l->line = 0;
+    if (code == 0 && l->out->n == before) {
+        cli_error("%s: no prompts in this file", path);
+        code = CLI_FAILED;
+    }
+    l->file = NULL;
+    free(bytes);
+    return code;
+}
+
+static int add_messages_file(struct loader *l, const char *path) {
+    char *bytes;
+    size_t nbytes;
+    int code = read_file(path, &bytes, &nbytes);
+    if (code) return code;
+    code = add_messages(l, bytes, nbytes);
+    free(bytes);
+    return code;
+}
+
+int prompts_load(struct prompts *prompts, const struct prompt_arg *args, size_t n_args,
+                 const struct ree_tokenizer *tokenizer, const char *chat_family, bool raw) {
+    struct loader l = {prompts, tokenizer, chat_family, raw, NULL, 0};
+    int code = 0;
+    *prompts = (struct prompts){0};
+    for (size_t i = 0; code == 0 && i < n_args; i++) {
+        const char *value = args[i].value;
+        switch (args[i].kind) {
+        case PROMPT_TEXT: code = add_plain(&l, value, strlen(value)); break;
+        case PROMPT_IDS: code = add_id_list(&l, value); break;
+        case PROMPT_FILE: code = add_file(&l, value); break;
+        case PROMPT_MESSAGES: code = add_messages_file(&l, value); break;
+        }
+    }
+    return code;
+}
+
+void prompts_finish(struct prompts *prompts) {
+    for (size_t i = 0; i < prompts->n; i++)
+        free((int32_t *)(uintptr_t)prompts->list[i].ids);
+    free(prompts->list);
+    free(prompts->is_chat);
+    *prompts = (struct prompts){0};
+}

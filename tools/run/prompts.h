@@ -1,0 +1,27 @@
+// The prompts of a text generation, from the command line and from files, as token ids.
+#ifndef REE_TOOLS_RUN_PROMPTS_H
+#define REE_TOOLS_RUN_PROMPTS_H
+
+#include "ree.h"
+
+enum prompt_kind { PROMPT_TEXT, PROMPT_IDS, PROMPT_FILE, PROMPT_MESSAGES };
+
+// One option of the command line.
+struct prompt_arg {
+    enum prompt_kind kind;
+    const char *value;
+};
+
+struct prompts {
+    size_t n;
+    struct ree_prompt *list; // ids of malloc
+    bool *is_chat;           // the prompt is a conversation, which is not repeated
+};
+
+// Reads and encodes all of them. `tokenizer` may be NULL where only ids are given. `chat_family`
+// may be NULL; raw: no tokens are added to texts. Prints what is wrong and returns an exit code.
+int prompts_load(struct prompts *prompts, const struct prompt_arg *args, size_t n_args,
+                 const struct ree_tokenizer *tokenizer, const char *chat_family, bool raw);
+void prompts_finish(struct prompts *prompts);
+
+#endif

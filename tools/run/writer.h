@@ -1,0 +1,28 @@
+// The text of generated sequences as it comes: decoding, stop strings, printing what is certain.
+#ifndef REE_TOOLS_RUN_WRITER_H
+#define REE_TOOLS_RUN_WRITER_H
+
+#include "base/strbuf.h"
+#include "ree.h"
+
+struct writer {
+    const struct ree_tokenizer *tokenizer; // NULL: ids are printed in place of text
+    const char *const *stops;
+    size_t n_stops;
+    bool prints; // as it comes: of a single sequence
+    struct ree_decoder *decoder;
+    struct ree_strbuf prompt; // as the tokenizer spells it
+    struct ree_strbuf text;   // of the answer, without a stop string
+    size_t printed;           // bytes of `text`
+    bool stopped;             // a stop string was found
+    bool failed;
+};
+
+// Takes the prompt in. false: out of memory, or ids that the tokenizer lacks (printed).
+bool writer_begin(struct writer *w, const struct ree_prompt *prompt);
+// Takes a token; false when a stop string was completed.
+bool writer_push(struct writer *w, int32_t id);
+void writer_end(struct writer *w); // what was held back
+void writer_finish(struct writer *w);
+
+#endif
