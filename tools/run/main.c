@@ -9,9 +9,11 @@ static const char overview[] =
     "\n"
     "usage: ree-run MODEL [options]      run a model once, print its outputs' SHA-256\n"
     "       ree-run inspect MODEL        what a model wants, gives and is made of\n"
+    "       ree-run export HF_DIR        write a Hugging Face checkpoint as an ONNX model\n"
     "       ree-run devices              what this machine can run on, and how\n"
     "       ree-run bench ...            how fast\n"
-    "       ree-run help SUBCOMMAND      the manual page of run, inspect, devices or bench\n"
+    "       ree-run help SUBCOMMAND      the manual page of run, inspect, export, devices or\n"
+    "                                    bench\n"
     "       ree-run --version\n"
     "\n"
     "A first run, on the processor and then on a GPU; both print the same SHA-256:\n"
@@ -30,6 +32,7 @@ static const struct {
 } commands[] = {
     {"run", ree_run_run},
     {"inspect", ree_run_inspect},
+    {"export", ree_run_export},
     {"devices", ree_run_devices},
     {"bench", ree_run_bench},
 };
