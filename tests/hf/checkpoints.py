@@ -4,6 +4,9 @@ for is in their names. Sizes are chosen to be unlike each other, so that no axis
 import torch
 import transformers
 
+transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
+
 SIZES = dict(vocab_size=97, hidden_size=48, intermediate_size=72, num_hidden_layers=3,
              num_attention_heads=6, num_key_value_heads=2, max_position_embeddings=512,
              bos_token_id=1, eos_token_id=[2, 3], pad_token_id=0, tie_word_embeddings=False)
@@ -46,7 +49,8 @@ CASES = {
                 None),
     "gemma3_text": ("gemma3_text", GEMMA, "float32", None),
     "gemma3_text-bf16": ("gemma3_text", GEMMA, "bfloat16", None),
-    "gemma3": ("gemma3", GEMMA, "bfloat16", None),
+    # Beside an encoder of images transformers applies no final softcap.
+    "gemma3": ("gemma3", GEMMA | dict(final_logit_softcapping=None), "bfloat16", None),
 }
 
 GPT2_NAMES = dict(hidden_size="n_embd", num_hidden_layers="n_layer", num_attention_heads="n_head",

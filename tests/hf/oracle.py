@@ -31,7 +31,6 @@ try:
     import onnx
     import onnxruntime
     import torch
-    import transformers
 
     import checkpoints
 except ImportError as error:
@@ -39,8 +38,8 @@ except ImportError as error:
     sys.exit(77)
 
 STEPS = 64
-SEEDS = {}
-failures = []
+PROMPTS = {"llama": 300, "gemma3_text": 270}  # beyond one chunk of a sum over keys
+QUANTISED = [("llama", 4, 32), ("llama", 8, 16), ("gpt2", 4, 16), ("qwen2", 8, 32)]
 
 
 def run(command):
@@ -87,10 +86,11 @@ def onnx_runtime(path, tokens, pieces):
 
 def check_case(args, name, work):
     folder = work / "checkpoint"
-    model = checkpoints.make(name, folder, SEEDS.get(name, 1))
+    model = checkpoints.make(name, folder, 1)
     rng = np.random.default_rng(5)
     vocabulary = checkpoints.SIZES["vocab_size"]
-    prompt, other = rng.integers(4, vocabulary, 11).tolist(), rng.integers(4, vocabulary, 17).tolist()
+    prompt = rng.integers(4, vocabulary, PROMPTS.get(name, 40)).tolist()
+    other = rng.integers(4, vocabulary, len(prompt) + 6).tolist()
     run([args.ree_run, "export", folder])
     run([args.ree_run, "export", folder, "--opset", "17", "-o", folder / "steps.onnx"])
     tokens, logits = decode(args, folder / "model.onnx", work, "4,1", STEPS, prompt)
@@ -98,10 +98,12 @@ def check_case(args, name, work):
         want = model(input_ids=torch.tensor(tokens)).logits.numpy()
     worst = compare("transformers", logits, want)
     best = want[0].argmax(-1)
+    if not np.array_equal(best, logits[0].argmax(-1)):
+        raise RuntimeError("the best tokens differ from those of transformers")
     if not np.array_equal(best[len(prompt) - 1:-1], tokens[0, len(prompt):]):
         raise RuntimeError("greedy tokens differ from those of transformers")
-    if len(set(tokens[0, len(prompt):])) < 5:
-        raise RuntimeError("the greedy tokens are too few to show anything; choose another seed")
+    if len(set(best)) < 10:
+        raise RuntimeError("the best tokens are too few to show anything")
     for form in ("model.onnx", "steps.onnx"):
         onnx.checker.check_model(str(folder / form), full_check=form == "steps.onnx")
         compare(f"ONNX Runtime, {form}", logits, onnx_runtime(folder / form, tokens[0], [9, 10, 30]))
@@ -111,8 +113,56 @@ def check_case(args, name, work):
     _, batch = decode(args, folder, work, "3", 0, prompt, other)
     if batch[0, :len(prompt)].tobytes() != logits[0, :len(prompt)].tobytes():
         raise RuntimeError("in a batch: other bytes")
-    print(f"{name}: {len(set(tokens[0, len(prompt):]))} different tokens, "
+    print(f"{name}: {len(set(best))} different tokens, "
           f"transformers at {100 * worst:.2g} % of the tolerance")
+
+
+def quantised(weight, bits, block):
+    """The formula of graph/hf/quantize.h, over a matrix (out, in): q and scales."""
+    rows, columns = weight.shape
+    padded = np.zeros((rows, -(-columns // block) * block), np.float32)
+    padded[:, :columns] = weight
+    blocks = padded.reshape(rows, -1, block)
+    largest = np.take_along_axis(blocks, np.abs(blocks).argmax(-1)[..., None], -1)
+    zero = np.float32(2 ** (bits - 1))
+    scale = (largest / -zero).astype(np.float32)
+    q = np.clip(np.rint(blocks / scale) + zero, 0, 2 ** bits - 1).astype(np.uint8)
+    q.reshape(rows, -1)[:, columns:] = zero
+    return q, scale[..., 0]
+
+
+def check_quantised(args, name, bits, block, work):
+    folder = work / "checkpoint"
+    model = checkpoints.make(name, folder, 1)
+    path = work / "quantised.onnx"
+    options = ["--quantize", bits, "--block", block]
+    run([args.ree_run, "export", folder, *options, "--colocate-tensors", "-o", path])
+    run([args.ree_run, "export", folder, *options, "--opset", "17"])
+    onnx.checker.check_model(str(path))
+    values = {t.name: onnx.numpy_helper.to_array(t, str(work))
+              for t in onnx.load(path, load_external_data=False).graph.initializer
+              if t.name.endswith((f".int{bits}", ".scales"))}
+    n = 0
+    for full, packed in values.items():
+        tensor = full.removesuffix(f".int{bits}")
+        if tensor == full:
+            continue
+        weight = model.get_parameter(tensor).detach().numpy()
+        q, scales = quantised(weight.T if name.startswith("gpt2") else weight, bits, block)
+        if bits == 4:
+            q = q[..., ::2] | q[..., 1::2] << 4
+        if not (np.array_equal(packed, q) and np.array_equal(values[f"{tensor}.scales"], scales)):
+            raise RuntimeError(f"{tensor} is quantised otherwise")
+        n += 1
+    if n != {"llama": 22, "gpt2": 12, "qwen2": 21}[name]:
+        raise RuntimeError(f"{n} matrices are quantised")
+    tokens, logits = decode(args, path, work, "4", 20, [5, 6, 7, 8, 9])
+    worst = compare("ONNX Runtime", logits, onnx_runtime(path, tokens[0], [9, 10]))
+    beside = decode(args, folder / "model.onnx", work, "", 0, tokens[0])[1]
+    if beside.tobytes() != logits.tobytes():
+        raise RuntimeError("opset 17, pointing to its weights: other bytes")
+    print(f"{name}, {bits} bits in blocks of {block}: ONNX Runtime at {100 * worst:.2g} % of the "
+          "tolerance")
 
 
 def main():
@@ -121,19 +171,20 @@ def main():
     parser.add_argument("--decode", required=True)
     parser.add_argument("--only", help="a part of the cases' names")
     args = parser.parse_args()
-    transformers.logging.set_verbosity_error()
     torch.set_num_threads(2)
     passed, failed = 0, 0
-    for name in checkpoints.CASES:
+    cases = [(check_case, name) for name in checkpoints.CASES]
+    cases += [(check_quantised, *case) for case in QUANTISED]
+    for check, name, *rest in cases:
         if args.only and args.only not in name:
             continue
         with tempfile.TemporaryDirectory() as work:
             try:
-                check_case(args, name, pathlib.Path(work))
+                check(args, name, *rest, pathlib.Path(work))
                 passed += 1
             except Exception as error:
                 failed += 1
-                print(f"FAILED: {name}: {type(error).__name__}: {error}")
+                print(f"FAILED: {name}{rest or ''}: {type(error).__name__}: {error}")
         sys.stdout.flush()
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed or not passed else 0)
