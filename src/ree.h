@@ -184,6 +184,8 @@ struct ree_op_count {
     const char *reason; // why not; NULL if supported
 };
 
+// `path` is an ONNX file, or a folder with a Hugging Face checkpoint: then the model is what
+// ree_export writes of it without options, made in memory.
 enum ree_status ree_model_load(const char *path, const struct ree_model_options *options,
                                struct ree_model **out_model, struct ree_error *err);
 // The same from memory; `bytes` are copied. External data is refused (there is no folder to look
@@ -206,6 +208,28 @@ int64_t ree_model_ir_version(const struct ree_model *model);
 int64_t ree_model_opset(const struct ree_model *model, const char *domain);     // 0: not imported
 const char *ree_model_metadata(const struct ree_model *model, const char *key); // NULL: absent
 uint64_t ree_model_weight_bytes(const struct ree_model *model);
+
+// Export
+
+struct ree_export_options {
+    // 23 (0 means it): operators for attention, rotary embedding and RMS norms. 17: their steps,
+    // for software that does not know them. The bits are the same.
+    int64_t opset;
+    bool colocate_tensors;   // copy all weights to OUT.data instead of pointing to the safetensors
+    uint32_t quantize_bits;  // of the matrices of layers and of a head of its own: 4, 8; 0: as are
+    uint32_t quantize_block; // numbers that share a scale, a power of two from 16 to 256; 0: 32
+    // Progress of copying and quantising: done and total in bytes; NULL: off.
+    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
+    void *user;
+};
+
+// Writes the decoder in the folder `hf_dir` (config.json and safetensors, as Hugging Face's
+// libraries save them) as an ONNX model to `out_path`, which ends in .onnx; NULL: model.onnx in
+// hf_dir. The model points to the weights where they lie, so it has to lie beside them, unless
+// colocate_tensors copies them. Quantised and copied tensors go to `out_path`.data. Files appear
+// whole or not at all. What is exported, and how, is in graph/hf/README.md. `options` may be NULL.
+enum ree_status ree_export(const char *hf_dir, const char *out_path,
+                           const struct ree_export_options *options, struct ree_error *err);
 
 // Devices
 

@@ -129,6 +129,8 @@ enum ree_status ree_onnx_open_beneath(int folder_fd, const char *location, bool 
                                       int *out_fd, struct ree_error *err) {
     *out_fd = -1;
     REE_TRY(check_location(location, err));
+    *out_fd = ree_onnx_open_blob(folder_fd, location);
+    if (*out_fd >= 0) return REE_OK;
 #ifdef SYS_openat2
     struct open_how how = {.flags = OPEN_FLAGS, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
     // EAGAIN: a folder on the way was moved while the kernel looked.

@@ -185,6 +185,17 @@ enum ree_status ree_onnx_load(const char *path,
     return status == REE_OK ? REE_OK : ree_onnx_fail_file(err, path);
 }
 
+enum ree_status ree_onnx_load_as(const char *path, const void *bytes, size_t nbytes,
+                                 void (*on_progress)(void *, const char *, uint64_t, uint64_t),
+                                 void *user, struct ree_graph **out_graph, struct ree_error *err) {
+    struct ree_error unused;
+    if (!err) err = &unused;
+    *out_graph = NULL;
+    struct progress progress = {on_progress, user};
+    if (load(bytes, nbytes, path, &progress, out_graph, err) == REE_OK) return REE_OK;
+    return ree_onnx_fail_file(err, path);
+}
+
 enum ree_status ree_onnx_load_memory(const void *bytes, size_t nbytes, struct ree_graph **out_graph,
                                      struct ree_error *err) {
     struct ree_error unused;

@@ -82,11 +82,14 @@ enum ree_status ree_onnx_read_external(struct ree_onnx_reader *reader,
                                        const Onnx__TensorProto *proto, size_t nbytes,
                                        size_t alignment, const void **out);
 // Opens a file below an open folder for reading; *out_fd is the caller's. `location` is relative,
-// has no "..", and no symbolic link in it leads out of the folder. Without the kernel's help
-// (openat2 with RESOLVE_BENEATH; use_openat2 false in tests), symbolic links are refused
-// altogether.
+// has no "..", and no symbolic link in it leads out of the folder, but for those of a Hugging Face
+// cache (below). Without the kernel's help (openat2 with RESOLVE_BENEATH; use_openat2 false in
+// tests), symbolic links are otherwise refused altogether.
 enum ree_status ree_onnx_open_beneath(int folder_fd, const char *location, bool use_openat2,
                                       int *out_fd, struct ree_error *err);
+// The one exception (hub_cache.c): `location` as a link of a Hugging Face cache into its folder of
+// blobs. -1 where it is no such link; else the caller's descriptor.
+int ree_onnx_open_blob(int folder_fd, const char *location);
 
 // Names (scope.c): what a name means within a graph, and else within the graphs around it.
 enum ree_name_kind { REE_NAME_INPUT, REE_NAME_INITIALIZER, REE_NAME_OUTPUT };

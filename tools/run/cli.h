@@ -18,6 +18,7 @@ bool ree_run_is_generate(int argc, char **argv); // `run` with an option that on
 int ree_run_inspect(int argc, char **argv);
 int ree_run_devices(int argc, char **argv);
 int ree_run_bench(int argc, char **argv);
+int ree_run_export(int argc, char **argv);
 
 // Walks the arguments: "--name value", "--name=value", "--flag", "--" and positionals.
 //

@@ -10,6 +10,7 @@ static const char overview[] =
     "usage: ree-run MODEL [options]      run a model once, print its outputs' SHA-256\n"
     "       ree-run MODEL --prompt-text TEXT [options]   continue a text\n"
     "       ree-run inspect MODEL        what a model wants, gives and is made of\n"
+    "       ree-run export HF_DIR        write a Hugging Face checkpoint as an ONNX model\n"
     "       ree-run devices              what this machine can run on, and how\n"
     "       ree-run bench ...            how fast\n"
     "       ree-run help SUBCOMMAND      the manual page of run, generate, inspect, ...\n"
@@ -29,8 +30,12 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"run", ree_run_run},         {"generate", ree_run_generate}, {"inspect", ree_run_inspect},
-    {"devices", ree_run_devices}, {"bench", ree_run_bench},
+    {"run", ree_run_run},
+    {"generate", ree_run_generate},
+    {"inspect", ree_run_inspect},
+    {"export", ree_run_export},
+    {"devices", ree_run_devices},
+    {"bench", ree_run_bench},
 };
 
 static int usage(void) {

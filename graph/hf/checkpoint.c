@@ -1,0 +1,182 @@
+#include "graph/hf/checkpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "graph/onnx/reader.h"
+
+#define MAX_FILES 4096
+#define MAX_JSON (64 << 20)
+
+static const char single_name[] = "model.safetensors";
+static const char index_name[] = "model.safetensors.index.json";
+
+static enum ree_status no_memory(struct ree_error *err) {
+    return ree_fail(err, REE_NO_MEMORY, "out of memory");
+}
+
+static enum ree_status map_file(int folder_fd, const char *name, struct ree_mapping **out,
+                                struct ree_error *err) {
+    int fd;
+    *out = NULL;
+    REE_TRY(ree_onnx_open_beneath(folder_fd, name, true, &fd, err));
+    enum ree_status status = ree_mapping_of_fd(fd, out, err);
+    close(fd);
+    return status;
+}
+
+static enum ree_status read_json(int folder_fd, const char *name, cJSON **out,
+                                 struct ree_error *err) {
+    struct ree_mapping *file;
+    *out = NULL;
+    enum ree_status status = map_file(folder_fd, name, &file, err);
+    if (status == REE_OK) {
+        if (file->size > MAX_JSON)
+            status = ree_fail(err, REE_UNSUPPORTED, "it has %zu bytes; at most %d are read",
+                              file->size, MAX_JSON);
+        else
+            status = ree_json_parse(file->data, file->size, out, err);
+        ree_mapping_destroy(file);
+    }
+    return status == REE_OK ? REE_OK : ree_fail_prefix(err, "%s", name);
+}
+
+// The tensors of file number `file`, appended to the others.
+static enum ree_status add_file(struct ree_checkpoint *c, int folder_fd, size_t file,
+                                struct ree_error *err) {
+    REE_TRY(map_file(folder_fd, c->files[file], &c->mappings[file], err));
+    struct ree_stored_tensor *fresh;
+    size_t n;
+    const struct ree_mapping *mapping = c->mappings[file];
+    REE_TRY(ree_safetensors_parse(mapping->data, mapping->size, &c->arena, &fresh, &n, err));
+    struct ree_stored_tensor *grown =
+        realloc(c->tensors, (c->n_tensors + n + 1) * sizeof *c->tensors);
+    if (!grown) return no_memory(err);
+    c->tensors = grown;
+    for (size_t i = 0; i < n; i++) {
+        grown[c->n_tensors] = fresh[i];
+        grown[c->n_tensors++].file = (uint32_t)file;
+    }
+    return REE_OK;
+}
+
+static enum ree_status add_name(struct ree_checkpoint *c, const char *name, struct ree_error *err) {
+    for (size_t i = c->n_files; i > 0; i--) // the last ones first: a shard's tensors come together
+        if (!strcmp(c->files[i - 1], name)) return REE_OK;
+    if (c->n_files == MAX_FILES)
+        return ree_fail(err, REE_UNSUPPORTED, "it names more than %d files", MAX_FILES);
+    c->files[c->n_files] = ree_arena_strdup(&c->arena, name);
+    return c->files[c->n_files++] ? REE_OK : no_memory(err);
+}
+
+// The shards' names, from the index.
+static enum ree_status list_shards(struct ree_checkpoint *c, const cJSON *index,
+                                   struct ree_error *err) {
+    const cJSON *map = ree_json_find(index, "weight_map"), *item;
+    if (!cJSON_IsObject(map)) return ree_fail(err, REE_INVALID, "'weight_map' is not an object");
+    cJSON_ArrayForEach(item, map) {
+        if (!cJSON_IsString(item))
+            return ree_fail(err, REE_INVALID, "the file of tensor '%.128s' is not a string",
+                            item->string);
+        REE_TRY(add_name(c, item->valuestring, err));
+    }
+    return REE_OK;
+}
+
+static int by_name(const void *a, const void *b) {
+    const struct ree_stored_tensor *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+// What the index promises has to be in the file that it names.
+static enum ree_status check_index(const struct ree_checkpoint *c, const cJSON *index,
+                                   struct ree_error *err) {
+    const cJSON *item;
+    cJSON_ArrayForEach(item, ree_json_find(index, "weight_map")) {
+        const struct ree_stored_tensor *tensor = ree_checkpoint_find(c, item->string);
+        if (!tensor || strcmp(c->files[tensor->file], item->valuestring) != 0)
+            return ree_fail(err, REE_INVALID, "tensor '%.128s' is not in '%.128s'", item->string,
+                            item->valuestring);
+    }
+    return REE_OK;
+}
+
+static enum ree_status open_weights(struct ree_checkpoint *c, int folder_fd, const cJSON *index,
+                                    struct ree_error *err) {
+    for (size_t i = 0; i < c->n_files; i++)
+        if (add_file(c, folder_fd, i, err) != REE_OK)
+            return ree_fail_prefix(err, "%s'%.128s'", index ? "shard " : "", c->files[i]);
+    if (c->n_tensors) qsort(c->tensors, c->n_tensors, sizeof *c->tensors, by_name);
+    for (size_t i = 1; i < c->n_tensors; i++)
+        if (!strcmp(c->tensors[i - 1].name, c->tensors[i].name))
+            return ree_fail(err, REE_INVALID, "tensor '%.128s' is there twice", c->tensors[i].name);
+    if (index && check_index(c, index, err) != REE_OK)
+        return ree_fail_prefix(err, "%s", index_name);
+    return REE_OK;
+}
+
+static enum ree_status find_weights(struct ree_checkpoint *c, int folder_fd,
+                                    struct ree_error *err) {
+    c->files = ree_arena_alloc_array(&c->arena, MAX_FILES, sizeof *c->files);
+    c->mappings = ree_arena_alloc_array(&c->arena, MAX_FILES, sizeof *c->mappings);
+    if (!c->files || !c->mappings) return no_memory(err);
+    if (faccessat(folder_fd, single_name, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+        REE_TRY(add_name(c, single_name, err));
+        return open_weights(c, folder_fd, NULL, err);
+    }
+    if (faccessat(folder_fd, index_name, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+        return ree_fail(err, REE_NOT_FOUND,
+                        "there is neither %s nor %s; weights in other formats (pytorch_model.bin) "
+                        "have to be saved as safetensors first",
+                        single_name, index_name);
+    cJSON *index;
+    REE_TRY(read_json(folder_fd, index_name, &index, err));
+    enum ree_status status = list_shards(c, index, err);
+    if (status != REE_OK)
+        ree_fail_prefix(err, "%s", index_name);
+    else
+        status = open_weights(c, folder_fd, index, err);
+    cJSON_Delete(index);
+    return status;
+}
+
+static enum ree_status open_folder(struct ree_checkpoint *c, int folder_fd, struct ree_error *err) {
+    REE_TRY(read_json(folder_fd, "config.json", &c->config, err));
+    if (faccessat(folder_fd, "generation_config.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        REE_TRY(read_json(folder_fd, "generation_config.json", &c->generation, err));
+    return find_weights(c, folder_fd, err);
+}
+
+enum ree_status ree_checkpoint_init(struct ree_checkpoint *c, const char *folder,
+                                    struct ree_error *err) {
+    memset(c, 0, sizeof *c);
+    ree_arena_init(&c->arena);
+    c->folder = folder;
+    int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return ree_fail(err, errno == ENOENT || errno == ENOTDIR ? REE_NOT_FOUND : REE_IO, "%s",
+                        errno == ENOTDIR ? "it is not a folder" : strerror(errno));
+    enum ree_status status = open_folder(c, fd, err);
+    close(fd);
+    if (status != REE_OK) ree_checkpoint_finish(c);
+    return status;
+}
+
+void ree_checkpoint_finish(struct ree_checkpoint *c) {
+    cJSON_Delete(c->config);
+    cJSON_Delete(c->generation);
+    for (size_t i = 0; i < c->n_files; i++)
+        ree_mapping_destroy(c->mappings[i]);
+    free(c->tensors);
+    ree_arena_finish(&c->arena);
+    memset(c, 0, sizeof *c);
+}
+
+const struct ree_stored_tensor *ree_checkpoint_find(const struct ree_checkpoint *c,
+                                                    const char *name) {
+    struct ree_stored_tensor key = {.name = name};
+    return c->n_tensors ? bsearch(&key, c->tensors, c->n_tensors, sizeof key, by_name) : NULL;
+}

@@ -1,0 +1,92 @@
+#include "graph/hf/json.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_WHOLE 9007199254740992.0 // 2^53: doubles hold every whole number up to here
+
+enum ree_status ree_json_parse(const void *text, size_t size, cJSON **out, struct ree_error *err) {
+    *out = NULL;
+    if (size && memchr(text, 0, size))
+        return ree_fail(err, REE_INVALID, "it is not JSON: it has a zero byte");
+    // A copy with a terminator: cJSON looks one byte past the end of some malformed texts.
+    char *copy = malloc(size + 1);
+    if (!copy) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (size) memcpy(copy, text, size);
+    copy[size] = 0;
+    const char *end = copy;
+    cJSON *root = cJSON_ParseWithLengthOpts(copy, size + 1, &end, true);
+    size_t at = end && end >= copy && end <= copy + size ? (size_t)(end - copy) : 0;
+    free(copy);
+    if (!root) return ree_fail(err, REE_INVALID, "it is not JSON, near byte %zu", at);
+    if (!cJSON_IsObject(root)) {
+        cJSON_Delete(root);
+        return ree_fail(err, REE_INVALID, "it is not a JSON object");
+    }
+    *out = root;
+    return REE_OK;
+}
+
+const cJSON *ree_json_find(const cJSON *object, const char *key) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    return item && !cJSON_IsNull(item) ? item : NULL;
+}
+
+bool ree_json_is_whole(const cJSON *item, int64_t min, int64_t max, int64_t *out) {
+    if (!cJSON_IsNumber(item)) return false;
+    double value = item->valuedouble;
+    if (!(value >= -MAX_WHOLE && value <= MAX_WHOLE) || value != floor(value)) return false;
+    int64_t whole = (int64_t)value;
+    if (whole < min || whole > max) return false;
+    *out = whole;
+    return true;
+}
+
+enum ree_status ree_json_int(const cJSON *object, const char *key, int64_t min, int64_t max,
+                             int64_t *inout, struct ree_error *err) {
+    const cJSON *item = ree_json_find(object, key);
+    if (!item || ree_json_is_whole(item, min, max, inout)) return REE_OK;
+    if (cJSON_IsNumber(item))
+        return ree_fail(err, REE_INVALID,
+                        "'%s' is %.17g, expected a whole number from %lld to %lld", key,
+                        item->valuedouble, (long long)min, (long long)max);
+    return ree_fail(err, REE_INVALID, "'%s' is not a number", key);
+}
+
+enum ree_status ree_json_need_int(const cJSON *object, const char *key, int64_t min, int64_t max,
+                                  int64_t *out, struct ree_error *err) {
+    if (!ree_json_find(object, key)) return ree_fail(err, REE_INVALID, "'%s' is missing", key);
+    return ree_json_int(object, key, min, max, out, err);
+}
+
+enum ree_status ree_json_number(const cJSON *object, const char *key, double min, double max,
+                                double *inout, struct ree_error *err) {
+    const cJSON *item = ree_json_find(object, key);
+    if (!item) return REE_OK;
+    if (!cJSON_IsNumber(item)) return ree_fail(err, REE_INVALID, "'%s' is not a number", key);
+    double value = item->valuedouble;
+    if (!isfinite(value) || value < min || value > max)
+        return ree_fail(err, REE_INVALID, "'%s' is %.17g, expected a number from %g to %g", key,
+                        value, min, max);
+    *inout = value;
+    return REE_OK;
+}
+
+enum ree_status ree_json_bool(const cJSON *object, const char *key, bool *inout,
+                              struct ree_error *err) {
+    const cJSON *item = ree_json_find(object, key);
+    if (!item) return REE_OK;
+    if (!cJSON_IsBool(item)) return ree_fail(err, REE_INVALID, "'%s' is not true or false", key);
+    *inout = cJSON_IsTrue(item);
+    return REE_OK;
+}
+
+enum ree_status ree_json_string(const cJSON *object, const char *key, const char **inout,
+                                struct ree_error *err) {
+    const cJSON *item = ree_json_find(object, key);
+    if (!item) return REE_OK;
+    if (!cJSON_IsString(item)) return ree_fail(err, REE_INVALID, "'%s' is not a string", key);
+    *inout = item->valuestring;
+    return REE_OK;
+}

@@ -1,0 +1,32 @@
+// JSON files of a checkpoint, read with checks. Getters leave *inout alone where the key is absent
+// or null, so that it holds the default; what is there has to be of the right type and in range.
+#ifndef REE_GRAPH_HF_JSON_H
+#define REE_GRAPH_HF_JSON_H
+
+#include <cjson/cJSON.h>
+
+#include "base/status.h"
+
+// The text has to be one object and nothing else. Release with cJSON_Delete.
+enum ree_status ree_json_parse(const void *text, size_t size, cJSON **out, struct ree_error *err);
+
+const cJSON *ree_json_find(const cJSON *object, const char *key); // NULL: absent or null
+
+// A whole number of at most 2^53 in magnitude.
+bool ree_json_is_whole(const cJSON *item, int64_t min, int64_t max, int64_t *out);
+
+enum ree_status ree_json_int(const cJSON *object, const char *key, int64_t min, int64_t max,
+                             int64_t *inout, struct ree_error *err);
+// The same, absent: an error.
+enum ree_status ree_json_need_int(const cJSON *object, const char *key, int64_t min, int64_t max,
+                                  int64_t *out, struct ree_error *err);
+// A finite number in [min, max].
+enum ree_status ree_json_number(const cJSON *object, const char *key, double min, double max,
+                                double *inout, struct ree_error *err);
+enum ree_status ree_json_bool(const cJSON *object, const char *key, bool *inout,
+                              struct ree_error *err);
+// The string belongs to the object.
+enum ree_status ree_json_string(const cJSON *object, const char *key, const char **inout,
+                                struct ree_error *err);
+
+#endif

@@ -1,0 +1,25 @@
+// A file being written: under a temporary name beside its own, which it takes when it is whole.
+#ifndef REE_GRAPH_HF_OUTPUT_H
+#define REE_GRAPH_HF_OUTPUT_H
+
+#include "base/status.h"
+
+struct ree_output {
+    const char *path; // NULL: not open
+    char *temporary;
+    int fd;
+    uint64_t size; // written so far
+};
+
+// `path` has to outlive it.
+enum ree_status ree_output_open(struct ree_output *out, const char *path, struct ree_error *err);
+enum ree_status ree_output_write(struct ree_output *out, const void *bytes, uint64_t n,
+                                 struct ree_error *err);
+// Zeros up to the next multiple of `alignment`.
+enum ree_status ree_output_align(struct ree_output *out, uint64_t alignment, struct ree_error *err);
+// Gives the file its name. Closed afterwards, also on failure.
+enum ree_status ree_output_commit(struct ree_output *out, struct ree_error *err);
+// Removes what was written and not committed; a file that is not open is accepted.
+void ree_output_discard(struct ree_output *out);
+
+#endif

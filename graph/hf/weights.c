@@ -1,0 +1,187 @@
+// Tensors of the checkpoint in the graph: pointed to where they lie, copied, or quantised.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/hf/causal.h"
+#include "graph/hf/quantize.h"
+
+// Of a tensor in a data file, so that it begins at a page.
+#define DATA_ALIGNMENT 4096
+
+static void shape_text(uint32_t rank, const int64_t *dims, char *out, size_t size) {
+    size_t at = (size_t)snprintf(out, size, "[");
+    for (uint32_t i = 0; i < rank && at < size; i++)
+        at += (size_t)snprintf(out + at, size - at, "%s%lld", i ? "," : "", (long long)dims[i]);
+    if (at < size) snprintf(out + at, size - at, "]");
+}
+
+static bool is_wanted(const struct ree_stored_tensor *t, uint32_t rank, const int64_t *dims) {
+    bool same = t->rank == rank;
+    for (uint32_t i = 0; same && i < rank; i++)
+        same = t->dims[i] == dims[i];
+    return same && (t->dtype == REE_F32 || t->dtype == REE_F16 || t->dtype == REE_BF16);
+}
+
+static const struct ree_stored_tensor *find(struct ree_causal *d, const char *name, uint32_t rank,
+                                            const int64_t *dims) {
+    if (!ree_writer_ok(d->w)) return NULL;
+    const char *full = ree_writer_name(d->w, "%s%s", d->prefix, name);
+    const struct ree_stored_tensor *t = ree_checkpoint_find(d->checkpoint, full);
+    if (t && is_wanted(t, rank, dims)) return t;
+    char want[160], have[160];
+    shape_text(rank, dims, want, sizeof want);
+    if (!t) {
+        ree_writer_fail(d->w, REE_NOT_FOUND, "tensor '%s' is missing, expected with shape %s", full,
+                        want);
+        return NULL;
+    }
+    shape_text(t->rank, t->dims, have, sizeof have);
+    ree_writer_fail(d->w, REE_INVALID,
+                    "tensor '%s' is %s%s, expected %s of float32, float16 or bfloat16", t->name,
+                    ree_dtype_name(t->dtype), have, want);
+    return NULL;
+}
+
+static void progress(struct ree_causal *d, const char *what, uint64_t n) {
+    d->done += n;
+    if (d->options->on_progress) d->options->on_progress(d->options->user, what, d->done, d->total);
+}
+
+// Appends to the data file; false after a failure.
+static bool append(struct ree_causal *d, const void *bytes, uint64_t n) {
+    if (!ree_writer_ok(d->w)) return false;
+    struct ree_output *data = d->options->data;
+    if (ree_output_write(data, bytes, n, d->w->err) == REE_OK) return true;
+    d->w->status = d->w->err->status;
+    return false;
+}
+
+static uint64_t begin_tensor(struct ree_causal *d) {
+    struct ree_output *data = d->options->data;
+    if (ree_writer_ok(d->w) && ree_output_align(data, DATA_ALIGNMENT, d->w->err) != REE_OK)
+        d->w->status = d->w->err->status;
+    return data->size;
+}
+
+static bool is_written(const struct ree_causal *d, const char *name) {
+    for (size_t i = 0; i < d->w->initializers.n; i++)
+        if (!strcmp(((Onnx__TensorProto *)d->w->initializers.items[i])->name, name)) return true;
+    return false;
+}
+
+static const char *copy_tensor(struct ree_causal *d, const struct ree_stored_tensor *t) {
+    if (is_written(d, t->name)) return t->name;
+    const unsigned char *from = ree_checkpoint_data(d->checkpoint, t);
+    uint64_t at = begin_tensor(d);
+    for (uint64_t done = 0; done < t->nbytes;) {
+        uint64_t n = t->nbytes - done < (16 << 20) ? t->nbytes - done : 16 << 20;
+        if (!append(d, from + done, n)) return "";
+        done += n;
+        progress(d, "copying", n);
+    }
+    return ree_writer_external(d->w, t->name, t->dtype, t->rank, t->dims, d->options->data_name, at,
+                               t->nbytes);
+}
+
+static const char *point_to(struct ree_causal *d, const struct ree_stored_tensor *t) {
+    if (d->options->copy) return copy_tensor(d, t);
+    return ree_writer_external(d->w, t->name, t->dtype, t->rank, t->dims,
+                               d->checkpoint->files[t->file], t->offset, t->nbytes);
+}
+
+const char *ree_causal_weight(struct ree_causal *d, const char *name, uint32_t rank,
+                              const int64_t *dims, enum ree_dtype *out_dtype) {
+    *out_dtype = REE_F32;
+    const struct ree_stored_tensor *t = find(d, name, rank, dims);
+    if (!t) return "";
+    *out_dtype = t->dtype;
+    return point_to(d, t);
+}
+
+const char *ree_causal_weight_f32(struct ree_causal *d, const char *label, const char *name,
+                                  uint32_t rank, const int64_t *dims) {
+    enum ree_dtype dtype;
+    const char *weight = ree_causal_weight(d, name, rank, dims, &dtype);
+    if (dtype == REE_F32) return weight;
+    weight = ree_op1(d->w, ree_writer_name(d->w, "%s.cast", label), "Cast", weight);
+    ree_writer_int(d->w, "to", REE_F32);
+    return weight;
+}
+
+// Rows and then scales of a quantised matrix, into the data file.
+static void write_quantized(struct ree_causal *d, const struct ree_stored_tensor *t,
+                            const struct ree_matrix *m, uint64_t *out_rows, uint64_t *out_scales) {
+    uint32_t bits = d->options->bits, block = d->options->block;
+    uint64_t row_size = ree_quantized_row_size(m->columns, bits, block);
+    size_t n_blocks = (size_t)((m->columns + block - 1) / block);
+    float *room = malloc((size_t)m->columns * sizeof *room);
+    unsigned char *row = malloc(row_size);
+    float *scales = calloc((size_t)m->rows, n_blocks * sizeof *scales);
+    if (!room || !row || !scales) ree_writer_fail(d->w, REE_NO_MEMORY, "out of memory");
+    *out_rows = begin_tensor(d);
+    for (int64_t i = 0; i < m->rows && ree_writer_ok(d->w); i++) {
+        if (ree_quantize_row(m, i, bits, block, room, row, scales + (size_t)i * n_blocks,
+                             d->w->err) != REE_OK)
+            d->w->status = ree_fail_prefix(d->w->err, "tensor '%s'", t->name);
+        append(d, row, row_size);
+        progress(d, "quantising", t->nbytes / (uint64_t)m->rows);
+    }
+    *out_scales = begin_tensor(d);
+    append(d, scales, (uint64_t)m->rows * n_blocks * sizeof *scales);
+    free(room);
+    free(row);
+    free(scales);
+}
+
+static const char *quantized(struct ree_causal *d, const struct ree_linear *l,
+                             const struct ree_stored_tensor *t, const char *x) {
+    uint32_t bits = d->options->bits, block = d->options->block;
+    struct ree_matrix m = {.data = ree_checkpoint_data(d->checkpoint, t),
+                           .dtype = t->dtype,
+                           .rows = l->out,
+                           .columns = l->in,
+                           .row_stride = l->columns ? 1 : l->in,
+                           .column_stride = l->columns ? l->out : 1};
+    uint64_t rows, scales;
+    write_quantized(d, t, &m, &rows, &scales);
+    int64_t n_blocks = (l->in + block - 1) / block;
+    int64_t dims[3] = {l->out, n_blocks, block * bits / 8};
+    const char *b = ree_writer_external(d->w, ree_writer_name(d->w, "%s.int%u", t->name, bits),
+                                        REE_U8, 3, dims, d->options->data_name, rows,
+                                        (uint64_t)dims[0] * (uint64_t)dims[1] * (uint64_t)dims[2]);
+    const char *s = ree_writer_external(d->w, ree_writer_name(d->w, "%s.scales", t->name), REE_F32,
+                                        2, dims, d->options->data_name, scales,
+                                        (uint64_t)dims[0] * (uint64_t)dims[1] * 4);
+    const char *y = ree_op3(d->w, l->label, "MatMulNBits", x, b, s);
+    ree_writer_domain(d->w, "com.microsoft");
+    ree_writer_int(d->w, "K", l->in);
+    ree_writer_int(d->w, "N", l->out);
+    ree_writer_int(d->w, "bits", bits);
+    ree_writer_int(d->w, "block_size", block);
+    return y;
+}
+
+const char *ree_causal_linear(struct ree_causal *d, const struct ree_linear *l, const char *x) {
+    struct ree_writer *w = d->w;
+    int64_t dims[2] = {l->columns ? l->in : l->out, l->columns ? l->out : l->in};
+    const char *name = ree_writer_name(w, "%s.weight", l->name);
+    const char *y;
+    if (d->options->bits && !l->keep) {
+        const struct ree_stored_tensor *t = find(d, name, 2, dims);
+        if (!t) return "";
+        y = quantized(d, l, t, x);
+    } else {
+        const char *b = ree_causal_weight_f32(d, l->label, name, 2, dims);
+        if (!l->columns) {
+            b = ree_op1(w, ree_writer_name(w, "%s.transpose", l->label), "Transpose", b);
+            ree_writer_ints(w, "perm", 2, (const int64_t[]){1, 0});
+        }
+        y = ree_op2(w, l->label, "MatMul", x, b);
+    }
+    if (!l->bias) return y;
+    const char *label = ree_writer_name(w, "%s.add", l->label);
+    const char *bias =
+        ree_causal_weight_f32(d, label, ree_writer_name(w, "%s.bias", l->name), 1, &l->out);
+    return ree_op2(w, label, "Add", y, bias);
+}

@@ -1,0 +1,97 @@
+"""Small random checkpoints of every architecture, made by transformers with fixed seeds: what they are
+for is in their names. Sizes are chosen to be unlike each other, so that no axis passes for another."""
+
+import torch
+import transformers
+
+transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
+
+SIZES = dict(vocab_size=97, hidden_size=48, intermediate_size=72, num_hidden_layers=3,
+             num_attention_heads=6, num_key_value_heads=2, max_position_embeddings=512,
+             bos_token_id=1, eos_token_id=[2, 3], pad_token_id=0, tie_word_embeddings=False)
+
+LLAMA3 = dict(rope_type="llama3", rope_theta=10000.0, factor=4.0, low_freq_factor=1.0,
+              high_freq_factor=4.0, original_max_position_embeddings=64)
+YARN = dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=64)
+LINEAR = dict(rope_type="linear", rope_theta=10000.0, factor=3.0)
+LONG = dict(rope_type="longrope", rope_theta=10000.0, short_factor=[1.0, 1.1, 1.3, 1.7],
+            long_factor=[2.0, 3.0, 4.0, 5.0], original_max_position_embeddings=256)
+GEMMA_ROPE = dict(
+    full_attention=dict(rope_type="linear", rope_theta=1000000.0, factor=8.0),
+    sliding_attention=dict(rope_type="default", rope_theta=10000.0))
+GEMMA = dict(head_dim=16, sliding_window=5, final_logit_softcapping=3.0, query_pre_attn_scalar=24,
+             layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+             rope_parameters=GEMMA_ROPE, tie_word_embeddings=True)
+
+# name: (model type, changes of the configuration, type of the weights, largest shard)
+CASES = {
+    "llama": ("llama", dict(), "float32", None),
+    "llama-tied-head_dim": ("llama", dict(tie_word_embeddings=True, head_dim=10), "float32", None),
+    "llama-biases": ("llama", dict(attention_bias=True, mlp_bias=True, num_key_value_heads=6),
+                     "float32", None),
+    "llama-linear-bf16": ("llama", dict(rope_parameters=LINEAR), "bfloat16", None),
+    "llama-llama3-f16-shards": ("llama", dict(rope_parameters=LLAMA3), "float16", "40KB"),
+    "llama-yarn": ("llama", dict(rope_parameters=YARN, num_key_value_heads=1), "float32", None),
+    "mistral-window": ("mistral", dict(sliding_window=7), "bfloat16", None),
+    "qwen2": ("qwen2", dict(tie_word_embeddings=True), "bfloat16", None),
+    "qwen2-windows": ("qwen2", dict(use_sliding_window=True, sliding_window=6, max_window_layers=1),
+                      "float32", None),
+    "qwen3": ("qwen3", dict(head_dim=12, tie_word_embeddings=True), "bfloat16", "60KB"),
+    "gpt2": ("gpt2", dict(), "float32", None),
+    "gpt2-scales-f16": ("gpt2", dict(scale_attn_by_inverse_layer_idx=True, n_inner=40,
+                                     activation_function="gelu"), "float16", None),
+    "phi3-window-partial": ("phi3", dict(sliding_window=9, rope_parameters=dict(
+        rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5)), "float32", None),
+    "phi3-longrope": ("phi3", dict(rope_parameters=LONG), "bfloat16", None),
+    "olmo2": ("olmo2", dict(), "bfloat16", None),
+    "smollm3": ("smollm3", dict(no_rope_layers=[1, 0, 1], tie_word_embeddings=True), "bfloat16",
+                None),
+    "gemma3_text": ("gemma3_text", GEMMA, "float32", None),
+    "gemma3_text-bf16": ("gemma3_text", GEMMA, "bfloat16", None),
+    # Beside an encoder of images transformers applies no final softcap.
+    "gemma3": ("gemma3", GEMMA | dict(final_logit_softcapping=None), "bfloat16", None),
+}
+
+GPT2_NAMES = dict(hidden_size="n_embd", num_hidden_layers="n_layer", num_attention_heads="n_head",
+                  max_position_embeddings="n_positions")
+
+
+def make_config(model_type, changes):
+    sizes = SIZES | changes
+    if model_type == "gpt2":
+        for key in ("intermediate_size", "num_key_value_heads"):
+            del sizes[key]
+        sizes = {GPT2_NAMES.get(k, k): v for k, v in sizes.items()}
+        sizes["tie_word_embeddings"] = True
+    if model_type == "gemma3":
+        vision = dict(hidden_size=16, intermediate_size=16, num_hidden_layers=1,
+                      num_attention_heads=2, image_size=28, patch_size=14)
+        return transformers.Gemma3Config(text_config=sizes, vision_config=vision,
+                                         mm_tokens_per_image=1)
+    return transformers.AutoConfig.for_model(model_type, **sizes)
+
+
+def make(name, folder, seed):
+    """Writes the checkpoint and returns the model to compare with: its weights, in float32."""
+    model_type, changes, dtype, shard = CASES[name]
+    torch.manual_seed(seed)
+    config = make_config(model_type, changes)
+    kind = transformers.AutoModelForCausalLM
+    if model_type == "gemma3":
+        kind = transformers.Gemma3ForConditionalGeneration
+        model = kind(config)
+    else:
+        model = kind.from_config(config)
+    with torch.no_grad():
+        for parameter in model.parameters():  # norms and biases are made as ones and zeros
+            parameter.add_(torch.randn_like(parameter) * (0.1 if parameter.dim() == 1 else 0.15))
+    model.to(getattr(torch, dtype)).save_pretrained(folder, **(
+        dict(max_shard_size=shard) if shard else {}))
+    model = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    # A model of bfloat16 scales its embeddings by a bfloat16; one that was widened would not.
+    for module in model.modules():
+        if hasattr(module, "scalar_embed_scale"):
+            scale = torch.tensor(module.scalar_embed_scale).to(getattr(torch, dtype))
+            module.embed_scale = scale.float()
+    return model

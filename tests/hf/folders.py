@@ -1,0 +1,311 @@
+#!/usr/bin/env python3
+"""Checkpoint folders, right and wrong, from the outside: what ree-run export says of malformed files, where
+it lets a model lie, and which links it follows. Written byte by byte, so nothing but Python is needed."""
+
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import tempfile
+
+CONFIG = {"model_type": "llama", "vocab_size": 8, "hidden_size": 4, "intermediate_size": 6,
+          "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1,
+          "max_position_embeddings": 16, "tie_word_embeddings": True}
+SHAPES = {"model.embed_tokens.weight": [8, 4], "model.norm.weight": [4],
+          "model.layers.0.input_layernorm.weight": [4],
+          "model.layers.0.post_attention_layernorm.weight": [4],
+          "model.layers.0.self_attn.q_proj.weight": [4, 4],
+          "model.layers.0.self_attn.k_proj.weight": [2, 4],
+          "model.layers.0.self_attn.v_proj.weight": [2, 4],
+          "model.layers.0.self_attn.o_proj.weight": [4, 4],
+          "model.layers.0.mlp.gate_proj.weight": [6, 4],
+          "model.layers.0.mlp.up_proj.weight": [6, 4],
+          "model.layers.0.mlp.down_proj.weight": [4, 6]}
+RUN = ["--random-inputs", "3", "--dim", "sequence=3", "--dim", "past_sequence=0",
+       "--dim", "total_sequence=3"]
+
+n_passed = n_failed = 0
+ree_run = None
+
+
+def check(what, condition, shown=""):
+    global n_passed, n_failed
+    n_passed += bool(condition)
+    n_failed += not condition
+    if not condition:
+        print(f"FAILED: {what}: {shown}")
+
+
+def weights(names=SHAPES):
+    """float32 tensors, pseudo-random, the same for a name wherever it stands."""
+    tensors = {}
+    for name in names:
+        count = 1
+        for size in SHAPES[name]:
+            count *= size
+        state, values = int(hashlib.sha256(name.encode()).hexdigest()[:8], 16), []
+        for _ in range(count):
+            state = (state * 1103515245 + 12345) % 2**31
+            values.append(state / 2**30 - 1)
+        tensors[name] = struct.pack(f"<{count}f", *values)
+    return tensors
+
+
+def header_of(tensors, begin=0):
+    header = {}
+    for name, data in tensors.items():
+        header[name] = {"dtype": "F32", "shape": SHAPES[name],
+                        "data_offsets": [begin, begin + len(data)]}
+        begin += len(data)
+    return header
+
+
+def safetensors(tensors, change=None, pad=0):
+    header = header_of(tensors)
+    if change:
+        change(header)
+    text = json.dumps(header).encode() + b" " * pad
+    return struct.pack("<Q", len(text)) + text + b"".join(tensors.values())
+
+
+def write(folder, config=CONFIG, data=None):
+    folder.mkdir(parents=True)
+    text = config if isinstance(config, str) else json.dumps(config)
+    (folder / "config.json").write_text(text)
+    (folder / "model.safetensors").write_bytes(safetensors(weights()) if data is None else data)
+    return folder
+
+
+def run(*arguments):
+    done = subprocess.run([ree_run, *map(str, arguments)], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def digest(model):
+    code, out, err = run(model, *RUN)
+    check(f"{model} runs", code == 0, err)
+    return out.splitlines()[-1] if code == 0 else err
+
+
+def refuses(what, folder, *parts, options=()):
+    before = set(folder.rglob("*")) if folder.exists() else set()
+    code, out, err = run("export", folder, *options)
+    check(what, code == 1 and out == "" and all(p in err for p in parts), err)
+    check(f"{what}: nothing is left behind", not folder.exists() or
+          set(folder.rglob("*")) == before)
+
+
+def test_headers(work):
+    def entry(**changes):
+        return lambda header: header["model.norm.weight"].update(changes)
+
+    good, norm = weights(), "tensor 'model.norm.weight'"
+    wrong = {
+        "empty": (b"", "too short"),
+        "short": (b"\x01\x02", "too short"),
+        "header beyond the file": (struct.pack("<Q", 2**62) + b"{}", "cut off"),
+        "large header": (struct.pack("<Q", 40 << 20) + b" " * (40 << 20), "at most"),
+        "no JSON": (struct.pack("<Q", 4) + b"{:1}", "its header", "not JSON"),
+        "a list": (struct.pack("<Q", 2) + b"[]", "not a JSON object"),
+        "deep": (struct.pack("<Q", 100000) + b"[" * 100000, "not JSON"),
+        "a zero byte": (struct.pack("<Q", 4) + b"{}\0 ", "zero byte"),
+        "cut": (safetensors(good)[:-5], "the file has"),
+        "longer": (safetensors(good) + b"x", "belongs to no tensor"),
+        "unknown type": (safetensors(good, entry(dtype="F5")), norm, "'F5' is not known"),
+        "no type": (safetensors(good, entry(dtype=None)), norm, "'dtype' is missing"),
+        "type is a number": (safetensors(good, entry(dtype=5)), norm, "'dtype' is not a string"),
+        "negative size": (safetensors(good, entry(shape=[-4])), norm, "dimension 0"),
+        "fraction": (safetensors(good, entry(shape=[4.5])), norm, "dimension 0"),
+        "rank": (safetensors(good, entry(shape=[1] * 8 + [4])), norm, "more than 8 dimensions"),
+        "product overflows": (safetensors(good, entry(shape=[2**32, 2**32])), norm, "too many"),
+        "shape and offsets": (safetensors(good, entry(shape=[5])), norm, "needs 20 bytes"),
+        "no offsets": (safetensors(good, entry(data_offsets=None)), norm, "data_offsets"),
+        "one offset": (safetensors(good, entry(data_offsets=[0])), norm, "data_offsets"),
+        "backwards": (safetensors(good, entry(data_offsets=[16, 0])), norm, "data_offsets"),
+        "beyond the file": (safetensors(good, entry(data_offsets=[2**40, 2**40 + 16])), norm,
+                            "the file has"),
+        "overlap": (safetensors(good, entry(data_offsets=[4, 20])), "overlap"),
+        "not an object": (safetensors(good, lambda h: h.update(x=3)), "tensor 'x'"),
+    }
+    for what, (data, *parts) in wrong.items():
+        folder = write(work / what.replace(" ", "_"), data=data)
+        refuses(what, folder, "model.safetensors", *parts)
+    twice = header_of(good)
+    text = json.dumps(twice)[:-1] + ", " + json.dumps(
+        {"model.norm.weight": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}})[1:]
+    refuses("a name twice", write(work / "twice", data=struct.pack("<Q", len(text)) + text.encode()
+                                  + b"".join(good.values())), "is there twice")
+
+
+def test_tensors(work):
+    rest = weights([n for n in SHAPES if n != "model.layers.0.mlp.up_proj.weight"])
+    refuses("missing tensor", write(work / "missing", data=safetensors(rest)),
+            "'model.layers.0.mlp.up_proj.weight' is missing", "[6,4]")
+    refuses("wrong shape", write(work / "shape", CONFIG | {"intermediate_size": 5}),
+            "gate_proj.weight' is float32[6,4], expected [5,4]")
+    def integers(header):
+        header["model.norm.weight"]["dtype"] = "I32"
+
+    refuses("wrong type", write(work / "type", data=safetensors(weights(), integers)),
+            "'model.norm.weight' is int32[4]", "bfloat16")
+    refuses("no head", write(work / "head", CONFIG | {"tie_word_embeddings": False}),
+            "'lm_head.weight' is missing")
+
+
+def test_configs(work):
+    wrong = {
+        "not JSON": ("{", "config.json", "not JSON"),
+        "a list": ("[]", "not a JSON object"),
+        "no type": ({}, "'model_type' is missing"),
+        "unknown": (CONFIG | {"model_type": "mamba"}, "'mamba' cannot be exported", "llama",
+                    "gpt2"),
+        "no size": ({k: v for k, v in CONFIG.items() if k != "hidden_size"},
+                    "'hidden_size' is missing"),
+        "a string": (CONFIG | {"hidden_size": "4"}, "'hidden_size' is not a number"),
+        "negative": (CONFIG | {"num_hidden_layers": -1}, "'num_hidden_layers' is -1"),
+        "huge": (CONFIG | {"num_hidden_layers": 10**9}, "from 1 to 4096"),
+        "fraction": (CONFIG | {"hidden_size": 4.5}, "4.5"),
+        "infinite": (json.dumps(CONFIG)[:-1] + ', "rms_norm_eps": 1e999}', "'rms_norm_eps' is inf"),
+        "NaN": (json.dumps(CONFIG)[:-1] + ', "rms_norm_eps": NaN}', "not JSON"),
+        "heads": (CONFIG | {"num_attention_heads": 3, "num_key_value_heads": 2}, "cannot share"),
+        "indivisible": (CONFIG | {"num_attention_heads": 3, "num_key_value_heads": 1},
+                        "not divisible"),
+        "activation": (CONFIG | {"hidden_act": "tanhshrink"}, "'tanhshrink' is not supported"),
+        "bool": (CONFIG | {"attention_bias": 1}, "'attention_bias' is not true or false"),
+        "dynamic": (CONFIG | {"rope_scaling": {"type": "dynamic", "factor": 2}},
+                    "'dynamic' changes the angles"),
+        "mrope": (CONFIG | {"rope_scaling": {"type": "mrope"}}, "'mrope' is not known"),
+        "no factor": (CONFIG | {"rope_scaling": {"type": "linear"}}, "'factor' is missing"),
+        "zero factor": (CONFIG | {"rope_scaling": {"type": "linear", "factor": 0}}, "'factor' is 0"),
+        "rope is a number": (CONFIG | {"rope_scaling": 3}, "not an object"),
+        "odd head": (CONFIG | {"head_dim": 3}, "an even number"),
+        "types": (CONFIG | {"model_type": "qwen3", "layer_types": ["a", "b"]}, "list of 1 names"),
+        "a type": (CONFIG | {"model_type": "qwen3", "layer_types": ["linear_attention"]},
+                   "'linear_attention'"),
+        "quantised": (CONFIG | {"quantization_config": {}}, "the weights are quantised"),
+        "eos": (CONFIG | {"eos_token_id": "</s>"}, "'eos_token_id'"),
+    }
+    for what, (config, *parts) in wrong.items():
+        folder = write(work / ("config_" + what.replace(" ", "_")), config)
+        refuses(f"config: {what}", folder, "config.json", *parts)
+
+
+def test_shards(work, expected):
+    folder = write(work / "shards")
+    names = sorted(SHAPES)
+    parts = {"a.safetensors": names[:4], "b.safetensors": names[4:]}
+    os.remove(folder / "model.safetensors")
+    refuses("no weights", folder, "neither model.safetensors nor")
+    for file, part in parts.items():
+        (folder / file).write_bytes(safetensors(weights(part)))
+
+    def index(changes):
+        where = {n: f for f, part in parts.items() for n in part} | changes
+        (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": where}))
+
+    index({})
+    check("shards", digest(folder) == expected)
+    index({"model.norm.weight": "c.safetensors"})
+    refuses("missing shard", folder, "shard 'c.safetensors'", "no such file")
+    index({"model.norm.weight": "../shards/a.safetensors"})
+    refuses("a shard elsewhere", folder, "has '..'")
+    index({"model.norm.weight": "/etc/passwd"})
+    refuses("a shard anywhere", folder, "absolute path")
+    index({"other": "a.safetensors"})
+    refuses("a tensor that no shard has", folder, "'other' is not in 'a.safetensors'")
+    index({names[0]: "b.safetensors"})
+    refuses("in another shard", folder, f"'{names[0]}' is not in 'b.safetensors'")
+    index({})
+    (folder / "b.safetensors").write_bytes(safetensors(weights(names[3:])))
+    refuses("in two shards", folder, "is there twice")
+
+
+def test_places(work, folder, expected):
+    code, out, err = run("export", folder)
+    check("default place", code == 0 and out == f"{folder}/model.onnx\n", err)
+    check("exported", digest(folder / "model.onnx") == expected)
+    first = (folder / "model.onnx").read_bytes()
+    run("export", folder)
+    check("again: the same bytes", (folder / "model.onnx").read_bytes() == first)
+    code, _, err = run("export", folder, "-o", work / "x.onnx")
+    check("elsewhere", code == 1 and "--colocate-tensors" in err, err)
+    code, _, err = run("export", folder, "-o", work / "x.onnx", "--colocate-tensors")
+    check("colocated", code == 0, err)
+    check("colocated: the same", digest(work / "x.onnx") == expected)
+    check("mode of a result", (work / "x.onnx.data").stat().st_mode & 0o444 != 0o400)
+    for name in ("model.safetensors", "config.json", ".onnx"):
+        code, _, err = run("export", folder, "-o", folder / name)
+        check(f"-o {name}", code == 1 and "does not end in .onnx" in err, err)
+    code, _, err = run("export", folder, "-o", work / "none" / "x.onnx")
+    check("no folder", code == 1 and "its folder" in err, err)
+    code, _, err = run("export", work / "none")
+    check("no checkpoint", code == 1 and "No such file" in err, err)
+    code, _, err = run(work / "none", *RUN)
+    check("no model", code == 1 and "No such file" in err, err)
+    for wrong in (["--opset", "18"], ["--quantize", "5"], ["--block", "32"],
+                  ["--quantize", "4", "--block", "48"], ["--what"], []):
+        code, _, _ = run("export", *([folder, *wrong] if wrong else []))
+        check(f"usage {wrong}", code == 2)
+
+
+def test_alignment(work, expected):
+    """Headers may have any length, so that tensors lie at odd places."""
+    for pad in range(4):
+        folder = write(work / f"pad{pad}", data=safetensors(weights(), pad=pad))
+        check(f"{pad} more bytes of header", digest(folder) == expected)
+
+
+def test_hub_cache(work, expected):
+    source = write(work / "source")
+    for what, blobs, snapshots, targets in (
+            ("cache", "blobs", "snapshots", "../../blobs/{}"),
+            ("other name", "blobs", "revisions", "../../blobs/{}"),
+            ("other folder", "files", "snapshots", "../../files/{}"),
+            ("further out", "blobs", "snapshots", "../../../{0}/blobs/{1}")):
+        root = work / what.replace(" ", "_")
+        folder = root / snapshots / "rev"
+        folder.mkdir(parents=True)
+        (root / blobs).mkdir()
+        for i, name in enumerate(("config.json", "model.safetensors")):
+            (root / blobs / f"ab{i}").write_bytes((source / name).read_bytes())
+            target = targets.format(root.name, f"ab{i}") if "{1}" in targets else \
+                targets.format(f"ab{i}")
+            os.symlink(target, folder / name)
+            check(f"{what}: the link is right", (folder / name).exists())
+        if what == "cache":
+            check("cache", digest(folder) == expected)
+            check("cache, exported", run("export", folder)[0] == 0)
+            check("cache, exported: the same", digest(folder / "model.onnx") == expected)
+            os.rename(root / "blobs" / "ab1", root / "blobs" / "ab2")
+            os.symlink("ab2", root / "blobs" / "ab1")
+            code, _, err = run(folder, *RUN)
+            check("a blob that is a link", code == 1 and "symbolic link" in err, err)
+        else:
+            refuses(what, folder, "symbolic link")
+
+
+def main():
+    global ree_run
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ree-run", required=True)
+    ree_run = parser.parse_args().ree_run
+    with tempfile.TemporaryDirectory() as name:
+        work = pathlib.Path(name)
+        folder = write(work / "good")
+        expected = digest(folder)
+        test_headers(work)
+        test_tensors(work)
+        test_configs(work)
+        test_shards(work, expected)
+        test_places(work, folder, expected)
+        test_alignment(work, expected)
+        test_hub_cache(work, expected)
+    print(f"{n_passed} passed, {n_failed} failed")
+    return 1 if n_failed or not n_passed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
