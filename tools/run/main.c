@@ -11,7 +11,9 @@ static const char overview[] =
     "       ree-run inspect MODEL        what a model wants, gives and is made of\n"
     "       ree-run devices              what this machine can run on, and how\n"
     "       ree-run bench ...            how fast\n"
-    "       ree-run help SUBCOMMAND      the manual page of run, inspect, devices or bench\n"
+    "       ree-run tokenize PATH        text to token ids and back\n"
+    "       ree-run help SUBCOMMAND      the manual page of run, inspect, devices, bench or\n"
+    "                                    tokenize\n"
     "       ree-run --version\n"
     "\n"
     "A first run, on the processor and then on a GPU; both print the same SHA-256:\n"
@@ -28,10 +30,8 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"run", ree_run_run},
-    {"inspect", ree_run_inspect},
-    {"devices", ree_run_devices},
-    {"bench", ree_run_bench},
+    {"run", ree_run_run},     {"inspect", ree_run_inspect},   {"devices", ree_run_devices},
+    {"bench", ree_run_bench}, {"tokenize", ree_run_tokenize},
 };
 
 static int usage(void) {
