@@ -6,7 +6,7 @@ die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
 
 # What the build needs, and what the Vulkan backend needs on top (without those: the CPU alone).
 build_packages="gcc libc6-dev cmake ninja-build pkg-config protobuf-c-compiler libprotobuf-c-dev \
-    libcjson-dev libssl-dev libmpfr-dev python3"
+    libcjson-dev libssl-dev libmpfr-dev libpcre2-dev libutf8proc-dev python3"
 vulkan_packages="glslc spirv-tools libvulkan-dev libvulkan-volk-dev libvulkan1 mesa-vulkan-drivers"
 
 is_installed() {

@@ -13,6 +13,7 @@ static const char overview[] =
     "       ree-run export HF_DIR        write a Hugging Face checkpoint as an ONNX model\n"
     "       ree-run devices              what this machine can run on, and how\n"
     "       ree-run bench ...            how fast\n"
+    "       ree-run tokenize PATH        text to token ids and back\n"
     "       ree-run help SUBCOMMAND      the manual page of run, generate, inspect, ...\n"
     "       ree-run --version\n"
     "\n"
@@ -36,6 +37,7 @@ static const struct {
     {"export", ree_run_export},
     {"devices", ree_run_devices},
     {"bench", ree_run_bench},
+    {"tokenize", ree_run_tokenize},
 };
 
 static int usage(void) {

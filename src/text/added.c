@@ -1,0 +1,197 @@
+// Added tokens: found in the text as they are, before (or, by their normalized content, after)
+// normalization. At each place the longest counts, from left to right.
+#include "text/normalize.h"
+#include "text/tokenizer.h"
+#include "text/utf8.h"
+
+#include <stdlib.h>
+
+// Longer contents make every search slow and are no tokens.
+#define CONTENT_MAX 4096
+
+static enum ree_status add(struct ree_tokenizer *tokenizer, struct ree_added_token token,
+                           struct ree_error *err) {
+    const struct ree_str *content = &token.content;
+    if (content->size == 0) return REE_OK; // cannot be found in a text
+    if (content->size > CONTENT_MAX)
+        return ree_fail(err, REE_UNSUPPORTED, "a content of %zu bytes; %d are the most",
+                        content->size, CONTENT_MAX);
+    if (tokenizer->n_added == tokenizer->added_capacity) {
+        size_t capacity = tokenizer->added_capacity ? tokenizer->added_capacity * 2 : 64;
+        void *tokens = realloc(tokenizer->added, capacity * sizeof *tokenizer->added);
+        if (!tokens) return ree_fail(err, REE_NO_MEMORY, "no memory for added tokens");
+        tokenizer->added = tokens;
+        tokenizer->added_capacity = capacity;
+    }
+    tokenizer->added[tokenizer->n_added++] = token;
+    return REE_OK;
+}
+
+enum ree_status ree_added_add(struct ree_tokenizer *tokenizer, const cJSON *json, int32_t id,
+                              struct ree_error *err) {
+    struct ree_added_token token = {.id = id};
+    REE_TRY(ree_json_string(&tokenizer->arena, json, "content", NULL, &token.content, err));
+    if (!token.content.data) return ree_fail(err, REE_INVALID, "'content' is missing");
+    REE_TRY(ree_json_bool(json, "special", false, &token.special, err));
+    REE_TRY(ree_json_bool(json, "single_word", false, &token.single_word, err));
+    REE_TRY(ree_json_bool(json, "lstrip", false, &token.lstrip, err));
+    REE_TRY(ree_json_bool(json, "rstrip", false, &token.rstrip, err));
+    REE_TRY(ree_json_bool(json, "normalized", !token.special, &token.normalized, err));
+    return add(tokenizer, token, err);
+}
+
+enum ree_status ree_added_add_special(struct ree_tokenizer *tokenizer, const char *content,
+                                      int32_t id, struct ree_error *err) {
+    struct ree_added_token token = {.id = id, .special = true};
+    REE_TRY(ree_json_copy(&tokenizer->arena, content, &token.content, err));
+    return add(tokenizer, token, err);
+}
+
+// Each content has one id in both vocabularies together, and each id one content.
+static enum ree_status enter(struct ree_tokenizer *tokenizer, const struct ree_added_token *token,
+                             struct ree_error *err) {
+    const struct ree_str *content = &token->content;
+    int32_t known = ree_vocab_find(&tokenizer->lm.vocab, content->data, content->size);
+    if (known == token->id) return REE_OK;
+    const struct ree_str *other = ree_vocab_piece(&tokenizer->lm.vocab, token->id);
+    if (known >= 0)
+        return ree_fail(err, REE_INVALID, "added token '%.80s' has id %d, but %d in the vocabulary",
+                        content->data, token->id, known);
+    if (other)
+        return ree_fail(err, REE_INVALID,
+                        "added token '%.80s' has id %d, which '%.80s' has in the vocabulary",
+                        content->data, token->id, other->data);
+    enum ree_status status = ree_vocab_add(&tokenizer->added_vocab, *content, token->id, err);
+    return status == REE_OK ? REE_OK : ree_fail_prefix(err, "added_tokens");
+}
+
+// The text that a token is sought by.
+static enum ree_status sought(struct ree_tokenizer *tokenizer, const struct ree_added_token *token,
+                              struct ree_str *out, struct ree_error *err) {
+    *out = token->content;
+    if (!token->normalized || !tokenizer->normalizer.kind) return REE_OK;
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    ree_strbuf_append(&text, out->data, out->size);
+    enum ree_status status = text.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for a token")
+                                         : ree_normalize(&tokenizer->normalizer, &text, err);
+    if (status == REE_OK) {
+        out->size = text.size;
+        out->data = ree_arena_strndup(&tokenizer->arena, text.data, text.size);
+        if (!out->data) status = ree_fail(err, REE_NO_MEMORY, "no memory for a token");
+    }
+    ree_strbuf_finish(&text);
+    return status;
+}
+
+static int by_text(const void *a, const void *b) {
+    const struct ree_trie_entry *x = a, *y = b;
+    size_t n = x->string.size < y->string.size ? x->string.size : y->string.size;
+    int order = memcmp(x->string.data, y->string.data, n);
+    if (order == 0) order = (x->string.size > y->string.size) - (x->string.size < y->string.size);
+    return order ? order : (x->value > y->value) - (x->value < y->value);
+}
+
+// Tokens that normalize to the same text are one to the search: the first of the file.
+static enum ree_status make_trie(struct ree_tokenizer *tokenizer, struct ree_trie *trie,
+                                 bool normalized, struct ree_trie_entry *entries,
+                                 struct ree_error *err) {
+    size_t n = 0, kept = 0;
+    for (size_t i = 0; i < tokenizer->n_added; i++) {
+        const struct ree_added_token *token = &tokenizer->added[i];
+        if ((bool)token->normalized != normalized) continue;
+        entries[n].value = (int32_t)i;
+        REE_TRY(sought(tokenizer, token, &entries[n].string, err));
+        if (entries[n].string.size) n++;
+    }
+    if (n) qsort(entries, n, sizeof *entries, by_text);
+    for (size_t i = 0; i < n; i++) {
+        const struct ree_str *a = kept ? &entries[kept - 1].string : NULL, *b = &entries[i].string;
+        if (a && a->size == b->size && memcmp(a->data, b->data, a->size) == 0) continue;
+        entries[kept++] = entries[i];
+    }
+    return ree_trie_init(trie, entries, kept, err);
+}
+
+enum ree_status ree_added_prepare(struct ree_tokenizer *tokenizer, struct ree_error *err) {
+    for (size_t i = 0; i < tokenizer->n_added; i++)
+        REE_TRY(enter(tokenizer, &tokenizer->added[i], err));
+    tokenizer->n_ids = tokenizer->lm.vocab.n > tokenizer->added_vocab.n ? tokenizer->lm.vocab.n
+                                                                        : tokenizer->added_vocab.n;
+    tokenizer->added_by_id = malloc((tokenizer->n_ids + 1) * sizeof *tokenizer->added_by_id);
+    struct ree_trie_entry *entries = calloc(tokenizer->n_added + 1, sizeof *entries);
+    enum ree_status status = REE_OK;
+    if (!tokenizer->added_by_id || !entries)
+        status = ree_fail(err, REE_NO_MEMORY, "no memory for added tokens");
+    for (uint32_t i = 0; status == REE_OK && i < tokenizer->n_ids; i++)
+        tokenizer->added_by_id[i] = -1;
+    for (size_t i = 0; status == REE_OK && i < tokenizer->n_added; i++) {
+        int32_t *slot = &tokenizer->added_by_id[tokenizer->added[i].id];
+        if (*slot >= 0)
+            status = ree_fail(err, REE_INVALID, "added_tokens: '%.80s' stands there twice",
+                              tokenizer->added[i].content.data);
+        *slot = (int32_t)i;
+    }
+    if (status == REE_OK) status = make_trie(tokenizer, &tokenizer->exact, false, entries, err);
+    if (status == REE_OK) status = make_trie(tokenizer, &tokenizer->normal, true, entries, err);
+    free(entries);
+    return status;
+}
+
+const struct ree_added_token *ree_added_of_id(const struct ree_tokenizer *tokenizer, int32_t id) {
+    if (id < 0 || (uint32_t)id >= tokenizer->n_ids || tokenizer->added_by_id[id] < 0) return NULL;
+    return &tokenizer->added[tokenizer->added_by_id[id]];
+}
+
+static bool stands_alone(const char *text, size_t n, size_t start, size_t end) {
+    size_t step;
+    if (start > 0) {
+        size_t last = ree_utf8_last_size(text, start);
+        if (ree_char_is_word(ree_utf8_get(text + start - last, &step))) return false;
+    }
+    return end == n || !ree_char_is_word(ree_utf8_get(text + end, &step));
+}
+
+// What the flags of a token make of the place where it was found. `done`: what is used already.
+static void widen(const struct ree_added_token *token, const char *text, size_t n, size_t done,
+                  size_t *start, size_t *end) {
+    size_t step;
+    while (token->lstrip && *start > done) {
+        size_t last = ree_utf8_last_size(text, *start);
+        if (!ree_char_is_space(ree_utf8_get(text + *start - last, &step))) break;
+        *start -= last;
+    }
+    while (token->rstrip && *end < n && ree_char_is_space(ree_utf8_get(text + *end, &step)))
+        *end += step;
+}
+
+enum ree_status ree_added_cut(const struct ree_added_cut *cut, const char *text, size_t n,
+                              bool first, struct ree_error *err) {
+    const struct ree_added_token *tokens = cut->tokenizer->added;
+    size_t done = 0, at = 0, size = 0;
+    while (at < n && cut->trie->n_nodes > 1) {
+        // Most bytes start no token.
+        if (!cut->trie->first[(unsigned char)text[at]]) {
+            at++;
+            continue;
+        }
+        int32_t found = ree_trie_longest(cut->trie, text + at, n - at, &size);
+        if (found < 0) {
+            at++;
+            continue;
+        }
+        const struct ree_added_token *token = &tokens[found];
+        size_t start = at, end = at + size;
+        at = end; // also when the token is not taken
+        if (token->special && !cut->parse_special) continue;
+        if (token->single_word && !stands_alone(text, n, start, end)) continue;
+        widen(token, text, n, done, &start, &end);
+        if (start > done)
+            REE_TRY(
+                cut->on_part(cut->user, text + done, start - done, first && done == 0, NULL, err));
+        REE_TRY(cut->on_part(cut->user, NULL, 0, false, token, err));
+        if (end > done) done = end;
+    }
+    if (done == n) return REE_OK;
+    return cut->on_part(cut->user, text + done, n - done, first && done == 0, NULL, err);
+}

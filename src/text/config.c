@@ -1,0 +1,175 @@
+// The files beside a tokenizer: what begins and ends a text, the chat template, added tokens.
+#include "base/file.h"
+#include "text/tokenizer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum ree_status ree_read_sibling(const char *folder, const char *name, cJSON **out_json,
+                                 struct ree_error *err) {
+    *out_json = NULL;
+    size_t size = strlen(folder) + strlen(name) + 2, nbytes;
+    char *path = malloc(size);
+    void *bytes;
+    if (!path) return ree_fail(err, REE_NO_MEMORY, "no memory for a path");
+    snprintf(path, size, "%s/%s", folder, name);
+    enum ree_status status = ree_file_read(path, &bytes, &nbytes, err);
+    if (status == REE_NOT_FOUND) {
+        status = REE_OK;
+    } else if (status == REE_OK) {
+        status = ree_json_parse(bytes, nbytes, out_json, err);
+        if (status == REE_OK && !cJSON_IsObject(*out_json)) {
+            cJSON_Delete(*out_json);
+            *out_json = NULL;
+            status = ree_fail(err, REE_INVALID, "not a JSON object");
+        }
+        if (status != REE_OK) ree_fail_prefix(err, "%s", path);
+        free(bytes);
+    }
+    free(path);
+    return status;
+}
+
+static int32_t id_of(const struct ree_tokenizer *tokenizer, const cJSON *value) {
+    // A token as its text, or as an object with its text.
+    if (cJSON_IsObject(value)) value = ree_json_get(value, "content");
+    if (cJSON_IsString(value))
+        return ree_tokenizer_find(tokenizer, value->valuestring, strlen(value->valuestring));
+    struct ree_error ignored;
+    int32_t id;
+    if (!cJSON_IsNumber(value) || ree_json_id(value, &id, &ignored) != REE_OK) return -1;
+    return ree_tokenizer_piece(tokenizer, id) ? id : -1;
+}
+
+static enum ree_status add_eos(struct ree_tokenizer *tokenizer, int32_t id, struct ree_error *err) {
+    if (id < 0) return REE_OK;
+    size_t at = 0, n = tokenizer->n_eos;
+    while (at < n && tokenizer->eos[at] < id)
+        at++;
+    if (at < n && tokenizer->eos[at] == id) return REE_OK;
+    int32_t *eos = realloc(tokenizer->eos, (n + 1) * sizeof *eos);
+    if (!eos) return ree_fail(err, REE_NO_MEMORY, "no memory for ids");
+    memmove(eos + at + 1, eos + at, (n - at) * sizeof *eos);
+    eos[at] = id;
+    tokenizer->eos = eos;
+    tokenizer->n_eos = n + 1;
+    return REE_OK;
+}
+
+// Ids of generation_config.json and config.json, tokens of the tokenizer's own files.
+static enum ree_status read_ends(struct ree_tokenizer *tokenizer, const cJSON *json,
+                                 const char *bos, const char *eos, struct ree_error *err) {
+    if (tokenizer->bos < 0 && bos) tokenizer->bos = id_of(tokenizer, ree_json_get(json, bos));
+    const cJSON *ends = ree_json_get(json, eos), *end;
+    if (!cJSON_IsArray(ends)) {
+        int32_t id = id_of(tokenizer, ends);
+        if (tokenizer->eos_token < 0) tokenizer->eos_token = id;
+        return add_eos(tokenizer, id, err);
+    }
+    cJSON_ArrayForEach(end, ends) REE_TRY(add_eos(tokenizer, id_of(tokenizer, end), err));
+    return REE_OK;
+}
+
+// A template, or several with names, of which "default" counts.
+static enum ree_status read_template(struct ree_tokenizer *tokenizer, const cJSON *json,
+                                     struct ree_error *err) {
+    const cJSON *template = ree_json_get(json, "chat_template"), *entry;
+    if (cJSON_IsArray(template)) {
+        const cJSON *named = NULL;
+        cJSON_ArrayForEach(entry, template) {
+            const cJSON *name = ree_json_get(entry, "name");
+            if (cJSON_IsString(name) && strcmp(name->valuestring, "default") == 0)
+                named = ree_json_get(entry, "template");
+        }
+        template = named;
+    }
+    if (!cJSON_IsString(template)) return REE_OK;
+    struct ree_str text;
+    REE_TRY(ree_json_copy(&tokenizer->arena, template->valuestring, &text, err));
+    tokenizer->chat_template = text.data;
+    return REE_OK;
+}
+
+// Newer models have the template in a file of its own.
+static enum ree_status read_template_file(struct ree_tokenizer *tokenizer, const char *folder,
+                                          struct ree_error *err) {
+    size_t size = strlen(folder) + sizeof "/chat_template.jinja", nbytes;
+    char *path = malloc(size);
+    void *bytes;
+    if (!path) return ree_fail(err, REE_NO_MEMORY, "no memory for a path");
+    snprintf(path, size, "%s/chat_template.jinja", folder);
+    enum ree_status status = ree_file_read(path, &bytes, &nbytes, err);
+    free(path);
+    if (status != REE_OK) return status == REE_NOT_FOUND ? REE_OK : status;
+    tokenizer->chat_template = ree_arena_strndup(&tokenizer->arena, bytes, nbytes);
+    free(bytes);
+    if (!tokenizer->chat_template) return ree_fail(err, REE_NO_MEMORY, "no memory for a template");
+    return REE_OK;
+}
+
+enum ree_status ree_tokenizer_read_config(struct ree_tokenizer *tokenizer, const char *folder,
+                                          struct ree_error *err) {
+    static const struct {
+        const char *file, *bos, *eos;
+    } files[] = {
+        {"tokenizer_config.json", "bos_token", "eos_token"},
+        {"special_tokens_map.json", "bos_token", "eos_token"},
+        {"generation_config.json", "bos_token_id", "eos_token_id"},
+        {"config.json", "bos_token_id", "eos_token_id"},
+    };
+    bool bos_is_null = false;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        cJSON *json;
+        REE_TRY(ree_read_sibling(folder, files[i].file, &json, err));
+        if (!json) continue;
+        // Models whose tokenizer declares that nothing begins a text have an id for it all the
+        // same.
+        if (i == 0) bos_is_null = cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json, "bos_token"));
+        const char *bos = bos_is_null ? NULL : files[i].bos;
+        enum ree_status status = read_ends(tokenizer, json, bos, files[i].eos, err);
+        if (status == REE_OK) status = read_template(tokenizer, json, err);
+        const cJSON *type = i == 3 ? ree_json_get(json, "model_type") : NULL;
+        struct ree_str text;
+        if (status == REE_OK && cJSON_IsString(type)) {
+            status = ree_json_copy(&tokenizer->arena, type->valuestring, &text, err);
+            tokenizer->model_type = status == REE_OK ? text.data : NULL;
+        }
+        cJSON_Delete(json);
+        REE_TRY(status);
+    }
+    return read_template_file(tokenizer, folder, err);
+}
+
+enum ree_status ree_tokenizer_read_added(struct ree_tokenizer *tokenizer, const char *folder,
+                                         struct ree_error *err) {
+    cJSON *json;
+    const cJSON *token;
+    enum ree_status status = REE_OK;
+    REE_TRY(ree_read_sibling(folder, "tokenizer_config.json", &json, err));
+    cJSON_ArrayForEach(token, ree_json_get(json, "added_tokens_decoder")) {
+        char *end;
+        long id = token->string ? strtol(token->string, &end, 10) : -1;
+        if (id < 0 || id >= REE_VOCAB_MAX || *end || end == token->string)
+            status = ree_fail(err, REE_INVALID, "'%.80s' is no id", token->string);
+        else
+            status = ree_added_add(tokenizer, token, (int32_t)id, err);
+        if (status == REE_OK) continue;
+        ree_fail_prefix(err, "tokenizer_config.json, added_tokens_decoder");
+        break;
+    }
+    bool had = json && ree_json_get(json, "added_tokens_decoder");
+    cJSON_Delete(json);
+    if (status != REE_OK || had) return status;
+    // Older: texts and ids alone.
+    REE_TRY(ree_read_sibling(folder, "added_tokens.json", &json, err));
+    cJSON_ArrayForEach(token, json) {
+        int32_t id;
+        status = ree_json_id(token, &id, err);
+        if (status == REE_OK) status = ree_added_add_special(tokenizer, token->string, id, err);
+        if (status == REE_OK) continue;
+        ree_fail_prefix(err, "added_tokens.json, '%.80s'", token->string);
+        break;
+    }
+    cJSON_Delete(json);
+    return status;
+}

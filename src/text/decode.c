@@ -1,0 +1,492 @@
+// How a stage works: it receives tokens, each in one or several parts, and gives tokens in parts to
+// the next. Most stages wait for a token's end; those behind Fuse or ByteLevel, which make one
+// token of everything, must not, and give what is certain: Strip and Replace of a string do so. Any
+// other stage in such a place is right too, but gives its text at the end.
+#include "text/decode.h"
+
+#include "text/bytes.h"
+#include "text/utf8.h"
+
+#include <stdlib.h>
+
+enum {
+    SEQUENCE,
+    BYTE_LEVEL,
+    BYTE_FALLBACK,
+    FUSE,
+    METASPACE,
+    WORDPIECE,
+    BPE,
+    REPLACE,
+    STRIP,
+    CTC,
+    JOIN
+};
+
+// strings: replacement of a space; numbers: whether one was put in front
+static enum ree_status parse_metaspace(struct ree_arena *arena, const cJSON *json,
+                                       struct ree_stage *stage, struct ree_error *err) {
+    struct ree_str scheme;
+    uint32_t add;
+    REE_TRY(ree_json_string(arena, json, "replacement", "\xE2\x96\x81", &stage->strings[0], err));
+    REE_TRY(ree_json_bool(json, "add_prefix_space", true, &add, err));
+    REE_TRY(ree_json_string(arena, json, "prepend_scheme", add ? "always" : "never", &scheme, err));
+    stage->numbers[0] = strcmp(scheme.data, "never") != 0;
+    if (ree_utf8_count(stage->strings[0].data, stage->strings[0].size) != 1)
+        return ree_fail(err, REE_INVALID, "'replacement' is not one character");
+    return REE_OK;
+}
+
+// strings: prefix; numbers: cleanup
+static enum ree_status parse_wordpiece(struct ree_arena *arena, const cJSON *json,
+                                       struct ree_stage *stage, struct ree_error *err) {
+    REE_TRY(ree_json_string(arena, json, "prefix", "##", &stage->strings[0], err));
+    return ree_json_bool(json, "cleanup", true, &stage->numbers[0], err);
+}
+
+// strings: suffix
+static enum ree_status parse_bpe(struct ree_arena *arena, const cJSON *json,
+                                 struct ree_stage *stage, struct ree_error *err) {
+    return ree_json_string(arena, json, "suffix", "</w>", &stage->strings[0], err);
+}
+
+// strings: pattern, content
+static enum ree_status parse_replace(struct ree_arena *arena, const cJSON *json,
+                                     struct ree_stage *stage, struct ree_error *err) {
+    REE_TRY(ree_stage_pattern(arena, json, stage, err));
+    return ree_json_string(arena, json, "content", "", &stage->strings[1], err);
+}
+
+// strings: the character; numbers: how many at the start, at the end
+static enum ree_status parse_strip(struct ree_arena *arena, const cJSON *json,
+                                   struct ree_stage *stage, struct ree_error *err) {
+    REE_TRY(ree_json_string(arena, json, "content", " ", &stage->strings[0], err));
+    REE_TRY(ree_json_u32(json, "start", 0, &stage->numbers[0], err));
+    REE_TRY(ree_json_u32(json, "stop", 0, &stage->numbers[1], err));
+    if (ree_utf8_count(stage->strings[0].data, stage->strings[0].size) != 1)
+        return ree_fail(err, REE_INVALID, "'content' is not one character");
+    return REE_OK;
+}
+
+// strings: pad_token, word_delimiter_token; numbers: cleanup
+static enum ree_status parse_ctc(struct ree_arena *arena, const cJSON *json,
+                                 struct ree_stage *stage, struct ree_error *err) {
+    REE_TRY(ree_json_string(arena, json, "pad_token", "<pad>", &stage->strings[0], err));
+    REE_TRY(ree_json_string(arena, json, "word_delimiter_token", "|", &stage->strings[1], err));
+    return ree_json_bool(json, "cleanup", true, &stage->numbers[0], err);
+}
+
+static const struct ree_stage_kind kinds[] = {
+    {"Sequence", SEQUENCE, NULL},
+    {"ByteLevel", BYTE_LEVEL, NULL},
+    {"ByteFallback", BYTE_FALLBACK, NULL},
+    {"Fuse", FUSE, NULL},
+    {"Metaspace", METASPACE, parse_metaspace},
+    {"WordPiece", WORDPIECE, parse_wordpiece},
+    {"BPEDecoder", BPE, parse_bpe},
+    {"Replace", REPLACE, parse_replace},
+    {"Strip", STRIP, parse_strip},
+    {"CTC", CTC, parse_ctc},
+};
+
+const struct ree_stage_family ree_decoders = {"decoder", "decoders", kinds,
+                                              sizeof kinds / sizeof *kinds};
+
+// Without a decoder the tokens are joined by spaces.
+static const struct ree_stage_kind join_kind = {"Join", JOIN, NULL};
+static const struct ree_stage join = {.kind = &join_kind};
+
+static size_t count_leaves(const struct ree_stage *stage) {
+    if (!stage->kind) return 0;
+    if (stage->kind->op != SEQUENCE) return 1;
+    size_t n = 0;
+    for (uint32_t i = 0; i < stage->n_children; i++)
+        n += count_leaves(&stage->children[i]);
+    return n;
+}
+
+static void add_leaves(struct ree_decoding_chain *chain, const struct ree_stage *stage) {
+    if (!stage->kind) return;
+    if (stage->kind->op != SEQUENCE) {
+        chain->stages[chain->n++].stage = stage;
+        return;
+    }
+    for (uint32_t i = 0; i < stage->n_children; i++)
+        add_leaves(chain, &stage->children[i]);
+}
+
+static void restart(struct ree_decoding *stage) {
+    stage->token.size = stage->held.size = stage->n_tokens = 0;
+    stage->begun = false;
+    stage->left = stage->n_held = 0;
+}
+
+enum ree_status ree_decoding_init(struct ree_decoding_chain *chain, const struct ree_stage *decoder,
+                                  struct ree_error *err) {
+    memset(chain, 0, sizeof *chain);
+    if (!decoder->kind) decoder = &join;
+    chain->stages = calloc(count_leaves(decoder) + 1, sizeof *chain->stages);
+    if (!chain->stages) return ree_fail(err, REE_NO_MEMORY, "no memory for a decoder");
+    add_leaves(chain, decoder);
+    return REE_OK;
+}
+
+void ree_decoding_finish(struct ree_decoding_chain *chain) {
+    for (size_t i = 0; i < chain->n; i++) {
+        ree_strbuf_finish(&chain->stages[i].token);
+        ree_strbuf_finish(&chain->stages[i].held);
+    }
+    free(chain->stages);
+    ree_strbuf_finish(&chain->out);
+    memset(chain, 0, sizeof *chain);
+}
+
+static enum ree_status feed(struct ree_decoding_chain *chain, size_t i, const char *data, size_t n,
+                            bool end, struct ree_error *err);
+
+// A whole token for the next stage.
+static enum ree_status give(struct ree_decoding_chain *chain, size_t i, const char *data, size_t n,
+                            struct ree_error *err) {
+    return feed(chain, i + 1, data, n, true, err);
+}
+
+// A part of the only token.
+static enum ree_status give_part(struct ree_decoding_chain *chain, size_t i, const char *data,
+                                 size_t n, struct ree_error *err) {
+    return n ? feed(chain, i + 1, data, n, false, err) : REE_OK;
+}
+
+// ByteLevel: a token spells bytes; one that has other characters stands for itself. Everything
+// together is read as UTF-8; the beginning of a character is held back.
+static enum ree_status byte_level(struct ree_decoding_chain *chain, size_t i, const char *token,
+                                  size_t n, struct ree_error *err) {
+    struct ree_strbuf *held = &chain->stages[i].held;
+    if (!ree_bytes_parse(held, token, n)) ree_strbuf_append(held, token, n);
+    if (held->failed || held->size == 0) return REE_OK;
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    size_t at = 0, bad = 0;
+    bool cut = false;
+    while (at < held->size && !cut) {
+        size_t valid = ree_utf8_valid_prefix(held->data + at, held->size - at);
+        ree_strbuf_append(&text, held->data + at, valid);
+        at += valid;
+        if (at == held->size) break;
+        ree_utf8_check(held->data + at, held->size - at, &bad, &cut);
+        if (cut) break;
+        ree_strbuf_append(&text, REE_REPLACEMENT, 3);
+        at += bad;
+    }
+    memmove(held->data, held->data + at, held->size - at);
+    held->size -= at;
+    enum ree_status status = text.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for text")
+                                         : give_part(chain, i, text.data, text.size, err);
+    ree_strbuf_finish(&text);
+    return status;
+}
+
+static int hex_digit(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+// ByteFallback: what a run of <0xXX> spells, if it is UTF-8 as a whole; else U+FFFD for each byte.
+static enum ree_status give_run(struct ree_decoding_chain *chain, size_t i, struct ree_error *err) {
+    struct ree_strbuf *held = &chain->stages[i].held;
+    size_t n = held->size;
+    if (n == 0) return REE_OK;
+    enum ree_status status = REE_OK;
+    if (ree_utf8_valid_prefix(held->data, n) == n)
+        status = give(chain, i, held->data, n, err);
+    else
+        for (size_t k = 0; k < n && status == REE_OK; k++)
+            status = give(chain, i, REE_REPLACEMENT, 3, err);
+    held->size = 0;
+    return status;
+}
+
+static enum ree_status byte_fallback(struct ree_decoding_chain *chain, size_t i, const char *token,
+                                     size_t n, struct ree_error *err) {
+    if (n == 6 && memcmp(token, "<0x", 3) == 0 && token[5] == '>' && hex_digit(token[3]) >= 0 &&
+        hex_digit(token[4]) >= 0) {
+        char byte = (char)(hex_digit(token[3]) << 4 | hex_digit(token[4]));
+        ree_strbuf_append(&chain->stages[i].held, &byte, 1);
+        return REE_OK;
+    }
+    REE_TRY(give_run(chain, i, err));
+    return give(chain, i, token, n, err);
+}
+
+static void replace_all(struct ree_strbuf *out, const char *text, size_t n, struct ree_str from,
+                        const char *to) {
+    while (n > 0) {
+        const char *at = from.size ? memmem(text, n, from.data, from.size) : NULL;
+        size_t before = at ? (size_t)(at - text) : n;
+        ree_strbuf_append(out, text, before);
+        if (!at) return;
+        ree_strbuf_append(out, to, strlen(to));
+        text += before + from.size;
+        n -= before + from.size;
+    }
+}
+
+// English punctuation that tokens separate: the rules in their order.
+static void clean_up(struct ree_strbuf *text) {
+    static const char *const rules[][2] = {
+        {" .", "."},   {" ?", "?"},     {" !", "!"},     {" ,", ","},
+        {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},   {" do not", " don't"},
+        {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        struct ree_str from = {rules[i][0], strlen(rules[i][0])};
+        if (!text->data || !memmem(text->data, text->size, from.data, from.size)) continue;
+        struct ree_strbuf out;
+        ree_strbuf_init(&out);
+        replace_all(&out, text->data, text->size, from, rules[i][1]);
+        ree_strbuf_finish(text);
+        *text = out;
+    }
+}
+
+static bool starts_with(const char *text, size_t n, struct ree_str prefix) {
+    return n >= prefix.size && memcmp(text, prefix.data, prefix.size) == 0;
+}
+
+static void wordpiece(const struct ree_decoding *state, const char *token, size_t n,
+                      struct ree_strbuf *out) {
+    const struct ree_str prefix = state->stage->strings[0];
+    bool later = state->n_tokens > 0, more = later && starts_with(token, n, prefix);
+    if (later && !more) ree_strbuf_append(out, " ", 1);
+    ree_strbuf_append(out, token + (more ? prefix.size : 0), n - (more ? prefix.size : 0));
+    if (state->stage->numbers[0]) clean_up(out);
+}
+
+// CTC: the same token again says that a sound goes on; the padding says nothing.
+static bool ctc(struct ree_decoding *state, const char *token, size_t n, struct ree_strbuf *out) {
+    bool again = state->n_tokens > 0 && state->held.size == n &&
+                 (n == 0 || memcmp(state->held.data, token, n) == 0);
+    if (again) return false;
+    state->held.size = 0;
+    ree_strbuf_append(&state->held, token, n);
+    replace_all(out, token, n, state->stage->strings[0], "");
+    if (state->stage->numbers[0]) {
+        clean_up(out);
+        struct ree_strbuf spaced;
+        ree_strbuf_init(&spaced);
+        replace_all(&spaced, out->data, out->size, state->stage->strings[1], " ");
+        ree_strbuf_finish(out);
+        *out = spaced;
+    }
+    return out->size > 0;
+}
+
+static enum ree_status replace_regex(const struct ree_stage *stage, const char *token, size_t n,
+                                     struct ree_strbuf *out, struct ree_error *err) {
+    struct ree_matcher *matcher;
+    struct ree_spans spans = {0};
+    REE_TRY(ree_matcher_create(stage->regex, &matcher, err));
+    enum ree_status status = ree_stage_search(stage, matcher, token, n, &spans, err);
+    for (size_t k = 0; status == REE_OK && k < spans.n; k++) {
+        const struct ree_span *span = &spans.items[k];
+        if (span->match)
+            ree_strbuf_append(out, stage->strings[1].data, stage->strings[1].size);
+        else
+            ree_strbuf_append(out, token + span->start, span->end - span->start);
+    }
+    free(spans.items);
+    ree_matcher_destroy(matcher);
+    return status;
+}
+
+// BPEDecoder: the suffix of a word is a space, but in the last token nothing; so one is held.
+static enum ree_status bpe(struct ree_decoding_chain *chain, size_t i, const char *token, size_t n,
+                           struct ree_error *err) {
+    struct ree_decoding *state = &chain->stages[i];
+    struct ree_strbuf out;
+    ree_strbuf_init(&out);
+    enum ree_status status = REE_OK;
+    if (state->n_tokens > 0) {
+        replace_all(&out, state->held.data, state->held.size, state->stage->strings[0], " ");
+        status = out.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for text")
+                            : give(chain, i, out.data, out.size, err);
+    }
+    ree_strbuf_finish(&out);
+    state->held.size = 0;
+    ree_strbuf_append(&state->held, token, n);
+    return status;
+}
+
+// A token that has come to its end.
+static enum ree_status whole(struct ree_decoding_chain *chain, size_t i, const char *token,
+                             size_t n, struct ree_error *err) {
+    struct ree_decoding *state = &chain->stages[i];
+    struct ree_strbuf out;
+    enum ree_status status = REE_OK;
+    bool some = true;
+    switch (state->stage->kind->op) {
+    case BYTE_LEVEL: return byte_level(chain, i, token, n, err);
+    case BYTE_FALLBACK: return byte_fallback(chain, i, token, n, err);
+    case BPE: return bpe(chain, i, token, n, err);
+    default: break;
+    }
+    ree_strbuf_init(&out);
+    switch (state->stage->kind->op) {
+    case METASPACE:
+        replace_all(&out, token, n, state->stage->strings[0],
+                    state->n_tokens == 0 && state->stage->numbers[0] ? "" : " ");
+        break;
+    case WORDPIECE: wordpiece(state, token, n, &out); break;
+    case REPLACE: status = replace_regex(state->stage, token, n, &out, err); break;
+    case CTC: some = ctc(state, token, n, &out); break;
+    default: // JOIN
+        if (state->n_tokens > 0) ree_strbuf_append(&out, " ", 1);
+        ree_strbuf_append(&out, token, n);
+        break;
+    }
+    if (status == REE_OK && out.failed) status = ree_fail(err, REE_NO_MEMORY, "no memory for text");
+    if (status == REE_OK && some) status = give(chain, i, out.data, out.size, err);
+    ree_strbuf_finish(&out);
+    return status;
+}
+
+// Strip: takes off at the start at once; holds back at the end what may have to go.
+static enum ree_status strip(struct ree_decoding_chain *chain, size_t i, const char *data, size_t n,
+                             bool end, struct ree_error *err) {
+    struct ree_decoding *state = &chain->stages[i];
+    const struct ree_str content = state->stage->strings[0];
+    uint32_t stop = state->stage->numbers[1];
+    struct ree_strbuf out;
+    ree_strbuf_init(&out);
+    if (!state->begun) state->left = state->stage->numbers[0];
+    for (size_t at = 0, step; at < n; at += step) {
+        ree_utf8_get(data + at, &step);
+        bool is = step == content.size && memcmp(data + at, content.data, step) == 0;
+        if (is && state->left) {
+            state->left--;
+            continue;
+        }
+        state->left = 0;
+        if (is && state->n_held < stop) {
+            state->n_held++;
+            continue;
+        }
+        // One more than may go: the first that is held stays. Any other character: all stay.
+        if (!is)
+            for (; state->n_held; state->n_held--)
+                ree_strbuf_append(&out, content.data, content.size);
+        ree_strbuf_append(&out, data + at, step);
+    }
+    if (end) state->n_held = 0;
+    enum ree_status status = out.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for text")
+                             : end      ? give(chain, i, out.data, out.size, err)
+                                        : give_part(chain, i, out.data, out.size, err);
+    ree_strbuf_finish(&out);
+    return status;
+}
+
+// Length of the longest end of the text that begins the pattern without being all of it.
+static size_t begun_match(const char *text, size_t n, struct ree_str pattern) {
+    size_t most = pattern.size - 1 < n ? pattern.size - 1 : n;
+    for (size_t k = most; k > 0; k--)
+        if (memcmp(text + n - k, pattern.data, k) == 0) return k;
+    return 0;
+}
+
+// Replace of a string: what may become a match with the next part is held back.
+static enum ree_status replace_string(struct ree_decoding_chain *chain, size_t i, const char *data,
+                                      size_t n, bool end, struct ree_error *err) {
+    struct ree_decoding *state = &chain->stages[i];
+    const struct ree_str pattern = state->stage->strings[0];
+    struct ree_strbuf *text = &state->token, out;
+    ree_strbuf_init(&out);
+    ree_strbuf_append(text, data, n);
+    size_t at = 0;
+    while (pattern.size && at < text->size) {
+        const char *found = memmem(text->data + at, text->size - at, pattern.data, pattern.size);
+        if (!found) break;
+        ree_strbuf_append(&out, text->data + at, (size_t)(found - text->data) - at);
+        ree_strbuf_append(&out, state->stage->strings[1].data, state->stage->strings[1].size);
+        at = (size_t)(found - text->data) + pattern.size;
+    }
+    size_t rest = text->size - at, keep = 0;
+    if (rest) {
+        if (!end && pattern.size) keep = begun_match(text->data + at, rest, pattern);
+        ree_strbuf_append(&out, text->data + at, rest - keep);
+        memmove(text->data, text->data + text->size - keep, keep);
+    }
+    text->size = keep;
+    enum ree_status status = out.failed || text->failed
+                                 ? ree_fail(err, REE_NO_MEMORY, "no memory for text")
+                             : end ? give(chain, i, out.data, out.size, err)
+                                   : give_part(chain, i, out.data, out.size, err);
+    ree_strbuf_finish(&out);
+    return status;
+}
+
+// Receives a part of a token; `end`: it is the last one.
+static enum ree_status feed(struct ree_decoding_chain *chain, size_t i, const char *data, size_t n,
+                            bool end, struct ree_error *err) {
+    if (i == chain->n) {
+        ree_strbuf_append(&chain->out, data, n);
+        return chain->out.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for text") : REE_OK;
+    }
+    struct ree_decoding *state = &chain->stages[i];
+    int op = state->stage->kind->op;
+    enum ree_status status = REE_OK;
+    if (op == FUSE) {
+        status = give_part(chain, i, data, n, err);
+    } else if (op == STRIP) {
+        status = strip(chain, i, data, n, end, err);
+    } else if (op == REPLACE && !state->stage->regex) {
+        status = replace_string(chain, i, data, n, end, err);
+    } else if (end && state->token.size == 0) {
+        status = whole(chain, i, data, n, err);
+    } else {
+        ree_strbuf_append(&state->token, data, n);
+        if (end) status = whole(chain, i, state->token.data, state->token.size, err);
+        if (end) state->token.size = 0;
+    }
+    if (state->token.failed || state->held.failed)
+        status = ree_fail(err, REE_NO_MEMORY, "no memory for text");
+    state->begun = !end;
+    state->n_tokens += end;
+    return status;
+}
+
+// No more tokens come to stage i.
+static enum ree_status end(struct ree_decoding_chain *chain, size_t i, struct ree_error *err) {
+    if (i == chain->n) return REE_OK;
+    struct ree_decoding *state = &chain->stages[i];
+    struct ree_strbuf out;
+    ree_strbuf_init(&out);
+    enum ree_status status = REE_OK;
+    switch (state->stage->kind->op) {
+    case BYTE_LEVEL:
+        if (state->held.size) status = give_part(chain, i, REE_REPLACEMENT, 3, err);
+        if (status == REE_OK) status = give(chain, i, "", 0, err);
+        break;
+    case FUSE: status = give(chain, i, "", 0, err); break;
+    case BYTE_FALLBACK: status = give_run(chain, i, err); break;
+    case BPE:
+        if (state->n_tokens == 0) break;
+        replace_all(&out, state->held.data, state->held.size, state->stage->strings[0], "");
+        status = out.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for text")
+                            : give(chain, i, out.data, out.size, err);
+        break;
+    default: break;
+    }
+    ree_strbuf_finish(&out);
+    if (status == REE_OK) status = end(chain, i + 1, err);
+    restart(state);
+    return status;
+}
+
+enum ree_status ree_decoding_push(struct ree_decoding_chain *chain, const char *token, size_t n,
+                                  struct ree_error *err) {
+    return feed(chain, 0, token, n, true, err);
+}
+
+enum ree_status ree_decoding_flush(struct ree_decoding_chain *chain, struct ree_error *err) {
+    return end(chain, 0, err);
+}

@@ -1,0 +1,96 @@
+// Encoding: text, cut at added tokens, normalized, cut again at those that are sought in normalized
+// text, cut into pieces, each given to the model; then what belongs round it.
+#include "text/normalize.h"
+#include "text/pretokenize.h"
+#include "text/tokenizer.h"
+#include "text/utf8.h"
+
+#include <stdlib.h>
+
+struct encoder {
+    const struct ree_tokenizer *tokenizer;
+    uint32_t flags;
+    struct ree_pieces pieces;
+    struct ree_lm_scratch scratch;
+    struct ree_ids ids;
+};
+
+// A part of the normalized text, or a token in it.
+static enum ree_status encode_part(void *user, const char *text, size_t n, bool first,
+                                   const struct ree_added_token *added, struct ree_error *err) {
+    struct encoder *encoder = user;
+    if (added) return ree_ids_add(&encoder->ids, added->id, err);
+    const struct ree_tokenizer *tokenizer = encoder->tokenizer;
+    struct ree_pieces *pieces = &encoder->pieces;
+    REE_TRY(ree_pretokenize(&tokenizer->pretokenizer, text, n, first, pieces, err));
+    for (size_t i = 0; i < pieces->n; i++)
+        REE_TRY(ree_lm_encode(&tokenizer->lm, &encoder->scratch, pieces->items[i].data,
+                              pieces->items[i].size, &encoder->ids, err));
+    return REE_OK;
+}
+
+// A part of the text as it is, or a token in it.
+static enum ree_status encode_raw(void *user, const char *text, size_t n, bool first,
+                                  const struct ree_added_token *added, struct ree_error *err) {
+    struct encoder *encoder = user;
+    if (added) return ree_ids_add(&encoder->ids, added->id, err);
+    const struct ree_tokenizer *tokenizer = encoder->tokenizer;
+    const struct ree_added_cut cut = {tokenizer, &tokenizer->normal,
+                                      (encoder->flags & REE_PARSE_SPECIAL) != 0, encode_part,
+                                      encoder};
+    if (!tokenizer->normalizer.kind) return ree_added_cut(&cut, text, n, first, err);
+    struct ree_strbuf normal;
+    ree_strbuf_init(&normal);
+    ree_strbuf_append(&normal, text, n);
+    enum ree_status status = normal.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for a text")
+                                           : ree_normalize(&tokenizer->normalizer, &normal, err);
+    if (status == REE_OK && normal.size)
+        status = ree_added_cut(&cut, normal.data, normal.size, first, err);
+    ree_strbuf_finish(&normal);
+    return status;
+}
+
+static enum ree_status encode(struct encoder *encoder, const char *text, size_t n,
+                              struct ree_error *err) {
+    const struct ree_tokenizer *tokenizer = encoder->tokenizer;
+    const struct ree_added_cut cut = {tokenizer, &tokenizer->exact,
+                                      (encoder->flags & REE_PARSE_SPECIAL) != 0, encode_raw,
+                                      encoder};
+    REE_TRY(ree_pieces_init(&encoder->pieces, &tokenizer->pretokenizer, err));
+    REE_TRY(ree_lm_scratch_init(&encoder->scratch, &tokenizer->lm, n, err));
+    REE_TRY(ree_ids_grow(&encoder->ids, err));
+    if (n) REE_TRY(ree_added_cut(&cut, text, n, true, err));
+    if (encoder->flags & REE_ADD_SPECIAL)
+        return ree_postprocess(&tokenizer->postprocessor, &encoder->ids, err);
+    return REE_OK;
+}
+
+enum ree_status ree_tokenizer_encode(const struct ree_tokenizer *tokenizer, const char *text,
+                                     size_t nbytes, uint32_t flags, int32_t **out_ids,
+                                     size_t *out_n, struct ree_error *err) {
+    *out_ids = NULL;
+    *out_n = 0;
+    struct encoder encoder = {.tokenizer = tokenizer, .flags = flags};
+    struct ree_strbuf repaired;
+    ree_strbuf_init(&repaired);
+    if (ree_utf8_valid_prefix(text, nbytes) != nbytes) {
+        ree_utf8_append_lossy(&repaired, text, nbytes);
+        if (repaired.failed) {
+            ree_strbuf_finish(&repaired);
+            return ree_fail(err, REE_NO_MEMORY, "no memory for a text of %zu bytes", nbytes);
+        }
+        text = repaired.data;
+        nbytes = repaired.size;
+    }
+    enum ree_status status = encode(&encoder, text, nbytes, err);
+    if (status == REE_OK) {
+        *out_ids = encoder.ids.items;
+        *out_n = encoder.ids.n;
+    } else {
+        free(encoder.ids.items);
+    }
+    ree_pieces_finish(&encoder.pieces);
+    ree_lm_scratch_finish(&encoder.scratch);
+    ree_strbuf_finish(&repaired);
+    return status;
+}

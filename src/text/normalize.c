@@ -1,0 +1,277 @@
+#include "text/normalize.h"
+
+#include "text/bytes.h"
+#include "text/utf8.h"
+
+#include <stdlib.h>
+#include <utf8proc.h>
+
+enum {
+    SEQUENCE,
+    NFC,
+    NFD,
+    NFKC,
+    NFKD,
+    LOWERCASE,
+    STRIP_ACCENTS,
+    BERT,
+    STRIP,
+    PREPEND,
+    REPLACE,
+    PRECOMPILED,
+    NMT,
+    BYTE_LEVEL
+};
+
+// numbers: clean_text, handle_chinese_chars, strip_accents, lowercase
+static enum ree_status parse_bert(struct ree_arena *arena, const cJSON *json,
+                                  struct ree_stage *stage, struct ree_error *err) {
+    (void)arena;
+    REE_TRY(ree_json_bool(json, "clean_text", true, &stage->numbers[0], err));
+    REE_TRY(ree_json_bool(json, "handle_chinese_chars", true, &stage->numbers[1], err));
+    REE_TRY(ree_json_bool(json, "lowercase", true, &stage->numbers[3], err));
+    // null: as lowercase
+    return ree_json_bool(json, "strip_accents", stage->numbers[3], &stage->numbers[2], err);
+}
+
+// numbers: left, right
+static enum ree_status parse_strip(struct ree_arena *arena, const cJSON *json,
+                                   struct ree_stage *stage, struct ree_error *err) {
+    (void)arena;
+    REE_TRY(ree_json_bool(json, "strip_left", true, &stage->numbers[0], err));
+    return ree_json_bool(json, "strip_right", true, &stage->numbers[1], err);
+}
+
+// strings: what is put in front
+static enum ree_status parse_prepend(struct ree_arena *arena, const cJSON *json,
+                                     struct ree_stage *stage, struct ree_error *err) {
+    return ree_json_string(arena, json, "prepend", "\xE2\x96\x81", &stage->strings[0], err);
+}
+
+// strings: pattern, content; numbers[3]: the pattern is a regex
+static enum ree_status parse_replace(struct ree_arena *arena, const cJSON *json,
+                                     struct ree_stage *stage, struct ree_error *err) {
+    REE_TRY(ree_stage_pattern(arena, json, stage, err));
+    return ree_json_string(arena, json, "content", "", &stage->strings[1], err);
+}
+
+// strings: the map, decoded; numbers: units of its double array
+static enum ree_status parse_precompiled(struct ree_arena *arena, const cJSON *json,
+                                         struct ree_stage *stage, struct ree_error *err) {
+    struct ree_str text;
+    REE_TRY(ree_json_string(arena, json, "precompiled_charsmap", "", &text, err));
+    struct ree_strbuf blob;
+    ree_strbuf_init(&blob);
+    bool ok = ree_base64_decode(&blob, text.data, text.size);
+    struct ree_str *map = &stage->strings[0];
+    map->size = blob.size;
+    map->data = blob.failed ? NULL : ree_arena_strndup(arena, blob.data, blob.size);
+    ree_strbuf_finish(&blob);
+    if (!ok) return ree_fail(err, REE_INVALID, "'precompiled_charsmap' is not base64");
+    if (!map->data) return ree_fail(err, REE_NO_MEMORY, "no memory for the character map");
+    return ree_charsmap_check(*map, &stage->numbers[0], err);
+}
+
+static const struct ree_stage_kind kinds[] = {
+    {"Sequence", SEQUENCE, NULL},
+    {"NFC", NFC, NULL},
+    {"NFD", NFD, NULL},
+    {"NFKC", NFKC, NULL},
+    {"NFKD", NFKD, NULL},
+    {"Lowercase", LOWERCASE, NULL},
+    {"StripAccents", STRIP_ACCENTS, NULL},
+    {"BertNormalizer", BERT, parse_bert},
+    {"Strip", STRIP, parse_strip},
+    {"Prepend", PREPEND, parse_prepend},
+    {"Replace", REPLACE, parse_replace},
+    {"Precompiled", PRECOMPILED, parse_precompiled},
+    {"Nmt", NMT, NULL},
+    {"ByteLevel", BYTE_LEVEL, NULL},
+};
+
+const struct ree_stage_family ree_normalizers = {"normalizer", "normalizers", kinds,
+                                                 sizeof kinds / sizeof *kinds};
+
+// How many bytes at the beginning the form leaves as they are: characters that are in all forms
+// (ASCII) or, for NFC, below U+0300, the first that combine.
+static size_t stable_prefix(const struct ree_strbuf *text, bool nfc) {
+    unsigned char limit = nfc ? 0xCC : 0x80;
+    size_t i = 0;
+    while (i < text->size && (unsigned char)text->data[i] < limit)
+        i++;
+    // The character before takes part in composition.
+    if (i < text->size && i > 0) i -= ree_utf8_last_size(text->data, i);
+    return i;
+}
+
+static enum ree_status unicode_form(int op, const struct ree_strbuf *in, struct ree_strbuf *out,
+                                    struct ree_error *err) {
+    int options = UTF8PROC_STABLE;
+    options |= op == NFC || op == NFKC ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE;
+    if (op == NFKC || op == NFKD) options |= UTF8PROC_COMPAT;
+    size_t stable = stable_prefix(in, op == NFC);
+    ree_strbuf_append(out, in->data, stable);
+    if (stable == in->size) return REE_OK;
+    utf8proc_uint8_t *made = NULL;
+    utf8proc_ssize_t n =
+        utf8proc_map((const utf8proc_uint8_t *)in->data + stable,
+                     (utf8proc_ssize_t)(in->size - stable), &made, (utf8proc_option_t)options);
+    if (n < 0)
+        return ree_fail(err, n == UTF8PROC_ERROR_NOMEM ? REE_NO_MEMORY : REE_INVALID,
+                        "Unicode normalization: %s", utf8proc_errmsg(n));
+    ree_strbuf_append(out, (const char *)made, (size_t)n);
+    free(made);
+    return REE_OK;
+}
+
+static void bert_clean(const struct ree_strbuf *in, struct ree_strbuf *out) {
+    for (size_t i = 0, step; i < in->size; i += step) {
+        uint32_t c = ree_utf8_get(in->data + i, &step);
+        if (c == '\t' || c == '\n' || c == '\r' || ree_char_is_space(c))
+            ree_strbuf_append(out, " ", 1);
+        else if (c != 0 && c != 0xFFFD && !ree_char_is_other(c))
+            ree_strbuf_append(out, in->data + i, step);
+    }
+}
+
+static void bert_chinese(const struct ree_strbuf *in, struct ree_strbuf *out) {
+    for (size_t i = 0, step; i < in->size; i += step) {
+        bool cjk = ree_char_is_cjk(ree_utf8_get(in->data + i, &step));
+        if (cjk) ree_strbuf_append(out, " ", 1);
+        ree_strbuf_append(out, in->data + i, step);
+        if (cjk) ree_strbuf_append(out, " ", 1);
+    }
+}
+
+static void remove_if(bool (*is)(uint32_t c), const struct ree_strbuf *in, struct ree_strbuf *out) {
+    for (size_t i = 0, step; i < in->size; i += step)
+        if (!is(ree_utf8_get(in->data + i, &step))) ree_strbuf_append(out, in->data + i, step);
+}
+
+static void lowercase(const struct ree_strbuf *in, struct ree_strbuf *out) {
+    for (size_t i = 0, step; i < in->size; i += step)
+        ree_char_append_lower(out, ree_utf8_get(in->data + i, &step));
+}
+
+static void strip(const struct ree_stage *stage, const struct ree_strbuf *in,
+                  struct ree_strbuf *out) {
+    size_t from = 0, to = in->size, step;
+    while (stage->numbers[0] && from < to &&
+           ree_char_is_space(ree_utf8_get(in->data + from, &step)))
+        from += step;
+    while (stage->numbers[1] && from < to) {
+        size_t last = ree_utf8_last_size(in->data, to);
+        if (!ree_char_is_space(ree_utf8_get(in->data + to - last, &step))) break;
+        to -= last;
+    }
+    ree_strbuf_append(out, in->data + from, to - from);
+}
+
+// SentencePiece's nmt_nfkc, beyond NFKC: control characters vanish, oddities become spaces.
+static void nmt(const struct ree_strbuf *in, struct ree_strbuf *out) {
+    for (size_t i = 0, step; i < in->size; i += step) {
+        uint32_t c = ree_utf8_get(in->data + i, &step);
+        if ((c >= 1 && c <= 8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F ||
+            c == 0x9F)
+            continue;
+        if (c == 9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 ||
+            (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
+            c == 0xFEFF || c == 0xFFFD)
+            ree_strbuf_append(out, " ", 1);
+        else
+            ree_strbuf_append(out, in->data + i, step);
+    }
+}
+
+static enum ree_status replace(const struct ree_stage *stage, const struct ree_strbuf *in,
+                               struct ree_strbuf *out, struct ree_error *err) {
+    struct ree_matcher *matcher = NULL;
+    struct ree_spans spans = {0};
+    enum ree_status status = REE_OK;
+    if (stage->regex) status = ree_matcher_create(stage->regex, &matcher, err);
+    if (status == REE_OK)
+        status = ree_stage_search(stage, matcher, in->data, in->size, &spans, err);
+    for (size_t i = 0; status == REE_OK && i < spans.n; i++) {
+        const struct ree_span *span = &spans.items[i];
+        if (span->match)
+            ree_strbuf_append(out, stage->strings[1].data, stage->strings[1].size);
+        else
+            ree_strbuf_append(out, in->data + span->start, span->end - span->start);
+    }
+    free(spans.items);
+    ree_matcher_destroy(matcher);
+    return status;
+}
+
+// One pass over the text, from *text to an empty buffer that takes its place.
+static enum ree_status apply(int op, const struct ree_stage *stage, struct ree_strbuf *text,
+                             struct ree_error *err) {
+    struct ree_strbuf out;
+    ree_strbuf_init(&out);
+    enum ree_status status = REE_OK;
+    switch (op) {
+    case LOWERCASE: lowercase(text, &out); break;
+    case STRIP_ACCENTS: remove_if(ree_char_is_mark, text, &out); break;
+    case STRIP: strip(stage, text, &out); break;
+    case PREPEND:
+        ree_strbuf_append(&out, stage->strings[0].data, stage->strings[0].size);
+        ree_strbuf_append(&out, text->data, text->size);
+        break;
+    case REPLACE: status = replace(stage, text, &out, err); break;
+    case PRECOMPILED: ree_charsmap_apply(stage, text->data, text->size, &out); break;
+    case NMT: nmt(text, &out); break;
+    case BYTE_LEVEL: ree_bytes_append(&out, text->data, text->size); break;
+    default: status = unicode_form(op, text, &out, err); break;
+    }
+    if (status == REE_OK && out.failed)
+        status = ree_fail(err, REE_NO_MEMORY, "no memory for normalized text");
+    if (status != REE_OK) {
+        ree_strbuf_finish(&out);
+        return status;
+    }
+    ree_strbuf_finish(text);
+    *text = out;
+    return REE_OK;
+}
+
+typedef void rewrite(const struct ree_strbuf *in, struct ree_strbuf *out);
+
+static enum ree_status apply_rewrite(rewrite *function, struct ree_strbuf *text,
+                                     struct ree_error *err) {
+    struct ree_strbuf out;
+    ree_strbuf_init(&out);
+    function(text, &out);
+    if (out.failed) {
+        ree_strbuf_finish(&out);
+        return ree_fail(err, REE_NO_MEMORY, "no memory for normalized text");
+    }
+    ree_strbuf_finish(text);
+    *text = out;
+    return REE_OK;
+}
+
+static void remove_nonspacing(const struct ree_strbuf *in, struct ree_strbuf *out) {
+    remove_if(ree_char_is_nonspacing, in, out);
+}
+
+static enum ree_status bert(const struct ree_stage *stage, struct ree_strbuf *text,
+                            struct ree_error *err) {
+    if (stage->numbers[0]) REE_TRY(apply_rewrite(bert_clean, text, err));
+    if (stage->numbers[1]) REE_TRY(apply_rewrite(bert_chinese, text, err));
+    if (stage->numbers[2]) {
+        REE_TRY(apply(NFD, stage, text, err));
+        REE_TRY(apply_rewrite(remove_nonspacing, text, err));
+    }
+    return stage->numbers[3] ? apply_rewrite(lowercase, text, err) : REE_OK;
+}
+
+enum ree_status ree_normalize(const struct ree_stage *stage, struct ree_strbuf *text,
+                              struct ree_error *err) {
+    if (!stage->kind || text->size == 0) return REE_OK;
+    int op = stage->kind->op;
+    if (op == BERT) return bert(stage, text, err);
+    if (op != SEQUENCE) return apply(op, stage, text, err);
+    for (uint32_t i = 0; i < stage->n_children; i++)
+        REE_TRY(ree_normalize(&stage->children[i], text, err));
+    return REE_OK;
+}

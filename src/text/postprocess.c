@@ -1,0 +1,153 @@
+// Post-processors: what comes before and behind the ids of a text. Only the single text matters
+// here; templates for pairs are not read.
+#include "text/tokenizer.h"
+
+#include <stdlib.h>
+
+enum { SEQUENCE, TEMPLATE, BERT, ROBERTA, BYTE_LEVEL };
+
+// The text's place in a template.
+static const char text_mark[] = "";
+
+// children: the items in order; strings[0] of each: the token's name, or the mark; numbers[0]: id
+static enum ree_status parse_item(struct ree_arena *arena, const cJSON *item, const cJSON *tokens,
+                                  struct ree_stage *stage, struct ree_error *err) {
+    const cJSON *token = ree_json_get(item, "SpecialToken"), *ids, *id;
+    int32_t value;
+    if (!token) {
+        struct ree_str sequence;
+        REE_TRY(ree_json_string(arena, ree_json_get(item, "Sequence"), "id", "", &sequence, err));
+        if (strcmp(sequence.data, "A") != 0)
+            return ree_fail(err, REE_INVALID,
+                            "an item of 'single' is neither a special token nor "
+                            "sequence A");
+        stage->strings[0] = (struct ree_str){text_mark, 0};
+        return REE_OK;
+    }
+    REE_TRY(ree_json_string(arena, token, "id", "", &stage->strings[0], err));
+    const cJSON *entry = ree_json_get(tokens, stage->strings[0].data);
+    if (!entry)
+        return ree_fail(err, REE_INVALID, "special token '%.80s' is not among 'special_tokens'",
+                        stage->strings[0].data);
+    REE_TRY(ree_json_want(entry, "ids", &ids, err));
+    int n = cJSON_IsArray(ids) ? cJSON_GetArraySize(ids) : 0;
+    if (n < 1 || n > 16)
+        return ree_fail(err, REE_INVALID, "special token '%.80s': 'ids' is not an array of 1 to 16",
+                        stage->strings[0].data);
+    stage->children = ree_arena_alloc_array(arena, (size_t)n, sizeof *stage->children);
+    if (!stage->children) return ree_fail(err, REE_NO_MEMORY, "no memory for a template");
+    cJSON_ArrayForEach(id, ids) {
+        REE_TRY(ree_json_id(id, &value, err));
+        stage->children[stage->n_children++].numbers[0] = (uint32_t)value;
+    }
+    return REE_OK;
+}
+
+static enum ree_status parse_template(struct ree_arena *arena, const cJSON *json,
+                                      struct ree_stage *stage, struct ree_error *err) {
+    const cJSON *single, *item, *tokens = ree_json_get(json, "special_tokens");
+    REE_TRY(ree_json_want(json, "single", &single, err));
+    int n = cJSON_IsArray(single) ? cJSON_GetArraySize(single) : -1;
+    if (n < 0 || n > 64)
+        return ree_fail(err, REE_INVALID, "'single' is not an array of at most 64 items");
+    stage->children = ree_arena_alloc_array(arena, (size_t)n, sizeof *stage->children);
+    if (!stage->children) return ree_fail(err, REE_NO_MEMORY, "no memory for a template");
+    cJSON_ArrayForEach(item, single)
+        REE_TRY(parse_item(arena, item, tokens, &stage->children[stage->n_children++], err));
+    return REE_OK;
+}
+
+static enum ree_status parse_pair(const cJSON *json, const char *name, uint32_t *out,
+                                  struct ree_error *err) {
+    const cJSON *pair;
+    int32_t id;
+    REE_TRY(ree_json_want(json, name, &pair, err));
+    const cJSON *number = cJSON_GetArraySize(pair) == 2 ? cJSON_GetArrayItem(pair, 1) : NULL;
+    if (!number) return ree_fail(err, REE_INVALID, "'%s' is not a token and its id", name);
+    REE_TRY(ree_json_id(number, &id, err));
+    *out = (uint32_t)id;
+    return REE_OK;
+}
+
+// numbers: what stands before, what stands behind
+static enum ree_status parse_cls_sep(struct ree_arena *arena, const cJSON *json,
+                                     struct ree_stage *stage, struct ree_error *err) {
+    (void)arena;
+    REE_TRY(parse_pair(json, "cls", &stage->numbers[0], err));
+    return parse_pair(json, "sep", &stage->numbers[1], err);
+}
+
+static const struct ree_stage_kind kinds[] = {
+    {"Sequence", SEQUENCE, NULL},
+    {"TemplateProcessing", TEMPLATE, parse_template},
+    {"BertProcessing", BERT, parse_cls_sep},
+    {"RobertaProcessing", ROBERTA, parse_cls_sep},
+    {"ByteLevel", BYTE_LEVEL, NULL}, // concerns offsets alone
+};
+
+const struct ree_stage_family ree_postprocessors = {"post_processor", "processors", kinds,
+                                                    sizeof kinds / sizeof *kinds};
+
+static enum ree_status append(struct ree_ids *out, const struct ree_ids *ids,
+                              struct ree_error *err) {
+    for (size_t i = 0; i < ids->n; i++)
+        REE_TRY(ree_ids_add(out, ids->items[i], err));
+    return REE_OK;
+}
+
+static enum ree_status apply(const struct ree_stage *stage, const struct ree_ids *ids,
+                             struct ree_ids *out, struct ree_error *err) {
+    if (stage->kind->op != TEMPLATE) {
+        REE_TRY(ree_ids_add(out, (int32_t)stage->numbers[0], err));
+        REE_TRY(append(out, ids, err));
+        return ree_ids_add(out, (int32_t)stage->numbers[1], err);
+    }
+    for (uint32_t i = 0; i < stage->n_children; i++) {
+        const struct ree_stage *item = &stage->children[i];
+        if (item->strings[0].data == text_mark) REE_TRY(append(out, ids, err));
+        for (uint32_t j = 0; j < item->n_children; j++)
+            REE_TRY(ree_ids_add(out, (int32_t)item->children[j].numbers[0], err));
+    }
+    return REE_OK;
+}
+
+enum ree_status ree_postprocess(const struct ree_stage *stage, struct ree_ids *ids,
+                                struct ree_error *err) {
+    if (!stage->kind || stage->kind->op == BYTE_LEVEL) return REE_OK;
+    if (stage->kind->op == SEQUENCE) {
+        for (uint32_t i = 0; i < stage->n_children; i++)
+            REE_TRY(ree_postprocess(&stage->children[i], ids, err));
+        return REE_OK;
+    }
+    struct ree_ids out = {0};
+    enum ree_status status = apply(stage, ids, &out, err);
+    if (status != REE_OK) {
+        free(out.items);
+        return status;
+    }
+    free(ids->items);
+    *ids = out;
+    return REE_OK;
+}
+
+static enum ree_status check_id(const struct ree_tokenizer *tokenizer, uint32_t id,
+                                struct ree_error *err) {
+    if (ree_tokenizer_piece(tokenizer, (int32_t)id)) return REE_OK;
+    return ree_fail(err, REE_INVALID, "post_processor: adds id %u, which no token has", id);
+}
+
+enum ree_status ree_postprocess_check(const struct ree_tokenizer *tokenizer,
+                                      const struct ree_stage *stage, struct ree_error *err) {
+    if (!stage->kind) return REE_OK;
+    if (stage->kind->op == BERT || stage->kind->op == ROBERTA) {
+        REE_TRY(check_id(tokenizer, stage->numbers[0], err));
+        return check_id(tokenizer, stage->numbers[1], err);
+    }
+    for (uint32_t i = 0; i < stage->n_children; i++) {
+        const struct ree_stage *child = &stage->children[i];
+        REE_TRY(ree_postprocess_check(tokenizer, child, err));
+        for (uint32_t j = 0; stage->kind->op == TEMPLATE && j < child->n_children; j++)
+            REE_TRY(check_id(tokenizer, child->children[j].numbers[0], err));
+    }
+    return REE_OK;
+}

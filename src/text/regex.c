@@ -1,0 +1,176 @@
+#include "text/regex.h"
+
+#include "base/strbuf.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <stdlib.h>
+
+// What one search may cost: calls of the matcher's own recursion, and memory for backtracking. A
+// pattern that needs more on real text is one that blows up.
+#define MATCH_LIMIT 50000000u
+#define HEAP_LIMIT_KIB (256u * 1024)
+#define JIT_STACK_MAX ((size_t)64 * 1024 * 1024)
+
+struct ree_regex {
+    pcre2_code *code;
+    bool jit;
+};
+
+struct ree_matcher {
+    const struct ree_regex *regex;
+    pcre2_match_data *data;
+    pcre2_match_context *context;
+    pcre2_jit_stack *stack;
+};
+
+// The ranges behind a class escape, to stand inside brackets; NULL: the escape stays.
+static const char *class_ranges(char escape) {
+    switch (escape) {
+    case 's':
+    case 'S': return "\\t-\\r\\x{85}\\p{Z}";
+    case 'w':
+    case 'W': return "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}";
+    case 'h':
+    case 'H': return "0-9A-Fa-f";
+    default: return NULL;
+    }
+}
+
+// Inside brackets an opposite cannot be spelled as ranges; there PCRE2's own classes have to do,
+// which differ in U+180E (space) and in marks (word).
+static void translate(struct ree_strbuf *out, const char *s, size_t n) {
+    size_t depth = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] == '\\' && i + 1 < n) {
+            const char *ranges = class_ranges(s[i + 1]);
+            bool opposite = s[i + 1] >= 'A' && s[i + 1] <= 'Z';
+            if (ranges && depth == 0)
+                ree_strbuf_printf(out, "[%s%s]", opposite ? "^" : "", ranges);
+            else if (ranges && !opposite)
+                ree_strbuf_printf(out, "%s", ranges);
+            else
+                ree_strbuf_append(out, s + i, 2);
+            i++;
+            continue;
+        }
+        if (depth == 0 && s[i] == '[') {
+            depth = 1;
+            ree_strbuf_append(out, s + i, 1);
+            // A bracket that comes first in a class is a character of it.
+            if (i + 1 < n && s[i + 1] == '^') ree_strbuf_append(out, s + ++i, 1);
+            if (i + 1 < n && s[i + 1] == ']') ree_strbuf_append(out, s + ++i, 1);
+            continue;
+        }
+        if (depth && s[i] == '[' && i + 1 < n && s[i + 1] == ':') {
+            depth++; // [:alpha:]
+        } else if (depth && s[i] == ']') {
+            depth--;
+        }
+        ree_strbuf_append(out, s + i, 1);
+    }
+}
+
+enum ree_status ree_regex_create(struct ree_str pattern, struct ree_regex **out_regex,
+                                 struct ree_error *err) {
+    *out_regex = NULL;
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    translate(&text, pattern.data, pattern.size);
+    struct ree_regex *regex = calloc(1, sizeof *regex);
+    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+    enum ree_status status = REE_OK;
+    if (!regex || !context || text.failed) {
+        status = ree_fail(err, REE_NO_MEMORY, "no memory for a regular expression");
+        goto done;
+    }
+    pcre2_set_parens_nest_limit(context, 100);
+    pcre2_set_max_pattern_length(context, 1 << 16);
+    int code;
+    PCRE2_SIZE place;
+    uint32_t options =
+        PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY;
+    regex->code = pcre2_compile((PCRE2_SPTR)(text.data ? text.data : ""), text.size, options, &code,
+                                &place, context);
+    if (!regex->code) {
+        char why[200];
+        pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
+        status = ree_fail(err, REE_INVALID, "the regular expression '%.200s' does not compile: %s",
+                          pattern.data, why);
+        goto done;
+    }
+    // Where the compiler of PCRE2 has no support for the machine, its interpreter runs.
+    regex->jit = pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE) == 0;
+    *out_regex = regex;
+    regex = NULL;
+done:
+    if (context) pcre2_compile_context_free(context);
+    ree_strbuf_finish(&text);
+    ree_regex_destroy(regex);
+    return status;
+}
+
+void ree_regex_destroy(struct ree_regex *regex) {
+    if (!regex) return;
+    if (regex->code) pcre2_code_free(regex->code);
+    free(regex);
+}
+
+enum ree_status ree_matcher_create(const struct ree_regex *regex, struct ree_matcher **out_matcher,
+                                   struct ree_error *err) {
+    *out_matcher = NULL;
+    struct ree_matcher *matcher = calloc(1, sizeof *matcher);
+    if (matcher) {
+        matcher->regex = regex;
+        matcher->data = pcre2_match_data_create_from_pattern(regex->code, NULL);
+        matcher->context = pcre2_match_context_create(NULL);
+        matcher->stack = pcre2_jit_stack_create((size_t)64 * 1024, JIT_STACK_MAX, NULL);
+    }
+    if (!matcher || !matcher->data || !matcher->context) {
+        ree_matcher_destroy(matcher);
+        return ree_fail(err, REE_NO_MEMORY, "no memory for a regular expression");
+    }
+    pcre2_set_match_limit(matcher->context, MATCH_LIMIT);
+    pcre2_set_heap_limit(matcher->context, HEAP_LIMIT_KIB);
+    if (matcher->stack) pcre2_jit_stack_assign(matcher->context, NULL, matcher->stack);
+    *out_matcher = matcher;
+    return REE_OK;
+}
+
+void ree_matcher_destroy(struct ree_matcher *matcher) {
+    if (!matcher) return;
+    if (matcher->data) pcre2_match_data_free(matcher->data);
+    if (matcher->context) pcre2_match_context_free(matcher->context);
+    if (matcher->stack) pcre2_jit_stack_free(matcher->stack);
+    free(matcher);
+}
+
+enum ree_status ree_matcher_find(struct ree_matcher *matcher, const char *text, size_t n,
+                                 size_t from, bool *out_found, size_t *out_start, size_t *out_end,
+                                 struct ree_error *err) {
+    int rc;
+    // The text is known to be UTF-8. pcre2_jit_match leaves out checks of its arguments.
+    if (matcher->regex->jit)
+        rc = pcre2_jit_match(matcher->regex->code, (PCRE2_SPTR)text, n, from, PCRE2_NO_UTF_CHECK,
+                             matcher->data, matcher->context);
+    else
+        rc = pcre2_match(matcher->regex->code, (PCRE2_SPTR)text, n, from, PCRE2_NO_UTF_CHECK,
+                         matcher->data, matcher->context);
+    *out_found = rc >= 0;
+    if (rc == PCRE2_ERROR_NOMATCH) return REE_OK;
+    if (rc < 0) {
+        char why[200];
+        pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof why);
+        return ree_fail(err, REE_INVALID,
+                        "a regular expression of the tokenizer gave up at byte %zu of the text: %s",
+                        from, why);
+    }
+    const PCRE2_SIZE *place = pcre2_get_ovector_pointer(matcher->data);
+    *out_start = place[0];
+    *out_end = place[1];
+    // \K in a lookahead can put the start behind the end, a lookbehind before `from`.
+    if (*out_start < from || *out_end < *out_start)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "a regular expression of the tokenizer moves its match's start (\\K)");
+    return REE_OK;
+}

@@ -1,0 +1,173 @@
+#include "text/stage.h"
+
+#include <stdlib.h>
+
+// Sequences may stand in sequences; no file needs more than two levels.
+#define MAX_DEPTH 8
+#define MAX_CHILDREN 256
+
+static const struct ree_stage_kind *find_kind(const struct ree_stage_family *family,
+                                              const char *type) {
+    for (size_t i = 0; i < family->n_kinds; i++)
+        if (strcmp(family->kinds[i].type, type) == 0) return &family->kinds[i];
+    return NULL;
+}
+
+static enum ree_status parse(const struct ree_stage_family *family, struct ree_arena *arena,
+                             const cJSON *json, int depth, struct ree_stage *stage,
+                             struct ree_error *err);
+
+static enum ree_status parse_sequence(const struct ree_stage_family *family,
+                                      struct ree_arena *arena, const cJSON *json, int depth,
+                                      struct ree_stage *stage, struct ree_error *err) {
+    const cJSON *members, *member;
+    REE_TRY(ree_json_want(json, family->members, &members, err));
+    int n = cJSON_IsArray(members) ? cJSON_GetArraySize(members) : -1;
+    if (n < 0 || n > MAX_CHILDREN)
+        return ree_fail(err, REE_INVALID, "'%s' is not an array of at most %d", family->members,
+                        MAX_CHILDREN);
+    if (depth >= MAX_DEPTH)
+        return ree_fail(err, REE_UNSUPPORTED, "sequences nested more than %d deep", MAX_DEPTH);
+    stage->children = ree_arena_alloc_array(arena, (size_t)n, sizeof *stage->children);
+    if (!stage->children) return ree_fail(err, REE_NO_MEMORY, "no memory for a sequence");
+    cJSON_ArrayForEach(member, members) {
+        uint32_t i = stage->n_children++;
+        enum ree_status status = parse(family, arena, member, depth + 1, &stage->children[i], err);
+        if (status != REE_OK) return ree_fail_prefix(err, "%s[%u]", family->members, i);
+    }
+    return REE_OK;
+}
+
+static enum ree_status parse(const struct ree_stage_family *family, struct ree_arena *arena,
+                             const cJSON *json, int depth, struct ree_stage *stage,
+                             struct ree_error *err) {
+    memset(stage, 0, sizeof *stage);
+    if (!json || cJSON_IsNull(json)) return REE_OK;
+    const cJSON *type;
+    if (!cJSON_IsObject(json)) return ree_fail(err, REE_INVALID, "not an object");
+    REE_TRY(ree_json_want(json, "type", &type, err));
+    if (!cJSON_IsString(type)) return ree_fail(err, REE_INVALID, "'type' is not a string");
+    stage->kind = find_kind(family, type->valuestring);
+    if (!stage->kind)
+        return ree_fail(err, REE_UNSUPPORTED, "there is no %s '%.80s' here", family->what,
+                        type->valuestring);
+    enum ree_status status = REE_OK;
+    if (stage->kind->op == 0)
+        status = parse_sequence(family, arena, json, depth, stage, err);
+    else if (stage->kind->parse)
+        status = stage->kind->parse(arena, json, stage, err);
+    return status == REE_OK ? REE_OK : ree_fail_prefix(err, "%s", stage->kind->type);
+}
+
+enum ree_status ree_stage_parse(const struct ree_stage_family *family, struct ree_arena *arena,
+                                const cJSON *json, struct ree_stage *stage, struct ree_error *err) {
+    enum ree_status status = parse(family, arena, json, 0, stage, err);
+    return status == REE_OK ? REE_OK : ree_fail_prefix(err, "%s", family->what);
+}
+
+enum ree_status ree_stage_named(const struct ree_stage_family *family, struct ree_arena *arena,
+                                const char *type, struct ree_stage *stage, struct ree_error *err) {
+    cJSON *json = cJSON_CreateObject();
+    enum ree_status status;
+    if (json && cJSON_AddStringToObject(json, "type", type))
+        status = ree_stage_parse(family, arena, json, stage, err);
+    else
+        status = ree_fail(err, REE_NO_MEMORY, "no memory for a %s", family->what);
+    cJSON_Delete(json);
+    return status;
+}
+
+void ree_stage_finish(struct ree_stage *stage) {
+    for (uint32_t i = 0; i < stage->n_children; i++)
+        ree_stage_finish(&stage->children[i]);
+    ree_regex_destroy(stage->regex);
+    memset(stage, 0, sizeof *stage);
+}
+
+void ree_describe_string(struct ree_str string, struct ree_strbuf *out) {
+    ree_strbuf_printf(out, "%zu:", string.size);
+    if (string.size) ree_strbuf_append(out, string.data, string.size);
+    ree_strbuf_append(out, " ", 1);
+}
+
+void ree_stage_describe(const struct ree_stage *stage, struct ree_strbuf *out) {
+    if (!stage->kind) {
+        ree_strbuf_printf(out, "none ");
+        return;
+    }
+    ree_strbuf_printf(out, "%s ", stage->kind->type);
+    for (size_t i = 0; i < 4; i++)
+        ree_strbuf_printf(out, "%u ", stage->numbers[i]);
+    for (size_t i = 0; i < 3; i++)
+        ree_describe_string(stage->strings[i], out);
+    ree_strbuf_printf(out, "%u ", stage->n_children);
+    for (uint32_t i = 0; i < stage->n_children; i++)
+        ree_stage_describe(&stage->children[i], out);
+}
+
+enum ree_status ree_stage_pattern(struct ree_arena *arena, const cJSON *json,
+                                  struct ree_stage *stage, struct ree_error *err) {
+    const cJSON *pattern;
+    REE_TRY(ree_json_want(json, "pattern", &pattern, err));
+    bool regex = ree_json_get(pattern, "Regex") != NULL;
+    REE_TRY(
+        ree_json_string(arena, pattern, regex ? "Regex" : "String", NULL, &stage->strings[0], err));
+    if (!stage->strings[0].data)
+        return ree_fail(err, REE_INVALID, "'pattern' has neither 'String' nor 'Regex'");
+    stage->numbers[3] = regex;
+    return regex ? ree_regex_create(stage->strings[0], &stage->regex, err) : REE_OK;
+}
+
+enum ree_status ree_spans_add(struct ree_spans *spans, size_t start, size_t end, bool match,
+                              struct ree_error *err) {
+    if (spans->n == spans->capacity) {
+        size_t capacity = spans->capacity ? spans->capacity * 2 : 64;
+        struct ree_span *items = realloc(spans->items, capacity * sizeof *items);
+        if (!items) return ree_fail(err, REE_NO_MEMORY, "no memory for the parts of a text");
+        spans->items = items;
+        spans->capacity = capacity;
+    }
+    spans->items[spans->n++] = (struct ree_span){start, end, match};
+    return REE_OK;
+}
+
+static enum ree_status find(const struct ree_stage *stage, struct ree_matcher *matcher,
+                            const char *text, size_t n, size_t from, struct ree_span *out,
+                            struct ree_error *err) {
+    if (stage->regex)
+        return ree_matcher_find(matcher, text, n, from, &out->match, &out->start, &out->end, err);
+    const struct ree_str *pattern = &stage->strings[0];
+    const char *at =
+        pattern->size ? memmem(text + from, n - from, pattern->data, pattern->size) : NULL;
+    out->match = at != NULL;
+    if (at) {
+        out->start = (size_t)(at - text);
+        out->end = out->start + pattern->size;
+    }
+    return REE_OK;
+}
+
+enum ree_status ree_stage_search(const struct ree_stage *stage, struct ree_matcher *matcher,
+                                 const char *text, size_t n, struct ree_spans *spans,
+                                 struct ree_error *err) {
+    spans->n = 0;
+    size_t done = 0, from = 0;
+    while (from <= n) {
+        struct ree_span found = {0, 0, false};
+        REE_TRY(find(stage, matcher, text, n, from, &found, err));
+        if (!found.match) break;
+        from = found.end;
+        if (found.start == found.end) {
+            // An empty match neither cuts nor takes anything; the search goes on behind the next
+            // character.
+            do
+                from++;
+            while (from < n && ((unsigned char)text[from] & 0xC0) == 0x80);
+            continue;
+        }
+        if (found.start > done) REE_TRY(ree_spans_add(spans, done, found.start, false, err));
+        REE_TRY(ree_spans_add(spans, found.start, found.end, true, err));
+        done = found.end;
+    }
+    return done < n ? ree_spans_add(spans, done, n, false, err) : REE_OK;
+}

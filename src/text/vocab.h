@@ -1,0 +1,69 @@
+// A vocabulary: pieces by id, ids by piece.
+#ifndef REE_TEXT_VOCAB_H
+#define REE_TEXT_VOCAB_H
+
+#include "base/arena.h"
+#include "base/status.h"
+
+#include <string.h>
+
+// Ids are below this: what a file may make us allocate for, at 16 bytes an id.
+#define REE_VOCAB_MAX (1u << 22)
+
+struct ree_str {
+    const char *data; // NUL-terminated; may contain NULs
+    size_t size;
+};
+
+struct ree_vocab_slot {
+    uint32_t id; // plus 1; 0: free
+    uint32_t hash;
+};
+
+struct ree_vocab {
+    struct ree_str *pieces; // [n]; data is NULL where there is no such id
+    uint32_t n;             // 1 + the largest id
+    uint32_t count;         // pieces
+    uint32_t capacity;      // of `pieces`
+    struct ree_vocab_slot *slots;
+    uint32_t mask; // number of slots - 1
+};
+
+void ree_vocab_finish(struct ree_vocab *vocab);
+// Adds a piece, whose text the caller keeps. REE_INVALID when the id is taken or out of range or
+// the piece has an id already.
+enum ree_status ree_vocab_add(struct ree_vocab *vocab, struct ree_str piece, int64_t id,
+                              struct ree_error *err);
+int32_t ree_vocab_find(const struct ree_vocab *vocab, const char *data, size_t size); // -1: none
+
+static inline const struct ree_str *ree_vocab_piece(const struct ree_vocab *vocab, int32_t id) {
+    return id >= 0 && (uint32_t)id < vocab->n && vocab->pieces[id].data ? &vocab->pieces[id] : NULL;
+}
+
+// A hash of a short string, 64 bits: multiply and fold, eight bytes at a time. Nothing that is
+// printed or kept depends on it.
+static inline uint64_t ree_hash_fold(uint64_t a, uint64_t b) {
+    unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static inline uint64_t ree_hash_bytes(const char *data, size_t size) {
+    uint64_t hash = 0x9E3779B97F4A7C15u ^ size, word;
+    for (; size >= 8; data += 8, size -= 8) {
+        memcpy(&word, data, 8);
+        hash = ree_hash_fold(hash ^ word, 0xA0761D6478BD642Fu);
+    }
+    word = 0;
+    if (size >= 4) {
+        uint32_t low, high; // they may overlap
+        memcpy(&low, data, 4);
+        memcpy(&high, data + size - 4, 4);
+        word = (uint64_t)high << 32 | low;
+    } else if (size > 0) {
+        word = (uint64_t)(unsigned char)data[0] | (uint64_t)(unsigned char)data[size / 2] << 8 |
+               (uint64_t)(unsigned char)data[size - 1] << 16;
+    }
+    return ree_hash_fold(hash ^ word, 0xE7037ED1A0B428DBu);
+}
+
+#endif

@@ -1,0 +1,240 @@
+// ree-run tokenize: text to token ids and back, with a model's tokenizer.
+#include "cli.h"
+
+#include "base/file.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+    "ree-run tokenize PATH [--text TEXT | --file FILE | --chat FILE | --decode IDS]\n"
+    "\n"
+    "Turns text into the token ids of a model, or ids into text. PATH is a model's folder, a\n"
+    "tokenizer.json, a GPT-2 vocab.json with merges.txt beside it, or a *.tiktoken file. Without\n"
+    "any of the options below the text is read from standard input. The last line is the\n"
+    "tokenizer's SHA-256, over all that decides its tokens: equal hashes, equal tokens.\n"
+    "\n"
+    "  --text TEXT       this text\n"
+    "  --file FILE       the text in FILE (-: standard input); bytes that are not UTF-8 count as\n"
+    "                    U+FFFD\n"
+    "  --chat FILE       FILE holds a conversation, [{\"role\": \"user\", \"content\": \"...\"}, "
+    "...];\n"
+    "                    its prompt, as the model's chat template would put it\n"
+    "  --family NAME     the chat template's family, where the model does not tell\n"
+    "  --decode IDS      the text of these ids, separated by spaces or commas (-: standard input)\n"
+    "  --no-special      encoding: without what the tokenizer puts round a text (BOS and the "
+    "like),\n"
+    "                    and special tokens that the text spells out are text like any other;\n"
+    "                    decoding: without the text of special tokens\n"
+    "  --json            one JSON object instead of text\n"
+    "\n"
+    "examples\n"
+    "  ree-run tokenize model/ --text 'Hello, world'\n"
+    "  ree-run tokenize model/ --decode '9906 11 1917'\n"
+    "  ree-run tokenize model/ --chat conversation.json --json\n"
+    "\n"
+    "exit status: 0 success, 1 failure, 2 wrong usage\n";
+
+struct request {
+    const char *path, *text, *file, *chat, *family, *decode;
+    bool json, no_special;
+};
+
+// Standard input to its end; free the result. NULL: it cannot be read.
+static char *read_stdin(size_t *out_n) {
+    struct ree_strbuf text;
+    char block[65536];
+    size_t n;
+    ree_strbuf_init(&text);
+    while ((n = fread(block, 1, sizeof block, stdin)) > 0)
+        ree_strbuf_append(&text, block, n);
+    if (ferror(stdin)) {
+        cli_error("cannot read standard input: %s", strerror(errno));
+        ree_strbuf_finish(&text);
+        return NULL;
+    }
+    *out_n = text.size;
+    char *data = ree_strbuf_take(&text);
+    if (!data) cli_error("out of memory");
+    return data;
+}
+
+static char *read_input(const char *path, size_t *out_n) {
+    if (!path || strcmp(path, "-") == 0) return read_stdin(out_n);
+    struct ree_error err;
+    void *bytes;
+    if (ree_file_read(path, &bytes, out_n, &err) == REE_OK) return bytes;
+    cli_fail(&err);
+    return NULL;
+}
+
+static void append_piece(struct ree_strbuf *out, const struct ree_tokenizer *tokenizer,
+                         int32_t id) {
+    const char *piece = ree_tokenizer_token(tokenizer, id);
+    cli_append_name(out, piece ? piece : "?");
+}
+
+static int print_json(cJSON *root, const struct ree_tokenizer *tokenizer) {
+    char hex[65];
+    struct ree_strbuf out;
+    ree_strbuf_init(&out);
+    ree_tokenizer_sha256(tokenizer, hex);
+    cJSON_AddStringToObject(root, "tokenizer_sha256", hex);
+    char *text = cJSON_Print(root);
+    if (text)
+        ree_strbuf_printf(&out, "%s\n", text);
+    else
+        out.failed = true;
+    cJSON_free(text);
+    cJSON_Delete(root);
+    return cli_print(&out);
+}
+
+static int print_ids(const struct request *request, const struct ree_tokenizer *tokenizer,
+                     const int32_t *ids, size_t n, const char *prompt) {
+    if (request->json) {
+        cJSON *root = cJSON_CreateObject(), *pieces;
+        if (prompt) cJSON_AddStringToObject(root, "prompt", prompt);
+        cJSON_AddItemToObject(root, "ids", cJSON_CreateIntArray(ids, (int)n));
+        pieces = cJSON_AddArrayToObject(root, "tokens");
+        for (size_t i = 0; i < n; i++) {
+            const char *piece = ree_tokenizer_token(tokenizer, ids[i]);
+            cJSON_AddItemToArray(pieces, cJSON_CreateString(piece ? piece : ""));
+        }
+        return print_json(root, tokenizer);
+    }
+    struct ree_strbuf out;
+    char hex[65];
+    ree_strbuf_init(&out);
+    if (prompt) ree_strbuf_printf(&out, "%s\n\n", prompt);
+    // Few tokens with their pieces, many as a line of numbers.
+    for (size_t i = 0; i < n; i++) {
+        ree_strbuf_printf(&out, n <= 64 ? "%7d  " : "%d ", ids[i]);
+        if (n > 64) continue;
+        append_piece(&out, tokenizer, ids[i]);
+        ree_strbuf_append(&out, "\n", 1);
+    }
+    ree_tokenizer_sha256(tokenizer, hex);
+    ree_strbuf_printf(&out, "%s%zu tokens, tokenizer %s\n", n > 64 ? "\n" : "", n, hex);
+    return cli_print(&out);
+}
+
+static int encode(const struct request *request, const struct ree_tokenizer *tokenizer) {
+    struct ree_error err;
+    char *text = NULL, *prompt = NULL;
+    size_t n, n_ids;
+    int32_t *ids = NULL;
+    uint32_t flags = request->no_special ? 0 : REE_ADD_SPECIAL | REE_PARSE_SPECIAL;
+    if (request->text) {
+        text = strdup(request->text);
+        n = strlen(request->text);
+    } else {
+        text = read_input(request->chat ? request->chat : request->file, &n);
+    }
+    if (!text) return CLI_FAILED;
+    enum ree_status status = REE_OK;
+    if (request->chat) {
+        size_t n_prompt;
+        status =
+            ree_chat_prompt(tokenizer, request->family, text, n, true, &prompt, &n_prompt, &err);
+        n = n_prompt;
+        flags = REE_PARSE_SPECIAL;
+    }
+    if (status == REE_OK)
+        status =
+            ree_tokenizer_encode(tokenizer, prompt ? prompt : text, n, flags, &ids, &n_ids, &err);
+    int code =
+        status == REE_OK ? print_ids(request, tokenizer, ids, n_ids, prompt) : cli_fail(&err);
+    free(ids);
+    free(prompt);
+    free(text);
+    return code;
+}
+
+// Numbers between spaces, commas and brackets.
+static int32_t *parse_ids(const char *text, size_t *out_n) {
+    int32_t *ids = calloc(strlen(text) / 2 + 1, sizeof *ids);
+    *out_n = 0;
+    while (ids && *(text += strspn(text, " ,[]\t\r\n"))) {
+        char *end;
+        errno = 0;
+        long id = strtol(text, &end, 10);
+        bool ended = end != text && (*end == 0 || strchr(" ,[]\t\r\n", *end));
+        if (!ended || errno || id < INT32_MIN || id > INT32_MAX) {
+            cli_error("'%.*s' is no token id", (int)strcspn(text, " ,[]\t\r\n"), text);
+            free(ids);
+            return NULL;
+        }
+        ids[(*out_n)++] = (int32_t)id;
+        text = end;
+    }
+    return ids;
+}
+
+static int decode(const struct request *request, const struct ree_tokenizer *tokenizer) {
+    struct ree_error err;
+    size_t n_list = 0, n, n_text;
+    char *list = strcmp(request->decode, "-") == 0 ? read_stdin(&n_list) : strdup(request->decode);
+    int32_t *ids = list ? parse_ids(list, &n) : NULL;
+    free(list);
+    if (!ids) return CLI_FAILED;
+    char *text;
+    enum ree_status status = ree_tokenizer_decode(
+        tokenizer, ids, n, request->no_special ? REE_SKIP_SPECIAL : 0, &text, &n_text, &err);
+    free(ids);
+    if (status != REE_OK) return cli_fail(&err);
+    if (request->json) {
+        cJSON *root = cJSON_CreateObject();
+        cJSON_AddStringToObject(root, "text", text);
+        free(text);
+        return print_json(root, tokenizer);
+    }
+    // The text and nothing else, so that it can be compared and piped.
+    struct ree_strbuf out;
+    ree_strbuf_init(&out);
+    ree_strbuf_append(&out, text, n_text);
+    free(text);
+    return cli_print(&out);
+}
+
+int ree_run_tokenize(int argc, char **argv) {
+    struct cli cli;
+    struct request request = {0};
+    bool wants_help = false;
+    cli_init(&cli, argc, argv);
+    while (cli_next(&cli)) {
+        if (cli_flag(&cli, "--json"))
+            request.json = true;
+        else if (cli_flag(&cli, "--no-special"))
+            request.no_special = true;
+        else if (cli_flag(&cli, "--help"))
+            wants_help = true;
+        else if (!cli_option(&cli, "--text", &request.text) &&
+                 !cli_option(&cli, "--file", &request.file) &&
+                 !cli_option(&cli, "--chat", &request.chat) &&
+                 !cli_option(&cli, "--family", &request.family) &&
+                 !cli_option(&cli, "--decode", &request.decode) &&
+                 !cli_positional(&cli, &request.path))
+            cli_unknown(&cli);
+    }
+    if (cli.failed) return CLI_USAGE;
+    if (wants_help) {
+        struct ree_strbuf text;
+        ree_strbuf_init(&text);
+        ree_strbuf_append(&text, help, strlen(help));
+        return cli_print(&text);
+    }
+    int n = !!request.text + !!request.file + !!request.chat + !!request.decode;
+    if (n > 1) cli_usage(&cli, "only one of --text, --file, --chat and --decode can be given");
+    if (!request.path) cli_usage(&cli, "which tokenizer?");
+    if (cli.failed) return CLI_USAGE;
+    struct ree_error err;
+    struct ree_tokenizer *tokenizer;
+    if (ree_tokenizer_load(request.path, &tokenizer, &err) != REE_OK) return cli_fail(&err);
+    int code = request.decode ? decode(&request, tokenizer) : encode(&request, tokenizer);
+    ree_tokenizer_destroy(tokenizer);
+    return code;
+}
