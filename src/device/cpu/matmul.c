@@ -343,9 +343,14 @@ enum ree_status ree_cpu_matmul(const struct ree_cpu_context *ctx, const struct r
 // Packed weights: for few rows panels of narrow weights; else panels of floats, and of bytes of
 // integer products. Other types would grow; they are widened as they are read.
 
+#define PACK_MOST_ROWS 64
+#define PACK_MOST_WEIGHTS (1u << 20)
+
 static bool packable(const struct ree_matmul_params *p, const struct ree_matmul_plan *plan) {
     bool grows = plan->integer ? !is_byte(p->b_dtype) : plan->b_dtype != REE_F32 || plan->blocks;
     if (grows || plan->swapped || can_stream(plan)) return false;
+    // Many rows pay for packing each time; a second copy of a language model's weights is saved.
+    if (plan->m >= PACK_MOST_ROWS || (uint64_t)plan->n * plan->k > PACK_MOST_WEIGHTS) return false;
     for (uint32_t i = 0; i < plan->batch_rank; i++)
         if (plan->batch_dims[i] != 1 && plan->b_batch_strides[i] != 0) return false;
     return true;

@@ -31,6 +31,10 @@ static uint32_t panel_cols(const struct ree_tiles *tiles) {
 bool ree_panels_suit(const struct ree_tiles *tiles, const struct ree_matmul_plan *plan) {
     if (plan->swapped || plan->integer || plan->m > REE_STREAM_MAX_ROWS) return false;
     if (!plan->blocks && plan->b_dtype == REE_F32) return false;
+    // Columns that lie together are streamed as they are, as fast as memory gives them; a second
+    // copy of a language model's weights is then saved.
+    bool narrow = plan->b_dtype == REE_BF16 || plan->b_dtype == REE_F16;
+    if (!plan->blocks && narrow && plan->b_stride_k == 1 && tiles->lanes > 1) return false;
     // A panel that is mostly empty costs more than it saves.
     if (plan->n <= panel_cols(tiles) / 2) return false;
     for (uint32_t i = 0; i < plan->batch_rank; i++)

@@ -77,6 +77,14 @@ static inline vec load_bf16(const uint16_t *p) {
     __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
     return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
 }
+// The float of the 16 bits at the bottom of each word, and at the top.
+static inline vec vec_bf16_low(vec words) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(words), 16));
+}
+static inline vec vec_bf16_high(vec words) {
+    __m256i mask = _mm256_set1_epi32((int)0xFFFF0000);
+    return _mm256_castsi256_ps(_mm256_and_si256(_mm256_castps_si256(words), mask));
+}
 static inline vec load_i8(const int8_t *p) {
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)));
 }

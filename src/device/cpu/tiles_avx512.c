@@ -64,6 +64,14 @@ static inline vec load_bf16(const uint16_t *p) {
     __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
     return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
 }
+// The float of the 16 bits at the bottom of each word, and at the top.
+static inline vec vec_bf16_low(vec words) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(words), 16));
+}
+static inline vec vec_bf16_high(vec words) {
+    __m512i mask = _mm512_set1_epi32((int)0xFFFF0000);
+    return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(words), mask));
+}
 static inline vec load_i8(const int8_t *p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
 }

@@ -66,6 +66,14 @@ static inline vec load_f16(const uint16_t *p) {
 static inline vec load_bf16(const uint16_t *p) {
     return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16));
 }
+// The float of the 16 bits at the bottom of each word, and at the top.
+static inline vec vec_bf16_low(vec words) {
+    return vreinterpretq_f32_u32(vshlq_n_u32(vreinterpretq_u32_f32(words), 16));
+}
+static inline vec vec_bf16_high(vec words) {
+    return vreinterpretq_f32_u32(
+        vandq_u32(vreinterpretq_u32_f32(words), vdupq_n_u32(0xFFFF0000u)));
+}
 static inline vec load_i8(const int8_t *p) {
     int32_t word;
     memcpy(&word, p, sizeof word);
