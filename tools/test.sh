@@ -156,7 +156,7 @@ if fetch_swiftshader; then
     # It emulates every float and takes seconds to compile a kernel: a tenth of ONNX's operator tests,
     # chosen by name, has to do, and tests of whole models of many kernels run on lavapipe alone.
     REE_TEST_SAMPLE=1/10 VK_ICD_FILENAMES=$swiftshader \
-        suite "SwiftShader" build -R vulkan -E 'validation|attention|contrib|control'
+        suite "SwiftShader" build -R vulkan -E 'validation|attention|contrib|control|hf'
 else
     skip "Debian's chromium-common could not be fetched for its SwiftShader"
 fi

@@ -153,6 +153,9 @@ static enum ree_status find_weights(struct ree_checkpoint *c, int folder_fd,
 }
 
 static enum ree_status open_folder(struct ree_checkpoint *c, int folder_fd, struct ree_error *err) {
+    if (faccessat(folder_fd, "config.json", F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+        return ree_fail(err, REE_NOT_FOUND,
+                        "it is a folder without config.json, so neither a model nor a checkpoint");
     REE_TRY(read_json(folder_fd, "config.json", &c->config, err));
     if (faccessat(folder_fd, "generation_config.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         REE_TRY(read_json(folder_fd, "generation_config.json", &c->generation, err));
