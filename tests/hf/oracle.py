@@ -10,7 +10,7 @@ For each checkpoint, in both forms of the graph:
   off by thousands of times that.
 - onnx.checker accepts it, and ONNX Runtime has the same logits within that tolerance, prefill and cache.
 - the forms, the folder itself, a prompt cut elsewhere and a longer sequence beside it in a batch give
-  the same bytes.
+  the same bytes; so does a token at any position, whatever the cache holds behind it (hf_decode).
 Quantised weights are compared with ONNX Runtime alone, and with the same formula in NumPy.
 """
 
