@@ -154,7 +154,8 @@ const char *ree_attr_kind_name(enum ree_attr_kind kind); // "an integer"
 // "node 'conv1' (Conv)", or "node #12 (Conv)" for a nameless one. Writes at most size bytes.
 const char *ree_node_label(const struct ree_node *node, char *out, size_t size);
 
-// ONNX files (graph/onnx/). `folder` of external data is that of `path`; memory has none.
+// ONNX files (graph/onnx/). `folder` of external data is that of `path`; memory has none. A `path`
+// that is a folder is a Hugging Face checkpoint (graph/hf/).
 enum ree_status ree_onnx_load(const char *path,
                               void (*on_progress)(void *, const char *, uint64_t, uint64_t),
                               void *user, struct ree_graph **out_graph, struct ree_error *err);

@@ -134,6 +134,12 @@ if [ $quick = no ] && [ ! -x build/oracle/bin/python ]; then
     python3 -m venv build/oracle && timeout 300 build/oracle/bin/pip install -q onnxruntime onnx ||
         echo "ONNX Runtime cannot be installed here"
 fi
+# So is transformers, with PyTorch, which is some gigabytes: once, and apart from the others.
+if [ $quick = no ] && [ -x build/oracle/bin/python ] &&
+    ! build/oracle/bin/python -c 'import torch, transformers' 2>/dev/null; then
+    timeout 900 build/oracle/bin/pip install -q torch transformers ||
+        echo "transformers cannot be installed here"
+fi
 [ -x build/oracle/bin/python ] && export REE_ORACLE_PYTHON="$PWD/build/oracle/bin/python"
 
 [ $quick = no ] || export REE_TEST_SAMPLE=1/10
@@ -150,7 +156,7 @@ if fetch_swiftshader; then
     # It emulates every float and takes seconds to compile a kernel: a tenth of ONNX's operator tests,
     # chosen by name, has to do, and tests of whole models of many kernels run on lavapipe alone.
     REE_TEST_SAMPLE=1/10 VK_ICD_FILENAMES=$swiftshader \
-        suite "SwiftShader" build -R vulkan -E 'validation|attention|contrib|control'
+        suite "SwiftShader" build -R vulkan -E 'validation|attention|contrib|control|hf'
 else
     skip "Debian's chromium-common could not be fetched for its SwiftShader"
 fi
@@ -169,13 +175,17 @@ then
         suite "CPU, with sanitizers" build-asan -E 'vulkan|prove|models/real|_oracle|gpu_check'
 fi
 
-say "fuzzing the model reader (half a minute)"
+say "fuzzing the readers of models and of checkpoints (half a minute each)"
 # shellcheck disable=SC2317 # called through step
 fuzz() {
     cmake -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_COMPILER=clang \
-        -DREE_SANITIZE=ON -DREE_FUZZ=ON -DREE_CUDA=OFF && ninja -C build-fuzz fuzz_onnx fuzz_seeds &&
+        -DREE_SANITIZE=ON -DREE_FUZZ=ON -DREE_CUDA=OFF && ninja -C build-fuzz fuzz_onnx fuzz_checkpoint \
+        fuzz_seeds &&
         mkdir -p build-fuzz/corpus && build-fuzz/tests/fuzz/fuzz_onnx -max_total_time=30 \
-        -artifact_prefix=build-fuzz/ build-fuzz/corpus build-fuzz/tests/fuzz/seeds
+        -artifact_prefix=build-fuzz/ build-fuzz/corpus build-fuzz/tests/fuzz/seeds &&
+        mkdir -p build-fuzz/corpus-hf && build-fuzz/tests/fuzz/fuzz_checkpoint -max_total_time=30 \
+        -max_len=8192 -artifact_prefix=build-fuzz/ build-fuzz/corpus-hf \
+        build-fuzz/tests/fuzz/checkpoints
 }
 step "fuzzing" fuzz
 summary

@@ -44,13 +44,22 @@ static enum ree_status read_json(int folder_fd, const char *name, cJSON **out,
     return status == REE_OK ? REE_OK : ree_fail_prefix(err, "%s", name);
 }
 
-// The tensors of file number `file`, appended to the others.
-static enum ree_status add_file(struct ree_checkpoint *c, int folder_fd, size_t file,
-                                struct ree_error *err) {
-    REE_TRY(map_file(folder_fd, c->files[file], &c->mappings[file], err));
+enum ree_status ree_checkpoint_add(struct ree_checkpoint *c, const char *name,
+                                   struct ree_mapping *mapping, struct ree_error *err) {
+    size_t file = c->n_files, n = 0;
     struct ree_stored_tensor *fresh;
-    size_t n;
-    const struct ree_mapping *mapping = c->mappings[file];
+    const char **files = realloc(c->files, (file + 1) * sizeof *files);
+    if (files) c->files = files;
+    struct ree_mapping **mappings = realloc(c->mappings, (file + 1) * sizeof(struct ree_mapping *));
+    if (mappings) c->mappings = mappings;
+    const char *copy = ree_arena_strdup(&c->arena, name);
+    if (!files || !mappings || !copy) {
+        ree_mapping_destroy(mapping);
+        return no_memory(err);
+    }
+    c->files[file] = copy;
+    c->mappings[file] = mapping;
+    c->n_files++;
     REE_TRY(ree_safetensors_parse(mapping->data, mapping->size, &c->arena, &fresh, &n, err));
     struct ree_stored_tensor *grown =
         realloc(c->tensors, (c->n_tensors + n + 1) * sizeof *c->tensors);
@@ -63,27 +72,11 @@ static enum ree_status add_file(struct ree_checkpoint *c, int folder_fd, size_t 
     return REE_OK;
 }
 
-static enum ree_status add_name(struct ree_checkpoint *c, const char *name, struct ree_error *err) {
-    for (size_t i = c->n_files; i > 0; i--) // the last ones first: a shard's tensors come together
-        if (!strcmp(c->files[i - 1], name)) return REE_OK;
-    if (c->n_files == MAX_FILES)
-        return ree_fail(err, REE_UNSUPPORTED, "it names more than %d files", MAX_FILES);
-    c->files[c->n_files] = ree_arena_strdup(&c->arena, name);
-    return c->files[c->n_files++] ? REE_OK : no_memory(err);
-}
-
-// The shards' names, from the index.
-static enum ree_status list_shards(struct ree_checkpoint *c, const cJSON *index,
-                                   struct ree_error *err) {
-    const cJSON *map = ree_json_find(index, "weight_map"), *item;
-    if (!cJSON_IsObject(map)) return ree_fail(err, REE_INVALID, "'weight_map' is not an object");
-    cJSON_ArrayForEach(item, map) {
-        if (!cJSON_IsString(item))
-            return ree_fail(err, REE_INVALID, "the file of tensor '%.128s' is not a string",
-                            item->string);
-        REE_TRY(add_name(c, item->valuestring, err));
-    }
-    return REE_OK;
+static enum ree_status add_file(struct ree_checkpoint *c, int folder_fd, const char *name,
+                                struct ree_error *err) {
+    struct ree_mapping *mapping;
+    REE_TRY(map_file(folder_fd, name, &mapping, err));
+    return ree_checkpoint_add(c, name, mapping, err);
 }
 
 static int by_name(const void *a, const void *b) {
@@ -91,41 +84,59 @@ static int by_name(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
-// What the index promises has to be in the file that it names.
-static enum ree_status check_index(const struct ree_checkpoint *c, const cJSON *index,
-                                   struct ree_error *err) {
-    const cJSON *item;
-    cJSON_ArrayForEach(item, ree_json_find(index, "weight_map")) {
-        const struct ree_stored_tensor *tensor = ree_checkpoint_find(c, item->string);
-        if (!tensor || strcmp(c->files[tensor->file], item->valuestring) != 0)
-            return ree_fail(err, REE_INVALID, "tensor '%.128s' is not in '%.128s'", item->string,
-                            item->valuestring);
-    }
-    return REE_OK;
-}
-
-static enum ree_status open_weights(struct ree_checkpoint *c, int folder_fd, const cJSON *index,
-                                    struct ree_error *err) {
-    for (size_t i = 0; i < c->n_files; i++)
-        if (add_file(c, folder_fd, i, err) != REE_OK)
-            return ree_fail_prefix(err, "%s'%.128s'", index ? "shard " : "", c->files[i]);
+enum ree_status ree_checkpoint_sort(struct ree_checkpoint *c, struct ree_error *err) {
     if (c->n_tensors) qsort(c->tensors, c->n_tensors, sizeof *c->tensors, by_name);
     for (size_t i = 1; i < c->n_tensors; i++)
         if (!strcmp(c->tensors[i - 1].name, c->tensors[i].name))
             return ree_fail(err, REE_INVALID, "tensor '%.128s' is there twice", c->tensors[i].name);
-    if (index && check_index(c, index, err) != REE_OK)
-        return ree_fail_prefix(err, "%s", index_name);
+    return REE_OK;
+}
+
+static bool is_open(const struct ree_checkpoint *c, const char *name) {
+    for (size_t i = c->n_files; i > 0; i--) // the last ones first: a shard's tensors come together
+        if (!strcmp(c->files[i - 1], name)) return true;
+    return false;
+}
+
+// The shards, in the order in which the index mentions them.
+static enum ree_status add_shards(struct ree_checkpoint *c, int folder_fd, const cJSON *map,
+                                  struct ree_error *err) {
+    const cJSON *item;
+    if (!cJSON_IsObject(map))
+        return ree_fail(err, REE_INVALID, "%s: 'weight_map' is not an object", index_name);
+    cJSON_ArrayForEach(item, map) {
+        if (!cJSON_IsString(item))
+            return ree_fail(err, REE_INVALID, "%s: the file of tensor '%.128s' is not a string",
+                            index_name, item->string);
+        if (is_open(c, item->valuestring)) continue;
+        if (c->n_files == MAX_FILES)
+            return ree_fail(err, REE_UNSUPPORTED, "%s: it names more than %d files", index_name,
+                            MAX_FILES);
+        if (add_file(c, folder_fd, item->valuestring, err) != REE_OK)
+            return ree_fail_prefix(err, "shard '%.128s'", item->valuestring);
+    }
+    return ree_checkpoint_sort(c, err);
+}
+
+// What the index promises has to be in the file that it names.
+static enum ree_status check_index(const struct ree_checkpoint *c, const cJSON *map,
+                                   struct ree_error *err) {
+    const cJSON *item;
+    cJSON_ArrayForEach(item, map) {
+        const struct ree_stored_tensor *tensor = ree_checkpoint_find(c, item->string);
+        if (!tensor || strcmp(c->files[tensor->file], item->valuestring) != 0)
+            return ree_fail(err, REE_INVALID, "%s: tensor '%.128s' is not in '%.128s'", index_name,
+                            item->string, item->valuestring);
+    }
     return REE_OK;
 }
 
 static enum ree_status find_weights(struct ree_checkpoint *c, int folder_fd,
                                     struct ree_error *err) {
-    c->files = ree_arena_alloc_array(&c->arena, MAX_FILES, sizeof *c->files);
-    c->mappings = ree_arena_alloc_array(&c->arena, MAX_FILES, sizeof *c->mappings);
-    if (!c->files || !c->mappings) return no_memory(err);
     if (faccessat(folder_fd, single_name, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
-        REE_TRY(add_name(c, single_name, err));
-        return open_weights(c, folder_fd, NULL, err);
+        if (add_file(c, folder_fd, single_name, err) != REE_OK)
+            return ree_fail_prefix(err, "%s", single_name);
+        return ree_checkpoint_sort(c, err);
     }
     if (faccessat(folder_fd, index_name, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
         return ree_fail(err, REE_NOT_FOUND,
@@ -134,16 +145,17 @@ static enum ree_status find_weights(struct ree_checkpoint *c, int folder_fd,
                         single_name, index_name);
     cJSON *index;
     REE_TRY(read_json(folder_fd, index_name, &index, err));
-    enum ree_status status = list_shards(c, index, err);
-    if (status != REE_OK)
-        ree_fail_prefix(err, "%s", index_name);
-    else
-        status = open_weights(c, folder_fd, index, err);
+    const cJSON *map = ree_json_find(index, "weight_map");
+    enum ree_status status = add_shards(c, folder_fd, map, err);
+    if (status == REE_OK) status = check_index(c, map, err);
     cJSON_Delete(index);
     return status;
 }
 
 static enum ree_status open_folder(struct ree_checkpoint *c, int folder_fd, struct ree_error *err) {
+    if (faccessat(folder_fd, "config.json", F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+        return ree_fail(err, REE_NOT_FOUND,
+                        "it is a folder without config.json, so neither a model nor a checkpoint");
     REE_TRY(read_json(folder_fd, "config.json", &c->config, err));
     if (faccessat(folder_fd, "generation_config.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         REE_TRY(read_json(folder_fd, "generation_config.json", &c->generation, err));
@@ -170,6 +182,8 @@ void ree_checkpoint_finish(struct ree_checkpoint *c) {
     cJSON_Delete(c->generation);
     for (size_t i = 0; i < c->n_files; i++)
         ree_mapping_destroy(c->mappings[i]);
+    free(c->files);
+    free(c->mappings);
     free(c->tensors);
     ree_arena_finish(&c->arena);
     memset(c, 0, sizeof *c);

@@ -26,6 +26,12 @@ enum ree_status ree_checkpoint_init(struct ree_checkpoint *out, const char *fold
                                     struct ree_error *err);
 void ree_checkpoint_finish(struct ree_checkpoint *checkpoint);
 
+// The steps of ree_checkpoint_init for files that are in memory already: a zeroed struct with its
+// arena and config, then each file (`mapping` is taken over, also on failure), then the order.
+enum ree_status ree_checkpoint_add(struct ree_checkpoint *checkpoint, const char *name,
+                                   struct ree_mapping *mapping, struct ree_error *err);
+enum ree_status ree_checkpoint_sort(struct ree_checkpoint *checkpoint, struct ree_error *err);
+
 const struct ree_stored_tensor *ree_checkpoint_find(const struct ree_checkpoint *checkpoint,
                                                     const char *name); // NULL: there is none
 static inline const void *ree_checkpoint_data(const struct ree_checkpoint *checkpoint,

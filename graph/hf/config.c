@@ -72,6 +72,7 @@ static enum ree_status read_sizes(struct source *s, struct ree_causal_config *c)
         c->context = 131072;
     }
     if (is_gemma3(c)) c->head_dim = 256;
+    if (is_family(c, "qwen3")) c->head_dim = 128;
     REE_TRY(read_size(s, c, "vocab_size", INT32_MAX, true, &c->vocab));
     REE_TRY(read_size(s, c, "hidden_size", MAX_SIZE, true, &c->hidden));
     REE_TRY(read_size(s, c, "num_hidden_layers", MAX_LAYERS, true, &c->n_layers));

@@ -39,7 +39,7 @@ enum ree_status ree_hf_load(const char *folder,
         ree_checkpoint_finish(&checkpoint);
     }
     if (status != REE_OK) return ree_onnx_fail_file(err, folder);
-    char *path = join(folder, "/model", extension);
+    char *path = join(folder, "/", ""); // a file without a name, in this folder
     if (path)
         status = ree_onnx_load_as(path, bytes, size, on_progress, user, out_graph, err);
     else

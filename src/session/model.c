@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "graph/hf/hf.h"
 #include "graph/lower/lower.h"
 
 static enum ree_status no_memory(struct ree_error *err) {
@@ -192,21 +191,12 @@ static enum ree_status make_model(struct ree_graph *graph, const struct ree_mode
     return REE_OK;
 }
 
-// A file, or a folder with a checkpoint.
-static enum ree_status load_graph(const char *path, const struct ree_model_options *options,
-                                  struct ree_graph **out, struct ree_error *err) {
-    void (*on_progress)(void *, const char *, uint64_t, uint64_t) =
-        options ? options->on_progress : NULL;
-    void *user = options ? options->user : NULL;
-    if (ree_hf_is_folder(path)) return ree_hf_load(path, on_progress, user, out, err);
-    return ree_onnx_load(path, on_progress, user, out, err);
-}
-
 enum ree_status ree_model_load(const char *path, const struct ree_model_options *options,
                                struct ree_model **out_model, struct ree_error *err) {
     *out_model = NULL;
     struct ree_graph *graph;
-    REE_TRY(load_graph(path, options, &graph, err));
+    REE_TRY(ree_onnx_load(path, options ? options->on_progress : NULL,
+                          options ? options->user : NULL, &graph, err));
     return make_model(graph, options, true, out_model, err);
 }
 
@@ -244,7 +234,7 @@ enum ree_status ree_model_inspect(const char *path, struct ree_model **out_model
                                   struct ree_error *err) {
     *out_model = NULL;
     struct ree_graph *graph;
-    REE_TRY(load_graph(path, NULL, &graph, err));
+    REE_TRY(ree_onnx_load(path, NULL, NULL, &graph, err));
     return make_model(graph, NULL, false, out_model, err);
 }
 

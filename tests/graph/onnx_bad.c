@@ -492,8 +492,10 @@ static void test_paths(void) {
     struct ree_error err;
     CHECK(ree_onnx_load("/nonexistent/model.onnx", NULL, NULL, &graph, &err) == REE_NOT_FOUND);
     CHECK_MSG(strstr(err.message, "/nonexistent/model.onnx: No such file"), "%s", err.message);
-    CHECK(ree_onnx_load("/tmp", NULL, NULL, &graph, &err) == REE_INVALID);
-    CHECK_MSG(strcmp(err.message, "/tmp: it is a folder, not a file") == 0, "%s", err.message);
+    CHECK(ree_onnx_load("/tmp", NULL, NULL, &graph, &err) == REE_NOT_FOUND);
+    CHECK_MSG(strcmp(err.message, "/tmp: it is a folder without config.json, so neither a "
+                                  "model nor a checkpoint") == 0,
+              "%s", err.message);
     CHECK(ree_onnx_load("/dev/null", NULL, NULL, &graph, &err) == REE_INVALID);
     CHECK_MSG(strcmp(err.message, "/dev/null: it is not a regular file") == 0, "%s", err.message);
     CHECK(ree_onnx_load("/dev/null", NULL, NULL, &graph, NULL) == REE_INVALID);

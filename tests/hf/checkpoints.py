@@ -49,6 +49,7 @@ CASES = {
                 None),
     "gemma3_text": ("gemma3_text", GEMMA, "float32", None),
     "gemma3_text-bf16": ("gemma3_text", GEMMA, "bfloat16", None),
+    "gemma3_text-softcap": ("gemma3_text", GEMMA | dict(attn_logit_softcapping=1.5), "float32", None),
     # Beside an encoder of images transformers applies no final softcap.
     "gemma3": ("gemma3", GEMMA | dict(final_logit_softcapping=None), "bfloat16", None),
 }

@@ -128,6 +128,36 @@ static void run_all(struct run *r, const char *pieces_text, size_t steps, size_t
     }
 }
 
+// Of a cache (batch, heads, n, size): what lies behind position `at[b]` of sequence b.
+static void overwrite(const struct run *r, struct ree_tensor *cache, const size_t *at) {
+    size_t heads = (size_t)cache->dims[1], size = (size_t)cache->dims[3];
+    for (size_t row = 0; row < r->batch * heads; row++)
+        for (size_t i = (at[row / heads] + 1) * size; i < r->n * size; i++)
+            ((float *)cache->data)[row * r->n * size + i] = 1e3f;
+}
+
+static void run_again(struct run *r) {
+    struct ree_error err;
+    size_t at[MAX_BATCH], vocabulary = (size_t)ree_model_output(r->model, 0)->dims[2];
+    const int64_t dims[2] = {(int64_t)r->batch, 1};
+    init_input(r, 0, dims);
+    init_input(r, 1, dims);
+    for (size_t b = 0; b < r->batch; b++) {
+        at[b] = (r->n / 2 + b) % r->n;
+        ((int64_t *)r->inputs[0].data)[b] = r->tokens[b][at[b]];
+        ((int64_t *)r->inputs[1].data)[b] = (int64_t)at[b];
+    }
+    for (size_t i = 2; i < r->n_inputs; i++)
+        overwrite(r, &r->inputs[i], at);
+    check(ree_session_run(r->session, r->inputs, r->n_inputs, r->outputs, &err), &err);
+    for (size_t b = 0; b < r->batch; b++)
+        require(!memcmp((float *)r->outputs[0].data + b * vocabulary,
+                        r->logits[b] + at[b] * vocabulary, vocabulary * sizeof(float)),
+                "what lies in the cache behind a position changes its logits");
+    for (size_t k = 0; k < r->n_outputs; k++)
+        ree_tensor_finish(&r->outputs[k]);
+}
+
 static void write_results(const struct run *r, const char *path, size_t vocabulary) {
     FILE *file = fopen(path, "wb");
     require(file != NULL, "the file for logits cannot be written");
@@ -162,6 +192,7 @@ int main(int argc, char **argv) {
             "that is no language model");
     start(&r);
     run_all(&r, argv[3], (size_t)strtoul(argv[4], NULL, 10), longest);
+    run_again(&r);
     write_results(&r, argv[2], (size_t)ree_model_output(r.model, 0)->dims[2]);
     for (size_t i = 0; i < r.n_inputs; i++)
         ree_tensor_finish(&r.inputs[i]);

@@ -4,11 +4,13 @@ with recorded ones: those of llama2.c, float32. Whole logits agree within 1e-4: 
 float32 terms, in other orders, through five layers, and logits reach 20.
 
 Then that the ways to the same graph give the same bytes: the folder itself, the exported file, the form
-of opset 17, copied weights, and a prompt cut in pieces.
+of opset 17, copied weights, and a prompt cut in pieces. With --device, that another device gives the
+processor's bytes.
 """
 
 import argparse
 import array
+import os
 import pathlib
 import shutil
 import subprocess
@@ -25,8 +27,9 @@ def run(command):
     return done.stdout
 
 
-def decode(args, model, work, pieces, steps, tokens):
+def decode(args, model, work, pieces, steps, tokens, device="cpu"):
     logits = work / "logits.f32"
+    os.environ["HF_DECODE_DEVICE"] = device
     text = run([args.decode, model, logits, pieces, steps, ",".join(map(str, tokens))])
     return [int(t) for t in text.strip().split(",")], logits.read_bytes()
 
@@ -47,15 +50,36 @@ def compare(name, tokens, got, want):
     return worst
 
 
+def compare_device(args):
+    """A prompt in two pieces and a greedy token, on the device and on the processor."""
+    devices = run([args.ree_run, "devices"])
+    if f"{args.device}:" not in devices:
+        print(f"skipped: there is no device of the kind {args.device}")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as folder:
+        tokens = [int(line) for line in
+                  (args.model / "golden" / "greedy_cat.tokens.txt").read_text().split()][:6]
+        work, results = pathlib.Path(folder), []
+        for device in ("cpu", args.device):
+            results.append(decode(args, args.model, work, "4", 1, tokens, device))
+    if results[0] != results[1]:
+        sys.exit(f"FAILED: {args.device} gives other bytes")
+    print(f"{args.device}: the same bytes")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--ree-run", required=True)
     parser.add_argument("--decode", required=True)
     parser.add_argument("--model", type=pathlib.Path, required=True)
+    parser.add_argument("--device", help="compare this one with the processor, and nothing else")
     args = parser.parse_args()
     if not (args.model / "golden").is_dir():
         print(f"skipped: {args.model} is not here")
         sys.exit(77)
+    if args.device:
+        compare_device(args)
+        return
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
         checkpoint = work / "checkpoint"

@@ -8,6 +8,8 @@
 static const char help[] =
     "ree-run inspect MODEL [--json] [--passes]: what a model wants, gives and is made of\n"
     "\n"
+    "MODEL is an ONNX file, or a folder with a Hugging Face checkpoint (ree-run help export).\n"
+    "\n"
     "Lists the inputs and outputs with their types and shapes (a name in a shape is a dimension\n"
     "that each run chooses), the operator sets, the bytes of weights, and every operator with how\n"
     "often it occurs. Operators that ree cannot run are marked, with the reason.\n"

@@ -20,10 +20,10 @@ struct ree_factor {
     bool flip;
 };
 
-// The factor `lines` further on.
+// The factor `elements` further on; one without data, of which only the sizes are asked, as it is.
 static inline struct ree_factor ree_factor_at(const struct ree_factor *f, int64_t elements) {
     struct ree_factor at = *f;
-    if (!f->blocks) at.data += elements * (int64_t)ree_dtype_size(f->dtype);
+    if (!f->blocks && f->data) at.data += elements * (int64_t)ree_dtype_size(f->dtype);
     return at;
 }
 

@@ -1,0 +1,31 @@
+// ree_export as a library call: options that are wrong, and that `options` and `err` may be NULL.
+#include "ree.h"
+#include "test.h"
+
+#include <string.h>
+
+static void check_refused(const struct ree_export_options *options, const char *out,
+                          enum ree_status status, const char *part) {
+    struct ree_error err = {.message = ""};
+    CHECK(ree_export("/nonexistent", out, options, &err) == status);
+    CHECK_MSG(err.status == status && strstr(err.message, part), "%s", err.message);
+}
+
+int main(void) {
+    check_refused(&(struct ree_export_options){.opset = 18}, NULL, REE_INVALID, "17 and 23");
+    check_refused(&(struct ree_export_options){.quantize_bits = 5}, NULL, REE_INVALID, "5 bits");
+    check_refused(&(struct ree_export_options){.quantize_bits = 4, .quantize_block = 8}, NULL,
+                  REE_INVALID, "a block of 8");
+    check_refused(&(struct ree_export_options){.quantize_bits = 4, .quantize_block = 512}, NULL,
+                  REE_INVALID, "a block of 512");
+    check_refused(&(struct ree_export_options){.quantize_bits = 4, .quantize_block = 48}, NULL,
+                  REE_INVALID, "a block of 48");
+    check_refused(NULL, "/tmp/model.bin", REE_INVALID, "does not end in .onnx");
+    check_refused(NULL, "/tmp/.onnx", REE_INVALID, "does not end in .onnx");
+    check_refused(NULL, "/nonexistent/model.onnx", REE_NOT_FOUND, "/nonexistent");
+    check_refused(NULL, "/tmp/model.onnx", REE_NOT_FOUND, "/nonexistent");
+    CHECK(ree_export("/nonexistent", NULL, NULL, NULL) == REE_NOT_FOUND);
+    struct ree_model *model;
+    CHECK(ree_model_load("/nonexistent", NULL, &model, NULL) == REE_NOT_FOUND && !model);
+    return test_finish();
+}
