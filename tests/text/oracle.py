@@ -53,9 +53,18 @@ def first_difference(a, b):
     return f"at {at}: {shorten(a[max(0, at - 2):at + 6])} instead of {shorten(b[max(0, at - 2):at + 6])}"
 
 
+class GivenUp(Exception):
+    """The oracle stopped at an assertion of its own: nothing to compare with."""
+
+
 def theirs(tokenizer, text, flags):
     tokenizer.encode_special_tokens = not flags & pipe.PARSE_SPECIAL
-    return tokenizer.encode(text, add_special_tokens=bool(flags & pipe.ADD_SPECIAL)).ids
+    try:
+        return tokenizer.encode(text, add_special_tokens=bool(flags & pipe.ADD_SPECIAL)).ids
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise GivenUp from error
 
 
 def their_text(tokenizer, ids, skip):
@@ -74,6 +83,8 @@ def compare(name, want, mine, samples, decode=True):
             shown = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
             try:
                 ids = theirs(want, shown, flags)
+            except GivenUp:
+                continue
             except Exception as error:  # such as no token for unknown words: then it is one here too
                 try:
                     mine.encode(text, flags)
@@ -103,7 +114,6 @@ def compare_random_ids(name, want, mine, n=60):
 
 
 def run(name, definition, samples=SAMPLES, decode=True):
-    global TRAIN
     try:
         want = Tokenizer.from_str(json.dumps(definition))
     except Exception as error:
@@ -306,6 +316,8 @@ def word_models():
 def unigram_models():
     model = train(models.Unigram(), trainers.UnigramTrainer(
         vocab_size=6000, unk_token="<unk>", special_tokens=["<unk>"], show_progress=False), None, META)
+    # Scores that sums keep exact: what is equally good stays so, and the order of comparisons shows.
+    model["vocab"] = [[piece, round(score * 64) / 64] for piece, score in model["vocab"]]
     run("unigram", definition(model, {"type": "NFKC"}, META, META), SAMPLES + BYTES)
     run("unigram, uncut", definition(model, None, {**META, "split": False}, META))
     bytes_ = [[f"<0x{i:02X}>", -20.0 - i / 100] for i in range(256)]
@@ -384,7 +396,10 @@ def normalizers():
     kinds.append(sequence("normalizer", [{"type": "NFD"}, {"type": "StripAccents"},
                                          {"type": "Lowercase"}]))
     for kind in kinds:
-        run(f"normalizer {json.dumps(kind)[:120]}", definition(characters(), kind), decode=False)
+        # With added tokens the oracle takes all memory over these, on some texts.
+        added = kind["type"] not in ("Strip", "Replace")
+        run(f"normalizer {json.dumps(kind)[:120]}", definition(characters(), kind, added=added),
+            decode=False)
 
 
 def pre_tokenizers():
@@ -473,6 +488,11 @@ def shared(folder):
         merges = whole["model"].get("merges", [])
         # Those that have a space in them are told apart here, but not there.
         whole["model"]["merges"] = [m for m in merges if isinstance(m, list) or m.count(" ") == 1]
+        # Special tokens that are sought in normalized text: the oracle does not know them again when
+        # it decodes, and so does not leave them out.
+        for token in whole["added_tokens"]:
+            if token["special"] and whole["normalizer"]:
+                token["normalized"] = False
         want = Tokenizer.from_str(json.dumps(whole))
         with pipe.Tokenizer(program, whole) as mine:
             compare(str(path.parent.name), want, mine, SAMPLES + BYTES + [text])
