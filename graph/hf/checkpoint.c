@@ -38,7 +38,7 @@ static enum ree_status read_json(int folder_fd, const char *name, cJSON **out,
             status = ree_fail(err, REE_UNSUPPORTED, "it has %zu bytes; at most %d are read",
                               file->size, MAX_JSON);
         else
-            status = ree_json_parse(file->data, file->size, out, err);
+            status = ree_json_parse_object(file->data, file->size, out, err);
         ree_mapping_destroy(file);
     }
     return status == REE_OK ? REE_OK : ree_fail_prefix(err, "%s", name);

@@ -5,7 +5,7 @@
 #ifndef REE_GRAPH_HF_CHECKPOINT_H
 #define REE_GRAPH_HF_CHECKPOINT_H
 
-#include "graph/hf/json.h"
+#include "base/json.h"
 #include "graph/hf/safetensors.h"
 #include "graph/mapping.h"
 

@@ -8,7 +8,7 @@
 #define REE_GRAPH_HF_ROPE_H
 
 #include "base/arena.h"
-#include "graph/hf/json.h"
+#include "base/json.h"
 
 struct ree_rope {
     uint32_t n;      // pairs of each head that are turned

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/hf/json.h"
+#include "base/json.h"
 
 static enum ree_dtype dtype_of_name(const char *name) {
     static const struct {
@@ -138,7 +138,7 @@ enum ree_status ree_safetensors_parse(const unsigned char *bytes, size_t size,
         return ree_fail(err, REE_UNSUPPORTED, "its header has %llu bytes; at most %d are read",
                         (unsigned long long)header_size, REE_SAFETENSORS_MAX_HEADER);
     cJSON *header;
-    if (ree_json_parse(bytes + 8, (size_t)header_size, &header, err) != REE_OK)
+    if (ree_json_parse_object(bytes + 8, (size_t)header_size, &header, err) != REE_OK)
         return ree_fail_prefix(err, "its header");
     enum ree_status status =
         read_entries(header, size - 8 - header_size, 8 + header_size, arena, out, out_n, err);

@@ -1,7 +1,5 @@
 #include "generate/source.h"
 
-#include <cjson/cJSON.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/status.h"
 
 // A configuration is some kilobytes; cJSON recurses over what is nested.
@@ -44,25 +43,17 @@ static enum ree_status read_json(const char *folder, const char *name, cJSON **o
         status = ree_fail(err, REE_INVALID, "%s: %zu bytes are too many for a configuration", path,
                           nbytes);
     if (status == REE_OK) {
-        *out = cJSON_ParseWithLength(bytes, nbytes);
-        if (!cJSON_IsObject(*out)) {
-            cJSON_Delete(*out);
-            *out = NULL;
-            status = ree_fail(err, REE_INVALID, "%s: is no JSON object", path);
-        }
+        status = ree_json_parse_object(bytes, nbytes, out, err);
+        if (status != REE_OK) ree_fail_prefix(err, "%s", path);
     }
     free(bytes);
     free(path);
     return status;
 }
 
-static const cJSON *member(const cJSON *object, const char *key) {
-    return cJSON_GetObjectItemCaseSensitive(object, key);
-}
-
 static enum ree_status take_string(const cJSON *object, const char *key, char **out,
                                    struct ree_error *err) {
-    const cJSON *item = member(object, key);
+    const cJSON *item = ree_json_find(object, key);
     if (!cJSON_IsString(item)) return REE_OK;
     free(*out);
     *out = strdup(item->valuestring);
@@ -71,22 +62,21 @@ static enum ree_status take_string(const cJSON *object, const char *key, char **
 
 // A whole number in [0, 2^31), as token ids and lengths are.
 static bool whole_number(const cJSON *item, int32_t *out) {
-    if (!cJSON_IsNumber(item)) return false;
-    double x = item->valuedouble;
-    if (!(x >= 0 && x < 2147483648.0) || x != floor(x)) return false;
-    *out = (int32_t)x;
+    int64_t value;
+    if (!ree_json_is_whole(item, 0, INT32_MAX, &value)) return false;
+    *out = (int32_t)value;
     return true;
 }
 
 static void take_length(const cJSON *object, const char *key, int64_t *out) {
     int32_t n;
-    if (whole_number(member(object, key), &n) && n > 0) *out = n;
+    if (whole_number(ree_json_find(object, key), &n) && n > 0) *out = n;
 }
 
 // One id or a list of them.
 static enum ree_status take_eos(const cJSON *object, struct ree_model_source *source,
                                 struct ree_error *err) {
-    const cJSON *item = member(object, "eos_token_id");
+    const cJSON *item = ree_json_find(object, "eos_token_id");
     int n = cJSON_IsArray(item) ? cJSON_GetArraySize(item) : cJSON_IsNumber(item) ? 1 : 0;
     if (n == 0) return REE_OK;
     int32_t *ids = malloc((size_t)n * sizeof *ids);
@@ -103,9 +93,10 @@ static enum ree_status take_eos(const cJSON *object, struct ree_model_source *so
 
 static enum ree_status read_genai(const cJSON *config, struct ree_model_source *source,
                                   struct ree_error *err) {
-    const cJSON *model = member(config, "model"), *decoder = member(model, "decoder");
-    const cJSON *inputs = member(decoder, "inputs"), *outputs = member(decoder, "outputs");
-    const cJSON *filename = member(decoder, "filename");
+    const cJSON *model = ree_json_find(config, "model"), *decoder = ree_json_find(model, "decoder");
+    const cJSON *inputs = ree_json_find(decoder, "inputs"),
+                *outputs = ree_json_find(decoder, "outputs");
+    const cJSON *filename = ree_json_find(decoder, "filename");
     if (!cJSON_IsObject(decoder) || !cJSON_IsString(filename))
         return ree_fail(err, REE_INVALID,
                         "%s/genai_config.json: no model.decoder.filename; ree runs models of one "
@@ -131,7 +122,7 @@ static enum ree_status read_genai(const cJSON *config, struct ree_model_source *
     REE_TRY(take_string(inputs, "past_value_names", &n->past[1], err));
     REE_TRY(take_string(outputs, "present_value_names", &n->present[1], err));
     take_length(model, "context_length", &source->context_length);
-    whole_number(member(model, "bos_token_id"), &source->bos);
+    whole_number(ree_json_find(model, "bos_token_id"), &source->bos);
     return take_eos(model, source, err);
 }
 
@@ -143,13 +134,13 @@ static enum ree_status read_hugging_face(struct ree_model_source *source, struct
         cJSON *config;
         REE_TRY(read_json(source->folder, names[k], &config, err));
         if (!config) continue;
-        const cJSON *text = member(config, "text_config");
+        const cJSON *text = ree_json_find(config, "text_config");
         enum ree_status status = take_string(config, "model_type", &source->model_type, err);
         for (size_t i = 0; k == 0 && i < sizeof lengths / sizeof *lengths; i++) {
             take_length(config, lengths[i], &source->context_length);
             if (text) take_length(text, lengths[i], &source->context_length);
         }
-        whole_number(member(config, "bos_token_id"), &source->bos);
+        whole_number(ree_json_find(config, "bos_token_id"), &source->bos);
         if (status == REE_OK) status = take_eos(config, source, err);
         cJSON_Delete(config);
         REE_TRY(status);
@@ -203,7 +194,8 @@ static enum ree_status find_beside_file(const char *path, struct ree_model_sourc
     REE_TRY(read_json(source->folder, "genai_config.json", &genai, err));
     if (!genai) return read_hugging_face(source, err);
     // Its names hold for the file that it names.
-    const cJSON *name = member(member(member(genai, "model"), "decoder"), "filename");
+    const cJSON *name =
+        ree_json_find(ree_json_find(ree_json_find(genai, "model"), "decoder"), "filename");
     const char *base = slash ? slash + 1 : path;
     enum ree_status status = REE_OK;
     if (cJSON_IsString(name) && strcmp(name->valuestring, base) == 0) {

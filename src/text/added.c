@@ -98,11 +98,12 @@ static enum ree_status make_trie(struct ree_tokenizer *tokenizer, struct ree_tri
                                  struct ree_error *err) {
     size_t n = 0, kept = 0;
     for (size_t i = 0; i < tokenizer->n_added; i++) {
-        const struct ree_added_token *token = &tokenizer->added[i];
+        struct ree_added_token *token = &tokenizer->added[i];
         if ((bool)token->normalized != normalized) continue;
+        REE_TRY(sought(tokenizer, token, &token->sought, err));
         entries[n].value = (int32_t)i;
-        REE_TRY(sought(tokenizer, token, &entries[n].string, err));
-        if (entries[n].string.size) n++;
+        entries[n].string = token->sought;
+        if (token->sought.size) n++;
     }
     if (n) qsort(entries, n, sizeof *entries, by_text);
     for (size_t i = 0; i < n; i++) {

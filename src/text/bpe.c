@@ -72,7 +72,7 @@ enum ree_status ree_bpe_prepare(struct ree_lm *lm, struct ree_error *err) {
         lm->merges[0] = (struct ree_merge){.id = -1};
         lm->merge_mask = 0;
     }
-    if (lm->prefix.size || lm->suffix.size || lm->ignore_merges) return REE_OK;
+    if (lm->raw_bytes || lm->prefix.size || lm->suffix.size || lm->ignore_merges) return REE_OK;
     lm->adjacent = calloc((1u << ADJACENT_BITS) / 32, sizeof *lm->adjacent);
     if (!lm->adjacent) return ree_fail(err, REE_NO_MEMORY, "no memory for the merges");
     for (uint32_t i = 0; i <= lm->merge_mask; i++)
@@ -258,8 +258,7 @@ static bool can_cut(const struct ree_lm *lm, const char *word, size_t left_at, u
 enum ree_status ree_bpe_encode(const struct ree_lm *lm, struct ree_lm_scratch *scratch,
                                const char *piece, size_t n, struct ree_ids *ids,
                                struct ree_error *err) {
-    if (n <= WORD_BYTES || lm->raw_bytes || !lm->adjacent)
-        return encode_cached(lm, scratch, piece, n, ids, err);
+    if (n <= WORD_BYTES || !lm->adjacent) return encode_cached(lm, scratch, piece, n, ids, err);
     size_t start = 0, left_at = 0;
     uint32_t left = 0;
     for (size_t i = 0, step; i < n; i += step) {

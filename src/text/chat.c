@@ -434,7 +434,8 @@ static enum ree_status read_message(const cJSON *json, struct message *message,
     if (i == 3) return ree_fail(err, REE_INVALID, "'role' is not system, user or assistant");
     if (!cJSON_IsString(content)) return ree_fail(err, REE_INVALID, "'content' is not a string");
     message->role = (enum role)i;
-    message->content = (struct ree_str){content->valuestring, strlen(content->valuestring)};
+    message->content.data = content->valuestring;
+    message->content.size = ree_json_restore(content->valuestring);
     return REE_OK;
 }
 

@@ -36,6 +36,9 @@ static enum ree_status push(struct ree_decoder *decoder, int32_t id, struct ree_
     if (!piece) return ree_fail(err, REE_INVALID, "the tokenizer has no token %d", id);
     if (decoder->flags & REE_SKIP_SPECIAL && ree_tokenizer_is_special(decoder->tokenizer, id))
         return REE_OK;
+    const struct ree_added_token *added = ree_added_of_id(decoder->tokenizer, id);
+    // A token that was found in normalized text is decoded from that.
+    if (added) piece = &added->sought;
     return ree_decoding_push(&decoder->chain, piece->data, piece->size, err);
 }
 

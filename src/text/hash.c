@@ -6,48 +6,78 @@
 #include <openssl/evp.h>
 #include <stdlib.h>
 
-static int by_rank(const void *a, const void *b) {
+static void put_u32(struct ree_strbuf *out, uint32_t value) {
+    char bytes[4];
+    for (int i = 0; i < 4; i++)
+        bytes[i] = (char)(value >> (8 * i));
+    ree_strbuf_append(out, bytes, sizeof bytes);
+}
+
+static int by_pair(const void *a, const void *b) {
     const struct ree_merge *x = a, *y = b;
-    if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
     return (x->pair > y->pair) - (x->pair < y->pair);
+}
+
+// Puts the merges in the order of their ranks by counting: places[r + 1] merges have rank r.
+static void sort_merges(const struct ree_lm *lm, uint32_t *places, uint32_t n_ranks,
+                        struct ree_merge *out) {
+    for (uint32_t i = 0; i <= lm->merge_mask; i++)
+        if (lm->merges[i].id >= 0) places[lm->merges[i].rank + 1]++;
+    for (uint32_t r = 0; r < n_ranks; r++)
+        places[r + 1] += places[r];
+    for (uint32_t i = 0; i <= lm->merge_mask; i++)
+        if (lm->merges[i].id >= 0) out[places[lm->merges[i].rank]++] = lm->merges[i];
+    for (uint32_t i = 0, end; i < lm->n_merges; i = end) {
+        for (end = i + 1; end < lm->n_merges && out[end].rank == out[i].rank;)
+            end++;
+        if (end - i > 1) qsort(out + i, end - i, sizeof *out, by_pair);
+    }
 }
 
 static enum ree_status describe_merges(const struct ree_lm *lm, struct ree_strbuf *out,
                                        struct ree_error *err) {
     ree_strbuf_printf(out, "merges %u\n", lm->n_merges);
     if (lm->n_merges == 0) return REE_OK;
-    struct ree_merge *merges = malloc(lm->n_merges * sizeof *merges);
-    if (!merges) return ree_fail(err, REE_NO_MEMORY, "no memory for the tokenizer's hash");
-    uint32_t n = 0;
+    uint32_t n_ranks = 0;
     for (uint32_t i = 0; i <= lm->merge_mask; i++)
-        if (lm->merges[i].id >= 0) merges[n++] = lm->merges[i];
-    qsort(merges, n, sizeof *merges, by_rank);
+        if (lm->merges[i].id >= 0 && lm->merges[i].rank >= n_ranks)
+            n_ranks = lm->merges[i].rank + 1;
+    struct ree_merge *merges = malloc(lm->n_merges * sizeof *merges);
+    uint32_t *places = calloc((size_t)n_ranks + 1, sizeof *places);
+    if (!merges || !places) {
+        free(merges);
+        free(places);
+        return ree_fail(err, REE_NO_MEMORY, "no memory for the tokenizer's hash");
+    }
+    sort_merges(lm, places, n_ranks, merges);
     // Ranks count only against each other: how many different ones come before.
     uint32_t rank = 0;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < lm->n_merges; i++) {
         if (i > 0 && merges[i].rank != merges[i - 1].rank) rank++;
-        unsigned char bytes[16];
-        uint32_t words[4] = {(uint32_t)(merges[i].pair >> 32), (uint32_t)merges[i].pair,
-                             (uint32_t)merges[i].id, rank};
-        for (int k = 0; k < 16; k++)
-            bytes[k] = (unsigned char)(words[k / 4] >> (8 * (k % 4)));
-        ree_strbuf_append(out, (const char *)bytes, sizeof bytes);
+        put_u32(out, (uint32_t)(merges[i].pair >> 32));
+        put_u32(out, (uint32_t)merges[i].pair);
+        put_u32(out, (uint32_t)merges[i].id);
+        put_u32(out, rank);
     }
     free(merges);
+    free(places);
     return REE_OK;
 }
 
 static void describe_vocab(const struct ree_lm *lm, struct ree_strbuf *out) {
     ree_strbuf_printf(out, "vocab %u\n", lm->vocab.count);
     for (uint32_t id = 0; id < lm->vocab.n; id++) {
-        if (!lm->vocab.pieces[id].data) continue;
-        ree_strbuf_printf(out, "%u ", id);
+        const struct ree_str *piece = &lm->vocab.pieces[id];
+        if (!piece->data) continue;
+        put_u32(out, id);
         if (lm->scores) {
             uint64_t bits;
             memcpy(&bits, &lm->scores[id], sizeof bits);
-            ree_strbuf_printf(out, "%016llx ", (unsigned long long)bits);
+            put_u32(out, (uint32_t)bits);
+            put_u32(out, (uint32_t)(bits >> 32));
         }
-        ree_describe_string(lm->vocab.pieces[id], out);
+        put_u32(out, (uint32_t)piece->size);
+        ree_strbuf_append(out, piece->data, piece->size);
     }
 }
 
@@ -77,7 +107,7 @@ enum ree_status ree_tokenizer_hash(struct ree_tokenizer *tokenizer, struct ree_e
     const struct ree_stage *stages[] = {&tokenizer->normalizer, &tokenizer->pretokenizer,
                                         &tokenizer->postprocessor, &tokenizer->decoder};
     for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
-        ree_stage_describe(stages[i], &text);
+        if (!ree_postprocess_is_empty(stages[i])) ree_stage_describe(stages[i], &text);
         ree_strbuf_append(&text, "\n", 1);
     }
     describe_options(&tokenizer->lm, &text);

@@ -1,29 +1,50 @@
 #include "text/json.h"
 
+#include "base/strbuf.h"
 #include "text/utf8.h"
 
 #include <stdlib.h>
 
-// An escape \u0000: a backslash that is not itself escaped.
-static bool has_nul(const char *text, size_t n) {
-    const char *at = text, *end = text + n;
-    while ((at = memmem(at, (size_t)(end - at), "\\u0000", 6))) {
+// cJSON ends strings at U+0000. So that one which is spelled \u0000 survives, it becomes the bytes
+// C0 80, which UTF-8 does not have; ree_json_restore turns them back.
+#define NUL_BYTES "\xC0\x80"
+
+// The next escape \u0000: a backslash that is not itself escaped. NULL: none.
+static const char *find_nul(const char *text, const char *at, const char *end) {
+    while (at < end && (at = memmem(at, (size_t)(end - at), "\\u0000", 6))) {
         size_t slashes = 0;
         while (at - slashes > text && at[-(ptrdiff_t)slashes - 1] == '\\')
             slashes++;
-        if (slashes % 2 == 0) return true;
+        if (slashes % 2 == 0) return at;
         at += 6;
     }
-    return false;
+    return NULL;
 }
 
-enum ree_status ree_json_parse(const char *text, size_t nbytes, cJSON **out_json,
-                               struct ree_error *err) {
-    *out_json = NULL;
-    if (memchr(text, 0, nbytes) || has_nul(text, nbytes))
-        return ree_fail(err, REE_UNSUPPORTED, "JSON with the character U+0000 in it");
-    size_t valid = ree_utf8_valid_prefix(text, nbytes);
-    if (valid != nbytes) return ree_fail(err, REE_INVALID, "not UTF-8 at byte %zu", valid);
+static void replace_nuls(struct ree_strbuf *out, const char *text, size_t nbytes) {
+    const char *done = text, *end = text + nbytes, *at = text;
+    while ((at = find_nul(text, at, end))) {
+        ree_strbuf_append(out, done, (size_t)(at - done));
+        ree_strbuf_append(out, NUL_BYTES, 2);
+        done = at += 6;
+    }
+    ree_strbuf_append(out, done, (size_t)(end - done));
+}
+
+size_t ree_json_restore(char *text) {
+    size_t n = strlen(text), kept = 0;
+    if (!strstr(text, NUL_BYTES)) return n;
+    for (size_t i = 0; i < n; i++) {
+        bool nul = text[i] == '\xC0';
+        text[kept++] = nul ? 0 : text[i];
+        i += nul;
+    }
+    text[kept] = 0;
+    return kept;
+}
+
+static enum ree_status parse(const char *text, size_t nbytes, cJSON **out_json,
+                             struct ree_error *err) {
     const char *end = NULL;
     cJSON *json = cJSON_ParseWithLengthOpts(text, nbytes, &end, false);
     if (!json) {
@@ -41,6 +62,24 @@ enum ree_status ree_json_parse(const char *text, size_t nbytes, cJSON **out_json
     return REE_OK;
 }
 
+enum ree_status ree_json_parse(const char *text, size_t nbytes, cJSON **out_json,
+                               struct ree_error *err) {
+    *out_json = NULL;
+    size_t valid = ree_utf8_valid_prefix(text, nbytes);
+    if (valid != nbytes) return ree_fail(err, REE_INVALID, "not UTF-8 at byte %zu", valid);
+    if (find_nul(text, text, text + nbytes)) {
+        struct ree_strbuf replaced;
+        ree_strbuf_init(&replaced);
+        replace_nuls(&replaced, text, nbytes);
+        enum ree_status status = replaced.failed
+                                     ? ree_fail(err, REE_NO_MEMORY, "no memory for JSON")
+                                     : parse(replaced.data, replaced.size, out_json, err);
+        ree_strbuf_finish(&replaced);
+        return status;
+    }
+    return parse(text, nbytes, out_json, err);
+}
+
 const cJSON *ree_json_get(const cJSON *object, const char *name) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
     return cJSON_IsNull(item) ? NULL : item;
@@ -55,9 +94,9 @@ enum ree_status ree_json_want(const cJSON *object, const char *name, const cJSON
 
 enum ree_status ree_json_copy(struct ree_arena *arena, const char *text, struct ree_str *out,
                               struct ree_error *err) {
-    out->size = strlen(text);
-    out->data = ree_arena_strndup(arena, text, out->size);
-    if (!out->data) return ree_fail(err, REE_NO_MEMORY, "no memory for a string");
+    char *copy = ree_arena_strdup(arena, text);
+    if (!copy) return ree_fail(err, REE_NO_MEMORY, "no memory for a string");
+    *out = (struct ree_str){copy, ree_json_restore(copy)};
     return REE_OK;
 }
 

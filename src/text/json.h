@@ -7,8 +7,8 @@
 
 #include <cjson/cJSON.h>
 
-// Parses a whole text. Text in which \u0000 is spelled is refused: cJSON ends strings there.
-// *out_json is released with cJSON_Delete.
+// Parses a whole text. Strings in which \u0000 is spelled go through ree_json_restore or
+// ree_json_copy. *out_json is released with cJSON_Delete.
 enum ree_status ree_json_parse(const char *text, size_t nbytes, cJSON **out_json,
                                struct ree_error *err);
 // A member; NULL when there is none or it is null.
@@ -24,7 +24,9 @@ enum ree_status ree_json_u32(const cJSON *object, const char *name, uint32_t fal
                              uint32_t *out, struct ree_error *err);
 // The number as an id: whole and below REE_VOCAB_MAX.
 enum ree_status ree_json_id(const cJSON *number, int32_t *out, struct ree_error *err);
-// Copies the text of a string node.
+// Puts the NULs back into a string of a parsed file, in place, and gives its length.
+size_t ree_json_restore(char *text);
+// Copies the text of a string node, NULs restored.
 enum ree_status ree_json_copy(struct ree_arena *arena, const char *text, struct ree_str *out,
                               struct ree_error *err);
 

@@ -127,9 +127,12 @@ static enum ree_status unicode_form(int op, const struct ree_strbuf *in, struct 
 static void bert_clean(const struct ree_strbuf *in, struct ree_strbuf *out) {
     for (size_t i = 0, step; i < in->size; i += step) {
         uint32_t c = ree_utf8_get(in->data + i, &step);
-        if (c == '\t' || c == '\n' || c == '\r' || ree_char_is_space(c))
+        // Vertical tabs and the like are control characters before they are white space.
+        bool blank = c == '\t' || c == '\n' || c == '\r';
+        if (c == 0xFFFD || (ree_char_is_other(c) && !blank)) continue;
+        if (blank || ree_char_is_space(c))
             ree_strbuf_append(out, " ", 1);
-        else if (c != 0 && c != 0xFFFD && !ree_char_is_other(c))
+        else
             ree_strbuf_append(out, in->data + i, step);
     }
 }

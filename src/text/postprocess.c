@@ -130,6 +130,10 @@ enum ree_status ree_postprocess(const struct ree_stage *stage, struct ree_ids *i
     return REE_OK;
 }
 
+bool ree_postprocess_is_empty(const struct ree_stage *stage) {
+    return !stage->kind || stage->kind == &kinds[BYTE_LEVEL];
+}
+
 static enum ree_status check_id(const struct ree_tokenizer *tokenizer, uint32_t id,
                                 struct ree_error *err) {
     if (ree_tokenizer_piece(tokenizer, (int32_t)id)) return REE_OK;

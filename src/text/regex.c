@@ -30,7 +30,7 @@ static const char *class_ranges(char escape) {
     case 's':
     case 'S': return "\\t-\\r\\x{85}\\p{Z}";
     case 'w':
-    case 'W': return "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}";
+    case 'W': return "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
     case 'h':
     case 'H': return "0-9A-Fa-f";
     default: return NULL;

@@ -8,6 +8,7 @@
 // A token that is found in the text before anything else is done with it.
 struct ree_added_token {
     struct ree_str content;
+    struct ree_str sought; // content, or its normalized form: also what is given to decoders
     int32_t id;
     uint32_t single_word;    // only where no word character is beside it
     uint32_t lstrip, rstrip; // takes the white space on that side
@@ -85,6 +86,8 @@ enum ree_status ree_tokenizer_read_added(struct ree_tokenizer *tokenizer, const 
 // Post-processing: *ids get what belongs round them.
 enum ree_status ree_postprocess(const struct ree_stage *stage, struct ree_ids *ids,
                                 struct ree_error *err);
+// A post-processor that adds nothing to any text.
+bool ree_postprocess_is_empty(const struct ree_stage *stage);
 // Every id that a post-processor adds has to exist.
 enum ree_status ree_postprocess_check(const struct ree_tokenizer *tokenizer,
                                       const struct ree_stage *stage, struct ree_error *err);

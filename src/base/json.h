@@ -1,14 +1,17 @@
-// JSON files of a checkpoint, read with checks. Getters leave *inout alone where the key is absent
-// or null, so that it holds the default; what is there has to be of the right type and in range.
-#ifndef REE_GRAPH_HF_JSON_H
-#define REE_GRAPH_HF_JSON_H
+// JSON files of others, read with checks, by way of cJSON. Getters leave *inout alone where the key
+// is absent or null, so that it holds the default; what is there has to be of the right type and in
+// range.
+#ifndef REE_BASE_JSON_H
+#define REE_BASE_JSON_H
 
 #include <cjson/cJSON.h>
 
 #include "base/status.h"
 
-// The text has to be one object and nothing else. Release with cJSON_Delete.
+// The text has to be one value and nothing else. Release with cJSON_Delete.
 enum ree_status ree_json_parse(const void *text, size_t size, cJSON **out, struct ree_error *err);
+enum ree_status ree_json_parse_object(const void *text, size_t size, cJSON **out,
+                                      struct ree_error *err); // one object
 
 const cJSON *ree_json_find(const cJSON *object, const char *key); // NULL: absent or null
 

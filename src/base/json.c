@@ -1,4 +1,4 @@
-#include "graph/hf/json.h"
+#include "base/json.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,12 +20,17 @@ enum ree_status ree_json_parse(const void *text, size_t size, cJSON **out, struc
     size_t at = end && end >= copy && end <= copy + size ? (size_t)(end - copy) : 0;
     free(copy);
     if (!root) return ree_fail(err, REE_INVALID, "it is not JSON, near byte %zu", at);
-    if (!cJSON_IsObject(root)) {
-        cJSON_Delete(root);
-        return ree_fail(err, REE_INVALID, "it is not a JSON object");
-    }
     *out = root;
     return REE_OK;
+}
+
+enum ree_status ree_json_parse_object(const void *text, size_t size, cJSON **out,
+                                      struct ree_error *err) {
+    REE_TRY(ree_json_parse(text, size, out, err));
+    if (cJSON_IsObject(*out)) return REE_OK;
+    cJSON_Delete(*out);
+    *out = NULL;
+    return ree_fail(err, REE_INVALID, "it is not a JSON object");
 }
 
 const cJSON *ree_json_find(const cJSON *object, const char *key) {

@@ -1,0 +1,141 @@
+// tokenizer.json files that are wrong: each gives its status and a message that names the place.
+#include "text/tokenizer.h"
+
+#include "test.h"
+
+#define MODEL "{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[\"a b\"]}"
+#define WITH(member, value) "{\"" member "\":" value ",\"model\":" MODEL "}"
+#define BPE(vocab, merges)                                                                         \
+    "{\"model\":{\"type\":\"BPE\",\"vocab\":" vocab ",\"merges\":" merges "}}"
+
+static const struct {
+    const char *json;
+    enum ree_status status;
+    const char *message; // a part of it
+} cases[] = {
+    {"", REE_INVALID, "not JSON"},
+    {"[]", REE_INVALID, "not a JSON object"},
+    {"{} x", REE_INVALID, "something follows"},
+    {"{\"model\": \"\xFF\"}", REE_INVALID, "not UTF-8 at byte 11"},
+    {"{}", REE_INVALID, "'model' is missing"},
+    {"{\"model\": 3}", REE_INVALID, "model: not an object"},
+    {"{\"model\": {\"type\": \"Elephant\"}}", REE_UNSUPPORTED, "no model 'Elephant'"},
+    {"{\"model\": {\"type\": 3}}", REE_UNSUPPORTED, "no model"},
+    {"{\"model\": {\"type\": \"BPE\", \"merges\": []}}", REE_INVALID, "'vocab' is missing"},
+    {"{\"model\": {\"type\": \"BPE\", \"vocab\": {}}}", REE_INVALID, "'merges' is missing"},
+    {"{\"model\": {\"type\": \"BPE\", \"dropout\": 0.1, \"vocab\": {}, \"merges\": []}}",
+     REE_UNSUPPORTED, "'dropout'"},
+    {BPE("[]", "[]"), REE_INVALID, "'vocab' is not an object"},
+    {BPE("{\"a\": \"x\"}", "[]"), REE_INVALID, "token 'a'"},
+    {BPE("{\"a\": -1}", "[]"), REE_INVALID, "token 'a'"},
+    {BPE("{\"a\": 1.5}", "[]"), REE_INVALID, "token 'a'"},
+    {BPE("{\"a\": 1e300}", "[]"), REE_INVALID, "token 'a'"},
+    {BPE("{\"a\": 99999999}", "[]"), REE_INVALID, "token 'a'"},
+    {BPE("{\"a\": 0, \"b\": 0}", "[]"), REE_INVALID, "'a' and 'b'"},
+    {BPE("{\"a\": 0, \"a\": 1}", "[]"), REE_INVALID, "two ids"},
+    {BPE("{\"a\": 0}", "{}"), REE_INVALID, "'merges' is not an array"},
+    {BPE("{\"a\": 0}", "[\"a x\"]"), REE_INVALID, "merges[0] 'a x'"},
+    {BPE("{\"a\": 0}", "[\"a a\"]"), REE_INVALID, "merges[0]"},
+    {BPE("{\"a\": 0}", "[\"a\"]"), REE_INVALID, "merges[0]"},
+    {BPE("{\"a\": 0}", "[[\"a\"]]"), REE_INVALID, "merges[0]"},
+    {BPE("{\"a\": 0, \"aa\": 1}", "[[\"a\", \"a\"], [\"a\", \"c\"]]"), REE_INVALID, "merges[1]"},
+    {"{\"model\": {\"type\": \"Unigram\", \"vocab\": {}}}", REE_INVALID, "'vocab' is not an array"},
+    {"{\"model\": {\"type\": \"Unigram\", \"vocab\": [[\"a\"]]}}", REE_INVALID, "vocab[0]"},
+    {"{\"model\": {\"type\": \"Unigram\", \"vocab\": [[\"a\", 0], [\"a\", 0]]}}", REE_INVALID,
+     "vocab[1]"},
+    {"{\"model\": {\"type\": \"Unigram\", \"unk_id\": 7, \"vocab\": [[\"a\", 0]]}}", REE_INVALID,
+     "unk_id is 7"},
+    {"{\"model\": {\"type\": \"WordPiece\"}}", REE_INVALID, "'vocab' is missing"},
+    {WITH("normalizer", "{\"type\": \"Zebra\"}"), REE_UNSUPPORTED, "no normalizer 'Zebra'"},
+    {WITH("normalizer", "{}"), REE_INVALID, "normalizer: 'type' is missing"},
+    {WITH("normalizer", "3"), REE_INVALID, "normalizer: not an object"},
+    {WITH("normalizer", "{\"type\": \"Sequence\"}"), REE_INVALID, "'normalizers' is missing"},
+    {WITH("normalizer", "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Replace\"}]}"),
+     REE_INVALID, "normalizer: Sequence: normalizers[0]: Replace: 'pattern' is missing"},
+    {WITH("normalizer",
+          "{\"type\": \"Replace\", \"pattern\": {\"Regex\": \"(\"}, \"content\": \"\"}"),
+     REE_INVALID, "does not compile"},
+    {WITH("normalizer", "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"*\"}"),
+     REE_INVALID, "base64"},
+    {WITH("normalizer", "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"/////w==\"}"),
+     REE_INVALID, "character map"},
+    {WITH("pre_tokenizer", "{\"type\": \"UnicodeScripts\"}"), REE_UNSUPPORTED,
+     "no pre_tokenizer 'UnicodeScripts'"},
+    {WITH("pre_tokenizer", "{\"type\": \"Split\", \"behavior\": \"Sideways\", \"pattern\": "
+                           "{\"String\": \"a\"}}"),
+     REE_UNSUPPORTED, "'Sideways'"},
+    {WITH("pre_tokenizer", "{\"type\": \"Metaspace\", \"replacement\": \"ab\"}"), REE_INVALID,
+     "not one character"},
+    {WITH("pre_tokenizer", "{\"type\": \"FixedLength\", \"length\": 0}"), REE_INVALID, "'length'"},
+    {WITH("post_processor", "{\"type\": \"BertProcessing\", \"sep\": [\"a\", 0], \"cls\": "
+                            "[\"x\", 55]}"),
+     REE_INVALID, "adds id 55"},
+    {WITH("post_processor", "{\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": "
+                            "{\"id\": \"<s>\"}}], \"special_tokens\": {}}"),
+     REE_INVALID, "'<s>'"},
+    {WITH("decoder", "{\"type\": \"Strip\", \"content\": \"\", \"start\": 1, \"stop\": 0}"),
+     REE_INVALID, "not one character"},
+    {WITH("added_tokens", "{}"), REE_INVALID, "'added_tokens' is not an array"},
+    {WITH("added_tokens", "[{\"id\": 5}]"), REE_INVALID, "added_tokens[0]: 'content'"},
+    {WITH("added_tokens", "[{\"content\": \"x\"}]"), REE_INVALID, "added_tokens[0]: 'id'"},
+    {WITH("added_tokens", "[{\"id\": 1, \"content\": \"x\"}]"), REE_INVALID, "id 1"},
+    {WITH("added_tokens", "[{\"id\": 5, \"content\": \"a\"}]"), REE_INVALID, "but 0"},
+    {WITH("added_tokens", "[{\"id\": 5, \"content\": \"x\"}, {\"id\": 5, \"content\": \"y\"}]"),
+     REE_INVALID, "id 5 belongs to two"},
+};
+
+static enum ree_status load(const char *json, size_t n, struct ree_error *err) {
+    struct ree_tokenizer *tokenizer;
+    enum ree_status status = ree_tokenizer_load_memory(json, n, &tokenizer, err);
+    CHECK((status == REE_OK) == (tokenizer != NULL));
+    ree_tokenizer_destroy(tokenizer);
+    return status;
+}
+
+// Sequences in sequences: some are refused as such, very many as JSON.
+static void deep(size_t depth) {
+    struct ree_strbuf text;
+    struct ree_error err = {.message = ""};
+    ree_strbuf_init(&text);
+    ree_strbuf_printf(&text, "{\"model\":" MODEL ",\"normalizer\":");
+    for (size_t i = 0; i < depth; i++)
+        ree_strbuf_printf(&text, "{\"type\":\"Sequence\",\"normalizers\":[");
+    ree_strbuf_printf(&text, "{\"type\":\"NFC\"}");
+    for (size_t i = 0; i < depth; i++)
+        ree_strbuf_printf(&text, "]}");
+    ree_strbuf_printf(&text, "}");
+    enum ree_status status = load(text.data, text.size, &err);
+    CHECK_MSG((status == REE_OK) == (depth <= 8), "%zu deep: %s", depth, err.message);
+    ree_strbuf_finish(&text);
+}
+
+// A pattern that backtracks without end gives an error of the text, not a hang.
+static void explosion(void) {
+    static const char json[] =
+        WITH("pre_tokenizer", "{\"type\": \"Split\", \"behavior\": \"Isolated\", \"pattern\": "
+                              "{\"Regex\": \"((a|aa)+)+[bc]\"}}");
+    struct ree_tokenizer *tokenizer;
+    struct ree_error err = {.message = ""};
+    int32_t *ids;
+    size_t n;
+    char text[60];
+    memset(text, 'a', sizeof text);
+    REQUIRE(ree_tokenizer_load_memory(json, sizeof json - 1, &tokenizer, &err) == REE_OK);
+    enum ree_status status = ree_tokenizer_encode(tokenizer, text, sizeof text, 0, &ids, &n, &err);
+    CHECK(status == REE_INVALID && ids == NULL && n == 0);
+    CHECK_MSG(strstr(err.message, "regular expression") != NULL, "%s", err.message);
+    ree_tokenizer_destroy(tokenizer);
+}
+
+int main(void) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct ree_error err = {.message = ""};
+        enum ree_status status = load(cases[i].json, strlen(cases[i].json), &err);
+        CHECK_MSG(status == cases[i].status && strstr(err.message, cases[i].message),
+                  "%s\n  gives %s: %s", cases[i].json, ree_status_name(status), err.message);
+    }
+    for (size_t depth = 1; depth < 3000; depth = depth * 3 / 2 + 1)
+        deep(depth);
+    explosion();
+    return test_finish();
+}
