@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""Text generation from the outside: prompts in every form, stop strings, reports, interruption,
+and what is said of wrong input. With the sample model of tools/sample."""
+
+import argparse
+import hashlib
+import json
+import pathlib
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
+PROMPT = "Once upon a time"
+
+passed, failed = 0, 0
+ree_run = None
+
+
+def check(ok, what):
+    global passed, failed
+    if ok:
+        passed += 1
+    else:
+        failed += 1
+        print(f"line {sys._getframe(1).f_lineno}: FAILED: {what}", flush=True)
+
+
+def run(*args):
+    return subprocess.run([ree_run, *map(str, args)], capture_output=True, text=True)
+
+
+def generate(*args):
+    done = run(SAMPLE, *args, "--json")
+    check(done.returncode == 0, f"{args}: {done.stderr}")
+    return json.loads(done.stdout) if done.returncode == 0 else {}
+
+
+def fails(args, *messages, code=1):
+    done = run(*args)
+    check(done.returncode == code, f"{args}: exit code {done.returncode}, expected {code}: {done.stderr}")
+    check(done.stderr.startswith("ree-run: "), f"{args}: starts with the name: {done.stderr!r}")
+    for message in messages:
+        check(message in done.stderr, f"{args}: '{message}' is not in: {done.stderr}")
+
+
+def forms_of_prompts(folder):
+    alone = generate("--prompt-text", PROMPT, "--max-new-tokens", 12)
+    ids = ",".join(map(str, alone["prompt_tokens"]))
+    check(generate("--prompt-ids", ids, "--max-new-tokens", 12)["tokens"] == alone["tokens"], "ids instead of text")
+    lines = folder / "prompts.txt"
+    lines.write_text(f"{PROMPT}\n\nThe fox\n")
+    several = generate("--prompt-file", lines, "--max-new-tokens", 12)["sequences"]
+    check([s["prompt"] for s in several] == [PROMPT, "The fox"], "a prompt a line")
+    check(several[0]["tokens"] == alone["tokens"], "together as alone")
+    jsonl = folder / "prompts.jsonl"
+    jsonl.write_text("\n".join([json.dumps(PROMPT), json.dumps({"prompt": "The fox"}),
+                                json.dumps({"ids": alone["prompt_tokens"]})]))
+    mixed = generate("--prompt-file", jsonl, "--max-new-tokens", 12)["sequences"]
+    check([s["tokens"] for s in mixed] == [several[0]["tokens"], several[1]["tokens"], alone["tokens"]], "JSON lines")
+    small = generate("--prompt-file", jsonl, "--max-new-tokens", 12, "--batch-size", 2)["sequences"]
+    check(small == mixed, "two at a time")
+    raw = generate("--prompt-text", "<|begin|>" + PROMPT, "--raw-prompt", "--max-new-tokens", 12)
+    check(raw["prompt_tokens"] == alone["prompt_tokens"], "special tokens spelled out")
+    explicit = generate("--prompt-text", PROMPT, "--max-new-tokens", 12, "--tokenizer", SAMPLE / "tokenizer.json")
+    check(explicit["tokens"] == alone["tokens"], "a tokenizer by its path")
+
+
+def report():
+    result = generate("--prompt-text", PROMPT, "--max-new-tokens", 12, "--logprobs", 3, "--logits-hash", "--stats")
+    ids = result["prompt_tokens"] + result["tokens"]
+    digest = hashlib.sha256(b"ree-tokens/1\0" + struct.pack(f"<{len(ids)}i", *ids)).hexdigest()
+    check(result["tokens_sha256"] == digest, "the hash of the tokens is that of NUMERICS.md")
+    check(len(result["logits_sha256"]) == 64, "the hash of the logits")
+    check(result["finish_reason"] == "length" and len(result["tokens"]) == 12, "12 tokens")
+    for token, entry in zip(result["tokens"], result["logprobs"]):
+        check(entry["id"] == token == entry["top"][0]["id"], "greedy takes the likeliest")
+        logprobs = [t["logprob"] for t in entry["top"]]
+        check(logprobs == sorted(logprobs, reverse=True) and logprobs[0] <= 0, f"in order: {logprobs}")
+        check(entry["logprob"] == logprobs[0], "its own")
+    check(result["stats"]["new_tokens"] == 12 and result["stats"]["binds"] <= 3, f"stats: {result['stats']}")
+    check(generate("--prompt-text", PROMPT, "--max-new-tokens", 12)["logits_sha256"] is None, "no hash unless asked")
+    text = run(SAMPLE, "--prompt-text", PROMPT, "--max-new-tokens", 12, "--logits-hash").stdout
+    check(text.startswith(result["prompt"] + result["text"] + "\n"), f"the text comes first: {text!r}")
+    check(result["tokens_sha256"] in text and result["logits_sha256"] in text and "tokens/s" in text, "then the report")
+    bare = run(SAMPLE, "--prompt-text", PROMPT, "--max-new-tokens", 12, "--no-echo").stdout
+    check(bare.startswith(result["text"]), "without the prompt")
+
+
+def sampling():
+    draws = {tuple(generate("--prompt-text", PROMPT, "--max-new-tokens", 16, "--temperature", 1.5, "--seed", s)["tokens"])
+             for s in range(4)}
+    check(len(draws) > 1, "seeds differ")
+    again = [generate("--prompt-text", PROMPT, "--max-new-tokens", 16, "--temperature", 1.5, "--seed", 3)["tokens"]
+             for _ in range(2)]
+    check(again[0] == again[1] and tuple(again[0]) in draws, "the same seed, the same text")
+    greedy = generate("--prompt-text", PROMPT, "--max-new-tokens", 16)["tokens"]
+    check(generate("--prompt-text", PROMPT, "--max-new-tokens", 16, "--temperature", 1, "--top-k", 1)["tokens"] == greedy,
+          "the first of one is the likeliest")
+    check(generate("--prompt-text", PROMPT, "--max-new-tokens", 16, "--repetition-penalty", 5)["tokens"] != greedy,
+          "the penalty does something")
+
+
+def endings():
+    long = generate("--prompt-text", PROMPT, "--max-new-tokens", 0)
+    check(long["finish_reason"] == "eos", f"a story ends: {long['finish_reason']}")
+    past = generate("--prompt-text", PROMPT, "--max-new-tokens", 0, "--ignore-eos")
+    check(past["finish_reason"] == "length", "the context is full")
+    check(len(past["prompt_tokens"] + past["tokens"]) == 512, "of 512 tokens")
+    check(past["tokens"][:len(long["tokens"])] == long["tokens"], "which begin alike")
+    words = long["text"].split()
+    stop = words[4] + " " + words[5]
+    cut = generate("--prompt-text", PROMPT, "--stop", stop, "--stop", "never found")
+    check(cut["finish_reason"] == "stop" and cut["text"] == long["text"][:long["text"].index(stop)],
+          f"ends before '{stop}': {cut['text']!r}")
+    shown = run(SAMPLE, "--prompt-text", PROMPT, "--stop", stop).stdout
+    check(shown.startswith(cut["prompt"] + cut["text"] + "\n"), f"and nothing of it is printed: {shown!r}")
+
+
+def interrupted():
+    process = subprocess.Popen([ree_run, str(SAMPLE), "--prompt-text", PROMPT, "--max-new-tokens", "0", "--ignore-eos",
+                                "--no-fuse", "--threads", "1", "--cpu-isa", "portable"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    first = process.stdout.read(len(PROMPT) + 1)
+    process.send_signal(signal.SIGINT)
+    rest, errors = process.communicate(timeout=60)
+    text = (first + rest).decode()
+    check(process.returncode in (0, 130), f"exit code {process.returncode}: {errors}")
+    check(text.startswith(PROMPT) and "SHA-256" in text, f"what was made is reported: {text!r}")
+    if process.returncode == 130:
+        check("finish  interrupted" in text, "and that it was interrupted")
+    else:
+        print("interrupted: it was done before the signal came")
+
+
+def wrong_input(folder):
+    text = ["--prompt-text", PROMPT]
+    fails([folder / "nothing", *text], "nothing: no such file")
+    fails([SAMPLE, "--prompt-ids", "1,640"], "token 1 of prompt 0 is 640", "vocabulary has 640")
+    fails([SAMPLE, "--prompt-ids", "1,x"], "whole numbers")
+    fails([SAMPLE, "--prompt-ids", ""], "no tokens")
+    fails([SAMPLE, "--prompt-ids", ",".join(["5"] * 512)], "has 512 tokens", "context is 512")
+    fails([SAMPLE, "--messages", folder / "none.json"], "none.json")
+    (folder / "chat.json").write_text('[{"role": "user", "content": "Hello"}]')
+    fails([SAMPLE, "--messages", folder / "chat.json"], "--raw-prompt")
+    (folder / "bad.jsonl").write_text('"fine"\n{"prompt": 3}\n')
+    fails([SAMPLE, "--prompt-file", folder / "bad.jsonl"], "bad.jsonl, line 2")
+    (folder / "empty.txt").write_text("\n")
+    fails([SAMPLE, "--prompt-file", folder / "empty.txt"], "no prompts")
+    for option, value in [("--temperature", "-1"), ("--top-p", "0"), ("--top-p", "x"), ("--min-p", "2"), ("--seed", "-1"),
+                          ("--repetition-penalty", "0"), ("--stop", ""), ("--max-new-tokens", "many")]:
+        fails([SAMPLE, *text, option, value], option.lstrip("-").replace("-", "_") if value in ("-1", "0", "2") and
+              option != "--seed" else option, code=2)
+    fails(["generate", SAMPLE], "there is no prompt", code=2)
+    fails(["generate", *text], "no model is named", code=2)
+    digits = HERE.parents[1] / "tools" / "sample" / "digits.onnx"
+    fails([digits, *text], "no language model")
+    # A folder without a tokenizer, or with one that is none.
+    bare = folder / "bare"
+    bare.mkdir()
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(SAMPLE / name, bare)
+    fails([bare, *text], "tokenizer")
+    check(run(bare, "--prompt-ids", "0,300", "--max-new-tokens", "3").returncode == 0, "ids need no tokenizer")
+    (bare / "tokenizer.json").write_text("{")
+    fails([bare, *text], "tokenizer.json")
+    (bare / "config.json").write_text("[]")
+    fails([bare, "--prompt-ids", "0"], "config.json", "not a JSON object")
+    genai = folder / "genai"
+    genai.mkdir()
+    (genai / "genai_config.json").write_text('{"model": {"decoder": {}}}')
+    fails([genai, "--prompt-ids", "0"], "genai_config.json", "model.decoder.filename")
+    (genai / "genai_config.json").write_text('{"model": {"decoder": {"filename": "../x.onnx"}}}')
+    fails([genai, "--prompt-ids", "0"], "expected a file in this folder")
+
+
+def help_teaches():
+    page = run("help", "generate").stdout
+    for word in ("--prompt-text", "--temperature", "NUMERICS.md", "examples", "exit status"):
+        check(word in page, f"'{word}' is in the help")
+    check("--prompt-text" in run("--help").stdout, "the overview names it")
+
+
+def main():
+    global ree_run
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ree-run", required=True)
+    ree_run = parser.parse_args().ree_run
+    with tempfile.TemporaryDirectory() as folder:
+        forms_of_prompts(pathlib.Path(folder))
+        report()
+        sampling()
+        endings()
+        interrupted()
+        wrong_input(pathlib.Path(folder))
+        help_teaches()
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

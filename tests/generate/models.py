@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Text generation with real models: recorded tokens and texts, and one SHA-256 whatever the way.
+
+The sample model comes with the project; stories260K, capp-gpt and genai-tiny lie in ../shared, and
+are left out where that is absent.
+"""
+
+import argparse
+import itertools
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
+
+passed, failed = 0, 0
+args = None
+
+
+def check(ok, what):
+    global passed, failed
+    if ok:
+        passed += 1
+    else:
+        failed += 1
+        print(f"FAILED: {what}", flush=True)
+
+
+def run(*arguments):
+    command = [args.ree_run, *map(str, arguments), "--json"]
+    if args.device and "--device" not in arguments:
+        command += ["--device", args.device]
+    done = subprocess.run(command, capture_output=True, text=True)
+    check(done.returncode == 0, f"{' '.join(command)}: {done.stderr}")
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def sequences(result):
+    return result.get("sequences", [result]) if result else []
+
+
+def all_ids(sequence):
+    return sequence["prompt_tokens"] + sequence["tokens"]
+
+
+def ids(tokens):
+    return ",".join(map(str, tokens))
+
+
+# Ways that must not matter: more of them where runs are cheap.
+def ways():
+    yield []
+    yield ["--prefill-chunk", "3"]
+    if args.device:
+        yield ["--prefill-chunk", "1", "--no-fuse"]
+        yield ["--device", "cpu"]
+        return
+    for chunk in ("1", "64"):
+        yield ["--prefill-chunk", chunk]
+    for isa in ("avx512", "avx2", "neon", "portable"):
+        if isa in available_isas():
+            yield ["--cpu-isa", isa]
+    yield ["--threads", "1"]
+    yield ["--threads", "3", "--no-fuse"]
+    yield ["--no-fold"]
+
+
+def available_isas():
+    done = subprocess.run([args.ree_run, "devices"], capture_output=True, text=True)
+    line = next((li for li in done.stdout.splitlines() if "instruction sets" in li), "")
+    return line.replace(",", " ").split()
+
+
+def one_hash(models, prompts, n_new, *options):
+    """All models, in all ways, alone and together, give the same tokens and logits."""
+    hashes = {}
+    for model, way in itertools.product(models, ways()):
+        if way and model is not models[0] and args.device:
+            continue
+        common = ["--max-new-tokens", n_new, "--ignore-eos", "--logits-hash", *options, *way]
+        together = sequences(run(model, *(a for p in prompts for a in ("--prompt-ids", ids(p))), *common))
+        check(len(together) == len(prompts), f"{model}: a sequence for each prompt")
+        for prompt, sequence in zip(prompts, together):
+            hashes.setdefault(ids(prompt), set()).add((sequence["tokens_sha256"], sequence["logits_sha256"]))
+        if args.device and way:
+            continue
+        for prompt in prompts:
+            for sequence in sequences(run(model, "--prompt-ids", ids(prompt), *common)):
+                hashes[ids(prompt)].add((sequence["tokens_sha256"], sequence["logits_sha256"]))
+    for prompt, found in hashes.items():
+        check(len(found) == 1, f"{models[0]}, prompt {prompt}: {len(found)} different results")
+
+
+def export(folder, model, opset):
+    path = pathlib.Path(folder) / f"{model.name}-{opset}.onnx"
+    done = subprocess.run([args.ree_run, "export", str(model), "-o", str(path), "--opset", str(opset),
+                           "--colocate-tensors"], capture_output=True, text=True)
+    check(done.returncode == 0, f"export of {model}: {done.stderr}")
+    return path
+
+
+def sample():
+    recorded = json.loads((HERE / "recorded.json").read_text())
+    for case in recorded["greedy"]:
+        result = run(SAMPLE, "--prompt-text", case["prompt"], "--max-new-tokens", len(case["tokens"]),
+                     "--logits-hash")
+        if not result:
+            continue
+        check(result["tokens"] == case["tokens"], f"sample, '{case['prompt']}': {result['tokens']}")
+        check(result["text"] == case["text"], f"sample, '{case['prompt']}': {result['text']!r}")
+        check(result["logits_sha256"] == case["logits_sha256"], f"sample, '{case['prompt']}': logits")
+    for case in recorded["sampled"]:
+        result = run(SAMPLE, "--prompt-text", case["prompt"], "--max-new-tokens", len(case["tokens"]),
+                     *case["options"])
+        check(result and result["tokens"] == case["tokens"], f"sample, {case['options']}")
+    with tempfile.TemporaryDirectory() as folder:
+        models = [SAMPLE, export(folder, SAMPLE, 23), export(folder, SAMPLE, 17)]
+        prompts = [[0], [0, 300, 301, 302, 303], list(range(200, 260)), [0, 5]]
+        one_hash(models, prompts, 6 if args.device else 24)
+        one_hash(models[:1], prompts[:3], 6, "--temperature", "0.9", "--top-p", "0.95", "--seed", "3")
+
+
+def stories(models):
+    model = models / "stories260K"
+    if not model.exists():
+        print(f"{model} is not there: left out")
+        return
+    prompts = {"empty": "", "cat": "The cat sat on", "tim": "One day, Tim and Sue found a big"}
+    tokens = {name: [int(li) for li in open(model / "golden" / f"greedy_{name}.tokens.txt")] for name in prompts}
+    for name, prompt in prompts.items():
+        text = (model / "golden" / f"greedy_{name}.txt").read_text()
+        n = len(tokens[name])
+        result = run(model, "--prompt-text", prompt, "--max-new-tokens", n, "--ignore-eos")
+        if not result:
+            continue
+        n_new = min(n, 40 if args.device else n)
+        check(all_ids(result)[:n_new] == tokens[name][:n_new], f"stories260K, {name}: tokens")
+        check(text.strip().startswith((result["prompt"] + result["text"])[:100].strip()) or
+              (result["prompt"] + result["text"]).strip().startswith(text.strip()[:100]),
+              f"stories260K, {name}: {result['prompt'] + result['text']!r}")
+    with tempfile.TemporaryDirectory() as folder:
+        forms = [model, export(folder, model, 23), export(folder, model, 17)]
+        one_hash(forms, [tokens["cat"][:7], tokens["tim"][:13], [1], tokens["tim"][:70]],
+                 8 if args.device else 48)
+
+
+def capp_gpt(models):
+    model = models / "capp-gpt" / "model.onnx"
+    if not model.exists():
+        print(f"{model} is not there: left out")
+        return
+    cases = json.loads((model.parent / "expected_fp64.json").read_text())["cases"]
+    for case in cases:
+        result = run(model, "--prompt-ids", ids(case["prompt"]), "--max-new-tokens", 64)
+        if result:
+            check(all_ids(result) == case["tokens"], f"capp-gpt: {all_ids(result)}")
+            check(result["finish_reason"] == "eos", "capp-gpt ends by itself")
+    if not args.device:
+        one_hash([model], [case["prompt"] for case in cases[:2]] + [cases[0]["tokens"][:9]], 8)
+
+
+def genai(models):
+    model = models / "genai-tiny" / "tiny-random-gpt2-fp32"
+    if not model.exists():
+        print(f"{model} is not there: left out")
+        return
+    expected = json.loads((model / "expected.json").read_text())["greedy"]
+    prompts = expected["input_ids"]
+    result = run(model, *(a for p in prompts for a in ("--prompt-ids", ids(p))), "--max-new-tokens",
+                 expected["max_length"] - len(prompts[0]))
+    for sequence, want in zip(sequences(result), expected["expected"]):
+        check(all_ids(sequence) == want, f"genai-tiny: {all_ids(sequence)}, expected {want}")
+    other = models / "genai-tiny" / "tiny-qwen35-cuda"
+    if not args.device:
+        one_hash([model], prompts, 6)
+        one_hash([other], [[5, 6, 7, 8], [9, 1, 9, 1]], 6)
+
+
+def main():
+    global args
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ree-run", required=True)
+    parser.add_argument("--models", type=pathlib.Path, required=True)
+    parser.add_argument("--device")
+    args = parser.parse_args()
+    if args.device:
+        done = subprocess.run([args.ree_run, "devices"], capture_output=True, text=True)
+        if f"{args.device}:0" not in done.stdout:
+            print(f"skipped: no {args.device} device")
+            return 77
+    sample()
+    stories(args.models)
+    capp_gpt(args.models)
+    genai(args.models)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,200 @@
+// Sampling against its definition in NUMERICS.md, written down a second time, plainly.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ree.h"
+#include "repops/scalar/ops.h"
+#include "tests/test.h"
+
+#define VOCAB 300
+
+typedef unsigned __int128 wide;
+
+// Philox4x32-10 of the counter (a, 0) and the key b.
+static uint64_t philox(uint64_t a, uint64_t b) {
+    uint32_t x[4] = {(uint32_t)a, (uint32_t)(a >> 32), 0, 0};
+    uint32_t k0 = (uint32_t)b, k1 = (uint32_t)(b >> 32);
+    for (int i = 0; i < 10; i++) {
+        uint64_t p = (uint64_t)0xD2511F53u * x[0], q = (uint64_t)0xCD9E8D57u * x[2];
+        uint32_t y[4] = {(uint32_t)(q >> 32) ^ x[1] ^ k0, (uint32_t)q,
+                         (uint32_t)(p >> 32) ^ x[3] ^ k1, (uint32_t)p};
+        memcpy(x, y, sizeof x);
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    return (uint64_t)x[1] << 32 | x[0];
+}
+
+// Whether token i comes before token j in the order of the definition.
+static bool before(const float *x, int i, int j) {
+    return x[i] > x[j] || (x[i] == x[j] && i < j);
+}
+
+static int rank_of(const float *x, const uint64_t *w, int i) {
+    int rank = 0;
+    for (int j = 0; j < VOCAB; j++)
+        rank += w[j] && j != i && before(x, j, i);
+    return rank;
+}
+
+static int32_t choose(const struct ree_sampling *s, const float *logits, const int32_t *ids,
+                      size_t n, uint64_t position) {
+    float x[VOCAB];
+    uint64_t w[VOCAB];
+    memcpy(x, logits, sizeof x);
+    for (int i = 0; i < VOCAB && s->repetition_penalty != 1; i++)
+        for (size_t k = 0; k < n; k++)
+            if (ids[k] == i) {
+                x[i] = x[i] < 0 ? x[i] * s->repetition_penalty : x[i] / s->repetition_penalty;
+                break;
+            }
+    int best = 0;
+    if (s->temperature == 0) {
+        for (int i = 1; i < VOCAB; i++)
+            if (x[i] > x[best]) best = i;
+        return best;
+    }
+    for (int i = 0; i < VOCAB; i++) {
+        x[i] = x[i] / s->temperature;
+        if (x[i] > x[best]) best = i;
+    }
+    for (int i = 0; i < VOCAB; i++) {
+        float e = x[i] == x[best] ? 1 : ree_float(ree_op_exp_f32(ree_bits(x[i] - x[best])));
+        w[i] = (uint64_t)floor(ldexp((double)e, 40));
+    }
+    bool stays[VOCAB];
+    for (int i = 0; i < VOCAB; i++)
+        stays[i] = w[i] && (!s->top_k || rank_of(x, w, i) < (int)s->top_k);
+    if (s->top_p < 1) {
+        wide all = 0, p = (wide)floor(ldexp((double)s->top_p, 32));
+        for (int i = 0; i < VOCAB; i++)
+            all += stays[i] ? w[i] : 0;
+        bool next[VOCAB];
+        for (int i = 0; i < VOCAB; i++) {
+            // The sum of those before i has not yet reached it.
+            wide sum = 0;
+            for (int j = 0; j < VOCAB; j++)
+                if (stays[j] && j != i && before(x, j, i)) sum += w[j];
+            next[i] = stays[i] && (sum << 32) < p * all;
+        }
+        memcpy(stays, next, sizeof stays);
+    }
+    uint64_t most = 0, total = 0;
+    for (int i = 0; i < VOCAB; i++)
+        if (stays[i] && w[i] > most) most = w[i];
+    wide p = (wide)floor(ldexp((double)s->min_p, 32));
+    for (int i = 0; i < VOCAB; i++) {
+        if (s->min_p > 0 && (wide)w[i] << 32 < p * most) stays[i] = false;
+        total += stays[i] ? w[i] : 0;
+    }
+    uint64_t at = (uint64_t)((wide)philox(position, s->seed) * total >> 64);
+    for (int i = 0; i < VOCAB; i++) {
+        if (!stays[i]) continue;
+        if (at < w[i]) return i;
+        at -= w[i];
+    }
+    return -1;
+}
+
+static uint32_t state = 12345;
+
+static uint32_t next(void) {
+    state = state * 1664525u + 1013904223u;
+    return state >> 8;
+}
+
+static void draw_logits(float *x) {
+    uint32_t kind = next() % 4;
+    for (int i = 0; i < VOCAB; i++) {
+        x[i] = ((float)(next() % 20000) - 10000) / (kind == 0 ? 500.0f : 4000.0f);
+        // Ties, and tokens that are ruled out.
+        if (kind == 2) x[i] = (float)(next() % 5);
+        if (kind == 3 && next() % 3 == 0) x[i] = -INFINITY;
+    }
+}
+
+static void matches_the_definition(void) {
+    float x[VOCAB];
+    for (int k = 0; k < 3000; k++) {
+        draw_logits(x);
+        int32_t ids[8], got;
+        for (int i = 0; i < 8; i++)
+            ids[i] = (int32_t)(next() % VOCAB);
+        static const float temperatures[] = {0, 0.3f, 1, 2.5f};
+        struct ree_sampling s = {
+            .temperature = temperatures[next() % 4],
+            .top_k = next() % 2 ? 0 : 1 + next() % 40,
+            .top_p = next() % 2 ? 1 : 0.05f + (float)(next() % 90) / 100,
+            .min_p = next() % 2 ? 0 : (float)(next() % 100) / 200,
+            .repetition_penalty = next() % 2 ? 1 : 1.3f,
+            .seed = (uint64_t)next() << 20 | next(),
+        };
+        uint64_t position = next();
+        CHECK(ree_sampling_choose(&s, x, VOCAB, ids, 8, position, &got, NULL) == REE_OK);
+        CHECK(got == choose(&s, x, ids, 8, position));
+    }
+}
+
+// Frequencies over positions are those of softmax: within five standard deviations.
+static void draws_as_softmax_says(void) {
+    const float x[4] = {1, 0, 2, -1};
+    struct ree_sampling s = ree_greedy;
+    s.temperature = 1;
+    s.seed = 7;
+    int counts[4] = {0}, n = 20000;
+    for (int i = 0; i < n; i++) {
+        int32_t id;
+        CHECK(ree_sampling_choose(&s, x, 4, NULL, 0, (uint64_t)i, &id, NULL) == REE_OK);
+        counts[id]++;
+    }
+    double z = exp(1) + exp(0) + exp(2) + exp(-1);
+    for (int i = 0; i < 4; i++) {
+        double p = exp((double)x[i]) / z, deviation = sqrt(n * p * (1 - p));
+        CHECK(fabs(counts[i] - n * p) < 5 * deviation);
+    }
+}
+
+static void refuses(struct ree_sampling s, const float *x, size_t n, const char *message) {
+    struct ree_error err = {0};
+    int32_t id;
+    CHECK(ree_sampling_choose(&s, x, n, NULL, 0, 0, &id, &err) == REE_INVALID);
+    CHECK_MSG(strstr(err.message, message), "'%s' is not in '%s'", message, err.message);
+}
+
+static void refuses_what_makes_no_sense(void) {
+    const float good[2] = {0, 1}, nan[2] = {0, NAN}, none[2] = {-INFINITY, -INFINITY};
+    struct ree_sampling s = ree_greedy;
+    refuses(s, nan, 2, "the logit of token 1 is not a number");
+    refuses(s, none, 2, "no token has a logit");
+    refuses(s, good, 0, "a vocabulary of 0 tokens");
+    s.temperature = -1;
+    refuses(s, good, 2, "temperature is -1");
+    s = ree_greedy;
+    s.top_p = 0;
+    refuses(s, good, 2, "top_p is 0");
+    s = ree_greedy;
+    s.min_p = NAN;
+    refuses(s, good, 2, "min_p is");
+    s = ree_greedy;
+    s.repetition_penalty = 0;
+    refuses(s, good, 2, "repetition_penalty is 0");
+}
+
+// An infinite logit leaves the others no weight.
+static void takes_infinity(void) {
+    const float x[3] = {1, INFINITY, 2};
+    struct ree_sampling s = ree_greedy;
+    int32_t id;
+    CHECK(ree_sampling_choose(&s, x, 3, NULL, 0, 0, &id, NULL) == REE_OK && id == 1);
+    s.temperature = 1;
+    CHECK(ree_sampling_choose(&s, x, 3, NULL, 0, 0, &id, NULL) == REE_OK && id == 1);
+}
+
+int main(void) {
+    matches_the_definition();
+    draws_as_softmax_says();
+    refuses_what_makes_no_sense();
+    takes_infinity();
+    return test_finish();
+}
