@@ -318,27 +318,45 @@ static enum ree_status find_model(const char *folder, const struct way **out,
     return REE_OK;
 }
 
-enum ree_status ree_tokenizer_read_tiktoken(struct ree_tokenizer *tokenizer, const char *path,
-                                            const char *folder, struct ree_error *err) {
-    const struct way *way = find_name(path);
+// How the text is cut: by the file's name, the tokenizer's class or the model.
+static enum ree_status find_way(const char *path, const char *folder, const struct way **out,
+                                struct ree_error *err) {
     struct ree_error ignored;
-    if (!way) find_class(folder, &way, &ignored);
-    if (!way) REE_TRY(find_model(folder, &way, err));
-    if (!way)
+    *out = find_name(path);
+    if (!*out) find_class(folder, out, &ignored);
+    if (!*out) REE_TRY(find_model(folder, out, err));
+    if (*out) return REE_OK;
+    return ree_fail(err, REE_UNSUPPORTED,
+                    "the file does not say how text is cut: its name has none of gpt2, r50k, "
+                    "cl100k, o200k, qwen, llama3, nor does a tokenizer_config.json or config.json "
+                    "beside it tell");
+}
+
+static enum ree_status read_tiktoken(struct ree_tokenizer *tokenizer, const char *path,
+                                     const char *folder, const char *text, size_t nbytes,
+                                     struct ree_error *err) {
+    const struct way *way;
+    // Both kinds of file are called tokenizer.model. A protobuf begins with the tag of its pieces.
+    if (nbytes > 0 && text[0] == '\n')
         return ree_fail(err, REE_UNSUPPORTED,
-                        "the file does not say how text is cut: its name has none of gpt2, r50k, "
-                        "cl100k, o200k, qwen, llama3, nor does a tokenizer_config.json or "
-                        "config.json beside it tell");
-    void *bytes;
-    size_t nbytes;
-    REE_TRY(ree_file_read(path, &bytes, &nbytes, err));
-    enum ree_status status = take_way(tokenizer, way, err);
+                        "a SentencePiece model, which is not read here; convert it to "
+                        "tokenizer.json");
+    REE_TRY(find_way(path, folder, &way, err));
+    REE_TRY(take_way(tokenizer, way, err));
     tokenizer->lm.kind = REE_LM_BPE;
     tokenizer->lm.ignore_merges = true; // a piece that is a token is not cut
-    if (status == REE_OK) status = read_ranks(tokenizer, bytes, nbytes, err);
-    free(bytes);
-    REE_TRY(status);
+    REE_TRY(read_ranks(tokenizer, text, nbytes, err));
     REE_TRY(make_merges(&tokenizer->lm, err));
     REE_TRY(ree_tokenizer_read_added(tokenizer, folder, err));
     return tokenizer->n_added ? REE_OK : add_special(tokenizer, way, err);
+}
+
+enum ree_status ree_tokenizer_read_tiktoken(struct ree_tokenizer *tokenizer, const char *path,
+                                            const char *folder, struct ree_error *err) {
+    void *bytes;
+    size_t nbytes;
+    REE_TRY(ree_file_read(path, &bytes, &nbytes, err));
+    enum ree_status status = read_tiktoken(tokenizer, path, folder, bytes, nbytes, err);
+    free(bytes);
+    return status;
 }
