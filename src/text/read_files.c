@@ -260,7 +260,7 @@ static enum ree_status make_merges(struct ree_lm *lm, struct ree_error *err) {
         const struct ree_str *piece = ree_vocab_piece(&lm->vocab, (int32_t)id);
         if (!piece) continue;
         // A piece of a file line can be long; tokens are not.
-        if (piece->size > 4096)
+        if (piece->size > 1024)
             return ree_fail(err, REE_UNSUPPORTED, "token %u has %zu bytes", id, piece->size);
         size_t step;
         for (size_t i = 0; i < piece->size; i += step) {

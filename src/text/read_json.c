@@ -58,12 +58,18 @@ static bool find_merge(const struct ree_lm *lm, const char *left, size_t n_left,
     return ids[2] >= 0;
 }
 
+#define MERGE_MAX 4096
+#define SPACES_MAX 256
+
 // "left right". Where a side has a space itself, the one place fits at which all three are tokens.
 static bool find_joined(const struct ree_lm *lm, const char *joined, struct ree_strbuf *text,
                         int32_t ids[3]) {
-    size_t n = strlen(joined), n_found = 0;
+    size_t n = strlen(joined), n_found = 0, n_spaces = 0;
+    // What a wrong file may cost: each place is looked up.
+    if (n > MERGE_MAX) return false;
     for (const char *space = strchr(joined, ' '); space; space = strchr(space + 1, ' ')) {
         size_t left = (size_t)(space - joined);
+        if (++n_spaces > SPACES_MAX) return false;
         int32_t these[3];
         if (!find_merge(lm, joined, left, space + 1, n - left - 1, text, these)) continue;
         memcpy(ids, these, sizeof these);
