@@ -129,10 +129,15 @@ if [ -f "$shared/onnx-node-tests.tar.xz" ] && [ ! -d build/onnx-node-tests ]; th
     python3 -m tarfile -e "$shared/onnx-node-tests.tar.xz" build/onnx-node-tests || exit 1
 fi
 
-# ONNX Runtime is an oracle; without it the comparisons with it are skipped.
+# ONNX Runtime is an oracle, and so are tokenizers and Jinja; without one the comparisons with it are
+# skipped.
 if [ $quick = no ] && [ ! -x build/oracle/bin/python ]; then
-    python3 -m venv build/oracle && timeout 300 build/oracle/bin/pip install -q onnxruntime onnx ||
-        echo "ONNX Runtime cannot be installed here"
+    python3 -m venv build/oracle
+    for packages in "onnxruntime onnx" "tokenizers jinja2"; do
+        # shellcheck disable=SC2086 # a list of words
+        timeout 300 build/oracle/bin/pip install -q $packages ||
+            echo "cannot be installed here: $packages"
+    done
 fi
 # So is transformers, with PyTorch, which is some gigabytes: once, and apart from the others.
 if [ $quick = no ] && [ -x build/oracle/bin/python ] &&
@@ -188,4 +193,14 @@ fuzz() {
         build-fuzz/tests/fuzz/checkpoints
 }
 step "fuzzing" fuzz
+
+say "fuzzing the tokenizer reader (half a minute)"
+# shellcheck disable=SC2317 # called through step
+fuzz_tokenizer() {
+    ninja -C build-fuzz fuzz_tokenizer && mkdir -p build-fuzz/corpus-tokenizer &&
+        build-fuzz/tests/fuzz/fuzz_tokenizer -max_total_time=30 -timeout=20 \
+            -dict=tests/fuzz/tokenizer.dict -artifact_prefix=build-fuzz/ \
+            build-fuzz/corpus-tokenizer tests/data/tokenizers
+}
+step "fuzzing tokenizers" fuzz_tokenizer
 summary

@@ -30,20 +30,20 @@ static enum ree_status add(struct ree_tokenizer *tokenizer, struct ree_added_tok
 enum ree_status ree_added_add(struct ree_tokenizer *tokenizer, const cJSON *json, int32_t id,
                               struct ree_error *err) {
     struct ree_added_token token = {.id = id};
-    REE_TRY(ree_json_string(&tokenizer->arena, json, "content", NULL, &token.content, err));
+    REE_TRY(ree_text_json_string(&tokenizer->arena, json, "content", NULL, &token.content, err));
     if (!token.content.data) return ree_fail(err, REE_INVALID, "'content' is missing");
-    REE_TRY(ree_json_bool(json, "special", false, &token.special, err));
-    REE_TRY(ree_json_bool(json, "single_word", false, &token.single_word, err));
-    REE_TRY(ree_json_bool(json, "lstrip", false, &token.lstrip, err));
-    REE_TRY(ree_json_bool(json, "rstrip", false, &token.rstrip, err));
-    REE_TRY(ree_json_bool(json, "normalized", !token.special, &token.normalized, err));
+    REE_TRY(ree_text_json_bool(json, "special", false, &token.special, err));
+    REE_TRY(ree_text_json_bool(json, "single_word", false, &token.single_word, err));
+    REE_TRY(ree_text_json_bool(json, "lstrip", false, &token.lstrip, err));
+    REE_TRY(ree_text_json_bool(json, "rstrip", false, &token.rstrip, err));
+    REE_TRY(ree_text_json_bool(json, "normalized", !token.special, &token.normalized, err));
     return add(tokenizer, token, err);
 }
 
 enum ree_status ree_added_add_special(struct ree_tokenizer *tokenizer, const char *content,
                                       int32_t id, struct ree_error *err) {
     struct ree_added_token token = {.id = id, .special = true};
-    REE_TRY(ree_json_copy(&tokenizer->arena, content, &token.content, err));
+    REE_TRY(ree_text_json_copy(&tokenizer->arena, content, &token.content, err));
     return add(tokenizer, token, err);
 }
 

@@ -17,7 +17,7 @@ enum ree_status ree_read_sibling(const char *folder, const char *name, cJSON **o
     if (status == REE_NOT_FOUND) {
         status = REE_OK;
     } else if (status == REE_OK) {
-        status = ree_json_parse(bytes, nbytes, out_json, err);
+        status = ree_text_json_parse(bytes, nbytes, out_json, err);
         if (status == REE_OK && !cJSON_IsObject(*out_json)) {
             cJSON_Delete(*out_json);
             *out_json = NULL;
@@ -32,12 +32,12 @@ enum ree_status ree_read_sibling(const char *folder, const char *name, cJSON **o
 
 static int32_t id_of(const struct ree_tokenizer *tokenizer, const cJSON *value) {
     // A token as its text, or as an object with its text.
-    if (cJSON_IsObject(value)) value = ree_json_get(value, "content");
+    if (cJSON_IsObject(value)) value = ree_text_json_get(value, "content");
     if (cJSON_IsString(value))
         return ree_tokenizer_find(tokenizer, value->valuestring, strlen(value->valuestring));
     struct ree_error ignored;
     int32_t id;
-    if (!cJSON_IsNumber(value) || ree_json_id(value, &id, &ignored) != REE_OK) return -1;
+    if (!cJSON_IsNumber(value) || ree_text_json_id(value, &id, &ignored) != REE_OK) return -1;
     return ree_tokenizer_piece(tokenizer, id) ? id : -1;
 }
 
@@ -59,8 +59,8 @@ static enum ree_status add_eos(struct ree_tokenizer *tokenizer, int32_t id, stru
 // Ids of generation_config.json and config.json, tokens of the tokenizer's own files.
 static enum ree_status read_ends(struct ree_tokenizer *tokenizer, const cJSON *json,
                                  const char *bos, const char *eos, struct ree_error *err) {
-    if (tokenizer->bos < 0 && bos) tokenizer->bos = id_of(tokenizer, ree_json_get(json, bos));
-    const cJSON *ends = ree_json_get(json, eos), *end;
+    if (tokenizer->bos < 0 && bos) tokenizer->bos = id_of(tokenizer, ree_text_json_get(json, bos));
+    const cJSON *ends = ree_text_json_get(json, eos), *end;
     if (!cJSON_IsArray(ends)) {
         int32_t id = id_of(tokenizer, ends);
         if (tokenizer->eos_token < 0) tokenizer->eos_token = id;
@@ -73,19 +73,19 @@ static enum ree_status read_ends(struct ree_tokenizer *tokenizer, const cJSON *j
 // A template, or several with names, of which "default" counts.
 static enum ree_status read_template(struct ree_tokenizer *tokenizer, const cJSON *json,
                                      struct ree_error *err) {
-    const cJSON *template = ree_json_get(json, "chat_template"), *entry;
+    const cJSON *template = ree_text_json_get(json, "chat_template"), *entry;
     if (cJSON_IsArray(template)) {
         const cJSON *named = NULL;
         cJSON_ArrayForEach(entry, template) {
-            const cJSON *name = ree_json_get(entry, "name");
+            const cJSON *name = ree_text_json_get(entry, "name");
             if (cJSON_IsString(name) && strcmp(name->valuestring, "default") == 0)
-                named = ree_json_get(entry, "template");
+                named = ree_text_json_get(entry, "template");
         }
         template = named;
     }
     if (!cJSON_IsString(template)) return REE_OK;
     struct ree_str text;
-    REE_TRY(ree_json_copy(&tokenizer->arena, template->valuestring, &text, err));
+    REE_TRY(ree_text_json_copy(&tokenizer->arena, template->valuestring, &text, err));
     tokenizer->chat_template = text.data;
     return REE_OK;
 }
@@ -128,10 +128,10 @@ enum ree_status ree_tokenizer_read_config(struct ree_tokenizer *tokenizer, const
         const char *bos = bos_is_null ? NULL : files[i].bos;
         enum ree_status status = read_ends(tokenizer, json, bos, files[i].eos, err);
         if (status == REE_OK) status = read_template(tokenizer, json, err);
-        const cJSON *type = i == 3 ? ree_json_get(json, "model_type") : NULL;
+        const cJSON *type = i == 3 ? ree_text_json_get(json, "model_type") : NULL;
         struct ree_str text;
         if (status == REE_OK && cJSON_IsString(type)) {
-            status = ree_json_copy(&tokenizer->arena, type->valuestring, &text, err);
+            status = ree_text_json_copy(&tokenizer->arena, type->valuestring, &text, err);
             tokenizer->model_type = status == REE_OK ? text.data : NULL;
         }
         cJSON_Delete(json);
@@ -146,7 +146,7 @@ enum ree_status ree_tokenizer_read_added(struct ree_tokenizer *tokenizer, const 
     const cJSON *token;
     enum ree_status status = REE_OK;
     REE_TRY(ree_read_sibling(folder, "tokenizer_config.json", &json, err));
-    cJSON_ArrayForEach(token, ree_json_get(json, "added_tokens_decoder")) {
+    cJSON_ArrayForEach(token, ree_text_json_get(json, "added_tokens_decoder")) {
         char *end;
         long id = token->string ? strtol(token->string, &end, 10) : -1;
         if (id < 0 || id >= REE_VOCAB_MAX || *end || end == token->string)
@@ -157,14 +157,14 @@ enum ree_status ree_tokenizer_read_added(struct ree_tokenizer *tokenizer, const 
         ree_fail_prefix(err, "tokenizer_config.json, added_tokens_decoder");
         break;
     }
-    bool had = json && ree_json_get(json, "added_tokens_decoder");
+    bool had = json && ree_text_json_get(json, "added_tokens_decoder");
     cJSON_Delete(json);
     if (status != REE_OK || had) return status;
     // Older: texts and ids alone.
     REE_TRY(ree_read_sibling(folder, "added_tokens.json", &json, err));
     cJSON_ArrayForEach(token, json) {
         int32_t id;
-        status = ree_json_id(token, &id, err);
+        status = ree_text_json_id(token, &id, err);
         if (status == REE_OK) status = ree_added_add_special(tokenizer, token->string, id, err);
         if (status == REE_OK) continue;
         ree_fail_prefix(err, "added_tokens.json, '%.80s'", token->string);

@@ -28,9 +28,11 @@ static enum ree_status parse_metaspace(struct ree_arena *arena, const cJSON *jso
                                        struct ree_stage *stage, struct ree_error *err) {
     struct ree_str scheme;
     uint32_t add;
-    REE_TRY(ree_json_string(arena, json, "replacement", "\xE2\x96\x81", &stage->strings[0], err));
-    REE_TRY(ree_json_bool(json, "add_prefix_space", true, &add, err));
-    REE_TRY(ree_json_string(arena, json, "prepend_scheme", add ? "always" : "never", &scheme, err));
+    REE_TRY(
+        ree_text_json_string(arena, json, "replacement", "\xE2\x96\x81", &stage->strings[0], err));
+    REE_TRY(ree_text_json_bool(json, "add_prefix_space", true, &add, err));
+    REE_TRY(ree_text_json_string(arena, json, "prepend_scheme", add ? "always" : "never", &scheme,
+                                 err));
     stage->numbers[0] = strcmp(scheme.data, "never") != 0;
     if (ree_utf8_count(stage->strings[0].data, stage->strings[0].size) != 1)
         return ree_fail(err, REE_INVALID, "'replacement' is not one character");
@@ -40,29 +42,29 @@ static enum ree_status parse_metaspace(struct ree_arena *arena, const cJSON *jso
 // strings: prefix; numbers: cleanup
 static enum ree_status parse_wordpiece(struct ree_arena *arena, const cJSON *json,
                                        struct ree_stage *stage, struct ree_error *err) {
-    REE_TRY(ree_json_string(arena, json, "prefix", "##", &stage->strings[0], err));
-    return ree_json_bool(json, "cleanup", true, &stage->numbers[0], err);
+    REE_TRY(ree_text_json_string(arena, json, "prefix", "##", &stage->strings[0], err));
+    return ree_text_json_bool(json, "cleanup", true, &stage->numbers[0], err);
 }
 
 // strings: suffix
 static enum ree_status parse_bpe(struct ree_arena *arena, const cJSON *json,
                                  struct ree_stage *stage, struct ree_error *err) {
-    return ree_json_string(arena, json, "suffix", "</w>", &stage->strings[0], err);
+    return ree_text_json_string(arena, json, "suffix", "</w>", &stage->strings[0], err);
 }
 
 // strings: pattern, content
 static enum ree_status parse_replace(struct ree_arena *arena, const cJSON *json,
                                      struct ree_stage *stage, struct ree_error *err) {
     REE_TRY(ree_stage_pattern(arena, json, stage, err));
-    return ree_json_string(arena, json, "content", "", &stage->strings[1], err);
+    return ree_text_json_string(arena, json, "content", "", &stage->strings[1], err);
 }
 
 // strings: the character; numbers: how many at the start, at the end
 static enum ree_status parse_strip(struct ree_arena *arena, const cJSON *json,
                                    struct ree_stage *stage, struct ree_error *err) {
-    REE_TRY(ree_json_string(arena, json, "content", " ", &stage->strings[0], err));
-    REE_TRY(ree_json_u32(json, "start", 0, &stage->numbers[0], err));
-    REE_TRY(ree_json_u32(json, "stop", 0, &stage->numbers[1], err));
+    REE_TRY(ree_text_json_string(arena, json, "content", " ", &stage->strings[0], err));
+    REE_TRY(ree_text_json_u32(json, "start", 0, &stage->numbers[0], err));
+    REE_TRY(ree_text_json_u32(json, "stop", 0, &stage->numbers[1], err));
     if (ree_utf8_count(stage->strings[0].data, stage->strings[0].size) != 1)
         return ree_fail(err, REE_INVALID, "'content' is not one character");
     return REE_OK;
@@ -71,9 +73,10 @@ static enum ree_status parse_strip(struct ree_arena *arena, const cJSON *json,
 // strings: pad_token, word_delimiter_token; numbers: cleanup
 static enum ree_status parse_ctc(struct ree_arena *arena, const cJSON *json,
                                  struct ree_stage *stage, struct ree_error *err) {
-    REE_TRY(ree_json_string(arena, json, "pad_token", "<pad>", &stage->strings[0], err));
-    REE_TRY(ree_json_string(arena, json, "word_delimiter_token", "|", &stage->strings[1], err));
-    return ree_json_bool(json, "cleanup", true, &stage->numbers[0], err);
+    REE_TRY(ree_text_json_string(arena, json, "pad_token", "<pad>", &stage->strings[0], err));
+    REE_TRY(
+        ree_text_json_string(arena, json, "word_delimiter_token", "|", &stage->strings[1], err));
+    return ree_text_json_bool(json, "cleanup", true, &stage->numbers[0], err);
 }
 
 static const struct ree_stage_kind kinds[] = {

@@ -1,12 +1,13 @@
 #include "text/json.h"
 
+#include "base/json.h"
 #include "base/strbuf.h"
 #include "text/utf8.h"
 
 #include <stdlib.h>
 
 // cJSON ends strings at U+0000. So that one which is spelled \u0000 survives, it becomes the bytes
-// C0 80, which UTF-8 does not have; ree_json_restore turns them back.
+// C0 80, which UTF-8 does not have; ree_text_json_restore turns them back.
 #define NUL_BYTES "\xC0\x80"
 
 // The next escape \u0000: a backslash that is not itself escaped. NULL: none.
@@ -31,7 +32,7 @@ static void replace_nuls(struct ree_strbuf *out, const char *text, size_t nbytes
     ree_strbuf_append(out, done, (size_t)(end - done));
 }
 
-size_t ree_json_restore(char *text) {
+size_t ree_text_json_restore(char *text) {
     size_t n = strlen(text), kept = 0;
     if (!strstr(text, NUL_BYTES)) return n;
     for (size_t i = 0; i < n; i++) {
@@ -45,74 +46,43 @@ size_t ree_json_restore(char *text) {
 
 static enum ree_status parse(const char *text, size_t nbytes, cJSON **out_json,
                              struct ree_error *err) {
-    const char *end = NULL;
-    cJSON *json = cJSON_ParseWithLengthOpts(text, nbytes, &end, false);
-    if (!json) {
-        size_t place =
-            end && end >= text && (size_t)(end - text) <= nbytes ? (size_t)(end - text) : 0;
-        return ree_fail(err, REE_INVALID, "not JSON: see byte %zu of %zu", place, nbytes);
-    }
-    for (; end < text + nbytes; end++) {
-        if (*end == ' ' || *end == '\t' || *end == '\r' || *end == '\n') continue;
-        cJSON_Delete(json);
-        return ree_fail(err, REE_INVALID, "not JSON: something follows at byte %zu of %zu",
-                        (size_t)(end - text), nbytes);
-    }
-    *out_json = json;
-    return REE_OK;
+    return ree_json_parse(text, nbytes, out_json, err);
 }
 
-enum ree_status ree_json_parse(const char *text, size_t nbytes, cJSON **out_json,
-                               struct ree_error *err) {
-    *out_json = NULL;
-    size_t valid = ree_utf8_valid_prefix(text, nbytes);
-    if (valid != nbytes) return ree_fail(err, REE_INVALID, "not UTF-8 at byte %zu", valid);
-    if (find_nul(text, text, text + nbytes)) {
-        struct ree_strbuf replaced;
-        ree_strbuf_init(&replaced);
-        replace_nuls(&replaced, text, nbytes);
-        enum ree_status status = replaced.failed
-                                     ? ree_fail(err, REE_NO_MEMORY, "no memory for JSON")
-                                     : parse(replaced.data, replaced.size, out_json, err);
-        ree_strbuf_finish(&replaced);
-        return status;
-    }
-    return parse(text, nbytes, out_json, err);
-}
-
-const cJSON *ree_json_get(const cJSON *object, const char *name) {
+const cJSON *ree_text_json_get(const cJSON *object, const char *name) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
     return cJSON_IsNull(item) ? NULL : item;
 }
 
-enum ree_status ree_json_want(const cJSON *object, const char *name, const cJSON **out,
-                              struct ree_error *err) {
-    *out = ree_json_get(object, name);
+enum ree_status ree_text_json_want(const cJSON *object, const char *name, const cJSON **out,
+                                   struct ree_error *err) {
+    *out = ree_text_json_get(object, name);
     if (!*out) return ree_fail(err, REE_INVALID, "'%s' is missing", name);
     return REE_OK;
 }
 
-enum ree_status ree_json_copy(struct ree_arena *arena, const char *text, struct ree_str *out,
-                              struct ree_error *err) {
+enum ree_status ree_text_json_copy(struct ree_arena *arena, const char *text, struct ree_str *out,
+                                   struct ree_error *err) {
     char *copy = ree_arena_strdup(arena, text);
     if (!copy) return ree_fail(err, REE_NO_MEMORY, "no memory for a string");
-    *out = (struct ree_str){copy, ree_json_restore(copy)};
+    *out = (struct ree_str){copy, ree_text_json_restore(copy)};
     return REE_OK;
 }
 
-enum ree_status ree_json_string(struct ree_arena *arena, const cJSON *object, const char *name,
-                                const char *fallback, struct ree_str *out, struct ree_error *err) {
-    const cJSON *item = ree_json_get(object, name);
+enum ree_status ree_text_json_string(struct ree_arena *arena, const cJSON *object, const char *name,
+                                     const char *fallback, struct ree_str *out,
+                                     struct ree_error *err) {
+    const cJSON *item = ree_text_json_get(object, name);
     if (item && !cJSON_IsString(item))
         return ree_fail(err, REE_INVALID, "'%s' is not a string", name);
     const char *text = item ? item->valuestring : fallback;
     *out = (struct ree_str){NULL, 0};
-    return text ? ree_json_copy(arena, text, out, err) : REE_OK;
+    return text ? ree_text_json_copy(arena, text, out, err) : REE_OK;
 }
 
-enum ree_status ree_json_bool(const cJSON *object, const char *name, bool fallback, uint32_t *out,
-                              struct ree_error *err) {
-    const cJSON *item = ree_json_get(object, name);
+enum ree_status ree_text_json_bool(const cJSON *object, const char *name, bool fallback,
+                                   uint32_t *out, struct ree_error *err) {
+    const cJSON *item = ree_text_json_get(object, name);
     *out = item ? cJSON_IsTrue(item) : fallback;
     if (item && !cJSON_IsBool(item))
         return ree_fail(err, REE_INVALID, "'%s' is neither true nor false", name);
@@ -126,16 +96,16 @@ static bool whole(const cJSON *item, uint32_t limit, uint32_t *out) {
     return (double)*out == item->valuedouble;
 }
 
-enum ree_status ree_json_u32(const cJSON *object, const char *name, uint32_t fallback,
-                             uint32_t *out, struct ree_error *err) {
-    const cJSON *item = ree_json_get(object, name);
+enum ree_status ree_text_json_u32(const cJSON *object, const char *name, uint32_t fallback,
+                                  uint32_t *out, struct ree_error *err) {
+    const cJSON *item = ree_text_json_get(object, name);
     *out = fallback;
     if (item && !whole(item, 1u << 31, out))
         return ree_fail(err, REE_INVALID, "'%s' is not a whole number from 0", name);
     return REE_OK;
 }
 
-enum ree_status ree_json_id(const cJSON *number, int32_t *out, struct ree_error *err) {
+enum ree_status ree_text_json_id(const cJSON *number, int32_t *out, struct ree_error *err) {
     uint32_t id;
     if (!whole(number, REE_VOCAB_MAX, &id))
         return ree_fail(err, REE_INVALID, "an id is not a whole number from 0 to %u",

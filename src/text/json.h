@@ -7,27 +7,28 @@
 
 #include <cjson/cJSON.h>
 
-// Parses a whole text. Strings in which \u0000 is spelled go through ree_json_restore or
-// ree_json_copy. *out_json is released with cJSON_Delete.
-enum ree_status ree_json_parse(const char *text, size_t nbytes, cJSON **out_json,
-                               struct ree_error *err);
+// Parses a whole text. Strings in which \u0000 is spelled go through ree_text_json_restore or
+// ree_text_json_copy. *out_json is released with cJSON_Delete.
+enum ree_status ree_text_json_parse(const char *text, size_t nbytes, cJSON **out_json,
+                                    struct ree_error *err);
 // A member; NULL when there is none or it is null.
-const cJSON *ree_json_get(const cJSON *object, const char *name);
-enum ree_status ree_json_want(const cJSON *object, const char *name, const cJSON **out,
-                              struct ree_error *err); // one that must be there
+const cJSON *ree_text_json_get(const cJSON *object, const char *name);
+enum ree_status ree_text_json_want(const cJSON *object, const char *name, const cJSON **out,
+                                   struct ree_error *err); // one that must be there
 // A string, copied; `fallback` (may be NULL, then *out has NULL) when there is none.
-enum ree_status ree_json_string(struct ree_arena *arena, const cJSON *object, const char *name,
-                                const char *fallback, struct ree_str *out, struct ree_error *err);
-enum ree_status ree_json_bool(const cJSON *object, const char *name, bool fallback, uint32_t *out,
-                              struct ree_error *err);
-enum ree_status ree_json_u32(const cJSON *object, const char *name, uint32_t fallback,
-                             uint32_t *out, struct ree_error *err);
+enum ree_status ree_text_json_string(struct ree_arena *arena, const cJSON *object, const char *name,
+                                     const char *fallback, struct ree_str *out,
+                                     struct ree_error *err);
+enum ree_status ree_text_json_bool(const cJSON *object, const char *name, bool fallback,
+                                   uint32_t *out, struct ree_error *err);
+enum ree_status ree_text_json_u32(const cJSON *object, const char *name, uint32_t fallback,
+                                  uint32_t *out, struct ree_error *err);
 // The number as an id: whole and below REE_VOCAB_MAX.
-enum ree_status ree_json_id(const cJSON *number, int32_t *out, struct ree_error *err);
+enum ree_status ree_text_json_id(const cJSON *number, int32_t *out, struct ree_error *err);
 // Puts the NULs back into a string of a parsed file, in place, and gives its length.
-size_t ree_json_restore(char *text);
+size_t ree_text_json_restore(char *text);
 // Copies the text of a string node, NULs restored.
-enum ree_status ree_json_copy(struct ree_arena *arena, const char *text, struct ree_str *out,
-                              struct ree_error *err);
+enum ree_status ree_text_json_copy(struct ree_arena *arena, const char *text, struct ree_str *out,
+                                   struct ree_error *err);
 
 #endif

@@ -27,39 +27,39 @@ enum {
 static enum ree_status parse_bert(struct ree_arena *arena, const cJSON *json,
                                   struct ree_stage *stage, struct ree_error *err) {
     (void)arena;
-    REE_TRY(ree_json_bool(json, "clean_text", true, &stage->numbers[0], err));
-    REE_TRY(ree_json_bool(json, "handle_chinese_chars", true, &stage->numbers[1], err));
-    REE_TRY(ree_json_bool(json, "lowercase", true, &stage->numbers[3], err));
+    REE_TRY(ree_text_json_bool(json, "clean_text", true, &stage->numbers[0], err));
+    REE_TRY(ree_text_json_bool(json, "handle_chinese_chars", true, &stage->numbers[1], err));
+    REE_TRY(ree_text_json_bool(json, "lowercase", true, &stage->numbers[3], err));
     // null: as lowercase
-    return ree_json_bool(json, "strip_accents", stage->numbers[3], &stage->numbers[2], err);
+    return ree_text_json_bool(json, "strip_accents", stage->numbers[3], &stage->numbers[2], err);
 }
 
 // numbers: left, right
 static enum ree_status parse_strip(struct ree_arena *arena, const cJSON *json,
                                    struct ree_stage *stage, struct ree_error *err) {
     (void)arena;
-    REE_TRY(ree_json_bool(json, "strip_left", true, &stage->numbers[0], err));
-    return ree_json_bool(json, "strip_right", true, &stage->numbers[1], err);
+    REE_TRY(ree_text_json_bool(json, "strip_left", true, &stage->numbers[0], err));
+    return ree_text_json_bool(json, "strip_right", true, &stage->numbers[1], err);
 }
 
 // strings: what is put in front
 static enum ree_status parse_prepend(struct ree_arena *arena, const cJSON *json,
                                      struct ree_stage *stage, struct ree_error *err) {
-    return ree_json_string(arena, json, "prepend", "\xE2\x96\x81", &stage->strings[0], err);
+    return ree_text_json_string(arena, json, "prepend", "\xE2\x96\x81", &stage->strings[0], err);
 }
 
 // strings: pattern, content; numbers[3]: the pattern is a regex
 static enum ree_status parse_replace(struct ree_arena *arena, const cJSON *json,
                                      struct ree_stage *stage, struct ree_error *err) {
     REE_TRY(ree_stage_pattern(arena, json, stage, err));
-    return ree_json_string(arena, json, "content", "", &stage->strings[1], err);
+    return ree_text_json_string(arena, json, "content", "", &stage->strings[1], err);
 }
 
 // strings: the map, decoded; numbers: units of its double array
 static enum ree_status parse_precompiled(struct ree_arena *arena, const cJSON *json,
                                          struct ree_stage *stage, struct ree_error *err) {
     struct ree_str text;
-    REE_TRY(ree_json_string(arena, json, "precompiled_charsmap", "", &text, err));
+    REE_TRY(ree_text_json_string(arena, json, "precompiled_charsmap", "", &text, err));
     struct ree_strbuf blob;
     ree_strbuf_init(&blob);
     bool ok = ree_base64_decode(&blob, text.data, text.size);

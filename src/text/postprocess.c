@@ -12,11 +12,12 @@ static const char text_mark[] = "";
 // children: the items in order; strings[0] of each: the token's name, or the mark; numbers[0]: id
 static enum ree_status parse_item(struct ree_arena *arena, const cJSON *item, const cJSON *tokens,
                                   struct ree_stage *stage, struct ree_error *err) {
-    const cJSON *token = ree_json_get(item, "SpecialToken"), *ids, *id;
+    const cJSON *token = ree_text_json_get(item, "SpecialToken"), *ids, *id;
     int32_t value;
     if (!token) {
         struct ree_str sequence;
-        REE_TRY(ree_json_string(arena, ree_json_get(item, "Sequence"), "id", "", &sequence, err));
+        REE_TRY(ree_text_json_string(arena, ree_text_json_get(item, "Sequence"), "id", "",
+                                     &sequence, err));
         if (strcmp(sequence.data, "A") != 0)
             return ree_fail(err, REE_INVALID,
                             "an item of 'single' is neither a special token nor "
@@ -24,12 +25,12 @@ static enum ree_status parse_item(struct ree_arena *arena, const cJSON *item, co
         stage->strings[0] = (struct ree_str){text_mark, 0};
         return REE_OK;
     }
-    REE_TRY(ree_json_string(arena, token, "id", "", &stage->strings[0], err));
-    const cJSON *entry = ree_json_get(tokens, stage->strings[0].data);
+    REE_TRY(ree_text_json_string(arena, token, "id", "", &stage->strings[0], err));
+    const cJSON *entry = ree_text_json_get(tokens, stage->strings[0].data);
     if (!entry)
         return ree_fail(err, REE_INVALID, "special token '%.80s' is not among 'special_tokens'",
                         stage->strings[0].data);
-    REE_TRY(ree_json_want(entry, "ids", &ids, err));
+    REE_TRY(ree_text_json_want(entry, "ids", &ids, err));
     int n = cJSON_IsArray(ids) ? cJSON_GetArraySize(ids) : 0;
     if (n < 1 || n > 16)
         return ree_fail(err, REE_INVALID, "special token '%.80s': 'ids' is not an array of 1 to 16",
@@ -37,7 +38,7 @@ static enum ree_status parse_item(struct ree_arena *arena, const cJSON *item, co
     stage->children = ree_arena_alloc_array(arena, (size_t)n, sizeof *stage->children);
     if (!stage->children) return ree_fail(err, REE_NO_MEMORY, "no memory for a template");
     cJSON_ArrayForEach(id, ids) {
-        REE_TRY(ree_json_id(id, &value, err));
+        REE_TRY(ree_text_json_id(id, &value, err));
         stage->children[stage->n_children++].numbers[0] = (uint32_t)value;
     }
     return REE_OK;
@@ -45,8 +46,8 @@ static enum ree_status parse_item(struct ree_arena *arena, const cJSON *item, co
 
 static enum ree_status parse_template(struct ree_arena *arena, const cJSON *json,
                                       struct ree_stage *stage, struct ree_error *err) {
-    const cJSON *single, *item, *tokens = ree_json_get(json, "special_tokens");
-    REE_TRY(ree_json_want(json, "single", &single, err));
+    const cJSON *single, *item, *tokens = ree_text_json_get(json, "special_tokens");
+    REE_TRY(ree_text_json_want(json, "single", &single, err));
     int n = cJSON_IsArray(single) ? cJSON_GetArraySize(single) : -1;
     if (n < 0 || n > 64)
         return ree_fail(err, REE_INVALID, "'single' is not an array of at most 64 items");
@@ -61,10 +62,10 @@ static enum ree_status parse_pair(const cJSON *json, const char *name, uint32_t 
                                   struct ree_error *err) {
     const cJSON *pair;
     int32_t id;
-    REE_TRY(ree_json_want(json, name, &pair, err));
+    REE_TRY(ree_text_json_want(json, name, &pair, err));
     const cJSON *number = cJSON_GetArraySize(pair) == 2 ? cJSON_GetArrayItem(pair, 1) : NULL;
     if (!number) return ree_fail(err, REE_INVALID, "'%s' is not a token and its id", name);
-    REE_TRY(ree_json_id(number, &id, err));
+    REE_TRY(ree_text_json_id(number, &id, err));
     *out = (uint32_t)id;
     return REE_OK;
 }

@@ -31,16 +31,16 @@ static const char gpt2_pattern[] =
 // numbers: add_prefix_space, use_regex, bytes are left to the model; strings: the pattern
 static enum ree_status parse_byte_level(struct ree_arena *arena, const cJSON *json,
                                         struct ree_stage *stage, struct ree_error *err) {
-    REE_TRY(ree_json_bool(json, "add_prefix_space", true, &stage->numbers[0], err));
-    REE_TRY(ree_json_bool(json, "use_regex", true, &stage->numbers[1], err));
+    REE_TRY(ree_text_json_bool(json, "add_prefix_space", true, &stage->numbers[0], err));
+    REE_TRY(ree_text_json_bool(json, "use_regex", true, &stage->numbers[1], err));
     if (!stage->numbers[1]) return REE_OK;
-    REE_TRY(ree_json_copy(arena, gpt2_pattern, &stage->strings[0], err));
+    REE_TRY(ree_text_json_copy(arena, gpt2_pattern, &stage->strings[0], err));
     return ree_regex_create(stage->strings[0], &stage->regex, err);
 }
 
 static enum ree_status parse_behavior(const cJSON *json, const char *fallback, uint32_t *out,
                                       struct ree_error *err) {
-    const cJSON *behavior = ree_json_get(json, "behavior");
+    const cJSON *behavior = ree_text_json_get(json, "behavior");
     const char *name = cJSON_IsString(behavior) ? behavior->valuestring : behavior ? "" : fallback;
     for (*out = 0; *out < sizeof behaviors / sizeof *behaviors; ++*out)
         if (strcmp(name, behaviors[*out]) == 0) return REE_OK;
@@ -51,7 +51,7 @@ static enum ree_status parse_behavior(const cJSON *json, const char *fallback, u
 static enum ree_status parse_split(struct ree_arena *arena, const cJSON *json,
                                    struct ree_stage *stage, struct ree_error *err) {
     REE_TRY(parse_behavior(json, "", &stage->numbers[0], err));
-    REE_TRY(ree_json_bool(json, "invert", false, &stage->numbers[1], err));
+    REE_TRY(ree_text_json_bool(json, "invert", false, &stage->numbers[1], err));
     return ree_stage_pattern(arena, json, stage, err);
 }
 
@@ -62,9 +62,11 @@ static enum ree_status parse_metaspace(struct ree_arena *arena, const cJSON *jso
                                        struct ree_stage *stage, struct ree_error *err) {
     struct ree_str scheme;
     uint32_t add;
-    REE_TRY(ree_json_string(arena, json, "replacement", "\xE2\x96\x81", &stage->strings[0], err));
-    REE_TRY(ree_json_bool(json, "add_prefix_space", true, &add, err)); // of older files
-    REE_TRY(ree_json_string(arena, json, "prepend_scheme", add ? "always" : "never", &scheme, err));
+    REE_TRY(
+        ree_text_json_string(arena, json, "replacement", "\xE2\x96\x81", &stage->strings[0], err));
+    REE_TRY(ree_text_json_bool(json, "add_prefix_space", true, &add, err)); // of older files
+    REE_TRY(ree_text_json_string(arena, json, "prepend_scheme", add ? "always" : "never", &scheme,
+                                 err));
     static const char *const schemes[] = {"never", "first", "always"};
     uint32_t i = 0;
     while (i < 3 && strcmp(scheme.data, schemes[i]) != 0)
@@ -75,7 +77,7 @@ static enum ree_status parse_metaspace(struct ree_arena *arena, const cJSON *jso
     stage->numbers[0] = i;
     if (ree_utf8_count(stage->strings[0].data, stage->strings[0].size) != 1)
         return ree_fail(err, REE_INVALID, "'replacement' is not one character");
-    return ree_json_bool(json, "split", true, &stage->numbers[1], err);
+    return ree_text_json_bool(json, "split", true, &stage->numbers[1], err);
 }
 
 // numbers: behavior
@@ -89,13 +91,13 @@ static enum ree_status parse_punctuation(struct ree_arena *arena, const cJSON *j
 static enum ree_status parse_digits(struct ree_arena *arena, const cJSON *json,
                                     struct ree_stage *stage, struct ree_error *err) {
     (void)arena;
-    return ree_json_bool(json, "individual_digits", false, &stage->numbers[0], err);
+    return ree_text_json_bool(json, "individual_digits", false, &stage->numbers[0], err);
 }
 
 // strings: the delimiter
 static enum ree_status parse_delimiter(struct ree_arena *arena, const cJSON *json,
                                        struct ree_stage *stage, struct ree_error *err) {
-    REE_TRY(ree_json_string(arena, json, "delimiter", "", &stage->strings[0], err));
+    REE_TRY(ree_text_json_string(arena, json, "delimiter", "", &stage->strings[0], err));
     if (ree_utf8_count(stage->strings[0].data, stage->strings[0].size) != 1)
         return ree_fail(err, REE_INVALID, "'delimiter' is not one character");
     return REE_OK;
@@ -105,7 +107,7 @@ static enum ree_status parse_delimiter(struct ree_arena *arena, const cJSON *jso
 static enum ree_status parse_fixed_length(struct ree_arena *arena, const cJSON *json,
                                           struct ree_stage *stage, struct ree_error *err) {
     (void)arena;
-    REE_TRY(ree_json_u32(json, "length", 5, &stage->numbers[0], err));
+    REE_TRY(ree_text_json_u32(json, "length", 5, &stage->numbers[0], err));
     if (stage->numbers[0] == 0) return ree_fail(err, REE_INVALID, "'length' is 0");
     return REE_OK;
 }

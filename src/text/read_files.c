@@ -92,7 +92,7 @@ static enum ree_status parse_stage(struct ree_tokenizer *tokenizer,
                                    struct ree_stage *stage, struct ree_error *err) {
     if (!text) return REE_OK;
     cJSON *json;
-    REE_TRY(ree_json_parse(text, strlen(text), &json, err));
+    REE_TRY(ree_text_json_parse(text, strlen(text), &json, err));
     enum ree_status status = ree_stage_parse(family, &tokenizer->arena, json, stage, err);
     cJSON_Delete(json);
     return status;
@@ -113,7 +113,7 @@ static enum ree_status find_class(const char *folder, const struct way **out,
     cJSON *json;
     *out = NULL;
     REE_TRY(ree_read_sibling(folder, "tokenizer_config.json", &json, err));
-    const cJSON *class = ree_json_get(json, "tokenizer_class");
+    const cJSON *class = ree_text_json_get(json, "tokenizer_class");
     const char *name = cJSON_IsString(class) ? class->valuestring : NULL;
     for (size_t i = 0; name && !*out && i < N_WAYS; i++)
         for (size_t k = 0; k < 3 && ways[i].classes[k]; k++)
@@ -178,14 +178,15 @@ static enum ree_status read_vocab(struct ree_tokenizer *tokenizer, const char *t
                                   struct ree_error *err) {
     cJSON *json;
     const cJSON *entry;
-    REE_TRY(ree_json_parse(text, nbytes, &json, err));
+    REE_TRY(ree_text_json_parse(text, nbytes, &json, err));
     enum ree_status status = REE_OK;
     if (!cJSON_IsObject(json)) status = ree_fail(err, REE_INVALID, "not a JSON object");
     cJSON_ArrayForEach(entry, json) {
         struct ree_str piece;
         int32_t id;
-        if (status == REE_OK) status = ree_json_id(entry, &id, err);
-        if (status == REE_OK) status = ree_json_copy(&tokenizer->arena, entry->string, &piece, err);
+        if (status == REE_OK) status = ree_text_json_id(entry, &id, err);
+        if (status == REE_OK)
+            status = ree_text_json_copy(&tokenizer->arena, entry->string, &piece, err);
         if (status == REE_OK) status = ree_vocab_add(&tokenizer->lm.vocab, piece, id, err);
         if (status != REE_OK) break;
     }
@@ -260,7 +261,7 @@ static enum ree_status make_merges(struct ree_lm *lm, struct ree_error *err) {
         const struct ree_str *piece = ree_vocab_piece(&lm->vocab, (int32_t)id);
         if (!piece) continue;
         // A piece of a file line can be long; tokens are not.
-        if (piece->size > 4096)
+        if (piece->size > 1024)
             return ree_fail(err, REE_UNSUPPORTED, "token %u has %zu bytes", id, piece->size);
         size_t step;
         for (size_t i = 0; i < piece->size; i += step) {
@@ -308,7 +309,8 @@ static enum ree_status find_model(const char *folder, const struct way **out,
     cJSON *json;
     *out = NULL;
     REE_TRY(ree_read_sibling(folder, "config.json", &json, err));
-    const cJSON *type = ree_json_get(json, "model_type"), *size = ree_json_get(json, "vocab_size");
+    const cJSON *type = ree_text_json_get(json, "model_type"),
+                *size = ree_text_json_get(json, "vocab_size");
     const char *name = cJSON_IsString(type) ? type->valuestring : "";
     if (strncmp(name, "qwen", 4) == 0) *out = &ways[1];
     // Of Llama's generations the third is the one with tiktoken's format.
@@ -318,27 +320,45 @@ static enum ree_status find_model(const char *folder, const struct way **out,
     return REE_OK;
 }
 
-enum ree_status ree_tokenizer_read_tiktoken(struct ree_tokenizer *tokenizer, const char *path,
-                                            const char *folder, struct ree_error *err) {
-    const struct way *way = find_name(path);
+// How the text is cut: by the file's name, the tokenizer's class or the model.
+static enum ree_status find_way(const char *path, const char *folder, const struct way **out,
+                                struct ree_error *err) {
     struct ree_error ignored;
-    if (!way) find_class(folder, &way, &ignored);
-    if (!way) REE_TRY(find_model(folder, &way, err));
-    if (!way)
+    *out = find_name(path);
+    if (!*out) find_class(folder, out, &ignored);
+    if (!*out) REE_TRY(find_model(folder, out, err));
+    if (*out) return REE_OK;
+    return ree_fail(err, REE_UNSUPPORTED,
+                    "the file does not say how text is cut: its name has none of gpt2, r50k, "
+                    "cl100k, o200k, qwen, llama3, nor does a tokenizer_config.json or config.json "
+                    "beside it tell");
+}
+
+static enum ree_status read_tiktoken(struct ree_tokenizer *tokenizer, const char *path,
+                                     const char *folder, const char *text, size_t nbytes,
+                                     struct ree_error *err) {
+    const struct way *way;
+    // Both kinds of file are called tokenizer.model. A protobuf begins with the tag of its pieces.
+    if (nbytes > 0 && text[0] == '\n')
         return ree_fail(err, REE_UNSUPPORTED,
-                        "the file does not say how text is cut: its name has none of gpt2, r50k, "
-                        "cl100k, o200k, qwen, llama3, nor does a tokenizer_config.json or "
-                        "config.json beside it tell");
-    void *bytes;
-    size_t nbytes;
-    REE_TRY(ree_file_read(path, &bytes, &nbytes, err));
-    enum ree_status status = take_way(tokenizer, way, err);
+                        "a SentencePiece model, which is not read here; convert it to "
+                        "tokenizer.json");
+    REE_TRY(find_way(path, folder, &way, err));
+    REE_TRY(take_way(tokenizer, way, err));
     tokenizer->lm.kind = REE_LM_BPE;
     tokenizer->lm.ignore_merges = true; // a piece that is a token is not cut
-    if (status == REE_OK) status = read_ranks(tokenizer, bytes, nbytes, err);
-    free(bytes);
-    REE_TRY(status);
+    REE_TRY(read_ranks(tokenizer, text, nbytes, err));
     REE_TRY(make_merges(&tokenizer->lm, err));
     REE_TRY(ree_tokenizer_read_added(tokenizer, folder, err));
     return tokenizer->n_added ? REE_OK : add_special(tokenizer, way, err);
+}
+
+enum ree_status ree_tokenizer_read_tiktoken(struct ree_tokenizer *tokenizer, const char *path,
+                                            const char *folder, struct ree_error *err) {
+    void *bytes;
+    size_t nbytes;
+    REE_TRY(ree_file_read(path, &bytes, &nbytes, err));
+    enum ree_status status = read_tiktoken(tokenizer, path, folder, bytes, nbytes, err);
+    free(bytes);
+    return status;
 }

@@ -11,9 +11,9 @@ static enum ree_status read_vocab(struct ree_tokenizer *tokenizer, const cJSON *
     cJSON_ArrayForEach(entry, vocab) {
         struct ree_str piece;
         int32_t id;
-        enum ree_status status = ree_json_id(entry, &id, err);
+        enum ree_status status = ree_text_json_id(entry, &id, err);
         if (status != REE_OK) return ree_fail_prefix(err, "vocab, token '%.80s'", entry->string);
-        REE_TRY(ree_json_copy(&tokenizer->arena, entry->string, &piece, err));
+        REE_TRY(ree_text_json_copy(&tokenizer->arena, entry->string, &piece, err));
         status = ree_vocab_add(&tokenizer->lm.vocab, piece, id, err);
         if (status != REE_OK) return ree_fail_prefix(err, "vocab");
     }
@@ -36,7 +36,7 @@ static enum ree_status read_scored_vocab(struct ree_tokenizer *tokenizer, const 
         struct ree_str piece;
         if (!cJSON_IsString(text) || !cJSON_IsNumber(score) || score->next)
             return ree_fail(err, REE_INVALID, "vocab[%d] is not a piece and its score", id);
-        REE_TRY(ree_json_copy(&tokenizer->arena, text->valuestring, &piece, err));
+        REE_TRY(ree_text_json_copy(&tokenizer->arena, text->valuestring, &piece, err));
         enum ree_status status = ree_vocab_add(&tokenizer->lm.vocab, piece, id, err);
         if (status != REE_OK) return ree_fail_prefix(err, "vocab[%d]", id);
         tokenizer->lm.scores[id++] = score->valuedouble;
@@ -58,12 +58,18 @@ static bool find_merge(const struct ree_lm *lm, const char *left, size_t n_left,
     return ids[2] >= 0;
 }
 
+#define MERGE_MAX 4096
+#define SPACES_MAX 256
+
 // "left right". Where a side has a space itself, the one place fits at which all three are tokens.
 static bool find_joined(const struct ree_lm *lm, const char *joined, struct ree_strbuf *text,
                         int32_t ids[3]) {
-    size_t n = strlen(joined), n_found = 0;
+    size_t n = strlen(joined), n_found = 0, n_spaces = 0;
+    // What a wrong file may cost: each place is looked up.
+    if (n > MERGE_MAX) return false;
     for (const char *space = strchr(joined, ' '); space; space = strchr(space + 1, ' ')) {
         size_t left = (size_t)(space - joined);
+        if (++n_spaces > SPACES_MAX) return false;
         int32_t these[3];
         if (!find_merge(lm, joined, left, space + 1, n - left - 1, text, these)) continue;
         memcpy(ids, these, sizeof these);
@@ -103,18 +109,18 @@ static enum ree_status read_bpe(struct ree_tokenizer *tokenizer, const cJSON *js
                                 struct ree_error *err) {
     struct ree_lm *lm = &tokenizer->lm;
     struct ree_arena *arena = &tokenizer->arena;
-    const cJSON *dropout = ree_json_get(json, "dropout"), *vocab, *merges, *merge;
+    const cJSON *dropout = ree_text_json_get(json, "dropout"), *vocab, *merges, *merge;
     if (dropout && !(cJSON_IsNumber(dropout) && dropout->valuedouble == 0))
         return ree_fail(err, REE_UNSUPPORTED,
                         "'dropout' makes tokens depend on chance; set it to null");
-    REE_TRY(ree_json_string(arena, json, "unk_token", NULL, &lm->unk_token, err));
-    REE_TRY(ree_json_string(arena, json, "continuing_subword_prefix", "", &lm->prefix, err));
-    REE_TRY(ree_json_string(arena, json, "end_of_word_suffix", "", &lm->suffix, err));
-    REE_TRY(ree_json_bool(json, "fuse_unk", false, &lm->fuse_unk, err));
-    REE_TRY(ree_json_bool(json, "byte_fallback", false, &lm->byte_fallback, err));
-    REE_TRY(ree_json_bool(json, "ignore_merges", false, &lm->ignore_merges, err));
-    REE_TRY(ree_json_want(json, "vocab", &vocab, err));
-    REE_TRY(ree_json_want(json, "merges", &merges, err));
+    REE_TRY(ree_text_json_string(arena, json, "unk_token", NULL, &lm->unk_token, err));
+    REE_TRY(ree_text_json_string(arena, json, "continuing_subword_prefix", "", &lm->prefix, err));
+    REE_TRY(ree_text_json_string(arena, json, "end_of_word_suffix", "", &lm->suffix, err));
+    REE_TRY(ree_text_json_bool(json, "fuse_unk", false, &lm->fuse_unk, err));
+    REE_TRY(ree_text_json_bool(json, "byte_fallback", false, &lm->byte_fallback, err));
+    REE_TRY(ree_text_json_bool(json, "ignore_merges", false, &lm->ignore_merges, err));
+    REE_TRY(ree_text_json_want(json, "vocab", &vocab, err));
+    REE_TRY(ree_text_json_want(json, "merges", &merges, err));
     REE_TRY(read_vocab(tokenizer, vocab, err));
     if (!cJSON_IsArray(merges)) return ree_fail(err, REE_INVALID, "'merges' is not an array");
     struct ree_strbuf text;
@@ -132,13 +138,13 @@ static enum ree_status read_bpe(struct ree_tokenizer *tokenizer, const cJSON *js
 static enum ree_status read_unigram(struct ree_tokenizer *tokenizer, const cJSON *json,
                                     struct ree_error *err) {
     struct ree_lm *lm = &tokenizer->lm;
-    const cJSON *vocab, *unk = ree_json_get(json, "unk_id");
-    REE_TRY(ree_json_bool(json, "byte_fallback", false, &lm->byte_fallback, err));
-    REE_TRY(ree_json_want(json, "vocab", &vocab, err));
+    const cJSON *vocab, *unk = ree_text_json_get(json, "unk_id");
+    REE_TRY(ree_text_json_bool(json, "byte_fallback", false, &lm->byte_fallback, err));
+    REE_TRY(ree_text_json_want(json, "vocab", &vocab, err));
     REE_TRY(read_scored_vocab(tokenizer, vocab, err));
     lm->unk = -1;
     if (!unk) return REE_OK;
-    enum ree_status status = ree_json_id(unk, &lm->unk, err);
+    enum ree_status status = ree_text_json_id(unk, &lm->unk, err);
     if (status != REE_OK) return ree_fail_prefix(err, "unk_id");
     if (!ree_vocab_piece(&lm->vocab, lm->unk))
         return ree_fail(err, REE_INVALID, "unk_id is %d, which no token has", lm->unk);
@@ -150,24 +156,24 @@ static enum ree_status read_words(struct ree_tokenizer *tokenizer, const cJSON *
     struct ree_lm *lm = &tokenizer->lm;
     const cJSON *vocab;
     bool pieces = lm->kind == REE_LM_WORDPIECE;
-    REE_TRY(ree_json_string(&tokenizer->arena, json, "unk_token", pieces ? "[UNK]" : "<unk>",
-                            &lm->unk_token, err));
+    REE_TRY(ree_text_json_string(&tokenizer->arena, json, "unk_token", pieces ? "[UNK]" : "<unk>",
+                                 &lm->unk_token, err));
     if (pieces) {
-        REE_TRY(ree_json_string(&tokenizer->arena, json, "continuing_subword_prefix", "##",
-                                &lm->prefix, err));
-        REE_TRY(ree_json_u32(json, "max_input_chars_per_word", 100, &lm->max_chars, err));
+        REE_TRY(ree_text_json_string(&tokenizer->arena, json, "continuing_subword_prefix", "##",
+                                     &lm->prefix, err));
+        REE_TRY(ree_text_json_u32(json, "max_input_chars_per_word", 100, &lm->max_chars, err));
     }
-    REE_TRY(ree_json_want(json, "vocab", &vocab, err));
+    REE_TRY(ree_text_json_want(json, "vocab", &vocab, err));
     return read_vocab(tokenizer, vocab, err);
 }
 
 // Older files do not name the model; its members tell.
 static const char *model_type(const cJSON *json) {
-    const cJSON *type = ree_json_get(json, "type");
+    const cJSON *type = ree_text_json_get(json, "type");
     if (type) return cJSON_IsString(type) ? type->valuestring : "";
-    if (ree_json_get(json, "merges")) return "BPE";
-    if (cJSON_IsArray(ree_json_get(json, "vocab"))) return "Unigram";
-    return ree_json_get(json, "max_input_chars_per_word") ? "WordPiece" : "WordLevel";
+    if (ree_text_json_get(json, "merges")) return "BPE";
+    if (cJSON_IsArray(ree_text_json_get(json, "vocab"))) return "Unigram";
+    return ree_text_json_get(json, "max_input_chars_per_word") ? "WordPiece" : "WordLevel";
 }
 
 static enum ree_status read_model(struct ree_tokenizer *tokenizer, const cJSON *json,
@@ -196,8 +202,8 @@ static enum ree_status read_added(struct ree_tokenizer *tokenizer, const cJSON *
     cJSON_ArrayForEach(token, tokens) {
         const cJSON *number;
         int32_t id;
-        enum ree_status status = ree_json_want(token, "id", &number, err);
-        if (status == REE_OK) status = ree_json_id(number, &id, err);
+        enum ree_status status = ree_text_json_want(token, "id", &number, err);
+        if (status == REE_OK) status = ree_text_json_id(number, &id, err);
         if (status == REE_OK) status = ree_added_add(tokenizer, token, id, err);
         if (status != REE_OK) return ree_fail_prefix(err, "added_tokens[%d]", i);
         i++;
@@ -210,24 +216,24 @@ static enum ree_status read(struct ree_tokenizer *tokenizer, const cJSON *json,
     struct ree_arena *arena = &tokenizer->arena;
     const cJSON *model;
     if (!cJSON_IsObject(json)) return ree_fail(err, REE_INVALID, "not a JSON object");
-    REE_TRY(ree_json_want(json, "model", &model, err));
-    REE_TRY(ree_stage_parse(&ree_normalizers, arena, ree_json_get(json, "normalizer"),
+    REE_TRY(ree_text_json_want(json, "model", &model, err));
+    REE_TRY(ree_stage_parse(&ree_normalizers, arena, ree_text_json_get(json, "normalizer"),
                             &tokenizer->normalizer, err));
-    REE_TRY(ree_stage_parse(&ree_pretokenizers, arena, ree_json_get(json, "pre_tokenizer"),
+    REE_TRY(ree_stage_parse(&ree_pretokenizers, arena, ree_text_json_get(json, "pre_tokenizer"),
                             &tokenizer->pretokenizer, err));
-    REE_TRY(ree_stage_parse(&ree_postprocessors, arena, ree_json_get(json, "post_processor"),
+    REE_TRY(ree_stage_parse(&ree_postprocessors, arena, ree_text_json_get(json, "post_processor"),
                             &tokenizer->postprocessor, err));
-    REE_TRY(ree_stage_parse(&ree_decoders, arena, ree_json_get(json, "decoder"),
+    REE_TRY(ree_stage_parse(&ree_decoders, arena, ree_text_json_get(json, "decoder"),
                             &tokenizer->decoder, err));
     enum ree_status status = read_model(tokenizer, model, err);
     if (status != REE_OK) return ree_fail_prefix(err, "model");
-    return read_added(tokenizer, ree_json_get(json, "added_tokens"), err);
+    return read_added(tokenizer, ree_text_json_get(json, "added_tokens"), err);
 }
 
 enum ree_status ree_tokenizer_read_json(struct ree_tokenizer *tokenizer, const char *text,
                                         size_t nbytes, struct ree_error *err) {
     cJSON *json;
-    REE_TRY(ree_json_parse(text, nbytes, &json, err));
+    REE_TRY(ree_text_json_parse(text, nbytes, &json, err));
     enum ree_status status = read(tokenizer, json, err);
     cJSON_Delete(json);
     return status;

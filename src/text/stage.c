@@ -21,7 +21,7 @@ static enum ree_status parse_sequence(const struct ree_stage_family *family,
                                       struct ree_arena *arena, const cJSON *json, int depth,
                                       struct ree_stage *stage, struct ree_error *err) {
     const cJSON *members, *member;
-    REE_TRY(ree_json_want(json, family->members, &members, err));
+    REE_TRY(ree_text_json_want(json, family->members, &members, err));
     int n = cJSON_IsArray(members) ? cJSON_GetArraySize(members) : -1;
     if (n < 0 || n > MAX_CHILDREN)
         return ree_fail(err, REE_INVALID, "'%s' is not an array of at most %d", family->members,
@@ -45,7 +45,7 @@ static enum ree_status parse(const struct ree_stage_family *family, struct ree_a
     if (!json || cJSON_IsNull(json)) return REE_OK;
     const cJSON *type;
     if (!cJSON_IsObject(json)) return ree_fail(err, REE_INVALID, "not an object");
-    REE_TRY(ree_json_want(json, "type", &type, err));
+    REE_TRY(ree_text_json_want(json, "type", &type, err));
     if (!cJSON_IsString(type)) return ree_fail(err, REE_INVALID, "'type' is not a string");
     stage->kind = find_kind(family, type->valuestring);
     if (!stage->kind)
@@ -108,10 +108,10 @@ void ree_stage_describe(const struct ree_stage *stage, struct ree_strbuf *out) {
 enum ree_status ree_stage_pattern(struct ree_arena *arena, const cJSON *json,
                                   struct ree_stage *stage, struct ree_error *err) {
     const cJSON *pattern;
-    REE_TRY(ree_json_want(json, "pattern", &pattern, err));
-    bool regex = ree_json_get(pattern, "Regex") != NULL;
-    REE_TRY(
-        ree_json_string(arena, pattern, regex ? "Regex" : "String", NULL, &stage->strings[0], err));
+    REE_TRY(ree_text_json_want(json, "pattern", &pattern, err));
+    bool regex = ree_text_json_get(pattern, "Regex") != NULL;
+    REE_TRY(ree_text_json_string(arena, pattern, regex ? "Regex" : "String", NULL,
+                                 &stage->strings[0], err));
     if (!stage->strings[0].data)
         return ree_fail(err, REE_INVALID, "'pattern' has neither 'String' nor 'Regex'");
     stage->numbers[3] = regex;

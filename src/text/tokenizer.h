@@ -95,6 +95,10 @@ enum ree_status ree_postprocess_check(const struct ree_tokenizer *tokenizer,
 const struct ree_str *ree_tokenizer_piece(const struct ree_tokenizer *tokenizer, int32_t id);
 int32_t ree_tokenizer_find(const struct ree_tokenizer *tokenizer, const char *data, size_t size);
 enum ree_status ree_tokenizer_hash(struct ree_tokenizer *tokenizer, struct ree_error *err);
+
+// The family of the tokenizer's chat template (chat_recognise.c); NULL: none that is known.
 const char *ree_chat_recognise(const struct ree_tokenizer *tokenizer);
+// The ChatML family that has this text where a conversation has no system message; NULL: none.
+const char *ree_chat_family_of_preset(const char *text, size_t n);
 
 #endif

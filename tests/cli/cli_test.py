@@ -464,7 +464,7 @@ def test_help():
     for args in (["--help"], ["help"], ["-h"]):
         done = run(*args)
         check(done.returncode == 0 and "usage: ree-run" in done.stdout and not done.stderr, done)
-    for name in ("run", "inspect", "devices", "bench"):
+    for name in ("run", "inspect", "devices", "bench", "tokenize"):
         done, same = run("help", name), run(name, "--help")
         check(done.returncode == 0 and f"ree-run {'MODEL' if name == 'run' else name}" in done.stdout,
               f"{name}: {done}")
@@ -513,6 +513,44 @@ def test_devices():
     check(done.returncode == 0 and done.stdout.startswith("cpu  "), done)
     check("Vulkan" in done.stdout, f"says why there is no Vulkan device: {done.stdout}")
     check("note" in json.loads(run("devices", "--json", env=bare).stdout), "likewise in JSON")
+
+
+def test_tokenize():
+    model = HERE.parent / "data" / "tokenizers" / "sentencepiece.json"
+    done = run("tokenize", model, "--text", "hello world")
+    check(done.returncode == 0 and done.stdout.split()[:6] == ["1", "<s>", "275", "▁hello", "280",
+                                                              "▁world"], done)
+    check(re.search(r"\n3 tokens, tokenizer [0-9a-f]{64}\n$", done.stdout), done.stdout)
+    about = json.loads(run("tokenize", model, "--text", "</s>hello", "--json", "--no-special").stdout)
+    check(about["ids"] == [259, 63, 50, 118, 65, 265, 272, 274], about)
+    check(about["tokens"][1] == "<0x3C>" and len(about["tokenizer_sha256"]) == 64, about)
+    (work / "text").write_bytes(b"hello \xff world")
+    for args in (["--file", work / "text"], ["--file=-"], []):
+        with open(work / "text", "rb") as file:
+            ids = json.loads(run("tokenize", model, *args, "--json", stdin=file).stdout)["ids"]
+        check(ids == [1, 275, 259, 242, 194, 192, 280], ids)
+    done = run("tokenize", model, "--decode", "1,275, 280")
+    check(done.returncode == 0 and done.stdout == "<s> hello world", done)
+    done = run("tokenize", model, "--decode", "[1, 275, 280]", "--no-special", "--json")
+    check(json.loads(done.stdout)["text"] == "hello world", done)
+    (work / "chat.json").write_text('[{"role": "user", "content": "hello"}]')
+    done = run("tokenize", model, "--chat", work / "chat.json", "--family", "llama2", "--json")
+    check(json.loads(done.stdout)["prompt"] == "<s>[INST] hello [/INST]", done)
+    fails(["tokenize", model, "--chat", work / "chat.json"], "no chat template", "--raw-prompt")
+    fails(["tokenize", model, "--chat", work / "chat.json", "--family", "none"], "'none'")
+    fails(["tokenize", model, "--decode", "5 x"], "'x' is no token id")
+    fails(["tokenize", model, "--decode", "100000"], "no token 100000")
+    (work / "tokenizer.model").write_bytes(b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02")
+    fails(["tokenize", work / "tokenizer.model"], "SentencePiece model", "tokenizer.json")
+    (work / "tokenizer.model").write_bytes(b"YQ== 0\nYg== x\n")
+    fails(["tokenize", work / "tokenizer.model"], "does not say how text is cut")
+    (work / "tokenizer.model").rename(work / "cl100k.tiktoken")
+    fails(["tokenize", work / "cl100k.tiktoken"], "line 2 is not a token")
+    (work / "cl100k.tiktoken").unlink()
+    fails(["tokenize", "/none"], "/none")
+    fails(["tokenize", work], "no tokenizer.json")
+    usage(["tokenize", model, "--text", "a", "--file", "b"], "only one of", "help tokenize")
+    usage(["tokenize"], "which tokenizer?")
 
 
 def test_pipes():

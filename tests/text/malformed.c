@@ -109,6 +109,20 @@ static void deep(size_t depth) {
     ree_strbuf_finish(&text);
 }
 
+// A merge that could be cut at very many places is refused before they are tried.
+static void many_spaces(void) {
+    struct ree_strbuf text;
+    struct ree_error err = {.message = ""};
+    ree_strbuf_init(&text);
+    ree_strbuf_printf(&text, "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"");
+    for (int i = 0; i < 2000000; i++)
+        ree_strbuf_append(&text, " ", 1);
+    ree_strbuf_printf(&text, "\"]}}");
+    CHECK(load(text.data, text.size, &err) == REE_INVALID);
+    CHECK_MSG(strstr(err.message, "merges[0]") != NULL, "%s", err.message);
+    ree_strbuf_finish(&text);
+}
+
 // A pattern that backtracks without end gives an error of the text, not a hang.
 static void explosion(void) {
     static const char json[] =
@@ -136,6 +150,7 @@ int main(void) {
     }
     for (size_t depth = 1; depth < 3000; depth = depth * 3 / 2 + 1)
         deep(depth);
+    many_spaces();
     explosion();
     return test_finish();
 }
