@@ -44,8 +44,21 @@ size_t ree_text_json_restore(char *text) {
     return kept;
 }
 
-static enum ree_status parse(const char *text, size_t nbytes, cJSON **out_json,
-                             struct ree_error *err) {
+enum ree_status ree_text_json_parse(const char *text, size_t nbytes, cJSON **out_json,
+                                    struct ree_error *err) {
+    *out_json = NULL;
+    size_t valid = ree_utf8_valid_prefix(text, nbytes);
+    if (valid != nbytes) return ree_fail(err, REE_INVALID, "not UTF-8 at byte %zu", valid);
+    if (find_nul(text, text, text + nbytes)) {
+        struct ree_strbuf replaced;
+        ree_strbuf_init(&replaced);
+        replace_nuls(&replaced, text, nbytes);
+        enum ree_status status = replaced.failed
+                                     ? ree_fail(err, REE_NO_MEMORY, "no memory for JSON")
+                                     : ree_json_parse(replaced.data, replaced.size, out_json, err);
+        ree_strbuf_finish(&replaced);
+        return status;
+    }
     return ree_json_parse(text, nbytes, out_json, err);
 }
 
