@@ -1,6 +1,6 @@
 #!/bin/sh
-# From a fresh clone to a first result: installs what the build needs, builds, and reads a
-# handwritten digit on the CPU and, where there are drivers, on Vulkan and CUDA, with the same bits.
+# From a fresh clone to a first result: installs what the build needs, builds, and lets a small language
+# model tell a story on the CPU and, where there are drivers, on Vulkan and CUDA, with the same bits.
 set -eu
 cd "$(dirname "$0")/.."
 . tools/packages.sh
@@ -28,14 +28,15 @@ cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DREE_TESTS=OFF "$@" \
 sed -n 's/^-- \(CUDA kernels\)/\1/p; s/^-- \(Vulkan backend\)/\1/p' build/configure.log
 ninja -C build ree-run
 
-model=tools/sample/digits.onnx
-image=tools/sample/seven.npy
-say "reading $image with $model on the CPU"
+model=tools/sample/stories
+prompt="Once upon a time"
+say "continuing a text with $model on the CPU"
 result=$(mktemp)
 trap 'rm -f "$result"' EXIT
-echo "\$ build/ree-run $model --input image=$image --show-input --top 3"
-build/ree-run $model --input image=$image --show-input --top 3 | tee "$result"
-cpu=$(sed -n 's/^sha256  //p' "$result")
+echo "\$ build/ree-run $model --prompt-text \"$prompt\""
+build/ree-run $model --prompt-text "$prompt" | tee "$result"
+hash_of_tokens='s/^tokens .*SHA-256 //p'
+cpu=$(sed -n "$hash_of_tokens" "$result")
 [ -n "$cpu" ] || die "the CPU gave no result"
 
 # on KIND NAME: the same there, when there is such a device.
@@ -48,9 +49,9 @@ on() {
         echo "no $2 device here"
         return 0
     fi
-    echo "\$ build/ree-run $model --input image=$image --top 3 --device $1"
-    build/ree-run $model --input image=$image --top 3 --device "$1" | tee "$result"
-    other=$(sed -n 's/^sha256  //p' "$result")
+    echo "\$ build/ree-run $model --prompt-text \"$prompt\" --device $1"
+    build/ree-run $model --prompt-text "$prompt" --device "$1" | tee "$result"
+    other=$(sed -n "$hash_of_tokens" "$result")
     [ -n "$other" ] || die "the run on $2 failed"
     [ "$cpu" = "$other" ] || die "the two SHA-256 differ: this must not happen, please report it"
     n_devices=$((n_devices + 1))
@@ -58,7 +59,7 @@ on() {
 on vulkan Vulkan
 on cuda CUDA
 if [ $n_devices -gt 1 ]; then
-    say "same SHA-256 on all $n_devices: the same bits"
+    say "same SHA-256 on all $n_devices: the same tokens"
 else
     say "no other device here, so there is only the CPU's result"
 fi

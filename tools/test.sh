@@ -139,8 +139,9 @@ if [ $quick = no ] && [ ! -x build/oracle/bin/python ]; then
             echo "cannot be installed here: $packages"
     done
 fi
-# So is transformers, with PyTorch, which is some gigabytes: once, and apart from the others.
-if [ $quick = no ] && [ -x build/oracle/bin/python ] &&
+# So is transformers, with PyTorch, which is some gigabytes: once, apart from the others, and not in
+# continuous integration.
+if [ $quick = no ] && [ "${CI:-}" != true ] && [ -x build/oracle/bin/python ] &&
     ! build/oracle/bin/python -c 'import torch, transformers' 2>/dev/null; then
     timeout 900 build/oracle/bin/pip install -q torch transformers ||
         echo "transformers cannot be installed here"

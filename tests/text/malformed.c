@@ -15,7 +15,7 @@ static const struct {
 } cases[] = {
     {"", REE_INVALID, "not JSON"},
     {"[]", REE_INVALID, "not a JSON object"},
-    {"{} x", REE_INVALID, "something follows"},
+    {"{} x", REE_INVALID, "not JSON"},
     {"{\"model\": \"\xFF\"}", REE_INVALID, "not UTF-8 at byte 11"},
     {"{}", REE_INVALID, "'model' is missing"},
     {"{\"model\": 3}", REE_INVALID, "model: not an object"},

@@ -6,7 +6,7 @@ children who want, lose, find and share things, with seeded draws, so there is n
 no other licence. Needs torch, transformers, tokenizers and safetensors from PyPI; takes a quarter
 of an hour on two cores.
 
-    python3 tools/sample/make_stories.py [--steps 2500] [--out tools/sample/stories]
+    python3 tools/sample/make_stories.py [--steps 450] [--out tools/sample/stories]
 
 Training is not reproducible to the bit on other machines, which is why the result is kept beside
 the script.
@@ -185,7 +185,7 @@ def train(model, rows, steps, batch, seed):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--steps", type=int, default=2500)
+    parser.add_argument("--steps", type=int, default=450)
     parser.add_argument("--stories", type=int, default=40000)
     parser.add_argument("--length", type=int, default=192, help="tokens of a training row")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).parent / "stories")
