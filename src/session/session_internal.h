@@ -6,6 +6,7 @@
 #include "device/device.h"
 #include "graph/lower/lower.h"
 #include "session/model.h"
+#include "session/profile.h"
 
 struct ree_session {
     struct ree_model *model;
@@ -21,6 +22,7 @@ struct ree_session {
     struct ree_bind *binds; // most recently used first
     uint32_t n_binds;
     struct ree_session_stats stats;
+    bool measure; // profile.h
 };
 
 // Where a program finds the buffer of a slot.
@@ -45,6 +47,9 @@ struct ree_segment {
     struct ree_device_buffer *literals; // NULL: none
     struct ree_device_buffer
         *results; // of a segment that is not the last: its intermediate tensors
+    uint32_t n_entries;
+    struct ree_profile_entry *entries; // per dispatch; their times if `measured`
+    bool measured;
 };
 
 struct ree_bind {
@@ -81,6 +86,10 @@ struct ree_bind {
 enum ree_status ree_bind_create(struct ree_session *session, const struct ree_given *given,
                                 struct ree_bind **out, struct ree_error *err);
 void ree_bind_destroy(struct ree_bind *bind);
+// profile.c: notes what a segment's program consists of; takes its times after a run.
+enum ree_status ree_segment_note(struct ree_bind *bind, struct ree_segment *segment,
+                                 const struct ree_program *program, struct ree_error *err);
+void ree_segment_measure(struct ree_bind *bind, struct ree_segment *segment);
 bool ree_bind_matches(const struct ree_bind *bind, const struct ree_given *given);
 // Between what callers have and what a bind has (values.c): inputs into bind->values with the key,
 // and back.
