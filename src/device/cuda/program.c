@@ -1,7 +1,9 @@
 // Programs: a straight line of RepOps as a chain of kernel launches. A program of one dispatch is
-// launched as it is, between two events that measure it, and so is one with products by cuBLAS; any
-// other is a CUDA graph, made at the first run and replayed, in which only the addresses change
-// when other buffers are bound.
+// launched as it is, and so is one with products by cuBLAS; any other is a CUDA graph, made at the
+// first run and replayed, in which only the addresses change when other buffers are bound.
+//
+// Events around each dispatch measure it. A graph has none: while times are asked for, its launches
+// are made one by one.
 #include "device/cuda/cuda.h"
 
 #include <stdlib.h>
@@ -29,7 +31,8 @@ struct ree_device_program {
     CUgraph graph;
     CUgraphExec exec;
     bool as_graph;
-    CUevent events[2]; // before and after; NULL in a graph
+    CUevent *events; // [n_dispatches + 1]: before the first, after each; NULL until needed
+    bool is_timed;   // the last run recorded them
 };
 
 static enum ree_status copy_source(struct ree_device_program *program,
@@ -58,7 +61,8 @@ static enum ree_status copy_source(struct ree_device_program *program,
 
 // Appends the launches of dispatch i. Their scratch memory is filled in when all sizes are known.
 static enum ree_status add_launches(struct ree_cuda *cuda, struct ree_device_program *program,
-                                    uint32_t i, const struct ree_cuda_encoding *encoding,
+                                    uint32_t i, const struct ree_dispatch *dispatch,
+                                    const struct ree_cuda_encoding *encoding,
                                     struct ree_error *err) {
     for (uint32_t s = 0; s < encoding->n_steps + encoding->by_cublas; s++) {
         const bool by_cublas = encoding->by_cublas && s == 0;
@@ -67,7 +71,12 @@ static enum ree_status add_launches(struct ree_cuda *cuda, struct ree_device_pro
         struct ree_cuda_args *args = &program->args[program->n_launches];
         if (!by_cublas && (step->grid[0] == 0 || step->grid[1] == 0)) continue;
         *launch = (struct launch){.dispatch = i, .step = *step, .args = program->n_launches};
-        if (!by_cublas)
+        if (dispatch->op == REE_REPOP_MAP) {
+            const struct ree_cuda_expr *e = &encoding->params.map.expr;
+            REE_TRY(ree_cuda_written_map(cuda, dispatch, e, &launch->function, err));
+            if (launch->function) launch->step = ree_cuda_written_step(e->n_elements);
+        }
+        if (!by_cublas && !launch->function)
             REE_TRY(
                 ree_cuda_function(cuda, step->kernel, step->shared_bytes, &launch->function, err));
         args->params = encoding->params;
@@ -104,16 +113,13 @@ static enum ree_status build(struct ree_cuda *cuda, struct ree_device_program *p
     if (!program->launches || !program->args)
         return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     for (uint32_t i = 0; i < source->n_dispatches; i++)
-        REE_TRY(add_launches(cuda, program, i, &encodings[i], err));
+        REE_TRY(add_launches(cuda, program, i, &source->dispatches[i], &encodings[i], err));
     if (scratch_bytes)
         REE_TRY(ree_cuda_buffer_create(&cuda->base, scratch_bytes, &program->scratch, err));
     for (uint32_t i = 0; i < program->n_launches; i++) {
         struct ree_cuda_header *header = &program->args[i].header;
         header->scratch = header->scratch_size ? program->scratch->address : 0;
     }
-    for (int e = 0; e < 2 && !program->as_graph; e++)
-        REE_CUDA_CALL(event_create(&program->events[e], CU_EVENT_DEFAULT),
-                      "cannot create an event");
     return REE_OK;
 }
 
@@ -151,8 +157,9 @@ void ree_cuda_program_destroy(struct ree_device *device, struct ree_device_progr
     if (!program) return;
     const struct ree_cuda_driver *driver = &ree_cuda_of(device)->driver;
     drop_graph(ree_cuda_of(device), program);
-    for (int e = 0; e < 2; e++)
+    for (uint32_t e = 0; program->events && e <= program->n_dispatches; e++)
         if (program->events[e]) driver->event_destroy(program->events[e]);
+    free(program->events);
     ree_cuda_buffer_destroy(device, program->scratch);
     ree_cuda_buffer_destroy(device, program->fault);
     if (program->labels)
@@ -249,14 +256,38 @@ static enum ree_status make_graph(struct ree_cuda *cuda, struct ree_device_progr
     return REE_OK;
 }
 
+static enum ree_status make_events(struct ree_cuda *cuda, struct ree_device_program *program,
+                                   struct ree_error *err) {
+    if (!program->events) program->events = calloc(program->n_dispatches + 1u, sizeof(CUevent));
+    if (!program->events) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
+    for (uint32_t e = 0; e <= program->n_dispatches; e++)
+        if (!program->events[e])
+            REE_CUDA_CALL(event_create(&program->events[e], CU_EVENT_DEFAULT),
+                          "cannot create an event");
+    return REE_OK;
+}
+
+// Records the events up to that after dispatch n - 1; *recorded: how many are.
+static enum ree_status record_until(struct ree_cuda *cuda, struct ree_device_program *program,
+                                    bool timed, uint32_t n, uint32_t *recorded,
+                                    struct ree_error *err) {
+    for (; timed && *recorded <= n; ++*recorded)
+        REE_CUDA_CALL(event_record(program->events[*recorded], cuda->stream),
+                      "cannot measure a program");
+    return REE_OK;
+}
+
+// timed: with the events around each dispatch.
 static enum ree_status launch_all(struct ree_cuda *cuda, struct ree_device_program *program,
-                                  struct ree_error *err) {
+                                  bool timed, struct ree_error *err) {
+    uint32_t recorded = 0;
+    if (timed) REE_TRY(make_events(cuda, program, err));
     REE_CUDA_CALL(
         memory_set(program->fault->address, 0, sizeof(struct ree_cuda_fault), cuda->stream),
         "cannot start a program");
-    REE_CUDA_CALL(event_record(program->events[0], cuda->stream), "cannot start a program");
     for (uint32_t l = 0; l < program->n_launches; l++) {
         const struct launch *launch = &program->launches[l];
+        REE_TRY(record_until(cuda, program, timed, launch->dispatch, &recorded, err));
         const struct ree_cuda_step *step = &launch->step;
         struct ree_cuda_args *args = &program->args[launch->args];
         const uint64_t *operands = args->header.operands;
@@ -276,7 +307,8 @@ static enum ree_status launch_all(struct ree_cuda *cuda, struct ree_device_progr
             return ree_fail_prefix(err, "%s", program->labels[launch->dispatch]);
         }
     }
-    REE_CUDA_CALL(event_record(program->events[1], cuda->stream), "cannot start a program");
+    REE_TRY(record_until(cuda, program, timed, program->n_dispatches, &recorded, err));
+    program->is_timed = timed;
     return REE_OK;
 }
 
@@ -286,9 +318,9 @@ enum ree_status ree_cuda_program_run(struct ree_device *device, struct ree_devic
     struct ree_cuda *cuda = ree_cuda_of(device);
     REE_CUDA_CALL(context_set(cuda->context), "cannot use the device");
     REE_TRY(bind_slots(cuda, program, slots, err));
-    program->was_run = false;
-    if (!program->as_graph) {
-        REE_TRY(launch_all(cuda, program, err));
+    program->was_run = program->is_timed = false;
+    if (!program->as_graph || device->wants_times) {
+        REE_TRY(launch_all(cuda, program, device->wants_times || program->n_dispatches == 1, err));
     } else {
         if (!program->exec) REE_TRY(make_graph(cuda, program, err));
         REE_CUDA_CALL(graph_launch(program->exec, cuda->stream), "cannot start a program");
@@ -308,11 +340,14 @@ enum ree_status ree_cuda_program_run(struct ree_device *device, struct ree_devic
 
 bool ree_cuda_program_times(struct ree_device *device, struct ree_device_program *program,
                             double *out_seconds) {
-    float milliseconds;
-    if (program->n_dispatches != 1 || !program->was_run ||
-        ree_cuda_of(device)->driver.event_elapsed(&milliseconds, program->events[0],
-                                                  program->events[1]) != CUDA_SUCCESS)
-        return false;
-    out_seconds[0] = 1e-3 * milliseconds;
+    const struct ree_cuda_driver *driver = &ree_cuda_of(device)->driver;
+    if (!program->was_run || !program->is_timed) return false;
+    for (uint32_t i = 0; i < program->n_dispatches; i++) {
+        float milliseconds;
+        if (driver->event_elapsed(&milliseconds, program->events[i], program->events[i + 1]) !=
+            CUDA_SUCCESS)
+            return false;
+        out_seconds[i] = 1e-3 * milliseconds;
+    }
     return true;
 }
