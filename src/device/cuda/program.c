@@ -5,6 +5,7 @@
 // Events around each dispatch measure it. A graph has none: while times are asked for, its launches
 // are made one by one.
 #include "device/cuda/cuda.h"
+#include "device/outline.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +19,11 @@ struct launch {
 };
 
 struct ree_device_program {
-    uint32_t n_dispatches, n_slots, n_launches;
-    struct ree_operand (*operands)[REE_MAX_OPERANDS]; // [n_dispatches]
-    uint32_t *n_operands;                             // [n_dispatches]
-    char **labels;                                    // [n_dispatches], "node 'conv1' (Conv)"
-    struct launch *launches;                          // [n_launches]
-    struct ree_cuda_args *args;                       // [n_launches]
-    CUdeviceptr *bound;                               // [n_slots] addresses of the last run
+    struct ree_outline outline;
+    uint32_t n_launches;
+    struct launch *launches;    // [n_launches]
+    struct ree_cuda_args *args; // [n_launches]
+    CUdeviceptr *bound;         // [n_slots] addresses of the last run
     bool is_bound, was_run;
     struct ree_device_buffer *scratch; // NULL: none
     struct ree_device_buffer *fault;
@@ -37,25 +36,9 @@ struct ree_device_program {
 
 static enum ree_status copy_source(struct ree_device_program *program,
                                    const struct ree_program *source, struct ree_error *err) {
-    size_t n = source->n_dispatches;
-    program->operands = calloc(n + 1, sizeof *program->operands);
-    program->n_operands = calloc(n + 1, sizeof *program->n_operands);
-    program->labels = calloc(n + 1, sizeof *program->labels);
+    REE_TRY(ree_outline_init(&program->outline, source, err));
     program->bound = calloc(source->n_slots + 1, sizeof *program->bound);
-    if (!program->operands || !program->n_operands || !program->labels || !program->bound)
-        return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
-    program->n_dispatches = source->n_dispatches;
-    program->n_slots = source->n_slots;
-    for (size_t i = 0; i < n; i++) {
-        const struct ree_dispatch *dispatch = &source->dispatches[i];
-        memcpy(program->operands[i], dispatch->operands, sizeof *program->operands);
-        program->n_operands[i] = dispatch->n_operands;
-        const char *label = dispatch->node < source->n_node_names
-                                ? source->node_names[dispatch->node]
-                                : ree_repop_name(dispatch->op);
-        program->labels[i] = strdup(label);
-        if (!program->labels[i]) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
-    }
+    if (!program->bound) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     return REE_OK;
 }
 
@@ -84,8 +67,8 @@ static enum ree_status add_launches(struct ree_cuda *cuda, struct ree_device_pro
         args->header.fault = program->fault->address;
         args->header.scratch_size = encoding->scratch_bytes;
         memcpy(args->header.extra, step->extra, sizeof step->extra);
-        for (uint32_t o = 0; o < program->n_operands[i]; o++)
-            args->header.sizes[o] = program->operands[i][o].size;
+        for (uint32_t o = 0; o < program->outline.n_operands[i]; o++)
+            args->header.sizes[o] = program->outline.operands[i][o].size;
         program->n_launches++;
     }
     return REE_OK;
@@ -99,11 +82,11 @@ static enum ree_status build(struct ree_cuda *cuda, struct ree_device_program *p
         ree_cuda_buffer_create(&cuda->base, sizeof(struct ree_cuda_fault), &program->fault, err));
     size_t n_launches = 0;
     uint64_t scratch_bytes = 0;
-    program->as_graph = program->n_dispatches != 1;
+    program->as_graph = program->outline.n_dispatches != 1;
     for (uint32_t i = 0; i < source->n_dispatches; i++) {
         struct ree_cuda_encoding *encoding = &encodings[i];
         if (ree_cuda_encode(cuda, &source->dispatches[i], encoding, err) != REE_OK)
-            return ree_fail_prefix(err, "%s", program->labels[i]);
+            return ree_fail_prefix(err, "%s", program->outline.labels[i]);
         n_launches += encoding->n_steps + encoding->by_cublas;
         program->as_graph = program->as_graph && !encoding->by_cublas;
         if (encoding->scratch_bytes > scratch_bytes) scratch_bytes = encoding->scratch_bytes;
@@ -157,17 +140,12 @@ void ree_cuda_program_destroy(struct ree_device *device, struct ree_device_progr
     if (!program) return;
     const struct ree_cuda_driver *driver = &ree_cuda_of(device)->driver;
     drop_graph(ree_cuda_of(device), program);
-    for (uint32_t e = 0; program->events && e <= program->n_dispatches; e++)
+    for (uint32_t e = 0; program->events && e <= program->outline.n_dispatches; e++)
         if (program->events[e]) driver->event_destroy(program->events[e]);
     free(program->events);
     ree_cuda_buffer_destroy(device, program->scratch);
     ree_cuda_buffer_destroy(device, program->fault);
-    if (program->labels)
-        for (uint32_t i = 0; i < program->n_dispatches; i++)
-            free(program->labels[i]);
-    free(program->labels);
-    free(program->operands);
-    free(program->n_operands);
+    ree_outline_finish(&program->outline);
     free(program->launches);
     free(program->args);
     free(program->bound);
@@ -196,7 +174,7 @@ static CUDA_KERNEL_NODE_PARAMS node_params(struct ree_device_program *program,
 static enum ree_status bind_slots(struct ree_cuda *cuda, struct ree_device_program *program,
                                   struct ree_device_buffer *const *slots, struct ree_error *err) {
     bool same = program->is_bound;
-    for (uint32_t s = 0; s < program->n_slots; s++) {
+    for (uint32_t s = 0; s < program->outline.n_slots; s++) {
         CUdeviceptr address = slots[s] ? slots[s]->address : 0;
         same = same && program->bound[s] == address;
         program->bound[s] = address;
@@ -207,13 +185,13 @@ static enum ree_status bind_slots(struct ree_cuda *cuda, struct ree_device_progr
         struct launch *launch = &program->launches[l];
         struct ree_cuda_header *header = &program->args[launch->args].header;
         bool changed = false;
-        for (uint32_t o = 0; o < program->n_operands[launch->dispatch]; o++) {
-            const struct ree_operand *operand = &program->operands[launch->dispatch][o];
+        for (uint32_t o = 0; o < program->outline.n_operands[launch->dispatch]; o++) {
+            const struct ree_operand *operand = &program->outline.operands[launch->dispatch][o];
             const struct ree_device_buffer *buffer = slots[operand->slot];
             if (!buffer || operand->offset > buffer->size ||
                 operand->size > buffer->size - operand->offset)
                 return ree_fail(err, REE_INTERNAL, "%s: operand %u is outside its buffer",
-                                program->labels[launch->dispatch], o);
+                                program->outline.labels[launch->dispatch], o);
             changed = changed || header->operands[o] != buffer->address + operand->offset;
             header->operands[o] = buffer->address + operand->offset;
         }
@@ -258,9 +236,10 @@ static enum ree_status make_graph(struct ree_cuda *cuda, struct ree_device_progr
 
 static enum ree_status make_events(struct ree_cuda *cuda, struct ree_device_program *program,
                                    struct ree_error *err) {
-    if (!program->events) program->events = calloc(program->n_dispatches + 1u, sizeof(CUevent));
+    if (!program->events)
+        program->events = calloc(program->outline.n_dispatches + 1u, sizeof(CUevent));
     if (!program->events) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
-    for (uint32_t e = 0; e <= program->n_dispatches; e++)
+    for (uint32_t e = 0; e <= program->outline.n_dispatches; e++)
         if (!program->events[e])
             REE_CUDA_CALL(event_create(&program->events[e], CU_EVENT_DEFAULT),
                           "cannot create an event");
@@ -296,7 +275,7 @@ static enum ree_status launch_all(struct ree_cuda *cuda, struct ree_device_progr
             const struct ree_matmul_params *p = &args->params.matmul.p;
             uint64_t to = p->has_epilogue ? args->header.scratch : operands[2];
             if (ree_cublas_run(cuda->cublas, p, operands[0], operands[1], to, err) != REE_OK)
-                return ree_fail_prefix(err, "%s", program->labels[launch->dispatch]);
+                return ree_fail_prefix(err, "%s", program->outline.labels[launch->dispatch]);
             continue;
         }
         CUresult result =
@@ -304,10 +283,10 @@ static enum ree_status launch_all(struct ree_cuda *cuda, struct ree_device_progr
                                 1, step->shared_bytes, cuda->stream, params, NULL);
         if (result != CUDA_SUCCESS) {
             ree_cuda_fail(&cuda->driver, err, result, ree_cuda_kernel_name(step->kernel));
-            return ree_fail_prefix(err, "%s", program->labels[launch->dispatch]);
+            return ree_fail_prefix(err, "%s", program->outline.labels[launch->dispatch]);
         }
     }
-    REE_TRY(record_until(cuda, program, timed, program->n_dispatches, &recorded, err));
+    REE_TRY(record_until(cuda, program, timed, program->outline.n_dispatches, &recorded, err));
     program->is_timed = timed;
     return REE_OK;
 }
@@ -320,7 +299,8 @@ enum ree_status ree_cuda_program_run(struct ree_device *device, struct ree_devic
     REE_TRY(bind_slots(cuda, program, slots, err));
     program->was_run = program->is_timed = false;
     if (!program->as_graph || device->wants_times) {
-        REE_TRY(launch_all(cuda, program, device->wants_times || program->n_dispatches == 1, err));
+        REE_TRY(launch_all(cuda, program, device->wants_times || program->outline.n_dispatches == 1,
+                           err));
     } else {
         if (!program->exec) REE_TRY(make_graph(cuda, program, err));
         REE_CUDA_CALL(graph_launch(program->exec, cuda->stream), "cannot start a program");
@@ -329,20 +309,16 @@ enum ree_status ree_cuda_program_run(struct ree_device *device, struct ree_devic
     REE_TRY(ree_cuda_buffer_read(device, program->fault, 0, &fault, sizeof fault, err));
     program->was_run = true;
     if (device->on_progress)
-        device->on_progress(device->progress_user, program->n_dispatches, program->n_dispatches);
-    if (fault.dispatch == 0) return REE_OK;
-    if (fault.dispatch > program->n_dispatches)
-        return ree_fail(err, REE_DEVICE, "CUDA: the device reported a fault that makes no sense");
-    int64_t index = (int64_t)((uint64_t)fault.high << 32 | fault.low);
-    return ree_fail(err, REE_INVALID, "%s: index %lld is out of range",
-                    program->labels[fault.dispatch - 1], (long long)index);
+        device->on_progress(device->progress_user, program->outline.n_dispatches,
+                            program->outline.n_dispatches);
+    return ree_outline_fault(&program->outline, "CUDA", fault.dispatch, fault.low, fault.high, err);
 }
 
 bool ree_cuda_program_times(struct ree_device *device, struct ree_device_program *program,
                             double *out_seconds) {
     const struct ree_cuda_driver *driver = &ree_cuda_of(device)->driver;
     if (!program->was_run || !program->is_timed) return false;
-    for (uint32_t i = 0; i < program->n_dispatches; i++) {
+    for (uint32_t i = 0; i < program->outline.n_dispatches; i++) {
         float milliseconds;
         if (driver->event_elapsed(&milliseconds, program->events[i], program->events[i + 1]) !=
             CUDA_SUCCESS)

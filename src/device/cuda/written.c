@@ -49,8 +49,8 @@ static enum ree_status compile(struct ree_cuda *cuda, struct ree_cuda_written *w
     }
     CUresult result = cuda->driver.module_load_ex(&written->module, text.data, 2, options, values);
     if (result == CUDA_SUCCESS)
-        result = cuda->driver.module_function(&written->function, written->module,
-                                              REE_CUDA_PTX_KERNEL);
+        result =
+            cuda->driver.module_function(&written->function, written->module, REE_CUDA_PTX_KERNEL);
     ree_strbuf_finish(&text);
     if (result == CUDA_ERROR_OUT_OF_MEMORY)
         return ree_cuda_fail(&cuda->driver, err, result, "cannot compile an expression");
