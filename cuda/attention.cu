@@ -1,5 +1,5 @@
 // attention: out = weights(q k) v for each query, NUMERICS.md, "Attention"; scores and weights lie
-// in the scratch memory, [row][kv_len].
+// in the scratch memory, [row][kv_len]. Prompts: attention_tiles.cu.
 //
 // A row is a query of one head. The rows of the heads that share keys are numbered together, and a
 // block takes ROWS of them at once, so that a key or a value is read from memory once for all:
@@ -11,6 +11,7 @@
 //   attention_weights  a block for each row: softmax (rows.h)
 //   attention_values   a thread for each element of a value; blocks take a chunk of 256 keys each
 //   attention_sum      adds the chunks' results in ascending order
+#include "attention.h"
 #include "rows.h"
 
 #define ROWS 8u
@@ -19,83 +20,22 @@
 #define KEY_STRIDE                                                                                 \
     36u // of a key's slice: odd times 16 bytes, so that 16-byte loads meet no bank twice
 
-struct attention_row {
-    u32 batch, head, query;
-    int64_t position;
-};
-
-// Operand numbers, as ree_attention_operands has them.
-struct attention_operands {
-    u32 starts, n_keys, allowed, bias, sink, out;
-};
-REE_DEVICE struct attention_operands attention_operands_of(const struct ree_attention_params &p) {
-    struct attention_operands at;
-    u32 next = 3;
-    at.starts = next;
-    next += p.starts_dtype ? 1u : 0u;
-    at.n_keys = next;
-    next += p.n_keys_dtype ? 1u : 0u;
-    at.allowed = next;
-    next += p.has_allowed ? 1u : 0u;
-    at.bias = next;
-    next += p.has_bias ? 1u : 0u;
-    at.sink = next;
-    next += p.has_sink ? 1u : 0u;
-    at.out = next;
-    return at;
-}
-
-REE_DEVICE int64_t attention_number(const struct ree_cuda_header &h, u32 operand, u32 dtype,
-                                    u32 at) {
-    int64_t n = (int64_t)ree_load_any(h, operand, dtype, at);
-    if (n > REE_ATTENTION_FAR) return REE_ATTENTION_FAR;
-    return n < -(int64_t)REE_ATTENTION_FAR ? -(int64_t)REE_ATTENTION_FAR : n;
-}
-
-// The rows of key head `kv` (of all batches): heads of its group one after the other.
-REE_DEVICE struct attention_row attention_row_of(const struct ree_cuda_header &h,
-                                                 const struct ree_attention_params &p, u32 kv,
-                                                 u32 row) {
-    struct attention_row r;
-    u32 group = p.n_heads / p.n_kv_heads;
-    r.batch = kv / p.n_kv_heads;
-    r.head = kv % p.n_kv_heads * group + row / p.q_len;
-    r.query = row % p.q_len;
-    r.position = (int64_t)p.start + r.query;
-    if (p.starts_dtype)
-        r.position += attention_number(h, 3, p.starts_dtype,
-                                       (u32)p.starts_offset + r.batch * (u32)p.starts_stride);
-    return r;
-}
-
-REE_DEVICE bool attention_takes(const struct ree_cuda_header &h,
-                                const struct ree_attention_params &p,
-                                const struct attention_operands &at, const struct attention_row &r,
-                                u32 j, int64_t n_keys) {
-    if (p.left >= 0 && (int64_t)j < r.position - p.left) return false;
-    if (p.right >= 0 && (int64_t)j > r.position + p.right) return false;
-    if ((int64_t)j >= n_keys) return false;
-    if (!p.has_allowed) return true;
-    u32 i = (u32)p.allowed_offset + r.batch * (u32)p.allowed_strides[0] +
-            r.head * (u32)p.allowed_strides[1] + r.query * (u32)p.allowed_strides[2] +
-            j * (u32)p.allowed_strides[3];
-    uint8_t allowed = ree_in<uint8_t>(h, at.allowed)[i];
-    return allowed != 0;
-}
-// Whether the sums of a row have chunk number c.
-REE_DEVICE bool attention_has_chunk(const struct ree_attention_params &p,
-                                    const struct attention_row &r, u32 c) {
-    if (p.starts_dtype || p.n_keys_dtype) return true;
-    int64_t first = (int64_t)c * REE_CHUNK, last = first + REE_CHUNK - 1;
-    return (p.left < 0 || last >= r.position - p.left) &&
-           (p.right < 0 || first <= r.position + p.right);
-}
-
 // A key's or value's element as float32.
 REE_DEVICE float attention_element(const struct ree_cuda_header &h, u32 operand, u32 dtype, u32 i) {
     if (dtype == REE_F32) return ree_in<float>(h, operand)[i];
     u32 bits = ree_in<uint16_t>(h, operand)[i];
     return ree_float(dtype == REE_F16 ? ree_soft_f16_to_f32(bits) : bits << 16);
+}
+
+// Whether any of the rows row0 ... row0 + ROWS - 1 has chunk c in its sums.
+REE_DEVICE bool attention_any_has(const struct ree_cuda_header &h,
+                                  const struct ree_attention_params &p, u32 kv, u32 row0,
+                                  u32 n_rows, u32 c) {
+    bool any = false;
+    REE_NO_UNROLL
+    for (u32 i = 0; i < ROWS && row0 + i < n_rows; i++)
+        any = any || attention_has_chunk(p, attention_row_of(h, p, kv, row0 + i), c);
+    return any;
 }
 
 // extra[0]: groups of ROWS rows of a key head. Blocks: [batch * n_kv_heads][groups][tiles of keys].
@@ -107,6 +47,7 @@ REE_KERNEL(attention_scores, struct ree_attention_params, 128) {
     u32 tile = blockIdx.x % tiles, row0 = blockIdx.x / tiles % n_groups * ROWS;
     u32 kv = blockIdx.x / tiles / n_groups;
     u32 key0 = tile * KEYS, j = key0 + threadIdx.x;
+    if (!attention_any_has(h, p, kv, row0, n_rows, key0 / REE_CHUNK)) return; // nor are they read
     u32 k_base = (u32)p.k_offset + kv / p.n_kv_heads * (u32)p.k_strides[0] +
                  kv % p.n_kv_heads * (u32)p.k_strides[1];
     auto k = ree_in<float>(h, 1);
@@ -183,46 +124,33 @@ REE_KERNEL(attention_scores, struct ree_attention_params, 128) {
     }
     if (j >= p.kv_len) return;
     const struct attention_operands at = attention_operands_of(p);
-    int64_t n_keys = p.kv_len;
-    if (p.n_keys_dtype)
-        n_keys = attention_number(h, at.n_keys, p.n_keys_dtype,
-                                  (u32)p.n_keys_offset + kv / p.n_kv_heads * (u32)p.n_keys_stride);
+    const int64_t n_keys = attention_n_keys(h, p, at, kv / p.n_kv_heads);
     REE_UNROLL
     for (u32 i = 0; i < ROWS; i++) {
         if (row0 + i >= n_rows) break;
         struct attention_row r = attention_row_of(h, p, kv, row0 + i);
-        float t = ree_canon(ree_plus_zero(__fadd_rn(total[i], acc[i])));
-        if (p.scale != 1.0f) t = ree_canon(__fmul_rn(t, p.scale));
-        if (p.softcap != 0.0f) {
-            u32 bits = ree_op_tanh_f32(ree_bits(__fdiv_rn(t, p.softcap)));
-            t = ree_canon(__fmul_rn(ree_float(bits), p.softcap));
-        }
-        float nothing = ree_float(REE_INF | REE_SIGN);
-        if (!attention_takes(h, p, at, r, j, n_keys)) {
-            t = nothing;
-        } else if (p.has_bias) {
-            float bias = ree_in<float>(
-                h, at.bias)[(u32)p.bias_offset + r.batch * (u32)p.bias_strides[0] +
-                            r.head * (u32)p.bias_strides[1] + r.query * (u32)p.bias_strides[2] +
-                            j * (u32)p.bias_strides[3]];
-            t = bias == nothing ? nothing : ree_canon(__fadd_rn(t, bias));
-        }
+        float t = attention_score(h, p, at, r, j, n_keys, __fadd_rn(total[i], acc[i]));
         ree_scratch<float>(h)[(kv * n_rows + row0 + i) * p.kv_len + j] = t;
     }
 }
 
-// A block for each row of scores, which become weights.
+// A block for each row of scores, which become weights: those in the chunks of its sums.
 REE_KERNEL(attention_weights, struct ree_attention_params, 256) {
     REE_SHARED(float, tile, REE_LONG_TILE);
     REE_SHARED(float, results, REE_ROWS_THREADS);
     auto w = ree_scratch<float>(h);
-    const u32 n = p.kv_len, start = blockIdx.x * n, n_rows = p.n_heads / p.n_kv_heads * p.q_len;
+    const u32 n_rows = p.n_heads / p.n_kv_heads * p.q_len;
+    u32 first, end;
+    struct attention_row r = attention_row_of(h, p, blockIdx.x / n_rows, blockIdx.x % n_rows);
+    attention_chunks(p, r, &first, &end);
+    const u32 start = blockIdx.x * p.kv_len + first * REE_CHUNK;
+    const u32 n = (end * REE_CHUNK < p.kv_len ? end * REE_CHUNK : p.kv_len) - first * REE_CHUNK;
+    if (first == end) return; // nor are they read
     int key = REE_KEY_LOWEST;
     for (u32 i = threadIdx.x; i < n; i += REE_ROWS_THREADS)
         key = max(key, ree_max_key(w[start + i]));
     float max_ = ree_of_max_key(ree_block_max(key)), sink = 0.0f;
     if (p.has_sink) {
-        struct attention_row r = attention_row_of(h, p, blockIdx.x / n_rows, blockIdx.x % n_rows);
         sink = ree_in<float>(
             h, attention_operands_of(p)
                    .sink)[(u32)p.sink_offset + r.batch * (u32)p.sink_strides[0] +
@@ -257,6 +185,7 @@ REE_KERNEL(attention_values, struct ree_attention_params, 128) {
     u32 chunk = rest % n_chunks, row0 = rest / n_chunks % n_groups * ROWS;
     u32 kv = rest / n_chunks / n_groups, first = chunk * REE_CHUNK;
     u32 n = p.kv_len - first < REE_CHUNK ? p.kv_len - first : REE_CHUNK;
+    if (!attention_any_has(h, p, kv, row0, n_rows, chunk)) return; // nor is the result read
     auto scratch = ree_scratch<float>(h);
     for (u32 i = threadIdx.x; i < ROWS * REE_CHUNK; i += 128u) {
         u32 row = row0 + i / REE_CHUNK, j = i % REE_CHUNK;
@@ -316,16 +245,17 @@ REE_KERNEL(attention_values, struct ree_attention_params, 128) {
 REE_KERNEL(attention_sum, struct ree_attention_params, 128) {
     const u32 n_rows = p.n_heads / p.n_kv_heads * p.q_len, i = ree_thread();
     const u32 n = p.batch * p.n_kv_heads * n_rows * p.v_head_dim;
-    const u32 n_chunks = (p.kv_len + REE_CHUNK - 1u) / REE_CHUNK;
     if (i >= n) return;
     auto scratch = ree_scratch<float>(h);
+    const u32 row = i / p.v_head_dim;
+    struct attention_row r = attention_row_of(h, p, row / n_rows, row % n_rows);
+    u32 first, end;
+    attention_chunks(p, r, &first, &end);
     float sum = 0.0f;
-    for (u32 c = 0; c < n_chunks; c++) {
+    for (u32 c = first; c < end; c++) {
         float part = scratch[h.extra[1] + c * n + i];
         sum = __fadd_rn(sum, part);
     }
-    u32 row = i / p.v_head_dim;
-    struct attention_row r = attention_row_of(h, p, row / n_rows, row % n_rows);
     ree_out<float>(h, attention_operands_of(p)
                           .out)[r.batch * (u32)p.out_strides[0] + r.head * (u32)p.out_strides[1] +
                                 r.query * (u32)p.out_strides[2] + i % p.v_head_dim] =

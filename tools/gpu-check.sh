@@ -39,6 +39,7 @@
 #     sanitizer-TOOL    memcheck, racecheck, synccheck of the kernels, where compute-sanitizer is
 #     bench-WHAT-BACKEND[-SET]  matmul, conv, map, rows, attention, in each operation set; bits of
 #                       deterministic and default are not RepOps'
+#     bench-model-BACKEND  whole runs of every model: times, weights per second, where time goes
 #     functions-BACKEND every elementary function on as many arguments as --bits says
 #
 # NVIDIA's driver is looked for where the system looks, and in /usr/local/nvidia, where containers
@@ -330,6 +331,25 @@ bench() { # WHAT DEVICE SET
     program ree-run bench "$1" --device "$2" --operation-set "$3" --runs "$runs"
 }
 
+# Whole runs of every model, with the inputs whose results were recorded.
+# shellcheck disable=SC2317
+bench_models() { # DEVICE
+    n=0 n_failed_here=0
+    while IFS="$tab" read -r _ name args; do
+        case " $args " in *" --no-"*) continue ;; esac
+        n=$((n + 1))
+        # --random-inputs N is how ree-run calls what bench calls --seed N.
+        args=$(printf '%s\n' "$args" | sed 's/--random-inputs/--seed/')
+        # shellcheck disable=SC2086 # a list of words
+        (cd "$folder" && program ree-run bench model $args --device "$1" --runs "$runs")
+        rc=$?
+        [ $rc != 124 ] || { echo "$n models, stopped at $name"; return 124; }
+        [ $rc = 0 ] || { n_failed_here=$((n_failed_here + 1)); echo "FAILED: $name"; }
+    done <"$folder/expected.txt"
+    echo "$((n - n_failed_here)) of $n models measured"
+    [ "$n" -gt 0 ] && [ $n_failed_here = 0 ]
+}
+
 # Each function in a process of its own, so that a limit tells what was reached.
 # shellcheck disable=SC2317
 functions_of() { # PROGRAM BITS
@@ -461,6 +481,8 @@ run() {
             step bench-$what-vulkan$suffix 120 bench $what "vulkan:$vulkan" $set
         done
     done
+    step bench-model-cuda 300 bench_models cuda
+    step bench-model-vulkan 300 bench_models "vulkan:$vulkan"
     step functions-vulkan 1800 functions_of device_vulkan_functions "$vulkan_bits"
     step functions-cuda 5400 functions_of device_cuda_functions "$bits"
 
