@@ -68,7 +68,7 @@ static const struct shape shapes[] = {
     // queries, keys, elements; which of them take part
     {REE_REPOP_ATTENTION, 130, 130, 64, WHOLE, 0},
     {REE_REPOP_ATTENTION, 70, 600, 40, CAUSAL, 0},
-    {REE_REPOP_ATTENTION, 100, 700, 33, WINDOW, 0}, // tiles in which rows have other chunks
+    {REE_REPOP_ATTENTION, 100, 580, 33, WINDOW, 0}, // tiles in which rows have other chunks
     {REE_REPOP_ATTENTION, 40, 520, 80, AFTER, 0},   // and rows that have none
     {REE_REPOP_ATTENTION, 65, 300, 16, BEFORE, 0},
     {REE_REPOP_ATTENTION, 1, 1000, 128, CAUSAL, 0},
@@ -221,8 +221,11 @@ int main(int argc, char **argv) {
                 if (shapes[i].op == REE_REPOP_SCATTER) tame(&c, &rng, &shapes[i], 2);
                 for (uint32_t o = 1; o < 3 && shapes[i].op == REE_REPOP_ATTENTION; o++)
                     tame(&c, &rng, &shapes[i], o);
-                // A value that is infinite shows where a weight of 0 is multiplied.
-                if (shapes[i].op == REE_REPOP_ATTENTION) *(uint32_t *)c.contents[2] = 0x7F800000;
+                // Values that are infinite, each of another element, show where a weight of 0 is
+                // multiplied.
+                for (uint32_t j = 0; j < shapes[i].b && shapes[i].op == REE_REPOP_ATTENTION;
+                     j += 97)
+                    ((uint32_t *)c.contents[2])[j * shapes[i].c + j / 97] = 0x7F800000;
             }
             compare_case(device, wild ? "any numbers" : "tame numbers", shapes[i].op, i, &c,
                          &n_printed);
