@@ -217,12 +217,7 @@ REE_DEVICE void tile_run(A &a, B &b, u32 n_slices, u32 n_stages, ree_shared_t<fl
     u32 chunk = 0;
     REE_NO_UNROLL
     for (u32 s = 0; s < n_slices; s++) {
-        if (n_stages == 2u)
-            ree_async_wait<0>();
-        else if (n_stages == 3u)
-            ree_async_wait<1>();
-        else
-            ree_async_wait<2>();
+        ree_async_wait_stage(n_stages);
         __syncthreads(); // slice s is there for all, and slice s-1 is read by all
         bool more = s + n_stages <= n_slices;
         if (more) {

@@ -12,7 +12,8 @@
 #define MIN_WEIGHTS ((uint64_t)16 << 20)
 #define MAX_PROFILES 5 // runs in which RepOps are measured one by one
 #define N_SLOWEST 5
-#define MEMORY_BYTES ((uint64_t)64 << 20)
+#define MEMORY_BYTES ((uint64_t)64 << 20) // read in turn, so that no cache holds them
+#define N_REGIONS 3
 
 // The model on one device in one operation set.
 struct contender {
@@ -82,7 +83,7 @@ static enum ree_status timed_runs(struct bench *bench, struct report *r,
             REE_TRY(run_once(r, &r->contenders[c], inputs, &seconds, err));
             bench_times_add(&r->contenders[c].times, seconds);
         }
-        if (r->has_memory) REE_TRY(bench_memory_run(bench, &r->memory, 0, err));
+        if (r->has_memory) REE_TRY(bench_memory_run(bench, &r->memory, i, err));
     }
     return REE_OK;
 }
@@ -323,7 +324,8 @@ static enum ree_status measure(struct bench *bench, struct report *r,
         REE_TRY(first_run(r, bench->peers[i].device, bench->peers[i].name, inputs, err));
     ree_session_stats(r->contenders[0].session, &r->stats);
     r->has_memory = r->stats.weight_bytes >= MIN_WEIGHTS;
-    if (r->has_memory) REE_TRY(bench_memory_create(bench, MEMORY_BYTES, 1, false, &r->memory, err));
+    if (r->has_memory)
+        REE_TRY(bench_memory_create(bench, MEMORY_BYTES, N_REGIONS, false, &r->memory, err));
     REE_TRY(timed_runs(bench, r, inputs, err));
     return profile_runs(bench, r, inputs, err);
 }

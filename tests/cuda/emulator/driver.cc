@@ -726,16 +726,13 @@ static CUresult add_kernel_node(CUgraphNode *node, CUgraph graph, const CUgraphN
     *node = add_node(graph, std::move(w), after, n_after);
     return CUDA_SUCCESS;
 }
-EXPORT CUresult CUDAAPI cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph,
-                                             const CUgraphNode *after, size_t n_after,
-                                             const CUDA_KERNEL_NODE_PARAMS_v1 *params) {
-    return add_kernel_node(node, graph, after, n_after, params);
-}
-EXPORT CUresult CUDAAPI cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph,
-                                                const CUgraphNode *after, size_t n_after,
-                                                const CUDA_KERNEL_NODE_PARAMS_v2 *params) {
-    return add_kernel_node(node, graph, after, n_after, params);
-}
+#define ADD_KERNEL_NODE(name, P)                                                                   \
+    EXPORT CUresult CUDAAPI name(CUgraphNode *node, CUgraph graph, const CUgraphNode *after,       \
+                                 size_t n_after, const P *params) {                                \
+        return add_kernel_node(node, graph, after, n_after, params);                               \
+    }
+ADD_KERNEL_NODE(cuGraphAddKernelNode, CUDA_KERNEL_NODE_PARAMS_v1)
+ADD_KERNEL_NODE(cuGraphAddKernelNode_v2, CUDA_KERNEL_NODE_PARAMS_v2)
 
 EXPORT CUresult CUDAAPI cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph,
                                              const CUgraphNode *after, size_t n_after,
@@ -830,14 +827,12 @@ static CUresult set_kernel_node(CUgraphExec exec, CUgraphNode node, const P *par
     exec->work[found->second] = std::move(w);
     return CUDA_SUCCESS;
 }
-EXPORT CUresult CUDAAPI cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
-                                                       const CUDA_KERNEL_NODE_PARAMS_v1 *params) {
-    return set_kernel_node(exec, node, params);
-}
-EXPORT CUresult CUDAAPI cuGraphExecKernelNodeSetParams_v2(
-    CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *params) {
-    return set_kernel_node(exec, node, params);
-}
+#define SET_KERNEL_NODE(name, P)                                                                   \
+    EXPORT CUresult CUDAAPI name(CUgraphExec exec, CUgraphNode node, const P *params) {            \
+        return set_kernel_node(exec, node, params);                                                \
+    }
+SET_KERNEL_NODE(cuGraphExecKernelNodeSetParams, CUDA_KERNEL_NODE_PARAMS_v1)
+SET_KERNEL_NODE(cuGraphExecKernelNodeSetParams_v2, CUDA_KERNEL_NODE_PARAMS_v2)
 
 EXPORT CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {
     LOCK;
