@@ -9,7 +9,9 @@
 //   attention_scores   a thread for each key: 128 keys come in slices of 32 elements through shared
 //                      memory, where each thread then walks its own
 //   attention_weights  a block for each row: softmax (rows.h)
-//   attention_values   a thread for each element of a value; blocks take a chunk of 256 keys each
+//   attention_values   a thread for each element of a value; blocks take a chunk of 256 keys each,
+//                      16 at a time through shared memory: some 80 KiB under way in a
+//                      multiprocessor, half as much of 16-bit values
 //   attention_sum      adds the chunks' results in ascending order
 #include "attention.h"
 #include "rows.h"
@@ -17,6 +19,8 @@
 #define ROWS 8u
 #define KEYS 128u
 #define SLICE 32u
+#define VALUE_KEYS 16u // of a slice of the values
+#define VALUE_STAGES 3u
 #define KEY_STRIDE                                                                                 \
     36u // of a key's slice: odd times 16 bytes, so that 16-byte loads meet no bank twice
 
@@ -175,6 +179,106 @@ REE_KERNEL(attention_weights, struct ree_attention_params, 256) {
     });
 }
 
+// fma of a key's value with the weights of each row; key counts from the chunk's first.
+REE_DEVICE void attention_add_key(ree_shared_t<float> weights, u32 key, float v,
+                                  float (&acc)[ROWS]) {
+    REE_UNROLL
+    for (u32 r = 0; r < ROWS; r++) {
+        float w = weights[r * REE_CHUNK + key];
+        acc[r] = __fmaf_rn(w, v, acc[r]);
+    }
+}
+// Four keys.
+REE_DEVICE void attention_add_keys(ree_shared_t<float> weights, u32 key, const float (&v)[4],
+                                   float (&acc)[ROWS]) {
+    REE_UNROLL
+    for (u32 r = 0; r < ROWS; r++) {
+        float4 w = ree_load<float4>(weights, r * REE_CHUNK + key);
+        acc[r] = __fmaf_rn(w.x, v[0], acc[r]);
+        acc[r] = __fmaf_rn(w.y, v[1], acc[r]);
+        acc[r] = __fmaf_rn(w.z, v[2], acc[r]);
+        acc[r] = __fmaf_rn(w.w, v[3], acc[r]);
+    }
+}
+
+// Whether values lie side by side at multiples of 16 bytes.
+REE_DEVICE bool attention_values_vectors(const struct ree_cuda_header &h,
+                                         const struct ree_attention_params &p, u32 v_base) {
+    const u32 n = p.v_dtype == REE_F32 ? 4u : 8u; // of 16 bytes
+    bool aligned = p.v_dtype == REE_F32 ? ree_aligned(ree_in<float>(h, 2), v_base, 16)
+                                        : ree_aligned(ree_in<uint16_t>(h, 2), v_base, 16);
+    return aligned && p.v_strides[3] == 1 && (u32)p.v_strides[2] % n == 0 && p.v_head_dim % n == 0;
+}
+
+// The sums over n keys of a chunk for element d0 + threadIdx.x, of which VALUE_KEYS at a time are
+// copied in the background, PACKED in a word. Zeros behind the last: with weights of 0 they change
+// nothing.
+template <u32 PACKED>
+REE_DEVICE void attention_staged_values(const struct ree_cuda_header &h,
+                                        const struct ree_attention_params &p, u32 v_base, u32 d0,
+                                        u32 n, ree_shared_t<float> weights,
+                                        ree_shared_t<u32> values, float (&acc)[ROWS]) {
+    const u32 line = 128u / PACKED, units = line / 4u; // words and 16-byte units of a key
+    const u32 n_slices = (n + VALUE_KEYS - 1u) / VALUE_KEYS;
+    auto memory = ree_in<u32>(h, 2);
+    auto start = [&](u32 s) {
+        REE_UNROLL
+        for (u32 i = 0; i < VALUE_KEYS * units / 128u; i++) {
+            const u32 item = threadIdx.x + i * 128u, key = item / units, unit = item % units;
+            const u32 j = s * VALUE_KEYS + key, d = d0 + unit * 4u * PACKED;
+            const bool valid = j < n && d < p.v_head_dim;
+            ree_async_copy<16>(values, (s % VALUE_STAGES * VALUE_KEYS + key) * line + unit * 4u,
+                               memory, valid ? (v_base + j * (u32)p.v_strides[2] + d) / PACKED : 0u,
+                               valid);
+        }
+        ree_async_commit();
+    };
+    REE_UNROLL
+    for (u32 s = 0; s + 1u < VALUE_STAGES; s++)
+        start(s);
+    REE_NO_UNROLL
+    for (u32 s = 0; s < n_slices; s++) {
+        ree_async_wait_stage(VALUE_STAGES);
+        __syncthreads(); // slice s is there for all, and slice s-1 is read by all
+        start(s + VALUE_STAGES - 1u);
+        const u32 at = s % VALUE_STAGES * VALUE_KEYS * line + threadIdx.x / PACKED;
+        REE_UNROLL
+        for (u32 key = 0; key < VALUE_KEYS; key += 4u) {
+            float v[4];
+            REE_UNROLL
+            for (u32 i = 0; i < 4u; i++) {
+                u32 word = values[at + (key + i) * line];
+                if (PACKED == 2u) {
+                    u32 bits = threadIdx.x % 2u ? word >> 16 : word & 0xFFFFu;
+                    word = p.v_dtype == REE_F16 ? ree_soft_f16_to_f32(bits) : bits << 16;
+                }
+                v[i] = ree_float(word);
+            }
+            attention_add_keys(weights, s * VALUE_KEYS + key, v, acc);
+        }
+    }
+    ree_async_wait<0>();
+}
+
+// The same from memory as it lies there; v_at: of the element.
+REE_DEVICE void attention_plain_values(const struct ree_cuda_header &h,
+                                       const struct ree_attention_params &p, u32 v_at, u32 n,
+                                       ree_shared_t<float> weights, float (&acc)[ROWS]) {
+    u32 j = 0;
+    REE_NO_UNROLL
+    for (; j + 4u <= n; j += 4u) {
+        float v[4];
+        REE_UNROLL
+        for (u32 i = 0; i < 4u; i++)
+            v[i] = attention_element(h, 2, p.v_dtype, v_at + (j + i) * (u32)p.v_strides[2]);
+        attention_add_keys(weights, j, v, acc);
+    }
+    REE_NO_UNROLL
+    for (; j < n; j++)
+        attention_add_key(weights, j,
+                          attention_element(h, 2, p.v_dtype, v_at + j * (u32)p.v_strides[2]), acc);
+}
+
 // extra[0]: groups of rows; extra[1]: element of the scratch memory where the chunks' results
 // begin, [chunk][row][element]. Blocks: [batch * n_kv_heads][groups][chunks][elements / 128].
 REE_KERNEL(attention_values, struct ree_attention_params, 128) {
@@ -194,41 +298,22 @@ REE_KERNEL(attention_values, struct ree_attention_params, 128) {
         weights[i] = w;
     }
     __syncthreads();
-    if (d >= p.v_head_dim) return;
-    u32 v_at = (u32)p.v_offset + kv / p.n_kv_heads * (u32)p.v_strides[0] +
-               kv % p.n_kv_heads * (u32)p.v_strides[1] + first * (u32)p.v_strides[2] +
-               d * (u32)p.v_strides[3];
+    const u32 v_base = (u32)p.v_offset + kv / p.n_kv_heads * (u32)p.v_strides[0] +
+                       kv % p.n_kv_heads * (u32)p.v_strides[1] + first * (u32)p.v_strides[2];
     float acc[ROWS];
     REE_UNROLL
     for (u32 r = 0; r < ROWS; r++)
         acc[r] = 0.0f;
-    u32 j = 0;
-    REE_NO_UNROLL
-    for (; j + 8u <= n; j += 8u) {
-        float v[8];
-        REE_UNROLL
-        for (u32 i = 0; i < 8u; i++)
-            v[i] = attention_element(h, 2, p.v_dtype, v_at + (j + i) * (u32)p.v_strides[2]);
-        REE_UNROLL
-        for (u32 i = 0; i < 8u; i += 4u) {
-            REE_UNROLL
-            for (u32 r = 0; r < ROWS; r++) {
-                float4 w = ree_load<float4>(weights, r * REE_CHUNK + j + i);
-                acc[r] = __fmaf_rn(w.x, v[i], acc[r]);
-                acc[r] = __fmaf_rn(w.y, v[i + 1u], acc[r]);
-                acc[r] = __fmaf_rn(w.z, v[i + 2u], acc[r]);
-                acc[r] = __fmaf_rn(w.w, v[i + 3u], acc[r]);
-            }
-        }
-    }
-    REE_NO_UNROLL
-    for (; j < n; j++) {
-        float v = attention_element(h, 2, p.v_dtype, v_at + j * (u32)p.v_strides[2]);
-        REE_UNROLL
-        for (u32 r = 0; r < ROWS; r++) {
-            float w = weights[r * REE_CHUNK + j];
-            acc[r] = __fmaf_rn(w, v, acc[r]);
-        }
+    if (attention_values_vectors(h, p, v_base)) {
+        REE_SHARED(u32, values, VALUE_STAGES * VALUE_KEYS * 128u);
+        if (p.v_dtype == REE_F32)
+            attention_staged_values<1>(h, p, v_base, d - threadIdx.x, n, weights, values, acc);
+        else
+            attention_staged_values<2>(h, p, v_base, d - threadIdx.x, n, weights, values, acc);
+        if (d >= p.v_head_dim) return;
+    } else {
+        if (d >= p.v_head_dim) return;
+        attention_plain_values(h, p, v_base + d * (u32)p.v_strides[3], n, weights, acc);
     }
     const u32 all = p.batch * p.n_kv_heads * n_rows;
     REE_UNROLL

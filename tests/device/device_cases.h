@@ -12,14 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Bytes round an operand that must stay as they are. A multiple of 8 and of no more, as repop.h has it
-// of operands; where there is an odd number of them a multiple of 32, for the paths that are taken
-// there alone.
-#define GUARD_OF(n_operands) ((n_operands) % 2 ? 96u : 72u)
+// Bytes round an operand that must stay as they are: a multiple of 8 and of no more, as repop.h has
+// it of operands, or of 32, for the paths that are taken there alone.
+#define GUARD_8 72u
+#define GUARD_32 96u
+#define GUARD_OF(seed) ((seed) % 2 ? GUARD_8 : GUARD_32)
 
 // What is wrong with the case on this device, or NULL. Every operand has a buffer of its own with
 // guard bytes before and after it (an operand may be written up to a multiple of 4 bytes).
-static inline const char *run_device_case(struct ree_device *device, const struct test_case *c) {
+static inline const char *run_device_case(struct ree_device *device, uint32_t guard,
+                                          const struct test_case *c) {
     static struct ree_error err;
     static char text[256];
     const struct ree_device_vtable *vt = device->vtable;
@@ -28,7 +30,7 @@ static inline const char *run_device_case(struct ree_device *device, const struc
     uint8_t *memory[REE_MAX_OPERANDS] = {0};
     void *expected[REE_MAX_OPERANDS] = {0};
     uint64_t room[REE_MAX_OPERANDS] = {0};
-    const uint32_t n = dispatch.n_operands, guard = GUARD_OF(n);
+    const uint32_t n = dispatch.n_operands;
     const char *what = NULL;
     for (uint32_t i = 0; i < n; i++) {
         struct ree_operand *operand = &dispatch.operands[i];
@@ -94,7 +96,7 @@ static inline const char *run_device_case(struct ree_device *device, const struc
 // is printed for the first few.
 static inline void compare_case(struct ree_device *device, const char *form, int op, uint64_t seed,
                                 const struct test_case *c, uint32_t *n_printed) {
-    const char *what = run_device_case(device, c);
+    const char *what = run_device_case(device, GUARD_OF(seed), c);
     CHECK_MSG(!what, "%s, %s, %s, seed %llu: %s", device->name, form, ree_repop_name(op),
               (unsigned long long)seed, what);
     if (!what || (*n_printed)++ >= 2) return;
