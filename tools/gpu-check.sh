@@ -225,11 +225,13 @@ finished() {
      \"note\": $(json_string "$4")}"
 }
 
-# What a log says in one line: the first failure, the fastest of a benchmark, or the last line.
+# What a log says in one line: the first failure, how many models were measured, the fastest of a
+# benchmark, or the last line.
 note_of() { # LOG EXIT-CODE
     line=""
     [ "$2" = 0 ] || line=$(grep -m 1 -E 'FAILED|PASSED  ' "$1")
     rate='\([0-9.][0-9.]*\) \([A-Za-z/]*\)'
+    [ -n "$line" ] || line=$(grep -E '^[0-9]+ of [0-9]+ models measured$' "$1")
     [ -n "$line" ] || line=$(sed -n "s|^ *\(.*[^ ]\)  *$rate *(middle half.*|\2 \3: \1|p" "$1" |
         sort -rn | head -n 1)
     [ -n "$line" ] || line=$(grep -v '^[[:space:]]*$' "$1" | tail -n 1)
