@@ -53,7 +53,8 @@ struct ree_device {
     // Progress of program_run: dispatches done, of how many. Set by the caller; NULL: off.
     void (*on_progress)(void *user, uint64_t done, uint64_t total);
     void *progress_user;
-    bool wants_times; // program_run is to measure each dispatch, whatever it costs. Set by the caller
+    bool wants_times; // program_run is to measure each dispatch, whatever it costs. Set by the
+                      // caller
     uint64_t max_buffer_size; // bytes; larger tensors are refused by buffer_create with a message
 };
 

@@ -340,9 +340,7 @@ EXPORT CUresult CUDAAPI cuFuncGetAttribute(int *value, CUfunction_attribute attr
     CHECK(value, INVALID);
     CHECK(functions.count(function), CUDA_ERROR_INVALID_HANDLE);
     switch ((int)attribute) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-        *value = (int)max_threads_of(function);
-        break;
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = (int)max_threads_of(function); break;
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = 80; break;
@@ -437,8 +435,8 @@ static CUresult run_work(const struct work &w) {
                                      last_error, sizeof last_error) == 0)
                 return CUDA_SUCCESS;
         } else if (ree_emulator_launch(w.function->name.c_str(), w.grid[0], w.grid[1], w.grid[2],
-                                w.block[0], w.block[1], w.block[2], w.shared, w.args.data(),
-                                last_error, sizeof last_error) == 0)
+                                       w.block[0], w.block[1], w.block[2], w.shared, w.args.data(),
+                                       last_error, sizeof last_error) == 0)
             return CUDA_SUCCESS;
         fprintf(stderr, "CUDA emulator: %s\n", last_error);
         broken = true;
