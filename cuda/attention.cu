@@ -1,5 +1,5 @@
 // attention: out = weights(q k) v for each query, NUMERICS.md, "Attention"; scores and weights lie
-// in the scratch memory, [row][kv_len].
+// in the scratch memory, [row][kv_len]. Prompts: attention_tiles.cu.
 //
 // A row is a query of one head. The rows of the heads that share keys are numbered together, and a
 // block takes ROWS of them at once, so that a key or a value is read from memory once for all:
@@ -9,93 +9,37 @@
 //   attention_scores   a thread for each key: 128 keys come in slices of 32 elements through shared
 //                      memory, where each thread then walks its own
 //   attention_weights  a block for each row: softmax (rows.h)
-//   attention_values   a thread for each element of a value; blocks take a chunk of 256 keys each
+//   attention_values   a thread for each element of a value; blocks take a chunk of 256 keys each,
+//                      16 at a time through shared memory: some 80 KiB under way in a
+//                      multiprocessor, half as much of 16-bit values
 //   attention_sum      adds the chunks' results in ascending order
+#include "attention.h"
 #include "rows.h"
 
 #define ROWS 8u
 #define KEYS 128u
 #define SLICE 32u
+#define VALUE_KEYS 16u // of a slice of the values
+#define VALUE_STAGES 3u
 #define KEY_STRIDE                                                                                 \
     36u // of a key's slice: odd times 16 bytes, so that 16-byte loads meet no bank twice
-
-struct attention_row {
-    u32 batch, head, query;
-    int64_t position;
-};
-
-// Operand numbers, as ree_attention_operands has them.
-struct attention_operands {
-    u32 starts, n_keys, allowed, bias, sink, out;
-};
-REE_DEVICE struct attention_operands attention_operands_of(const struct ree_attention_params &p) {
-    struct attention_operands at;
-    u32 next = 3;
-    at.starts = next;
-    next += p.starts_dtype ? 1u : 0u;
-    at.n_keys = next;
-    next += p.n_keys_dtype ? 1u : 0u;
-    at.allowed = next;
-    next += p.has_allowed ? 1u : 0u;
-    at.bias = next;
-    next += p.has_bias ? 1u : 0u;
-    at.sink = next;
-    next += p.has_sink ? 1u : 0u;
-    at.out = next;
-    return at;
-}
-
-REE_DEVICE int64_t attention_number(const struct ree_cuda_header &h, u32 operand, u32 dtype,
-                                    u32 at) {
-    int64_t n = (int64_t)ree_load_any(h, operand, dtype, at);
-    if (n > REE_ATTENTION_FAR) return REE_ATTENTION_FAR;
-    return n < -(int64_t)REE_ATTENTION_FAR ? -(int64_t)REE_ATTENTION_FAR : n;
-}
-
-// The rows of key head `kv` (of all batches): heads of its group one after the other.
-REE_DEVICE struct attention_row attention_row_of(const struct ree_cuda_header &h,
-                                                 const struct ree_attention_params &p, u32 kv,
-                                                 u32 row) {
-    struct attention_row r;
-    u32 group = p.n_heads / p.n_kv_heads;
-    r.batch = kv / p.n_kv_heads;
-    r.head = kv % p.n_kv_heads * group + row / p.q_len;
-    r.query = row % p.q_len;
-    r.position = (int64_t)p.start + r.query;
-    if (p.starts_dtype)
-        r.position += attention_number(h, 3, p.starts_dtype,
-                                       (u32)p.starts_offset + r.batch * (u32)p.starts_stride);
-    return r;
-}
-
-REE_DEVICE bool attention_takes(const struct ree_cuda_header &h,
-                                const struct ree_attention_params &p,
-                                const struct attention_operands &at, const struct attention_row &r,
-                                u32 j, int64_t n_keys) {
-    if (p.left >= 0 && (int64_t)j < r.position - p.left) return false;
-    if (p.right >= 0 && (int64_t)j > r.position + p.right) return false;
-    if ((int64_t)j >= n_keys) return false;
-    if (!p.has_allowed) return true;
-    u32 i = (u32)p.allowed_offset + r.batch * (u32)p.allowed_strides[0] +
-            r.head * (u32)p.allowed_strides[1] + r.query * (u32)p.allowed_strides[2] +
-            j * (u32)p.allowed_strides[3];
-    uint8_t allowed = ree_in<uint8_t>(h, at.allowed)[i];
-    return allowed != 0;
-}
-// Whether the sums of a row have chunk number c.
-REE_DEVICE bool attention_has_chunk(const struct ree_attention_params &p,
-                                    const struct attention_row &r, u32 c) {
-    if (p.starts_dtype || p.n_keys_dtype) return true;
-    int64_t first = (int64_t)c * REE_CHUNK, last = first + REE_CHUNK - 1;
-    return (p.left < 0 || last >= r.position - p.left) &&
-           (p.right < 0 || first <= r.position + p.right);
-}
 
 // A key's or value's element as float32.
 REE_DEVICE float attention_element(const struct ree_cuda_header &h, u32 operand, u32 dtype, u32 i) {
     if (dtype == REE_F32) return ree_in<float>(h, operand)[i];
     u32 bits = ree_in<uint16_t>(h, operand)[i];
     return ree_float(dtype == REE_F16 ? ree_soft_f16_to_f32(bits) : bits << 16);
+}
+
+// Whether any of the rows row0 ... row0 + ROWS - 1 has chunk c in its sums.
+REE_DEVICE bool attention_any_has(const struct ree_cuda_header &h,
+                                  const struct ree_attention_params &p, u32 kv, u32 row0,
+                                  u32 n_rows, u32 c) {
+    bool any = false;
+    REE_NO_UNROLL
+    for (u32 i = 0; i < ROWS && row0 + i < n_rows; i++)
+        any = any || attention_has_chunk(p, attention_row_of(h, p, kv, row0 + i), c);
+    return any;
 }
 
 // extra[0]: groups of ROWS rows of a key head. Blocks: [batch * n_kv_heads][groups][tiles of keys].
@@ -107,6 +51,7 @@ REE_KERNEL(attention_scores, struct ree_attention_params, 128) {
     u32 tile = blockIdx.x % tiles, row0 = blockIdx.x / tiles % n_groups * ROWS;
     u32 kv = blockIdx.x / tiles / n_groups;
     u32 key0 = tile * KEYS, j = key0 + threadIdx.x;
+    if (!attention_any_has(h, p, kv, row0, n_rows, key0 / REE_CHUNK)) return; // nor are they read
     u32 k_base = (u32)p.k_offset + kv / p.n_kv_heads * (u32)p.k_strides[0] +
                  kv % p.n_kv_heads * (u32)p.k_strides[1];
     auto k = ree_in<float>(h, 1);
@@ -183,46 +128,33 @@ REE_KERNEL(attention_scores, struct ree_attention_params, 128) {
     }
     if (j >= p.kv_len) return;
     const struct attention_operands at = attention_operands_of(p);
-    int64_t n_keys = p.kv_len;
-    if (p.n_keys_dtype)
-        n_keys = attention_number(h, at.n_keys, p.n_keys_dtype,
-                                  (u32)p.n_keys_offset + kv / p.n_kv_heads * (u32)p.n_keys_stride);
+    const int64_t n_keys = attention_n_keys(h, p, at, kv / p.n_kv_heads);
     REE_UNROLL
     for (u32 i = 0; i < ROWS; i++) {
         if (row0 + i >= n_rows) break;
         struct attention_row r = attention_row_of(h, p, kv, row0 + i);
-        float t = ree_canon(ree_plus_zero(__fadd_rn(total[i], acc[i])));
-        if (p.scale != 1.0f) t = ree_canon(__fmul_rn(t, p.scale));
-        if (p.softcap != 0.0f) {
-            u32 bits = ree_op_tanh_f32(ree_bits(__fdiv_rn(t, p.softcap)));
-            t = ree_canon(__fmul_rn(ree_float(bits), p.softcap));
-        }
-        float nothing = ree_float(REE_INF | REE_SIGN);
-        if (!attention_takes(h, p, at, r, j, n_keys)) {
-            t = nothing;
-        } else if (p.has_bias) {
-            float bias = ree_in<float>(
-                h, at.bias)[(u32)p.bias_offset + r.batch * (u32)p.bias_strides[0] +
-                            r.head * (u32)p.bias_strides[1] + r.query * (u32)p.bias_strides[2] +
-                            j * (u32)p.bias_strides[3]];
-            t = bias == nothing ? nothing : ree_canon(__fadd_rn(t, bias));
-        }
+        float t = attention_score(h, p, at, r, j, n_keys, __fadd_rn(total[i], acc[i]));
         ree_scratch<float>(h)[(kv * n_rows + row0 + i) * p.kv_len + j] = t;
     }
 }
 
-// A block for each row of scores, which become weights.
+// A block for each row of scores, which become weights: those in the chunks of its sums.
 REE_KERNEL(attention_weights, struct ree_attention_params, 256) {
     REE_SHARED(float, tile, REE_LONG_TILE);
     REE_SHARED(float, results, REE_ROWS_THREADS);
     auto w = ree_scratch<float>(h);
-    const u32 n = p.kv_len, start = blockIdx.x * n, n_rows = p.n_heads / p.n_kv_heads * p.q_len;
+    const u32 n_rows = p.n_heads / p.n_kv_heads * p.q_len;
+    u32 first, end;
+    struct attention_row r = attention_row_of(h, p, blockIdx.x / n_rows, blockIdx.x % n_rows);
+    attention_chunks(p, r, &first, &end);
+    const u32 start = blockIdx.x * p.kv_len + first * REE_CHUNK;
+    const u32 n = (end * REE_CHUNK < p.kv_len ? end * REE_CHUNK : p.kv_len) - first * REE_CHUNK;
+    if (first == end) return; // nor are they read
     int key = REE_KEY_LOWEST;
     for (u32 i = threadIdx.x; i < n; i += REE_ROWS_THREADS)
         key = max(key, ree_max_key(w[start + i]));
     float max_ = ree_of_max_key(ree_block_max(key)), sink = 0.0f;
     if (p.has_sink) {
-        struct attention_row r = attention_row_of(h, p, blockIdx.x / n_rows, blockIdx.x % n_rows);
         sink = ree_in<float>(
             h, attention_operands_of(p)
                    .sink)[(u32)p.sink_offset + r.batch * (u32)p.sink_strides[0] +
@@ -247,6 +179,106 @@ REE_KERNEL(attention_weights, struct ree_attention_params, 256) {
     });
 }
 
+// fma of a key's value with the weights of each row; key counts from the chunk's first.
+REE_DEVICE void attention_add_key(ree_shared_t<float> weights, u32 key, float v,
+                                  float (&acc)[ROWS]) {
+    REE_UNROLL
+    for (u32 r = 0; r < ROWS; r++) {
+        float w = weights[r * REE_CHUNK + key];
+        acc[r] = __fmaf_rn(w, v, acc[r]);
+    }
+}
+// Four keys.
+REE_DEVICE void attention_add_keys(ree_shared_t<float> weights, u32 key, const float (&v)[4],
+                                   float (&acc)[ROWS]) {
+    REE_UNROLL
+    for (u32 r = 0; r < ROWS; r++) {
+        float4 w = ree_load<float4>(weights, r * REE_CHUNK + key);
+        acc[r] = __fmaf_rn(w.x, v[0], acc[r]);
+        acc[r] = __fmaf_rn(w.y, v[1], acc[r]);
+        acc[r] = __fmaf_rn(w.z, v[2], acc[r]);
+        acc[r] = __fmaf_rn(w.w, v[3], acc[r]);
+    }
+}
+
+// Whether values lie side by side at multiples of 16 bytes.
+REE_DEVICE bool attention_values_vectors(const struct ree_cuda_header &h,
+                                         const struct ree_attention_params &p, u32 v_base) {
+    const u32 n = p.v_dtype == REE_F32 ? 4u : 8u; // of 16 bytes
+    bool aligned = p.v_dtype == REE_F32 ? ree_aligned(ree_in<float>(h, 2), v_base, 16)
+                                        : ree_aligned(ree_in<uint16_t>(h, 2), v_base, 16);
+    return aligned && p.v_strides[3] == 1 && (u32)p.v_strides[2] % n == 0 && p.v_head_dim % n == 0;
+}
+
+// The sums over n keys of a chunk for element d0 + threadIdx.x, of which VALUE_KEYS at a time are
+// copied in the background, PACKED in a word. Zeros behind the last: with weights of 0 they change
+// nothing.
+template <u32 PACKED>
+REE_DEVICE void attention_staged_values(const struct ree_cuda_header &h,
+                                        const struct ree_attention_params &p, u32 v_base, u32 d0,
+                                        u32 n, ree_shared_t<float> weights,
+                                        ree_shared_t<u32> values, float (&acc)[ROWS]) {
+    const u32 line = 128u / PACKED, units = line / 4u; // words and 16-byte units of a key
+    const u32 n_slices = (n + VALUE_KEYS - 1u) / VALUE_KEYS;
+    auto memory = ree_in<u32>(h, 2);
+    auto start = [&](u32 s) {
+        REE_UNROLL
+        for (u32 i = 0; i < VALUE_KEYS * units / 128u; i++) {
+            const u32 item = threadIdx.x + i * 128u, key = item / units, unit = item % units;
+            const u32 j = s * VALUE_KEYS + key, d = d0 + unit * 4u * PACKED;
+            const bool valid = j < n && d < p.v_head_dim;
+            ree_async_copy<16>(values, (s % VALUE_STAGES * VALUE_KEYS + key) * line + unit * 4u,
+                               memory, valid ? (v_base + j * (u32)p.v_strides[2] + d) / PACKED : 0u,
+                               valid);
+        }
+        ree_async_commit();
+    };
+    REE_UNROLL
+    for (u32 s = 0; s + 1u < VALUE_STAGES; s++)
+        start(s);
+    REE_NO_UNROLL
+    for (u32 s = 0; s < n_slices; s++) {
+        ree_async_wait_stage(VALUE_STAGES);
+        __syncthreads(); // slice s is there for all, and slice s-1 is read by all
+        start(s + VALUE_STAGES - 1u);
+        const u32 at = s % VALUE_STAGES * VALUE_KEYS * line + threadIdx.x / PACKED;
+        REE_UNROLL
+        for (u32 key = 0; key < VALUE_KEYS; key += 4u) {
+            float v[4];
+            REE_UNROLL
+            for (u32 i = 0; i < 4u; i++) {
+                u32 word = values[at + (key + i) * line];
+                if (PACKED == 2u) {
+                    u32 bits = threadIdx.x % 2u ? word >> 16 : word & 0xFFFFu;
+                    word = p.v_dtype == REE_F16 ? ree_soft_f16_to_f32(bits) : bits << 16;
+                }
+                v[i] = ree_float(word);
+            }
+            attention_add_keys(weights, s * VALUE_KEYS + key, v, acc);
+        }
+    }
+    ree_async_wait<0>();
+}
+
+// The same from memory as it lies there; v_at: of the element.
+REE_DEVICE void attention_plain_values(const struct ree_cuda_header &h,
+                                       const struct ree_attention_params &p, u32 v_at, u32 n,
+                                       ree_shared_t<float> weights, float (&acc)[ROWS]) {
+    u32 j = 0;
+    REE_NO_UNROLL
+    for (; j + 4u <= n; j += 4u) {
+        float v[4];
+        REE_UNROLL
+        for (u32 i = 0; i < 4u; i++)
+            v[i] = attention_element(h, 2, p.v_dtype, v_at + (j + i) * (u32)p.v_strides[2]);
+        attention_add_keys(weights, j, v, acc);
+    }
+    REE_NO_UNROLL
+    for (; j < n; j++)
+        attention_add_key(weights, j,
+                          attention_element(h, 2, p.v_dtype, v_at + j * (u32)p.v_strides[2]), acc);
+}
+
 // extra[0]: groups of rows; extra[1]: element of the scratch memory where the chunks' results
 // begin, [chunk][row][element]. Blocks: [batch * n_kv_heads][groups][chunks][elements / 128].
 REE_KERNEL(attention_values, struct ree_attention_params, 128) {
@@ -257,6 +289,7 @@ REE_KERNEL(attention_values, struct ree_attention_params, 128) {
     u32 chunk = rest % n_chunks, row0 = rest / n_chunks % n_groups * ROWS;
     u32 kv = rest / n_chunks / n_groups, first = chunk * REE_CHUNK;
     u32 n = p.kv_len - first < REE_CHUNK ? p.kv_len - first : REE_CHUNK;
+    if (!attention_any_has(h, p, kv, row0, n_rows, chunk)) return; // nor is the result read
     auto scratch = ree_scratch<float>(h);
     for (u32 i = threadIdx.x; i < ROWS * REE_CHUNK; i += 128u) {
         u32 row = row0 + i / REE_CHUNK, j = i % REE_CHUNK;
@@ -265,41 +298,22 @@ REE_KERNEL(attention_values, struct ree_attention_params, 128) {
         weights[i] = w;
     }
     __syncthreads();
-    if (d >= p.v_head_dim) return;
-    u32 v_at = (u32)p.v_offset + kv / p.n_kv_heads * (u32)p.v_strides[0] +
-               kv % p.n_kv_heads * (u32)p.v_strides[1] + first * (u32)p.v_strides[2] +
-               d * (u32)p.v_strides[3];
+    const u32 v_base = (u32)p.v_offset + kv / p.n_kv_heads * (u32)p.v_strides[0] +
+                       kv % p.n_kv_heads * (u32)p.v_strides[1] + first * (u32)p.v_strides[2];
     float acc[ROWS];
     REE_UNROLL
     for (u32 r = 0; r < ROWS; r++)
         acc[r] = 0.0f;
-    u32 j = 0;
-    REE_NO_UNROLL
-    for (; j + 8u <= n; j += 8u) {
-        float v[8];
-        REE_UNROLL
-        for (u32 i = 0; i < 8u; i++)
-            v[i] = attention_element(h, 2, p.v_dtype, v_at + (j + i) * (u32)p.v_strides[2]);
-        REE_UNROLL
-        for (u32 i = 0; i < 8u; i += 4u) {
-            REE_UNROLL
-            for (u32 r = 0; r < ROWS; r++) {
-                float4 w = ree_load<float4>(weights, r * REE_CHUNK + j + i);
-                acc[r] = __fmaf_rn(w.x, v[i], acc[r]);
-                acc[r] = __fmaf_rn(w.y, v[i + 1u], acc[r]);
-                acc[r] = __fmaf_rn(w.z, v[i + 2u], acc[r]);
-                acc[r] = __fmaf_rn(w.w, v[i + 3u], acc[r]);
-            }
-        }
-    }
-    REE_NO_UNROLL
-    for (; j < n; j++) {
-        float v = attention_element(h, 2, p.v_dtype, v_at + j * (u32)p.v_strides[2]);
-        REE_UNROLL
-        for (u32 r = 0; r < ROWS; r++) {
-            float w = weights[r * REE_CHUNK + j];
-            acc[r] = __fmaf_rn(w, v, acc[r]);
-        }
+    if (attention_values_vectors(h, p, v_base)) {
+        REE_SHARED(u32, values, VALUE_STAGES * VALUE_KEYS * 128u);
+        if (p.v_dtype == REE_F32)
+            attention_staged_values<1>(h, p, v_base, d - threadIdx.x, n, weights, values, acc);
+        else
+            attention_staged_values<2>(h, p, v_base, d - threadIdx.x, n, weights, values, acc);
+        if (d >= p.v_head_dim) return;
+    } else {
+        if (d >= p.v_head_dim) return;
+        attention_plain_values(h, p, v_base + d * (u32)p.v_strides[3], n, weights, acc);
     }
     const u32 all = p.batch * p.n_kv_heads * n_rows;
     REE_UNROLL
@@ -316,16 +330,17 @@ REE_KERNEL(attention_values, struct ree_attention_params, 128) {
 REE_KERNEL(attention_sum, struct ree_attention_params, 128) {
     const u32 n_rows = p.n_heads / p.n_kv_heads * p.q_len, i = ree_thread();
     const u32 n = p.batch * p.n_kv_heads * n_rows * p.v_head_dim;
-    const u32 n_chunks = (p.kv_len + REE_CHUNK - 1u) / REE_CHUNK;
     if (i >= n) return;
     auto scratch = ree_scratch<float>(h);
+    const u32 row = i / p.v_head_dim;
+    struct attention_row r = attention_row_of(h, p, row / n_rows, row % n_rows);
+    u32 first, end;
+    attention_chunks(p, r, &first, &end);
     float sum = 0.0f;
-    for (u32 c = 0; c < n_chunks; c++) {
+    for (u32 c = first; c < end; c++) {
         float part = scratch[h.extra[1] + c * n + i];
         sum = __fadd_rn(sum, part);
     }
-    u32 row = i / p.v_head_dim;
-    struct attention_row r = attention_row_of(h, p, row / n_rows, row % n_rows);
     ree_out<float>(h, attention_operands_of(p)
                           .out)[r.batch * (u32)p.out_strides[0] + r.head * (u32)p.out_strides[1] +
                                 r.query * (u32)p.out_strides[2] + i % p.v_head_dim] =

@@ -78,33 +78,30 @@ template <int ROWS, int LINE, int THREADS> struct conv_image {
     const struct ree_conv_params *p;
     ree_in_t<float> x;
     ree_in_t<int> table;
-    u32 table_at, base, place, k, k_end;
+    u32 base, at_term, end; // the next term's entry in the table, and where the terms end
     int origin[3];
-    bool inside;
 
     REE_DEVICE_MEMBER void begin(const struct ree_cuda_header &h, const struct ree_conv_params &p_,
                                  u32 base_, u32 first, u32 k_begin, u32 k_end_, u32 thread) {
         p = &p_;
         x = ree_in<float>(h, 0);
         table = ree_scratch<int>(h);
-        table_at = conv_table_at(p_);
+        const u32 table_at = conv_table_at(p_), o = first + thread % ROWS;
         base = base_;
-        u32 column = thread % ROWS, o = first + column;
-        place = thread / ROWS * LINE + column;
-        k = k_begin + thread / ROWS;
-        k_end = k_end_;
-        inside = o < conv_n_out(p_);
+        at_term = table_at + (k_begin + thread / ROWS) * 4u;
+        end = o < conv_n_out(p_) ? table_at + k_end_ * 4u : 0u; // no term of a position outside
         origin[0] = conv_origin(p_, 0, o / p_.out[2] / p_.out[1]);
         origin[1] = conv_origin(p_, 1, o / p_.out[2] % p_.out[1]);
         origin[2] = conv_origin(p_, 2, o % p_.out[2]);
     }
     REE_DEVICE_MEMBER void start(ree_shared_t<float> shared, u32 at) {
+        const u32 place = threadIdx.x / ROWS * LINE + threadIdx.x % ROWS; // cheaper than kept
         REE_UNROLL
         for (int i = 0; i < copies; i++) {
-            u32 l = k + (u32)i * k_step, z = 0, y = 0, xx = 0, from = 0;
-            bool valid = inside && l < k_end;
+            u32 term_at = at_term + (u32)i * k_step * 4u, z = 0, y = 0, xx = 0, from = 0;
+            bool valid = term_at < end;
             if (valid) {
-                int4 term = ree_load<int4>(table, table_at + l * 4u);
+                int4 term = ree_load<int4>(table, term_at);
                 valid = conv_coordinate(*p, 0, origin[0], term.y, &z) &&
                         conv_coordinate(*p, 1, origin[1], term.z, &y) &&
                         conv_coordinate(*p, 2, origin[2], term.w, &xx);
@@ -113,7 +110,7 @@ template <int ROWS, int LINE, int THREADS> struct conv_image {
             ree_async_copy<4>(shared, at + place + (u32)i * k_step * LINE, x, valid ? from : 0u,
                               valid);
         }
-        k += TILE_K;
+        at_term += TILE_K * 4u;
     }
     REE_DEVICE_MEMBER void finish(ree_shared_t<float>, u32) {}
 };

@@ -115,6 +115,17 @@ template <int N> REE_DEVICE void ree_async_wait() {}
 #include "emulator.h" // the same names, checked
 #endif
 
+// Of n_stages stages in shared memory (2 to 4), filled in turn by a group of copies each, all but
+// one of which are under way: waits for the oldest.
+REE_DEVICE void ree_async_wait_stage(u32 n_stages) {
+    if (n_stages == 2u)
+        ree_async_wait<0>();
+    else if (n_stages == 3u)
+        ree_async_wait<1>();
+    else
+        ree_async_wait<2>();
+}
+
 // Reports an index out of range; the run then fails and names the node. After it, go on with an
 // index inside the range.
 REE_DEVICE void ree_fault(const struct ree_cuda_header &h, u64 index) {

@@ -1,5 +1,6 @@
 // map: out[i] = expr(i), NUMERICS.md sections 1 and 4. A thread computes four neighbours, so that
-// words are read and written four at a time and bytes are packed.
+// words are read and written four at a time and bytes are packed. Interpreted: for drivers that
+// cannot compile the kernels that src/device/cuda/ptx.c writes.
 //
 // Bytes: those of the tensors; the interpreter adds three words of shared memory for each
 // instruction and element at worst.

@@ -457,12 +457,7 @@ REE_DEVICE void matvec_block(const struct ree_cuda_header &h,
     bool is_scaled = false;
     REE_NO_UNROLL
     for (u32 s = 0; s < n_slices; s++) {
-        if (n_stages == 2u)
-            ree_async_wait<0>();
-        else if (n_stages == 3u)
-            ree_async_wait<1>();
-        else
-            ree_async_wait<2>();
+        ree_async_wait_stage(n_stages);
         __syncwarp(); // this slice is there for all lanes, and the one before is read
         start(s + n_stages - 1u);
         const u32 chunk = warp + s / per_chunk * n_warps, part = s % per_chunk;

@@ -129,12 +129,4 @@ REE_DEVICE void norm_row(const struct ree_cuda_header &h, const struct ree_cuda_
     }
 }
 
-// A row for each block.
-REE_KERNEL(norm_long, struct ree_cuda_norm_params, 256) {
-    REE_SHARED(float, tile, REE_LONG_TILE);
-    REE_SHARED(float, results, REE_ROWS_THREADS);
-    if (p.rows.width == 4)
-        norm_row<4>(h, p, tile, results);
-    else
-        norm_row<1>(h, p, tile, results);
-}
+REE_LONG_ROWS_KERNEL(norm_long, struct ree_cuda_norm_params, norm_row)

@@ -174,4 +174,16 @@ template <int WIDTH, class F> REE_DEVICE void ree_long_each(u32 n, F f) {
     }
 }
 
+// The kernel of rows that are too long to keep, one for each block: row<WIDTH>(h, p, tile, results)
+// with the width of the encoder's choice.
+#define REE_LONG_ROWS_KERNEL(name, params, row)                                                    \
+    REE_KERNEL(name, params, 256) {                                                                \
+        REE_SHARED(float, tile, REE_LONG_TILE);                                                    \
+        REE_SHARED(float, results, REE_ROWS_THREADS);                                              \
+        if (p.rows.width == 4)                                                                     \
+            row<4>(h, p, tile, results);                                                           \
+        else                                                                                       \
+            row<1>(h, p, tile, results);                                                           \
+    }
+
 #endif

@@ -124,15 +124,7 @@ REE_DEVICE void softmax_row(const struct ree_cuda_header &h,
     });
 }
 
-// A row for each block.
-REE_KERNEL(softmax_long, struct ree_cuda_softmax_params, 256) {
-    REE_SHARED(float, tile, REE_LONG_TILE);
-    REE_SHARED(float, results, REE_ROWS_THREADS);
-    if (p.rows.width == 4)
-        softmax_row<4>(h, p, tile, results);
-    else
-        softmax_row<1>(h, p, tile, results);
-}
+REE_LONG_ROWS_KERNEL(softmax_long, struct ree_cuda_softmax_params, softmax_row)
 
 // Elements of a row `inner` apart: a thread for each row, neighbouring threads at neighbouring
 // columns.

@@ -157,9 +157,15 @@ REE_DEVICE void tile_load(ree_shared_t<float> shared, u32 a_at, u32 b_at, int k,
     }
 }
 
-// Sums to the totals. They lie [row of the thread][square][thread], four floats each.
-template <class Shape>
-REE_DEVICE void tile_fold(ree_shared_t<float> shared, u32 thread, bool first,
+// Whether the sum of a row of the tile has a chunk, counted from the first slice's: those of most
+// products do.
+struct tile_all_chunks {
+    REE_DEVICE_MEMBER bool has(u32, u32) const { return true; }
+};
+
+// Sums of a chunk to the totals. They lie [row of the thread][square][thread], four floats each.
+template <class Shape, class Chunks>
+REE_DEVICE void tile_fold(ree_shared_t<float> shared, u32 thread, u32 chunk, const Chunks &chunks,
                           float (&sum)[Shape::squares_m * 4][Shape::squares_n * 4]) {
     REE_UNROLL
     for (int i = 0; i < Shape::squares_m * 4; i++) {
@@ -167,8 +173,10 @@ REE_DEVICE void tile_fold(ree_shared_t<float> shared, u32 thread, bool first,
         for (int s = 0; s < Shape::squares_n; s++) {
             u32 at = ((u32)(i * Shape::squares_n + s) * Shape::threads + thread) * 4u;
             float *x = &sum[i][4 * s];
+            if (!chunks.has(Shape::row(thread) + (u32)(i / 4 * Shape::step_m + i % 4), chunk))
+                x[0] = x[1] = x[2] = x[3] = 0.0f;
             float4 v = make_float4(x[0], x[1], x[2], x[3]);
-            if (!first) {
+            if (chunk > 0) {
                 float4 total = ree_load<float4>(shared, at);
                 v = make_float4(__fadd_rn(total.x, x[0]), __fadd_rn(total.y, x[1]),
                                 __fadd_rn(total.z, x[2]), __fadd_rn(total.w, x[3]));
@@ -181,8 +189,9 @@ REE_DEVICE void tile_fold(ree_shared_t<float> shared, u32 thread, bool first,
 
 // Leaves the tile's totals over n_slices slices in shared memory, each thread its own; the stages
 // are free behind the next barrier. The first slice begins a chunk.
-template <class Shape, class A, class B>
-REE_DEVICE void tile_run(A &a, B &b, u32 n_slices, u32 n_stages, ree_shared_t<float> shared) {
+template <class Shape, class A, class B, class Chunks = struct tile_all_chunks>
+REE_DEVICE void tile_run(A &a, B &b, u32 n_slices, u32 n_stages, ree_shared_t<float> shared,
+                         const Chunks &chunks = Chunks()) {
     const u32 thread = threadIdx.x;
     const u32 b_offset = TILE_K * Shape::a_line;
     float sum[Shape::squares_m * 4][Shape::squares_n * 4];
@@ -205,15 +214,10 @@ REE_DEVICE void tile_run(A &a, B &b, u32 n_slices, u32 n_stages, ree_shared_t<fl
     }
     u32 here = tile_stage_at<Shape>(0), there = tile_stage_at<Shape>(n_stages - 1u);
     const u32 end = tile_stage_at<Shape>(n_stages);
-    bool first = true;
+    u32 chunk = 0;
     REE_NO_UNROLL
     for (u32 s = 0; s < n_slices; s++) {
-        if (n_stages == 2u)
-            ree_async_wait<0>();
-        else if (n_stages == 3u)
-            ree_async_wait<1>();
-        else
-            ree_async_wait<2>();
+        ree_async_wait_stage(n_stages);
         __syncthreads(); // slice s is there for all, and slice s-1 is read by all
         bool more = s + n_stages <= n_slices;
         if (more) {
@@ -244,11 +248,11 @@ REE_DEVICE void tile_run(A &a, B &b, u32 n_slices, u32 n_stages, ree_shared_t<fl
         here += Shape::stage;
         if (here == end) here = tile_stage_at<Shape>(0);
         if (s % TILE_SLICES == TILE_SLICES - 1u && s + 1u < n_slices) {
-            tile_fold<Shape>(shared, thread, first, sum);
-            first = false;
+            tile_fold<Shape>(shared, thread, chunk, chunks, sum);
+            chunk++;
         }
     }
-    tile_fold<Shape>(shared, thread, first, sum);
+    tile_fold<Shape>(shared, thread, chunk, chunks, sum);
 }
 
 // Calls store(row, column, total) for each four neighbours of this thread, rows and columns those

@@ -14,7 +14,7 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
 
 uint from_bool(bool b) { return b ? 1u : 0u; }
 
-// enum operation in probe.c
+// enum ree_probe_operation in src/device/probe_vectors.h
 uint compute(uint operation, uint a, uint b, uint c) {
     switch (operation) {
     case 0: return ree_add(a, b);

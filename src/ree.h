@@ -251,8 +251,8 @@ struct ree_device_options {
     const char *cpu_isa;   // "avx512", "avx2", "neon", "portable"; NULL: the best of this machine
     bool validation;       // Vulkan: enable VK_LAYER_KHRONOS_validation; a message fails the run
     const char *cache_dir; // Vulkan: pipeline cache; NULL: $XDG_CACHE_HOME/ree; "": none
-    // Vulkan, for tests: pretend that this primitive ("fma", "div", "add", ...) computes wrongly,
-    // so that the probe must notice. NULL: off.
+    // Vulkan and CUDA, for tests: pretend that this primitive ("fma", "div", "add", ...) computes
+    // wrongly, so that the probe must notice. NULL: off.
     const char *break_primitive;
     // Vulkan: force a form for the primitives instead of the probe's choice: "native", "float64",
     // "float32", "integer"; NULL: the probe decides. Refused where the probe found the form wrong.

@@ -39,6 +39,7 @@
 #     sanitizer-TOOL    memcheck, racecheck, synccheck of the kernels, where compute-sanitizer is
 #     bench-WHAT-BACKEND[-SET]  matmul, conv, map, rows, attention, in each operation set; bits of
 #                       deterministic and default are not RepOps'
+#     bench-model-BACKEND  whole runs of every model: times, weights per second, where time goes
 #     functions-BACKEND every elementary function on as many arguments as --bits says
 #
 # NVIDIA's driver is looked for where the system looks, and in /usr/local/nvidia, where containers
@@ -224,11 +225,13 @@ finished() {
      \"note\": $(json_string "$4")}"
 }
 
-# What a log says in one line: the first failure, the fastest of a benchmark, or the last line.
+# What a log says in one line: the first failure, how many models were measured, the fastest of a
+# benchmark, or the last line.
 note_of() { # LOG EXIT-CODE
     line=""
     [ "$2" = 0 ] || line=$(grep -m 1 -E 'FAILED|PASSED  ' "$1")
     rate='\([0-9.][0-9.]*\) \([A-Za-z/]*\)'
+    [ -n "$line" ] || line=$(grep -E '^[0-9]+ of [0-9]+ models measured$' "$1")
     [ -n "$line" ] || line=$(sed -n "s|^ *\(.*[^ ]\)  *$rate *(middle half.*|\2 \3: \1|p" "$1" |
         sort -rn | head -n 1)
     [ -n "$line" ] || line=$(grep -v '^[[:space:]]*$' "$1" | tail -n 1)
@@ -266,8 +269,16 @@ step() {
 
 # shellcheck disable=SC2317 # these are called through step
 devices() { # SPEC
-    program ree-run devices "$1" || return
-    "$folder/bin/ree-run" devices "$1" | head -n 1
+    program ree-run devices "$1" >"$out/facts.txt"
+    rc=$?
+    cat "$out/facts.txt"
+    [ $rc = 0 ] || return $rc
+    # The last line is the table's: how many primitives there are, and how they are computed.
+    verdicts=$(sed -n '/^  primitive /,/^  not used /p' "$out/facts.txt" | grep -v '^  not used ')
+    [ -n "$verdicts" ] || { echo "FAILED: no verdicts about the arithmetic"; return 1; }
+    n_native=$(printf '%s\n' "$verdicts" | grep -cE '^ .{10,} native \(')
+    echo "$(head -n 1 "$out/facts.txt"); $n_native of" \
+        "$(printf '%s\n' "$verdicts" | grep -c .) primitives native"
 }
 
 # shellcheck disable=SC2317
@@ -320,6 +331,25 @@ sanitizer() { # TOOL
 # shellcheck disable=SC2317
 bench() { # WHAT DEVICE SET
     program ree-run bench "$1" --device "$2" --operation-set "$3" --runs "$runs"
+}
+
+# Whole runs of every model, with the inputs whose results were recorded.
+# shellcheck disable=SC2317
+bench_models() { # DEVICE
+    n=0 n_failed_here=0
+    while IFS="$tab" read -r _ name args; do
+        case " $args " in *" --no-"*) continue ;; esac
+        n=$((n + 1))
+        # --random-inputs N is how ree-run calls what bench calls --seed N.
+        args=$(printf '%s\n' "$args" | sed 's/--random-inputs/--seed/')
+        # shellcheck disable=SC2086 # a list of words
+        (cd "$folder" && program ree-run bench model $args --device "$1" --runs "$runs")
+        rc=$?
+        [ $rc != 124 ] || { echo "$n models, stopped at $name"; return 124; }
+        [ $rc = 0 ] || { n_failed_here=$((n_failed_here + 1)); echo "FAILED: $name"; }
+    done <"$folder/expected.txt"
+    echo "$((n - n_failed_here)) of $n models measured"
+    [ "$n" -gt 0 ] && [ $n_failed_here = 0 ]
 }
 
 # Each function in a process of its own, so that a limit tells what was reached.
@@ -453,6 +483,8 @@ run() {
             step bench-$what-vulkan$suffix 120 bench $what "vulkan:$vulkan" $set
         done
     done
+    step bench-model-cuda 300 bench_models cuda
+    step bench-model-vulkan 300 bench_models "vulkan:$vulkan"
     step functions-vulkan 1800 functions_of device_vulkan_functions "$vulkan_bits"
     step functions-cuda 5400 functions_of device_cuda_functions "$bits"
 

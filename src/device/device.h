@@ -39,7 +39,8 @@ struct ree_device_vtable {
     // of range) is REE_INVALID with the node's name in front.
     enum ree_status (*program_run)(struct ree_device *device, struct ree_device_program *program,
                                    struct ree_device_buffer *const *slots, struct ree_error *err);
-    // Device time of each dispatch of the last run, in seconds; false when not measured.
+    // Device time of each dispatch of the last run, in seconds; false when not measured. What is
+    // not measured otherwise is while device->wants_times, as far as the device can.
     bool (*program_times)(struct ree_device *device, struct ree_device_program *program,
                           double *out_seconds);
 
@@ -52,6 +53,8 @@ struct ree_device {
     // Progress of program_run: dispatches done, of how many. Set by the caller; NULL: off.
     void (*on_progress)(void *user, uint64_t done, uint64_t total);
     void *progress_user;
+    bool wants_times; // program_run is to measure each dispatch, whatever it costs. Set by the
+                      // caller
     uint64_t max_buffer_size; // bytes; larger tensors are refused by buffer_create with a message
 };
 

@@ -244,6 +244,7 @@ static enum ree_status make_program(struct ree_bind *b, struct ree_segment *seg,
         .node_names = b->labels,
         .n_node_names = (uint32_t)lower->graph->n_nodes,
     };
+    REE_TRY(ree_segment_note(b, seg, &program, err));
     struct ree_device_buffer **constants =
         ree_arena_alloc_array(&b->scratch, seg->n_slots + 1, sizeof *constants);
     if (!constants) return no_memory(err);
@@ -357,8 +358,11 @@ static enum ree_status run_segment(struct ree_bind *b, struct ree_segment *seg,
         s->device->on_progress = report_run;
         s->device->progress_user = s;
     }
+    s->device->wants_times = s->measure;
     if (status == REE_OK)
         status = s->device->vtable->program_run(s->device, seg->program, buffers, err);
+    if (status == REE_OK) ree_segment_measure(b, seg);
+    s->device->wants_times = false;
     s->device->on_progress = NULL;
     free(buffers);
     return status;

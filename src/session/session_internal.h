@@ -6,6 +6,7 @@
 #include "device/device.h"
 #include "graph/lower/lower.h"
 #include "session/model.h"
+#include "session/profile.h"
 #include "session/state.h"
 
 // A state and where it is. Dense with `capacity` in place of dims[axis].
@@ -33,6 +34,7 @@ struct ree_session {
     struct ree_bind *binds;  // most recently used first
     uint32_t n_binds;
     struct ree_session_stats stats;
+    bool measure; // profile.h
 };
 
 // Where a program finds the buffer of a slot.
@@ -58,6 +60,9 @@ struct ree_segment {
     struct ree_device_buffer *literals; // NULL: none
     struct ree_device_buffer
         *results; // of a segment that is not the last: its intermediate tensors
+    uint32_t n_entries;
+    struct ree_profile_entry *entries; // per dispatch; their times if `measured`
+    bool measured;
 };
 
 struct ree_bind {
@@ -96,6 +101,10 @@ struct ree_bind {
 enum ree_status ree_bind_create(struct ree_session *session, const struct ree_given *given,
                                 struct ree_bind **out, struct ree_error *err);
 void ree_bind_destroy(struct ree_bind *bind);
+// profile.c: notes what a segment's program consists of; takes its times after a run.
+enum ree_status ree_segment_note(struct ree_bind *bind, struct ree_segment *segment,
+                                 const struct ree_program *program, struct ree_error *err);
+void ree_segment_measure(struct ree_bind *bind, struct ree_segment *segment);
 bool ree_bind_matches(const struct ree_bind *bind, const struct ree_given *given);
 // The states among the inputs and outputs (state_bind.c). -1: the port is no state.
 ptrdiff_t ree_session_state_of_input(const struct ree_session *session, size_t input);

@@ -551,6 +551,42 @@ def test_tokenize():
     fails(["tokenize", work], "no tokenizer.json")
     usage(["tokenize", model, "--text", "a", "--file", "b"], "only one of", "help tokenize")
     usage(["tokenize"], "which tokenizer?")
+def test_bench_model():
+    """Whole runs of a model: what is counted has to be there; times are whatever they are."""
+    model = SAMPLE / "digits.onnx"
+    done = run("bench", "model", model, "--runs", "3", "--threads", "1")
+    check(done.returncode == 0 and done.stdout.startswith(f"{model} on cpu ("), done)
+    for part in ("first run", "of it binding", "GFLOP/s", "one by one", "matmul", "slowest", "node '"):
+        check(part in done.stdout, f"'{part}' is not in {done.stdout}")
+    done = run("bench", "model", model, "--runs", "2", "--json", "--input", SAMPLE / "seven.npy")
+    about = json.loads(done.stdout)
+    check([s["name"] for s in about["sets"]] == ["reproducible"], about)
+    check(about["sets"][0]["seconds"] > 0 and about["sets"][0]["bind_seconds"] > 0, about)
+    check(sum(r["number"] for r in about["repops"]) == about["dispatch_count"], about)
+    check(len(about["dispatches"]) == about["dispatch_count"], about)
+    times = [d["seconds"] for d in about["dispatches"]]
+    check(times == sorted(times, reverse=True) and times[-1] >= 0, "the slowest first")
+    check(about["flops"] == sum(d["flops"] for d in about["dispatches"]) > 0, about)
+    check(about["weight_bytes"] > 100000, about)
+
+    # 2 * m * n * k, and three matrices of 4 bytes.
+    product = work / "product.onnx"
+    product.write_bytes(onnx.model(
+        [onnx.node("MatMul", ["a", "b"], ["c"])],
+        [onnx.port("a", onnx.FLOAT, ["m", 5]), onnx.port("b", onnx.FLOAT, [5, 7])],
+        [onnx.port("c", onnx.FLOAT, ["m", 7])]))
+    done = run("bench", "model", product, "--dim", "m=3", "--seed", "4", "--runs", "1", "--json")
+    about = json.loads(done.stdout)
+    check(about["flops"] == 2 * 3 * 5 * 7, about)
+    check([(d["repop"], d["bytes"]) for d in about["dispatches"]]
+          == [("matmul", 4 * (15 + 35 + 21))], about)
+
+    usage(["bench", "model"], "no model is named")
+    usage(["bench", "matmul", model], "takes no")
+    usage(["bench", "nothing"], "there is no benchmark 'nothing'")
+    usage(["bench"], "which benchmark")
+    fails(["bench", "model", "/none.onnx"], "/none.onnx")
+    fails(["bench", "model", model, "--input", work / "x.npy"], "image")
 
 
 def test_pipes():

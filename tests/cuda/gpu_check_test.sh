@@ -32,9 +32,9 @@ done
 
 # Functions that pass, a step for Vulkan and one for the sanitizer that are skipped, with reasons.
 check --cases 1 --sample 1/5 --bits 12 \
-    --only devices,models,cases,products,onnx,sanitizer-memcheck,functions ||
+    --only devices,models,cases,products,onnx,sanitizer-memcheck,bench-model,functions ||
     fail "the check does not pass"
-for step in devices models cases products functions; do
+for step in devices models cases products bench-model functions; do
     says log "^$step-cuda .* passed "
 done
 says log "^onnx-cuda .* \(passed .* 0 failed,\|skipped .* no operator tests\)"
@@ -42,7 +42,9 @@ says log "^models-vulkan .* skipped .*Vulkan: "
 says log "^sanitizer-memcheck .* skipped .*REE_CUDA_DRIVER"
 says log "^models-cuda .* \([45]\) of \1 runs"
 says log "^functions-cuda .* 28 of 28 functions right on 2^12"
-says log "[56] passed, 0 failed"
+says log "^bench-model-cuda .* [45] of [45] models measured"
+says out/bench-model-cuda.log "one by one, .* together"
+says log "[67] passed, 0 failed"
 python3 - "$work/out/result.json" <<'END' || fail "result.json is not what it has to be"
 import json, sys
 result = json.load(open(sys.argv[1]))
@@ -62,7 +64,7 @@ check --only no_such_step && fail "a check of nothing passes"
 # Another SHA-256 than the recorded one is a failure, of that step alone and with the model's name.
 sed -i '/seven/s/^..../beef/' "$work/packed/expected.txt"
 check --only devices,models && fail "a wrong SHA-256 passes"
-says log "^devices-cuda .* passed "
+says log "^devices-cuda .* passed .* 16 of 16 primitives native"
 says log "^models-cuda .* FAILED .*digits.onnx seven: .*expected beef"
 says out/result.json '"step": "models-cuda", "result": "FAILED"'
 says out/models-cuda.log "^[34] of [45] runs"

@@ -123,7 +123,7 @@ bool case_resize(struct rng *rng, struct test_case *c) {
     case_begin(c, REE_REPOP_RESIZE);
     struct ree_resize_params *p = &c->dispatch.params.resize;
     p->outer = rng_one_in(rng, 40) ? 0 : 1 + rng_below(rng, 5);
-    p->k_in = 1 + rng_below(rng, 40);
+    p->k_in = rng_one_in(rng, 20) ? 0 : 1 + rng_below(rng, 40); // 0: every row is extrapolated
     p->k_out = 1 + rng_below(rng, rng_one_in(rng, 4) ? 1200 : 50);
     p->inner = rng_one_in(rng, 2) ? 1 : 1 + rng_below(rng, 60);
     p->taps = rng_one_in(rng, 10) ? case_length(rng) : 1 + rng_below(rng, 4);
@@ -134,7 +134,7 @@ bool case_resize(struct rng *rng, struct test_case *c) {
     int32_t *index = case_input(c, rng, REE_I32, n);
     bool outside = rng_one_in(rng, 3);
     for (uint64_t i = 0; i < n; i++) {
-        index[i] = (int32_t)rng_below(rng, p->k_in);
+        index[i] = p->k_in > 0 ? (int32_t)rng_below(rng, p->k_in) : -1;
         if (outside && i % p->taps == 0 && rng_one_in(rng, 5)) index[i] = -1;
     }
     case_input(c, rng, REE_F32, n);

@@ -10,11 +10,13 @@
 static const struct variant {
     const char *name;
     uint32_t n_multiprocessors, max_shared; // 0: the device's own
+    bool interprets;                        // expressions
 } variants[] = {
-    {"cuda", 0, 0},
-    {"cuda with one multiprocessor", 1, 0},
-    {"cuda with many multiprocessors", 200, 0},
-    {"cuda with little shared memory", 1, 20u << 10},
+    {"cuda", 0, 0, false},
+    {"cuda with expressions interpreted", 0, 0, true},
+    {"cuda with one multiprocessor", 1, 0, false},
+    {"cuda with many multiprocessors", 200, 0, false},
+    {"cuda with little shared memory", 1, 20u << 10, true},
 };
 
 int main(int argc, char **argv) {
@@ -33,7 +35,10 @@ int main(int argc, char **argv) {
         cuda->n_multiprocessors =
             variant->n_multiprocessors ? variant->n_multiprocessors : n_multiprocessors;
         cuda->max_shared = variant->max_shared ? variant->max_shared : max_shared;
+        cuda->no_written = variant->interprets;
         compare_cases(device, variant->name, v == 0 ? n : (n + 2) / 3, argc > 2 ? argv[2] : NULL);
+        CHECK_MSG(cuda->no_written == variant->interprets, "%s: %s", variant->name,
+                  cuda->no_written_why);
     }
     ree_device_destroy(device);
     return test_finish();

@@ -23,7 +23,7 @@ static bool run(struct ree_device *device, const char *name, uint64_t seed,
     struct test_case c = {0};
     bool found = generate(&rng, &c);
     if (found) {
-        const char *what = run_device_case(device, &c);
+        const char *what = run_device_case(device, GUARD_OF(seed), &c);
         CHECK_MSG(!what, "%s, seed %llu: %s", name, (unsigned long long)seed, what);
         if (what) {
             struct ree_strbuf text;

@@ -13,6 +13,8 @@ struct shape {
     uint32_t kind, dtype;
 };
 
+enum { WHOLE, CAUSAL, WINDOW, AFTER, BEFORE }; // kinds of attention
+
 static const struct shape shapes[] = {
     // outer, k, inner; logarithmic
     {REE_REPOP_SOFTMAX, 2, 50257, 1, 0, 0},
@@ -63,6 +65,14 @@ static const struct shape shapes[] = {
     {REE_REPOP_SCATTER, 1000, 20000, 1, REE_SCATTER_MUL, REE_F32},
     {REE_REPOP_SCATTER, 300, 5000, 8, REE_SCATTER_SET, REE_F32},
     {REE_REPOP_SCATTER, 7, 3000, 5, REE_SCATTER_MAX, REE_U8},
+    // queries, keys, elements; which of them take part
+    {REE_REPOP_ATTENTION, 130, 130, 64, WHOLE, 0},
+    {REE_REPOP_ATTENTION, 70, 600, 40, CAUSAL, 0},
+    {REE_REPOP_ATTENTION, 100, 580, 33, WINDOW, 0}, // tiles in which rows have other chunks
+    {REE_REPOP_ATTENTION, 40, 520, 80, AFTER, 0},   // and rows that have none
+    {REE_REPOP_ATTENTION, 65, 300, 16, BEFORE, 0},
+    {REE_REPOP_ATTENTION, 1, 1000, 128, CAUSAL, 0},
+    {REE_REPOP_ATTENTION, 9, 800, 64, WINDOW, 0},
 };
 
 static void make_reduce(struct test_case *c, struct rng *rng, const struct shape *s) {
@@ -110,6 +120,38 @@ static void make_scatter(struct test_case *c, struct rng *rng, const struct shap
     case_input(c, rng, (enum ree_dtype)s->dtype, (uint64_t)s->b * s->c);
 }
 
+// Two heads that share keys, all dense; b keys of which query i, at position start + i, has some.
+static void make_attention(struct test_case *c, struct rng *rng, const struct shape *s) {
+    struct ree_attention_params *p = &c->dispatch.params.attention;
+    const int32_t q = (int32_t)s->a, keys = (int32_t)s->b, d = (int32_t)s->c;
+    *p = (struct ree_attention_params){
+        .batch = 1,
+        .n_heads = 2,
+        .n_kv_heads = 1,
+        .q_len = s->a,
+        .kv_len = s->b,
+        .head_dim = s->c,
+        .v_head_dim = s->c,
+        .k_dtype = REE_F32,
+        .v_dtype = REE_F32,
+        .q_strides = {2 * q * d, q * d, d, 1},
+        .k_strides = {keys * d, keys * d, d, 1},
+        .v_strides = {keys * d, keys * d, d, 1},
+        .out_strides = {2 * q * d, q * d, d},
+        .scale = 0.125f,
+        .left = s->kind == WINDOW || s->kind == AFTER ? 30 : REE_ATTENTION_UNBOUNDED,
+        .right = s->kind == WHOLE ? REE_ATTENTION_UNBOUNDED : 0,
+        .start = s->kind == AFTER    ? keys + 200 - q
+                 : s->kind == BEFORE ? -q / 2
+                                     : keys - q,
+        .zero_empty = 1,
+    };
+    case_input(c, rng, REE_F32, (uint64_t)2 * s->a * s->c);
+    case_input(c, rng, REE_F32, (uint64_t)s->b * s->c);
+    case_input(c, rng, REE_F32, (uint64_t)s->b * s->c);
+    case_output(c, rng, REE_F32, (uint64_t)2 * s->a * s->c);
+}
+
 static void make(struct test_case *c, struct rng *rng, const struct shape *s) {
     case_begin(c, s->op);
     union ree_params *p = &c->dispatch.params;
@@ -141,6 +183,7 @@ static void make(struct test_case *c, struct rng *rng, const struct shape *s) {
         case_output(c, rng, REE_I64, (uint64_t)s->a * s->kind * s->c);
         break;
     case REE_REPOP_SCATTER: make_scatter(c, rng, s); break;
+    case REE_REPOP_ATTENTION: make_attention(c, rng, s); break;
     default: make_reduce(c, rng, s);
     }
 }
@@ -176,8 +219,16 @@ int main(int argc, char **argv) {
             if (!wild) {
                 tame(&c, &rng, &shapes[i], 0);
                 if (shapes[i].op == REE_REPOP_SCATTER) tame(&c, &rng, &shapes[i], 2);
+                for (uint32_t o = 1; o < 3 && shapes[i].op == REE_REPOP_ATTENTION; o++)
+                    tame(&c, &rng, &shapes[i], o);
+                // Values that are infinite, each of another element, show where a weight of 0 is
+                // multiplied.
+                for (uint32_t j = 0; j < shapes[i].b && shapes[i].op == REE_REPOP_ATTENTION;
+                     j += 97)
+                    ((uint32_t *)c.contents[2])[j * shapes[i].c + j / 97] = 0x7F800000;
             }
-            compare_case(device, wild ? "any numbers" : "tame numbers", shapes[i].op, i, &c,
+            // The seed decides how operands are aligned: each way once.
+            compare_case(device, wild ? "any numbers" : "tame numbers", shapes[i].op, i + small, &c,
                          &n_printed);
             test_case_finish(&c);
         }

@@ -1,4 +1,4 @@
-// ree-run bench: how fast matrix products, convolutions, elementwise expressions and attention are.
+// ree-run bench: how fast single RepOps and whole models are.
 #include "bench.h"
 
 #include <cjson/cJSON.h>
@@ -8,7 +8,8 @@
 #include <string.h>
 
 static const char help[] =
-    "ree-run bench matmul|conv|map|rows|attention [options]: how fast this machine computes\n"
+    "ree-run bench matmul|conv|map|rows|attention [options]\n"
+    "ree-run bench model MODEL [options]: how fast this machine computes\n"
     "\n"
     "Runs one operator again and again and prints the median rate, the middle half of the rates,\n"
     "and a ratio to what the same machine reaches, measured in the same minute by turns:\n"
@@ -28,9 +29,15 @@ static const char help[] =
     "  attention  one token in GB/s of the keys and values read, against reading memory; a prompt\n"
     "          of up to 1024 tokens in GFLOP/s against a 1024 x 1024 x 1024 matmul\n"
     "\n"
-    "On a GPU the limit of memory is the device copying its own; with --device cuda, matmul is "
-    "run\n"
-    "against cuBLAS too, in binary32 and in TF32, where that is installed.\n"
+    "  model   whole runs of an ONNX model, inputs to the device and outputs back included; the\n"
+    "          first run, which reads the weights onto the device and compiles what it needs; the\n"
+    "          weights' bytes per second against reading memory, which bounds language models;\n"
+    "          and each kind of RepOp, measured one by one: time, GFLOP/s of products, and GB/s "
+    "of\n"
+    "          what their operands span\n"
+    "\n"
+    "On a GPU the limit of memory is the device copying its own; with --device cuda, matmul and\n"
+    "model run with cuBLAS too, in binary32 and in TF32, where that is installed.\n"
     "\n"
     "  --device DEVICE  cpu, cuda, vulkan, cuda:INDEX, vulkan:NAME, ... (cpu)\n"
     "  --threads N      processor threads, OpenBLAS's too (one per core)\n"
@@ -39,6 +46,9 @@ static const char help[] =
     "                   rows: ROWSxCOLUMNS (4096x4096);\n"
     "                   attention: HEADSxKVHEADSxDIMxPOSITIONS (32x8x128x8192)\n"
     "  --filters M, --kernel K, --stride S, --groups G   conv (64, 3, 1, 1)\n"
+    "  --input NAME=FILE, --dim NAME=SIZE   model: as for running one (otherwise inputs are made\n"
+    "                   from a seed, and symbolic dimensions are 1)\n"
+    "  --seed N         model: the seed of such inputs (1)\n"
     "  --runs N         how often each is run (21)\n"
     "  --json           one JSON object instead of text\n"
     "\n"
@@ -50,6 +60,7 @@ static const char help[] =
     "  ree-run bench matmul --threads 1\n"
     "  ree-run bench matmul --size 1x4096x4096\n"
     "  ree-run bench conv --size 1x128x28x28 --filters 128 --device vulkan\n"
+    "  ree-run bench model gpt2.onnx --dim batch=1 --dim sequence=128 --device cuda\n"
     "\n"
     "exit status: 0 success, 1 failure, 2 wrong usage\n";
 
@@ -143,74 +154,120 @@ static void open_peers(struct bench *bench) {
     }
 }
 
+// A benchmark of one RepOp, NULL when there is none of that name.
+typedef enum ree_status bench_repop(struct bench *bench, struct ree_error *err);
+static bench_repop *find_repop(const char *what) {
+    static const struct {
+        const char *name;
+        bench_repop *run;
+    } list[] = {{"matmul", bench_matmul},
+                {"conv", bench_conv},
+                {"map", bench_map},
+                {"rows", bench_rows},
+                {"attention", bench_attention}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if (strcmp(what, list[i].name) == 0) return list[i].run;
+    return NULL;
+}
+
+struct arguments {
+    const char *what, *model; // model: of the benchmark "model"
+    struct run_inputs inputs;
+    bool json, wants_help;
+};
+
+static void parse(struct cli *cli, struct bench *bench, struct arguments *a) {
+    while (cli_next(cli)) {
+        const char *value = NULL;
+        if (cli_flag(cli, "--json")) {
+            a->json = true;
+        } else if (cli_flag(cli, "--help")) {
+            a->wants_help = true;
+        } else if (cli_option(cli, "--input", &value)) {
+            if (value) a->inputs.args[a->inputs.n_args++] = value;
+        } else if (cli_option(cli, "--dim", &value)) {
+            if (value) run_inputs_add_dim(&a->inputs, cli, value);
+        } else if (!cli_device_option(cli, &bench->options) &&
+                   !cli_option(cli, "--size", &bench->size) &&
+                   !cli_option_number(cli, "--runs", 1, BENCH_MAX_RUNS, &bench->n_runs) &&
+                   !cli_option_number(cli, "--seed", 0, UINT64_MAX, &a->inputs.seed) &&
+                   !cli_option_number(cli, "--filters", 1, 1 << 16, &bench->filters) &&
+                   !cli_option_number(cli, "--kernel", 1, 1 << 10, &bench->kernel) &&
+                   !cli_option_number(cli, "--stride", 1, 1 << 10, &bench->stride) &&
+                   !cli_option_number(cli, "--groups", 1, 1 << 16, &bench->groups) &&
+                   !cli_positional(cli, &a->what) && !cli_positional(cli, &a->model)) {
+            cli_unknown(cli);
+        }
+    }
+    if (cli->failed || a->wants_help) return;
+    const char *const names = "matmul, conv, map, rows, attention and model";
+    if (!a->what)
+        cli_usage(cli, "which benchmark: matmul, conv, map, rows, attention or model?");
+    else if (strcmp(a->what, "model") == 0 && !a->model)
+        cli_usage(cli, "bench model: no model is named");
+    else if (strcmp(a->what, "model") != 0 && !find_repop(a->what))
+        cli_usage(cli, "there is no benchmark '%s'; there are %s", a->what, names);
+    else if (strcmp(a->what, "model") != 0 && a->model)
+        cli_usage(cli, "bench %s takes no '%s'", a->what, a->model);
+}
+
+// Opens the device and its peers and runs what was asked for; returns an exit code.
+static int run(struct bench *bench, const struct arguments *a, struct ree_model *model) {
+    struct ree_error err;
+    struct ree_strbuf text;
+    if (cli_device_open(&bench->options, &bench->device, &err) != REE_OK) return cli_fail(&err);
+    bench->is_cpu = !bench->options.spec || strcmp(bench->options.spec, "cpu") == 0;
+    bench->n_threads = bench->options.n_threads ? (uint32_t)bench->options.n_threads
+                                                : (uint32_t)omp_get_num_procs();
+    bench->is_gpu = is_gpu(bench->device);
+    if (bench->is_cpu && !model) bench_openblas_open(&bench->blas, bench->n_threads);
+    open_peers(bench);
+    ree_strbuf_init(&text);
+    enum ree_status status =
+        model ? bench_model(bench, a->model, model, &a->inputs, a->json, &text, &err)
+              : find_repop(a->what)(bench, &err);
+    cli_progress_end();
+    if (status == REE_OK && !model) {
+        if (a->json)
+            print_json(bench, &text);
+        else
+            print_text(bench, &text);
+    }
+    for (uint32_t i = 0; i < bench->n_peers; i++)
+        ree_device_destroy(bench->peers[i].device);
+    ree_device_destroy(bench->device);
+    bench_openblas_close(&bench->blas);
+    if (status == REE_OK) return cli_print(&text);
+    ree_strbuf_finish(&text);
+    return cli_fail(&err);
+}
+
 int ree_run_bench(int argc, char **argv) {
     static struct bench bench = {
         .n_runs = 21, .filters = 64, .kernel = 3, .stride = 1, .groups = 1};
+    struct arguments a = {.inputs.seed = 1};
+    struct ree_model *model = NULL;
     struct cli cli;
-    struct ree_error err;
-    struct ree_strbuf text;
-    const char *what = NULL;
-    bool json = false, wants_help = false;
+    int code = CLI_USAGE;
+    a.inputs.args = calloc((size_t)argc, sizeof *a.inputs.args);
+    a.inputs.dims = calloc((size_t)argc, sizeof *a.inputs.dims);
     cli_init(&cli, argc, argv);
-    while (cli_next(&cli)) {
-        if (cli_flag(&cli, "--json"))
-            json = true;
-        else if (cli_flag(&cli, "--help"))
-            wants_help = true;
-        else if (!cli_device_option(&cli, &bench.options) &&
-                 !cli_option(&cli, "--size", &bench.size) &&
-                 !cli_option_number(&cli, "--runs", 1, BENCH_MAX_RUNS, &bench.n_runs) &&
-                 !cli_option_number(&cli, "--filters", 1, 1 << 16, &bench.filters) &&
-                 !cli_option_number(&cli, "--kernel", 1, 1 << 10, &bench.kernel) &&
-                 !cli_option_number(&cli, "--stride", 1, 1 << 10, &bench.stride) &&
-                 !cli_option_number(&cli, "--groups", 1, 1 << 16, &bench.groups) &&
-                 !cli_positional(&cli, &what))
-            cli_unknown(&cli);
+    if (a.inputs.args && a.inputs.dims) {
+        parse(&cli, &bench, &a);
+        if (a.wants_help && !cli.failed) {
+            struct ree_strbuf text;
+            ree_strbuf_init(&text);
+            ree_strbuf_printf(&text, "%s", help);
+            code = cli_print(&text);
+        } else if (!cli.failed) {
+            code = a.model ? bench_model_load(&bench, a.model, &a.inputs, &model) : 0;
+            if (code == 0) code = run(&bench, &a, model);
+        }
+    } else {
+        cli_error("out of memory");
+        code = CLI_FAILED;
     }
-    if (cli.failed) return CLI_USAGE;
-    ree_strbuf_init(&text);
-    if (wants_help) {
-        ree_strbuf_printf(&text, "%s", help);
-        return cli_print(&text);
-    }
-    enum ree_status (*run)(struct bench *, struct ree_error *) = NULL;
-    if (what && strcmp(what, "matmul") == 0) run = bench_matmul;
-    if (what && strcmp(what, "conv") == 0) run = bench_conv;
-    if (what && strcmp(what, "map") == 0) run = bench_map;
-    if (what && strcmp(what, "rows") == 0) run = bench_rows;
-    if (what && strcmp(what, "attention") == 0) run = bench_attention;
-    if (!run) {
-        if (what)
-            cli_usage(&cli,
-                      "there is no benchmark '%s'; there are matmul, conv, map, rows and attention",
-                      what);
-        else
-            cli_usage(&cli, "which benchmark: matmul, conv, map, rows or attention?");
-        return CLI_USAGE;
-    }
-
-    if (cli_device_open(&bench.options, &bench.device, &err) != REE_OK) return cli_fail(&err);
-    bench.is_cpu = !bench.options.spec || strcmp(bench.options.spec, "cpu") == 0;
-    bench.n_threads =
-        bench.options.n_threads ? (uint32_t)bench.options.n_threads : (uint32_t)omp_get_num_procs();
-    bench.is_gpu = is_gpu(bench.device);
-    if (bench.is_cpu) bench_openblas_open(&bench.blas, bench.n_threads);
-    open_peers(&bench);
-    enum ree_status status = run(&bench, &err);
-    cli_progress_end();
-    if (status == REE_OK) {
-        if (json)
-            print_json(&bench, &text);
-        else
-            print_text(&bench, &text);
-    }
-    for (uint32_t i = 0; i < bench.n_peers; i++)
-        ree_device_destroy(bench.peers[i].device);
-    ree_device_destroy(bench.device);
-    bench_openblas_close(&bench.blas);
-    if (status != REE_OK) {
-        ree_strbuf_finish(&text);
-        return cli_fail(&err);
-    }
-    return cli_print(&text);
+    run_inputs_finish(&a.inputs);
+    ree_model_destroy(model);
+    return code;
 }

@@ -4,6 +4,7 @@
 
 #include "cli.h"
 #include "device/device.h"
+#include "inputs.h"
 
 #define BENCH_MAX_RUNS 1000
 
@@ -74,6 +75,7 @@ struct bench {
     bool is_cpu;
     bool is_gpu; // not a driver that runs on the processor
     uint32_t n_threads;
+    double load_seconds;        // of the model
     struct bench_openblas blas; // of the CPU
     // The same device with other operation sets, which take the vendor's library.
     struct {
@@ -123,5 +125,14 @@ enum ree_status bench_conv(struct bench *bench, struct ree_error *err);
 enum ree_status bench_map(struct bench *bench, struct ree_error *err);
 enum ree_status bench_rows(struct bench *bench, struct ree_error *err); // softmax and norm
 enum ree_status bench_attention(struct bench *bench, struct ree_error *err);
+
+// Reads the model and its inputs, which are made from the seed where no file is named; returns an
+// exit code and may print. The caller destroys *out.
+int bench_model_load(struct bench *bench, const char *path, struct run_inputs *inputs,
+                     struct ree_model **out);
+// Whole runs of a model on bench->device and its peers; the report goes to *out.
+enum ree_status bench_model(struct bench *bench, const char *path, struct ree_model *model,
+                            const struct run_inputs *inputs, bool json, struct ree_strbuf *out,
+                            struct ree_error *err);
 
 #endif

@@ -177,6 +177,15 @@ static int load_argument(struct run_inputs *inputs, const struct ree_model *mode
     return ree_npy_retype(t, port->dtype, &err) == REE_OK ? 0 : cli_fail(&err);
 }
 
+void run_inputs_add_dim(struct run_inputs *inputs, struct cli *cli, const char *text) {
+    const char *equals = strrchr(text, '=');
+    uint64_t size;
+    if (equals == text || !equals || !cli_parse_number(equals + 1, 0, INT32_MAX, &size))
+        cli_usage(cli, "--dim wants NAME=SIZE, not '%s'", text);
+    else
+        inputs->dims[inputs->n_dims++] = text;
+}
+
 // The size given for a symbolic dimension with --dim, else 1.
 static int64_t size_of_symbol(const struct run_inputs *inputs, const char *symbol) {
     for (size_t i = 0; symbol && i < inputs->n_dims; i++) {

@@ -16,6 +16,10 @@ struct run_inputs {
     struct ree_tensor *tensors; // named
 };
 
+// Takes the value of a --dim, for which there must be room; what is no NAME=SIZE is wrong usage.
+struct cli;
+void run_inputs_add_dim(struct run_inputs *inputs, struct cli *cli, const char *text);
+
 // Fills tensors for `model`. A message lists what the model wants when a name is unknown or an
 // input is missing. May print; returns an exit code.
 int run_inputs_load(struct run_inputs *inputs, const struct ree_model *model);

@@ -66,22 +66,13 @@ struct options {
     bool no_fuse, no_fold, json, stats, show_input;
 };
 
-static void parse_dim(struct cli *cli, struct options *o, const char *text) {
-    const char *equals = strrchr(text, '=');
-    uint64_t size;
-    if (equals == text || !equals || !cli_parse_number(equals + 1, 0, INT32_MAX, &size))
-        cli_usage(cli, "--dim wants NAME=SIZE, not '%s'", text);
-    else
-        o->inputs.dims[o->inputs.n_dims++] = text;
-}
-
 static void parse(struct cli *cli, struct options *o) {
     while (cli_next(cli)) {
         const char *value = NULL;
         if (cli_option(cli, "--input", &value)) {
             if (value) o->inputs.args[o->inputs.n_args++] = value;
         } else if (cli_option(cli, "--dim", &value)) {
-            if (value) parse_dim(cli, o, value);
+            if (value) run_inputs_add_dim(&o->inputs, cli, value);
         } else if (cli_option_number(cli, "--random-inputs", 0, UINT64_MAX, &o->inputs.seed)) {
             o->inputs.random = true;
         } else if (cli_option_number(cli, "--top", 1, 1000, &o->top) ||

@@ -70,7 +70,7 @@ static void along_axis(const struct job *job, uint64_t o, uint32_t first, uint32
                                          rows->weights);
         for (uint32_t i = 0; i < n; i++) {
             int32_t at = index[(size_t)i * p->taps + t];
-            rows->values[i] = x[at < 0 ? 0 : at];
+            rows->values[i] = at < 0 ? 0 : x[at]; // extrapolated: set below
         }
         kernels->ops[REE_MAP_fma_f32](n, rows->weights, rows->values, rows->acc, rows->acc);
     }
@@ -86,8 +86,6 @@ static enum ree_status check(const struct job *job, struct ree_error *err) {
     const struct ree_resize_params *p = job->p;
     for (uint32_t j = 0; j < p->k_out; j++) {
         bool extrapolated = is_extrapolated(job, j);
-        if (extrapolated && p->k_in == 0 && p->inner == 1)
-            return ree_fail(err, REE_INVALID, "resize of a dimension of size 0");
         for (uint32_t t = 0; t < p->taps; t++) {
             int32_t index = job->index[(size_t)j * p->taps + t];
             if (index < (extrapolated ? -1 : 0) || index >= (int64_t)p->k_in)

@@ -202,7 +202,13 @@ struct ree_cuda_topk_params {
     struct ree_cuda_divider inner;
 };
 
+// n vectors; the operations from `broken` on, n_broken of them, are to look wrong.
+struct ree_cuda_probe_params {
+    uint32_t n, broken, n_broken;
+};
+
 union ree_cuda_params {
+    struct ree_cuda_probe_params probe;
     struct ree_cuda_copy_params copy;
     struct ree_cuda_map_params map;
     struct ree_cuda_reduce_params reduce;

@@ -24,6 +24,7 @@ struct ree_device_buffer {
 
 struct ree_cuda_slab;
 struct ree_cublas;
+struct ree_cuda_written;
 
 struct ree_cuda {
     struct ree_device base;
@@ -42,6 +43,10 @@ struct ree_cuda {
     CUmodule modules[REE_CUDA_N_MODULES];
     CUfunction functions[REE_CUDA_N_KERNELS];
     uint32_t shared_set[REE_CUDA_N_KERNELS]; // bytes of dynamic shared memory allowed so far
+    // written.c
+    struct ree_cuda_written *written;
+    bool no_written; // the driver cannot compile
+    char no_written_why[256];
     // memory.c
     struct ree_cuda_slab *slabs;
     struct ree_device_buffer *unused[REE_CUDA_N_CLASSES];
@@ -66,6 +71,20 @@ void ree_cuda_modules_finish(struct ree_cuda *cuda);
 const char *ree_cuda_kernel_name(enum ree_cuda_kernel kernel);
 // NULL when this binary has kernels; otherwise why not.
 const char *ree_cuda_no_kernels(void);
+
+// written.c: the kernel compiled for a map's expression; NULL where it is to be interpreted.
+// prepared: ree_cuda_expr_prepare's. _init sees whether the driver compiles, and adds that fact.
+enum ree_status ree_cuda_written_init(struct ree_cuda *cuda, struct ree_error *err);
+void ree_cuda_written_finish(struct ree_cuda *cuda);
+enum ree_status ree_cuda_written_map(struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
+                                     const struct ree_cuda_expr *prepared, CUfunction *out,
+                                     struct ree_error *err);
+struct ree_cuda_step ree_cuda_written_step(uint32_t n_elements); // its launch
+
+// probe.c: tries the device's arithmetic; adds a fact for each primitive, or fails with a message
+// that names one that is wrong. break_primitive: as in struct ree_device_options.
+enum ree_status ree_cuda_probe(struct ree_cuda *cuda, const char *break_primitive,
+                               struct ree_error *err);
 
 // memory.c
 enum ree_status ree_cuda_memory_init(struct ree_cuda *cuda, struct ree_error *err);

@@ -13,6 +13,7 @@ static void destroy(struct ree_device *device) {
         cuda->driver.context_set(cuda->context);
         if (cuda->stream) cuda->driver.stream_wait(cuda->stream);
         ree_cublas_close(cuda->cublas);
+        ree_cuda_written_finish(cuda);
         ree_cuda_modules_finish(cuda);
         ree_cuda_memory_finish(cuda);
         if (cuda->stream) cuda->driver.stream_destroy(cuda->stream);
@@ -119,11 +120,11 @@ static enum ree_status collect_facts(struct ree_cuda *cuda, struct ree_error *er
     if (cuda->cublas)
         ree_facts_add(f, "device", "products", "cuBLAS %s (%s)", ree_cublas_version(cuda->cublas),
                       cuda->operation_set == REE_DEFAULT ? "TF32" : "binary32");
-    if (f->failed) return ree_fail(err, REE_NO_MEMORY, "no memory for a device's facts");
     return REE_OK;
 }
 
 static enum ree_status open_device(struct ree_cuda *cuda, const char *which,
+                                   const struct ree_device_options *options,
                                    struct ree_error *err) {
     int index;
     REE_TRY(ree_cuda_driver_open(&cuda->driver, err));
@@ -141,7 +142,11 @@ static enum ree_status open_device(struct ree_cuda *cuda, const char *which,
     if (cuda->operation_set != REE_REPRODUCIBLE)
         REE_TRY(
             ree_cublas_open(cuda->stream, cuda->operation_set == REE_DEFAULT, &cuda->cublas, err));
-    return collect_facts(cuda, err);
+    REE_TRY(collect_facts(cuda, err));
+    REE_TRY(ree_cuda_written_init(cuda, err));
+    REE_TRY(ree_cuda_probe(cuda, options->break_primitive, err));
+    if (cuda->facts.failed) return ree_fail(err, REE_NO_MEMORY, "no memory for a device's facts");
+    return REE_OK;
 }
 
 enum ree_status ree_cuda_device_open(const char *which, const struct ree_device_options *options,
@@ -151,7 +156,7 @@ enum ree_status ree_cuda_device_open(const char *which, const struct ree_device_
     if (!cuda) return ree_fail(err, REE_NO_MEMORY, "no memory for a device");
     cuda->base.vtable = &vtable;
     cuda->operation_set = options->operation_set;
-    enum ree_status status = open_device(cuda, which, err);
+    enum ree_status status = open_device(cuda, which, options, err);
     if (status != REE_OK) {
         destroy(&cuda->base);
         return status;

@@ -92,6 +92,9 @@ typedef struct CUDA_MEMSET_NODE_PARAMS_st {
     DRIVER(context_release, cuDevicePrimaryCtxRelease_v2, (CUdevice device))                       \
     DRIVER(context_set, cuCtxSetCurrent, (CUcontext context))                                      \
     DRIVER(module_load, cuModuleLoadData, (CUmodule * module, const void *image))                  \
+    DRIVER(                                                                                        \
+        module_load_ex, cuModuleLoadDataEx,                                                        \
+        (CUmodule * module, const void *image, unsigned n_options, int *options, void **values))   \
     DRIVER(module_unload, cuModuleUnload, (CUmodule module))                                       \
     DRIVER(module_function, cuModuleGetFunction,                                                   \
            (CUfunction * function, CUmodule module, const char *name))                             \

@@ -2,6 +2,7 @@
 #include "device/cuda/encode.h"
 
 #include "device/cuda/cuda.h"
+#include "repops/dispatch.h"
 #include "repops/merge.h"
 
 #include <string.h>
@@ -22,24 +23,6 @@ static ree_cuda_encoder *const encoders[REE_N_REPOPS] = {
     [REE_REPOP_RESIZE] = ree_cuda_encode_resize,
     [REE_REPOP_ATTENTION] = ree_cuda_encode_attention,
 };
-
-static const struct ree_expr *expr_of(const struct ree_dispatch *dispatch) {
-    const union ree_params *p = &dispatch->params;
-    switch (dispatch->op) {
-    case REE_REPOP_MAP: return &p->map.expr;
-    case REE_REPOP_MATMUL: return p->matmul.has_epilogue ? &p->matmul.epilogue : NULL;
-    case REE_REPOP_CONV: return p->conv.has_epilogue ? &p->conv.epilogue : NULL;
-    default: return NULL;
-    }
-}
-
-// Whether a dispatch has a function of float64 numbers that only the CPU has.
-static bool needs_cpu(const struct ree_dispatch *dispatch) {
-    const struct ree_expr *expr = expr_of(dispatch);
-    for (uint32_t i = 0; expr && i < expr->n_instrs; i++)
-        if (ree_map_op_is_host_only(expr->instrs[i].op)) return true;
-    return false;
-}
 
 // The parameters as repop.h has them, for the RepOps whose kernels take those.
 static void copy_params(const struct ree_dispatch *dispatch, union ree_cuda_params *out) {
@@ -64,12 +47,7 @@ static void copy_params(const struct ree_dispatch *dispatch, union ree_cuda_para
 enum ree_status ree_cuda_encode(const struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
                                 struct ree_cuda_encoding *out, struct ree_error *err) {
     memset(out, 0, sizeof *out);
-    if (needs_cpu(dispatch))
-        return ree_fail(
-            err, REE_UNSUPPORTED,
-            "a function of float64 numbers beyond arithmetic (RepOp %s) runs on the CPU "
-            "alone, not on %s",
-            ree_repop_name(dispatch->op), cuda->base.name);
+    REE_TRY(ree_dispatch_check_device(dispatch, cuda->base.name, err));
     if (dispatch->op >= REE_N_REPOPS || !encoders[dispatch->op])
         return ree_fail(err, REE_UNSUPPORTED, "the CUDA backend has no RepOp '%s'",
                         ree_repop_name(dispatch->op));

@@ -1,8 +1,11 @@
 // Programs: a straight line of RepOps as a chain of kernel launches. A program of one dispatch is
-// launched as it is, between two events that measure it, and so is one with products by cuBLAS; any
-// other is a CUDA graph, made at the first run and replayed, in which only the addresses change
-// when other buffers are bound.
+// launched as it is, and so is one with products by cuBLAS; any other is a CUDA graph, made at the
+// first run and replayed, in which only the addresses change when other buffers are bound.
+//
+// Events around each dispatch measure it. A graph has none: while times are asked for, its launches
+// are made one by one.
 #include "device/cuda/cuda.h"
+#include "device/outline.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,49 +19,33 @@ struct launch {
 };
 
 struct ree_device_program {
-    uint32_t n_dispatches, n_slots, n_launches;
-    struct ree_operand (*operands)[REE_MAX_OPERANDS]; // [n_dispatches]
-    uint32_t *n_operands;                             // [n_dispatches]
-    char **labels;                                    // [n_dispatches], "node 'conv1' (Conv)"
-    struct launch *launches;                          // [n_launches]
-    struct ree_cuda_args *args;                       // [n_launches]
-    CUdeviceptr *bound;                               // [n_slots] addresses of the last run
+    struct ree_outline outline;
+    uint32_t n_launches;
+    struct launch *launches;    // [n_launches]
+    struct ree_cuda_args *args; // [n_launches]
+    CUdeviceptr *bound;         // [n_slots] addresses of the last run
     bool is_bound, was_run;
     struct ree_device_buffer *scratch; // NULL: none
     struct ree_device_buffer *fault;
     CUgraph graph;
     CUgraphExec exec;
     bool as_graph;
-    CUevent events[2]; // before and after; NULL in a graph
+    CUevent *events; // [n_dispatches + 1]: before the first, after each; NULL until needed
+    bool is_timed;   // the last run recorded them
 };
 
 static enum ree_status copy_source(struct ree_device_program *program,
                                    const struct ree_program *source, struct ree_error *err) {
-    size_t n = source->n_dispatches;
-    program->operands = calloc(n + 1, sizeof *program->operands);
-    program->n_operands = calloc(n + 1, sizeof *program->n_operands);
-    program->labels = calloc(n + 1, sizeof *program->labels);
+    REE_TRY(ree_outline_init(&program->outline, source, err));
     program->bound = calloc(source->n_slots + 1, sizeof *program->bound);
-    if (!program->operands || !program->n_operands || !program->labels || !program->bound)
-        return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
-    program->n_dispatches = source->n_dispatches;
-    program->n_slots = source->n_slots;
-    for (size_t i = 0; i < n; i++) {
-        const struct ree_dispatch *dispatch = &source->dispatches[i];
-        memcpy(program->operands[i], dispatch->operands, sizeof *program->operands);
-        program->n_operands[i] = dispatch->n_operands;
-        const char *label = dispatch->node < source->n_node_names
-                                ? source->node_names[dispatch->node]
-                                : ree_repop_name(dispatch->op);
-        program->labels[i] = strdup(label);
-        if (!program->labels[i]) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
-    }
+    if (!program->bound) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     return REE_OK;
 }
 
 // Appends the launches of dispatch i. Their scratch memory is filled in when all sizes are known.
 static enum ree_status add_launches(struct ree_cuda *cuda, struct ree_device_program *program,
-                                    uint32_t i, const struct ree_cuda_encoding *encoding,
+                                    uint32_t i, const struct ree_dispatch *dispatch,
+                                    const struct ree_cuda_encoding *encoding,
                                     struct ree_error *err) {
     for (uint32_t s = 0; s < encoding->n_steps + encoding->by_cublas; s++) {
         const bool by_cublas = encoding->by_cublas && s == 0;
@@ -67,7 +54,12 @@ static enum ree_status add_launches(struct ree_cuda *cuda, struct ree_device_pro
         struct ree_cuda_args *args = &program->args[program->n_launches];
         if (!by_cublas && (step->grid[0] == 0 || step->grid[1] == 0)) continue;
         *launch = (struct launch){.dispatch = i, .step = *step, .args = program->n_launches};
-        if (!by_cublas)
+        if (dispatch->op == REE_REPOP_MAP) {
+            const struct ree_cuda_expr *e = &encoding->params.map.expr;
+            REE_TRY(ree_cuda_written_map(cuda, dispatch, e, &launch->function, err));
+            if (launch->function) launch->step = ree_cuda_written_step(e->n_elements);
+        }
+        if (!by_cublas && !launch->function)
             REE_TRY(
                 ree_cuda_function(cuda, step->kernel, step->shared_bytes, &launch->function, err));
         args->params = encoding->params;
@@ -75,8 +67,8 @@ static enum ree_status add_launches(struct ree_cuda *cuda, struct ree_device_pro
         args->header.fault = program->fault->address;
         args->header.scratch_size = encoding->scratch_bytes;
         memcpy(args->header.extra, step->extra, sizeof step->extra);
-        for (uint32_t o = 0; o < program->n_operands[i]; o++)
-            args->header.sizes[o] = program->operands[i][o].size;
+        for (uint32_t o = 0; o < program->outline.n_operands[i]; o++)
+            args->header.sizes[o] = program->outline.operands[i][o].size;
         program->n_launches++;
     }
     return REE_OK;
@@ -90,11 +82,11 @@ static enum ree_status build(struct ree_cuda *cuda, struct ree_device_program *p
         ree_cuda_buffer_create(&cuda->base, sizeof(struct ree_cuda_fault), &program->fault, err));
     size_t n_launches = 0;
     uint64_t scratch_bytes = 0;
-    program->as_graph = program->n_dispatches != 1;
+    program->as_graph = program->outline.n_dispatches != 1;
     for (uint32_t i = 0; i < source->n_dispatches; i++) {
         struct ree_cuda_encoding *encoding = &encodings[i];
         if (ree_cuda_encode(cuda, &source->dispatches[i], encoding, err) != REE_OK)
-            return ree_fail_prefix(err, "%s", program->labels[i]);
+            return ree_fail_prefix(err, "%s", program->outline.labels[i]);
         n_launches += encoding->n_steps + encoding->by_cublas;
         program->as_graph = program->as_graph && !encoding->by_cublas;
         if (encoding->scratch_bytes > scratch_bytes) scratch_bytes = encoding->scratch_bytes;
@@ -104,16 +96,13 @@ static enum ree_status build(struct ree_cuda *cuda, struct ree_device_program *p
     if (!program->launches || !program->args)
         return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     for (uint32_t i = 0; i < source->n_dispatches; i++)
-        REE_TRY(add_launches(cuda, program, i, &encodings[i], err));
+        REE_TRY(add_launches(cuda, program, i, &source->dispatches[i], &encodings[i], err));
     if (scratch_bytes)
         REE_TRY(ree_cuda_buffer_create(&cuda->base, scratch_bytes, &program->scratch, err));
     for (uint32_t i = 0; i < program->n_launches; i++) {
         struct ree_cuda_header *header = &program->args[i].header;
         header->scratch = header->scratch_size ? program->scratch->address : 0;
     }
-    for (int e = 0; e < 2 && !program->as_graph; e++)
-        REE_CUDA_CALL(event_create(&program->events[e], CU_EVENT_DEFAULT),
-                      "cannot create an event");
     return REE_OK;
 }
 
@@ -151,16 +140,12 @@ void ree_cuda_program_destroy(struct ree_device *device, struct ree_device_progr
     if (!program) return;
     const struct ree_cuda_driver *driver = &ree_cuda_of(device)->driver;
     drop_graph(ree_cuda_of(device), program);
-    for (int e = 0; e < 2; e++)
+    for (uint32_t e = 0; program->events && e <= program->outline.n_dispatches; e++)
         if (program->events[e]) driver->event_destroy(program->events[e]);
+    free(program->events);
     ree_cuda_buffer_destroy(device, program->scratch);
     ree_cuda_buffer_destroy(device, program->fault);
-    if (program->labels)
-        for (uint32_t i = 0; i < program->n_dispatches; i++)
-            free(program->labels[i]);
-    free(program->labels);
-    free(program->operands);
-    free(program->n_operands);
+    ree_outline_finish(&program->outline);
     free(program->launches);
     free(program->args);
     free(program->bound);
@@ -189,7 +174,7 @@ static CUDA_KERNEL_NODE_PARAMS node_params(struct ree_device_program *program,
 static enum ree_status bind_slots(struct ree_cuda *cuda, struct ree_device_program *program,
                                   struct ree_device_buffer *const *slots, struct ree_error *err) {
     bool same = program->is_bound;
-    for (uint32_t s = 0; s < program->n_slots; s++) {
+    for (uint32_t s = 0; s < program->outline.n_slots; s++) {
         CUdeviceptr address = slots[s] ? slots[s]->address : 0;
         same = same && program->bound[s] == address;
         program->bound[s] = address;
@@ -200,13 +185,13 @@ static enum ree_status bind_slots(struct ree_cuda *cuda, struct ree_device_progr
         struct launch *launch = &program->launches[l];
         struct ree_cuda_header *header = &program->args[launch->args].header;
         bool changed = false;
-        for (uint32_t o = 0; o < program->n_operands[launch->dispatch]; o++) {
-            const struct ree_operand *operand = &program->operands[launch->dispatch][o];
+        for (uint32_t o = 0; o < program->outline.n_operands[launch->dispatch]; o++) {
+            const struct ree_operand *operand = &program->outline.operands[launch->dispatch][o];
             const struct ree_device_buffer *buffer = slots[operand->slot];
             if (!buffer || operand->offset > buffer->size ||
                 operand->size > buffer->size - operand->offset)
                 return ree_fail(err, REE_INTERNAL, "%s: operand %u is outside its buffer",
-                                program->labels[launch->dispatch], o);
+                                program->outline.labels[launch->dispatch], o);
             changed = changed || header->operands[o] != buffer->address + operand->offset;
             header->operands[o] = buffer->address + operand->offset;
         }
@@ -249,14 +234,39 @@ static enum ree_status make_graph(struct ree_cuda *cuda, struct ree_device_progr
     return REE_OK;
 }
 
+static enum ree_status make_events(struct ree_cuda *cuda, struct ree_device_program *program,
+                                   struct ree_error *err) {
+    if (!program->events)
+        program->events = calloc(program->outline.n_dispatches + 1u, sizeof(CUevent));
+    if (!program->events) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
+    for (uint32_t e = 0; e <= program->outline.n_dispatches; e++)
+        if (!program->events[e])
+            REE_CUDA_CALL(event_create(&program->events[e], CU_EVENT_DEFAULT),
+                          "cannot create an event");
+    return REE_OK;
+}
+
+// Records the events up to that after dispatch n - 1; *recorded: how many are.
+static enum ree_status record_until(struct ree_cuda *cuda, struct ree_device_program *program,
+                                    bool timed, uint32_t n, uint32_t *recorded,
+                                    struct ree_error *err) {
+    for (; timed && *recorded <= n; ++*recorded)
+        REE_CUDA_CALL(event_record(program->events[*recorded], cuda->stream),
+                      "cannot measure a program");
+    return REE_OK;
+}
+
+// timed: with the events around each dispatch.
 static enum ree_status launch_all(struct ree_cuda *cuda, struct ree_device_program *program,
-                                  struct ree_error *err) {
+                                  bool timed, struct ree_error *err) {
+    uint32_t recorded = 0;
+    if (timed) REE_TRY(make_events(cuda, program, err));
     REE_CUDA_CALL(
         memory_set(program->fault->address, 0, sizeof(struct ree_cuda_fault), cuda->stream),
         "cannot start a program");
-    REE_CUDA_CALL(event_record(program->events[0], cuda->stream), "cannot start a program");
     for (uint32_t l = 0; l < program->n_launches; l++) {
         const struct launch *launch = &program->launches[l];
+        REE_TRY(record_until(cuda, program, timed, launch->dispatch, &recorded, err));
         const struct ree_cuda_step *step = &launch->step;
         struct ree_cuda_args *args = &program->args[launch->args];
         const uint64_t *operands = args->header.operands;
@@ -265,7 +275,7 @@ static enum ree_status launch_all(struct ree_cuda *cuda, struct ree_device_progr
             const struct ree_matmul_params *p = &args->params.matmul.p;
             uint64_t to = p->has_epilogue ? args->header.scratch : operands[2];
             if (ree_cublas_run(cuda->cublas, p, operands[0], operands[1], to, err) != REE_OK)
-                return ree_fail_prefix(err, "%s", program->labels[launch->dispatch]);
+                return ree_fail_prefix(err, "%s", program->outline.labels[launch->dispatch]);
             continue;
         }
         CUresult result =
@@ -273,10 +283,11 @@ static enum ree_status launch_all(struct ree_cuda *cuda, struct ree_device_progr
                                 1, step->shared_bytes, cuda->stream, params, NULL);
         if (result != CUDA_SUCCESS) {
             ree_cuda_fail(&cuda->driver, err, result, ree_cuda_kernel_name(step->kernel));
-            return ree_fail_prefix(err, "%s", program->labels[launch->dispatch]);
+            return ree_fail_prefix(err, "%s", program->outline.labels[launch->dispatch]);
         }
     }
-    REE_CUDA_CALL(event_record(program->events[1], cuda->stream), "cannot start a program");
+    REE_TRY(record_until(cuda, program, timed, program->outline.n_dispatches, &recorded, err));
+    program->is_timed = timed;
     return REE_OK;
 }
 
@@ -286,9 +297,10 @@ enum ree_status ree_cuda_program_run(struct ree_device *device, struct ree_devic
     struct ree_cuda *cuda = ree_cuda_of(device);
     REE_CUDA_CALL(context_set(cuda->context), "cannot use the device");
     REE_TRY(bind_slots(cuda, program, slots, err));
-    program->was_run = false;
-    if (!program->as_graph) {
-        REE_TRY(launch_all(cuda, program, err));
+    program->was_run = program->is_timed = false;
+    if (!program->as_graph || device->wants_times) {
+        REE_TRY(launch_all(cuda, program, device->wants_times || program->outline.n_dispatches == 1,
+                           err));
     } else {
         if (!program->exec) REE_TRY(make_graph(cuda, program, err));
         REE_CUDA_CALL(graph_launch(program->exec, cuda->stream), "cannot start a program");
@@ -297,22 +309,21 @@ enum ree_status ree_cuda_program_run(struct ree_device *device, struct ree_devic
     REE_TRY(ree_cuda_buffer_read(device, program->fault, 0, &fault, sizeof fault, err));
     program->was_run = true;
     if (device->on_progress)
-        device->on_progress(device->progress_user, program->n_dispatches, program->n_dispatches);
-    if (fault.dispatch == 0) return REE_OK;
-    if (fault.dispatch > program->n_dispatches)
-        return ree_fail(err, REE_DEVICE, "CUDA: the device reported a fault that makes no sense");
-    int64_t index = (int64_t)((uint64_t)fault.high << 32 | fault.low);
-    return ree_fail(err, REE_INVALID, "%s: index %lld is out of range",
-                    program->labels[fault.dispatch - 1], (long long)index);
+        device->on_progress(device->progress_user, program->outline.n_dispatches,
+                            program->outline.n_dispatches);
+    return ree_outline_fault(&program->outline, "CUDA", fault.dispatch, fault.low, fault.high, err);
 }
 
 bool ree_cuda_program_times(struct ree_device *device, struct ree_device_program *program,
                             double *out_seconds) {
-    float milliseconds;
-    if (program->n_dispatches != 1 || !program->was_run ||
-        ree_cuda_of(device)->driver.event_elapsed(&milliseconds, program->events[0],
-                                                  program->events[1]) != CUDA_SUCCESS)
-        return false;
-    out_seconds[0] = 1e-3 * milliseconds;
+    const struct ree_cuda_driver *driver = &ree_cuda_of(device)->driver;
+    if (!program->was_run || !program->is_timed) return false;
+    for (uint32_t i = 0; i < program->outline.n_dispatches; i++) {
+        float milliseconds;
+        if (driver->event_elapsed(&milliseconds, program->events[i], program->events[i + 1]) !=
+            CUDA_SUCCESS)
+            return false;
+        out_seconds[i] = 1e-3 * milliseconds;
+    }
     return true;
 }

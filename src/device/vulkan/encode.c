@@ -2,6 +2,7 @@
 #include "device/vulkan/encode.h"
 
 #include "device/vulkan/vulkan.h"
+#include "repops/dispatch.h"
 #include "repops/merge.h"
 #include "shaders.h"
 
@@ -18,33 +19,10 @@ static ree_vk_encoder *const encoders[REE_N_REPOPS] = {
     [REE_REPOP_RESIZE] = ree_vk_encode_resize,   [REE_REPOP_ATTENTION] = ree_vk_encode_attention,
 };
 
-static const struct ree_expr *expr_of(const struct ree_dispatch *dispatch) {
-    const union ree_params *p = &dispatch->params;
-    switch (dispatch->op) {
-    case REE_REPOP_MAP: return &p->map.expr;
-    case REE_REPOP_MATMUL: return p->matmul.has_epilogue ? &p->matmul.epilogue : NULL;
-    case REE_REPOP_CONV: return p->conv.has_epilogue ? &p->conv.epilogue : NULL;
-    default: return NULL;
-    }
-}
-
-// Whether a dispatch has a function of float64 numbers that shaders lack.
-static bool needs_cpu(const struct ree_dispatch *dispatch) {
-    const struct ree_expr *expr = expr_of(dispatch);
-    for (uint32_t i = 0; expr && i < expr->n_instrs; i++)
-        if (ree_map_op_is_host_only(expr->instrs[i].op)) return true;
-    return false;
-}
-
 enum ree_status ree_vk_encode(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
                               struct ree_vk_encoding *out, struct ree_error *err) {
     memset(out, 0, sizeof *out);
-    if (needs_cpu(dispatch))
-        return ree_fail(
-            err, REE_UNSUPPORTED,
-            "a function of float64 numbers beyond arithmetic (RepOp %s) runs on the CPU "
-            "alone, not on %s",
-            ree_repop_name(dispatch->op), vk->base.name);
+    REE_TRY(ree_dispatch_check_device(dispatch, vk->base.name, err));
     if (dispatch->op >= REE_N_REPOPS || !encoders[dispatch->op])
         return ree_fail(err, REE_UNSUPPORTED, "the Vulkan backend has no RepOp '%s'",
                         ree_repop_name(dispatch->op));

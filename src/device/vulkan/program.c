@@ -8,6 +8,7 @@
 // Where the device has memory of its own, the host writes the blocks into a host-visible copy and
 // the command buffer begins by copying them over.
 #include "device/vulkan/vulkan.h"
+#include "device/outline.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,12 +32,9 @@ struct fault {
 _Static_assert(sizeof(struct fault) == 64, "blocks are aligned to 64 bytes");
 
 struct ree_device_program {
-    uint32_t n_dispatches, n_slots;
-    struct ree_operand (*operands)[REE_MAX_OPERANDS]; // [n_dispatches]
-    uint32_t *n_operands;                             // [n_dispatches]
-    uint64_t *block_offsets;                          // [n_dispatches], bytes
-    char **labels;                                    // [n_dispatches], "node 'conv1' (Conv)"
-    uint64_t *bound;                                  // [n_slots] addresses of the last run
+    struct ree_outline outline;
+    uint64_t *block_offsets; // [n_dispatches], bytes
+    uint64_t *bound;         // [n_slots] addresses of the last run
     bool is_bound;
     struct ree_device_buffer *blocks_host; // mapped
     struct ree_device_buffer *blocks;      // what the device reads; the same when unified
@@ -143,7 +141,7 @@ static enum ree_status record_dispatch(struct ree_vk *vk, struct ree_device_prog
         if (y > vk->properties.limits.maxComputeWorkGroupCount[1])
             return ree_fail(
                 err, REE_UNSUPPORTED, "%s needs %llu work groups, more than device '%s' can start",
-                program->labels[index], (unsigned long long)step->n_groups, vk->base.name);
+                program->outline.labels[index], (unsigned long long)step->n_groups, vk->base.name);
         vk->vk.vkCmdDispatch(commands, (uint32_t)x, (uint32_t)y, 1);
     }
     if (program->queries)
@@ -171,11 +169,12 @@ static enum ree_status record(struct ree_vk *vk, struct ree_device_program *prog
             VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
             VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
     if (program->queries) {
-        vk->vk.vkCmdResetQueryPool(commands, program->queries, 0, program->n_dispatches + 1);
+        vk->vk.vkCmdResetQueryPool(commands, program->queries, 0,
+                                   program->outline.n_dispatches + 1);
         vk->vk.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, program->queries,
                                    0);
     }
-    for (uint32_t i = 0; i < program->n_dispatches; i++) {
+    for (uint32_t i = 0; i < program->outline.n_dispatches; i++) {
         bool needs_barrier;
         REE_TRY(note_dispatch(hazards, &source->dispatches[i], encodings[i].scratch_bytes > 0,
                               &needs_barrier, err));
@@ -201,11 +200,11 @@ static enum ree_status record(struct ree_vk *vk, struct ree_device_program *prog
 
 static enum ree_status create_queries(struct ree_vk *vk, struct ree_device_program *program,
                                       struct ree_error *err) {
-    if (!vk->has_timestamps || program->n_dispatches == 0) return REE_OK;
+    if (!vk->has_timestamps || program->outline.n_dispatches == 0) return REE_OK;
     VkQueryPoolCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
         .queryType = VK_QUERY_TYPE_TIMESTAMP,
-        .queryCount = program->n_dispatches + 1,
+        .queryCount = program->outline.n_dispatches + 1,
     };
     REE_VK_TRY(err, vk->vk.vkCreateQueryPool(vk->handle, &info, NULL, &program->queries),
                "cannot create a query pool");
@@ -215,7 +214,7 @@ static enum ree_status create_queries(struct ree_vk *vk, struct ree_device_progr
 static enum ree_status fill_blocks(struct ree_vk *vk, struct ree_device_program *program,
                                    const struct ree_vk_encoding *encodings, struct ree_error *err) {
     uint64_t size = sizeof(struct fault), scratch_bytes = 0;
-    for (uint32_t i = 0; i < program->n_dispatches; i++) {
+    for (uint32_t i = 0; i < program->outline.n_dispatches; i++) {
         program->block_offsets[i] = size;
         size += (sizeof(struct block_header) + encodings[i].params_size + 63) / 64 * 64;
         if (encodings[i].scratch_bytes > scratch_bytes) scratch_bytes = encodings[i].scratch_bytes;
@@ -228,7 +227,7 @@ static enum ree_status fill_blocks(struct ree_vk *vk, struct ree_device_program 
     }
     if (scratch_bytes)
         REE_TRY(ree_vk_buffer_create(&vk->base, scratch_bytes, &program->scratch, err));
-    for (uint32_t i = 0; i < program->n_dispatches; i++) {
+    for (uint32_t i = 0; i < program->outline.n_dispatches; i++) {
         uint8_t *block = program->blocks_host->mapped + program->block_offsets[i];
         struct block_header header = {
             .fault = program->blocks->address,
@@ -243,27 +242,11 @@ static enum ree_status fill_blocks(struct ree_vk *vk, struct ree_device_program 
 
 static enum ree_status copy_source(struct ree_device_program *program,
                                    const struct ree_program *source, struct ree_error *err) {
-    size_t n = source->n_dispatches;
-    program->operands = calloc(n + 1, sizeof *program->operands);
-    program->n_operands = calloc(n + 1, sizeof *program->n_operands);
-    program->block_offsets = calloc(n + 1, sizeof *program->block_offsets);
-    program->labels = calloc(n + 1, sizeof *program->labels);
+    REE_TRY(ree_outline_init(&program->outline, source, err));
+    program->block_offsets = calloc(source->n_dispatches + 1, sizeof *program->block_offsets);
     program->bound = calloc(source->n_slots + 1, sizeof *program->bound);
-    if (!program->operands || !program->n_operands || !program->block_offsets || !program->labels ||
-        !program->bound)
+    if (!program->block_offsets || !program->bound)
         return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
-    program->n_dispatches = source->n_dispatches;
-    program->n_slots = source->n_slots;
-    for (size_t i = 0; i < n; i++) {
-        const struct ree_dispatch *dispatch = &source->dispatches[i];
-        memcpy(program->operands[i], dispatch->operands, sizeof *program->operands);
-        program->n_operands[i] = dispatch->n_operands;
-        const char *label = dispatch->node < source->n_node_names
-                                ? source->node_names[dispatch->node]
-                                : ree_repop_name(dispatch->op);
-        program->labels[i] = strdup(label);
-        if (!program->labels[i]) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
-    }
     return REE_OK;
 }
 
@@ -273,7 +256,7 @@ static enum ree_status build(struct ree_vk *vk, struct ree_device_program *progr
     REE_TRY(copy_source(program, source, err));
     for (uint32_t i = 0; i < source->n_dispatches; i++)
         if (ree_vk_encode(vk, &source->dispatches[i], &encodings[i], err) != REE_OK)
-            return ree_fail_prefix(err, "%s", program->labels[i]);
+            return ree_fail_prefix(err, "%s", program->outline.labels[i]);
     REE_TRY(fill_blocks(vk, program, encodings, err));
     REE_TRY(create_queries(vk, program, err));
     VkCommandBufferAllocateInfo commands = {
@@ -320,12 +303,7 @@ void ree_vk_program_destroy(struct ree_device *device, struct ree_device_program
     ree_vk_buffer_destroy(device, program->scratch);
     if (program->blocks != program->blocks_host) ree_vk_buffer_destroy(device, program->blocks);
     ree_vk_buffer_destroy(device, program->blocks_host);
-    if (program->labels)
-        for (uint32_t i = 0; i < program->n_dispatches; i++)
-            free(program->labels[i]);
-    free(program->labels);
-    free(program->operands);
-    free(program->n_operands);
+    ree_outline_finish(&program->outline);
     free(program->block_offsets);
     free(program->bound);
     free(program);
@@ -336,23 +314,23 @@ void ree_vk_program_destroy(struct ree_device *device, struct ree_device_program
 static enum ree_status bind_slots(struct ree_device_program *program,
                                   struct ree_device_buffer *const *slots, struct ree_error *err) {
     bool same = program->is_bound;
-    for (uint32_t s = 0; s < program->n_slots; s++) {
+    for (uint32_t s = 0; s < program->outline.n_slots; s++) {
         uint64_t address = slots[s] ? slots[s]->address : 0;
         same = same && program->bound[s] == address;
         program->bound[s] = address;
     }
     if (same) return REE_OK;
     program->is_bound = false;
-    for (uint32_t i = 0; i < program->n_dispatches; i++) {
+    for (uint32_t i = 0; i < program->outline.n_dispatches; i++) {
         struct block_header *header =
             (struct block_header *)(program->blocks_host->mapped + program->block_offsets[i]);
-        for (uint32_t o = 0; o < program->n_operands[i]; o++) {
-            const struct ree_operand *operand = &program->operands[i][o];
+        for (uint32_t o = 0; o < program->outline.n_operands[i]; o++) {
+            const struct ree_operand *operand = &program->outline.operands[i][o];
             const struct ree_device_buffer *buffer = slots[operand->slot];
             if (!buffer || operand->offset > buffer->size ||
                 operand->size > buffer->size - operand->offset)
                 return ree_fail(err, REE_INTERNAL, "%s: operand %u is outside its buffer",
-                                program->labels[i], o);
+                                program->outline.labels[i], o);
             header->operands[o] = buffer->address + operand->offset;
         }
     }
@@ -364,7 +342,7 @@ static enum ree_status bind_slots(struct ree_device_program *program,
 static void report_progress(struct ree_vk *vk, void *user) {
     struct ree_device_program *program = user;
     uint32_t done = program->last_seen;
-    while (done < program->n_dispatches) {
+    while (done < program->outline.n_dispatches) {
         uint64_t result[2]; // ticks, available
         if (vk->vk.vkGetQueryPoolResults(
                 vk->handle, program->queries, done + 1, 1, sizeof result, result, sizeof result,
@@ -374,7 +352,7 @@ static void report_progress(struct ree_vk *vk, void *user) {
         done++;
     }
     program->last_seen = done;
-    vk->base.on_progress(vk->base.progress_user, done, program->n_dispatches);
+    vk->base.on_progress(vk->base.progress_user, done, program->outline.n_dispatches);
 }
 
 enum ree_status ree_vk_program_run(struct ree_device *device, struct ree_device_program *program,
@@ -387,19 +365,15 @@ enum ree_status ree_vk_program_run(struct ree_device *device, struct ree_device_
     bool watch = device->on_progress && program->queries;
     REE_TRY(ree_vk_submit(vk, program->commands, watch ? report_progress : NULL, program, err));
     REE_TRY(ree_vk_check_validation(vk, err));
-    if (fault->dispatch == 0) return REE_OK;
-    if (fault->dispatch > program->n_dispatches)
-        return ree_fail(err, REE_DEVICE, "Vulkan: the device reported a fault that makes no sense");
-    int64_t index = (int64_t)((uint64_t)fault->high << 32 | fault->low);
-    return ree_fail(err, REE_INVALID, "%s: index %lld is out of range",
-                    program->labels[fault->dispatch - 1], (long long)index);
+    return ree_outline_fault(&program->outline, "Vulkan", fault->dispatch, fault->low, fault->high,
+                             err);
 }
 
 bool ree_vk_program_times(struct ree_device *device, struct ree_device_program *program,
                           double *out_seconds) {
     struct ree_vk *vk = ree_vk_of(device);
     if (!program->queries || !program->is_bound) return false;
-    size_t n = program->n_dispatches + 1;
+    size_t n = program->outline.n_dispatches + 1;
     uint64_t *ticks = calloc(n, sizeof *ticks);
     if (!ticks) return false;
     VkResult result = vk->vk.vkGetQueryPoolResults(

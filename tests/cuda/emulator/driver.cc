@@ -8,6 +8,7 @@
 
 #include "api.h"
 #include "driver_types.h"
+#include "ptx.h"
 
 #include <chrono>
 #include <dlfcn.h>
@@ -29,11 +30,13 @@ struct CUctx_st {
     int references;
 };
 struct CUmod_st {
+    struct ree_emulator_ptx *ptx; // NULL: the kernels compiled in
     std::map<std::string, CUfunction> functions;
 };
 struct CUfunc_st {
     std::string name;
     unsigned max_dynamic;
+    const struct ree_emulator_ptx *ptx; // NULL: compiled in
 };
 struct CUstream_st {
     CUgraph capture; // NULL: none
@@ -261,10 +264,25 @@ EXPORT CUresult CUDAAPI cuCtxSynchronize(void) {
 
 // Modules and functions.
 
+static uint32_t max_threads_of(CUfunction f) {
+    return f->ptx ? ree_emulator_ptx_max_threads(f->ptx)
+                  : (uint32_t)ree_emulator_kernel_max_threads(f->name.c_str());
+}
+static size_t args_size_of(CUfunction f) {
+    return f->ptx ? ree_emulator_ptx_args_size(f->ptx)
+                  : ree_emulator_kernel_args_size(f->name.c_str());
+}
+
 EXPORT CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image) {
     BEGIN;
     CHECK(module && image, INVALID);
-    *module = new CUmod_st;
+    struct ree_emulator_ptx *ptx = NULL;
+    if (strncmp((const char *)image, ".version", 8) == 0) {
+        ptx = ree_emulator_ptx_parse((const char *)image, last_error, sizeof last_error);
+        if (!ptx) fprintf(stderr, "CUDA emulator: %s\n", last_error);
+        CHECK(ptx, CUDA_ERROR_INVALID_PTX);
+    }
+    *module = new CUmod_st{ptx, {}};
     modules.insert(*module);
     return CUDA_SUCCESS;
 }
@@ -284,6 +302,7 @@ EXPORT CUresult CUDAAPI cuModuleUnload(CUmodule module) {
         functions.erase(function.second);
         delete function.second;
     }
+    ree_emulator_ptx_destroy(module->ptx);
     delete module;
     return CUDA_SUCCESS;
 }
@@ -293,9 +312,11 @@ EXPORT CUresult CUDAAPI cuModuleGetFunction(CUfunction *function, CUmodule modul
     BEGIN;
     CHECK(function && name, INVALID);
     CHECK(modules.count(module), CUDA_ERROR_INVALID_HANDLE);
-    CHECK(ree_emulator_kernel_args_size(name), CUDA_ERROR_NOT_FOUND);
+    CHECK(module->ptx ? strcmp(ree_emulator_ptx_name(module->ptx), name) == 0
+                      : ree_emulator_kernel_args_size(name) != 0,
+          CUDA_ERROR_NOT_FOUND);
     CUfunction &known = module->functions[name];
-    if (!known) known = new CUfunc_st{name, DEFAULT_SHARED};
+    if (!known) known = new CUfunc_st{name, DEFAULT_SHARED, module->ptx};
     functions.insert(known);
     *function = known;
     return CUDA_SUCCESS;
@@ -319,9 +340,7 @@ EXPORT CUresult CUDAAPI cuFuncGetAttribute(int *value, CUfunction_attribute attr
     CHECK(value, INVALID);
     CHECK(functions.count(function), CUDA_ERROR_INVALID_HANDLE);
     switch ((int)attribute) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-        *value = (int)ree_emulator_kernel_max_threads(function->name.c_str());
-        break;
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = (int)max_threads_of(function); break;
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = 80; break;
@@ -341,7 +360,7 @@ EXPORT CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfu
     int by_threads = 2048 / block, by_shared = shared ? (int)((164u << 10) / (shared + 1024)) : 32;
     *n = by_threads < by_shared ? by_threads : by_shared;
     if (*n > 32) *n = 32;
-    if ((unsigned)block > ree_emulator_kernel_max_threads(function->name.c_str())) *n = 0;
+    if ((unsigned)block > max_threads_of(function)) *n = 0;
     return CUDA_SUCCESS;
 }
 
@@ -411,9 +430,13 @@ static CUresult run_work(const struct work &w) {
     switch (w.kind) {
     case KERNEL:
         CHECK(functions.count(w.function), CUDA_ERROR_INVALID_HANDLE);
-        if (ree_emulator_launch(w.function->name.c_str(), w.grid[0], w.grid[1], w.grid[2],
-                                w.block[0], w.block[1], w.block[2], w.shared, w.args.data(),
-                                last_error, sizeof last_error) == 0)
+        if (w.function->ptx) {
+            if (ree_emulator_ptx_run(w.function->ptx, w.grid[0], w.block[0], w.args.data(),
+                                     last_error, sizeof last_error) == 0)
+                return CUDA_SUCCESS;
+        } else if (ree_emulator_launch(w.function->name.c_str(), w.grid[0], w.grid[1], w.grid[2],
+                                       w.block[0], w.block[1], w.block[2], w.shared, w.args.data(),
+                                       last_error, sizeof last_error) == 0)
             return CUDA_SUCCESS;
         fprintf(stderr, "CUDA emulator: %s\n", last_error);
         broken = true;
@@ -449,7 +472,6 @@ static CUresult kernel_work(struct work *w, CUfunction function, const unsigned 
                             void **extra) {
     CHECK(functions.count(function), CUDA_ERROR_INVALID_HANDLE);
     CHECK(params && params[0] && !extra, INVALID);
-    const char *name = function->name.c_str();
     uint64_t n = (uint64_t)block[0] * block[1] * block[2];
     CHECK(n != 0 && block[0] <= 1024 && block[1] <= 1024 && block[2] <= 64 &&
               n <= REE_EMULATOR_MAX_THREADS,
@@ -458,7 +480,9 @@ static CUresult kernel_work(struct work *w, CUfunction function, const unsigned 
               grid[2] <= 0xFFFF,
           INVALID);
     // A kernel for fewer threads has the registers for no more.
-    CHECK(n <= ree_emulator_kernel_max_threads(name), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    CHECK(n <= max_threads_of(function), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    CHECK(!function->ptx || (grid[1] == 1 && grid[2] == 1 && block[1] == 1 && block[2] == 1),
+          CUDA_ERROR_NOT_SUPPORTED);
     CHECK(shared <= function->max_dynamic, INVALID);
     *w = {};
     w->kind = KERNEL;
@@ -467,7 +491,7 @@ static CUresult kernel_work(struct work *w, CUfunction function, const unsigned 
     memcpy(w->block, block, sizeof block);
     w->shared = shared;
     const unsigned char *args = (const unsigned char *)params[0];
-    w->args.assign(args, args + ree_emulator_kernel_args_size(name));
+    w->args.assign(args, args + args_size_of(function));
     return CUDA_SUCCESS;
 }
 
@@ -700,16 +724,13 @@ static CUresult add_kernel_node(CUgraphNode *node, CUgraph graph, const CUgraphN
     *node = add_node(graph, std::move(w), after, n_after);
     return CUDA_SUCCESS;
 }
-EXPORT CUresult CUDAAPI cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph,
-                                             const CUgraphNode *after, size_t n_after,
-                                             const CUDA_KERNEL_NODE_PARAMS_v1 *params) {
-    return add_kernel_node(node, graph, after, n_after, params);
-}
-EXPORT CUresult CUDAAPI cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph,
-                                                const CUgraphNode *after, size_t n_after,
-                                                const CUDA_KERNEL_NODE_PARAMS_v2 *params) {
-    return add_kernel_node(node, graph, after, n_after, params);
-}
+#define ADD_KERNEL_NODE(name, P)                                                                   \
+    EXPORT CUresult CUDAAPI name(CUgraphNode *node, CUgraph graph, const CUgraphNode *after,       \
+                                 size_t n_after, const P *params) {                                \
+        return add_kernel_node(node, graph, after, n_after, params);                               \
+    }
+ADD_KERNEL_NODE(cuGraphAddKernelNode, CUDA_KERNEL_NODE_PARAMS_v1)
+ADD_KERNEL_NODE(cuGraphAddKernelNode_v2, CUDA_KERNEL_NODE_PARAMS_v2)
 
 EXPORT CUresult CUDAAPI cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph,
                                              const CUgraphNode *after, size_t n_after,
@@ -804,14 +825,12 @@ static CUresult set_kernel_node(CUgraphExec exec, CUgraphNode node, const P *par
     exec->work[found->second] = std::move(w);
     return CUDA_SUCCESS;
 }
-EXPORT CUresult CUDAAPI cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
-                                                       const CUDA_KERNEL_NODE_PARAMS_v1 *params) {
-    return set_kernel_node(exec, node, params);
-}
-EXPORT CUresult CUDAAPI cuGraphExecKernelNodeSetParams_v2(
-    CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *params) {
-    return set_kernel_node(exec, node, params);
-}
+#define SET_KERNEL_NODE(name, P)                                                                   \
+    EXPORT CUresult CUDAAPI name(CUgraphExec exec, CUgraphNode node, const P *params) {            \
+        return set_kernel_node(exec, node, params);                                                \
+    }
+SET_KERNEL_NODE(cuGraphExecKernelNodeSetParams, CUDA_KERNEL_NODE_PARAMS_v1)
+SET_KERNEL_NODE(cuGraphExecKernelNodeSetParams_v2, CUDA_KERNEL_NODE_PARAMS_v2)
 
 EXPORT CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {
     LOCK;

@@ -1,0 +1,137 @@
+// Kernels written for expressions (ptx.h): compiled by the driver when a program first has one, and
+// kept as long as the device is open. Where the driver cannot compile, maps are interpreted.
+#include "device/cuda/cuda.h"
+#include "device/cuda/ptx.h"
+#include "kernels.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ree_cuda_written {
+    struct ree_cuda_written *next;
+    struct ree_cuda_ptx_key key;
+    CUmodule module;
+    CUfunction function;
+};
+
+enum { // CUjit_option
+    JIT_ERROR_LOG_BUFFER = 5,
+    JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
+};
+
+static void give_up(struct ree_cuda *cuda, const char *why) {
+    cuda->no_written = true;
+    snprintf(cuda->no_written_why, sizeof cuda->no_written_why, "%s", why);
+}
+
+// The driver's log, or the name of the error, is why.
+static void give_up_with(struct ree_cuda *cuda, CUresult result, char *log) {
+    const char *name = NULL;
+    log[strcspn(log, "\n")] = 0;
+    cuda->driver.error_name(result, &name);
+    give_up(cuda, *log ? log : name ? name : "the driver cannot compile");
+}
+
+static enum ree_status compile(struct ree_cuda *cuda, struct ree_cuda_written *written,
+                               struct ree_error *err) {
+    char log[256] = "";
+    int options[] = {JIT_ERROR_LOG_BUFFER, JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)sizeof log};
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    // The tests' stand-in has the functions itself.
+    const char *functions = ree_cuda_functions_ptx ? ree_cuda_functions_ptx : "";
+    ree_cuda_ptx_module(&written->key, functions, &text);
+    if (text.failed || !text.data) {
+        ree_strbuf_finish(&text);
+        return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
+    }
+    CUresult result = cuda->driver.module_load_ex(&written->module, text.data, 2, options, values);
+    if (result == CUDA_SUCCESS)
+        result =
+            cuda->driver.module_function(&written->function, written->module, REE_CUDA_PTX_KERNEL);
+    ree_strbuf_finish(&text);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY)
+        return ree_cuda_fail(&cuda->driver, err, result, "cannot compile an expression");
+    if (result != CUDA_SUCCESS) give_up_with(cuda, result, log);
+    return REE_OK;
+}
+
+enum ree_status ree_cuda_written_map(struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
+                                     const struct ree_cuda_expr *prepared, CUfunction *out,
+                                     struct ree_error *err) {
+    struct ree_cuda_ptx_key key;
+    *out = NULL;
+    if (cuda->no_written || dispatch->params.map.expr.n_elements == 0) return REE_OK;
+    ree_cuda_ptx_key(dispatch, prepared, &key);
+    for (struct ree_cuda_written *w = cuda->written; w; w = w->next)
+        if (memcmp(&w->key, &key, sizeof key) == 0) {
+            *out = w->function;
+            return REE_OK;
+        }
+    struct ree_cuda_written *fresh = calloc(1, sizeof *fresh);
+    if (!fresh) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
+    fresh->key = key;
+    enum ree_status status = compile(cuda, fresh, err);
+    if (status != REE_OK || cuda->no_written) {
+        if (fresh->module) cuda->driver.module_unload(fresh->module);
+        free(fresh);
+        return status;
+    }
+    fresh->next = cuda->written;
+    cuda->written = fresh;
+    *out = fresh->function;
+    return REE_OK;
+}
+
+struct ree_cuda_step ree_cuda_written_step(uint32_t n_elements) {
+    const uint32_t of_block = REE_CUDA_PTX_THREADS * REE_CUDA_PTX_WIDTH;
+    return (struct ree_cuda_step){
+        .kernel = REE_CUDA_map_words, // the name in messages
+        .threads = REE_CUDA_PTX_THREADS,
+        .grid = {(n_elements - 1) / of_block + 1, 1},
+    };
+}
+
+// a * exp(b): instructions, and the call of a function.
+static enum ree_status try_one(struct ree_cuda *cuda, struct ree_error *err) {
+    struct ree_dispatch dispatch = {.op = REE_REPOP_MAP, .n_operands = 3, .n_outputs = 1};
+    struct ree_cuda_expr prepared;
+    CUfunction function;
+    dispatch.params.map.expr = (struct ree_expr){
+        .rank = 1,
+        .dims = {4},
+        .n_elements = 4,
+        .out_dtype = REE_F32,
+        .n_operands = 2,
+        .n_instrs = 2,
+        .operands = {{REE_EXPR_TENSOR, REE_F32, 0, {1}}, {REE_EXPR_TENSOR, REE_F32, 0, {1}}},
+        .instrs = {{REE_MAP_exp_f32, {1}, {0}}, {REE_MAP_mul_f32, {0, 2}, {0}}},
+    };
+    ree_cuda_expr_prepare(&dispatch.params.map.expr, false, &prepared);
+    return ree_cuda_written_map(cuda, &dispatch, &prepared, &function, err);
+}
+
+enum ree_status ree_cuda_written_init(struct ree_cuda *cuda, struct ree_error *err) {
+    const char *form = getenv("REE_CUDA_EXPRESSIONS");
+    if (form && strcmp(form, "interpreted") == 0)
+        give_up(cuda, "REE_CUDA_EXPRESSIONS says so");
+    else
+        REE_TRY(try_one(cuda, err));
+    if (cuda->no_written)
+        ree_facts_add(&cuda->facts, "feature", "expressions", "interpreted (%s)",
+                      cuda->no_written_why);
+    else
+        ree_facts_add(&cuda->facts, "feature", "expressions", "compiled by the driver");
+    return REE_OK;
+}
+
+void ree_cuda_written_finish(struct ree_cuda *cuda) {
+    while (cuda->written) {
+        struct ree_cuda_written *next = cuda->written->next;
+        cuda->driver.module_unload(cuda->written->module);
+        free(cuda->written);
+        cuda->written = next;
+    }
+}

@@ -1,0 +1,72 @@
+// What a device's arithmetic is tried on before it is used: vectors for each primitive of binary32
+// over which devices are known to go wrong, and what the scalar source in C makes of them. A few
+// thousand prove nothing about the rest, but the ways in which devices differ all show in them:
+// subnormals flushed on the way in or out, fma in two roundings, division by reciprocal,
+// float(int(x)) folded. src/device/vulkan/probe.c, src/device/cuda/probe.c.
+#ifndef REE_DEVICE_PROBE_VECTORS_H
+#define REE_DEVICE_PROBE_VECTORS_H
+
+#include "base/status.h"
+
+// In the order of shaders/probe.comp and cuda/probe.cu.
+enum ree_probe_operation {
+    REE_PROBE_ADD,
+    REE_PROBE_SUB,
+    REE_PROBE_MUL,
+    REE_PROBE_DIV,
+    REE_PROBE_SQRT,
+    REE_PROBE_FMA,
+    REE_PROBE_INT_TO_FLOAT,
+    REE_PROBE_UINT_TO_FLOAT,
+    REE_PROBE_FLOAT_TO_INT,
+    REE_PROBE_FLOAT_TO_UINT,
+    REE_PROBE_INT_AND_BACK, // float(int(x)): folding it to trunc(x) turns +0 into -0
+    REE_PROBE_MIN,
+    REE_PROBE_MAX,
+    REE_PROBE_EQUAL,
+    REE_PROBE_LESS,
+    REE_PROBE_LESS_EQUAL,
+    REE_PROBE_FLOOR,
+    REE_PROBE_CEIL,
+    REE_PROBE_TRUNC,
+    REE_PROBE_ROUND_EVEN,
+    REE_PROBE_N_OPERATIONS
+};
+
+// What a verdict is about: one operation, or several that a device gets right or wrong together.
+struct ree_probe_primitive {
+    const char *name;  // "fma"
+    uint32_t first, n; // operations
+};
+#define REE_PROBE_N_PRIMITIVES 10
+extern const struct ree_probe_primitive ree_probe_primitives[REE_PROBE_N_PRIMITIVES];
+
+// The primitive called `name`, or -1.
+int ree_probe_find(const struct ree_probe_primitive *primitives, uint32_t n, const char *name);
+
+// As a device reads it: four words.
+struct ree_probe_vector {
+    uint32_t operation, a, b, c;
+};
+
+struct ree_probe_vectors {
+    struct ree_probe_vector *list; // (n), by operation
+    uint32_t *expected;            // (n): bits; NaNs canonical
+    uint32_t n;
+    uint64_t random; // state
+};
+
+enum ree_status ree_probe_vectors_init(struct ree_probe_vectors *vectors, struct ree_error *err);
+void ree_probe_vectors_finish(struct ree_probe_vectors *vectors);
+
+struct ree_probe_count {
+    uint32_t n_vectors, n_wrong;
+    uint32_t example[5]; // the first wrong one: a, b, c, what the device gave, what is right
+};
+// Of vectors begin ... begin + n - 1, those of a primitive; results[i] is vector i's. Float NaNs of
+// any bits are right where a NaN is.
+struct ree_probe_count ree_probe_judge(const struct ree_probe_vectors *vectors,
+                                       const uint32_t *results, uint32_t begin, uint32_t n,
+                                       const struct ree_probe_primitive *primitive);
+
+#endif

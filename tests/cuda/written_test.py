@@ -1,0 +1,55 @@
+"""The kernels that are written for expressions (src/device/cuda/ptx.c), as NVIDIA's assembler sees them.
+
+Usage: written_test.py PTXAS PROGRAM [N]
+
+PROGRAM, device_cuda_written, writes the modules of N random maps. ptxas has to take each of them,
+in turn for every architecture, without a spill; and ptx_test.py's rules hold for each: arithmetic
+is rounded once, operation by operation, and fma is where an fma is written.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import ptx_test
+
+ARCHITECTURES = ["sm_75", "sm_80", "sm_90", "sm_120"]
+
+
+def main():
+    ptxas, program = sys.argv[1], sys.argv[2]
+    n = int(sys.argv[3]) if len(sys.argv) > 3 else 120
+    n_failed, most_registers, n_called = 0, 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([program, str(n), folder], check=True)
+        for i in range(n):
+            source = pathlib.Path(folder) / f"{i}.ptx"
+            text = source.read_text()
+            arch = ARCHITECTURES[i % len(ARCHITECTURES)]
+            command = [ptxas, "-v", f"-arch={arch}", "-o", "/dev/null", str(source)]
+            result = subprocess.run(command, capture_output=True, text=True)
+            if result.returncode:
+                print(f"FAILED: {i}, {arch}: {result.stderr.strip().splitlines()[0]}")
+                n_failed += 1
+                continue
+            if re.search(r"[1-9]\d* bytes spill", result.stderr):
+                print(f"FAILED: {i}, {arch}: spills")
+                n_failed += 1
+            registers = max(map(int, re.findall(r"Used (\d+) registers", result.stderr)))
+            most_registers = max(most_registers, registers)
+            n_called += ".func" in text
+            kernel = text[text.index(".visible .entry") :]
+            found, n_fma = ptx_test.faults(kernel, allow_fma=True)
+            found.update(ptx_test.faults(text, allow_fma=True)[0])
+            for what, times in sorted(found.items()):
+                print(f"FAILED: {i}: {times} x {what}")
+                n_failed += 1
+    print(f"{n} kernels, {n_called} with calls, at most {most_registers} registers, {n_failed} failed")
+    # A test of nothing is none.
+    return 1 if n_failed or n_called == 0 or n_called == n else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

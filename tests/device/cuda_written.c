@@ -1,0 +1,137 @@
+// Kernels written for expressions: what shares one, what becomes of a driver that cannot compile.
+// That they compute the CPU's bytes, cuda_matches_cpu shows. Without a GPU on the emulator.
+//
+// Usage: cuda_written N DIR: instead writes the modules of N random maps to DIR/0.ptx, ..., for
+// tests/cuda/written_test.py.
+#include "device/cuda/cuda.h"
+#include "device/cuda/ptx.h"
+#include "device_cases.h"
+#include "kernels.h"
+
+static int write_modules(uint32_t n, const char *folder) {
+    uint32_t n_written = 0;
+    for (uint64_t seed = 1; n_written < n; seed++) {
+        struct rng rng = {.state = seed * 104729};
+        struct test_case c = {0};
+        struct ree_cuda_expr prepared;
+        struct ree_cuda_ptx_key key;
+        struct ree_strbuf text;
+        char path[512];
+        if (case_map(&rng, &c) && c.dispatch.params.map.expr.n_elements > 0) {
+            for (uint32_t o = 0; o < c.dispatch.n_operands; o++)
+                c.dispatch.operands[o].offset = 8 * rng_below(&rng, 3);
+            ree_cuda_expr_prepare(&c.dispatch.params.map.expr, false, &prepared);
+            ree_cuda_ptx_key(&c.dispatch, &prepared, &key);
+            ree_strbuf_init(&text);
+            ree_cuda_ptx_module(&key, ree_cuda_functions_ptx ? ree_cuda_functions_ptx : "", &text);
+            snprintf(path, sizeof path, "%s/%u.ptx", folder, n_written++);
+            FILE *file = fopen(path, "w");
+            REQUIRE(file && !text.failed);
+            REQUIRE(fwrite(text.data, 1, text.size, file) == text.size && fclose(file) == 0);
+            ree_strbuf_finish(&text);
+        }
+        test_case_finish(&c);
+    }
+    return 0;
+}
+
+static uint32_t n_kernels(const struct ree_cuda *cuda) {
+    struct list { // the first member of struct ree_cuda_written
+        const struct list *next;
+    };
+    uint32_t n = 0;
+    for (const struct list *w = (const void *)cuda->written; w; w = w->next)
+        n++;
+    return n;
+}
+
+// x (rows, columns) * scale (columns) + constant
+static void make(struct test_case *c, uint32_t rows, uint32_t columns, float constant) {
+    struct rng rng = {.state = 1};
+    memset(c, 0, sizeof *c);
+    case_begin(c, REE_REPOP_MAP);
+    struct ree_expr *expr = &c->dispatch.params.map.expr;
+    *expr = (struct ree_expr){
+        .rank = 2,
+        .dims = {rows, columns},
+        .n_elements = rows * columns,
+        .out_dtype = REE_F32,
+        .n_operands = 2,
+        .n_instrs = 3,
+        .operands = {{REE_EXPR_TENSOR, REE_F32, 0, {(int32_t)columns, 1}},
+                     {REE_EXPR_TENSOR, REE_F32, 0, {0, 1}}},
+        .instrs = {{REE_MAP_mul_f32, {0, 1}, {0}},
+                   {REE_MAP_CONST32, {0}, {0}},
+                   {REE_MAP_add_f32, {2, 3}, {0}}},
+    };
+    memcpy(&expr->instrs[1].imm[0], &constant, sizeof constant);
+    case_input(c, &rng, REE_F32, (uint64_t)rows * columns);
+    case_input(c, &rng, REE_F32, columns);
+    case_output(c, &rng, REE_F32, (uint64_t)rows * columns);
+}
+
+static void run(struct ree_device *device, uint32_t rows, uint32_t columns, float constant) {
+    struct test_case c;
+    make(&c, rows, columns, constant);
+    const char *what = run_device_case(device, columns % 4 ? GUARD_8 : GUARD_32, &c);
+    CHECK_MSG(!what, "%u x %u: %s", rows, columns, what);
+    test_case_finish(&c);
+}
+
+static const char *fact(const struct ree_device *device, const char *name) {
+    const struct ree_device_fact *facts;
+    size_t n = ree_device_facts(device, &facts);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(facts[i].name, name) == 0) return facts[i].value;
+    return "";
+}
+
+static CUresult cannot_compile(CUmodule *module, const void *image, unsigned n_options,
+                               int *options, void **values) {
+    (void)module, (void)image;
+    for (unsigned i = 0; i < n_options; i++)
+        if (options[i] == 5) strcpy(values[i], "version 7.1 is too new\nand more");
+    return 222; // CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+}
+
+int main(int argc, char **argv) {
+    if (argc > 2) return write_modules((uint32_t)atoi(argv[1]), argv[2]);
+    struct ree_device_options options = {0};
+    struct ree_device *device;
+    struct ree_error err;
+    enum ree_status status = ree_cuda_device_open("", &options, &device, &err);
+    if (status == REE_UNAVAILABLE) return test_skip(err.message);
+    CHECK_MSG(status == REE_OK, "%s", err.message);
+    if (status != REE_OK) return test_finish();
+    struct ree_cuda *cuda = ree_cuda_of(device);
+    CHECK_MSG(strcmp(fact(device, "expressions"), "compiled by the driver") == 0, "%s",
+              fact(device, "expressions"));
+
+    // Sizes, strides and constants are arguments: another shape finds the kernel made. Whether
+    // four neighbours lie side by side is not.
+    const uint32_t before = n_kernels(cuda);
+    run(device, 7, 64, 1.0f);
+    CHECK(n_kernels(cuda) == before + 1);
+    run(device, 50, 132, -3.0f);
+    CHECK(n_kernels(cuda) == before + 1);
+    run(device, 50, 33, -3.0f);
+    CHECK(n_kernels(cuda) == before + 2);
+
+    // A driver that cannot compile: what comes is interpreted, and the reason is kept.
+    cuda->driver.module_load_ex = cannot_compile;
+    run(device, 50, 132, 2.0f); // has its kernel
+    CHECK(!cuda->no_written);
+    run(device, 1, 5, 2.0f);
+    CHECK(cuda->no_written && strcmp(cuda->no_written_why, "version 7.1 is too new") == 0);
+    CHECK(n_kernels(cuda) == before + 2);
+    run(device, 50, 132, 2.0f);
+    ree_device_destroy(device);
+
+    setenv("REE_CUDA_EXPRESSIONS", "interpreted", 1);
+    REQUIRE(ree_cuda_device_open("", &options, &device, &err) == REE_OK);
+    CHECK(strstr(fact(device, "expressions"), "interpreted ("));
+    run(device, 50, 33, 2.0f);
+    CHECK(n_kernels(ree_cuda_of(device)) == 0);
+    ree_device_destroy(device);
+    return test_finish();
+}
