@@ -140,7 +140,7 @@ def interrupted():
 def wrong_input(folder):
     text = ["--prompt-text", PROMPT]
     fails([folder / "nothing", *text], "nothing: no such file")
-    fails([SAMPLE, "--prompt-ids", "1,640"], "token 1 of prompt 0 is 640", "vocabulary has 640")
+    fails([SAMPLE, "--prompt-ids", "1,640"], "no token 640")
     fails([SAMPLE, "--prompt-ids", "1,x"], "whole numbers")
     fails([SAMPLE, "--prompt-ids", ""], "no tokens")
     fails([SAMPLE, "--prompt-ids", ",".join(["5"] * 512)], "has 512 tokens", "context is 512")
@@ -166,6 +166,7 @@ def wrong_input(folder):
         shutil.copy(SAMPLE / name, bare)
     fails([bare, *text], "tokenizer")
     check(run(bare, "--prompt-ids", "0,300", "--max-new-tokens", "3").returncode == 0, "ids need no tokenizer")
+    fails([bare, "--prompt-ids", "1,640"], "token 1 of prompt 0 is 640", "vocabulary has 640")
     (bare / "tokenizer.json").write_text("{")
     fails([bare, *text], "tokenizer.json")
     (bare / "config.json").write_text("[]")

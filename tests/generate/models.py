@@ -86,7 +86,7 @@ def one_hash(models, prompts, n_new, *options):
         check(len(together) == len(prompts), f"{model}: a sequence for each prompt")
         for prompt, sequence in zip(prompts, together):
             hashes.setdefault(ids(prompt), set()).add((sequence["tokens_sha256"], sequence["logits_sha256"]))
-        if args.device and way:
+        if way:
             continue
         for prompt in prompts:
             for sequence in sequences(run(model, "--prompt-ids", ids(prompt), *common)):
@@ -101,6 +101,19 @@ def export(folder, model, opset):
                            "--colocate-tensors"], capture_output=True, text=True)
     check(done.returncode == 0, f"export of {model}: {done.stderr}")
     return path
+
+
+def record():
+    """What the sample model says, for recorded.json: after the model was made anew."""
+    recorded = {"greedy": [], "sampled": []}
+    for prompt in ("Once upon a time", "One day, a shy girl named Mira", "The fox"):
+        result = run(SAMPLE, "--prompt-text", prompt, "--max-new-tokens", 48, "--logits-hash")
+        recorded["greedy"].append({"prompt": prompt, **{k: result[k] for k in ("tokens", "text", "logits_sha256")}})
+    for options in (["--temperature", "0.8", "--seed", "1"], ["--temperature", "1.2", "--top-k", "20", "--seed", "2"],
+                    ["--temperature", "1", "--top-p", "0.9", "--min-p", "0.05", "--repetition-penalty", "1.1"]):
+        result = run(SAMPLE, "--prompt-text", "Long ago", "--max-new-tokens", 32, *options)
+        recorded["sampled"].append({"prompt": "Long ago", "options": options, "tokens": result["tokens"]})
+    (HERE / "recorded.json").write_text(json.dumps(recorded, indent=1) + "\n")
 
 
 def sample():
@@ -197,7 +210,11 @@ def main():
     parser.add_argument("--ree-run", required=True)
     parser.add_argument("--models", type=pathlib.Path, required=True)
     parser.add_argument("--device")
+    parser.add_argument("--record", action="store_true", help="write recorded.json and end")
     args = parser.parse_args()
+    if args.record:
+        record()
+        return 0
     if args.device:
         done = subprocess.run([args.ree_run, "devices"], capture_output=True, text=True)
         if f"{args.device}:0" not in done.stdout:

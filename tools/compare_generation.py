@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""How fast text is generated on the CPU, beside PyTorch with transformers, in one run, by turns.
+
+The checkpoint has the shape of Qwen2.5-0.5B and random weights; it is made once. Printed are the
+medians of several rounds and their ratios, prompts and single steps apart, and the weight bytes a
+second beside what the machine reads. Needs torch and transformers from PyPI (build/oracle of
+tools/test.sh has them); takes some minutes and 3 GB of disk.
+
+    build/oracle/bin/python tools/compare_generation.py --folder FOLDER [--rounds 5] [--threads 2]
+"""
+import argparse
+import json
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+SHAPE = dict(vocab_size=151936, hidden_size=896, intermediate_size=4864, num_hidden_layers=24,
+             num_attention_heads=14, num_key_value_heads=2, max_position_embeddings=32768,
+             tie_word_embeddings=True, rms_norm_eps=1e-6)
+
+
+def make(folder):
+    import torch
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+    if all((folder / name / "model.safetensors").exists() for name in ("float32", "bfloat16")):
+        return
+    torch.manual_seed(0)
+    model = Qwen2ForCausalLM(Qwen2Config(**SHAPE))
+    for name in ("float32", "bfloat16"):
+        model.to(getattr(torch, name)).save_pretrained(folder / name)
+
+
+def peer(model, threads, prompt, steps):
+    """In a process of its own: seconds for the prompt and for the steps."""
+    code = f"""
+import json, sys, time, torch
+from transformers import AutoModelForCausalLM
+torch.set_num_threads({threads})
+model = AutoModelForCausalLM.from_pretrained({str(model)!r}, dtype="auto").eval()
+ids = torch.tensor([{prompt}])
+with torch.inference_mode():
+    model(ids[:, :8], use_cache=True, logits_to_keep=1)
+    start = time.perf_counter()
+    out = model(ids, use_cache=True, logits_to_keep=1)
+    after = time.perf_counter()
+    token = out.logits[:, -1:].argmax(-1)
+    out = model(token, past_key_values=out.past_key_values, use_cache=True)
+    first = time.perf_counter()
+    for _ in range({steps}):
+        token = out.logits[:, -1:].argmax(-1)
+        out = model(token, past_key_values=out.past_key_values, use_cache=True)
+    print(json.dumps([after - start, time.perf_counter() - first]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def ree(ree_run, model, threads, prompt, steps):
+    command = [ree_run, str(model), "--prompt-ids", ",".join(map(str, prompt)), "--max-new-tokens", str(steps + 1),
+               "--ignore-eos", "--json", "--threads", str(threads)]
+    start = time.perf_counter()
+    stats = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["stats"]
+    wall = time.perf_counter() - start
+    return [stats["prompt_seconds"], stats["decode_seconds"],
+            wall - stats["prompt_seconds"] - stats["decode_seconds"]]
+
+
+def reading(ree_run, threads):
+    text = subprocess.run([ree_run, "bench", "matmul", "--size", "1x8192x16384", "--threads", str(threads)],
+                          capture_output=True, text=True, check=True).stdout
+    return float(re.search(r"x of reading memory \(([0-9.]+)\)", text).group(1))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--folder", type=pathlib.Path, required=True)
+    parser.add_argument("--ree-run", default="build/ree-run")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--prompt", type=int, default=512)
+    parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--types", nargs="+", default=["float32", "bfloat16"])
+    args = parser.parse_args()
+    make(args.folder)
+    prompt = [(i * 7919) % 150000 for i in range(args.prompt)]
+    limit = reading(args.ree_run, args.threads)
+    print(f"{args.threads} threads, prompt of {args.prompt} tokens, {args.steps} steps, medians of {args.rounds} rounds")
+    print(f"reading memory {limit:.1f} GB/s")
+    for name in args.types:
+        model = args.folder / name
+        nbytes = (model / "model.safetensors").stat().st_size
+        ours, theirs = [], []
+        for _ in range(args.rounds):
+            ours.append(ree(args.ree_run, model, args.threads, prompt, args.steps))
+            theirs.append(peer(model, args.threads, prompt, args.steps))
+        mine = [statistics.median(column) for column in zip(*ours)]
+        other = [statistics.median(column) for column in zip(*theirs)]
+        rate = nbytes * args.steps / mine[1] / 1e9
+        print(f"{name}\n  prompt  {args.prompt / mine[0]:8.1f} tokens/s  {other[0] / mine[0]:.2f}x of PyTorch "
+              f"({args.prompt / other[0]:.1f})\n"
+              f"  steps   {args.steps / mine[1]:8.2f} tokens/s  {other[1] / mine[1]:.2f}x of PyTorch "
+              f"({args.steps / other[1]:.2f}); {rate:.1f} GB/s of weights, {rate / limit:.2f}x of reading memory\n"
+              f"  beside that {mine[2]:.2f} s for starting, loading and ending")
+
+
+if __name__ == "__main__":
+    main()
