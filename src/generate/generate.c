@@ -46,6 +46,7 @@ struct group {
     size_t n_done;
     int32_t *ids; // of the step
     int64_t *starts, *rows;
+    size_t room; // elements of ids and of rows
     bool interrupted;
 };
 
@@ -123,8 +124,8 @@ static enum ree_status add_token(struct group *group, size_t b, const float *log
                                  struct ree_error *err) {
     struct ree_generation *out = group->out[b];
     int32_t id;
-    enum ree_status status =
-        ree_sampling_choose(&group->options->sampling, logits, vocab, out->ids, out->n, out->n, &id, err);
+    enum ree_status status = ree_sampling_choose(&group->options->sampling, logits, vocab, out->ids,
+                                                 out->n, out->n, &id, err);
     if (status != REE_OK) {
         ree_fail_prefix(err, "position %zu of sequence %zu", out->n, group->sequence[b]);
         return status;
@@ -149,6 +150,18 @@ static bool is_interrupted(struct group *group) {
 // Rows of logits that count: those of real tokens, each once.
 static void hash_rows(struct group *group, size_t b, const float *logits, size_t n, size_t vocab) {
     if (group->hashers) ree_hasher_update(group->hashers[b], logits, n * vocab * sizeof *logits);
+}
+
+static enum ree_status make_room(struct group *group, size_t n, struct ree_error *err) {
+    if (n <= group->room) return REE_OK;
+    size_t room = n + n / 2;
+    int32_t *ids = realloc(group->ids, room * sizeof *ids);
+    if (ids) group->ids = ids;
+    int64_t *rows = realloc(group->rows, room * sizeof *rows);
+    if (rows) group->rows = rows;
+    if (!ids || !rows) return no_memory(err);
+    group->room = room;
+    return REE_OK;
 }
 
 // The prompt's tokens from `from` on, `length` of each sequence. Behind the end of a shorter one
@@ -195,6 +208,7 @@ static enum ree_status single_step(struct group *group, struct ree_error *err) {
     size_t length = has_cache ? 1 : 0;
     for (size_t b = 0; !has_cache && b < batch; b++)
         if (group->out[b]->n > length) length = group->out[b]->n;
+    REE_TRY(make_room(group, batch * length, err)); // without a cache it takes whole sequences
     for (size_t b = 0; b < batch; b++) {
         const struct ree_generation *out = group->out[b];
         size_t last = out->n - 1;
@@ -233,12 +247,9 @@ static enum ree_status run_group(struct group *group, struct ree_error *err) {
     }
     size_t piece = g->info.has_cache ? g->options.prefill_chunk : longest;
     if (piece > longest) piece = longest;
-    // Without a cache a step takes whole sequences.
-    size_t room = group->batch * (g->info.has_cache ? piece : most < 65536 ? most : 65536);
-    group->ids = malloc((room + 1) * sizeof *group->ids);
-    group->rows = malloc((room + 1) * sizeof *group->rows);
     group->starts = malloc((group->batch + 1) * sizeof *group->starts);
-    if (!group->ids || !group->rows || !group->starts) return no_memory(err);
+    if (!group->starts) return no_memory(err);
+    REE_TRY(make_room(group, group->batch * piece, err));
     REE_TRY(ree_generator_begin(g, group->batch, (int64_t)most, err));
     double start = now();
     for (size_t from = 0; from < longest && !is_interrupted(group); from += piece) {
@@ -324,6 +335,7 @@ static enum ree_status run_next(struct group *group, struct ree_error *err) {
     group->hashers = NULL;
     group->ids = NULL;
     group->rows = group->starts = NULL;
+    group->room = 0;
     return status;
 }
 

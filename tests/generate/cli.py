@@ -14,6 +14,9 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "cli"))
+import onnx_writer as onnx  # noqa: E402
+
 SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
 PROMPT = "Once upon a time"
 
@@ -137,6 +140,69 @@ def interrupted():
         print("interrupted: it was done before the signal came")
 
 
+def tables(vocab, size):
+    """Small whole numbers, so that sums are exact in any order."""
+    embedding = [[(7 * i + 3 * k) % 11 - 5 for k in range(size)] for i in range(vocab)]
+    head = [[(5 * i + 2 * k * k) % 13 - 6 for i in range(vocab)] for k in range(size)]
+    return embedding, head
+
+
+def continued(ids, n, embedding, head):
+    """Greedy tokens of a model whose state is the sum of the embeddings so far."""
+    ids = list(ids)
+    for _ in range(n):
+        state = [sum(embedding[i][k] for i in ids) for k in range(len(head))]
+        logits = [sum(x * row[i] for x, row in zip(state, head)) for i in range(len(embedding))]
+        ids.append(logits.index(max(logits)))
+    return ids
+
+
+def models_of_others(folder):
+    """A model without a cache, and the same with one whose tokens stand along another axis than
+    usual: the sums so far, one row more each time."""
+    vocab, size = 17, 6
+    embedding, head = tables(vocab, size)
+    weights = [onnx.floats("embedding", [vocab, size], [x for row in embedding for x in row]),
+               onnx.floats("head", [size, vocab], [x for row in head for x in row]),
+               onnx.tensor("one", onnx.INT64, [], struct.pack("<q", 1))]
+    tokens = onnx.port("input_ids", onnx.INT64, ["batch", "sequence"])
+    logits = onnx.port("logits", onnx.FLOAT, ["batch", "sequence", vocab])
+    plain = onnx.model([onnx.node("Gather", ["embedding", "input_ids"], ["x"]),
+                        onnx.node("CumSum", ["x", "one"], ["sums"]),
+                        onnx.node("MatMul", ["sums", "head"], ["logits"])], [tokens], [logits], weights)
+    # All embeddings so far are the cache; the sums of the new tokens are the last rows.
+    cache = [onnx.tensor(name, onnx.INT64, [n], struct.pack(f"<{n}q", *values)) for name, n, values in
+             [("axes", 1, [1]), ("flat", 3, [0, 0, size]), ("deep", 4, [0, 0, 1, size]), ("end", 1, [2**31])]]
+    cached = onnx.model([onnx.node("Gather", ["embedding", "input_ids"], ["x"]),
+                         onnx.node("Reshape", ["x", "deep"], ["x4"]),
+                         onnx.node("Concat", ["past.0.key", "x4"], ["present.0.key"],
+                                   attributes={"axis": 1}),
+                         onnx.node("Reshape", ["present.0.key", "flat"], ["all"]),
+                         onnx.node("CumSum", ["all", "one"], ["sums"]),
+                         onnx.node("Shape", ["past.0.key"], ["shape"],
+                                   attributes={"start": 1, "end": 2}),
+                         onnx.node("Slice", ["sums", "shape", "end", "axes"], ["new"]),
+                         onnx.node("MatMul", ["new", "head"], ["logits"])],
+                        [tokens, onnx.port("past.0.key", onnx.FLOAT, ["batch", "past", 1, size])],
+                        [logits, onnx.port("present.0.key", onnx.FLOAT, ["batch", "total", 1, size])],
+                        weights + cache)
+    prompts = [[3, 5], [1], [8, 8, 2], [4, 16]]
+    for name, model in (("plain", plain), ("cached", cached)):
+        path = folder / f"{name}.onnx"
+        path.write_bytes(model)
+        args = [a for p in prompts for a in ("--prompt-ids", ",".join(map(str, p)))]
+        done = run(path, *args, "--max-new-tokens", 12, "--logits-hash", "--json")
+        check(done.returncode == 0, f"{name}: {done.stderr}")
+        if done.returncode:
+            continue
+        for prompt, sequence in zip(prompts, json.loads(done.stdout)["sequences"]):
+            check(sequence["prompt_tokens"] + sequence["tokens"] == continued(prompt, 12, embedding, head),
+                  f"{name}, {prompt}: {sequence['tokens']}")
+        pieces = run(path, *args, "--max-new-tokens", 12, "--logits-hash", "--json", "--prefill-chunk", 1, "--no-fuse")
+        hashes = [[s["logits_sha256"] for s in json.loads(text.stdout)["sequences"]] for text in (done, pieces)]
+        check(hashes[0] == hashes[1], f"{name}: token by token")
+
+
 def wrong_input(folder):
     text = ["--prompt-text", PROMPT]
     fails([folder / "nothing", *text], "nothing: no such file")
@@ -197,6 +263,7 @@ def main():
         sampling()
         endings()
         interrupted()
+        models_of_others(pathlib.Path(folder))
         wrong_input(pathlib.Path(folder))
         help_teaches()
     print(f"{passed} passed, {failed} failed")
