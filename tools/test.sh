@@ -195,13 +195,16 @@ fuzz() {
 }
 step "fuzzing" fuzz
 
-say "fuzzing the tokenizer reader (half a minute)"
+say "fuzzing the readers of tokenizers and of models' folders (half a minute each)"
 # shellcheck disable=SC2317 # called through step
 fuzz_tokenizer() {
     ninja -C build-fuzz fuzz_tokenizer && mkdir -p build-fuzz/corpus-tokenizer &&
         build-fuzz/tests/fuzz/fuzz_tokenizer -max_total_time=30 -timeout=20 \
             -dict=tests/fuzz/tokenizer.dict -artifact_prefix=build-fuzz/ \
-            build-fuzz/corpus-tokenizer tests/data/tokenizers
+            build-fuzz/corpus-tokenizer tests/data/tokenizers &&
+        ninja -C build-fuzz fuzz_source && mkdir -p build-fuzz/corpus-source &&
+        build-fuzz/tests/fuzz/fuzz_source -max_total_time=30 -artifact_prefix=build-fuzz/ \
+            build-fuzz/corpus-source tests/data/folders
 }
 step "fuzzing tokenizers" fuzz_tokenizer
 summary
