@@ -367,7 +367,8 @@ struct ree_sampling {
 };
 extern const struct ree_sampling ree_greedy;
 
-// NULL, or why these make no sense ("top_p is 1.5, expected more than 0 and at most 1").
+// REE_INVALID with the reason where these make no sense ("top_p is 1.5, expected more than 0 and at
+// most 1").
 enum ree_status ree_sampling_check(const struct ree_sampling *sampling, struct ree_error *err);
 // The token for `position` (of the token to be chosen, counted from 0) after ids[0 ... n-1]. Fails
 // where a logit is not a number.
