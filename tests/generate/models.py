@@ -54,12 +54,11 @@ def ids(tokens):
 # Ways that must not matter: more of them where runs are cheap.
 def ways():
     yield []
-    yield ["--prefill-chunk", "3"]
     if args.device:
-        yield ["--prefill-chunk", "1", "--no-fuse"]
+        yield ["--prefill-chunk", "3", "--no-fuse"]
         yield ["--device", "cpu"]
         return
-    for chunk in ("1", "64"):
+    for chunk in ("1", "3", "64"):
         yield ["--prefill-chunk", chunk]
     for isa in ("avx512", "avx2", "neon", "portable"):
         if isa in available_isas():
@@ -116,25 +115,32 @@ def record():
     (HERE / "recorded.json").write_text(json.dumps(recorded, indent=1) + "\n")
 
 
+def few(n):
+    """On devices some of it: the tests' devices are emulated, and each run compiles its kernels."""
+    return min(n, 1 if n <= 3 else 8) if args.device else n
+
+
 def sample():
     recorded = json.loads((HERE / "recorded.json").read_text())
-    for case in recorded["greedy"]:
-        result = run(SAMPLE, "--prompt-text", case["prompt"], "--max-new-tokens", len(case["tokens"]),
-                     "--logits-hash")
+    for case in recorded["greedy"][:few(3)]:
+        n = few(len(case["tokens"]))
+        result = run(SAMPLE, "--prompt-text", case["prompt"], "--max-new-tokens", n, "--logits-hash")
         if not result:
             continue
-        check(result["tokens"] == case["tokens"], f"sample, '{case['prompt']}': {result['tokens']}")
-        check(result["text"] == case["text"], f"sample, '{case['prompt']}': {result['text']!r}")
-        check(result["logits_sha256"] == case["logits_sha256"], f"sample, '{case['prompt']}': logits")
-    for case in recorded["sampled"]:
-        result = run(SAMPLE, "--prompt-text", case["prompt"], "--max-new-tokens", len(case["tokens"]),
-                     *case["options"])
-        check(result and result["tokens"] == case["tokens"], f"sample, {case['options']}")
+        check(result["tokens"] == case["tokens"][:n], f"sample, '{case['prompt']}': {result['tokens']}")
+        check(case["text"].startswith(result["text"]), f"sample, '{case['prompt']}': {result['text']!r}")
+        if n == len(case["tokens"]):
+            check(result["logits_sha256"] == case["logits_sha256"], f"sample, '{case['prompt']}': logits")
+    for case in recorded["sampled"][:few(3)]:
+        n = few(len(case["tokens"]))
+        result = run(SAMPLE, "--prompt-text", case["prompt"], "--max-new-tokens", n, *case["options"])
+        check(result and result["tokens"] == case["tokens"][:n], f"sample, {case['options']}")
     with tempfile.TemporaryDirectory() as folder:
         models = [SAMPLE, export(folder, SAMPLE, 23), export(folder, SAMPLE, 17)]
         prompts = [[0], [0, 300, 301, 302, 303], list(range(200, 260)), [0, 5]]
-        one_hash(models, prompts, 6 if args.device else 24)
-        one_hash(models[:1], prompts[:3], 6, "--temperature", "0.9", "--top-p", "0.95", "--seed", "3")
+        one_hash(models, prompts, few(24))
+        if not args.device:
+            one_hash(models[:1], prompts[:3], 6, "--temperature", "0.9", "--top-p", "0.95", "--seed", "3")
 
 
 def stories(models):
@@ -144,21 +150,19 @@ def stories(models):
         return
     prompts = {"empty": "", "cat": "The cat sat on", "tim": "One day, Tim and Sue found a big"}
     tokens = {name: [int(li) for li in open(model / "golden" / f"greedy_{name}.tokens.txt")] for name in prompts}
-    for name, prompt in prompts.items():
+    for name, prompt in list(prompts.items())[-few(3):]:
         text = (model / "golden" / f"greedy_{name}.txt").read_text()
         n = len(tokens[name])
-        result = run(model, "--prompt-text", prompt, "--max-new-tokens", n, "--ignore-eos")
+        result = run(model, "--prompt-text", prompt, "--max-new-tokens", few(n), "--ignore-eos")
         if not result:
             continue
-        n_new = min(n, 40 if args.device else n)
-        check(all_ids(result)[:n_new] == tokens[name][:n_new], f"stories260K, {name}: tokens")
-        check(text.strip().startswith((result["prompt"] + result["text"])[:100].strip()) or
-              (result["prompt"] + result["text"]).strip().startswith(text.strip()[:100]),
-              f"stories260K, {name}: {result['prompt'] + result['text']!r}")
+        told = (result["prompt"] + result["text"]).strip()
+        both = min(len(told), len(text.strip()))
+        check(all_ids(result)[:n] == tokens[name][:len(all_ids(result))], f"stories260K, {name}: tokens")
+        check(both > 20 and told[:both] == text.strip()[:both], f"stories260K, {name}: {told!r}")
     with tempfile.TemporaryDirectory() as folder:
         forms = [model, export(folder, model, 23), export(folder, model, 17)]
-        one_hash(forms, [tokens["cat"][:7], tokens["tim"][:13], [1], tokens["tim"][:70]],
-                 8 if args.device else 48)
+        one_hash(forms, [tokens["cat"][:7], tokens["tim"][:13], [1], tokens["tim"][:70]], few(48))
 
 
 def capp_gpt(models):
@@ -167,7 +171,7 @@ def capp_gpt(models):
         print(f"{model} is not there: left out")
         return
     cases = json.loads((model.parent / "expected_fp64.json").read_text())["cases"]
-    for case in cases:
+    for case in cases[:few(3) if args.device else None]:
         result = run(model, "--prompt-ids", ids(case["prompt"]), "--max-new-tokens", 64)
         if result:
             check(all_ids(result) == case["tokens"], f"capp-gpt: {all_ids(result)}")
