@@ -64,7 +64,6 @@ class Story:
         return self.rng.choice(FEELINGS[kind])
 
     def opening(self):
-        article = "an" if self.hero.split()[-1][0] in "aeiou" else "a"
         where = f"{self.preposition} the {self.place}"
         trait_article = "an" if self.trait[0] in "aeiou" else "a"
         if self.person:
@@ -72,7 +71,6 @@ class Story:
             who = f"{trait_article} {self.trait} {kind} named {self.hero}"
         else:
             who = f"{trait_article} {self.trait} {self.hero[4:]}"
-        del article
         start = self.rng.choice(OPENINGS)
         if start == "Once upon a time" or start == "Long ago":
             return f"{start}, there was {who}, who lived {where}."
@@ -210,8 +208,6 @@ def main():
     print(f"{sum(p.numel() for p in model.parameters())} parameters, {rows.numel()} tokens", flush=True)
     train(model, rows, args.steps, 16, seed=2)
     model.to(torch.bfloat16).save_pretrained(args.out, safe_serialization=True)
-    for name in ("model.safetensors.index.json",):
-        (args.out / name).unlink(missing_ok=True)
 
 
 if __name__ == "__main__":
