@@ -39,6 +39,16 @@ static void pack_adjacent(const struct ree_tiles *tiles, const struct ree_factor
     }
 }
 
+// Asks for the terms a chunk further on of one line, which are packed next, to be in the second-level
+// cache by then.
+static void prefetch_line(const struct ree_factor *f, uint32_t line, uint32_t l) {
+    if (f->blocks || f->stride_k != 1) return;
+    int64_t size = (int64_t)ree_dtype_size(f->dtype);
+    const char *from = f->data + (line * f->stride_line + l + REE_CHUNK) * size;
+    for (int64_t i = 0; i < PART_TERMS * size; i += 64)
+        __builtin_prefetch(from + i, 0, 2);
+}
+
 static void pack_widened(const struct ree_tiles *tiles, const struct ree_factor *f, uint32_t line,
                          uint32_t n_lines, uint32_t l, uint32_t n, float *dst, uint32_t pitch) {
     float part[PART_LINES * PART_TERMS];
@@ -48,8 +58,10 @@ static void pack_widened(const struct ree_tiles *tiles, const struct ree_factor 
         for (uint32_t i = 0; i < pitch; i += PART_LINES) {
             uint32_t live = i < n_lines ? min_u32(n_lines - i, PART_LINES) : 0;
             uint32_t width = min_u32(pitch - i, PART_LINES);
-            for (uint32_t c = 0; c < live; c++)
+            for (uint32_t c = 0; c < live; c++) {
+                prefetch_line(f, line + i + c, l + l0);
                 widen_line(tiles, f, line + i + c, l + l0, n_terms, part + c * PART_TERMS);
+            }
             if (width == pitch) {
                 tiles->pack(part, PART_TERMS, 1, live, n_terms, out, pitch);
                 continue;
