@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""How fast text is generated on the CPU, beside PyTorch with transformers, in one run, by turns.
+"""How fast text is generated on the CPU, beside PyTorch with transformers and, in float32, beside
+ONNX Runtime on the exported model, in one run, by turns.
 
 The checkpoint has the shape of Qwen2.5-0.5B and random weights; it is made once. Printed are the
 medians of several rounds and their ratios, prompts and single steps apart, and the weight bytes a
-second beside what the machine reads. Needs torch and transformers from PyPI (build/oracle of
-tools/test.sh has them); takes some minutes and 3 GB of disk.
+second beside what the machine reads. ONNX Runtime computes the logits of all tokens of the prompt,
+for want of an input that chooses; the others those of the last. Needs torch and transformers from
+PyPI (build/oracle of tools/test.sh has them), and onnxruntime for its part; takes some minutes and
+3 GB of disk.
 
     build/oracle/bin/python tools/compare_generation.py --folder FOLDER [--rounds 5] [--threads 2]
 """
@@ -58,6 +61,55 @@ with torch.inference_mode():
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def export(ree_run, folder):
+    """The model in operators that ONNX Runtime knows in every version; weights stay where they are."""
+    path = folder / "opset17.onnx"
+    subprocess.run([ree_run, "export", str(folder), "-o", str(path), "--opset", "17"], check=True,
+                   capture_output=True)
+    return path
+
+
+def runtime(model, threads, prompt, steps):
+    """The same as `peer`, of ONNX Runtime."""
+    code = f"""
+import json, time, numpy as np, onnxruntime as ort
+options = ort.SessionOptions()
+options.intra_op_num_threads = {threads}
+session = ort.InferenceSession({str(model)!r}, options, providers=["CPUExecutionProvider"])
+past = [i for i in session.get_inputs() if i.name.startswith("past")]
+outputs = [o.name for o in session.get_outputs()]
+def run(ids, start, states):
+    feed = {{"input_ids": np.array([ids], np.int64),
+            "position_ids": np.arange(start, start + len(ids), dtype=np.int64)[None]}}
+    values = [ort.OrtValue.ortvalue_from_numpy(np.zeros((1, i.shape[1], 0, i.shape[3]), np.float32))
+              for i in past] if states is None else states
+    feed = {{name: ort.OrtValue.ortvalue_from_numpy(x) for name, x in feed.items()}}
+    feed.update((i.name, x) for i, x in zip(past, values))
+    out = session.run_with_ort_values(outputs, feed)  # caches are not copied between runs
+    return int(out[0].numpy()[0, -1].argmax()), out[1:]
+prompt = {prompt}
+run(prompt[:8], 0, None)
+start = time.perf_counter()
+token, states = run(prompt, 0, None)
+after = time.perf_counter()
+token, states = run([token], len(prompt), states)
+first = time.perf_counter()
+for i in range({steps}):
+    token, states = run([token], len(prompt) + 1 + i, states)
+print(json.dumps([after - start, time.perf_counter() - first]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def has_runtime():
+    try:
+        import onnxruntime  # noqa: F401
+        return True
+    except ImportError:
+        return False
+
+
 def ree(ree_run, model, threads, prompt, steps):
     command = [ree_run, str(model), "--prompt-ids", ",".join(map(str, prompt)), "--max-new-tokens", str(steps + 1),
                "--ignore-eos", "--json", "--threads", str(threads)]
@@ -92,18 +144,25 @@ def main():
     for name in args.types:
         model = args.folder / name
         nbytes = (model / "model.safetensors").stat().st_size
-        ours, theirs = [], []
+        peers = {"PyTorch": lambda: peer(model, args.threads, prompt, args.steps)}
+        if name == "float32" and has_runtime():
+            exported = export(args.ree_run, model)
+            peers["ONNX Runtime"] = lambda: runtime(exported, args.threads, prompt, args.steps)
+        ours, theirs = [], {who: [] for who in peers}
         for _ in range(args.rounds):
             ours.append(ree(args.ree_run, model, args.threads, prompt, args.steps))
-            theirs.append(peer(model, args.threads, prompt, args.steps))
+            for who, run in peers.items():
+                theirs[who].append(run())
         mine = [statistics.median(column) for column in zip(*ours)]
-        other = [statistics.median(column) for column in zip(*theirs)]
         rate = nbytes * args.steps / mine[1] / 1e9
-        print(f"{name}\n  prompt  {args.prompt / mine[0]:8.1f} tokens/s  {other[0] / mine[0]:.2f}x of PyTorch "
-              f"({args.prompt / other[0]:.1f})\n"
-              f"  steps   {args.steps / mine[1]:8.2f} tokens/s  {other[1] / mine[1]:.2f}x of PyTorch "
-              f"({args.steps / other[1]:.2f}); {rate:.1f} GB/s of weights, {rate / limit:.2f}x of reading memory\n"
+        print(f"{name}\n  prompt  {args.prompt / mine[0]:8.1f} tokens/s\n"
+              f"  steps   {args.steps / mine[1]:8.2f} tokens/s; {rate:.1f} GB/s of weights, "
+              f"{rate / limit:.2f}x of reading memory\n"
               f"  beside that {mine[2]:.2f} s for starting, loading and ending")
+        for who, times in theirs.items():
+            other = [statistics.median(column) for column in zip(*times)]
+            print(f"  prompt  {other[0] / mine[0]:.2f}x of {who} ({args.prompt / other[0]:.1f}), "
+                  f"steps {other[1] / mine[1]:.2f}x ({args.steps / other[1]:.2f})")
 
 
 if __name__ == "__main__":
