@@ -56,6 +56,7 @@ struct ree_device {
     bool wants_times; // program_run is to measure each dispatch, whatever it costs. Set by the
                       // caller
     uint64_t max_buffer_size; // bytes; larger tensors are refused by buffer_create with a message
+    uint64_t memory_size;     // bytes in all, used ones included
 };
 
 // Backends. options is never NULL here.

@@ -168,8 +168,30 @@ static enum ree_status reserve(struct ree_session *s, struct ree_session_state *
     return REE_OK;
 }
 
+// All states together against the device's memory, before any of them grows: where a system hands
+// out more memory than it has, the process would be killed later on.
+static enum ree_status check_memory(const struct ree_session *s, int64_t rows,
+                                    struct ree_error *err) {
+    double need = (double)s->weight_bytes; // no overflow
+    for (size_t i = 0; i < s->n_states; i++) {
+        const struct ree_session_state *state = &s->states[i];
+        double size = (double)ree_dtype_size(port_of(s, state)->dtype);
+        for (uint32_t d = 0; d < port_of(s, state)->rank; d++)
+            size *= (double)(d == state->spec.axis ? rows : state->dims[d]);
+        need += size;
+    }
+    if (need <= (double)s->device->memory_size) return REE_OK;
+    return ree_fail(
+        err, REE_NO_MEMORY,
+        "caches of %lld tokens for %lld sequences and the weights need %.1f GiB, and %s "
+        "has %.1f",
+        (long long)rows, (long long)s->states[0].dims[s->states[0].spec.batch_axis],
+        need / (1 << 30), s->device->name, (double)s->device->memory_size / (1 << 30));
+}
+
 enum ree_status ree_session_reserve_states(struct ree_session *s, int64_t rows,
                                            struct ree_error *err) {
+    REE_TRY(check_memory(s, rows, err));
     for (size_t i = 0; i < s->n_states; i++)
         REE_TRY(reserve(s, &s->states[i], rows, err));
     return REE_OK;

@@ -374,6 +374,7 @@ enum ree_status ree_cpu_device_open(const struct ree_device_options *options,
     long pages = sysconf(_SC_PHYS_PAGES), page_size = sysconf(_SC_PAGESIZE);
     device->base.max_buffer_size =
         pages > 0 && page_size > 0 ? (uint64_t)pages * (uint64_t)page_size : (uint64_t)1 << 40;
+    device->base.memory_size = device->base.max_buffer_size;
     gather_facts(device);
     *out = &device->base;
     return REE_OK;

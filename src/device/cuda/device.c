@@ -95,7 +95,7 @@ static enum ree_status read_limits(struct ree_cuda *cuda, struct ree_error *err)
     REE_TRY(attribute(cuda, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &cuda->l2_size, err));
     REE_CUDA_CALL(device_memory(&memory, cuda->ordinal), "cannot read a device's memory size");
     cuda->memory_size = memory;
-    cuda->base.max_buffer_size = memory;
+    cuda->base.max_buffer_size = cuda->base.memory_size = memory;
     return REE_OK;
 }
 

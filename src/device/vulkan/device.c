@@ -44,6 +44,11 @@ static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
     vkGetPhysicalDeviceMemoryProperties(vk->physical, &vk->memory);
     vk->is_cpu = vk->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     vk->base.max_buffer_size = maintenance3.maxMemoryAllocationSize;
+    for (uint32_t i = 0; i < vk->memory.memoryHeapCount; i++) {
+        const VkMemoryHeap *heap = &vk->memory.memoryHeaps[i];
+        if (heap->flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT && heap->size > vk->base.memory_size)
+            vk->base.memory_size = heap->size;
+    }
     snprintf(vk->base.name, sizeof vk->base.name, "%.255s", name);
 
     bool has_dot_product = has_extension(vk->physical, DOT_PRODUCT_EXTENSION);
