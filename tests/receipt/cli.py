@@ -140,6 +140,10 @@ def malformed_files(data, folder):
         cannot("validate", file, message="malformed.json")
     cannot("validate", folder / "absent.json", message="absent.json: No such file")
     cannot("validate", folder, message="not a regular file")
+    with open(folder / "sparse", "wb") as sparse:
+        sparse.truncate(1 << 40)
+    cannot("validate", folder / "sparse", message="expected at most 67108864")
+    cannot("validate", data / "text.receipt.json", "--public-key", folder / "sparse", message="expected at most 1048576")
     os.mkfifo(folder / "pipe")
     cannot("validate", folder / "pipe", message="not a regular file")
 
