@@ -215,7 +215,7 @@ uint64_t ree_model_weight_bytes(const struct ree_model *model);
 // that ree lacks.
 enum ree_status ree_model_graph_sha256(const struct ree_model *model, char hex[65],
                                        struct ree_error *err);
-// Progress in parts of the work done and in all; NULL: off.
+// Progress: done and total in bytes, rounded; NULL: off.
 enum ree_status ree_model_weights_sha256(const struct ree_model *model,
                                          void (*on_progress)(void *user, const char *what,
                                                              uint64_t done, uint64_t total),

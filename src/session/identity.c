@@ -125,7 +125,9 @@ enum ree_status ree_identity_weights(const struct ree_identity *identity,
             owners[weights[i].first + k] = (uint32_t)i;
     for (size_t from = 0; status == REE_OK && from < n_chunks; from += BATCH) {
         size_t to = n_chunks - from < BATCH ? n_chunks : from + BATCH;
-        if (on_progress) on_progress(user, "hashing weights", from, n_chunks);
+        if (on_progress)
+            on_progress(user, "hashing weights", from * REE_WEIGHT_CHUNK,
+                        n_chunks * REE_WEIGHT_CHUNK);
 #pragma omp parallel for if (to - from > 1) schedule(dynamic)
         for (size_t c = from; c < to; c++)
             hash_chunk(&weights[owners[c]], c - weights[owners[c]].first, chunks[c]);
