@@ -283,9 +283,9 @@ static int begin_writers(struct job *job) {
                              .prints = n == 1 && !job->o->json};
         if (!writer_begin(w, &job->prompts.list[i])) return CLI_FAILED;
         bool echo = w->prints && !job->o->no_echo && !job->prompts.is_chat[i];
-        if (echo && w->prompt.data) {
+        if (echo) {
             cli_progress_end();
-            fwrite(w->prompt.data, 1, w->prompt.size, stdout);
+            fputs(writer_prompt(w), stdout);
             fflush(stdout);
         }
     }
