@@ -127,6 +127,9 @@ def elsewhere(folder):
             check(made["receipt_hash"] == seal(vectors.parse(path.read_text()))["receipt_hash"], "sealed as NUMERICS.md says")
             check(made["body"]["output"]["n_tokens"] == n and ("logits_sha256" in made["body"]["output"]) == (name == "greedy"),
                   f"{path.name}: {made['body']['output']}")
+            hashes = json.loads(run("inspect", model, "--hash", "--json").stdout)
+            check(made["body"]["model"] == {k: hashes[k] for k in ("graph_sha256", "weights_sha256")},
+                  "the model's hashes, though generating changes its graph")
             for way in ways if n == 40 else ways[:1]:
                 agrees(path, model, *way)
                 if way in (ways[0], ways[2]):
@@ -134,6 +137,22 @@ def elsewhere(folder):
             other = folder / "other.json"
             make(other, model, "--max-new-tokens", n, *options, "--no-fuse", "--threads", "1", "--prefill-chunk", "3")
             check(vectors.parse(other.read_text())["body"] == made["body"], f"{path.name}: a body does not depend on how it ran")
+
+
+def other_models(folder):
+    """Models of other exporters, where they are at hand: caches of other forms."""
+    for model in (args.models / "capp-gpt" / "model.onnx", args.models / "genai-tiny" / "tiny-random-gpt2-fp32"):
+        if not model.exists():
+            continue
+        path = folder / "other.json"
+        make(path, model, "--prompt-ids", "5,6,7,8,9,10,11,12,13", "--max-new-tokens", 20, "--ignore-eos", "--logits-hash",
+             "--temperature", 1)
+        agrees(path, model, "--prefill-chunk", "4")
+        agrees(path, model, "--stepwise")
+        with changed(path, folder) as (receipt, to):
+            receipt["body"]["output"]["tokens"][17] = 3
+            code, found = verify(write(to, seal(receipt)), model)
+            check(code == 1 and "token 17 " in found["tokens"], f"{model}: {found}")
 
 
 def on_device(folder):
@@ -502,7 +521,7 @@ def main():
     parser.add_argument("--models", type=pathlib.Path, default=pathlib.Path("none"), help="stories260K, mnist-8; optional")
     parser.add_argument("--device")
     args = parser.parse_args()
-    rooms = [elsewhere, endings, changes_of_receipts, changes_of_models, cannot, private, signed, exported, without_cache,
+    rooms = [elsewhere, other_models, endings, changes_of_receipts, changes_of_models, cannot, private, signed, exported, without_cache,
              tensors, interrupted]
     if args.device:
         if f"{args.device}:0" not in run("devices").stdout:
