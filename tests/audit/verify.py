@@ -373,6 +373,13 @@ def signed(folder):
     check(done.returncode == 0, f"keygen: {done.stderr}")
     receipt = make(path, STORIES, "--max-new-tokens", 4, "--sign", key)
     agrees(path, STORIES)
+    agrees(path, STORIES, "--public-key", f"{key}.pub")
+    agrees(path, STORIES, "--public-key", receipt["signature"]["public_key"])
+    for other in (path, folder / "other.json"):
+        make(folder / "other.json", STORIES, "--max-new-tokens", 4)
+        code, found = verify(other, STORIES, "--public-key", "ab" * 32)
+        check(code == 1 and list(found) == ["public key"], f"another key, or none: {found}")
+    check(verify(path, STORIES, "--public-key", folder / "none")[0] == 2, "no such key")
     receipt["signature"]["signature"] = receipt["signature"]["signature"][::-1]
     code, found = verify(write(path, receipt), STORIES)
     check(code == 1 and list(found) == ["signature"], f"another signature: {found}")
