@@ -32,6 +32,12 @@
 // SHA-256("ree-text/1\0" | UTF-8 bytes). The signature is over "ree-signature/1\0" | receipt_hash
 // as 32 bytes. The file is this object as canonical JSON with a newline at the end.
 //
+// The text of the prompt and of the output: the tokens of both, one after the other, through the
+// tokenizer's decoder, special tokens left out. What is certain after the prompt's last token is the
+// prompt's; what comes later is the output's, up to the first of the stop texts. output.tokens are
+// all that were made, those included that completed a stop text. A NUL is written as U+FFFD.
+// generate/answer.h, NUMERICS.md "Receipts".
+//
 // receipt.schema.json beside this file is the same for programs.
 #ifndef REE_RECEIPT_RECEIPT_H
 #define REE_RECEIPT_RECEIPT_H
