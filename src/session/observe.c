@@ -156,13 +156,10 @@ static enum ree_status read_all(struct reader *r, struct ree_error *err) {
     return REE_OK;
 }
 
-// Where the storage's bytes are on the host; *out_own: they are ours to change.
-static const char *bytes_of(const struct reader *r, const struct ree_storage *storage,
-                            bool *out_own) {
-    *out_own = false;
+// Where the storage's bytes are on the host.
+static const char *bytes_of(const struct reader *r, const struct ree_storage *storage) {
     if (storage->kind == REE_STORAGE_INPUT) return r->given->tensors[storage->input].data;
     if (storage->host) return storage->host;
-    *out_own = true;
     uint32_t home = r->b->home[storage->id];
     return (home ? r->segments[home - 1] : r->arena) + r->b->place[storage->id];
 }
@@ -234,10 +231,10 @@ static enum ree_status show(const struct reader *r, const struct ree_tval *t, ch
                             struct ree_tensor *out, struct ree_error *err) {
     describe(t, out);
     if (!out->nbytes) return REE_OK;
-    bool own, is_float = ree_dtype_is_float(t->dtype);
-    const char *from = bytes_of(r, t->storage, &own);
-    // What several views share is made canonical by the first of them; the others find it so.
-    if (t->dtype != REE_STRING && ree_tval_is_dense(t) && (own || !is_float)) {
+    bool is_float = ree_dtype_is_float(t->dtype);
+    const char *from = bytes_of(r, t->storage);
+    // Floats are changed below, and others may show the same bytes as integers.
+    if (t->dtype != REE_STRING && ree_tval_is_dense(t) && !is_float) {
         from += t->offset * (int64_t)ree_dtype_size(t->dtype);
         out->data = (void *)(uintptr_t)from;
     } else {
