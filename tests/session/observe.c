@@ -351,7 +351,7 @@ int main(int argc, char **argv) {
         test_faults(seed);
     printf("%zu faults, of which %zu turned one NaN into another; %zu values refused\n", n_faults,
            n_silent, n_refused);
-    CHECK(n_faults > n_silent * 20);
+    CHECK(n_faults > 0 && (!cpu || n_faults > n_silent * 20));
     test_cache(CACHE "(present:float32) { present = Concat(past, x) {axis=2} }", true);
     test_cache(CACHE "(present:float32, y) { present = Concat(past, x) {axis=2} "
                      "y = Transpose(present) {perm=[0,1,3,2]} }",
