@@ -105,6 +105,18 @@ enum ree_status ree_verify_model(struct ree_verification *v, const struct ree_re
     return REE_OK;
 }
 
+void ree_verify_trace(struct ree_verification *v, const struct ree_receipt *receipt,
+                      const ree_digest root, uint64_t n_steps) {
+    char hex[65];
+    ree_hex(root, hex);
+    if (n_steps != receipt->trace_steps)
+        ree_verify_add(v, "trace", REE_VERIFY_DIFFERS,
+                       "there are %llu steps, the receipt says %llu", (unsigned long long)n_steps,
+                       (unsigned long long)receipt->trace_steps);
+    else
+        ree_verify_hash(v, "trace", hex, receipt->trace_root);
+}
+
 // Tensors
 
 static double now(void) {
@@ -170,8 +182,8 @@ enum ree_status ree_verify_tensors(struct ree_verification *v,
                                    const struct ree_verify_tensors *what, struct ree_error *err) {
     struct ree_error local;
     if (!err) err = &local;
-    if (what->receipt->has_trace)
-        ree_verify_add(v, "trace", REE_VERIFY_NOT_CHECKED, "it takes a trace of a run here");
+    if (what->receipt->has_trace && !what->traced)
+        ree_verify_add(v, "trace", REE_VERIFY_NOT_CHECKED, "with --trace it is");
     check_inputs(v, what);
     if (v->cannot[0]) return REE_OK;
     if (v->differs) {

@@ -52,6 +52,7 @@ struct ree_verify_text {
     const struct ree_tokenizer *tokenizer; // NULL: none is at hand
     const struct ree_prompt *prompt;       // what the receipt is said to be of; NULL: not said
     bool stepwise;
+    bool traced; // the caller makes a trace while the model runs, stepwise, and compares it
 };
 enum ree_status ree_verify_text(struct ree_verification *v, const struct ree_verify_text *what,
                                 struct ree_error *err);
@@ -62,9 +63,14 @@ struct ree_verify_tensors {
     struct ree_session *session;
     size_t n_inputs;
     const struct ree_tensor *inputs; // named
+    bool traced;
 };
 enum ree_status ree_verify_tensors(struct ree_verification *v,
                                    const struct ree_verify_tensors *what, struct ree_error *err);
+
+// The trace that was made in the run, if one was, against the receipt's.
+void ree_verify_trace(struct ree_verification *v, const struct ree_receipt *receipt,
+                      const ree_digest root, uint64_t n_steps);
 
 // For the parts of this room.
 __attribute__((format(printf, 4, 5))) void ree_verify_add(struct ree_verification *v,

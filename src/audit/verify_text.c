@@ -330,8 +330,8 @@ enum ree_status ree_verify_text(struct ree_verification *v, const struct ree_ver
     if (!err) err = &local; // its messages become findings
     struct text_check c = {.v = v, .what = what, .r = what->receipt};
     ree_arena_init(&c.arena);
-    if (c.r->has_trace)
-        ree_verify_add(v, "trace", REE_VERIFY_NOT_CHECKED, "it takes a trace of a run here");
+    if (c.r->has_trace && !what->traced)
+        ree_verify_add(v, "trace", REE_VERIFY_NOT_CHECKED, "with --trace it is");
     enum ree_status status = verify(&c, err);
     ree_arena_finish(&c.arena);
     return status;

@@ -7,6 +7,7 @@
 #include "cli.h"
 #include "inputs.h"
 #include "prompts.h"
+#include "watch.h"
 #include "receipts.h"
 
 #define CLI_DIFFERS 1
@@ -33,6 +34,9 @@ static const char help[] =
     "\n"
     "how\n"
     "  --stepwise           make the answer anew, token by token\n"
+    "  --trace FILE         make its trace anew, too, stepwise, and compare; it is written to "
+    "FILE,\n"
+    "                       for 'ree-run diff'\n"
     "  --tokenizer PATH     tokenizer.json, a folder with one, or a *.tiktoken file\n"
     "  --public-key FILE|HEX  the receipt has to be signed with this key ('ree-run help "
     "validate')\n"
@@ -63,6 +67,7 @@ struct options {
     struct prompt_arg *prompts;
     size_t n_prompts;
     struct run_inputs inputs;
+    struct watch_options watch;
     uint64_t chunk;
     bool stepwise, raw, json, no_fuse, no_fold;
 };
@@ -115,6 +120,7 @@ static void parse(struct cli *cli, struct options *o) {
     while (cli_next(cli)) {
         if (prompt_option(cli, o) || input_option(cli, o) || flag_option(cli, o) ||
             cli_option(cli, "--tokenizer", &o->tokenizer) ||
+            cli_option(cli, "--trace", &o->watch.trace) ||
             cli_option(cli, "--chat-family", &o->chat_family) ||
             cli_option(cli, "--public-key", &o->key) ||
             cli_option_number(cli, "--prefill-chunk", 1, 1 << 20, &o->chunk) ||
@@ -140,6 +146,7 @@ struct job {
     struct prompts prompts;
     struct ree_model *model; // of tensors
     struct ree_session *session;
+    struct watch watch;
 };
 
 // What is not known of the model, the device or the inputs leaves a receipt unchecked.
@@ -162,14 +169,45 @@ static int load_tokenizer(struct job *job) {
     return status == REE_NOT_FOUND && !job->o->tokenizer ? 0 : cannot(&err);
 }
 
+// Comes to nothing where no trace is wanted, or the model does not run.
+static int begin_trace(struct job *job, const struct ree_model *model, struct ree_session *session,
+                       size_t n_states, const struct ree_state_spec *states) {
+    struct ree_model_hashes hashes; // of the model, since they agreed
+    memcpy(hashes.graph, job->receipt.graph_sha256, sizeof hashes.graph);
+    memcpy(hashes.weights, job->receipt.weights_sha256, sizeof hashes.weights);
+    struct watch_run run = {.model = model,
+                            .hashes = &hashes,
+                            .session = session,
+                            .operation_set = REE_REPRODUCIBLE,
+                            .prefill_chunk = job->receipt.trace_chunk,
+                            .n_states = n_states,
+                            .states = states};
+    if (!job->o->watch.trace || job->v.differs) return 0;
+    return watch_begin(&job->watch, &job->o->watch, &run) ? CLI_CANNOT : 0;
+}
+
+static int end_trace(struct job *job) {
+    struct ree_traced traced;
+    bool has_trace;
+    if (!job->watch.n_steps) {
+        if (job->o->watch.trace)
+            ree_verify_add(&job->v, "trace", REE_VERIFY_NOT_CHECKED, "the model was not run");
+        return 0;
+    }
+    if (watch_end(&job->watch, &traced, &has_trace)) return CLI_CANNOT;
+    if (has_trace) ree_verify_trace(&job->v, &job->receipt, traced.root, traced.n_steps);
+    return 0;
+}
+
 static int verify_text(struct job *job) {
     const struct options *o = job->o;
     struct ree_error err;
     struct ree_generator_options options = {
         .model = {.no_fold = o->no_fold, .on_progress = cli_progress},
         .session = {.no_fuse = o->no_fuse, .on_progress = progress},
-        .prefill_chunk = (uint32_t)o->chunk,
+        .prefill_chunk = o->watch.trace ? job->receipt.trace_chunk : (uint32_t)o->chunk,
         .all_logits = job->receipt.logits_sha256[0],
+        .exact_lengths = o->watch.trace != NULL,
     };
     if (ree_generator_create(o->model, job->device, &options, &job->generator, &err) != REE_OK)
         return cannot(&err);
@@ -182,12 +220,14 @@ static int verify_text(struct job *job) {
                                    .generator = job->generator,
                                    .tokenizer = job->tokenizer,
                                    .prompt = job->prompts.n ? job->prompts.list : NULL,
-                                   .stepwise = o->stepwise};
-    if (ree_verify_model(&job->v, &job->receipt, job->generator->model, cli_progress, NULL, &err) !=
-            REE_OK ||
-        ree_verify_text(&job->v, &what, &err) != REE_OK)
+                                   .stepwise = o->stepwise || o->watch.trace,
+                                   .traced = o->watch.trace != NULL};
+    const struct ree_generator *g = job->generator;
+    if (ree_verify_model(&job->v, &job->receipt, g->model, cli_progress, NULL, &err) != REE_OK)
         return cannot(&err);
-    return 0;
+    code = begin_trace(job, g->model, g->session, g->roles.n_states, g->roles.states);
+    if (code) return code;
+    return ree_verify_text(&job->v, &what, &err) == REE_OK ? end_trace(job) : cannot(&err);
 }
 
 static int verify_tensors(struct job *job) {
@@ -206,8 +246,11 @@ static int verify_tensors(struct job *job) {
                                       .model = job->model,
                                       .session = job->session,
                                       .n_inputs = o->inputs.n_tensors,
-                                      .inputs = o->inputs.tensors};
-    return ree_verify_tensors(&job->v, &what, &err) == REE_OK ? 0 : cannot(&err);
+                                      .inputs = o->inputs.tensors,
+                                      .traced = o->watch.trace != NULL};
+    int code = begin_trace(job, job->model, job->session, 0, NULL);
+    if (code) return code;
+    return ree_verify_tensors(&job->v, &what, &err) == REE_OK ? end_trace(job) : cannot(&err);
 }
 
 static int verify(struct job *job) {
@@ -225,6 +268,10 @@ static int verify(struct job *job) {
     if (o->key && !cli_public_key(o->key, key)) return CLI_CANNOT;
     if (o->key) ree_verify_key(&job->v, &job->receipt, key);
     if (job->v.cannot[0]) return 0;
+    if (o->watch.trace && !job->receipt.has_trace) {
+        cli_error("%s: has no trace to compare one with", o->receipt);
+        return CLI_CANNOT;
+    }
     if (cli_device_open(&o->device, &job->device, &err) != REE_OK) return cannot(&err);
     return text ? verify_text(job) : verify_tensors(job);
 }
@@ -302,6 +349,7 @@ static int run(struct options *o) {
     int code =
         ree_receipt_load(o->receipt, &job.receipt, &err) == REE_OK ? verify(&job) : cannot(&err);
     if (!code) code = report(&job);
+    watch_finish(&job.watch);
     prompts_finish(&job.prompts);
     ree_tokenizer_destroy(job.tokenizer);
     ree_generator_destroy(job.generator);
