@@ -10,6 +10,11 @@
 
 // The text has to be one value and nothing else. Release with cJSON_Delete.
 enum ree_status ree_json_parse(const void *text, size_t size, cJSON **out, struct ree_error *err);
+// The same, with nothing let through that RFC 8259 forbids and cJSON takes (01, a control character
+// or \u0000 in a string), and at most 64 levels: for what is hashed. UTF-8 and keys that are there
+// twice are left to receipt/canonical.h.
+enum ree_status ree_json_parse_strict(const void *text, size_t size, cJSON **out,
+                                      struct ree_error *err);
 enum ree_status ree_json_parse_object(const void *text, size_t size, cJSON **out,
                                       struct ree_error *err); // one object
 

@@ -114,7 +114,7 @@ void ree_tensors_sha256(const struct ree_tensor *tensors, size_t n, char hex[65]
 
 // The context of OpenSSL itself.
 struct ree_hasher *ree_hasher_create(const char *tag) {
-    return (struct ree_hasher *)begin(tag, strlen(tag) + 1);
+    return (struct ree_hasher *)begin(tag ? tag : "", tag ? strlen(tag) + 1 : 0);
 }
 
 void ree_hasher_update(struct ree_hasher *hasher, const void *bytes, size_t nbytes) {
@@ -126,4 +126,16 @@ void ree_hasher_finish(struct ree_hasher *hasher, char hex[65]) {
     if (!hasher) return;
     end((EVP_MD_CTX *)hasher, digest);
     ree_hex(digest, hex);
+}
+
+void ree_hasher_digest(struct ree_hasher *hasher, unsigned char digest[REE_SHA256_SIZE]) {
+    end((EVP_MD_CTX *)hasher, digest);
+}
+
+void ree_hasher_next(struct ree_hasher *hasher, const char *tag,
+                     unsigned char digest[REE_SHA256_SIZE]) {
+    EVP_MD_CTX *ctx = (EVP_MD_CTX *)hasher;
+    must(EVP_DigestFinal_ex(ctx, digest, NULL));
+    must(EVP_DigestInit_ex(ctx, NULL, NULL)); // NULL: the same function, not looked up again
+    must(EVP_DigestUpdate(ctx, tag, strlen(tag) + 1));
 }

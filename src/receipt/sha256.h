@@ -17,11 +17,16 @@
 
 // The digest of a tensor as bytes.
 void ree_tensor_digest(const struct ree_tensor *tensor, unsigned char digest[REE_SHA256_SIZE]);
-// What is hashed piece by piece. `tag` is hashed first, with its NUL.
+// What is hashed piece by piece. `tag` is hashed first, with its NUL; NULL: none.
 struct ree_hasher;
 struct ree_hasher *ree_hasher_create(const char *tag);
 void ree_hasher_update(struct ree_hasher *hasher, const void *bytes, size_t nbytes);
-void ree_hasher_finish(struct ree_hasher *hasher, char hex[65]);         // releases it
+void ree_hasher_finish(struct ree_hasher *hasher, char hex[65]); // releases it
+// The same, as bytes.
+void ree_hasher_digest(struct ree_hasher *hasher, unsigned char digest[REE_SHA256_SIZE]);
+// Gives the digest and begins anew, with `tag`: for many short hashes, which it makes cheaper.
+void ree_hasher_next(struct ree_hasher *hasher, const char *tag,
+                     unsigned char digest[REE_SHA256_SIZE]);
 void ree_hex(const unsigned char digest[REE_SHA256_SIZE], char hex[65]); // lower case, with a NUL
 
 #endif

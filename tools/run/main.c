@@ -14,6 +14,8 @@ static const char overview[] =
     "       ree-run devices              what this machine can run on, and how\n"
     "       ree-run bench ...            how fast\n"
     "       ree-run tokenize PATH        text to token ids and back\n"
+    "       ree-run validate RECEIPT     whether a receipt is whole and unaltered\n"
+    "       ree-run keygen FILE          keys to sign receipts with\n"
     "       ree-run help SUBCOMMAND      the manual page of run, generate, inspect, ...\n"
     "       ree-run --version\n"
     "\n"
@@ -38,6 +40,8 @@ static const struct {
     {"devices", ree_run_devices},
     {"bench", ree_run_bench},
     {"tokenize", ree_run_tokenize},
+    {"validate", ree_run_validate},
+    {"keygen", ree_run_keygen},
 };
 
 static int usage(void) {

@@ -1,0 +1,90 @@
+// What cJSON lets through and RFC 8259 does not, so that a text means to us what it means to any
+// other reader.
+#include "base/json.h"
+
+#include <string.h>
+
+#define MAX_DEPTH 64
+
+// Of the text that is looked at; `at` is never behind `end`.
+struct text {
+    const char *start, *at, *end;
+};
+
+static bool is_digit(const struct text *t) {
+    return t->at < t->end && *t->at >= '0' && *t->at <= '9';
+}
+
+static bool take(struct text *t, const char *any_of) {
+    if (t->at == t->end || !strchr(any_of, *t->at)) return false;
+    t->at++;
+    return true;
+}
+
+static bool digits(struct text *t) {
+    if (!is_digit(t)) return false;
+    while (is_digit(t))
+        t->at++;
+    return true;
+}
+
+// cJSON takes what strtod takes: 01, 1. and the like.
+static bool number(struct text *t) {
+    take(t, "-");
+    if (take(t, "0")) {
+        if (is_digit(t)) return false;
+    } else if (!digits(t)) {
+        return false;
+    }
+    if (take(t, ".") && !digits(t)) return false;
+    if (take(t, "eE")) {
+        take(t, "+-");
+        return digits(t);
+    }
+    return true;
+}
+
+// Behind the opening quote. What the escapes are is left to cJSON; NUL alone it would cut a string
+// at.
+static const char *string(struct text *t) {
+    while (t->at < t->end && *t->at != '"') {
+        if ((unsigned char)*t->at < 0x20) return "it has a control character in a string";
+        if (*t->at++ != '\\' || t->at == t->end) continue;
+        if (t->end - t->at >= 5 && memcmp(t->at, "u0000", 5) == 0)
+            return "it has a \\u0000 in a string";
+        t->at++;
+    }
+    return take(t, "\"") ? NULL : "it is not JSON: a string does not end";
+}
+
+// NULL, or what is wrong at t->at.
+static const char *scan(struct text *t) {
+    int depth = 0;
+    while (t->at < t->end) {
+        const char *why = NULL;
+        if (take(t, "\"")) {
+            why = string(t);
+        } else if (*t->at == '-' || is_digit(t)) {
+            if (!number(t)) why = "it is not JSON: a number is not written as one";
+        } else if (take(t, "[{")) {
+            if (++depth > MAX_DEPTH) why = "it is nested more than 64 levels deep";
+        } else if (take(t, "]}")) {
+            depth--;
+        } else if (!take(t, " \t\r\n,:truefalsn")) { // letters of literals, which cJSON reads
+            why = "it is not JSON";
+        }
+        if (why) return why;
+    }
+    return NULL;
+}
+
+enum ree_status ree_json_parse_strict(const void *bytes, size_t size, cJSON **out,
+                                      struct ree_error *err) {
+    *out = NULL;
+    if (size && memchr(bytes, 0, size)) // strchr above finds NUL in any set
+        return ree_fail(err, REE_INVALID, "it is not JSON: it has a zero byte");
+    struct text t = {bytes, bytes, (const char *)bytes + size};
+    const char *why = size ? scan(&t) : NULL;
+    if (why) return ree_fail(err, REE_INVALID, "%s, near byte %zu", why, (size_t)(t.at - t.start));
+    return ree_json_parse(bytes, size, out, err);
+}

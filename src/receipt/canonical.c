@@ -1,0 +1,202 @@
+#include "receipt/canonical.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_DEPTH 64
+
+// Length of the character at s, 1 to 4, or 0 where it is not valid UTF-8 (Unicode 15, table 3-7).
+// The terminating NUL is valid in no place but the first, so nothing behind it is read.
+static size_t utf8_size(const unsigned char *s) {
+    if (s[0] < 0x80) return 1;
+    if (s[0] < 0xC2 || s[0] > 0xF4) return 0;
+    unsigned char low = 0x80, high = 0xBF; // of the second byte
+    if (s[0] == 0xE0) low = 0xA0;
+    if (s[0] == 0xED) high = 0x9F; // surrogates
+    if (s[0] == 0xF0) low = 0x90;
+    if (s[0] == 0xF4) high = 0x8F;
+    if (s[1] < low || s[1] > high) return 0;
+    size_t size = s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
+    for (size_t i = 2; i < size; i++)
+        if (s[i] < 0x80 || s[i] > 0xBF) return 0;
+    return size;
+}
+
+static enum ree_status put_string(struct ree_strbuf *out, const char *text, struct ree_error *err) {
+    static const char short_forms[] = "btn\0fr"; // of 8 to 13; 11 has none
+    const unsigned char *s = (const unsigned char *)text;
+    ree_strbuf_append(out, "\"", 1);
+    for (size_t size; *s; s += size) {
+        size = utf8_size(s);
+        if (!size) return ree_fail(err, REE_INVALID, "a string is not UTF-8");
+        if (*s == '"' || *s == '\\')
+            ree_strbuf_printf(out, "\\%c", *s);
+        else if (*s >= 8 && *s <= 13 && *s != 11)
+            ree_strbuf_printf(out, "\\%c", short_forms[*s - 8]);
+        else if (*s < 0x20)
+            ree_strbuf_printf(out, "\\u%04x", *s);
+        else
+            ree_strbuf_append(out, (const char *)s, size);
+    }
+    ree_strbuf_append(out, "\"", 1);
+    return REE_OK;
+}
+
+// value > 0. Its shortest digits, k of them, and n so that it is 0.DIGITS times ten to the n; of
+// several of that length the nearest (ECMA-262, Number::toString, step 5).
+static void shortest(double value, char digits[20], int *out_k, int *out_n) {
+    char text[40];
+    for (int k = 1;; k++) {
+        // d.ddde+xx, where the point may be another sign in some locale.
+        snprintf(text, sizeof text, "%.*e", k - 1, value);
+        char *exponent = strchr(text, 'e');
+        int n = atoi(exponent + 1) + 1;
+        digits[0] = text[0];
+        memcpy(digits + 1, exponent - (k - 1), (size_t)k - 1);
+        digits[k] = 0;
+        *out_k = k;
+        *out_n = n;
+        // Below a power of two doubles lie twice as close as above it: there the nearest number of
+        // k digits can lie below and be another double, and the next one above be this one.
+        for (int up = 0; up < 2; up++) {
+            if (up && digits[k - 1]++ == '9') break;
+            snprintf(text, sizeof text, "%se%d", digits, n - k);
+            if (strtod(text, NULL) == value) return;
+        }
+        if (k == 17) return; // not reached: 17 digits are enough for any double
+    }
+}
+
+static enum ree_status put_number(struct ree_strbuf *out, double value, struct ree_error *err) {
+    if (!isfinite(value)) return ree_fail(err, REE_INVALID, "a number is not finite");
+    if (value == 0) { // -0, too
+        ree_strbuf_append(out, "0", 1);
+        return REE_OK;
+    }
+    if (value < 0) ree_strbuf_append(out, "-", 1);
+    char digits[20];
+    int k, n;
+    shortest(fabs(value), digits, &k, &n);
+    if (k <= n && n <= 21)
+        ree_strbuf_printf(out, "%s%.*s", digits, n - k, "000000000000000000000");
+    else if (0 < n && n <= 21)
+        ree_strbuf_printf(out, "%.*s.%s", n, digits, digits + n);
+    else if (-6 < n && n <= 0)
+        ree_strbuf_printf(out, "0.%.*s%s", -n, "000000", digits);
+    else
+        ree_strbuf_printf(out, "%c%s%se%+d", digits[0], k > 1 ? "." : "", digits + 1, n - 1);
+    return REE_OK;
+}
+
+// Order of UTF-16 code units. That of UTF-8 bytes is that of code points, which differs where a
+// character above U+FFFF, two surrogates of U+D800 to U+DFFF in UTF-16, meets one of U+E000 to
+// U+FFFF.
+static int compare_keys(const void *a, const void *b) {
+    const unsigned char *x = (const unsigned char *)(*(const cJSON *const *)a)->string;
+    const unsigned char *y = (const unsigned char *)(*(const cJSON *const *)b)->string;
+    while (*x && *x == *y)
+        x++, y++;
+    if (*x >= 0xF0 && (*y == 0xEE || *y == 0xEF)) return -1;
+    if (*y >= 0xF0 && (*x == 0xEE || *x == 0xEF)) return 1;
+    return *x - *y;
+}
+
+static enum ree_status put_value(struct ree_strbuf *out, const cJSON *value, int depth,
+                                 struct ree_error *err);
+
+static enum ree_status put_members(struct ree_strbuf *out, const cJSON **members, size_t n,
+                                   int depth, struct ree_error *err) {
+    qsort(members, n, sizeof *members, compare_keys);
+    for (size_t i = 0; i < n; i++) {
+        if (i && strcmp(members[i - 1]->string, members[i]->string) == 0)
+            return ree_fail(err, REE_INVALID, "'%s' is there twice", members[i]->string);
+        if (i) ree_strbuf_append(out, ",", 1);
+        REE_TRY(put_string(out, members[i]->string, err));
+        ree_strbuf_append(out, ":", 1);
+        REE_TRY(put_value(out, members[i], depth, err));
+    }
+    return REE_OK;
+}
+
+static enum ree_status put_object(struct ree_strbuf *out, const cJSON *object, int depth,
+                                  struct ree_error *err) {
+    size_t n = 0;
+    for (const cJSON *item = object->child; item; item = item->next)
+        n++;
+    const cJSON **members = malloc((n ? n : 1) * sizeof *members);
+    if (!members) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    n = 0;
+    for (const cJSON *item = object->child; item; item = item->next)
+        members[n++] = item;
+    ree_strbuf_append(out, "{", 1);
+    enum ree_status status = put_members(out, members, n, depth, err);
+    ree_strbuf_append(out, "}", 1);
+    free(members);
+    return status;
+}
+
+static enum ree_status put_value(struct ree_strbuf *out, const cJSON *value, int depth,
+                                 struct ree_error *err) {
+    if (cJSON_IsString(value)) return put_string(out, value->valuestring, err);
+    if (cJSON_IsNumber(value)) return put_number(out, value->valuedouble, err);
+    if (cJSON_IsNull(value) || cJSON_IsBool(value)) {
+        ree_strbuf_printf(out, "%s",
+                          cJSON_IsNull(value)   ? "null"
+                          : cJSON_IsTrue(value) ? "true"
+                                                : "false");
+        return REE_OK;
+    }
+    if (!cJSON_IsArray(value) && !cJSON_IsObject(value))
+        return ree_fail(err, REE_INVALID, "a value is of no type of JSON");
+    if (depth == MAX_DEPTH)
+        return ree_fail(err, REE_INVALID, "it is nested more than %d levels deep", MAX_DEPTH);
+    if (cJSON_IsObject(value)) return put_object(out, value, depth + 1, err);
+    ree_strbuf_append(out, "[", 1);
+    for (const cJSON *item = value->child; item; item = item->next) {
+        if (item != value->child) ree_strbuf_append(out, ",", 1);
+        REE_TRY(put_value(out, item, depth + 1, err));
+    }
+    ree_strbuf_append(out, "]", 1);
+    return REE_OK;
+}
+
+enum ree_status ree_canonical_json(const cJSON *value, struct ree_strbuf *out,
+                                   struct ree_error *err) {
+    REE_TRY(put_value(out, value, 0, err));
+    return out->failed ? ree_fail(err, REE_NO_MEMORY, "out of memory") : REE_OK;
+}
+
+enum ree_status ree_canonical_sha256(const cJSON *value, const char *tag, ree_digest out,
+                                     struct ree_error *err) {
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    enum ree_status status = ree_canonical_json(value, &text, err);
+    if (status == REE_OK) {
+        struct ree_hasher *hasher = ree_hasher_create(tag);
+        ree_hasher_update(hasher, text.data, text.size);
+        ree_hasher_digest(hasher, out);
+    }
+    ree_strbuf_finish(&text);
+    return status;
+}
+
+static int digit(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool ree_unhex(const char *hex, ree_digest out) {
+    ree_digest bytes;
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        // The second is not looked at where the first is no digit, so not behind the end.
+        int high = digit(hex[2 * i]);
+        int low = high < 0 ? -1 : digit(hex[2 * i + 1]);
+        if (low < 0) return false;
+        bytes[i] = (unsigned char)(high << 4 | low);
+    }
+    if (hex[2 * sizeof bytes]) return false;
+    memcpy(out, bytes, sizeof bytes);
+    return true;
+}

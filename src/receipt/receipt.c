@@ -1,0 +1,90 @@
+#include "receipt/receipt_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+
+const char *const ree_receipt_kind_names[2] = {"text", "tensors"};
+
+void ree_receipt_init(struct ree_receipt *receipt) {
+    *receipt = (struct ree_receipt){
+        .numerics = "RepOps/1",
+        .operation_set = "reproducible",
+        // ree_greedy, which belongs to a room above this one.
+        .sampling = {.top_p = 1, .repetition_penalty = 1},
+    };
+    ree_arena_init(&receipt->arena);
+}
+
+void ree_receipt_finish(struct ree_receipt *receipt) {
+    cJSON_Delete(receipt->stats);
+    ree_arena_finish(&receipt->arena);
+    ree_receipt_init(receipt);
+}
+
+void ree_receipt_tokens_sha256(const int32_t *ids, size_t n, char hex[65]) {
+    struct ree_hasher *hasher = ree_hasher_create("ree-tokens/1");
+    ree_hasher_update(hasher, ids, n * sizeof *ids);
+    ree_hasher_finish(hasher, hex);
+}
+
+void ree_receipt_text_sha256(const char *text, char hex[65]) {
+    struct ree_hasher *hasher = ree_hasher_create("ree-text/1");
+    ree_hasher_update(hasher, text, strlen(text));
+    ree_hasher_finish(hasher, hex);
+}
+
+enum ree_status ree_receipt_body_digest(const struct ree_receipt *receipt, ree_digest out,
+                                        struct ree_error *err) {
+    cJSON *body = ree_receipt_body(receipt);
+    if (!body) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status = ree_canonical_sha256(body, REE_RECEIPT_SCHEMA, out, err);
+    cJSON_Delete(body);
+    return status;
+}
+
+static void seal_text(struct ree_receipt_text *text) {
+    if (text->tokens) ree_receipt_tokens_sha256(text->tokens, text->n_tokens, text->tokens_sha256);
+    if (text->text) ree_receipt_text_sha256(text->text, text->text_sha256);
+}
+
+enum ree_status ree_receipt_seal(struct ree_receipt *receipt, struct ree_error *err) {
+    ree_digest digest;
+    receipt->receipt_hash[0] = 0;
+    receipt->is_signed = false;
+    if (receipt->kind == REE_RECEIPT_TEXT) {
+        seal_text(&receipt->prompt);
+        seal_text(&receipt->output);
+    }
+    enum ree_status status = ree_receipt_body_digest(receipt, digest, err);
+    if (status != REE_OK) return ree_fail_prefix(err, "the receipt");
+    ree_hex(digest, receipt->receipt_hash);
+    return REE_OK;
+}
+
+enum ree_status ree_receipt_write(const struct ree_receipt *receipt, const char *path,
+                                  struct ree_error *err) {
+    char *text;
+    size_t n;
+    struct ree_receipt read;
+    enum ree_status status = ree_receipt_encode(receipt, &text, &n, err);
+    if (status != REE_OK) return ree_fail_prefix(err, "%s", path);
+    // Nothing is written that could not be read again.
+    status = ree_receipt_decode(text, n, path, &read, err);
+    ree_receipt_finish(&read);
+    if (status == REE_OK) status = ree_file_write(path, text, n, err);
+    free(text);
+    return status;
+}
+
+enum ree_status ree_receipt_load(const char *path, struct ree_receipt *out, struct ree_error *err) {
+    void *bytes;
+    size_t n;
+    ree_receipt_init(out);
+    REE_TRY(ree_file_read(path, &bytes, &n, err));
+    enum ree_status status = ree_receipt_decode(bytes, n, path, out, err);
+    free(bytes);
+    return status;
+}

@@ -1,0 +1,100 @@
+// What a receipt says against what follows from its own contents. Nothing is run.
+#include "receipt/receipt_parts.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct report {
+    struct ree_receipt_finding *findings;
+    size_t n;
+    bool ok;
+};
+
+__attribute__((format(printf, 4, 5))) static void add(struct report *report, const char *what,
+                                                      bool ok, const char *format, ...) {
+    struct ree_receipt_finding *finding = &report->findings[report->n++];
+    finding->what = what;
+    finding->ok = ok;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(finding->detail, sizeof finding->detail, format, args);
+    va_end(args);
+    report->ok = report->ok && ok;
+}
+
+static void compare(struct report *report, const char *what, const char *computed,
+                    const char *stated) {
+    if (strcmp(computed, stated) == 0)
+        add(report, what, true, "SHA-256 %s", computed);
+    else
+        add(report, what, false, "SHA-256 is %s, the receipt says %s", computed, stated);
+}
+
+static void check_body(struct report *report, const struct ree_receipt *receipt) {
+    struct ree_error err;
+    ree_digest digest;
+    char hex[65];
+    if (ree_receipt_body_digest(receipt, digest, &err) != REE_OK) {
+        add(report, "receipt", false, "%s", err.message);
+        return;
+    }
+    ree_hex(digest, hex);
+    compare(report, "receipt", hex, receipt->receipt_hash);
+}
+
+static void check_text(struct report *report, const struct ree_receipt_text *text,
+                       const char *what_tokens, const char *what_text) {
+    char hex[65];
+    if (text->tokens) {
+        ree_receipt_tokens_sha256(text->tokens, text->n_tokens, hex);
+        compare(report, what_tokens, hex, text->tokens_sha256);
+    }
+    if (text->text) {
+        ree_receipt_text_sha256(text->text, hex);
+        compare(report, what_text, hex, text->text_sha256);
+    }
+}
+
+static bool is_eos(const struct ree_receipt *receipt, int32_t id) {
+    for (size_t i = 0; i < receipt->n_eos; i++)
+        if (receipt->eos[i] == id) return true;
+    return false;
+}
+
+// Numbers that no run can give together.
+static void check_counts(struct report *report, const struct ree_receipt *r) {
+    uint64_t prompt = r->prompt.n_tokens, output = r->output.n_tokens;
+    uint64_t context = (uint64_t)r->context_length;
+    if (r->max_new_tokens && output > r->max_new_tokens)
+        add(report, "counts", false, "%llu tokens of the output, and at most %llu were allowed",
+            (unsigned long long)output, (unsigned long long)r->max_new_tokens);
+    else if (context && (prompt > context || output > context - prompt))
+        add(report, "counts", false, "%llu and %llu tokens do not fit into a context of %llu",
+            (unsigned long long)prompt, (unsigned long long)output, (unsigned long long)context);
+    else if (r->finish_reason && strcmp(r->finish_reason, "eos") == 0 &&
+             (output == 0 || (r->output.tokens && !is_eos(r, r->output.tokens[output - 1]))))
+        add(report, "counts", false, "the output ended with \"eos\", and its last token is none");
+    else
+        add(report, "counts", true, "%llu tokens of the prompt, %llu of the output",
+            (unsigned long long)prompt, (unsigned long long)output);
+}
+
+size_t ree_receipt_check(const struct ree_receipt *receipt,
+                         struct ree_receipt_finding findings[REE_RECEIPT_MAX_FINDINGS],
+                         bool *out_ok) {
+    struct report report = {.findings = findings, .ok = true};
+    check_body(&report, receipt);
+    if (receipt->kind == REE_RECEIPT_TEXT) {
+        check_text(&report, &receipt->prompt, "prompt tokens", "prompt text");
+        check_text(&report, &receipt->output, "output tokens", "output text");
+        check_counts(&report, receipt);
+    }
+    if (receipt->is_signed) {
+        bool ok = ree_receipt_signature_holds(receipt);
+        add(&report, "signature", ok, ok ? "by %s" : "it is none of this receipt by %s",
+            receipt->public_key);
+    }
+    *out_ok = report.ok;
+    return report.n;
+}

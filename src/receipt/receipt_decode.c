@@ -1,0 +1,221 @@
+// JSON into a receipt. The file is untrusted; what is accepted here, receipt_encode.c writes again
+// as the same canonical text.
+#include "receipt/receipt_fields.h"
+#include "receipt/receipt_parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// At most 20 digits, none of them a leading zero.
+static enum ree_status get_seed(const struct ree_fields *part, uint64_t *out,
+                                struct ree_error *err) {
+    const char *text = cJSON_GetStringValue(ree_field(part, "seed"));
+    bool ok = text && *text && (text[0] != '0' || !text[1]);
+    *out = 0;
+    for (; ok && *text; text++)
+        ok = *text >= '0' && *text <= '9' && !__builtin_mul_overflow(*out, 10, out) &&
+             !__builtin_add_overflow(*out, (uint64_t)(*text - '0'), out);
+    return ok ? REE_OK : ree_fields_wrong(part, "seed", "a string of a number below 2^64", err);
+}
+
+static enum ree_status get_tensors(const struct ree_fields *body, const char *key,
+                                   struct ree_receipt_tensor **out, size_t *out_n,
+                                   struct ree_error *err) {
+    const cJSON *item;
+    char name[48];
+    void *memory;
+    REE_TRY(ree_field_array(body, key, sizeof **out, &item, &memory, out_n, err));
+    *out = memory;
+    for (size_t i = 0; item; i++, item = item->next) {
+        snprintf(name, sizeof name, "%s.%s[%zu]", body->name, key, i);
+        struct ree_fields tensor = {item, name, body->arena};
+        REE_TRY(ree_fields_check(&tensor, "name sha256", "", err));
+        REE_TRY(ree_field_string(&tensor, "name", &(*out)[i].name, err));
+        REE_TRY(ree_field_hex(&tensor, "sha256", (*out)[i].sha256, sizeof(*out)[i].sha256, err));
+    }
+    return REE_OK;
+}
+
+static enum ree_status get_text(const struct ree_fields *part, bool has_tokenizer,
+                                struct ree_receipt_text *out, struct ree_error *err) {
+    int64_t n = 0;
+    size_t n_ids = 0;
+    REE_TRY(
+        ree_field_hex(part, "tokens_sha256", out->tokens_sha256, sizeof out->tokens_sha256, err));
+    REE_TRY(ree_field_whole(part, "n_tokens", 0, REE_RECEIPT_MAX_NUMBER, &n, err));
+    REE_TRY(ree_field_hex(part, "text_sha256", out->text_sha256, sizeof out->text_sha256, err));
+    REE_TRY(ree_field_ids(part, "tokens", &out->tokens, &n_ids, err));
+    REE_TRY(ree_field_string(part, "text", &out->text, err));
+    out->n_tokens = (size_t)n;
+    if (out->tokens && n_ids != out->n_tokens)
+        return ree_fail(err, REE_INVALID, "%s.n_tokens is %zu, and %s.tokens has %zu", part->name,
+                        out->n_tokens, part->name, n_ids);
+    if (out->text && !out->text_sha256[0])
+        return ree_fail(err, REE_INVALID, "%s.text has no text_sha256 beside it", part->name);
+    if (out->text_sha256[0] && !has_tokenizer)
+        return ree_fail(err, REE_INVALID, "%s.text_sha256 is there without a tokenizer_sha256",
+                        part->name);
+    return REE_OK;
+}
+
+static enum ree_status get_sampling(const struct ree_fields *body, struct ree_receipt *out,
+                                    struct ree_error *err) {
+    struct ree_fields part;
+    struct ree_sampling *s = &out->sampling;
+    int64_t top_k = 0, max_new_tokens = 0;
+    REE_TRY(
+        ree_fields_open(body, "sampling", "body.sampling",
+                        "temperature top_k top_p min_p repetition_penalty seed max_new_tokens stop "
+                        "eos context_length",
+                        "", &part, err));
+    REE_TRY(ree_field_float(&part, "temperature", true, 1e6, &s->temperature, err));
+    REE_TRY(ree_field_whole(&part, "top_k", 0, UINT32_MAX, &top_k, err));
+    REE_TRY(ree_field_float(&part, "top_p", false, 1, &s->top_p, err));
+    REE_TRY(ree_field_float(&part, "min_p", true, 1, &s->min_p, err));
+    REE_TRY(ree_field_float(&part, "repetition_penalty", false, 1e6, &s->repetition_penalty, err));
+    REE_TRY(get_seed(&part, &s->seed, err));
+    REE_TRY(
+        ree_field_whole(&part, "max_new_tokens", 0, REE_RECEIPT_MAX_NUMBER, &max_new_tokens, err));
+    REE_TRY(ree_field_strings(&part, "stop", &out->stops, &out->n_stops, err));
+    REE_TRY(ree_field_ids(&part, "eos", &out->eos, &out->n_eos, err));
+    REE_TRY(ree_field_whole(&part, "context_length", 0, REE_RECEIPT_MAX_NUMBER,
+                            &out->context_length, err));
+    s->top_k = (uint32_t)top_k;
+    out->max_new_tokens = (uint64_t)max_new_tokens;
+    return REE_OK;
+}
+
+static enum ree_status get_run_of_text(const struct ree_fields *body, struct ree_receipt *out,
+                                       struct ree_error *err) {
+    static const char *const reasons[] = {"length", "eos", "stop", "interrupted"};
+    struct ree_fields prompt, output;
+    size_t reason = 0;
+    REE_TRY(ree_field_hex(body, "tokenizer_sha256", out->tokenizer_sha256,
+                          sizeof out->tokenizer_sha256, err));
+    REE_TRY(ree_fields_open(body, "prompt", "body.prompt", "tokens_sha256 n_tokens",
+                            "text_sha256 tokens text", &prompt, err));
+    REE_TRY(get_text(&prompt, out->tokenizer_sha256[0], &out->prompt, err));
+    REE_TRY(get_sampling(body, out, err));
+    REE_TRY(ree_fields_open(body, "output", "body.output", "tokens_sha256 n_tokens finish_reason",
+                            "text_sha256 tokens text logits_sha256", &output, err));
+    REE_TRY(get_text(&output, out->tokenizer_sha256[0], &out->output, err));
+    REE_TRY(ree_field_hex(&output, "logits_sha256", out->logits_sha256, sizeof out->logits_sha256,
+                          err));
+    REE_TRY(ree_field_name(&output, "finish_reason", reasons, sizeof reasons / sizeof *reasons,
+                           &reason, err));
+    out->finish_reason = reasons[reason];
+    return REE_OK;
+}
+
+static enum ree_status get_trace(const struct ree_fields *body, struct ree_receipt *out,
+                                 struct ree_error *err) {
+    struct ree_fields part;
+    int64_t steps = 0, chunk = 0;
+    if (!ree_field(body, "trace")) return REE_OK;
+    REE_TRY(
+        ree_fields_open(body, "trace", "body.trace", "root n_steps prefill_chunk", "", &part, err));
+    REE_TRY(ree_field_hex(&part, "root", out->trace_root, sizeof out->trace_root, err));
+    REE_TRY(ree_field_whole(&part, "n_steps", 1, REE_RECEIPT_MAX_NUMBER, &steps, err));
+    REE_TRY(ree_field_whole(&part, "prefill_chunk", 0, UINT32_MAX, &chunk, err));
+    out->has_trace = true;
+    out->trace_steps = (uint64_t)steps;
+    out->trace_chunk = (uint32_t)chunk;
+    return REE_OK;
+}
+
+static enum ree_status get_body(const struct ree_fields *root, struct ree_receipt *out,
+                                struct ree_error *err) {
+    static const char *const numerics[] = {"RepOps/1"};
+    static const char *const sets[] = {"reproducible", "deterministic", "default"};
+    struct ree_fields body, model;
+    size_t kind = 0, version = 0, set = 0;
+    REE_TRY(ree_fields_open(root, "body", "body", "kind", NULL, &body, err));
+    REE_TRY(ree_field_name(&body, "kind", ree_receipt_kind_names, 2, &kind, err));
+    out->kind = (enum ree_receipt_kind)kind;
+    if (out->kind == REE_RECEIPT_TEXT)
+        REE_TRY(ree_fields_check(&body, "kind numerics operation_set model prompt sampling output",
+                                 "tokenizer_sha256 trace", err));
+    else
+        REE_TRY(ree_fields_check(&body, "kind numerics operation_set model inputs outputs", "trace",
+                                 err));
+    REE_TRY(ree_field_name(&body, "numerics", numerics, 1, &version, err));
+    REE_TRY(ree_field_name(&body, "operation_set", sets, sizeof sets / sizeof *sets, &set, err));
+    out->numerics = numerics[version];
+    out->operation_set = sets[set];
+    REE_TRY(ree_fields_open(&body, "model", "body.model", "graph_sha256 weights_sha256", "", &model,
+                            err));
+    REE_TRY(
+        ree_field_hex(&model, "graph_sha256", out->graph_sha256, sizeof out->graph_sha256, err));
+    REE_TRY(ree_field_hex(&model, "weights_sha256", out->weights_sha256, sizeof out->weights_sha256,
+                          err));
+    if (out->kind == REE_RECEIPT_TEXT) {
+        REE_TRY(get_run_of_text(&body, out, err));
+    } else {
+        REE_TRY(get_tensors(&body, "inputs", &out->inputs, &out->n_inputs, err));
+        REE_TRY(get_tensors(&body, "outputs", &out->outputs, &out->n_outputs, err));
+    }
+    return get_trace(&body, out, err);
+}
+
+static enum ree_status get_signature(const struct ree_fields *root, struct ree_receipt *out,
+                                     struct ree_error *err) {
+    static const char *const algorithms[] = {REE_SIGNATURE_ALGORITHM};
+    struct ree_fields part;
+    size_t algorithm;
+    if (!ree_field(root, "signature")) return REE_OK;
+    REE_TRY(ree_fields_open(root, "signature", "signature", "algorithm public_key signature", "",
+                            &part, err));
+    REE_TRY(ree_field_name(&part, "algorithm", algorithms, 1, &algorithm, err));
+    REE_TRY(ree_field_hex(&part, "public_key", out->public_key, sizeof out->public_key, err));
+    REE_TRY(ree_field_hex(&part, "signature", out->signature, sizeof out->signature, err));
+    out->is_signed = true;
+    return REE_OK;
+}
+
+static enum ree_status get_unbound(const struct ree_fields *root, struct ree_receipt *out,
+                                   struct ree_error *err) {
+    struct ree_fields part;
+    if (!ree_field(root, "unbound")) return REE_OK;
+    // Others may put there what they like.
+    REE_TRY(ree_fields_open(root, "unbound", "unbound", "", NULL, &part, err));
+    REE_TRY(ree_field_string(&part, "ree_version", &out->ree_version, err));
+    REE_TRY(ree_field_string(&part, "device", &out->device, err));
+    REE_TRY(ree_field_string(&part, "created", &out->created, err));
+    if (!ree_field(&part, "stats")) return REE_OK;
+    if (!cJSON_IsObject(ree_field(&part, "stats")))
+        return ree_fields_wrong(&part, "stats", "an object", err);
+    out->stats = cJSON_DetachItemFromObjectCaseSensitive((cJSON *)(uintptr_t)part.json, "stats");
+    return REE_OK;
+}
+
+static enum ree_status get_receipt(const cJSON *json, struct ree_receipt *out,
+                                   struct ree_error *err) {
+    static const char *const schemas[] = {REE_RECEIPT_SCHEMA};
+    // Keys that are there twice, bytes that are not UTF-8 and numbers that are not finite have no
+    // canonical form, anywhere in the file.
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    enum ree_status status = ree_canonical_json(json, &text, err);
+    ree_strbuf_finish(&text);
+    if (status != REE_OK) return status;
+
+    struct ree_fields root = {json, "receipt", &out->arena};
+    size_t schema;
+    REE_TRY(ree_fields_check(&root, "schema", NULL, err));
+    REE_TRY(ree_field_name(&root, "schema", schemas, 1, &schema, err));
+    REE_TRY(ree_fields_check(&root, "schema body receipt_hash", "signature unbound", err));
+    REE_TRY(get_body(&root, out, err));
+    REE_TRY(ree_field_hex(&root, "receipt_hash", out->receipt_hash, sizeof out->receipt_hash, err));
+    REE_TRY(get_signature(&root, out, err));
+    return get_unbound(&root, out, err);
+}
+
+enum ree_status ree_receipt_decode(const void *bytes, size_t nbytes, const char *where,
+                                   struct ree_receipt *out, struct ree_error *err) {
+    cJSON *json;
+    ree_receipt_init(out);
+    enum ree_status status = ree_json_parse_strict(bytes, nbytes, &json, err);
+    if (status == REE_OK) status = get_receipt(json, out, err);
+    cJSON_Delete(json);
+    return status == REE_OK ? status : ree_fail_prefix(err, "%s", where);
+}

@@ -1,0 +1,28 @@
+// What the files of this room share about receipts; not for others.
+#ifndef REE_RECEIPT_RECEIPT_PARTS_H
+#define REE_RECEIPT_RECEIPT_PARTS_H
+
+#include "receipt/receipt.h"
+
+#define REE_RECEIPT_SCHEMA "ree-receipt/1"
+#define REE_SIGNATURE_ALGORITHM "ed25519"
+#define REE_SIGNATURE_SIZE 64
+
+// The number that receipts can hold: 2^53 - 1, so that readers with doubles see it as it is.
+#define REE_RECEIPT_MAX_NUMBER 9007199254740991
+
+// In the order of the enum.
+extern const char *const ree_receipt_kind_names[2];
+
+// What is promised, as JSON: the caller's. NULL: out of memory.
+cJSON *ree_receipt_body(const struct ree_receipt *receipt);
+enum ree_status ree_receipt_body_digest(const struct ree_receipt *receipt, ree_digest out,
+                                        struct ree_error *err);
+
+void ree_receipt_tokens_sha256(const int32_t *ids, size_t n, char hex[65]);
+void ree_receipt_text_sha256(const char *text, char hex[65]);
+
+// Whether the signature is one of receipt_hash by public_key.
+bool ree_receipt_signature_holds(const struct ree_receipt *receipt);
+
+#endif

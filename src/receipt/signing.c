@@ -1,0 +1,184 @@
+// Ed25519 (RFC 8032), by OpenSSL: the signature of a receipt, and the files of its keys.
+#include "receipt/receipt_parts.h"
+
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define KEY_SIZE 32
+#define MAX_KEY_FILE (1 << 20)
+
+static const char tag[] = "ree-signature/1";
+
+#define MESSAGE_SIZE (sizeof tag + sizeof(ree_digest))
+
+// What is signed; false where receipt_hash is none.
+static bool message_of(const struct ree_receipt *receipt, unsigned char out[MESSAGE_SIZE]) {
+    memcpy(out, tag, sizeof tag);
+    return ree_unhex(receipt->receipt_hash, out + sizeof tag);
+}
+
+// A signature is two halves of 32 bytes, R and S.
+static void hex_of_signature(const unsigned char *bytes, char out[129]) {
+    ree_hex(bytes, out);
+    ree_hex(bytes + 32, out + 64);
+}
+
+static bool signature_of_hex(const char *hex, unsigned char out[REE_SIGNATURE_SIZE]) {
+    char half[65];
+    if (strlen(hex) != 128) return false;
+    memcpy(half, hex, 64);
+    half[64] = 0;
+    return ree_unhex(half, out) && ree_unhex(hex + 64, out + 32);
+}
+
+bool ree_receipt_signature_holds(const struct ree_receipt *receipt) {
+    unsigned char message[MESSAGE_SIZE], signature[REE_SIGNATURE_SIZE];
+    ree_digest public_key;
+    if (!message_of(receipt, message) || !ree_unhex(receipt->public_key, public_key) ||
+        !signature_of_hex(receipt->signature, signature))
+        return false;
+    EVP_PKEY *key =
+        EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, public_key, sizeof public_key);
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+    bool ok = key && ctx && EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, key) == 1 &&
+              EVP_DigestVerify(ctx, signature, sizeof signature, message, sizeof message) == 1;
+    EVP_MD_CTX_free(ctx);
+    EVP_PKEY_free(key);
+    ERR_clear_error();
+    return ok;
+}
+
+// OpenSSL would ask on the terminal.
+static int no_password(char *buffer, int size, int writing, void *user) {
+    (void)buffer, (void)size, (void)writing, (void)user;
+    return -1;
+}
+
+static EVP_PKEY *parse_key(const void *pem, size_t n, bool is_private) {
+    BIO *bio = BIO_new_mem_buf(pem, (int)n);
+    if (!bio) return NULL;
+    EVP_PKEY *key = is_private ? PEM_read_bio_PrivateKey(bio, NULL, no_password, NULL)
+                               : PEM_read_bio_PUBKEY(bio, NULL, no_password, NULL);
+    BIO_free(bio);
+    ERR_clear_error();
+    if (key && EVP_PKEY_get_id(key) == EVP_PKEY_ED25519) return key;
+    EVP_PKEY_free(key);
+    return NULL;
+}
+
+// Where a public key is enough, either kind will do. Release with EVP_PKEY_free.
+static enum ree_status read_key(const char *path, bool need_private, EVP_PKEY **out,
+                                struct ree_error *err) {
+    void *pem;
+    size_t n;
+    REE_TRY(ree_file_read(path, &pem, &n, err));
+    *out = NULL;
+    if (n <= MAX_KEY_FILE) {
+        *out = parse_key(pem, n, true);
+        if (!*out && !need_private) *out = parse_key(pem, n, false);
+    }
+    bool is_encrypted = memmem(pem, n, "ENCRYPTED", 9) != NULL;
+    OPENSSL_cleanse(pem, n);
+    free(pem);
+    if (*out) return REE_OK;
+    if (is_encrypted)
+        return ree_fail(err, REE_UNSUPPORTED, "%s: keys with a password cannot be used", path);
+    return ree_fail(err, REE_INVALID, "%s: it holds no Ed25519 %skey in PEM form", path,
+                    need_private ? "private " : "");
+}
+
+static bool public_half(const EVP_PKEY *key, char hex[65]) {
+    unsigned char bytes[KEY_SIZE];
+    size_t n = sizeof bytes;
+    hex[0] = 0;
+    if (EVP_PKEY_get_raw_public_key(key, bytes, &n) != 1 || n != sizeof bytes) return false;
+    ree_hex(bytes, hex);
+    return true;
+}
+
+static enum ree_status openssl_failed(struct ree_error *err, const char *what) {
+    char why[256];
+    ERR_error_string_n(ERR_get_error(), why, sizeof why);
+    ERR_clear_error();
+    return ree_fail(err, REE_INTERNAL, "OpenSSL cannot %s: %s", what, why);
+}
+
+enum ree_status ree_receipt_sign(struct ree_receipt *receipt, const char *key_path,
+                                 struct ree_error *err) {
+    unsigned char message[MESSAGE_SIZE], signature[REE_SIGNATURE_SIZE];
+    size_t n = sizeof signature;
+    EVP_PKEY *key;
+    receipt->is_signed = false;
+    if (!message_of(receipt, message))
+        return ree_fail(err, REE_INVALID, "the receipt has no hash yet: it was not sealed");
+    REE_TRY(read_key(key_path, true, &key, err));
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+    bool ok = ctx && EVP_DigestSignInit(ctx, NULL, NULL, NULL, key) == 1 &&
+              EVP_DigestSign(ctx, signature, &n, message, sizeof message) == 1 &&
+              n == sizeof signature && public_half(key, receipt->public_key);
+    EVP_MD_CTX_free(ctx);
+    EVP_PKEY_free(key);
+    if (!ok) return openssl_failed(err, "sign");
+    hex_of_signature(signature, receipt->signature);
+    receipt->is_signed = true;
+    return REE_OK;
+}
+
+enum ree_status ree_key_public(const char *path, char public_key[65], struct ree_error *err) {
+    EVP_PKEY *key;
+    public_key[0] = 0;
+    REE_TRY(read_key(path, false, &key, err));
+    bool ok = public_half(key, public_key);
+    EVP_PKEY_free(key);
+    return ok ? REE_OK : openssl_failed(err, "read the public key");
+}
+
+// One half in a new file.
+static enum ree_status write_half(const EVP_PKEY *key, bool is_private, const char *path,
+                                  struct ree_error *err) {
+    // Of OpenSSL's secure heap where there is one, and cleared when released.
+    BIO *bio = BIO_new(is_private ? BIO_s_secmem() : BIO_s_mem());
+    char *pem = NULL;
+    long n = 0;
+    if (bio && (is_private ? PEM_write_bio_PKCS8PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL)
+                           : PEM_write_bio_PUBKEY(bio, key)) == 1)
+        n = BIO_get_mem_data(bio, &pem);
+    enum ree_status status =
+        n > 0 ? ree_file_create(path, pem, (size_t)n, is_private ? 0600 : 0644, err)
+              : openssl_failed(err, "write the key");
+    if (is_private && n > 0) OPENSSL_cleanse(pem, (size_t)n);
+    BIO_free(bio);
+    return status;
+}
+
+enum ree_status ree_key_create(const char *path, char public_key[65], struct ree_error *err) {
+    public_key[0] = 0;
+    size_t size = strlen(path) + sizeof ".pub";
+    char *public_path = malloc(size);
+    if (!public_path) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    snprintf(public_path, size, "%s.pub", path);
+    EVP_PKEY *key = NULL;
+    enum ree_status status = REE_OK;
+    if (access(path, F_OK) == 0) // so that nothing is begun in vain; ree_file_create makes sure
+        status = ree_fail(err, REE_IO, "%s: it exists already", path);
+    else if (!(key = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519")) || !public_half(key, public_key))
+        status = openssl_failed(err, "make a key");
+    // The public half first: a private key is then never without it, nor one removed again.
+    if (status == REE_OK) status = write_half(key, false, public_path, err);
+    if (status == REE_OK) {
+        status = write_half(key, true, path, err);
+        if (status != REE_OK) unlink(public_path);
+    }
+    if (status != REE_OK) public_key[0] = 0;
+    EVP_PKEY_free(key);
+    free(public_path);
+    return status;
+}

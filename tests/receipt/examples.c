@@ -1,0 +1,97 @@
+#include "examples.h"
+
+#include <string.h>
+
+static const int32_t prompt_ids[] = {1, 9038, 2501, 263, 931};
+static const int32_t output_ids[] = {29892, 727, 471, 0, 2147483647, 2};
+static const int32_t eos[] = {2, 32000};
+static const char *const stops[] = {"\n\n", "\"end\"", "\xE2\x80\xA8"};
+
+const struct example examples[N_EXAMPLES] = {
+    {"text", example_text},
+    {"private", example_private},
+    {"ids", example_ids},
+    {"tensors", example_tensors},
+};
+
+void example_hash(const char *word, char hex[65]) {
+    struct ree_hasher *hasher = ree_hasher_create(NULL);
+    ree_hasher_update(hasher, word, strlen(word));
+    ree_hasher_finish(hasher, hex);
+}
+
+static void model(struct ree_receipt *out) {
+    ree_receipt_init(out);
+    example_hash("graph", out->graph_sha256);
+    example_hash("weights", out->weights_sha256);
+}
+
+void example_text(struct ree_receipt *out) {
+    model(out);
+    out->kind = REE_RECEIPT_TEXT;
+    example_hash("tokenizer", out->tokenizer_sha256);
+    out->prompt =
+        (struct ree_receipt_text){.n_tokens = 5, .tokens = prompt_ids, .text = "Once upon a time"};
+    out->output = (struct ree_receipt_text){
+        .n_tokens = 6,
+        .tokens = output_ids,
+        .text = ", there was \"A\\\t\x01\x7F \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x82\n"};
+    out->sampling = (struct ree_sampling){.temperature = 0.8f,
+                                          .top_k = 40,
+                                          .top_p = 0.95f,
+                                          .min_p = 1e-7f,
+                                          .repetition_penalty = 1.1f,
+                                          .seed = UINT64_MAX};
+    out->max_new_tokens = 64;
+    out->context_length = 2048;
+    out->stops = stops;
+    out->n_stops = 3;
+    out->eos = eos;
+    out->n_eos = 2;
+    out->finish_reason = "eos";
+    example_hash("logits", out->logits_sha256);
+    out->has_trace = true;
+    example_hash("trace", out->trace_root);
+    out->trace_steps = 7;
+    out->trace_chunk = 512;
+    out->device = "cpu: \xE2\x80\x9Csome\xE2\x80\x9D processor";
+    out->ree_version = "0.1.0";
+    out->created = "2026-01-02T03:04:05Z";
+    out->stats = cJSON_CreateObject();
+    cJSON_AddNumberToObject(out->stats, "seconds", 0.1);
+    cJSON_AddNumberToObject(out->stats, "bytes", 1e21);
+}
+
+void example_private(struct ree_receipt *out) {
+    example_text(out);
+    // Those that sealing makes of the contents.
+    ree_receipt_seal(out, NULL);
+    out->prompt.tokens = out->output.tokens = NULL;
+    out->prompt.text = out->output.text = NULL;
+    out->has_trace = false;
+    out->receipt_hash[0] = 0;
+}
+
+void example_ids(struct ree_receipt *out) {
+    model(out);
+    out->prompt = (struct ree_receipt_text){.n_tokens = 5, .tokens = prompt_ids};
+    out->output = (struct ree_receipt_text){.n_tokens = 0, .tokens = output_ids};
+    out->finish_reason = "interrupted";
+}
+
+void example_tensors(struct ree_receipt *out) {
+    static struct ree_receipt_tensor inputs[3] = {{.name = "image"}, {.name = "z"}, {.name = ""}};
+    static struct ree_receipt_tensor outputs[1] = {{.name = "\xF0\x9F\x98\x80/y:0"}};
+    model(out);
+    out->kind = REE_RECEIPT_TENSORS;
+    out->inputs = inputs;
+    out->n_inputs = 3;
+    out->outputs = outputs;
+    out->n_outputs = 1;
+    for (size_t i = 0; i < 3; i++)
+        example_hash(inputs[i].name, inputs[i].sha256);
+    example_hash(outputs[0].name, outputs[0].sha256);
+    out->has_trace = true;
+    example_hash("trace", out->trace_root);
+    out->trace_steps = 1;
+}

@@ -1,0 +1,23 @@
+// Receipts for the tests: they hold what each kind can hold.
+#ifndef REE_TESTS_RECEIPT_EXAMPLES_H
+#define REE_TESTS_RECEIPT_EXAMPLES_H
+
+#include "receipt/receipt.h"
+
+// Not sealed, and without anything in the arena; release with ree_receipt_finish.
+void example_text(struct ree_receipt *out);    // all that there is, stats included
+void example_private(struct ree_receipt *out); // hashes in the place of tokens and texts
+void example_ids(struct ree_receipt *out);     // without a tokenizer, of an answer without tokens
+void example_tensors(struct ree_receipt *out);
+
+struct example {
+    const char *name;
+    void (*make)(struct ree_receipt *out);
+};
+#define N_EXAMPLES 4
+extern const struct example examples[N_EXAMPLES];
+
+// SHA-256 of a word, for where any hash will do.
+void example_hash(const char *word, char hex[65]);
+
+#endif

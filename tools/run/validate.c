@@ -1,0 +1,152 @@
+// ree-run validate: whether a receipt is what it says, without running anything.
+#include "cli.h"
+
+#include "receipt/receipt.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char help[] =
+    "ree-run validate RECEIPT [--public-key FILE|HEX] [--json]\n"
+    "\n"
+    "Checks that a receipt is whole and unaltered: that it is made as one has to be, that its\n"
+    "hashes are those of its contents, and its signature, if it has one. Nothing is run and no\n"
+    "model is needed; so this does not say that the run gave that result. One line for each\n"
+    "finding, then \"valid\" or \"not valid\".\n"
+    "\n"
+    "  --public-key FILE|HEX  the receipt has to be signed with this key: a file as 'ree-run\n"
+    "                         keygen' writes it, or 64 hexadecimal digits. Without this a\n"
+    "                         signature shows only that somebody made it\n"
+    "  --json                 one JSON object instead of text\n"
+    "\n"
+    "examples\n"
+    "  ree-run validate receipt.json\n"
+    "  ree-run validate receipt.json --public-key operator.pub\n"
+    "\n"
+    "exit status: 0 valid; 1 a hash or the signature does not match; 2 it cannot be checked: the\n"
+    "file cannot be read or is no receipt, or wrong usage\n";
+
+#define CANNOT_CHECK 2
+
+struct report {
+    struct ree_receipt_finding findings[REE_RECEIPT_MAX_FINDINGS + 1];
+    size_t n;
+    bool ok;
+};
+
+static bool is_hex_key(const char *text) {
+    return strlen(text) == 64 && strspn(text, "0123456789abcdefABCDEF") == 64;
+}
+
+// The key that is asked for, in lower case; false: printed.
+static bool find_key(const char *text, char key[65]) {
+    struct ree_error err;
+    if (!is_hex_key(text)) {
+        if (ree_key_public(text, key, &err) == REE_OK) return true;
+        cli_fail(&err);
+        return false;
+    }
+    for (size_t i = 0; i <= 64; i++)
+        key[i] = text[i] >= 'A' && text[i] <= 'F' ? (char)(text[i] - 'A' + 'a') : text[i];
+    return true;
+}
+
+static void check_key(const struct ree_receipt *receipt, const char *key, struct report *report) {
+    struct ree_receipt_finding *finding = &report->findings[report->n++];
+    finding->what = "public key";
+    finding->ok = receipt->is_signed && strcmp(receipt->public_key, key) == 0;
+    if (finding->ok)
+        snprintf(finding->detail, sizeof finding->detail, "%s, as asked for", key);
+    else if (receipt->is_signed)
+        snprintf(finding->detail, sizeof finding->detail, "it is %s, asked for was %s",
+                 receipt->public_key, key);
+    else
+        snprintf(finding->detail, sizeof finding->detail,
+                 "the receipt is not signed, asked for was %s", key);
+    report->ok = report->ok && finding->ok;
+}
+
+static int print_text(const struct ree_receipt *receipt, const struct report *report) {
+    struct ree_strbuf out;
+    ree_strbuf_init(&out);
+    for (size_t i = 0; i < report->n; i++) {
+        const struct ree_receipt_finding *finding = &report->findings[i];
+        ree_strbuf_printf(&out, "%-14s  %-5s  ", finding->what, finding->ok ? "ok" : "WRONG");
+        cli_append_name(&out, finding->detail);
+        ree_strbuf_append(&out, "\n", 1);
+    }
+    if (!receipt->is_signed) ree_strbuf_printf(&out, "%-14s  -      none\n", "signature");
+    ree_strbuf_printf(&out, "%s\n", report->ok ? "valid" : "not valid");
+    return cli_print(&out);
+}
+
+static int print_json(const struct ree_receipt *receipt, const struct report *report) {
+    struct ree_strbuf out;
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddBoolToObject(root, "valid", report->ok);
+    cJSON_AddStringToObject(root, "receipt_hash", receipt->receipt_hash);
+    cJSON_AddBoolToObject(root, "signed", receipt->is_signed);
+    if (receipt->is_signed) cJSON_AddStringToObject(root, "public_key", receipt->public_key);
+    cJSON *array = cJSON_AddArrayToObject(root, "findings");
+    for (size_t i = 0; i < report->n; i++) {
+        cJSON *item = cJSON_CreateObject();
+        cJSON_AddStringToObject(item, "what", report->findings[i].what);
+        cJSON_AddBoolToObject(item, "ok", report->findings[i].ok);
+        cJSON_AddStringToObject(item, "detail", report->findings[i].detail);
+        cJSON_AddItemToArray(array, item);
+    }
+    ree_strbuf_init(&out);
+    char *text = cJSON_Print(root);
+    if (text)
+        ree_strbuf_printf(&out, "%s\n", text);
+    else
+        out.failed = true;
+    cJSON_free(text);
+    cJSON_Delete(root);
+    return cli_print(&out);
+}
+
+static int validate(const char *path, const char *key_text, bool json) {
+    struct ree_error err;
+    struct ree_receipt receipt;
+    struct report report;
+    char key[65];
+    if (key_text && !find_key(key_text, key)) return CANNOT_CHECK;
+    int code = CANNOT_CHECK;
+    if (ree_receipt_load(path, &receipt, &err) == REE_OK) {
+        report.n = ree_receipt_check(&receipt, report.findings, &report.ok);
+        if (key_text) check_key(&receipt, key, &report);
+        code = report.ok ? 0 : CLI_FAILED;
+        // Not told is not checked.
+        if ((json ? print_json(&receipt, &report) : print_text(&receipt, &report)) != 0)
+            code = CANNOT_CHECK;
+    } else {
+        cli_fail(&err);
+    }
+    ree_receipt_finish(&receipt);
+    return code;
+}
+
+int ree_run_validate(int argc, char **argv) {
+    struct cli cli;
+    const char *path = NULL, *key = NULL;
+    bool json = false, wants_help = false;
+    cli_init(&cli, argc, argv);
+    while (cli_next(&cli)) {
+        if (cli_flag(&cli, "--json"))
+            json = true;
+        else if (cli_flag(&cli, "--help"))
+            wants_help = true;
+        else if (!cli_option(&cli, "--public-key", &key) && !cli_positional(&cli, &path))
+            cli_unknown(&cli);
+    }
+    if (cli.failed) return CLI_USAGE;
+    if (wants_help) {
+        struct ree_strbuf text;
+        ree_strbuf_init(&text);
+        ree_strbuf_append(&text, help, strlen(help));
+        return cli_print(&text);
+    }
+    if (!path) cli_usage(&cli, "which receipt?");
+    return cli.failed ? CLI_USAGE : validate(path, key, json);
+}
