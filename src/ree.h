@@ -208,6 +208,18 @@ int64_t ree_model_ir_version(const struct ree_model *model);
 int64_t ree_model_opset(const struct ree_model *model, const char *domain);     // 0: not imported
 const char *ree_model_metadata(const struct ree_model *model, const char *key); // NULL: absent
 uint64_t ree_model_weight_bytes(const struct ree_model *model);
+// What a model is, as two SHA-256 (NUMERICS.md, "Hashes"): its graph, and the names, types, shapes
+// and bytes of its weights. They do not depend on how its files are laid out, nor on what ree makes
+// of the graph; a checkpoint's folder and what ree_export writes of it have the same. That of the
+// weights reads all of them, on all cores. REE_UNSUPPORTED where the model has tensors of types
+// that ree lacks.
+enum ree_status ree_model_graph_sha256(const struct ree_model *model, char hex[65],
+                                       struct ree_error *err);
+// Progress: done and total in bytes, rounded; NULL: off.
+enum ree_status ree_model_weights_sha256(const struct ree_model *model,
+                                         void (*on_progress)(void *user, const char *what,
+                                                             uint64_t done, uint64_t total),
+                                         void *user, char hex[65], struct ree_error *err);
 
 // Export
 

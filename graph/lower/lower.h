@@ -46,6 +46,7 @@ struct ree_lower_state {
     int64_t dims[REE_MAX_RANK];
     int64_t capacity;
     bool is_extended; // rows were added in this bind: once only
+    bool is_scattered; // to places that data says, which may be rows that were filled
 };
 
 struct ree_tval {

@@ -84,6 +84,7 @@ enum ree_status ree_lower_scatter_rows(struct ree_lower *lower, struct ree_tval 
     p->n_components = 1;
     p->component_sizes[0] = (uint32_t)target->dims[axis];
     p->component_strides[0] = (int32_t)target->strides[axis];
+    if (target->storage->state) target->storage->state->is_scattered = true;
     struct ree_tval *operands[3] = {target, rows, t};
     return ree_lower_emit(lower, REE_REPOP_SCATTER, &params, operands, 3, 0);
 }

@@ -12,13 +12,33 @@
 //               c[0]     = SHA-256("ree-rows/1\0" | u32 dtype | u32 rank | u32 axis |
 //                                  i64 dims[rank], that of the axis 0)
 //               c[i + 1] = SHA-256("ree-row/1\0" | c[i] | row i, its elements row-major)
-//     op      = SHA-256("ree-op/1\0" | name | domain | operator | i64 opset | attributes digest)
+//     op      = SHA-256("ree-op/1\0" | name | domain | operator | i64 opset | attributes)
 //     node    = SHA-256("ree-node/1\0" | op | u32 n inputs | digests | u32 n outputs | digests)
-//               with 32 zero bytes for an input or output that the node omits
+//               with 32 zero bytes for an input or output that the node omits. Behind the inputs
+//               that it lists stand the values of the model's graph that its subgraphs read, in
+//               the order in which they are first read, each once
 //     step    = SHA-256("ree-step/1\0" | u64 step | root of the inputs | root of the nodes)
 //     trace   = SHA-256("ree-trace/1\0" | SHA-256 of the header | root of the steps)
 //
 // where strings are u32 length | bytes, integers are little-endian and roots are those of merkle.h.
+// Constants, too, are hashed with canonical NaNs.
+//
+//     attributes = SHA-256("ree-attributes/1\0" | u32 number | each, by name in ascending order of
+//                  bytes: name | u8 kind | contents)
+//       kind 1, an integer: i64; 2, a float: its 32 bits; 3, a string
+//       kind 4, a tensor: its digest, bits as the model has them
+//       kind 5, a graph: its digest, below
+//       kind 6, integers: u64 number | i64 each; 7, floats; 8, strings, likewise
+//       kind 9, a type: u32 dtype | u8 kind of value (0 tensor, 1 sequence) | u8 optional |
+//               u8 has shape | u32 rank | i64 dims, -1 where unknown
+//     graph      = SHA-256("ree-body/1\0" |
+//                  u32 number of inputs | each: name | u32 dtype |
+//                  u32 number of nodes | each: op | u32 n inputs | references |
+//                                              u32 n outputs | u8 each: 1, or 0 where omitted |
+//                  u32 number of outputs | references)
+//       reference: u8 0, omitted; u8 1 | u32 levels outwards | u32 k, input k of the graph there;
+//                  u8 2 | u32 levels | u32 node | u32 output; u8 3 | tensor digest, a constant; u8
+//                  4 | u32 k, of the model's graph: the node's input k as listed above
 //
 // The file: "ree-trace/1\n" | u64 bytes of the header | header | steps | "end\n" | u64 number of
 // steps | trace. The header is canonical JSON (canonical.h); a step is a digest for each input of
@@ -117,8 +137,9 @@ struct ree_trace {
     const char *path;
     struct ree_trace_header header;
     uint64_t n_steps;
-    ree_digest *digests; // (n_steps, header.n_step_digests)
+    ree_digest *digests; // (n_steps, header.n_step_digests), within `bytes`
     ree_digest root;
+    void *bytes; // of the file; owned
 };
 enum ree_status ree_trace_load(const char *path, struct ree_trace **out, struct ree_error *err);
 enum ree_status ree_trace_decode(const void *bytes, size_t nbytes, const char *path,

@@ -65,10 +65,27 @@ static enum ree_status grow_places(struct ree_bind *b, struct ree_error *err) {
     return REE_OK;
 }
 
+// What an observer is told of lies at the beginning, without gaps, so that one transfer reads it.
+static size_t place_watched(struct ree_bind *b, struct ree_plan_tensor *tensors, size_t n,
+                            const bool *keep) {
+    size_t rest = 0;
+    b->watched_size = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t id = tensors[i].id;
+        if (!keep[id]) {
+            tensors[rest++] = tensors[i];
+            continue;
+        }
+        b->place[id] = b->watched_size;
+        b->watched_size += round_up(tensors[i].nbytes, REE_PLAN_ALIGN);
+    }
+    return rest;
+}
+
 // Memory for the TEMP storages that the dispatches use. In a segment that is not the last
 // everything stays, since what later nodes will want is not known.
-static enum ree_status place_temporaries(struct ree_bind *b, bool last_segment, uint64_t *out_size,
-                                         struct ree_error *err) {
+static enum ree_status place_temporaries(struct ree_bind *b, bool last_segment, const bool *keep,
+                                         uint64_t *out_size, struct ree_error *err) {
     struct ree_lower *lower = &b->lower;
     size_t n_storages = lower->n_storages, n = 0;
     struct ree_plan_tensor *tensors =
@@ -95,9 +112,11 @@ static enum ree_status place_temporaries(struct ree_bind *b, bool last_segment, 
         uint32_t id = b->results[i]->storage->id;
         if (index[id]) tensors[index[id] - 1].last = end;
     }
+    if (last_segment && b->watched) n = place_watched(b, tensors, n, keep);
     REE_TRY(ree_plan_memory(tensors, n, &b->scratch, out_size, err));
     for (size_t i = 0; i < n; i++)
-        b->place[tensors[i].id] = tensors[i].offset;
+        b->place[tensors[i].id] = b->watched_size + tensors[i].offset;
+    *out_size += b->watched_size;
     return REE_OK;
 }
 
@@ -265,6 +284,7 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
         keep[i] = !last || lower->storages[i]->kind == REE_STORAGE_STATE;
     for (size_t i = 0; last && i < b->n_results; i++)
         keep[b->results[i]->storage->id] = true;
+    if (last) ree_bind_keep_watched(b, keep);
     lower->arena = &b->scratch; // what the passes note down goes with the segment
     enum ree_status status = ree_prune_program(lower, keep);
     if (status == REE_OK && !session->options.no_fuse) status = ree_fuse_program(lower, keep);
@@ -272,7 +292,7 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
     REE_TRY(status);
     REE_TRY(grow_places(b, err));
     uint64_t size;
-    REE_TRY(place_temporaries(b, last, &size, err));
+    REE_TRY(place_temporaries(b, last, keep, &size, err));
     // What this segment computes: its own arena while it is built, and a place to find things
     // later.
     bool *own = ree_arena_alloc_array(&b->scratch, lower->n_storages + 1, sizeof *own);
@@ -285,6 +305,8 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
     if (last)
         b->arena_size = size;
     else
+        seg->results_size = size;
+    if (!last)
         REE_TRY(session->device->vtable->buffer_create(session->device, size, &seg->results, err));
     REE_TRY(upload_literals(b, seg, err));
     struct slot_table table = {0};
@@ -368,6 +390,11 @@ static enum ree_status run_segment(struct ree_bind *b, struct ree_segment *seg,
     return status;
 }
 
+enum ree_status ree_bind_flush(struct ree_bind *b, struct ree_error *err) {
+    REE_TRY(finish_segment(b, false, err));
+    return run_segment(b, &b->segments[b->n_segments - 1], b->given, err);
+}
+
 // ree_lower's callback: a shape rule wants a value.
 static enum ree_status read_storage(struct ree_lower *lower, struct ree_storage *storage) {
     struct ree_bind *b = lower->user;
@@ -383,10 +410,8 @@ static enum ree_status read_storage(struct ree_lower *lower, struct ree_storage 
         return ree_lower_fail(lower, REE_UNSUPPORTED, "what a cache holds decides a shape");
     if (storage->kind != REE_STORAGE_TEMP)
         return ree_lower_fail(lower, REE_INTERNAL, "a constant without contents");
-    if (storage->id >= b->place_capacity || !b->home[storage->id]) {
-        REE_TRY(finish_segment(b, false, lower->err));
-        REE_TRY(run_segment(b, &b->segments[b->n_segments - 1], b->given, lower->err));
-    }
+    if (storage->id >= b->place_capacity || !b->home[storage->id])
+        REE_TRY(ree_bind_flush(b, lower->err));
     if (!b->home[storage->id])
         return ree_lower_fail(lower, REE_INTERNAL, "a value is read before it is computed");
     struct ree_segment *seg = &b->segments[b->home[storage->id] - 1];
@@ -441,8 +466,13 @@ static enum ree_status lower_model(struct ree_bind *b, struct ree_error *err) {
     struct ree_model *model = b->session->model;
     const struct ree_graph *graph = model->graph;
     REE_TRY(ree_bind_inputs(b, err));
-    for (size_t i = 0; i < graph->n_nodes; i++)
+    const struct ree_session *session = b->session;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
         REE_TRY(ree_lower_node(&b->lower, graph->nodes[i], b->values));
+        if (session->has_fault && session->fault.run == 0 && session->fault.node == i)
+            REE_TRY(ree_bind_damage(b, err));
+    }
+    if (session->observer) REE_TRY(ree_bind_watch(b, err));
     b->lower.node = NULL;
     for (size_t i = 0; i < model->n_outputs; i++) {
         const struct ree_value *value = graph->outputs[i];
@@ -529,6 +559,7 @@ enum ree_status ree_bind_run(struct ree_bind *b, const struct ree_given *given,
         status =
             ree_bind_output(b, b->outputs[i], s->model->outputs[i].name, given, &outputs[i], err);
     }
+    if (status == REE_OK && s->observer) status = ree_bind_observe(b, given, err);
     for (size_t i = 0; i < n && status != REE_OK; i++)
         ree_tensor_finish(&outputs[i]);
     return status;

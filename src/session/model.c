@@ -173,8 +173,9 @@ static enum ree_status make_model(struct ree_graph *graph, const struct ree_mode
     model->no_fold = options && options->no_fold;
     model->runnable = runnable;
     model->weight_bytes = weight_bytes(graph);
+    enum ree_status status = ree_identity_init(&model->identity, graph, err);
     if (!runnable) ree_model_infer(graph);
-    enum ree_status status = describe_ports(model, err);
+    if (status == REE_OK) status = describe_ports(model, err);
     size_t capacity = 0;
     if (status == REE_OK) status = count_graph(model, graph, &capacity, err);
     if (status == REE_OK && model->n_op_counts)
@@ -240,6 +241,7 @@ enum ree_status ree_model_inspect(const char *path, struct ree_model **out_model
 
 void ree_model_destroy(struct ree_model *model) {
     if (!model) return;
+    ree_identity_finish(&model->identity);
     ree_graph_destroy(model->graph);
     free(model->inputs);
     free(model->input_values);

@@ -2,6 +2,7 @@
 #ifndef REE_SESSION_MODEL_H
 #define REE_SESSION_MODEL_H
 
+#include "graph/identity.h"
 #include "graph/ir.h"
 
 struct ree_model {
@@ -16,7 +17,8 @@ struct ree_model {
     struct ree_op_count *op_counts;
     uint32_t n_values; // of the graph and its subgraphs
     uint64_t weight_bytes;
-    bool runnable; // false after ree_model_inspect
+    bool runnable;                // false after ree_model_inspect
+    struct ree_identity identity; // of the graph as it was read
 };
 
 // A model of a graph made by hand, which it takes over, also on failure.

@@ -11,16 +11,17 @@
 
 struct ree_observed {
     size_t node, output; // of the model's graph
-    // Dense, NaNs canonical; valid during the call. Of a value that is kept as a state: the rows
-    // that are new in this run alone.
+    // Dense, NaNs canonical; valid during the call, not to be released. Of a value that is kept as
+    // a state: the rows that are new in this run alone, or all where not only new rows were
+    // written.
     const struct ree_tensor *tensor;
     ptrdiff_t state;   // the session's number of it; -1: none
-    int64_t first_row; // of a state: which its first row is
+    int64_t first_row; // of a state: which its first row is; what lies below is as it was
 };
 
 struct ree_observer {
     // The run's inputs in the model's order, before it; of states the name, type and dims alone.
-    // May be NULL, as may the others.
+    // NaNs are as they were given. May be NULL, as may the others.
     enum ree_status (*on_inputs)(void *user, const struct ree_tensor *inputs, size_t n,
                                  struct ree_error *err);
     // In the order of nodes and their outputs, without omitted ones.
@@ -30,17 +31,20 @@ struct ree_observer {
     void *user;
 };
 
-// Before the first run; the observer is copied. A failure of a callback fails the run. Sessions
-// that mix sequences of different lengths cannot be observed (REE_UNSUPPORTED).
+// Before the first run, after ree_session_keep; the observer is copied. A failure of a callback
+// fails the run. Sessions that mix sequences of different lengths cannot be observed
+// (REE_UNSUPPORTED).
 enum ree_status ree_session_observe(struct ree_session *session,
                                     const struct ree_observer *observer, struct ree_error *err);
 
 struct ree_fault {
     size_t node, output; // of the model's graph
     uint64_t bit;        // bit % 8 of byte bit / 8 of the dense tensor, modulo its size
+    uint64_t run;        // in how many runs from now: 0 is the next
 };
-// For the next run alone. That run fails with REE_UNSUPPORTED where the output is empty, a string,
-// no tensor, computed while binding, or kept as a state.
+// Once: later faults take the place of one that has not happened yet. REE_INVALID where the graph
+// has no such output. The run concerned fails with REE_UNSUPPORTED where the output is empty, a
+// string, no tensor, computed while binding, or kept as a state.
 enum ree_status ree_session_inject(struct ree_session *session, const struct ree_fault *fault,
                                    struct ree_error *err);
 

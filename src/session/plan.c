@@ -4,8 +4,7 @@
 
 #include "base/status.h"
 
-// A GPU wants operands apart by its alignment, which is 256 bytes at most.
-#define ALIGN 256
+#define ALIGN REE_PLAN_ALIGN
 
 static int by_size(const void *a, const void *b) {
     const struct ree_plan_tensor *x = *(struct ree_plan_tensor *const *)a,

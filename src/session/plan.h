@@ -6,6 +6,9 @@
 #include "base/arena.h"
 #include "repops/repop.h"
 
+// A GPU wants operands apart by its alignment, which is 256 bytes at most.
+#define REE_PLAN_ALIGN 256
+
 struct ree_plan_tensor {
     uint32_t id; // of the caller
     uint64_t nbytes;

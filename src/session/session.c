@@ -50,6 +50,9 @@ void ree_session_destroy(struct ree_session *s) {
     free(s->states);
     if (s->arena) v->buffer_destroy(s->device, s->arena);
     free(s->constants);
+    free(s->observer);
+    free(s->observed[0]);
+    free(s->observed[1]);
     free(s->inputs);
     free(s->input_sizes);
     free(s);
@@ -247,6 +250,7 @@ static double now(void) {
 static enum ree_status find_bind(struct ree_session *s, const struct ree_given *given,
                                  struct ree_error *err) {
     struct ree_bind **at = &s->binds;
+    bool damaged = s->has_fault && s->fault.run == 0;
     while (*at) {
         struct ree_bind *b = *at;
         bool once = b->n_segments > 1;
@@ -256,7 +260,7 @@ static enum ree_status find_bind(struct ree_session *s, const struct ree_given *
             s->n_binds--;
             continue;
         }
-        if (ree_bind_matches(b, given)) {
+        if (!damaged && ree_bind_matches(b, given)) {
             *at = b->next;
             b->next = s->binds;
             s->binds = b;
@@ -326,6 +330,8 @@ enum ree_status ree_session_run(struct ree_session *s, const struct ree_tensor *
     enum ree_status status = match_inputs(s, inputs, n_inputs, ordered, err);
     if (status == REE_OK) status = collect_tensors(s, ordered, &given, err);
     double start = now(), bound = start;
+    if (status == REE_OK && s->observer && s->observer->on_inputs)
+        status = s->observer->on_inputs(s->observer->user, ordered, s->model->n_inputs, err);
     if (status == REE_OK) status = find_bind(s, &given, err);
     bound = now();
     if (status == REE_OK) {
@@ -344,6 +350,7 @@ enum ree_status ree_session_run(struct ree_session *s, const struct ree_tensor *
     }
     free((struct ree_tensor *)(uintptr_t)given.tensors);
     free(ordered);
+    if (s->has_fault && s->fault.run-- == 0) s->has_fault = false;
     return status;
 }
 

@@ -6,6 +6,7 @@
 #include "device/device.h"
 #include "graph/lower/lower.h"
 #include "session/model.h"
+#include "session/observe.h"
 #include "session/profile.h"
 #include "session/state.h"
 
@@ -34,7 +35,12 @@ struct ree_session {
     struct ree_bind *binds;  // most recently used first
     uint32_t n_binds;
     struct ree_session_stats stats;
-    bool measure; // profile.h
+    bool measure;                  // profile.h
+    struct ree_observer *observer; // observe.h; NULL: none
+    void *observed[2];             // memory of observe.c: what was read, what is handed out
+    size_t observed_sizes[2];
+    bool has_fault;
+    struct ree_fault fault;
 };
 
 // Where a program finds the buffer of a slot.
@@ -60,6 +66,7 @@ struct ree_segment {
     struct ree_device_buffer *literals; // NULL: none
     struct ree_device_buffer
         *results; // of a segment that is not the last: its intermediate tensors
+    uint64_t results_size;
     uint32_t n_entries;
     struct ree_profile_entry *entries; // per dispatch; their times if `measured`
     bool measured;
@@ -94,6 +101,17 @@ struct ree_bind {
     size_t n_results;
     struct ree_tval **results; // the tensors among and within them
     uint64_t n_dispatches;
+    size_t n_watched; // of an observed session: what is read back after a run
+    struct ree_watched *watched;
+    uint64_t watched_size; // bytes of them at the beginning of the arena
+};
+
+// An output of a node that an observer is to be told of.
+struct ree_watched {
+    uint32_t node, output;
+    struct ree_tval *t;
+    ptrdiff_t state; // -1: none
+    int64_t first_row;
 };
 
 // Binds the model to what it is given, which is checked. A bind of several segments has run all but
@@ -114,6 +132,18 @@ enum ree_status ree_bind_state_input(struct ree_bind *bind, size_t state, struct
 // Brings a state's output to where it is kept, unless it is there already.
 enum ree_status ree_bind_state_output(struct ree_bind *bind, size_t state, struct ree_tval *t,
                                       struct ree_error *err);
+// Whether the state's output is the state itself with rows added behind those that it had.
+bool ree_bind_state_grew(const struct ree_bind *bind, size_t state, const struct ree_tval *t);
+// Runs what was lowered so far.
+enum ree_status ree_bind_flush(struct ree_bind *bind, struct ree_error *err);
+// observe.c. Notes what is watched, when all nodes are lowered; marks its storages; hands it out
+// after a run.
+enum ree_status ree_bind_watch(struct ree_bind *bind, struct ree_error *err);
+void ree_bind_keep_watched(const struct ree_bind *bind, bool *keep);
+enum ree_status ree_bind_observe(struct ree_bind *bind, const struct ree_given *given,
+                                 struct ree_error *err);
+// The session's fault, when its node has been lowered.
+enum ree_status ree_bind_damage(struct ree_bind *bind, struct ree_error *err);
 // Between what callers have and what a bind has (values.c): inputs into bind->values with the key,
 // and back.
 enum ree_status ree_bind_inputs(struct ree_bind *bind, struct ree_error *err);

@@ -29,21 +29,45 @@ enum ree_status ree_bind_state_input(struct ree_bind *b, size_t index, struct re
     return ree_lower_state(&b->lower, port->dtype, &given, out);
 }
 
+static void set_place(struct ree_tval *t, const struct ree_lower_state *state) {
+    int64_t stride = 1;
+    for (uint32_t i = t->rank; i-- > 0;) {
+        t->strides[i] = stride;
+        stride *= i == state->axis ? state->capacity : t->dims[i];
+    }
+    t->offset = 0;
+}
+
 // The whole state with other rows in it.
 static enum ree_status target(struct ree_bind *b, struct ree_storage *storage,
                               const struct ree_tval *t, struct ree_tval **out) {
     struct ree_tval *view = ree_lower_view(&b->lower, t);
     if (!view) return ree_fail(b->lower.err, REE_NO_MEMORY, "out of memory");
-    const struct ree_lower_state *state = storage->state;
-    int64_t stride = 1;
-    for (uint32_t i = t->rank; i-- > 0;) {
-        view->strides[i] = stride;
-        stride *= i == state->axis ? state->capacity : t->dims[i];
-    }
-    view->offset = 0;
     view->storage = storage;
+    set_place(view, storage->state);
     *out = view;
     return REE_OK;
+}
+
+// Whether t is the beginning of the whole state, as `place` is.
+static bool lies_in(const struct ree_tval *t, const struct ree_tval *place) {
+    bool same = t->storage == place->storage && t->offset == 0;
+    for (uint32_t i = 0; same && i < t->rank; i++)
+        same = t->dims[i] == 1 || t->strides[i] == place->strides[i];
+    return same;
+}
+
+bool ree_bind_state_grew(const struct ree_bind *b, size_t index, const struct ree_tval *t) {
+    const struct ree_session_state *state = &b->session->states[index];
+    const struct ree_model *model = b->session->model;
+    const struct ree_tval *in = b->values[model->input_values[state->spec.input]->id];
+    const struct ree_lower_state *kept = in->storage->state;
+    if (t->kind != REE_TENSOR || t->storage != in->storage || t->rank != kept->rank ||
+        kept->is_scattered || t->dims[kept->axis] < kept->dims[kept->axis])
+        return false;
+    struct ree_tval place = *t;
+    set_place(&place, kept);
+    return lies_in(t, &place);
 }
 
 enum ree_status ree_bind_state_output(struct ree_bind *b, size_t index, struct ree_tval *t,
@@ -64,10 +88,7 @@ enum ree_status ree_bind_state_output(struct ree_bind *b, size_t index, struct r
     struct ree_tval *place;
     REE_TRY(target(b, in->storage, t, &place));
     if (t->storage == in->storage) {
-        bool in_place = t->offset == 0;
-        for (uint32_t i = 0; in_place && i < t->rank; i++)
-            in_place = t->dims[i] == 1 || t->strides[i] == place->strides[i];
-        if (in_place) return REE_OK;
+        if (lies_in(t, place)) return REE_OK;
         // Another part of itself: by way of other memory, as the two may overlap.
         struct ree_tval *aside;
         REE_TRY(ree_lower_new(&b->lower, t->dtype, t->rank, t->dims, &aside));

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const char help[] =
-    "ree-run inspect MODEL [--json] [--passes]: what a model wants, gives and is made of\n"
+    "ree-run inspect MODEL [--json] [--hash] [--passes]: what a model wants, gives and is made of\n"
     "\n"
     "MODEL is an ONNX file, or a folder with a Hugging Face checkpoint (ree-run help export).\n"
     "\n"
@@ -15,6 +15,9 @@ static const char help[] =
     "often it occurs. Operators that ree cannot run are marked, with the reason.\n"
     "\n"
     "  --json      one JSON object instead of text\n"
+    "  --hash      the SHA-256 of the graph and of the weights, too, which receipts name "
+    "(NUMERICS.md,\n"
+    "              \"Hashes\"); reads all weights\n"
     "  --passes    print the graph after each pass of the compiler, one line for each node\n"
     "\n"
     "examples\n"
@@ -67,14 +70,24 @@ static void append_opset(void *user, const char *domain, int64_t version) {
     ree_strbuf_printf(out, " %lld\n", (long long)version);
 }
 
-static void report_text(const struct ree_model *model, struct ree_strbuf *out) {
+struct hashes {
+    bool wanted;
+    char graph[65], weights[65];
+};
+
+static void report_text(const struct ree_model *model, const struct hashes *hashes,
+                        struct ree_strbuf *out) {
     append_ports(out, "inputs", ree_model_n_inputs(model), ree_model_input, model);
     append_ports(out, "outputs", ree_model_n_outputs(model), ree_model_output, model);
     ree_strbuf_printf(out, "operator sets (IR version %lld)\n",
                       (long long)ree_model_ir_version(model));
     each_domain(model, append_opset, out);
-    ree_strbuf_printf(out, "weights\n  %llu bytes\noperators\n",
+    ree_strbuf_printf(out, "weights\n  %llu bytes\n",
                       (unsigned long long)ree_model_weight_bytes(model));
+    if (hashes->wanted)
+        ree_strbuf_printf(out, "SHA-256\n  graph    %s\n  weights  %s\n", hashes->graph,
+                          hashes->weights);
+    ree_strbuf_printf(out, "operators\n");
     const struct ree_op_count *counts = ree_model_op_counts(model);
     for (size_t i = 0; i < ree_model_n_op_counts(model); i++) {
         ree_strbuf_printf(out, "  %6u  ", counts[i].count);
@@ -126,7 +139,8 @@ static void add_opset_json(void *user, const char *domain, int64_t version) {
     cJSON_AddNumberToObject(user, domain, (double)version);
 }
 
-static void report_json(const struct ree_model *model, struct ree_strbuf *out) {
+static void report_json(const struct ree_model *model, const struct hashes *hashes,
+                        struct ree_strbuf *out) {
     cJSON *root = cJSON_CreateObject();
     add_ports_json(root, "inputs", ree_model_n_inputs(model), ree_model_input, model);
     add_ports_json(root, "outputs", ree_model_n_outputs(model), ree_model_output, model);
@@ -134,6 +148,10 @@ static void report_json(const struct ree_model *model, struct ree_strbuf *out) {
     cJSON *opsets = cJSON_AddObjectToObject(root, "opsets");
     each_domain(model, add_opset_json, opsets);
     cJSON_AddNumberToObject(root, "weight_bytes", (double)ree_model_weight_bytes(model));
+    if (hashes->wanted) {
+        cJSON_AddStringToObject(root, "graph_sha256", hashes->graph);
+        cJSON_AddStringToObject(root, "weights_sha256", hashes->weights);
+    }
     const struct ree_op_count *counts = ree_model_op_counts(model);
     cJSON *operators = cJSON_AddArrayToObject(root, "operators");
     for (size_t i = 0; i < ree_model_n_op_counts(model); i++) {
@@ -189,10 +207,13 @@ int ree_run_inspect(int argc, char **argv) {
     struct cli cli;
     const char *path = NULL;
     bool json = false, passes = false, wants_help = false;
+    struct hashes hashes = {0};
     cli_init(&cli, argc, argv);
     while (cli_next(&cli)) {
         if (cli_flag(&cli, "--json"))
             json = true;
+        else if (cli_flag(&cli, "--hash"))
+            hashes.wanted = true;
         else if (cli_flag(&cli, "--passes"))
             passes = true;
         else if (cli_flag(&cli, "--help"))
@@ -208,16 +229,23 @@ int ree_run_inspect(int argc, char **argv) {
     }
     if (!path) cli_usage(&cli, "no model is named");
     if (json && passes) cli_usage(&cli, "--json and --passes exclude each other");
+    if (hashes.wanted && passes) cli_usage(&cli, "--hash and --passes exclude each other");
     if (cli.failed) return CLI_USAGE;
     if (passes) return inspect_passes(path);
 
     struct ree_error err;
     struct ree_model *model;
     if (ree_model_inspect(path, &model, &err) != REE_OK) return cli_fail(&err);
+    if (hashes.wanted &&
+        (ree_model_graph_sha256(model, hashes.graph, &err) != REE_OK ||
+         ree_model_weights_sha256(model, cli_progress, NULL, hashes.weights, &err) != REE_OK)) {
+        ree_model_destroy(model);
+        return cli_fail(&err);
+    }
     if (json)
-        report_json(model, &text);
+        report_json(model, &hashes, &text);
     else
-        report_text(model, &text);
+        report_text(model, &hashes, &text);
     ree_model_destroy(model);
     return cli_print(&text);
 }

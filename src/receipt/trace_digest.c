@@ -1,0 +1,112 @@
+// The digests of a trace, from those of values up to the root.
+#include <stdlib.h>
+#include <string.h>
+
+#include "receipt/trace.h"
+
+int64_t ree_trace_place(const struct ree_trace_header *h, uint32_t value) {
+    if (value < h->n_inputs) return value;
+    return value < h->n_inputs + h->n_constants ? -1 : (int64_t)value - h->n_constants;
+}
+
+static const unsigned char *digest_of(const struct ree_trace_header *h, const ree_digest *step,
+                                      int32_t value) {
+    static const ree_digest zeros;
+    if (value == REE_TRACE_OMITTED) return zeros;
+    int64_t place = ree_trace_place(h, (uint32_t)value);
+    return place < 0 ? h->constants[(uint32_t)value - h->n_inputs].digest : step[place];
+}
+
+void ree_trace_value_digest(const struct ree_trace_header *h, const ree_digest *step, int32_t value,
+                            ree_digest out) {
+    memcpy(out, digest_of(h, step, value), sizeof(ree_digest));
+}
+
+static const char node_tag[] = "ree-node/1";
+
+// With a hasher that has taken in node_tag; again afterwards.
+static void hash_node(struct ree_hasher *hasher, const struct ree_trace_header *h,
+                      const ree_digest *step, uint32_t number, ree_digest out) {
+    const struct ree_trace_node *node = &h->nodes[number];
+    ree_hasher_update(hasher, h->ops[number], sizeof(ree_digest));
+    ree_hasher_update(hasher, &node->n_inputs, sizeof node->n_inputs);
+    for (uint32_t i = 0; i < node->n_inputs; i++)
+        ree_hasher_update(hasher, digest_of(h, step, node->inputs[i]), sizeof(ree_digest));
+    ree_hasher_update(hasher, &node->n_outputs, sizeof node->n_outputs);
+    ree_hasher_update(hasher, step + ree_trace_place(h, node->first_output),
+                      node->n_outputs * sizeof(ree_digest));
+    ree_hasher_next(hasher, node_tag, out);
+}
+
+void ree_trace_node_digest(const struct ree_trace_header *h, const ree_digest *step, uint32_t node,
+                           ree_digest out) {
+    ree_digest unused;
+    struct ree_hasher *hasher = ree_hasher_create(node_tag);
+    hash_node(hasher, h, step, node, out);
+    ree_hasher_digest(hasher, unused);
+}
+
+// The root of a list that is made one by one would need the list, so there is one. Out of memory
+// there is no digest to give, and a wrong one must not be published.
+void ree_trace_step_digest(const struct ree_trace_header *h, uint64_t number,
+                           const ree_digest *step, ree_digest *nodes, ree_digest out) {
+    ree_digest *own = NULL, inputs_root, nodes_root, unused;
+    if (!nodes) nodes = own = malloc(((size_t)h->n_nodes + 1) * sizeof *own);
+    if (!nodes) abort();
+    struct ree_hasher *hasher = ree_hasher_create(node_tag);
+    for (uint32_t i = 0; i < h->n_nodes; i++)
+        hash_node(hasher, h, step, i, nodes[i]);
+    ree_hasher_digest(hasher, unused);
+    ree_merkle_root(step, h->n_inputs, inputs_root);
+    ree_merkle_root((const ree_digest *)nodes, h->n_nodes, nodes_root);
+    free(own);
+    hasher = ree_hasher_create("ree-step/1");
+    ree_hasher_update(hasher, &number, sizeof number);
+    ree_hasher_update(hasher, inputs_root, sizeof inputs_root);
+    ree_hasher_update(hasher, nodes_root, sizeof nodes_root);
+    ree_hasher_digest(hasher, out);
+}
+
+void ree_trace_root(const struct ree_trace_header *h, const ree_digest *steps, uint64_t n,
+                    ree_digest out) {
+    ree_digest root;
+    ree_merkle_root(steps, n, root);
+    struct ree_hasher *hasher = ree_hasher_create("ree-trace/1");
+    ree_hasher_update(hasher, h->digest, sizeof h->digest);
+    ree_hasher_update(hasher, root, sizeof root);
+    ree_hasher_digest(hasher, out);
+}
+
+// Caches
+
+void ree_trace_rows_begin(struct ree_trace_rows *rows, const struct ree_tensor *tensor,
+                          uint32_t axis) {
+    const uint32_t type[3] = {(uint32_t)tensor->dtype, tensor->rank, axis};
+    int64_t dims[REE_MAX_RANK];
+    memcpy(dims, tensor->dims, sizeof dims);
+    dims[axis] = 0;
+    rows->axis = axis;
+    rows->n_rows = 0;
+    struct ree_hasher *hasher = ree_hasher_create("ree-rows/1");
+    ree_hasher_update(hasher, type, sizeof type);
+    ree_hasher_update(hasher, dims, tensor->rank * sizeof *dims);
+    ree_hasher_digest(hasher, rows->digest);
+}
+
+void ree_trace_rows_add(struct ree_trace_rows *rows, const struct ree_tensor *tensor) {
+    static const char row_tag[] = "ree-row/1";
+    size_t inner = ree_dtype_size(tensor->dtype), outer = 1;
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        if (i != rows->axis) *(i < rows->axis ? &outer : &inner) *= (size_t)tensor->dims[i];
+    size_t n = (size_t)tensor->dims[rows->axis];
+    ree_digest unused;
+    struct ree_hasher *hasher = ree_hasher_create(row_tag);
+    for (size_t row = 0; row < n; row++) {
+        ree_hasher_update(hasher, rows->digest, sizeof rows->digest);
+        for (size_t o = 0; inner && o < outer; o++)
+            ree_hasher_update(hasher, (const char *)tensor->data + (o * n + row) * inner, inner);
+        ree_hasher_next(hasher, row_tag, rows->digest);
+    }
+    ree_hasher_digest(hasher, unused);
+    rows->n_rows += (int64_t)n;
+}

@@ -1,0 +1,19 @@
+// The hashes of a model; NUMERICS.md, section 9. Public functions are in ree.h.
+#ifndef REE_SESSION_IDENTITY_H
+#define REE_SESSION_IDENTITY_H
+
+#include "graph/identity.h"
+#include "receipt/merkle.h"
+
+// Weights are hashed in pieces of this size, so that one large tensor keeps all cores busy.
+#define REE_WEIGHT_CHUNK ((size_t)1 << 20)
+
+// Of a graph whose attributes and weights are all of types that ree has.
+enum ree_status ree_identity_graph(const struct ree_identity *identity, ree_digest out,
+                                   struct ree_error *err);
+enum ree_status ree_identity_weights(const struct ree_identity *identity,
+                                     void (*on_progress)(void *user, const char *what,
+                                                         uint64_t done, uint64_t total),
+                                     void *user, ree_digest out, struct ree_error *err);
+
+#endif

@@ -1,0 +1,348 @@
+// What an observer is told: which tensors of a bind that is, and bringing them back from the
+// device as dense tensors. Damage done for tests.
+#include "session/observe.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "session/session_internal.h"
+
+static enum ree_status no_memory(struct ree_error *err) {
+    return ree_fail(err, REE_NO_MEMORY, "out of memory");
+}
+
+enum ree_status ree_session_observe(struct ree_session *s, const struct ree_observer *observer,
+                                    struct ree_error *err) {
+    if (s->n_binds || s->observer)
+        return ree_fail(err, REE_INVALID, "a session is observed from its first run on, by one");
+    if (s->state_rows_input != REE_NO_INPUT)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "a session that mixes sequences of different lengths cannot be observed");
+    s->observer = malloc(sizeof *s->observer);
+    if (!s->observer) return no_memory(err);
+    *s->observer = *observer;
+    return REE_OK;
+}
+
+enum ree_status ree_session_inject(struct ree_session *s, const struct ree_fault *fault,
+                                   struct ree_error *err) {
+    const struct ree_graph *graph = s->model->graph;
+    if (fault->node >= graph->n_nodes)
+        return ree_fail(err, REE_INVALID, "there is no node %zu to damage; the graph has %zu",
+                        fault->node, graph->n_nodes);
+    const struct ree_node *node = graph->nodes[fault->node];
+    char label[256];
+    if (fault->output >= node->n_outputs || !node->outputs[fault->output])
+        return ree_fail(err, REE_INVALID, "%s has no output %zu to damage",
+                        ree_node_label(node, label, sizeof label), fault->output);
+    s->fault = *fault;
+    s->has_fault = true;
+    return REE_OK;
+}
+
+// While binding
+
+// The session's number of the state that an output of a node is kept as; -1: none.
+static ptrdiff_t state_of(const struct ree_session *s, const struct ree_value *value) {
+    for (size_t i = 0; i < s->n_states; i++)
+        if (s->model->graph->outputs[s->states[i].spec.output] == value) return (ptrdiff_t)i;
+    return -1;
+}
+
+// A tensor that shows part of a state is copied now: by the end of the run the state may be
+// another.
+static enum ree_status detach_tensor(struct ree_lower *lower, struct ree_tval **t) {
+    if ((*t)->storage->kind != REE_STORAGE_STATE || ree_tval_count(*t) == 0) return REE_OK;
+    struct ree_tval *copy;
+    REE_TRY(ree_lower_new(lower, (*t)->dtype, (*t)->rank, (*t)->dims, &copy));
+    REE_TRY(ree_lower_copy_into(lower, *t, copy));
+    *t = copy;
+    return REE_OK;
+}
+
+static enum ree_status detach(struct ree_lower *lower, struct ree_tval **t) {
+    if ((*t)->kind == REE_TENSOR) return detach_tensor(lower, t);
+    if ((*t)->kind == REE_ABSENT) return REE_OK;
+    struct ree_tval *own;
+    REE_TRY(ree_lower_sequence(lower, (*t)->dtype, (*t)->n_items, (*t)->items, &own));
+    for (size_t i = 0; i < own->n_items; i++)
+        REE_TRY(detach_tensor(lower, &own->items[i]));
+    *t = own;
+    return REE_OK;
+}
+
+static enum ree_status watch(struct ree_bind *b, const struct ree_node *node, size_t output,
+                             struct ree_error *err) {
+    const struct ree_value *value = node->outputs[output];
+    struct ree_watched *w = &b->watched[b->n_watched];
+    *w = (struct ree_watched){node->id, (uint32_t)output, b->values[value->id], -1, 0};
+    if (!w->t) return ree_fail(err, REE_INTERNAL, "'%s' was not computed", value->name);
+    w->state = state_of(b->session, value);
+    if (w->state >= 0 && ree_bind_state_grew(b, (size_t)w->state, w->t)) {
+        const struct ree_lower_state *kept = w->t->storage->state;
+        int64_t before = kept->dims[kept->axis], rows = w->t->dims[kept->axis] - before;
+        REE_TRY(ree_lower_slice(&b->lower, w->t, kept->axis, before, 1, rows, &w->t));
+        w->first_row = before;
+    }
+    b->lower.node = node; // answers for the copies
+    REE_TRY(detach(&b->lower, &w->t));
+    b->n_watched++;
+    return REE_OK;
+}
+
+enum ree_status ree_bind_watch(struct ree_bind *b, struct ree_error *err) {
+    const struct ree_graph *graph = b->session->model->graph;
+    size_t n = 0;
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        n += graph->nodes[i]->n_outputs;
+    b->watched = ree_arena_alloc_array(&b->arena, n + 1, sizeof *b->watched);
+    if (!b->watched) return no_memory(err);
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        for (size_t k = 0; k < graph->nodes[i]->n_outputs; k++)
+            if (graph->nodes[i]->outputs[k]) REE_TRY(watch(b, graph->nodes[i], k, err));
+    return REE_OK;
+}
+
+void ree_bind_keep_watched(const struct ree_bind *b, bool *keep) {
+    for (size_t i = 0; i < b->n_watched; i++) {
+        const struct ree_tval *t = b->watched[i].t;
+        if (t->kind == REE_TENSOR) keep[t->storage->id] = true;
+        for (size_t k = 0; k < t->n_items; k++)
+            keep[t->items[k]->storage->id] = true;
+    }
+}
+
+// After a run
+
+// Grows one of the session's two blocks of memory; what was in it is lost.
+static void *reserve(struct ree_session *s, int which, uint64_t nbytes) {
+    if (nbytes < s->observed_sizes[which] && s->observed[which]) return s->observed[which];
+    if (nbytes > SIZE_MAX - 64) return NULL;
+    free(s->observed[which]);
+    s->observed_sizes[which] = 0;
+    s->observed[which] = malloc((size_t)nbytes + 64);
+    if (s->observed[which]) s->observed_sizes[which] = nbytes + 64;
+    return s->observed[which];
+}
+
+// All that was computed on the device, in one piece each of the arena and of earlier segments.
+struct reader {
+    struct ree_bind *b;
+    const struct ree_given *given;
+    char *arena;
+    char **segments; // results of each
+};
+
+static enum ree_status read_all(struct reader *r, struct ree_error *err) {
+    struct ree_bind *b = r->b;
+    struct ree_session *s = b->session;
+    const struct ree_device_vtable *v = s->device->vtable;
+    uint64_t total = b->watched_size;
+    for (size_t i = 0; i < b->n_segments; i++)
+        if (!ree_add_size(total, b->segments[i].results_size, &total)) return no_memory(err);
+    char *at = reserve(s, 0, total);
+    if (!at) return no_memory(err);
+    r->arena = at;
+    if (b->watched_size) REE_TRY(v->buffer_read(s->device, s->arena, 0, at, b->watched_size, err));
+    at += b->watched_size;
+    for (size_t i = 0; i < b->n_segments; i++) {
+        const struct ree_segment *seg = &b->segments[i];
+        r->segments[i] = at;
+        if (seg->results_size)
+            REE_TRY(v->buffer_read(s->device, seg->results, 0, at, seg->results_size, err));
+        at += seg->results_size;
+    }
+    return REE_OK;
+}
+
+// Where the storage's bytes are on the host.
+static const char *bytes_of(const struct reader *r, const struct ree_storage *storage) {
+    if (storage->kind == REE_STORAGE_INPUT) return r->given->tensors[storage->input].data;
+    if (storage->host) return storage->host;
+    uint32_t home = r->b->home[storage->id];
+    return (home ? r->segments[home - 1] : r->arena) + r->b->place[storage->id];
+}
+
+static void copy_strided(char *to, const char *from, int64_t n, int64_t stride, size_t size) {
+    for (int64_t i = 0; i < n; i++, to += size)
+        switch (size) { // a copy of known size is one instruction
+        case 1: *to = from[i * stride]; break;
+        case 2: memcpy(to, from + i * stride * 2, 2); break;
+        case 4: memcpy(to, from + i * stride * 4, 4); break;
+        default: memcpy(to, from + i * stride * (int64_t)size, size); break;
+        }
+}
+
+// The elements of a view, row-major. `from`: its storage.
+static void gather(const char *from, const struct ree_tval *t, char *to) {
+    size_t size = ree_dtype_size(t->dtype);
+    from += t->offset * (int64_t)size;
+    // Elements that lie one behind the other, and the dimensions around them.
+    int64_t run = 1, count = ree_tval_count(t);
+    uint32_t outer = t->rank;
+    while (outer > 0 && (t->dims[outer - 1] == 1 || t->strides[outer - 1] == run))
+        run *= t->dims[--outer];
+    int64_t n = 1, stride = 1; // runs of one element: the innermost dimension at once
+    if (run == 1 && outer > 0) {
+        n = t->dims[--outer];
+        stride = t->strides[outer];
+    }
+    int64_t index[REE_MAX_RANK] = {0}, at = 0;
+    for (int64_t done = 0; done < count; done += run * n) {
+        if (run > 1)
+            memcpy(to, from + at * (int64_t)size, (size_t)run * size);
+        else
+            copy_strided(to, from + at * (int64_t)size, n, stride, size);
+        to += (size_t)(run * n) * size;
+        for (uint32_t i = outer; i-- > 0;) {
+            at += t->strides[i];
+            if (++index[i] < t->dims[i]) break;
+            at -= t->strides[i] * t->dims[i];
+            index[i] = 0;
+        }
+    }
+}
+
+// Numbers of strings into the strings.
+static enum ree_status spell(const struct ree_lower *lower, struct ree_tensor *t,
+                             struct ree_error *err) {
+    _Static_assert(sizeof(int64_t) == sizeof(const char *), "a string's number has its place");
+    for (size_t i = 0; i < t->nbytes / sizeof(char *); i++) {
+        int64_t number;
+        memcpy(&number, (char *)t->data + i * sizeof number, sizeof number);
+        const char *text = ree_lower_text(lower, number);
+        if (!text) return ree_fail(err, REE_INTERNAL, "'%s' has a string of no number", t->name);
+        memcpy((char *)t->data + i * sizeof text, &text, sizeof text);
+    }
+    return REE_OK;
+}
+
+static void describe(const struct ree_tval *t, struct ree_tensor *out) {
+    *out = (struct ree_tensor){.name = out->name, .dtype = t->dtype, .kind = t->kind};
+    if (t->kind != REE_TENSOR) return;
+    out->rank = t->rank;
+    memcpy(out->dims, t->dims, sizeof out->dims);
+    out->nbytes = (size_t)ree_tval_count(t) * ree_dtype_size(t->dtype);
+}
+
+// out->name is set. `room` is for a copy, where one is needed: out->nbytes.
+static enum ree_status show(const struct reader *r, const struct ree_tval *t, char *room,
+                            struct ree_tensor *out, struct ree_error *err) {
+    describe(t, out);
+    if (!out->nbytes) return REE_OK;
+    bool is_float = ree_dtype_is_float(t->dtype);
+    const char *from = bytes_of(r, t->storage);
+    // Floats are changed below, and others may show the same bytes as integers.
+    if (t->dtype != REE_STRING && ree_tval_is_dense(t) && !is_float) {
+        from += t->offset * (int64_t)ree_dtype_size(t->dtype);
+        out->data = (void *)(uintptr_t)from;
+    } else {
+        gather(from, t, room);
+        out->data = room;
+    }
+    if (t->dtype == REE_STRING) return spell(&r->b->lower, out, err);
+    if (is_float)
+        ree_canonicalise_nans(t->dtype, out->nbytes / ree_dtype_size(t->dtype), out->data);
+    return REE_OK;
+}
+
+static uint64_t room_for(const struct ree_tval *t) {
+    uint64_t nbytes = (uint64_t)ree_tval_count(t) * ree_dtype_size(t->dtype);
+    return (nbytes + 63) / 64 * 64;
+}
+
+static enum ree_status tell(struct reader *r, const struct ree_watched *w, struct ree_error *err) {
+    struct ree_session *s = r->b->session;
+    const struct ree_tval *t = w->t;
+    const struct ree_value *value = s->model->graph->nodes[w->node]->outputs[w->output];
+    struct ree_tensor tensor = {.name = (char *)(uintptr_t)value->name}; // only read
+    uint64_t room = t->kind == REE_TENSOR ? room_for(t) : 0;
+    for (size_t i = 0; i < t->n_items; i++)
+        room += room_for(t->items[i]);
+    char *at = reserve(s, 1, room);
+    if (!at) return no_memory(err);
+    enum ree_status status = REE_OK;
+    if (t->kind == REE_TENSOR) {
+        status = show(r, t, at, &tensor, err);
+    } else {
+        describe(t, &tensor);
+        tensor.n_items = t->n_items;
+        tensor.items = calloc(t->n_items + 1, sizeof *tensor.items);
+        if (!tensor.items) return no_memory(err);
+        for (size_t i = 0; i < t->n_items && status == REE_OK; i++) {
+            status = show(r, t->items[i], at, &tensor.items[i], err);
+            at += room_for(t->items[i]);
+        }
+    }
+    struct ree_observed observed = {w->node, w->output, &tensor, w->state, w->first_row};
+    if (status == REE_OK) status = s->observer->on_value(s->observer->user, &observed, err);
+    free(tensor.items);
+    return status;
+}
+
+enum ree_status ree_bind_observe(struct ree_bind *b, const struct ree_given *given,
+                                 struct ree_error *err) {
+    const struct ree_observer *observer = b->session->observer;
+    if (observer->on_value) {
+        struct reader r = {.b = b, .given = given};
+        r.segments = calloc(b->n_segments + 1, sizeof(char *));
+        enum ree_status status = r.segments ? read_all(&r, err) : no_memory(err);
+        for (size_t i = 0; i < b->n_watched && status == REE_OK; i++)
+            status = tell(&r, &b->watched[i], err);
+        free(r.segments);
+        REE_TRY(status);
+    }
+    return observer->on_end ? observer->on_end(observer->user, err) : REE_OK;
+}
+
+// Damage
+
+static enum ree_status refuse_fault(const struct ree_node *node, const struct ree_value *value,
+                                    const char *why, struct ree_error *err) {
+    char label[256];
+    return ree_fail(err, REE_UNSUPPORTED, "%s: its output '%s' cannot be damaged: %s",
+                    ree_node_label(node, label, sizeof label), value->name, why);
+}
+
+// Flips a bit of a TEMP storage that has been computed. Devices write words of 4 bytes.
+static enum ree_status flip(struct ree_bind *b, const struct ree_storage *storage, uint64_t bit,
+                            struct ree_error *err) {
+    const struct ree_device_vtable *v = b->session->device->vtable;
+    struct ree_device *device = b->session->device;
+    struct ree_device_buffer *buffer = b->segments[b->home[storage->id] - 1].results;
+    bit %= storage->nbytes * 8;
+    uint64_t at = b->place[storage->id] + bit / 8 / 4 * 4;
+    unsigned char word[4];
+    REE_TRY(v->buffer_read(device, buffer, at, word, sizeof word, err));
+    word[bit / 8 % 4] ^= (unsigned char)(1u << bit % 8);
+    return v->buffer_write(device, buffer, at, word, sizeof word, err);
+}
+
+enum ree_status ree_bind_damage(struct ree_bind *b, struct ree_error *err) {
+    const struct ree_fault *fault = &b->session->fault;
+    const struct ree_node *node = b->session->model->graph->nodes[fault->node];
+    const struct ree_value *value = node->outputs[fault->output];
+    struct ree_tval *t = b->values[value->id], *own;
+    const char *why = NULL;
+    if (t->kind != REE_TENSOR)
+        why = "it is no tensor";
+    else if (t->dtype == REE_STRING)
+        why = "it holds strings";
+    else if (ree_tval_count(t) == 0)
+        why = "it is empty";
+    else if (state_of(b->session, value) >= 0)
+        why = "it is kept from run to run";
+    else if (ree_lower_is_host(t))
+        why = "it is computed while binding";
+    if (why) return refuse_fault(node, value, why, err);
+    // A copy: what else shows the same memory stays as it is.
+    REE_TRY(ree_lower_new(&b->lower, t->dtype, t->rank, t->dims, &own));
+    REE_TRY(ree_lower_copy_into(&b->lower, t, own));
+    REE_TRY(ree_bind_flush(b, err));
+    if (!b->home[own->storage->id])
+        return ree_fail(err, REE_INTERNAL, "'%s' is damaged before it is computed", value->name);
+    REE_TRY(flip(b, own->storage, fault->bit, err));
+    b->values[value->id] = own;
+    return REE_OK;
+}

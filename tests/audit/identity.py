@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""The two hashes of a model: against an independent reading of NUMERICS.md, section 9; what changes
+them and what does not; a checkpoint's folder and its exports have the same."""
+
+import argparse
+import hashlib
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "cli"))
+import onnx_writer as onnx  # noqa: E402
+
+SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
+NONE = 0xFFFFFFFF
+
+passed, failed = 0, 0
+
+
+def check(ok, what):
+    global passed, failed
+    passed, failed = passed + bool(ok), failed + (not ok)
+    if not ok:
+        print(f"line {sys._getframe(1).f_lineno}: FAILED: {what}", flush=True)
+
+
+def hashes(ree_run, path):
+    done = subprocess.run([ree_run, "inspect", str(path), "--hash", "--json"], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"FAILED: {path}: {done.stderr}")
+    found = json.loads(done.stdout)
+    return found["graph_sha256"], found["weights_sha256"]
+
+
+# NUMERICS.md, section 9
+
+def u32(*n):
+    return struct.pack(f"<{len(n)}I", *n)
+
+
+def i64(*n):
+    return struct.pack(f"<{len(n)}q", *n)
+
+
+def text(s):
+    return u32(len(s.encode())) + s.encode()
+
+
+def sha(*parts):
+    return hashlib.sha256(b"".join(parts)).digest()
+
+
+def type_of(dtype, dims):
+    """A dimension is a size or a symbol."""
+    out = u32(0, 0, dtype) + u32(NONE if dims is None else len(dims))
+    for d in dims or []:
+        out += (i64(-1) + text(d)) if isinstance(d, str) else (i64(d) + text(""))
+    return out
+
+
+def port(name, dtype, dims):
+    return text(name) + type_of(dtype, dims)
+
+
+def tree(leaves):
+    if len(leaves) < 2:
+        return leaves[0] if leaves else bytes(32)
+    half = 1
+    while half * 2 < len(leaves):
+        half *= 2
+    return sha(b"ree-tree/1\0", tree(leaves[:half]), tree(leaves[half:]))
+
+
+def weight(name, dtype, dims, data):
+    chunks = [data[i:i + (1 << 20)] for i in range(0, len(data), 1 << 20)]
+    return sha(b"ree-weight/1\0", text(name), u32(dtype, len(dims)), i64(*dims), struct.pack("<Q", len(chunks)),
+               *[sha(c) for c in chunks])
+
+
+def root(leaves):
+    return sha(b"ree-root/1\0", struct.pack("<Q", len(leaves)), tree(leaves)).hex()
+
+
+def against_the_text(ree_run, folder):
+    """The example of NUMERICS.md."""
+    path = folder / "example.onnx"
+    data = struct.pack("<2f", 1, -0.0)
+    path.write_bytes(onnx.model([onnx.node("Add", ["x", "w"], ["y"], name="no matter")],
+                                [onnx.port("x", onnx.FLOAT, ["n", 2])], [onnx.port("y", onnx.FLOAT, ["n", 2])],
+                                [onnx.tensor("w", onnx.FLOAT, [2], data)]))
+    graph = sha(b"ree-graph/1\0", u32(1), text(""), i64(17),           # operator sets
+                u32(1), port("x", 1, ["n", 2]),                        # inputs: value 0
+                u32(1), text("w"), u32(1, 1, 1), i64(2),               # initializers: value 1
+                u32(1), text(""), text("Add"), i64(17), u32(0), u32(2, 0, 1), u32(1, 2),
+                u32(1), text("y"), u32(2), type_of(1, ["n", 2])).hex()  # outputs
+    weights = root([weight("w", 1, [2], data)])
+    check(hashes(ree_run, path) == (graph, weights), "a graph of one node")
+    numerics = (HERE.parents[1] / "src" / "repops" / "NUMERICS.md").read_text()
+    check(graph in numerics and weights in numerics, f"NUMERICS.md gives this example: {graph} {weights}")
+
+    # More of everything: weights of several chunks, attributes of several kinds, an omitted input.
+    big = bytes(range(256)) * (5 << 11)  # 2.5 MiB
+    path.write_bytes(onnx.model(
+        [onnx.node("Clip", ["b", "", "high"], ["c"], attributes={}),
+         onnx.node("ReduceSum", ["c", "axes"], ["d"], attributes={"noop_with_empty_axes": 0, "keepdims": 1}),
+         onnx.node("Mul", ["d", "x"], ["y"])],
+        [onnx.port("x", onnx.FLOAT, None)], [onnx.port("y", onnx.FLOAT, [1])],
+        [onnx.tensor("high", onnx.FLOAT, [], struct.pack("<f", 2)), onnx.tensor("b", onnx.FLOAT, [len(big) // 4], big),
+         onnx.tensor("axes", onnx.INT64, [1], i64(0)), onnx.tensor("unused", onnx.INT64, [0], b"")]))
+    graph = sha(b"ree-graph/1\0", u32(1), text(""), i64(17), u32(1), port("x", 1, None),
+                u32(4), text("axes"), u32(1, 7, 1), i64(1), text("b"), u32(2, 1, 1), i64(len(big) // 4),
+                text("high"), u32(3, 1, 0), text("unused"), u32(4, 7, 1), i64(0),
+                u32(3),
+                text(""), text("Clip"), i64(17), u32(0), u32(3, 2, NONE, 3), u32(1, 5),
+                text(""), text("ReduceSum"), i64(17), u32(2), text("keepdims"), u32(2), i64(1),
+                text("noop_with_empty_axes"), u32(2), i64(0), u32(2, 5, 1), u32(1, 6),
+                text(""), text("Mul"), i64(17), u32(0), u32(2, 6, 0), u32(1, 7),
+                u32(1), text("y"), u32(7), type_of(1, [1])).hex()
+    weights = root([weight("axes", 7, [1], i64(0)), weight("b", 1, [len(big) // 4], big),
+                    weight("high", 1, [], struct.pack("<f", 2)), weight("unused", 7, [0], b"")])
+    check(hashes(ree_run, path) == (graph, weights), "several nodes and weights")
+
+
+def attribute_tensor(name, value):
+    return onnx.chunk(1, name) + onnx.chunk(5, value) + onnx.number(20, 4)
+
+
+def attribute_graph(name, value):
+    return onnx.chunk(1, name) + onnx.chunk(6, value) + onnx.number(20, 5)
+
+
+def node_with(op_type, inputs, outputs, *attributes):
+    return onnx.node(op_type, inputs, outputs) + b"".join(onnx.chunk(5, a) for a in attributes)
+
+
+def subgraphs(ree_run, folder):
+    """An If whose branches have a tensor attribute and an initializer."""
+    path = folder / "if.onnx"
+
+    def make(constant=3, initial=4):
+        value = onnx.tensor("", onnx.FLOAT, [1], struct.pack("<f", constant))
+        one = onnx.chunk(1, node_with("Constant", [], ["k"], attribute_tensor("value", value)))
+        one += onnx.chunk(2, "then") + onnx.chunk(12, onnx.port("k", onnx.FLOAT, [1]))
+        two = onnx.chunk(1, onnx.node("Add", ["i", "x"], ["s"])) + onnx.chunk(2, "else")
+        two += onnx.chunk(5, onnx.floats("i", [1], [initial])) + onnx.chunk(12, onnx.port("s", onnx.FLOAT, [1]))
+        branches = attribute_graph("then_branch", one), attribute_graph("else_branch", two)
+        path.write_bytes(onnx.model([node_with("If", ["c"], ["y"], *branches)],
+                                    [onnx.port("c", onnx.BOOL, []), onnx.port("x", onnx.FLOAT, [1])],
+                                    [onnx.port("y", onnx.FLOAT, [1])]))
+        return hashes(ree_run, path)
+
+    number = struct.pack("<f", 3)
+    then = (u32(0) + u32(0) + u32(1) + text("") + text("Constant") + i64(17) + u32(1) + text("value") + u32(4) +
+            sha(b"ree-tensor/1\0", u32(1, 1), i64(1), number) + u32(0) + u32(1, 4) +
+            u32(1) + text("k") + u32(4) + type_of(1, [1]))
+    other = (u32(0) + u32(1) + text("i") + u32(2, 1, 1) + i64(1) + u32(1) + text("") + text("Add") + i64(17) + u32(0) +
+             u32(2, 2, 1) + u32(1, 3) + u32(1) + text("s") + u32(3) + type_of(1, [1]))
+    graph = sha(b"ree-graph/1\0", u32(1), text(""), i64(17), u32(2), port("c", 9, []), port("x", 1, [1]), u32(0),
+                u32(1), text(""), text("If"), i64(17), u32(2), text("else_branch"), u32(5), other,
+                text("then_branch"), u32(5), then, u32(1, 0), u32(1, 5),
+                u32(1), text("y"), u32(5), type_of(1, [1])).hex()
+    first = make()
+    check(first == (graph, root([weight("i", 1, [1], struct.pack("<f", 4))])), "subgraphs")
+    check(make(constant=5)[0] != first[0] and make(constant=5)[1] == first[1], "a constant is part of the graph")
+    check(make(initial=5)[0] == first[0] and make(initial=5)[1] != first[1], "an initializer within is a weight")
+
+
+def independence(ree_run, folder):
+    path = folder / "m.onnx"
+
+    def make(nodes=None, weights=None, dims=("n", 2), opset=17, metadata=(), output="y"):
+        nodes = nodes or [onnx.node("Add", ["x", "a"], ["t"]), onnx.node("Mul", ["t", "b"], ["y"])]
+        weights = weights or [onnx.floats("a", [2], [1, 2]), onnx.floats("b", [2], [3, 4])]
+        path.write_bytes(onnx.model(nodes, [onnx.port("x", onnx.FLOAT, list(dims))],
+                                    [onnx.port(output, onnx.FLOAT, list(dims))], weights, opset, metadata))
+        return hashes(ree_run, path)
+
+    base = make()
+    a, b = onnx.floats("a", [2], [1, 2]), onnx.floats("b", [2], [3, 4])
+    # float_data in place of raw bytes
+    spelled = onnx.number(1, 2) + onnx.number(2, 1) + onnx.chunk(8, "a") + onnx.chunk(4, struct.pack("<2f", 1, 2))
+    same = {
+        "weights in another order": make(weights=[b, a]),
+        "weights in another field": make(weights=[spelled, b]),
+        "metadata": make(metadata=[("author", "someone")]),
+        "names of nodes": make([onnx.node("Add", ["x", "a"], ["t"], name="p"), onnx.node("Mul", ["t", "b"], ["y"])]),
+        "names between nodes": make([onnx.node("Add", ["x", "a"], ["q"]), onnx.node("Mul", ["q", "b"], ["y"])]),
+        "nodes listed backwards": make([onnx.node("Mul", ["t", "b"], ["y"]), onnx.node("Add", ["x", "a"], ["t"])]),
+    }
+    for what, got in same.items():
+        check(got == base, f"{what} do not matter")
+    graphs = {
+        "an operator": make([onnx.node("Sub", ["x", "a"], ["t"]), onnx.node("Mul", ["t", "b"], ["y"])]),
+        "a connection": make([onnx.node("Add", ["x", "a"], ["t"]), onnx.node("Mul", ["t", "a"], ["y"])]),
+        "inputs exchanged": make([onnx.node("Add", ["a", "x"], ["t"]), onnx.node("Mul", ["t", "b"], ["y"])]),
+        "an attribute": make([onnx.node("Add", ["x", "a"], ["t"]),
+                              onnx.node("Mul", ["t", "b"], ["y"], attributes={"axis": 1})]),
+        "a symbol": make(dims=("m", 2)),
+        "a size": make(dims=(1, 2)),
+        "the operator set": make(opset=18),
+        "the output's name": make([onnx.node("Add", ["x", "a"], ["t"]), onnx.node("Mul", ["t", "b"], ["z"])], output="z"),
+    }
+    for what, got in graphs.items():
+        check(got[0] != base[0] and got[1] == base[1], f"{what} is part of the graph alone")
+    check(len({g[0] for g in graphs.values()}) == len(graphs), "each in its own way")
+    bits = make(weights=[onnx.floats("a", [2], [1, 2.0000002]), b])
+    check(bits[0] == base[0] and bits[1] != base[1], "a bit of a weight")
+    swapped = make(weights=[onnx.floats("a", [2], [3, 4]), onnx.floats("b", [2], [1, 2])])
+    check(swapped[0] == base[0] and swapped[1] != base[1], "weights exchanged")
+    shaped = make(weights=[onnx.floats("a", [1, 2], [1, 2]), b])
+    check(shaped[0] != base[0] and shaped[1] != base[1], "a weight's shape is part of both")
+
+
+def exports(ree_run, model, folder):
+    before = hashes(ree_run, model)
+    local = folder / model.name
+    local.mkdir()
+    for file in model.iterdir():
+        if file.is_file():
+            (local / file.name).write_bytes(file.read_bytes())
+
+    def export(name, *options):
+        path = local / name
+        done = subprocess.run([ree_run, "export", str(local), "-o", str(path), *options], capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"FAILED: export: {done.stderr}")
+        return path
+
+    pointing, whole = export("pointing.onnx"), export("whole.onnx", "--colocate-tensors")
+    check(hashes(ree_run, local) == before, f"{model.name}: the folder copied")
+    check(hashes(ree_run, pointing) == before, f"{model.name}: exported")
+    check(hashes(ree_run, whole) == before, f"{model.name}: exported with its weights copied")
+    elsewhere = folder / f"{model.name}-elsewhere"
+    elsewhere.mkdir()
+    whole.rename(elsewhere / "renamed.onnx")
+    pathlib.Path(f"{whole}.data").rename(elsewhere / "whole.onnx.data")
+    check(hashes(ree_run, elsewhere / "renamed.onnx") == before, f"{model.name}: moved")
+    older = hashes(ree_run, export("older.onnx", "--opset", "17"))
+    check(older[0] != before[0], f"{model.name}: opset 17 is another graph")
+    print(f"{model.name}: graph {before[0]}, weights {before[1]}; at opset 17 the weights are "
+          f"{'the same' if older[1] == before[1] else 'others'}")
+    weights = local / "model.safetensors"
+    data = bytearray(weights.read_bytes())
+    data[-1] ^= 1
+    weights.write_bytes(data)
+    after = hashes(ree_run, local)
+    check(after[0] == before[0] and after[1] != before[1], f"{model.name}: a bit of the weights")
+    check(hashes(ree_run, pointing) == after, f"{model.name}: which the exported file points to")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ree-run", required=True)
+    parser.add_argument("--models", type=pathlib.Path, help="with stories260K; optional")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        against_the_text(args.ree_run, folder)
+        subgraphs(args.ree_run, folder)
+        independence(args.ree_run, folder)
+        exports(args.ree_run, SAMPLE, folder)
+        trained = args.models / "stories260K" if args.models else None
+        if trained and trained.is_dir():
+            exports(args.ree_run, trained, folder)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+sys.exit(main())
