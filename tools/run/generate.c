@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "generate/generator.h"
 #include "generate_report.h"
 #include "prompts.h"
+#include "receipts.h"
 #include "writer.h"
 
 #define CLI_INTERRUPTED 130 // as shells count it: 128 + SIGINT
@@ -62,6 +64,9 @@ static const char help[] =
     "  --no-echo            print the answer without the prompt\n"
     "  --stats              memory and binding, too\n"
     "\n"
+    "receipts (of one prompt)\n" CLI_RECEIPT_HELP
+    "  --private            with hashes of prompt and answer in place of their tokens and texts\n"
+    "\n"
     "where and how it runs (the bits do not depend on any of these)\n"
     "  --device, --threads, --cpu-isa, --form, --validation, --no-fuse, --no-fold\n"
     "                       see 'ree-run help run'\n"
@@ -86,6 +91,7 @@ struct options {
     size_t n_prompts, n_stops;
     struct ree_sampling sampling;
     uint64_t max_new_tokens, n_logprobs, chunk, batch;
+    struct cli_receipt receipt;
     bool raw, ignore_eos, json, logits_hash, no_echo, stats, no_fuse, no_fold;
 };
 
@@ -170,7 +176,7 @@ static void parse(struct cli *cli, struct options *o) {
                    cli_option_number(cli, "--logprobs", 1, 100, &o->n_logprobs) ||
                    cli_option_number(cli, "--prefill-chunk", 1, 1 << 20, &o->chunk) ||
                    cli_option_number(cli, "--batch-size", 1, 4096, &o->batch) ||
-                   cli_device_option(cli, &o->device)) {
+                   cli_receipt_option(cli, &o->receipt) || cli_device_option(cli, &o->device)) {
             continue;
         } else if (!cli_positional(cli, &o->model)) {
             cli_unknown(cli);
@@ -179,6 +185,9 @@ static void parse(struct cli *cli, struct options *o) {
     if (cli->failed) return;
     if (!o->model) cli_usage(cli, "no model is named");
     if (!o->n_prompts) cli_usage(cli, "there is no prompt");
+    if (o->receipt.path && o->n_prompts > 1)
+        cli_usage(cli, "a receipt is of one prompt, and %zu are given", o->n_prompts);
+    cli_receipt_check(cli, &o->receipt);
     if (ree_sampling_check(&o->sampling, &err) != REE_OK) cli_usage(cli, "%s", err.message);
 }
 
@@ -196,7 +205,9 @@ struct job {
     size_t *n_logprobs;              // of each
     int32_t *eos;
     size_t n_eos;
-    bool failed; // in a callback; printed
+    struct ree_model_hashes hashes; // for a receipt
+    char receipt_hash[65];          // of the one that was written; ""
+    bool failed;                    // in a callback; printed
 };
 
 // Progress of loading and of long prompts, not of each token.
@@ -283,9 +294,9 @@ static int begin_writers(struct job *job) {
                              .prints = n == 1 && !job->o->json};
         if (!writer_begin(w, &job->prompts.list[i])) return CLI_FAILED;
         bool echo = w->prints && !job->o->no_echo && !job->prompts.is_chat[i];
-        if (echo && w->prompt.data) {
+        if (echo) {
             cli_progress_end();
-            fwrite(w->prompt.data, 1, w->prompt.size, stdout);
+            fwrite(writer_prompt(w), 1, w->answer.prompt.size, stdout);
             fflush(stdout);
         }
     }
@@ -308,6 +319,7 @@ static int report(struct job *job, const struct ree_generate_stats *stats) {
         .session = job->o->stats ? &session : NULL,
         .device = ree_device_name(job->device),
         .operation_set = job->o->device.options.operation_set,
+        .receipt_hash = job->receipt_hash,
     };
     ree_strbuf_init(&text);
     if (job->o->json) {
@@ -317,6 +329,55 @@ static int report(struct job *job, const struct ree_generate_stats *stats) {
         generate_report_text(&r, &text);
     }
     return cli_print(&text);
+}
+
+// What a receipt is made of; what is not known before the run is NULL then.
+static struct ree_text_run describe_run(const struct job *job,
+                                        const struct ree_generate_options *options,
+                                        const struct ree_generate_stats *stats) {
+    return (struct ree_text_run){
+        .model = &job->hashes,
+        .tokenizer = job->tokenizer,
+        .operation_set = job->o->device.options.operation_set,
+        .context_length = ree_generator_info(job->generator)->context_length,
+        .options = options,
+        .stops = job->o->stops,
+        .n_stops = job->o->n_stops,
+        .generation = job->generations,
+        .is_private = job->o->receipt.is_private,
+        .device = ree_device_name(job->device),
+        .stats = stats,
+    };
+}
+
+// What can go wrong with a receipt goes wrong here, and the weights are read.
+static int prepare_receipt(struct job *job, const struct ree_generate_options *options) {
+    struct ree_error err;
+    if (!job->o->receipt.path) return 0;
+    if (job->prompts.n > 1) {
+        cli_error("a receipt is of one prompt, and %zu are given", job->prompts.n);
+        return CLI_USAGE;
+    }
+    struct ree_text_run run = describe_run(job, options, NULL);
+    if (ree_receipt_try_text(&run, &err) != REE_OK ||
+        ree_model_hashes_make(job->generator->model, cli_progress, NULL, &job->hashes, &err) !=
+            REE_OK)
+        return cli_fail(&err);
+    return 0;
+}
+
+static int save_receipt(struct job *job, const struct ree_generate_options *options,
+                        const struct ree_generate_stats *stats) {
+    struct ree_error err;
+    struct ree_receipt receipt;
+    struct ree_text_run run = describe_run(job, options, stats);
+    if (!job->o->receipt.path) return 0;
+    int code = ree_receipt_make_text(&run, &receipt, &err) == REE_OK
+                   ? cli_receipt_save(&job->o->receipt, &receipt)
+                   : cli_fail(&err);
+    if (!code) memcpy(job->receipt_hash, receipt.receipt_hash, sizeof job->receipt_hash);
+    ree_receipt_finish(&receipt);
+    return code;
 }
 
 static int generate(struct job *job) {
@@ -332,6 +393,9 @@ static int generate(struct job *job) {
                                            .user = job};
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
     sigaction(SIGINT, &action, NULL);
+    int code = prepare_receipt(job, &options);
+    if (!code) code = begin_writers(job);
+    if (code) return code;
     enum ree_status status = ree_generate(job->generator, job->prompts.list, job->prompts.n,
                                           &options, job->generations, &stats, &err);
     for (size_t i = 0; i < job->prompts.n; i++)
@@ -342,7 +406,9 @@ static int generate(struct job *job) {
         return cli_fail(&err);
     }
     if (job->failed) return CLI_FAILED;
-    int code = report(job, &stats);
+    // The file first: what is printed is then true of what was written.
+    code = save_receipt(job, &options, &stats);
+    if (!code) code = report(job, &stats);
     return code ? code : interrupted ? CLI_INTERRUPTED : 0;
 }
 
@@ -356,15 +422,17 @@ static int prepare(struct job *job) {
         .max_batch = (uint32_t)o->batch,
         .all_logits = o->logits_hash,
     };
+    int code = cli_receipt_prepare(&o->receipt);
+    if (code) return code;
     if (cli_device_open(&o->device, &job->device, &err) != REE_OK) return cli_fail(&err);
     if (ree_generator_create(o->model, job->device, &options, &job->generator, &err) != REE_OK)
         return cli_fail(&err);
-    int code = load_tokenizer(job);
+    code = load_tokenizer(job);
     if (!code)
         code = prompts_load(&job->prompts, o->prompts, o->n_prompts, job->tokenizer, o->chat_family,
                             o->raw);
     if (!code) code = find_eos(job);
-    return code ? code : begin_writers(job);
+    return code;
 }
 
 static void finish(struct job *job) {

@@ -28,9 +28,8 @@ void generate_report_text(const struct generate_report *r, struct ree_strbuf *ou
         const struct ree_generation *g = &r->generations[i];
         const struct writer *w = &r->writers[i];
         if (r->prints_texts)
-            ree_strbuf_printf(out, "%sprompt %zu: %s%s\n", i ? "\n" : "", i,
-                              w->prompt.data ? w->prompt.data : "",
-                              w->text.data ? w->text.data : "");
+            ree_strbuf_printf(out, "%sprompt %zu: %s%s\n", i ? "\n" : "", i, writer_prompt(w),
+                              writer_text(w));
         append_logprobs(r, i, out);
         ree_strbuf_printf(out, "finish  %s\ntokens  %zu  SHA-256 %s\n", ree_finish_name(g->finish),
                           g->n, g->tokens_sha256);
@@ -49,6 +48,7 @@ void generate_report_text(const struct generate_report *r, struct ree_strbuf *ou
     if (r->operation_set != REE_REPRODUCIBLE)
         ree_strbuf_printf(out, "operation set %s: these bits are not promised elsewhere\n",
                           ree_operation_set_name(r->operation_set));
+    if (r->receipt_hash[0]) ree_strbuf_printf(out, "receipt %s\n", r->receipt_hash);
     if (!r->session) return;
     ree_strbuf_printf(out, "weights %.1f MiB, caches %.1f MiB, intermediates %.1f MiB\n",
                       (double)r->session->weight_bytes / 1048576, (double)s->cache_bytes / 1048576,
@@ -91,8 +91,8 @@ static void add_sequence(const struct generate_report *r, size_t i, cJSON *objec
     add_ids(object, "prompt_tokens", g->ids, g->n_prompt);
     add_ids(object, "tokens", g->ids + g->n_prompt, g->n - g->n_prompt);
     if (r->has_text) {
-        cJSON_AddStringToObject(object, "prompt", w->prompt.data ? w->prompt.data : "");
-        cJSON_AddStringToObject(object, "text", w->text.data ? w->text.data : "");
+        cJSON_AddStringToObject(object, "prompt", writer_prompt(w));
+        cJSON_AddStringToObject(object, "text", writer_text(w));
     }
     cJSON_AddStringToObject(object, "finish_reason", ree_finish_name(g->finish));
     cJSON_AddStringToObject(object, "tokens_sha256", g->tokens_sha256);
@@ -141,6 +141,7 @@ void generate_report_json(const struct generate_report *r, struct ree_strbuf *ou
     cJSON_AddStringToObject(root, "device", r->device);
     if (r->operation_set != REE_REPRODUCIBLE)
         cJSON_AddStringToObject(root, "operation_set", ree_operation_set_name(r->operation_set));
+    if (r->receipt_hash[0]) cJSON_AddStringToObject(root, "receipt_hash", r->receipt_hash);
     add_stats(r, root);
     char *text = cJSON_PrintUnformatted(root);
     if (text)

@@ -21,6 +21,7 @@ struct generate_report {
     const struct ree_session_stats *session; // NULL: not asked for
     const char *device;
     enum ree_operation_set operation_set;
+    const char *receipt_hash; // of the receipt that was written; "": none
 };
 
 void generate_report_text(const struct generate_report *report, struct ree_strbuf *out);

@@ -11,6 +11,7 @@ static const char overview[] =
     "       ree-run MODEL --prompt-text TEXT [options]   continue a text\n"
     "       ree-run inspect MODEL        what a model wants, gives and is made of\n"
     "       ree-run export HF_DIR        write a Hugging Face checkpoint as an ONNX model\n"
+    "       ree-run verify RECEIPT MODEL whether a receipt of a run tells the truth\n"
     "       ree-run devices              what this machine can run on, and how\n"
     "       ree-run bench ...            how fast\n"
     "       ree-run tokenize PATH        text to token ids and back\n"
@@ -33,6 +34,7 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
+    // clang-format off
     {"run", ree_run_run},
     {"generate", ree_run_generate},
     {"inspect", ree_run_inspect},
@@ -41,7 +43,9 @@ static const struct {
     {"bench", ree_run_bench},
     {"tokenize", ree_run_tokenize},
     {"validate", ree_run_validate},
+    {"verify", ree_run_verify},
     {"keygen", ree_run_keygen},
+    // clang-format on
 };
 
 static int usage(void) {

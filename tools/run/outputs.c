@@ -146,6 +146,7 @@ void run_report_text(const struct run_report *report, struct ree_strbuf *out) {
         ree_strbuf_printf(out, ", operation set '%s': other devices may give other bits",
                           ree_operation_set_name(report->operation_set));
     ree_strbuf_printf(out, "\nsha256  %s\n", hex);
+    if (report->receipt_hash[0]) ree_strbuf_printf(out, "receipt %s\n", report->receipt_hash);
     const struct ree_session_stats *s = report->stats;
     if (!s) return;
     ree_strbuf_printf(
@@ -242,6 +243,8 @@ void run_report_json(const struct run_report *report, struct ree_strbuf *out) {
     if (report->operation_set != REE_REPRODUCIBLE)
         cJSON_AddStringToObject(root, "operation_set",
                                 ree_operation_set_name(report->operation_set));
+    if (report->receipt_hash[0])
+        cJSON_AddStringToObject(root, "receipt_hash", report->receipt_hash);
     const struct ree_session_stats *s = report->stats;
     if (s) {
         cJSON *stats = cJSON_AddObjectToObject(root, "stats");

@@ -13,6 +13,7 @@ struct run_report {
     const struct ree_tensor *outputs;
     uint32_t top;                          // entries per row to show; 0: none
     const struct ree_session_stats *stats; // NULL: not asked for
+    const char *receipt_hash;              // of the receipt that was written; "": none
 };
 
 void run_report_text(const struct run_report *report, struct ree_strbuf *out);

@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "inputs.h"
 #include "outputs.h"
+#include "receipts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,8 +31,7 @@ static const char help[] =
     "if\n"
     "                       the model has them (metadata 'labels', separated by commas)\n"
     "  --json               one JSON object instead of text\n"
-    "  --stats              dispatches, memory and time, too\n"
-    "\n"
+    "  --stats              dispatches, memory and time, too\n" CLI_RECEIPT_HELP "\n"
     "where it runs (the bits do not depend on any of these)\n"
     "  --device DEVICE      cpu (the default), cuda or vulkan; cuda:INDEX or cuda:NAME (likewise\n"
     "                       vulkan) for one of several, NAME being a part of the device's name;\n"
@@ -63,6 +63,7 @@ struct options {
     struct cli_device device;
     struct run_inputs inputs;
     uint64_t top;
+    struct cli_receipt receipt;
     bool no_fuse, no_fold, json, stats, show_input;
 };
 
@@ -77,7 +78,7 @@ static void parse(struct cli *cli, struct options *o) {
             o->inputs.random = true;
         } else if (cli_option_number(cli, "--top", 1, 1000, &o->top) ||
                    cli_option(cli, "--output-dir", &o->output_dir) ||
-                   cli_device_option(cli, &o->device)) {
+                   cli_receipt_option(cli, &o->receipt) || cli_device_option(cli, &o->device)) {
             continue;
         } else if (cli_flag(cli, "--no-fuse")) {
             o->no_fuse = true;
@@ -94,6 +95,9 @@ static void parse(struct cli *cli, struct options *o) {
         }
     }
     if (!o->model) cli_usage(cli, "no model is named");
+    cli_receipt_check(cli, &o->receipt);
+    if (o->receipt.is_private)
+        cli_usage(cli, "--private is of texts; a receipt of tensors has nothing but hashes");
 }
 
 // Prints the inputs that are images, if asked to, and then the report.
@@ -109,6 +113,30 @@ static int print_results(const struct options *o, const struct run_report *repor
     return cli_print(&text);
 }
 
+static int save_receipt(const struct options *o, const struct run_report *report,
+                        char receipt_hash[65]) {
+    struct ree_error err;
+    struct ree_model_hashes hashes;
+    struct ree_receipt receipt;
+    if (!o->receipt.path) return 0;
+    if (ree_model_hashes_make(report->model, cli_progress, NULL, &hashes, &err) != REE_OK)
+        return cli_fail(&err);
+    struct ree_tensors_run run = {.of = report->model,
+                                  .model = &hashes,
+                                  .operation_set = report->operation_set,
+                                  .n_inputs = o->inputs.n_tensors,
+                                  .inputs = o->inputs.tensors,
+                                  .n_outputs = report->n_outputs,
+                                  .outputs = report->outputs,
+                                  .device = report->device};
+    int code = ree_receipt_make_tensors(&run, &receipt, &err) == REE_OK
+                   ? cli_receipt_save(&o->receipt, &receipt)
+                   : cli_fail(&err);
+    if (!code) memcpy(receipt_hash, receipt.receipt_hash, sizeof receipt.receipt_hash);
+    ree_receipt_finish(&receipt);
+    return code;
+}
+
 static int run(struct options *o) {
     struct ree_error err;
     struct ree_model *model = NULL;
@@ -116,7 +144,9 @@ static int run(struct options *o) {
     struct ree_session *session = NULL;
     struct ree_tensor *outputs = NULL;
     size_t n_outputs = 0;
-    int code;
+    char receipt_hash[65] = "";
+    int code = cli_receipt_prepare(&o->receipt);
+    if (code) return code;
 
     struct ree_model_options model_options = {.no_fold = o->no_fold, .on_progress = cli_progress};
     if (ree_model_load(o->model, &model_options, &model, &err) != REE_OK) return cli_fail(&err);
@@ -154,9 +184,11 @@ static int run(struct options *o) {
         .outputs = outputs,
         .top = (uint32_t)o->top,
         .stats = o->stats ? &stats : NULL,
+        .receipt_hash = receipt_hash,
     };
     // Files first: what is printed is then true of what was written.
     if (o->output_dir) code = run_save_outputs(&report, o->output_dir);
+    if (code == 0) code = save_receipt(o, &report, receipt_hash);
     if (code == 0) code = print_results(o, &report);
 done:
     for (size_t i = 0; i < n_outputs; i++)

@@ -5,107 +5,66 @@
 
 #include "cli.h"
 
-static void print(struct writer *w, const char *text, size_t n) {
-    if (!w->prints) return;
-    cli_progress_end();
-    fwrite(text, 1, n, stdout);
-    fflush(stdout);
+// Prints what was not printed yet of the text's first `certain` bytes.
+static void print(struct writer *w, const struct ree_strbuf *text, size_t certain) {
+    if (certain <= w->printed) return;
+    if (w->prints) {
+        cli_progress_end();
+        fwrite(text->data + w->printed, 1, certain - w->printed, stdout);
+        fflush(stdout);
+    }
+    w->printed = certain;
+}
+
+static bool fail(struct writer *w, const struct ree_error *err) {
+    cli_fail(err);
+    w->failed = true;
+    return false;
 }
 
 bool writer_begin(struct writer *w, const struct ree_prompt *prompt) {
     struct ree_error err;
-    ree_strbuf_init(&w->prompt);
-    ree_strbuf_init(&w->text);
+    ree_strbuf_init(&w->ids);
     if (!w->tokenizer) return true;
-    if (ree_decoder_create(w->tokenizer, REE_SKIP_SPECIAL, &w->decoder, &err) != REE_OK) {
-        cli_fail(&err);
-        return false;
-    }
-    // The answer's first token may mean another text in the middle of one than at its beginning.
-    for (size_t i = 0; i < prompt->n; i++) {
-        const char *piece;
-        size_t n;
-        if (ree_decoder_push(w->decoder, prompt->ids[i], &piece, &n, &err) != REE_OK) {
-            cli_fail(&err);
-            return false;
-        }
-        ree_strbuf_append(&w->prompt, piece, n);
-    }
-    return !w->prompt.failed;
-}
-
-// Cuts the text at the first stop string that is complete. `from`: bytes looked at before.
-static bool cut_at_stop(struct writer *w, size_t from) {
-    size_t best = w->text.size;
-    for (size_t i = 0; i < w->n_stops; i++) {
-        size_t n = strlen(w->stops[i]), back = n < from + 1 ? from + 1 - n : 0;
-        if (w->text.size < back + n) continue;
-        const char *at = memmem(w->text.data + back, w->text.size - back, w->stops[i], n);
-        if (at && (size_t)(at - w->text.data) < best) {
-            best = (size_t)(at - w->text.data);
-            w->stopped = true;
-        }
-    }
-    if (!w->stopped) return false;
-    w->text.size = best;
-    w->text.data[best] = 0;
-    return true;
-}
-
-// Bytes at the end that may be the beginning of a stop string.
-static size_t held_back(const struct writer *w) {
-    size_t most = 0;
-    for (size_t i = 0; i < w->n_stops; i++) {
-        size_t n = strlen(w->stops[i]);
-        for (size_t k = n - 1 < w->text.size ? n - 1 : w->text.size; k > most; k--)
-            if (memcmp(w->text.data + w->text.size - k, w->stops[i], k) == 0) most = k;
-    }
-    return most;
-}
-
-static void take(struct writer *w, const char *piece, size_t n, bool last) {
-    size_t from = w->text.size;
-    ree_strbuf_append(&w->text, piece, n);
-    if (w->text.failed || w->text.size == 0) {
-        w->failed = w->failed || w->text.failed;
-        return;
-    }
-    bool stopped = cut_at_stop(w, from);
-    size_t certain = w->text.size - (stopped || last ? 0 : held_back(w));
-    if (certain <= w->printed) return;
-    print(w, w->text.data + w->printed, certain - w->printed);
-    w->printed = certain;
+    if (ree_answer_begin(&w->answer, w->tokenizer, w->stops, w->n_stops, prompt->ids, prompt->n,
+                         &err) == REE_OK)
+        return true;
+    return fail(w, &err);
 }
 
 bool writer_push(struct writer *w, int32_t id) {
     struct ree_error err;
-    const char *piece;
-    size_t n;
     if (!w->tokenizer) {
-        char number[16];
-        n = (size_t)snprintf(number, sizeof number, "%s%d", w->text.size ? " " : "", id);
-        take(w, number, n, true);
+        ree_strbuf_printf(&w->ids, "%s%d", w->ids.size ? " " : "", id);
+        if (!w->ids.failed) print(w, &w->ids, w->ids.size);
+        w->failed = w->failed || w->ids.failed;
         return true;
     }
-    if (ree_decoder_push(w->decoder, id, &piece, &n, &err) != REE_OK) {
-        cli_fail(&err);
-        w->failed = true;
-        return false;
-    }
-    take(w, piece, n, false);
-    return !w->stopped && !w->failed;
+    if (ree_answer_push(&w->answer, id, &err) != REE_OK) return fail(w, &err);
+    const struct ree_answer *a = &w->answer;
+    print(w, &a->text, a->text.size - (a->stopped ? 0 : ree_answer_held_back(a)));
+    return !a->stopped;
 }
 
 void writer_end(struct writer *w) {
     struct ree_error err;
-    const char *piece;
-    size_t n;
-    if (!w->decoder || w->stopped) return;
-    if (ree_decoder_flush(w->decoder, &piece, &n, &err) == REE_OK) take(w, piece, n, true);
+    if (!w->tokenizer || w->failed) return;
+    if (ree_answer_end(&w->answer, &err) != REE_OK)
+        fail(w, &err);
+    else
+        print(w, &w->answer.text, w->answer.text.size);
 }
 
 void writer_finish(struct writer *w) {
-    ree_decoder_destroy(w->decoder);
-    ree_strbuf_finish(&w->prompt);
-    ree_strbuf_finish(&w->text);
+    ree_answer_finish(&w->answer);
+    ree_strbuf_finish(&w->ids);
+}
+
+const char *writer_prompt(const struct writer *w) {
+    return w->answer.prompt.data ? w->answer.prompt.data : "";
+}
+
+const char *writer_text(const struct writer *w) {
+    const struct ree_strbuf *text = w->tokenizer ? &w->answer.text : &w->ids;
+    return text->data ? text->data : "";
 }

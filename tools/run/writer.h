@@ -1,20 +1,17 @@
-// The text of generated sequences as it comes: decoding, stop strings, printing what is certain.
+// The text of generated sequences as it comes: printing what is certain.
 #ifndef REE_TOOLS_RUN_WRITER_H
 #define REE_TOOLS_RUN_WRITER_H
 
-#include "base/strbuf.h"
-#include "ree.h"
+#include "generate/answer.h"
 
 struct writer {
     const struct ree_tokenizer *tokenizer; // NULL: ids are printed in place of text
     const char *const *stops;
     size_t n_stops;
-    bool prints; // as it comes: of a single sequence
-    struct ree_decoder *decoder;
-    struct ree_strbuf prompt; // as the tokenizer spells it
-    struct ree_strbuf text;   // of the answer, without a stop string
-    size_t printed;           // bytes of `text`
-    bool stopped;             // a stop string was found
+    bool prints;              // as it comes: of a single sequence
+    struct ree_answer answer; // with a tokenizer
+    struct ree_strbuf ids;    // without one
+    size_t printed;           // bytes
     bool failed;
 };
 
@@ -24,5 +21,7 @@ bool writer_begin(struct writer *w, const struct ree_prompt *prompt);
 bool writer_push(struct writer *w, int32_t id);
 void writer_end(struct writer *w); // what was held back
 void writer_finish(struct writer *w);
+const char *writer_prompt(const struct writer *w); // as the tokenizer spells it
+const char *writer_text(const struct writer *w);   // of the answer, without a stop string
 
 #endif

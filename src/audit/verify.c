@@ -1,0 +1,171 @@
+#include "audit/verify.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "audit/make_receipt.h"
+
+void ree_verification_init(struct ree_verification *v) {
+    *v = (struct ree_verification){0};
+}
+
+void ree_verification_finish(struct ree_verification *v) {
+    free(v->checks);
+    ree_verification_init(v);
+}
+
+bool ree_verification_holds(const struct ree_verification *v) {
+    return !v->differs && !v->failed && !v->cannot[0];
+}
+
+void ree_verify_add(struct ree_verification *v, const char *name, enum ree_verify_outcome outcome,
+                    const char *format, ...) {
+    v->differs = v->differs || outcome == REE_VERIFY_DIFFERS;
+    if (v->n == v->capacity) {
+        size_t capacity = v->capacity ? 2 * v->capacity : 16;
+        struct ree_verify_check *grown = realloc(v->checks, capacity * sizeof *grown);
+        if (!grown) {
+            v->failed = true;
+            return;
+        }
+        v->checks = grown;
+        v->capacity = capacity;
+    }
+    struct ree_verify_check *check = &v->checks[v->n++];
+    va_list args;
+    va_start(args, format);
+    check->outcome = outcome;
+    snprintf(check->name, sizeof check->name, "%s", name);
+    vsnprintf(check->detail, sizeof check->detail, format, args);
+    va_end(args);
+}
+
+bool ree_verify_hash(struct ree_verification *v, const char *name, const char *here,
+                     const char *stated) {
+    bool same = strcmp(here, stated) == 0;
+    if (same)
+        ree_verify_add(v, name, REE_VERIFY_AGREES, "%s", "");
+    else
+        ree_verify_add(v, name, REE_VERIFY_DIFFERS, "SHA-256 is %s, the receipt says %s", here,
+                       stated);
+    return same;
+}
+
+void ree_verify_receipt(struct ree_verification *v, const struct ree_receipt *receipt) {
+    struct ree_receipt_finding findings[REE_RECEIPT_MAX_FINDINGS];
+    bool ok;
+    size_t n = ree_receipt_check(receipt, findings, &ok);
+    for (size_t i = 0; i < n; i++)
+        ree_verify_add(v, findings[i].what, findings[i].ok ? REE_VERIFY_AGREES : REE_VERIFY_DIFFERS,
+                       "%s", findings[i].ok ? "" : findings[i].detail);
+    if (strcmp(receipt->numerics, ree_numerics_version()) != 0)
+        snprintf(v->cannot, sizeof v->cannot, "this receipt is of %s; this ree runs %s",
+                 receipt->numerics, ree_numerics_version());
+    else if (strcmp(receipt->operation_set, ree_operation_set_name(REE_REPRODUCIBLE)) != 0)
+        snprintf(v->cannot, sizeof v->cannot,
+                 "this receipt is of the operation set '%s', whose bits are not promised "
+                 "elsewhere; only those of the set 'reproducible' can be verified",
+                 receipt->operation_set);
+}
+
+enum ree_status ree_verify_model(struct ree_verification *v, const struct ree_receipt *receipt,
+                                 const struct ree_model *model,
+                                 void (*on_progress)(void *, const char *, uint64_t, uint64_t),
+                                 void *user, struct ree_error *err) {
+    struct ree_model_hashes hashes;
+    REE_TRY(ree_model_hashes_make(model, on_progress, user, &hashes, err));
+    ree_verify_hash(v, "graph", hashes.graph, receipt->graph_sha256);
+    ree_verify_hash(v, "weights", hashes.weights, receipt->weights_sha256);
+    return REE_OK;
+}
+
+// Tensors
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static const struct ree_tensor *find(const struct ree_verify_tensors *what, const char *name) {
+    for (size_t i = 0; i < what->n_inputs; i++)
+        if (strcmp(what->inputs[i].name ? what->inputs[i].name : "", name) == 0)
+            return &what->inputs[i];
+    return NULL;
+}
+
+static void check_inputs(struct ree_verification *v, const struct ree_verify_tensors *what) {
+    const struct ree_receipt *r = what->receipt;
+    char name[64], hex[65];
+    for (size_t i = 0; i < r->n_inputs; i++) {
+        const struct ree_tensor *tensor = find(what, r->inputs[i].name);
+        snprintf(name, sizeof name, "input %s", r->inputs[i].name);
+        if (tensor) {
+            ree_tensor_sha256(tensor, hex);
+            ree_verify_hash(v, name, hex, r->inputs[i].sha256);
+            continue;
+        }
+        if (v->cannot[0]) continue;
+        snprintf(v->cannot, sizeof v->cannot,
+                 "the receipt has the hash of input '%.128s' alone, and no tensor for it is given",
+                 r->inputs[i].name);
+    }
+    for (size_t i = 0; i < what->n_inputs; i++) {
+        bool known = false;
+        for (size_t k = 0; k < r->n_inputs; k++)
+            known = known || find(what, r->inputs[k].name) == &what->inputs[i];
+        snprintf(name, sizeof name, "input %s", what->inputs[i].name);
+        if (!known)
+            ree_verify_add(v, name, REE_VERIFY_DIFFERS, "the receipt is of a run without it");
+    }
+}
+
+static void check_outputs(struct ree_verification *v, const struct ree_verify_tensors *what,
+                          const struct ree_tensor *outputs) {
+    const struct ree_receipt *r = what->receipt;
+    size_t n = ree_model_n_outputs(what->model);
+    char name[64], hex[65];
+    if (n != r->n_outputs)
+        ree_verify_add(v, "outputs", REE_VERIFY_DIFFERS, "the model has %zu, the receipt %zu", n,
+                       r->n_outputs);
+    for (size_t i = 0; i < n && i < r->n_outputs; i++) {
+        const char *own = outputs[i].name ? outputs[i].name : "";
+        snprintf(name, sizeof name, "output %s", own);
+        ree_tensor_sha256(&outputs[i], hex);
+        if (strcmp(own, r->outputs[i].name) == 0)
+            ree_verify_hash(v, name, hex, r->outputs[i].sha256);
+        else
+            ree_verify_add(v, name, REE_VERIFY_DIFFERS, "the receipt calls output %zu '%.128s'", i,
+                           r->outputs[i].name);
+    }
+}
+
+enum ree_status ree_verify_tensors(struct ree_verification *v,
+                                   const struct ree_verify_tensors *what, struct ree_error *err) {
+    struct ree_error local;
+    if (!err) err = &local;
+    if (what->receipt->has_trace)
+        ree_verify_add(v, "trace", REE_VERIFY_NOT_CHECKED, "it takes a trace of a run here");
+    check_inputs(v, what);
+    if (v->cannot[0]) return REE_OK;
+    if (v->differs) {
+        ree_verify_add(v, "outputs", REE_VERIFY_NOT_CHECKED, "what went in differs already");
+        return REE_OK;
+    }
+    size_t n = ree_model_n_outputs(what->model);
+    struct ree_tensor *outputs = calloc(n + 1, sizeof *outputs);
+    if (!outputs) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    double start = now();
+    enum ree_status status =
+        ree_session_run(what->session, what->inputs, what->n_inputs, outputs, err);
+    v->run_seconds += now() - start;
+    v->n_runs++;
+    if (status == REE_OK) check_outputs(v, what, outputs);
+    for (size_t i = 0; status == REE_OK && i < n; i++)
+        ree_tensor_finish(&outputs[i]);
+    free(outputs);
+    return status;
+}

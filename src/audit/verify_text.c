@@ -1,0 +1,316 @@
+// Receipts of texts: what follows from the tokens, then the tokens from the model.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "audit/make_receipt.h"
+#include "audit/verify.h"
+#include "generate/answer.h"
+#include "generate/check.h"
+
+// Tokens of prompt and answer in one text, as ree_generate has it.
+#define MAX_TOKENS ((size_t)1 << 30)
+
+struct text_check {
+    struct ree_verification *v;
+    const struct ree_verify_text *what;
+    const struct ree_receipt *r;
+    struct ree_arena arena;
+    struct ree_prompt prompt;
+    int32_t *ids;     // prompt and answer; NULL: the answer is not told
+    bool knows_texts; // the tokenizer is the receipt's
+};
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void hash(const char *tag, const void *bytes, size_t n, char hex[65]) {
+    struct ree_hasher *hasher = ree_hasher_create(tag);
+    ree_hasher_update(hasher, bytes, n);
+    ree_hasher_finish(hasher, hex);
+}
+
+// The prompt, the receipt's own or the one that is given. False: there is nothing to run.
+static bool find_prompt(struct text_check *c) {
+    const struct ree_receipt_text *own = &c->r->prompt;
+    const struct ree_prompt *given = c->what->prompt;
+    char hex[65];
+    if (!own->tokens && !given) {
+        snprintf(c->v->cannot, sizeof c->v->cannot,
+                 "this receipt is private: it has the hash of its prompt alone, so the prompt has "
+                 "to be given");
+        return false;
+    }
+    c->prompt = (struct ree_prompt){own->tokens, own->n_tokens};
+    if (!given) return true;
+    hash("ree-tokens/1", given->ids, given->n * sizeof *given->ids, hex);
+    c->prompt = *given;
+    if (strcmp(hex, own->tokens_sha256) == 0 && given->n == own->n_tokens) {
+        ree_verify_add(c->v, "prompt", REE_VERIFY_AGREES, "%s", "");
+        return true;
+    }
+    ree_verify_add(c->v, "prompt", REE_VERIFY_DIFFERS,
+                   "the one that is given has %zu tokens with SHA-256 %s, the receipt's %zu with "
+                   "%s",
+                   given->n, hex, own->n_tokens, own->tokens_sha256);
+    return false;
+}
+
+static bool check_tokenizer(struct text_check *c) {
+    char hex[65];
+    if (!c->r->tokenizer_sha256[0]) return false;
+    if (!c->what->tokenizer) {
+        snprintf(c->v->cannot, sizeof c->v->cannot,
+                 "the receipt has texts, and no tokenizer is beside the model");
+        return false;
+    }
+    ree_tokenizer_sha256(c->what->tokenizer, hex);
+    return ree_verify_hash(c->v, "tokenizer", hex, c->r->tokenizer_sha256);
+}
+
+static void compare_text(struct text_check *c, const char *name, const struct ree_strbuf *decoded,
+                         const struct ree_receipt_text *stated) {
+    char *here = ree_receipt_spell(&c->arena, decoded), hex[65];
+    if (!here) {
+        c->v->failed = true;
+        return;
+    }
+    if (!stated->text_sha256[0]) {
+        ree_verify_add(c->v, name, REE_VERIFY_DIFFERS, "the receipt has a tokenizer and no text");
+        return;
+    }
+    size_t n = strlen(here), at = 0;
+    hash("ree-text/1", here, n, hex);
+    if (!stated->text || strcmp(here, stated->text) == 0) {
+        ree_verify_hash(c->v, name, hex, stated->text_sha256);
+        return;
+    }
+    while (here[at] && here[at] == stated->text[at])
+        at++;
+    ree_verify_add(c->v, name, REE_VERIFY_DIFFERS,
+                   "the tokens say another text from byte %zu on: \"%.40s\", the receipt "
+                   "\"%.40s\"",
+                   at, here + at, stated->text + at);
+}
+
+static bool is_eos(const struct ree_receipt *r, int32_t id) {
+    for (size_t i = 0; i < r->n_eos; i++)
+        if (r->eos[i] == id) return true;
+    return false;
+}
+
+// As ree_generate counts.
+static uint64_t limit_of(const struct text_check *c) {
+    uint64_t limit = c->r->context_length ? (uint64_t)c->r->context_length : MAX_TOKENS;
+    uint64_t n = c->prompt.n, most = c->r->max_new_tokens;
+    return most && most < limit && n + most < limit ? n + most : limit;
+}
+
+// Why the text ends with this token; NULL: it goes on.
+static const char *ending(const struct text_check *c, const struct ree_answer *answer, size_t i) {
+    if (is_eos(c->r, c->ids[i])) return ree_finish_name(REE_FINISH_EOS);
+    if (answer && answer->stopped) return ree_finish_name(REE_FINISH_STOP);
+    if (i + 1 >= limit_of(c)) return ree_finish_name(REE_FINISH_LENGTH);
+    return NULL;
+}
+
+static void compare_finish(struct text_check *c, const char *reason) {
+    const char *stated = c->r->finish_reason;
+    if (!reason) reason = ree_finish_name(REE_FINISH_INTERRUPTED);
+    if (strcmp(reason, stated) == 0)
+        ree_verify_add(c->v, "finish", REE_VERIFY_AGREES, "%s", "");
+    else
+        ree_verify_add(c->v, "finish", REE_VERIFY_DIFFERS,
+                       "tokens and parameters give \"%s\", the receipt says \"%s\"", reason,
+                       stated);
+}
+
+// Texts and the reason of the end, from the tokens. Both go through the tokens once, since a stop
+// text ends a text with the token that completes it.
+static enum ree_status check_tokens(struct text_check *c, struct ree_error *err) {
+    const struct ree_receipt *r = c->r;
+    size_t n = c->prompt.n + r->output.n_tokens;
+    struct ree_answer answer;
+    bool decodes = c->knows_texts;
+    enum ree_status status = decodes ? ree_answer_begin(&answer, c->what->tokenizer, r->stops,
+                                                        r->n_stops, c->prompt.ids, c->prompt.n, err)
+                                     : REE_OK;
+    if (!decodes && r->n_stops) {
+        ree_verify_add(c->v, "finish", REE_VERIFY_NOT_CHECKED,
+                       "stop texts take the receipt's tokenizer");
+        return REE_OK;
+    }
+    const char *reason = NULL;
+    size_t i = c->prompt.n;
+    for (; status == REE_OK && i < n && !reason; i++) {
+        if (decodes) status = ree_answer_push(&answer, c->ids[i], err);
+        reason = ending(c, decodes ? &answer : NULL, i);
+    }
+    bool early = i < n;
+    if (status == REE_OK && early)
+        ree_verify_add(c->v, "finish", REE_VERIFY_DIFFERS,
+                       "token %zu of the answer ends the text (%s), and it goes on",
+                       i - 1 - c->prompt.n, reason);
+    else if (status == REE_OK)
+        compare_finish(c, reason);
+    // What such tokens say is compared all the same.
+    for (; status == REE_OK && decodes && i < n; i++)
+        status = ree_answer_push(&answer, c->ids[i], err);
+    if (status == REE_OK && decodes) status = ree_answer_end(&answer, err);
+    if (status == REE_OK && decodes) {
+        compare_text(c, "decoded prompt", &answer.prompt, &r->prompt);
+        compare_text(c, "decoded answer", &answer.text, &r->output);
+    }
+    if (decodes) ree_answer_finish(&answer);
+    if (status != REE_INVALID) return status;
+    // Ids that the tokenizer lacks.
+    ree_verify_add(c->v, "decoded answer", REE_VERIFY_DIFFERS, "%s", err->message);
+    return REE_OK;
+}
+
+static void report_difference(struct text_check *c, size_t position, int32_t given, int32_t chosen,
+                              const char *reason) {
+    size_t i = position - c->prompt.n;
+    if (chosen >= 0)
+        ree_verify_add(c->v, "tokens", REE_VERIFY_DIFFERS,
+                       "token %zu of the answer (position %zu) is %d, the model chooses %d", i,
+                       position, given, chosen);
+    else
+        ree_verify_add(c->v, "tokens", REE_VERIFY_DIFFERS,
+                       "token %zu of the answer (position %zu) is %d, the model chooses none: %s",
+                       i, position, given, reason);
+}
+
+static void check_logits(struct text_check *c, const char *here) {
+    if (c->r->logits_sha256[0]) ree_verify_hash(c->v, "logits", here, c->r->logits_sha256);
+}
+
+static enum ree_status run_once(struct text_check *c, struct ree_error *err) {
+    struct ree_check check = {.ids = c->ids,
+                              .n_prompt = c->prompt.n,
+                              .n = c->prompt.n + c->r->output.n_tokens,
+                              .sampling = c->r->sampling,
+                              .hash_logits = c->r->logits_sha256[0]};
+    struct ree_check_result result;
+    REE_TRY(ree_generator_check(c->what->generator, &check, &result, err));
+    c->v->n_runs += result.n_runs;
+    if (result.agrees)
+        ree_verify_add(c->v, "tokens", REE_VERIFY_AGREES, "%s", "");
+    else
+        report_difference(c, result.position, result.given, result.chosen, result.reason);
+    check_logits(c, result.logits_sha256);
+    return REE_OK;
+}
+
+// Makes as many tokens as the receipt has, whatever they are: what ends a text is checked apart.
+static enum ree_status make_anew(struct text_check *c, struct ree_generation *out,
+                                 struct ree_error *err) {
+    struct ree_generator *g = c->what->generator;
+    struct ree_generate_options options = {.sampling = c->r->sampling,
+                                           .max_new_tokens = c->r->output.n_tokens};
+    struct ree_generate_stats stats;
+    // The receipt says how long the context is, not what lies beside this copy of the model.
+    int64_t context = g->info.context_length;
+    g->info.context_length = 0;
+    enum ree_status status = ree_generate(g, &c->prompt, 1, &options, out, &stats, err);
+    g->info.context_length = context;
+    if (status == REE_OK) c->v->n_runs += stats.n_runs;
+    return status;
+}
+
+static enum ree_status run_stepwise(struct text_check *c, struct ree_error *err) {
+    struct ree_generation made;
+    REE_TRY(make_anew(c, &made, err));
+    const int32_t *answer = made.ids + made.n_prompt;
+    size_t n = made.n - made.n_prompt, at = made.n_prompt;
+    char hex[65];
+    hash("ree-tokens/1", answer, n * sizeof *answer, hex);
+    if (!c->ids) {
+        ree_verify_hash(c->v, "tokens", hex, c->r->output.tokens_sha256);
+        c->ids = ree_arena_alloc_array(&c->arena, made.n, sizeof *c->ids);
+        if (c->ids) memcpy(c->ids, made.ids, made.n * sizeof *c->ids);
+    } else {
+        while (at < made.n && made.ids[at] == c->ids[at])
+            at++;
+        if (at == made.n)
+            ree_verify_add(c->v, "tokens", REE_VERIFY_AGREES, "%s", "");
+        else
+            report_difference(c, at, c->ids[at], made.ids[at], "");
+    }
+    check_logits(c, made.logits_sha256);
+    ree_generation_finish(&made);
+    return c->ids ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+}
+
+static enum ree_status run(struct text_check *c, struct ree_error *err) {
+    double start = now();
+    enum ree_status status = c->what->stepwise || !c->ids ? run_stepwise(c, err) : run_once(c, err);
+    c->v->run_seconds += now() - start;
+    if (status != REE_INVALID) return status;
+    // No run of this model can have had such tokens.
+    ree_verify_add(c->v, "tokens", REE_VERIFY_DIFFERS, "%s", err->message);
+    return REE_OK;
+}
+
+static enum ree_status join(struct text_check *c, struct ree_error *err) {
+    const struct ree_receipt_text *out = &c->r->output;
+    size_t n = c->prompt.n + out->n_tokens;
+    if (!out->tokens && out->n_tokens) return REE_OK;
+    c->ids = ree_arena_alloc_array(&c->arena, n + 1, sizeof *c->ids);
+    if (!c->ids) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    memcpy(c->ids, c->prompt.ids, c->prompt.n * sizeof *c->ids);
+    if (out->n_tokens) memcpy(c->ids + c->prompt.n, out->tokens, out->n_tokens * sizeof *c->ids);
+    return REE_OK;
+}
+
+static enum ree_status verify(struct text_check *c, struct ree_error *err) {
+    size_t n_answer = c->r->output.n_tokens;
+    bool is_other = c->v->differs; // the receipt or the model
+    if (!find_prompt(c)) return REE_OK;
+    if (c->prompt.n > MAX_TOKENS || n_answer > MAX_TOKENS - c->prompt.n) {
+        ree_verify_add(c->v, "counts", REE_VERIFY_DIFFERS, "more tokens than a text can have");
+        return REE_OK;
+    }
+    c->knows_texts = check_tokenizer(c);
+    if (c->v->cannot[0]) return REE_OK;
+    REE_TRY(join(c, err));
+    bool told = c->ids != NULL;
+    if (told) REE_TRY(check_tokens(c, err));
+    if (is_other) {
+        ree_verify_add(c->v, "tokens", REE_VERIFY_NOT_CHECKED,
+                       "the model was not run, since what it would run on differs already");
+        return REE_OK;
+    }
+    if (c->prompt.n == 0) {
+        ree_verify_add(c->v, "tokens", REE_VERIFY_DIFFERS, "a prompt without tokens cannot be run");
+        return REE_OK;
+    }
+    if (n_answer == 0) {
+        char hex[65];
+        hash("ree-tokens/1", NULL, 0, hex);
+        ree_verify_hash(c->v, "tokens", hex, c->r->output.tokens_sha256);
+        if (c->r->logits_sha256[0])
+            ree_verify_add(c->v, "logits", REE_VERIFY_DIFFERS, "an answer without tokens has none");
+        return REE_OK;
+    }
+    REE_TRY(run(c, err));
+    if (!told && c->ids) REE_TRY(check_tokens(c, err));
+    return REE_OK;
+}
+
+enum ree_status ree_verify_text(struct ree_verification *v, const struct ree_verify_text *what,
+                                struct ree_error *err) {
+    struct ree_error local;
+    if (!err) err = &local; // its messages become findings
+    struct text_check c = {.v = v, .what = what, .r = what->receipt};
+    ree_arena_init(&c.arena);
+    if (c.r->has_trace)
+        ree_verify_add(v, "trace", REE_VERIFY_NOT_CHECKED, "it takes a trace of a run here");
+    enum ree_status status = verify(&c, err);
+    ree_arena_finish(&c.arena);
+    return status;
+}

@@ -1,0 +1,146 @@
+#include "generate/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+
+// Logits that are held at a time: 64 MiB of them, or 16 rows.
+#define MAX_LOGITS ((size_t)1 << 24)
+#define MIN_ROWS 16
+
+struct checker {
+    struct ree_generator *g;
+    const struct ree_check *check;
+    struct ree_check_result *out;
+    struct ree_hasher *hasher; // NULL: not wanted
+    int64_t *rows;
+    size_t first_row; // position of the first token whose logits are wanted
+    size_t room;      // elements of `rows`
+};
+
+static enum ree_status check_ids(const struct checker *c, int64_t vocab, struct ree_error *err) {
+    for (size_t i = 0; i < c->check->n; i++)
+        if (c->check->ids[i] < 0 || (vocab && c->check->ids[i] >= vocab))
+            return ree_fail(err, REE_INVALID, "token %zu is %d; the model's vocabulary has %lld", i,
+                            c->check->ids[i], (long long)vocab);
+    return REE_OK;
+}
+
+static size_t most_rows(const struct checker *c) {
+    int64_t vocab = c->g->info.vocab_size;
+    size_t rows = vocab ? MAX_LOGITS / (size_t)vocab : 64;
+    return rows > MIN_ROWS ? rows : MIN_ROWS;
+}
+
+// The logits after the token at `position`: do they choose the one behind it?
+static void look(struct checker *c, size_t position, const float *logits, size_t vocab) {
+    const struct ree_check *check = c->check;
+    struct ree_check_result *out = c->out;
+    size_t next = position + 1;
+    struct ree_error why;
+    if (c->hasher) ree_hasher_update(c->hasher, logits, vocab * sizeof *logits);
+    if (next < check->n_prompt || next >= check->n || !out->agrees) return;
+    int32_t id;
+    bool chose = ree_sampling_choose(&check->sampling, logits, vocab, check->ids, next, next, &id,
+                                     &why) == REE_OK;
+    if (chose && id == check->ids[next]) return;
+    out->agrees = false;
+    out->position = next;
+    out->given = check->ids[next];
+    out->chosen = chose ? id : -1;
+    if (!chose) snprintf(out->reason, sizeof out->reason, "%s", why.message);
+}
+
+// Runs tokens from ... from + length - 1 and looks at the logits of those from `row` on, n_rows of
+// them. Where none are wanted, those of the last are made all the same: a step has some.
+static enum ree_status run(struct checker *c, size_t from, size_t length, size_t row, size_t n_rows,
+                           struct ree_error *err) {
+    const struct ree_check *check = c->check;
+    int64_t start = (int64_t)from;
+    if (check->is_interrupted && check->is_interrupted(check->user))
+        return ree_fail(err, REE_UNAVAILABLE, "interrupted");
+    if (n_rows > c->room) {
+        int64_t *grown = realloc(c->rows, n_rows * sizeof *grown);
+        if (!grown) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        c->rows = grown;
+        c->room = n_rows;
+    }
+    for (size_t r = 0; r < n_rows; r++)
+        c->rows[r] = (int64_t)(row + r - from);
+    int64_t last = (int64_t)length - 1;
+    struct ree_step step = {.batch = 1,
+                            .length = length,
+                            .ids = check->ids + from,
+                            .starts = &start,
+                            .n_rows = n_rows ? n_rows : 1,
+                            .rows = n_rows ? c->rows : &last};
+    struct ree_tensor logits;
+    REE_TRY(ree_generator_step(c->g, &step, &logits, err));
+    c->out->n_runs++;
+    size_t vocab = (size_t)logits.dims[2];
+    enum ree_status status = check_ids(c, (int64_t)vocab, err);
+    for (size_t r = 0; status == REE_OK && r < n_rows; r++)
+        look(c, row + r, (const float *)logits.data + r * vocab, vocab);
+    ree_tensor_finish(&logits);
+    return status;
+}
+
+static bool is_done(const struct checker *c) {
+    return !c->out->agrees && !c->hasher;
+}
+
+// With a cache: piece by piece. A piece of which logits are wanted has no more tokens than rows of
+// logits that are held.
+static enum ree_status run_pieces(struct checker *c, size_t n, struct ree_error *err) {
+    size_t chunk = c->g->options.prefill_chunk;
+    for (size_t from = 0; from < n && !is_done(c);) {
+        size_t rows = most_rows(c), length = chunk < n - from ? chunk : n - from;
+        if (from + length > c->first_row && length > rows) {
+            // Up to the first row that is wanted there is no limit.
+            size_t before = c->first_row > from ? c->first_row - from : 0;
+            length = before + rows < length ? before + rows : length;
+        }
+        size_t row = from > c->first_row ? from : c->first_row, end = from + length;
+        REE_TRY(run(c, from, length, row, end > row ? end - row : 0, err));
+        from = end;
+    }
+    return REE_OK;
+}
+
+// Without a cache the whole text is one run: once, where all its logits come anyway, else for as
+// many rows at a time as are held.
+static enum ree_status run_whole(struct checker *c, size_t n, struct ree_error *err) {
+    for (size_t row = c->first_row; row < n && !is_done(c);) {
+        size_t left = n - row, most = c->g->info.computes_one_row ? most_rows(c) : left;
+        size_t n_rows = left < most ? left : most;
+        REE_TRY(run(c, 0, n, row, n_rows, err));
+        row += n_rows;
+    }
+    return REE_OK;
+}
+
+enum ree_status ree_generator_check(struct ree_generator *g, const struct ree_check *check,
+                                    struct ree_check_result *out, struct ree_error *err) {
+    struct ree_error local;
+    if (!err) err = &local; // prefixes need the message that they prefix
+    *out = (struct ree_check_result){.agrees = true, .chosen = -1};
+    if (check->n_prompt == 0 || check->n_prompt > check->n)
+        return ree_fail(err, REE_INVALID, "a prompt of %zu tokens in a text of %zu",
+                        check->n_prompt, check->n);
+    struct checker c = {.g = g, .check = check, .out = out};
+    c.first_row = check->hash_logits ? 0 : check->n_prompt - 1;
+    REE_TRY(ree_sampling_check(&check->sampling, err));
+    REE_TRY(check_ids(&c, g->info.vocab_size, err));
+    size_t n = check->n - 1; // the last token is chosen, and chooses nothing
+    if (n == 0 || (check->n == check->n_prompt && !check->hash_logits)) return REE_OK;
+    if (check->hash_logits) c.hasher = ree_hasher_create("ree-logits/1");
+    enum ree_status status = ree_generator_begin(g, 1, (int64_t)n, err);
+    if (status == REE_OK)
+        status = g->info.has_cache ? run_pieces(&c, n, err) : run_whole(&c, n, err);
+    if (c.hasher) ree_hasher_finish(c.hasher, out->logits_sha256);
+    if (status != REE_OK) out->logits_sha256[0] = 0;
+    free(c.rows);
+    return status;
+}

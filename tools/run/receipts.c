@@ -1,0 +1,54 @@
+#include "receipts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+bool cli_receipt_option(struct cli *cli, struct cli_receipt *receipt) {
+    if (cli_flag(cli, "--private")) return receipt->is_private = true;
+    return cli_option(cli, "--receipt-path", &receipt->path) ||
+           cli_option(cli, "--sign", &receipt->key);
+}
+
+void cli_receipt_check(struct cli *cli, const struct cli_receipt *receipt) {
+    if (receipt->path) return;
+    if (receipt->key) cli_usage(cli, "--sign is of a receipt, and there is no --receipt-path");
+    if (receipt->is_private)
+        cli_usage(cli, "--private is of a receipt, and there is no --receipt-path");
+}
+
+int cli_receipt_prepare(const struct cli_receipt *receipt) {
+    struct ree_error err;
+    char public_key[65];
+    struct stat st;
+    if (!receipt->path) return 0;
+    const char *slash = strrchr(receipt->path, '/');
+    size_t n = slash ? (size_t)(slash - receipt->path) : 0;
+    char *folder = slash ? strndup(receipt->path, n ? n : 1) : strdup(".");
+    int code = 0;
+    if (!folder) {
+        cli_error("out of memory");
+        code = CLI_FAILED;
+    } else if (access(folder, W_OK) != 0) {
+        cli_error("%s: cannot write a receipt: %s", receipt->path, strerror(errno));
+        code = CLI_FAILED;
+    } else if (stat(receipt->path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        cli_error("%s: is a folder, expected the name of a file", receipt->path);
+        code = CLI_FAILED;
+    }
+    free(folder);
+    if (!code && receipt->key && ree_key_public(receipt->key, public_key, &err) != REE_OK)
+        code = cli_fail(&err);
+    return code;
+}
+
+int cli_receipt_save(const struct cli_receipt *receipt, struct ree_receipt *made) {
+    struct ree_error err;
+    if (receipt->key && ree_receipt_sign(made, receipt->key, &err) != REE_OK) return cli_fail(&err);
+    if (ree_receipt_write(made, receipt->path, &err) != REE_OK) return cli_fail(&err);
+    return 0;
+}
