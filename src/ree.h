@@ -342,6 +342,8 @@ struct ree_generator_options {
     uint32_t prefill_chunk; // tokens of a prompt that are run at a time; 0: 512
     uint32_t max_batch;     // sequences that are run together; 0: 16
     bool all_logits;        // compute logits for every token of a prompt, not its last alone
+    bool exact_lengths;     // sequences of one length run together, and caches are exactly as long
+                            // as what they hold; slower; for traces
 };
 
 struct ree_generator_info {

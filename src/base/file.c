@@ -79,7 +79,7 @@ static bool open_unnamed(const char *path, struct draft *draft) {
     if (!folder) return false;
     char *slash = strrchr(folder, '/');
     if (slash) slash[slash == folder] = 0;
-    draft->fd = open(slash ? folder : ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    draft->fd = open(slash ? folder : ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     free(folder);
     if (draft->fd < 0) return false;
     snprintf(draft->link, sizeof draft->link, "/proc/self/fd/%d", draft->fd);
@@ -139,17 +139,32 @@ static bool give_name(struct draft *draft, const char *path, bool replaces) {
     return link(draft->name, path) == 0 && unlink(draft->name) == 0;
 }
 
-// Contents and mode, onto the disk, then the name. Closes the draft.
-static bool finish_draft(struct draft *draft, const char *path, const void *bytes, size_t nbytes,
-                         mode_t mode, bool replaces) {
-    bool ok = write_all(draft->fd, bytes, nbytes) && fchmod(draft->fd, mode) == 0 &&
-              fsync(draft->fd) == 0 && give_name(draft, path, replaces);
+// Closes the draft; errno stays.
+static void close_draft(struct draft *draft, bool unlinks) {
     int error = errno;
     close(draft->fd); // fsync has told what this could
-    if (!ok && draft->name) unlink(draft->name);
+    if (unlinks && draft->name) unlink(draft->name);
     free(draft->name);
     errno = error;
+}
+
+// Mode, contents onto the disk, then the name.
+static bool publish(struct draft *draft, const char *path, mode_t mode, bool replaces) {
+    return fchmod(draft->fd, mode) == 0 && fsync(draft->fd) == 0 &&
+           give_name(draft, path, replaces);
+}
+
+// Closes the draft.
+static bool finish_draft(struct draft *draft, const char *path, const void *bytes, size_t nbytes,
+                         mode_t mode, bool replaces) {
+    bool ok = write_all(draft->fd, bytes, nbytes) && publish(draft, path, mode, replaces);
+    close_draft(draft, !ok);
     return ok;
+}
+
+// Some file systems make files without a name and then cannot link them.
+static bool cannot_link(void) {
+    return errno == EXDEV || errno == EPERM || errno == ENOENT || errno == EOPNOTSUPP;
 }
 
 static enum ree_status write_file(const char *path, const void *bytes, size_t nbytes, mode_t mode,
@@ -163,8 +178,7 @@ static enum ree_status write_file(const char *path, const void *bytes, size_t nb
     struct draft draft = {0};
     bool is_unnamed = open_unnamed(path, &draft);
     if (is_unnamed && finish_draft(&draft, path, bytes, nbytes, mode, replaces)) return REE_OK;
-    // Some file systems make files without a name and then cannot link them.
-    if (!is_unnamed || errno == EXDEV || errno == EPERM || errno == ENOENT || errno == EOPNOTSUPP) {
+    if (!is_unnamed || cannot_link()) {
         draft = (struct draft){0};
         if (!open_named(path, &draft)) {
             enum ree_status status = status_of_errno();
@@ -184,4 +198,100 @@ enum ree_status ree_file_write(const char *path, const void *bytes, size_t nbyte
 enum ree_status ree_file_create(const char *path, const void *bytes, size_t nbytes, unsigned mode,
                                 struct ree_error *err) {
     return write_file(path, bytes, nbytes, (mode_t)mode, false, err);
+}
+
+// Piece by piece
+
+struct ree_file_draft {
+    struct draft draft;
+    char *path;
+    unsigned char buffer[1 << 16];
+    size_t n; // bytes in it
+};
+
+static enum ree_status cannot_create(const char *path, struct ree_error *err) {
+    enum ree_status status = status_of_errno();
+    return ree_fail(err, status, "%s: cannot create it: %s", path, strerror(errno));
+}
+
+static enum ree_status cannot_write(const char *path, struct ree_error *err) {
+    return ree_fail(err, REE_IO, "%s: cannot write it: %s", path, strerror(errno));
+}
+
+enum ree_status ree_file_begin(const char *path, struct ree_file_draft **out,
+                               struct ree_error *err) {
+    *out = NULL;
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return ree_fail(err, REE_IO, "%s: cannot write it: not a regular file", path);
+    struct ree_file_draft *d = calloc(1, sizeof *d);
+    if (d) d->path = with_suffix(path, "");
+    if (!d || !d->path) {
+        free(d);
+        return ree_fail(err, REE_NO_MEMORY, "%s: no memory", path);
+    }
+    if (!open_unnamed(path, &d->draft) && !open_named(path, &d->draft)) {
+        enum ree_status status = cannot_create(path, err);
+        free(d->path);
+        free(d);
+        return status;
+    }
+    *out = d;
+    return REE_OK;
+}
+
+static bool flush(struct ree_file_draft *d) {
+    bool ok = write_all(d->draft.fd, d->buffer, d->n);
+    d->n = 0;
+    return ok;
+}
+
+enum ree_status ree_file_append(struct ree_file_draft *d, const void *bytes, size_t nbytes,
+                                struct ree_error *err) {
+    bool ok = true;
+    if (nbytes > sizeof d->buffer - d->n) ok = flush(d);
+    if (ok && nbytes > sizeof d->buffer) {
+        ok = write_all(d->draft.fd, bytes, nbytes);
+    } else if (ok && nbytes) {
+        memcpy(d->buffer + d->n, bytes, nbytes);
+        d->n += nbytes;
+    }
+    return ok ? REE_OK : cannot_write(d->path, err);
+}
+
+// The same contents in a file with a name.
+static bool copy_to_named(struct ree_file_draft *d) {
+    struct draft named = {0};
+    ssize_t n;
+    if (!open_named(d->path, &named)) return false;
+    bool ok = lseek(d->draft.fd, 0, SEEK_SET) == 0;
+    while (ok && (n = read(d->draft.fd, d->buffer, sizeof d->buffer)) != 0)
+        ok = n > 0 && write_all(named.fd, d->buffer, (size_t)n);
+    close_draft(ok ? &d->draft : &named, true);
+    if (ok) d->draft = named;
+    return ok;
+}
+
+enum ree_status ree_file_commit(struct ree_file_draft *d, struct ree_error *err) {
+    mode_t mask = umask(0);
+    umask(mask);
+    mode_t mode = 0666 & ~mask;
+    bool is_unnamed = !d->draft.name, ok = flush(d);
+    if (ok) {
+        ok = publish(&d->draft, d->path, mode, true);
+        if (!ok && is_unnamed && !d->draft.name && cannot_link())
+            ok = copy_to_named(d) && publish(&d->draft, d->path, mode, true);
+    }
+    enum ree_status status = ok ? REE_OK : cannot_write(d->path, err);
+    close_draft(&d->draft, !ok);
+    free(d->path);
+    free(d);
+    return status;
+}
+
+void ree_file_abandon(struct ree_file_draft *d) {
+    if (!d) return;
+    close_draft(&d->draft, true);
+    free(d->path);
+    free(d);
 }

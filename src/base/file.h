@@ -17,4 +17,15 @@ enum ree_status ree_file_write(const char *path, const void *bytes, size_t nbyte
 enum ree_status ree_file_create(const char *path, const void *bytes, size_t nbytes, unsigned mode,
                                 struct ree_error *err);
 
+// The same piece by piece, for what is made over hours: nothing is there under the name until
+// ree_file_commit, and nothing at all after a failure.
+struct ree_file_draft;
+enum ree_status ree_file_begin(const char *path, struct ree_file_draft **out,
+                               struct ree_error *err);
+enum ree_status ree_file_append(struct ree_file_draft *draft, const void *bytes, size_t nbytes,
+                                struct ree_error *err);
+// Releases the draft in any case.
+enum ree_status ree_file_commit(struct ree_file_draft *draft, struct ree_error *err);
+void ree_file_abandon(struct ree_file_draft *draft); // accepts NULL
+
 #endif

@@ -19,7 +19,8 @@ static void describe(struct ree_generator *g, bool one_row) {
     info->n_eos = g->source.n_eos;
     info->eos = g->source.eos;
     info->has_cache = g->roles.n_states > 0;
-    info->mixes_lengths = info->has_cache && format && strcmp(format, "ree-causal-lm/1") == 0 &&
+    info->mixes_lengths = !g->options.exact_lengths && info->has_cache && format &&
+                          strcmp(format, "ree-causal-lm/1") == 0 &&
                           g->roles.positions != REE_NO_INPUT && !g->roles.fixed_batch;
     info->computes_one_row = one_row;
 }

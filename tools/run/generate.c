@@ -12,6 +12,7 @@
 #include "generate_report.h"
 #include "prompts.h"
 #include "receipts.h"
+#include "watch.h"
 #include "writer.h"
 
 #define CLI_INTERRUPTED 130 // as shells count it: 128 + SIGINT
@@ -66,6 +67,8 @@ static const char help[] =
     "\n"
     "receipts (of one prompt)\n" CLI_RECEIPT_HELP
     "  --private            with hashes of prompt and answer in place of their tokens and texts\n"
+    "\n" WATCH_HELP
+    "  (of one prompt, whose pieces are then of 64 tokens unless --prefill-chunk says otherwise)\n"
     "\n"
     "where and how it runs (the bits do not depend on any of these)\n"
     "  --device, --threads, --cpu-isa, --form, --validation, --no-fuse, --no-fold\n"
@@ -92,6 +95,7 @@ struct options {
     struct ree_sampling sampling;
     uint64_t max_new_tokens, n_logprobs, chunk, batch;
     struct cli_receipt receipt;
+    struct watch_options watch;
     bool raw, ignore_eos, json, logits_hash, no_echo, stats, no_fuse, no_fold;
 };
 
@@ -176,7 +180,8 @@ static void parse(struct cli *cli, struct options *o) {
                    cli_option_number(cli, "--logprobs", 1, 100, &o->n_logprobs) ||
                    cli_option_number(cli, "--prefill-chunk", 1, 1 << 20, &o->chunk) ||
                    cli_option_number(cli, "--batch-size", 1, 4096, &o->batch) ||
-                   cli_receipt_option(cli, &o->receipt) || cli_device_option(cli, &o->device)) {
+                   cli_receipt_option(cli, &o->receipt) || watch_option(cli, &o->watch) ||
+                   cli_device_option(cli, &o->device)) {
             continue;
         } else if (!cli_positional(cli, &o->model)) {
             cli_unknown(cli);
@@ -188,6 +193,11 @@ static void parse(struct cli *cli, struct options *o) {
     if (o->receipt.path && o->n_prompts > 1)
         cli_usage(cli, "a receipt is of one prompt, and %zu are given", o->n_prompts);
     cli_receipt_check(cli, &o->receipt);
+    watch_check(cli, &o->watch);
+    if (watch_wanted(&o->watch) && o->n_prompts > 1)
+        cli_usage(cli, "one prompt can be looked into, and %zu are given", o->n_prompts);
+    // A trace says how its prompt was cut; smaller pieces need less memory.
+    if (watch_wanted(&o->watch) && !o->chunk) o->chunk = WATCH_CHUNK;
     if (ree_sampling_check(&o->sampling, &err) != REE_OK) cli_usage(cli, "%s", err.message);
 }
 
@@ -206,8 +216,11 @@ struct job {
     int32_t *eos;
     size_t n_eos;
     struct ree_model_hashes hashes; // for a receipt
-    char receipt_hash[65];          // of the one that was written; ""
-    bool failed;                    // in a callback; printed
+    struct watch watch;
+    struct ree_traced traced;
+    bool has_trace;
+    char receipt_hash[65]; // of the one that was written; ""
+    bool failed;           // in a callback; printed
 };
 
 // Progress of loading and of long prompts, not of each token.
@@ -320,6 +333,7 @@ static int report(struct job *job, const struct ree_generate_stats *stats) {
         .device = ree_device_name(job->device),
         .operation_set = job->o->device.options.operation_set,
         .receipt_hash = job->receipt_hash,
+        .trace = job->has_trace ? &job->traced : NULL,
     };
     ree_strbuf_init(&text);
     if (job->o->json) {
@@ -345,6 +359,7 @@ static struct ree_text_run describe_run(const struct job *job,
         .n_stops = job->o->n_stops,
         .generation = job->generations,
         .is_private = job->o->receipt.is_private,
+        .trace = job->has_trace ? &job->traced : NULL,
         .device = ree_device_name(job->device),
         .stats = stats,
     };
@@ -364,6 +379,22 @@ static int prepare_receipt(struct job *job, const struct ree_generate_options *o
             REE_OK)
         return cli_fail(&err);
     return 0;
+}
+
+static int prepare_watch(struct job *job) {
+    const struct ree_generator *g = job->generator;
+    if (watch_wanted(&job->o->watch) && job->prompts.n > 1) {
+        cli_error("one prompt can be looked into, and %zu are given", job->prompts.n);
+        return CLI_USAGE;
+    }
+    struct watch_run run = {.model = g->model,
+                            .hashes = job->o->receipt.path ? &job->hashes : NULL,
+                            .session = g->session,
+                            .operation_set = job->o->device.options.operation_set,
+                            .prefill_chunk = (uint32_t)job->o->chunk,
+                            .n_states = g->roles.n_states,
+                            .states = g->roles.states};
+    return watch_begin(&job->watch, &job->o->watch, &run);
 }
 
 static int save_receipt(struct job *job, const struct ree_generate_options *options,
@@ -394,6 +425,7 @@ static int generate(struct job *job) {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
     sigaction(SIGINT, &action, NULL);
     int code = prepare_receipt(job, &options);
+    if (!code) code = prepare_watch(job);
     if (!code) code = begin_writers(job);
     if (code) return code;
     enum ree_status status = ree_generate(job->generator, job->prompts.list, job->prompts.n,
@@ -407,7 +439,8 @@ static int generate(struct job *job) {
     }
     if (job->failed) return CLI_FAILED;
     // The file first: what is printed is then true of what was written.
-    code = save_receipt(job, &options, &stats);
+    code = watch_end(&job->watch, &job->traced, &job->has_trace);
+    if (!code) code = save_receipt(job, &options, &stats);
     if (!code) code = report(job, &stats);
     return code ? code : interrupted ? CLI_INTERRUPTED : 0;
 }
@@ -421,6 +454,7 @@ static int prepare(struct job *job) {
         .prefill_chunk = (uint32_t)o->chunk,
         .max_batch = (uint32_t)o->batch,
         .all_logits = o->logits_hash,
+        .exact_lengths = watch_wanted(&o->watch),
     };
     int code = cli_receipt_prepare(&o->receipt);
     if (code) return code;
@@ -448,6 +482,7 @@ static void finish(struct job *job) {
     free(job->logprobs);
     free(job->n_logprobs);
     free(job->eos);
+    watch_finish(&job->watch);
     prompts_finish(&job->prompts);
     ree_tokenizer_destroy(job->tokenizer);
     ree_generator_destroy(job->generator);

@@ -1,4 +1,5 @@
 #include "generate_report.h"
+#include "outputs.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -49,6 +50,7 @@ void generate_report_text(const struct generate_report *r, struct ree_strbuf *ou
         ree_strbuf_printf(out, "operation set %s: these bits are not promised elsewhere\n",
                           ree_operation_set_name(r->operation_set));
     if (r->receipt_hash[0]) ree_strbuf_printf(out, "receipt %s\n", r->receipt_hash);
+    run_trace_text(r->trace, out);
     if (!r->session) return;
     ree_strbuf_printf(out, "weights %.1f MiB, caches %.1f MiB, intermediates %.1f MiB\n",
                       (double)r->session->weight_bytes / 1048576, (double)s->cache_bytes / 1048576,
@@ -142,6 +144,7 @@ void generate_report_json(const struct generate_report *r, struct ree_strbuf *ou
     if (r->operation_set != REE_REPRODUCIBLE)
         cJSON_AddStringToObject(root, "operation_set", ree_operation_set_name(r->operation_set));
     if (r->receipt_hash[0]) cJSON_AddStringToObject(root, "receipt_hash", r->receipt_hash);
+    run_trace_json(r->trace, root);
     add_stats(r, root);
     char *text = cJSON_PrintUnformatted(root);
     if (text)

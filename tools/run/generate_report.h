@@ -2,6 +2,7 @@
 #ifndef REE_TOOLS_RUN_GENERATE_REPORT_H
 #define REE_TOOLS_RUN_GENERATE_REPORT_H
 
+#include "audit/make_receipt.h"
 #include "writer.h"
 
 struct token_logprob {
@@ -21,7 +22,8 @@ struct generate_report {
     const struct ree_session_stats *session; // NULL: not asked for
     const char *device;
     enum ree_operation_set operation_set;
-    const char *receipt_hash; // of the receipt that was written; "": none
+    const char *receipt_hash;       // of the receipt that was written; "": none
+    const struct ree_traced *trace; // that was written; NULL: none
 };
 
 void generate_report_text(const struct generate_report *report, struct ree_strbuf *out);

@@ -16,6 +16,8 @@ static const char overview[] =
     "       ree-run bench ...            how fast\n"
     "       ree-run tokenize PATH        text to token ids and back\n"
     "       ree-run validate RECEIPT     whether a receipt is whole and unaltered\n"
+    "       ree-run diff TRACE TRACE     the first operator in which two runs differ\n"
+    "       ree-run trace TRACE          what a trace is of\n"
     "       ree-run keygen FILE          keys to sign receipts with\n"
     "       ree-run help SUBCOMMAND      the manual page of run, generate, inspect, ...\n"
     "       ree-run --version\n"
@@ -45,6 +47,8 @@ static const struct {
     {"validate", ree_run_validate},
     {"verify", ree_run_verify},
     {"keygen", ree_run_keygen},
+    {"diff", ree_run_diff},
+    {"trace", ree_run_trace},
     // clang-format on
 };
 

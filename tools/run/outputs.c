@@ -134,6 +134,23 @@ static void append_output(const struct run_report *report, const struct ree_tens
     }
 }
 
+void run_trace_text(const struct ree_traced *trace, struct ree_strbuf *out) {
+    char hex[65];
+    if (!trace) return;
+    ree_hex(trace->root, hex);
+    ree_strbuf_printf(out, "trace   %s  %llu step%s\n", hex, (unsigned long long)trace->n_steps,
+                      trace->n_steps == 1 ? "" : "s");
+}
+
+void run_trace_json(const struct ree_traced *trace, cJSON *root) {
+    char hex[65];
+    if (!trace) return;
+    ree_hex(trace->root, hex);
+    cJSON *object = cJSON_AddObjectToObject(root, "trace");
+    cJSON_AddStringToObject(object, "root", hex);
+    cJSON_AddNumberToObject(object, "n_steps", (double)trace->n_steps);
+}
+
 void run_report_text(const struct run_report *report, struct ree_strbuf *out) {
     char hex[65];
     for (size_t i = 0; i < report->n_outputs; i++) {
@@ -147,6 +164,7 @@ void run_report_text(const struct run_report *report, struct ree_strbuf *out) {
                           ree_operation_set_name(report->operation_set));
     ree_strbuf_printf(out, "\nsha256  %s\n", hex);
     if (report->receipt_hash[0]) ree_strbuf_printf(out, "receipt %s\n", report->receipt_hash);
+    run_trace_text(report->trace, out);
     const struct ree_session_stats *s = report->stats;
     if (!s) return;
     ree_strbuf_printf(
@@ -245,6 +263,7 @@ void run_report_json(const struct run_report *report, struct ree_strbuf *out) {
                                 ree_operation_set_name(report->operation_set));
     if (report->receipt_hash[0])
         cJSON_AddStringToObject(root, "receipt_hash", report->receipt_hash);
+    run_trace_json(report->trace, root);
     const struct ree_session_stats *s = report->stats;
     if (s) {
         cJSON *stats = cJSON_AddObjectToObject(root, "stats");
@@ -264,8 +283,7 @@ void run_report_json(const struct run_report *report, struct ree_strbuf *out) {
     cJSON_Delete(root);
 }
 
-// Creates the folder and those above it.
-static bool make_folders(const char *path) {
+bool run_make_folders(const char *path) {
     char *copy = strdup(path);
     if (!copy) return false;
     for (char *slash = copy + 1; *copy && (slash = strchr(slash, '/')); slash++) {
@@ -339,7 +357,7 @@ static int save_tensor(const struct ree_tensor *t, const char *folder, const cha
 }
 
 int run_save_outputs(const struct run_report *report, const char *folder) {
-    if (!make_folders(folder)) {
+    if (!run_make_folders(folder)) {
         cli_error("%s: cannot make this folder: %s", folder, strerror(errno));
         return CLI_FAILED;
     }

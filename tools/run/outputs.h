@@ -2,6 +2,7 @@
 #ifndef REE_TOOLS_RUN_OUTPUTS_H
 #define REE_TOOLS_RUN_OUTPUTS_H
 
+#include "audit/make_receipt.h"
 #include "base/strbuf.h"
 #include "ree.h"
 
@@ -14,6 +15,7 @@ struct run_report {
     uint32_t top;                          // entries per row to show; 0: none
     const struct ree_session_stats *stats; // NULL: not asked for
     const char *receipt_hash;              // of the receipt that was written; "": none
+    const struct ree_traced *trace;        // that was written; NULL: none
 };
 
 void run_report_text(const struct run_report *report, struct ree_strbuf *out);
@@ -28,6 +30,13 @@ void run_report_json(const struct run_report *report, struct ree_strbuf *out);
 // characters other than letters, digits, '.', '_' and '-' become '_', as does a leading '.', and a
 // name that is taken gets a number. Returns an exit code.
 int run_save_outputs(const struct run_report *report, const char *folder);
+
+// Creates the folder and those above it; false, with errno: it is not there.
+bool run_make_folders(const char *path);
+// "trace": {"root", "n_steps"}, and as a line of text; nothing where trace is NULL.
+void run_trace_text(const struct ree_traced *trace, struct ree_strbuf *out);
+struct cJSON;
+void run_trace_json(const struct ree_traced *trace, struct cJSON *root);
 
 // A picture of characters of an input that is one image: float32, rank 2 or more, all dimensions
 // but the last two 1. Nothing for other tensors.

@@ -3,6 +3,7 @@
 #include "inputs.h"
 #include "outputs.h"
 #include "receipts.h"
+#include "watch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,8 @@ static const char help[] =
     "if\n"
     "                       the model has them (metadata 'labels', separated by commas)\n"
     "  --json               one JSON object instead of text\n"
-    "  --stats              dispatches, memory and time, too\n" CLI_RECEIPT_HELP "\n"
+    "  --stats              dispatches, memory and time, too\n" CLI_RECEIPT_HELP "\n" WATCH_HELP
+    "\n"
     "where it runs (the bits do not depend on any of these)\n"
     "  --device DEVICE      cpu (the default), cuda or vulkan; cuda:INDEX or cuda:NAME (likewise\n"
     "                       vulkan) for one of several, NAME being a part of the device's name;\n"
@@ -64,6 +66,7 @@ struct options {
     struct run_inputs inputs;
     uint64_t top;
     struct cli_receipt receipt;
+    struct watch_options watch;
     bool no_fuse, no_fold, json, stats, show_input;
 };
 
@@ -78,7 +81,8 @@ static void parse(struct cli *cli, struct options *o) {
             o->inputs.random = true;
         } else if (cli_option_number(cli, "--top", 1, 1000, &o->top) ||
                    cli_option(cli, "--output-dir", &o->output_dir) ||
-                   cli_receipt_option(cli, &o->receipt) || cli_device_option(cli, &o->device)) {
+                   cli_receipt_option(cli, &o->receipt) || watch_option(cli, &o->watch) ||
+                   cli_device_option(cli, &o->device)) {
             continue;
         } else if (cli_flag(cli, "--no-fuse")) {
             o->no_fuse = true;
@@ -96,6 +100,7 @@ static void parse(struct cli *cli, struct options *o) {
     }
     if (!o->model) cli_usage(cli, "no model is named");
     cli_receipt_check(cli, &o->receipt);
+    watch_check(cli, &o->watch);
     if (o->receipt.is_private)
         cli_usage(cli, "--private is of texts; a receipt of tensors has nothing but hashes");
 }
@@ -128,6 +133,7 @@ static int save_receipt(const struct options *o, const struct run_report *report
                                   .inputs = o->inputs.tensors,
                                   .n_outputs = report->n_outputs,
                                   .outputs = report->outputs,
+                                  .trace = report->trace,
                                   .device = report->device};
     int code = ree_receipt_make_tensors(&run, &receipt, &err) == REE_OK
                    ? cli_receipt_save(&o->receipt, &receipt)
@@ -145,6 +151,9 @@ static int run(struct options *o) {
     struct ree_tensor *outputs = NULL;
     size_t n_outputs = 0;
     char receipt_hash[65] = "";
+    struct watch watch = {0};
+    struct ree_traced traced;
+    bool has_trace = false;
     int code = cli_receipt_prepare(&o->receipt);
     if (code) return code;
 
@@ -162,6 +171,10 @@ static int run(struct options *o) {
         code = cli_fail(&err);
         goto done;
     }
+    struct watch_run watched = {
+        .model = model, .session = session, .operation_set = o->device.options.operation_set};
+    code = watch_begin(&watch, &o->watch, &watched);
+    if (code) goto done;
     outputs = calloc(ree_model_n_outputs(model) + 1, sizeof *outputs);
     if (!outputs) {
         cli_error("out of memory");
@@ -173,6 +186,8 @@ static int run(struct options *o) {
         goto done;
     }
     n_outputs = ree_model_n_outputs(model);
+    code = watch_end(&watch, &traced, &has_trace);
+    if (code) goto done;
 
     struct ree_session_stats stats;
     ree_session_stats(session, &stats);
@@ -185,6 +200,7 @@ static int run(struct options *o) {
         .top = (uint32_t)o->top,
         .stats = o->stats ? &stats : NULL,
         .receipt_hash = receipt_hash,
+        .trace = has_trace ? &traced : NULL,
     };
     // Files first: what is printed is then true of what was written.
     if (o->output_dir) code = run_save_outputs(&report, o->output_dir);
@@ -194,6 +210,7 @@ done:
     for (size_t i = 0; i < n_outputs; i++)
         ree_tensor_finish(&outputs[i]);
     free(outputs);
+    watch_finish(&watch);
     ree_session_destroy(session);
     ree_device_destroy(device);
     ree_model_destroy(model);

@@ -1,0 +1,179 @@
+#include "audit/record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+
+struct ree_recorder {
+    struct ree_arena arena;
+    struct ree_trace_header header;
+    struct ree_trace_writer *writer; // NULL: no file
+    size_t n_states;
+    struct ree_state_spec *specs;
+    struct ree_trace_rows *rows; // per state
+    bool *begun;
+    ree_digest *step; // being recorded
+    bool *known;      // per digest of it
+    uint64_t n_steps, capacity;
+    ree_digest *leaves; // per step, without a file: the writer has its own
+    enum ree_status (*on_step)(void *user, uint64_t step, const ree_digest *digests,
+                               struct ree_error *err);
+    void *user;
+};
+
+static enum ree_status no_memory(struct ree_error *err) {
+    return ree_fail(err, REE_NO_MEMORY, "out of memory");
+}
+
+static enum ree_status begin(struct ree_recorder *r, const struct ree_model *model,
+                             const struct ree_audit_options *options, const char *path,
+                             struct ree_error *err) {
+    struct ree_arena *arena = &r->arena;
+    REE_TRY(ree_audit_header(model, options, arena, &r->header, err));
+    size_t n = r->header.n_step_digests;
+    r->n_states = options->n_states;
+    r->specs = ree_arena_alloc_array(arena, r->n_states + 1, sizeof *r->specs);
+    r->rows = ree_arena_alloc_array(arena, r->n_states + 1, sizeof *r->rows);
+    r->begun = ree_arena_alloc_array(arena, r->n_states + 1, sizeof *r->begun);
+    r->step = ree_arena_alloc_array(arena, n + 1, sizeof *r->step);
+    r->known = ree_arena_alloc_array(arena, n + 1, sizeof *r->known);
+    if (!r->specs || !r->rows || !r->begun || !r->step || !r->known) return no_memory(err);
+    if (r->n_states) memcpy(r->specs, options->states, r->n_states * sizeof *r->specs);
+    return path ? ree_trace_writer_create(path, &r->header, &r->writer, err) : REE_OK;
+}
+
+enum ree_status ree_recorder_create(const struct ree_model *model,
+                                    const struct ree_audit_options *options, const char *path,
+                                    struct ree_recorder **out, struct ree_error *err) {
+    *out = NULL;
+    struct ree_recorder *r = calloc(1, sizeof *r);
+    if (!r) return no_memory(err);
+    ree_arena_init(&r->arena);
+    enum ree_status status = begin(r, model, options, path, err);
+    if (status == REE_OK)
+        *out = r;
+    else
+        ree_recorder_destroy(r);
+    return status;
+}
+
+const struct ree_trace_header *ree_recorder_header(const struct ree_recorder *r) {
+    return &r->header;
+}
+
+void ree_recorder_on_step(struct ree_recorder *r,
+                          enum ree_status (*on_step)(void *, uint64_t, const ree_digest *,
+                                                     struct ree_error *),
+                          void *user) {
+    r->on_step = on_step;
+    r->user = user;
+}
+
+static ptrdiff_t state_of_input(const struct ree_recorder *r, size_t input) {
+    for (size_t i = 0; i < r->n_states; i++)
+        if (r->specs[i].input == input) return (ptrdiff_t)i;
+    return -1;
+}
+
+static enum ree_status on_inputs(void *user, const struct ree_tensor *inputs, size_t n,
+                                 struct ree_error *err) {
+    struct ree_recorder *r = user;
+    if (n != r->header.n_inputs)
+        return ree_fail(err, REE_INTERNAL, "a trace of %u inputs is given %zu", r->header.n_inputs,
+                        n);
+    memset(r->step, 0, r->header.n_step_digests * sizeof *r->step);
+    memset(r->known, 0, r->header.n_step_digests * sizeof *r->known);
+    for (size_t i = 0; i < n; i++) {
+        ptrdiff_t state = state_of_input(r, i);
+        r->known[i] = true;
+        if (state < 0) {
+            ree_audit_value_digest(&inputs[i], r->step[i]);
+            continue;
+        }
+        struct ree_trace_rows *rows = &r->rows[state];
+        uint32_t axis = r->specs[state].axis;
+        if (!r->begun[state] || inputs[i].dims[axis] == 0)
+            ree_trace_rows_begin(rows, &inputs[i], axis);
+        r->begun[state] = true;
+        if (rows->n_rows != inputs[i].dims[axis])
+            return ree_fail(err, REE_INVALID, "the cache '%s' has %lld rows, but %lld were traced",
+                            r->header.inputs[i].name, (long long)inputs[i].dims[axis],
+                            (long long)rows->n_rows);
+        memcpy(r->step[i], rows->digest, sizeof rows->digest);
+    }
+    return REE_OK;
+}
+
+static enum ree_status on_value(void *user, const struct ree_observed *value,
+                                struct ree_error *err) {
+    struct ree_recorder *r = user;
+    const struct ree_trace_node *node = &r->header.nodes[value->node];
+    int64_t place = ree_trace_place(&r->header, node->first_output + (uint32_t)value->output);
+    r->known[place] = true;
+    if (value->state < 0) {
+        ree_tensor_digest(value->tensor, r->step[place]);
+        return REE_OK;
+    }
+    struct ree_trace_rows *rows = &r->rows[value->state];
+    if (value->first_row == 0) ree_trace_rows_begin(rows, value->tensor, rows->axis);
+    if (value->first_row != rows->n_rows)
+        return ree_fail(err, REE_INTERNAL, "rows of '%s' from %lld on, but %lld were traced",
+                        value->tensor->name, (long long)value->first_row, (long long)rows->n_rows);
+    ree_trace_rows_add(rows, value->tensor);
+    memcpy(r->step[place], rows->digest, sizeof rows->digest);
+    return REE_OK;
+}
+
+static enum ree_status keep_leaf(struct ree_recorder *r, struct ree_error *err) {
+    if (r->n_steps == r->capacity) {
+        uint64_t capacity = r->capacity ? r->capacity * 2 : 64;
+        ree_digest *grown = realloc(r->leaves, (size_t)capacity * sizeof *grown);
+        if (!grown) return no_memory(err);
+        r->leaves = grown;
+        r->capacity = capacity;
+    }
+    ree_trace_step_digest(&r->header, r->n_steps, (const ree_digest *)r->step, NULL,
+                          r->leaves[r->n_steps]);
+    return REE_OK;
+}
+
+static enum ree_status on_end(void *user, struct ree_error *err) {
+    struct ree_recorder *r = user;
+    const ree_digest *step = (const ree_digest *)r->step;
+    for (uint32_t i = 0; i < r->header.n_nodes; i++)
+        for (uint32_t k = 0; k < r->header.nodes[i].n_outputs; k++)
+            if (!r->header.nodes[i].omitted[k] &&
+                !r->known[ree_trace_place(&r->header, r->header.nodes[i].first_output + k)])
+                return ree_fail(err, REE_INTERNAL, "output %u of node %u was not observed", k, i);
+    REE_TRY(r->writer ? ree_trace_writer_step(r->writer, step, err) : keep_leaf(r, err));
+    if (r->on_step) REE_TRY(r->on_step(r->user, r->n_steps, step, err));
+    r->n_steps++;
+    return REE_OK;
+}
+
+struct ree_observer ree_recorder_observer(struct ree_recorder *r) {
+    return (struct ree_observer){on_inputs, on_value, on_end, r};
+}
+
+enum ree_status ree_recorder_finish(struct ree_recorder *r, struct ree_record_summary *out,
+                                    struct ree_error *err) {
+    struct ree_record_summary summary = {.n_steps = r->n_steps};
+    enum ree_status status = REE_OK;
+    if (r->writer)
+        status = ree_trace_writer_finish(r->writer, summary.root, err);
+    else
+        ree_trace_root(&r->header, (const ree_digest *)r->leaves, r->n_steps, summary.root);
+    r->writer = NULL;
+    if (status == REE_OK && out) *out = summary;
+    ree_recorder_destroy(r);
+    return status;
+}
+
+void ree_recorder_destroy(struct ree_recorder *r) {
+    if (!r) return;
+    ree_trace_writer_abandon(r->writer);
+    free(r->leaves);
+    ree_arena_finish(&r->arena);
+    free(r);
+}

@@ -1,0 +1,43 @@
+// Recording a trace (receipt/trace.h) of a session while it runs.
+//
+//     struct ree_recorder *recorder;
+//     ree_recorder_create(model, &options, "run.trace", &recorder, err);
+//     struct ree_observer observer = ree_recorder_observer(recorder);
+//     ree_session_observe(session, &observer, err);
+//     ... ree_session_run or ree_generate ...
+//     ree_recorder_finish(recorder, &summary, err);
+//
+// A step is a run of the session.
+#ifndef REE_AUDIT_RECORD_H
+#define REE_AUDIT_RECORD_H
+
+#include "audit/header.h"
+#include "session/observe.h"
+
+struct ree_recorder;
+
+struct ree_record_summary {
+    ree_digest root;
+    uint64_t n_steps;
+};
+
+// The model has to be as it is run, after ree_model_select_rows, and outlives the recorder. `path`
+// NULL: no file is written.
+enum ree_status ree_recorder_create(const struct ree_model *model,
+                                    const struct ree_audit_options *options, const char *path,
+                                    struct ree_recorder **out, struct ree_error *err);
+const struct ree_trace_header *ree_recorder_header(const struct ree_recorder *recorder);
+// Called after each step with its digests (header.n_step_digests of them), which stay valid during
+// the call.
+void ree_recorder_on_step(struct ree_recorder *recorder,
+                          enum ree_status (*on_step)(void *user, uint64_t step,
+                                                     const ree_digest *digests,
+                                                     struct ree_error *err),
+                          void *user);
+struct ree_observer ree_recorder_observer(struct ree_recorder *recorder);
+// Writes the end, upon which the file appears, and releases the recorder in any case.
+enum ree_status ree_recorder_finish(struct ree_recorder *recorder, struct ree_record_summary *out,
+                                    struct ree_error *err);
+void ree_recorder_destroy(struct ree_recorder *recorder); // without a file; accepts NULL
+
+#endif

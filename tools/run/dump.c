@@ -1,0 +1,177 @@
+#include "dump.h"
+
+#include <errno.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/status.h"
+#include "cli.h"
+#include "outputs.h"
+#include "session/model.h"
+
+#define MAX_NAME 80 // of a node, in a file's name
+
+struct watch_dump {
+    const struct ree_graph *graph;
+    const char *folder;
+    regex_t regex;
+    char *step_folder;
+    uint64_t step;
+    bool has_folder;        // of this step
+    size_t n_files, n_left; // written; left out, there being too many
+    size_t n_unfit;         // left out as a .npy cannot hold them
+};
+
+static bool compile(regex_t *regex, const char *text, char *message, size_t size) {
+    int error = regcomp(regex, text, REG_EXTENDED | REG_NOSUB);
+    if (error) regerror(error, regex, message, size);
+    return error == 0;
+}
+
+void dump_check(struct cli *cli, const char *text) {
+    regex_t regex;
+    char message[128];
+    if (compile(&regex, text, message, sizeof message))
+        regfree(&regex);
+    else
+        cli_usage(cli, "--dump-tensors: '%s' is no regular expression: %s", text, message);
+}
+
+static bool is_chosen(const struct watch_dump *d, const struct ree_node *node, size_t output) {
+    const struct ree_value *value = node->outputs[output];
+    return value && (regexec(&d->regex, node->name ? node->name : "", 0, NULL, 0) == 0 ||
+                     regexec(&d->regex, value->name, 0, NULL, 0) == 0);
+}
+
+static bool chooses_any(const struct watch_dump *d) {
+    for (size_t i = 0; i < d->graph->n_nodes; i++)
+        for (size_t k = 0; k < d->graph->nodes[i]->n_outputs; k++)
+            if (is_chosen(d, d->graph->nodes[i], k)) return true;
+    return false;
+}
+
+enum ree_status dump_create(const char *regex, const char *folder, const struct ree_model *model,
+                            struct watch_dump **out, struct ree_error *err) {
+    char message[128];
+    *out = NULL;
+    struct watch_dump *d = calloc(1, sizeof *d);
+    size_t size = strlen(folder) + 32;
+    if (d) d->step_folder = malloc(size);
+    if (!d || !d->step_folder) {
+        free(d);
+        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    }
+    d->graph = model->graph;
+    d->folder = folder;
+    if (!compile(&d->regex, regex, message, sizeof message)) {
+        free(d->step_folder);
+        free(d);
+        return ree_fail(err, REE_INVALID, "'%s' is no regular expression: %s", regex, message);
+    }
+    enum ree_status status = REE_OK;
+    if (!chooses_any(d))
+        status = ree_fail(err, REE_NOT_FOUND, "no node and no output has a name like '%s'", regex);
+    else if (!run_make_folders(folder))
+        status = ree_fail(err, REE_IO, "%s: cannot make this folder: %s", folder, strerror(errno));
+    if (status == REE_OK)
+        *out = d;
+    else
+        dump_destroy(d);
+    return status;
+}
+
+static enum ree_status save(struct watch_dump *d, const struct ree_tensor *tensor, const char *name,
+                            struct ree_error *err) {
+    if (d->n_files == DUMP_MAX_FILES) {
+        d->n_left++;
+        return REE_OK;
+    }
+    if (!d->has_folder && mkdir(d->step_folder, 0777) != 0 && errno != EEXIST)
+        return ree_fail(err, REE_IO, "%s: cannot make this folder: %s", d->step_folder,
+                        strerror(errno));
+    d->has_folder = true;
+    size_t size = strlen(d->step_folder) + strlen(name) + 8;
+    char *path = malloc(size);
+    if (!path) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    snprintf(path, size, "%s/%s.npy", d->step_folder, name);
+    enum ree_status status = ree_tensor_save_npy(tensor, path, err);
+    free(path);
+    if (status == REE_UNSUPPORTED) {
+        d->n_unfit++;
+        return REE_OK;
+    }
+    d->n_files += status == REE_OK;
+    return status;
+}
+
+static enum ree_status on_inputs(void *user, const struct ree_tensor *inputs, size_t n,
+                                 struct ree_error *err) {
+    struct watch_dump *d = user;
+    (void)inputs, (void)n, (void)err;
+    d->has_folder = false;
+    snprintf(d->step_folder, strlen(d->folder) + 32, "%s/step-%05llu", d->folder,
+             (unsigned long long)d->step);
+    return REE_OK;
+}
+
+// Letters, digits, '_' and '-' stay.
+static void append_plain(char *name, size_t size, const char *from) {
+    size_t n = strlen(name);
+    for (size_t i = 0; from[i] && i < MAX_NAME && n + 1 < size; i++) {
+        char c = from[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                     c == '-' || c == '.';
+        name[n++] = plain ? c : '_';
+    }
+    name[n] = 0;
+}
+
+static enum ree_status on_value(void *user, const struct ree_observed *value,
+                                struct ree_error *err) {
+    struct watch_dump *d = user;
+    const struct ree_node *node = d->graph->nodes[value->node];
+    if (!is_chosen(d, node, value->output)) return REE_OK;
+    char name[2 * MAX_NAME];
+    snprintf(name, sizeof name, "%05zu-", value->node);
+    append_plain(name, sizeof name - 48, node->name && node->name[0] ? node->name : node->op_type);
+    size_t n = strlen(name);
+    snprintf(name + n, sizeof name - n, "-%zu", value->output);
+    const struct ree_tensor *t = value->tensor;
+    if (t->kind == REE_TENSOR) return save(d, t, name, err);
+    n = strlen(name);
+    for (size_t i = 0; i < t->n_items; i++) {
+        snprintf(name + n, sizeof name - n, "_%zu", i);
+        REE_TRY(save(d, &t->items[i], name, err));
+    }
+    return REE_OK;
+}
+
+static enum ree_status on_end(void *user, struct ree_error *err) {
+    struct watch_dump *d = user;
+    (void)err;
+    d->step++;
+    return REE_OK;
+}
+
+struct ree_observer dump_observer(struct watch_dump *d) {
+    return (struct ree_observer){on_inputs, on_value, on_end, d};
+}
+
+void dump_report(const struct watch_dump *d) {
+    if (d->n_left)
+        cli_error("--dump-tensors: %d files are written, %zu more are left out", DUMP_MAX_FILES,
+                  d->n_left);
+    if (d->n_unfit)
+        cli_error("--dump-tensors: %zu tensors are left out, which a .npy file cannot hold",
+                  d->n_unfit);
+}
+
+void dump_destroy(struct watch_dump *d) {
+    if (!d) return;
+    regfree(&d->regex);
+    free(d->step_folder);
+    free(d);
+}

@@ -1,0 +1,20 @@
+// Writing what chosen nodes computed as .npy files.
+#ifndef REE_TOOLS_RUN_DUMP_H
+#define REE_TOOLS_RUN_DUMP_H
+
+#include "session/observe.h"
+
+#define DUMP_MAX_FILES 10000
+
+struct cli;
+struct watch_dump;
+
+void dump_check(struct cli *cli, const char *regex); // wrong usage where it is none
+// `folder` is made where it is not there. Fails where no node and no output matches.
+enum ree_status dump_create(const char *regex, const char *folder, const struct ree_model *model,
+                            struct watch_dump **out, struct ree_error *err);
+struct ree_observer dump_observer(struct watch_dump *dump);
+void dump_report(const struct watch_dump *dump); // says what was left out
+void dump_destroy(struct watch_dump *dump);      // accepts NULL
+
+#endif

@@ -1,0 +1,106 @@
+// ree-run trace: what a trace is of.
+#include <cjson/cJSON.h>
+#include <string.h>
+
+#include "cli.h"
+#include "receipt/trace.h"
+
+static const char help[] = "ree-run trace FILE [--json]: what a trace is of\n"
+                           "\n"
+                           "FILE was written by --trace of 'run' or 'generate'. It is checked as a "
+                           "whole: what is printed\n"
+                           "is true of its contents, which the root stands for.\n"
+                           "\n"
+                           "  --json      one JSON object instead of text\n"
+                           "\n"
+                           "exit status: 0 success, 1 failure, 2 wrong usage\n";
+
+static uint64_t n_caches(const struct ree_trace_header *h) {
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < h->n_inputs; i++)
+        n += h->inputs[i].cache_axis >= 0;
+    return n;
+}
+
+static void report_text(const struct ree_trace *t, struct ree_strbuf *out) {
+    const struct ree_trace_header *h = &t->header;
+    char root[65];
+    ree_hex(t->root, root);
+    ree_strbuf_printf(out, "root           %s\nsteps          %llu\n", root,
+                      (unsigned long long)t->n_steps);
+    ree_strbuf_printf(out,
+                      "model graph    %s\nmodel weights  %s\nnodes          %u\n"
+                      "inputs         %u, of which caches %llu\nconstants      %u\n",
+                      h->graph_sha256, h->weights_sha256, h->n_nodes, h->n_inputs,
+                      (unsigned long long)n_caches(h), h->n_constants);
+    ree_strbuf_printf(out, "numerics       ");
+    cli_append_name(out, h->numerics);
+    ree_strbuf_printf(out, "\noperation set  ");
+    cli_append_name(out, h->operation_set);
+    if (h->prefill_chunk) ree_strbuf_printf(out, "\nprefill chunk  %u tokens", h->prefill_chunk);
+    ree_strbuf_printf(out, "\n");
+}
+
+static void report_json(const struct ree_trace *t, struct ree_strbuf *out) {
+    const struct ree_trace_header *h = &t->header;
+    char root[65];
+    ree_hex(t->root, root);
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "root", root);
+    cJSON_AddNumberToObject(object, "n_steps", (double)t->n_steps);
+    cJSON_AddStringToObject(object, "graph_sha256", h->graph_sha256);
+    cJSON_AddStringToObject(object, "weights_sha256", h->weights_sha256);
+    cJSON_AddStringToObject(object, "numerics", h->numerics);
+    cJSON_AddStringToObject(object, "operation_set", h->operation_set);
+    cJSON_AddNumberToObject(object, "prefill_chunk", h->prefill_chunk);
+    cJSON_AddNumberToObject(object, "n_inputs", h->n_inputs);
+    cJSON_AddNumberToObject(object, "n_caches", (double)n_caches(h));
+    cJSON_AddNumberToObject(object, "n_constants", h->n_constants);
+    cJSON *nodes = cJSON_AddArrayToObject(object, "nodes");
+    for (uint32_t i = 0; i < h->n_nodes; i++) {
+        cJSON *node = cJSON_CreateObject();
+        cJSON_AddStringToObject(node, "name", h->nodes[i].name);
+        cJSON_AddStringToObject(node, "domain", h->nodes[i].domain);
+        cJSON_AddStringToObject(node, "op_type", h->nodes[i].op_type);
+        cJSON_AddNumberToObject(node, "opset", (double)h->nodes[i].opset);
+        cJSON_AddNumberToObject(node, "n_outputs", h->nodes[i].n_outputs);
+        cJSON_AddItemToArray(nodes, node);
+    }
+    char *text = cJSON_PrintUnformatted(object);
+    if (text && nodes && (uint32_t)cJSON_GetArraySize(nodes) == h->n_nodes)
+        ree_strbuf_printf(out, "%s\n", text);
+    else
+        out->failed = true;
+    cJSON_free(text);
+    cJSON_Delete(object);
+}
+
+int ree_run_trace(int argc, char **argv) {
+    struct cli cli;
+    struct ree_error err;
+    struct ree_strbuf text;
+    const char *path = NULL;
+    bool json = false;
+    ree_strbuf_init(&text);
+    cli_init(&cli, argc, argv);
+    while (cli_next(&cli)) {
+        if (cli_flag(&cli, "--help")) {
+            ree_strbuf_printf(&text, "%s", help);
+            return cli_print(&text);
+        }
+        if (cli_flag(&cli, "--json"))
+            json = true;
+        else if (!cli_positional(&cli, &path))
+            cli_unknown(&cli);
+    }
+    if (!cli.failed && !path) cli_usage(&cli, "no trace is named");
+    if (cli.failed) return CLI_USAGE;
+    struct ree_trace *trace;
+    if (ree_trace_load(path, &trace, &err) != REE_OK) return cli_fail(&err);
+    if (json)
+        report_json(trace, &text);
+    else
+        report_text(trace, &text);
+    ree_trace_destroy(trace);
+    return cli_print(&text);
+}

@@ -1,0 +1,183 @@
+#include "watch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "cli.h"
+#include "dump.h"
+#include "session/model.h"
+
+bool watch_option(struct cli *cli, struct watch_options *o) {
+    return cli_option(cli, "--trace", &o->trace) || cli_option(cli, "--dump-tensors", &o->dump) ||
+           cli_option(cli, "--dump-folder", &o->dump_folder) ||
+           cli_option(cli, "--format", &o->format) || cli_option(cli, "--inject-fault", &o->fault);
+}
+
+bool watch_wanted(const struct watch_options *o) {
+    return o->trace || o->dump || o->fault;
+}
+
+// NODE:STEP:BIT[:OUTPUT]; a node's name may have colons, so it is read from behind. *out_node is as
+// long as *out_n.
+static bool parse_fault(const char *text, size_t *out_n, struct ree_fault *out) {
+    uint64_t numbers[3];
+    size_t n = strlen(text), n_numbers = 0, ends[4] = {n};
+    while (n_numbers < 3) {
+        size_t at = n;
+        while (at > 0 && text[at - 1] != ':')
+            at--;
+        char digits[24] = "";
+        if (at < 2 || n - at >= sizeof digits) break;
+        memcpy(digits, text + at, n - at);
+        if (!cli_parse_number(digits, 0, UINT64_MAX, &numbers[n_numbers])) break;
+        n = at - 1;
+        ends[++n_numbers] = n;
+    }
+    if (n_numbers < 2) return false;
+    // With three numbers and a name in front: all are there. A node that is a number itself would
+    // be the first of four.
+    *out = (struct ree_fault){.run = numbers[n_numbers - 1], .bit = numbers[n_numbers - 2]};
+    if (n_numbers == 3) out->output = (size_t)numbers[0];
+    *out_n = ends[n_numbers];
+    return *out_n > 0;
+}
+
+void watch_check(struct cli *cli, const struct watch_options *o) {
+    struct ree_fault fault;
+    size_t n;
+    if (o->dump && !o->dump_folder) cli_usage(cli, "--dump-tensors wants a --dump-folder");
+    if (!o->dump && (o->dump_folder || o->format))
+        cli_usage(cli, "%s is of --dump-tensors", o->format ? "--format" : "--dump-folder");
+    if (o->format && strcmp(o->format, "npy") != 0)
+        cli_usage(cli, "--format wants npy, not '%s'", o->format);
+    if (o->fault && !parse_fault(o->fault, &n, &fault))
+        cli_usage(cli, "--inject-fault wants NODE:STEP:BIT or NODE:STEP:BIT:OUTPUT, not '%s'",
+                  o->fault);
+    if (o->dump) dump_check(cli, o->dump);
+}
+
+// The observer of all
+
+static enum ree_status on_inputs(void *user, const struct ree_tensor *inputs, size_t n,
+                                 struct ree_error *err) {
+    const struct watch *w = user;
+    for (size_t i = 0; i < w->n_parts; i++)
+        if (w->parts[i].on_inputs) REE_TRY(w->parts[i].on_inputs(w->parts[i].user, inputs, n, err));
+    return REE_OK;
+}
+
+static enum ree_status on_value(void *user, const struct ree_observed *value,
+                                struct ree_error *err) {
+    const struct watch *w = user;
+    for (size_t i = 0; i < w->n_parts; i++)
+        if (w->parts[i].on_value) REE_TRY(w->parts[i].on_value(w->parts[i].user, value, err));
+    return REE_OK;
+}
+
+static enum ree_status on_end(void *user, struct ree_error *err) {
+    struct watch *w = user;
+    for (size_t i = 0; i < w->n_parts; i++)
+        if (w->parts[i].on_end) REE_TRY(w->parts[i].on_end(w->parts[i].user, err));
+    w->n_steps++;
+    return REE_OK;
+}
+
+// A node by its number, or by its name, which has to be of one alone.
+static enum ree_status find_node(const struct ree_graph *graph, const char *text, size_t n,
+                                 size_t *out, struct ree_error *err) {
+    size_t found = 0;
+    char digits[24] = "";
+    uint64_t number;
+    if (n < sizeof digits) memcpy(digits, text, n);
+    if (cli_parse_number(digits, 0, SIZE_MAX, &number)) {
+        *out = (size_t)number;
+        return REE_OK;
+    }
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const char *name = graph->nodes[i]->name;
+        if (!name || strlen(name) != n || memcmp(name, text, n) != 0) continue;
+        *out = i;
+        found++;
+    }
+    if (found == 1) return REE_OK;
+    return ree_fail(err, REE_INVALID, "%s node is named '%.*s'", found ? "more than one" : "no",
+                    (int)n, text);
+}
+
+static enum ree_status set_fault(struct watch *w, const struct watch_run *run,
+                                 struct ree_error *err) {
+    struct ree_fault fault;
+    size_t n;
+    parse_fault(w->options->fault, &n, &fault);
+    REE_TRY(find_node(run->model->graph, w->options->fault, n, &fault.node, err));
+    w->fault_step = fault.run;
+    return ree_session_inject(run->session, &fault, err);
+}
+
+static enum ree_status start_recorder(struct watch *w, const struct watch_run *run,
+                                      struct ree_error *err) {
+    struct ree_model_hashes own;
+    const struct ree_model_hashes *hashes = run->hashes;
+    if (!hashes) {
+        REE_TRY(ree_model_hashes_make(run->model, cli_progress, NULL, &own, err));
+        hashes = &own;
+    }
+    struct ree_audit_options options = {.graph_sha256 = hashes->graph,
+                                        .weights_sha256 = hashes->weights,
+                                        .operation_set = run->operation_set,
+                                        .prefill_chunk = run->prefill_chunk,
+                                        .n_states = run->n_states,
+                                        .states = run->states,
+                                        .on_progress = cli_progress};
+    REE_TRY(ree_recorder_create(run->model, &options, w->options->trace, &w->recorder, err));
+    w->parts[w->n_parts++] = ree_recorder_observer(w->recorder);
+    return REE_OK;
+}
+
+int watch_begin(struct watch *w, const struct watch_options *options, const struct watch_run *run) {
+    struct ree_error err;
+    *w = (struct watch){.options = options, .prefill_chunk = run->prefill_chunk};
+    if (!watch_wanted(options)) return 0;
+    enum ree_status status = REE_OK;
+    if (options->fault) status = set_fault(w, run, &err);
+    if (status == REE_OK && options->trace) status = start_recorder(w, run, &err);
+    if (status == REE_OK && options->dump) {
+        status = dump_create(options->dump, options->dump_folder, run->model, &w->dump, &err);
+        if (status == REE_OK) w->parts[w->n_parts++] = dump_observer(w->dump);
+    }
+    // A fault alone needs no observer but to count steps; without its callback nothing is read.
+    struct ree_observer observer = {w->n_parts ? on_inputs : NULL, w->n_parts ? on_value : NULL,
+                                    on_end, w};
+    if (status == REE_OK) status = ree_session_observe(run->session, &observer, &err);
+    return status == REE_OK ? 0 : cli_fail(&err);
+}
+
+int watch_end(struct watch *w, struct ree_traced *out_traced, bool *out_has) {
+    struct ree_error err;
+    struct ree_record_summary summary;
+    *out_has = false;
+    if (!w->options) return 0;
+    if (w->options->fault && w->fault_step >= w->n_steps) {
+        cli_error("--inject-fault: there is no step %llu; there were %llu",
+                  (unsigned long long)w->fault_step, (unsigned long long)w->n_steps);
+        return CLI_FAILED;
+    }
+    if (w->dump) dump_report(w->dump);
+    if (!w->recorder) return 0;
+    struct ree_recorder *recorder = w->recorder;
+    w->recorder = NULL;
+    if (ree_recorder_finish(recorder, &summary, &err) != REE_OK) return cli_fail(&err);
+    memcpy(out_traced->root, summary.root, sizeof summary.root);
+    out_traced->n_steps = summary.n_steps;
+    out_traced->prefill_chunk = w->prefill_chunk;
+    *out_has = true;
+    return 0;
+}
+
+void watch_finish(struct watch *w) {
+    ree_recorder_destroy(w->recorder);
+    dump_destroy(w->dump);
+    w->recorder = NULL;
+    w->dump = NULL;
+}
