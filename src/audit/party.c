@@ -5,21 +5,21 @@
 
 #include "audit/tree.h"
 
-void ree_answer_finish(struct ree_answer *answer) {
-    free(answer->digests);
-    memset(answer, 0, sizeof *answer);
+void ree_reply_finish(struct ree_reply *reply) {
+    free(reply->digests);
+    memset(reply, 0, sizeof *reply);
 }
 
-bool ree_answer_add(struct ree_answer *answer, const ree_digest *digests, size_t n) {
-    if (answer->n + n > answer->capacity) {
-        size_t capacity = (answer->n + n) * 2;
-        ree_digest *grown = realloc(answer->digests, capacity * sizeof *grown);
+bool ree_reply_add(struct ree_reply *reply, const ree_digest *digests, size_t n) {
+    if (reply->n + n > reply->capacity) {
+        size_t capacity = (reply->n + n) * 2;
+        ree_digest *grown = realloc(reply->digests, capacity * sizeof *grown);
         if (!grown) return false;
-        answer->digests = grown;
-        answer->capacity = capacity;
+        reply->digests = grown;
+        reply->capacity = capacity;
     }
-    if (n) memcpy(answer->digests + answer->n, digests, n * sizeof *digests);
-    answer->n += n;
+    if (n) memcpy(reply->digests + reply->n, digests, n * sizeof *digests);
+    reply->n += n;
     return true;
 }
 
@@ -51,12 +51,12 @@ static const ree_digest *nodes_of(struct trace_party *p, uint64_t step) {
     return (const ree_digest *)p->nodes;
 }
 
-static enum ree_status add(struct ree_answer *out, const ree_digest *digests, size_t n,
+static enum ree_status add(struct ree_reply *out, const ree_digest *digests, size_t n,
                            struct ree_error *err) {
-    return ree_answer_add(out, digests, n) ? REE_OK : no_memory(err);
+    return ree_reply_add(out, digests, n) ? REE_OK : no_memory(err);
 }
 
-static enum ree_status add_top(struct ree_answer *out, const ree_digest *leaves, uint64_t n,
+static enum ree_status add_top(struct ree_reply *out, const ree_digest *leaves, uint64_t n,
                                struct ree_error *err) {
     ree_digest top;
     ree_merkle_top(leaves, n, top);
@@ -64,7 +64,7 @@ static enum ree_status add_top(struct ree_answer *out, const ree_digest *leaves,
 }
 
 static enum ree_status add_halves(const struct ree_query *query, const ree_digest *leaves,
-                                  uint64_t n, struct ree_answer *out, struct ree_error *err) {
+                                  uint64_t n, struct ree_reply *out, struct ree_error *err) {
     if (query->count < 2 || query->first > n || query->count > n - query->first)
         return out_of_range(err);
     uint64_t left = ree_tree_left(query->count);
@@ -72,7 +72,7 @@ static enum ree_status add_halves(const struct ree_query *query, const ree_diges
     return add_top(out, leaves + query->first + left, query->count - left, err);
 }
 
-static enum ree_status add_proof(struct ree_answer *out, const ree_digest *leaves, uint64_t n,
+static enum ree_status add_proof(struct ree_reply *out, const ree_digest *leaves, uint64_t n,
                                  uint64_t index, struct ree_error *err) {
     ree_digest proof[REE_MERKLE_MAX_PROOF];
     uint32_t length = ree_merkle_proof(leaves, n, index, proof);
@@ -80,7 +80,7 @@ static enum ree_status add_proof(struct ree_answer *out, const ree_digest *leave
 }
 
 static enum ree_status add_node(struct trace_party *p, const struct ree_query *query,
-                                struct ree_answer *out, struct ree_error *err) {
+                                struct ree_reply *out, struct ree_error *err) {
     const struct ree_trace_header *h = &p->trace->header;
     const ree_digest *step = ree_trace_step(p->trace, query->step);
     if (query->index >= h->n_nodes) return out_of_range(err);
@@ -95,7 +95,7 @@ static enum ree_status add_node(struct trace_party *p, const struct ree_query *q
     return add_proof(out, nodes_of(p, query->step), h->n_nodes, query->index, err);
 }
 
-static enum ree_status answer_commit(struct trace_party *p, struct ree_answer *out,
+static enum ree_status answer_commit(struct trace_party *p, struct ree_reply *out,
                                      struct ree_error *err) {
     const struct ree_trace *t = p->trace;
     out->n_steps = t->n_steps;
@@ -105,7 +105,7 @@ static enum ree_status answer_commit(struct trace_party *p, struct ree_answer *o
 }
 
 static enum ree_status answer_step(struct trace_party *p, const struct ree_query *query,
-                                   struct ree_answer *out, struct ree_error *err) {
+                                   struct ree_reply *out, struct ree_error *err) {
     const struct ree_trace *t = p->trace;
     const struct ree_trace_header *h = &t->header;
     const ree_digest *step = ree_trace_step(t, query->step);
@@ -115,8 +115,7 @@ static enum ree_status answer_step(struct trace_party *p, const struct ree_query
         REE_TRY(add_top(out, nodes_of(p, query->step), h->n_nodes, err));
         return add_proof(out, (const ree_digest *)p->steps, t->n_steps, query->step, err);
     case REE_ASK_INPUTS: return add_halves(query, step, h->n_inputs, out, err);
-    case REE_ASK_NODES:
-        return add_halves(query, nodes_of(p, query->step), h->n_nodes, out, err);
+    case REE_ASK_NODES: return add_halves(query, nodes_of(p, query->step), h->n_nodes, out, err);
     case REE_ASK_INPUT:
         if (query->index >= h->n_inputs) return out_of_range(err);
         REE_TRY(add(out, step + query->index, 1, err));
@@ -127,7 +126,7 @@ static enum ree_status answer_step(struct trace_party *p, const struct ree_query
 }
 
 static enum ree_status answer(struct ree_party *party, const struct ree_query *query,
-                              struct ree_answer *out, struct ree_error *err) {
+                              struct ree_reply *out, struct ree_error *err) {
     struct trace_party *p = (struct trace_party *)party;
     if (query->ask == REE_ASK_COMMIT) return answer_commit(p, out, err);
     if (query->ask == REE_ASK_STEPS)

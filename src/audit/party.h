@@ -25,19 +25,19 @@ struct ree_query {
 };
 
 // What tops and proofs are: receipt/merkle.h.
-struct ree_answer {
+struct ree_reply {
     uint64_t n_steps; // of COMMIT
     size_t n, capacity;
     ree_digest *digests;
 };
-void ree_answer_finish(struct ree_answer *answer);
+void ree_reply_finish(struct ree_reply *reply);
 // Appends; false: out of memory.
-bool ree_answer_add(struct ree_answer *answer, const ree_digest *digests, size_t n);
+bool ree_reply_add(struct ree_reply *reply, const ree_digest *digests, size_t n);
 
 struct ree_party {
-    // Fills an empty answer. Fails where it does not have what is asked for.
+    // Fills an empty reply. Fails where it does not have what is asked for.
     enum ree_status (*answer)(struct ree_party *party, const struct ree_query *query,
-                              struct ree_answer *out, struct ree_error *err);
+                              struct ree_reply *out, struct ree_error *err);
 };
 
 // A party that tells what is in a trace, which outlives it.

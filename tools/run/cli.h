@@ -21,6 +21,8 @@ int ree_run_bench(int argc, char **argv);
 int ree_run_export(int argc, char **argv);
 int ree_run_tokenize(int argc, char **argv);
 int ree_run_diff(int argc, char **argv);
+int ree_run_dispute(int argc, char **argv);
+int ree_run_referee(int argc, char **argv);
 int ree_run_trace(int argc, char **argv);
 int ree_run_verify(int argc, char **argv);
 int ree_run_validate(int argc, char **argv);

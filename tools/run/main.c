@@ -48,6 +48,8 @@ static const struct {
     {"verify", ree_run_verify},
     {"keygen", ree_run_keygen},
     {"diff", ree_run_diff},
+    {"dispute", ree_run_dispute},
+    {"referee", ree_run_referee},
     {"trace", ree_run_trace},
     // clang-format on
 };

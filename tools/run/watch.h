@@ -25,8 +25,9 @@ struct watch_options {
     "names,\n"                                                                                     \
     "                       match (POSIX extended): DIR/step-STEP/NODE-NAME-OUTPUT.npy, NODE "     \
     "and\n"                                                                                        \
-    "                       OUTPUT being numbers; of caches the new rows alone; at most 10000\n"   \
-    "                       files\n"                                                               \
+    "                       OUTPUT being numbers; of caches the new rows alone. The inputs of\n"   \
+    "                       the model whose names match: DIR/step-STEP/input-NUMBER-NAME.npy.\n"   \
+    "                       At most 10000 files\n"                                                 \
     "  --format npy         of those files (there is no other)\n"                                  \
     "  --inject-fault NODE:STEP:BIT[:OUTPUT]\n"                                                    \
     "                       for tests: flip one bit of what a node (its number, or its name)\n"    \
