@@ -207,4 +207,13 @@ fuzz_tokenizer() {
             build-fuzz/corpus-source tests/data/folders
 }
 step "fuzzing tokenizers" fuzz_tokenizer
+
+say "fuzzing the reader of receipts (half a minute)"
+# shellcheck disable=SC2317 # called through step
+fuzz_receipt() {
+    ninja -C build-fuzz fuzz_receipt && mkdir -p build-fuzz/corpus-receipt &&
+        build-fuzz/tests/fuzz/fuzz_receipt -max_total_time=30 -timeout=20 -dict=tests/fuzz/receipt.dict \
+            -artifact_prefix=build-fuzz/ build-fuzz/corpus-receipt tests/data/receipt
+}
+step "fuzzing receipts" fuzz_receipt
 summary

@@ -71,6 +71,16 @@ void ree_verify_receipt(struct ree_verification *v, const struct ree_receipt *re
                  receipt->operation_set);
 }
 
+void ree_verify_key(struct ree_verification *v, const struct ree_receipt *receipt,
+                    const char *public_key) {
+    bool same = receipt->is_signed && strcmp(receipt->public_key, public_key) == 0;
+    ree_verify_add(v, "public key", same ? REE_VERIFY_AGREES : REE_VERIFY_DIFFERS, "%s%s",
+                   same                 ? ""
+                   : receipt->is_signed ? "the receipt is signed with "
+                                        : "the receipt is not signed",
+                   same || !receipt->is_signed ? "" : receipt->public_key);
+}
+
 enum ree_status ree_verify_model(struct ree_verification *v, const struct ree_receipt *receipt,
                                  const struct ree_model *model,
                                  void (*on_progress)(void *, const char *, uint64_t, uint64_t),

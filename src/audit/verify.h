@@ -36,6 +36,9 @@ bool ree_verification_holds(const struct ree_verification *v);
 
 // What ree_receipt_check finds. Sets `cannot` where this ree cannot run what the receipt is of.
 void ree_verify_receipt(struct ree_verification *v, const struct ree_receipt *receipt);
+// Whether it is signed with this public key, in hexadecimal.
+void ree_verify_key(struct ree_verification *v, const struct ree_receipt *receipt,
+                    const char *public_key);
 // Graph and weights; reads all weights. Nothing else is worth running where one of them differs.
 enum ree_status ree_verify_model(struct ree_verification *v, const struct ree_receipt *receipt,
                                  const struct ree_model *model,

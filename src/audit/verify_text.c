@@ -282,7 +282,7 @@ static enum ree_status verify(struct text_check *c, struct ree_error *err) {
     if (told) REE_TRY(check_tokens(c, err));
     if (is_other) {
         ree_verify_add(c->v, "tokens", REE_VERIFY_NOT_CHECKED,
-                       "the model was not run, since what it would run on differs already");
+                       "the model was not run, since the receipt or the model differs already");
         return REE_OK;
     }
     if (c->prompt.n == 0) {

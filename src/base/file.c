@@ -17,6 +17,11 @@ static enum ree_status status_of_errno(void) {
 
 enum ree_status ree_file_read(const char *path, void **out_bytes, size_t *out_nbytes,
                               struct ree_error *err) {
+    return ree_file_read_small(path, SIZE_MAX, out_bytes, out_nbytes, err);
+}
+
+enum ree_status ree_file_read_small(const char *path, size_t max_nbytes, void **out_bytes,
+                                    size_t *out_nbytes, struct ree_error *err) {
     *out_bytes = NULL;
     *out_nbytes = 0;
     // Not blocking: a named pipe must be refused below, not waited for.
@@ -35,6 +40,11 @@ enum ree_status ree_file_read(const char *path, void **out_bytes, size_t *out_nb
         goto done;
     }
     size_t size = (size_t)info.st_size, have = 0;
+    if (size > max_nbytes) {
+        status = ree_fail(err, REE_INVALID, "%s: it has %zu bytes, expected at most %zu", path,
+                          size, max_nbytes);
+        goto done;
+    }
     bytes = malloc(size ? size : 1);
     if (!bytes) {
         status = ree_fail(err, REE_NO_MEMORY, "%s: no memory for %zu bytes", path, size);

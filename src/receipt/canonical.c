@@ -75,6 +75,12 @@ static enum ree_status put_number(struct ree_strbuf *out, double value, struct r
         ree_strbuf_append(out, "0", 1);
         return REE_OK;
     }
+    // Whole numbers that lie less than one apart from no other have no shorter form; ids of tokens
+    // are many.
+    if (fabs(value) < 9007199254740992 && value == floor(value)) {
+        ree_strbuf_printf(out, "%lld", (long long)value);
+        return REE_OK;
+    }
     if (value < 0) ree_strbuf_append(out, "-", 1);
     char digits[20];
     int k, n;

@@ -83,7 +83,7 @@ enum ree_status ree_receipt_load(const char *path, struct ree_receipt *out, stru
     void *bytes;
     size_t n;
     ree_receipt_init(out);
-    REE_TRY(ree_file_read(path, &bytes, &n, err));
+    REE_TRY(ree_file_read_small(path, REE_RECEIPT_MAX_SIZE, &bytes, &n, err));
     enum ree_status status = ree_receipt_decode(bytes, n, path, out, err);
     free(bytes);
     return status;

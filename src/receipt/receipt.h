@@ -32,6 +32,12 @@
 // SHA-256("ree-text/1\0" | UTF-8 bytes). The signature is over "ree-signature/1\0" | receipt_hash
 // as 32 bytes. The file is this object as canonical JSON with a newline at the end.
 //
+// The text of the prompt and of the output: the tokens of both, one after the other, through the
+// tokenizer's decoder, special tokens left out. What is certain after the prompt's last token is the
+// prompt's; what comes later is the output's, up to the first of the stop texts. output.tokens are
+// all that were made, those included that completed a stop text. A NUL is written as U+FFFD.
+// generate/answer.h, NUMERICS.md "Receipts".
+//
 // receipt.schema.json beside this file is the same for programs.
 #ifndef REE_RECEIPT_RECEIPT_H
 #define REE_RECEIPT_RECEIPT_H
@@ -89,7 +95,8 @@ struct ree_receipt {
 void ree_receipt_init(struct ree_receipt *receipt);   // all empty, greedy, RepOps/1
 void ree_receipt_finish(struct ree_receipt *receipt); // frees the arena and stats
 
-// Hashes tokens and texts where they are given, and the body. To be called before writing.
+// Hashes tokens and texts where they are given, and the body; drops a signature. To be called before
+// signing and writing, and after any change.
 enum ree_status ree_receipt_seal(struct ree_receipt *receipt, struct ree_error *err);
 // Signs the sealed receipt with an Ed25519 key, a PEM file as ree_key_create writes it.
 enum ree_status ree_receipt_sign(struct ree_receipt *receipt, const char *key_path,
@@ -97,20 +104,20 @@ enum ree_status ree_receipt_sign(struct ree_receipt *receipt, const char *key_pa
 // The file's text. *out is released with free.
 enum ree_status ree_receipt_encode(const struct ree_receipt *receipt, char **out,
                                    size_t *out_nbytes, struct ree_error *err);
-// Whole or not at all (base/file.h).
+// Whole or not at all (base/file.h). REE_INVALID, and nothing is written, for a receipt that could
+// not be read again: fields missing, out of range, more than 64 MiB.
 enum ree_status ree_receipt_write(const struct ree_receipt *receipt, const char *path,
                                   struct ree_error *err);
 
-// Reads and checks the structure: every field of the right type and range, none unknown within the
-// body, none missing. Hashes are not compared: ree_receipt_check does that. `where` names the file
+// Reads and checks the structure: every field of the right type and range, none unknown but within
+// "unbound", none missing, JSON as RFC 8259 has it. Any layout will do. Hashes are not compared:
+// ree_receipt_check does that. `where` names the file
 // in messages. Release with ree_receipt_finish, also on failure.
 enum ree_status ree_receipt_decode(const void *bytes, size_t nbytes, const char *where,
                                    struct ree_receipt *out, struct ree_error *err);
 enum ree_status ree_receipt_load(const char *path, struct ree_receipt *out, struct ree_error *err);
 
-// One finding about a receipt, for a person: "tokens of the output: SHA-256 is ..., the receipt
-// says
-// ...".
+// One finding about a receipt, for a person: "SHA-256 is ..., the receipt says ...".
 struct ree_receipt_finding {
     const char *what; // "receipt", "prompt tokens", "prompt text", "output tokens", "output text",
                       // "signature", "counts"

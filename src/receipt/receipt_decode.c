@@ -214,6 +214,9 @@ enum ree_status ree_receipt_decode(const void *bytes, size_t nbytes, const char 
                                    struct ree_receipt *out, struct ree_error *err) {
     cJSON *json;
     ree_receipt_init(out);
+    if (nbytes > REE_RECEIPT_MAX_SIZE)
+        return ree_fail(err, REE_INVALID, "%s: it has %zu bytes, expected at most %zu", where,
+                        nbytes, REE_RECEIPT_MAX_SIZE);
     enum ree_status status = ree_json_parse_strict(bytes, nbytes, &json, err);
     if (status == REE_OK) status = get_receipt(json, out, err);
     cJSON_Delete(json);

@@ -11,6 +11,9 @@
 // The number that receipts can hold: 2^53 - 1, so that readers with doubles see it as it is.
 #define REE_RECEIPT_MAX_NUMBER 9007199254740991
 
+// Of a file: some millions of tokens, each of which takes about 80 bytes while it is read.
+#define REE_RECEIPT_MAX_SIZE ((size_t)64 << 20)
+
 // In the order of the enum.
 extern const char *const ree_receipt_kind_names[2];
 

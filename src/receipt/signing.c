@@ -13,7 +13,7 @@
 #include "base/file.h"
 
 #define KEY_SIZE 32
-#define MAX_KEY_FILE (1 << 20)
+#define MAX_KEY_FILE ((size_t)1 << 20)
 
 static const char tag[] = "ree-signature/1";
 
@@ -79,12 +79,9 @@ static enum ree_status read_key(const char *path, bool need_private, EVP_PKEY **
                                 struct ree_error *err) {
     void *pem;
     size_t n;
-    REE_TRY(ree_file_read(path, &pem, &n, err));
-    *out = NULL;
-    if (n <= MAX_KEY_FILE) {
-        *out = parse_key(pem, n, true);
-        if (!*out && !need_private) *out = parse_key(pem, n, false);
-    }
+    REE_TRY(ree_file_read_small(path, MAX_KEY_FILE, &pem, &n, err));
+    *out = parse_key(pem, n, true);
+    if (!*out && !need_private) *out = parse_key(pem, n, false);
     bool is_encrypted = memmem(pem, n, "ENCRYPTED", 9) != NULL;
     OPENSSL_cleanse(pem, n);
     free(pem);

@@ -9,8 +9,9 @@
 // the rest in it.
 //
 // Every model runs fused, unfused and unfolded, and again in the first session, where the bind may
-// be found; all must agree. It runs on the CPU and, where the program's argument names another
-// device, there too.
+// be found; all must agree. So must a run with an observer, and what that is told of every node
+// with what the model gives when all its values are outputs. It runs on the CPU and, where the
+// program's argument names another device, there too.
 #ifndef REE_TESTS_CONTROL_RUN_TEXT_H
 #define REE_TESTS_CONTROL_RUN_TEXT_H
 

@@ -46,6 +46,22 @@ int cli_receipt_prepare(const struct cli_receipt *receipt) {
     return code;
 }
 
+static bool is_hex_key(const char *text) {
+    return strlen(text) == 64 && strspn(text, "0123456789abcdefABCDEF") == 64;
+}
+
+bool cli_public_key(const char *text, char key[65]) {
+    struct ree_error err;
+    if (!is_hex_key(text)) {
+        if (ree_key_public(text, key, &err) == REE_OK) return true;
+        cli_fail(&err);
+        return false;
+    }
+    for (size_t i = 0; i <= 64; i++)
+        key[i] = text[i] >= 'A' && text[i] <= 'F' ? (char)(text[i] - 'A' + 'a') : text[i];
+    return true;
+}
+
 int cli_receipt_save(const struct cli_receipt *receipt, struct ree_receipt *made) {
     struct ree_error err;
     if (receipt->key && ree_receipt_sign(made, receipt->key, &err) != REE_OK) return cli_fail(&err);

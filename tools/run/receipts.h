@@ -26,5 +26,8 @@ void cli_receipt_check(struct cli *cli, const struct cli_receipt *receipt);
 int cli_receipt_prepare(const struct cli_receipt *receipt);
 // Signs if asked to, and writes.
 int cli_receipt_save(const struct cli_receipt *receipt, struct ree_receipt *made);
+// The public key that an option names, a file or 64 hexadecimal digits, as digits in lower case;
+// false: printed.
+bool cli_public_key(const char *text, char key[65]);
 
 #endif

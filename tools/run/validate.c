@@ -1,5 +1,6 @@
 // ree-run validate: whether a receipt is what it says, without running anything.
 #include "cli.h"
+#include "receipts.h"
 
 #include "receipt/receipt.h"
 
@@ -33,23 +34,6 @@ struct report {
     size_t n;
     bool ok;
 };
-
-static bool is_hex_key(const char *text) {
-    return strlen(text) == 64 && strspn(text, "0123456789abcdefABCDEF") == 64;
-}
-
-// The key that is asked for, in lower case; false: printed.
-static bool find_key(const char *text, char key[65]) {
-    struct ree_error err;
-    if (!is_hex_key(text)) {
-        if (ree_key_public(text, key, &err) == REE_OK) return true;
-        cli_fail(&err);
-        return false;
-    }
-    for (size_t i = 0; i <= 64; i++)
-        key[i] = text[i] >= 'A' && text[i] <= 'F' ? (char)(text[i] - 'A' + 'a') : text[i];
-    return true;
-}
 
 static void check_key(const struct ree_receipt *receipt, const char *key, struct report *report) {
     struct ree_receipt_finding *finding = &report->findings[report->n++];
@@ -111,7 +95,7 @@ static int validate(const char *path, const char *key_text, bool json) {
     struct ree_receipt receipt;
     struct report report;
     char key[65];
-    if (key_text && !find_key(key_text, key)) return CANNOT_CHECK;
+    if (key_text && !cli_public_key(key_text, key)) return CANNOT_CHECK;
     int code = CANNOT_CHECK;
     if (ree_receipt_load(path, &receipt, &err) == REE_OK) {
         report.n = ree_receipt_check(&receipt, report.findings, &report.ok);

@@ -7,6 +7,7 @@
 #include "cli.h"
 #include "inputs.h"
 #include "prompts.h"
+#include "receipts.h"
 
 #define CLI_DIFFERS 1
 #define CLI_CANNOT 2
@@ -33,6 +34,8 @@ static const char help[] =
     "how\n"
     "  --stepwise           make the answer anew, token by token\n"
     "  --tokenizer PATH     tokenizer.json, a folder with one, or a *.tiktoken file\n"
+    "  --public-key FILE|HEX  the receipt has to be signed with this key ('ree-run help "
+    "validate')\n"
     "  --json               one JSON object instead of text\n"
     "\n"
     "what a receipt does not tell\n"
@@ -55,7 +58,7 @@ static const char help[] =
     "usage)\n";
 
 struct options {
-    const char *receipt, *model, *tokenizer, *chat_family;
+    const char *receipt, *model, *tokenizer, *chat_family, *key;
     struct cli_device device;
     struct prompt_arg *prompts;
     size_t n_prompts;
@@ -113,6 +116,7 @@ static void parse(struct cli *cli, struct options *o) {
         if (prompt_option(cli, o) || input_option(cli, o) || flag_option(cli, o) ||
             cli_option(cli, "--tokenizer", &o->tokenizer) ||
             cli_option(cli, "--chat-family", &o->chat_family) ||
+            cli_option(cli, "--public-key", &o->key) ||
             cli_option_number(cli, "--prefill-chunk", 1, 1 << 20, &o->chunk) ||
             cli_device_option(cli, &o->device))
             continue;
@@ -217,6 +221,9 @@ static int verify(struct job *job) {
         return CLI_USAGE;
     }
     ree_verify_receipt(&job->v, &job->receipt);
+    char key[65];
+    if (o->key && !cli_public_key(o->key, key)) return CLI_CANNOT;
+    if (o->key) ree_verify_key(&job->v, &job->receipt, key);
     if (job->v.cannot[0]) return 0;
     if (cli_device_open(&o->device, &job->device, &err) != REE_OK) return cannot(&err);
     return text ? verify_text(job) : verify_tensors(job);

@@ -1,0 +1,545 @@
+#!/usr/bin/env python3
+"""Receipts from the outside: what is made on one device verifies on another, in one pass and step by
+step; and every change to a receipt or a model is named, also where the receipt was sealed again."""
+
+import argparse
+import contextlib
+import hashlib
+import json
+import pathlib
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "cli"), str(HERE.parent / "receipt")]
+import onnx_writer as onnx  # noqa: E402
+import vectors  # noqa: E402  canonical JSON by code of its own
+
+SAMPLES = HERE.parents[1] / "tools" / "sample"
+STORIES = SAMPLES / "stories"
+PROMPT = "Once upon a time"
+DRAWN = ["--temperature", "0.9", "--top-p", "0.95", "--top-k", "50", "--min-p", "0.01", "--repetition-penalty", "1.1",
+         "--seed", "18446744073709551615"]
+
+passed, failed = 0, 0
+args = None
+
+
+def check(ok, what):
+    global passed, failed
+    passed, failed = passed + bool(ok), failed + (not ok)
+    if not ok:
+        print(f"line {sys._getframe(1).f_lineno}: FAILED: {what}", flush=True)
+
+
+def run(*arguments):
+    return subprocess.run([args.ree_run, *map(str, arguments)], capture_output=True, text=True)
+
+
+def make(path, model, *options):
+    """A receipt of a run, as JSON."""
+    prompt = [] if any(str(o).startswith(("--prompt", "--input")) for o in options) else ["--prompt-text", PROMPT]
+    done = run(model, *prompt, "--receipt-path", path, *options)
+    if done.returncode != 0:
+        sys.exit(f"FAILED: {model} {options}: {done.stderr}")
+    return vectors.parse(path.read_text())
+
+
+def verify(receipt, model, *options):
+    """Exit code and the checks that did not agree, by name."""
+    done = run("verify", receipt, model, "--json", *options)
+    if not done.stdout:
+        return done.returncode, done.stderr
+    found = json.loads(done.stdout)
+    codes = {"verified": 0, "differs": 1, "cannot be checked": 2}
+    check(done.returncode == codes[found["result"]], f"the exit code says what is printed: {done}")
+    if found["result"] == "cannot be checked":
+        return done.returncode, found["reason"]
+    return done.returncode, {c["name"]: c.get("detail", "") for c in found["checks"] if c["outcome"] == "differs"}
+
+
+def agrees(receipt, model, *options):
+    found = verify(receipt, model, *options)
+    check(found == (0, {}), f"{receipt.name} with {model} {options}: {found}")
+
+
+def sha(tag, data):
+    return hashlib.sha256(tag.encode() + b"\0" + data).hexdigest()
+
+
+def seal(receipt):
+    """All hashes that follow from the receipt itself, anew."""
+    body = receipt["body"]
+    for part in ("prompt", "output"):
+        text = body.get(part, {})
+        if "tokens" in text:
+            ids = [int(i) for i in text["tokens"]]
+            text["tokens_sha256"] = sha("ree-tokens/1", struct.pack(f"<{len(ids)}i", *ids))
+            text["n_tokens"] = len(ids)
+        if "text" in text:
+            text["text_sha256"] = sha("ree-text/1", text["text"].encode())
+    receipt["receipt_hash"] = sha("ree-receipt/1", vectors.canonical(plain(body)).encode())
+    return receipt
+
+
+def plain(value):
+    """Numbers as vectors.canonical takes them."""
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [plain(v) for v in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def write(path, receipt):
+    path.write_text(vectors.canonical(plain(receipt)) + "\n")
+    return path
+
+
+@contextlib.contextmanager
+def changed(path, folder):
+    """A copy of a receipt to change, and where to write it."""
+    yield vectors.parse(path.read_text()), folder / "changed.json"
+
+
+# What agrees
+
+def elsewhere(folder):
+    """Other threads, instructions, cuts."""
+    ways = [[], ["--threads", "1", "--cpu-isa", "portable"], ["--no-fuse", "--prefill-chunk", "7"],
+            ["--no-fold", "--prefill-chunk", "1"]]
+    models = [(STORIES, 40)]
+    trained = args.models / "stories260K"
+    if trained.is_dir():
+        models.append((trained, 64))
+    else:
+        print("stories260K is not at hand")
+    for model, n in models:
+        for name, options in {"greedy": ["--logits-hash"], "drawn": DRAWN}.items():
+            path = folder / f"{model.name}-{name}.json"
+            made = make(path, model, "--max-new-tokens", n, *options)
+            check(made["receipt_hash"] == seal(vectors.parse(path.read_text()))["receipt_hash"], "sealed as NUMERICS.md says")
+            check(made["body"]["output"]["n_tokens"] == n and ("logits_sha256" in made["body"]["output"]) == (name == "greedy"),
+                  f"{path.name}: {made['body']['output']}")
+            hashes = json.loads(run("inspect", model, "--hash", "--json").stdout)
+            check(made["body"]["model"] == {k: hashes[k] for k in ("graph_sha256", "weights_sha256")},
+                  "the model's hashes, though generating changes its graph")
+            for way in ways if n == 40 else ways[:1]:
+                agrees(path, model, *way)
+                if way in (ways[0], ways[2]):
+                    agrees(path, model, "--stepwise", *way)
+            other = folder / "other.json"
+            make(other, model, "--max-new-tokens", n, *options, "--no-fuse", "--threads", "1", "--prefill-chunk", "3")
+            check(vectors.parse(other.read_text())["body"] == made["body"], f"{path.name}: a body does not depend on how it ran")
+
+
+def other_models(folder):
+    """Models of other exporters, where they are at hand: caches of other forms."""
+    for model in (args.models / "capp-gpt" / "model.onnx", args.models / "genai-tiny" / "tiny-random-gpt2-fp32"):
+        if not model.exists():
+            continue
+        path = folder / "other.json"
+        make(path, model, "--prompt-ids", "5,6,7,8,9,10,11,12,13", "--max-new-tokens", 20, "--ignore-eos", "--logits-hash",
+             "--temperature", 1)
+        agrees(path, model, "--prefill-chunk", "4")
+        agrees(path, model, "--stepwise")
+        with changed(path, folder) as (receipt, to):
+            receipt["body"]["output"]["tokens"][17] = 3
+            code, found = verify(write(to, seal(receipt)), model)
+            check(code == 1 and "token 17 " in found["tokens"], f"{model}: {found}")
+
+
+def on_device(folder):
+    for name, options in {"greedy": ["--logits-hash"], "drawn": DRAWN}.items():
+        here, there = folder / f"cpu-{name}.json", folder / f"device-{name}.json"
+        made = make(here, STORIES, "--max-new-tokens", 8, *options)
+        agrees(here, STORIES, "--device", args.device)
+        if name == "drawn":
+            agrees(here, STORIES, "--device", args.device, "--stepwise")
+        check(make(there, STORIES, "--max-new-tokens", 8, *options, "--device", args.device)["body"] == made["body"],
+              f"{name}: made on {args.device}")
+        agrees(there, STORIES)
+        agrees(there, STORIES, "--stepwise")
+    with changed(folder / "cpu-drawn.json", folder) as (receipt, path):
+        receipt["body"]["output"]["tokens"][5] = 7
+        code, found = verify(write(path, seal(receipt)), STORIES, "--device", args.device)
+        check(code == 1 and "token 5 " in found.get("tokens", ""), f"the device names the token: {found}")
+    path = folder / "tensors.json"
+    make(path, SAMPLES / "digits.onnx", "--input", SAMPLES / "seven.npy", "--device", args.device)
+    agrees(path, SAMPLES / "digits.onnx", "--input", SAMPLES / "seven.npy")
+
+
+def endings(folder):
+    """All ways in which a text ends, each verified, and none taken for another."""
+    path = folder / "end.json"
+    eos = make(path, STORIES)
+    check(eos["body"]["output"]["finish_reason"] == "eos", "a story ends")
+    agrees(path, STORIES)
+    words = eos["body"]["output"]["text"].split()
+    stop = f"{words[3]} {words[4]}"
+    stopped = make(path, STORIES, "--stop", stop, "--stop", "never")
+    check(stopped["body"]["output"]["finish_reason"] == "stop", "at a stop text")
+    check(stopped["body"]["output"]["text"] == eos["body"]["output"]["text"].split(stop)[0], "which is left out")
+    agrees(path, STORIES)
+    agrees(path, STORIES, "--stepwise")
+    full = make(path, STORIES, "--max-new-tokens", 0, "--ignore-eos")
+    check(full["body"]["output"]["finish_reason"] == "length", "the context is full")
+    agrees(path, STORIES)
+    ids = make(path, STORIES, "--prompt-ids", "1,20,30", "--max-new-tokens", 5)
+    check(ids["body"]["prompt"]["tokens"] == [1, 20, 30], "a prompt of ids")
+    agrees(path, STORIES)
+    # Whoever says that it was interrupted may stop anywhere, at a token that ends nothing.
+    whole = make(folder / "whole.json", STORIES, "--max-new-tokens", 12)
+    part = make(path, STORIES, "--max-new-tokens", 7)
+    part["body"]["sampling"]["max_new_tokens"] = 12
+    part["body"]["output"]["finish_reason"] = "interrupted"
+    check(whole["body"]["output"]["tokens"][:7] == part["body"]["output"]["tokens"], "a beginning")
+    agrees(write(path, seal(part)), STORIES)
+    part["body"]["output"].update(tokens=[], text="")
+    agrees(write(path, seal(part)), STORIES)
+    agrees(write(path, seal(part)), STORIES, "--stepwise")
+    whole["body"]["output"]["finish_reason"] = "interrupted"
+    check("finish" in verify(write(path, seal(whole)), STORIES)[1], "but not at one that does")
+
+
+# What differs
+
+def changes_of_receipts(folder):
+    path = folder / "drawn.json"
+    made = make(path, STORIES, *DRAWN, "--max-new-tokens", 24, "--logits-hash", "--stop", "zzz")
+    agrees(path, STORIES)
+    tokens = made["body"]["output"]["tokens"]
+    other = make(folder / "other.json", STORIES, *DRAWN, "--max-new-tokens", 24, "--seed", "1")["body"]["output"]
+    check(other["tokens"] != tokens, "another seed, other tokens")
+
+    def at(*keys, to):
+        def change(body):
+            for key in keys[:-1]:
+                body = body[key]
+            body[keys[-1]] = to(body[keys[-1]]) if callable(to) else to
+        return change
+
+    def answer(**values):
+        return lambda body: body["output"].update(values)
+
+    flip = lambda hex: ("1" if hex[0] == "0" else "0") + hex[1:]  # noqa: E731
+    # What is changed, and what has to be named when the receipt is sealed again.
+    cases = {
+        "graph": (at("model", "graph_sha256", to=flip), "graph"),
+        "weights": (at("model", "weights_sha256", to=flip), "weights"),
+        "tokenizer": (at("tokenizer_sha256", to=flip), "tokenizer"),
+        "prompt's tokens": (at("prompt", "tokens", 3, to=lambda i: i + 1), "decoded prompt"),
+        "prompt's text": (at("prompt", "text", to="Once upon a tim"), "decoded prompt"),
+        "temperature": (at("sampling", "temperature", to=0), "tokens"),
+        "seed": (at("sampling", "seed", to="1"), "tokens"),
+        "top_k": (at("sampling", "top_k", to=1), "tokens"),
+        "max_new_tokens": (at("sampling", "max_new_tokens", to=25), "finish"),
+        "context_length": (at("sampling", "context_length", to=30), "finish"),
+        "stop": (at("sampling", "stop", to=[made["body"]["output"]["text"][4:9]]), "finish"),
+        "eos": (at("sampling", "eos", to=[int(tokens[4])]), "finish"),
+        "a token": (at("output", "tokens", 10, to=lambda i: (i + 1) % 100), "tokens"),
+        "the last token": (at("output", "tokens", 23, to=lambda i: (i + 1) % 100), "tokens"),
+        "answer's text": (at("output", "text", to=lambda t: t[:-1]), "decoded answer"),
+        "another answer": (answer(tokens=other["tokens"], text=other["text"]), "tokens"),
+        "an answer cut": (answer(tokens=tokens[:20]), "finish"),
+        "finish_reason": (at("output", "finish_reason", to="stop"), "finish"),
+        "logits": (at("output", "logits_sha256", to=flip), "logits"),
+        "an id that is none": (at("output", "tokens", 4, to=1 << 30), "tokens"),
+        "a prompt's id that is none": (at("prompt", "tokens", 2, to=1 << 30), "tokens"),
+    }
+    for name, (change, named) in cases.items():
+        with changed(path, folder) as (receipt, to):
+            change(receipt["body"])
+            plainly = run("validate", write(to, receipt))
+            if name not in ("an answer cut", "another answer"):
+                check(plainly.returncode == 1, f"{name}: validate finds it: {plainly}")
+            check(verify(to, STORIES)[0] != 0, f"{name}: verify as well")
+            write(to, seal(receipt))
+            code, found = verify(to, STORIES)
+            check(code == 1 and named in found, f"{name}: '{named}' is named: {found}")
+            if name in ("a token", "another answer", "the last token"):
+                position = next(i for i, (a, b) in enumerate(zip(tokens, receipt["body"]["output"]["tokens"])) if a != b)
+                check(f"token {position} " in found["tokens"] and str(int(tokens[position])) in found["tokens"],
+                      f"{name}: which, and what it should be: {found['tokens']}")
+                again = verify(to, STORIES, "--stepwise")[1]
+                check(f"token {position} " in again["tokens"], f"{name}: stepwise too: {again}")
+
+
+def changes_of_models(folder):
+    path = folder / "r.json"
+    make(path, STORIES, "--max-new-tokens", 6)
+    copy = folder / "copy"
+
+    def damaged(name, change):
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(STORIES, copy)
+        data = bytearray((copy / name).read_bytes())
+        (copy / name).write_bytes(change(data))
+        return verify(path, copy)
+
+    def flipped(data):
+        data[-2] ^= 1
+        return data
+
+    shutil.copytree(STORIES, copy)
+    agrees(path, copy)
+    found = damaged("model.safetensors", flipped)
+    check(found[0] == 1 and list(found[1]) == ["weights"], f"a bit of the weights: {found}")
+    config = json.loads((STORIES / "config.json").read_text())
+    key = "rms_norm_eps"
+    check(key in config, f"config.json has {key}")
+    found = damaged("config.json", lambda d: json.dumps(config | {key: config[key] * 2}).encode())
+    check(found[0] == 1 and "graph" in found[1], f"a number of the configuration: {found}")
+    tokenizer = json.loads((STORIES / "tokenizer.json").read_text())
+    vocab = tokenizer["model"]["vocab"]
+    a, b = list(vocab)[-2:]
+    vocab[a], vocab[b] = vocab[b], vocab[a]
+    found = damaged("tokenizer.json", lambda d: json.dumps(tokenizer).encode())
+    check(found[0] == 1 and "tokenizer" in found[1] and "tokens" not in found[1], f"two pieces exchanged: {found}")
+    (copy / "tokenizer.json").unlink()
+    code, reason = verify(path, copy)
+    check(code == 2 and "tokenizer" in reason, f"without a tokenizer: {reason}")
+    agrees(path, copy, "--tokenizer", STORIES)
+
+
+def cannot(folder):
+    path, to = folder / "r.json", folder / "changed.json"
+    make(path, STORIES, "--max-new-tokens", 6)
+    for keys, value, words in [("numerics", "RepOps/2", "RepOps/2"), ("operation_set", "default", "operation set 'default'")]:
+        with changed(path, folder) as (receipt, to):
+            receipt["body"][keys] = value
+            code, reason = verify(write(to, seal(receipt)), STORIES)
+            check(code == 2 and words in reason, f"{value}: {code} {reason}")
+    to.write_text(path.read_text()[:-20])
+    check(verify(to, STORIES)[0] == 2, "half a receipt")
+    check(verify(folder / "missing.json", STORIES)[0] == 2, "no receipt")
+    check(verify(path, folder / "missing")[0] == 2, "no model")
+    check(verify(path, STORIES, "--device", "cuda:99")[0] == 2, "no such device")
+    check(verify(path, SAMPLES / "digits.onnx")[0] == 2, "no language model")
+    check(run("verify", path).returncode == 2 and run("verify").returncode == 2, "wrong usage")
+    check(verify(path, STORIES, "--operation-set", "default")[0] == 2, "another operation set")
+    check(verify(path, STORIES, "--input", "x=y.npy")[0] == 2, "inputs of a text")
+    two = run(STORIES, "--prompt-text", "a", "--prompt-text", "b", "--receipt-path", to)
+    check(two.returncode == 2 and "one prompt" in two.stderr, f"two prompts: {two.stderr}")
+    lines = folder / "lines.txt"
+    lines.write_text("The fox\nThe cat\n")
+    two = run(STORIES, "--prompt-file", lines, "--receipt-path", to)
+    check(two.returncode == 2 and "one prompt" in two.stderr, f"two lines: {two.stderr}")
+    nowhere = run(STORIES, "--prompt-text", "a", "--receipt-path", folder / "no" / "r.json")
+    check(nowhere.returncode == 1 and "no/r.json" in nowhere.stderr and not nowhere.stdout, f"at once: {nowhere}")
+    key = run(STORIES, "--prompt-text", "a", "--receipt-path", to, "--sign", path)
+    check(key.returncode == 1 and not key.stdout, f"no key: {key}")
+    check(run(STORIES, "--prompt-text", "a", "--private").returncode == 2, "--private of nothing")
+
+
+def private(folder):
+    path = folder / "private.json"
+    made = make(path, STORIES, *DRAWN, "--max-new-tokens", 10, "--private", "--logits-hash")
+    open_one = make(folder / "open.json", STORIES, *DRAWN, "--max-new-tokens", 10, "--logits-hash")
+    check(PROMPT not in path.read_text() and open_one["body"]["output"]["text"][:9] not in path.read_text(),
+          "neither prompt nor answer")
+    for part in ("prompt", "output"):
+        check({k: v for k, v in open_one["body"][part].items() if k not in ("tokens", "text")} == made["body"][part],
+              f"the {part}'s hashes are those of the open receipt")
+    check(run("validate", path).returncode == 0, "valid")
+    code, reason = verify(path, STORIES)
+    check(code == 2 and "private" in reason, f"without the prompt: {reason}")
+    agrees(path, STORIES, "--prompt-text", PROMPT)
+    agrees(path, STORIES, "--prompt-ids", ",".join(str(int(i)) for i in open_one["body"]["prompt"]["tokens"]))
+    agrees(folder / "open.json", STORIES, "--prompt-text", PROMPT)
+    code, found = verify(path, STORIES, "--prompt-text", PROMPT + ".")
+    check(code == 1 and list(found) == ["prompt"], f"another prompt: {found}")
+    flip = lambda hex: ("1" if hex[0] == "0" else "0") + hex[1:]  # noqa: E731
+    for key, named in [("tokens_sha256", "tokens"), ("text_sha256", "decoded answer"), ("logits_sha256", "logits")]:
+        with changed(path, folder) as (receipt, to):
+            receipt["body"]["output"][key] = flip(receipt["body"]["output"][key])
+            code, found = verify(write(to, seal(receipt)), STORIES, "--prompt-text", PROMPT)
+            check(code == 1 and list(found) == [named], f"{key}: {found}")
+    with changed(path, folder) as (receipt, to):
+        receipt["body"]["sampling"]["seed"] = "1"
+        code, found = verify(write(to, seal(receipt)), STORIES, "--prompt-text", PROMPT)
+        check(code == 1 and "tokens" in found, f"the seed: {found}")
+
+
+def signed(folder):
+    key, path = folder / "key.pem", folder / "signed.json"
+    done = run("keygen", key)
+    check(done.returncode == 0, f"keygen: {done.stderr}")
+    receipt = make(path, STORIES, "--max-new-tokens", 4, "--sign", key)
+    agrees(path, STORIES)
+    agrees(path, STORIES, "--public-key", f"{key}.pub")
+    agrees(path, STORIES, "--public-key", receipt["signature"]["public_key"])
+    for other in (path, folder / "other.json"):
+        make(folder / "other.json", STORIES, "--max-new-tokens", 4)
+        code, found = verify(other, STORIES, "--public-key", "ab" * 32)
+        check(code == 1 and list(found) == ["public key"], f"another key, or none: {found}")
+    check(verify(path, STORIES, "--public-key", folder / "none")[0] == 2, "no such key")
+    receipt["signature"]["signature"] = receipt["signature"]["signature"][::-1]
+    code, found = verify(write(path, receipt), STORIES)
+    check(code == 1 and list(found) == ["signature"], f"another signature: {found}")
+    receipt = make(path, STORIES, "--max-new-tokens", 4, "--sign", key)
+    receipt["body"]["sampling"]["eos"] = []
+    code, found = verify(write(path, seal(receipt)), STORIES)
+    check(code == 1 and list(found) == ["signature"], f"sealed again, and no longer signed: {found}")
+
+
+# Other forms of a model
+
+def exported(folder):
+    copy, away = folder / "hf", folder / "away"
+    shutil.copytree(STORIES, copy)
+    away.mkdir()
+    done = run("export", copy)
+    done = done if done.returncode else run("export", copy, "-o", away / "story.onnx", "--colocate-tensors")
+    check(done.returncode == 0, f"export: {done.stderr}")
+    from_folder, from_file = folder / "folder.json", folder / "file.json"
+    first = make(from_folder, STORIES, "--max-new-tokens", 16)
+    second = make(from_file, away / "story.onnx", "--max-new-tokens", 16, "--tokenizer", STORIES)
+    agrees(from_folder, copy / "model.onnx")
+    # Away from its folder nothing says where a text ends; the receipt does.
+    agrees(from_folder, away / "story.onnx", "--tokenizer", STORIES)
+    agrees(from_file, STORIES)
+    agrees(from_file, STORIES, "--stepwise")
+    check(first["body"]["model"] == second["body"]["model"] and
+          first["body"]["output"]["tokens"] == second["body"]["output"]["tokens"], "the same model, the same tokens")
+    done = run("export", copy, "-o", away / "older.onnx", "--colocate-tensors", "--opset", "17")
+    code, found = verify(from_folder, away / "older.onnx", "--tokenizer", STORIES)
+    check(code == 1 and "graph" in found, f"opset 17 is another model: {found}")
+
+
+def without_cache(folder):
+    """Models whose whole text is one run: with logits for chosen rows, and with all of them."""
+    vocab, size = 13, 4
+    embedding = onnx.floats("e", [vocab, size], [(7 * i + 3 * k) % 11 - 5 for i in range(vocab) for k in range(size)])
+    head = onnx.floats("h", [size, vocab], [(5 * i + 2 * k * k) % 13 - 6 for k in range(size) for i in range(vocab)])
+    small = onnx.floats("s", [], [0.03125])
+    axis = onnx.tensor("axis", onnx.INT64, [], struct.pack("<q", 1))
+    nodes = [onnx.node("Gather", ["e", "input_ids"], ["x"]), onnx.node("CumSum", ["x", "axis"], ["c"])]
+    ends = {"rows": [onnx.node("Mul", ["c", "s"], ["d"]), onnx.node("MatMul", ["d", "h"], ["logits"])],
+            "all": [onnx.node("MatMul", ["c", "h"], ["d"]), onnx.node("Mul", ["d", "s"], ["logits"])]}
+    for name, end in ends.items():
+        model = folder / f"{name}.onnx"
+        model.write_bytes(onnx.model(nodes + end, [onnx.port("input_ids", onnx.INT64, ["batch", "sequence"])],
+                                     [onnx.port("logits", onnx.FLOAT, ["batch", "sequence", vocab])],
+                                     [embedding, head, small, axis]))
+        path = folder / f"{name}.json"
+        receipt = make(path, model, "--prompt-ids", "1,2,3", "--max-new-tokens", 20, "--temperature", 1, "--logits-hash")
+        check(len(set(receipt["body"]["output"]["tokens"])) > 3, f"{name}: several tokens: {receipt['body']['output']}")
+        check("text" not in receipt["body"]["output"] and "tokenizer_sha256" not in receipt["body"], "no tokenizer, no text")
+        agrees(path, model)
+        agrees(path, model, "--stepwise")
+        receipt["body"]["output"]["tokens"][15] = (receipt["body"]["output"]["tokens"][15] + 1) % vocab
+        code, found = verify(write(path, seal(receipt)), model)
+        check(code == 1 and "token 15 " in found["tokens"], f"{name}: {found}")
+
+
+def tensors(folder):
+    cases = [(SAMPLES / "digits.onnx", SAMPLES / "seven.npy", SAMPLES / "two.npy")]
+    mnist = args.models / "mnist-8"
+    if mnist.is_dir():
+        model = next(mnist.glob("*.onnx"))
+        inputs = sorted(mnist.rglob("input_0.pb"))
+        if len(inputs) > 1:
+            cases.append((model, inputs[0], inputs[1]))
+    for model, one, two in cases:
+        path, to = folder / "tensors.json", folder / "changed.json"
+        receipt = make(path, model, "--input", one)
+        check(receipt["body"]["kind"] == "tensors", "a receipt of tensors")
+        agrees(path, model, "--input", one)
+        agrees(path, model, "--input", one, "--threads", "1", "--cpu-isa", "portable", "--no-fuse")
+        code, found = verify(path, model, "--input", two)
+        name = receipt["body"]["inputs"][0]["name"]
+        check(code == 1 and list(found) == [f"input {name}"], f"another input: {found}")
+        check(verify(path, model)[0] == 2, "without an input")
+        check(verify(path, model, "--prompt-text", "a")[0] == 2, "a prompt of tensors")
+        name = receipt["body"]["outputs"][0]["name"]
+        receipt["body"]["outputs"][0]["sha256"] = "0" * 64
+        check(run("validate", write(to, receipt)).returncode == 1, "validate finds an output's hash changed")
+        code, found = verify(write(to, seal(receipt)), model, "--input", one)
+        check(code == 1 and list(found) == [f"output {name}"], f"another output: {found}")
+    path = folder / "random.json"
+    done = run(SAMPLES / "digits.onnx", "--random-inputs", 3, "--dim", "batch=2", "--receipt-path", path)
+    check(done.returncode == 0, f"random inputs: {done.stderr}")
+    agrees(path, SAMPLES / "digits.onnx", "--random-inputs", 3, "--dim", "batch=2")
+    code, found = verify(path, SAMPLES / "digits.onnx", "--random-inputs", 4, "--dim", "batch=2")
+    check(code == 1 and list(found) == ["input image"], f"another seed: {found}")
+
+
+# What is left after an end in between
+
+def interrupted(folder):
+    """Ctrl-C leaves a receipt of what was made; a killed run leaves none, or a whole one."""
+    away = folder / "receipts"
+    away.mkdir()
+    path = away / "r.json"
+    slow = [args.ree_run, str(STORIES), "--prompt-text", PROMPT, "--max-new-tokens", "0", "--ignore-eos", "--no-fuse",
+            "--threads", "1", "--cpu-isa", "portable", "--receipt-path", str(path), "--json"]
+    draw = random.Random(5)
+    start = time.monotonic()
+    subprocess.run(slow, stdout=subprocess.DEVNULL, check=True)
+    whole = time.monotonic() - start
+    reasons, left = [], 0
+    for number in (signal.SIGINT, signal.SIGKILL):
+        for _ in range(6):
+            path.unlink(missing_ok=True)
+            process = subprocess.Popen(slow, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(draw.uniform(0.05, 1.1) * whole)
+            process.send_signal(number)
+            code = process.wait(timeout=120)
+            check([p.name for p in away.iterdir() if p != path] == [], "nothing else is left in the folder")
+            if not path.exists():
+                # Before the generation began, Ctrl-C ends the program as it does any other.
+                check(code != 0, f"no receipt, but success: {code}")
+                continue
+            left += 1
+            reason = vectors.parse(path.read_text())["body"]["output"]["finish_reason"]
+            reasons.append(reason)
+            check(number == signal.SIGKILL or code in (0, 130), f"exit code {code}")
+            check(run("validate", path).returncode == 0, f"a whole receipt after signal {number}")
+            agrees(path, STORIES)
+    print(f"{left} receipts of 12 ended runs: {reasons}")
+    # At a place that is sure: while the text comes.
+    path.unlink(missing_ok=True)
+    process = subprocess.Popen(slow[:-1], stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
+    first = b""
+    while len(first) < len(PROMPT) + 3:
+        first += process.stdout.read(len(PROMPT) + 3)
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=120)
+    receipt = vectors.parse(path.read_text())
+    agrees(path, STORIES)
+    text = (first + rest).decode()
+    check(text.startswith(PROMPT + receipt["body"]["output"]["text"]), f"its text is what was printed: {text}")
+    check(receipt["receipt_hash"] in text, "and its hash is reported")
+    if process.returncode == 130:
+        check(receipt["body"]["output"]["finish_reason"] == "interrupted", "it was interrupted")
+
+
+def main():
+    global args
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ree-run", required=True)
+    parser.add_argument("--models", type=pathlib.Path, default=pathlib.Path("none"), help="stories260K, mnist-8; optional")
+    parser.add_argument("--device")
+    args = parser.parse_args()
+    rooms = [elsewhere, other_models, endings, changes_of_receipts, changes_of_models, cannot, private, signed, exported, without_cache,
+             tensors, interrupted]
+    if args.device:
+        if f"{args.device}:0" not in run("devices").stdout:
+            print(f"skipped: no {args.device} device")
+            return 77
+        rooms = [on_device]
+    for room in rooms:
+        with tempfile.TemporaryDirectory() as name:
+            room(pathlib.Path(name))
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+sys.exit(main())

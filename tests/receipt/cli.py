@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""ree-run validate and keygen from the outside: what they find, what they say, their exit codes."""
+
+import argparse
+import json
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+
+passed, failed = 0, 0
+ree_run = None
+PUBLIC_KEY = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"  # RFC 8032, 7.1
+
+
+def check(ok, what):
+    global passed, failed
+    if ok:
+        passed += 1
+    else:
+        failed += 1
+        print(f"line {sys._getframe(1).f_lineno}: FAILED: {what}", flush=True)
+
+
+def run(*args, **options):
+    return subprocess.run([ree_run, *map(str, args)], capture_output=True, text=True, **options)
+
+
+def findings(*args, code):
+    """The names of what is wrong."""
+    done = run("validate", *args, "--json")
+    check(done.returncode == code, f"{args}: exit code {done.returncode}, expected {code}: {done.stderr}")
+    if done.returncode == 2:
+        return set()
+    report = json.loads(done.stdout)
+    check(report["valid"] == (code == 0), f"{args}: valid is {report['valid']}")
+    text = run("validate", *args)
+    check(text.returncode == code, f"{args}: the same exit code as text")
+    check(text.stdout.splitlines()[-1] == ("not valid", "valid")[code == 0], f"{args}: {text.stdout}")
+    wrong = [f for f in report["findings"] if not f["ok"]]
+    for finding in wrong:
+        check(any(line.startswith(finding["what"]) and "WRONG" in line for line in text.stdout.splitlines()), finding)
+        check(len(finding["detail"]) > 10, f"{args}: {finding}")
+    return {f["what"] for f in wrong}
+
+
+def cannot(*args, message):
+    done = run(*args)
+    check(done.returncode == 2, f"{args}: exit code {done.returncode}, expected 2: {done.stderr}")
+    check(done.stdout == "", f"{args}: nothing on standard output: {done.stdout}")
+    check(done.stderr.startswith("ree-run: ") and message in done.stderr, f"{args}: '{message}' is not in: {done.stderr}")
+
+
+def good_receipts(data):
+    for receipt in sorted(data.glob("*.receipt.json")):
+        check(findings(receipt, code=0) == set(), receipt.name)
+        done = run("validate", receipt)
+        signed = "-signed" in receipt.name
+        check((f"signature       ok     by {PUBLIC_KEY}" in done.stdout) == signed, f"{receipt.name}: {done.stdout}")
+        check(("signature       -      none" in done.stdout) != signed, f"{receipt.name}: {done.stdout}")
+        for key in (data / "rfc8032.pem.pub", data / "rfc8032.pem", PUBLIC_KEY, PUBLIC_KEY.upper()):
+            wrong = findings(receipt, "--public-key", key, code=0 if signed else 1)
+            check(wrong == (set() if signed else {"public key"}), f"{receipt.name}, {key}: {wrong}")
+
+
+def altered_receipts(data, folder):
+    text = (data / "text-signed.receipt.json").read_text()
+    file = folder / "altered.json"
+
+    def altered(old, new, *what):
+        check(text.count(old) == 1, f"'{old}' is there once")
+        file.write_text(text.replace(old, new))
+        wrong = findings(file, code=1)
+        check(wrong == set(what), f"{old} -> {new}: {wrong}, expected {what}")
+
+    altered("Once upon a time", "Once upon a tree", "receipt", "prompt text")
+    altered("[1,9038,", "[1,9039,", "receipt", "prompt tokens")
+    altered("727,471", "727,472", "receipt", "output tokens")
+    altered(", there was", ", there is", "receipt", "output text")
+    altered('"max_new_tokens":64', '"max_new_tokens":5', "receipt", "counts")
+    altered('"context_length":2048', '"context_length":10', "receipt", "counts")
+    altered('"eos":[2,', '"eos":[3,', "receipt", "counts")
+    altered('"seed":"18446744073709551615"', '"seed":"18446744073709551614"', "receipt")
+    altered("0.800000011920929", "0.75", "receipt")
+    altered('"finish_reason":"eos"', '"finish_reason":"stop"', "receipt")
+    altered('"logits_sha256":"2', '"logits_sha256":"3', "receipt")
+    altered('"graph_sha256":"e', '"graph_sha256":"f', "receipt")
+    altered('"weights_sha256":"9', '"weights_sha256":"8', "receipt")
+    altered('"root":"e', '"root":"f', "receipt")
+    altered('"operation_set":"reproducible"', '"operation_set":"default"', "receipt")
+    altered('"receipt_hash":"20', '"receipt_hash":"21', "receipt", "signature")
+    altered('"signature":"b8', '"signature":"b9', "signature")
+    altered(f'"public_key":"{PUBLIC_KEY[:2]}', '"public_key":"d8', "signature")
+    # What is not bound may change; so may the layout.
+    file.write_text(text.replace("2026-01-02", "2027-01-02"))
+    check(findings(file, code=0) == set(), "unbound")
+    file.write_text(json.dumps(json.loads(text), indent=4))
+    check(findings(file, code=0) == set(), "layout")
+    # Without its signature a receipt is valid, but not where one is asked for.
+    unsigned = json.loads(text)
+    del unsigned["signature"]
+    file.write_text(json.dumps(unsigned))
+    check(findings(file, code=0) == set(), "without a signature")
+    check(findings(file, "--public-key", PUBLIC_KEY, code=1) == {"public key"}, "asked for, and none")
+
+
+def malformed_files(data, folder):
+    whole = (data / "text-signed.receipt.json").read_bytes()
+    for content, message in (
+        (b"", "not JSON"),
+        (b"\n", "not JSON"),
+        (b"{}", "receipt.schema is missing"),
+        (b"[]", "receipt is not an object"),
+        (b"null", "receipt is not an object"),
+        (whole[:-100], "not JSON"),
+        (whole + whole, "not JSON"),
+        (whole.replace(b"Once", b"On\0e"), "zero byte"),
+        (whole.replace(b"Once", b"On\xffe"), "not UTF-8"),
+        (whole.replace(b"Once", b"On\\u0000e"), "u0000 in a string"),
+        (whole.replace(b'"kind":"text"', b'"kind":"text","kind":"text"'), "'kind' is there twice"),
+        (whole.replace(b'"top_k":40', b'"top_k":40,"more":1'), "body.sampling.more is unknown"),
+        (whole.replace(b'"top_k":40,', b""), "body.sampling.top_k is missing"),
+        (whole.replace(b'"top_k":40', b'"top_k":040'), "number"),
+        (whole.replace(b"ree-receipt/1", b"ree-receipt/9"), "'ree-receipt/9'"),
+        (whole.replace(b'"n_tokens":6', b'"n_tokens":7'), "n_tokens is 7"),
+        (whole.replace(b'"d75a', b'"D75A'), "signature.public_key"),
+        (b"[" * 100000, "64 levels"),
+        (b'{"schema":' + b"[" * 60 + b"]" * 60 + b"}", "schema is not a string"),
+        (b'{"\\u001b[31m":1,"schema":"\\u001b[31m"}', "\\x1b[31m"),
+        (b'{"schema":"ree-receipt/1",' + b",".join(b'"k%d":0' % i for i in range(50000)) + b"}", "body is missing"),
+    ):
+        file = folder / "malformed.json"
+        file.write_bytes(content)
+        cannot("validate", file, message=message)
+        cannot("validate", file, message="malformed.json")
+    cannot("validate", folder / "absent.json", message="absent.json: No such file")
+    cannot("validate", folder, message="not a regular file")
+    with open(folder / "sparse", "wb") as sparse:
+        sparse.truncate(1 << 40)
+    cannot("validate", folder / "sparse", message="expected at most 67108864")
+    cannot("validate", data / "text.receipt.json", "--public-key", folder / "sparse", message="expected at most 1048576")
+    os.mkfifo(folder / "pipe")
+    cannot("validate", folder / "pipe", message="not a regular file")
+
+
+def wrong_usage(data, folder):
+    receipt = data / "text-signed.receipt.json"
+    cannot("validate", message="which receipt?")
+    cannot("validate", receipt, receipt, message="unexpected argument")
+    cannot("validate", receipt, "--strict", message="unknown option '--strict'")
+    cannot("validate", receipt, "--public-key", message="--public-key wants a value")
+    cannot("validate", receipt, "--public-key", folder / "absent", message="absent: No such file")
+    cannot("validate", receipt, "--public-key", receipt, message="no Ed25519 key")
+    cannot("validate", receipt, "--public-key", PUBLIC_KEY[:-1], message="No such file")
+    cannot("keygen", message="a file for the key?")
+    cannot("keygen", folder / "a", folder / "b", message="unexpected argument")
+    cannot("keygen", "--bits", message="unknown option")
+    for command in ("validate", "keygen"):
+        done = run("help", command)
+        check(done.returncode == 0 and done.stdout.startswith(f"ree-run {command} "), done.stdout)
+        check(done.stdout == run(command, "--help").stdout, f"{command} --help")
+        check("exit status:" in done.stdout and max(map(len, done.stdout.splitlines())) <= 100, command)
+    check("ree-run validate RECEIPT" in run("--help").stdout, "the overview has it")
+    if os.path.exists("/dev/full"):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([ree_run, "validate", receipt], stdout=full, stderr=subprocess.PIPE, text=True)
+            check(done.returncode == 2 and "standard output" in done.stderr, "what was not told was not checked")
+
+
+def keys(data, folder):
+    key, public = folder / "key", folder / "key.pub"
+    done = run("keygen", key)
+    check(done.returncode == 0 and len(done.stdout) == 65, done.stderr)
+    check(stat.S_IMODE(key.stat().st_mode) == 0o600, "the private key is for its owner")
+    check("PRIVATE KEY" in key.read_text() and "PUBLIC KEY" in public.read_text(), "PEM files")
+    check("PRIVATE" not in public.read_text() and "PRIVATE" not in done.stdout + done.stderr, "it stays private")
+    before = key.read_bytes(), public.read_bytes()
+    again = run("keygen", key)
+    check(again.returncode == 1 and "key: it exists already" in again.stderr, again.stderr)
+    check((key.read_bytes(), public.read_bytes()) == before, "nothing was written over")
+    check(run("keygen", folder / "other").stdout != done.stdout, "another key each time")
+    # A receipt of another key, in each form of the key.
+    receipt = data / "text-signed.receipt.json"
+    for form in (key, public, done.stdout.strip()):
+        check(findings(receipt, "--public-key", form, code=1) == {"public key"}, f"another key: {form}")
+    (folder / "taken.pub").write_text("mine")
+    again = run("keygen", folder / "taken")
+    check(again.returncode == 1 and "taken.pub: " in again.stderr, again.stderr)
+    check(not (folder / "taken").exists() and (folder / "taken.pub").read_text() == "mine", "taken.pub")
+    again = run("keygen", folder / "none" / "key")
+    check(again.returncode == 1 and "No such file" in again.stderr, again.stderr)
+    files = sorted(path.name for path in folder.iterdir())
+
+    # Not enough room, for the first file or for the second.
+    for size in (50, 115):
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        full = run("keygen", folder / "full", preexec_fn=limit)
+        check(full.returncode == 1 and "cannot write it" in full.stderr, full.stderr)
+    check(sorted(path.name for path in folder.iterdir()) == files, "nothing is left")
+
+
+def openssl(data, folder):
+    """Keys and openssl's own are the same thing."""
+    if not shutil.which("openssl"):
+        print("openssl: not here, so its keys were not tried")
+        return
+    receipt = data / "text-signed.receipt.json"
+
+    def program(*args):
+        return subprocess.run(["openssl", *map(str, args)], capture_output=True, text=True)
+
+    run("keygen", folder / "ours")
+    shown = program("pkey", "-in", folder / "ours", "-pubout")
+    check(shown.stdout == (folder / "ours.pub").read_text(), "openssl reads the private key")
+    program("genpkey", "-algorithm", "ed25519", "-out", folder / "theirs")
+    check(findings(receipt, "--public-key", folder / "theirs", code=1) == {"public key"}, "their key is read")
+    program("genpkey", "-algorithm", "ed25519", "-aes256", "-pass", "pass:word", "-out", folder / "locked")
+    cannot("validate", receipt, "--public-key", folder / "locked", message="keys with a password cannot be used")
+    program("genpkey", "-algorithm", "x25519", "-out", folder / "x25519")
+    cannot("validate", receipt, "--public-key", folder / "x25519", message="no Ed25519 key")
+    program("genpkey", "-algorithm", "rsa", "-pkeyopt", "rsa_keygen_bits:1024", "-out", folder / "rsa")
+    cannot("validate", receipt, "--public-key", folder / "rsa", message="no Ed25519 key")
+
+
+def main():
+    global ree_run
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=pathlib.Path)
+    parser.add_argument("--ree-run", required=True)
+    args = parser.parse_args()
+    ree_run = args.ree_run
+    good_receipts(args.data)
+    for part in (altered_receipts, malformed_files, wrong_usage, keys, openssl):
+        with tempfile.TemporaryDirectory() as folder:
+            part(args.data, pathlib.Path(folder))
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0 or passed == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,451 @@
+// Receipts: what is written comes back, and nothing in one can be changed unnoticed.
+#include "receipt/receipt_parts.h"
+
+#include "examples.h"
+#include "test.h"
+
+#include <float.h>
+#include <string.h>
+
+static const char *key_path;
+
+// A sealed and signed example as its file. Free.
+static char *file_of(const struct example *example, size_t *out_n) {
+    struct ree_receipt receipt;
+    struct ree_error err = {.message = ""};
+    char *text;
+    example->make(&receipt);
+    REQUIRE(ree_receipt_seal(&receipt, &err) == REE_OK);
+    REQUIRE(ree_receipt_sign(&receipt, key_path, &err) == REE_OK);
+    REQUIRE(ree_receipt_encode(&receipt, &text, out_n, &err) == REE_OK);
+    ree_receipt_finish(&receipt);
+    return text;
+}
+
+// Decoding and encoding `text` gives `expected`.
+static void comes_back(const char *text, size_t n, const char *expected, const char *what) {
+    struct ree_receipt receipt;
+    struct ree_error err = {.message = ""};
+    char *again = NULL;
+    size_t n_again;
+    enum ree_status status = ree_receipt_decode(text, n, what, &receipt, &err);
+    CHECK_MSG(status == REE_OK, "%s", err.message);
+    if (status == REE_OK) {
+        CHECK(ree_receipt_encode(&receipt, &again, &n_again, &err) == REE_OK);
+        CHECK_MSG(again && strcmp(again, expected) == 0, "%s comes back as %s", what, again);
+    }
+    free(again);
+    ree_receipt_finish(&receipt);
+}
+
+static void check_identity(const struct example *example) {
+    size_t n;
+    char *text = file_of(example, &n);
+    comes_back(text, n, text, example->name);
+    // However it is laid out.
+    cJSON *json = cJSON_Parse(text);
+    char *printed = cJSON_Print(json);
+    comes_back(printed, strlen(printed), text, example->name);
+    cJSON_Delete(json);
+    cJSON_free(printed);
+
+    struct ree_receipt receipt;
+    struct ree_receipt_finding findings[REE_RECEIPT_MAX_FINDINGS];
+    bool ok = false;
+    CHECK(ree_receipt_decode(text, n, example->name, &receipt, NULL) == REE_OK);
+    size_t n_findings = ree_receipt_check(&receipt, findings, &ok);
+    CHECK_MSG(ok, "%s is valid", example->name);
+    for (size_t i = 0; i < n_findings; i++)
+        CHECK_MSG(findings[i].ok, "%s: %s", findings[i].what, findings[i].detail);
+    ree_receipt_finish(&receipt);
+    free(text);
+}
+
+// Random receipts
+
+static uint64_t state = 1;
+
+static uint64_t draw(uint64_t below) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    uint64_t x = state ^ state >> 33;
+    return below ? x % below : x;
+}
+
+static float draw_float(float max) {
+    float value;
+    do {
+        uint32_t bits = (uint32_t)draw(0) & 0x7FFFFFFF;
+        memcpy(&value, &bits, sizeof value);
+    } while (!(value <= max && value > 0));
+    return value;
+}
+
+static void draw_hash(char hex[65], bool may_lack) {
+    char word[16];
+    snprintf(word, sizeof word, "%u", (unsigned)draw(1000));
+    example_hash(word, hex);
+    if (may_lack && draw(3) == 0) hex[0] = 0;
+}
+
+static const char *draw_string(char *room, size_t size) {
+    static const char *const pieces[] = {"a",    "\"",       "\\",           "\n",
+                                         "\x01", "\xC3\xA9", "\xE2\x82\xAC", "\t",
+                                         "/",    "{",        "\x7F",         "\xF0\x9F\x98\x82",
+                                         " "};
+    room[0] = 0;
+    for (uint64_t n = draw(8); n && strlen(room) + 5 < size; n--)
+        strcat(room, pieces[draw(sizeof pieces / sizeof *pieces)]);
+    return room;
+}
+
+static struct {
+    char text[2][64], stops[4][64], names[4][64];
+    const char *stop_list[4];
+    int32_t ids[2][32], eos[4];
+    struct ree_receipt_tensor tensors[2][4];
+} drawn;
+
+static void draw_text(struct ree_receipt_text *out, int which, bool has_tokenizer) {
+    out->n_tokens = draw(4) ? draw(32) : draw(REE_RECEIPT_MAX_NUMBER);
+    for (size_t i = 0; i < 32; i++)
+        drawn.ids[which][i] = (int32_t)draw(draw(2) ? 100 : 1ull << 31);
+    draw_hash(out->tokens_sha256, false);
+    if (out->n_tokens <= 32 && draw(2)) out->tokens = drawn.ids[which];
+    if (has_tokenizer) draw_hash(out->text_sha256, true);
+    if (has_tokenizer && draw(2)) out->text = draw_string(drawn.text[which], 64);
+}
+
+static void draw_receipt(struct ree_receipt *out) {
+    ree_receipt_init(out);
+    draw_hash(out->graph_sha256, false);
+    draw_hash(out->weights_sha256, false);
+    out->kind = draw(3) ? REE_RECEIPT_TEXT : REE_RECEIPT_TENSORS;
+    out->has_trace = draw(2);
+    if (out->has_trace) {
+        draw_hash(out->trace_root, false);
+        out->trace_steps = 1 + draw(draw(2) ? 100 : REE_RECEIPT_MAX_NUMBER);
+        out->trace_chunk = (uint32_t)draw(0);
+    }
+    if (out->kind == REE_RECEIPT_TENSORS) {
+        for (int k = 0; k < 2; k++)
+            for (size_t i = 0; i < 4; i++) {
+                drawn.tensors[k][i].name = draw_string(drawn.names[i], 64);
+                draw_hash(drawn.tensors[k][i].sha256, false);
+            }
+        out->inputs = drawn.tensors[0];
+        out->outputs = drawn.tensors[1];
+        out->n_inputs = draw(5);
+        out->n_outputs = draw(5);
+        return;
+    }
+    static const char *const reasons[] = {"length", "eos", "stop", "interrupted"};
+    draw_hash(out->tokenizer_sha256, true);
+    draw_text(&out->prompt, 0, out->tokenizer_sha256[0]);
+    draw_text(&out->output, 1, out->tokenizer_sha256[0]);
+    draw_hash(out->logits_sha256, true);
+    out->sampling =
+        (struct ree_sampling){draw(4) ? draw_float(1e6f) : 0, (uint32_t)draw(0), draw_float(1),
+                              draw(2) ? draw_float(1) : 0,    draw_float(1e6f),  draw(0)};
+    out->max_new_tokens = draw(REE_RECEIPT_MAX_NUMBER);
+    out->context_length = (int64_t)draw(REE_RECEIPT_MAX_NUMBER);
+    out->finish_reason = reasons[draw(4)];
+    for (size_t i = 0; i < 4; i++) {
+        drawn.stop_list[i] = draw_string(drawn.stops[i], 64);
+        drawn.eos[i] = (int32_t)draw(1ull << 31);
+    }
+    out->stops = drawn.stop_list;
+    out->n_stops = draw(5);
+    out->eos = drawn.eos;
+    out->n_eos = draw(5);
+}
+
+static void check_random(void) {
+    for (int i = 0; i < 3000; i++) {
+        struct ree_receipt receipt, read;
+        struct ree_error err = {.message = ""};
+        char *text = NULL;
+        size_t n = 0;
+        draw_receipt(&receipt);
+        CHECK(ree_receipt_seal(&receipt, &err) == REE_OK);
+        CHECK(ree_receipt_encode(&receipt, &text, &n, &err) == REE_OK);
+        comes_back(text, n, text, "random");
+        CHECK(ree_receipt_decode(text, n, "random", &read, NULL) == REE_OK);
+        CHECK(memcmp(&receipt.sampling, &read.sampling, sizeof read.sampling) == 0);
+        CHECK(receipt.max_new_tokens == read.max_new_tokens && receipt.n_eos == read.n_eos &&
+              receipt.context_length == read.context_length);
+        ree_receipt_finish(&read);
+        free(text);
+        ree_receipt_finish(&receipt);
+    }
+}
+
+// Changes: of a member of the file at a time.
+
+enum change { ANOTHER, NOTHING, GONE, RENAMED, N_CHANGES };
+
+static cJSON *nth(cJSON *item, size_t *left, cJSON **parent, const char **part) {
+    for (cJSON *child = item->child; child; child = child->next) {
+        // Which member of the root it is below.
+        if (!item->string && cJSON_IsObject(item) && *parent == NULL) *part = child->string;
+        if ((*left)-- == 0) {
+            *parent = item;
+            return child;
+        }
+        cJSON *up = *parent;
+        *parent = item;
+        cJSON *found = nth(child, left, parent, part);
+        if (found) return found;
+        *parent = up;
+    }
+    return NULL;
+}
+
+static bool change(cJSON *parent, cJSON *item, enum change how) {
+    if (how == NOTHING) return cJSON_ReplaceItemViaPointer(parent, item, cJSON_CreateNull());
+    if (how == GONE) {
+        cJSON_Delete(cJSON_DetachItemViaPointer(parent, item));
+        return true;
+    }
+    if (how == RENAMED) {
+        if (!item->string || !item->string[0]) return false;
+        item->string[0] ^= 1;
+        return true;
+    }
+    if (cJSON_IsNumber(item)) {
+        cJSON_SetNumberHelper(item, item->valuedouble == 0 ? 0.5 : item->valuedouble / 2);
+    } else if (cJSON_IsString(item) && item->valuestring[0]) {
+        // So that a hash stays one, and a number.
+        item->valuestring[0] = item->valuestring[0] == '1' ? '2' : '1';
+    } else if (cJSON_IsString(item)) {
+        return cJSON_ReplaceItemViaPointer(parent, item, cJSON_CreateString("x"));
+    } else if (cJSON_IsArray(item)) {
+        cJSON_AddItemToArray(item, item->child ? cJSON_Duplicate(item->child, true)
+                                               : cJSON_CreateString("x"));
+    } else {
+        cJSON_AddNumberToObject(item, "more", 1);
+    }
+    return true;
+}
+
+static bool is_wrong(const struct ree_receipt *receipt, const char *what) {
+    struct ree_receipt_finding findings[REE_RECEIPT_MAX_FINDINGS];
+    bool ok;
+    size_t n = ree_receipt_check(receipt, findings, &ok);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(findings[i].what, what) == 0 && !findings[i].ok) return !ok;
+    return false;
+}
+
+static long n_refused, n_noticed;
+
+static void check_changed(const char *text, const char *part, const char *original_hash) {
+    struct ree_receipt receipt;
+    struct ree_error err = {.message = ""};
+    if (ree_receipt_decode(text, strlen(text), "changed", &receipt, &err) != REE_OK) {
+        CHECK_MSG(err.status == REE_INVALID && strncmp(err.message, "changed: ", 9) == 0, "%s",
+                  err.message);
+        n_refused++;
+    } else if (strcmp(part, "unbound") == 0) {
+        bool ok;
+        struct ree_receipt_finding findings[REE_RECEIPT_MAX_FINDINGS];
+        ree_receipt_check(&receipt, findings, &ok);
+        CHECK_MSG(ok, "what is not bound may change: %s", text);
+    } else if (strcmp(part, "signature") == 0) {
+        CHECK_MSG(!receipt.is_signed || is_wrong(&receipt, "signature"), "signature: %s", text);
+        n_noticed++;
+    } else {
+        CHECK_MSG(is_wrong(&receipt, "receipt"), "receipt: %s", text);
+        CHECK(strcmp(part, "receipt_hash") != 0 || is_wrong(&receipt, "signature"));
+        n_noticed++;
+    }
+    // Somebody who hashes the changed body anew has another hash, and no signature of it.
+    if (strcmp(part, "body") == 0 && err.message[0] == 0) {
+        ree_digest digest;
+        CHECK(ree_receipt_body_digest(&receipt, digest, NULL) == REE_OK);
+        ree_hex(digest, receipt.receipt_hash);
+        CHECK_MSG(strcmp(receipt.receipt_hash, original_hash) != 0, "the same hash: %s", text);
+        CHECK(!is_wrong(&receipt, "receipt") && is_wrong(&receipt, "signature"));
+    }
+    ree_receipt_finish(&receipt);
+}
+
+static void check_changes(const struct example *example) {
+    size_t n;
+    char *text = file_of(example, &n);
+    struct ree_receipt receipt;
+    REQUIRE(ree_receipt_decode(text, n, example->name, &receipt, NULL) == REE_OK);
+    for (size_t i = 0, seen = 1; seen; i++) {
+        seen = 0;
+        for (int how = 0; how < N_CHANGES; how++) {
+            cJSON *json = cJSON_Parse(text), *parent = NULL;
+            const char *part = "";
+            size_t left = i;
+            cJSON *item = nth(json, &left, &parent, &part);
+            char in[16];
+            snprintf(in, sizeof in, "%s", item ? part : "");
+            seen += item != NULL;
+            if (item && change(parent, item, (enum change)how)) {
+                char *changed = cJSON_PrintUnformatted(json);
+                // Leaving the signature out leaves a receipt without one.
+                check_changed(changed, in, receipt.receipt_hash);
+                cJSON_free(changed);
+            }
+            cJSON_Delete(json);
+        }
+    }
+    ree_receipt_finish(&receipt);
+    free(text);
+}
+
+// Bytes: cut off, and altered. What is still valid says the same.
+static void check_bytes(const struct example *example) {
+    size_t n;
+    char *text = file_of(example, &n);
+    struct ree_receipt receipt, original;
+    struct ree_receipt_finding findings[REE_RECEIPT_MAX_FINDINGS];
+    ree_digest expected, digest;
+    REQUIRE(ree_receipt_decode(text, n, example->name, &original, NULL) == REE_OK);
+    REQUIRE(ree_receipt_body_digest(&original, expected, NULL) == REE_OK);
+    for (size_t i = 0; i < n - 1; i++) {
+        CHECK_MSG(ree_receipt_decode(text, i, "cut", &receipt, NULL) != REE_OK, "%zu bytes", i);
+        ree_receipt_finish(&receipt);
+    }
+    for (size_t i = 0; i < n; i++)
+        for (int bit = 0; bit < 8; bit++) {
+            bool ok = false;
+            text[i] ^= (char)(1 << bit);
+            if (ree_receipt_decode(text, n, "altered", &receipt, NULL) == REE_OK) {
+                ree_receipt_check(&receipt, findings, &ok);
+                CHECK(ree_receipt_body_digest(&receipt, digest, NULL) == REE_OK);
+                CHECK_MSG(!ok || (memcmp(digest, expected, 32) == 0 && receipt.is_signed &&
+                                  strcmp(receipt.signature, original.signature) == 0),
+                          "byte %zu, bit %d", i, bit);
+            }
+            ree_receipt_finish(&receipt);
+            text[i] ^= (char)(1 << bit);
+        }
+    ree_receipt_finish(&original);
+    free(text);
+}
+
+// Messages
+
+static void refused(const char *from, const char *to, const char *why) {
+    size_t n;
+    char *text = file_of(&examples[0], &n);
+    char *at = strstr(text, from);
+    REQUIRE(at != NULL);
+    struct ree_strbuf changed;
+    ree_strbuf_init(&changed);
+    ree_strbuf_append(&changed, text, (size_t)(at - text));
+    ree_strbuf_printf(&changed, "%s%s", to, at + strlen(from));
+    struct ree_receipt receipt;
+    struct ree_error err = {.message = ""};
+    enum ree_status status = ree_receipt_decode(changed.data, changed.size, "r", &receipt, &err);
+    CHECK_MSG(status == REE_INVALID && strstr(err.message, why), "%s: %s, expected '%s'", to,
+              err.message, why);
+    ree_receipt_finish(&receipt);
+    ree_strbuf_finish(&changed);
+    free(text);
+}
+
+static void check_messages(void) {
+    refused("\"ree-receipt/1\"", "\"ree-receipt/2\"",
+            "r: receipt.schema is 'ree-receipt/2', which");
+    refused("\"ree-receipt/1\"", "null", "r: receipt.schema is not a string");
+    refused("\"kind\":\"text\"", "\"kind\":\"image\"", "body.kind is 'image'");
+    refused("\"kind\":\"text\",", "", "body.kind is missing");
+    refused("\"kind\":\"text\"", "\"kind\":\"tensors\"", "body.inputs is missing");
+    refused("RepOps/1", "RepOps/2", "body.numerics is 'RepOps/2'");
+    refused("\"n_tokens\":6", "\"n_tokens\":5",
+            "body.output.n_tokens is 5, and body.output.tokens has 6");
+    refused("\"n_tokens\":6", "\"n_tokens\":-1",
+            "body.output.n_tokens is not a whole number from 0");
+    refused("\"n_tokens\":6", "\"n_tokens\":9007199254740992",
+            "is not a whole number from 0 to 9007199254740991");
+    refused("2147483647", "2147483648", "body.output.tokens[4] is not a token id");
+    refused("[29892,", "[-29892,", "body.output.tokens[0] is not a token id");
+    refused("\"eos\":[2,", "\"eos\":[2.5,", "body.sampling.eos[0] is not a token id");
+    refused("\"18446744073709551615\"", "\"18446744073709551616\"",
+            "body.sampling.seed is not a string");
+    refused("\"18446744073709551615\"", "\"01\"", "body.sampling.seed");
+    refused("\"18446744073709551615\"", "\"\"", "body.sampling.seed");
+    refused("\"18446744073709551615\"", "\"-1\"", "body.sampling.seed");
+    refused("\"18446744073709551615\"", "1", "body.sampling.seed");
+    refused("0.800000011920929", "0.8",
+            "body.sampling.temperature is not a binary32 number from 0");
+    refused("0.800000011920929", "1e300", "body.sampling.temperature is not a binary32");
+    refused("0.800000011920929", "-1", "body.sampling.temperature is not a binary32");
+    refused("0.949999988079071", "0", "body.sampling.top_p is not a binary32 number above 0 to 1");
+    refused("0.949999988079071", "1.5", "body.sampling.top_p");
+    refused("\"stop\":[", "\"stop\":[1,", "body.sampling.stop is not an array of strings");
+    refused("\"stop\":[", "\"stop\":{},\"x\":[", "body.sampling.x is unknown");
+    refused("\"finish_reason\":\"eos\"", "\"finish_reason\":\"end\"",
+            "body.output.finish_reason is 'end'");
+    refused("\"n_steps\":7", "\"n_steps\":0", "body.trace.n_steps is not a whole number from 1");
+    refused("\"prefill_chunk\":512", "\"prefill_chunk\":4294967296", "body.trace.prefill_chunk");
+    refused("\"graph_sha256\":\"e", "\"graph_sha256\":\"E",
+            "body.model.graph_sha256 is not 64 hexadecimal");
+    refused("\"tokenizer_sha256\"", "\"trace\"", "'trace' is there twice");
+    refused("Once upon", "Once\\u0000upon", "\\u0000");
+    refused("Once upon", "Once\xFFupon", "not UTF-8");
+    refused("Once upon", "Once\\ud800upon", "not JSON");
+    refused("\"ed25519\"", "\"rsa\"", "signature.algorithm is 'rsa'");
+    refused("\"receipt_hash\"", "\"hash\"", "receipt.receipt_hash is missing");
+    refused("\"device\":\"", "\"device\":[],\"\":\"", "unbound.device is not a string");
+    refused("\"seconds\":0.1", "\"seconds\":1e999", "not finite");
+    refused("{\"body\"", "[{\"body\"", "not JSON");
+}
+
+// What sealing and writing are asked for in the wrong way.
+static void check_misuse(void) {
+    struct ree_receipt receipt;
+    struct ree_error err = {.message = ""};
+    char *text;
+    size_t n;
+    example_text(&receipt);
+    CHECK(ree_receipt_encode(&receipt, &text, &n, &err) == REE_INVALID && !text);
+    CHECK(ree_receipt_sign(&receipt, key_path, &err) == REE_INVALID);
+    receipt.prompt.text = "\xFF";
+    CHECK(ree_receipt_seal(&receipt, &err) == REE_INVALID && strstr(err.message, "UTF-8"));
+    receipt.prompt.text = "x";
+    CHECK(ree_receipt_seal(&receipt, &err) == REE_OK);
+    // What could not be read again is not written.
+    receipt.finish_reason = NULL;
+    CHECK(ree_receipt_seal(&receipt, &err) == REE_OK);
+    CHECK(ree_receipt_write(&receipt, "/tmp/ree_receipt_that_must_not_be", &err) == REE_INVALID);
+    CHECK_MSG(strstr(err.message, "body.output.finish_reason is missing"), "%s", err.message);
+    ree_receipt_finish(&receipt);
+}
+
+// Numbers that do not go together are found even where all hashes do.
+static void check_counts(void) {
+    struct ree_receipt receipt;
+    for (int i = 0; i < 4; i++) {
+        example_text(&receipt);
+        if (i == 1) receipt.max_new_tokens = 5;
+        if (i == 2) receipt.context_length = 10;
+        if (i == 3) receipt.output.n_tokens = 5; // the last is no end
+        CHECK(ree_receipt_seal(&receipt, NULL) == REE_OK);
+        CHECK_MSG(is_wrong(&receipt, "counts") == (i > 0), "case %d", i);
+        CHECK(!is_wrong(&receipt, "receipt"));
+        ree_receipt_finish(&receipt);
+    }
+}
+
+int main(int argc, char **argv) {
+    REQUIRE(argc == 2);
+    key_path = argv[1];
+    for (size_t i = 0; i < N_EXAMPLES; i++) {
+        check_identity(&examples[i]);
+        check_changes(&examples[i]);
+    }
+    printf("changes: %ld refused, %ld noticed\n", n_refused, n_noticed);
+    CHECK(n_refused > 100 && n_noticed > 100);
+    check_bytes(&examples[0]);
+    check_random();
+    check_messages();
+    check_misuse();
+    check_counts();
+    return test_finish();
+}
