@@ -67,4 +67,9 @@ int watch_begin(struct watch *watch, const struct watch_options *options,
 int watch_end(struct watch *watch, struct ree_traced *out_traced, bool *out_has);
 void watch_finish(struct watch *watch); // also of a zeroed one
 
+// The fault that --inject-fault names, in a session before its first run. *out_step: when.
+enum ree_status watch_inject(const char *text, const struct ree_model *model,
+                             struct ree_session *session, uint64_t *out_step,
+                             struct ree_error *err);
+
 #endif
