@@ -33,7 +33,7 @@ static void top(struct ree_hasher *hasher, const ree_digest *leaves, uint64_t n,
     node(hasher, l, r, out);
 }
 
-static void root_of_top(uint64_t n, const ree_digest top_digest, ree_digest out) {
+void ree_merkle_root_of_top(uint64_t n, const ree_digest top_digest, ree_digest out) {
     struct ree_hasher *hasher = ree_hasher_create("ree-root/1");
     ree_hasher_update(hasher, &n, sizeof n); // little-endian: sha256.c insists on it
     ree_hasher_update(hasher, top_digest, sizeof(ree_digest));
@@ -50,7 +50,7 @@ void ree_merkle_top(const ree_digest *leaves, uint64_t count, ree_digest out) {
 void ree_merkle_root(const ree_digest *leaves, uint64_t n, ree_digest out) {
     ree_digest top_digest;
     ree_merkle_top(leaves, n, top_digest);
-    root_of_top(n, top_digest, out);
+    ree_merkle_root_of_top(n, top_digest, out);
 }
 
 // Siblings on the way from leaf `index` up to the top of n leaves.
@@ -114,6 +114,6 @@ bool ree_merkle_verify(const ree_digest root, uint64_t n, uint64_t index, const 
     struct ree_hasher *hasher = ree_hasher_create(tree_tag);
     climb(hasher, n, index, leaf, proof, n_proof, top_digest);
     ree_hasher_digest(hasher, unused);
-    root_of_top(n, top_digest, found);
+    ree_merkle_root_of_top(n, top_digest, found);
     return memcmp(found, root, sizeof found) == 0;
 }

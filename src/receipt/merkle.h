@@ -19,6 +19,7 @@
 typedef unsigned char ree_digest[REE_SHA256_SIZE];
 
 void ree_merkle_root(const ree_digest *leaves, uint64_t n, ree_digest out);
+void ree_merkle_root_of_top(uint64_t n, const ree_digest top, ree_digest out);
 // The siblings of leaves[index] from the bottom up; returns how many. index < n.
 uint32_t ree_merkle_proof(const ree_digest *leaves, uint64_t n, uint64_t index,
                           ree_digest proof[REE_MERKLE_MAX_PROOF]);

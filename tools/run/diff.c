@@ -3,13 +3,16 @@
 #include <string.h>
 
 #include "audit/diff.h"
+#include "audit/html.h"
+#include "base/file.h"
 #include "cli.h"
 
 #define CLI_DIFFERS 1
 #define CLI_CANNOT 2
 
 static const char help[] =
-    "ree-run diff A.trace B.trace [--json] [--all]: the first operator in which two runs differ\n"
+    "ree-run diff A.trace B.trace [--json] [--all] [--html FILE]: the first operator in which two "
+    "runs differ\n"
     "\n"
     "The traces were written by --trace of 'run' or 'generate', over the same model, cut in the\n"
     "same way; on which devices does not matter. What differs first, in the order in which nodes\n"
@@ -19,6 +22,7 @@ static const char help[] =
     "  --all       every node that differs, in every step, and not just the first: 'new' where\n"
     "              all that it read agrees\n"
     "  --json      one JSON object instead of text\n"
+    "  --html FILE a page with a picture: which nodes of which steps differ\n"
     "\n"
     "exit status: 0 the same, 1 they differ, 2 they cannot be compared (or wrong usage)\n";
 
@@ -231,7 +235,22 @@ static void report_json(const struct pair *p, struct ree_strbuf *out) {
     cJSON_Delete(object);
 }
 
-static int compare(const char *const paths[2], bool json, bool all) {
+static bool save_page(const struct pair *p, const char *const paths[2], const char *path,
+                      struct ree_error *err) {
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    struct ree_html_diff page = {{paths[0], paths[1]}, {p->a, p->b}, &p->diff};
+    ree_html_diff(&page, &text);
+    bool ok = !text.failed && ree_file_write(path, text.data, text.size, err) == REE_OK;
+    if (text.failed)
+        cli_error("out of memory");
+    else if (!ok)
+        cli_fail(err);
+    ree_strbuf_finish(&text);
+    return ok;
+}
+
+static int compare(const char *const paths[2], const char *html, bool json, bool all) {
     struct ree_error err;
     struct ree_strbuf text;
     struct ree_trace *a = NULL, *b = NULL;
@@ -250,8 +269,8 @@ static int compare(const char *const paths[2], bool json, bool all) {
         code = p.diff.kind == REE_DIFF_SAME        ? 0
                : p.diff.kind == REE_DIFF_OTHER_RUN ? CLI_CANNOT
                                                    : CLI_DIFFERS;
-        int printed = cli_print(&text);
-        if (printed) code = CLI_CANNOT;
+        if (html && !save_page(&p, paths, html, &err)) code = CLI_CANNOT;
+        if (cli_print(&text)) code = CLI_CANNOT;
     }
     ree_trace_destroy(a);
     ree_trace_destroy(b);
@@ -260,7 +279,7 @@ static int compare(const char *const paths[2], bool json, bool all) {
 
 int ree_run_diff(int argc, char **argv) {
     struct cli cli;
-    const char *paths[2] = {NULL, NULL};
+    const char *paths[2] = {NULL, NULL}, *html = NULL;
     bool json = false, all = false;
     cli_init(&cli, argc, argv);
     while (cli_next(&cli)) {
@@ -274,10 +293,11 @@ int ree_run_diff(int argc, char **argv) {
             json = true;
         else if (cli_flag(&cli, "--all"))
             all = true;
-        else if (!cli_positional(&cli, &paths[0]) && !cli_positional(&cli, &paths[1]))
+        else if (!cli_option(&cli, "--html", &html) && !cli_positional(&cli, &paths[0]) &&
+                 !cli_positional(&cli, &paths[1]))
             cli_unknown(&cli);
     }
     if (!cli.failed && !paths[1]) cli_usage(&cli, "two traces are compared");
     if (cli.failed) return CLI_USAGE;
-    return compare(paths, json, all);
+    return compare(paths, html, json, all);
 }

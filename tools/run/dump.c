@@ -46,7 +46,13 @@ static bool is_chosen(const struct watch_dump *d, const struct ree_node *node, s
                      regexec(&d->regex, value->name, 0, NULL, 0) == 0);
 }
 
+static bool is_chosen_input(const struct watch_dump *d, const char *name) {
+    return name && regexec(&d->regex, name, 0, NULL, 0) == 0;
+}
+
 static bool chooses_any(const struct watch_dump *d) {
+    for (size_t i = 0; i < d->graph->n_inputs; i++)
+        if (is_chosen_input(d, d->graph->inputs[i]->name)) return true;
     for (size_t i = 0; i < d->graph->n_nodes; i++)
         for (size_t k = 0; k < d->graph->nodes[i]->n_outputs; k++)
             if (is_chosen(d, d->graph->nodes[i], k)) return true;
@@ -73,7 +79,8 @@ enum ree_status dump_create(const char *regex, const char *folder, const struct 
     }
     enum ree_status status = REE_OK;
     if (!chooses_any(d))
-        status = ree_fail(err, REE_NOT_FOUND, "no node and no output has a name like '%s'", regex);
+        status = ree_fail(err, REE_NOT_FOUND,
+                          "no node, no output and no input has a name like '%s'", regex);
     else if (!run_make_folders(folder))
         status = ree_fail(err, REE_IO, "%s: cannot make this folder: %s", folder, strerror(errno));
     if (status == REE_OK)
@@ -107,16 +114,6 @@ static enum ree_status save(struct watch_dump *d, const struct ree_tensor *tenso
     return status;
 }
 
-static enum ree_status on_inputs(void *user, const struct ree_tensor *inputs, size_t n,
-                                 struct ree_error *err) {
-    struct watch_dump *d = user;
-    (void)inputs, (void)n, (void)err;
-    d->has_folder = false;
-    snprintf(d->step_folder, strlen(d->folder) + 32, "%s/step-%05llu", d->folder,
-             (unsigned long long)d->step);
-    return REE_OK;
-}
-
 // Letters, digits, '_' and '-' stay.
 static void append_plain(char *name, size_t size, const char *from) {
     size_t n = strlen(name);
@@ -127,6 +124,29 @@ static void append_plain(char *name, size_t size, const char *from) {
         name[n++] = plain ? c : '_';
     }
     name[n] = 0;
+}
+
+// Caches come without their contents: those are what nodes gave in earlier steps.
+static bool has_contents(const struct ree_tensor *t) {
+    int64_t count;
+    return t->kind == REE_TENSOR &&
+           (t->data || (ree_count_elements(t->rank, t->dims, &count) && count == 0));
+}
+
+static enum ree_status on_inputs(void *user, const struct ree_tensor *inputs, size_t n,
+                                 struct ree_error *err) {
+    struct watch_dump *d = user;
+    d->has_folder = false;
+    snprintf(d->step_folder, strlen(d->folder) + 32, "%s/step-%05llu", d->folder,
+             (unsigned long long)d->step);
+    for (size_t i = 0; i < n; i++) {
+        if (!is_chosen_input(d, inputs[i].name) || !has_contents(&inputs[i])) continue;
+        char name[2 * MAX_NAME];
+        snprintf(name, sizeof name, "input-%05zu-", i);
+        append_plain(name, sizeof name, inputs[i].name);
+        REE_TRY(save(d, &inputs[i], name, err));
+    }
+    return REE_OK;
 }
 
 static enum ree_status on_value(void *user, const struct ree_observed *value,

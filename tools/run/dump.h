@@ -1,4 +1,4 @@
-// Writing what chosen nodes computed as .npy files.
+// Writing what chosen nodes computed, and chosen inputs, as .npy files (audit/recorded.h).
 #ifndef REE_TOOLS_RUN_DUMP_H
 #define REE_TOOLS_RUN_DUMP_H
 
@@ -10,7 +10,7 @@ struct cli;
 struct watch_dump;
 
 void dump_check(struct cli *cli, const char *regex); // wrong usage where it is none
-// `folder` is made where it is not there. Fails where no node and no output matches.
+// `folder` is made where it is not there. Fails where no node, output or input matches.
 enum ree_status dump_create(const char *regex, const char *folder, const struct ree_model *model,
                             struct watch_dump **out, struct ree_error *err);
 struct ree_observer dump_observer(struct watch_dump *dump);

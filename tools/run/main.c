@@ -16,7 +16,10 @@ static const char overview[] =
     "       ree-run bench ...            how fast\n"
     "       ree-run tokenize PATH        text to token ids and back\n"
     "       ree-run validate RECEIPT     whether a receipt is whole and unaltered\n"
+    "       ree-run compare MODEL --device A --device B   where two devices part\n"
     "       ree-run diff TRACE TRACE     the first operator in which two runs differ\n"
+    "       ree-run dispute ...          the same, with a few hashes exchanged\n"
+    "       ree-run referee CLAIM MODEL  who is right about that operator\n"
     "       ree-run trace TRACE          what a trace is of\n"
     "       ree-run keygen FILE          keys to sign receipts with\n"
     "       ree-run help SUBCOMMAND      the manual page of run, generate, inspect, ...\n"
@@ -47,7 +50,10 @@ static const struct {
     {"validate", ree_run_validate},
     {"verify", ree_run_verify},
     {"keygen", ree_run_keygen},
+    {"compare", ree_run_compare},
     {"diff", ree_run_diff},
+    {"dispute", ree_run_dispute},
+    {"referee", ree_run_referee},
     {"trace", ree_run_trace},
     // clang-format on
 };

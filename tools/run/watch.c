@@ -105,14 +105,19 @@ static enum ree_status find_node(const struct ree_graph *graph, const char *text
                     (int)n, text);
 }
 
-static enum ree_status set_fault(struct watch *w, const struct watch_run *run,
-                                 struct ree_error *err) {
+enum ree_status watch_inject(const char *text, const struct ree_model *model,
+                             struct ree_session *session, uint64_t *out_step,
+                             struct ree_error *err) {
     struct ree_fault fault;
     size_t n;
-    parse_fault(w->options->fault, &n, &fault);
-    REE_TRY(find_node(run->model->graph, w->options->fault, n, &fault.node, err));
-    w->fault_step = fault.run;
-    return ree_session_inject(run->session, &fault, err);
+    if (!parse_fault(text, &n, &fault))
+        return ree_fail(err, REE_INVALID,
+                        "NODE:STEP:BIT or NODE:STEP:BIT:OUTPUT is wanted, not "
+                        "'%s'",
+                        text);
+    REE_TRY(find_node(model->graph, text, n, &fault.node, err));
+    *out_step = fault.run;
+    return ree_session_inject(session, &fault, err);
 }
 
 static enum ree_status start_recorder(struct watch *w, const struct watch_run *run,
@@ -140,7 +145,8 @@ int watch_begin(struct watch *w, const struct watch_options *options, const stru
     *w = (struct watch){.options = options, .prefill_chunk = run->prefill_chunk};
     if (!watch_wanted(options)) return 0;
     enum ree_status status = REE_OK;
-    if (options->fault) status = set_fault(w, run, &err);
+    if (options->fault)
+        status = watch_inject(options->fault, run->model, run->session, &w->fault_step, &err);
     if (status == REE_OK && options->trace) status = start_recorder(w, run, &err);
     if (status == REE_OK && options->dump) {
         status = dump_create(options->dump, options->dump_folder, run->model, &w->dump, &err);

@@ -25,8 +25,9 @@ struct watch_options {
     "names,\n"                                                                                     \
     "                       match (POSIX extended): DIR/step-STEP/NODE-NAME-OUTPUT.npy, NODE "     \
     "and\n"                                                                                        \
-    "                       OUTPUT being numbers; of caches the new rows alone; at most 10000\n"   \
-    "                       files\n"                                                               \
+    "                       OUTPUT being numbers; of caches the new rows alone. The inputs of\n"   \
+    "                       the model whose names match: DIR/step-STEP/input-NUMBER-NAME.npy.\n"   \
+    "                       At most 10000 files\n"                                                 \
     "  --format npy         of those files (there is no other)\n"                                  \
     "  --inject-fault NODE:STEP:BIT[:OUTPUT]\n"                                                    \
     "                       for tests: flip one bit of what a node (its number, or its name)\n"    \
@@ -65,5 +66,10 @@ int watch_begin(struct watch *watch, const struct watch_options *options,
 // After the last. *out_traced: of the trace that was written; *out_has: there is one.
 int watch_end(struct watch *watch, struct ree_traced *out_traced, bool *out_has);
 void watch_finish(struct watch *watch); // also of a zeroed one
+
+// The fault that --inject-fault names, in a session before its first run. *out_step: when.
+enum ree_status watch_inject(const char *text, const struct ree_model *model,
+                             struct ree_session *session, uint64_t *out_step,
+                             struct ree_error *err);
 
 #endif

@@ -1,0 +1,32 @@
+// The model of a trace, as it was run: a language model with the roles of its inputs, or any other.
+#ifndef REE_AUDIT_OPEN_MODEL_H
+#define REE_AUDIT_OPEN_MODEL_H
+
+#include "audit/make_receipt.h"
+#include "generate/roles.h"
+#include "receipt/trace.h"
+#include "session/model.h"
+
+struct ree_opened {
+    struct ree_model *model;
+    bool is_text;
+    struct ree_model_source source; // of text
+    struct ree_roles roles;
+    struct ree_model_hashes hashes;
+    struct ree_arena arena;
+    struct ree_trace_header header; // in it
+};
+
+struct ree_open_options {
+    enum ree_operation_set operation_set;
+    uint32_t prefill_chunk; // 0: a model without steps, else a language model
+    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total); // NULL: off
+};
+
+// Loads the model, hashes it and makes the header that a trace of it has. Release with
+// ree_opened_finish, also on failure.
+enum ree_status ree_open_model(const char *path, const struct ree_open_options *options,
+                               struct ree_opened *out, struct ree_error *err);
+void ree_opened_finish(struct ree_opened *opened);
+
+#endif

@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""Disputes about runs of the sample model: with one bit flipped in one node, `dispute` names the
+node that `diff` names, in few messages, and `referee` says that the run without damage is right,
+whichever node it was and whoever had the damage. Altered claims, inputs and traces are refused."""
+
+import argparse
+import json
+import math
+import pathlib
+import random
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
+PROMPT = ["--prompt-text", "Once upon a time", "--prefill-chunk", "4", "--max-new-tokens", "12", "--ignore-eos"]
+N_FLIPS = 110
+
+passed, failed = 0, 0
+ree_run = None
+
+
+def check(ok, what):
+    global passed, failed
+    if ok:
+        passed += 1
+    else:
+        failed += 1
+        print(f"line {sys._getframe(1).f_lineno}: FAILED: {what}", flush=True)
+    return ok
+
+
+def run(*args):
+    return subprocess.run([ree_run, *map(str, args)], capture_output=True, text=True)
+
+
+def answer(*args, codes):
+    done = run(*args, "--json")
+    check(done.returncode in codes, f"{args}: exit code {done.returncode}: {done.stderr}{done.stdout}")
+    return json.loads(done.stdout) if done.stdout else {}
+
+
+def refused(*args, says, code=2):
+    done = run(*args)
+    check(done.returncode == code, f"{args}: exit code {done.returncode}, expected {code}: {done.stdout}")
+    check(re.search(says, done.stderr), f"{args}: '{says}' is not in: {done.stderr}")
+
+
+def bound(n_steps, n_nodes, n_inputs):
+    """A question and an answer for each of two parties: what they are committed to, a question for
+    each level of both trees, the step, the node, and each of its inputs."""
+    return 4 * (math.ceil(math.log2(n_steps)) + math.ceil(math.log2(n_nodes)) + 3 + n_inputs)
+
+
+def flips(folder, about):
+    """Faults in random nodes and steps; each kind of operator that can be damaged comes at least
+    once."""
+    rng = random.Random(7)
+    nodes = list(range(len(about["nodes"])))
+    rng.shuffle(nodes)
+    worst, kinds, fixed, done = 0, set(), set(), 0
+    clean, damaged, claim = folder / "clean.trace", folder / "damaged.trace", folder / "claim.json"
+    for k in range(6 * N_FLIPS):
+        if done == N_FLIPS:
+            break
+        node = nodes[k % len(nodes)]
+        if node in fixed:
+            continue
+        step, bit = rng.randrange(about["n_steps"]), rng.randrange(1 << 20)
+        made = run(SAMPLE, *PROMPT, "--trace", damaged, "--inject-fault", f"{node}:{step}:{bit}")
+        if made.returncode:
+            if "computed while binding" in made.stderr:
+                fixed.add(node)
+            else:  # the largest exponent makes logits that are no numbers
+                check("not a number" in made.stderr, made.stderr)
+            continue
+        swap = rng.random() < 0.5
+        a, b = (damaged, clean) if swap else (clean, damaged)
+        seen = answer("diff", a, b, codes=(0, 1))
+        found = answer("dispute", "--a", a, "--b", b, "--claim", claim, codes=(0, 1))
+        check(found["result"] == seen["result"], f"{found} where diff says {seen['result']}")
+        if seen["result"] != "node":  # a flipped bit of a NaN
+            continue
+        done += 1
+        first = seen["first"]
+        kind = about["nodes"][node]["op_type"]
+        check((first["step"], first["node"]) == (step, node), f"diff: {first}, damaged was {node} in step {step}")
+        check((found["step"], found["node"]) == (step, node), f"dispute: {found}, damaged was {node} in step {step}")
+        most = bound(about["n_steps"], len(about["nodes"]), found["n_inputs"])
+        check(found["messages"] <= most, f"{found['messages']} messages, at most {most}")
+        worst = max(worst, found["messages"])
+        if kind in kinds and rng.random() < 0.6:
+            continue
+        kinds.add(kind)
+        ruling = answer("referee", claim, SAMPLE, "--inputs", folder / "values", codes=(0,))
+        check(ruling.get("right") == "AB"[swap], f"{kind}, node {node} in step {step}: {ruling}")
+    check(done >= 100, f"{done} faults")
+    damageable = {about["nodes"][i]["op_type"] for i in nodes if i not in fixed}
+    check(kinds == damageable, f"of {damageable} were refereed {kinds}")
+    check({"Attention", "RMSNormalization", "MatMul", "Gather", "Mul"} <= kinds, f"{kinds}")
+    print(f"{done} faults; at most {worst} messages over {about['n_steps']} steps of {len(nodes)} nodes; "
+          f"refereed: {' '.join(sorted(kinds))}")
+
+
+def damage(folder, about, op_type, step):
+    """A claim about a node of this kind. A is right."""
+    node = next(i for i, n in enumerate(about["nodes"]) if n["op_type"] == op_type)
+    made = run(SAMPLE, *PROMPT, "--trace", folder / "damaged.trace", "--inject-fault", f"{node}:{step}:3")
+    check(made.returncode == 0, made.stderr)
+    claim = folder / f"{op_type}.json"
+    answer("dispute", "--a", folder / "clean.trace", "--b", folder / "damaged.trace", "--claim", claim, codes=(1,))
+    return node, claim
+
+
+def neither(folder, about):
+    """Two runs damaged in the same place."""
+    node, _ = damage(folder, about, "MatMul", 5)
+    other, claim = folder / "other.trace", folder / "neither.json"
+    run(SAMPLE, *PROMPT, "--trace", other, "--inject-fault", f"{node}:5:12")
+    answer("dispute", "--a", other, "--b", folder / "damaged.trace", "--claim", claim, codes=(1,))
+    ruling = answer("referee", claim, SAMPLE, "--inputs", folder / "values", codes=(1,))
+    check(ruling["right"] == "neither", f"{ruling}")
+
+
+def flip_digit(text, at):
+    return text[:at] + ("0" if text[at] != "0" else "1") + text[at + 1:]
+
+
+def altered_claims(folder, about):
+    node, claim = damage(folder, about, "Attention", 5)
+    text = claim.read_text()
+    bad = folder / "bad.json"
+
+    def try_text(new, says):
+        bad.write_text(new)
+        refused("referee", bad, SAMPLE, "--inputs", folder / "values", says=says)
+
+    for key in ('"root":"', '"nodes_root":"', '"steps_root":"', '"attributes_sha256":"', '"node_proof":["'):
+        try_text(flip_digit(text, text.index(key) + len(key)), "does not lead|do not lead")
+    for key, says in (('"graph_sha256":"', "graph is another"), ('"weights_sha256":"', "weights are others")):
+        try_text(flip_digit(text, text.index(key) + len(key)), says)
+    try_text(text.replace('"operation_set":"reproducible"', '"operation_set":"default"'), "operation set")
+    try_text(text.replace("RepOps/1", "RepOps/9"), "RepOps/9")
+    try_text(text.replace('"prefill_chunk":4', '"prefill_chunk":5'), "header")
+    try_text(text.replace('{"a":', '{"x":1,"a":'), "x is unknown")
+    try_text(text.replace('"step":5', '"step": 5'), "canonical")
+    try_text(text[:-2], "JSON|canonical")
+    try_text("", "JSON")
+    try_text("[" * 100000, "levels")
+    for value in re.findall(r'"input":\d+', text)[:1]:
+        try_text(text.replace(value, '"input":0', 1), "does not lead|not what the model")
+    refused("referee", folder / "none.json", SAMPLE, "--inputs", folder / "values", says="none.json")
+    refused("referee", claim, SAMPLE, "--inputs", folder / "nothing", says="input 0 of the node")
+
+
+def npy_flip(path):
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+
+
+def altered_inputs(folder, about):
+    """Each file that the referee reads has to be what both are committed to; a cache's rows of
+    every step are such files."""
+    node, claim = damage(folder, about, "Attention", 5)
+    values = folder / "altered"
+    shutil.copytree(folder / "values", values)
+    ok = answer("referee", claim, SAMPLE, "--inputs", values, codes=(0,))
+    check(ok.get("right") == "A", f"{ok}")
+    cache = json.loads(claim.read_text())["inputs"]
+    for file in (next((values / "step-00002").glob(f"{node:05}-*-1.npy")),
+                 next((values / "step-00005").glob(f"{cache[0]['node']:05}-*-0.npy"))):
+        good = file.read_bytes()
+        npy_flip(file)
+        refused("referee", claim, SAMPLE, "--inputs", values, says="another digest")
+        file.write_bytes(b"no array")
+        refused("referee", claim, SAMPLE, "--inputs", values, says="npy")
+        file.unlink()
+        refused("referee", claim, SAMPLE, "--inputs", values, says="there is no file")
+        file.write_bytes(good)
+    # What lies behind the node does not matter, nor what other nodes gave.
+    shutil.rmtree(values / "step-00006")
+    ok = answer("referee", claim, SAMPLE, "--inputs", values, codes=(0,))
+    check(ok.get("right") == "A", f"{ok}")
+
+
+def other_model(folder, about):
+    """The sample with one weight changed."""
+    _, claim = damage(folder, about, "MatMul", 3)
+    model = folder / "model"
+    shutil.copytree(SAMPLE, model)
+    weights = bytearray((model / "model.safetensors").read_bytes())
+    weights[-2] ^= 1
+    (model / "model.safetensors").write_bytes(weights)
+    refused("referee", claim, model, "--inputs", folder / "values", says="weights")
+
+
+def altered_traces(folder, about):
+    """A trace that was edited is refused; with its root put right it is one whose owner is wrong."""
+    data = bytearray((folder / "clean.trace").read_bytes())
+    n_header = struct.unpack_from("<Q", data, len("ree-trace/1\n"))[0]
+    at = len("ree-trace/1\n") + 8 + n_header
+    each = 32 * (about["n_inputs"] + sum(n["n_outputs"] for n in about["nodes"]))
+    node = next(i for i, n in enumerate(about["nodes"]) if n["op_type"] == "MatMul")
+    place = about["n_inputs"] + sum(n["n_outputs"] for n in about["nodes"][:node])
+    data[at + 4 * each + 32 * place] ^= 1
+    forged = folder / "forged.trace"
+    forged.write_bytes(data)
+    done = run("dispute", "--a", forged, "--b", folder / "clean.trace", "--claim", folder / "x.json")
+    check(done.returncode == 2, f"{done.returncode}")
+    contents = re.search(r"its contents have ([0-9a-f]{64})", done.stderr)
+    if not check(contents, done.stderr):
+        return
+    data[-32:] = bytes.fromhex(contents[1])
+    forged.write_bytes(data)
+    claim = folder / "forged.json"
+    found = answer("dispute", "--a", forged, "--b", folder / "clean.trace", "--claim", claim, codes=(1,))
+    check((found["step"], found["node"]) == (4, node), f"{found}")
+    ruling = answer("referee", claim, SAMPLE, "--inputs", folder / "values", codes=(0,))
+    check(ruling["right"] == "B", f"{ruling}")
+
+
+def others(folder, about):
+    """Runs in which no node can be named."""
+    clean, other, claim = folder / "clean.trace", folder / "other.trace", folder / "none.json"
+    found = answer("dispute", "--a", clean, "--b", clean, "--claim", claim, codes=(0,))
+    check(found["result"] == "same" and found["messages"] == 4, f"{found}")
+    for args, result in ((["--prompt-text", "Once upon a dime"], "input"), (["--max-new-tokens", "9"], "length"),
+                         (["--prefill-chunk", "8"], "other_run")):
+        run(SAMPLE, *PROMPT, *args, "--trace", other)
+        if args[0] == "--prompt-text":
+            run(SAMPLE, *args, *PROMPT[2:], "--trace", other)
+        found = answer("dispute", "--a", clean, "--b", other, "--claim", claim, codes=(2,))
+        check(found["result"] == result, f"{args}: {found}")
+    check(not claim.exists(), "there is no claim without a node")
+    lines = folder / "transcript.jsonl"
+    found = answer("dispute", "--a", clean, "--b", other, "--claim", claim, "--transcript", lines, codes=(2,))
+    text = lines.read_text()
+    check(len(text) == found["bytes"] and text.count("\n") == found["messages"], f"{found}")
+    refused("dispute", "--a", clean, says="--b")
+    refused("dispute", "--a", clean, "--b", clean, says="--claim")
+    refused("referee", clean, SAMPLE, says="--inputs")
+
+
+def main():
+    global ree_run
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ree-run", required=True)
+    ree_run = parser.parse_args().ree_run
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        made = run(SAMPLE, *PROMPT, "--trace", folder / "clean.trace", "--dump-tensors", ".", "--dump-folder",
+                   folder / "values")
+        check(made.returncode == 0, made.stderr)
+        about = answer("trace", folder / "clean.trace", codes=(0,))
+        for part in (flips, neither, altered_claims, altered_inputs, other_model, altered_traces, others):
+            part(folder, about)
+    print(f"{passed} passed, {failed} failed")
+    return 0 if failed == 0 and passed > 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
