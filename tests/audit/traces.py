@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+"""Traces: the same root however and wherever a model runs, right by another implementation, and
+nothing that a run gives changes for being traced.
+
+The sample models come with the project; mnist-8 and stories260K lie in ../shared, and are left out
+where that is absent. With --device the traces of the CPU are compared with those of that device.
+"""
+
+import argparse
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import trace_file
+
+HERE = pathlib.Path(__file__).resolve().parent
+SAMPLES = HERE.parents[1] / "tools" / "sample"
+
+passed, failed = 0, 0
+args = None
+
+
+def check(ok, what):
+    global passed, failed
+    if ok:
+        passed += 1
+    else:
+        failed += 1
+        print(f"FAILED: {what}", flush=True)
+    return ok
+
+
+def call(*arguments, limit=None):
+    command = [args.ree_run, *map(str, arguments)]
+    if limit is not None:
+        command = ["bash", "-c", f'ulimit -f {limit}; trap "" XFSZ; exec "$@"', "bash", *command]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def run(*arguments):
+    done = call(*arguments, "--json")
+    check(done.returncode == 0, f"{' '.join(map(str, arguments))}: {done.stderr}")
+    return json.loads(done.stdout) if done.returncode == 0 else {}
+
+
+def refused(code, message, *arguments):
+    done = call(*arguments)
+    check(done.returncode == code and message in done.stderr,
+          f"{' '.join(map(str, arguments))}: {done.returncode}, {done.stderr}")
+
+
+def models():
+    """(name, arguments of a run, a short one)"""
+    yield "stories", [SAMPLES / "stories", "--prompt-text", "Once upon a time", "--max-new-tokens", 8], True
+    yield "digits", [SAMPLES / "digits.onnx", "--input", SAMPLES / "seven.npy"], False
+    shared = pathlib.Path(args.models)
+    if (shared / "mnist-8").is_dir():
+        data = shared / "mnist-8" / "test_data_set_0" / "input_0.pb"
+        yield "mnist-8", [shared / "mnist-8" / "model.onnx", "--input", data], False
+    if (shared / "stories260K").is_dir():
+        yield "stories260K", [shared / "stories260K", "--prompt-text", "One day", "--max-new-tokens", 6,
+                              "--prefill-chunk", 2], True
+
+
+def isas():
+    done = subprocess.run([args.ree_run, "devices"], capture_output=True, text=True)
+    line = next((li for li in done.stdout.splitlines() if "instruction sets" in li), "")
+    return [isa for isa in ("avx512", "avx2", "neon", "portable") if isa in line.replace(",", " ").split()]
+
+
+def ways():
+    if args.device:
+        yield ["--device", args.device]
+        yield ["--device", args.device, "--no-fuse"]
+        return
+    yield []  # again
+    yield ["--threads", "1"]
+    yield ["--threads", "2", "--no-fuse"]
+    for isa in isas():
+        yield ["--cpu-isa", isa]
+
+
+def results(output):
+    """What a run computed, without what is told of how."""
+    keys = ("tokens", "text", "tokens_sha256", "logits_sha256", "outputs", "sha256")
+    return {k: output[k] for k in keys if k in output}
+
+
+def one_root(folder, name, command, is_text):
+    first, other = folder / "first.trace", folder / "other.trace"
+    hashes = ["--logits-hash"] if is_text else []
+    output = run(*command, *hashes, "--trace", first)
+    if not check("trace" in output, f"{name}: a trace is reported"):
+        return
+    plain = run(*command, *hashes)
+    check(results(plain) == results(output), f"{name}: the results change with --trace")
+    trace = trace_file.Trace(first)  # right by another implementation
+    check(trace.root.hex() == output["trace"]["root"], f"{name}: root")
+    check(trace.n_steps == output["trace"]["n_steps"], f"{name}: steps")
+    told = run("trace", first)
+    check(told.get("root") == trace.root.hex() and told.get("n_steps") == trace.n_steps and
+          len(told.get("nodes", [])) == len(trace.header["nodes"]), f"{name}: 'ree-run trace'")
+    identity = run("inspect", command[0], "--hash")
+    check(identity.get("graph_sha256") == trace.header["model"]["graph_sha256"], f"{name}: graph's SHA-256")
+    check(identity.get("weights_sha256") == trace.header["model"]["weights_sha256"], f"{name}: weights' SHA-256")
+    if "outputs" in output:
+        last = {o["sha256"] for o in output["outputs"]}
+        digests = {d.hex() for i in range(len(trace.header["nodes"])) for d in trace.outputs(0, i)}
+        check(last <= digests, f"{name}: the outputs are among the values")
+    for way in ways():
+        got = run(*command, *hashes, *way, "--trace", other)
+        check(got.get("trace") == output["trace"], f"{name} {way}: {got.get('trace')}")
+        check(results(got) == results(output), f"{name} {way}: other results")
+        done = call("diff", first, other)
+        check(done.returncode == 0 and "the same" in done.stdout, f"{name} {way}: {done.stdout}")
+        check(other.exists() and first.read_bytes() == other.read_bytes(), f"{name} {way}: the files differ")
+
+
+def dumped(folder, name, command, is_text):
+    """What --dump-tensors writes has the digests that the trace has, cache rows chained."""
+    files, trace_path = folder / f"dump-{name}", folder / "dumped.trace"
+    run(*command, "--trace", trace_path, "--dump-tensors", "", "--dump-folder", files, "--format", "npy",
+        *(["--device", args.device] if args.device else []))
+    trace = trace_file.Trace(trace_path)
+    axes = [i.get("cache_axis") for i in trace.header["inputs"]]
+    rows, n = {}, 0
+    for step in range(trace.n_steps):
+        for path in sorted((files / f"step-{step:05}").glob("*.npy")):
+            node, output = int(path.name[:5]), int(path.stem.rsplit("-", 1)[1])
+            dtype, dims, data, size = trace_file.npy(path)
+            digest = trace.outputs(step, node)[output]
+            n += 1
+            if trace_file.tensor(dtype, dims, data) == digest and (node, output) not in rows:
+                continue
+            # A cache: its rows are chained, from those of the step before.
+            axis = next((a for a in axes if a is not None), None)
+            if not check(axis is not None and len(dims) == 4, f"{name}: {path.name} in step {step}"):
+                continue
+            if (node, output) not in rows:
+                rows[node, output] = trace_file.Rows(dtype, dims, axis)
+            rows[node, output].add(dims, data, size)
+            check(rows[node, output].digest == digest, f"{name}: cache {path.name} in step {step}")
+    wanted = trace.n_steps * sum(sum(node["outputs"]) for node in trace.header["nodes"])
+    check(n == wanted, f"{name}: {n} values were dumped, of {wanted}")
+    check(len(rows) == sum(a is not None for a in axes), f"{name}: {len(rows)} caches were found")
+    if is_text:
+        check(trace.n_steps > 1 and all(len(set(map(len, trace.steps))) == 1 for _ in [0]), f"{name}: steps")
+
+
+def compared(folder):
+    command = [SAMPLES / "stories", "--prompt-text", "Once upon a time", "--max-new-tokens"]
+    a, b = folder / "a.trace", folder / "b.trace"
+    run(*command, 4, "--trace", a)
+    for options, code, words in (
+        ([6], 1, "equal as far as both go: 4 steps, but there are 4 and 6"),
+        ([4, "--prefill-chunk", 4], 2, "their prompts were cut differently (--prefill-chunk)"),
+    ):
+        run(*command, *options, "--trace", b)
+        done = call("diff", a, b)
+        check(done.returncode == code and words in done.stdout, f"diff {options}: {done.returncode} {done.stdout}")
+    run(SAMPLES / "stories", "--prompt-text", "The fox", "--max-new-tokens", 4, "--trace", b)
+    done = call("diff", a, b)
+    check(done.returncode == 1 and "step 0: input 'input_ids' differs: the runs were given different things"
+          in done.stdout, f"diff of prompts: {done.returncode} {done.stdout}")
+    run(SAMPLES / "digits.onnx", "--input", SAMPLES / "seven.npy", "--trace", b)
+    done = call("diff", a, b, "--json")
+    found = json.loads(done.stdout)
+    check(done.returncode == 2 and found["result"] == "other_run" and
+          {"graph", "weights", "nodes"} <= set(found["header"]), f"diff of models: {done.stdout}")
+    run(*command, 4, "--trace", b, "--inject-fault", "layers.1.mlp.gated:2:5")
+    done = call("diff", a, b, "--json", "--all")
+    found = json.loads(done.stdout)
+    first, every = found.get("first", {}), found.get("all", [])
+    check(done.returncode == 1 and first.get("name") == "layers.1.mlp.gated" and first.get("step") == 2 and
+          first.get("inputs_agree") and found.get("new_after") == 0, f"diff of a fault: {done.stdout[:400]}")
+    check(len(every) == found.get("nodes_after", 0) + 1 and every[0]["name"] == first["name"] and
+          [e["inputs_agree"] for e in every].count(True) == 1, "diff --all")
+    done = call("diff", a, b, "--all")
+    check(done.returncode == 1 and "step 2: node" in done.stdout and done.stdout.count("  new  ") == 1,
+          f"diff --all: {done.stdout[:300]}")
+
+
+def receipt(folder):
+    """A receipt of a traced run binds the trace."""
+    a, path = folder / "r.trace", folder / "r.json"
+    output = run(SAMPLES / "stories", "--prompt-text", "Once", "--max-new-tokens", 3, "--trace", a,
+                 "--receipt-path", path)
+    body = json.loads(path.read_text())["body"]
+    check(body.get("trace") == {"root": output["trace"]["root"], "n_steps": 3, "prefill_chunk": 64},
+          f"receipt: {body.get('trace')}")
+    output = run(SAMPLES / "digits.onnx", "--input", SAMPLES / "seven.npy", "--trace", a, "--receipt-path", path)
+    body = json.loads(path.read_text())["body"]
+    check(body.get("trace", {}).get("root") == output["trace"]["root"], f"receipt: {body.get('trace')}")
+
+
+def refusals(folder):
+    stories = [SAMPLES / "stories", "--prompt-text", "Once", "--max-new-tokens", 2]
+    t = folder / "x.trace"
+    refused(2, "one prompt can be looked into, and 2 are given", *stories, "--prompt-text", "The", "--trace", t)
+    refused(1, "cannot create it", *stories, "--trace", folder / "absent" / "x.trace")
+    refused(1, "not a regular file", *stories, "--trace", folder)
+    refused(2, "--dump-tensors wants a --dump-folder", *stories, "--dump-tensors", "x")
+    refused(2, "--dump-folder is of --dump-tensors", *stories, "--dump-folder", folder)
+    refused(2, "--format wants npy, not 'csv'", *stories, "--dump-tensors", "x", "--dump-folder", folder,
+            "--format", "csv")
+    refused(2, "is no regular expression", *stories, "--dump-tensors", "(", "--dump-folder", folder)
+    refused(1, "no node and no output has a name like 'nothing'", *stories, "--dump-tensors", "nothing",
+            "--dump-folder", folder / "d")
+    for text in ("", "3", "3:4", ":1:2", "a:b:c", "3:1:-2", "3:1:2:x"):
+        refused(2, "--inject-fault wants NODE:STEP:BIT", *stories, "--inject-fault", text)
+    refused(1, "there is no node 9999 to damage", *stories, "--inject-fault", "9999:0:0")
+    refused(1, "no node is named 'nobody'", *stories, "--inject-fault", "nobody:0:0")
+    refused(1, "has no output 7 to damage", *stories, "--inject-fault", "3:0:0:7")
+    refused(1, "there is no step 5; there were 2", *stories, "--inject-fault", "3:5:0", "--trace", t)
+    check(not t.exists(), "a trace of a refused run")
+    refused(2, "two traces are compared", "diff", t)
+    refused(2, "x.trace: No such file", "diff", t, t)
+    refused(1, "this is no trace", "trace", SAMPLES / "digits.onnx")
+    run(*stories, "--trace", t)
+    raw = t.read_bytes()
+    # Cut short at every 64th byte: a clear refusal, never more.
+    cut = folder / "cut.trace"
+    for n in range(0, len(raw), 64 * max(1, len(raw) // 64 // 40)):
+        cut.write_bytes(raw[:n])
+        done = call("trace", cut)
+        check(done.returncode == 1 and "cut.trace: " in done.stderr and not done.stdout, f"cut at {n}: {done.stderr}")
+
+
+def interrupted(folder):
+    command = [SAMPLES / "stories", "--prompt-text", "Once", "--max-new-tokens", 200, "--ignore-eos"]
+    t = folder / "i.trace"
+    for limit in (0, 8, 64):  # KiB: within the header, and within the steps
+        done = call(*command, "--trace", t, limit=limit)
+        check(done.returncode == 1 and "i.trace: cannot write it" in done.stderr, f"limit {limit}: {done.stderr}")
+        check(not list(folder.glob("i.trace*")), f"limit {limit}: something is left")
+    for wait in (0.05, 0.3, 0.8):
+        process = subprocess.Popen([args.ree_run, *map(str, command), "--trace", str(t)],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(wait)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        if t.exists():  # it was faster
+            trace_file.Trace(t)
+            t.unlink()
+        check(not list(folder.glob("i.trace*")), f"killed after {wait} s: something is left")
+
+
+def main():
+    global args
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ree-run", required=True)
+    parser.add_argument("--models", default="")
+    parser.add_argument("--device")
+    args = parser.parse_args()
+    if args.device:
+        probe = call(SAMPLES / "digits.onnx", "--input", SAMPLES / "seven.npy", "--device", args.device)
+        if probe.returncode:
+            print(f"skipped: {probe.stderr.strip()}")
+            return 77
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for model in models():
+            one_root(folder, *model)
+        for model in models():
+            if not args.device or model[0] == "digits":
+                dumped(folder, *model)
+        if not args.device:
+            compared(folder)
+            receipt(folder)
+            refusals(folder)
+            interrupted(folder)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+sys.exit(main())
