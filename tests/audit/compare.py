@@ -113,6 +113,17 @@ def same(folder):
     check("The same bytes" in text, text)
 
 
+def suspects(first):
+    """A product with an epilogue may use every primitive: those that are not native are all named."""
+    if device == "cpu" or first["op_type"] != "MatMul":
+        return
+    listed = run("devices").stdout.split(f"{device}:0")[1].split("not used")[0]
+    forms = re.findall(r"^ +(?:primitive  )?(\w[\w, ]*?)  +(native|float64|float32|integer) \(", listed, re.M)
+    wanted = {name for name, form in forms if form != "native"}
+    found = {s["primitive"] for s in first["suspects"] if s["side"] == "B"}
+    check(len(forms) > 5 and found == wanted, f"suspects {found}, expected {wanted}")
+
+
 def fault(folder):
     """One bit of one node in step 2, on the second device."""
     about = compare(SAMPLE, *PROMPT, "--max-new-tokens", 1, code=0)["nodes"]
@@ -133,6 +144,7 @@ def fault(folder):
         buckets = first["ulp_histogram"]
         check(len(buckets) == 1 and buckets[0]["from"] <= distance <= buckets[0]["to"], f"{buckets}")
         check(first["other_sign"] == (bit == 31), f"{first}")
+        suspects(first)
         drift = {n["node"]: n for n in found["nodes"]}
         check(all(n["differing"] == 0 for n in found["nodes"] if n["node"] < node and n["runs_differ"] == 0), "before")
         check(drift[node]["runs_new"] == 1 and found["nodes_new"] == 1, f"{drift[node]}, {found['nodes_new']} new")
@@ -198,6 +210,7 @@ def wrong(folder):
                           ([SAMPLE, *PROMPT, "--prompt-ids", "1"], "one prompt"),
                           ([SAMPLE, *PROMPT, "--inject-fault", "500:0:0"], "no node 500"),
                           ([SAMPLE, "--prompt-ids", "999999"], "vocabulary"),
+                          ([SAMPLE, *PROMPT, "--max-new-tokens", 1, "--inject-fault", "50:1:0"], "no step 1"),
                           ([folder / "none.onnx", "--random-inputs", 1], "none.onnx"),
                           ([DIGITS, "--random-inputs", 1, "--html", folder / "no" / "x.html"], "x.html")):
         done = run("compare", *args)
