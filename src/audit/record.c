@@ -153,7 +153,7 @@ static enum ree_status on_end(void *user, struct ree_error *err) {
 }
 
 struct ree_observer ree_recorder_observer(struct ree_recorder *r) {
-    return (struct ree_observer){on_inputs, on_value, on_end, r};
+    return (struct ree_observer){on_inputs, on_value, on_end, r, true};
 }
 
 enum ree_status ree_recorder_finish(struct ree_recorder *r, struct ree_record_summary *out,

@@ -115,15 +115,15 @@ void ree_bind_keep_watched(const struct ree_bind *b, bool *keep) {
 
 // After a run
 
-// Grows one of the session's two blocks of memory; what was in it is lost.
-static void *reserve(struct ree_session *s, int which, uint64_t nbytes) {
-    if (nbytes < s->observed_sizes[which] && s->observed[which]) return s->observed[which];
+// Grows a block of memory; what was in it is lost.
+static void *reserve(void **block, size_t *size, uint64_t nbytes) {
+    if (*block && nbytes <= *size) return *block;
     if (nbytes > SIZE_MAX - 64) return NULL;
-    free(s->observed[which]);
-    s->observed_sizes[which] = 0;
-    s->observed[which] = malloc((size_t)nbytes + 64);
-    if (s->observed[which]) s->observed_sizes[which] = nbytes + 64;
-    return s->observed[which];
+    free(*block);
+    *size = 0;
+    *block = malloc((size_t)nbytes + 64);
+    if (*block) *size = (size_t)nbytes + 64;
+    return *block;
 }
 
 // All that was computed on the device, in one piece each of the arena and of earlier segments.
@@ -141,7 +141,7 @@ static enum ree_status read_all(struct reader *r, struct ree_error *err) {
     uint64_t total = b->watched_size;
     for (size_t i = 0; i < b->n_segments; i++)
         if (!ree_add_size(total, b->segments[i].results_size, &total)) return no_memory(err);
-    char *at = reserve(s, 0, total);
+    char *at = reserve(&s->observed, &s->observed_size, total);
     if (!at) return no_memory(err);
     r->arena = at;
     if (b->watched_size) REE_TRY(v->buffer_read(s->device, s->arena, 0, at, b->watched_size, err));
@@ -252,7 +252,8 @@ static uint64_t room_for(const struct ree_tval *t) {
     return (nbytes + 63) / 64 * 64;
 }
 
-static enum ree_status tell(struct reader *r, const struct ree_watched *w, struct ree_error *err) {
+static enum ree_status tell(const struct reader *r, const struct ree_watched *w, void **block,
+                            size_t *block_size, struct ree_error *err) {
     struct ree_session *s = r->b->session;
     const struct ree_tval *t = w->t;
     const struct ree_value *value = s->model->graph->nodes[w->node]->outputs[w->output];
@@ -260,7 +261,7 @@ static enum ree_status tell(struct reader *r, const struct ree_watched *w, struc
     uint64_t room = t->kind == REE_TENSOR ? room_for(t) : 0;
     for (size_t i = 0; i < t->n_items; i++)
         room += room_for(t->items[i]);
-    char *at = reserve(s, 1, room);
+    char *at = reserve(block, block_size, room);
     if (!at) return no_memory(err);
     enum ree_status status = REE_OK;
     if (t->kind == REE_TENSOR) {
@@ -281,6 +282,42 @@ static enum ree_status tell(struct reader *r, const struct ree_watched *w, struc
     return status;
 }
 
+// Less than this is told sooner than threads are woken.
+#define WORTH_THREADS ((uint64_t)1 << 18)
+
+// The first failure, by the order of values, is the run's.
+static enum ree_status tell_all(const struct reader *r, struct ree_error *err) {
+    const struct ree_bind *b = r->b;
+    const bool concurrent =
+        b->session->observer->concurrent && b->session->observed_size > WORTH_THREADS;
+    enum ree_status status = REE_OK;
+    size_t failed = b->n_watched;
+#pragma omp parallel if (concurrent)
+    {
+        void *block = NULL;
+        size_t size = 0;
+#pragma omp for schedule(dynamic, 4)
+        for (size_t i = 0; i < b->n_watched; i++) {
+            struct ree_error own;
+            size_t first;
+#pragma omp atomic read
+            first = failed;
+            if (i > first) continue;
+            enum ree_status mine = tell(r, &b->watched[i], &block, &size, &own);
+            if (mine == REE_OK) continue;
+#pragma omp critical(ree_observe)
+            if (i < failed) {
+#pragma omp atomic write
+                failed = i;
+                status = mine;
+                *err = own;
+            }
+        }
+        free(block);
+    }
+    return status;
+}
+
 enum ree_status ree_bind_observe(struct ree_bind *b, const struct ree_given *given,
                                  struct ree_error *err) {
     const struct ree_observer *observer = b->session->observer;
@@ -288,8 +325,7 @@ enum ree_status ree_bind_observe(struct ree_bind *b, const struct ree_given *giv
         struct reader r = {.b = b, .given = given};
         r.segments = calloc(b->n_segments + 1, sizeof(char *));
         enum ree_status status = r.segments ? read_all(&r, err) : no_memory(err);
-        for (size_t i = 0; i < b->n_watched && status == REE_OK; i++)
-            status = tell(&r, &b->watched[i], err);
+        if (status == REE_OK) status = tell_all(&r, err);
         free(r.segments);
         REE_TRY(status);
     }

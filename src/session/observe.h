@@ -24,11 +24,13 @@ struct ree_observer {
     // NaNs are as they were given. May be NULL, as may the others.
     enum ree_status (*on_inputs)(void *user, const struct ree_tensor *inputs, size_t n,
                                  struct ree_error *err);
-    // In the order of nodes and their outputs, without omitted ones.
+    // In the order of nodes and their outputs, without omitted ones. With `concurrent`: in any
+    // order, by several threads at a time, and `err` is then the thread's own.
     enum ree_status (*on_value)(void *user, const struct ree_observed *value,
                                 struct ree_error *err);
     enum ree_status (*on_end)(void *user, struct ree_error *err);
     void *user;
+    bool concurrent;
 };
 
 // Before the first run, after ree_session_keep; the observer is copied. A failure of a callback

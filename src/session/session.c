@@ -51,8 +51,7 @@ void ree_session_destroy(struct ree_session *s) {
     if (s->arena) v->buffer_destroy(s->device, s->arena);
     free(s->constants);
     free(s->observer);
-    free(s->observed[0]);
-    free(s->observed[1]);
+    free(s->observed);
     free(s->inputs);
     free(s->input_sizes);
     free(s);

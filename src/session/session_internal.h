@@ -37,8 +37,8 @@ struct ree_session {
     struct ree_session_stats stats;
     bool measure;                  // profile.h
     struct ree_observer *observer; // observe.h; NULL: none
-    void *observed[2];             // memory of observe.c: what was read, what is handed out
-    size_t observed_sizes[2];
+    void *observed; // memory of observe.c: what was read back
+    size_t observed_size;
     bool has_fault;
     struct ree_fault fault;
 };

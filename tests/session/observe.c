@@ -191,7 +191,7 @@ static void test_cache(const char *text, bool in_place) {
     if (kept != REE_OK) fprintf(stderr, "%s\n", err.message);
     REQUIRE(kept == REE_OK);
     struct cache_log log = {.state = -1};
-    struct ree_observer observer = {log_cache_inputs, log_cache, NULL, &log};
+    struct ree_observer observer = {log_cache_inputs, log_cache, NULL, &log, false};
     CHECK(ree_session_observe(session, &observer, &err) == REE_OK);
     REQUIRE(ree_session_reset_states(session, 1, &err) == REE_OK);
     REQUIRE(ree_session_reserve_states(session, 16, &err) == REE_OK);
@@ -291,7 +291,7 @@ static void test_refusals(void) {
         ree_tensor_finish(&outputs[0]);
         ree_tensor_finish(&outputs[1]);
     }
-    struct ree_observer observer = {NULL, refuse_value, NULL, NULL};
+    struct ree_observer observer = {NULL, refuse_value, NULL, NULL, false};
     CHECK(ree_session_observe(session, &observer, &err) == REE_INVALID);
     CHECK_MSG(strstr(err.message, "from its first run on"), "%s", err.message);
     ree_session_destroy(session);

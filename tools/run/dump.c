@@ -177,7 +177,7 @@ static enum ree_status on_end(void *user, struct ree_error *err) {
 }
 
 struct ree_observer dump_observer(struct watch_dump *d) {
-    return (struct ree_observer){on_inputs, on_value, on_end, d};
+    return (struct ree_observer){on_inputs, on_value, on_end, d, false};
 }
 
 void dump_report(const struct watch_dump *d) {

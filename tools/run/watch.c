@@ -154,7 +154,7 @@ int watch_begin(struct watch *w, const struct watch_options *options, const stru
     }
     // A fault alone needs no observer but to count steps; without its callback nothing is read.
     struct ree_observer observer = {w->n_parts ? on_inputs : NULL, w->n_parts ? on_value : NULL,
-                                    on_end, w};
+                                    on_end, w, w->n_parts == 1 && w->parts[0].concurrent};
     if (status == REE_OK) status = ree_session_observe(run->session, &observer, &err);
     return status == REE_OK ? 0 : cli_fail(&err);
 }

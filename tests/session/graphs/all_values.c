@@ -64,7 +64,7 @@ void all_values_init(struct all_values *all, const struct ree_model *model) {
 }
 
 struct ree_observer all_values_observer(struct all_values *all) {
-    return (struct ree_observer){on_inputs, on_value, on_end, all};
+    return (struct ree_observer){on_inputs, on_value, on_end, all, false};
 }
 
 void all_values_finish(struct all_values *all) {
