@@ -28,8 +28,7 @@ static const char *const uses[REE_N_REPOPS] = {
     [REE_REPOP_MATMUL] = "*",
     [REE_REPOP_CONV] = "*",
     [REE_REPOP_POOL] = "|add|mul|div|min, max|compare|subnormals|int to float|conversions|",
-    [REE_REPOP_SOFTMAX] = "|add|mul|fma|div|min, max|compare|round|float to int|int to float|"
-                          "conversions|subnormals|elementary functions|",
+    [REE_REPOP_SOFTMAX] = "*",
     [REE_REPOP_NORM] = "|add|mul|fma|div|sqrt|int to float|conversions|subnormals|",
     [REE_REPOP_GATHER] = "",
     [REE_REPOP_SCATTER] = "|add|mul|min, max|compare|subnormals|",

@@ -1,0 +1,32 @@
+// A claim of arbitrary bytes. It must end with a claim or with an error and a message; what is read
+// is written again as it was, and checking its proofs ends with a yes or a message.
+//
+//     cmake --preset fuzz && cmake --build build-fuzz --target fuzz_claim
+//     build-fuzz/tests/fuzz/fuzz_claim FOLDER tests/data/claim
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit/claim.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
+    struct ree_claim *claim = NULL;
+    struct ree_error err = {0};
+    enum ree_status status = ree_claim_decode(bytes, size, &claim, &err);
+    if (status != REE_OK) {
+        if (claim || err.status != status || !err.message[0] || status == REE_INTERNAL) abort();
+        return 0;
+    }
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    if (ree_claim_encode(claim, &text, &err) != REE_OK) abort();
+    if (text.size != size || memcmp(text.data, bytes, size) != 0) abort();
+    ree_strbuf_finish(&text);
+    err.message[0] = 0;
+    if (ree_claim_check(claim, &err) != REE_OK && !err.message[0]) abort();
+    ree_claim_misread(claim, 0);
+    ree_claim_misread(claim, 1);
+    ree_claim_destroy(claim);
+    return 0;
+}
