@@ -270,8 +270,8 @@ static enum ree_status second_end(void *user, struct ree_error *err) {
 }
 
 struct ree_observer ree_compare_observer(struct ree_compare *c, unsigned side) {
-    return side ? (struct ree_observer){second_inputs, second_value, second_end, c}
-                : (struct ree_observer){first_inputs, first_value, NULL, c};
+    return side ? (struct ree_observer){second_inputs, second_value, second_end, c, false}
+                : (struct ree_observer){first_inputs, first_value, NULL, c, false};
 }
 
 struct ree_compare_result ree_compare_result(const struct ree_compare *c) {

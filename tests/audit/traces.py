@@ -127,11 +127,17 @@ def dumped(folder, name, command, is_text):
         *(["--device", args.device] if args.device else []))
     trace = trace_file.Trace(trace_path)
     axes = [i.get("cache_axis") for i in trace.header["inputs"]]
-    rows, n = {}, 0
+    rows, n, given = {}, 0, 0
     for step in range(trace.n_steps):
         for path in sorted((files / f"step-{step:05}").glob("*.npy")):
-            node, output = int(path.name[:5]), int(path.stem.rsplit("-", 1)[1])
             dtype, dims, data, size = trace_file.npy(path)
+            if path.name.startswith("input-"):
+                number = int(path.name[6:11])
+                check(axes[number] is not None or trace_file.tensor(dtype, dims, data) == trace.steps[step][number],
+                      f"{name}: {path.name} in step {step}")
+                given += axes[number] is None
+                continue
+            node, output = int(path.name[:5]), int(path.stem.rsplit("-", 1)[1])
             digest = trace.outputs(step, node)[output]
             n += 1
             if trace_file.tensor(dtype, dims, data) == digest and (node, output) not in rows:
@@ -146,6 +152,7 @@ def dumped(folder, name, command, is_text):
             check(rows[node, output].digest == digest, f"{name}: cache {path.name} in step {step}")
     wanted = trace.n_steps * sum(sum(node["outputs"]) for node in trace.header["nodes"])
     check(n == wanted, f"{name}: {n} values were dumped, of {wanted}")
+    check(given == trace.n_steps * axes.count(None), f"{name}: {given} inputs were dumped")
     check(len(rows) == sum(a is not None for a in axes), f"{name}: {len(rows)} caches were found")
     if is_text:
         check(trace.n_steps > 1 and all(len(set(map(len, trace.steps))) == 1 for _ in [0]), f"{name}: steps")
@@ -208,7 +215,7 @@ def refusals(folder):
     refused(2, "--format wants npy, not 'csv'", *stories, "--dump-tensors", "x", "--dump-folder", folder,
             "--format", "csv")
     refused(2, "is no regular expression", *stories, "--dump-tensors", "(", "--dump-folder", folder)
-    refused(1, "no node and no output has a name like 'nothing'", *stories, "--dump-tensors", "nothing",
+    refused(1, "no node, no output and no input has a name like 'nothing'", *stories, "--dump-tensors", "nothing",
             "--dump-folder", folder / "d")
     for text in ("", "3", "3:4", ":1:2", "a:b:c", "3:1:-2", "3:1:2:x"):
         refused(2, "--inject-fault wants NODE:STEP:BIT", *stories, "--inject-fault", text)
