@@ -21,6 +21,17 @@ bool ree_verification_holds(const struct ree_verification *v) {
     return !v->differs && !v->failed && !v->cannot[0];
 }
 
+// Takes a character off the end that a buffer's size cut in two.
+static void trim(char *s) {
+    size_t n = strlen(s), back = 0;
+    while (back < n && back < 4 && ((unsigned char)s[n - 1 - back] & 0xc0) == 0x80)
+        back++;
+    if (back == n || back == 4) return;
+    unsigned char lead = (unsigned char)s[n - 1 - back];
+    size_t wanted = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : lead >= 0xc0 ? 1 : 0;
+    if (wanted > back) s[n - 1 - back] = 0;
+}
+
 void ree_verify_add(struct ree_verification *v, const char *name, enum ree_verify_outcome outcome,
                     const char *format, ...) {
     v->differs = v->differs || outcome == REE_VERIFY_DIFFERS;
@@ -41,6 +52,8 @@ void ree_verify_add(struct ree_verification *v, const char *name, enum ree_verif
     snprintf(check->name, sizeof check->name, "%s", name);
     vsnprintf(check->detail, sizeof check->detail, format, args);
     va_end(args);
+    trim(check->name);
+    trim(check->detail);
 }
 
 bool ree_verify_hash(struct ree_verification *v, const char *name, const char *here,

@@ -11,6 +11,8 @@
 
 // Tokens of prompt and answer in one text, as ree_generate has it.
 #define MAX_TOKENS ((size_t)1 << 30)
+// Of an answer that is not told: a few bytes of a receipt could ask for any number of them.
+#define MAX_UNTOLD ((size_t)1 << 16)
 
 struct text_check {
     struct ree_verification *v;
@@ -72,6 +74,17 @@ static bool check_tokenizer(struct text_check *c) {
     return ree_verify_hash(c->v, "tokenizer", hex, c->r->tokenizer_sha256);
 }
 
+// Some bytes of a text from `at` on, in whole characters.
+static void excerpt(const char *text, size_t at, char out[64]) {
+    while (at > 0 && ((unsigned char)text[at] & 0xc0) == 0x80)
+        at--;
+    size_t n = strnlen(text + at, 40);
+    while (n > 0 && ((unsigned char)text[at + n] & 0xc0) == 0x80)
+        n--;
+    memcpy(out, text + at, n);
+    out[n] = 0;
+}
+
 static void compare_text(struct text_check *c, const char *name, const struct ree_strbuf *decoded,
                          const struct ree_receipt_text *stated) {
     char *here = ree_receipt_spell(&c->arena, decoded), hex[65];
@@ -91,10 +104,12 @@ static void compare_text(struct text_check *c, const char *name, const struct re
     }
     while (here[at] && here[at] == stated->text[at])
         at++;
+    char ours[64], theirs[64];
+    excerpt(here, at, ours);
+    excerpt(stated->text, at, theirs);
     ree_verify_add(c->v, name, REE_VERIFY_DIFFERS,
-                   "the tokens say another text from byte %zu on: \"%.40s\", the receipt "
-                   "\"%.40s\"",
-                   at, here + at, stated->text + at);
+                   "the tokens say another text from byte %zu on: \"%s\", the receipt \"%s\"", at,
+                   ours, theirs);
 }
 
 static bool is_eos(const struct ree_receipt *r, int32_t id) {
@@ -275,6 +290,13 @@ static enum ree_status verify(struct text_check *c, struct ree_error *err) {
         ree_verify_add(c->v, "counts", REE_VERIFY_DIFFERS, "more tokens than a text can have");
         return REE_OK;
     }
+    size_t most = MAX_UNTOLD, context = (size_t)c->what->generator->info.context_length;
+    if (context && context < most) most = context;
+    if (!c->r->output.tokens && n_answer > most)
+        snprintf(c->v->cannot, sizeof c->v->cannot,
+                 "the answer of %zu tokens is not told, and at most %zu are made anew with this "
+                 "model",
+                 n_answer, most);
     c->knows_texts = check_tokenizer(c);
     if (c->v->cannot[0]) return REE_OK;
     REE_TRY(join(c, err));

@@ -1,5 +1,6 @@
 #include "receipt/canonical.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +49,9 @@ static enum ree_status put_string(struct ree_strbuf *out, const char *text, stru
 // several of that length the nearest (ECMA-262, Number::toString, step 5).
 static void shortest(double value, char digits[20], int *out_k, int *out_n) {
     char text[40];
-    for (int k = 1;; k++) {
+    // If up to 15 digits are enough, the nearest number of 15 is that with zeros behind it
+    // (DBL_DIG), but for subnormal numbers.
+    for (int k = value < DBL_MIN ? 1 : DBL_DIG;; k++) {
         // d.ddde+xx, where the point may be another sign in some locale.
         snprintf(text, sizeof text, "%.*e", k - 1, value);
         char *exponent = strchr(text, 'e');
@@ -56,16 +59,19 @@ static void shortest(double value, char digits[20], int *out_k, int *out_n) {
         digits[0] = text[0];
         memcpy(digits + 1, exponent - (k - 1), (size_t)k - 1);
         digits[k] = 0;
-        *out_k = k;
         *out_n = n;
         // Below a power of two doubles lie twice as close as above it: there the nearest number of
         // k digits can lie below and be another double, and the next one above be this one.
         for (int up = 0; up < 2; up++) {
             if (up && digits[k - 1]++ == '9') break;
             snprintf(text, sizeof text, "%se%d", digits, n - k);
-            if (strtod(text, NULL) == value) return;
+            if (strtod(text, NULL) != value && k < 17) continue; // 17 are always enough
+            while (k > 1 && digits[k - 1] == '0')
+                k--;
+            digits[k] = 0;
+            *out_k = k;
+            return;
         }
-        if (k == 17) return; // not reached: 17 digits are enough for any double
     }
 }
 
@@ -75,8 +81,8 @@ static enum ree_status put_number(struct ree_strbuf *out, double value, struct r
         ree_strbuf_append(out, "0", 1);
         return REE_OK;
     }
-    // Whole numbers that lie less than one apart from no other have no shorter form; ids of tokens
-    // are many.
+    // Doubles below 2^53 lie at most one apart, so a whole number needs all its digits. At once,
+    // since token ids are many.
     if (fabs(value) < 9007199254740992 && value == floor(value)) {
         ree_strbuf_printf(out, "%lld", (long long)value);
         return REE_OK;

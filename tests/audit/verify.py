@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import hashlib
 import json
+import os
 import pathlib
 import random
 import shutil
@@ -153,6 +154,15 @@ def other_models(folder):
             receipt["body"]["output"]["tokens"][17] = 3
             code, found = verify(write(to, seal(receipt)), model)
             check(code == 1 and "token 17 " in found["tokens"], f"{model}: {found}")
+
+
+def on_device_shortly(folder):
+    """For devices that compile and compute slowly."""
+    here, there = folder / "cpu.json", folder / "device.json"
+    make(here, STORIES, *DRAWN, "--max-new-tokens", 3)
+    agrees(here, STORIES, "--device", args.device)
+    make(there, STORIES, *DRAWN, "--max-new-tokens", 3, "--device", args.device)
+    agrees(there, STORIES)
 
 
 def on_device(folder):
@@ -389,6 +399,62 @@ def signed(folder):
     check(code == 1 and list(found) == ["signature"], f"sealed again, and no longer signed: {found}")
 
 
+def hostile(folder):
+    """Receipts that no run gave: an answer within moments, whatever they ask for."""
+    path = folder / "r.json"
+    made = make(path, STORIES, "--max-new-tokens", 6)
+    most = 2**53 - 1
+
+    def tried(change, *options):
+        receipt = vectors.parse(path.read_text())
+        change(receipt["body"])
+        return verify(write(folder / "changed.json", seal(receipt)), STORIES, *options)
+
+    code, found = tried(lambda b: b["prompt"].update(tokens=[], text=""))
+    check(code == 1 and "tokens" in found, f"a prompt of nothing: {found}")
+    code, found = tried(lambda b: b["output"].update(tokens=made["body"]["output"]["tokens"] * 200))
+    check(code == 1 and "finish" in found and "counts" in found, f"more tokens than the context: {found}")
+    code, found = tried(lambda b: (b["output"].update(tokens=made["body"]["output"]["tokens"] * 2000),
+                                   b["sampling"].update(context_length=0, max_new_tokens=0)))
+    check(code == 1 and "tokens" in found, f"a long text: {found}")
+    code, found = tried(lambda b: b["sampling"].update(context_length=most, max_new_tokens=most, top_k=2**32 - 1))
+    check(code == 1 and "finish" in found, f"large numbers: {found}")
+    code, found = tried(lambda b: b["sampling"].update(stop=["a" * 50000, "é" * 50000] * 20))
+    check(code == 0, f"long stop texts that never come: {found}")
+    # A private answer of any number of tokens.
+    hidden = make(path, STORIES, "--max-new-tokens", 6, "--private")
+    for n in (most, 2**30, 2**20):
+        receipt = json.loads(json.dumps(hidden))
+        receipt["body"]["output"]["n_tokens"] = n
+        receipt["body"]["sampling"].update(context_length=0, max_new_tokens=0)
+        start = time.monotonic()
+        code, found = verify(write(folder / "changed.json", seal(receipt)), STORIES, "--prompt-text", PROMPT)
+        check(code in (1, 2), f"{n} tokens: {found}")
+        check(time.monotonic() - start < 60, f"{n} tokens: an answer within a minute")
+
+
+def spelled(folder):
+    """Characters of several bytes, cut by a prompt's end; NULs."""
+    model = args.models / "stories260K"
+    if not model.is_dir():
+        return
+    path = folder / "r.json"
+    # 3 + b is byte b of this tokenizer: the two bytes of an e with an accent, with a NUL before.
+    make(path, model, "--prompt-ids", f"1,410,{3 + 0xA9},{3 + 0xC3}", "--max-new-tokens", 6)
+    agrees(path, model)
+    receipt = make(path, model, "--prompt-ids", f"1,410,3,{3 + 0xC3},{3 + 0xA9},410", "--max-new-tokens", 6)
+    check("\ufffd" in receipt["body"]["prompt"]["text"] and "\0" not in receipt["body"]["prompt"]["text"], "a NUL")
+    check("\u00e9" in receipt["body"]["prompt"]["text"], f"a character of two bytes: {receipt['body']['prompt']}")
+    agrees(path, model)
+    agrees(path, model, "--stepwise")
+    receipt["body"]["prompt"]["text"] = receipt["body"]["prompt"]["text"].replace("\u00e9", "\u00e8" * 60)
+    code, found = verify(write(path, seal(receipt)), model)
+    check(code == 1 and "\u00e9" in found["decoded prompt"] and "\u00e8" in found["decoded prompt"], f"whole characters: {found}")
+    stop = subprocess.run([args.ree_run, str(STORIES), "--prompt-text", "a", "--stop", b"\xff", "--receipt-path", str(path)],
+                          capture_output=True)
+    check(stop.returncode == 1 and not stop.stdout, f"a stop text that is not UTF-8 is refused before the run: {stop}")
+
+
 # Other forms of a model
 
 def exported(folder):
@@ -416,7 +482,8 @@ def exported(folder):
 def without_cache(folder):
     """Models whose whole text is one run: with logits for chosen rows, and with all of them."""
     vocab, size = 13, 4
-    embedding = onnx.floats("e", [vocab, size], [(7 * i + 3 * k) % 11 - 5 for i in range(vocab) for k in range(size)])
+    rows = [(7 * i + 3 * k) % 11 - 5 for i in range(vocab - 1) for k in range(size)] + [float("inf"), float("-inf")] * 2
+    embedding = onnx.floats("e", [vocab, size], rows)  # the last token makes logits that are no numbers
     head = onnx.floats("h", [size, vocab], [(5 * i + 2 * k * k) % 13 - 6 for k in range(size) for i in range(vocab)])
     small = onnx.floats("s", [], [0.03125])
     axis = onnx.tensor("axis", onnx.INT64, [], struct.pack("<q", 1))
@@ -434,6 +501,11 @@ def without_cache(folder):
         check("text" not in receipt["body"]["output"] and "tokenizer_sha256" not in receipt["body"], "no tokenizer, no text")
         agrees(path, model)
         agrees(path, model, "--stepwise")
+        receipt["body"]["prompt"]["tokens"][1] = vocab - 1
+        for way in ([], ["--stepwise"]):
+            code, found = verify(write(folder / "changed.json", seal(receipt)), model, *way)
+            check(code == 1 and "not a number" in found["tokens"], f"{name}: no token can be chosen: {found}")
+        receipt["body"]["prompt"]["tokens"][1] = 2
         receipt["body"]["output"]["tokens"][15] = (receipt["body"]["output"]["tokens"][15] + 1) % vocab
         code, found = verify(write(path, seal(receipt)), model)
         check(code == 1 and "token 15 " in found["tokens"], f"{name}: {found}")
@@ -528,13 +600,13 @@ def main():
     parser.add_argument("--models", type=pathlib.Path, default=pathlib.Path("none"), help="stories260K, mnist-8; optional")
     parser.add_argument("--device")
     args = parser.parse_args()
-    rooms = [elsewhere, other_models, endings, changes_of_receipts, changes_of_models, cannot, private, signed, exported, without_cache,
+    rooms = [elsewhere, other_models, endings, changes_of_receipts, changes_of_models, cannot, private, signed, hostile, spelled, exported, without_cache,
              tensors, interrupted]
     if args.device:
         if f"{args.device}:0" not in run("devices").stdout:
             print(f"skipped: no {args.device} device")
             return 77
-        rooms = [on_device]
+        rooms = [on_device_shortly if "REE_TEST_SAMPLE" in os.environ else on_device]
     for room in rooms:
         with tempfile.TemporaryDirectory() as name:
             room(pathlib.Path(name))

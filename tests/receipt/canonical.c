@@ -208,8 +208,7 @@ static void check_structure(void) {
                                         "{,}",
                                         "--1",
                                         "1.2.3",
-                                        "\xEF\xBB\xBF"
-                                        "1",
+                                        "\xEF\xBB\xBF[]",
                                         "[1]\v",
                                         "\f1",
                                         "{\"a\":1,}",

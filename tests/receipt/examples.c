@@ -95,3 +95,23 @@ void example_tensors(struct ree_receipt *out) {
     example_hash("trace", out->trace_root);
     out->trace_steps = 1;
 }
+
+char *example_file(const struct example *example, const char *key_path, size_t *out_n) {
+    struct ree_receipt receipt;
+    char *text = NULL;
+    example->make(&receipt);
+    if (ree_receipt_seal(&receipt, NULL) == REE_OK &&
+        ree_receipt_sign(&receipt, key_path, NULL) == REE_OK)
+        ree_receipt_encode(&receipt, &text, out_n, NULL);
+    ree_receipt_finish(&receipt);
+    return text;
+}
+
+bool example_is_wrong(const struct ree_receipt *receipt, const char *what) {
+    struct ree_receipt_finding findings[REE_RECEIPT_MAX_FINDINGS];
+    bool ok;
+    size_t n = ree_receipt_check(receipt, findings, &ok);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(findings[i].what, what) == 0 && !findings[i].ok) return !ok;
+    return false;
+}

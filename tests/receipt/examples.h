@@ -17,6 +17,11 @@ struct example {
 #define N_EXAMPLES 4
 extern const struct example examples[N_EXAMPLES];
 
+// Sealed, signed with the key and encoded; free. NULL: that failed.
+char *example_file(const struct example *example, const char *key_path, size_t *out_n);
+// Whether the check of a receipt fails, and with this finding.
+bool example_is_wrong(const struct ree_receipt *receipt, const char *what);
+
 // SHA-256 of a word, for where any hash will do.
 void example_hash(const char *word, char hex[65]);
 
