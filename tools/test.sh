@@ -216,4 +216,13 @@ fuzz_receipt() {
             -artifact_prefix=build-fuzz/ build-fuzz/corpus-receipt tests/data/receipt
 }
 step "fuzzing receipts" fuzz_receipt
+
+say "fuzzing the reader of traces (half a minute)"
+# shellcheck disable=SC2317 # called through step
+fuzz_trace() {
+    ninja -C build-fuzz fuzz_trace && mkdir -p build-fuzz/corpus-trace &&
+        build-fuzz/tests/fuzz/fuzz_trace -max_total_time=30 -timeout=20 -artifact_prefix=build-fuzz/ \
+            build-fuzz/corpus-trace tests/data/trace
+}
+step "fuzzing traces" fuzz_trace
 summary

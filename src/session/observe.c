@@ -1,5 +1,5 @@
 // What an observer is told: which tensors of a bind that is, and bringing them back from the
-// device as dense tensors. Damage done for tests.
+// device as dense tensors.
 #include "session/observe.h"
 
 #include <stdlib.h>
@@ -25,30 +25,7 @@ enum ree_status ree_session_observe(struct ree_session *s, const struct ree_obse
     return REE_OK;
 }
 
-enum ree_status ree_session_inject(struct ree_session *s, const struct ree_fault *fault,
-                                   struct ree_error *err) {
-    const struct ree_graph *graph = s->model->graph;
-    if (fault->node >= graph->n_nodes)
-        return ree_fail(err, REE_INVALID, "there is no node %zu to damage; the graph has %zu",
-                        fault->node, graph->n_nodes);
-    const struct ree_node *node = graph->nodes[fault->node];
-    char label[256];
-    if (fault->output >= node->n_outputs || !node->outputs[fault->output])
-        return ree_fail(err, REE_INVALID, "%s has no output %zu to damage",
-                        ree_node_label(node, label, sizeof label), fault->output);
-    s->fault = *fault;
-    s->has_fault = true;
-    return REE_OK;
-}
-
 // While binding
-
-// The session's number of the state that an output of a node is kept as; -1: none.
-static ptrdiff_t state_of(const struct ree_session *s, const struct ree_value *value) {
-    for (size_t i = 0; i < s->n_states; i++)
-        if (s->model->graph->outputs[s->states[i].spec.output] == value) return (ptrdiff_t)i;
-    return -1;
-}
 
 // A tensor that shows part of a state is copied now: by the end of the run the state may be
 // another.
@@ -78,7 +55,7 @@ static enum ree_status watch(struct ree_bind *b, const struct ree_node *node, si
     struct ree_watched *w = &b->watched[b->n_watched];
     *w = (struct ree_watched){node->id, (uint32_t)output, b->values[value->id], -1, 0};
     if (!w->t) return ree_fail(err, REE_INTERNAL, "'%s' was not computed", value->name);
-    w->state = state_of(b->session, value);
+    w->state = ree_session_state_of_value(b->session, value);
     if (w->state >= 0 && ree_bind_state_grew(b, (size_t)w->state, w->t)) {
         const struct ree_lower_state *kept = w->t->storage->state;
         int64_t before = kept->dims[kept->axis], rows = w->t->dims[kept->axis] - before;
@@ -330,55 +307,4 @@ enum ree_status ree_bind_observe(struct ree_bind *b, const struct ree_given *giv
         REE_TRY(status);
     }
     return observer->on_end ? observer->on_end(observer->user, err) : REE_OK;
-}
-
-// Damage
-
-static enum ree_status refuse_fault(const struct ree_node *node, const struct ree_value *value,
-                                    const char *why, struct ree_error *err) {
-    char label[256];
-    return ree_fail(err, REE_UNSUPPORTED, "%s: its output '%s' cannot be damaged: %s",
-                    ree_node_label(node, label, sizeof label), value->name, why);
-}
-
-// Flips a bit of a TEMP storage that has been computed. Devices write words of 4 bytes.
-static enum ree_status flip(struct ree_bind *b, const struct ree_storage *storage, uint64_t bit,
-                            struct ree_error *err) {
-    const struct ree_device_vtable *v = b->session->device->vtable;
-    struct ree_device *device = b->session->device;
-    struct ree_device_buffer *buffer = b->segments[b->home[storage->id] - 1].results;
-    bit %= storage->nbytes * 8;
-    uint64_t at = b->place[storage->id] + bit / 8 / 4 * 4;
-    unsigned char word[4];
-    REE_TRY(v->buffer_read(device, buffer, at, word, sizeof word, err));
-    word[bit / 8 % 4] ^= (unsigned char)(1u << bit % 8);
-    return v->buffer_write(device, buffer, at, word, sizeof word, err);
-}
-
-enum ree_status ree_bind_damage(struct ree_bind *b, struct ree_error *err) {
-    const struct ree_fault *fault = &b->session->fault;
-    const struct ree_node *node = b->session->model->graph->nodes[fault->node];
-    const struct ree_value *value = node->outputs[fault->output];
-    struct ree_tval *t = b->values[value->id], *own;
-    const char *why = NULL;
-    if (t->kind != REE_TENSOR)
-        why = "it is no tensor";
-    else if (t->dtype == REE_STRING)
-        why = "it holds strings";
-    else if (ree_tval_count(t) == 0)
-        why = "it is empty";
-    else if (state_of(b->session, value) >= 0)
-        why = "it is kept from run to run";
-    else if (ree_lower_is_host(t))
-        why = "it is computed while binding";
-    if (why) return refuse_fault(node, value, why, err);
-    // A copy: what else shows the same memory stays as it is.
-    REE_TRY(ree_lower_new(&b->lower, t->dtype, t->rank, t->dims, &own));
-    REE_TRY(ree_lower_copy_into(&b->lower, t, own));
-    REE_TRY(ree_bind_flush(b, err));
-    if (!b->home[own->storage->id])
-        return ree_fail(err, REE_INTERNAL, "'%s' is damaged before it is computed", value->name);
-    REE_TRY(flip(b, own->storage, fault->bit, err));
-    b->values[value->id] = own;
-    return REE_OK;
 }

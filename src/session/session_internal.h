@@ -37,7 +37,7 @@ struct ree_session {
     struct ree_session_stats stats;
     bool measure;                  // profile.h
     struct ree_observer *observer; // observe.h; NULL: none
-    void *observed; // memory of observe.c: what was read back
+    void *observed;                // memory of observe.c: what was read back
     size_t observed_size;
     bool has_fault;
     struct ree_fault fault;
@@ -127,6 +127,8 @@ bool ree_bind_matches(const struct ree_bind *bind, const struct ree_given *given
 // The states among the inputs and outputs (state_bind.c). -1: the port is no state.
 ptrdiff_t ree_session_state_of_input(const struct ree_session *session, size_t input);
 ptrdiff_t ree_session_state_of_output(const struct ree_session *session, size_t output);
+ptrdiff_t ree_session_state_of_value(const struct ree_session *session,
+                                     const struct ree_value *value);
 enum ree_status ree_bind_state_input(struct ree_bind *bind, size_t state, struct ree_tval **out,
                                      struct ree_error *err);
 // Brings a state's output to where it is kept, unless it is there already.
@@ -142,7 +144,7 @@ enum ree_status ree_bind_watch(struct ree_bind *bind, struct ree_error *err);
 void ree_bind_keep_watched(const struct ree_bind *bind, bool *keep);
 enum ree_status ree_bind_observe(struct ree_bind *bind, const struct ree_given *given,
                                  struct ree_error *err);
-// The session's fault, when its node has been lowered.
+// damage.c: the session's fault, when its node has been lowered.
 enum ree_status ree_bind_damage(struct ree_bind *bind, struct ree_error *err);
 // Between what callers have and what a bind has (values.c): inputs into bind->values with the key,
 // and back.

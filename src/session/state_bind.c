@@ -16,6 +16,12 @@ ptrdiff_t ree_session_state_of_output(const struct ree_session *s, size_t output
     return -1;
 }
 
+ptrdiff_t ree_session_state_of_value(const struct ree_session *s, const struct ree_value *value) {
+    for (size_t i = 0; i < s->n_states; i++)
+        if (s->model->graph->outputs[s->states[i].spec.output] == value) return (ptrdiff_t)i;
+    return -1;
+}
+
 enum ree_status ree_bind_state_input(struct ree_bind *b, size_t index, struct ree_tval **out,
                                      struct ree_error *err) {
     (void)err; // the lowering's is the same

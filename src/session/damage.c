@@ -1,0 +1,68 @@
+// Damage done for tests: one bit of one output of a node, in one run.
+#include "session/observe.h"
+#include "session/session_internal.h"
+
+enum ree_status ree_session_inject(struct ree_session *s, const struct ree_fault *fault,
+                                   struct ree_error *err) {
+    const struct ree_graph *graph = s->model->graph;
+    if (fault->node >= graph->n_nodes)
+        return ree_fail(err, REE_INVALID, "there is no node %zu to damage; the graph has %zu",
+                        fault->node, graph->n_nodes);
+    const struct ree_node *node = graph->nodes[fault->node];
+    char label[256];
+    if (fault->output >= node->n_outputs || !node->outputs[fault->output])
+        return ree_fail(err, REE_INVALID, "%s has no output %zu to damage",
+                        ree_node_label(node, label, sizeof label), fault->output);
+    s->fault = *fault;
+    s->has_fault = true;
+    return REE_OK;
+}
+
+static enum ree_status refuse_fault(const struct ree_node *node, const struct ree_value *value,
+                                    const char *why, struct ree_error *err) {
+    char label[256];
+    return ree_fail(err, REE_UNSUPPORTED, "%s: its output '%s' cannot be damaged: %s",
+                    ree_node_label(node, label, sizeof label), value->name, why);
+}
+
+// Flips a bit of a TEMP storage that has been computed. Devices write words of 4 bytes.
+static enum ree_status flip(struct ree_bind *b, const struct ree_storage *storage, uint64_t bit,
+                            struct ree_error *err) {
+    const struct ree_device_vtable *v = b->session->device->vtable;
+    struct ree_device *device = b->session->device;
+    struct ree_device_buffer *buffer = b->segments[b->home[storage->id] - 1].results;
+    bit %= storage->nbytes * 8;
+    uint64_t at = b->place[storage->id] + bit / 8 / 4 * 4;
+    unsigned char word[4];
+    REE_TRY(v->buffer_read(device, buffer, at, word, sizeof word, err));
+    word[bit / 8 % 4] ^= (unsigned char)(1u << bit % 8);
+    return v->buffer_write(device, buffer, at, word, sizeof word, err);
+}
+
+enum ree_status ree_bind_damage(struct ree_bind *b, struct ree_error *err) {
+    const struct ree_fault *fault = &b->session->fault;
+    const struct ree_node *node = b->session->model->graph->nodes[fault->node];
+    const struct ree_value *value = node->outputs[fault->output];
+    struct ree_tval *t = b->values[value->id], *own;
+    const char *why = NULL;
+    if (t->kind != REE_TENSOR)
+        why = "it is no tensor";
+    else if (t->dtype == REE_STRING)
+        why = "it holds strings";
+    else if (ree_tval_count(t) == 0)
+        why = "it is empty";
+    else if (ree_session_state_of_value(b->session, value) >= 0)
+        why = "it is kept from run to run";
+    else if (ree_lower_is_host(t))
+        why = "it is computed while binding";
+    if (why) return refuse_fault(node, value, why, err);
+    // A copy: what else shows the same memory stays as it is.
+    REE_TRY(ree_lower_new(&b->lower, t->dtype, t->rank, t->dims, &own));
+    REE_TRY(ree_lower_copy_into(&b->lower, t, own));
+    REE_TRY(ree_bind_flush(b, err));
+    if (!b->home[own->storage->id])
+        return ree_fail(err, REE_INTERNAL, "'%s' is damaged before it is computed", value->name);
+    REE_TRY(flip(b, own->storage, fault->bit, err));
+    b->values[value->id] = own;
+    return REE_OK;
+}
