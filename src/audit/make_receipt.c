@@ -33,6 +33,7 @@ static void put_trace(struct ree_receipt *r, const struct ree_traced *trace) {
     ree_hex(trace->root, r->trace_root);
     r->trace_steps = trace->n_steps;
     r->trace_chunk = trace->prefill_chunk;
+    r->trace_file = trace->file;
 }
 
 static enum ree_status put_unbound(struct ree_receipt *r, const char *device,

@@ -27,6 +27,7 @@ struct ree_traced {
     ree_digest root;
     uint64_t n_steps;
     uint32_t prefill_chunk;
+    const char *file; // its name without folders; NULL: not said
 };
 
 // Everything is the caller's and only read; strings and arrays but stops, eos and device are

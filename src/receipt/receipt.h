@@ -22,8 +22,8 @@
 //       },
 //       "receipt_hash": hex,                       SHA-256("ree-receipt/1\0" | canonical body)
 //       "signature": {"algorithm": "ed25519", "public_key": hex, "signature": hex},
-//       "unbound": {"ree_version", "device", "created", "stats": {...}}   for people; proves
-//       nothing
+//       "unbound": {"ree_version", "device", "created", "trace_file", "stats": {...}}   for people;
+//       proves nothing
 //     }
 //
 // Floats of sampling are binary32, written as the shortest decimal number of the double that equals
@@ -33,9 +33,9 @@
 // as 32 bytes. The file is this object as canonical JSON with a newline at the end.
 //
 // The text of the prompt and of the output: the tokens of both, one after the other, through the
-// tokenizer's decoder, special tokens left out. What is certain after the prompt's last token is the
-// prompt's; what comes later is the output's, up to the first of the stop texts. output.tokens are
-// all that were made, those included that completed a stop text. A NUL is written as U+FFFD.
+// tokenizer's decoder, special tokens left out. What is certain after the prompt's last token is
+// the prompt's; what comes later is the output's, up to the first of the stop texts. output.tokens
+// are all that were made, those included that completed a stop text. A NUL is written as U+FFFD.
 // generate/answer.h, NUMERICS.md "Receipts".
 //
 // receipt.schema.json beside this file is the same for programs.
@@ -89,14 +89,15 @@ struct ree_receipt {
     bool is_signed;
     char public_key[65], signature[129];
     const char *device, *ree_version, *created; // unbound; NULL: absent
+    const char *trace_file;                     // unbound: its name, beside the receipt; NULL
     cJSON *stats;                               // unbound; NULL: absent; owned
 };
 
 void ree_receipt_init(struct ree_receipt *receipt);   // all empty, greedy, RepOps/1
 void ree_receipt_finish(struct ree_receipt *receipt); // frees the arena and stats
 
-// Hashes tokens and texts where they are given, and the body; drops a signature. To be called before
-// signing and writing, and after any change.
+// Hashes tokens and texts where they are given, and the body; drops a signature. To be called
+// before signing and writing, and after any change.
 enum ree_status ree_receipt_seal(struct ree_receipt *receipt, struct ree_error *err);
 // Signs the sealed receipt with an Ed25519 key, a PEM file as ree_key_create writes it.
 enum ree_status ree_receipt_sign(struct ree_receipt *receipt, const char *key_path,

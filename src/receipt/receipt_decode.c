@@ -181,6 +181,7 @@ static enum ree_status get_unbound(const struct ree_fields *root, struct ree_rec
     REE_TRY(ree_field_string(&part, "ree_version", &out->ree_version, err));
     REE_TRY(ree_field_string(&part, "device", &out->device, err));
     REE_TRY(ree_field_string(&part, "created", &out->created, err));
+    REE_TRY(ree_field_string(&part, "trace_file", &out->trace_file, err));
     if (!ree_field(&part, "stats")) return REE_OK;
     if (!cJSON_IsObject(ree_field(&part, "stats")))
         return ree_fields_wrong(&part, "stats", "an object", err);

@@ -123,12 +123,14 @@ static bool add_signature(cJSON *root, const struct ree_receipt *receipt) {
 }
 
 static bool add_unbound(cJSON *root, const struct ree_receipt *receipt) {
-    if (!receipt->ree_version && !receipt->device && !receipt->created && !receipt->stats)
+    if (!receipt->ree_version && !receipt->device && !receipt->created && !receipt->trace_file &&
+        !receipt->stats)
         return true;
     cJSON *unbound = cJSON_AddObjectToObject(root, "unbound");
     return add_string(unbound, "ree_version", receipt->ree_version) &&
            add_string(unbound, "device", receipt->device) &&
            add_string(unbound, "created", receipt->created) &&
+           add_string(unbound, "trace_file", receipt->trace_file) &&
            (!receipt->stats ||
             (unbound && cJSON_AddItemReferenceToObject(unbound, "stats", receipt->stats)));
 }

@@ -18,7 +18,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
 PROMPT = ["--prompt-text", "Once upon a time", "--prefill-chunk", "4", "--max-new-tokens", "12", "--ignore-eos"]
-N_FLIPS = 110
+N_FLIPS = 200
 
 passed, failed = 0, 0
 ree_run = None

@@ -159,6 +159,14 @@ int watch_begin(struct watch *w, const struct watch_options *options, const stru
     return status == REE_OK ? 0 : cli_fail(&err);
 }
 
+// The name without folders; NULL where it would need care in a receipt or on a terminal.
+static const char *plain_name(const char *path) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    for (const char *c = name; *c; c++)
+        if (*c < 0x20 || *c > 0x7E) return NULL;
+    return name;
+}
+
 int watch_end(struct watch *w, struct ree_traced *out_traced, bool *out_has) {
     struct ree_error err;
     struct ree_record_summary summary;
@@ -177,6 +185,7 @@ int watch_end(struct watch *w, struct ree_traced *out_traced, bool *out_has) {
     memcpy(out_traced->root, summary.root, sizeof summary.root);
     out_traced->n_steps = summary.n_steps;
     out_traced->prefill_chunk = w->prefill_chunk;
+    out_traced->file = plain_name(w->options->trace);
     *out_has = true;
     return 0;
 }

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""ree-run diff of receipts: everything that they say differently is named, and where their traces lie
+beside them, the node as well.
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+SAMPLE = HERE.parents[1] / "tools" / "sample"
+PROMPT = "Once upon a time"
+
+passed, failed = 0, 0
+ree_run = ""
+
+
+def check(ok, what):
+    global passed, failed
+    if ok:
+        passed += 1
+    else:
+        failed += 1
+        print(f"line {sys._getframe(1).f_lineno}: FAILED: {what}", flush=True)
+
+
+def run(*args):
+    return subprocess.run([ree_run, *map(str, args)], capture_output=True, text=True)
+
+
+def text(path, *args):
+    done = run(SAMPLE / "stories", "--prompt-text", PROMPT, "--max-new-tokens", 6, "--receipt-path", path,
+               "--json", *args)
+    check(done.returncode == 0, f"{args}: {done.stderr}")
+    return path
+
+
+def diff(a, b, code, *args):
+    done = run("diff", a, b, "--json", *args)
+    check(done.returncode == code, f"{a.name} {b.name}: exit code {done.returncode}, expected {code}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def names(result):
+    return [entry["what"] for entry in result["receipts"]]
+
+
+def alone(folder):
+    one = text(folder / "one.json")
+    again = text(folder / "again.json", "--threads", 1)
+    check(names(diff(one, again, 0)) == [], "two runs of the same")
+    done = run("diff", one, again)
+    check("say the same" in done.stdout, done.stdout)
+    for option, value, what in [("--seed", 3, "seed"), ("--top-k", 7, "top_k"), ("--top-p", 0.5, "top_p"),
+                                ("--min-p", 0.25, "min_p"), ("--stop", "zzz", "stop")]:
+        other = text(folder / f"{what}.json", option, value)
+        check(names(diff(one, other, 1)) == [what], f"{what} alone differs")
+    longer = text(folder / "longer.json", "--max-new-tokens", 8)
+    result = diff(one, longer, 1)
+    check(names(result) == ["max_new_tokens", "output tokens", "output text"], f"longer: {names(result)}")
+    detail = [entry["detail"] for entry in result["receipts"] if entry["what"] == "output tokens"][0]
+    check("there are 6 and 8" in detail, detail)
+    hot = text(folder / "hot.json", "--temperature", 5, "--seed", 11)
+    result = diff(one, hot, 1)
+    check({"temperature", "seed", "output tokens", "output text"} <= set(names(result)), f"hot: {names(result)}")
+    detail = [entry["detail"] for entry in result["receipts"] if entry["what"] == "output tokens"][0]
+    ids = [json.loads(path.read_text())["body"]["output"]["tokens"] for path in (one, hot)]
+    at = next(i for i in range(6) if ids[0][i] != ids[1][i])
+    check(detail.startswith(f"token {at} is {ids[0][at]} and {ids[1][at]};"), detail)
+    private = text(folder / "private.json", "--private")
+    check(names(diff(one, private, 0)) == [], "what is private says the same by its hashes")
+    digit = folder / "digit.json"
+    check(run(SAMPLE / "digits.onnx", "--input", SAMPLE / "seven.npy", "--receipt-path", digit).returncode == 0, "digit")
+    check({"kind", "graph", "weights"} <= set(names(diff(one, digit, 1))), "a text and tensors")
+    five = folder / "five.json"
+    check(run(SAMPLE / "digits.onnx", "--input", SAMPLE / "five.npy", "--receipt-path", five).returncode == 0, "five")
+    result = names(diff(digit, five, 1))
+    check(len(result) == 2 and result[0].startswith("input ") and result[1].startswith("output "), f"digits: {result}")
+
+
+def with_traces(folder):
+    a = text(folder / "a.json", "--trace", folder / "a.trace")
+    b = text(folder / "b.json", "--trace", folder / "b.trace", "--inject-fault", "20:3:7")
+    result = diff(a, b, 1)
+    check(names(result) == ["trace"], f"a fault that changes no token: {names(result)}")
+    check((result["trace"]["first"]["step"], result["trace"]["first"]["node"]) == (3, 20), "the node is named")
+    done = run("diff", a, b)
+    check(done.returncode == 1 and "trace differs" in done.stdout and "step 3: node 20" in done.stdout, done.stdout)
+    page = folder / "page.html"
+    check(run("diff", a, b, "--html", page).returncode == 1 and page.exists(), "a page")
+    # The trace of another run under the receipt's name.
+    (folder / "b.trace").write_bytes((folder / "a.trace").read_bytes())
+    done = run("diff", a, b)
+    check(done.returncode == 2 and "is not the trace of this receipt" in done.stderr, done.stderr)
+    (folder / "b.trace").unlink()
+    done = run("diff", a, b)
+    check(done.returncode == 2 and "b.trace" in done.stderr, done.stderr)
+    # No name leads out of the folder.
+    receipt = json.loads(b.read_text())
+    receipt["unbound"]["trace_file"] = "../b.trace"
+    b.write_text(json.dumps(receipt))
+    done = run("diff", a, b)
+    check(done.returncode == 1 and "step" not in done.stdout, f"{done.stdout}{done.stderr}")
+    done = run("diff", a, folder / "a.trace")
+    check(done.returncode == 2 and "two of a kind" in done.stderr, done.stderr)
+    check(run("diff", a, folder / "none.json").returncode == 2, "a file that is not there")
+    b.write_text("{")
+    check(run("diff", a, b).returncode == 2, "half a receipt")
+
+
+def main():
+    global ree_run
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ree-run", required=True)
+    ree_run = parser.parse_args().ree_run
+    with tempfile.TemporaryDirectory() as name:
+        alone(pathlib.Path(name))
+        with_traces(pathlib.Path(name))
+    print(f"{passed} passed, {failed} failed")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,202 @@
+#include "diff_report.h"
+
+#include "cli.h"
+
+static const struct {
+    uint32_t bit;
+    const char *key, *text;
+} parts[] = {
+    {REE_DIFF_GRAPH, "graph", "they are of different models (the graph's SHA-256)"},
+    {REE_DIFF_WEIGHTS, "weights", "the models' weights differ (SHA-256)"},
+    {REE_DIFF_NUMERICS, "numerics", "they follow different numerics"},
+    {REE_DIFF_OPERATION_SET, "operation_set", "they were made with different operation sets"},
+    {REE_DIFF_CHUNK, "prefill_chunk", "their prompts were cut differently (--prefill-chunk)"},
+    {REE_DIFF_PORTS, "inputs", "the models take different inputs"},
+    {REE_DIFF_CONSTANTS, "constants", "the constants of the graph differ"},
+    {REE_DIFF_NODES, "nodes", "the nodes differ: another version of ree, or --no-fold"},
+};
+#define N_PARTS (sizeof parts / sizeof *parts)
+
+static const char *kind_name(enum ree_diff_kind kind) {
+    static const char *const names[] = {"same", "other_run", "input", "node", "length"};
+    return names[kind];
+}
+
+// Names come from files.
+static void append_node(struct ree_strbuf *out, const struct ree_trace *t, uint32_t node) {
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    ree_trace_node_text(&t->header, node, &text);
+    cli_append_name(out, text.data ? text.data : "?");
+    ree_strbuf_finish(&text);
+}
+
+static void append_value(struct ree_strbuf *out, const struct ree_trace *t, int32_t value) {
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    ree_trace_value_text(&t->header, value, &text);
+    cli_append_name(out, text.data ? text.data : "?");
+    ree_strbuf_finish(&text);
+}
+
+static void text_of_node(const struct diff_pair *p, struct ree_strbuf *out) {
+    const struct ree_diff *d = &p->diff;
+    const struct ree_trace_node *node = &p->a->header.nodes[d->node];
+    ree_strbuf_printf(out, "step %llu: ", (unsigned long long)d->step);
+    append_node(out, p->a, d->node);
+    ree_strbuf_printf(out, " differs\n");
+    for (uint32_t i = 0; i < node->n_inputs; i++) {
+        if (node->inputs[i] == REE_TRACE_OMITTED) continue;
+        bool agrees = ree_trace_value_agrees(p->a, p->b, d->step, node->inputs[i]);
+        ree_strbuf_printf(out, "  reads  %s  ", agrees ? "agrees " : "differs");
+        append_value(out, p->a, node->inputs[i]);
+        ree_strbuf_printf(out, "\n");
+    }
+    for (uint32_t i = 0; i < node->n_outputs; i++) {
+        if (node->omitted[i]) continue;
+        bool agrees =
+            ree_trace_value_agrees(p->a, p->b, d->step, (int32_t)(node->first_output + i));
+        ree_strbuf_printf(out, "  gives  %s  output %u\n", agrees ? "agrees " : "differs", i);
+    }
+}
+
+// Calls each for every node that differs from the first on.
+static void visit_all(const struct diff_pair *p,
+                      void (*each)(void *user, uint64_t step, uint32_t node), void *user) {
+    for (uint64_t step = p->diff.step; step < p->diff.n_steps; step++)
+        for (uint32_t i = 0; i < p->a->header.n_nodes; i++)
+            if (ree_trace_node_differs(p->a, p->b, step, i)) each(user, step, i);
+}
+
+struct listing {
+    const struct diff_pair *p;
+    struct ree_strbuf *text;
+    cJSON *array;
+};
+
+static void list_text(void *user, uint64_t step, uint32_t node) {
+    const struct listing *l = user;
+    bool is_new = ree_trace_inputs_agree(l->p->a, l->p->b, step, node);
+    ree_strbuf_printf(l->text, "  step %llu  %s  ", (unsigned long long)step,
+                      is_new ? "new" : "   ");
+    append_node(l->text, l->p->a, node);
+    ree_strbuf_printf(l->text, "\n");
+}
+
+void diff_report_text(const struct diff_pair *p, struct ree_strbuf *out) {
+    const struct ree_diff *d = &p->diff;
+    if (d->kind == REE_DIFF_OTHER_RUN) {
+        ree_strbuf_printf(out, "cannot be compared:\n");
+        for (size_t i = 0; i < N_PARTS; i++)
+            if (d->header & parts[i].bit) ree_strbuf_printf(out, "  %s\n", parts[i].text);
+        return;
+    }
+    if (d->kind == REE_DIFF_SAME) {
+        char root[65];
+        ree_hex(p->a->root, root);
+        ree_strbuf_printf(out, "the same: %llu step%s of %u nodes, root %s\n",
+                          (unsigned long long)d->n_steps, d->n_steps == 1 ? "" : "s",
+                          p->a->header.n_nodes, root);
+        return;
+    }
+    if (d->kind == REE_DIFF_INPUT) {
+        ree_strbuf_printf(out, "step %llu: input '", (unsigned long long)d->step);
+        cli_append_name(out, p->a->header.inputs[d->input].name);
+        ree_strbuf_printf(out, "' differs: the runs were given different things\n");
+    } else if (d->kind == REE_DIFF_NODE) {
+        text_of_node(p, out);
+    } else {
+        ree_strbuf_printf(out, "equal as far as both go: %llu steps, but there are %llu and %llu\n",
+                          (unsigned long long)d->n_steps, (unsigned long long)p->a->n_steps,
+                          (unsigned long long)p->b->n_steps);
+        return;
+    }
+    ree_strbuf_printf(out, "before it agree %llu steps and %llu runs of nodes\n",
+                      (unsigned long long)d->step, (unsigned long long)d->n_before);
+    ree_strbuf_printf(out, "after it differ %llu runs of nodes, of which %llu read what agrees\n",
+                      (unsigned long long)d->n_after, (unsigned long long)d->n_new);
+    if (p->a->n_steps != p->b->n_steps)
+        ree_strbuf_printf(out, "there are %llu and %llu steps\n", (unsigned long long)p->a->n_steps,
+                          (unsigned long long)p->b->n_steps);
+    struct listing l = {.p = p, .text = out};
+    if (p->all) visit_all(p, list_text, &l);
+}
+
+// JSON. cJSON's add functions accept NULL; what is lost shows in the arrays' lengths.
+static cJSON *node_json(const struct diff_pair *p, uint64_t step, uint32_t node) {
+    const struct ree_trace_node *n = &p->a->header.nodes[node];
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddNumberToObject(object, "step", (double)step);
+    cJSON_AddNumberToObject(object, "node", node);
+    cJSON_AddStringToObject(object, "name", n->name);
+    cJSON_AddStringToObject(object, "domain", n->domain);
+    cJSON_AddStringToObject(object, "op_type", n->op_type);
+    cJSON_AddBoolToObject(object, "inputs_agree", ree_trace_inputs_agree(p->a, p->b, step, node));
+    return object;
+}
+
+static void list_json(void *user, uint64_t step, uint32_t node) {
+    const struct listing *l = user;
+    cJSON_AddItemToArray(l->array, node_json(l->p, step, node));
+}
+
+static cJSON *first_json(const struct diff_pair *p) {
+    const struct ree_diff *d = &p->diff;
+    const struct ree_trace_node *node = &p->a->header.nodes[d->node];
+    cJSON *first = node_json(p, d->step, d->node);
+    cJSON *inputs = cJSON_AddArrayToObject(first, "inputs");
+    for (uint32_t i = 0; i < node->n_inputs; i++) {
+        struct ree_strbuf text;
+        ree_strbuf_init(&text);
+        ree_trace_value_text(&p->a->header, node->inputs[i], &text);
+        cJSON *input = cJSON_CreateObject();
+        cJSON_AddStringToObject(input, "value", text.data ? text.data : "");
+        cJSON_AddBoolToObject(input, "agrees",
+                              ree_trace_value_agrees(p->a, p->b, d->step, node->inputs[i]));
+        cJSON_AddItemToArray(inputs, input);
+        ree_strbuf_finish(&text);
+    }
+    cJSON *outputs = cJSON_AddArrayToObject(first, "outputs_agree");
+    for (uint32_t i = 0; i < node->n_outputs; i++)
+        cJSON_AddItemToArray(outputs, cJSON_CreateBool(ree_trace_value_agrees(
+                                          p->a, p->b, d->step, (int32_t)(node->first_output + i))));
+    return first;
+}
+
+cJSON *diff_report_json(const struct diff_pair *p) {
+    const struct ree_diff *d = &p->diff;
+    char root[65];
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "result", kind_name(d->kind));
+    cJSON *roots = cJSON_AddArrayToObject(object, "roots");
+    cJSON *steps = cJSON_AddArrayToObject(object, "n_steps");
+    for (int i = 0; i < 2; i++) {
+        ree_hex((i ? p->b : p->a)->root, root);
+        cJSON_AddItemToArray(roots, cJSON_CreateString(root));
+        cJSON_AddItemToArray(steps, cJSON_CreateNumber((double)(i ? p->b : p->a)->n_steps));
+    }
+    if (d->kind == REE_DIFF_OTHER_RUN) {
+        cJSON *header = cJSON_AddArrayToObject(object, "header");
+        for (size_t i = 0; i < N_PARTS; i++)
+            if (d->header & parts[i].bit)
+                cJSON_AddItemToArray(header, cJSON_CreateString(parts[i].key));
+    }
+    if (d->kind == REE_DIFF_INPUT) {
+        cJSON *first = cJSON_AddObjectToObject(object, "first");
+        cJSON_AddNumberToObject(first, "step", (double)d->step);
+        cJSON_AddStringToObject(first, "input", p->a->header.inputs[d->input].name);
+    }
+    if (d->kind == REE_DIFF_NODE) cJSON_AddItemToObject(object, "first", first_json(p));
+    if (d->kind == REE_DIFF_INPUT || d->kind == REE_DIFF_NODE) {
+        cJSON_AddNumberToObject(object, "steps_before", (double)d->step);
+        cJSON_AddNumberToObject(object, "nodes_before", (double)d->n_before);
+        cJSON_AddNumberToObject(object, "nodes_after", (double)d->n_after);
+        cJSON_AddNumberToObject(object, "new_after", (double)d->n_new);
+        struct listing l = {.p = p};
+        if (p->all) l.array = cJSON_AddArrayToObject(object, "all");
+        if (p->all) visit_all(p, list_json, &l);
+    }
+    if (steps && cJSON_GetArraySize(steps) == 2) return object;
+    cJSON_Delete(object);
+    return NULL;
+}
