@@ -62,8 +62,9 @@ static void append_grid(struct ree_strbuf *out, const struct scale *s) {
                       REE_PAGE_WIDTH - 10, y, y, y + 4);
     for (int i = 0; i <= 4; i++) {
         size_t node = s->n_nodes ? (s->n_nodes - 1) * (size_t)i / 4 : 0;
-        ree_strbuf_printf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">node %zu</text>\n",
-                          x_of(s, node), HEIGHT - 10, node);
+        // The last one ends where the picture does.
+        ree_strbuf_printf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">node %zu</text>\n",
+                          x_of(s, node), HEIGHT - 10, i == 4 ? "end" : "middle", node);
     }
 }
 

@@ -180,6 +180,16 @@ def on_device(folder):
         receipt["body"]["output"]["tokens"][5] = 7
         code, found = verify(write(path, seal(receipt)), STORIES, "--device", args.device)
         check(code == 1 and "token 5 " in found.get("tokens", ""), f"the device names the token: {found}")
+    trained = args.models / "stories260K"
+    if trained.is_dir():
+        here, there = folder / "cpu-trained.json", folder / "device-trained.json"
+        options = ["--max-new-tokens", 64, "--ignore-eos", "--logits-hash"]
+        made = make(here, trained, *options)
+        agrees(here, trained, "--device", args.device)
+        agrees(here, trained, "--device", args.device, "--stepwise")
+        check(make(there, trained, *options, "--device", args.device)["body"] == made["body"], "stories260K")
+        agrees(there, trained)
+        agrees(there, trained, "--stepwise")
     path = folder / "tensors.json"
     make(path, SAMPLES / "digits.onnx", "--input", SAMPLES / "seven.npy", "--device", args.device)
     agrees(path, SAMPLES / "digits.onnx", "--input", SAMPLES / "seven.npy")
