@@ -240,7 +240,8 @@ def refusals(folder):
 def interrupted(folder):
     command = [SAMPLES / "stories", "--prompt-text", "Once", "--max-new-tokens", 200, "--ignore-eos"]
     t = folder / "i.trace"
-    for limit in (0, 8, 64):  # KiB: within the header, and within the steps
+    # KiB: within the header, and within the steps. Not 0: an OpenMP library may want a page of its own.
+    for limit in (4, 8, 64):
         done = call(*command, "--trace", t, limit=limit)
         check(done.returncode == 1 and "i.trace: cannot write it" in done.stderr, f"limit {limit}: {done.stderr}")
         check(not list(folder.glob("i.trace*")), f"limit {limit}: something is left")
