@@ -224,7 +224,7 @@ def refusals(folder):
     refused(1, "has no output 7 to damage", *stories, "--inject-fault", "3:0:0:7")
     refused(1, "there is no step 5; there were 2", *stories, "--inject-fault", "3:5:0", "--trace", t)
     check(not t.exists(), "a trace of a refused run")
-    refused(2, "two traces are compared", "diff", t)
+    refused(2, "two traces, or two receipts, are compared", "diff", t)
     refused(2, "x.trace: No such file", "diff", t, t)
     refused(1, "this is no trace", "trace", SAMPLES / "digits.onnx")
     run(*stories, "--trace", t)
