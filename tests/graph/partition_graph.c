@@ -238,6 +238,39 @@ static void keep(struct maker *m, int value) {
     m->computed[m->n_computed++] = value;
 }
 
+static void add_state_ports(struct maker *m, int input, int successor) {
+    struct test_graph *g = m->g;
+    test_add_output(g, successor);
+    size_t output = 0;
+    while (g->outputs[output] != successor)
+        output++;
+    g->states[g->n_states].input = input;
+    g->states[g->n_states++].output = output;
+}
+
+// h' = -(h W + x), which later nodes may read.
+static void add_recurrent_state(struct maker *m, int state) {
+    int product = test_add_node(m->g, "MatMul", state, pick_weight(m), 16);
+    keep(m, test_add_node(m->g, "Add", product, pick_computed(m), 16));
+    keep(m, test_add_node(m->g, "Neg", m->computed[m->n_computed - 1], -1, 16));
+    int successor = m->computed[m->n_computed - 1];
+    if (test_below(m->random, 2)) m->n_computed--; // none do
+    add_state_ports(m, state, successor);
+}
+
+// What is attended to does not grow; what is only added to does, until a product.
+static void add_cache(struct maker *m, int state) {
+    int next = test_add_node(m->g, "Concat", state, pick_computed(m), 8);
+    add_state_ports(m, state, next);
+    if (test_below(m->random, 2)) {
+        keep(m, test_add_node(m->g, "Attention", next, pick_computed(m), 16));
+        return;
+    }
+    keep(m, test_add_node(m->g, "Add", next, pick_computed(m), 16));
+    if (test_below(m->random, 2))
+        keep(m, test_add_node(m->g, "MatMul", m->computed[m->n_computed - 1], pick_weight(m), 16));
+}
+
 static void add_state(struct maker *m) {
     struct test_graph *g = m->g;
     if (g->n_states == TEST_MOST_STATES) return;
@@ -248,21 +281,10 @@ static void add_state(struct maker *m) {
         int size = test_add_node(g, "Shape", state, -1, 4);
         m->controls[m->n_controls++] = size;
     }
-    int next = test_add_node(g, "Concat", state, pick_computed(m), 8);
-    test_add_output(g, next);
-    size_t output = 0;
-    while (g->outputs[output] != next)
-        output++;
-    g->states[g->n_states].input = state;
-    g->states[g->n_states++].output = output;
-    // What is attended to does not grow; what is only added to does, until a product.
-    if (test_below(m->random, 2)) {
-        keep(m, test_add_node(g, "Attention", next, pick_computed(m), 16));
-        return;
-    }
-    keep(m, test_add_node(g, "Add", next, pick_computed(m), 16));
-    if (test_below(m->random, 2))
-        keep(m, test_add_node(g, "MatMul", m->computed[m->n_computed - 1], pick_weight(m), 16));
+    if (test_below(m->random, 3) == 0)
+        add_recurrent_state(m, state);
+    else
+        add_cache(m, state);
 }
 
 static void add_some_node(struct maker *m) {
