@@ -227,6 +227,7 @@ static int pick_weight(struct maker *m) {
     if (m->n_weights && test_below(m->random, 3) == 0) return pick(m, m->weights, m->n_weights);
     if (m->n_weights == 8) return m->weights[0];
     uint64_t rows = 1 + test_below(m->random, 60), columns = 1 + test_below(m->random, 300);
+    if (test_below(m->random, 6) == 0) rows = columns = 64; // as much as a control node may read
     return m->weights[m->n_weights++] = test_add_constant(m->g, rows, columns);
 }
 
