@@ -1,9 +1,10 @@
 // Plans of real language models: with N stages each cut is one live value, the sum that runs
-// through the layers, and the stages are as even as the layers allow.
+// through the layers.
 //
 //     test_partition_models MODEL PATTERN [PATTERN...]
 //
-// Each cut's value has to have a name that holds one of the patterns. "-": print the plans only.
+// Each cut's value has to have a name that holds one of the patterns. "-": any values; that there
+// are plans.
 #include "generate/roles.h"
 #include "graph/partition/partition.h"
 #include "session/model.h"
