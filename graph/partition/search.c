@@ -1,15 +1,20 @@
-// The best cuts. Adding a piece to a stage never makes it cheaper, so how far a stage may reach
-// from a given beginning grows with the beginning; with this the least largest work is found by
-// bisection, and the best of the plans that keep to it by dynamic programming over a sliding
-// minimum. Both are exact, and take time in proportion to the number of stages times that of
-// places.
+// The best cuts. Adding a piece to a stage never makes it cheaper, so how far a stage may or must
+// reach from a given beginning grows with the beginning. With this the least largest work is found
+// by bisection; under it the fewest live values, by dynamic programming over a sliding minimum;
+// with both the largest smallest work, by bisection again. All is exact, and takes time in
+// proportion to the number of stages times that of places.
 #include "graph/partition/planner.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-// Stages times places: a bound on time (about a second) and memory.
-#define MOST_STATES (UINT64_C(1) << 24)
+// Stages times places: a bound on time (some seconds) and memory.
+#define MOST_STATES (UINT64_C(1) << 22)
+
+// Of the rest of a plan: live values and bytes at its cuts.
+struct toll {
+    uint64_t n_live, live_bytes;
+};
 
 struct tables {
     const struct ree_planner *p;
@@ -17,10 +22,13 @@ struct tables {
     size_t n_stages, n_pieces;
     uint32_t *bounds; // n_pieces + 1: piece i is positions [bounds[i], bounds[i + 1])
     struct ree_window window;
+    uint32_t *floor;         // per piece: the first bound where a stage that begins with it may end
     uint32_t *reach_work;    // per piece: how far a stage goes that begins with it
     uint32_t **reach_memory; // per stage likewise, or NULL; equal limits share one
     unsigned char *is_start; // per bound
     int32_t *starts;         // per bound, differences
+    struct toll *tolls[2];   // per bound
+    uint32_t *queue;         // scratch, per bound
     struct ree_arena arena;
 };
 
@@ -42,6 +50,23 @@ static void find_reach(struct tables *t, uint64_t most_work, uint64_t most_memor
     while (begin < t->n_pieces) {
         ree_window_remove(&t->window, t->bounds[begin], t->bounds[begin + 1]);
         out[begin++] = (uint32_t)t->n_pieces;
+    }
+}
+
+// The other way round: floor[i] is the first bound that gives a stage from bound i so much work;
+// behind the last where none does.
+static void find_floor(struct tables *t, uint64_t least_work) {
+    size_t begin = 0;
+    for (size_t end = 0; end < t->n_pieces; end++) {
+        ree_window_add(&t->window, t->bounds[end], t->bounds[end + 1]);
+        while (begin <= end && ree_window_cost(&t->window).work >= least_work) {
+            ree_window_remove(&t->window, t->bounds[begin], t->bounds[begin + 1]);
+            t->floor[begin++] = (uint32_t)end + 1;
+        }
+    }
+    while (begin < t->n_pieces) {
+        ree_window_remove(&t->window, t->bounds[begin], t->bounds[begin + 1]);
+        t->floor[begin++] = (uint32_t)t->n_pieces + 1;
     }
 }
 
@@ -84,11 +109,6 @@ static bool is_feasible(struct tables *t, uint64_t most_work) {
     return t->is_start[t->n_pieces];
 }
 
-// Of the rest of a plan: live values and bytes at its cuts.
-struct toll {
-    uint64_t n_live, live_bytes;
-};
-
 #define NO_WAY UINT64_MAX
 
 static int compare(const struct toll *a, const struct toll *b) {
@@ -98,17 +118,18 @@ static int compare(const struct toll *a, const struct toll *b) {
 }
 
 // From the last stage to the first: tolls[i] is the least toll of stages k... from bound i, and
-// next[k][i] where stage k ends then, the smallest such. The ends in reach move down with i, so the
-// queue holds the candidates, better ones farther from its head. (Queue: bounds, newest last; the
-// window's far end leaves at its front.)
+// next[i] where stage k ends then, the smallest such. A stage may end from its floor to its reach,
+// which both move down with i, so the queue holds the candidates: newest and smallest last, the
+// best of them first.
 static void find_tolls(struct tables *t, size_t k, const struct toll *after, struct toll *tolls,
-                       uint32_t *next, uint32_t *queue) {
-    size_t head = 0, tail = 0;
+                       uint32_t *next) {
+    uint32_t *queue = t->queue;
+    size_t head = 0, tail = 0, added = t->n_pieces + 1;
     tolls[t->n_pieces] = (struct toll){NO_WAY, 0};
     for (size_t i = t->n_pieces; i-- > 0;) {
-        size_t added = i + 1;
-        // At ties the smaller bound stays, which is the new one.
-        if (after[added].n_live != NO_WAY) {
+        while (added > t->floor[i]) {
+            if (after[--added].n_live == NO_WAY) continue;
+            // At ties the smaller bound stays, which is the new one.
             while (tail > head && compare(&after[queue[tail - 1]], &after[added]) >= 0)
                 tail--;
             queue[tail++] = (uint32_t)added;
@@ -117,7 +138,7 @@ static void find_tolls(struct tables *t, size_t k, const struct toll *after, str
         while (head < tail && queue[head] > end)
             head++;
         tolls[i] = head < tail ? after[queue[head]] : (struct toll){NO_WAY, 0};
-        next[i] = head < tail ? queue[head] : 0;
+        if (next) next[i] = head < tail ? queue[head] : 0;
     }
     // What a cut at i itself costs.
     for (size_t i = 1; i < t->n_pieces; i++) {
@@ -127,21 +148,37 @@ static void find_tolls(struct tables *t, size_t k, const struct toll *after, str
     }
 }
 
-static enum ree_status find_ends(struct tables *t, size_t *ends, struct ree_error *err) {
-    size_t n = t->n_pieces + 1;
-    struct toll *a = ree_arena_alloc_array(&t->arena, n, sizeof *a);
-    struct toll *b = ree_arena_alloc_array(&t->arena, n, sizeof *b);
-    uint32_t *queue = ree_arena_alloc_array(&t->arena, n, sizeof *queue);
-    uint32_t *next = ree_arena_alloc_array(&t->arena, t->n_stages * n, sizeof *next);
-    if (!a || !b || !queue || !next) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+// The least toll of all plans whose stages have at least that much work each, and at most what
+// reach_work was found for. `next`, if not NULL: per stage and bound, where the stage ends.
+static struct toll find_least_toll(struct tables *t, uint64_t least_work, uint32_t *next) {
+    struct toll *after = t->tolls[0], *tolls = t->tolls[1];
+    find_floor(t, least_work);
     for (size_t i = 0; i < t->n_pieces; i++)
-        a[i].n_live = NO_WAY;
+        after[i].n_live = NO_WAY;
+    after[t->n_pieces] = (struct toll){0, 0};
     for (size_t k = t->n_stages; k-- > 0;) {
-        find_tolls(t, k, a, b, next + k * n, queue);
-        struct toll *swap = a;
-        a = b;
-        b = swap;
+        find_tolls(t, k, after, tolls, next ? next + k * (t->n_pieces + 1) : NULL);
+        struct toll *swap = after;
+        after = tolls;
+        tolls = swap;
     }
+    return after[0];
+}
+
+static enum ree_status find_ends(struct tables *t, uint64_t largest, size_t *ends,
+                                 struct ree_error *err) {
+    size_t n = t->n_pieces + 1;
+    uint32_t *next = ree_arena_alloc_array(&t->arena, t->n_stages * n, sizeof *next);
+    if (!next) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    uint64_t n_live = find_least_toll(t, 0, NULL).n_live, least = 0, most = largest;
+    while (least < most) {
+        uint64_t middle = most - (most - least) / 2;
+        if (find_least_toll(t, middle, NULL).n_live == n_live)
+            least = middle;
+        else
+            most = middle - 1;
+    }
+    find_least_toll(t, least, next);
     size_t at = 0;
     for (size_t k = 0; k < t->n_stages; k++) {
         at = next[k * n + at];
@@ -167,10 +204,15 @@ static enum ree_status find_memory_reach(struct tables *t, struct ree_error *err
 
 static enum ree_status search(struct ree_search *search, struct tables *t, struct ree_error *err) {
     size_t n = t->n_pieces;
+    t->floor = ree_arena_alloc_array(&t->arena, n, sizeof *t->floor);
+    t->queue = ree_arena_alloc_array(&t->arena, n + 1, sizeof *t->queue);
+    t->tolls[0] = ree_arena_alloc_array(&t->arena, n + 1, sizeof(struct toll));
+    t->tolls[1] = ree_arena_alloc_array(&t->arena, n + 1, sizeof(struct toll));
     t->reach_work = ree_arena_alloc_array(&t->arena, n, sizeof *t->reach_work);
     t->is_start = ree_arena_alloc(&t->arena, n + 1);
     t->starts = ree_arena_alloc_array(&t->arena, n + 2, sizeof *t->starts);
-    if (!t->reach_work || !t->is_start || !t->starts)
+    if (!t->floor || !t->queue || !t->tolls[0] || !t->tolls[1] || !t->reach_work || !t->is_start ||
+        !t->starts)
         return ree_fail(err, REE_NO_MEMORY, "out of memory");
     if (t->options->memory) REE_TRY(find_memory_reach(t, err));
     ree_window_add(&t->window, 0, t->p->n_order);
@@ -187,7 +229,7 @@ static enum ree_status search(struct ree_search *search, struct tables *t, struc
     }
     is_feasible(t, least); // what is reached with it
     search->largest = least;
-    return find_ends(t, search->ends, err);
+    return find_ends(t, least, search->ends, err);
 }
 
 enum ree_status ree_search_run(struct ree_search *out, struct ree_planner *p, uint32_t most_live,

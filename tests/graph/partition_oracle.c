@@ -254,7 +254,7 @@ struct ree_stage_cost oracle_cost(const struct oracle *o, size_t begin, size_t e
 // Search
 
 static bool score(const struct oracle *o, const size_t *ends, struct oracle_score *out) {
-    *out = (struct oracle_score){.largest = 0};
+    *out = (struct oracle_score){.smallest = UINT64_MAX};
     size_t n = o->options->n_stages, begin = 0;
     for (size_t k = 0; k < n; k++) {
         struct ree_stage_cost cost = oracle_cost(o, begin, ends[k]);
@@ -262,6 +262,7 @@ static bool score(const struct oracle *o, const size_t *ends, struct oracle_scor
             cost.weight_bytes + cost.state_bytes * o->context > o->options->memory[k])
             return false;
         if (cost.work > out->largest) out->largest = cost.work;
+        if (cost.work < out->smallest) out->smallest = cost.work;
         begin = out->ends[k] = ends[k];
         for (size_t i = 0; k + 1 < n && i < o->graph->n_values; i++)
             if (oracle_is_live(o, o->graph->values[i], ends[k])) {
@@ -275,6 +276,7 @@ static bool score(const struct oracle *o, const size_t *ends, struct oracle_scor
 static bool is_better(const struct oracle_score *a, const struct oracle_score *b, size_t n) {
     if (a->largest != b->largest) return a->largest < b->largest;
     if (a->n_live != b->n_live) return a->n_live < b->n_live;
+    if (a->smallest != b->smallest) return a->smallest > b->smallest;
     if (a->live_bytes != b->live_bytes) return a->live_bytes < b->live_bytes;
     for (size_t i = 0; i < n; i++)
         if (a->ends[i] != b->ends[i]) return a->ends[i] < b->ends[i];

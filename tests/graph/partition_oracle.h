@@ -8,7 +8,7 @@
 #define ORACLE_MOST 64
 
 struct oracle_score {
-    uint64_t largest;
+    uint64_t largest, smallest;
     size_t n_live;
     uint64_t live_bytes;
     size_t ends[ORACLE_MOST];

@@ -229,11 +229,11 @@ static void test_large(void) {
         x->producer = graph->nodes[graph->n_nodes++] = &nodes[i];
     }
     graph->outputs[graph->n_outputs++] = x;
-    struct chain c = {.graph = graph, .options = {.n_stages = 100}};
+    struct chain c = {.graph = graph, .options = {.n_stages = 40}};
     struct ree_partition plan;
     REQUIRE(ree_partition_plan(graph, &c.options, &plan, NULL) == REE_OK);
-    for (size_t k = 0; k < 100; k++) // even to the node
-        CHECK_MSG(plan.costs[k].n_nodes == N / 100, "stage %zu: %zu nodes", k,
+    for (size_t k = 0; k < 40; k++) // even to the node
+        CHECK_MSG(plan.costs[k].n_nodes == N / 40, "stage %zu: %zu nodes", k,
                   plan.costs[k].n_nodes);
     ree_partition_finish(&plan);
     c.options.n_stages = 1000;
