@@ -57,7 +57,8 @@ static bool add_stage(cJSON *stages, const struct ree_plan_file *plan, size_t i,
            add_number(stage, "work_bytes", cost->work_bytes) &&
            add_number(stage, "state_bytes_per_row", cost->state_bytes) &&
            add_number(stage, "flops_per_row", cost->flops) &&
-           add_number(stage, "work", cost->work) && cJSON_AddNumberToObject(stage, "share", share) &&
+           add_number(stage, "work", cost->work) &&
+           cJSON_AddNumberToObject(stage, "share", share) &&
            (is_last || add_cut(stage, &p->cuts[i]));
 }
 
