@@ -169,19 +169,19 @@ static void give_roles(struct layers *l) {
     bool looked_up = false;
     for (size_t i = 0; i < l->first && l->first < l->n; i++)
         looked_up = looked_up || l->pieces[i].lookup;
-    enum ree_node_role before = REE_NODE_OTHER;
+    enum ree_node_role before = REE_NODE_ROLE_OTHER;
     for (size_t i = 0; i < l->n; i++) {
         struct piece *piece = &l->pieces[i];
         if (l->first == l->n)
-            piece->role = piece->lookup ? REE_NODE_EMBEDDING : REE_NODE_OTHER;
+            piece->role = piece->lookup ? REE_NODE_ROLE_EMBEDDING : REE_NODE_ROLE_OTHER;
         else if (i < l->first)
-            piece->role = looked_up ? REE_NODE_EMBEDDING : REE_NODE_OTHER;
+            piece->role = looked_up ? REE_NODE_ROLE_EMBEDDING : REE_NODE_ROLE_OTHER;
         else if (i >= l->tail)
-            piece->role = REE_NODE_HEAD;
+            piece->role = REE_NODE_ROLE_HEAD;
         else if (piece->attention)
-            piece->role = REE_NODE_ATTENTION;
+            piece->role = REE_NODE_ROLE_ATTENTION;
         else if (piece->product)
-            piece->role = REE_NODE_FEED_FORWARD;
+            piece->role = REE_NODE_ROLE_FEED_FORWARD;
         else
             piece->role = before;
         if (i < l->first || i >= l->tail) piece->layer = REE_NO_LAYER;
@@ -241,7 +241,7 @@ static void split_piece(const struct ree_annotator *a, const struct piece *piece
     }
     for (uint32_t i = piece->begin; beside && i < piece->end; i++)
         if (!(flags[i] & (LEADS | FOLLOWS)) && !a->is_norm[i])
-            a->out->nodes[a->partition->order[i]].role = REE_NODE_FEED_FORWARD;
+            a->out->nodes[a->partition->order[i]].role = REE_NODE_ROLE_FEED_FORWARD;
 }
 
 bool ree_annotate_layers(struct ree_annotator *a) {
@@ -255,10 +255,10 @@ bool ree_annotate_layers(struct ree_annotator *a) {
         const struct piece *piece = &l.pieces[i];
         for (uint32_t j = piece->begin; j < piece->end; j++) {
             struct ree_annotation *note = &a->out->nodes[a->partition->order[j]];
-            note->role = a->is_norm[j] && l.first < l.n ? REE_NODE_NORM : piece->role;
+            note->role = a->is_norm[j] && l.first < l.n ? REE_NODE_ROLE_NORM : piece->role;
             note->layer = piece->layer;
         }
-        if (piece->role == REE_NODE_ATTENTION) split_piece(a, piece, flags);
+        if (piece->role == REE_NODE_ROLE_ATTENTION) split_piece(a, piece, flags);
     }
     return true;
 }
