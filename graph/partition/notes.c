@@ -105,7 +105,7 @@ enum { OPEN = 1, DONE = 2 };
 // From each node along the first readers, to one that is still there. Steps are taken once.
 static bool find_nodes(struct noting *n) {
     size_t count = n->file->n;
-    n->node_of = ree_arena_alloc_array(n->arena, count + 1, sizeof *n->node_of);
+    n->node_of = ree_arena_alloc_array(&n->scratch, count + 1, sizeof *n->node_of);
     unsigned char *states = ree_arena_alloc(&n->scratch, count + 1);
     uint32_t *path = ree_arena_alloc_array(&n->scratch, count + 1, sizeof *path);
     if (!n->node_of || !states || !path) return false;

@@ -16,6 +16,7 @@ int ree_run_run(int argc, char **argv);
 int ree_run_generate(int argc, char **argv);
 bool ree_run_is_generate(int argc, char **argv); // `run` with an option that only generate has
 int ree_run_inspect(int argc, char **argv);
+int ree_run_plan(int argc, char **argv);
 int ree_run_devices(int argc, char **argv);
 int ree_run_bench(int argc, char **argv);
 int ree_run_export(int argc, char **argv);
