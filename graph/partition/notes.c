@@ -131,17 +131,39 @@ static bool find_nodes(struct noting *n) {
     return true;
 }
 
-// Values that passes have taken away count as what they were made of.
+// A value that is still in the graph; NULL.
+static const struct ree_value *value_in_graph(const struct noting *n, const char *name) {
+    uint32_t found = find(&n->values, name);
+    const struct ree_value *value = found == NONE ? NULL : n->graph->values[found];
+    bool is_there = value && (value->producer || value->data || value->is_input);
+    return is_there ? value : NULL;
+}
+
 #define MOST_STEPS 16
 
-static enum ree_value_role kind_of(const struct noting *n, const char *name) {
+// A constant that passes have made others of is what those are.
+static enum ree_value_role kind_of_lost_constant(const struct noting *n, const char *name) {
     for (int step = 0; step < MOST_STEPS; step++) {
-        uint32_t found = find(&n->values, name);
-        const struct ree_value *value = found == NONE ? NULL : n->graph->values[found];
-        if (value && (value->producer || value->data || value->is_input))
-            return n->annotations->values[found];
+        uint32_t reader = find(&n->readers, name);
+        if (reader == NONE || n->file->nodes[reader].n_outputs == 0) break;
+        name = n->file->nodes[reader].outputs[0];
+        const struct ree_value *value = value_in_graph(n, name);
+        if (!value) continue;
+        if (n->annotations->values[value->id] == REE_VALUE_CONSTANT) return REE_VALUE_CONSTANT;
+        break;
+    }
+    return REE_VALUE_WEIGHT;
+}
+
+// Values that passes have taken away count as what they were made of.
+static enum ree_value_role kind_of(const struct noting *n, const char *name) {
+    const char *first = name;
+    for (int step = 0; step < MOST_STEPS; step++) {
+        const struct ree_value *value = value_in_graph(n, name);
+        if (value) return n->annotations->values[value->id];
         uint32_t maker = find(&n->makers, name);
-        if (maker == NONE || n->file->nodes[maker].n_inputs == 0) break;
+        if (maker == NONE || n->file->nodes[maker].n_inputs == 0)
+            return kind_of_lost_constant(n, first);
         name = n->file->nodes[maker].inputs[0];
     }
     return REE_VALUE_ACTIVATION;
