@@ -74,7 +74,7 @@ static void test_too_many_stages(void) {
     for (int i = 0; i < REE_PLAN_MAX_STAGES; i++)
         ree_strbuf_printf(&text, "{\"ends_with\": \"v%d\"},", i);
     ree_strbuf_printf(&text, "{}]}");
-    check_no_plan(text.data, "at most 4096");
+    check_no_plan(text.data, "at most 1024");
     ree_strbuf_finish(&text);
 }
 
@@ -231,7 +231,7 @@ static void test_hints(void) {
     HINTS(false, "node 'n2' (MatMul) asks for stage 1, node 'n3' (MatMul) for stage 0", D(0), D(0),
           D(1), D(0), D(1), D(1));
     HINTS(false, "node 'n1' (MatMul): asks for stage -1", D(0), D(-1), U, U, U, U);
-    HINTS(false, "asks for stage 4096, expected 0 to 4095", U, U, D(4096), U, U, U);
+    HINTS(false, "asks for stage 1024, expected 0 to 1023", U, U, D(1024), U, U, U);
     HINTS(false, "the pipeline_stage 'soon', expected a number", U, P("soon"), U, U, U, U);
     HINTS(false, "the pipeline_stage '', expected a number", P(""), U, U, U, U, U);
     HINTS(false, "the pipeline_stage '99999999999', expected a number", U, P("99999999999"), U, U,

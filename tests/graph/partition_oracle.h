@@ -1,5 +1,5 @@
 // The best plan found by trying every one, with everything worked out anew from the definitions in
-// graph/partition/README.md and as naively as can be. Shares no code with the planner.
+// graph/partition/PLANNING.md and as naively as can be. Shares no code with the planner.
 #ifndef REE_TESTS_PARTITION_ORACLE_H
 #define REE_TESTS_PARTITION_ORACLE_H
 
