@@ -48,7 +48,8 @@ uint32_t ree_branch_phases(const struct ree_graph *graph, const struct ree_node 
     if (!condition || condition->graph != graph || !condition->is_input ||
         condition->dtype != REE_BOOL)
         return both;
-    return strcmp(branch->name, "then_branch") == 0 ? REE_PHASE_DECODE : REE_PHASE_PREFILL;
+    if (strcmp(branch->name, "then_branch") == 0) return REE_PHASE_DECODE;
+    return strcmp(branch->name, "else_branch") == 0 ? REE_PHASE_PREFILL : both;
 }
 
 const char *ree_node_role_name(enum ree_node_role role) {

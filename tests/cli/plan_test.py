@@ -103,6 +103,8 @@ def test_table():
 def test_devices():
     text = works(work / "chain.onnx", "--device", "cpu,vulkan:1", "--n-partitions", 3)
     check(re.findall(r"^ +\d  (cpu|vulkan:1) ", text, re.M) == ["cpu", "vulkan:1", "cpu"], text)
+    text = works(work / "chain.onnx", "--device", "vulkan:GPU A, second,cpu")
+    check(len(stages(text.replace("GPU A, second", "x"))) == 2 and "vulkan:GPU A, second " in text, text)
     text = works(work / "chain.onnx", "--device", "cpu,cpu,cpu,cpu")
     check(len(stages(text)) == 4, text)
 
@@ -127,8 +129,8 @@ def test_usage():
             (["m", "--max-device-memory", "5X"], "such as 600M or 2G, not '5X'"),
             (["m", "--max-device-memory", "99999999999G"], "not '99999999999G'"),
             (["m", "--max-device-memory", "0"], "not '0'"),
-            (["m", "--device", "cpu,,cpu"], "names separated by commas"),
-            (["m", "--device", ""], "names separated by commas"),
+            (["m", "--device", ""], "devices separated by commas"),
+            (["m", "--device", "cpu,cpu", "--n-partitions", "1"], "2 devices, and there are 1 partitions"),
             (["m", "--wrong"], "--wrong")):
         fails(*args, messages=[message], code=2)
     fails(work / "none.onnx", "--n-partitions", 2, messages=["none.onnx"])
@@ -310,6 +312,35 @@ def test_hints():
     fails(work / "hints.onnx", messages=["node 'n0' (MatMul)", "'soon', expected a number"])
 
 
+def test_branches():
+    """A merged decoder: an If on a bool input, with a cache."""
+    def branch(name, *nodes):
+        graph = b"".join(onnx.chunk(1, n) for n in nodes) + onnx.chunk(2, name)
+        return onnx.chunk(1, name) + onnx.chunk(6, graph + onnx.chunk(12, onnx.chunk(1, "out"))) + onnx.number(20, 5)
+
+    choice = onnx.node("If", ["use_cache_branch"], ["present.0.key"], "merged")
+    choice += onnx.chunk(5, branch("then_branch", onnx.node(
+        "Concat", ["past_key_values.0.key", "k"], ["out"], attributes=[("axis", 2)])))
+    choice += onnx.chunk(5, branch("else_branch", onnx.node("Identity", ["k"], ["out"])))
+    size, cache = 64, ["batch", 1, "past", 64]
+    nodes = [onnx.node("Gather", ["w", "input_ids"], ["x"]), onnx.node("MatMul", ["x", "w"], ["y"]),
+             onnx.node("Unsqueeze", ["y", "axes"], ["k"]), choice,
+             onnx.node("ReduceSum", ["present.0.key", "rows"], ["z"], attributes=[("keepdims", 0)]),
+             onnx.node("Add", ["y", "z"], ["a"]), onnx.node("MatMul", ["a", "w"], ["logits"])]
+    (work / "merged.onnx").write_bytes(onnx.model(
+        nodes, [onnx.port("input_ids", onnx.INT64, ["batch", "sequence"]),
+                onnx.port("past_key_values.0.key", onnx.FLOAT, cache),
+                onnx.port("use_cache_branch", onnx.BOOL, [1])],
+        [onnx.port("logits", onnx.FLOAT, ["batch", "sequence", size]),
+         onnx.port("present.0.key", onnx.FLOAT, cache[:2] + ["total", 64])],
+        [onnx.floats("w", [size, size], [0.5] * size * size),
+         onnx.tensor("axes", onnx.INT64, [1], (1).to_bytes(8, "little")),
+         onnx.tensor("rows", onnx.INT64, [1], (2).to_bytes(8, "little"))]))
+    text = works(work / "merged.onnx", "--n-partitions", 1)
+    check("phase     decode: then_branch of node 'merged' (If)\n"
+          "phase     prefill: else_branch of node 'merged' (If)\n" in text, text)
+
+
 def main():
     global ree_run, work
     parser = argparse.ArgumentParser()
@@ -319,7 +350,7 @@ def main():
         work = pathlib.Path(folder)
         write_models()
         for test in (test_table, test_devices, test_memory, test_usage, test_files, test_damaged_files,
-                     test_write, test_write_refused, test_hints):
+                     test_write, test_write_refused, test_hints, test_branches):
             test()
     print(f"{passed} passed, {failed} failed")
     return failed != 0 or passed == 0

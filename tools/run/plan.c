@@ -83,6 +83,11 @@ static bool parse_size(const char *text, uint64_t *out) {
     return true;
 }
 
+static const char *next_device(const char *list) {
+    list += cli_first_device(list);
+    return *list ? list + 1 : NULL;
+}
+
 static void parse(struct cli *cli, struct options *o) {
     while (cli_next(cli)) {
         if (cli_flag(cli, "--json"))
@@ -104,12 +109,12 @@ static void parse(struct cli *cli, struct options *o) {
         cli_usage(cli, "--max-device-memory wants a size such as 600M or 2G, not '%s'", o->memory);
     if (o->plan.plan_file && o->plan.n_stages)
         cli_usage(cli, "--plan and --n-partitions exclude each other");
-    for (const char *c = o->devices; c; c = strchr(c, ',')) {
-        c += *c == ',';
+    for (const char *at = o->devices; at; at = next_device(at))
         o->plan.n_devices++;
-        if (!*c || *c == ',') cli_usage(cli, "--device wants names separated by commas");
-    }
-    if (o->plan.n_devices > REE_PLAN_MAX_STAGES) cli_usage(cli, "too many devices");
+    if (o->devices && !o->devices[0]) cli_usage(cli, "--device wants devices separated by commas");
+    if (o->plan.n_stages && o->plan.n_devices > o->plan.n_stages)
+        cli_usage(cli, "--device names %llu devices, and there are %llu partitions to run on them",
+                  (unsigned long long)o->plan.n_devices, (unsigned long long)o->plan.n_stages);
 }
 
 // The table
@@ -118,9 +123,10 @@ static void append_device(const struct options *o, size_t stage, struct ree_strb
     if (!o->devices) return;
     const char *device = o->devices;
     for (size_t i = stage % (size_t)o->plan.n_devices; i > 0; i--)
-        device = strchr(device, ',') + 1;
+        device = next_device(device);
     char name[256];
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(device, ","), device);
+    size_t n = cli_first_device(device);
+    snprintf(name, sizeof name, "%.*s", n < sizeof name ? (int)n : (int)sizeof name, device);
     cli_append_name(out, name);
 }
 
@@ -140,6 +146,23 @@ static void append_stage(const struct options *o, const struct planned *p, size_
     ree_strbuf_finish(&device);
 }
 
+// Merged decoders have a branch for each phase.
+static void append_branches(const struct ree_graph *graph, struct ree_strbuf *out) {
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const struct ree_node *node = graph->nodes[i];
+        for (size_t k = 0; k < node->n_attrs; k++) {
+            const struct ree_attr *branch = &node->attrs[k];
+            if (!branch->graph) continue;
+            uint32_t phases = ree_branch_phases(graph, node, branch);
+            if (phases == (REE_PHASE_PREFILL | REE_PHASE_DECODE)) continue;
+            char label[320];
+            ree_strbuf_printf(out, "phase     %s: %s of ", ree_phases_name(phases), branch->name);
+            cli_append_name(out, ree_node_label(node, label, sizeof label));
+            ree_strbuf_printf(out, "\n");
+        }
+    }
+}
+
 static void report(const struct options *o, const struct planned *p, const char *const *contents,
                    struct ree_strbuf *out) {
     const struct ree_partition *plan = &p->partition;
@@ -147,10 +170,9 @@ static void report(const struct options *o, const struct planned *p, const char 
     int width = 0;
     for (size_t i = 0; i < plan->n_stages; i++)
         total += (double)plan->costs[i].work;
-    for (const char *c = o->devices; c; c = strchr(c, ',')) {
-        c += *c == ',';
-        int n = (int)strcspn(c, ",");
-        width = n + 2 > width ? n + 2 : width;
+    for (const char *at = o->devices; at; at = next_device(at)) {
+        size_t n = cli_first_device(at);
+        if (n < 60 && (int)n + 2 > width) width = (int)n + 2;
     }
     if (width && width < 8) width = 8;
     ree_strbuf_printf(out, "graph     %s\nstages    %zu, %s\n", p->graph_sha256, plan->n_stages,
@@ -161,6 +183,7 @@ static void report(const struct options *o, const struct planned *p, const char 
     else
         ree_strbuf_printf(out, "caches    none%s\n",
                           p->is_language_model ? "" : " (no language model)");
+    if (p->options.n_states) append_branches(p->model->graph, out);
     ree_strbuf_printf(out, "\nstage  %-*s%6s %13s %9s %14s %6s  contents\n", width,
                       width ? "device" : "", "nodes", "weights", "state", "flops", "share");
     for (size_t i = 0; i < plan->n_stages; i++)
