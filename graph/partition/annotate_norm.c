@@ -13,7 +13,11 @@ static bool is_statistic(const struct ree_node *node) {
     return !node->domain[0] && ree_op_among(node, ops);
 }
 
+// More readers than a norm has.
+#define MANY_READERS 8
+
 static bool serves_norms_alone(const struct ree_annotator *a, const struct ree_value *value) {
+    if (a->reader_starts[value->id + 1] - a->reader_starts[value->id] > MANY_READERS) return false;
     for (size_t i = a->reader_starts[value->id]; i < a->reader_starts[value->id + 1]; i++)
         if (!a->is_norm[a->readers[i]]) return false;
     return true;

@@ -8,9 +8,6 @@
 #include "graph/partition/hints.h"
 #include "graph/partition/plan_file.h"
 
-// Where the number of stages follows from the memory, at most so many are tried.
-#define MOST_TRIED 1024
-
 static bool is_folder(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
@@ -95,25 +92,35 @@ static enum ree_status plan_given(struct planned *p, char **ends, size_t n, uint
     return status;
 }
 
-// The fewest stages that keep within the memory. The first message says what was too large.
-static enum ree_status plan_to_fit(struct planned *p, uint64_t memory, struct ree_error *err) {
-    struct ree_error later;
-    enum ree_status first = REE_OK;
-    for (size_t n = 1; n <= MOST_TRIED; n++) {
-        REE_TRY(set_stages(p, n, memory, err));
-        enum ree_status status =
-            ree_partition_plan(p->model->graph, &p->options, &p->partition, n == 1 ? err : &later);
-        if (status == REE_OK) return REE_OK;
-        if (n == 1) first = status;
-        if (status != REE_INVALID) break;
-        // No more places to cut.
-        struct ree_partition_options free_of_limits = p->options;
-        free_of_limits.memory = NULL;
-        if (ree_partition_plan(p->model->graph, &free_of_limits, &p->partition, &later) != REE_OK)
-            break;
-        ree_partition_finish(&p->partition);
+// Whether there is a plan of n stages; it stays in p->partition only if `keep` says so.
+static enum ree_status try_stages(struct planned *p, size_t n, uint64_t memory, bool keep,
+                                  struct ree_error *err) {
+    REE_TRY(set_stages(p, n, memory, err));
+    REE_TRY(ree_partition_plan(p->model->graph, &p->options, &p->partition, err));
+    if (!keep) ree_partition_finish(&p->partition);
+    return REE_OK;
+}
+
+// The least or, without memory, the largest n between a number that has a plan and one that has
+// not. Stages that can be cut further stay within the memory then, so both questions are answered
+// by halving.
+static size_t search_stages(struct planned *p, size_t good, size_t bad, uint64_t memory) {
+    struct ree_error ignored;
+    while (good > bad ? good - bad > 1 : bad - good > 1) {
+        size_t middle = good / 2 + bad / 2 + (good & bad & 1);
+        if (try_stages(p, middle, memory, false, &ignored) == REE_OK)
+            good = middle;
+        else
+            bad = middle;
     }
-    return first;
+    return good;
+}
+
+// The fewest stages that keep within the memory.
+static enum ree_status plan_to_fit(struct planned *p, uint64_t memory, struct ree_error *err) {
+    size_t most = search_stages(p, 1, REE_PLAN_MAX_STAGES + 1, 0);
+    REE_TRY(try_stages(p, most, memory, false, err));
+    return try_stages(p, search_stages(p, most, 0, memory), memory, true, err);
 }
 
 static enum ree_status make_plan(const struct planned_options *o, struct planned *p,
