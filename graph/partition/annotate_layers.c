@@ -280,8 +280,8 @@ static void annotate_node(const struct layers *l, size_t i, uint32_t place) {
     if (looks_up(a, ree_annotator_node(a, place)) && i < l->first)
         note->role = REE_NODE_ROLE_EMBEDDING;
     // A last norm that also adds up what the last layer gives.
-    if (is_norm && piece->product && i + 1 == l->tail && l->tail < l->n && place + 1 == piece->end &&
-        !l->pieces[l->tail].norm)
+    if (is_norm && piece->product && i + 1 == l->tail && l->tail < l->n &&
+        place + 1 == piece->end && !l->pieces[l->tail].norm)
         note->layer = REE_NO_LAYER;
 }
 
