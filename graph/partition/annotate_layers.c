@@ -1,0 +1,302 @@
+// Layers. The canonical order falls into pieces where the results of one node are all that is alive
+// (what a residual stream does twice a layer). A piece that reads caches, or mixes rows, is one of
+// attention; a layer begins there. What follows up to the next is its feed-forward part; behind the
+// last one come the last norm and the head, where nothing is added back to what enters.
+#include <string.h>
+
+#include "graph/partition/annotate_parts.h"
+
+struct piece {
+    uint32_t begin, end; // places
+    bool attention, product, norm, lookup;
+    bool residual; // what enters is read by more than one node
+    int32_t layer;
+    enum ree_node_role role; // of its nodes that are no norm
+};
+
+struct layers {
+    struct ree_annotator *a;
+    size_t n;
+    struct piece *pieces;
+    bool *is_size;      // per place
+    size_t first, last; // pieces of attention; n: there are none
+    size_t tail;        // the first piece behind the last layer
+};
+
+// Sizes of activations cost nothing, wherever they are used: they keep nothing alive.
+static void find_sizes(struct layers *l) {
+    const struct ree_annotator *a = l->a;
+    for (uint32_t i = 0; i < a->partition->n_order; i++) {
+        const struct ree_node *node = ree_annotator_node(a, i);
+        bool reads_sizes = false, reads_else = false;
+        for (size_t k = 0; k < node->n_inputs; k++) {
+            const struct ree_value *v = node->inputs[k];
+            if (!v || ree_annotator_constant(a, v)) continue;
+            uint32_t place =
+                v->graph == a->graph && v->producer ? a->place_of[v->producer->id] : REE_NO_PLACE;
+            bool is_size = place != REE_NO_PLACE && l->is_size[place];
+            reads_sizes = reads_sizes || is_size;
+            reads_else = reads_else || !is_size;
+        }
+        l->is_size[i] = strcmp(node->op_type, "Shape") == 0 || strcmp(node->op_type, "Size") == 0 ||
+                        (reads_sizes && !reads_else);
+    }
+}
+
+struct readers {
+    size_t n;
+    uint32_t last; // the node itself: there are none
+};
+
+static struct readers find_readers(const struct layers *l, uint32_t place) {
+    const struct ree_annotator *a = l->a;
+    const struct ree_node *node = ree_annotator_node(a, place);
+    struct readers found = {0, place};
+    if (l->is_size[place]) return found;
+    for (size_t i = 0; i < node->n_outputs; i++) {
+        const struct ree_value *v = node->outputs[i];
+        if (!v || v->graph != a->graph) continue;
+        for (size_t k = a->reader_starts[v->id]; k < a->reader_starts[v->id + 1]; k++) {
+            if (l->is_size[a->readers[k]]) continue;
+            found.n++;
+            if (a->readers[k] > found.last) found.last = a->readers[k];
+        }
+    }
+    return found;
+}
+
+static bool is_attention_op(const struct ree_node *node) {
+    return strstr(node->op_type, "Attention") != NULL;
+}
+
+static bool reads_cache(const struct ree_annotator *a, const struct ree_node *node) {
+    for (size_t i = 0; i < node->n_inputs; i++)
+        if (node->inputs[i] && node->inputs[i]->graph == a->graph &&
+            a->out->values[node->inputs[i]->id] == REE_VALUE_KV_CACHE)
+            return true;
+    return false;
+}
+
+static bool mixes_rows(const struct ree_annotator *a, const struct ree_node *node) {
+    if (strcmp(node->op_type, "MatMul") != 0 || node->n_inputs != 2) return false;
+    for (size_t i = 0; i < 2; i++)
+        if (!node->inputs[i] || ree_annotator_constant(a, node->inputs[i])) return false;
+    return true;
+}
+
+// A row of a constant table for each of some whole numbers.
+static bool looks_up(const struct ree_annotator *a, const struct ree_node *node) {
+    bool gathers = strcmp(node->op_type, "Gather") == 0;
+    if (gathers && (node->n_inputs != 2 || !node->inputs[1])) return false;
+    for (size_t i = 0; i < node->n_inputs; i++) {
+        const struct ree_value *table = node->inputs[i];
+        if (!table || table->rank < 2 || !ree_annotator_constant(a, table)) continue;
+        if (gathers && i == 0 && !ree_annotator_constant(a, node->inputs[1])) return true;
+        // com.microsoft's EmbedLayerNormalization and GatherBlockQuantized.
+        if (!gathers &&
+            (strncmp(node->op_type, "Embed", 5) == 0 || strncmp(node->op_type, "Gather", 6) == 0))
+            return true;
+    }
+    return false;
+}
+
+static void look_into(const struct ree_annotator *a, struct piece *piece) {
+    bool softmax = false;
+    for (uint32_t i = piece->begin; i < piece->end; i++) {
+        const struct ree_node *node = ree_annotator_node(a, i);
+        softmax = softmax || strcmp(node->op_type, "Softmax") == 0;
+        bool attends =
+            is_attention_op(node) || reads_cache(a, node) || (softmax && mixes_rows(a, node));
+        piece->attention = piece->attention || attends;
+        piece->product = piece->product || ree_annotator_product(a, node);
+        piece->norm = piece->norm || a->is_norm[i];
+        piece->lookup = piece->lookup || looks_up(a, node);
+    }
+}
+
+static bool find_pieces(struct layers *l) {
+    const struct ree_annotator *a = l->a;
+    uint32_t n = (uint32_t)a->partition->n_order, begin = 0;
+    l->pieces = ree_arena_alloc_array(&l->a->scratch, n + 1, sizeof *l->pieces);
+    // Per place: how many earlier nodes' results are read there for the last time.
+    uint32_t *ending = ree_arena_alloc_array(&l->a->scratch, n + 1, sizeof *ending);
+    l->is_size = ree_arena_alloc_array(&l->a->scratch, n + 1, sizeof *l->is_size);
+    if (!l->pieces || !ending || !l->is_size) return false;
+    find_sizes(l);
+    size_t live = 0, entering = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct readers readers = find_readers(l, i);
+        live -= ending[i];
+        if (readers.last > i) {
+            live++;
+            ending[readers.last]++;
+        }
+        // Where one result is alive it is this node's; another's would make it a dead end.
+        if (i + 1 < n && !(live == 1 && readers.last > i)) continue;
+        struct piece *piece = &l->pieces[l->n++];
+        *piece = (struct piece){.begin = begin, .end = i + 1, .layer = REE_NO_LAYER};
+        piece->residual = entering > 1;
+        look_into(a, piece);
+        entering = readers.n;
+        begin = i + 1;
+    }
+    return true;
+}
+
+// Layers
+
+// Two pieces of attention in a row are one layer's (on itself, on an encoder) if layers have
+// feed-forward parts of their own at all.
+static void number_layers(struct layers *l) {
+    bool has_parts = false, seen = false;
+    int32_t layer = REE_NO_LAYER;
+    l->first = l->last = l->n;
+    for (size_t i = 0; i < l->n; i++) {
+        if (!l->pieces[i].attention) continue;
+        if (l->first == l->n) l->first = i;
+        l->last = i;
+    }
+    for (size_t i = l->first; i < l->last; i++)
+        has_parts = has_parts || (!l->pieces[i].attention && l->pieces[i].product);
+    for (size_t i = l->first; i < l->n; i++) {
+        struct piece *piece = &l->pieces[i];
+        if (piece->attention && (layer < 0 || seen || !has_parts)) {
+            layer++;
+            seen = false;
+        }
+        seen = seen || (!piece->attention && piece->product);
+        piece->layer = layer;
+    }
+    l->a->out->n_layers = layer + 1;
+}
+
+static void find_tail(struct layers *l) {
+    l->tail = l->n;
+    if (l->first == l->n) return;
+    bool has_product = false, ends_in_norm = false;
+    size_t tail = l->n;
+    while (tail > l->last + 1) {
+        const struct piece *piece = &l->pieces[tail - 1];
+        if (piece->product && piece->residual) break;
+        has_product = has_product || piece->product;
+        tail--;
+    }
+    // Layers whose norms follow what they add: the first norm is the last layer's.
+    for (size_t i = l->first + 1; i < l->last; i++)
+        if (l->pieces[i].norm && !l->pieces[i].product && !l->pieces[i].attention)
+            ends_in_norm = l->pieces[i + 1].attention || ends_in_norm;
+    if (ends_in_norm && tail < l->n && l->pieces[tail].norm && !l->pieces[tail].product) tail++;
+    l->tail = has_product || !ends_in_norm ? tail : l->n;
+}
+
+static void give_roles(struct layers *l) {
+    bool looked_up = false;
+    for (size_t i = 0; i < l->first && l->first < l->n; i++)
+        looked_up = looked_up || l->pieces[i].lookup;
+    enum ree_node_role before = REE_NODE_ROLE_OTHER;
+    for (size_t i = 0; i < l->n; i++) {
+        struct piece *piece = &l->pieces[i];
+        if (l->first == l->n)
+            piece->role = piece->lookup ? REE_NODE_ROLE_EMBEDDING : REE_NODE_ROLE_OTHER;
+        else if (i < l->first)
+            piece->role = looked_up ? REE_NODE_ROLE_EMBEDDING : REE_NODE_ROLE_OTHER;
+        else if (i >= l->tail)
+            piece->role = REE_NODE_ROLE_HEAD;
+        else if (piece->attention)
+            piece->role = REE_NODE_ROLE_ATTENTION;
+        else if (piece->product)
+            piece->role = REE_NODE_ROLE_FEED_FORWARD;
+        else
+            piece->role = before;
+        if (i < l->first || i >= l->tail) piece->layer = REE_NO_LAYER;
+        before = piece->role;
+    }
+}
+
+// A feed-forward part beside the attention (both added to what enters) neither leads to it nor
+// follows from it, and has a product behind a product, which a gate has not.
+
+static bool is_core(const struct ree_annotator *a, const struct ree_node *node) {
+    return reads_cache(a, node) || is_attention_op(node) || mixes_rows(a, node) ||
+           strcmp(node->op_type, "Softmax") == 0;
+}
+
+enum { LEADS = 1, FOLLOWS = 2, BEHIND_PRODUCT = 4 };
+
+struct flow {
+    const struct ree_annotator *a;
+    const struct piece *piece;
+    unsigned char *flags;
+    unsigned char gathered;
+};
+
+static void gather_flags(void *user, struct ree_value **use) {
+    struct flow *flow = user;
+    const struct ree_node *from = (*use)->graph == flow->a->graph ? (*use)->producer : NULL;
+    uint32_t place = from ? flow->a->place_of[from->id] : REE_NO_PLACE;
+    if (place >= flow->piece->begin && place < flow->piece->end)
+        flow->gathered |= flow->flags[place];
+}
+
+static void pass_back(void *user, struct ree_value **use) {
+    struct flow *flow = user;
+    const struct ree_node *from = (*use)->graph == flow->a->graph ? (*use)->producer : NULL;
+    uint32_t place = from ? flow->a->place_of[from->id] : REE_NO_PLACE;
+    if (place >= flow->piece->begin && place < flow->piece->end) flow->flags[place] |= LEADS;
+}
+
+static void split_piece(const struct ree_annotator *a, const struct piece *piece,
+                        unsigned char *flags) {
+    struct flow flow = {.a = a, .piece = piece, .flags = flags};
+    bool beside = false;
+    for (uint32_t i = piece->begin; i < piece->end; i++) {
+        struct ree_node *node = a->graph->nodes[a->partition->order[i]];
+        flow.gathered = 0;
+        ree_node_visit_uses(node, gather_flags, &flow);
+        flags[i] = flow.gathered & (FOLLOWS | BEHIND_PRODUCT);
+        if (is_core(a, node)) flags[i] |= FOLLOWS;
+        bool product = ree_annotator_product(a, node);
+        beside = beside || (product && flags[i] == BEHIND_PRODUCT);
+        if (product) flags[i] |= BEHIND_PRODUCT;
+    }
+    for (uint32_t i = piece->end; beside && i-- > piece->begin;) {
+        struct ree_node *node = a->graph->nodes[a->partition->order[i]];
+        if (is_core(a, node) || flags[i] & LEADS) ree_node_visit_uses(node, pass_back, &flow);
+    }
+    for (uint32_t i = piece->begin; beside && i < piece->end; i++)
+        if (!(flags[i] & (LEADS | FOLLOWS)) && !a->is_norm[i])
+            a->out->nodes[a->partition->order[i]].role = REE_NODE_ROLE_FEED_FORWARD;
+}
+
+// Of the node at `place`, in piece i.
+static void annotate_node(const struct layers *l, size_t i, uint32_t place) {
+    const struct ree_annotator *a = l->a;
+    const struct piece *piece = &l->pieces[i];
+    struct ree_annotation *note = &a->out->nodes[a->partition->order[place]];
+    bool has_layers = l->first < l->n;
+    bool is_norm = has_layers && a->is_norm[place];
+    *note = (struct ree_annotation){is_norm ? REE_NODE_ROLE_NORM : piece->role, piece->layer,
+                                    note->phases};
+    if (looks_up(a, ree_annotator_node(a, place)) && i < l->first)
+        note->role = REE_NODE_ROLE_EMBEDDING;
+    // A last norm that also adds up what the last layer gives.
+    if (is_norm && piece->product && i + 1 == l->tail && l->tail < l->n &&
+        place + 1 == piece->end && !l->pieces[l->tail].norm)
+        note->layer = REE_NO_LAYER;
+}
+
+bool ree_annotate_layers(struct ree_annotator *a) {
+    struct layers l = {.a = a};
+    unsigned char *flags = ree_arena_alloc(&a->scratch, a->partition->n_order + 1);
+    if (!flags || !find_pieces(&l)) return false;
+    number_layers(&l);
+    find_tail(&l);
+    give_roles(&l);
+    for (size_t i = 0; i < l.n; i++) {
+        const struct piece *piece = &l.pieces[i];
+        for (uint32_t j = piece->begin; j < piece->end; j++)
+            annotate_node(&l, i, j);
+        if (piece->role == REE_NODE_ROLE_ATTENTION) split_piece(a, piece, flags);
+    }
+    return true;
+}
