@@ -351,8 +351,7 @@ struct ree_generator_options {
     uint32_t n_partitions;
     struct ree_device *const *more_devices;
     size_t n_more_devices;
-    // The values that the parts but the last end with, n_partitions - 1; NULL: ree decides.
-    const char *const *partition_ends;
+    const char *partition_plan; // where they end, a file of `ree-run plan`; NULL: ree decides
     // Parts that run in this process: so many from the first on; 0: all.
     uint32_t first_partition, n_local_partitions;
 };

@@ -48,8 +48,8 @@ static enum ree_status open_pipeline(struct ree_generator *g, struct ree_device 
                                      struct ree_error *err) {
     const struct ree_generator_options *o = &g->options;
     struct ree_pipeline_options options = {
-        .n_stages = o->n_partitions ? o->n_partitions : 1 + o->n_more_devices,
-        .ends = o->partition_ends,
+        .n_stages = o->n_partitions || o->partition_plan ? o->n_partitions : 1 + o->n_more_devices,
+        .plan_file = o->partition_plan,
         .n_sets = o->n_sets,
         .first = o->first_partition,
         .n_local = o->n_local_partitions,
