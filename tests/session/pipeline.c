@@ -96,10 +96,9 @@ static void test_random(uint64_t seed) {
 static const char caches[] =
     "(past_a:float32[1,2,p,2], past_b:float32[1,2,p,2], x:float32[1,2,s,2]) ->"
     " (y, present_a:float32[1,2,t,2], present_b:float32[1,2,t,2]) {"
-    "  rows = Shape(past_b) n = Cast(rows) {to=1} k = ReduceSum(n) {keepdims=0}"
+    "  axes2 = Constant() {value=<int64[1] 2>} rows = Shape(past_b) n = Cast(rows) {to=1} k = ReduceSum(n) {keepdims=0}"
     "  present_a = Concat(past_a, x) {axis=2}"
     "  a = ReduceSum(present_a, axes2) {keepdims=1}"
-    "  axes2 = Constant() {value=<int64[1] 2>}"
     "  h = Add(x, a) g = Mul(h, k) m = Sin(g)"
     "  present_b = Concat(past_b, m) {axis=2}"
     "  b = ReduceSum(present_b, axes2) {keepdims=1}"
