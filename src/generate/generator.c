@@ -44,6 +44,14 @@ static enum ree_status open_model(struct ree_generator *g, struct ree_error *err
     return REE_OK;
 }
 
+static enum ree_status open_set(struct ree_generator *g, size_t i, struct ree_error *err) {
+    REE_TRY(ree_session_create(g->model, g->device, &g->options.session, &g->sets[i], err));
+    if (i == 0) g->session = g->sets[i];
+    if (!g->roles.n_states) return REE_OK;
+    return ree_session_keep(g->sets[i], g->roles.states, g->roles.n_states,
+                            g->info.mixes_lengths ? g->roles.positions : REE_NO_INPUT, err);
+}
+
 enum ree_status ree_generator_create(const char *path, struct ree_device *device,
                                      const struct ree_generator_options *options,
                                      struct ree_generator **out, struct ree_error *err) {
@@ -56,13 +64,17 @@ enum ree_status ree_generator_create(const char *path, struct ree_device *device
     if (options) g->options = *options;
     if (!g->options.prefill_chunk) g->options.prefill_chunk = 512;
     if (!g->options.max_batch) g->options.max_batch = 16;
+    if (!g->options.n_sets) g->options.n_sets = 1;
+    g->sets = calloc(g->options.n_sets, sizeof(struct ree_session *));
+    g->steps = calloc(g->options.n_sets, sizeof(const struct ree_step *));
+    if (!g->sets || !g->steps) {
+        ree_generator_destroy(g);
+        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    }
     enum ree_status status = ree_model_source_find(path, &g->source, err);
     if (status == REE_OK) status = open_model(g, err);
-    if (status == REE_OK)
-        status = ree_session_create(g->model, device, &g->options.session, &g->session, err);
-    if (status == REE_OK && g->roles.n_states)
-        status = ree_session_keep(g->session, g->roles.states, g->roles.n_states,
-                                  g->info.mixes_lengths ? g->roles.positions : REE_NO_INPUT, err);
+    for (size_t i = 0; status == REE_OK && i < g->options.n_sets; i++)
+        status = open_set(g, i, err);
     if (status != REE_OK) {
         ree_generator_destroy(g);
         return status;
@@ -73,7 +85,10 @@ enum ree_status ree_generator_create(const char *path, struct ree_device *device
 
 void ree_generator_destroy(struct ree_generator *g) {
     if (!g) return;
-    ree_session_destroy(g->session);
+    for (size_t i = 0; g->sets && i < g->options.n_sets; i++)
+        ree_session_destroy(g->sets[i]);
+    free(g->sets);
+    free(g->steps);
     ree_model_destroy(g->model);
     ree_roles_finish(&g->roles);
     ree_model_source_finish(&g->source);
@@ -86,4 +101,18 @@ const struct ree_generator_info *ree_generator_info(const struct ree_generator *
 
 struct ree_session *ree_generator_session(struct ree_generator *g) {
     return g->session;
+}
+
+int64_t ree_generator_cache_rows(const struct ree_generator *g, size_t set) {
+    return ree_session_state_rows(g->sets[set]);
+}
+
+enum ree_status ree_generator_read_caches(struct ree_generator *g, size_t set, int64_t sequence,
+                                          int64_t first, int64_t n, struct ree_tensor *out,
+                                          struct ree_error *err) {
+    return ree_session_read_states(g->sets[set], sequence, first, n, out, err);
+}
+
+uint64_t ree_generator_cache_bytes(const struct ree_generator *g, size_t set) {
+    return ree_session_state_bytes(g->sets[set]);
 }

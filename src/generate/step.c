@@ -14,12 +14,12 @@ static int64_t round_up(int64_t n, int64_t to) {
     return (n + to - 1) / to * to;
 }
 
-enum ree_status ree_generator_begin(struct ree_generator *g, size_t batch, int64_t most,
+enum ree_status ree_generator_begin(struct ree_generator *g, size_t set, size_t batch, int64_t most,
                                     struct ree_error *err) {
-    REE_TRY(ree_session_reset_states(g->session, (int64_t)batch, err));
+    REE_TRY(ree_session_reset_states(g->sets[set], (int64_t)batch, err));
     // At once what is sure to be needed, where that is known and moderate.
     if (most > 0 && most <= 4096)
-        REE_TRY(ree_session_reserve_states(g->session, round_up(most, ROWS_STEP), err));
+        REE_TRY(ree_session_reserve_states(g->sets[set], round_up(most, ROWS_STEP), err));
     return REE_OK;
 }
 
@@ -32,12 +32,13 @@ static int64_t longest(const struct ree_step *step) {
 
 // Room for `total` rows: half as much again as there is, so that a long text moves its cache
 // seldom.
-static enum ree_status make_room(struct ree_generator *g, int64_t total, struct ree_error *err) {
+static enum ree_status make_room(const struct ree_generator *g, struct ree_session *session,
+                                 int64_t total, struct ree_error *err) {
     int64_t rows = round_up(total, ROWS_STEP), most = round_up(g->info.context_length, ROWS_STEP);
-    if (rows <= ree_session_state_capacity(g->session)) return REE_OK;
+    if (rows <= ree_session_state_capacity(session)) return REE_OK;
     int64_t grown = round_up(total + total / 2, ROWS_STEP);
     if (most && grown > most) grown = most;
-    return ree_session_reserve_states(g->session, grown > rows ? grown : rows, err);
+    return ree_session_reserve_states(session, grown > rows ? grown : rows, err);
 }
 
 static void set_number(struct ree_tensor *t, size_t i, int64_t value) {
@@ -133,14 +134,31 @@ static enum ree_status take_rows(const struct ree_generator *g, const struct ree
     return REE_OK;
 }
 
+enum ree_status ree_generator_submit(struct ree_generator *g, size_t set,
+                                     const struct ree_step *step, struct ree_error *err) {
+    (void)err;
+    g->steps[set] = step; // nothing runs beside the caller: it waits until it is collected
+    return REE_OK;
+}
+
 enum ree_status ree_generator_step(struct ree_generator *g, const struct ree_step *step,
                                    struct ree_tensor *out_logits, struct ree_error *err) {
     memset(out_logits, 0, sizeof *out_logits);
+    REE_TRY(ree_generator_submit(g, 0, step, err));
+    return ree_generator_collect(g, 0, out_logits, err);
+}
+
+enum ree_status ree_generator_collect(struct ree_generator *g, size_t set,
+                                      struct ree_tensor *out_logits, struct ree_error *err) {
+    struct ree_session *session = g->sets[set];
+    const struct ree_step *step = g->steps[set];
+    g->steps[set] = NULL;
+    memset(out_logits, 0, sizeof *out_logits);
     int64_t total = longest(step) + (int64_t)step->length;
-    if (g->roles.n_states) REE_TRY(make_room(g, total, err));
+    if (g->roles.n_states) REE_TRY(make_room(g, session, total, err));
     if (g->info.mixes_lengths) {
         total = round_up(total, ROWS_STEP);
-        ree_session_set_state_rows(g->session, total - (int64_t)step->length);
+        ree_session_set_state_rows(session, total - (int64_t)step->length);
     }
     size_t n_inputs = 0, n_outputs = ree_model_n_outputs(g->model);
     struct ree_tensor *inputs = calloc(g->roles.n_inputs + 1, sizeof *inputs);
@@ -151,7 +169,7 @@ enum ree_status ree_generator_step(struct ree_generator *g, const struct ree_ste
         if (g->roles.of_input[i] != REE_ROLE_STATE)
             status = fill(g, step, total, i, &inputs[n_inputs++], err);
     if (status == REE_OK) {
-        status = ree_session_run(g->session, inputs, n_inputs, outputs, err);
+        status = ree_session_run(session, inputs, n_inputs, outputs, err);
         if (status != REE_OK) n_outputs = 0; // none was made
     }
     if (status == REE_OK) status = take_rows(g, step, &outputs[g->roles.logits], out_logits, err);
