@@ -35,7 +35,7 @@ static bool add_caches(cJSON *object, const struct ree_snapshot *s) {
     return array;
 }
 
-static bool add_sequence(cJSON *object, const struct ree_checkpoint *c,
+static bool add_sequence(cJSON *object, const struct ree_text_checkpoint *c,
                          const struct ree_snapshot *s) {
     if (!add_ids(object, "prompt", s->ids, s->n_prompt) ||
         !add_ids(object, "tokens", s->ids + s->n_prompt, s->n - s->n_prompt))
@@ -45,7 +45,7 @@ static bool add_sequence(cJSON *object, const struct ree_checkpoint *c,
            (!c->logits_hash || cJSON_AddStringToObject(object, "logits_sha256", s->logits_sha256));
 }
 
-static bool add_body(cJSON *body, const struct ree_checkpoint *c) {
+static bool add_body(cJSON *body, const struct ree_text_checkpoint *c) {
     if (!ree_receipt_add_model(body, &c->run) || !ree_receipt_add_sampling(body, &c->run))
         return false;
     if (c->run.tokenizer_sha256[0] &&
@@ -64,21 +64,21 @@ static bool add_body(cJSON *body, const struct ree_checkpoint *c) {
     return array;
 }
 
-cJSON *ree_checkpoint_body(const struct ree_checkpoint *checkpoint) {
+cJSON *ree_text_checkpoint_body(const struct ree_text_checkpoint *checkpoint) {
     cJSON *body = cJSON_CreateObject();
     if (add_body(body, checkpoint)) return body;
     cJSON_Delete(body);
     return NULL;
 }
 
-static enum ree_status encode(const struct ree_checkpoint *c, struct ree_strbuf *text,
+static enum ree_status encode(const struct ree_text_checkpoint *c, struct ree_strbuf *text,
                               struct ree_error *err) {
     ree_digest digest;
     char hex[65];
-    cJSON *body = ree_checkpoint_body(c), *root = cJSON_CreateObject();
-    enum ree_status status = body && root
-                                 ? ree_canonical_sha256(body, REE_CHECKPOINT_SCHEMA, digest, err)
-                                 : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    cJSON *body = ree_text_checkpoint_body(c), *root = cJSON_CreateObject();
+    enum ree_status status =
+        body && root ? ree_canonical_sha256(body, REE_TEXT_CHECKPOINT_SCHEMA, digest, err)
+                     : ree_fail(err, REE_NO_MEMORY, "out of memory");
     if (status != REE_OK) {
         cJSON_Delete(body);
         cJSON_Delete(root);
@@ -86,7 +86,7 @@ static enum ree_status encode(const struct ree_checkpoint *c, struct ree_strbuf 
     }
     ree_hex(digest, hex);
     bool ok = add_item(root, "body", body) &&
-              cJSON_AddStringToObject(root, "schema", REE_CHECKPOINT_SCHEMA) &&
+              cJSON_AddStringToObject(root, "schema", REE_TEXT_CHECKPOINT_SCHEMA) &&
               cJSON_AddStringToObject(root, "checkpoint_sha256", hex);
     status =
         ok ? ree_canonical_json(root, text, err) : ree_fail(err, REE_NO_MEMORY, "out of memory");
@@ -96,8 +96,8 @@ static enum ree_status encode(const struct ree_checkpoint *c, struct ree_strbuf 
     return status;
 }
 
-enum ree_status ree_checkpoint_write(const struct ree_checkpoint *c, const char *path,
-                                     struct ree_error *err) {
+enum ree_status ree_text_checkpoint_write(const struct ree_text_checkpoint *c, const char *path,
+                                          struct ree_error *err) {
     struct ree_strbuf text;
     ree_strbuf_init(&text);
     enum ree_status status = encode(c, &text, err);
@@ -113,25 +113,25 @@ enum ree_status ree_checkpoint_write(const struct ree_checkpoint *c, const char 
     return status;
 }
 
-enum ree_status ree_checkpoint_load(const char *path, struct ree_checkpoint *out,
-                                    struct ree_error *err) {
+enum ree_status ree_text_checkpoint_load(const char *path, struct ree_text_checkpoint *out,
+                                         struct ree_error *err) {
     void *bytes;
     size_t n;
     memset(out, 0, sizeof *out);
     ree_receipt_init(&out->run);
     REE_TRY(ree_file_read_small(path, REE_RECEIPT_MAX_SIZE, &bytes, &n, err));
-    enum ree_status status = ree_checkpoint_decode(bytes, n, path, out, err);
+    enum ree_status status = ree_text_checkpoint_decode(bytes, n, path, out, err);
     free(bytes);
     return status;
 }
 
-void ree_checkpoint_finish(struct ree_checkpoint *c) {
+void ree_text_checkpoint_finish(struct ree_text_checkpoint *c) {
     ree_receipt_finish(&c->run);
     c->sequences = NULL;
     c->n = 0;
 }
 
-bool ree_checkpoint_is_done(const struct ree_checkpoint *c) {
+bool ree_text_checkpoint_is_done(const struct ree_text_checkpoint *c) {
     for (size_t i = 0; i < c->n; i++)
         if (!c->sequences[i].is_done) return false;
     return true;

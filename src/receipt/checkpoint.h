@@ -24,7 +24,7 @@
 
 #include "receipt/receipt.h"
 
-struct ree_checkpoint {
+struct ree_text_checkpoint {
     // What was asked for: numerics, operation set, hashes of model and tokenizer, sampling and what
     // stands beside it. The rest of a receipt is empty. Of a file that was read, its arena has all.
     struct ree_receipt run;
@@ -34,24 +34,24 @@ struct ree_checkpoint {
 };
 
 // Whole or not at all (base/file.h), on the disk when this returns.
-enum ree_status ree_checkpoint_write(const struct ree_checkpoint *checkpoint, const char *path,
-                                     struct ree_error *err);
+enum ree_status ree_text_checkpoint_write(const struct ree_text_checkpoint *checkpoint,
+                                          const char *path, struct ree_error *err);
 // Reads and checks all but what only the model can tell: structure, types, ranges, the hash.
-// Release with ree_checkpoint_finish, also on failure.
-enum ree_status ree_checkpoint_load(const char *path, struct ree_checkpoint *out,
-                                    struct ree_error *err);
-enum ree_status ree_checkpoint_decode(const void *bytes, size_t nbytes, const char *where,
-                                      struct ree_checkpoint *out, struct ree_error *err);
-void ree_checkpoint_finish(struct ree_checkpoint *checkpoint);
+// Release with ree_text_checkpoint_finish, also on failure.
+enum ree_status ree_text_checkpoint_load(const char *path, struct ree_text_checkpoint *out,
+                                         struct ree_error *err);
+enum ree_status ree_text_checkpoint_decode(const void *bytes, size_t nbytes, const char *where,
+                                           struct ree_text_checkpoint *out, struct ree_error *err);
+void ree_text_checkpoint_finish(struct ree_text_checkpoint *checkpoint);
 // Whether all its sequences are done.
-bool ree_checkpoint_is_done(const struct ree_checkpoint *checkpoint);
+bool ree_text_checkpoint_is_done(const struct ree_text_checkpoint *checkpoint);
 
 // What keeps one run from going on with the checkpoint of another, a line for each difference:
 // "body.sampling.temperature is 0.8, expected 0.7". Of sequences, the prompts alone are compared.
 // *out_n is how many there are.
-enum ree_status ree_checkpoint_compare(const struct ree_checkpoint *is,
-                                       const struct ree_checkpoint *expected,
-                                       void (*on_difference)(void *user, const char *line),
-                                       void *user, size_t *out_n, struct ree_error *err);
+enum ree_status ree_text_checkpoint_compare(const struct ree_text_checkpoint *is,
+                                            const struct ree_text_checkpoint *expected,
+                                            void (*on_difference)(void *user, const char *line),
+                                            void *user, size_t *out_n, struct ree_error *err);
 
 #endif

@@ -43,8 +43,8 @@ static enum ree_status compare_values(struct comparison *c, const char *name, co
 }
 
 // The prompts alone: what has been made of them since is no difference.
-static void compare_sequences(struct comparison *c, const struct ree_checkpoint *is,
-                              const struct ree_checkpoint *expected) {
+static void compare_sequences(struct comparison *c, const struct ree_text_checkpoint *is,
+                              const struct ree_text_checkpoint *expected) {
     char line[160];
     if (is->n != expected->n) {
         snprintf(line, sizeof line, "body.sequences has %zu prompts, expected %zu", is->n,
@@ -83,12 +83,12 @@ static enum ree_status compare_objects(struct comparison *c, const char *name, c
     return REE_OK;
 }
 
-enum ree_status ree_checkpoint_compare(const struct ree_checkpoint *is,
-                                       const struct ree_checkpoint *expected,
-                                       void (*on_difference)(void *user, const char *line),
-                                       void *user, size_t *out_n, struct ree_error *err) {
+enum ree_status ree_text_checkpoint_compare(const struct ree_text_checkpoint *is,
+                                            const struct ree_text_checkpoint *expected,
+                                            void (*on_difference)(void *user, const char *line),
+                                            void *user, size_t *out_n, struct ree_error *err) {
     struct comparison c = {.on_difference = on_difference, .user = user, .err = err};
-    cJSON *a = ree_checkpoint_body(is), *b = ree_checkpoint_body(expected);
+    cJSON *a = ree_text_checkpoint_body(is), *b = ree_text_checkpoint_body(expected);
     enum ree_status status =
         a && b ? compare_objects(&c, "body", a, b) : ree_fail(err, REE_NO_MEMORY, "out of memory");
     if (status == REE_OK) compare_sequences(&c, is, expected);

@@ -45,8 +45,9 @@ static enum ree_status get_caches(const struct ree_fields *part, struct ree_snap
     return REE_OK;
 }
 
-static enum ree_status get_sequence(const struct ree_fields *part, const struct ree_checkpoint *c,
-                                    struct ree_snapshot *out, struct ree_error *err) {
+static enum ree_status get_sequence(const struct ree_fields *part,
+                                    const struct ree_text_checkpoint *c, struct ree_snapshot *out,
+                                    struct ree_error *err) {
     size_t reason = 0;
     REE_TRY(ree_fields_check(part, "prompt tokens", "finish_reason logits_sha256 caches", err));
     REE_TRY(get_tokens(part, out, err));
@@ -71,7 +72,7 @@ static enum ree_status get_sequence(const struct ree_fields *part, const struct 
     return ree_field_hex(part, "logits_sha256", hex, 65, err);
 }
 
-static enum ree_status get_body(const struct ree_fields *root, struct ree_checkpoint *out,
+static enum ree_status get_body(const struct ree_fields *root, struct ree_text_checkpoint *out,
                                 struct ree_error *err) {
     struct ree_fields body;
     struct ree_receipt *run = &out->run;
@@ -105,7 +106,7 @@ static enum ree_status check_hash(const struct ree_fields *root, struct ree_erro
     ree_digest digest;
     char stated[65] = "", hex[65];
     REE_TRY(ree_field_hex(root, "checkpoint_sha256", stated, sizeof stated, err));
-    REE_TRY(ree_canonical_sha256(ree_field(root, "body"), REE_CHECKPOINT_SCHEMA, digest, err));
+    REE_TRY(ree_canonical_sha256(ree_field(root, "body"), REE_TEXT_CHECKPOINT_SCHEMA, digest, err));
     ree_hex(digest, hex);
     if (strcmp(hex, stated) == 0) return REE_OK;
     return ree_fail(err, REE_INVALID,
@@ -113,9 +114,9 @@ static enum ree_status check_hash(const struct ree_fields *root, struct ree_erro
                     stated);
 }
 
-static enum ree_status get_checkpoint(const cJSON *json, struct ree_checkpoint *out,
+static enum ree_status get_checkpoint(const cJSON *json, struct ree_text_checkpoint *out,
                                       struct ree_error *err) {
-    static const char *const schemas[] = {REE_CHECKPOINT_SCHEMA};
+    static const char *const schemas[] = {REE_TEXT_CHECKPOINT_SCHEMA};
     struct ree_fields root = {json, "checkpoint", &out->run.arena};
     size_t schema;
     REE_TRY(ree_fields_check(&root, "schema", NULL, err));
@@ -125,8 +126,8 @@ static enum ree_status get_checkpoint(const cJSON *json, struct ree_checkpoint *
     return get_body(&root, out, err);
 }
 
-enum ree_status ree_checkpoint_decode(const void *bytes, size_t nbytes, const char *where,
-                                      struct ree_checkpoint *out, struct ree_error *err) {
+enum ree_status ree_text_checkpoint_decode(const void *bytes, size_t nbytes, const char *where,
+                                           struct ree_text_checkpoint *out, struct ree_error *err) {
     cJSON *json;
     memset(out, 0, sizeof *out);
     ree_receipt_init(&out->run);

@@ -4,9 +4,9 @@
 
 #include "receipt/checkpoint.h"
 
-#define REE_CHECKPOINT_SCHEMA "ree-checkpoint/1"
+#define REE_TEXT_CHECKPOINT_SCHEMA "ree-checkpoint/1"
 
 // What is hashed, as JSON: the caller's. NULL: out of memory.
-cJSON *ree_checkpoint_body(const struct ree_checkpoint *checkpoint);
+cJSON *ree_text_checkpoint_body(const struct ree_text_checkpoint *checkpoint);
 
 #endif
