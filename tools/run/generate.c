@@ -376,6 +376,7 @@ static int prepare(struct job *job) {
         .exact_lengths = watch_wanted(&o->watch),
     };
     int code = cli_receipt_prepare(&o->receipt);
+    if (!code) code = generate_open_checkpoint(job);
     if (code) return code;
     if (cli_device_open(&o->device, &job->device, &err) != REE_OK) return cli_fail(&err);
     if (ree_generator_create(o->model, job->device, &options, &job->generator, &err) != REE_OK)

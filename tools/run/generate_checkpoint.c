@@ -97,11 +97,19 @@ static void on_difference(void *user, const char *line) {
     ree_strbuf_finish(&text);
 }
 
-static int load(struct job *job) {
+int generate_open_checkpoint(struct job *job) {
+    const struct checkpoint_options *o = &job->o->checkpoint;
+    struct ree_error err;
+    if (!o->path) return 0;
+    int code = check_place(o);
+    if (code || !o->from) return code;
+    return ree_text_checkpoint_load(o->from, &job->resumed, &err) == REE_OK ? 0 : cli_fail(&err);
+}
+
+static int compare(struct job *job) {
     struct ree_error err;
     size_t n = 0;
-    if (ree_text_checkpoint_load(job->o->checkpoint.from, &job->resumed, &err) != REE_OK ||
-        ree_text_checkpoint_compare(&job->resumed, &job->checkpoint, on_difference, job, &n,
+    if (ree_text_checkpoint_compare(&job->resumed, &job->checkpoint, on_difference, job, &n,
                                     &err) != REE_OK)
         return cli_fail(&err);
     if (!n) return 0;
@@ -128,9 +136,8 @@ static enum ree_status on_checkpoint(void *user, const struct ree_snapshot *sequ
 int generate_prepare_checkpoint(struct job *job, struct ree_generate_options *options) {
     const struct checkpoint_options *o = &job->o->checkpoint;
     if (!o->path) return 0;
-    int code = check_place(o);
-    if (!code) code = describe(job, options);
-    if (!code && o->from) code = load(job);
+    int code = describe(job, options);
+    if (!code && o->from) code = compare(job);
     if (code) return code;
     options->on_checkpoint = on_checkpoint;
     options->checkpoint_every = (size_t)o->every;

@@ -79,7 +79,9 @@ int generate_save_receipt(struct job *job, const struct ree_generate_options *op
 
 bool checkpoint_option(struct cli *cli, struct options *o);
 void checkpoint_check(struct cli *cli, struct options *o);
-// After the model was hashed: reads what the run goes on from and sets the options up.
+// Before anything is opened: whether the file may be written; reads what the run goes on from.
+int generate_open_checkpoint(struct job *job);
+// After the model was hashed: compares that with this run and sets the options up.
 int generate_prepare_checkpoint(struct job *job, struct ree_generate_options *options);
 // Gives the writers the answers so far.
 int generate_replay(struct job *job);
