@@ -10,6 +10,7 @@ import pathlib
 import random
 import resource
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -342,6 +343,15 @@ def full_disk(folder):
     check(done.returncode == 1 and not fresh.exists() and not done.stdout, "the first one has to be written")
 
 
+def rows_digest(ids, embedding):
+    """Of a cache [1, rows, 1, size] whose rows are the embeddings of the tokens."""
+    size = len(embedding[0])
+    digest = hashlib.sha256(b"ree-rows/1\0" + struct.pack("<3I4q", 1, 4, 1, 1, 0, 1, size)).digest()
+    for i in ids:
+        digest = hashlib.sha256(b"ree-row/1\0" + digest + struct.pack(f"<{size}f", *embedding[i])).digest()
+    return digest.hex()
+
+
 def small_models(folder):
     """Without a cache, and with one that holds sequences of one length alone."""
     embedding, head = cli.tables(17, 6)
@@ -358,6 +368,8 @@ def small_models(folder):
             path.write_text(text)
             check(outcome(result(*form, *way, "--resume", path)) == whole, f"{name}, {way}: resumed")
         sequence = next(s for s in checkpoint["body"]["sequences"] if "finish_reason" not in s)
+        expected = [rows_digest(sequence["prompt"] + sequence["tokens"][:-1], embedding)] if name == "cached" else None
+        check(sequence.get("caches") == expected, f"{name}: the digest of NUMERICS.md: {sequence.get('caches')}")
         sequence["tokens"][-1] = (sequence["tokens"][-1] + 1) % 17
         path.write_text(seal(checkpoint))
         refused(path, 1, form, "the model chooses")
