@@ -44,12 +44,30 @@ static enum ree_status open_model(struct ree_generator *g, struct ree_error *err
     return REE_OK;
 }
 
-static enum ree_status open_set(struct ree_generator *g, size_t i, struct ree_error *err) {
-    REE_TRY(ree_session_create(g->model, g->device, &g->options.session, &g->sets[i], err));
-    if (i == 0) g->session = g->sets[i];
-    if (!g->roles.n_states) return REE_OK;
-    return ree_session_keep(g->sets[i], g->roles.states, g->roles.n_states,
-                            g->info.mixes_lengths ? g->roles.positions : REE_NO_INPUT, err);
+static enum ree_status open_pipeline(struct ree_generator *g, struct ree_device *device,
+                                     struct ree_error *err) {
+    const struct ree_generator_options *o = &g->options;
+    struct ree_pipeline_options options = {
+        .n_stages = o->n_partitions || o->partition_plan ? o->n_partitions : 1 + o->n_more_devices,
+        .plan_file = o->partition_plan,
+        .n_sets = o->n_sets,
+        .first = o->first_partition,
+        .n_local = o->n_local_partitions,
+        .session = o->session};
+    struct ree_device **devices = calloc(1 + o->n_more_devices, sizeof(struct ree_device *));
+    g->flights = calloc(o->n_sets, sizeof *g->flights);
+    enum ree_status status =
+        devices && g->flights ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (status == REE_OK) {
+        devices[0] = device;
+        for (size_t i = 0; i < o->n_more_devices; i++)
+            devices[1 + i] = o->more_devices[i];
+        status = ree_pipeline_create(
+            g->model, devices, 1 + o->n_more_devices, &options, g->roles.states, g->roles.n_states,
+            g->info.mixes_lengths ? g->roles.positions : REE_NO_INPUT, &g->pipeline, err);
+    }
+    free(devices);
+    return status;
 }
 
 enum ree_status ree_generator_create(const char *path, struct ree_device *device,
@@ -60,21 +78,13 @@ enum ree_status ree_generator_create(const char *path, struct ree_device *device
     *out = NULL;
     struct ree_generator *g = calloc(1, sizeof *g);
     if (!g) return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    g->device = device;
     if (options) g->options = *options;
     if (!g->options.prefill_chunk) g->options.prefill_chunk = 512;
     if (!g->options.max_batch) g->options.max_batch = 16;
     if (!g->options.n_sets) g->options.n_sets = 1;
-    g->sets = calloc(g->options.n_sets, sizeof(struct ree_session *));
-    g->steps = calloc(g->options.n_sets, sizeof(const struct ree_step *));
-    if (!g->sets || !g->steps) {
-        ree_generator_destroy(g);
-        return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    }
     enum ree_status status = ree_model_source_find(path, &g->source, err);
     if (status == REE_OK) status = open_model(g, err);
-    for (size_t i = 0; status == REE_OK && i < g->options.n_sets; i++)
-        status = open_set(g, i, err);
+    if (status == REE_OK) status = open_pipeline(g, device, err);
     if (status != REE_OK) {
         ree_generator_destroy(g);
         return status;
@@ -85,10 +95,10 @@ enum ree_status ree_generator_create(const char *path, struct ree_device *device
 
 void ree_generator_destroy(struct ree_generator *g) {
     if (!g) return;
-    for (size_t i = 0; g->sets && i < g->options.n_sets; i++)
-        ree_session_destroy(g->sets[i]);
-    free(g->sets);
-    free(g->steps);
+    ree_pipeline_destroy(g->pipeline);
+    for (size_t i = 0; g->flights && i < g->options.n_sets; i++)
+        ree_flight_finish(&g->flights[i]);
+    free(g->flights);
     ree_model_destroy(g->model);
     ree_roles_finish(&g->roles);
     ree_model_source_finish(&g->source);
@@ -100,19 +110,23 @@ const struct ree_generator_info *ree_generator_info(const struct ree_generator *
 }
 
 struct ree_session *ree_generator_session(struct ree_generator *g) {
-    return g->session;
+    return ree_pipeline_session(g->pipeline);
+}
+
+void ree_generator_stats(const struct ree_generator *g, struct ree_session_stats *out_stats) {
+    ree_pipeline_stats(g->pipeline, out_stats);
 }
 
 int64_t ree_generator_cache_rows(const struct ree_generator *g, size_t set) {
-    return ree_session_state_rows(g->sets[set]);
+    return ree_pipeline_state_rows(g->pipeline, set);
+}
+
+uint64_t ree_generator_cache_bytes(const struct ree_generator *g, size_t set) {
+    return ree_pipeline_state_bytes(g->pipeline, set);
 }
 
 enum ree_status ree_generator_read_caches(struct ree_generator *g, size_t set, int64_t sequence,
                                           int64_t first, int64_t n, struct ree_tensor *out,
                                           struct ree_error *err) {
-    return ree_session_read_states(g->sets[set], sequence, first, n, out, err);
-}
-
-uint64_t ree_generator_cache_bytes(const struct ree_generator *g, size_t set) {
-    return ree_session_state_bytes(g->sets[set]);
+    return ree_pipeline_read_states(g->pipeline, set, sequence, first, n, out, err);
 }

@@ -11,13 +11,12 @@
 
 #include "generate/roles.h"
 #include "ree.h"
+#include "session/pipeline.h"
 
 struct ree_generator {
     struct ree_model *model;
-    struct ree_device *device;
-    struct ree_session *session;   // of set 0
-    struct ree_session **sets;     // options.n_sets of them
-    const struct ree_step **steps; // per set: the one in flight; NULL: none
+    struct ree_pipeline *pipeline;
+    struct ree_flight *flights; // per set
     struct ree_generator_options options;
     struct ree_model_source source;
     struct ree_roles roles;
@@ -33,6 +32,14 @@ struct ree_step {
     size_t n_rows;         // tokens of each sequence whose logits are wanted
     const int64_t *rows;   // (batch, n_rows): which, counted from the first new token
 };
+
+// A step in flight.
+struct ree_flight {
+    struct ree_step step;
+    size_t n_inputs;
+    struct ree_tensor *inputs; // NULL: none is in flight
+};
+void ree_flight_finish(struct ree_flight *flight);
 
 // A set is a group of sequences with caches of its own, from 0 to options.n_sets - 1. Steps of
 // different sets may be in flight at the same time, one of each set.
@@ -50,12 +57,12 @@ enum ree_status ree_generator_collect(struct ree_generator *g, size_t set,
 enum ree_status ree_generator_step(struct ree_generator *g, const struct ree_step *step,
                                    struct ree_tensor *out_logits, struct ree_error *err);
 
-// The caches of a set, while it has no step in flight; of reading them, while none has.
+// The caches of a set, while it has no step in flight.
 int64_t ree_generator_cache_rows(const struct ree_generator *g, size_t set); // filled ones
-// roles.n_states tensors as ree_session_read_states makes them.
+uint64_t ree_generator_cache_bytes(const struct ree_generator *g, size_t set);
+// roles.n_states tensors as ree_pipeline_read_states makes them.
 enum ree_status ree_generator_read_caches(struct ree_generator *g, size_t set, int64_t sequence,
                                           int64_t first, int64_t n, struct ree_tensor *out,
                                           struct ree_error *err);
-uint64_t ree_generator_cache_bytes(const struct ree_generator *g, size_t set);
 
 #endif

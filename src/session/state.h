@@ -12,6 +12,8 @@ struct ree_state_spec {
 };
 
 #define REE_NO_INPUT SIZE_MAX
+// As a state's output: it is kept by another session, and this one knows its shape alone.
+#define REE_NO_OUTPUT SIZE_MAX
 
 // Once, before the first run. `rows_input`, if not REE_NO_INPUT, is an integer input [batch, new
 // rows] of the model that says which row each new row goes to, so that the sequences of a batch may
@@ -19,6 +21,12 @@ struct ree_state_spec {
 // dimension of the states but axis and batch has to be known.
 enum ree_status ree_session_keep(struct ree_session *session, const struct ree_state_spec *specs,
                                  size_t n, size_t rows_input, struct ree_error *err);
+// Several sets of them, of which each run sees one, so that runs of several groups of sequences may
+// alternate: after ree_session_keep, before the first run. The other functions are about the set
+// that is used.
+enum ree_status ree_session_keep_sets(struct ree_session *session, size_t n_sets,
+                                      struct ree_error *err);
+void ree_session_use_set(struct ree_session *session, size_t set);
 // Empties the states and sets the number of sequences. Their memory stays while that is the same.
 enum ree_status ree_session_reset_states(struct ree_session *session, int64_t batch,
                                          struct ree_error *err);
@@ -32,7 +40,7 @@ int64_t ree_session_state_capacity(const struct ree_session *session); // rows, 
 uint64_t ree_session_state_bytes(const struct ree_session *session);   // on the device
 // Rows first ... first + n - 1 of one sequence of all states, which have to be filled. `out` has an
 // entry for each state, which this call initialises: dense, dims as the state's with 1 sequence and
-// n rows, NaNs canonical.
+// n rows, NaNs canonical; without a name where another session keeps it.
 enum ree_status ree_session_read_states(struct ree_session *session, int64_t sequence,
                                         int64_t first, int64_t n, struct ree_tensor *out,
                                         struct ree_error *err);

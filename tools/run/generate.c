@@ -67,7 +67,7 @@ static const char help[] =
     "\n"
     "where and how it runs (the bits do not depend on any of these)\n"
     "  --device, --threads, --cpu-isa, --form, --validation, --no-fuse, --no-fold\n"
-    "                       see 'ree-run help run'\n"
+    "                       see 'ree-run help run'\n" CLI_PARTS_HELP
     "  --prefill-chunk N    tokens of a prompt in one run (otherwise 512)\n"
     "  --batch-size N       prompts in one run (otherwise 16)\n"
     "  --micro-batches N    groups of prompts that are under way at the same time (otherwise 1)\n"
@@ -165,7 +165,8 @@ static void parse(struct cli *cli, struct options *o) {
                    cli_option_number(cli, "--batch-size", 1, 4096, &o->batch) ||
                    cli_option_number(cli, "--micro-batches", 1, 256, &o->n_sets) ||
                    checkpoint_option(cli, o) || cli_receipt_option(cli, &o->receipt) ||
-                   watch_option(cli, &o->watch) || cli_device_option(cli, &o->device)) {
+                   watch_option(cli, &o->watch) || cli_device_option(cli, &o->device) ||
+                   cli_parts_option(cli, &o->parts)) {
             continue;
         } else if (!cli_positional(cli, &o->model)) {
             cli_unknown(cli);
@@ -176,6 +177,7 @@ static void parse(struct cli *cli, struct options *o) {
     if (!o->n_prompts) cli_usage(cli, "there is no prompt");
     if (o->receipt.path && o->n_prompts > 1)
         cli_usage(cli, "a receipt is of one prompt, and %zu are given", o->n_prompts);
+    cli_parts_check(cli, &o->parts, &o->device);
     cli_receipt_check(cli, &o->receipt);
     watch_check(cli, &o->watch);
     checkpoint_check(cli, o);
@@ -284,7 +286,7 @@ static int begin_writers(struct job *job) {
 static int report(struct job *job, const struct ree_generate_stats *stats) {
     struct ree_session_stats session;
     struct ree_strbuf text;
-    ree_session_stats(ree_generator_session(job->generator), &session);
+    ree_generator_stats(job->generator, &session);
     struct generate_report r = {
         .n = job->prompts.n,
         .generations = job->generations,
@@ -295,7 +297,7 @@ static int report(struct job *job, const struct ree_generate_stats *stats) {
         .logprobs = job->logprobs,
         .stats = stats,
         .session = job->o->stats ? &session : NULL,
-        .device = ree_device_name(job->device),
+        .device = cli_parts_device(&job->o->parts),
         .operation_set = job->o->device.options.operation_set,
         .receipt_hash = job->receipt_hash,
         .trace = job->has_trace ? &job->traced : NULL,
@@ -318,7 +320,7 @@ static int prepare_watch(struct job *job) {
     }
     struct watch_run run = {.model = g->model,
                             .hashes = job->o->receipt.path ? &job->hashes : NULL,
-                            .session = g->session,
+                            .pipeline = g->pipeline,
                             .operation_set = job->o->device.options.operation_set,
                             .prefill_chunk = (uint32_t)job->o->chunk,
                             .n_states = g->roles.n_states,
@@ -364,7 +366,7 @@ static int generate(struct job *job) {
 }
 
 static int prepare(struct job *job) {
-    const struct options *o = job->o;
+    struct options *o = job->o;
     struct ree_error err;
     struct ree_generator_options options = {
         .model = {.no_fold = o->no_fold, .on_progress = cli_progress},
@@ -378,8 +380,10 @@ static int prepare(struct job *job) {
     int code = cli_receipt_prepare(&o->receipt);
     if (!code) code = generate_open_checkpoint(job);
     if (code) return code;
-    if (cli_device_open(&o->device, &job->device, &err) != REE_OK) return cli_fail(&err);
-    if (ree_generator_create(o->model, job->device, &options, &job->generator, &err) != REE_OK)
+    if (cli_parts_open(&o->parts, &o->device, &err) != REE_OK) return cli_fail(&err);
+    cli_parts_generator(&o->parts, &options);
+    if (ree_generator_create(o->model, o->parts.devices[0], &options, &job->generator, &err) !=
+        REE_OK)
         return cli_fail(&err);
     code = load_tokenizer(job);
     if (!code)
@@ -409,7 +413,7 @@ static void finish(struct job *job) {
     prompts_finish(&job->prompts);
     ree_tokenizer_destroy(job->tokenizer);
     ree_generator_destroy(job->generator);
-    ree_device_destroy(job->device);
+    cli_parts_finish(&job->o->parts);
 }
 
 bool ree_run_is_generate(int argc, char **argv) {

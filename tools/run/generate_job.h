@@ -5,6 +5,7 @@
 #include "cli.h"
 #include "generate/generator.h"
 #include "generate_report.h"
+#include "parts.h"
 #include "prompts.h"
 #include "receipt/checkpoint.h"
 #include "receipts.h"
@@ -21,6 +22,7 @@ struct checkpoint_options {
 struct options {
     const char *model, *tokenizer, *chat_family;
     struct cli_device device;
+    struct cli_parts parts;
     struct prompt_arg *prompts;
     const char **stops;
     size_t n_prompts, n_stops;
@@ -33,8 +35,7 @@ struct options {
 };
 
 struct job {
-    const struct options *o;
-    struct ree_device *device;
+    struct options *o;
     struct ree_generator *generator;
     struct ree_tokenizer *tokenizer;
     struct prompts prompts;

@@ -18,7 +18,7 @@ static struct ree_text_run describe_run(const struct job *job,
         .generation = job->generations,
         .is_private = job->o->receipt.is_private,
         .trace = job->has_trace ? &job->traced : NULL,
-        .device = ree_device_name(job->device),
+        .device = cli_parts_device(&job->o->parts),
         .stats = stats,
     };
 }
