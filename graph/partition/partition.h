@@ -36,20 +36,20 @@ struct ree_partition_options {
 #define REE_PARTITION_CONTEXT 1024
 
 struct ree_stage_cost {
-    size_t n_nodes;         // control nodes not counted
-    uint64_t weight_bytes;  // constants that the stage reads, each once; tied weights count in each
-    uint64_t work_bytes;    // of these, what a run of one row reads: of a table its one row
-    uint64_t state_bytes;   // per row of the caches, of one sequence
-    uint64_t flops;         // per row
-    uint64_t work;          // what is balanced: see README.md
+    size_t n_nodes;        // control nodes not counted
+    uint64_t weight_bytes; // constants that the stage reads, each once; tied weights count in each
+    uint64_t work_bytes;   // of these, what a run of one row reads: of a table its one row
+    uint64_t state_bytes;  // per row of the caches, of one sequence
+    uint64_t flops;        // per row
+    uint64_t work;         // what is balanced: see README.md
 };
 
 // Between stage i and stage i + 1.
 struct ree_cut {
-    size_t n_values;                // live ones, control values not counted
+    size_t n_values;                 // live ones, control values not counted
     const struct ree_value **values; // by their ids
-    uint64_t nbytes;                // per row of one sequence; unknown sizes count as 1
-    const char *reason;             // why it is here, a sentence
+    uint64_t nbytes;                 // per row of one sequence; unknown sizes count as 1
+    const char *reason;              // why it is here, a sentence
 };
 
 struct ree_partition {
@@ -81,6 +81,7 @@ void ree_partition_finish(struct ree_partition *partition);
 // strings with the whole graph, which has to outlive it. Values keep their names, types and shapes.
 struct ree_stage_input {
     bool is_cut;                   // a value of an earlier stage, else an input of the whole graph
+    bool shape_only;               // a state that another stage keeps: its shape alone is read
     size_t input;                  // of the whole graph, if so
     const struct ree_value *value; // of the whole graph, in either case
 };
@@ -91,15 +92,25 @@ struct ree_stage_graph {
     struct ree_stage_input *inputs;
     size_t n_outputs;                 // in the order of graph->outputs
     const struct ree_value **outputs; // of the whole graph
+    size_t n_whole;                   // the first of them are the whole graph's outputs,
+    size_t *whole_outputs;            // of these numbers; the others are values of the cut behind
     uint32_t *node_of;                // per node of the stage's graph: its id in the whole graph
     bool *is_copy; // per node likewise: a control node that an earlier stage has, too
 };
 
-// `always`: inputs of the whole graph that the stage has whether it reads them or not. Outputs are
-// the whole graph's that the stage makes, in their order, then those of the cut behind it that it
-// makes itself (values that only pass through are not among them), by their ids. A control node's
-// reading of the shape of a state that another stage keeps is turned to a state of this stage with
-// the same declared shape.
+// The stage that keeps a state: the one that makes its successor, or else reads it; the last where
+// no stage does either.
+size_t ree_partition_stage_of_state(const struct ree_graph *graph,
+                                    const struct ree_partition *partition,
+                                    const struct ree_partition_state *state);
+
+// `always`: inputs of the whole graph that the stage has whether it reads them or not. Its inputs
+// are those of the whole graph that it reads, in their order, then those values of the cut before
+// it that it reads. Outputs are the whole graph's that the stage makes, in their order, then those
+// of the cut behind it that it makes itself (values that only pass through are not among them), by
+// their ids. Outputs and control nodes that no stage needs are the last stage's. A control node may
+// read the shape of a state that another stage keeps: the stage then has that input, of which only
+// the shape matters (shape_only).
 enum ree_status ree_partition_extract(const struct ree_graph *graph,
                                       const struct ree_partition_options *options,
                                       const struct ree_partition *partition, size_t stage,

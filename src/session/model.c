@@ -6,6 +6,7 @@
 
 #include "device/device.h"
 #include "graph/lower/lower.h"
+#include "graph/partition/partition.h"
 
 static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
@@ -215,6 +216,34 @@ enum ree_status ree_model_from_graph(struct ree_graph *graph,
                                      struct ree_model **out_model, struct ree_error *err) {
     *out_model = NULL;
     return make_model(graph, options, true, out_model, err);
+}
+
+enum ree_status ree_model_of_stage(const struct ree_stage_graph *stage,
+                                   const struct ree_model *whole, struct ree_model **out_model,
+                                   struct ree_error *err) {
+    *out_model = NULL;
+    struct ree_model *model = calloc(1, sizeof *model);
+    if (!model) {
+        ree_graph_destroy(stage->graph);
+        return no_memory(err);
+    }
+    model->graph = stage->graph;
+    model->no_fold = whole->no_fold;
+    model->runnable = whole->runnable;
+    model->weight_bytes = weight_bytes(model->graph);
+    model->n_values = ree_graph_number(model->graph);
+    enum ree_status status = describe_ports(model, err);
+    for (size_t i = 0; i < stage->n_inputs; i++)
+        model->n_free += stage->inputs[i].is_cut;
+    if (status == REE_OK && model->n_inputs != stage->n_inputs)
+        status = ree_fail(err, REE_INTERNAL, "a stage of %zu inputs has %zu", stage->n_inputs,
+                          model->n_inputs);
+    if (status != REE_OK) {
+        ree_model_destroy(model);
+        return status;
+    }
+    *out_model = model;
+    return REE_OK;
 }
 
 enum ree_status ree_model_select_rows(struct ree_model *model, size_t output, const char *name,

@@ -9,6 +9,7 @@ struct ree_model {
     struct ree_graph *graph;
     bool no_fold;
     size_t n_inputs; // weights in the style before IR version 4 are not among them
+    size_t n_free;   // the last ones, of any kind, type and shape: what an earlier stage made
     struct ree_port *inputs;
     const struct ree_value **input_values; // the graph value of each
     size_t n_outputs;
@@ -25,6 +26,13 @@ struct ree_model {
 enum ree_status ree_model_from_graph(struct ree_graph *graph,
                                      const struct ree_model_options *options,
                                      struct ree_model **out_model, struct ree_error *err);
+
+// A model of a stage of `whole`, to be run as it is; takes stage->graph over, also on failure, and
+// stage->graph is still there while the model is.
+struct ree_stage_graph;
+enum ree_status ree_model_of_stage(const struct ree_stage_graph *stage,
+                                   const struct ree_model *whole, struct ree_model **out_model,
+                                   struct ree_error *err);
 
 // Lets an output be computed for chosen rows alone (ree_pass_select_rows): the model then has one
 // more input, `name`. *out_done: whether that was possible. Before sessions are made.

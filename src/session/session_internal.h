@@ -30,9 +30,11 @@ struct ree_session {
     struct ree_device_buffer **inputs; // per tensor given: the device's copy
     uint64_t *input_sizes;
     size_t n_states;
-    struct ree_session_state *states;
-    size_t state_rows_input; // REE_NO_INPUT: none
-    struct ree_bind *binds;  // most recently used first
+    struct ree_session_state *states; // those of the set that the next run is of
+    size_t n_sets;
+    struct ree_session_state **sets; // a run sees one of them
+    size_t state_rows_input;         // REE_NO_INPUT: none
+    struct ree_bind *binds;          // most recently used first
     uint32_t n_binds;
     struct ree_session_stats stats;
     bool measure;                  // profile.h
@@ -113,6 +115,20 @@ struct ree_watched {
     ptrdiff_t state; // -1: none
     int64_t first_row;
 };
+
+// match.c: brings the caller's inputs into the model's order, checked, with defaults for those that
+// are missing and the shapes of states.
+enum ree_status ree_inputs_match(const struct ree_model *model,
+                                 const struct ree_session_state *states, size_t n_states,
+                                 const struct ree_tensor *inputs, size_t n_inputs,
+                                 struct ree_tensor *ordered, struct ree_error *err);
+// Whether a tensor or a sequence of them is whole; what an input of any type takes.
+enum ree_status ree_input_check_any(const char *name, const struct ree_tensor *t,
+                                    struct ree_error *err);
+// ree_session_run with inputs in the model's order, checked.
+enum ree_status ree_session_run_ordered(struct ree_session *session,
+                                        const struct ree_tensor *ordered,
+                                        struct ree_tensor *outputs, struct ree_error *err);
 
 // Binds the model to what it is given, which is checked. A bind of several segments has run all but
 // the last and serves once.

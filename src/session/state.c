@@ -18,11 +18,12 @@ static const struct ree_port *port_of(const struct ree_session *s,
 
 static enum ree_status check_spec(const struct ree_session *s, const struct ree_state_spec *spec,
                                   struct ree_error *err) {
-    if (spec->input >= s->model->n_inputs || spec->output >= s->model->n_outputs)
+    bool elsewhere = spec->output == REE_NO_OUTPUT;
+    if (spec->input >= s->model->n_inputs || (!elsewhere && spec->output >= s->model->n_outputs))
         return ree_fail(err, REE_INVALID, "a state of port %zu or %zu, which the model lacks",
                         spec->input, spec->output);
     const struct ree_port *in = &s->model->inputs[spec->input];
-    const struct ree_port *out = &s->model->outputs[spec->output];
+    const struct ree_port *out = elsewhere ? in : &s->model->outputs[spec->output];
     if (!in->has_shape || in->kind != REE_TENSOR || out->kind != REE_TENSOR ||
         spec->axis >= in->rank || spec->batch_axis >= in->rank || spec->axis == spec->batch_axis)
         return ree_fail(err, REE_INVALID,
@@ -44,9 +45,18 @@ enum ree_status ree_session_keep(struct ree_session *s, const struct ree_state_s
     for (size_t i = 0; i < n; i++)
         REE_TRY(check_spec(s, &specs[i], err));
     struct ree_session_state *states = calloc(n + 1, sizeof *states);
-    if (!states) return no_memory(err);
-    free(s->states);
-    s->states = states;
+    struct ree_session_state **sets = calloc(1, sizeof(struct ree_session_state *));
+    if (!states || !sets) {
+        free(states);
+        free(sets);
+        return no_memory(err);
+    }
+    for (size_t k = 0; k < s->n_sets; k++)
+        free(s->sets[k]);
+    free(s->sets);
+    s->sets = sets;
+    s->n_sets = 1;
+    sets[0] = s->states = states;
     s->n_states = n;
     s->state_rows_input = rows_input;
     for (size_t i = 0; i < n; i++) {
@@ -55,6 +65,24 @@ enum ree_status ree_session_keep(struct ree_session *s, const struct ree_state_s
         states[i].dims[specs[i].axis] = 0;
     }
     return REE_OK;
+}
+
+enum ree_status ree_session_keep_sets(struct ree_session *s, size_t n_sets, struct ree_error *err) {
+    if (s->n_sets == 0) return REE_OK; // it keeps nothing
+    struct ree_session_state **sets = realloc(s->sets, n_sets * sizeof(struct ree_session_state *));
+    if (!sets) return no_memory(err);
+    s->sets = sets;
+    while (s->n_sets < n_sets) {
+        struct ree_session_state *states = calloc(s->n_states + 1, sizeof *states);
+        if (!states) return no_memory(err);
+        memcpy(states, sets[0], s->n_states * sizeof *states);
+        sets[s->n_sets++] = states;
+    }
+    return REE_OK;
+}
+
+void ree_session_use_set(struct ree_session *s, size_t set) {
+    if (set < s->n_sets) s->states = s->sets[set];
 }
 
 static void drop(struct ree_session *s, struct ree_session_state *state) {
@@ -144,6 +172,7 @@ static enum ree_status move_rows(struct ree_session *s, const struct ree_session
 static enum ree_status reserve(struct ree_session *s, struct ree_session_state *state, int64_t rows,
                                struct ree_error *err) {
     if (state->capacity >= rows) return REE_OK;
+    if (state->spec.output == REE_NO_OUTPUT) return REE_OK;
     const struct ree_port *port = port_of(s, state);
     int64_t dims[REE_MAX_RANK], count;
     memcpy(dims, state->dims, sizeof dims);
@@ -168,13 +197,28 @@ static enum ree_status reserve(struct ree_session *s, struct ree_session_state *
     return REE_OK;
 }
 
+static uint64_t set_bytes(const struct ree_session *s, const struct ree_session_state *states) {
+    uint64_t n = 0;
+    for (size_t i = 0; i < s->n_states; i++) {
+        int64_t outer, inner;
+        split_dims(s, &states[i], &outer, &inner);
+        if (states[i].capacity)
+            n += (uint64_t)(outer * inner * states[i].capacity) *
+                 ree_dtype_size(port_of(s, &states[i])->dtype);
+    }
+    return n;
+}
+
 // All states together against the device's memory, before any of them grows: where a system hands
 // out more memory than it has, the process would be killed later on.
 static enum ree_status check_memory(const struct ree_session *s, int64_t rows,
                                     struct ree_error *err) {
     double need = (double)s->weight_bytes; // no overflow
+    for (size_t k = 0; k < s->n_sets; k++)
+        if (s->sets[k] != s->states) need += (double)set_bytes(s, s->sets[k]);
     for (size_t i = 0; i < s->n_states; i++) {
         const struct ree_session_state *state = &s->states[i];
+        if (state->spec.output == REE_NO_OUTPUT) continue;
         double size = (double)ree_dtype_size(port_of(s, state)->dtype);
         for (uint32_t d = 0; d < port_of(s, state)->rank; d++)
             size *= (double)(d == state->spec.axis ? rows : state->dims[d]);
@@ -212,11 +256,7 @@ int64_t ree_session_state_capacity(const struct ree_session *s) {
 
 uint64_t ree_session_state_bytes(const struct ree_session *s) {
     uint64_t n = 0;
-    for (size_t i = 0; i < s->n_states; i++) {
-        int64_t outer, inner;
-        split_dims(s, &s->states[i], &outer, &inner);
-        n += (uint64_t)(outer * inner * s->states[i].capacity) *
-             ree_dtype_size(port_of(s, &s->states[i])->dtype);
-    }
+    for (size_t k = 0; k < s->n_sets; k++)
+        n += set_bytes(s, s->sets[k]);
     return n;
 }

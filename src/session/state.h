@@ -12,6 +12,8 @@ struct ree_state_spec {
 };
 
 #define REE_NO_INPUT SIZE_MAX
+// As a state's output: it is kept by another session, and this one knows its shape alone.
+#define REE_NO_OUTPUT SIZE_MAX
 
 // Once, before the first run. `rows_input`, if not REE_NO_INPUT, is an integer input [batch, new
 // rows] of the model that says which row each new row goes to, so that the sequences of a batch may
@@ -19,6 +21,12 @@ struct ree_state_spec {
 // dimension of the states but axis and batch has to be known.
 enum ree_status ree_session_keep(struct ree_session *session, const struct ree_state_spec *specs,
                                  size_t n, size_t rows_input, struct ree_error *err);
+// Several sets of them, of which each run sees one, so that runs of several groups of sequences may
+// alternate: after ree_session_keep, before the first run. The other functions are about the set
+// that is used.
+enum ree_status ree_session_keep_sets(struct ree_session *session, size_t n_sets,
+                                      struct ree_error *err);
+void ree_session_use_set(struct ree_session *session, size_t set);
 // Empties the states and sets the number of sequences. Their memory stays while that is the same.
 enum ree_status ree_session_reset_states(struct ree_session *session, int64_t batch,
                                          struct ree_error *err);
@@ -29,6 +37,6 @@ enum ree_status ree_session_reserve_states(struct ree_session *session, int64_t 
 void ree_session_set_state_rows(struct ree_session *session, int64_t rows);
 int64_t ree_session_state_rows(const struct ree_session *session); // of the first; 0 without any
 int64_t ree_session_state_capacity(const struct ree_session *session); // rows, likewise
-uint64_t ree_session_state_bytes(const struct ree_session *session);   // on the device
+uint64_t ree_session_state_bytes(const struct ree_session *session);   // of all sets, on the device
 
 #endif

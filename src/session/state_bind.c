@@ -18,7 +18,9 @@ ptrdiff_t ree_session_state_of_output(const struct ree_session *s, size_t output
 
 ptrdiff_t ree_session_state_of_value(const struct ree_session *s, const struct ree_value *value) {
     for (size_t i = 0; i < s->n_states; i++)
-        if (s->model->graph->outputs[s->states[i].spec.output] == value) return (ptrdiff_t)i;
+        if (s->states[i].spec.output != REE_NO_OUTPUT &&
+            s->model->graph->outputs[s->states[i].spec.output] == value)
+            return (ptrdiff_t)i;
     return -1;
 }
 
@@ -31,6 +33,8 @@ enum ree_status ree_bind_state_input(struct ree_bind *b, size_t index, struct re
                                     .rank = port->rank,
                                     .axis = state->spec.axis,
                                     .capacity = state->capacity};
+    // Of one that is elsewhere there is nothing but the shape.
+    if (state->spec.output == REE_NO_OUTPUT) given.capacity = state->dims[state->spec.axis];
     memcpy(given.dims, state->dims, sizeof given.dims);
     return ree_lower_state(&b->lower, port->dtype, &given, out);
 }

@@ -66,6 +66,8 @@ enum ree_status ree_bind_inputs(struct ree_bind *b, struct ree_error *err) {
     if (!b->capacities || !b->state_rows) return no_memory(err);
     for (size_t i = 0; i < n_states; i++)
         b->capacities[i] = b->session->states[i].capacity;
+    for (size_t i = 0; i < n_states; i++) // of those that have no successor here
+        b->state_rows[i] = b->session->states[i].dims[b->session->states[i].spec.axis];
     b->n_tensors = given->n_tensors;
     for (size_t i = 0; i < model->n_inputs; i++) {
         const struct ree_tensor *t = &given->values[i];

@@ -1,0 +1,401 @@
+// A stage's piece of a graph as a graph of its own.
+#include "graph/partition/partition.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum ree_status no_memory(struct ree_error *err) {
+    return ree_fail(err, REE_NO_MEMORY, "out of memory");
+}
+
+// Before IR version 4 weights had to be listed as inputs.
+static bool is_input(const struct ree_graph *graph, const struct ree_value *value) {
+    return value->is_input && !(value->data && graph->ir_version < 4);
+}
+
+// Calls `visit` with every value that the node reads, which it does not write to.
+static void visit_read(const struct ree_node *node, void (*visit)(void *, struct ree_value **),
+                       void *user) {
+    ree_node_visit_uses((struct ree_node *)(uintptr_t)node, visit, user);
+}
+
+// Which stage has what
+
+struct reads {
+    const struct ree_graph *graph;
+    bool *values; // per value of the graph
+};
+
+static void note_read(void *user, struct ree_value **use) {
+    struct reads *r = user;
+    if ((*use)->graph == r->graph) r->values[(*use)->id] = true;
+}
+
+size_t ree_partition_stage_of_state(const struct ree_graph *graph,
+                                    const struct ree_partition *partition,
+                                    const struct ree_partition_state *state) {
+    const struct ree_node *maker = graph->outputs[state->output]->producer;
+    if (maker && partition->stage_of[maker->id] != REE_STAGE_CONTROL)
+        return partition->stage_of[maker->id];
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const struct ree_node *node = graph->nodes[i];
+        for (size_t k = 0; k < node->n_inputs; k++)
+            if (node->inputs[k] == graph->inputs[state->input] &&
+                partition->stage_of[i] != REE_STAGE_CONTROL)
+                return partition->stage_of[i];
+    }
+    return partition->n_stages - 1;
+}
+
+struct extract {
+    const struct ree_graph *graph;
+    const struct ree_partition_options *options;
+    const struct ree_partition *partition;
+    size_t stage;
+    struct ree_stage_graph *out;
+    struct ree_arena scratch;
+    struct reads reads;     // of this stage
+    bool *has;              // per node: this stage has it
+    bool *earlier;          // per node: an earlier stage has it
+    struct ree_value **map; // per value: its copy, or NULL
+    struct ree_error *err;
+};
+
+// The stage that hands out an output of the whole graph.
+static size_t stage_of_output(const struct extract *x, size_t output) {
+    const struct ree_graph *graph = x->graph;
+    const struct ree_value *value = graph->outputs[output];
+    for (size_t i = 0; i < x->options->n_states; i++)
+        if (x->options->states[i].output == output)
+            return ree_partition_stage_of_state(graph, x->partition, &x->options->states[i]);
+    // A state that is handed out as it is.
+    for (size_t i = 0; i < x->options->n_states; i++)
+        if (graph->inputs[x->options->states[i].input] == value)
+            return ree_partition_stage_of_state(graph, x->partition, &x->options->states[i]);
+    uint32_t stage =
+        value->producer ? x->partition->stage_of[value->producer->id] : REE_STAGE_CONTROL;
+    return stage == REE_STAGE_CONTROL ? x->partition->n_stages - 1 : stage;
+}
+
+// Marks the nodes of a stage and the control nodes that it needs; producers come first, so one pass
+// from behind finds all.
+static void mark_stage(const struct extract *x, size_t stage, struct reads *reads, bool *has) {
+    const struct ree_graph *graph = x->graph;
+    const uint32_t *stage_of = x->partition->stage_of;
+    for (size_t i = 0; i < graph->n_outputs; i++)
+        if (stage_of_output(x, i) == stage) reads->values[graph->outputs[i]->id] = true;
+    for (size_t i = graph->n_nodes; i-- > 0;) {
+        const struct ree_node *node = graph->nodes[i];
+        bool wanted = stage_of[i] == stage;
+        for (size_t k = 0; stage_of[i] == REE_STAGE_CONTROL && k < node->n_outputs; k++)
+            if (node->outputs[k] && reads->values[node->outputs[k]->id]) wanted = true;
+        if (!wanted) continue;
+        has[i] = true;
+        visit_read(node, note_read, reads);
+    }
+}
+
+static enum ree_status mark(struct extract *x) {
+    const struct ree_graph *graph = x->graph;
+    size_t n_nodes = graph->n_nodes, last = x->partition->n_stages - 1;
+    x->earlier = ree_arena_alloc_array(&x->scratch, n_nodes + 1, sizeof *x->earlier);
+    x->has = ree_arena_alloc_array(&x->scratch, n_nodes + 1, sizeof *x->has);
+    x->reads.graph = graph;
+    x->reads.values =
+        ree_arena_alloc_array(&x->scratch, graph->n_values + 1, sizeof *x->reads.values);
+    struct reads other = {.graph = graph};
+    other.values = ree_arena_alloc_array(&x->scratch, graph->n_values + 1, sizeof *other.values);
+    if (!x->earlier || !x->has || !x->reads.values || !other.values) return no_memory(x->err);
+    for (size_t s = 0; s < x->stage; s++) {
+        memset(other.values, 0, graph->n_values * sizeof *other.values);
+        mark_stage(x, s, &other, x->earlier);
+    }
+    mark_stage(x, x->stage, &x->reads, x->has);
+    // Control nodes that nobody reads are the last stage's, with what they read.
+    for (size_t i = graph->n_nodes; x->stage == last && i-- > 0;) {
+        const struct ree_node *node = graph->nodes[i];
+        if (x->has[i] || x->partition->stage_of[i] != REE_STAGE_CONTROL) continue;
+        bool wanted = !x->earlier[i];
+        for (size_t k = 0; k < node->n_outputs; k++)
+            if (node->outputs[k] && x->reads.values[node->outputs[k]->id]) wanted = true;
+        if (!wanted) continue;
+        x->has[i] = true;
+        visit_read(node, note_read, &x->reads);
+    }
+    return REE_OK;
+}
+
+// Copies
+
+// A graph and its copy, within those around it.
+struct frame {
+    const struct ree_graph *from;
+    struct ree_graph *to;
+    struct ree_value **map;
+    const struct frame *outer;
+};
+
+static enum ree_status copy_value(struct extract *x, struct ree_graph *to,
+                                  const struct ree_value *value, struct ree_value **out) {
+    struct ree_value *copy = ree_graph_add_value(to, value->name);
+    if (!copy) return no_memory(x->err);
+    uint32_t id = copy->id;
+    const char *name = copy->name;
+    *copy = *value;
+    copy->name = name;
+    copy->id = id;
+    copy->graph = to;
+    copy->producer = NULL;
+    copy->is_output = false;
+    copy->n_uses = 0;
+    *out = copy;
+    return REE_OK;
+}
+
+// The copy of a value that is read; that of a constant is made when it is first asked for.
+static enum ree_status find_value(struct extract *x, const struct frame *frame,
+                                  const struct ree_value *value, struct ree_value **out) {
+    const struct frame *f = frame;
+    while (f && f->from != value->graph)
+        f = f->outer;
+    if (!f) return ree_fail(x->err, REE_INTERNAL, "'%s' is of no graph around", value->name);
+    if (!f->map[value->id]) {
+        if (f->outer || value->producer || is_input(x->graph, value))
+            return ree_fail(x->err, REE_INTERNAL, "stage %zu reads '%s', which is not handed to it",
+                            x->stage, value->name);
+        REE_TRY(copy_value(x, f->to, value, &f->map[value->id]));
+    }
+    *out = f->map[value->id];
+    return REE_OK;
+}
+
+static enum ree_status copy_node(struct extract *x, const struct frame *frame,
+                                 const struct ree_node *node);
+
+static enum ree_status copy_subgraph(struct extract *x, const struct frame *outer,
+                                     const struct ree_graph *from, struct ree_graph **out) {
+    struct ree_graph *to = ree_graph_add_subgraph(outer->to);
+    if (!to) return no_memory(x->err);
+    to->name = from->name;
+    struct frame frame = {.from = from, .to = to, .outer = outer};
+    frame.map = ree_arena_alloc_array(&x->scratch, from->n_values + 1, sizeof *frame.map);
+    to->inputs = ree_arena_alloc_array(to->arena, from->n_inputs + 1, sizeof *to->inputs);
+    to->outputs = ree_arena_alloc_array(to->arena, from->n_outputs + 1, sizeof *to->outputs);
+    to->nodes = ree_arena_alloc_array(to->arena, from->n_nodes + 1, sizeof *to->nodes);
+    if (!frame.map || !to->inputs || !to->outputs || !to->nodes) return no_memory(x->err);
+    for (size_t i = 0; i < from->n_values; i++) {
+        REE_TRY(copy_value(x, to, from->values[i], &frame.map[i]));
+        frame.map[i]->is_output = from->values[i]->is_output;
+    }
+    for (size_t i = 0; i < from->n_nodes; i++)
+        REE_TRY(copy_node(x, &frame, from->nodes[i]));
+    for (size_t i = 0; i < from->n_inputs; i++)
+        REE_TRY(find_value(x, &frame, from->inputs[i], &to->inputs[to->n_inputs++]));
+    for (size_t i = 0; i < from->n_outputs; i++)
+        REE_TRY(find_value(x, &frame, from->outputs[i], &to->outputs[to->n_outputs++]));
+    *out = to;
+    return REE_OK;
+}
+
+static enum ree_status copy_attributes(struct extract *x, const struct frame *frame,
+                                       const struct ree_node *node, struct ree_node *copy) {
+    bool has_graph = false;
+    for (size_t i = 0; i < node->n_attrs; i++)
+        has_graph = has_graph || node->attrs[i].graph;
+    if (!has_graph) return REE_OK; // shared
+    copy->attrs = ree_arena_alloc_array(frame->to->arena, node->n_attrs, sizeof *copy->attrs);
+    if (!copy->attrs) return no_memory(x->err);
+    memcpy(copy->attrs, node->attrs, node->n_attrs * sizeof *copy->attrs);
+    for (size_t i = 0; i < node->n_attrs; i++)
+        if (node->attrs[i].graph)
+            REE_TRY(copy_subgraph(x, frame, node->attrs[i].graph, &copy->attrs[i].graph));
+    return REE_OK;
+}
+
+// Appends a copy of the node to frame->to, which has room for it.
+static enum ree_status copy_node(struct extract *x, const struct frame *frame,
+                                 const struct ree_node *node) {
+    struct ree_arena *arena = frame->to->arena;
+    struct ree_node *copy = ree_arena_alloc(arena, sizeof *copy);
+    if (!copy) return no_memory(x->err);
+    *copy = *node;
+    copy->id = (uint32_t)frame->to->n_nodes;
+    copy->inputs = ree_arena_alloc_array(arena, node->n_inputs + 1, sizeof *copy->inputs);
+    copy->outputs = ree_arena_alloc_array(arena, node->n_outputs + 1, sizeof *copy->outputs);
+    if (!copy->inputs || !copy->outputs) return no_memory(x->err);
+    for (size_t i = 0; i < node->n_inputs; i++)
+        if (node->inputs[i]) REE_TRY(find_value(x, frame, node->inputs[i], &copy->inputs[i]));
+    REE_TRY(copy_attributes(x, frame, node, copy));
+    for (size_t i = 0; i < node->n_outputs; i++) {
+        const struct ree_value *value = node->outputs[i];
+        if (!value) continue;
+        if (!frame->map[value->id])
+            REE_TRY(copy_value(x, frame->to, value, &frame->map[value->id]));
+        copy->outputs[i] = frame->map[value->id];
+        copy->outputs[i]->producer = copy;
+    }
+    frame->to->nodes[frame->to->n_nodes++] = copy;
+    return REE_OK;
+}
+
+// Ports
+
+static enum ree_status add_input(struct extract *x, const struct ree_stage_input *input) {
+    struct ree_stage_graph *out = x->out;
+    struct ree_value *copy;
+    REE_TRY(copy_value(x, out->graph, input->value, &copy));
+    copy->is_input = true;
+    x->map[input->value->id] = copy;
+    out->graph->inputs[out->graph->n_inputs++] = copy;
+    out->inputs[out->n_inputs++] = *input;
+    return REE_OK;
+}
+
+// The state that an input of the whole graph is; NULL: none.
+static const struct ree_partition_state *state_of(const struct extract *x, size_t input) {
+    for (size_t i = 0; i < x->options->n_states; i++)
+        if (x->options->states[i].input == input) return &x->options->states[i];
+    return NULL;
+}
+
+// Only its shape can be known of a state that is somewhere else.
+static enum ree_status check_readers(struct extract *x, const struct ree_value *state) {
+    char label[256];
+    for (size_t i = 0; i < x->graph->n_nodes; i++) {
+        const struct ree_node *node = x->graph->nodes[i];
+        struct reads reads = {.graph = x->graph};
+        if (!x->has[i] || (strcmp(node->op_type, "Shape") == 0 && !node->domain[0])) continue;
+        reads.values = ree_arena_alloc_array(&x->scratch, x->graph->n_values + 1, sizeof(bool));
+        if (!reads.values) return no_memory(x->err);
+        visit_read(node, note_read, &reads);
+        if (reads.values[state->id])
+            return ree_fail(x->err, REE_UNSUPPORTED,
+                            "%s reads the state '%s', which another stage keeps",
+                            ree_node_label(node, label, sizeof label), state->name);
+    }
+    return REE_OK;
+}
+
+static enum ree_status add_inputs(struct extract *x, const size_t *always, size_t n_always) {
+    const struct ree_graph *graph = x->graph;
+    const struct ree_cut *cut = x->stage ? &x->partition->cuts[x->stage - 1] : NULL;
+    struct ree_stage_graph *out = x->out;
+    size_t most = graph->n_inputs + (cut ? cut->n_values : 0) + 1;
+    struct ree_arena *arena = out->graph->arena;
+    out->inputs = ree_arena_alloc_array(arena, most, sizeof *out->inputs);
+    out->graph->inputs = ree_arena_alloc_array(arena, most, sizeof *out->graph->inputs);
+    if (!out->inputs || !out->graph->inputs) return no_memory(x->err);
+    for (size_t i = 0; i < graph->n_inputs; i++) {
+        const struct ree_value *value = graph->inputs[i];
+        const struct ree_partition_state *state = state_of(x, i);
+        bool own = state && ree_partition_stage_of_state(graph, x->partition, state) == x->stage;
+        bool wanted = own || x->reads.values[value->id];
+        for (size_t k = 0; k < n_always; k++)
+            wanted = wanted || always[k] == i;
+        if (!wanted || !is_input(graph, value)) continue;
+        if (state && !own) REE_TRY(check_readers(x, value));
+        REE_TRY(add_input(
+            x, &(struct ree_stage_input){.shape_only = state && !own, .input = i, .value = value}));
+    }
+    for (size_t i = 0; cut && i < cut->n_values; i++)
+        if (x->reads.values[cut->values[i]->id])
+            REE_TRY(
+                add_input(x, &(struct ree_stage_input){.is_cut = true, .value = cut->values[i]}));
+    return REE_OK;
+}
+
+static enum ree_status add_output(struct extract *x, const struct frame *frame,
+                                  const struct ree_value *value) {
+    struct ree_stage_graph *out = x->out;
+    struct ree_value *copy;
+    REE_TRY(find_value(x, frame, value, &copy));
+    copy->is_output = true;
+    out->outputs[out->n_outputs++] = value;
+    out->graph->outputs[out->graph->n_outputs++] = copy;
+    return REE_OK;
+}
+
+static enum ree_status add_outputs(struct extract *x, const struct frame *frame) {
+    const struct ree_graph *graph = x->graph;
+    const struct ree_cut *cut =
+        x->stage + 1 < x->partition->n_stages ? &x->partition->cuts[x->stage] : NULL;
+    struct ree_stage_graph *out = x->out;
+    struct ree_arena *arena = out->graph->arena;
+    size_t most = graph->n_outputs + (cut ? cut->n_values : 0) + 1;
+    out->outputs = ree_arena_alloc_array(arena, most, sizeof *out->outputs);
+    out->graph->outputs = ree_arena_alloc_array(arena, most, sizeof *out->graph->outputs);
+    out->whole_outputs =
+        ree_arena_alloc_array(arena, graph->n_outputs + 1, sizeof *out->whole_outputs);
+    if (!out->outputs || !out->graph->outputs || !out->whole_outputs) return no_memory(x->err);
+    for (size_t i = 0; i < graph->n_outputs; i++) {
+        if (stage_of_output(x, i) != x->stage) continue;
+        out->whole_outputs[out->n_whole++] = i;
+        REE_TRY(add_output(x, frame, graph->outputs[i]));
+    }
+    for (size_t i = 0; cut && i < cut->n_values; i++) {
+        const struct ree_node *maker = cut->values[i]->producer;
+        if (maker && x->partition->stage_of[maker->id] == x->stage)
+            REE_TRY(add_output(x, frame, cut->values[i]));
+    }
+    return REE_OK;
+}
+
+// The whole
+
+static enum ree_status build(struct extract *x, const size_t *always, size_t n_always) {
+    const struct ree_graph *graph = x->graph;
+    REE_TRY(mark(x));
+    x->map = ree_arena_alloc_array(&x->scratch, graph->n_values + 1, sizeof *x->map);
+    struct ree_graph *to = x->out->graph = ree_graph_create();
+    if (!x->map || !to) return no_memory(x->err);
+    to->name = graph->name;
+    to->file = graph->file;
+    to->ir_version = graph->ir_version;
+    to->n_opsets = graph->n_opsets;
+    to->opsets = graph->opsets;
+    to->n_metadata = graph->n_metadata;
+    to->metadata = graph->metadata;
+    REE_TRY(add_inputs(x, always, n_always));
+    size_t n = 0;
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        n += x->has[i];
+    to->nodes = ree_arena_alloc_array(to->arena, n + 1, sizeof *to->nodes);
+    x->out->node_of = ree_arena_alloc_array(to->arena, n + 1, sizeof *x->out->node_of);
+    x->out->is_copy = ree_arena_alloc_array(to->arena, n + 1, sizeof *x->out->is_copy);
+    if (!to->nodes || !x->out->node_of || !x->out->is_copy) return no_memory(x->err);
+    to->nodes_capacity = n + 1;
+    const struct frame frame = {.from = graph, .to = to, .map = x->map};
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        if (!x->has[i]) continue;
+        x->out->node_of[to->n_nodes] = (uint32_t)i;
+        x->out->is_copy[to->n_nodes] = x->earlier[i];
+        REE_TRY(copy_node(x, &frame, graph->nodes[i]));
+    }
+    REE_TRY(add_outputs(x, &frame));
+    ree_graph_count_uses(to);
+    return REE_OK;
+}
+
+enum ree_status ree_partition_extract(const struct ree_graph *graph,
+                                      const struct ree_partition_options *options,
+                                      const struct ree_partition *partition, size_t stage,
+                                      const size_t *always, size_t n_always,
+                                      struct ree_stage_graph *out, struct ree_error *err) {
+    *out = (struct ree_stage_graph){0};
+    struct extract x = {.graph = graph,
+                        .options = options,
+                        .partition = partition,
+                        .stage = stage,
+                        .out = out,
+                        .err = err};
+    ree_arena_init(&x.scratch);
+    enum ree_status status = build(&x, always, n_always);
+    ree_arena_finish(&x.scratch);
+    if (status != REE_OK) ree_stage_graph_finish(out);
+    return status;
+}
+
+void ree_stage_graph_finish(struct ree_stage_graph *stage) {
+    ree_graph_destroy(stage->graph); // with all that is in its arena
+    *stage = (struct ree_stage_graph){0};
+}

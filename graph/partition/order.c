@@ -1,0 +1,101 @@
+// The canonical order: post-order of a depth-first walk over what nodes read, from the first output
+// that is no state's successor. What only other outputs need comes directly behind the last of its
+// producers, so that such a branch does not stay open over half the graph.
+#include "graph/partition/planner.h"
+
+#include <string.h>
+
+struct frame {
+    uint32_t node;
+    size_t next; // use
+};
+
+struct walk {
+    struct ree_planner *p;
+    struct frame *stack;
+    unsigned char *seen; // per node id
+    uint32_t *nodes;     // in the order in which they are finished
+    size_t n;
+};
+
+static bool enter(struct walk *w, const struct ree_value *value, size_t *depth) {
+    if (!value->producer || value->graph != w->p->graph) return false;
+    uint32_t id = value->producer->id;
+    if (w->seen[id] || w->p->is_control[id]) return false;
+    w->seen[id] = 1;
+    w->stack[(*depth)++] = (struct frame){id, w->p->use_starts[id]};
+    return true;
+}
+
+// With a stack of its own, so that a long chain costs no recursion.
+static void walk_from(struct walk *w, const struct ree_value *root) {
+    size_t depth = 0;
+    enter(w, root, &depth);
+    while (depth > 0) {
+        struct frame *top = &w->stack[depth - 1];
+        if (top->next == w->p->use_starts[top->node + 1]) {
+            w->nodes[w->n++] = top->node;
+            depth--;
+        } else {
+            enter(w, w->p->uses[top->next++].value, &depth);
+        }
+    }
+}
+
+// `is_successor`: scratch, zeroed, per output.
+static size_t main_output(const struct ree_planner *p, bool *is_successor) {
+    for (size_t i = 0; i < p->options->n_states; i++)
+        is_successor[p->options->states[i].output] = true;
+    for (size_t i = 0; i < p->graph->n_outputs; i++)
+        if (!is_successor[i]) return i;
+    return 0;
+}
+
+// Per node: behind how many of the first n_main nodes it has to come.
+static void find_anchors(const struct walk *w, size_t n_main, uint32_t *anchors) {
+    for (size_t i = 0; i < w->n; i++) {
+        uint32_t id = w->nodes[i], anchor = 0;
+        for (size_t k = w->p->use_starts[id]; k < w->p->use_starts[id + 1]; k++) {
+            const struct ree_node *producer = w->p->uses[k].value->producer;
+            if (!producer || w->p->is_control[producer->id]) continue;
+            if (anchors[producer->id] > anchor) anchor = anchors[producer->id];
+        }
+        anchors[id] = i < n_main ? (uint32_t)i + 1 : anchor;
+    }
+}
+
+enum ree_status ree_planner_find_order(struct ree_planner *p, struct ree_error *err) {
+    const struct ree_graph *graph = p->graph;
+    size_t n = graph->n_nodes;
+    struct walk w = {.p = p};
+    w.stack = ree_arena_alloc_array(&p->arena, n + 1, sizeof *w.stack);
+    w.seen = ree_arena_alloc(&p->arena, n + 1);
+    w.nodes = ree_arena_alloc_array(&p->arena, n + 1, sizeof *w.nodes);
+    uint32_t *anchors = ree_arena_alloc_array(&p->arena, n + 1, sizeof *anchors);
+    size_t *starts = ree_arena_alloc_array(&p->arena, n + 2, sizeof *starts);
+    p->order = ree_arena_alloc_array(&p->arena, n + 1, sizeof *p->order);
+    p->position = ree_arena_alloc_array(&p->arena, n + 1, sizeof *p->position);
+    bool *is_successor =
+        ree_arena_alloc_array(&p->arena, graph->n_outputs + 1, sizeof *is_successor);
+    if (!is_successor || !w.stack || !w.seen || !w.nodes || !anchors || !starts || !p->order ||
+        !p->position)
+        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (graph->n_outputs) walk_from(&w, graph->outputs[main_output(p, is_successor)]);
+    size_t n_main = w.n;
+    for (size_t i = 0; i < graph->n_outputs; i++)
+        walk_from(&w, graph->outputs[i]);
+    find_anchors(&w, n_main, anchors);
+    // A stable counting sort. Of one anchor, the main node that is it was walked to first.
+    for (size_t i = 0; i < w.n; i++)
+        starts[anchors[w.nodes[i]] + 1]++;
+    for (size_t i = 0; i <= n_main; i++)
+        starts[i + 1] += starts[i];
+    memset(p->position, 0xff, (n + 1) * sizeof *p->position);
+    for (size_t i = 0; i < w.n; i++) {
+        uint32_t at = (uint32_t)starts[anchors[w.nodes[i]]]++;
+        p->order[at] = w.nodes[i];
+        p->position[w.nodes[i]] = at;
+    }
+    p->n_order = w.n;
+    return REE_OK;
+}

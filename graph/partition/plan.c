@@ -1,0 +1,117 @@
+// The planner: one live value at each cut where that costs little, else the most even plan.
+#include "graph/partition/planner.h"
+
+#include <stdio.h>
+
+static enum ree_status too_few_places(const struct ree_planner *p, size_t n_places,
+                                      struct ree_error *err) {
+    if (n_places == 0)
+        return ree_fail(err, REE_INVALID,
+                        "the model has no place to cut, so it runs as one stage, not %zu",
+                        p->options->n_stages);
+    return ree_fail(err, REE_INVALID,
+                    "the model has %zu place%s to cut, enough for %zu stages, not for %zu",
+                    n_places, n_places == 1 ? "" : "s", n_places + 1, p->options->n_stages);
+}
+
+struct piece {
+    size_t begin, end; // positions
+    uint64_t bytes;
+};
+
+static enum ree_status largest_piece(const struct ree_planner *p, const struct ree_search *search,
+                                     struct piece *out, uint64_t *out_total,
+                                     struct ree_error *err) {
+    struct ree_window window;
+    REE_TRY(ree_window_init(&window, p, err));
+    *out = (struct piece){0, 0, 0};
+    size_t begin = 0;
+    for (size_t i = 0; i <= search->n_places; i++) {
+        size_t end = search->places[i];
+        ree_window_add(&window, begin, end);
+        struct ree_stage_cost cost = ree_window_cost(&window);
+        uint64_t bytes = ree_stage_memory(p, &cost);
+        if (bytes > out->bytes || out->end == 0) *out = (struct piece){begin, end, bytes};
+        ree_window_remove(&window, begin, end);
+        begin = end;
+    }
+    ree_window_add(&window, 0, p->n_order);
+    struct ree_stage_cost all = ree_window_cost(&window);
+    *out_total = ree_stage_memory(p, &all);
+    ree_window_finish(&window);
+    return REE_OK;
+}
+
+static enum ree_status memory_too_small(const struct ree_planner *p,
+                                        const struct ree_search *search, struct ree_error *err) {
+    struct piece piece;
+    uint64_t total, most = 0;
+    REE_TRY(largest_piece(p, search, &piece, &total, err));
+    ree_sum sum = 0;
+    for (size_t i = 0; i < p->options->n_stages; i++) {
+        sum += p->options->memory[i];
+        if (p->options->memory[i] > most) most = p->options->memory[i];
+    }
+    if (piece.bytes > most && piece.end > piece.begin) {
+        char first[320], last[320];
+        ree_node_label(p->graph->nodes[p->order[piece.begin]], first, sizeof first);
+        ree_node_label(p->graph->nodes[p->order[piece.end - 1]], last, sizeof last);
+        if (piece.end == piece.begin + 1)
+            return ree_fail(err, REE_INVALID,
+                            "%s takes %llu bytes of weights and states, and no stage may take "
+                            "more than %llu",
+                            first, (unsigned long long)piece.bytes, (unsigned long long)most);
+        return ree_fail(err, REE_INVALID,
+                        "%s to %s cannot be cut and takes %llu bytes of weights and states, and "
+                        "no stage may take more than %llu",
+                        first, last, (unsigned long long)piece.bytes, (unsigned long long)most);
+    }
+    uint64_t together = sum > UINT64_MAX ? UINT64_MAX : (uint64_t)sum;
+    return ree_fail(err, REE_INVALID,
+                    "no plan of %zu stages keeps within the memory: weights and states take %llu "
+                    "bytes, the stages may take %llu together, and the largest piece that cannot "
+                    "be cut takes %llu",
+                    p->options->n_stages, (unsigned long long)total, (unsigned long long)together,
+                    (unsigned long long)piece.bytes);
+}
+
+// Why not one live value at each cut.
+static void remark_on(const struct ree_planner *p, const struct ree_search *one,
+                      const struct ree_search *any, char *out, size_t size) {
+    if (one->n_places < p->options->n_stages - 1)
+        snprintf(out, size, "; one live value at only %zu place%s", one->n_places,
+                 one->n_places == 1 ? "" : "s");
+    else if (!one->found)
+        snprintf(out, size, "; with one live value at each cut the memory would not do");
+    else
+        snprintf(out, size,
+                 "; with one live value at each cut the largest stage would have work %llu "
+                 "instead of %llu",
+                 (unsigned long long)one->largest, (unsigned long long)any->largest);
+}
+
+static enum ree_status plan(struct ree_planner *p, struct ree_partition *out,
+                            struct ree_error *err) {
+    struct ree_search one, any;
+    char remark[160] = "";
+    REE_TRY(ree_search_run(&any, p, UINT32_MAX, err));
+    if (any.n_places < p->options->n_stages - 1) return too_few_places(p, any.n_places, err);
+    if (!any.found) return memory_too_small(p, &any, err);
+    REE_TRY(ree_search_run(&one, p, 1, err));
+    // 4 one <= 5 any, without overflow.
+    if (one.found && one.largest <= any.largest + (ree_sum)(any.largest / 4))
+        return ree_planner_result(p, one.ends, "", "", out, err);
+    remark_on(p, &one, &any, remark, sizeof remark);
+    return ree_planner_result(p, any.ends, "", remark, out, err);
+}
+
+enum ree_status ree_partition_plan(const struct ree_graph *graph,
+                                   const struct ree_partition_options *options,
+                                   struct ree_partition *out, struct ree_error *err) {
+    struct ree_planner p;
+    *out = (struct ree_partition){.n_stages = 0};
+    enum ree_status status = ree_planner_init(&p, graph, options, err);
+    if (status == REE_OK) status = plan(&p, out, err);
+    ree_planner_finish(&p);
+    return status;
+}

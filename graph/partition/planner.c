@@ -1,0 +1,32 @@
+#include "graph/partition/planner.h"
+
+static enum ree_status check(const struct ree_graph *graph,
+                             const struct ree_partition_options *options, struct ree_error *err) {
+    if (options->n_stages == 0) return ree_fail(err, REE_INVALID, "a plan has at least one stage");
+    for (size_t i = 0; i < options->n_states; i++)
+        if (options->states[i].input >= graph->n_inputs ||
+            options->states[i].output >= graph->n_outputs)
+            return ree_fail(err, REE_INVALID, "state %zu is no input and output of the model", i);
+    return REE_OK;
+}
+
+enum ree_status ree_planner_init(struct ree_planner *p, const struct ree_graph *graph,
+                                 const struct ree_partition_options *options,
+                                 struct ree_error *err) {
+    *p = (struct ree_planner){
+        .graph = graph,
+        .options = options,
+        .context = options->context ? options->context : REE_PARTITION_CONTEXT,
+    };
+    ree_arena_init(&p->arena);
+    REE_TRY(check(graph, options, err));
+    REE_TRY(ree_planner_find_uses(p, err));
+    REE_TRY(ree_planner_find_control(p, err));
+    REE_TRY(ree_planner_find_order(p, err));
+    REE_TRY(ree_planner_find_places(p, err));
+    return ree_planner_find_costs(p, err);
+}
+
+void ree_planner_finish(struct ree_planner *p) {
+    ree_arena_finish(&p->arena);
+}

@@ -1,0 +1,81 @@
+// What the files of a pipeline share.
+#ifndef REE_SESSION_PIPELINE_INTERNAL_H
+#define REE_SESSION_PIPELINE_INTERNAL_H
+
+#include <pthread.h>
+
+#include "session/pipeline.h"
+#include "session/session_internal.h"
+
+#define REE_NO_PLACE SIZE_MAX
+
+struct ree_pipeline_stage {
+    struct ree_pipeline *pipeline;
+    size_t device;                // index
+    struct ree_stage_graph piece; // where the model is divided and the stage is local
+    struct ree_model *model;      // of the piece; owned
+    struct ree_session *session;  // NULL: not local
+    size_t *source;   // per input of the stage: the model's input, or the place in the parcel
+    size_t *whole_of; // per output of the stage: the model's output, or the place in the parcel
+    size_t *passes;   // per value of the cut behind: its place in the cut before, or REE_NO_PLACE
+    size_t *state_of; // per state of the session: which of the pipeline's
+};
+
+// A run of a set.
+enum ree_job_phase { REE_JOB_NONE, REE_JOB_WAITS, REE_JOB_RUNS, REE_JOB_DONE };
+
+struct ree_pipeline_job {
+    enum ree_job_phase phase;
+    uint64_t ticket; // order of waiting jobs
+    size_t stage;    // that is next
+    struct ree_tensor *ordered, *outputs;
+    struct ree_parcel parcel;
+    enum ree_status status;
+    struct ree_error err;
+};
+
+struct ree_pipeline_worker {
+    struct ree_pipeline *pipeline;
+    struct ree_device *device;
+    pthread_mutex_t lock; // held while the device is used
+    pthread_t thread;
+    bool has_thread;
+};
+
+struct ree_pipeline {
+    struct ree_model *model; // the whole
+    bool divided;
+    struct ree_partition partition; // if so
+    size_t n_stages, first, n_local;
+    struct ree_pipeline_stage *stages;
+    size_t n_workers; // a device each
+    struct ree_pipeline_worker *workers;
+    size_t n_states;
+    struct ree_state_spec *specs;
+    struct ree_partition_state *part_states; // the same by inputs and outputs of the graph
+    size_t *owner;                           // per state: the stage that keeps it
+    size_t rows_input;
+    size_t n_sets;
+    struct ree_pipeline_job *jobs; // per set
+    bool threaded, stopping;
+    uint64_t tickets;
+    pthread_mutex_t lock; // of the jobs
+    pthread_cond_t changed;
+    bool has_observer;
+    struct ree_observer observer;
+    struct ree_session_options session;
+    pthread_mutex_t reporting;
+    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
+    void *progress_user;
+};
+
+// pipeline_run.c
+enum ree_status ree_pipeline_start(struct ree_pipeline *pipeline, struct ree_error *err);
+void ree_pipeline_stop(struct ree_pipeline *pipeline);
+// The session's states of the set, with the device held; give it back.
+struct ree_session *ree_pipeline_hold(struct ree_pipeline *pipeline, size_t stage, size_t set);
+void ree_pipeline_release(struct ree_pipeline *pipeline, size_t stage);
+// pipeline_states.c: what stages know of the shapes of states elsewhere, before a run.
+void ree_pipeline_tell_shapes(struct ree_pipeline *pipeline, size_t set);
+
+#endif

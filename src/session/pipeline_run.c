@@ -1,0 +1,279 @@
+// Running: one stage; all of them, on the caller's thread or on a thread for each device.
+#include <stdlib.h>
+#include <string.h>
+
+#include "session/pipeline_internal.h"
+
+static enum ree_status no_memory(struct ree_error *err) {
+    return ree_fail(err, REE_NO_MEMORY, "out of memory");
+}
+
+struct ree_session *ree_pipeline_hold(struct ree_pipeline *p, size_t stage, size_t set) {
+    pthread_mutex_lock(&p->workers[p->stages[stage].device].lock);
+    ree_session_use_set(p->stages[stage].session, set);
+    return p->stages[stage].session;
+}
+
+void ree_pipeline_release(struct ree_pipeline *p, size_t stage) {
+    pthread_mutex_unlock(&p->workers[p->stages[stage].device].lock);
+}
+
+// One stage
+
+// The stage's inputs in its session's order. Shallow: what they show stays the caller's.
+static enum ree_status gather(const struct ree_pipeline_stage *stage,
+                              const struct ree_session *session, const struct ree_tensor *ordered,
+                              const struct ree_parcel *in, struct ree_tensor *given,
+                              struct ree_error *err) {
+    const struct ree_stage_graph *piece = &stage->piece;
+    for (size_t i = 0; i < piece->n_inputs; i++) {
+        const char *name = piece->inputs[i].value->name;
+        given[i] =
+            piece->inputs[i].is_cut ? in->tensors[stage->source[i]] : ordered[stage->source[i]];
+        given[i].name = (char *)(uintptr_t)name; // only read
+        ptrdiff_t state = ree_session_state_of_input(session, i);
+        if (state >= 0) // its shape alone: the contents are on the device
+            memcpy(given[i].dims, session->states[state].dims, sizeof given[i].dims);
+        else if (piece->inputs[i].is_cut)
+            REE_TRY(ree_input_check_any(name, &given[i], err));
+    }
+    return REE_OK;
+}
+
+// What was made, and what only passes through, to where it goes.
+static void scatter(const struct ree_pipeline_stage *stage, struct ree_tensor *made,
+                    struct ree_parcel *in, struct ree_parcel *out, struct ree_tensor *outputs) {
+    const struct ree_stage_graph *piece = &stage->piece;
+    for (size_t i = 0; i < piece->n_outputs; i++)
+        *(i < piece->n_whole ? &outputs[stage->whole_of[i]] : &out->tensors[stage->whole_of[i]]) =
+            made[i];
+    for (size_t i = 0; out && i < out->n; i++) {
+        if (stage->passes[i] == REE_NO_PLACE) continue;
+        out->tensors[i] = in->tensors[stage->passes[i]];
+        in->tensors[stage->passes[i]] = (struct ree_tensor){0};
+    }
+}
+
+static enum ree_status run_piece(struct ree_pipeline *p, size_t number, size_t set,
+                                 const struct ree_tensor *ordered, struct ree_parcel *in,
+                                 struct ree_parcel *out, struct ree_tensor *outputs,
+                                 struct ree_error *err) {
+    const struct ree_pipeline_stage *stage = &p->stages[number];
+    const struct ree_stage_graph *piece = &stage->piece;
+    const size_t n_before = number ? p->partition.cuts[number - 1].n_values : 0;
+    const bool last = number + 1 == p->n_stages;
+    if (number && (!in || in->n != n_before))
+        return ree_fail(err, REE_INVALID, "a parcel of %zu values where %zu cross the cut",
+                        in ? in->n : 0, n_before);
+    struct ree_tensor *given = calloc(piece->n_inputs + 1, sizeof *given);
+    struct ree_tensor *made = calloc(piece->n_outputs + 1, sizeof *made);
+    enum ree_status status = given && made ? REE_OK : no_memory(err);
+    if (status == REE_OK && !last) {
+        out->n = p->partition.cuts[number].n_values;
+        out->tensors = calloc(out->n + 1, sizeof *out->tensors);
+        if (!out->tensors) status = no_memory(err);
+    }
+    if (status == REE_OK) {
+        struct ree_session *session = ree_pipeline_hold(p, number, set);
+        status = gather(stage, session, ordered, in, given, err);
+        if (status == REE_OK) status = ree_session_run_ordered(session, given, made, err);
+        ree_pipeline_release(p, number);
+    }
+    if (status == REE_OK) scatter(stage, made, in, last ? NULL : out, outputs);
+    free(given);
+    free(made);
+    return status;
+}
+
+enum ree_status ree_pipeline_run_stage(struct ree_pipeline *p, size_t number, size_t set,
+                                       const struct ree_tensor *ordered, struct ree_parcel *in,
+                                       struct ree_parcel *out, struct ree_tensor *outputs,
+                                       struct ree_error *err) {
+    struct ree_error local;
+    if (!err) err = &local; // prefixes need the message that they prefix
+    if (out) *out = (struct ree_parcel){0};
+    enum ree_status status;
+    if (number >= p->n_stages || !p->stages[number].session) {
+        status =
+            ree_fail(err, REE_INVALID, "stage %zu of %zu does not run here", number, p->n_stages);
+    } else if (!p->divided) {
+        struct ree_session *session = ree_pipeline_hold(p, 0, set);
+        status = ree_session_run_ordered(session, ordered, outputs, err);
+        ree_pipeline_release(p, 0);
+    } else {
+        status = run_piece(p, number, set, ordered, in, out, outputs, err);
+        if (status != REE_OK) ree_fail_prefix(err, "stage %zu of %zu", number + 1, p->n_stages);
+    }
+    if (in) ree_parcel_finish(in);
+    if (out && status != REE_OK) ree_parcel_finish(out);
+    return status;
+}
+
+enum ree_status ree_pipeline_match(struct ree_pipeline *p, size_t set,
+                                   const struct ree_tensor *inputs, size_t n_inputs,
+                                   struct ree_tensor *ordered, struct ree_error *err) {
+    struct ree_session_state *states = calloc(p->n_states + 1, sizeof *states);
+    if (!states) return no_memory(err);
+    ree_pipeline_tell_shapes(p, set);
+    for (size_t i = 0; i < p->n_states; i++) {
+        states[i].spec = p->specs[i];
+        const struct ree_pipeline_stage *stage = &p->stages[p->owner[i]];
+        const struct ree_session *session = stage->session;
+        for (size_t k = 0; session && k < session->n_states; k++)
+            if ((p->divided ? stage->state_of[k] : k) == i)
+                memcpy(states[i].dims, session->sets[set][k].dims, sizeof states[i].dims);
+    }
+    memset(ordered, 0, p->model->n_inputs * sizeof *ordered);
+    enum ree_status status =
+        ree_inputs_match(p->model, states, p->n_states, inputs, n_inputs, ordered, err);
+    free(states);
+    return status;
+}
+
+// A run
+
+static void forget(struct ree_pipeline *p, struct ree_pipeline_job *job) {
+    ree_parcel_finish(&job->parcel);
+    for (size_t i = 0; job->outputs && i < p->model->n_outputs; i++)
+        ree_tensor_finish(&job->outputs[i]);
+    free(job->outputs);
+    free(job->ordered);
+    *job = (struct ree_pipeline_job){0};
+}
+
+// The stage that is next.
+static void run_next(struct ree_pipeline *p, size_t set, struct ree_pipeline_job *job) {
+    struct ree_parcel out = {0};
+    bool last = job->stage + 1 == p->n_stages;
+    job->status = ree_pipeline_run_stage(p, job->stage, set, job->ordered, &job->parcel,
+                                         last ? NULL : &out, job->outputs, &job->err);
+    job->parcel = out;
+    job->stage++;
+}
+
+static bool is_over(const struct ree_pipeline *p, const struct ree_pipeline_job *job) {
+    return job->status != REE_OK || job->stage == p->n_stages;
+}
+
+static void *work(void *user) {
+    struct ree_pipeline_worker *worker = user;
+    struct ree_pipeline *p = worker->pipeline;
+    size_t device = (size_t)(worker - p->workers);
+    pthread_mutex_lock(&p->lock);
+    while (!p->stopping) {
+        size_t next = p->n_sets;
+        for (size_t i = 0; i < p->n_sets; i++)
+            if (p->jobs[i].phase == REE_JOB_WAITS && p->stages[p->jobs[i].stage].device == device &&
+                (next == p->n_sets || p->jobs[i].ticket < p->jobs[next].ticket))
+                next = i;
+        if (next == p->n_sets) {
+            pthread_cond_wait(&p->changed, &p->lock);
+            continue;
+        }
+        struct ree_pipeline_job *job = &p->jobs[next];
+        job->phase = REE_JOB_RUNS;
+        pthread_mutex_unlock(&p->lock);
+        run_next(p, next, job);
+        pthread_mutex_lock(&p->lock);
+        job->phase = is_over(p, job) ? REE_JOB_DONE : REE_JOB_WAITS;
+        job->ticket = p->tickets++;
+        pthread_cond_broadcast(&p->changed);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+enum ree_status ree_pipeline_start(struct ree_pipeline *p, struct ree_error *err) {
+    // Threads where stages can overlap; processes that run some of the stages have their own.
+    if (!p->divided || p->n_workers == 1 || p->n_sets == 1 || p->n_local < p->n_stages)
+        return REE_OK;
+    p->threaded = true;
+    for (size_t i = 0; i < p->n_workers && i < p->n_stages; i++) {
+        if (pthread_create(&p->workers[i].thread, NULL, work, &p->workers[i]) != 0)
+            return ree_fail(err, REE_NO_MEMORY, "cannot start a thread for each device");
+        p->workers[i].has_thread = true;
+    }
+    return REE_OK;
+}
+
+void ree_pipeline_stop(struct ree_pipeline *p) {
+    pthread_mutex_lock(&p->lock);
+    p->stopping = true;
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+    for (size_t i = 0; i < p->n_workers; i++)
+        if (p->workers[i].has_thread) pthread_join(p->workers[i].thread, NULL);
+    for (size_t i = 0; p->jobs && i < p->n_sets; i++)
+        forget(p, &p->jobs[i]);
+}
+
+enum ree_status ree_pipeline_submit(struct ree_pipeline *p, size_t set,
+                                    const struct ree_tensor *inputs, size_t n_inputs,
+                                    struct ree_error *err) {
+    struct ree_error local;
+    if (!err) err = &local; // prefixes need the message that they prefix
+    if (set >= p->n_sets)
+        return ree_fail(err, REE_INVALID, "there is no set %zu of %zu", set, p->n_sets);
+    struct ree_pipeline_job *job = &p->jobs[set];
+    if (job->phase != REE_JOB_NONE)
+        return ree_fail(err, REE_INVALID, "a run of set %zu is in flight already", set);
+    if (p->n_local < p->n_stages)
+        return ree_fail(err, REE_INVALID, "only stages %zu to %zu of %zu run here", p->first + 1,
+                        p->first + p->n_local, p->n_stages);
+    job->ordered = calloc(p->model->n_inputs + 1, sizeof *job->ordered);
+    job->outputs = calloc(p->model->n_outputs + 1, sizeof *job->outputs);
+    enum ree_status status = job->ordered && job->outputs ? REE_OK : no_memory(err);
+    if (status == REE_OK) status = ree_pipeline_match(p, set, inputs, n_inputs, job->ordered, err);
+    // An undivided model's session tells its observer itself.
+    if (status == REE_OK && p->divided && p->has_observer && p->observer.on_inputs)
+        status = p->observer.on_inputs(p->observer.user, job->ordered, p->model->n_inputs, err);
+    if (status != REE_OK) {
+        forget(p, job);
+        return status;
+    }
+    pthread_mutex_lock(&p->lock);
+    job->phase = REE_JOB_WAITS;
+    job->ticket = p->tickets++;
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+    return REE_OK;
+}
+
+enum ree_status ree_pipeline_collect(struct ree_pipeline *p, size_t set, struct ree_tensor *outputs,
+                                     struct ree_error *err) {
+    memset(outputs, 0, p->model->n_outputs * sizeof *outputs);
+    if (set >= p->n_sets || p->jobs[set].phase == REE_JOB_NONE)
+        return ree_fail(err, REE_INVALID, "no run of set %zu is in flight", set);
+    struct ree_pipeline_job *job = &p->jobs[set];
+    if (p->threaded) {
+        pthread_mutex_lock(&p->lock);
+        while (job->phase != REE_JOB_DONE)
+            pthread_cond_wait(&p->changed, &p->lock);
+        pthread_mutex_unlock(&p->lock);
+    } else {
+        while (!is_over(p, job))
+            run_next(p, set, job);
+    }
+    if (job->status == REE_OK && p->divided && p->has_observer && p->observer.on_end)
+        job->status = p->observer.on_end(p->observer.user, &job->err);
+    enum ree_status status = job->status;
+    if (status == REE_OK) {
+        memcpy(outputs, job->outputs, p->model->n_outputs * sizeof *outputs);
+        free(job->outputs);
+        job->outputs = NULL;
+    } else if (err) {
+        *err = job->err;
+    }
+    forget(p, job);
+    return status;
+}
+
+enum ree_status ree_pipeline_run(struct ree_pipeline *p, const struct ree_tensor *inputs,
+                                 size_t n_inputs, struct ree_tensor *outputs,
+                                 struct ree_error *err) {
+    if (!p->divided && p->n_sets == 1)
+        return ree_session_run(p->stages[0].session, inputs, n_inputs, outputs, err);
+    memset(outputs, 0, p->model->n_outputs * sizeof *outputs);
+    REE_TRY(ree_pipeline_submit(p, 0, inputs, n_inputs, err));
+    return ree_pipeline_collect(p, 0, outputs, err);
+}

@@ -1,0 +1,169 @@
+// States of all stages, observers and damage, statistics.
+#include <stdlib.h>
+#include <string.h>
+
+#include "session/pipeline_internal.h"
+
+// States
+
+static bool is_elsewhere(const struct ree_session_state *state) {
+    return state->spec.output == REE_NO_OUTPUT;
+}
+
+enum ree_status ree_pipeline_reset_states(struct ree_pipeline *p, size_t set, int64_t batch,
+                                          struct ree_error *err) {
+    enum ree_status status = REE_OK;
+    for (size_t i = 0; i < p->n_stages && status == REE_OK; i++) {
+        if (!p->stages[i].session) continue;
+        status = ree_session_reset_states(ree_pipeline_hold(p, i, set), batch, err);
+        ree_pipeline_release(p, i);
+    }
+    return status;
+}
+
+enum ree_status ree_pipeline_reserve_states(struct ree_pipeline *p, size_t set, int64_t rows,
+                                            struct ree_error *err) {
+    enum ree_status status = REE_OK;
+    for (size_t i = 0; i < p->n_stages && status == REE_OK; i++) {
+        if (!p->stages[i].session || !p->stages[i].session->n_states) continue;
+        status = ree_session_reserve_states(ree_pipeline_hold(p, i, set), rows, err);
+        ree_pipeline_release(p, i);
+    }
+    return status;
+}
+
+static void set_rows(struct ree_pipeline *p, size_t set, int64_t rows, bool elsewhere) {
+    for (size_t i = 0; i < p->n_stages; i++) {
+        struct ree_session *s = p->stages[i].session;
+        for (size_t k = 0; s && k < s->n_states; k++) {
+            struct ree_session_state *state = &s->sets[set][k];
+            bool owner_here =
+                p->stages[p->owner[p->divided ? p->stages[i].state_of[k] : k]].session != NULL;
+            if (!elsewhere || (is_elsewhere(state) && !owner_here))
+                state->dims[state->spec.axis] = rows;
+        }
+    }
+}
+
+void ree_pipeline_set_state_rows(struct ree_pipeline *p, size_t set, int64_t rows) {
+    set_rows(p, set, rows, false);
+}
+
+void ree_pipeline_set_rows_elsewhere(struct ree_pipeline *p, size_t set, int64_t rows) {
+    set_rows(p, set, rows, true);
+}
+
+// The pipeline's state where it is kept; NULL: not here.
+static const struct ree_session_state *find_state(const struct ree_pipeline *p, size_t set,
+                                                  size_t number) {
+    const struct ree_pipeline_stage *stage = &p->stages[p->owner[number]];
+    const struct ree_session *s = stage->session;
+    for (size_t k = 0; s && k < s->n_states; k++)
+        if ((p->divided ? stage->state_of[k] : k) == number) return &s->sets[set][k];
+    return NULL;
+}
+
+void ree_pipeline_tell_shapes(struct ree_pipeline *p, size_t set) {
+    for (size_t i = 0; p->divided && i < p->n_stages; i++) {
+        struct ree_session *s = p->stages[i].session;
+        for (size_t k = 0; s && k < s->n_states; k++) {
+            struct ree_session_state *state = &s->sets[set][k];
+            if (!is_elsewhere(state)) continue;
+            const struct ree_session_state *kept = find_state(p, set, p->stages[i].state_of[k]);
+            if (kept) memcpy(state->dims, kept->dims, sizeof state->dims);
+        }
+    }
+}
+
+// The first that is kept here.
+static const struct ree_session_state *first_state(const struct ree_pipeline *p, size_t set) {
+    for (size_t i = 0; i < p->n_states; i++) {
+        const struct ree_session_state *state = find_state(p, set, i);
+        if (state) return state;
+    }
+    return NULL;
+}
+
+int64_t ree_pipeline_state_rows(const struct ree_pipeline *p, size_t set) {
+    const struct ree_session_state *state = first_state(p, set);
+    return state ? state->dims[state->spec.axis] : 0;
+}
+
+int64_t ree_pipeline_state_capacity(const struct ree_pipeline *p, size_t set) {
+    const struct ree_session_state *state = first_state(p, set);
+    return state ? state->capacity : 0;
+}
+
+uint64_t ree_pipeline_state_bytes(const struct ree_pipeline *p) {
+    uint64_t n = 0;
+    for (size_t i = 0; i < p->n_stages; i++)
+        if (p->stages[i].session) n += ree_session_state_bytes(p->stages[i].session);
+    return n;
+}
+
+// Observing
+
+// A stage's value as one of the whole model's.
+static enum ree_status tell(void *user, const struct ree_observed *value, struct ree_error *err) {
+    const struct ree_pipeline_stage *stage = user;
+    const struct ree_observer *to = &stage->pipeline->observer;
+    if (stage->piece.is_copy[value->node]) return REE_OK;
+    struct ree_observed whole = *value;
+    whole.node = stage->piece.node_of[value->node];
+    if (value->state >= 0) whole.state = (ptrdiff_t)stage->state_of[value->state];
+    return to->on_value(to->user, &whole, err);
+}
+
+enum ree_status ree_pipeline_observe(struct ree_pipeline *p, const struct ree_observer *observer,
+                                     struct ree_error *err) {
+    if (!p->divided) return ree_session_observe(p->stages[0].session, observer, err);
+    if (p->n_local < p->n_stages)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "a pipeline over several processes cannot be observed");
+    for (size_t i = 0; i < p->n_stages; i++) {
+        struct ree_observer own = {.on_value = observer->on_value ? tell : NULL,
+                                   .user = &p->stages[i],
+                                   .concurrent = observer->concurrent};
+        REE_TRY(ree_session_observe(p->stages[i].session, &own, err));
+    }
+    p->observer = *observer;
+    p->has_observer = true;
+    return REE_OK;
+}
+
+enum ree_status ree_pipeline_inject(struct ree_pipeline *p, const struct ree_fault *fault,
+                                    struct ree_error *err) {
+    if (!p->divided) return ree_session_inject(p->stages[0].session, fault, err);
+    bool found = false;
+    // All copies of a control node, as all readers of its value would see the damage.
+    for (size_t i = 0; i < p->n_stages; i++) {
+        const struct ree_pipeline_stage *stage = &p->stages[i];
+        for (size_t k = 0; stage->session && k < stage->model->graph->n_nodes; k++) {
+            if (stage->piece.node_of[k] != fault->node) continue;
+            struct ree_fault own = *fault;
+            own.node = k;
+            REE_TRY(ree_session_inject(stage->session, &own, err));
+            found = true;
+        }
+    }
+    if (found) return REE_OK;
+    return ree_fail(err, REE_INVALID, "there is no node %zu to damage; the graph has %zu",
+                    fault->node, p->model->graph->n_nodes);
+}
+
+void ree_pipeline_stats(const struct ree_pipeline *p, struct ree_session_stats *out) {
+    *out = (struct ree_session_stats){0};
+    for (size_t i = 0; i < p->n_stages; i++) {
+        struct ree_session_stats own;
+        if (!p->stages[i].session) continue;
+        ree_session_stats(p->stages[i].session, &own);
+        out->weight_bytes += own.weight_bytes;
+        out->arena_bytes += own.arena_bytes;
+        out->n_dispatches += own.n_dispatches;
+        out->n_segments += own.n_segments;
+        out->n_binds += own.n_binds;
+        out->n_bind_hits += own.n_bind_hits;
+        out->bind_seconds += own.bind_seconds;
+        out->run_seconds += own.run_seconds;
+    }
+}
