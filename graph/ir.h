@@ -63,6 +63,18 @@ struct ree_attr {
     const char *const *strings;
 };
 
+struct ree_metadata {
+    const char *key, *value;
+};
+
+// What a file says of a node that means nothing for its bits: no part of a model's identity.
+struct ree_node_notes {
+    bool has_stage; // device_configurations: the first that has a pipeline_stage
+    int32_t stage;
+    size_t n_metadata; // metadata_props
+    struct ree_metadata *metadata;
+};
+
 struct ree_node {
     const char *name; // may be ""
     const char *op_type;
@@ -75,15 +87,12 @@ struct ree_node {
     size_t n_attrs;
     struct ree_attr *attrs;
     uint32_t id; // index into graph->nodes
+    const struct ree_node_notes *notes; // NULL: none. Of a function's node without any: the call's
 };
 
 struct ree_opset_import {
     const char *domain;
     int64_t version;
-};
-
-struct ree_metadata {
-    const char *key, *value;
 };
 
 struct ree_mapping; // a mapped file or a block of memory (graph/mapping.h); owned by the graph

@@ -344,6 +344,17 @@ struct ree_generator_options {
     bool all_logits;        // compute logits for every token of a prompt, not its last alone
     bool exact_lengths;     // sequences of one length run together, and caches are exactly as long
                             // as what they hold; slower; for traces
+    uint32_t n_sets;        // groups of sequences that are under way at the same time, each with
+                            // caches of its own; 0: 1
+    // The model in parts that run one after the other: part i on device i modulo their number,
+    // `device` being the first. The bits do not depend on it. 0: as many parts as devices.
+    uint32_t n_partitions;
+    struct ree_device *const *more_devices;
+    size_t n_more_devices;
+    // The values that the parts but the last end with, n_partitions - 1; NULL: ree decides.
+    const char *const *partition_ends;
+    // Parts that run in this process: so many from the first on; 0: all.
+    uint32_t first_partition, n_local_partitions;
 };
 
 struct ree_generator_info {
@@ -368,7 +379,10 @@ enum ree_status ree_generator_create(const char *path, struct ree_device *device
                                      struct ree_generator **out_generator, struct ree_error *err);
 void ree_generator_destroy(struct ree_generator *generator);
 const struct ree_generator_info *ree_generator_info(const struct ree_generator *generator);
-struct ree_session *ree_generator_session(struct ree_generator *generator); // for its statistics
+// NULL where the model runs in several parts.
+struct ree_session *ree_generator_session(struct ree_generator *generator);
+void ree_generator_stats(const struct ree_generator *generator,
+                         struct ree_session_stats *out_stats); // of all parts
 
 // How a token is chosen from logits; NUMERICS.md, "Sampling", defines each to the bit.
 struct ree_sampling {

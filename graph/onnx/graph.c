@@ -102,6 +102,23 @@ static enum ree_status make_nodes(struct ree_onnx_reader *reader, const Onnx__Gr
     return REE_OK;
 }
 
+// Most nodes have none, and it costs those a pointer.
+static enum ree_status read_notes(struct ree_onnx_reader *reader, const Onnx__NodeProto *proto,
+                                  const struct ree_scope *scope, struct ree_node *node) {
+    if (scope->call) node->notes = scope->call->node->notes;
+    if (!proto->n_metadata_props && !proto->n_device_configurations) return REE_OK;
+    struct ree_node_notes *notes = ree_arena_alloc(reader->arena, sizeof *notes);
+    if (!notes) return ree_onnx_no_memory(reader);
+    node->notes = notes;
+    for (size_t i = 0; i < proto->n_device_configurations && !notes->has_stage; i++) {
+        const Onnx__NodeDeviceConfigurationProto *device = proto->device_configurations[i];
+        notes->has_stage = device->has_pipeline_stage;
+        notes->stage = device->pipeline_stage;
+    }
+    return ree_onnx_read_metadata(reader, proto->n_metadata_props, proto->metadata_props,
+                                  &notes->metadata, &notes->n_metadata);
+}
+
 static enum ree_status read_node(struct ree_onnx_reader *reader, const Onnx__NodeProto *proto,
                                  struct ree_graph *graph, const struct ree_scope *scope,
                                  struct ree_node *node) {
@@ -113,6 +130,7 @@ static enum ree_status read_node(struct ree_onnx_reader *reader, const Onnx__Nod
         return ree_fail(
             reader->err, REE_INVALID, "is of the operator set '%s', which the %s does not import",
             node->domain[0] ? node->domain : "ai.onnx", function ? "function" : "model");
+    REE_TRY(read_notes(reader, proto, scope, node));
     node->n_inputs = proto->n_input;
     node->inputs = ree_arena_alloc_array(graph->arena, proto->n_input, sizeof *node->inputs);
     if (!node->inputs) return ree_onnx_no_memory(reader);

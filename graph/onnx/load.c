@@ -88,19 +88,18 @@ enum ree_status ree_onnx_read_opsets(struct ree_onnx_reader *reader, size_t n,
     return REE_OK;
 }
 
-static enum ree_status read_metadata(struct ree_onnx_reader *reader, const Onnx__ModelProto *model,
-                                     struct ree_graph *graph) {
-    size_t n = model->n_metadata_props;
-    graph->metadata = ree_arena_alloc_array(graph->arena, n, sizeof *graph->metadata);
-    if (!graph->metadata) return ree_onnx_no_memory(reader);
+enum ree_status ree_onnx_read_metadata(struct ree_onnx_reader *reader, size_t n,
+                                       Onnx__StringStringEntryProto *const *protos,
+                                       struct ree_metadata **out, size_t *out_n) {
+    struct ree_metadata *list = ree_arena_alloc_array(reader->arena, n, sizeof *list);
+    if (!list) return ree_onnx_no_memory(reader);
     for (size_t i = 0; i < n; i++) {
-        const Onnx__StringStringEntryProto *entry = model->metadata_props[i];
-        struct ree_metadata *metadata = &graph->metadata[i];
-        metadata->key = ree_arena_strdup(graph->arena, ree_onnx_text(entry->key));
-        metadata->value = ree_arena_strdup(graph->arena, ree_onnx_text(entry->value));
-        if (!metadata->key || !metadata->value) return ree_onnx_no_memory(reader);
+        list[i].key = ree_arena_strdup(reader->arena, ree_onnx_text(protos[i]->key));
+        list[i].value = ree_arena_strdup(reader->arena, ree_onnx_text(protos[i]->value));
+        if (!list[i].key || !list[i].value) return ree_onnx_no_memory(reader);
     }
-    graph->n_metadata = n;
+    *out = list;
+    *out_n = n;
     return REE_OK;
 }
 
@@ -122,7 +121,8 @@ static enum ree_status read_model(struct ree_onnx_reader *reader, const Onnx__Mo
         return ree_fail(reader->err, REE_INVALID, "the model imports no operator set");
     REE_TRY(ree_onnx_read_opsets(reader, model->n_opset_import, model->opset_import, &graph->opsets,
                                  &graph->n_opsets));
-    REE_TRY(read_metadata(reader, model, graph));
+    REE_TRY(ree_onnx_read_metadata(reader, model->n_metadata_props, model->metadata_props,
+                                   &graph->metadata, &graph->n_metadata));
     REE_TRY(ree_onnx_read_functions(reader, model));
     REE_TRY(ree_onnx_read_graph(reader, model->graph, graph, NULL));
     if (graph->n_outputs == 0)

@@ -63,6 +63,10 @@ enum ree_status ree_onnx_read_opsets(struct ree_onnx_reader *reader, size_t n,
                                      Onnx__OperatorSetIdProto *const *protos,
                                      struct ree_opset_import **out, size_t *out_n);
 
+enum ree_status ree_onnx_read_metadata(struct ree_onnx_reader *reader, size_t n,
+                                       Onnx__StringStringEntryProto *const *protos,
+                                       struct ree_metadata **out, size_t *out_n);
+
 // Types (type.c).
 // Sets kind, dtype, shape and symbols of `value`: a tensor, a sequence of tensors, or an optional
 // one of either. Anything else is refused.

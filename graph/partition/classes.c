@@ -23,7 +23,7 @@ static const struct {
     {"RNN", REE_NODE_PRODUCT},
     {"GRU", REE_NODE_PRODUCT},
     {"LSTM", REE_NODE_PRODUCT},
-    {"Attention", REE_NODE_PRODUCT}, // com.microsoft's multiplies by weights; ONNX's has none
+    {"Attention", REE_NODE_ATTENTION}, // com.microsoft's multiplies by weights; ONNX's has none
     {"Conv", REE_NODE_CONV},
     {"FusedConv", REE_NODE_CONV},
     {"ConvInteger", REE_NODE_CONV},
@@ -31,11 +31,11 @@ static const struct {
     {"DeformConv", REE_NODE_CONV},
     {"CausalConvWithState", REE_NODE_CONV},
     {"ConvTranspose", REE_NODE_CONV_TRANSPOSE},
-    {"MultiHeadAttention", REE_NODE_HEAVY},
-    {"DecoderMaskedMultiHeadAttention", REE_NODE_HEAVY},
-    {"GroupQueryAttention", REE_NODE_HEAVY},
-    {"FlexAttention", REE_NODE_HEAVY},
-    {"LinearAttention", REE_NODE_HEAVY},
+    {"MultiHeadAttention", REE_NODE_ATTENTION},
+    {"DecoderMaskedMultiHeadAttention", REE_NODE_ATTENTION},
+    {"GroupQueryAttention", REE_NODE_ATTENTION},
+    {"FlexAttention", REE_NODE_ATTENTION},
+    {"LinearAttention", REE_NODE_ATTENTION},
     {"DFT", REE_NODE_HEAVY},
     {"STFT", REE_NODE_HEAVY},
 };
@@ -44,6 +44,14 @@ enum ree_node_class ree_node_classify(const struct ree_node *node) {
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
         if (strcmp(node->op_type, classes[i].op_type) == 0) return classes[i].class;
     return REE_NODE_LIGHT;
+}
+
+bool ree_node_has_factor(const struct ree_node *node) {
+    enum ree_node_class class = ree_node_classify(node);
+    if (class == REE_NODE_LIGHT || class == REE_NODE_HEAVY) return false;
+    for (size_t i = 0; i < node->n_inputs; i++)
+        if (node->inputs[i] && node->inputs[i]->data && node->inputs[i]->rank >= 2) return true;
+    return false;
 }
 
 bool ree_node_has_subgraph(const struct ree_node *node) {

@@ -34,7 +34,7 @@ static uint64_t n_positions(const struct ree_value *value) {
 static uint64_t count_flops(const struct ree_node *node) {
     enum ree_node_class class = ree_node_classify(node);
     uint64_t n = 0;
-    if (class != REE_NODE_LIGHT && class != REE_NODE_HEAVY)
+    if (ree_node_has_factor(node))
         for (size_t i = 0; i < node->n_inputs; i++) {
             const struct ree_value *value = node->inputs[i];
             if (value && value->data && value->rank >= 2) n = add(n, n_elements(value));

@@ -44,6 +44,26 @@ static void span_add(struct span *span, uint32_t position) {
     if (position > span->last) span->last = position;
 }
 
+// Whether values may be as long as a cache, so that a cut through them would cost more the longer
+// the text: what is made of a state, up to the node that attends to it or that multiplies by a
+// constant, whose inner dimension is fixed. Sizes alone do not grow.
+static bool stops_growth(const struct ree_node *node, size_t output) {
+    if (strcmp(node->op_type, "Shape") == 0 || strcmp(node->op_type, "Size") == 0) return true;
+    if (output != 0) return false; // of attention: caches and scores
+    return ree_node_classify(node) == REE_NODE_ATTENTION || ree_node_has_factor(node);
+}
+
+static void find_growing(const struct ree_planner *p, bool *grows) {
+    for (size_t i = 0; i < p->graph->n_nodes; i++) { // producers come first
+        const struct ree_node *node = p->graph->nodes[i];
+        bool any = false;
+        for (size_t k = p->use_starts[i]; k < p->use_starts[i + 1] && !p->is_control[i]; k++)
+            any = any || p->is_state[p->uses[k].value->id] || grows[p->uses[k].value->id];
+        for (size_t k = 0; any && k < node->n_outputs; k++)
+            if (node->outputs[k]) grows[node->outputs[k]->id] = !stops_growth(node, k);
+    }
+}
+
 static void span_add_readers(struct span *span, const struct ree_planner *p,
                              const struct ree_value *value, const uint32_t *first_read) {
     span_add(span, first_read[value->id]);
@@ -78,8 +98,10 @@ enum ree_status ree_planner_find_places(struct ree_planner *p, struct ree_error 
     p->is_place = ree_arena_alloc_array(&p->arena, n + 2, sizeof *p->is_place);
     uint32_t *first_read =
         ree_arena_alloc_array(&p->arena, graph->n_values + 1, sizeof *first_read);
+    bool *grows = ree_arena_alloc_array(&p->arena, graph->n_values + 1, sizeof *grows);
     int32_t *blocked = ree_arena_alloc_array(&p->arena, n + 2, sizeof *blocked);
-    if (!first_read || !p->last_read || !p->n_live || !p->live_bytes || !p->is_place || !blocked)
+    if (!first_read || !grows || !p->last_read || !p->n_live || !p->live_bytes || !p->is_place ||
+        !blocked)
         return ree_fail(err, REE_NO_MEMORY, "out of memory");
     memset(first_read, 0xff, (graph->n_values + 1) * sizeof *first_read);
     for (size_t i = 0; i < n; i++)
@@ -88,6 +110,7 @@ enum ree_status ree_planner_find_places(struct ree_planner *p, struct ree_error 
             if (first_read[id] == REE_NO_POSITION) first_read[id] = (uint32_t)i;
             p->last_read[id] = (uint32_t)i;
         }
+    find_growing(p, grows);
     // Differences first; they wrap, their sums do not.
     for (size_t i = 0; i < graph->n_values; i++) {
         const struct ree_value *value = graph->values[i];
@@ -98,7 +121,7 @@ enum ree_status ree_planner_find_places(struct ree_planner *p, struct ree_error 
         p->n_live[to + 1]--;
         p->live_bytes[from + 1] += ree_value_row_bytes(value);
         p->live_bytes[to + 1] -= ree_value_row_bytes(value);
-        if (can_cross(value)) continue;
+        if (can_cross(value) && !grows[i]) continue;
         blocked[from + 1]++;
         blocked[to + 1]--;
     }

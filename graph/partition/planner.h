@@ -55,9 +55,12 @@ enum ree_node_class {
     REE_NODE_PRODUCT, // with its constants of rank 2 and more
     REE_NODE_CONV,    // a product at each output position
     REE_NODE_CONV_TRANSPOSE,
-    REE_NODE_HEAVY, // other work that no stage should repeat
+    REE_NODE_ATTENTION, // of each row over all rows so far; and a product like the above
+    REE_NODE_HEAVY,     // other work that no stage should repeat
 };
 enum ree_node_class ree_node_classify(const struct ree_node *node);
+bool ree_node_has_factor(
+    const struct ree_node *node); // a constant of rank 2 or more to multiply by
 bool ree_node_has_subgraph(const struct ree_node *node);
 // Whether the node reads single rows of that input: an embedding, a table of angles.
 bool ree_node_reads_rows(const struct ree_node *node, uint32_t input);

@@ -9,17 +9,34 @@ static const char *count_word(size_t n) {
     return n < sizeof words / sizeof *words ? words[n] : NULL;
 }
 
+#define MOST_NAMES 3
+
+// The first of the live values, in the order in which they are made: ids do not show.
+static void first_values(const struct ree_planner *p, size_t place,
+                         const struct ree_value *out[MOST_NAMES]) {
+    size_t n = 0;
+    for (size_t i = 0; i < place && n < MOST_NAMES; i++) {
+        const struct ree_node *node = p->graph->nodes[p->order[i]];
+        for (size_t k = 0; k < node->n_outputs && n < MOST_NAMES; k++)
+            if (node->outputs[k] && ree_planner_is_live(p, node->outputs[k], place))
+                out[n++] = node->outputs[k];
+    }
+}
+
 // "two live values, 'a' and 'b' (512 bytes a row)"
-static void describe_values(const struct ree_cut *cut, struct ree_strbuf *out) {
+static void describe_values(const struct ree_planner *p, size_t place, const struct ree_cut *cut,
+                            struct ree_strbuf *out) {
+    const struct ree_value *values[MOST_NAMES] = {NULL};
+    first_values(p, place, values);
     const char *word = count_word(cut->n_values);
     if (word)
         ree_strbuf_printf(out, "%s live value%s", word, cut->n_values == 1 ? "" : "s");
     else
         ree_strbuf_printf(out, "%zu live values", cut->n_values);
-    size_t shown = cut->n_values > 3 ? 2 : cut->n_values;
+    size_t shown = cut->n_values > MOST_NAMES ? 2 : cut->n_values;
     for (size_t i = 0; i < shown; i++) {
         const char *before = i == 0 ? ", " : i + 1 == cut->n_values ? " and " : ", ";
-        ree_strbuf_printf(out, "%s'%.200s'", before, cut->values[i]->name);
+        ree_strbuf_printf(out, "%s'%.200s'", before, values[i]->name);
     }
     if (shown < cut->n_values) ree_strbuf_printf(out, " and %zu more", cut->n_values - shown);
     if (cut->n_values)
@@ -36,12 +53,13 @@ static uint64_t share(const struct ree_partition *partition, size_t i) {
     return (uint64_t)(n / total);
 }
 
-static enum ree_status explain(struct ree_partition *partition, size_t i, const char *reason,
-                               const char *remark, struct ree_error *err) {
+static enum ree_status explain(const struct ree_planner *p, struct ree_partition *partition,
+                               size_t i, const char *reason, const char *remark,
+                               struct ree_error *err) {
     struct ree_strbuf text;
     ree_strbuf_init(&text);
     ree_strbuf_printf(&text, "%s", reason);
-    describe_values(&partition->cuts[i], &text);
+    describe_values(p, partition->ends[i], &partition->cuts[i], &text);
     uint64_t hundredths = share(partition, i);
     ree_strbuf_printf(&text, "; stage work %llu.%02u of the mean%s",
                       (unsigned long long)(hundredths / 100), (unsigned)(hundredths % 100), remark);
@@ -93,7 +111,7 @@ static enum ree_status fill(const struct ree_planner *p, struct ree_window *wind
         if (k + 1 < n) REE_TRY(fill_cut(p, ends[k], out, &out->cuts[k], err));
     }
     for (size_t k = 0; k + 1 < n; k++)
-        REE_TRY(explain(out, k, reason, remark, err));
+        REE_TRY(explain(p, out, k, reason, remark, err));
     return REE_OK;
 }
 

@@ -113,6 +113,7 @@ bool ree_pass_select_rows(struct ree_graph *graph, struct ree_value *output, con
     rows->is_input = true;
     struct ree_node *gather = new_gather(graph, head->inputs[0], rows, selected);
     if (!gather || !add_input(graph, rows) || !insert_before(graph, gather, head->id)) return false;
+    gather->notes = head->notes;
     // The head's inputs may be shared with what the pass has made of it; they are its own to write.
     head->inputs[0] = selected;
     output->dims[1] = -1;

@@ -220,7 +220,7 @@ static enum ree_status single_step(struct group *group, struct ree_error *err) {
     }
     // Without mixing, all stand where those stand that go on.
     for (size_t b = 0; has_cache && !group->g->info.mixes_lengths && b < batch; b++)
-        group->starts[b] = ree_session_state_rows(group->g->session);
+        group->starts[b] = ree_generator_cache_rows(group->g, 0);
     struct ree_step step = {batch, length, group->ids, group->starts, 1, group->rows};
     struct ree_tensor logits;
     REE_TRY(ree_generator_step(group->g, &step, &logits, err));
@@ -250,7 +250,7 @@ static enum ree_status run_group(struct group *group, struct ree_error *err) {
     group->starts = malloc((group->batch + 1) * sizeof *group->starts);
     if (!group->starts) return no_memory(err);
     REE_TRY(make_room(group, group->batch * piece, err));
-    REE_TRY(ree_generator_begin(g, group->batch, (int64_t)most, err));
+    REE_TRY(ree_generator_begin(g, 0, group->batch, (int64_t)most, err));
     double start = now();
     for (size_t from = 0; from < longest && !is_interrupted(group); from += piece) {
         REE_TRY(prompt_piece(group, from, longest - from < piece ? longest - from : piece, err));
@@ -263,7 +263,7 @@ static enum ree_status run_group(struct group *group, struct ree_error *err) {
         stats->n_runs++;
     }
     stats->decode_seconds += now() - prompts;
-    uint64_t bytes = ree_session_state_bytes(g->session);
+    uint64_t bytes = ree_generator_cache_bytes(g, 0);
     if (bytes > stats->cache_bytes) stats->cache_bytes = bytes;
     return REE_OK;
 }

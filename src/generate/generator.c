@@ -44,6 +44,32 @@ static enum ree_status open_model(struct ree_generator *g, struct ree_error *err
     return REE_OK;
 }
 
+static enum ree_status open_pipeline(struct ree_generator *g, struct ree_device *device,
+                                     struct ree_error *err) {
+    const struct ree_generator_options *o = &g->options;
+    struct ree_pipeline_options options = {
+        .n_stages = o->n_partitions ? o->n_partitions : 1 + o->n_more_devices,
+        .ends = o->partition_ends,
+        .n_sets = o->n_sets,
+        .first = o->first_partition,
+        .n_local = o->n_local_partitions,
+        .session = o->session};
+    struct ree_device **devices = calloc(1 + o->n_more_devices, sizeof(struct ree_device *));
+    g->flights = calloc(o->n_sets, sizeof *g->flights);
+    enum ree_status status =
+        devices && g->flights ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (status == REE_OK) {
+        devices[0] = device;
+        for (size_t i = 0; i < o->n_more_devices; i++)
+            devices[1 + i] = o->more_devices[i];
+        status = ree_pipeline_create(
+            g->model, devices, 1 + o->n_more_devices, &options, g->roles.states, g->roles.n_states,
+            g->info.mixes_lengths ? g->roles.positions : REE_NO_INPUT, &g->pipeline, err);
+    }
+    free(devices);
+    return status;
+}
+
 enum ree_status ree_generator_create(const char *path, struct ree_device *device,
                                      const struct ree_generator_options *options,
                                      struct ree_generator **out, struct ree_error *err) {
@@ -52,17 +78,13 @@ enum ree_status ree_generator_create(const char *path, struct ree_device *device
     *out = NULL;
     struct ree_generator *g = calloc(1, sizeof *g);
     if (!g) return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    g->device = device;
     if (options) g->options = *options;
     if (!g->options.prefill_chunk) g->options.prefill_chunk = 512;
     if (!g->options.max_batch) g->options.max_batch = 16;
+    if (!g->options.n_sets) g->options.n_sets = 1;
     enum ree_status status = ree_model_source_find(path, &g->source, err);
     if (status == REE_OK) status = open_model(g, err);
-    if (status == REE_OK)
-        status = ree_session_create(g->model, device, &g->options.session, &g->session, err);
-    if (status == REE_OK && g->roles.n_states)
-        status = ree_session_keep(g->session, g->roles.states, g->roles.n_states,
-                                  g->info.mixes_lengths ? g->roles.positions : REE_NO_INPUT, err);
+    if (status == REE_OK) status = open_pipeline(g, device, err);
     if (status != REE_OK) {
         ree_generator_destroy(g);
         return status;
@@ -73,7 +95,10 @@ enum ree_status ree_generator_create(const char *path, struct ree_device *device
 
 void ree_generator_destroy(struct ree_generator *g) {
     if (!g) return;
-    ree_session_destroy(g->session);
+    ree_pipeline_destroy(g->pipeline);
+    for (size_t i = 0; g->flights && i < g->options.n_sets; i++)
+        ree_flight_finish(&g->flights[i]);
+    free(g->flights);
     ree_model_destroy(g->model);
     ree_roles_finish(&g->roles);
     ree_model_source_finish(&g->source);
@@ -85,5 +110,17 @@ const struct ree_generator_info *ree_generator_info(const struct ree_generator *
 }
 
 struct ree_session *ree_generator_session(struct ree_generator *g) {
-    return g->session;
+    return ree_pipeline_session(g->pipeline);
+}
+
+void ree_generator_stats(const struct ree_generator *g, struct ree_session_stats *out_stats) {
+    ree_pipeline_stats(g->pipeline, out_stats);
+}
+
+int64_t ree_generator_cache_rows(const struct ree_generator *g, size_t set) {
+    return ree_pipeline_state_rows(g->pipeline, set);
+}
+
+uint64_t ree_generator_cache_bytes(const struct ree_generator *g, size_t set) {
+    return ree_pipeline_state_bytes(g->pipeline, set);
 }

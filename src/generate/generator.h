@@ -11,11 +11,12 @@
 
 #include "generate/roles.h"
 #include "ree.h"
+#include "session/pipeline.h"
 
 struct ree_generator {
     struct ree_model *model;
-    struct ree_device *device;
-    struct ree_session *session;
+    struct ree_pipeline *pipeline;
+    struct ree_flight *flights; // per set
     struct ree_generator_options options;
     struct ree_model_source source;
     struct ree_roles roles;
@@ -32,11 +33,32 @@ struct ree_step {
     const int64_t *rows;   // (batch, n_rows): which, counted from the first new token
 };
 
-// Empties the caches for `batch` sequences of at most `most` tokens.
-enum ree_status ree_generator_begin(struct ree_generator *g, size_t batch, int64_t most,
+// A step in flight.
+struct ree_flight {
+    struct ree_step step;
+    size_t n_inputs;
+    struct ree_tensor *inputs; // NULL: none is in flight
+};
+void ree_flight_finish(struct ree_flight *flight);
+
+// A set is a group of sequences with caches of its own, from 0 to options.n_sets - 1. Steps of
+// different sets may be in flight at the same time, one of each set.
+
+// Empties the caches of a set for `batch` sequences of at most `most` tokens.
+enum ree_status ree_generator_begin(struct ree_generator *g, size_t set, size_t batch, int64_t most,
                                     struct ree_error *err);
-// *out_logits is float32 (batch, n_rows, vocab_size), made by this call.
+// Begins a step; its arrays have to live until it is collected.
+enum ree_status ree_generator_submit(struct ree_generator *g, size_t set,
+                                     const struct ree_step *step, struct ree_error *err);
+// Waits for the set's step. *out_logits is float32 (batch, n_rows, vocab_size), made by this call.
+enum ree_status ree_generator_collect(struct ree_generator *g, size_t set,
+                                      struct ree_tensor *out_logits, struct ree_error *err);
+// Both, on set 0.
 enum ree_status ree_generator_step(struct ree_generator *g, const struct ree_step *step,
                                    struct ree_tensor *out_logits, struct ree_error *err);
+
+// The caches of a set, while it has no step in flight.
+int64_t ree_generator_cache_rows(const struct ree_generator *g, size_t set); // filled ones
+uint64_t ree_generator_cache_bytes(const struct ree_generator *g, size_t set);
 
 #endif

@@ -14,12 +14,12 @@ static int64_t round_up(int64_t n, int64_t to) {
     return (n + to - 1) / to * to;
 }
 
-enum ree_status ree_generator_begin(struct ree_generator *g, size_t batch, int64_t most,
+enum ree_status ree_generator_begin(struct ree_generator *g, size_t set, size_t batch, int64_t most,
                                     struct ree_error *err) {
-    REE_TRY(ree_session_reset_states(g->session, (int64_t)batch, err));
+    REE_TRY(ree_pipeline_reset_states(g->pipeline, set, (int64_t)batch, err));
     // At once what is sure to be needed, where that is known and moderate.
     if (most > 0 && most <= 4096)
-        REE_TRY(ree_session_reserve_states(g->session, round_up(most, ROWS_STEP), err));
+        REE_TRY(ree_pipeline_reserve_states(g->pipeline, set, round_up(most, ROWS_STEP), err));
     return REE_OK;
 }
 
@@ -32,12 +32,13 @@ static int64_t longest(const struct ree_step *step) {
 
 // Room for `total` rows: half as much again as there is, so that a long text moves its cache
 // seldom.
-static enum ree_status make_room(struct ree_generator *g, int64_t total, struct ree_error *err) {
+static enum ree_status make_room(struct ree_generator *g, size_t set, int64_t total,
+                                 struct ree_error *err) {
     int64_t rows = round_up(total, ROWS_STEP), most = round_up(g->info.context_length, ROWS_STEP);
-    if (rows <= ree_session_state_capacity(g->session)) return REE_OK;
+    if (rows <= ree_pipeline_state_capacity(g->pipeline, set)) return REE_OK;
     int64_t grown = round_up(total + total / 2, ROWS_STEP);
     if (most && grown > most) grown = most;
-    return ree_session_reserve_states(g->session, grown > rows ? grown : rows, err);
+    return ree_pipeline_reserve_states(g->pipeline, set, grown > rows ? grown : rows, err);
 }
 
 static void set_number(struct ree_tensor *t, size_t i, int64_t value) {
@@ -133,33 +134,72 @@ static enum ree_status take_rows(const struct ree_generator *g, const struct ree
     return REE_OK;
 }
 
+void ree_flight_finish(struct ree_flight *flight) {
+    for (size_t i = 0; i < flight->n_inputs; i++)
+        ree_tensor_finish(&flight->inputs[i]);
+    free(flight->inputs);
+    *flight = (struct ree_flight){0};
+}
+
+static enum ree_status fill_all(const struct ree_generator *g, int64_t total,
+                                struct ree_flight *flight, struct ree_error *err) {
+    flight->inputs = calloc(g->roles.n_inputs + 1, sizeof *flight->inputs);
+    if (!flight->inputs) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < g->roles.n_inputs; i++)
+        if (g->roles.of_input[i] != REE_ROLE_STATE)
+            REE_TRY(fill(g, &flight->step, total, i, &flight->inputs[flight->n_inputs++], err));
+    return REE_OK;
+}
+
+// The step's inputs, and room for its rows in the caches.
+static enum ree_status prepare(struct ree_generator *g, size_t set, const struct ree_step *step,
+                               struct ree_error *err) {
+    int64_t total = longest(step) + (int64_t)step->length;
+    if (g->roles.n_states) REE_TRY(make_room(g, set, total, err));
+    if (g->info.mixes_lengths) {
+        total = round_up(total, ROWS_STEP);
+        ree_pipeline_set_state_rows(g->pipeline, set, total - (int64_t)step->length);
+    }
+    ree_pipeline_set_rows_elsewhere(g->pipeline, set, total - (int64_t)step->length);
+    g->flights[set].step = *step;
+    return fill_all(g, total, &g->flights[set], err);
+}
+
+enum ree_status ree_generator_submit(struct ree_generator *g, size_t set,
+                                     const struct ree_step *step, struct ree_error *err) {
+    if (set >= g->options.n_sets)
+        return ree_fail(err, REE_INVALID, "there is no set %zu of %u", set, g->options.n_sets);
+    struct ree_flight *flight = &g->flights[set];
+    if (flight->inputs) return ree_fail(err, REE_INVALID, "set %zu has a step in flight", set);
+    enum ree_status status = prepare(g, set, step, err);
+    if (status == REE_OK)
+        status = ree_pipeline_submit(g->pipeline, set, flight->inputs, flight->n_inputs, err);
+    if (status != REE_OK) ree_flight_finish(flight);
+    return status;
+}
+
+enum ree_status ree_generator_collect(struct ree_generator *g, size_t set,
+                                      struct ree_tensor *out_logits, struct ree_error *err) {
+    memset(out_logits, 0, sizeof *out_logits);
+    if (set >= g->options.n_sets || !g->flights[set].inputs)
+        return ree_fail(err, REE_INVALID, "set %zu has no step in flight", set);
+    struct ree_flight *flight = &g->flights[set];
+    size_t n_outputs = ree_model_n_outputs(g->model);
+    struct ree_tensor *outputs = calloc(n_outputs + 1, sizeof *outputs);
+    if (!outputs) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status = ree_pipeline_collect(g->pipeline, set, outputs, err);
+    if (status == REE_OK)
+        status = take_rows(g, &flight->step, &outputs[g->roles.logits], out_logits, err);
+    for (size_t i = 0; i < n_outputs; i++)
+        ree_tensor_finish(&outputs[i]);
+    free(outputs);
+    ree_flight_finish(flight);
+    return status;
+}
+
 enum ree_status ree_generator_step(struct ree_generator *g, const struct ree_step *step,
                                    struct ree_tensor *out_logits, struct ree_error *err) {
     memset(out_logits, 0, sizeof *out_logits);
-    int64_t total = longest(step) + (int64_t)step->length;
-    if (g->roles.n_states) REE_TRY(make_room(g, total, err));
-    if (g->info.mixes_lengths) {
-        total = round_up(total, ROWS_STEP);
-        ree_session_set_state_rows(g->session, total - (int64_t)step->length);
-    }
-    size_t n_inputs = 0, n_outputs = ree_model_n_outputs(g->model);
-    struct ree_tensor *inputs = calloc(g->roles.n_inputs + 1, sizeof *inputs);
-    struct ree_tensor *outputs = calloc(n_outputs + 1, sizeof *outputs);
-    enum ree_status status =
-        inputs && outputs ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
-    for (size_t i = 0; status == REE_OK && i < g->roles.n_inputs; i++)
-        if (g->roles.of_input[i] != REE_ROLE_STATE)
-            status = fill(g, step, total, i, &inputs[n_inputs++], err);
-    if (status == REE_OK) {
-        status = ree_session_run(g->session, inputs, n_inputs, outputs, err);
-        if (status != REE_OK) n_outputs = 0; // none was made
-    }
-    if (status == REE_OK) status = take_rows(g, step, &outputs[g->roles.logits], out_logits, err);
-    for (size_t i = 0; inputs && i < n_inputs; i++)
-        ree_tensor_finish(&inputs[i]);
-    for (size_t i = 0; outputs && i < n_outputs; i++)
-        ree_tensor_finish(&outputs[i]);
-    free(inputs);
-    free(outputs);
-    return status;
+    REE_TRY(ree_generator_submit(g, 0, step, err));
+    return ree_generator_collect(g, 0, out_logits, err);
 }

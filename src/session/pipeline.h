@@ -83,7 +83,7 @@ void ree_pipeline_set_state_rows(struct ree_pipeline *pipeline, size_t set, int6
 void ree_pipeline_set_rows_elsewhere(struct ree_pipeline *pipeline, size_t set, int64_t rows);
 int64_t ree_pipeline_state_rows(const struct ree_pipeline *pipeline, size_t set);
 int64_t ree_pipeline_state_capacity(const struct ree_pipeline *pipeline, size_t set);
-uint64_t ree_pipeline_state_bytes(const struct ree_pipeline *pipeline); // of all sets
+uint64_t ree_pipeline_state_bytes(const struct ree_pipeline *pipeline, size_t set);
 
 // Observing and damaging, as of a session (observe.h) with the nodes and states of the whole model;
 // the stages' values come stage by stage, a control node's once. All stages have to be local.

@@ -94,10 +94,12 @@ int64_t ree_pipeline_state_capacity(const struct ree_pipeline *p, size_t set) {
     return state ? state->capacity : 0;
 }
 
-uint64_t ree_pipeline_state_bytes(const struct ree_pipeline *p) {
+uint64_t ree_pipeline_state_bytes(const struct ree_pipeline *p, size_t set) {
     uint64_t n = 0;
-    for (size_t i = 0; i < p->n_stages; i++)
-        if (p->stages[i].session) n += ree_session_state_bytes(p->stages[i].session);
+    for (size_t i = 0; i < p->n_stages; i++) {
+        const struct ree_session *s = p->stages[i].session;
+        if (s && s->n_states) n += ree_session_set_bytes(s, s->sets[set]);
+    }
     return n;
 }
 

@@ -130,6 +130,9 @@ enum ree_status ree_session_run_ordered(struct ree_session *session,
                                         const struct ree_tensor *ordered,
                                         struct ree_tensor *outputs, struct ree_error *err);
 
+uint64_t ree_session_set_bytes(const struct ree_session *session,
+                               const struct ree_session_state *states);
+
 // Binds the model to what it is given, which is checked. A bind of several segments has run all but
 // the last and serves once.
 enum ree_status ree_bind_create(struct ree_session *session, const struct ree_given *given,

@@ -197,7 +197,8 @@ static enum ree_status reserve(struct ree_session *s, struct ree_session_state *
     return REE_OK;
 }
 
-static uint64_t set_bytes(const struct ree_session *s, const struct ree_session_state *states) {
+uint64_t ree_session_set_bytes(const struct ree_session *s,
+                               const struct ree_session_state *states) {
     uint64_t n = 0;
     for (size_t i = 0; i < s->n_states; i++) {
         int64_t outer, inner;
@@ -215,7 +216,7 @@ static enum ree_status check_memory(const struct ree_session *s, int64_t rows,
                                     struct ree_error *err) {
     double need = (double)s->weight_bytes; // no overflow
     for (size_t k = 0; k < s->n_sets; k++)
-        if (s->sets[k] != s->states) need += (double)set_bytes(s, s->sets[k]);
+        if (s->sets[k] != s->states) need += (double)ree_session_set_bytes(s, s->sets[k]);
     for (size_t i = 0; i < s->n_states; i++) {
         const struct ree_session_state *state = &s->states[i];
         if (state->spec.output == REE_NO_OUTPUT) continue;
@@ -255,8 +256,5 @@ int64_t ree_session_state_capacity(const struct ree_session *s) {
 }
 
 uint64_t ree_session_state_bytes(const struct ree_session *s) {
-    uint64_t n = 0;
-    for (size_t k = 0; k < s->n_sets; k++)
-        n += set_bytes(s, s->sets[k]);
-    return n;
+    return ree_session_set_bytes(s, s->states);
 }

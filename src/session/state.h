@@ -37,6 +37,6 @@ enum ree_status ree_session_reserve_states(struct ree_session *session, int64_t 
 void ree_session_set_state_rows(struct ree_session *session, int64_t rows);
 int64_t ree_session_state_rows(const struct ree_session *session); // of the first; 0 without any
 int64_t ree_session_state_capacity(const struct ree_session *session); // rows, likewise
-uint64_t ree_session_state_bytes(const struct ree_session *session);   // of all sets, on the device
+uint64_t ree_session_state_bytes(const struct ree_session *session);   // on the device
 
 #endif

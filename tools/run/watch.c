@@ -105,19 +105,15 @@ static enum ree_status find_node(const struct ree_graph *graph, const char *text
                     (int)n, text);
 }
 
-enum ree_status watch_inject(const char *text, const struct ree_model *model,
-                             struct ree_session *session, uint64_t *out_step,
-                             struct ree_error *err) {
-    struct ree_fault fault;
+enum ree_status watch_fault(const char *text, const struct ree_model *model, struct ree_fault *out,
+                            struct ree_error *err) {
     size_t n;
-    if (!parse_fault(text, &n, &fault))
+    if (!parse_fault(text, &n, out))
         return ree_fail(err, REE_INVALID,
                         "NODE:STEP:BIT or NODE:STEP:BIT:OUTPUT is wanted, not "
                         "'%s'",
                         text);
-    REE_TRY(find_node(model->graph, text, n, &fault.node, err));
-    *out_step = fault.run;
-    return ree_session_inject(session, &fault, err);
+    return find_node(model->graph, text, n, &out->node, err);
 }
 
 static enum ree_status start_recorder(struct watch *w, const struct watch_run *run,
@@ -145,8 +141,12 @@ int watch_begin(struct watch *w, const struct watch_options *options, const stru
     *w = (struct watch){.options = options, .prefill_chunk = run->prefill_chunk};
     if (!watch_wanted(options)) return 0;
     enum ree_status status = REE_OK;
-    if (options->fault)
-        status = watch_inject(options->fault, run->model, run->session, &w->fault_step, &err);
+    struct ree_fault fault;
+    if (options->fault) status = watch_fault(options->fault, run->model, &fault, &err);
+    if (status == REE_OK && options->fault) {
+        w->fault_step = fault.run;
+        status = ree_pipeline_inject(run->pipeline, &fault, &err);
+    }
     if (status == REE_OK && options->trace) status = start_recorder(w, run, &err);
     if (status == REE_OK && options->dump) {
         status = dump_create(options->dump, options->dump_folder, run->model, &w->dump, &err);
@@ -155,7 +155,7 @@ int watch_begin(struct watch *w, const struct watch_options *options, const stru
     // A fault alone needs no observer but to count steps; without its callback nothing is read.
     struct ree_observer observer = {w->n_parts ? on_inputs : NULL, w->n_parts ? on_value : NULL,
                                     on_end, w, w->n_parts == 1 && w->parts[0].concurrent};
-    if (status == REE_OK) status = ree_session_observe(run->session, &observer, &err);
+    if (status == REE_OK) status = ree_pipeline_observe(run->pipeline, &observer, &err);
     return status == REE_OK ? 0 : cli_fail(&err);
 }
 

@@ -4,6 +4,7 @@
 
 #include "audit/make_receipt.h"
 #include "audit/record.h"
+#include "session/pipeline.h"
 
 // Tokens of a prompt in a step, unless they are given.
 #define WATCH_CHUNK 64
@@ -53,7 +54,7 @@ struct watch {
 struct watch_run {
     const struct ree_model *model;
     const struct ree_model_hashes *hashes; // NULL: made here, where needed
-    struct ree_session *session;
+    struct ree_pipeline *pipeline;
     enum ree_operation_set operation_set;
     uint32_t prefill_chunk; // 0: a model without steps
     size_t n_states;
@@ -67,9 +68,8 @@ int watch_begin(struct watch *watch, const struct watch_options *options,
 int watch_end(struct watch *watch, struct ree_traced *out_traced, bool *out_has);
 void watch_finish(struct watch *watch); // also of a zeroed one
 
-// The fault that --inject-fault names, in a session before its first run. *out_step: when.
-enum ree_status watch_inject(const char *text, const struct ree_model *model,
-                             struct ree_session *session, uint64_t *out_step,
-                             struct ree_error *err);
+// The fault that --inject-fault names.
+enum ree_status watch_fault(const char *text, const struct ree_model *model, struct ree_fault *out,
+                            struct ree_error *err);
 
 #endif

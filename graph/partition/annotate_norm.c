@@ -1,0 +1,91 @@
+// Norms: operators, and steps that make one: squares or differences, their mean or sum, its root,
+// the quotient, scale and bias.
+#include <string.h>
+
+#include "graph/partition/annotate_parts.h"
+
+static bool is_norm_op(const struct ree_node *node) {
+    return strstr(node->op_type, "Normalization") != NULL;
+}
+
+static bool is_statistic(const struct ree_node *node) {
+    static const char *const ops[] = {"ReduceMean", "ReduceSumSquare", "ReduceL2", NULL};
+    return !node->domain[0] && ree_op_among(node, ops);
+}
+
+// Marks what prepares a statistic: a square, a difference, a widening.
+static void mark_back(struct ree_annotator *a, const struct ree_node *node) {
+    static const char *const ops[] = {"Pow", "Sub", "Mul", "Cast", NULL};
+    for (int step = 0; step < 3; step++) {
+        const struct ree_value *input = node->n_inputs ? node->inputs[0] : NULL;
+        if (!input || input->graph != a->graph || !input->producer) return;
+        node = input->producer;
+        uint32_t place = a->place_of[node->id];
+        if (place == REE_NO_PLACE || node->domain[0] || !ree_op_among(node, ops)) return;
+        bool square = node->n_inputs == 2 && node->inputs[0] == node->inputs[1];
+        if (strcmp(node->op_type, "Mul") == 0 && !square) return;
+        // A widening for the norm alone is part of it; the residual's own type is not.
+        a->is_norm[place] = true;
+    }
+}
+
+enum step { STATISTIC, DONE, NOTHING };
+
+// What a node that reads a value of a norm is to it.
+static enum step next_step(const struct ree_annotator *a, const struct ree_node *node,
+                           enum step so_far) {
+    static const char *const unary[] = {"Sqrt", "Reciprocal", "Cast", "Pow", "Max", "Clip", NULL};
+    static const char *const binary[] = {"Add", "Sub", "Mul", "Div", NULL};
+    if (node->domain[0]) return NOTHING;
+    bool scaled = ree_op_among(node, binary) && node->n_inputs == 2;
+    bool constant = false;
+    for (size_t i = 0; scaled && i < 2; i++)
+        constant = constant || (node->inputs[i] && ree_annotator_constant(a, node->inputs[i]));
+    if (so_far == DONE) {
+        bool is_cast = strcmp(node->op_type, "Cast") == 0;
+        return is_cast || (scaled && constant) ? DONE : NOTHING;
+    }
+    if (ree_op_among(node, unary) || (scaled && constant)) return STATISTIC;
+    if (!scaled) return is_statistic(node) ? STATISTIC : NOTHING;
+    if (strcmp(node->op_type, "Sub") == 0 || node->inputs[0] == node->inputs[1]) return STATISTIC;
+    return strcmp(node->op_type, "Add") == 0 ? NOTHING : DONE;
+}
+
+// Follows the results of a statistic; what was met is part of a norm if it ends in a quotient. Each
+// place is met once for each step, so that this ends and costs little.
+static bool mark_on(struct ree_annotator *a, uint32_t place, unsigned char *seen, uint32_t *met) {
+    size_t n = 0;
+    bool is_norm = false;
+    met[n++] = place << 1 | STATISTIC;
+    for (size_t at = 0; at < n; at++) {
+        enum step so_far = (enum step)(met[at] & 1);
+        is_norm = is_norm || so_far == DONE;
+        const struct ree_node *node = ree_annotator_node(a, met[at] >> 1);
+        const struct ree_value *output = node->n_outputs ? node->outputs[0] : NULL;
+        if (!output || output->graph != a->graph) continue;
+        for (size_t i = a->reader_starts[output->id]; i < a->reader_starts[output->id + 1]; i++) {
+            uint32_t reader = a->readers[i];
+            enum step step = next_step(a, ree_annotator_node(a, reader), so_far);
+            if (step == NOTHING || seen[reader] & 1u << step) continue;
+            seen[reader] |= (unsigned char)(1u << step);
+            met[n++] = reader << 1 | step;
+        }
+    }
+    for (size_t i = 0; is_norm && i < n; i++)
+        a->is_norm[met[i] >> 1] = true;
+    return is_norm;
+}
+
+void ree_annotate_norms(struct ree_annotator *a) {
+    uint32_t n = (uint32_t)a->partition->n_order;
+    // At most two entries for each place.
+    uint32_t *met = ree_arena_alloc_array(&a->scratch, 2 * (size_t)n + 2, sizeof *met);
+    unsigned char *seen = ree_arena_alloc(&a->scratch, n + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct ree_node *node = ree_annotator_node(a, i);
+        if (is_norm_op(node)) a->is_norm[i] = true;
+        if (!met || !seen || !is_statistic(node) || seen[i] & 1u << STATISTIC) continue;
+        seen[i] |= 1u << STATISTIC;
+        if (mark_on(a, i, seen, met)) mark_back(a, node);
+    }
+}
