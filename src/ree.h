@@ -353,8 +353,8 @@ struct ree_generator_options {
     size_t n_more_devices;
     // The values that the parts but the last end with, n_partitions - 1; NULL: ree decides.
     const char *const *partition_ends;
-    // Parts that run in this process: so many from the first on; 0: all.
-    uint32_t first_partition, n_local_partitions;
+    // Of several processes (src/ranks), which this one is; it has its share of the parts. 0: alone.
+    uint32_t rank, n_ranks;
 };
 
 struct ree_generator_info {

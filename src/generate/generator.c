@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "generate/remote.h"
 #include "session/model.h"
 
 static void describe(struct ree_generator *g, bool one_row) {
@@ -47,13 +48,14 @@ static enum ree_status open_model(struct ree_generator *g, struct ree_error *err
 static enum ree_status open_pipeline(struct ree_generator *g, struct ree_device *device,
                                      struct ree_error *err) {
     const struct ree_generator_options *o = &g->options;
-    struct ree_pipeline_options options = {
-        .n_stages = o->n_partitions ? o->n_partitions : 1 + o->n_more_devices,
-        .ends = o->partition_ends,
-        .n_sets = o->n_sets,
-        .first = o->first_partition,
-        .n_local = o->n_local_partitions,
-        .session = o->session};
+    struct ree_pipeline_options options = {.n_stages = o->n_partitions  ? o->n_partitions
+                                                       : o->n_ranks > 1 ? o->n_ranks
+                                                                        : 1 + o->n_more_devices,
+                                           .ends = o->partition_ends,
+                                           .n_sets = o->n_sets,
+                                           .rank = o->rank,
+                                           .n_ranks = o->n_ranks,
+                                           .session = o->session};
     struct ree_device **devices = calloc(1 + o->n_more_devices, sizeof(struct ree_device *));
     g->flights = calloc(o->n_sets, sizeof *g->flights);
     enum ree_status status =
@@ -118,6 +120,7 @@ void ree_generator_stats(const struct ree_generator *g, struct ree_session_stats
 }
 
 int64_t ree_generator_cache_rows(const struct ree_generator *g, size_t set) {
+    if (g->remote) return g->remote->rows(g->remote->user, set);
     return ree_pipeline_state_rows(g->pipeline, set);
 }
 

@@ -16,6 +16,8 @@ struct ree_remote {
     // As ree_generator_collect.
     enum ree_status (*collect)(void *user, size_t set, const struct ree_step *step,
                                struct ree_tensor *out_logits, struct ree_error *err);
+    // Positions that the set's caches hold, wherever they are.
+    int64_t (*rows)(void *user, size_t set);
 };
 
 #endif

@@ -11,6 +11,7 @@ static enum ree_status lead_begin(void *user, size_t set, size_t batch, int64_t 
     struct ree_ranks *ranks = user;
     const int64_t numbers[2] = {(int64_t)batch, most};
     struct ree_part part = {numbers, sizeof numbers};
+    ranks->sets[set].rows = 0;
     return ree_transport_send(ranks->transport, 1, REE_MESSAGE_BEGIN, ranks->n_submitted,
                               (uint32_t)set, &part, 1, err);
 }
@@ -27,6 +28,9 @@ static enum ree_status lead_submit(void *user, size_t set, const struct ree_step
     if (limit > ranks->logits_limit) ranks->logits_limit = limit;
     REE_TRY(ree_generator_run_stages(ranks->generator, set, step, NULL, &parcel, NULL, err));
     ree_ranks_ran(ranks, step, start, number, (uint32_t)set);
+    for (size_t b = 0; b < step->batch; b++)
+        if (step->starts[b] + (int64_t)step->length > ranks->sets[set].rows)
+            ranks->sets[set].rows = step->starts[b] + (int64_t)step->length;
     return ree_ranks_pass_on(ranks, step, &parcel, number, (uint32_t)set, err);
 }
 
@@ -69,10 +73,15 @@ static enum ree_status lead_collect(void *user, size_t set, const struct ree_ste
     return status;
 }
 
+static int64_t lead_rows(void *user, size_t set) {
+    const struct ree_ranks *ranks = user;
+    return ranks->sets[set].rows;
+}
+
 enum ree_status ree_ranks_lead(struct ree_ranks *ranks, struct ree_error *err) {
     ranks->remote = malloc(sizeof *ranks->remote);
     if (!ranks->remote) return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    *ranks->remote = (struct ree_remote){ranks, lead_begin, lead_submit, lead_collect};
+    *ranks->remote = (struct ree_remote){ranks, lead_begin, lead_submit, lead_collect, lead_rows};
     ranks->generator->remote = ranks->remote;
     return REE_OK;
 }

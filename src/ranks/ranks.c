@@ -7,13 +7,6 @@
 #include "generate/remote.h"
 #include "ranks/ranks_internal.h"
 
-void ree_ranks_stages(size_t n_stages, uint32_t n_ranks, uint32_t rank, size_t *out_first,
-                      size_t *out_n) {
-    size_t each = n_stages / n_ranks, more = n_stages % n_ranks;
-    *out_first = rank * each + (rank < more ? rank : more);
-    *out_n = each + (rank < more);
-}
-
 void ree_ranks_progress(void *user, const char *what, uint64_t done, uint64_t total) {
     (void)what;
     (void)done;
@@ -41,7 +34,8 @@ static enum ree_status init(struct ree_ranks *ranks, struct ree_error *err) {
     if (!ranks->partition || ranks->n_stages < ranks->n_ranks)
         return ree_fail(err, REE_INVALID, "%zu stages are too few for %u ranks", ranks->n_stages,
                         ranks->n_ranks);
-    ree_ranks_stages(ranks->n_stages, ranks->n_ranks, ranks->rank, &ranks->first, &ranks->n_local);
+    ree_pipeline_share(ranks->n_stages, ranks->n_ranks, ranks->rank, &ranks->first,
+                       &ranks->n_local);
     ranks->n_sets = g->options.n_sets ? g->options.n_sets : 1;
     ranks->sets = calloc(ranks->n_sets, sizeof *ranks->sets);
     ranks->offsets = calloc(ranks->n_ranks, sizeof *ranks->offsets);

@@ -19,10 +19,6 @@ struct ree_ranks_options {
     bool timeline;        // rank 0: keep what every rank does when
 };
 
-// The stages of rank `rank`, of n_stages: as even as can be, the first ranks have one more.
-void ree_ranks_stages(size_t n_stages, uint32_t n_ranks, uint32_t rank, size_t *out_first,
-                      size_t *out_n);
-
 struct ree_ranks;
 
 // Shows all ranks to be of one mind before anything runs: versions, model, plan, options, and the

@@ -26,6 +26,7 @@ struct ree_spans {
 struct ree_rank_set {
     bool begun;
     struct ree_bounds bounds;
+    int64_t rows;               // rank 0: positions that the caches hold
     uint64_t number;            // rank 0: of the step in flight
     struct ree_message arrived; // rank 0: logits that are not collected yet
 };

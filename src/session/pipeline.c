@@ -78,6 +78,13 @@ static enum ree_status plan(struct ree_pipeline *p, const struct ree_pipeline_op
 
 // Stages
 
+void ree_pipeline_share(size_t n_stages, uint32_t n_ranks, uint32_t rank, size_t *out_first,
+                        size_t *out_n) {
+    size_t each = n_stages / n_ranks, more = n_stages % n_ranks;
+    *out_first = rank * each + (rank < more ? rank : more);
+    *out_n = each + (rank < more);
+}
+
 static size_t place_in(const struct ree_cut *cut, const struct ree_value *value) {
     for (size_t i = 0; cut && i < cut->n_values; i++)
         if (cut->values[i] == value) return i;
@@ -176,6 +183,11 @@ static enum ree_status make_stages(struct ree_pipeline *p, const struct ree_pipe
     }
     p->first = o->n_local ? o->first : 0;
     p->n_local = o->n_local ? o->n_local : p->n_stages;
+    if (o->n_ranks > p->n_stages)
+        return ree_fail(err, REE_INVALID, "%zu partitions are too few for %u ranks", p->n_stages,
+                        o->n_ranks);
+    if (o->n_ranks > 1)
+        ree_pipeline_share(p->n_stages, o->n_ranks, o->rank, &p->first, &p->n_local);
     if (p->first >= p->n_stages || p->n_local > p->n_stages - p->first)
         return ree_fail(err, REE_INVALID, "stages %zu to %zu of %zu", p->first,
                         p->first + p->n_local, p->n_stages);
