@@ -6,6 +6,7 @@
 #include "base/strbuf.h"
 #include "ranks/ranks_internal.h"
 #include "ranks/stage_weights.h"
+#include "session/model.h"
 
 #define HELLO_LIMIT ((size_t)64 << 20)
 #define CLOCK_ROUNDS 8
@@ -116,8 +117,8 @@ static enum ree_status compare_text(uint32_t rank, const struct ree_strbuf *own,
                                     const struct ree_part *other, struct ree_error *err) {
     const char *a = own->data, *a_end = a + own->size, *b = other->data, *b_end = b + other->nbytes;
     for (;;) {
-        const char *a_name, *a_value, *b_name, *b_value;
-        size_t n_a_name, n_a_value, n_b_name, n_b_value;
+        const char *a_name = "", *a_value = "", *b_name = "", *b_value = "";
+        size_t n_a_name = 0, n_a_value = 0, n_b_name = 0, n_b_value = 0;
         bool has_a = next_line(&a, a_end, &a_name, &n_a_name, &a_value, &n_a_value);
         bool has_b = next_line(&b, b_end, &b_name, &n_b_name, &b_value, &n_b_value);
         if (!has_a && !has_b && a == a_end && b == b_end) return REE_OK;

@@ -65,6 +65,9 @@ bool cli_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *ou
 
 // Prints "ree-run: message".
 __attribute__((format(printf, 1, 2))) void cli_error(const char *format, ...);
+const char *cli_last_error(void); // the message of the last one; ""
+// From here on errors begin with "rank 2: ": of one of several processes.
+void cli_set_rank(uint32_t rank);
 // The same for a library error; returns CLI_FAILED.
 int cli_fail(const struct ree_error *err);
 

@@ -11,6 +11,7 @@
 #include "generate/generator.h"
 #include "generate_report.h"
 #include "prompts.h"
+#include "ranks.h"
 #include "receipts.h"
 #include "watch.h"
 #include "writer.h"
@@ -76,7 +77,7 @@ static const char help[] =
     "  --prefill-chunk N    tokens of a prompt in one run (otherwise 512)\n"
     "  --batch-size N       prompts in one run (otherwise 16)\n"
     "  --operation-set SET  reproducible (the default), deterministic or default\n"
-    "\n"
+    "\n" CLI_RANKS_HELP "\n"
     "examples\n"
     "  ree-run ./Qwen2.5-0.5B-Instruct --messages chat.json --device vulkan\n"
     "  ree-run model.onnx --prompt-text \"Once upon a time\" --max-new-tokens 64 --json\n"
@@ -96,6 +97,7 @@ struct options {
     uint64_t max_new_tokens, n_logprobs, chunk, batch;
     struct cli_receipt receipt;
     struct watch_options watch;
+    struct cli_ranks ranks;
     bool raw, ignore_eos, json, logits_hash, no_echo, stats, no_fuse, no_fold;
 };
 
@@ -180,7 +182,7 @@ static void parse(struct cli *cli, struct options *o) {
                    cli_option_number(cli, "--logprobs", 1, 100, &o->n_logprobs) ||
                    cli_option_number(cli, "--prefill-chunk", 1, 1 << 20, &o->chunk) ||
                    cli_option_number(cli, "--batch-size", 1, 4096, &o->batch) ||
-                   cli_receipt_option(cli, &o->receipt) || watch_option(cli, &o->watch) ||
+                   cli_ranks_option(cli, &o->ranks) || cli_receipt_option(cli, &o->receipt) || watch_option(cli, &o->watch) ||
                    cli_device_option(cli, &o->device)) {
             continue;
         } else if (!cli_positional(cli, &o->model)) {
@@ -204,7 +206,7 @@ static void parse(struct cli *cli, struct options *o) {
 // The run
 
 struct job {
-    const struct options *o;
+    struct options *o;
     struct ree_device *device;
     struct ree_generator *generator;
     struct ree_tokenizer *tokenizer;
@@ -334,6 +336,7 @@ static int report(struct job *job, const struct ree_generate_stats *stats) {
         .operation_set = job->o->device.options.operation_set,
         .receipt_hash = job->receipt_hash,
         .trace = job->has_trace ? &job->traced : NULL,
+        .ranks = job->o->ranks.n && job->o->stats ? &job->o->ranks : NULL,
     };
     ree_strbuf_init(&text);
     if (job->o->json) {
@@ -411,6 +414,26 @@ static int save_receipt(struct job *job, const struct ree_generate_options *opti
     return code;
 }
 
+// With the other ranks, if there are any.
+static int join(struct job *job) {
+    const struct options *o = job->o;
+    struct ree_strbuf agreed;
+    ree_strbuf_init(&agreed);
+    ree_strbuf_printf(&agreed, "--operation-set\t%s\n",
+                      ree_operation_set_name(o->device.options.operation_set));
+    ree_strbuf_printf(&agreed, "--no-fold (0 or 1)\t%d\n", o->no_fold);
+    ree_strbuf_printf(&agreed, "exact lengths (0 or 1)\t%d\n", watch_wanted(&o->watch));
+    ree_strbuf_printf(&agreed, "a number of sets of\t%u\n", job->generator->options.n_sets);
+    int code = 0;
+    if (agreed.failed) {
+        cli_error("out of memory");
+        code = CLI_FAILED;
+    }
+    if (!code) code = cli_ranks_join(&job->o->ranks, job->generator, agreed.data);
+    ree_strbuf_finish(&agreed);
+    return code;
+}
+
 static int generate(struct job *job) {
     struct ree_error err;
     struct ree_generate_stats stats;
@@ -426,6 +449,7 @@ static int generate(struct job *job) {
     sigaction(SIGINT, &action, NULL);
     int code = prepare_receipt(job, &options);
     if (!code) code = prepare_watch(job);
+    if (!code) code = join(job);
     if (!code) code = begin_writers(job);
     if (code) return code;
     enum ree_status status = ree_generate(job->generator, job->prompts.list, job->prompts.n,
@@ -439,14 +463,15 @@ static int generate(struct job *job) {
     }
     if (job->failed) return CLI_FAILED;
     // The file first: what is printed is then true of what was written.
-    code = watch_end(&job->watch, &job->traced, &job->has_trace);
+    code = cli_ranks_end(&job->o->ranks);
+    if (!code) code = watch_end(&job->watch, &job->traced, &job->has_trace);
     if (!code) code = save_receipt(job, &options, &stats);
     if (!code) code = report(job, &stats);
     return code ? code : interrupted ? CLI_INTERRUPTED : 0;
 }
 
-static int prepare(struct job *job) {
-    const struct options *o = job->o;
+static int open_generator(struct job *job) {
+    struct options *o = job->o;
     struct ree_error err;
     struct ree_generator_options options = {
         .model = {.no_fold = o->no_fold, .on_progress = cli_progress},
@@ -456,11 +481,25 @@ static int prepare(struct job *job) {
         .all_logits = o->logits_hash,
         .exact_lengths = watch_wanted(&o->watch),
     };
-    int code = cli_receipt_prepare(&o->receipt);
-    if (code) return code;
+    cli_ranks_generator(&o->ranks, &options);
     if (cli_device_open(&o->device, &job->device, &err) != REE_OK) return cli_fail(&err);
     if (ree_generator_create(o->model, job->device, &options, &job->generator, &err) != REE_OK)
         return cli_fail(&err);
+    return 0;
+}
+
+// A rank other than 0 runs its stages and nothing else.
+static int serve(struct job *job) {
+    int code = open_generator(job);
+    if (!code) code = join(job);
+    return code ? code : cli_ranks_serve(&job->o->ranks);
+}
+
+static int prepare(struct job *job) {
+    const struct options *o = job->o;
+    int code = cli_receipt_prepare(&o->receipt);
+    if (!code) code = open_generator(job);
+    if (code) return code;
     code = load_tokenizer(job);
     if (!code)
         code = prompts_load(&job->prompts, o->prompts, o->n_prompts, job->tokenizer, o->chat_family,
@@ -523,8 +562,14 @@ int ree_run_generate(int argc, char **argv) {
         cli_init(&cli, argc, argv);
         parse(&cli, &o);
         struct job job = {.o = &o};
-        code = cli.failed ? CLI_USAGE : prepare(&job);
-        if (!code) code = generate(&job);
+        code = cli.failed ? CLI_USAGE : cli_ranks_start(&o.ranks);
+        if (!code && o.ranks.rank > 0) {
+            code = serve(&job);
+        } else {
+            if (!code) code = prepare(&job);
+            if (!code) code = generate(&job);
+        }
+        code = cli_ranks_finish(&o.ranks, code);
         finish(&job);
     }
     free(o.prompts);
