@@ -351,8 +351,7 @@ struct ree_generator_options {
     uint32_t n_partitions;
     struct ree_device *const *more_devices;
     size_t n_more_devices;
-    // The values that the parts but the last end with, n_partitions - 1; NULL: ree decides.
-    const char *const *partition_ends;
+    const char *partition_plan; // where they end, a file of `ree-run plan`; NULL: ree decides
     // Of several processes (src/ranks), which this one is; it has its share of the parts. 0: alone.
     uint32_t rank, n_ranks;
 };

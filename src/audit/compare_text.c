@@ -79,7 +79,7 @@ enum ree_status ree_compare_text(const struct ree_compare_text *text, int32_t **
     memcpy(c.ids, text->prompt, text->n_prompt * sizeof *c.ids);
     enum ree_status status = REE_OK;
     for (int k = 0; k < 2 && status == REE_OK; k++)
-        status = ree_generator_begin(text->generators[k], 1, (int64_t)c.limit, err);
+        status = ree_generator_begin(text->generators[k], 0, 1, (int64_t)c.limit, err);
     if (status == REE_OK) status = run(&c);
     if (status != REE_OK) {
         free(c.ids);

@@ -60,7 +60,7 @@ enum ree_status ree_verify_text(struct ree_verification *v, const struct ree_ver
 struct ree_verify_tensors {
     const struct ree_receipt *receipt;
     const struct ree_model *model;
-    struct ree_session *session;
+    struct ree_pipeline *pipeline;
     size_t n_inputs;
     const struct ree_tensor *inputs; // named
     bool traced;

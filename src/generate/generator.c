@@ -48,14 +48,14 @@ static enum ree_status open_model(struct ree_generator *g, struct ree_error *err
 static enum ree_status open_pipeline(struct ree_generator *g, struct ree_device *device,
                                      struct ree_error *err) {
     const struct ree_generator_options *o = &g->options;
-    struct ree_pipeline_options options = {.n_stages = o->n_partitions  ? o->n_partitions
-                                                       : o->n_ranks > 1 ? o->n_ranks
-                                                                        : 1 + o->n_more_devices,
-                                           .ends = o->partition_ends,
-                                           .n_sets = o->n_sets,
-                                           .rank = o->rank,
-                                           .n_ranks = o->n_ranks,
-                                           .session = o->session};
+    size_t n_stages = 1 + o->n_more_devices > o->n_ranks ? 1 + o->n_more_devices : o->n_ranks;
+    struct ree_pipeline_options options = {
+        .n_stages = o->n_partitions || o->partition_plan ? o->n_partitions : n_stages,
+        .plan_file = o->partition_plan,
+        .n_sets = o->n_sets,
+        .rank = o->rank,
+        .n_ranks = o->n_ranks,
+        .session = o->session};
     struct ree_device **devices = calloc(1 + o->n_more_devices, sizeof(struct ree_device *));
     g->flights = calloc(o->n_sets, sizeof *g->flights);
     enum ree_status status =

@@ -82,7 +82,9 @@ void ree_ranks_fill_report(struct ree_ranks *ranks) {
         own->n_other_messages += sent[kind].n_messages;
     }
     own->resident_nbytes = resident_nbytes();
-    own->cache_nbytes = ree_pipeline_state_bytes(ranks->generator->pipeline);
+    own->cache_nbytes = 0;
+    for (size_t i = 0; i < ranks->n_sets; i++)
+        own->cache_nbytes += ree_pipeline_state_bytes(ranks->generator->pipeline, i);
     own->buffered_nbytes = ree_transport_buffered(ranks->transport);
     own->waited = ree_transport_waited(ranks->transport);
 }

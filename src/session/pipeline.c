@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/partition/plan_file.h"
 #include "session/pipeline_internal.h"
 
 static enum ree_status no_memory(struct ree_error *err) {
@@ -57,13 +58,13 @@ static struct ree_partition_options plan_options(const struct ree_pipeline *p, u
                                           .context = context};
 }
 
-static enum ree_status plan(struct ree_pipeline *p, const struct ree_pipeline_options *o,
-                            struct ree_error *err) {
+static enum ree_status divide(struct ree_pipeline *p, const struct ree_pipeline_options *o,
+                              const char *const *ends, struct ree_error *err) {
     struct ree_partition_options options = plan_options(p, o->context);
     ree_model_infer(p->model->graph);
     enum ree_status status =
-        o->ends ? ree_partition_from_cuts(p->model->graph, &options, o->ends, &p->partition, err)
-                : ree_partition_plan(p->model->graph, &options, &p->partition, err);
+        ends ? ree_partition_from_cuts(p->model->graph, &options, ends, &p->partition, err)
+             : ree_partition_plan(p->model->graph, &options, &p->partition, err);
     if (status != REE_OK) {
         if (p->model->graph->file[0]) ree_fail_prefix(err, "%s", p->model->graph->file);
         return status;
@@ -74,6 +75,23 @@ static enum ree_status plan(struct ree_pipeline *p, const struct ree_pipeline_op
         p->owner[i] =
             ree_partition_stage_of_state(p->model->graph, &p->partition, &p->part_states[i]);
     return REE_OK;
+}
+
+static enum ree_status divide_as_written(struct ree_pipeline *p,
+                                         const struct ree_pipeline_options *o,
+                                         struct ree_error *err) {
+    char sha256[65], **ends;
+    size_t n;
+    REE_TRY(ree_model_graph_sha256(p->model, sha256, err));
+    REE_TRY(ree_plan_file_read(o->plan_file, sha256, &ends, &n, err));
+    enum ree_status status = REE_OK;
+    if (o->n_stages && o->n_stages != n + 1)
+        status = ree_fail(err, REE_INVALID, "%s: has %zu partitions, not %zu", o->plan_file, n + 1,
+                          o->n_stages);
+    p->n_stages = n + 1;
+    if (status == REE_OK && n) status = divide(p, o, (const char *const *)ends, err);
+    ree_plan_ends_free(ends, n);
+    return status;
 }
 
 // Stages
@@ -257,7 +275,10 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
     pthread_cond_init(&p->changed, NULL);
     enum ree_status status = begin(p, devices, n_devices, err);
     if (status == REE_OK) status = take_states(p, states, n_states, err);
-    if (status == REE_OK && (p->n_stages > 1 || options->ends)) status = plan(p, options, err);
+    if (status == REE_OK && options->plan_file)
+        status = divide_as_written(p, options, err);
+    else if (status == REE_OK && p->n_stages > 1)
+        status = divide(p, options, options->ends, err);
     if (status == REE_OK) status = make_stages(p, options, err);
     if (status == REE_OK) status = ree_pipeline_start(p, err);
     if (status != REE_OK) {

@@ -13,8 +13,9 @@
 #include "session/state.h"
 
 struct ree_pipeline_options {
-    size_t n_stages;         // 0: 1
+    size_t n_stages;         // 0: 1, or what the plan has
     const char *const *ends; // n_stages - 1 names, as ree_partition_from_cuts takes; NULL: planned
+    const char *plan_file;   // where they are read from (plan_file.h) instead; NULL: not
     uint64_t context;        // rows of caches that the plan counts with; 0: REE_PARTITION_CONTEXT
     size_t n_sets;           // 0: 1
     // Stages that run here, for pipelines over several processes: n_local from `first` on; 0: all.

@@ -4,10 +4,12 @@
 #include "graph/model_text.h"
 #include "ree.h"
 #include "session/graphs/all_values.h"
+#include "session/pipeline.h"
 
 #include <string.h>
 
 #define MAX_TENSORS 8
+#define MAX_PARTS 12
 
 static struct ree_device *devices[2];
 static char *last_result;
@@ -154,13 +156,8 @@ static char *error_text(const struct ree_error *err) {
     return ree_strbuf_take(&out);
 }
 
-static char *run_session(struct ree_session *session, const struct ree_model *model,
-                         const struct ree_tensor *inputs, size_t n_inputs) {
-    struct ree_tensor outputs[MAX_TENSORS];
-    struct ree_error err;
-    REQUIRE(ree_model_n_outputs(model) <= MAX_TENSORS);
-    if (ree_session_run(session, inputs, n_inputs, outputs, &err) != REE_OK)
-        return error_text(&err);
+// Releases them.
+static char *outputs_text(const struct ree_model *model, struct ree_tensor *outputs) {
     struct ree_strbuf out;
     ree_strbuf_init(&out);
     for (size_t i = 0; i < ree_model_n_outputs(model); i++) {
@@ -171,6 +168,15 @@ static char *run_session(struct ree_session *session, const struct ree_model *mo
     return ree_strbuf_take(&out);
 }
 
+static char *run_session(struct ree_session *session, const struct ree_model *model,
+                         const struct ree_tensor *inputs, size_t n_inputs) {
+    struct ree_tensor outputs[MAX_TENSORS];
+    struct ree_error err;
+    REQUIRE(ree_model_n_outputs(model) <= MAX_TENSORS);
+    if (ree_session_run(session, inputs, n_inputs, outputs, &err) != REE_OK)
+        return error_text(&err);
+    return outputs_text(model, outputs);
+}
 static bool is_error(const char *result) {
     return strncmp(result, "error: ", 7) == 0;
 }
@@ -255,6 +261,34 @@ static bool run_observed(const struct pb *bytes, const char *text, struct ree_de
     return same;
 }
 
+// Runs in as many parts as the model has, and once in each smaller number of them.
+static bool run_parts(const struct pb *bytes, const char *text, struct ree_device *device) {
+    struct ree_model *model;
+    struct ree_error err;
+    if (ree_model_load_memory(bytes->data, bytes->size, NULL, &model, &err) != REE_OK)
+        return true; // as it was in one piece
+    struct ree_tensor inputs[MAX_TENSORS];
+    size_t n_inputs = read_inputs(model, text, inputs);
+    bool same = true;
+    for (size_t n = 2; same && n < MAX_PARTS; n++) {
+        struct ree_pipeline *pipeline;
+        struct ree_pipeline_options options = {.n_stages = n};
+        enum ree_status status = ree_pipeline_create(model, &device, 1, &options, NULL, 0,
+                                                     REE_NO_INPUT, &pipeline, &err);
+        if (status == REE_INVALID) break; // there are no more places
+        if (status != REE_OK) return agree(error_text(&err), "divided");
+        struct ree_tensor outputs[MAX_TENSORS];
+        status = ree_pipeline_run(pipeline, inputs, n_inputs, outputs, &err);
+        same =
+            agree(status == REE_OK ? outputs_text(model, outputs) : error_text(&err), "in parts");
+        ree_pipeline_destroy(pipeline);
+    }
+    for (size_t i = 0; i < n_inputs; i++)
+        ree_tensor_finish(&inputs[i]);
+    ree_model_destroy(model);
+    return same;
+}
+
 const char *run_text(const char *model, const char *inputs) {
     free(last_result);
     last_result = NULL;
@@ -264,7 +298,8 @@ const char *run_text(const char *model, const char *inputs) {
         same = run_way(&bytes, inputs, false, false, devices[i], ree_device_name(devices[i])) &&
                run_way(&bytes, inputs, true, false, devices[i], "not fused") &&
                run_way(&bytes, inputs, false, true, devices[i], "not folded") &&
-               run_observed(&bytes, inputs, devices[i]) && same;
+               run_observed(&bytes, inputs, devices[i]) && run_parts(&bytes, inputs, devices[i]) &&
+               same;
     pb_free(&bytes);
     return same ? last_result : NULL;
 }

@@ -11,7 +11,8 @@
 // Every model runs fused, unfused and unfolded, and again in the first session, where the bind may
 // be found; all must agree. So must a run with an observer, and what that is told of every node
 // with what the model gives when all its values are outputs. It runs on the CPU and, where the
-// program's argument names another device, there too.
+// program's argument names another device, there too. So must the model in parts
+// (session/pipeline.h), in every number of them up to a dozen.
 #ifndef REE_TESTS_CONTROL_RUN_TEXT_H
 #define REE_TESTS_CONTROL_RUN_TEXT_H
 

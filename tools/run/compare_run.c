@@ -73,8 +73,10 @@ static enum ree_status observe(struct compare_job *job) {
         REE_TRY(ree_session_observe(job->sessions[k], &observer, &job->err));
     }
     if (!job->o->fault) return REE_OK;
-    return watch_inject(job->o->fault, model_of(job), job->sessions[1], &job->fault_step,
-                        &job->err);
+    struct ree_fault fault;
+    REE_TRY(watch_fault(job->o->fault, model_of(job), &fault, &job->err));
+    job->fault_step = fault.run;
+    return ree_session_inject(job->sessions[1], &fault, &job->err);
 }
 
 // Running

@@ -10,6 +10,7 @@
 #include "cli.h"
 #include "generate/generator.h"
 #include "generate_report.h"
+#include "parts.h"
 #include "prompts.h"
 #include "ranks.h"
 #include "receipts.h"
@@ -73,7 +74,7 @@ static const char help[] =
     "\n"
     "where and how it runs (the bits do not depend on any of these)\n"
     "  --device, --threads, --cpu-isa, --form, --validation, --no-fuse, --no-fold\n"
-    "                       see 'ree-run help run'\n"
+    "                       see 'ree-run help run'\n" CLI_PARTS_HELP
     "  --prefill-chunk N    tokens of a prompt in one run (otherwise 512)\n"
     "  --batch-size N       prompts in one run (otherwise 16)\n"
     "  --operation-set SET  reproducible (the default), deterministic or default\n"
@@ -90,6 +91,7 @@ static const char help[] =
 struct options {
     const char *model, *tokenizer, *chat_family;
     struct cli_device device;
+    struct cli_parts parts;
     struct prompt_arg *prompts;
     const char **stops;
     size_t n_prompts, n_stops;
@@ -182,8 +184,9 @@ static void parse(struct cli *cli, struct options *o) {
                    cli_option_number(cli, "--logprobs", 1, 100, &o->n_logprobs) ||
                    cli_option_number(cli, "--prefill-chunk", 1, 1 << 20, &o->chunk) ||
                    cli_option_number(cli, "--batch-size", 1, 4096, &o->batch) ||
-                   cli_ranks_option(cli, &o->ranks) || cli_receipt_option(cli, &o->receipt) || watch_option(cli, &o->watch) ||
-                   cli_device_option(cli, &o->device)) {
+                   cli_ranks_option(cli, &o->ranks) || cli_receipt_option(cli, &o->receipt) ||
+                   watch_option(cli, &o->watch) || cli_device_option(cli, &o->device) ||
+                   cli_parts_option(cli, &o->parts)) {
             continue;
         } else if (!cli_positional(cli, &o->model)) {
             cli_unknown(cli);
@@ -194,6 +197,7 @@ static void parse(struct cli *cli, struct options *o) {
     if (!o->n_prompts) cli_usage(cli, "there is no prompt");
     if (o->receipt.path && o->n_prompts > 1)
         cli_usage(cli, "a receipt is of one prompt, and %zu are given", o->n_prompts);
+    cli_parts_check(cli, &o->parts, &o->device);
     cli_receipt_check(cli, &o->receipt);
     watch_check(cli, &o->watch);
     if (watch_wanted(&o->watch) && o->n_prompts > 1)
@@ -207,7 +211,6 @@ static void parse(struct cli *cli, struct options *o) {
 
 struct job {
     struct options *o;
-    struct ree_device *device;
     struct ree_generator *generator;
     struct ree_tokenizer *tokenizer;
     struct prompts prompts;
@@ -321,7 +324,7 @@ static int begin_writers(struct job *job) {
 static int report(struct job *job, const struct ree_generate_stats *stats) {
     struct ree_session_stats session;
     struct ree_strbuf text;
-    ree_session_stats(ree_generator_session(job->generator), &session);
+    ree_generator_stats(job->generator, &session);
     struct generate_report r = {
         .n = job->prompts.n,
         .generations = job->generations,
@@ -332,7 +335,7 @@ static int report(struct job *job, const struct ree_generate_stats *stats) {
         .logprobs = job->logprobs,
         .stats = stats,
         .session = job->o->stats ? &session : NULL,
-        .device = ree_device_name(job->device),
+        .device = cli_parts_device(&job->o->parts),
         .operation_set = job->o->device.options.operation_set,
         .receipt_hash = job->receipt_hash,
         .trace = job->has_trace ? &job->traced : NULL,
@@ -363,7 +366,7 @@ static struct ree_text_run describe_run(const struct job *job,
         .generation = job->generations,
         .is_private = job->o->receipt.is_private,
         .trace = job->has_trace ? &job->traced : NULL,
-        .device = ree_device_name(job->device),
+        .device = cli_parts_device(&job->o->parts),
         .stats = stats,
     };
 }
@@ -392,7 +395,7 @@ static int prepare_watch(struct job *job) {
     }
     struct watch_run run = {.model = g->model,
                             .hashes = job->o->receipt.path ? &job->hashes : NULL,
-                            .session = g->session,
+                            .pipeline = g->pipeline,
                             .operation_set = job->o->device.options.operation_set,
                             .prefill_chunk = (uint32_t)job->o->chunk,
                             .n_states = g->roles.n_states,
@@ -481,9 +484,11 @@ static int open_generator(struct job *job) {
         .all_logits = o->logits_hash,
         .exact_lengths = watch_wanted(&o->watch),
     };
+    if (cli_parts_open(&o->parts, &o->device, &err) != REE_OK) return cli_fail(&err);
+    cli_parts_generator(&o->parts, &options);
     cli_ranks_generator(&o->ranks, &options);
-    if (cli_device_open(&o->device, &job->device, &err) != REE_OK) return cli_fail(&err);
-    if (ree_generator_create(o->model, job->device, &options, &job->generator, &err) != REE_OK)
+    if (ree_generator_create(o->model, o->parts.devices[0], &options, &job->generator, &err) !=
+        REE_OK)
         return cli_fail(&err);
     return 0;
 }
@@ -525,7 +530,7 @@ static void finish(struct job *job) {
     prompts_finish(&job->prompts);
     ree_tokenizer_destroy(job->tokenizer);
     ree_generator_destroy(job->generator);
-    ree_device_destroy(job->device);
+    cli_parts_finish(&job->o->parts);
 }
 
 bool ree_run_is_generate(int argc, char **argv) {

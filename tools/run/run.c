@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "inputs.h"
 #include "outputs.h"
+#include "parts.h"
 #include "receipts.h"
 #include "watch.h"
 
@@ -37,7 +38,8 @@ static const char help[] =
     "where it runs (the bits do not depend on any of these)\n"
     "  --device DEVICE      cpu (the default), cuda or vulkan; cuda:INDEX or cuda:NAME (likewise\n"
     "                       vulkan) for one of several, NAME being a part of the device's name;\n"
-    "                       'ree-run devices' lists them\n"
+    "                       'ree-run devices' lists them. Several, separated by commas: the model\n"
+    "                       then runs in parts\n" CLI_PARTS_HELP
     "  --threads N          processor threads (otherwise one for each core)\n"
     "  --cpu-isa ISA        avx512, avx2, neon or portable (otherwise the best there is)\n"
     "  --no-fuse            one dispatch for each step, to see that fusion changes nothing\n"
@@ -63,6 +65,7 @@ static const char help[] =
 struct options {
     const char *model, *output_dir;
     struct cli_device device;
+    struct cli_parts parts;
     struct run_inputs inputs;
     uint64_t top;
     struct cli_receipt receipt;
@@ -82,7 +85,7 @@ static void parse(struct cli *cli, struct options *o) {
         } else if (cli_option_number(cli, "--top", 1, 1000, &o->top) ||
                    cli_option(cli, "--output-dir", &o->output_dir) ||
                    cli_receipt_option(cli, &o->receipt) || watch_option(cli, &o->watch) ||
-                   cli_device_option(cli, &o->device)) {
+                   cli_device_option(cli, &o->device) || cli_parts_option(cli, &o->parts)) {
             continue;
         } else if (cli_flag(cli, "--no-fuse")) {
             o->no_fuse = true;
@@ -99,6 +102,7 @@ static void parse(struct cli *cli, struct options *o) {
         }
     }
     if (!o->model) cli_usage(cli, "no model is named");
+    cli_parts_check(cli, &o->parts, &o->device);
     cli_receipt_check(cli, &o->receipt);
     watch_check(cli, &o->watch);
     if (o->receipt.is_private)
@@ -146,8 +150,7 @@ static int save_receipt(const struct options *o, const struct run_report *report
 static int run(struct options *o) {
     struct ree_error err;
     struct ree_model *model = NULL;
-    struct ree_device *device = NULL;
-    struct ree_session *session = NULL;
+    struct ree_pipeline *pipeline = NULL;
     struct ree_tensor *outputs = NULL;
     size_t n_outputs = 0;
     char receipt_hash[65] = "";
@@ -162,17 +165,19 @@ static int run(struct options *o) {
     // Inputs before the device: a missing one should be said at once.
     code = run_inputs_load(&o->inputs, model);
     if (code) goto done;
-    if (cli_device_open(&o->device, &device, &err) != REE_OK) {
+    if (cli_parts_open(&o->parts, &o->device, &err) != REE_OK) {
         code = cli_fail(&err);
         goto done;
     }
     struct ree_session_options options = {.no_fuse = o->no_fuse, .on_progress = cli_progress};
-    if (ree_session_create(model, device, &options, &session, &err) != REE_OK) {
+    struct ree_pipeline_options divided = cli_parts_pipeline(&o->parts, &options);
+    if (ree_pipeline_create(model, o->parts.devices, o->parts.n_devices, &divided, NULL, 0,
+                            REE_NO_INPUT, &pipeline, &err) != REE_OK) {
         code = cli_fail(&err);
         goto done;
     }
     struct watch_run watched = {
-        .model = model, .session = session, .operation_set = o->device.options.operation_set};
+        .model = model, .pipeline = pipeline, .operation_set = o->device.options.operation_set};
     code = watch_begin(&watch, &o->watch, &watched);
     if (code) goto done;
     outputs = calloc(ree_model_n_outputs(model) + 1, sizeof *outputs);
@@ -181,7 +186,8 @@ static int run(struct options *o) {
         code = CLI_FAILED;
         goto done;
     }
-    if (ree_session_run(session, o->inputs.tensors, o->inputs.n_tensors, outputs, &err) != REE_OK) {
+    if (ree_pipeline_run(pipeline, o->inputs.tensors, o->inputs.n_tensors, outputs, &err) !=
+        REE_OK) {
         code = cli_fail(&err);
         goto done;
     }
@@ -190,10 +196,10 @@ static int run(struct options *o) {
     if (code) goto done;
 
     struct ree_session_stats stats;
-    ree_session_stats(session, &stats);
+    ree_pipeline_stats(pipeline, &stats);
     struct run_report report = {
         .model = model,
-        .device = ree_device_name(device),
+        .device = cli_parts_device(&o->parts),
         .operation_set = o->device.options.operation_set,
         .n_outputs = n_outputs,
         .outputs = outputs,
@@ -211,8 +217,8 @@ done:
         ree_tensor_finish(&outputs[i]);
     free(outputs);
     watch_finish(&watch);
-    ree_session_destroy(session);
-    ree_device_destroy(device);
+    ree_pipeline_destroy(pipeline);
+    cli_parts_finish(&o->parts);
     ree_model_destroy(model);
     return code;
 }

@@ -6,6 +6,7 @@
 #include "audit/verify.h"
 #include "cli.h"
 #include "inputs.h"
+#include "parts.h"
 #include "prompts.h"
 #include "watch.h"
 #include "receipts.h"
@@ -50,7 +51,7 @@ static const char help[] =
     "\n"
     "where and how it runs (the bits do not depend on any of these)\n"
     "  --device, --threads, --cpu-isa, --form, --validation, --no-fuse, --no-fold\n"
-    "                       see 'ree-run help run'\n"
+    "                       see 'ree-run help run'\n" CLI_PARTS_HELP
     "  --prefill-chunk N    tokens in one run (otherwise 512)\n"
     "\n"
     "examples\n"
@@ -64,6 +65,7 @@ static const char help[] =
 struct options {
     const char *receipt, *model, *tokenizer, *chat_family, *key;
     struct cli_device device;
+    struct cli_parts parts;
     struct prompt_arg *prompts;
     size_t n_prompts;
     struct run_inputs inputs;
@@ -124,13 +126,14 @@ static void parse(struct cli *cli, struct options *o) {
             cli_option(cli, "--chat-family", &o->chat_family) ||
             cli_option(cli, "--public-key", &o->key) ||
             cli_option_number(cli, "--prefill-chunk", 1, 1 << 20, &o->chunk) ||
-            cli_device_option(cli, &o->device))
+            cli_device_option(cli, &o->device) || cli_parts_option(cli, &o->parts))
             continue;
         if (!cli_positional(cli, o->receipt ? &o->model : &o->receipt)) cli_unknown(cli);
     }
     if (cli->failed) return;
     if (!o->receipt) cli_usage(cli, "no receipt is named");
     if (!o->model) cli_usage(cli, "no model is named");
+    cli_parts_check(cli, &o->parts, &o->device);
     if (o->n_prompts > 1) cli_usage(cli, "a receipt is of one prompt");
     if (o->device.options.operation_set != REE_REPRODUCIBLE)
         cli_usage(cli, "only the operation set 'reproducible' can verify anything");
@@ -140,12 +143,11 @@ struct job {
     struct options *o;
     struct ree_receipt receipt;
     struct ree_verification v;
-    struct ree_device *device;
     struct ree_generator *generator; // of a text
     struct ree_tokenizer *tokenizer;
     struct prompts prompts;
     struct ree_model *model; // of tensors
-    struct ree_session *session;
+    struct ree_pipeline *pipeline;
     struct watch watch;
 };
 
@@ -170,14 +172,15 @@ static int load_tokenizer(struct job *job) {
 }
 
 // Comes to nothing where no trace is wanted, or the model does not run.
-static int begin_trace(struct job *job, const struct ree_model *model, struct ree_session *session,
-                       size_t n_states, const struct ree_state_spec *states) {
+static int begin_trace(struct job *job, const struct ree_model *model,
+                       struct ree_pipeline *pipeline, size_t n_states,
+                       const struct ree_state_spec *states) {
     struct ree_model_hashes hashes; // of the model, since they agreed
     memcpy(hashes.graph, job->receipt.graph_sha256, sizeof hashes.graph);
     memcpy(hashes.weights, job->receipt.weights_sha256, sizeof hashes.weights);
     struct watch_run run = {.model = model,
                             .hashes = &hashes,
-                            .session = session,
+                            .pipeline = pipeline,
                             .operation_set = REE_REPRODUCIBLE,
                             .prefill_chunk = job->receipt.trace_chunk,
                             .n_states = n_states,
@@ -209,7 +212,9 @@ static int verify_text(struct job *job) {
         .all_logits = job->receipt.logits_sha256[0],
         .exact_lengths = o->watch.trace != NULL,
     };
-    if (ree_generator_create(o->model, job->device, &options, &job->generator, &err) != REE_OK)
+    cli_parts_generator(&o->parts, &options);
+    if (ree_generator_create(o->model, o->parts.devices[0], &options, &job->generator, &err) !=
+        REE_OK)
         return cannot(&err);
     int code = load_tokenizer(job);
     if (!code)
@@ -225,7 +230,7 @@ static int verify_text(struct job *job) {
     const struct ree_generator *g = job->generator;
     if (ree_verify_model(&job->v, &job->receipt, g->model, cli_progress, NULL, &err) != REE_OK)
         return cannot(&err);
-    code = begin_trace(job, g->model, g->session, g->roles.n_states, g->roles.states);
+    code = begin_trace(job, g->model, g->pipeline, g->roles.n_states, g->roles.states);
     if (code) return code;
     return ree_verify_text(&job->v, &what, &err) == REE_OK ? end_trace(job) : cannot(&err);
 }
@@ -240,21 +245,23 @@ static int verify_tensors(struct job *job) {
         return cannot(&err);
     if (job->v.differs) return 0; // its inputs may be others too
     if (run_inputs_load(&o->inputs, job->model)) return CLI_CANNOT;
-    if (ree_session_create(job->model, job->device, &options, &job->session, &err) != REE_OK)
+    struct ree_pipeline_options divided = cli_parts_pipeline(&o->parts, &options);
+    if (ree_pipeline_create(job->model, o->parts.devices, o->parts.n_devices, &divided, NULL, 0,
+                            REE_NO_INPUT, &job->pipeline, &err) != REE_OK)
         return cannot(&err);
     struct ree_verify_tensors what = {.receipt = &job->receipt,
                                       .model = job->model,
-                                      .session = job->session,
+                                      .pipeline = job->pipeline,
                                       .n_inputs = o->inputs.n_tensors,
                                       .inputs = o->inputs.tensors,
                                       .traced = o->watch.trace != NULL};
-    int code = begin_trace(job, job->model, job->session, 0, NULL);
+    int code = begin_trace(job, job->model, job->pipeline, 0, NULL);
     if (code) return code;
     return ree_verify_tensors(&job->v, &what, &err) == REE_OK ? end_trace(job) : cannot(&err);
 }
 
 static int verify(struct job *job) {
-    const struct options *o = job->o;
+    struct options *o = job->o;
     struct ree_error err;
     bool text = job->receipt.kind == REE_RECEIPT_TEXT;
     if (text ? o->inputs.n_args || o->inputs.random : o->n_prompts > 0) {
@@ -272,7 +279,7 @@ static int verify(struct job *job) {
         cli_error("%s: has no trace to compare one with", o->receipt);
         return CLI_CANNOT;
     }
-    if (cli_device_open(&o->device, &job->device, &err) != REE_OK) return cannot(&err);
+    if (cli_parts_open(&o->parts, &o->device, &err) != REE_OK) return cannot(&err);
     return text ? verify_text(job) : verify_tensors(job);
 }
 
@@ -301,7 +308,8 @@ static void report_text(const struct job *job, struct ree_strbuf *out) {
     }
     if (v->n_runs)
         ree_strbuf_printf(out, " (%zu run%s of the model, %.3f s; %s)", v->n_runs,
-                          v->n_runs == 1 ? "" : "s", v->run_seconds, ree_device_name(job->device));
+                          v->n_runs == 1 ? "" : "s", v->run_seconds,
+                          cli_parts_device(&job->o->parts));
     ree_strbuf_append(out, "\n", 1);
 }
 
@@ -318,7 +326,8 @@ static void report_json(const struct job *job, struct ree_strbuf *out) {
         if (v->checks[i].detail[0]) cJSON_AddStringToObject(check, "detail", v->checks[i].detail);
         cJSON_AddItemToArray(checks, check);
     }
-    if (job->device) cJSON_AddStringToObject(root, "device", ree_device_name(job->device));
+    if (job->o->parts.n_devices)
+        cJSON_AddStringToObject(root, "device", cli_parts_device(&job->o->parts));
     cJSON_AddNumberToObject(root, "runs", (double)v->n_runs);
     cJSON_AddNumberToObject(root, "run_seconds", v->run_seconds);
     char *text = cJSON_PrintUnformatted(root);
@@ -353,9 +362,9 @@ static int run(struct options *o) {
     prompts_finish(&job.prompts);
     ree_tokenizer_destroy(job.tokenizer);
     ree_generator_destroy(job.generator);
-    ree_session_destroy(job.session);
+    ree_pipeline_destroy(job.pipeline);
     ree_model_destroy(job.model);
-    ree_device_destroy(job.device);
+    cli_parts_finish(&o->parts);
     ree_verification_finish(&job.v);
     ree_receipt_finish(&job.receipt);
     return code;

@@ -1,0 +1,210 @@
+// A model in parts gives what it gives in one piece: outputs and the values that an observer is
+// told, by bytes, for every number of parts that it can be divided into; and sets of states keep
+// groups of sequences apart, however their runs interleave.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/model_text.h"
+#include "graphs/all_values.h"
+#include "graphs/random_graph.h"
+#include "session/pipeline.h"
+#include "test.h"
+
+#define MOST_PARTS 8
+
+static struct ree_device *devices[2];
+static size_t n_divided, n_refused;
+
+static int compare_values(const void *a, const void *b) {
+    const struct all_value *x = a, *y = b;
+    if (x->node != y->node) return x->node < y->node ? -1 : 1;
+    return x->output < y->output ? -1 : x->output > y->output;
+}
+
+// One run; `all` may be NULL. False where the model cannot be divided so.
+static bool run_parts(struct ree_model *model, size_t n, size_t n_devices,
+                      const struct ree_tensor *inputs, size_t n_inputs, struct all_values *all,
+                      char hash[65]) {
+    struct ree_error err = {0};
+    struct ree_pipeline *pipeline;
+    struct ree_pipeline_options options = {.n_stages = n};
+    enum ree_status status = ree_pipeline_create(model, devices, n_devices, &options, NULL, 0,
+                                                 REE_NO_INPUT, &pipeline, &err);
+    if (status != REE_OK) {
+        CHECK_MSG(status == REE_INVALID && n > 1, "%zu parts: %s", n, err.message);
+        return false;
+    }
+    CHECK(ree_pipeline_n_stages(pipeline) == n);
+    if (all) {
+        struct ree_observer observer = all_values_observer(all);
+        CHECK(ree_pipeline_observe(pipeline, &observer, &err) == REE_OK);
+    }
+    size_t n_outputs = ree_model_n_outputs(model);
+    struct ree_tensor *outputs = calloc(n_outputs + 1, sizeof *outputs);
+    REQUIRE(outputs);
+    for (int again = 0; again < 2; again++) { // the second meets the binds of the first
+        status = ree_pipeline_run(pipeline, inputs, n_inputs, outputs, &err);
+        CHECK_MSG(status == REE_OK, "%zu parts: %s", n, err.message);
+        if (status != REE_OK) break;
+        ree_tensors_sha256(outputs, n_outputs, hash);
+        for (size_t i = 0; i < n_outputs; i++)
+            ree_tensor_finish(&outputs[i]);
+    }
+    free(outputs);
+    if (all) qsort(all->values, all->n, sizeof *all->values, compare_values);
+    ree_pipeline_destroy(pipeline);
+    return true;
+}
+
+static void test_random(uint64_t seed) {
+    struct ree_error err;
+    struct ree_model *model;
+    struct ree_tensor inputs[2];
+    char whole[65] = "", hash[65] = "";
+    REQUIRE(ree_model_from_graph(random_graph(seed), NULL, &model, &err) == REE_OK);
+    size_t n_inputs = ree_model_n_inputs(model);
+    random_inputs(model, seed, inputs);
+    struct all_values in_one, in_parts;
+    all_values_init(&in_one, model);
+    all_values_init(&in_parts, model);
+    REQUIRE(run_parts(model, 1, 1, inputs, n_inputs, &in_one, whole));
+    for (size_t n = 2; n <= MOST_PARTS; n++) {
+        if (!run_parts(model, n, 1 + n % 2, inputs, n_inputs, NULL, hash)) {
+            n_refused++;
+            break;
+        }
+        n_divided++;
+        CHECK_MSG(!strcmp(whole, hash), "graph %d in %zu parts differs", (int)seed, n);
+        CHECK(run_parts(model, n, 1, inputs, n_inputs, &in_parts, hash));
+        CHECK(!strcmp(whole, hash) && in_parts.n_ends == in_parts.n_runs);
+        CHECK_MSG(in_one.n == in_parts.n, "graph %d in %zu parts: %zu values instead of %zu",
+                  (int)seed, n, in_parts.n, in_one.n);
+        CHECK_MSG(in_one.n == in_parts.n &&
+                      !memcmp(in_one.values, in_parts.values, in_one.n * sizeof *in_one.values),
+                  "graph %d in %zu parts: other values", (int)seed, n);
+    }
+    all_values_finish(&in_one);
+    all_values_finish(&in_parts);
+    for (size_t i = 0; i < n_inputs; i++)
+        ree_tensor_finish(&inputs[i]);
+    ree_model_destroy(model);
+}
+
+// States: two layers with a cache each, whose lengths are read in both (the first layer's from the
+// second's, too).
+static const char caches[] =
+    "(past_a:float32[1,2,p,2], past_b:float32[1,2,p,2], x:float32[1,2,s,2]) ->"
+    " (y, present_a:float32[1,2,t,2], present_b:float32[1,2,t,2]) {"
+    "  rows = Shape(past_b) n = Cast(rows) {to=1} k = ReduceSum(n) {keepdims=0}"
+    "  present_a = Concat(past_a, x) {axis=2}"
+    "  a = ReduceSum(present_a, axes2) {keepdims=1}"
+    "  axes2 = Constant() {value=<int64[1] 2>}"
+    "  h = Add(x, a) g = Mul(h, k) m = Sin(g)"
+    "  present_b = Concat(past_b, m) {axis=2}"
+    "  b = ReduceSum(present_b, axes2) {keepdims=1}"
+    "  l = Shape(past_a) lf = Cast(l) {to=1} ls = ReduceSum(lf) {keepdims=0}"
+    "  z = Mul(m, b) w = Add(z, ls) y = Cos(w) }";
+
+#define STEPS 5
+#define SETS 3
+
+// The hash over all outputs of each set; step `i` of set k has 1 + (i + k) % 3 rows.
+static bool run_caches(struct ree_model *model, size_t n, size_t n_devices, bool interleave,
+                       char hashes[SETS][65]) {
+    struct ree_error err = {0};
+    struct ree_pipeline *p;
+    struct ree_pipeline_options options = {.n_stages = n, .n_sets = SETS};
+    const struct ree_state_spec specs[2] = {{0, 1, 2, 0}, {1, 2, 2, 0}};
+    enum ree_status status =
+        ree_pipeline_create(model, devices, n_devices, &options, specs, 2, REE_NO_INPUT, &p, &err);
+    if (status != REE_OK) {
+        CHECK_MSG(status == REE_INVALID, "%s", err.message);
+        return false;
+    }
+    float data[SETS][STEPS][12];
+    struct ree_tensor inputs[SETS][STEPS], outputs[SETS][STEPS];
+    memset(inputs, 0, sizeof inputs);
+    for (size_t k = 0; k < SETS; k++) {
+        CHECK(ree_pipeline_reset_states(p, k, 1, &err) == REE_OK);
+        CHECK(ree_pipeline_reserve_states(p, k, 16, &err) == REE_OK);
+        for (size_t i = 0; i < STEPS; i++) {
+            int64_t rows = 1 + (int64_t)(i + k) % 3;
+            inputs[k][i] = (struct ree_tensor){.name = (char *)(uintptr_t) "x",
+                                               .dtype = REE_F32,
+                                               .rank = 4,
+                                               .dims = {1, 2, rows, 2},
+                                               .data = data[k][i],
+                                               .nbytes = (size_t)rows * 4 * sizeof(float)};
+            for (int64_t e = 0; e < rows * 4; e++)
+                data[k][i][e] = (float)k + 0.1f * (float)i + 0.01f * (float)e;
+        }
+    }
+    for (size_t turn = 0; turn < SETS * STEPS; turn++) {
+        size_t k = interleave ? turn % SETS : turn / STEPS;
+        size_t i = interleave ? turn / SETS : turn % STEPS;
+        struct ree_tensor out[3];
+        status = ree_pipeline_submit(p, k, &inputs[k][i], 1, &err);
+        CHECK_MSG(status == REE_OK, "%s", err.message);
+        CHECK(ree_pipeline_submit(p, k, &inputs[k][i], 1, &err) == REE_INVALID);
+        if (interleave && k < SETS - 1) continue; // all in flight before the first is collected
+        for (size_t c = interleave ? 0 : k; c <= k; c++) {
+            status = ree_pipeline_collect(p, c, out, &err);
+            CHECK_MSG(status == REE_OK, "%s", err.message);
+            outputs[c][i] = out[0];
+        }
+    }
+    for (size_t k = 0; k < SETS; k++) {
+        int64_t rows = 0;
+        for (size_t i = 0; i < STEPS; i++)
+            rows += inputs[k][i].dims[2];
+        CHECK(ree_pipeline_state_rows(p, k) == rows);
+        ree_tensors_sha256(outputs[k], STEPS, hashes[k]);
+        for (size_t i = 0; i < STEPS; i++)
+            ree_tensor_finish(&outputs[k][i]);
+    }
+    ree_pipeline_destroy(p);
+    return true;
+}
+
+static void test_caches(void) {
+    struct ree_error err;
+    struct pb bytes = model_text(caches);
+    struct ree_model *model;
+    enum ree_status loaded = ree_model_load_memory(bytes.data, bytes.size, NULL, &model, &err);
+    if (loaded != REE_OK) fprintf(stderr, "%s\n", err.message);
+    REQUIRE(loaded == REE_OK);
+    char whole[SETS][65], hashes[SETS][65];
+    size_t n = 1;
+    CHECK(run_caches(model, 1, 1, false, whole));
+    for (; n <= MOST_PARTS; n++) {
+        bool ran = false;
+        for (size_t n_devices = 1; n_devices <= 2; n_devices++)
+            for (int interleave = 0; interleave < 2; interleave++) {
+                ran = run_caches(model, n, n_devices, interleave != 0, hashes);
+                for (size_t k = 0; ran && k < SETS; k++)
+                    CHECK_MSG(!strcmp(whole[k], hashes[k]),
+                              "set %zu in %zu parts on %zu devices differs", k, n, n_devices);
+            }
+        if (!ran) break;
+    }
+    CHECK(n > 2);
+    ree_model_destroy(model);
+    pb_free(&bytes);
+}
+
+int main(int argc, char **argv) {
+    uint64_t n_graphs = argc > 1 ? strtoull(argv[1], NULL, 10) : 150;
+    for (int i = 0; i < 2; i++) {
+        struct ree_device_options options = {.n_threads = 1};
+        REQUIRE(ree_device_open("cpu", &options, &devices[i], NULL) == REE_OK);
+    }
+    for (uint64_t seed = 0; seed < n_graphs; seed++)
+        test_random(seed);
+    printf("%zu divisions, %zu graphs with too few places\n", n_divided, n_refused);
+    CHECK(n_divided > n_graphs);
+    test_caches();
+    for (int i = 0; i < 2; i++)
+        ree_device_destroy(devices[i]);
+    return test_finish();
+}

@@ -1,0 +1,36 @@
+// Running a model in parts, on several devices or one: the options of it, for several subcommands.
+#ifndef REE_TOOLS_RUN_PARTS_H
+#define REE_TOOLS_RUN_PARTS_H
+
+#include "cli.h"
+#include "session/pipeline.h"
+
+struct cli_parts {
+    uint64_t n;       // --n-partitions; 0: as many as devices
+    const char *plan; // --plan; NULL: ree decides
+    size_t n_devices;
+    struct ree_device **devices;
+    struct ree_strbuf names; // of the devices, for reports
+};
+
+#define CLI_PARTS_HELP                                                                             \
+    "  --n-partitions N     in N parts that run one after the other (otherwise as many as "        \
+    "devices):\n"                                                                                  \
+    "                       part i on device i modulo their number\n"                              \
+    "  --plan FILE          where the parts end, as 'ree-run plan' wrote it (otherwise ree "       \
+    "decides\n"                                                                                    \
+    "                       the same itself)\n"
+
+bool cli_parts_option(struct cli *cli, struct cli_parts *parts);
+// After the options: --device may be a list, separated by commas.
+void cli_parts_check(struct cli *cli, const struct cli_parts *parts,
+                     const struct cli_device *device);
+enum ree_status cli_parts_open(struct cli_parts *parts, const struct cli_device *device,
+                               struct ree_error *err);
+const char *cli_parts_device(const struct cli_parts *parts); // names of those that run
+struct ree_pipeline_options cli_parts_pipeline(const struct cli_parts *parts,
+                                               const struct ree_session_options *session);
+void cli_parts_generator(const struct cli_parts *parts, struct ree_generator_options *out);
+void cli_parts_finish(struct cli_parts *parts); // also of a zeroed one
+
+#endif
