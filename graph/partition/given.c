@@ -9,14 +9,6 @@ static const struct ree_value *find_value(const struct ree_graph *graph, const c
     return NULL;
 }
 
-// A value that is live at a place: most often a cache is what keeps the place from being cut.
-static enum ree_status not_a_place(const char *name, struct ree_error *err) {
-    return ree_fail(err, REE_INVALID,
-                    "a stage cannot end with '%.200s': there a state, or a value that is no tensor "
-                    "of numbers, would be cut off from what uses it",
-                    name);
-}
-
 static enum ree_status find_end(const struct ree_planner *p, const char *name, size_t begin,
                                 size_t *out, struct ree_error *err) {
     const struct ree_value *value = find_value(p->graph, name);
@@ -41,7 +33,11 @@ static enum ree_status find_end(const struct ree_planner *p, const char *name, s
                         name);
     if (place == p->n_order)
         return ree_fail(err, REE_INVALID, "nothing is left for the stage behind '%.200s'", name);
-    if (!p->is_place[place]) return not_a_place(name, err);
+    if (!p->is_place[place])
+        return ree_fail(err, REE_INVALID,
+                        "a stage cannot end with '%.200s': a state would be cut off from what uses "
+                        "it, or what crosses would grow with the context",
+                        name);
     *out = place;
     return REE_OK;
 }

@@ -10,6 +10,8 @@ typedef unsigned __int128 ree_sum;
 
 // Constants that a control node may read have at most so many bytes, its attributes likewise.
 #define REE_CONTROL_BYTES 16384
+// A bound on the time and memory that a plan from a file can take.
+#define REE_MOST_STAGES 1024
 #define REE_NO_POSITION UINT32_MAX // of control nodes, and of those that no output needs
 
 // That a node reads a value, itself or in its subgraphs.

@@ -52,9 +52,19 @@ static uint32_t reach(const struct tables *t, size_t stage, size_t piece) {
     return end;
 }
 
+// Without limits of memory: each stage as far as it goes. Fewer stages than n_stages will do, as
+// there are places enough to cut them further, which makes none more expensive.
+static bool is_greedily_feasible(const struct tables *t) {
+    size_t at = 0;
+    for (size_t k = 0; k < t->n_stages && at < t->n_pieces; k++)
+        at = t->reach_work[at];
+    return at == t->n_pieces;
+}
+
 // Whether n_stages stages with at most that much work each lead to the end.
 static bool is_feasible(struct tables *t, uint64_t most_work) {
     find_reach(t, most_work, UINT64_MAX, t->reach_work);
+    if (!t->options->memory) return is_greedily_feasible(t);
     memset(t->is_start, 0, t->n_pieces + 1);
     t->is_start[0] = 1;
     for (size_t k = 0; k < t->n_stages; k++) {

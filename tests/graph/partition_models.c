@@ -1,11 +1,13 @@
 // Plans of real language models: with N stages each cut is one live value, the sum that runs
-// through the layers, and the stages are as even as the layers allow.
+// through the layers.
+//
+// The same plans come from the graph with its nodes and values in other orders.
 //
 //     test_partition_models MODEL PATTERN [PATTERN...]
 //
-// Each cut's value has to have a name that holds one of the patterns. "-": print the plans only.
+// Each cut's value has to have a name that holds one of the patterns. "-": any value, any number.
 #include "generate/roles.h"
-#include "graph/partition/partition.h"
+#include "graph/partition_graph.h"
 #include "session/model.h"
 #include "test.h"
 
@@ -71,7 +73,69 @@ static void print_plan(const struct ree_partition *plan) {
     }
 }
 
-static void check_plan(const struct fixture *f, size_t n_stages, char **patterns, int n_patterns) {
+static bool is_placed(const struct ree_value *value, const bool *placed) {
+    return !value->producer || placed[value->producer->id];
+}
+
+struct readiness {
+    const struct ree_graph *graph;
+    const bool *placed;
+    bool ready;
+};
+
+static void check_ready(void *user, struct ree_value **use) {
+    struct readiness *r = user;
+    if ((*use)->graph == r->graph && !is_placed(*use, r->placed)) r->ready = false;
+}
+
+// Puts the nodes in another topological order and the values in any other.
+static void shuffle(struct ree_graph *graph, uint64_t *random) {
+    bool *placed = calloc(graph->n_nodes + 1, sizeof *placed);
+    struct ree_node **nodes = calloc(graph->n_nodes + 1, sizeof(struct ree_node *));
+    REQUIRE(placed && nodes);
+    for (size_t n = 0; n < graph->n_nodes;) {
+        struct ree_node *node = graph->nodes[test_below(random, (uint32_t)graph->n_nodes)];
+        struct readiness r = {graph, placed, !placed[node->id]};
+        ree_node_visit_uses(node, check_ready, &r);
+        if (!r.ready) continue;
+        placed[node->id] = true;
+        nodes[n++] = node;
+    }
+    for (uint32_t i = 0; i < graph->n_nodes; i++) {
+        graph->nodes[i] = nodes[i];
+        nodes[i]->id = i;
+    }
+    for (uint32_t i = (uint32_t)graph->n_values; i-- > 1;) {
+        uint32_t j = test_below(random, i + 1);
+        struct ree_value *swap = graph->values[i];
+        graph->values[i] = graph->values[j];
+        graph->values[j] = swap;
+    }
+    for (uint32_t i = 0; i < graph->n_values; i++)
+        graph->values[i]->id = i;
+    free(placed);
+    free(nodes);
+}
+
+static void check_shuffled(const struct fixture *f, const struct ree_partition_options *options,
+                           const struct ree_partition *plan, uint64_t *random) {
+    struct ree_graph *graph = f->model->graph;
+    struct ree_partition other;
+    shuffle(graph, random);
+    REQUIRE(ree_partition_plan(graph, options, &other, NULL) == REE_OK);
+    for (size_t k = 0; k < plan->n_stages; k++) {
+        CHECK(memcmp(&plan->costs[k], &other.costs[k], sizeof plan->costs[k]) == 0);
+        CHECK_MSG(plan->ends[k] == other.ends[k], "stage %zu of %zu ends elsewhere", k,
+                  plan->n_stages);
+        if (k + 1 < plan->n_stages)
+            CHECK_MSG(strcmp(plan->cuts[k].reason, other.cuts[k].reason) == 0, "%s\nand %s",
+                      plan->cuts[k].reason, other.cuts[k].reason);
+    }
+    ree_partition_finish(&other);
+}
+
+static void check_plan(const struct fixture *f, size_t n_stages, uint64_t *random, char **patterns,
+                       int n_patterns) {
     struct ree_partition_options options = {
         .n_stages = n_stages,
         .n_states = f->roles.n_states,
@@ -90,6 +154,8 @@ static void check_plan(const struct fixture *f, size_t n_stages, char **patterns
             CHECK_MSG(matches(cut->values[0]->name, patterns, n_patterns),
                       "%zu stages, cut %zu: %s", n_stages, i, cut->reason);
     }
+    for (int i = 0; i < 5; i++)
+        check_shuffled(f, &options, &plan, random);
     ree_partition_finish(&plan);
 }
 
@@ -97,9 +163,10 @@ int main(int argc, char **argv) {
     if (argc < 3) return 2;
     if (access(argv[1], R_OK) != 0) return test_skip("the model is not there");
     struct fixture f = {0};
+    uint64_t random = 0x2545F4914F6CDD1D;
     open_fixture(&f, argv[1]);
     for (size_t n = 1; n <= 8; n++)
-        check_plan(&f, n, argv + 2, argc - 2);
+        check_plan(&f, n, &random, argv + 2, argc - 2);
     close_fixture(&f);
     return test_finish();
 }

@@ -36,7 +36,7 @@ void cli_parts_check(struct cli *cli, const struct cli_parts *parts,
                      const struct cli_device *device) {
     size_t n = count_specs(device->spec ? device->spec : "cpu");
     if (parts->n && n > parts->n)
-        cli_usage(cli, "--device names %zu devices, and there are %llu partitions to run on them",
+        cli_usage(cli, "--device names %zu devices, more than --n-partitions %llu has parts to run",
                   n, (unsigned long long)parts->n);
 }
 

@@ -1,0 +1,35 @@
+// The best plan found by trying every one, with everything worked out anew from the definitions in
+// graph/partition/PLANNING.md and as naively as can be. Shares no code with the planner.
+#ifndef REE_TESTS_PARTITION_ORACLE_H
+#define REE_TESTS_PARTITION_ORACLE_H
+
+#include "graph/partition/partition.h"
+
+#define ORACLE_MOST 64
+
+struct oracle_score {
+    uint64_t largest;
+    size_t n_live;
+    uint64_t live_bytes;
+    size_t ends[ORACLE_MOST];
+};
+
+struct oracle {
+    const struct ree_graph *graph;
+    const struct ree_partition_options *options;
+    uint64_t context;
+    size_t n_order;
+    const struct ree_node *order[ORACLE_MOST]; // without control nodes
+    size_t n_places, n_one_places;             // where it may be cut; those with at most one value
+    bool found;
+    struct oracle_score best;
+};
+
+void oracle_run(struct oracle *o, const struct ree_graph *graph,
+                const struct ree_partition_options *options);
+bool oracle_is_control(const struct oracle *o, const struct ree_node *node);
+// Of the stage from position begin to position end.
+struct ree_stage_cost oracle_cost(const struct oracle *o, size_t begin, size_t end);
+bool oracle_is_live(const struct oracle *o, const struct ree_value *value, size_t place);
+
+#endif
