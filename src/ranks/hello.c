@@ -63,7 +63,6 @@ static enum ree_status say_hello(struct ree_ranks *ranks, const struct ree_ranks
     ree_strbuf_init(&list);
     enum ree_status status = make_weights(ranks, ranks->first, ranks->n_local, &weights, err);
     if (status == REE_OK) {
-        ranks->own.weight_nbytes = weights.nbytes;
         status = describe(ranks, options, &text, err);
         if (status == REE_OK) status = list_weights(&weights, &list, err);
         ree_stage_weights_finish(&weights);

@@ -21,7 +21,7 @@ enum ree_status ree_ranks_receive(struct ree_ranks *ranks, uint32_t from, uint32
     double start = ree_transport_clock();
     REE_TRY(ree_transport_receive(ranks->transport, from, &expected, out, err));
     if (out->kind == REE_MESSAGE_STEP || out->kind == REE_MESSAGE_LOGITS)
-        ree_spans_add(ranks, REE_SPAN_WAIT, start, out->step, out->set);
+        ree_ranks_note(ranks, REE_SPAN_WAIT, start, out->step, out->set);
     return REE_OK;
 }
 

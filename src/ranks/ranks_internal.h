@@ -62,8 +62,8 @@ enum ree_status ree_ranks_introduce(struct ree_ranks *ranks,
 enum ree_status ree_ranks_lead(struct ree_ranks *ranks, struct ree_error *err);
 
 // report.c
-void ree_spans_add(struct ree_ranks *ranks, enum ree_span_kind kind, double from, uint64_t step,
-                   uint32_t set);
+void ree_ranks_note(struct ree_ranks *ranks, enum ree_span_kind kind, double from, uint64_t step,
+                    uint32_t set);
 // Notes a run of the local stages that has just ended.
 void ree_ranks_ran(struct ree_ranks *ranks, const struct ree_step *step, double from,
                    uint64_t number, uint32_t set);

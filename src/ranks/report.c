@@ -13,8 +13,8 @@
 _Static_assert(sizeof(struct ree_rank_report) == 17 * 8, "a field without padding");
 _Static_assert(sizeof(struct ree_span) == 32, "no padding");
 
-void ree_spans_add(struct ree_ranks *ranks, enum ree_span_kind kind, double from, uint64_t step,
-                   uint32_t set) {
+void ree_ranks_note(struct ree_ranks *ranks, enum ree_span_kind kind, double from, uint64_t step,
+                    uint32_t set) {
     struct ree_spans *spans = &ranks->spans;
     if (!ranks->timeline || spans->n == REE_MAX_SPANS) return;
     if (spans->n == spans->room) {
@@ -36,7 +36,7 @@ void ree_ranks_ran(struct ree_ranks *ranks, const struct ree_step *step, double 
         ranks->own.n_decode_steps++;
         ranks->own.n_decode_tokens += step->batch;
     }
-    ree_spans_add(ranks, REE_SPAN_RUN, from, number, set);
+    ree_ranks_note(ranks, REE_SPAN_RUN, from, number, set);
 }
 
 enum ree_status ree_ranks_pass_on(struct ree_ranks *ranks, const struct ree_step *step,
@@ -55,7 +55,7 @@ enum ree_status ree_ranks_pass_on(struct ree_ranks *ranks, const struct ree_step
     }
     ree_parcel_finish(parcel);
     if (step->length == 1) ranks->own.decode_nbytes += count->nbytes - before;
-    ree_spans_add(ranks, REE_SPAN_SEND, start, number, set);
+    ree_ranks_note(ranks, REE_SPAN_SEND, start, number, set);
     return status;
 }
 
@@ -82,6 +82,9 @@ void ree_ranks_fill_report(struct ree_ranks *ranks) {
         own->n_other_messages += sent[kind].n_messages;
     }
     own->resident_nbytes = resident_nbytes();
+    struct ree_session_stats stats;
+    ree_pipeline_stats(ranks->generator->pipeline, &stats);
+    own->weight_nbytes = stats.weight_bytes;
     own->cache_nbytes = 0;
     for (size_t i = 0; i < ranks->n_sets; i++)
         own->cache_nbytes += ree_pipeline_state_bytes(ranks->generator->pipeline, i);

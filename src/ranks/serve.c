@@ -37,7 +37,7 @@ static enum ree_status send_logits(struct ree_ranks *ranks, const struct ree_ten
     enum ree_status status = ree_transport_send(ranks->transport, 0, REE_MESSAGE_LOGITS, number,
                                                 set, encoded.parts, encoded.n_parts, err);
     ree_encoded_finish(&encoded);
-    ree_spans_add(ranks, REE_SPAN_SEND, start, number, set);
+    ree_ranks_note(ranks, REE_SPAN_SEND, start, number, set);
     return status;
 }
 

@@ -236,7 +236,9 @@ static enum ree_status begin(struct ree_pipeline *p, struct ree_device *const *d
                              size_t n_devices, struct ree_error *err) {
     p->workers = calloc(n_devices, sizeof *p->workers);
     p->jobs = calloc(p->n_sets, sizeof *p->jobs);
-    if (!p->workers || !p->jobs) return no_memory(err);
+    p->batches = calloc(p->n_sets, sizeof *p->batches);
+    p->rows_elsewhere = calloc(p->n_sets, sizeof *p->rows_elsewhere);
+    if (!p->workers || !p->jobs || !p->batches || !p->rows_elsewhere) return no_memory(err);
     for (size_t i = 0; i < n_devices; i++) {
         p->workers[i].pipeline = p;
         p->workers[i].device = devices[i];
@@ -306,6 +308,8 @@ void ree_pipeline_destroy(struct ree_pipeline *p) {
         pthread_mutex_destroy(&p->workers[i].lock);
     free(p->workers);
     free(p->jobs);
+    free(p->batches);
+    free(p->rows_elsewhere);
     if (p->divided) ree_partition_finish(&p->partition);
     free(p->specs);
     free(p->part_states);
