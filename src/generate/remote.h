@@ -16,6 +16,9 @@ struct ree_remote {
     // As ree_generator_collect.
     enum ree_status (*collect)(void *user, size_t set, const struct ree_step *step,
                                struct ree_tensor *out_logits, struct ree_error *err);
+    // As ree_generator_read_caches; no step is in flight.
+    enum ree_status (*read)(void *user, size_t set, int64_t sequence, int64_t first, int64_t n,
+                            struct ree_tensor *out, struct ree_error *err);
     // Positions that the set's caches hold, wherever they are.
     int64_t (*rows)(void *user, size_t set);
 };

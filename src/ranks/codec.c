@@ -30,6 +30,20 @@ static size_t step_nbytes(uint64_t batch, uint64_t length, uint64_t rows) {
            batch * rows * sizeof(int64_t) + batch * length * sizeof(int32_t);
 }
 
+static enum ree_status encode_tensor(const struct ree_tensor *t, struct tensor_head *head,
+                                     struct ree_part *part, struct ree_error *err) {
+    if (t->kind != REE_TENSOR || t->dtype == REE_STRING)
+        return ree_fail(
+            err, REE_UNSUPPORTED,
+            "'%s' crosses from rank to rank and is not a tensor of numbers; choose other cuts",
+            t->name ? t->name : "");
+    head->dtype = (uint32_t)t->dtype;
+    head->rank = t->rank;
+    memcpy(head->dims, t->dims, t->rank * sizeof *t->dims);
+    *part = (struct ree_part){t->data, t->nbytes};
+    return REE_OK;
+}
+
 enum ree_status ree_encode_step(const struct ree_step *step, const struct ree_parcel *parcel,
                                 struct ree_encoded *out, struct ree_error *err) {
     size_t n = parcel->n, nbytes = step_nbytes(step->batch, step->length, step->n_rows);
@@ -54,21 +68,34 @@ enum ree_status ree_encode_step(const struct ree_step *step, const struct ree_pa
     out->parts[0] = (struct ree_part){out->head, nbytes};
     out->parts[1] = (struct ree_part){heads, n * sizeof *heads};
     out->n_parts = n + 2;
-    for (size_t i = 0; i < n; i++) {
-        const struct ree_tensor *t = &parcel->tensors[i];
-        if (t->kind != REE_TENSOR || t->dtype == REE_STRING) {
-            enum ree_status status = ree_fail(
-                err, REE_UNSUPPORTED,
-                "'%s' crosses from rank to rank and is not a tensor of numbers; choose other cuts",
-                t->name ? t->name : "");
-            ree_encoded_finish(out);
-            return status;
-        }
-        heads[i].dtype = (uint32_t)t->dtype;
-        heads[i].rank = t->rank;
-        memcpy(heads[i].dims, t->dims, t->rank * sizeof *t->dims);
-        out->parts[i + 2] = (struct ree_part){t->data, t->nbytes};
+    enum ree_status status = REE_OK;
+    for (size_t i = 0; status == REE_OK && i < n; i++)
+        status = encode_tensor(&parcel->tensors[i], &heads[i], &out->parts[i + 2], err);
+    if (status != REE_OK) ree_encoded_finish(out);
+    return status;
+}
+
+enum ree_status ree_encode_rows(const struct ree_tensor *tensors, size_t n, struct ree_encoded *out,
+                                struct ree_error *err) {
+    memset(out, 0, sizeof *out);
+    uint32_t *numbers = out->head = calloc(n + 1, sizeof *numbers);
+    struct tensor_head *heads = out->heads = calloc(n + 1, sizeof *heads);
+    out->parts = calloc(n + 2, sizeof *out->parts);
+    enum ree_status status = numbers && heads && out->parts ? REE_OK : no_memory(err);
+    size_t k = 0;
+    for (size_t i = 0; status == REE_OK && i < n; i++) {
+        if (!tensors[i].name) continue;
+        numbers[k] = (uint32_t)i;
+        status = encode_tensor(&tensors[i], &heads[k], &out->parts[k + 2], err);
+        k++;
     }
+    if (status != REE_OK) {
+        ree_encoded_finish(out);
+        return status;
+    }
+    out->parts[0] = (struct ree_part){numbers, k * sizeof *numbers};
+    out->parts[1] = (struct ree_part){heads, k * sizeof *heads};
+    out->n_parts = k + 2;
     return REE_OK;
 }
 
@@ -185,6 +212,24 @@ enum ree_status ree_decode_parcel(const struct ree_message *m, const struct ree_
     }
     if (status != REE_OK) ree_parcel_finish(out);
     return status;
+}
+
+enum ree_status ree_decode_rows(const struct ree_message *m, const struct ree_value *const *values,
+                                size_t n, struct ree_tensor *tensors, struct ree_error *err) {
+    size_t k = m->n_parts >= 2 ? m->n_parts - 2 : 0;
+    if (m->n_parts < 2 || m->parts[0].nbytes != k * sizeof(uint32_t) ||
+        m->parts[1].nbytes != k * sizeof(struct tensor_head))
+        return malformed(err, "rows of caches are not described");
+    for (size_t i = 0; i < k; i++) {
+        uint32_t number;
+        struct tensor_head head;
+        memcpy(&number, (const char *)m->parts[0].data + i * sizeof number, sizeof number);
+        memcpy(&head, (const char *)m->parts[1].data + i * sizeof head, sizeof head);
+        if (number >= n || tensors[number].name)
+            return malformed(err, "rows of a cache that was not asked for");
+        REE_TRY(decode_tensor(&head, &m->parts[i + 2], values[number], &tensors[number], err));
+    }
+    return REE_OK;
 }
 
 enum ree_status ree_decode_logits(const struct ree_message *m, const struct ree_step *step,

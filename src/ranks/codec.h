@@ -4,6 +4,7 @@
 //     step    part 0: u64 batch, u64 length, u64 rows; then i64 starts[batch], i64
 //             rows[batch * rows], i32 ids[batch * length]
 //     parcel  part 1: for each tensor u32 type, u32 rank, i64 dims[8]; part 2 and on: their bytes
+//     rows    part 0: u32 number of each state; part 1 and on: tensors as of a parcel
 //     logits  part 0: u64 batch, u64 rows, u64 vocabulary; part 1: float32
 //
 // A reader believes nothing: sizes have to fit what it expects, and what they say of each other.
@@ -47,5 +48,14 @@ enum ree_status ree_decode_parcel(const struct ree_message *message, const struc
 enum ree_status ree_decode_logits(const struct ree_message *message, const struct ree_step *step,
                                   int64_t vocab_size, struct ree_tensor *out,
                                   struct ree_error *err);
+
+// Rows of caches: of `n` tensors those that are there (with a name).
+enum ree_status ree_encode_rows(const struct ree_tensor *tensors, size_t n, struct ree_encoded *out,
+                                struct ree_error *err);
+// Into `tensors`, of which those are made that the message has. `values` say what the model takes
+// in their places. Fails where one is there already.
+enum ree_status ree_decode_rows(const struct ree_message *message,
+                                const struct ree_value *const *values, size_t n,
+                                struct ree_tensor *tensors, struct ree_error *err);
 
 #endif

@@ -72,6 +72,35 @@ static enum ree_status serve_step(struct ree_ranks *ranks, const struct ree_mess
     return status;
 }
 
+static enum ree_status serve_read(struct ree_ranks *ranks, const struct ree_message *m,
+                                  struct ree_error *err) {
+    struct ree_generator *g = ranks->generator;
+    int64_t numbers[3];
+    struct ree_encoded encoded;
+    if (m->set >= ranks->n_sets || m->n_parts != 1 || m->parts[0].nbytes != sizeof numbers)
+        return ree_fail(err, REE_INVALID, "malformed: rows of caches that are not named");
+    memcpy(numbers, m->parts[0].data, sizeof numbers);
+    if (ranks->rank + 1 < ranks->n_ranks)
+        REE_TRY(ree_transport_send(ranks->transport, ranks->rank + 1, REE_MESSAGE_READ, m->step,
+                                   m->set, m->parts, 1, err));
+    struct ree_tensor *rows = calloc(g->roles.n_states + 1, sizeof *rows);
+    if (!rows) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status = ree_pipeline_read_states(g->pipeline, m->set, numbers[0], numbers[1],
+                                                      numbers[2], rows, err);
+    if (status == REE_OK) {
+        status = ree_encode_rows(rows, g->roles.n_states, &encoded, err);
+        if (status == REE_OK) {
+            status = ree_transport_send(ranks->transport, 0, REE_MESSAGE_ROWS, m->step, m->set,
+                                        encoded.parts, encoded.n_parts, err);
+            ree_encoded_finish(&encoded);
+        }
+        for (size_t i = 0; i < g->roles.n_states; i++)
+            ree_tensor_finish(&rows[i]);
+    }
+    free(rows);
+    return status;
+}
+
 static enum ree_status serve_end(struct ree_ranks *ranks, uint64_t number, struct ree_error *err) {
     struct ree_message m;
     if (ranks->rank + 1 < ranks->n_ranks)
@@ -95,7 +124,8 @@ static size_t limit_now(const struct ree_ranks *ranks) {
 }
 
 enum ree_status ree_ranks_serve(struct ree_ranks *ranks, struct ree_error *err) {
-    const uint32_t kinds = 1u << REE_MESSAGE_BEGIN | 1u << REE_MESSAGE_STEP | 1u << REE_MESSAGE_END;
+    const uint32_t kinds = 1u << REE_MESSAGE_BEGIN | 1u << REE_MESSAGE_STEP |
+                           1u << REE_MESSAGE_READ | 1u << REE_MESSAGE_END;
     uint64_t next = 0; // the step to come
     for (;;) {
         struct ree_message m;
@@ -109,6 +139,8 @@ enum ree_status ree_ranks_serve(struct ree_ranks *ranks, struct ree_error *err) 
             status = serve_begin(ranks, &m, err);
         else if (kind == REE_MESSAGE_STEP)
             status = serve_step(ranks, &m, err);
+        else if (kind == REE_MESSAGE_READ)
+            status = serve_read(ranks, &m, err);
         if (status != REE_OK)
             ree_fail_prefix(err, "step %llu, from rank %u", (unsigned long long)next,
                             ranks->rank - 1);

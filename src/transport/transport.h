@@ -21,6 +21,8 @@ enum ree_message_kind {
     REE_MESSAGE_BEGIN,     // down the line: empty the caches of a set
     REE_MESSAGE_STEP,      // down the line: a step and the values that cross the cut
     REE_MESSAGE_LOGITS,    // the last rank to rank 0
+    REE_MESSAGE_READ,      // down the line: rows of the caches are wanted
+    REE_MESSAGE_ROWS,      // a rank to rank 0: those of its caches
     REE_MESSAGE_END,       // down the line: there are no more steps
     REE_MESSAGE_REPORT,    // a rank to rank 0: what it did
     REE_MESSAGE_BYE,       // rank 0 to a rank: close
