@@ -106,6 +106,28 @@ uint64_t ree_pipeline_state_bytes(const struct ree_pipeline *p, size_t set) {
     return n;
 }
 
+enum ree_status ree_pipeline_read_states(struct ree_pipeline *p, size_t set, int64_t sequence,
+                                         int64_t first, int64_t n, struct ree_tensor *out,
+                                         struct ree_error *err) {
+    memset(out, 0, p->n_states * sizeof *out);
+    struct ree_tensor *own = calloc(p->n_states + 1, sizeof *own);
+    enum ree_status status = own ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < p->n_stages && status == REE_OK; i++) {
+        if (!p->stages[i].session || !p->stages[i].session->n_states) continue;
+        struct ree_session *s = ree_pipeline_hold(p, i, set);
+        size_t n_own = s->n_states;
+        status = ree_session_read_states(s, sequence, first, n, own, err);
+        ree_pipeline_release(p, i);
+        // Those that another stage keeps are empty.
+        for (size_t k = 0; status == REE_OK && k < n_own; k++)
+            if (own[k].name) out[p->divided ? p->stages[i].state_of[k] : k] = own[k];
+    }
+    for (size_t i = 0; status != REE_OK && i < p->n_states; i++)
+        ree_tensor_finish(&out[i]);
+    free(own);
+    return status;
+}
+
 // Observing
 
 // A stage's value as one of the whole model's.

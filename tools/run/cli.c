@@ -182,6 +182,13 @@ int cli_print(struct ree_strbuf *text) {
 
 static bool progress_shown;
 static double progress_started, progress_drawn;
+static void (*progress_also)(void *user);
+static void *progress_also_user;
+
+void cli_progress_tell(void (*also)(void *user), void *user) {
+    progress_also = also;
+    progress_also_user = user;
+}
 
 static double now(void) {
     struct timespec t;
@@ -191,6 +198,7 @@ static double now(void) {
 
 void cli_progress(void *user, const char *what, uint64_t done, uint64_t total) {
     (void)user;
+    if (progress_also) progress_also(progress_also_user);
     if (!isatty(STDERR_FILENO)) return;
     double t = now();
     if (progress_started == 0) progress_started = t;

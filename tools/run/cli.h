@@ -85,6 +85,8 @@ int cli_print(struct ree_strbuf *text);
 // that is a terminal and the work takes longer than a moment.
 void cli_progress(void *user, const char *what, uint64_t done, uint64_t total);
 void cli_progress_end(void);
+// Calls this, too, whenever progress is made from here on, on a terminal or not; NULL: nothing.
+void cli_progress_tell(void (*also)(void *user), void *user);
 
 // Options that decide which device runs, shared by several subcommands.
 struct cli_device {

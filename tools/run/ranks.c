@@ -23,6 +23,7 @@ int cli_ranks_start(struct cli_ranks *r) {
     r->n = ree_transport_n_ranks(r->transport);
     if (r->n > 1) {
         cli_set_rank(r->rank);
+        cli_progress_tell(tell_others, r->transport);
         return 0;
     }
     // Started otherwise than by Open MPI, and alone.
@@ -32,10 +33,15 @@ int cli_ranks_start(struct cli_ranks *r) {
     return 0;
 }
 
+static void tell_others(void *user) {
+    ree_transport_working(user);
+}
+
+// Of runs, too, whose progress is not shown.
 static void progress(void *user, const char *what, uint64_t done, uint64_t total) {
     struct cli_ranks *r = user;
     ree_transport_working(r->transport);
-    if (r->rank == 0 && strcmp(what, "running") != 0) cli_progress(NULL, what, done, total);
+    if (strcmp(what, "running") != 0) cli_progress(NULL, what, done, total);
 }
 
 void cli_ranks_generator(struct cli_ranks *r, struct ree_generator_options *options) {
@@ -150,6 +156,7 @@ int cli_ranks_finish(struct cli_ranks *r, int code) {
     ree_ranks_destroy(r->ranks);
     r->ranks = NULL;
     if (!r->transport) return code;
+    cli_progress_tell(NULL, NULL);
     if (code == CLI_FAILED || code == CLI_USAGE)
         ree_transport_fail(r->transport, cli_last_error(), code);
     else
