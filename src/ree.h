@@ -352,8 +352,8 @@ struct ree_generator_options {
     struct ree_device *const *more_devices;
     size_t n_more_devices;
     const char *partition_plan; // where they end, a file of `ree-run plan`; NULL: ree decides
-    // Parts that run in this process: so many from the first on; 0: all.
-    uint32_t first_partition, n_local_partitions;
+    // Of several processes (src/ranks), which this one is; it has its share of the parts. 0: alone.
+    uint32_t rank, n_ranks;
 };
 
 struct ree_generator_info {

@@ -24,6 +24,16 @@ else()
   message(STATUS "Vulkan backend: NO (needs libvulkan-dev, libvulkan-volk-dev, glslc, spirv-tools)")
 endif()
 
+# MPI: a run over several machines. A module of its own; the program runs without it.
+find_package(MPI COMPONENTS C QUIET)
+if(MPI_C_FOUND)
+  set(REE_HAVE_MPI ON)
+  message(STATUS "Several machines (MPI): yes, by ${MPI_C_LIBRARIES}")
+else()
+  set(REE_HAVE_MPI OFF)
+  message(STATUS "Several machines (MPI): no (needs libopenmpi-dev, openmpi-bin)")
+endif()
+
 # CUDA: nvcc for the kernels. The host's side needs no header and no library of the toolkit.
 option(REE_CUDA "compile the CUDA kernels when nvcc is found" ON)
 find_program(REE_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)

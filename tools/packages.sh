@@ -9,6 +9,9 @@ build_packages="gcc libc6-dev cmake ninja-build pkg-config protobuf-c-compiler l
     libcjson-dev libssl-dev libmpfr-dev libpcre2-dev libutf8proc-dev python3"
 vulkan_packages="glslc spirv-tools libvulkan-dev libvulkan-volk-dev libvulkan1 mesa-vulkan-drivers"
 
+# Generation over several machines; without these, on one.
+mpi_packages="libopenmpi-dev openmpi-bin"
+
 is_installed() {
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }

@@ -108,7 +108,7 @@ fetch_swiftshader() {
 
 say "packages"
 # shellcheck disable=SC2086 # lists of words
-install_packages $build_packages $vulkan_packages g++ vulkan-validationlayers libonnx-testdata \
+install_packages $build_packages $vulkan_packages $mpi_packages g++ vulkan-validationlayers libonnx-testdata \
     libopenblas0-pthread || die "cannot test without these packages"
 if [ $quick = no ]; then
     install_packages clang libomp-dev libclang-rt-dev python3-venv ||

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "generate/remote.h"
 #include "session/model.h"
 
 static void describe(struct ree_generator *g, bool one_row) {
@@ -47,12 +48,13 @@ static enum ree_status open_model(struct ree_generator *g, struct ree_error *err
 static enum ree_status open_pipeline(struct ree_generator *g, struct ree_device *device,
                                      struct ree_error *err) {
     const struct ree_generator_options *o = &g->options;
+    size_t n_stages = 1 + o->n_more_devices > o->n_ranks ? 1 + o->n_more_devices : o->n_ranks;
     struct ree_pipeline_options options = {
-        .n_stages = o->n_partitions || o->partition_plan ? o->n_partitions : 1 + o->n_more_devices,
+        .n_stages = o->n_partitions || o->partition_plan ? o->n_partitions : n_stages,
         .plan_file = o->partition_plan,
         .n_sets = o->n_sets,
-        .first = o->first_partition,
-        .n_local = o->n_local_partitions,
+        .rank = o->rank,
+        .n_ranks = o->n_ranks,
         .session = o->session};
     struct ree_device **devices = calloc(1 + o->n_more_devices, sizeof(struct ree_device *));
     g->flights = calloc(o->n_sets, sizeof *g->flights);
@@ -118,6 +120,7 @@ void ree_generator_stats(const struct ree_generator *g, struct ree_session_stats
 }
 
 int64_t ree_generator_cache_rows(const struct ree_generator *g, size_t set) {
+    if (g->remote) return g->remote->rows(g->remote->user, set);
     return ree_pipeline_state_rows(g->pipeline, set);
 }
 
@@ -128,5 +131,7 @@ uint64_t ree_generator_cache_bytes(const struct ree_generator *g, size_t set) {
 enum ree_status ree_generator_read_caches(struct ree_generator *g, size_t set, int64_t sequence,
                                           int64_t first, int64_t n, struct ree_tensor *out,
                                           struct ree_error *err) {
+    if (g->remote)
+        return g->remote->read(g->remote->user, set, sequence, first, n, out, err);
     return ree_pipeline_read_states(g->pipeline, set, sequence, first, n, out, err);
 }

@@ -13,6 +13,8 @@
 #include "ree.h"
 #include "session/pipeline.h"
 
+struct ree_remote;
+
 struct ree_generator {
     struct ree_model *model;
     struct ree_pipeline *pipeline;
@@ -21,6 +23,7 @@ struct ree_generator {
     struct ree_model_source source;
     struct ree_roles roles;
     struct ree_generator_info info;
+    const struct ree_remote *remote; // other processes that run stages (remote.h); NULL: none
 };
 
 struct ree_step {
@@ -37,7 +40,8 @@ struct ree_step {
 struct ree_flight {
     struct ree_step step;
     size_t n_inputs;
-    struct ree_tensor *inputs; // NULL: none is in flight
+    struct ree_tensor *inputs; // NULL: none is in flight here
+    bool is_remote;            // one is in flight over several processes
 };
 void ree_flight_finish(struct ree_flight *flight);
 
@@ -53,6 +57,13 @@ enum ree_status ree_generator_submit(struct ree_generator *g, size_t set,
 // Waits for the set's step. *out_logits is float32 (batch, n_rows, vocab_size), made by this call.
 enum ree_status ree_generator_collect(struct ree_generator *g, size_t set,
                                       struct ree_tensor *out_logits, struct ree_error *err);
+// The stages of a step that run in this process, now: for those who bring parcels from process to
+// process. `in` is what the stage before gave (NULL for the first stage) and is used up; one of
+// `out` and `out_logits` is made, the other NULL: logits by the process that has the last stage.
+enum ree_status ree_generator_run_stages(struct ree_generator *g, size_t set,
+                                         const struct ree_step *step, struct ree_parcel *in,
+                                         struct ree_parcel *out, struct ree_tensor *out_logits,
+                                         struct ree_error *err);
 // Both, on set 0.
 enum ree_status ree_generator_step(struct ree_generator *g, const struct ree_step *step,
                                    struct ree_tensor *out_logits, struct ree_error *err);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "generate/generator.h"
+#include "generate/remote.h"
 #include "repops/scalar/convert.h"
 
 // A bind serves until the longest sequence passes a multiple of this: one more chunk of the
@@ -20,6 +20,7 @@ enum ree_status ree_generator_begin(struct ree_generator *g, size_t set, size_t 
     // At once what is sure to be needed, where that is known and moderate.
     if (most > 0 && most <= 4096)
         REE_TRY(ree_pipeline_reserve_states(g->pipeline, set, round_up(most, ROWS_STEP), err));
+    if (g->remote) return g->remote->begin(g->remote->user, set, batch, most, err);
     return REE_OK;
 }
 
@@ -170,7 +171,15 @@ enum ree_status ree_generator_submit(struct ree_generator *g, size_t set,
     if (set >= g->options.n_sets)
         return ree_fail(err, REE_INVALID, "there is no set %zu of %u", set, g->options.n_sets);
     struct ree_flight *flight = &g->flights[set];
-    if (flight->inputs) return ree_fail(err, REE_INVALID, "set %zu has a step in flight", set);
+    if (flight->inputs || flight->is_remote)
+        return ree_fail(err, REE_INVALID, "set %zu has a step in flight", set);
+    if (g->remote) {
+        flight->is_remote = true;
+        flight->step = *step;
+        enum ree_status status = g->remote->submit(g->remote->user, set, step, err);
+        if (status != REE_OK) ree_flight_finish(flight);
+        return status;
+    }
     enum ree_status status = prepare(g, set, step, err);
     if (status == REE_OK)
         status = ree_pipeline_submit(g->pipeline, set, flight->inputs, flight->n_inputs, err);
@@ -181,9 +190,14 @@ enum ree_status ree_generator_submit(struct ree_generator *g, size_t set,
 enum ree_status ree_generator_collect(struct ree_generator *g, size_t set,
                                       struct ree_tensor *out_logits, struct ree_error *err) {
     memset(out_logits, 0, sizeof *out_logits);
-    if (set >= g->options.n_sets || !g->flights[set].inputs)
+    if (set >= g->options.n_sets || !(g->flights[set].inputs || g->flights[set].is_remote))
         return ree_fail(err, REE_INVALID, "set %zu has no step in flight", set);
     struct ree_flight *flight = &g->flights[set];
+    if (flight->is_remote) {
+        const struct ree_step step = flight->step;
+        ree_flight_finish(flight);
+        return g->remote->collect(g->remote->user, set, &step, out_logits, err);
+    }
     size_t n_outputs = ree_model_n_outputs(g->model);
     struct ree_tensor *outputs = calloc(n_outputs + 1, sizeof *outputs);
     if (!outputs) return ree_fail(err, REE_NO_MEMORY, "out of memory");
@@ -194,6 +208,56 @@ enum ree_status ree_generator_collect(struct ree_generator *g, size_t set,
         ree_tensor_finish(&outputs[i]);
     free(outputs);
     ree_flight_finish(flight);
+    return status;
+}
+
+static enum ree_status run_stages(struct ree_generator *g, size_t set, struct ree_flight *flight,
+                                  struct ree_tensor *ordered, struct ree_parcel *in,
+                                  struct ree_parcel *out, struct ree_tensor *outputs,
+                                  struct ree_error *err) {
+    size_t first, n, n_stages = ree_pipeline_n_stages(g->pipeline);
+    struct ree_parcel parcel = {0};
+    ree_pipeline_share(n_stages, g->options.n_ranks, g->options.rank, &first, &n);
+    REE_TRY(ree_pipeline_match(g->pipeline, set, flight->inputs, flight->n_inputs, ordered, err));
+    if (in) {
+        parcel = *in;
+        *in = (struct ree_parcel){0};
+    }
+    for (size_t i = first; i < first + n; i++) {
+        struct ree_parcel next = {0};
+        REE_TRY(ree_pipeline_run_stage(g->pipeline, i, set, ordered, i ? &parcel : NULL,
+                                       i + 1 < n_stages ? &next : NULL, outputs, err));
+        parcel = next;
+    }
+    if (out) *out = parcel;
+    return REE_OK;
+}
+
+enum ree_status ree_generator_run_stages(struct ree_generator *g, size_t set,
+                                         const struct ree_step *step, struct ree_parcel *in,
+                                         struct ree_parcel *out, struct ree_tensor *out_logits,
+                                         struct ree_error *err) {
+    size_t n_outputs = ree_model_n_outputs(g->model);
+    struct ree_flight *flight = &g->flights[set];
+    struct ree_tensor *outputs = calloc(n_outputs + 1, sizeof *outputs);
+    struct ree_tensor *ordered = calloc(ree_model_n_inputs(g->model) + 1, sizeof *ordered);
+    enum ree_status status =
+        outputs && ordered ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (out) *out = (struct ree_parcel){0};
+    if (out_logits) memset(out_logits, 0, sizeof *out_logits);
+    if (status == REE_OK) status = prepare(g, set, step, err);
+    if (status == REE_OK) status = run_stages(g, set, flight, ordered, in, out, outputs, err);
+    if (status == REE_OK && out_logits)
+        status = take_rows(g, step, &outputs[g->roles.logits], out_logits, err);
+    for (size_t i = 0; outputs && i < n_outputs; i++)
+        ree_tensor_finish(&outputs[i]);
+    free(outputs);
+    free(ordered);
+    // A remote flight's step is the same one, and stays.
+    bool is_remote = flight->is_remote;
+    struct ree_step kept = flight->step;
+    ree_flight_finish(flight);
+    if (is_remote) *flight = (struct ree_flight){.step = kept, .is_remote = true};
     return status;
 }
 

@@ -67,12 +67,12 @@ static enum ree_status spell_strings(struct weight *w, struct ree_error *err) {
     return w->own ? REE_OK : no_memory(err);
 }
 
-static enum ree_status cut(const struct ree_identity *identity, struct weight *weights,
+static enum ree_status cut(const struct ree_constant *constants, size_t n, struct weight *weights,
                            size_t *out_n_chunks, struct ree_error *err) {
     *out_n_chunks = 0;
-    for (size_t i = 0; i < identity->n_weights; i++) {
+    for (size_t i = 0; i < n; i++) {
         struct weight *w = &weights[i];
-        w->constant = &identity->weights[i];
+        w->constant = &constants[i];
         REE_TRY(check_type(w->constant, err));
         w->bytes = w->constant->data;
         w->nbytes = w->constant->nbytes;
@@ -106,15 +106,15 @@ static void hash_leaf(const struct weight *w, const ree_digest *chunks, ree_dige
     ree_hasher_digest(hasher, out);
 }
 
-enum ree_status ree_identity_weights(const struct ree_identity *identity,
-                                     void (*on_progress)(void *, const char *, uint64_t, uint64_t),
-                                     void *user, ree_digest out, struct ree_error *err) {
-    size_t n = identity->n_weights, n_chunks = 0;
+enum ree_status ree_identity_leaves(const struct ree_constant *constants, size_t n,
+                                    void (*on_progress)(void *, const char *, uint64_t, uint64_t),
+                                    void *user, ree_digest *leaves, struct ree_error *err) {
+    size_t n_chunks = 0;
     struct weight *weights = calloc(n + 1, sizeof *weights);
-    ree_digest *leaves = calloc(n + 1, sizeof *leaves), *chunks = NULL;
+    ree_digest *chunks = NULL;
     uint32_t *owners = NULL; // which weight a chunk is of
-    enum ree_status status = weights && leaves ? REE_OK : no_memory(err);
-    if (status == REE_OK) status = cut(identity, weights, &n_chunks, err);
+    enum ree_status status = weights ? REE_OK : no_memory(err);
+    if (status == REE_OK) status = cut(constants, n, weights, &n_chunks, err);
     if (status == REE_OK) {
         chunks = calloc(n_chunks + 1, sizeof *chunks);
         owners = calloc(n_chunks + 1, sizeof *owners);
@@ -134,13 +134,24 @@ enum ree_status ree_identity_weights(const struct ree_identity *identity,
     }
     for (size_t i = 0; status == REE_OK && i < n; i++)
         hash_leaf(&weights[i], (const ree_digest *)chunks, leaves[i]);
-    if (status == REE_OK) ree_merkle_root((const ree_digest *)leaves, n, out);
     for (size_t i = 0; weights && i < n; i++)
         free(weights[i].own);
     free(weights);
-    free(leaves);
     free(chunks);
     free(owners);
+    return status;
+}
+
+enum ree_status ree_identity_weights(const struct ree_identity *identity,
+                                     void (*on_progress)(void *, const char *, uint64_t, uint64_t),
+                                     void *user, ree_digest out, struct ree_error *err) {
+    size_t n = identity->n_weights;
+    ree_digest *leaves = calloc(n + 1, sizeof *leaves);
+    if (!leaves) return no_memory(err);
+    enum ree_status status =
+        ree_identity_leaves(identity->weights, n, on_progress, user, leaves, err);
+    if (status == REE_OK) ree_merkle_root((const ree_digest *)leaves, n, out);
+    free(leaves);
     return status;
 }
 

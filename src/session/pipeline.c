@@ -96,6 +96,13 @@ static enum ree_status divide_as_written(struct ree_pipeline *p,
 
 // Stages
 
+void ree_pipeline_share(size_t n_stages, uint32_t n_ranks, uint32_t rank, size_t *out_first,
+                        size_t *out_n) {
+    size_t each = n_stages / n_ranks, more = n_stages % n_ranks;
+    *out_first = rank * each + (rank < more ? rank : more);
+    *out_n = each + (rank < more);
+}
+
 static size_t place_in(const struct ree_cut *cut, const struct ree_value *value) {
     for (size_t i = 0; cut && i < cut->n_values; i++)
         if (cut->values[i] == value) return i;
@@ -194,6 +201,11 @@ static enum ree_status make_stages(struct ree_pipeline *p, const struct ree_pipe
     }
     p->first = o->n_local ? o->first : 0;
     p->n_local = o->n_local ? o->n_local : p->n_stages;
+    if (o->n_ranks > p->n_stages)
+        return ree_fail(err, REE_INVALID, "%zu partitions are too few for %u ranks", p->n_stages,
+                        o->n_ranks);
+    if (o->n_ranks > 1)
+        ree_pipeline_share(p->n_stages, o->n_ranks, o->rank, &p->first, &p->n_local);
     if (p->first >= p->n_stages || p->n_local > p->n_stages - p->first)
         return ree_fail(err, REE_INVALID, "stages %zu to %zu of %zu", p->first,
                         p->first + p->n_local, p->n_stages);
@@ -224,7 +236,9 @@ static enum ree_status begin(struct ree_pipeline *p, struct ree_device *const *d
                              size_t n_devices, struct ree_error *err) {
     p->workers = calloc(n_devices, sizeof *p->workers);
     p->jobs = calloc(p->n_sets, sizeof *p->jobs);
-    if (!p->workers || !p->jobs) return no_memory(err);
+    p->batches = calloc(p->n_sets, sizeof *p->batches);
+    p->rows_elsewhere = calloc(p->n_sets, sizeof *p->rows_elsewhere);
+    if (!p->workers || !p->jobs || !p->batches || !p->rows_elsewhere) return no_memory(err);
     for (size_t i = 0; i < n_devices; i++) {
         p->workers[i].pipeline = p;
         p->workers[i].device = devices[i];
@@ -294,6 +308,8 @@ void ree_pipeline_destroy(struct ree_pipeline *p) {
         pthread_mutex_destroy(&p->workers[i].lock);
     free(p->workers);
     free(p->jobs);
+    free(p->batches);
+    free(p->rows_elsewhere);
     if (p->divided) ree_partition_finish(&p->partition);
     free(p->specs);
     free(p->part_states);

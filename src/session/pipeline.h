@@ -19,7 +19,9 @@ struct ree_pipeline_options {
     uint64_t context;        // rows of caches that the plan counts with; 0: REE_PARTITION_CONTEXT
     size_t n_sets;           // 0: 1
     // Stages that run here, for pipelines over several processes: n_local from `first` on; 0: all.
+    // Or, with n_ranks of 2 and more, the share of this rank (ree_pipeline_share).
     size_t first, n_local;
+    uint32_t rank, n_ranks;
     struct ree_session_options session;
 };
 
@@ -41,6 +43,10 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
                                     size_t rows_input, struct ree_pipeline **out,
                                     struct ree_error *err);
 void ree_pipeline_destroy(struct ree_pipeline *pipeline);
+
+// Which stages a rank has: as even as can be, in order; the first ranks have one more.
+void ree_pipeline_share(size_t n_stages, uint32_t n_ranks, uint32_t rank, size_t *out_first,
+                        size_t *out_n);
 
 size_t ree_pipeline_n_stages(const struct ree_pipeline *pipeline);
 // NULL where there is one stage that was not asked for by a plan.

@@ -57,6 +57,8 @@ struct ree_pipeline {
     size_t rows_input;
     size_t n_sets;
     struct ree_pipeline_job *jobs; // per set
+    // Per set, of the states that stages elsewhere keep: sequences and filled rows.
+    int64_t *batches, *rows_elsewhere;
     bool threaded, stopping;
     uint64_t tickets;
     pthread_mutex_t lock; // of the jobs

@@ -119,6 +119,12 @@ enum ree_status ree_pipeline_match(struct ree_pipeline *p, size_t set,
         states[i].spec = p->specs[i];
         const struct ree_pipeline_stage *stage = &p->stages[p->owner[i]];
         const struct ree_session *session = stage->session;
+        if (!session) {
+            const struct ree_port *port = &p->model->inputs[p->specs[i].input];
+            memcpy(states[i].dims, port->dims, sizeof states[i].dims);
+            states[i].dims[p->specs[i].batch_axis] = p->batches[set];
+            states[i].dims[p->specs[i].axis] = p->rows_elsewhere[set];
+        }
         for (size_t k = 0; session && k < session->n_states; k++)
             if ((p->divided ? stage->state_of[k] : k) == i)
                 memcpy(states[i].dims, session->sets[set][k].dims, sizeof states[i].dims);

@@ -13,6 +13,8 @@ static bool is_elsewhere(const struct ree_session_state *state) {
 enum ree_status ree_pipeline_reset_states(struct ree_pipeline *p, size_t set, int64_t batch,
                                           struct ree_error *err) {
     enum ree_status status = REE_OK;
+    p->batches[set] = batch;
+    p->rows_elsewhere[set] = 0;
     for (size_t i = 0; i < p->n_stages && status == REE_OK; i++) {
         if (!p->stages[i].session) continue;
         status = ree_session_reset_states(ree_pipeline_hold(p, i, set), batch, err);
@@ -50,6 +52,7 @@ void ree_pipeline_set_state_rows(struct ree_pipeline *p, size_t set, int64_t row
 }
 
 void ree_pipeline_set_rows_elsewhere(struct ree_pipeline *p, size_t set, int64_t rows) {
+    p->rows_elsewhere[set] = rows;
     set_rows(p, set, rows, true);
 }
 

@@ -90,14 +90,29 @@ void cli_usage(struct cli *cli, const char *format, ...) {
     cli->failed = true;
 }
 
+// Errors of one of several processes. One of each for the whole process, hence the statics.
+static char last_error[REE_ERROR_MAX];
+static char rank_prefix[32];
+
 void cli_error(const char *format, ...) {
     cli_progress_end();
     va_list args;
     va_start(args, format);
-    fputs("ree-run: ", stderr);
+    vsnprintf(last_error, sizeof last_error, format, args);
+    va_end(args);
+    va_start(args, format);
+    fprintf(stderr, "ree-run: %s", rank_prefix);
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
     va_end(args);
+}
+
+const char *cli_last_error(void) {
+    return last_error;
+}
+
+void cli_set_rank(uint32_t rank) {
+    snprintf(rank_prefix, sizeof rank_prefix, "rank %u: ", rank);
 }
 
 int cli_fail(const struct ree_error *err) {
@@ -167,6 +182,13 @@ int cli_print(struct ree_strbuf *text) {
 
 static bool progress_shown;
 static double progress_started, progress_drawn;
+static void (*progress_also)(void *user);
+static void *progress_also_user;
+
+void cli_progress_tell(void (*also)(void *user), void *user) {
+    progress_also = also;
+    progress_also_user = user;
+}
 
 static double now(void) {
     struct timespec t;
@@ -176,6 +198,7 @@ static double now(void) {
 
 void cli_progress(void *user, const char *what, uint64_t done, uint64_t total) {
     (void)user;
+    if (progress_also) progress_also(progress_also_user);
     if (!isatty(STDERR_FILENO)) return;
     double t = now();
     if (progress_started == 0) progress_started = t;

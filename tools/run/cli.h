@@ -66,6 +66,9 @@ bool cli_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *ou
 
 // Prints "ree-run: message".
 __attribute__((format(printf, 1, 2))) void cli_error(const char *format, ...);
+const char *cli_last_error(void); // the message of the last one; ""
+// From here on errors begin with "rank 2: ": of one of several processes.
+void cli_set_rank(uint32_t rank);
 // The same for a library error; returns CLI_FAILED.
 int cli_fail(const struct ree_error *err);
 
@@ -83,6 +86,8 @@ int cli_print(struct ree_strbuf *text);
 // that is a terminal and the work takes longer than a moment.
 void cli_progress(void *user, const char *what, uint64_t done, uint64_t total);
 void cli_progress_end(void);
+// Calls this, too, whenever progress is made from here on, on a terminal or not; NULL: nothing.
+void cli_progress_tell(void (*also)(void *user), void *user);
 
 // Options that decide which device runs, shared by several subcommands.
 struct cli_device {

@@ -72,7 +72,7 @@ static const char help[] =
     "  --batch-size N       prompts in one run (otherwise 16)\n"
     "  --micro-batches N    groups of prompts that are under way at the same time (otherwise 1)\n"
     "  --operation-set SET  reproducible (the default), deterministic or default\n"
-    "\n"
+    "\n" CLI_RANKS_HELP "\n"
     "examples\n"
     "  ree-run ./Qwen2.5-0.5B-Instruct --messages chat.json --device vulkan\n"
     "  ree-run model.onnx --prompt-text \"Once upon a time\" --max-new-tokens 64 --json\n"
@@ -164,9 +164,9 @@ static void parse(struct cli *cli, struct options *o) {
                    cli_option_number(cli, "--prefill-chunk", 1, 1 << 20, &o->chunk) ||
                    cli_option_number(cli, "--batch-size", 1, 4096, &o->batch) ||
                    cli_option_number(cli, "--micro-batches", 1, 256, &o->n_sets) ||
-                   checkpoint_option(cli, o) || cli_receipt_option(cli, &o->receipt) ||
-                   watch_option(cli, &o->watch) || cli_device_option(cli, &o->device) ||
-                   cli_parts_option(cli, &o->parts)) {
+                   cli_ranks_option(cli, &o->ranks) || checkpoint_option(cli, o) ||
+                   cli_receipt_option(cli, &o->receipt) || watch_option(cli, &o->watch) ||
+                   cli_device_option(cli, &o->device) || cli_parts_option(cli, &o->parts)) {
             continue;
         } else if (!cli_positional(cli, &o->model)) {
             cli_unknown(cli);
@@ -301,6 +301,7 @@ static int report(struct job *job, const struct ree_generate_stats *stats) {
         .operation_set = job->o->device.options.operation_set,
         .receipt_hash = job->receipt_hash,
         .trace = job->has_trace ? &job->traced : NULL,
+        .ranks = job->o->ranks.n && job->o->stats ? &job->o->ranks : NULL,
     };
     ree_strbuf_init(&text);
     if (job->o->json) {
@@ -328,6 +329,26 @@ static int prepare_watch(struct job *job) {
     return watch_begin(&job->watch, &job->o->watch, &run);
 }
 
+// With the other ranks, if there are any.
+static int join(struct job *job) {
+    const struct options *o = job->o;
+    struct ree_strbuf agreed;
+    ree_strbuf_init(&agreed);
+    ree_strbuf_printf(&agreed, "--operation-set\t%s\n",
+                      ree_operation_set_name(o->device.options.operation_set));
+    ree_strbuf_printf(&agreed, "--no-fold (0 or 1)\t%d\n", o->no_fold);
+    ree_strbuf_printf(&agreed, "exact lengths (0 or 1)\t%d\n", watch_wanted(&o->watch));
+    ree_strbuf_printf(&agreed, "a number of sets of\t%u\n", job->generator->options.n_sets);
+    int code = 0;
+    if (agreed.failed) {
+        cli_error("out of memory");
+        code = CLI_FAILED;
+    }
+    if (!code) code = cli_ranks_join(&job->o->ranks, job->generator, agreed.data);
+    ree_strbuf_finish(&agreed);
+    return code;
+}
+
 static int generate(struct job *job) {
     struct ree_error err;
     struct ree_generate_stats stats;
@@ -344,6 +365,7 @@ static int generate(struct job *job) {
     int code = generate_prepare_receipt(job, &options);
     if (!code) code = generate_prepare_checkpoint(job, &options);
     if (!code) code = prepare_watch(job);
+    if (!code) code = join(job);
     if (!code) code = begin_writers(job);
     if (!code) code = generate_replay(job);
     if (code) return code;
@@ -358,14 +380,15 @@ static int generate(struct job *job) {
     }
     if (job->failed) return CLI_FAILED;
     // The file first: what is printed is then true of what was written.
-    code = watch_end(&job->watch, &job->traced, &job->has_trace);
+    code = cli_ranks_end(&job->o->ranks);
+    if (!code) code = watch_end(&job->watch, &job->traced, &job->has_trace);
     if (!code) code = generate_save_receipt(job, &options, &stats);
     if (!code) code = report(job, &stats);
     if (!code && job->checkpoint_failed) code = CLI_FAILED;
     return code ? code : interrupted ? CLI_INTERRUPTED : 0;
 }
 
-static int prepare(struct job *job) {
+static int open_generator(struct job *job) {
     struct options *o = job->o;
     struct ree_error err;
     struct ree_generator_options options = {
@@ -377,14 +400,28 @@ static int prepare(struct job *job) {
         .all_logits = o->logits_hash,
         .exact_lengths = watch_wanted(&o->watch),
     };
-    int code = cli_receipt_prepare(&o->receipt);
-    if (!code) code = generate_open_checkpoint(job);
-    if (code) return code;
     if (cli_parts_open(&o->parts, &o->device, &err) != REE_OK) return cli_fail(&err);
     cli_parts_generator(&o->parts, &options);
+    cli_ranks_generator(&o->ranks, &options);
     if (ree_generator_create(o->model, o->parts.devices[0], &options, &job->generator, &err) !=
         REE_OK)
         return cli_fail(&err);
+    return 0;
+}
+
+// A rank other than 0 runs its stages and nothing else.
+static int serve(struct job *job) {
+    int code = open_generator(job);
+    if (!code) code = join(job);
+    return code ? code : cli_ranks_serve(&job->o->ranks);
+}
+
+static int prepare(struct job *job) {
+    const struct options *o = job->o;
+    int code = cli_receipt_prepare(&o->receipt);
+    if (!code) code = generate_open_checkpoint(job);
+    if (!code) code = open_generator(job);
+    if (code) return code;
     code = load_tokenizer(job);
     if (!code)
         code = prompts_load(&job->prompts, o->prompts, o->n_prompts, job->tokenizer, o->chat_family,
@@ -450,8 +487,14 @@ int ree_run_generate(int argc, char **argv) {
         cli_init(&cli, argc, argv);
         parse(&cli, &o);
         struct job job = {.o = &o};
-        code = cli.failed ? CLI_USAGE : prepare(&job);
-        if (!code) code = generate(&job);
+        code = cli.failed ? CLI_USAGE : cli_ranks_start(&o.ranks);
+        if (!code && o.ranks.rank > 0) {
+            code = serve(&job);
+        } else {
+            if (!code) code = prepare(&job);
+            if (!code) code = generate(&job);
+        }
+        code = cli_ranks_finish(&o.ranks, code);
         finish(&job);
     }
     free(o.prompts);

@@ -7,6 +7,7 @@
 #include "generate_report.h"
 #include "parts.h"
 #include "prompts.h"
+#include "ranks.h"
 #include "receipt/checkpoint.h"
 #include "receipts.h"
 #include "watch.h"
@@ -31,6 +32,7 @@ struct options {
     struct cli_receipt receipt;
     struct watch_options watch;
     struct checkpoint_options checkpoint;
+    struct cli_ranks ranks;
     bool raw, ignore_eos, json, logits_hash, no_echo, stats, no_fuse, no_fold;
 };
 

@@ -51,6 +51,7 @@ void generate_report_text(const struct generate_report *r, struct ree_strbuf *ou
                           ree_operation_set_name(r->operation_set));
     if (r->receipt_hash[0]) ree_strbuf_printf(out, "receipt %s\n", r->receipt_hash);
     run_trace_text(r->trace, out);
+    if (r->ranks) cli_ranks_report_text(r->ranks, out);
     if (!r->session) return;
     ree_strbuf_printf(out, "weights %.1f MiB, caches %.1f MiB, intermediates %.1f MiB\n",
                       (double)r->session->weight_bytes / 1048576, (double)s->cache_bytes / 1048576,
@@ -145,6 +146,7 @@ void generate_report_json(const struct generate_report *r, struct ree_strbuf *ou
     if (r->receipt_hash[0]) cJSON_AddStringToObject(root, "receipt_hash", r->receipt_hash);
     run_trace_json(r->trace, root);
     add_stats(r, root);
+    if (r->ranks) cJSON_AddItemToObject(root, "processes", cli_ranks_report_json(r->ranks));
     char *text = cJSON_PrintUnformatted(root);
     if (text)
         ree_strbuf_printf(out, "%s\n", text);

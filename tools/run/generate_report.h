@@ -3,6 +3,7 @@
 #define REE_TOOLS_RUN_GENERATE_REPORT_H
 
 #include "audit/make_receipt.h"
+#include "ranks.h"
 #include "writer.h"
 
 struct token_logprob {
@@ -24,6 +25,7 @@ struct generate_report {
     enum ree_operation_set operation_set;
     const char *receipt_hash;       // of the receipt that was written; "": none
     const struct ree_traced *trace; // that was written; NULL: none
+    const struct cli_ranks *ranks;  // of several processes; NULL: not asked for
 };
 
 void generate_report_text(const struct generate_report *report, struct ree_strbuf *out);

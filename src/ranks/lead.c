@@ -1,0 +1,157 @@
+// Rank 0 while it generates.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "generate/remote.h"
+#include "ranks/ranks_internal.h"
+#include "session/model.h"
+
+// Bytes of rows of caches from one rank: of 256 rows of one sequence.
+#define REE_ROWS_LIMIT ((size_t)1 << 30)
+
+static enum ree_status lead_begin(void *user, size_t set, size_t batch, int64_t most,
+                                  struct ree_error *err) {
+    struct ree_ranks *ranks = user;
+    const int64_t numbers[2] = {(int64_t)batch, most};
+    struct ree_part part = {numbers, sizeof numbers};
+    ranks->sets[set].rows = 0;
+    return ree_transport_send(ranks->transport, 1, REE_MESSAGE_BEGIN, ranks->n_submitted,
+                              (uint32_t)set, &part, 1, err);
+}
+
+static enum ree_status lead_submit(void *user, size_t set, const struct ree_step *step,
+                                   struct ree_error *err) {
+    struct ree_ranks *ranks = user;
+    struct ree_parcel parcel = {0};
+    uint64_t number = ranks->n_submitted++;
+    double start = ree_transport_clock();
+    if (number == 0) ranks->first_submit = start;
+    ranks->sets[set].number = number;
+    size_t limit = ree_logits_limit(step, ranks->generator->info.vocab_size);
+    if (limit > ranks->logits_limit) ranks->logits_limit = limit;
+    REE_TRY(ree_generator_run_stages(ranks->generator, set, step, NULL, &parcel, NULL, err));
+    ree_ranks_ran(ranks, step, start, number, (uint32_t)set);
+    for (size_t b = 0; b < step->batch; b++)
+        if (step->starts[b] + (int64_t)step->length > ranks->sets[set].rows)
+            ranks->sets[set].rows = step->starts[b] + (int64_t)step->length;
+    return ree_ranks_pass_on(ranks, step, &parcel, number, (uint32_t)set, err);
+}
+
+// The set's logits, which may have to wait for those of others that were submitted before.
+static enum ree_status take_logits(struct ree_ranks *ranks, size_t set, struct ree_message *out,
+                                   struct ree_error *err) {
+    struct ree_rank_set *own = &ranks->sets[set];
+    uint32_t last = ranks->n_ranks - 1;
+    for (;;) {
+        if (own->arrived.frame) {
+            *out = own->arrived;
+            memset(&own->arrived, 0, sizeof own->arrived);
+            if (out->step == own->number) return REE_OK;
+            ree_message_finish(out);
+            return ree_fail(err, REE_INVALID, "rank %u sent the logits of another step than %llu",
+                            last, (unsigned long long)own->number);
+        }
+        struct ree_message m;
+        REE_TRY(ree_ranks_receive(ranks, last, 1u << REE_MESSAGE_LOGITS, ranks->logits_limit,
+                                  own->number, &m, err));
+        if (m.set >= ranks->n_sets || ranks->sets[m.set].arrived.frame) {
+            ree_message_finish(&m);
+            return ree_fail(err, REE_INVALID, "rank %u sent logits that nobody asked for", last);
+        }
+        ranks->sets[m.set].arrived = m;
+    }
+}
+
+static enum ree_status lead_collect(void *user, size_t set, const struct ree_step *step,
+                                    struct ree_tensor *out_logits, struct ree_error *err) {
+    struct ree_ranks *ranks = user;
+    struct ree_message m;
+    memset(out_logits, 0, sizeof *out_logits);
+    REE_TRY(take_logits(ranks, set, &m, err));
+    enum ree_status status =
+        ree_decode_logits(&m, step, ranks->generator->info.vocab_size, out_logits, err);
+    if (status != REE_OK) ree_fail_prefix(err, "logits from rank %u are", ranks->n_ranks - 1);
+    ree_message_finish(&m);
+    ranks->last_collect = ree_transport_clock();
+    return status;
+}
+
+// The rows of the states that a rank keeps.
+static enum ree_status take_rows(struct ree_ranks *ranks, uint32_t rank,
+                                 const struct ree_value *const *values, size_t n,
+                                 struct ree_tensor *out, struct ree_error *err) {
+    struct ree_message m;
+    REE_TRY(ree_ranks_receive(ranks, rank, 1u << REE_MESSAGE_ROWS, REE_ROWS_LIMIT,
+                              ranks->n_submitted, &m, err));
+    enum ree_status status = ree_decode_rows(&m, values, n, out, err);
+    if (status != REE_OK) ree_fail_prefix(err, "rows of caches from rank %u are", rank);
+    ree_message_finish(&m);
+    return status;
+}
+
+static enum ree_status check_rows(const struct ree_ranks *ranks, int64_t n,
+                                  const struct ree_tensor *out, struct ree_error *err) {
+    const struct ree_roles *roles = &ranks->generator->roles;
+    for (size_t i = 0; i < roles->n_states; i++) {
+        const struct ree_state_spec *spec = &roles->states[i];
+        const char *name = ree_model_input(ranks->generator->model, spec->input)->name;
+        if (!out[i].name)
+            return ree_fail(err, REE_INVALID, "no rank has sent rows of the cache '%s'", name);
+        if (out[i].rank <= spec->axis || out[i].rank <= spec->batch_axis ||
+            out[i].dims[spec->axis] != n || out[i].dims[spec->batch_axis] != 1)
+            return ree_fail(err, REE_INVALID, "rows of the cache '%s' are not those asked for",
+                            name);
+    }
+    return REE_OK;
+}
+
+static enum ree_status lead_read(void *user, size_t set, int64_t sequence, int64_t first, int64_t n,
+                                 struct ree_tensor *out, struct ree_error *err) {
+    struct ree_ranks *ranks = user;
+    const struct ree_generator *g = ranks->generator;
+    const int64_t numbers[3] = {sequence, first, n};
+    struct ree_part part = {numbers, sizeof numbers};
+    memset(out, 0, g->roles.n_states * sizeof *out);
+    const struct ree_value **values = calloc(g->roles.n_states + 1, sizeof(struct ree_value *));
+    if (!values) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < g->roles.n_states; i++)
+        values[i] = g->model->input_values[g->roles.states[i].input];
+    enum ree_status status = ree_transport_send(ranks->transport, 1, REE_MESSAGE_READ,
+                                                ranks->n_submitted, (uint32_t)set, &part, 1, err);
+    if (status == REE_OK)
+        status = ree_pipeline_read_states(g->pipeline, set, sequence, first, n, out, err);
+    for (uint32_t r = 1; status == REE_OK && r < ranks->n_ranks; r++)
+        status = take_rows(ranks, r, values, g->roles.n_states, out, err);
+    if (status == REE_OK) status = check_rows(ranks, n, out, err);
+    for (size_t i = 0; status != REE_OK && i < g->roles.n_states; i++)
+        ree_tensor_finish(&out[i]);
+    free(values);
+    return status;
+}
+
+static int64_t lead_rows(void *user, size_t set) {
+    const struct ree_ranks *ranks = user;
+    return ranks->sets[set].rows;
+}
+
+enum ree_status ree_ranks_lead(struct ree_ranks *ranks, struct ree_error *err) {
+    ranks->remote = malloc(sizeof *ranks->remote);
+    if (!ranks->remote) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    *ranks->remote =
+        (struct ree_remote){ranks, lead_begin, lead_submit, lead_collect, lead_read, lead_rows};
+    ranks->generator->remote = ranks->remote;
+    return REE_OK;
+}
+
+enum ree_status ree_ranks_end(struct ree_ranks *ranks, struct ree_error *err) {
+    ree_ranks_fill_report(ranks);
+    ranks->reports[0] = ranks->own;
+    REE_TRY(ree_transport_send(ranks->transport, 1, REE_MESSAGE_END, ranks->n_submitted, 0, NULL, 0,
+                               err));
+    for (uint32_t r = 1; r < ranks->n_ranks; r++)
+        REE_TRY(ree_ranks_take_report(ranks, r, err));
+    for (uint32_t r = 1; r < ranks->n_ranks; r++)
+        REE_TRY(ree_transport_send(ranks->transport, r, REE_MESSAGE_BYE, 0, 0, NULL, 0, err));
+    return REE_OK;
+}

@@ -1,0 +1,90 @@
+#include "ranks/ranks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "generate/remote.h"
+#include "ranks/ranks_internal.h"
+
+void ree_ranks_progress(void *user, const char *what, uint64_t done, uint64_t total) {
+    (void)what;
+    (void)done;
+    (void)total;
+    ree_transport_working(user);
+}
+
+enum ree_status ree_ranks_receive(struct ree_ranks *ranks, uint32_t from, uint32_t kinds,
+                                  size_t limit, uint64_t step, struct ree_message *out,
+                                  struct ree_error *err) {
+    const struct ree_expected expected = {kinds, limit, step};
+    double start = ree_transport_clock();
+    REE_TRY(ree_transport_receive(ranks->transport, from, &expected, out, err));
+    if (out->kind == REE_MESSAGE_STEP || out->kind == REE_MESSAGE_LOGITS)
+        ree_ranks_note(ranks, REE_SPAN_WAIT, start, out->step, out->set);
+    return REE_OK;
+}
+
+static enum ree_status init(struct ree_ranks *ranks, struct ree_error *err) {
+    struct ree_generator *g = ranks->generator;
+    ranks->rank = ree_transport_rank(ranks->transport);
+    ranks->n_ranks = ree_transport_n_ranks(ranks->transport);
+    ranks->partition = ree_pipeline_partition(g->pipeline);
+    ranks->n_stages = ree_pipeline_n_stages(g->pipeline);
+    if (!ranks->partition || ranks->n_stages < ranks->n_ranks)
+        return ree_fail(err, REE_INVALID, "%zu stages are too few for %u ranks", ranks->n_stages,
+                        ranks->n_ranks);
+    ree_pipeline_share(ranks->n_stages, ranks->n_ranks, ranks->rank, &ranks->first,
+                       &ranks->n_local);
+    ranks->n_sets = g->options.n_sets ? g->options.n_sets : 1;
+    ranks->sets = calloc(ranks->n_sets, sizeof *ranks->sets);
+    ranks->offsets = calloc(ranks->n_ranks, sizeof *ranks->offsets);
+    ranks->round_trips = calloc(ranks->n_ranks, sizeof *ranks->round_trips);
+    ranks->reports = calloc(ranks->n_ranks, sizeof *ranks->reports);
+    ranks->all_spans = calloc(ranks->n_ranks, sizeof *ranks->all_spans);
+    if (!ranks->sets || !ranks->offsets || !ranks->round_trips || !ranks->reports ||
+        !ranks->all_spans)
+        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    return REE_OK;
+}
+
+enum ree_status ree_ranks_join(struct ree_transport *transport, struct ree_generator *generator,
+                               const struct ree_ranks_options *options, struct ree_ranks **out,
+                               struct ree_error *err) {
+    struct ree_error local;
+    if (!err) err = &local; // prefixes need the message that they prefix
+    *out = NULL;
+    struct ree_ranks *ranks = calloc(1, sizeof *ranks);
+    if (!ranks) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    ranks->transport = transport;
+    ranks->generator = generator;
+    ranks->timeline = options->timeline;
+    enum ree_status status = init(ranks, err);
+    if (status == REE_OK)
+        status = ranks->rank == 0 ? ree_ranks_check_all(ranks, options, err)
+                                  : ree_ranks_introduce(ranks, options, err);
+    if (status == REE_OK && ranks->rank == 0) status = ree_ranks_lead(ranks, err);
+    if (status != REE_OK) {
+        ree_ranks_destroy(ranks);
+        return status;
+    }
+    *out = ranks;
+    return REE_OK;
+}
+
+void ree_ranks_destroy(struct ree_ranks *ranks) {
+    if (!ranks) return;
+    if (ranks->remote) ranks->generator->remote = NULL;
+    free(ranks->remote);
+    for (size_t i = 0; ranks->sets && i < ranks->n_sets; i++)
+        ree_message_finish(&ranks->sets[i].arrived);
+    for (uint32_t r = 0; ranks->all_spans && r < ranks->n_ranks; r++)
+        free(ranks->all_spans[r].list);
+    free(ranks->spans.list);
+    free(ranks->sets);
+    free(ranks->offsets);
+    free(ranks->round_trips);
+    free(ranks->reports);
+    free(ranks->all_spans);
+    free(ranks);
+}

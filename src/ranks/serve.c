@@ -1,0 +1,152 @@
+// A rank other than 0 while rank 0 generates.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "generate/remote.h"
+#include "ranks/ranks_internal.h"
+
+// What a set may hold at most, whatever rank 0 says.
+#define MAX_BATCH 65536
+#define MAX_POSITIONS ((int64_t)1 << 31)
+
+static enum ree_status serve_begin(struct ree_ranks *ranks, const struct ree_message *m,
+                                   struct ree_error *err) {
+    int64_t numbers[2] = {0, 0};
+    bool fits = m->set < ranks->n_sets && m->n_parts == 1 && m->parts[0].nbytes == sizeof numbers;
+    if (fits) memcpy(numbers, m->parts[0].data, sizeof numbers);
+    if (!fits || numbers[0] < 1 || numbers[0] > MAX_BATCH || numbers[1] < 0 ||
+        numbers[1] > MAX_POSITIONS)
+        return ree_fail(err, REE_INVALID, "malformed: the beginning of a set that cannot be");
+    struct ree_rank_set *set = &ranks->sets[m->set];
+    set->begun = true;
+    set->bounds.batch = (uint64_t)numbers[0];
+    set->bounds.most = numbers[1] ? numbers[1] : MAX_POSITIONS;
+    set->bounds.length = (uint64_t)set->bounds.most;
+    REE_TRY(ree_generator_begin(ranks->generator, m->set, (size_t)numbers[0], numbers[1], err));
+    if (ranks->rank + 1 == ranks->n_ranks) return REE_OK;
+    return ree_transport_send(ranks->transport, ranks->rank + 1, REE_MESSAGE_BEGIN, m->step, m->set,
+                              m->parts, m->n_parts, err);
+}
+
+static enum ree_status send_logits(struct ree_ranks *ranks, const struct ree_tensor *logits,
+                                   uint64_t number, uint32_t set, struct ree_error *err) {
+    struct ree_encoded encoded;
+    double start = ree_transport_clock();
+    REE_TRY(ree_encode_logits(logits, &encoded, err));
+    enum ree_status status = ree_transport_send(ranks->transport, 0, REE_MESSAGE_LOGITS, number,
+                                                set, encoded.parts, encoded.n_parts, err);
+    ree_encoded_finish(&encoded);
+    ree_ranks_note(ranks, REE_SPAN_SEND, start, number, set);
+    return status;
+}
+
+static enum ree_status run_step(struct ree_ranks *ranks, const struct ree_message *m,
+                                const struct ree_step *step, struct ree_error *err) {
+    bool last = ranks->rank + 1 == ranks->n_ranks;
+    struct ree_parcel in, out = {0};
+    struct ree_tensor logits = {0};
+    REE_TRY(ree_decode_parcel(m, &ranks->partition->cuts[ranks->first - 1], &in, err));
+    double start = ree_transport_clock();
+    enum ree_status status = ree_generator_run_stages(
+        ranks->generator, m->set, step, &in, last ? NULL : &out, last ? &logits : NULL, err);
+    ree_parcel_finish(&in);
+    if (status == REE_OK) {
+        ree_ranks_ran(ranks, step, start, m->step, m->set);
+        status = last ? send_logits(ranks, &logits, m->step, m->set, err)
+                      : ree_ranks_pass_on(ranks, step, &out, m->step, m->set, err);
+    }
+    ree_tensor_finish(&logits);
+    return status;
+}
+
+static enum ree_status serve_step(struct ree_ranks *ranks, const struct ree_message *m,
+                                  struct ree_error *err) {
+    struct ree_step step;
+    void *block;
+    if (m->set >= ranks->n_sets || !ranks->sets[m->set].begun)
+        return ree_fail(err, REE_INVALID, "malformed: a step of a set that has not begun");
+    REE_TRY(ree_decode_step(m, &ranks->sets[m->set].bounds, &step, &block, err));
+    enum ree_status status = run_step(ranks, m, &step, err);
+    free(block);
+    return status;
+}
+
+static enum ree_status serve_read(struct ree_ranks *ranks, const struct ree_message *m,
+                                  struct ree_error *err) {
+    struct ree_generator *g = ranks->generator;
+    int64_t numbers[3];
+    struct ree_encoded encoded;
+    if (m->set >= ranks->n_sets || m->n_parts != 1 || m->parts[0].nbytes != sizeof numbers)
+        return ree_fail(err, REE_INVALID, "malformed: rows of caches that are not named");
+    memcpy(numbers, m->parts[0].data, sizeof numbers);
+    if (ranks->rank + 1 < ranks->n_ranks)
+        REE_TRY(ree_transport_send(ranks->transport, ranks->rank + 1, REE_MESSAGE_READ, m->step,
+                                   m->set, m->parts, 1, err));
+    struct ree_tensor *rows = calloc(g->roles.n_states + 1, sizeof *rows);
+    if (!rows) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status = ree_pipeline_read_states(g->pipeline, m->set, numbers[0], numbers[1],
+                                                      numbers[2], rows, err);
+    if (status == REE_OK) {
+        status = ree_encode_rows(rows, g->roles.n_states, &encoded, err);
+        if (status == REE_OK) {
+            status = ree_transport_send(ranks->transport, 0, REE_MESSAGE_ROWS, m->step, m->set,
+                                        encoded.parts, encoded.n_parts, err);
+            ree_encoded_finish(&encoded);
+        }
+        for (size_t i = 0; i < g->roles.n_states; i++)
+            ree_tensor_finish(&rows[i]);
+    }
+    free(rows);
+    return status;
+}
+
+static enum ree_status serve_end(struct ree_ranks *ranks, uint64_t number, struct ree_error *err) {
+    struct ree_message m;
+    if (ranks->rank + 1 < ranks->n_ranks)
+        REE_TRY(ree_transport_send(ranks->transport, ranks->rank + 1, REE_MESSAGE_END, number, 0,
+                                   NULL, 0, err));
+    REE_TRY(ree_ranks_send_report(ranks, err));
+    REE_TRY(ree_ranks_receive(ranks, 0, 1u << REE_MESSAGE_BYE, 4096, number, &m, err));
+    ree_message_finish(&m);
+    return REE_OK;
+}
+
+static size_t limit_now(const struct ree_ranks *ranks) {
+    size_t limit = 4096;
+    for (size_t i = 0; i < ranks->n_sets; i++) {
+        if (!ranks->sets[i].begun) continue;
+        size_t n =
+            ree_step_limit(&ranks->sets[i].bounds, &ranks->partition->cuts[ranks->first - 1]);
+        if (n > limit) limit = n;
+    }
+    return limit;
+}
+
+enum ree_status ree_ranks_serve(struct ree_ranks *ranks, struct ree_error *err) {
+    const uint32_t kinds = 1u << REE_MESSAGE_BEGIN | 1u << REE_MESSAGE_STEP |
+                           1u << REE_MESSAGE_READ | 1u << REE_MESSAGE_END;
+    uint64_t next = 0; // the step to come
+    for (;;) {
+        struct ree_message m;
+        REE_TRY(ree_ranks_receive(ranks, ranks->rank - 1, kinds, limit_now(ranks), next, &m, err));
+        uint32_t kind = m.kind;
+        enum ree_status status = REE_OK;
+        if (kind != REE_MESSAGE_END && m.step != next)
+            status = ree_fail(err, REE_INVALID, "malformed: step %llu where %llu was expected",
+                              (unsigned long long)m.step, (unsigned long long)next);
+        else if (kind == REE_MESSAGE_BEGIN)
+            status = serve_begin(ranks, &m, err);
+        else if (kind == REE_MESSAGE_STEP)
+            status = serve_step(ranks, &m, err);
+        else if (kind == REE_MESSAGE_READ)
+            status = serve_read(ranks, &m, err);
+        if (status != REE_OK)
+            ree_fail_prefix(err, "step %llu, from rank %u", (unsigned long long)next,
+                            ranks->rank - 1);
+        next += kind == REE_MESSAGE_STEP;
+        ree_message_finish(&m);
+        if (status != REE_OK) return status;
+        if (kind == REE_MESSAGE_END) return serve_end(ranks, next, err);
+    }
+}

@@ -1,0 +1,11 @@
+// What ree_mpi.so has to offer.
+#ifndef REE_TRANSPORT_MPI_MODULE_H
+#define REE_TRANSPORT_MPI_MODULE_H
+
+#include "transport/link.h"
+
+// See ree_link_mpi_create.
+__attribute__((visibility("default"))) enum ree_status
+ree_mpi_open(double seconds, struct ree_link **out_link, struct ree_error *err);
+
+#endif

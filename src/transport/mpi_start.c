@@ -1,0 +1,40 @@
+// Finds out whether mpirun has started this process, and loads the module that speaks MPI.
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/status.h"
+#include "transport/link.h"
+#include "transport/mpi/mpi_module.h"
+
+#define MODULE "ree_mpi.so"
+
+bool ree_link_mpi_started(void) {
+    // Open MPI says how many there are; other starters that speak PMIx only which one this is.
+    const char *size = getenv("OMPI_COMM_WORLD_SIZE");
+    return size ? strcmp(size, "1") != 0 : getenv("PMIX_RANK") != NULL;
+}
+
+enum ree_status ree_link_mpi_create(double seconds, struct ree_link **out, struct ree_error *err) {
+    char path[PATH_MAX + sizeof MODULE];
+    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
+    *out = NULL;
+    while (n > 0 && path[n - 1] != '/')
+        n--;
+    if (n <= 0) return ree_fail(err, REE_UNAVAILABLE, "cannot find the program's folder");
+    memcpy(path + n, MODULE, sizeof MODULE);
+    if (access(path, R_OK) != 0)
+        return ree_fail(err, REE_UNAVAILABLE,
+                        "started by mpirun, but built without MPI: there is no %s (install "
+                        "libopenmpi-dev, configure and build again)",
+                        path);
+    // Open MPI loads parts of itself that look for its symbols everywhere.
+    void *module = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    if (!module) return ree_fail(err, REE_UNAVAILABLE, "%s", dlerror());
+    enum ree_status (*open_mpi)(double, struct ree_link **, struct ree_error *);
+    *(void **)&open_mpi = dlsym(module, "ree_mpi_open");
+    if (!open_mpi) return ree_fail(err, REE_UNAVAILABLE, "%s", dlerror());
+    return open_mpi(seconds, out, err);
+}

@@ -1,0 +1,61 @@
+"""Starting ree-run on several ranks, for the tests beside this file."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+passed, failed = 0, 0
+
+ENVIRONMENT = {
+    **os.environ,
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    # Containers often forbid what it would use between processes of one machine.
+    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+    "OMP_NUM_THREADS": "1",
+}
+
+
+def check(ok, what):
+    global passed, failed
+    if ok:
+        passed += 1
+    else:
+        failed += 1
+        print(f"line {sys._getframe(1).f_lineno}: FAILED: {what}", flush=True)
+    return ok
+
+
+def finish():
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(0 if passed and not failed else 1)
+
+
+def need_mpi(ree_run):
+    """Skips the test where there is no MPI."""
+    if not shutil.which("mpirun"):
+        reason = "no mpirun (Debian: openmpi-bin)"
+    elif not (pathlib.Path(ree_run).resolve().parent / "ree_mpi.so").exists():
+        reason = "ree was built without MPI"
+    else:
+        # As started by a rank of another run, mpirun would not start.
+        for name in [n for n in ENVIRONMENT if n.startswith(("OMPI_COMM_WORLD", "PMIX_"))]:
+            del ENVIRONMENT[name]
+        return
+    print(f"skipped: {reason}")
+    sys.exit(77)
+
+
+def command(ree_run, *apps):
+    """mpirun's; an app is (number of ranks, arguments of ree-run)."""
+    words = ["mpirun", "--oversubscribe", "--bind-to", "none"]
+    for i, (n, arguments) in enumerate(apps):
+        words += [":"] * (i > 0) + ["-n", str(n), str(ree_run), *map(str, arguments)]
+    return words
+
+
+def run(ree_run, *apps, timeout=300):
+    return subprocess.run(command(ree_run, *apps), env=ENVIRONMENT, capture_output=True, text=True, timeout=timeout,
+                          stdin=subprocess.DEVNULL)

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""One text on one process and on several: the same bits; what goes over the wire; what is refused."""
+
+import argparse
+import json
+import pathlib
+import shutil
+import struct
+import subprocess
+import tempfile
+
+import mpi
+from mpi import check
+
+PROMPT = ("--prompt-text", "Once upon a time there was a", "--max-new-tokens", 24, "--ignore-eos")
+LONG = ("--prompt-text", "Once upon a time there was a little dog. " * 8, "--max-new-tokens", 24, "--ignore-eos")
+REPORT = ("--json", "--stats", "--logits-hash")
+
+
+def alone(ree_run, *arguments):
+    done = subprocess.run([ree_run, *map(str, arguments)], env=mpi.ENVIRONMENT, capture_output=True, text=True)
+    check(done.returncode == 0, f"alone: exit code {done.returncode}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def several(ree_run, n, *arguments):
+    done = mpi.run(ree_run, (n, arguments))
+    if not check(done.returncode == 0, f"{n} ranks: exit code {done.returncode}: {done.stderr}"):
+        return None
+    lines = done.stdout.splitlines()
+    check(len(lines) == 1, f"{n} ranks: rank 0 alone prints, one line of JSON: {done.stdout}")
+    return json.loads(lines[0])
+
+
+def same_bits(ree_run, model):
+    for what in (PROMPT, LONG, ("--prompt-ids", "1,403", "--prompt-ids", "1,80,90,100,7,9", "--prompt-ids", "1,5,6",
+                                "--max-new-tokens", 9, "--temperature", "0.8", "--seed", 3, "--batch-size", 2)):
+        expected = alone(ree_run, model, *what, *REPORT)
+        for n, more in ((2, ()), (4, ()), (2, ("--n-partitions", 5)), (3, ("--prefill-chunk", 5))):
+            got = several(ree_run, n, model, *what, *REPORT, *more)
+            if not got:
+                continue
+            for a, b in zip(expected.get("sequences", [expected]), got.get("sequences", [got])):
+                check(a["tokens"] == b["tokens"], f"{n} ranks, {more}: the same tokens")
+                check(a["tokens_sha256"] == b["tokens_sha256"], f"{n} ranks, {more}: the same SHA-256 of tokens")
+                check(a["logits_sha256"] == b["logits_sha256"] and len(a["logits_sha256"]) == 64,
+                      f"{n} ranks, {more}: the same SHA-256 of logits")
+
+
+def wire(ree_run, model):
+    """Bytes of a decoded token do not depend on the context; logits are counted apart."""
+    config = json.loads((model / "config.json").read_text())
+    per_token = set()
+    for what in (PROMPT, LONG):
+        got = several(ree_run, 2, model, *what, *REPORT)
+        if not got:
+            return
+        first, last = got["processes"]["ranks"]
+        check(first["decode_tokens"] == 23, f"23 tokens were decoded one by one: {first['decode_tokens']}")
+        per_token.add(first["decode_bytes"] / first["decode_tokens"])
+        rows = got["stats"]["prompt_tokens"] + 23
+        fixed = 4 * config["vocab_size"] * rows + last["logits_messages"] * (72 + 16 + 24)
+        check(last["logits_bytes"] == fixed, f"logits: {last['logits_bytes']} bytes, expected {fixed}")
+        check(last["step_bytes"] == 0 and first["logits_bytes"] == 0, "one way each")
+        check(last["resident_bytes"] > 0 and first["busy_seconds"] > 0 and last["busy_seconds"] > 0, "measured")
+    expected = 4 * config["hidden_size"] + 216
+    check(per_token == {expected}, f"bytes per decoded token: {per_token}, expected {expected} = 4 * hidden size + 216")
+    print(f"bytes per decoded token: {per_token}, hidden size {config['hidden_size']}")
+
+
+def timeline(ree_run, model, folder):
+    path = folder / "timeline.json"
+    got = several(ree_run, 2, model, *PROMPT, *REPORT, "--timeline", path)
+    if not got:
+        return
+    events = json.loads(path.read_text())["traceEvents"]
+    spans = [e for e in events if e["ph"] == "X"]
+    for rank in (0, 1):
+        runs = [e for e in spans if e["pid"] == rank and e["name"] == "run"]
+        check(len(runs) == got["stats"]["runs"], f"rank {rank}: {len(runs)} runs in the timeline")
+        check(all(e["dur"] >= 0 and e["args"]["set"] == 0 for e in runs), "runs take time")
+    # On one machine both clocks are the same one: what was sent arrives afterwards.
+    sent = {e["args"]["step"]: e["ts"] for e in spans if e["pid"] == 0 and e["name"] == "send"}
+    for e in spans:
+        if e["pid"] == 1 and e["name"] == "run":
+            check(e["ts"] > sent[e["args"]["step"]] - 5000, f"step {e['args']['step']} ran before it was sent")
+
+
+def refused(ree_run, what, good, bad, *words, n_lines=2):
+    done = mpi.run(ree_run, (1, good), (1, bad))
+    check(done.returncode not in (0, None), f"{what}: exit code {done.returncode}")
+    check(done.stdout.strip() == "" or what == "corrupted", f"{what}: nothing is printed: {done.stdout}")
+    lines = [line for line in done.stderr.splitlines() if line.startswith("ree-run: rank ")]
+    said = {line.split(":")[1].strip() for line in lines if all(w in line for w in words)}
+    check(len(said) >= n_lines, f"{what}: every rank says {words}: {done.stderr}")
+
+
+def flip(path, name):
+    """Changes a bit in the middle of a tensor of a safetensors file."""
+    data = bytearray(path.read_bytes())
+    (n,) = struct.unpack_from("<Q", data)
+    first, last = json.loads(data[8:8 + n])[name]["data_offsets"]
+    data[8 + n + (first + last) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def refusals(ree_run, model, folder):
+    good = (model, *PROMPT)
+    other = folder / "other"
+    shutil.copytree(model, other, copy_function=shutil.copyfile)
+    layers = json.loads((model / "config.json").read_text())["num_hidden_layers"]
+    flip(other / "model.safetensors", f"model.layers.{layers - 1}.mlp.down_proj.weight")
+    refused(ree_run, "a byte of a weight", good, (other, *PROMPT), "rank 1 has other weights",
+            f"layers.{layers - 1}.mlp.down_proj")
+    config = json.loads((other / "config.json").read_text())
+    config["rms_norm_eps"] = 2e-5
+    (other / "config.json").write_text(json.dumps(config))
+    refused(ree_run, "another graph", good, (other, *PROMPT), "rank 1 has a model whose graph has SHA-256")
+    refused(ree_run, "another version", good, (*good, "--claim-numerics", "RepOps/0"),
+            "rank 1 has numerics version RepOps/0, and rank 0 has RepOps/1")
+    refused(ree_run, "other partitions", good, (*good, "--n-partitions", 3),
+            "rank 1 has a number of stages of 3, and rank 0 has 2")
+    refused(ree_run, "another operation set", good, (*good, "--operation-set", "deterministic"),
+            "rank 1 has --operation-set deterministic, and rank 0 has reproducible")
+    refused(ree_run, "no model", good, (folder / "none", *PROMPT), "none")
+    refused(ree_run, "too many ranks", (*good, "--n-partitions", 1), (*good, "--n-partitions", 1),
+            "1 partitions are too few for 2 ranks", n_lines=1)
+    for rank, number in ((0, 1), (0, 9), (0, 10), (0, 20), (1, 1), (1, 20)):
+        damaged = (*good, "--corrupt-message", number)
+        apps = (damaged, good) if rank == 0 else (good, damaged)
+        refused(ree_run, "corrupted", *apps, f"from rank {rank}", "damaged")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ree-run", required=True)
+    parser.add_argument("--model", required=True, type=pathlib.Path)
+    args = parser.parse_args()
+    mpi.need_mpi(args.ree_run)
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        same_bits(args.ree_run, args.model)
+        wire(args.ree_run, args.model)
+        timeline(args.ree_run, args.model, folder)
+        refusals(args.ree_run, args.model, folder)
+    mpi.finish()
+
+
+main()

@@ -1,0 +1,301 @@
+// Ranks as threads, connected by sockets: order, limits, deadlines, whose fault it is.
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "test.h"
+#include "transport/transport.h"
+
+#define MAX_RANKS 4
+#define DEADLINE 0.6
+
+struct rank {
+    struct ree_transport *t;
+    void (*run)(struct rank *rank);
+    pthread_t thread;
+    struct ree_error err;
+    enum ree_status status;
+    double seconds; // that it waited
+};
+
+static struct ree_message message;
+
+static void sleep_seconds(double s) {
+    nanosleep(&(struct timespec){(time_t)s, (long)((s - (double)(time_t)s) * 1e9)}, NULL);
+}
+
+static void *run_rank(void *user) {
+    struct rank *r = user;
+    r->run(r);
+    return NULL;
+}
+
+static void create(struct rank *ranks, uint32_t n, const struct ree_transport_options *options) {
+    struct ree_link *links[MAX_RANKS];
+    struct ree_error err;
+    REQUIRE(ree_link_local_create(n, links, &err) == REE_OK);
+    for (uint32_t i = 0; i < n; i++) {
+        struct ree_transport_options o = {.deadline = DEADLINE};
+        if (options) o = options[i];
+        ranks[i] = (struct rank){.t = NULL};
+        REQUIRE(ree_transport_create(links[i], &o, &ranks[i].t, &err) == REE_OK);
+        CHECK(ree_transport_rank(ranks[i].t) == i && ree_transport_n_ranks(ranks[i].t) == n);
+    }
+}
+
+static void run_all(struct rank *ranks, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        REQUIRE(pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]) == 0);
+    for (uint32_t i = 0; i < n; i++)
+        pthread_join(ranks[i].thread, NULL);
+    for (uint32_t i = 0; i < n; i++)
+        if (ranks[i].t) ree_transport_close(ranks[i].t);
+}
+
+static enum ree_status receive(struct rank *r, uint32_t from, size_t limit, struct ree_message *m) {
+    struct ree_expected expected = {1u << REE_MESSAGE_STEP, limit, 17};
+    double start = ree_transport_clock();
+    r->status = ree_transport_receive(r->t, from, &expected, m, &r->err);
+    r->seconds = ree_transport_clock() - start;
+    return r->status;
+}
+
+// Many messages both ways at once, far more than a socket holds; nobody waits for the other to
+// read.
+#define N_MESSAGES 200
+#define BIG 300000
+
+static void talk(struct rank *r) {
+    uint32_t me = ree_transport_rank(r->t), other = 1 - me;
+    unsigned char *data = malloc(BIG);
+    REQUIRE(data);
+    for (uint32_t i = 0; i < N_MESSAGES; i++) {
+        memset(data, (int)(i + me), BIG);
+        struct ree_part parts[2] = {{&i, sizeof i}, {data, i % 3 ? 100 : BIG}};
+        CHECK(ree_transport_send(r->t, other, REE_MESSAGE_STEP, i, me, parts, 2, &r->err) ==
+              REE_OK);
+    }
+    for (uint32_t i = 0; i < N_MESSAGES; i++) {
+        struct ree_message m;
+        CHECK_MSG(receive(r, other, BIG + 200, &m) == REE_OK, "%s", r->err.message);
+        if (r->status != REE_OK) break;
+        CHECK(m.kind == REE_MESSAGE_STEP && m.from == other && m.step == i && m.set == other);
+        CHECK(m.n_parts == 2 && memcmp(m.parts[0].data, &i, sizeof i) == 0);
+        size_t n = i % 3 ? 100 : BIG;
+        CHECK(m.parts[1].nbytes == n);
+        CHECK(((const unsigned char *)m.parts[1].data)[n - 1] == (unsigned char)(i + other));
+        ree_message_finish(&m);
+    }
+    // What has not gone goes on.
+    for (int i = 0; i < 20; i++) {
+        sleep_seconds(0.01);
+        ree_transport_working(r->t);
+    }
+    free(data);
+}
+
+static void test_talk(void) {
+    struct rank ranks[2];
+    create(ranks, 2, NULL);
+    ranks[0].run = ranks[1].run = talk;
+    for (int i = 0; i < 2; i++)
+        REQUIRE(pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]) == 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(ranks[i].thread, NULL);
+    const struct ree_transport_count *c = &ree_transport_sent(ranks[0].t)[REE_MESSAGE_STEP];
+    // Header, two sizes, a part of 4 bytes padded to 8, the other part.
+    uint64_t n_big = (N_MESSAGES + 2) / 3, fixed = REE_FRAME_HEADER + 16 + 8;
+    CHECK(c->n_messages == N_MESSAGES);
+    CHECK(c->nbytes == N_MESSAGES * fixed + n_big * BIG + (N_MESSAGES - n_big) * 104);
+    for (int i = 0; i < 2; i++)
+        ree_transport_close(ranks[i].t);
+}
+
+static void send_one(struct rank *r) {
+    struct ree_part part = {"0123456789", 10};
+    CHECK(ree_transport_send(r->t, 1, REE_MESSAGE_STEP, 17, 0, &part, 1, &r->err) == REE_OK);
+}
+
+static void send_three(struct rank *r) {
+    for (int i = 0; i < 3; i++)
+        send_one(r);
+}
+
+static void receive_short(struct rank *r) {
+    receive(r, 0, REE_FRAME_HEADER + 8 + 8, &message);
+}
+
+static void receive_three(struct rank *r) {
+    for (int i = 0; i < 3 && receive(r, 0, 1000, &message) == REE_OK; i++)
+        ree_message_finish(&message);
+}
+
+static void receive_other_kind(struct rank *r) {
+    struct ree_expected expected = {1u << REE_MESSAGE_LOGITS, 1000, 17};
+    r->status = ree_transport_receive(r->t, 0, &expected, &message, &r->err);
+}
+
+static void test_refused(void) {
+    const struct {
+        void (*receive)(struct rank *);
+        uint64_t corrupt;
+        const char *words;
+    } cases[] = {
+        {receive_short, 0, "at most 88 are expected"},
+        {receive_three, 1, "damaged"},
+        {receive_three, 2, "damaged"},
+        {receive_three, 3, "damaged"},
+        {receive_other_kind, 0, "of kind 'step'"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct rank ranks[2];
+        struct ree_transport_options options[2] = {
+            {.deadline = DEADLINE, .corrupt = cases[i].corrupt}, {.deadline = DEADLINE}};
+        create(ranks, 2, options);
+        ranks[0].run = send_three;
+        ranks[1].run = cases[i].receive;
+        run_all(ranks, 2);
+        CHECK(ranks[1].status == REE_INVALID);
+        CHECK_MSG(strstr(ranks[1].err.message, cases[i].words) &&
+                      strstr(ranks[1].err.message, "rank 0"),
+                  "case %zu: %s", i, ranks[1].err.message);
+    }
+}
+
+// Frames that are whole but come in another order, twice, or not at all.
+static void test_order(void) {
+    const uint64_t orders[][3] = {{0, 2, 1}, {0, 0, 1}, {1, 2, 3}, {0, 1, 3}};
+    const char *words[] = {"lost", "sent twice", "lost", "lost"};
+    for (size_t i = 0; i < 4; i++) {
+        struct ree_link *links[2];
+        struct rank r = {0};
+        struct ree_transport_options o = {.deadline = DEADLINE};
+        REQUIRE(ree_link_local_create(2, links, &r.err) == REE_OK);
+        REQUIRE(ree_transport_create(links[1], &o, &r.t, &r.err) == REE_OK);
+        unsigned char *frames[3];
+        for (int k = 0; k < 3; k++) {
+            struct ree_frame_fields f = {REE_MESSAGE_STEP, 0, 1, orders[i][k], 17, 0, 0};
+            size_t nbytes;
+            void *request;
+            bool done;
+            REQUIRE(ree_frame_make(&f, NULL, &frames[k], &nbytes, &r.err) == REE_OK);
+            REQUIRE(links[0]->ops->start(links[0], 1, REE_CHANNEL_DATA, frames[k], nbytes, &request,
+                                         &r.err) == REE_OK);
+            REQUIRE(links[0]->ops->test(links[0], request, &done, &r.err) == REE_OK && done);
+        }
+        receive_three(&r);
+        CHECK(r.status == REE_INVALID);
+        CHECK_MSG(strstr(r.err.message, words[i]), "%zu: %s", i, r.err.message);
+        for (int k = 0; k < 3; k++)
+            free(frames[k]);
+        ree_transport_close(r.t);
+        links[0]->ops->close(links[0]);
+    }
+}
+
+// A line 0, 1, 2, 3, each waiting for the one before it; one is silent. All the others name it.
+static uint32_t silent;
+
+static void wait_for_former(struct rank *r) {
+    uint32_t me = ree_transport_rank(r->t), n = ree_transport_n_ranks(r->t);
+    if (me == silent) {
+        sleep_seconds(2 * DEADLINE);
+        return;
+    }
+    // Not all begin to wait at once.
+    sleep_seconds(0.05 * (n - me));
+    receive(r, (me + n - 1) % n, 1000, &message);
+}
+
+static void test_silence(void) {
+    for (silent = 0; silent < MAX_RANKS; silent++) {
+        struct rank ranks[MAX_RANKS];
+        char words[64];
+        create(ranks, MAX_RANKS, NULL);
+        for (int i = 0; i < MAX_RANKS; i++)
+            ranks[i].run = wait_for_former;
+        snprintf(words, sizeof words, "rank %u has sent nothing for 0.6 s (step 17)", silent);
+        run_all(ranks, MAX_RANKS);
+        for (uint32_t i = 0; i < MAX_RANKS; i++) {
+            if (i == silent) continue;
+            CHECK(ranks[i].status == REE_IO);
+            CHECK_MSG(strcmp(ranks[i].err.message, words) == 0, "rank %u: %s", i,
+                      ranks[i].err.message);
+            CHECK_MSG(ranks[i].seconds > 0.9 * DEADLINE && ranks[i].seconds < DEADLINE + 0.5,
+                      "rank %u waited for %.2f s", i, ranks[i].seconds);
+        }
+    }
+}
+
+// Work that takes longer than the deadline, and says so, is waited for.
+static void work(struct rank *r) {
+    for (int i = 0; i < 30; i++) {
+        sleep_seconds(DEADLINE / 10);
+        ree_transport_working(r->t);
+    }
+    send_one(r);
+}
+
+static void test_work(void) {
+    struct rank ranks[2];
+    create(ranks, 2, NULL);
+    ranks[0].run = work;
+    ranks[1].run = receive_three;
+    // Of three only one comes: then it is silent.
+    run_all(ranks, 2);
+    CHECK_MSG(strstr(ranks[1].err.message, "rank 0 has sent nothing"), "%s", ranks[1].err.message);
+    CHECK(ree_transport_clock() > 0);
+    CHECK_MSG(ranks[1].seconds < DEADLINE + 0.5, "the second wait took %.2f s", ranks[1].seconds);
+}
+
+static void wait_for_each_other(struct rank *r) {
+    receive(r, 1 - ree_transport_rank(r->t), 1000, &message);
+}
+
+static void test_deadlock(void) {
+    struct rank ranks[2];
+    create(ranks, 2, NULL);
+    ranks[0].run = ranks[1].run = wait_for_each_other;
+    run_all(ranks, 2);
+    for (int i = 0; i < 2; i++) {
+        CHECK(ranks[i].status == REE_IO && ranks[i].seconds < 2 * DEADLINE + 0.5);
+        CHECK_MSG(strstr(ranks[i].err.message, "all ranks wait for one another") ||
+                      strstr(ranks[i].err.message, "closed"),
+                  "%s", ranks[i].err.message);
+    }
+}
+
+// A rank that fails tells all why, at once.
+static void fail_or_wait(struct rank *r) {
+    if (ree_transport_rank(r->t) == 1) {
+        sleep_seconds(0.1);
+        ree_transport_fail(r->t, "weights of 'x' differ\x1b[2J", 1);
+        r->t = NULL;
+        return;
+    }
+    receive(r, ree_transport_rank(r->t) == 0 ? 2 : 0, 1000, &message);
+}
+
+static void test_failure(void) {
+    struct rank ranks[3];
+    create(ranks, 3, NULL);
+    for (int i = 0; i < 3; i++)
+        ranks[i].run = fail_or_wait;
+    run_all(ranks, 3);
+    for (int i = 0; i < 3; i += 2) {
+        CHECK(ranks[i].status == REE_IO && ranks[i].seconds < 0.4);
+        CHECK_MSG(strcmp(ranks[i].err.message, "weights of 'x' differ?[2J") == 0, "%s",
+                  ranks[i].err.message);
+    }
+}
+
+int main(void) {
+    test_talk();
+    test_refused();
+    test_order();
+    test_silence();
+    test_work();
+    test_deadlock();
+    test_failure();
+    return test_finish();
+}

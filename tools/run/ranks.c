@@ -1,0 +1,166 @@
+#include "ranks.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool cli_ranks_option(struct cli *cli, struct cli_ranks *r) {
+    return cli_option_number(cli, "--step-deadline", 1, 86400, &r->deadline) ||
+           cli_option(cli, "--timeline", &r->timeline) ||
+           cli_option_number(cli, "--corrupt-message", 1, UINT32_MAX, &r->corrupt) ||
+           cli_option(cli, "--claim-numerics", &r->claim_numerics);
+}
+
+int cli_ranks_start(struct cli_ranks *r) {
+    struct ree_error err;
+    struct ree_link *link;
+    if (!ree_link_mpi_started()) return 0;
+    double deadline = r->deadline ? (double)r->deadline : REE_TRANSPORT_DEADLINE;
+    if (ree_link_mpi_create(deadline, &link, &err) != REE_OK) return cli_fail(&err);
+    struct ree_transport_options options = {.deadline = deadline, .corrupt = r->corrupt};
+    if (ree_transport_create(link, &options, &r->transport, &err) != REE_OK) return cli_fail(&err);
+    r->rank = ree_transport_rank(r->transport);
+    r->n = ree_transport_n_ranks(r->transport);
+    if (r->n > 1) {
+        cli_set_rank(r->rank);
+        cli_progress_tell(tell_others, r->transport);
+        return 0;
+    }
+    // Started otherwise than by Open MPI, and alone.
+    ree_transport_close(r->transport);
+    r->transport = NULL;
+    r->n = 0;
+    return 0;
+}
+
+static void tell_others(void *user) {
+    ree_transport_working(user);
+}
+
+// Of runs, too, whose progress is not shown.
+static void progress(void *user, const char *what, uint64_t done, uint64_t total) {
+    struct cli_ranks *r = user;
+    ree_transport_working(r->transport);
+    if (strcmp(what, "running") != 0) cli_progress(NULL, what, done, total);
+}
+
+void cli_ranks_generator(struct cli_ranks *r, struct ree_generator_options *options) {
+    if (!r->n) return;
+    options->rank = r->rank;
+    options->n_ranks = r->n;
+    options->model.on_progress = options->session.on_progress = progress;
+    options->model.user = options->session.user = r;
+}
+
+int cli_ranks_join(struct cli_ranks *r, struct ree_generator *generator, const char *agreed) {
+    struct ree_error err;
+    if (!r->n) return 0;
+    struct ree_ranks_options options = {
+        .agreed = agreed, .numerics = r->claim_numerics, .timeline = r->timeline != NULL};
+    if (ree_ranks_join(r->transport, generator, &options, &r->ranks, &err) != REE_OK)
+        return cli_fail(&err);
+    return 0;
+}
+
+int cli_ranks_serve(struct cli_ranks *r) {
+    struct ree_error err;
+    return ree_ranks_serve(r->ranks, &err) == REE_OK ? 0 : cli_fail(&err);
+}
+
+int cli_ranks_end(struct cli_ranks *r) {
+    struct ree_error err;
+    if (!r->n) return 0;
+    if (ree_ranks_end(r->ranks, &err) != REE_OK ||
+        (r->timeline && ree_ranks_save_timeline(r->ranks, r->timeline, &err) != REE_OK))
+        return cli_fail(&err);
+    return 0;
+}
+
+// Of resident memory what is neither weights nor caches.
+static uint64_t other_bytes(const struct ree_rank_report *p) {
+    uint64_t known = p->weight_nbytes + p->cache_nbytes;
+    return p->resident_nbytes > known ? p->resident_nbytes - known : 0;
+}
+
+static double per(uint64_t nbytes, uint64_t n) {
+    return n ? (double)nbytes / (double)n : 0;
+}
+
+void cli_ranks_report_text(const struct cli_ranks *r, struct ree_strbuf *out) {
+    for (size_t i = 0; r->n && i < ree_ranks_n(r->ranks); i++) {
+        const struct ree_rank_report *p = ree_ranks_report(r->ranks, i);
+        bool last = i + 1 == ree_ranks_n(r->ranks);
+        ree_strbuf_printf(
+            out, "rank %zu: busy %.3f s, waited %.3f s; sent %llu bytes in %llu messages", i,
+            p->busy, p->waited,
+            (unsigned long long)(p->step_nbytes + p->logits_nbytes + p->other_nbytes),
+            (unsigned long long)(p->n_step_messages + p->n_logits_messages + p->n_other_messages));
+        if (!last)
+            ree_strbuf_printf(out, ", %.1f bytes per decoded token to rank %zu",
+                              per(p->decode_nbytes, p->n_decode_tokens), i + 1);
+        else
+            ree_strbuf_printf(out, ", %.1f bytes of logits per step",
+                              per(p->logits_nbytes, p->n_logits_messages));
+        ree_strbuf_printf(out,
+                          "; resident %.1f MiB: %.1f of weights, %.1f of caches, %.1f besides "
+                          "(messages at most %.2f)\n",
+                          (double)p->resident_nbytes / 1048576, (double)p->weight_nbytes / 1048576,
+                          (double)p->cache_nbytes / 1048576, (double)other_bytes(p) / 1048576,
+                          (double)p->buffered_nbytes / 1048576);
+    }
+    if (r->n)
+        ree_strbuf_printf(
+            out, "overlap: the ranks together worked for %.2f times the time that passed\n",
+            ree_ranks_overlap(r->ranks));
+}
+
+struct cJSON *cli_ranks_report_json(const struct cli_ranks *r) {
+    cJSON *root = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(root, "ranks");
+    bool ok = list && cJSON_AddNumberToObject(root, "overlap", ree_ranks_overlap(r->ranks));
+    for (size_t i = 0; ok && i < ree_ranks_n(r->ranks); i++) {
+        const struct ree_rank_report *p = ree_ranks_report(r->ranks, i);
+        const struct {
+            const char *name;
+            double value;
+        } fields[] = {
+            {"busy_seconds", p->busy},
+            {"waited_seconds", p->waited},
+            {"round_trip_seconds", p->round_trip},
+            {"steps", (double)p->n_steps},
+            {"decode_steps", (double)p->n_decode_steps},
+            {"decode_tokens", (double)p->n_decode_tokens},
+            {"step_bytes", (double)p->step_nbytes},
+            {"step_messages", (double)p->n_step_messages},
+            {"decode_bytes", (double)p->decode_nbytes},
+            {"logits_bytes", (double)p->logits_nbytes},
+            {"logits_messages", (double)p->n_logits_messages},
+            {"other_bytes", (double)p->other_nbytes},
+            {"other_messages", (double)p->n_other_messages},
+            {"resident_bytes", (double)p->resident_nbytes},
+            {"weight_bytes", (double)p->weight_nbytes},
+            {"cache_bytes", (double)p->cache_nbytes},
+            {"resident_besides_bytes", (double)other_bytes(p)},
+            {"message_buffer_bytes", (double)p->buffered_nbytes},
+        };
+        cJSON *item = cJSON_CreateObject();
+        ok = item && cJSON_AddItemToArray(list, item);
+        for (size_t k = 0; ok && k < sizeof fields / sizeof *fields; k++)
+            ok = cJSON_AddNumberToObject(item, fields[k].name, fields[k].value) != NULL;
+    }
+    if (ok) return root;
+    cJSON_Delete(root);
+    return NULL;
+}
+
+int cli_ranks_finish(struct cli_ranks *r, int code) {
+    ree_ranks_destroy(r->ranks);
+    r->ranks = NULL;
+    if (!r->transport) return code;
+    cli_progress_tell(NULL, NULL);
+    if (code == CLI_FAILED || code == CLI_USAGE)
+        ree_transport_fail(r->transport, cli_last_error(), code);
+    else
+        ree_transport_close(r->transport);
+    r->transport = NULL;
+    return code;
+}

@@ -1,0 +1,49 @@
+// Text generation on several machines: the options of it, and what each process does beside what
+// it does alone. mpirun starts the processes; without it nothing here has an effect.
+#ifndef REE_TOOLS_RUN_RANKS_H
+#define REE_TOOLS_RUN_RANKS_H
+
+#include "cli.h"
+#include "ranks/ranks.h"
+
+struct cli_ranks {
+    uint64_t deadline;          // seconds; 0: the usual
+    const char *timeline;       // file
+    const char *claim_numerics; // for tests
+    uint64_t corrupt;           // for tests
+    uint32_t rank, n;           // n 0: alone
+    struct ree_transport *transport;
+    struct ree_ranks *ranks;
+};
+
+#define CLI_RANKS_HELP                                                                             \
+    "on several machines (one process on each, started by Open MPI):\n"                            \
+    "    mpirun -n 2 ree-run MODEL --prompt-text TEXT\n"                                           \
+    "  every process gets a share of the partitions (--n-partitions; otherwise one each), and "    \
+    "has\n"                                                                                        \
+    "  the model, too; before anything runs, versions, model, weights and plan are compared\n"     \
+    "  --step-deadline S    seconds that a process may be silent before all end (otherwise 60)\n"  \
+    "  --timeline FILE      what each process did when, for chrome://tracing or ui.perfetto.dev\n" \
+    "  --corrupt-message K, --claim-numerics VERSION\n"                                            \
+    "                       for tests: damage the K-th message; say another version\n"
+
+bool cli_ranks_option(struct cli *cli, struct cli_ranks *r);
+// Where mpirun has started this process: connects it with the others, and errors say its rank.
+int cli_ranks_start(struct cli_ranks *r);
+// What a generator needs for that: its share, signs of life while it loads and runs.
+void cli_ranks_generator(struct cli_ranks *r, struct ree_generator_options *options);
+// Compares all; then rank 0 may generate. `agreed` as in struct ree_ranks_options.
+int cli_ranks_join(struct cli_ranks *r, struct ree_generator *generator, const char *agreed);
+// Ranks other than 0, after that: until rank 0 ends.
+int cli_ranks_serve(struct cli_ranks *r);
+// Rank 0, after the last token; writes the timeline.
+int cli_ranks_end(struct cli_ranks *r);
+// For --stats, after that: lines, or a member "ranks" with what goes before and after it.
+void cli_ranks_report_text(const struct cli_ranks *r, struct ree_strbuf *out);
+struct cJSON;
+struct cJSON *cli_ranks_report_json(const struct cli_ranks *r); // NULL: out of memory
+// Closes the connections; after a failure tells the others first why (the last error that was
+// printed) and ends them. Gives the exit code.
+int cli_ranks_finish(struct cli_ranks *r, int code);
+
+#endif
