@@ -400,6 +400,7 @@ static int open_generator(struct job *job) {
         .all_logits = o->logits_hash,
         .exact_lengths = watch_wanted(&o->watch),
     };
+    if (!o->device.n_threads) o->device.n_threads = cli_ranks_threads(&o->ranks);
     if (cli_parts_open(&o->parts, &o->device, &err) != REE_OK) return cli_fail(&err);
     cli_parts_generator(&o->parts, &options);
     cli_ranks_generator(&o->ranks, &options);

@@ -1,6 +1,7 @@
 #include "ranks.h"
 
 #include <cjson/cJSON.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,10 @@ bool cli_ranks_option(struct cli *cli, struct cli_ranks *r) {
            cli_option(cli, "--timeline", &r->timeline) ||
            cli_option_number(cli, "--corrupt-message", 1, UINT32_MAX, &r->corrupt) ||
            cli_option(cli, "--claim-numerics", &r->claim_numerics);
+}
+
+static void tell_others(void *user) {
+    ree_transport_working(user);
 }
 
 int cli_ranks_start(struct cli_ranks *r) {
@@ -33,8 +38,15 @@ int cli_ranks_start(struct cli_ranks *r) {
     return 0;
 }
 
-static void tell_others(void *user) {
-    ree_transport_working(user);
+uint64_t cli_ranks_threads(const struct cli_ranks *r) {
+    const char *text = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    uint64_t here;
+    cpu_set_t cores;
+    if (!r->n || !text || !cli_parse_number(text, 2, 1 << 20, &here) ||
+        sched_getaffinity(0, sizeof cores, &cores) != 0)
+        return 0;
+    uint64_t each = (uint64_t)CPU_COUNT(&cores) / here;
+    return each ? each : 1;
 }
 
 // Of runs, too, whose progress is not shown.

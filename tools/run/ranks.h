@@ -22,6 +22,7 @@ struct cli_ranks {
     "  every process gets a share of the partitions (--n-partitions; otherwise one each), and "    \
     "has\n"                                                                                        \
     "  the model, too; before anything runs, versions, model, weights and plan are compared\n"     \
+    "  ranks on one machine share its cores (--threads says otherwise)\n"                          \
     "  --step-deadline S    seconds that a process may be silent before all end (otherwise 60)\n"  \
     "  --timeline FILE      what each process did when, for chrome://tracing or ui.perfetto.dev\n" \
     "  --corrupt-message K, --claim-numerics VERSION\n"                                            \
@@ -30,6 +31,8 @@ struct cli_ranks {
 bool cli_ranks_option(struct cli *cli, struct cli_ranks *r);
 // Where mpirun has started this process: connects it with the others, and errors say its rank.
 int cli_ranks_start(struct cli_ranks *r);
+// Threads for each of several ranks on one machine, where nothing else is said; 0: as ever.
+uint64_t cli_ranks_threads(const struct cli_ranks *r);
 // What a generator needs for that: its share, signs of life while it loads and runs.
 void cli_ranks_generator(struct cli_ranks *r, struct ree_generator_options *options);
 // Compares all; then rank 0 may generate. `agreed` as in struct ree_ranks_options.
