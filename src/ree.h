@@ -328,6 +328,7 @@ struct ree_session_stats {
     uint64_t n_binds, n_bind_hits; // shape cache
     double bind_seconds;           // of the last run
     double run_seconds;            // of the last run, upload and download included
+    uint64_t peak_bytes;           // with max_device_memory: the most that a device held; else 0
 };
 void ree_session_stats(const struct ree_session *session, struct ree_session_stats *out_stats);
 
@@ -354,6 +355,10 @@ struct ree_generator_options {
     const char *partition_plan; // where they end, a file of `ree-run plan`; NULL: ree decides
     // Parts that run in this process: so many from the first on; 0: all.
     uint32_t first_partition, n_local_partitions;
+    // Bytes of a device's memory that weights, caches and intermediate results may take; 0: no
+    // limit. Parts are then as many as needed (or n_partitions), and their weights are on the
+    // device only while they run.
+    uint64_t max_device_memory;
 };
 
 struct ree_generator_info {
@@ -400,8 +405,16 @@ enum ree_status ree_sampling_check(const struct ree_sampling *sampling, struct r
 // The token for `position` (of the token to be chosen, counted from 0) after ids[0 ... n-1]. Fails
 // where a logit is not a number.
 enum ree_status ree_sampling_choose(const struct ree_sampling *sampling, const float *logits,
-                           size_t vocab_size, const int32_t *ids, size_t n, uint64_t position,
-                           int32_t *out_id, struct ree_error *err);
+                                    size_t vocab_size, const int32_t *ids, size_t n,
+                                    uint64_t position, int32_t *out_id, struct ree_error *err);
+
+enum ree_finish {
+    REE_FINISH_LENGTH,      // max_new_tokens, or the context is full
+    REE_FINISH_EOS,         // a token of `eos`
+    REE_FINISH_STOP,        // on_token said so
+    REE_FINISH_INTERRUPTED, // is_interrupted said so
+};
+const char *ree_finish_name(enum ree_finish finish); // "length", "eos", "stop", "interrupted"
 
 struct ree_prompt {
     const int32_t *ids;
@@ -421,26 +434,41 @@ struct ree_token {
     const struct ree_logprob *top; // n_logprobs of them, the likeliest first
 };
 
+// A sequence as far as it has come: what a checkpoint keeps of it, and what it goes on from.
+struct ree_snapshot {
+    const int32_t *ids; // prompt and answer so far
+    size_t n_prompt, n; // 1 <= n_prompt <= n
+    bool is_done;
+    enum ree_finish finish;    // of one that is done
+    const char *logits_sha256; // of one that is done, with all_logits; else NULL or ""
+    // Of one that is not done and has tokens of an answer: a digest for each cache, in the order of
+    // the model's inputs (NUMERICS.md, "Caches of a text"); else none.
+    size_t n_caches;
+    const unsigned char (*caches)[32];
+};
+
 struct ree_generate_options {
     struct ree_sampling sampling;
     size_t max_new_tokens; // per sequence; 0: until the context is full
     const int32_t *eos;    // ids that end a sequence; they are its last token
     size_t n_eos;
     uint32_t n_logprobs; // at most 100
-    // Each token as it is made; false ends its sequence there. NULL: off.
+    // Each token as it is made; false ends its sequence there. Not those of `resume`. NULL: off.
     bool (*on_token)(void *user, const struct ree_token *token);
     // Asked before each run; true ends everything with what was made so far. NULL: off.
     bool (*is_interrupted)(void *user);
+    // All sequences, of every prompt: before the first run; when one of them has
+    // `checkpoint_every` tokens more than the last time; at the end, and after an interruption.
+    // What it gets is valid during the call. A failure ends the generation. NULL: off.
+    enum ree_status (*on_checkpoint)(void *user, const struct ree_snapshot *sequences, size_t n,
+                                     struct ree_error *err);
+    size_t checkpoint_every; // 0: 32
+    // A snapshot for each prompt, whose tokens it begins with: where to go on. Its caches are
+    // computed anew from its tokens and compared with its digests, as is its last token with the
+    // one that the model chooses. NULL: from the prompts.
+    const struct ree_snapshot *resume;
     void *user;
 };
-
-enum ree_finish {
-    REE_FINISH_LENGTH,      // max_new_tokens, or the context is full
-    REE_FINISH_EOS,         // a token of `eos`
-    REE_FINISH_STOP,        // on_token said so
-    REE_FINISH_INTERRUPTED, // is_interrupted said so
-};
-const char *ree_finish_name(enum ree_finish finish); // "length", "eos", "stop", "interrupted"
 
 struct ree_generation {
     int32_t *ids; // prompt and answer; malloc
@@ -452,7 +480,8 @@ struct ree_generation {
 void ree_generation_finish(struct ree_generation *generation); // frees ids
 
 struct ree_generate_stats {
-    size_t prompt_tokens, new_tokens;      // of all sequences
+    size_t prompt_tokens, new_tokens;      // of all sequences; those of `resume` count as prompts
+    size_t decode_tokens;                  // those of the new ones that single steps made
     double prompt_seconds, decode_seconds; // runs over prompts; single steps
     double first_token_seconds;            // from the call to the first token
     size_t n_runs;

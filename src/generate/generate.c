@@ -1,16 +1,14 @@
-// From prompts to tokens: which sequences run together, prompts in pieces, then token by token.
-#include <math.h>
+// From prompts to tokens: groups of sequences, each driven step by step, several under way at the
+// same time; checkpoints while none is.
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/status.h"
-#include "device/device.h"
-#include "generate/generator.h"
-#include "receipt/sha256.h"
-#include "session/state.h"
+#include "generate/group.h"
 
 #define MAX_LOGPROBS 100
+#define CHECKPOINT_EVERY 32
 
 const char *ree_finish_name(enum ree_finish finish) {
     static const char *const names[] = {"length", "eos", "stop", "interrupted"};
@@ -32,246 +30,37 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-// Sequences that run together.
-struct group {
-    struct ree_generator *g;
-    const struct ree_generate_options *options;
-    struct ree_generate_stats *stats;
-    double start;
-    size_t batch;
-    size_t *sequence; // numbers among the prompts
-    struct ree_generation **out;
-    struct ree_hasher **hashers; // of logits; NULL: not wanted
-    bool *done;
-    size_t n_done;
-    int32_t *ids; // of the step
-    int64_t *starts, *rows;
-    size_t room; // elements of ids and of rows
+// A call of ree_generate.
+struct driver {
+    struct ree_generate_call call;
+    size_t n;
+    struct ree_sequence *sequences;
+    struct ree_deal deal;
+    size_t next;              // of the deal's groups
+    struct ree_group *groups; // per set
+    uint64_t *cache_bytes;    // per set
     bool interrupted;
+    bool pauses; // no step is submitted until those in flight are collected
+    double mark; // the time up to which all is accounted for
 };
 
-// The most tokens that a sequence may have.
-static size_t limit_of(const struct group *group, size_t b) {
-    int64_t context = group->g->info.context_length;
-    size_t limit = context ? (size_t)context : (size_t)1 << 30;
-    size_t wanted = group->options->max_new_tokens;
-    size_t n = group->out[b]->n_prompt;
-    if (wanted && wanted < limit && n + wanted < limit) limit = n + wanted;
-    return limit;
-}
+// Prompts and what goes on from them
 
-static void end_sequence(struct group *group, size_t b, enum ree_finish finish) {
-    if (group->done[b]) return;
-    group->done[b] = true;
-    group->n_done++;
-    group->out[b]->finish = finish;
-}
-
-// The likeliest tokens by log softmax, through the RepOp itself.
-static enum ree_status find_logprobs(const float *logits, size_t vocab, uint32_t n, float *logprobs,
-                                     struct ree_logprob *top, struct ree_error *err) {
-    struct ree_dispatch d = {.op = REE_REPOP_SOFTMAX, .n_operands = 2, .n_outputs = 1};
-    d.params.softmax =
-        (struct ree_softmax_params){.log = 1, .outer = 1, .k = (uint32_t)vocab, .inner = 1};
-    d.operands[0] = d.operands[1] = (struct ree_operand){0, 0, vocab * sizeof *logits};
-    void *operands[2] = {(float *)(uintptr_t)logits, logprobs};
-    REE_TRY(ree_cpu_execute(&d, operands, err));
-    uint32_t kept = 0;
-    for (size_t i = 0; i < vocab; i++) {
-        uint32_t at = kept;
-        while (at > 0 && top[at - 1].logprob < logprobs[i])
-            at--;
-        if (at == n) continue;
-        if (kept < n) kept++;
-        memmove(top + at + 1, top + at, (kept - at - 1) * sizeof *top);
-        top[at] = (struct ree_logprob){(int32_t)i, logprobs[i]};
-    }
-    for (; kept < n; kept++)
-        top[kept] = (struct ree_logprob){-1, -INFINITY};
-    return REE_OK;
-}
-
-static enum ree_status report_token(struct group *group, size_t b, const float *logits,
-                                    size_t vocab, struct ree_error *err) {
-    const struct ree_generate_options *o = group->options;
-    struct ree_generation *out = group->out[b];
-    struct ree_token token = {group->sequence[b], out->n - 1, out->ids[out->n - 1], 0, NULL};
-    struct ree_logprob *top = NULL;
-    if (o->n_logprobs) {
-        float *logprobs = malloc(vocab * sizeof *logprobs);
-        top = malloc((o->n_logprobs + 1) * sizeof *top);
-        enum ree_status status = logprobs && top ? REE_OK : no_memory(err);
-        if (status == REE_OK)
-            status = find_logprobs(logits, vocab, o->n_logprobs, logprobs, top, err);
-        if (status == REE_OK) token.logprob = logprobs[token.id];
-        token.top = top;
-        free(logprobs);
-        if (status != REE_OK) {
-            free(top);
-            return status;
-        }
-    }
-    bool goes_on = !o->on_token || o->on_token(o->user, &token);
-    free(top);
-    for (size_t i = 0; i < o->n_eos; i++)
-        if (token.id == o->eos[i]) end_sequence(group, b, REE_FINISH_EOS);
-    if (!goes_on) end_sequence(group, b, REE_FINISH_STOP);
-    if (out->n >= limit_of(group, b)) end_sequence(group, b, REE_FINISH_LENGTH);
-    return REE_OK;
-}
-
-static enum ree_status add_token(struct group *group, size_t b, const float *logits, size_t vocab,
-                                 struct ree_error *err) {
-    struct ree_generation *out = group->out[b];
-    int32_t id;
-    enum ree_status status = ree_sampling_choose(&group->options->sampling, logits, vocab, out->ids,
-                                                 out->n, out->n, &id, err);
-    if (status != REE_OK) {
-        ree_fail_prefix(err, "position %zu of sequence %zu", out->n, group->sequence[b]);
-        return status;
-    }
-    int32_t *ids = realloc(out->ids, (out->n + 1) * sizeof *ids);
-    if (!ids) return no_memory(err);
-    out->ids = ids;
-    ids[out->n++] = id;
-    if (group->stats->new_tokens++ == 0) group->stats->first_token_seconds = now() - group->start;
-    return report_token(group, b, logits, vocab, err);
-}
-
-static bool is_interrupted(struct group *group) {
-    const struct ree_generate_options *o = group->options;
-    if (!group->interrupted && o->is_interrupted && o->is_interrupted(o->user))
-        group->interrupted = true;
-    for (size_t b = 0; group->interrupted && b < group->batch; b++)
-        end_sequence(group, b, REE_FINISH_INTERRUPTED);
-    return group->interrupted;
-}
-
-// Rows of logits that count: those of real tokens, each once.
-static void hash_rows(struct group *group, size_t b, const float *logits, size_t n, size_t vocab) {
-    if (group->hashers) ree_hasher_update(group->hashers[b], logits, n * vocab * sizeof *logits);
-}
-
-static enum ree_status make_room(struct group *group, size_t n, struct ree_error *err) {
-    if (n <= group->room) return REE_OK;
-    size_t room = n + n / 2;
-    int32_t *ids = realloc(group->ids, room * sizeof *ids);
-    if (ids) group->ids = ids;
-    int64_t *rows = realloc(group->rows, room * sizeof *rows);
-    if (rows) group->rows = rows;
-    if (!ids || !rows) return no_memory(err);
-    group->room = room;
-    return REE_OK;
-}
-
-// The prompt's tokens from `from` on, `length` of each sequence. Behind the end of a shorter one
-// its last token is repeated: what that computes is masked, and overwritten later.
-static enum ree_status prompt_piece(struct group *group, size_t from, size_t length,
-                                    struct ree_error *err) {
-    size_t batch = group->batch;
-    bool all = group->hashers != NULL;
-    size_t n_rows = all ? length : 1;
-    for (size_t b = 0; b < batch; b++) {
-        const struct ree_generation *out = group->out[b];
-        size_t last = out->n_prompt - 1;
-        for (size_t s = 0; s < length; s++)
-            group->ids[b * length + s] = out->ids[from + s < last ? from + s : last];
-        group->starts[b] = (int64_t)from;
-        for (size_t r = 0; r < n_rows; r++)
-            group->rows[b * n_rows + r] =
-                (int64_t)(all                                    ? r
-                          : last >= from && last < from + length ? last - from
-                                                                 : 0);
-    }
-    struct ree_step step = {batch, length, group->ids, group->starts, n_rows, group->rows};
-    struct ree_tensor logits;
-    REE_TRY(ree_generator_step(group->g, &step, &logits, err));
-    size_t vocab = (size_t)logits.dims[2];
-    enum ree_status status = REE_OK;
-    for (size_t b = 0; status == REE_OK && b < batch; b++) {
-        size_t n_prompt = group->out[b]->n_prompt;
-        if (n_prompt <= from) continue;
-        const float *own = (const float *)logits.data + b * n_rows * vocab;
-        size_t real = n_prompt - from < length ? n_prompt - from : length;
-        hash_rows(group, b, own, real, vocab);
-        if (n_prompt <= from + length)
-            status = add_token(group, b, all ? own + (real - 1) * vocab : own, vocab, err);
-    }
-    ree_tensor_finish(&logits);
-    return status;
-}
-
-// One more token of each sequence. Those that have ended take part with their last token again.
-static enum ree_status single_step(struct group *group, struct ree_error *err) {
-    size_t batch = group->batch;
-    bool has_cache = group->g->info.has_cache;
-    size_t length = has_cache ? 1 : 0;
-    for (size_t b = 0; !has_cache && b < batch; b++)
-        if (group->out[b]->n > length) length = group->out[b]->n;
-    REE_TRY(make_room(group, batch * length, err)); // without a cache it takes whole sequences
-    for (size_t b = 0; b < batch; b++) {
-        const struct ree_generation *out = group->out[b];
-        size_t last = out->n - 1;
-        if (has_cache) group->ids[b] = out->ids[last];
-        for (size_t s = 0; !has_cache && s < length; s++)
-            group->ids[b * length + s] = out->ids[s < last ? s : last];
-        group->starts[b] = has_cache ? (int64_t)last : 0;
-        group->rows[b] = has_cache ? 0 : (int64_t)last;
-    }
-    // Without mixing, all stand where those stand that go on.
-    for (size_t b = 0; has_cache && !group->g->info.mixes_lengths && b < batch; b++)
-        group->starts[b] = ree_generator_cache_rows(group->g, 0);
-    struct ree_step step = {batch, length, group->ids, group->starts, 1, group->rows};
-    struct ree_tensor logits;
-    REE_TRY(ree_generator_step(group->g, &step, &logits, err));
-    size_t vocab = (size_t)logits.dims[2];
-    enum ree_status status = REE_OK;
-    for (size_t b = 0; status == REE_OK && b < batch; b++) {
-        if (group->done[b]) continue;
-        const float *own = (const float *)logits.data + b * vocab;
-        hash_rows(group, b, own, 1, vocab);
-        status = add_token(group, b, own, vocab, err);
-    }
-    ree_tensor_finish(&logits);
-    return status;
-}
-
-static enum ree_status run_group(struct group *group, struct ree_error *err) {
-    struct ree_generator *g = group->g;
-    struct ree_generate_stats *stats = group->stats;
-    size_t longest = 0, most = 0;
-    for (size_t b = 0; b < group->batch; b++) {
-        if (group->out[b]->n_prompt > longest) longest = group->out[b]->n_prompt;
-        if (limit_of(group, b) > most) most = limit_of(group, b);
-        stats->prompt_tokens += group->out[b]->n_prompt;
-    }
-    size_t piece = g->info.has_cache ? g->options.prefill_chunk : longest;
-    if (piece > longest) piece = longest;
-    group->starts = malloc((group->batch + 1) * sizeof *group->starts);
-    if (!group->starts) return no_memory(err);
-    REE_TRY(make_room(group, group->batch * piece, err));
-    REE_TRY(ree_generator_begin(g, 0, group->batch, (int64_t)most, err));
-    double start = now();
-    for (size_t from = 0; from < longest && !is_interrupted(group); from += piece) {
-        REE_TRY(prompt_piece(group, from, longest - from < piece ? longest - from : piece, err));
-        stats->n_runs++;
-    }
-    double prompts = now();
-    stats->prompt_seconds += prompts - start;
-    while (group->n_done < group->batch && !is_interrupted(group)) {
-        REE_TRY(single_step(group, err));
-        stats->n_runs++;
-    }
-    stats->decode_seconds += now() - prompts;
-    uint64_t bytes = ree_generator_cache_bytes(g, 0);
-    if (bytes > stats->cache_bytes) stats->cache_bytes = bytes;
+static enum ree_status check_ids(const struct ree_generator *g, size_t i, const int32_t *ids,
+                                 size_t n, struct ree_error *err) {
+    int64_t vocab = g->info.vocab_size;
+    for (size_t k = 0; k < n; k++)
+        if (ids[k] < 0 || (vocab && ids[k] >= vocab))
+            return ree_fail(err, REE_INVALID,
+                            "token %zu of prompt %zu is %d; the model's vocabulary has %lld", k, i,
+                            ids[k], (long long)vocab);
     return REE_OK;
 }
 
 static enum ree_status check_prompts(const struct ree_generator *g,
                                      const struct ree_prompt *prompts, size_t n,
                                      const struct ree_generate_options *o, struct ree_error *err) {
-    int64_t context = g->info.context_length, vocab = g->info.vocab_size;
+    int64_t context = g->info.context_length;
     REE_TRY(ree_sampling_check(&o->sampling, err));
     if (o->n_logprobs > MAX_LOGPROBS)
         return ree_fail(err, REE_INVALID, "%u log probabilities asked for; at most %d",
@@ -283,60 +72,222 @@ static enum ree_status check_prompts(const struct ree_generator *g,
                             "prompt %zu has %zu tokens, and the model's context is %lld: no room "
                             "for an answer",
                             i, prompts[i].n, (long long)context);
-        for (size_t k = 0; k < prompts[i].n; k++)
-            if (prompts[i].ids[k] < 0 || (vocab && prompts[i].ids[k] >= vocab))
-                return ree_fail(err, REE_INVALID,
-                                "token %zu of prompt %zu is %d; the model's vocabulary has %lld", k,
-                                i, prompts[i].ids[k], (long long)vocab);
+        REE_TRY(check_ids(g, i, prompts[i].ids, prompts[i].n, err));
     }
     return REE_OK;
 }
 
-static enum ree_status start_sequence(const struct ree_prompt *prompt, struct ree_generation *out,
+// Why a sequence cannot have come that far with these options; NULL: it can.
+static const char *why_not(const struct ree_generate_call *call, const struct ree_sequence *s,
+                           const struct ree_prompt *prompt) {
+    const struct ree_snapshot *from = s->from;
+    size_t n = from->n, limit = ree_sequence_limit(call, s);
+    bool has_answer = n > from->n_prompt;
+    if (from->n_prompt != prompt->n || n < from->n_prompt ||
+        memcmp(from->ids, prompt->ids, prompt->n * sizeof *prompt->ids) != 0)
+        return "its prompt is another";
+    if (n > limit) return "it has more tokens than it may have";
+    for (size_t k = from->n_prompt; k + 1 < n; k++)
+        if (ree_sequence_is_eos(call, from->ids[k])) return "it goes on after a token that ends it";
+    bool eos = has_answer && ree_sequence_is_eos(call, from->ids[n - 1]);
+    if (!from->is_done) {
+        if (eos || n == limit) return "it has ended, and is not marked as done";
+        return from->n_caches == (has_answer ? call->g->roles.n_states : 0)
+                   ? NULL
+                   : "it has another number of caches than the model";
+    }
+    if (!has_answer) return "it is marked as done, and has no answer";
+    if (from->finish == REE_FINISH_INTERRUPTED) return "it is marked as done, and was interrupted";
+    if ((from->finish == REE_FINISH_EOS) != eos)
+        return eos ? "its last token ends it, and it is said to end otherwise"
+                   : "its last token is none that ends it";
+    if (from->finish == REE_FINISH_LENGTH && n != limit)
+        return "it is said to have all tokens that it may have, and has fewer";
+    bool has_hash = from->logits_sha256 && strlen(from->logits_sha256) == 64;
+    if (call->g->options.all_logits && !has_hash) return "the hash of its logits is missing";
+    return NULL;
+}
+
+static enum ree_status check_snapshot(const struct ree_generate_call *call,
+                                      const struct ree_sequence *s, const struct ree_prompt *prompt,
                                       struct ree_error *err) {
-    out->ids = malloc(prompt->n * sizeof *out->ids);
-    if (!out->ids) return no_memory(err);
-    memcpy(out->ids, prompt->ids, prompt->n * sizeof *out->ids);
-    out->n = out->n_prompt = prompt->n;
+    const char *reason = why_not(call, s, prompt);
+    if (!reason) return check_ids(call->g, s->number, s->from->ids, s->from->n, err);
+    return ree_fail(err, REE_INVALID, "sequence %zu cannot go on: %s", s->number, reason);
+}
+
+static enum ree_status start_sequence(struct driver *d, size_t i, const struct ree_prompt *prompt,
+                                      struct ree_generation *out, struct ree_error *err) {
+    const struct ree_generate_call *call = &d->call;
+    struct ree_sequence *s = &d->sequences[i];
+    const struct ree_snapshot *from = call->options->resume ? &call->options->resume[i] : NULL;
+    *s = (struct ree_sequence){.number = i, .out = out, .from = from};
+    out->n_prompt = prompt->n;
     out->finish = REE_FINISH_INTERRUPTED;
+    if (from) REE_TRY(check_snapshot(call, s, prompt, err));
+    const int32_t *ids = from ? from->ids : prompt->ids;
+    size_t n = from ? from->n : prompt->n;
+    out->ids = malloc(n * sizeof *out->ids);
+    if (!out->ids) return no_memory(err);
+    memcpy(out->ids, ids, n * sizeof *out->ids);
+    out->n = s->n_saved = n;
+    s->expects_last = n > prompt->n;
+    s->n_prefill = n - s->expects_last;
+    s->is_done = from && from->is_done;
+    if (!s->is_done) return REE_OK;
+    out->finish = from->finish;
+    if (call->g->options.all_logits)
+        memcpy(out->logits_sha256, from->logits_sha256, sizeof out->logits_sha256);
     return REE_OK;
 }
 
-// The next sequences that may run together: any, or those as long as the first that is left.
-static void choose(struct group *group, const struct ree_prompt *prompts, size_t n, bool *taken,
-                   struct ree_generation *out) {
-    const struct ree_generator *g = group->g;
-    size_t most = g->roles.fixed_batch ? 1 : g->options.max_batch;
-    group->batch = group->n_done = 0;
-    for (size_t i = 0; i < n && group->batch < most; i++) {
-        if (taken[i]) continue;
-        if (group->batch && !g->info.mixes_lengths && prompts[i].n != prompts[group->sequence[0]].n)
-            continue;
-        taken[i] = true;
-        group->sequence[group->batch] = i;
-        group->out[group->batch] = &out[i];
-        group->done[group->batch++] = false;
-    }
+// Checkpoints
+
+static bool is_due(const struct driver *d) {
+    const struct ree_generate_options *o = d->call.options;
+    size_t every = o->checkpoint_every ? o->checkpoint_every : CHECKPOINT_EVERY;
+    for (size_t i = 0; o->on_checkpoint && i < d->n; i++)
+        if (d->sequences[i].out->n - d->sequences[i].n_saved >= every) return true;
+    return false;
 }
 
-static enum ree_status run_next(struct group *group, struct ree_error *err) {
-    bool hashes = group->g->options.all_logits;
-    group->hashers = hashes ? calloc(group->batch, sizeof(struct ree_hasher *)) : NULL;
-    if (hashes && !group->hashers) return no_memory(err);
-    for (size_t b = 0; hashes && b < group->batch; b++)
-        group->hashers[b] = ree_hasher_create("ree-logits/1");
-    enum ree_status status = run_group(group, err);
-    for (size_t b = 0; hashes && b < group->batch; b++)
-        ree_hasher_finish(group->hashers[b], group->out[b]->logits_sha256);
-    free(group->hashers);
-    free(group->ids);
-    free(group->rows);
-    free(group->starts);
-    group->hashers = NULL;
-    group->ids = NULL;
-    group->rows = group->starts = NULL;
-    group->room = 0;
+static enum ree_status checkpoint(struct driver *d, struct ree_error *err) {
+    const struct ree_generate_options *o = d->call.options;
+    if (!o->on_checkpoint) return REE_OK;
+    size_t n_states = d->call.g->roles.n_states;
+    for (size_t set = 0; set < d->call.g->options.n_sets; set++)
+        REE_TRY(ree_group_hash_caches(&d->groups[set], err));
+    struct ree_snapshot *snapshots = calloc(d->n + 1, sizeof *snapshots);
+    if (!snapshots) return no_memory(err);
+    for (size_t i = 0; i < d->n; i++) {
+        struct ree_sequence *s = &d->sequences[i];
+        const struct ree_generation *out = s->out;
+        struct ree_snapshot *to = &snapshots[i];
+        *to = (struct ree_snapshot){.ids = out->ids,
+                                    .n_prompt = out->n_prompt,
+                                    .n = out->n,
+                                    .is_done = s->is_done,
+                                    .finish = out->finish};
+        s->n_saved = out->n;
+        if (s->is_done) {
+            to->logits_sha256 = out->logits_sha256;
+        } else if (out->n > out->n_prompt) {
+            to->n_caches = n_states;
+            // One that has not been run yet is as it came.
+            to->caches = s->digests ? (const unsigned char(*)[32])s->digests : s->from->caches;
+        }
+    }
+    enum ree_status status = o->on_checkpoint(o->user, snapshots, d->n, err);
+    free(snapshots);
     return status;
+}
+
+// The groups
+
+static bool is_interrupted(struct driver *d) {
+    const struct ree_generate_options *o = d->call.options;
+    if (!d->interrupted && o->is_interrupted && o->is_interrupted(o->user)) d->interrupted = true;
+    return d->interrupted;
+}
+
+static enum ree_status begin_next(struct driver *d, struct ree_group *group,
+                                  struct ree_error *err) {
+    const struct ree_deal *deal = &d->deal;
+    size_t first = deal->first[d->next], end = deal->first[++d->next];
+    group->batch = end - first;
+    for (size_t b = 0; b < group->batch; b++)
+        group->sequences[b] = &d->sequences[deal->order[first + b]];
+    return ree_group_begin(group, err);
+}
+
+static enum ree_status collect(struct driver *d, struct ree_group *group, struct ree_error *err) {
+    struct ree_generate_stats *stats = d->call.stats;
+    double *seconds =
+        group->from < group->longest ? &stats->prompt_seconds : &stats->decode_seconds;
+    REE_TRY(ree_group_collect(group, err));
+    // Of steps that overlap, the time since the last one was collected.
+    double t = now();
+    *seconds += t - d->mark;
+    d->mark = t;
+    d->cache_bytes[group->set] = ree_generator_cache_bytes(d->call.g, group->set);
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < d->call.g->options.n_sets; i++)
+        bytes += d->cache_bytes[i];
+    if (bytes > stats->cache_bytes) stats->cache_bytes = bytes;
+    // Caches are looked at while nothing runs.
+    d->pauses = d->pauses || group->wants_check || is_due(d);
+    return REE_OK;
+}
+
+// One turn of a group: takes in the step in flight and submits the next.
+static enum ree_status turn(struct driver *d, struct ree_group *group, struct ree_error *err) {
+    if (group->in_flight) REE_TRY(collect(d, group, err));
+    if (d->pauses) return REE_OK;
+    if (group->batch && ree_group_is_done(group)) ree_group_end(group);
+    if (is_interrupted(d)) return REE_OK;
+    if (!group->batch && d->next < d->deal.n_groups) REE_TRY(begin_next(d, group, err));
+    return group->batch ? ree_group_submit(group, err) : REE_OK;
+}
+
+static enum ree_status rest(struct driver *d, struct ree_error *err) {
+    d->pauses = false;
+    for (size_t set = 0; set < d->call.g->options.n_sets; set++)
+        if (d->groups[set].wants_check) REE_TRY(ree_group_check_caches(&d->groups[set], err));
+    REE_TRY(is_due(d) ? checkpoint(d, err) : REE_OK);
+    d->mark = now();
+    return REE_OK;
+}
+
+static enum ree_status drive(struct driver *d, struct ree_error *err) {
+    size_t n_sets = d->call.g->options.n_sets;
+    d->mark = now();
+    for (bool any = true; any;) {
+        any = false;
+        for (size_t set = 0; set < n_sets; set++) {
+            REE_TRY(turn(d, &d->groups[set], err));
+            any = any || d->groups[set].in_flight;
+        }
+        if (!any && d->pauses) {
+            REE_TRY(rest(d, err));
+            any = true;
+        }
+    }
+    return checkpoint(d, err);
+}
+
+static enum ree_status make_groups(struct driver *d, struct ree_error *err) {
+    const struct ree_generator *g = d->call.g;
+    d->groups = calloc(g->options.n_sets, sizeof *d->groups);
+    d->cache_bytes = calloc(g->options.n_sets, sizeof *d->cache_bytes);
+    if (!d->groups || !d->cache_bytes) return no_memory(err);
+    for (size_t set = 0; set < g->options.n_sets; set++) {
+        struct ree_group *group = &d->groups[set];
+        group->call = &d->call;
+        group->set = set;
+        group->sequences = calloc(g->options.max_batch, sizeof(struct ree_sequence *));
+        if (!group->sequences) return no_memory(err);
+    }
+    return ree_deal(g, d->sequences, d->n, &d->deal, err);
+}
+
+static void finish(struct driver *d) {
+    size_t n_sets = d->call.g->options.n_sets;
+    for (size_t set = 0; d->groups && set < n_sets; set++) {
+        struct ree_group *group = &d->groups[set];
+        struct ree_tensor logits;
+        // After a failure elsewhere: what it reads has to live until it is done.
+        if (group->in_flight &&
+            ree_generator_collect(d->call.g, set, &logits, &(struct ree_error){0}) == REE_OK)
+            ree_tensor_finish(&logits);
+        ree_group_end(group);
+        free(group->sequences);
+    }
+    for (size_t i = 0; d->sequences && i < d->n; i++)
+        free(d->sequences[i].digests);
+    ree_deal_finish(&d->deal);
+    free(d->groups);
+    free(d->cache_bytes);
+    free(d->sequences);
 }
 
 static void hash_tokens(struct ree_generation *out) {
@@ -355,28 +306,19 @@ enum ree_status ree_generate(struct ree_generator *g, const struct ree_prompt *p
     memset(out_stats, 0, sizeof *out_stats);
     memset(out, 0, n * sizeof *out);
     REE_TRY(check_prompts(g, prompts, n, options, err));
-    size_t most = g->options.max_batch;
-    struct group group = {.g = g, .options = options, .stats = out_stats, .start = now()};
-    bool *taken = calloc(n + 1, sizeof *taken);
-    group.sequence = calloc(most, sizeof *group.sequence);
-    group.out = calloc(most, sizeof(struct ree_generation *));
-    group.done = calloc(most, sizeof *group.done);
-    enum ree_status status =
-        taken && group.sequence && group.out && group.done ? REE_OK : no_memory(err);
+    struct driver d = {.call = {.g = g, .options = options, .stats = out_stats, .start = now()},
+                       .n = n};
+    d.sequences = calloc(n + 1, sizeof *d.sequences);
+    enum ree_status status = d.sequences ? REE_OK : no_memory(err);
     for (size_t i = 0; status == REE_OK && i < n; i++)
-        status = start_sequence(&prompts[i], &out[i], err);
-    while (status == REE_OK && !group.interrupted) {
-        choose(&group, prompts, n, taken, out);
-        if (group.batch == 0) break;
-        status = run_next(&group, err);
-    }
+        status = start_sequence(&d, i, &prompts[i], &out[i], err);
+    if (status == REE_OK) status = make_groups(&d, err);
+    if (status == REE_OK) status = checkpoint(&d, err);
+    if (status == REE_OK) status = drive(&d, err);
+    finish(&d);
     for (size_t i = 0; status == REE_OK && i < n; i++)
         hash_tokens(&out[i]);
     for (size_t i = 0; status != REE_OK && i < n; i++)
         ree_generation_finish(&out[i]);
-    free(taken);
-    free(group.sequence);
-    free(group.out);
-    free(group.done);
     return status;
 }

@@ -47,13 +47,16 @@ static enum ree_status open_model(struct ree_generator *g, struct ree_error *err
 static enum ree_status open_pipeline(struct ree_generator *g, struct ree_device *device,
                                      struct ree_error *err) {
     const struct ree_generator_options *o = &g->options;
-    struct ree_pipeline_options options = {
-        .n_stages = o->n_partitions || o->partition_plan ? o->n_partitions : 1 + o->n_more_devices,
-        .plan_file = o->partition_plan,
-        .n_sets = o->n_sets,
-        .first = o->first_partition,
-        .n_local = o->n_local_partitions,
-        .session = o->session};
+    struct ree_pipeline_options options = {.n_stages = o->n_partitions || o->partition_plan ||
+                                                               o->max_device_memory
+                                                           ? o->n_partitions
+                                                           : 1 + o->n_more_devices,
+                                           .plan_file = o->partition_plan,
+                                           .max_memory = o->max_device_memory,
+                                           .n_sets = o->n_sets,
+                                           .first = o->first_partition,
+                                           .n_local = o->n_local_partitions,
+                                           .session = o->session};
     struct ree_device **devices = calloc(1 + o->n_more_devices, sizeof(struct ree_device *));
     g->flights = calloc(o->n_sets, sizeof *g->flights);
     enum ree_status status =
@@ -119,6 +122,12 @@ void ree_generator_stats(const struct ree_generator *g, struct ree_session_stats
 
 int64_t ree_generator_cache_rows(const struct ree_generator *g, size_t set) {
     return ree_pipeline_state_rows(g->pipeline, set);
+}
+
+enum ree_status ree_generator_read_caches(struct ree_generator *g, size_t set, int64_t sequence,
+                                          int64_t first, int64_t n, struct ree_tensor *out,
+                                          struct ree_error *err) {
+    return ree_pipeline_read_states(g->pipeline, set, sequence, first, n, out, err);
 }
 
 uint64_t ree_generator_cache_bytes(const struct ree_generator *g, size_t set) {

@@ -7,6 +7,7 @@
 #include "base/file.h"
 
 const char *const ree_receipt_kind_names[2] = {"text", "tensors"};
+const char *const ree_receipt_finish_names[4] = {"length", "eos", "stop", "interrupted"};
 
 void ree_receipt_init(struct ree_receipt *receipt) {
     *receipt = (struct ree_receipt){

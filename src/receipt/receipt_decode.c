@@ -58,8 +58,8 @@ static enum ree_status get_text(const struct ree_fields *part, bool has_tokenize
     return REE_OK;
 }
 
-static enum ree_status get_sampling(const struct ree_fields *body, struct ree_receipt *out,
-                                    struct ree_error *err) {
+enum ree_status ree_receipt_get_sampling(const struct ree_fields *body, struct ree_receipt *out,
+                                         struct ree_error *err) {
     struct ree_fields part;
     struct ree_sampling *s = &out->sampling;
     int64_t top_k = 0, max_new_tokens = 0;
@@ -87,7 +87,6 @@ static enum ree_status get_sampling(const struct ree_fields *body, struct ree_re
 
 static enum ree_status get_run_of_text(const struct ree_fields *body, struct ree_receipt *out,
                                        struct ree_error *err) {
-    static const char *const reasons[] = {"length", "eos", "stop", "interrupted"};
     struct ree_fields prompt, output;
     size_t reason = 0;
     REE_TRY(ree_field_hex(body, "tokenizer_sha256", out->tokenizer_sha256,
@@ -95,15 +94,14 @@ static enum ree_status get_run_of_text(const struct ree_fields *body, struct ree
     REE_TRY(ree_fields_open(body, "prompt", "body.prompt", "tokens_sha256 n_tokens",
                             "text_sha256 tokens text", &prompt, err));
     REE_TRY(get_text(&prompt, out->tokenizer_sha256[0], &out->prompt, err));
-    REE_TRY(get_sampling(body, out, err));
+    REE_TRY(ree_receipt_get_sampling(body, out, err));
     REE_TRY(ree_fields_open(body, "output", "body.output", "tokens_sha256 n_tokens finish_reason",
                             "text_sha256 tokens text logits_sha256", &output, err));
     REE_TRY(get_text(&output, out->tokenizer_sha256[0], &out->output, err));
     REE_TRY(ree_field_hex(&output, "logits_sha256", out->logits_sha256, sizeof out->logits_sha256,
                           err));
-    REE_TRY(ree_field_name(&output, "finish_reason", reasons, sizeof reasons / sizeof *reasons,
-                           &reason, err));
-    out->finish_reason = reasons[reason];
+    REE_TRY(ree_field_name(&output, "finish_reason", ree_receipt_finish_names, 4, &reason, err));
+    out->finish_reason = ree_receipt_finish_names[reason];
     return REE_OK;
 }
 
@@ -123,12 +121,28 @@ static enum ree_status get_trace(const struct ree_fields *body, struct ree_recei
     return REE_OK;
 }
 
-static enum ree_status get_body(const struct ree_fields *root, struct ree_receipt *out,
-                                struct ree_error *err) {
+enum ree_status ree_receipt_get_model(const struct ree_fields *body, struct ree_receipt *out,
+                                      struct ree_error *err) {
     static const char *const numerics[] = {"RepOps/1"};
     static const char *const sets[] = {"reproducible", "deterministic", "default"};
-    struct ree_fields body, model;
-    size_t kind = 0, version = 0, set = 0;
+    struct ree_fields model;
+    size_t version = 0, set = 0;
+    REE_TRY(ree_field_name(body, "numerics", numerics, 1, &version, err));
+    REE_TRY(ree_field_name(body, "operation_set", sets, sizeof sets / sizeof *sets, &set, err));
+    out->numerics = numerics[version];
+    out->operation_set = sets[set];
+    REE_TRY(ree_fields_open(body, "model", "body.model", "graph_sha256 weights_sha256", "", &model,
+                            err));
+    REE_TRY(
+        ree_field_hex(&model, "graph_sha256", out->graph_sha256, sizeof out->graph_sha256, err));
+    return ree_field_hex(&model, "weights_sha256", out->weights_sha256, sizeof out->weights_sha256,
+                         err);
+}
+
+static enum ree_status get_body(const struct ree_fields *root, struct ree_receipt *out,
+                                struct ree_error *err) {
+    struct ree_fields body;
+    size_t kind = 0;
     REE_TRY(ree_fields_open(root, "body", "body", "kind", NULL, &body, err));
     REE_TRY(ree_field_name(&body, "kind", ree_receipt_kind_names, 2, &kind, err));
     out->kind = (enum ree_receipt_kind)kind;
@@ -138,16 +152,7 @@ static enum ree_status get_body(const struct ree_fields *root, struct ree_receip
     else
         REE_TRY(ree_fields_check(&body, "kind numerics operation_set model inputs outputs", "trace",
                                  err));
-    REE_TRY(ree_field_name(&body, "numerics", numerics, 1, &version, err));
-    REE_TRY(ree_field_name(&body, "operation_set", sets, sizeof sets / sizeof *sets, &set, err));
-    out->numerics = numerics[version];
-    out->operation_set = sets[set];
-    REE_TRY(ree_fields_open(&body, "model", "body.model", "graph_sha256 weights_sha256", "", &model,
-                            err));
-    REE_TRY(
-        ree_field_hex(&model, "graph_sha256", out->graph_sha256, sizeof out->graph_sha256, err));
-    REE_TRY(ree_field_hex(&model, "weights_sha256", out->weights_sha256, sizeof out->weights_sha256,
-                          err));
+    REE_TRY(ree_receipt_get_model(&body, out, err));
     if (out->kind == REE_RECEIPT_TEXT) {
         REE_TRY(get_run_of_text(&body, out, err));
     } else {

@@ -45,7 +45,8 @@ static bool add_text(cJSON *object, const struct ree_receipt_text *text) {
            add_string(object, "text", text->text);
 }
 
-static bool add_sampling(cJSON *object, const struct ree_receipt *receipt) {
+bool ree_receipt_add_sampling(cJSON *body, const struct ree_receipt *receipt) {
+    cJSON *object = cJSON_AddObjectToObject(body, "sampling");
     const struct ree_sampling *s = &receipt->sampling;
     char seed[24];
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)s->seed);
@@ -78,22 +79,25 @@ static bool add_tensors(cJSON *body, const char *name, const struct ree_receipt_
 
 static bool add_run_of_text(cJSON *body, const struct ree_receipt *receipt) {
     cJSON *prompt = cJSON_AddObjectToObject(body, "prompt");
-    cJSON *sampling = cJSON_AddObjectToObject(body, "sampling");
     cJSON *output = cJSON_AddObjectToObject(body, "output");
     return add_hash(body, "tokenizer_sha256", receipt->tokenizer_sha256) &&
-           add_text(prompt, &receipt->prompt) && add_sampling(sampling, receipt) &&
+           add_text(prompt, &receipt->prompt) && ree_receipt_add_sampling(body, receipt) &&
            add_text(output, &receipt->output) &&
            add_string(output, "finish_reason", receipt->finish_reason) &&
            add_hash(output, "logits_sha256", receipt->logits_sha256);
 }
 
-static bool add_body(cJSON *body, const struct ree_receipt *receipt) {
+bool ree_receipt_add_model(cJSON *body, const struct ree_receipt *receipt) {
     cJSON *model = cJSON_AddObjectToObject(body, "model");
+    return add_string(body, "numerics", receipt->numerics) &&
+           add_string(body, "operation_set", receipt->operation_set) &&
+           add_hash(model, "graph_sha256", receipt->graph_sha256) &&
+           add_hash(model, "weights_sha256", receipt->weights_sha256);
+}
+
+static bool add_body(cJSON *body, const struct ree_receipt *receipt) {
     if (!add_string(body, "kind", ree_receipt_kind_names[receipt->kind]) ||
-        !add_string(body, "numerics", receipt->numerics) ||
-        !add_string(body, "operation_set", receipt->operation_set) ||
-        !add_hash(model, "graph_sha256", receipt->graph_sha256) ||
-        !add_hash(model, "weights_sha256", receipt->weights_sha256))
+        !ree_receipt_add_model(body, receipt))
         return false;
     if (receipt->kind == REE_RECEIPT_TEXT
             ? !add_run_of_text(body, receipt)

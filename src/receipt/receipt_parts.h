@@ -3,6 +3,7 @@
 #define REE_RECEIPT_RECEIPT_PARTS_H
 
 #include "receipt/receipt.h"
+#include "receipt/receipt_fields.h"
 
 #define REE_RECEIPT_SCHEMA "ree-receipt/1"
 #define REE_SIGNATURE_ALGORITHM "ed25519"
@@ -16,11 +17,21 @@
 
 // In the order of the enum.
 extern const char *const ree_receipt_kind_names[2];
+extern const char *const ree_receipt_finish_names[4];
 
 // What is promised, as JSON: the caller's. NULL: out of memory.
 cJSON *ree_receipt_body(const struct ree_receipt *receipt);
 enum ree_status ree_receipt_body_digest(const struct ree_receipt *receipt, ree_digest out,
                                         struct ree_error *err);
+
+// Parts of a body that a checkpoint has, too: "numerics", "operation_set" and "model"; "sampling".
+// Adding gives false when memory is exhausted; getting wants them to be there.
+bool ree_receipt_add_model(cJSON *body, const struct ree_receipt *receipt);
+bool ree_receipt_add_sampling(cJSON *body, const struct ree_receipt *receipt);
+enum ree_status ree_receipt_get_model(const struct ree_fields *body, struct ree_receipt *out,
+                                      struct ree_error *err);
+enum ree_status ree_receipt_get_sampling(const struct ree_fields *body, struct ree_receipt *out,
+                                         struct ree_error *err);
 
 void ree_receipt_tokens_sha256(const int32_t *ids, size_t n, char hex[65]);
 void ree_receipt_text_sha256(const char *text, char hex[65]);

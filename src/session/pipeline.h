@@ -20,6 +20,9 @@ struct ree_pipeline_options {
     size_t n_sets;           // 0: 1
     // Stages that run here, for pipelines over several processes: n_local from `first` on; 0: all.
     size_t first, n_local;
+    // Bytes that a device may hold; 0: no limit. Stages are then as many as needed where n_stages
+    // is 0 and there is no plan, and their weights are on the device only while they run.
+    uint64_t max_memory;
     struct ree_session_options session;
 };
 
@@ -82,6 +85,10 @@ enum ree_status ree_pipeline_reserve_states(struct ree_pipeline *pipeline, size_
 void ree_pipeline_set_state_rows(struct ree_pipeline *pipeline, size_t set, int64_t rows);
 // How many rows the caches of stages that run elsewhere have; before each run.
 void ree_pipeline_set_rows_elsewhere(struct ree_pipeline *pipeline, size_t set, int64_t rows);
+// An entry for each of the pipeline's states; all stages have to be local.
+enum ree_status ree_pipeline_read_states(struct ree_pipeline *pipeline, size_t set,
+                                         int64_t sequence, int64_t first, int64_t n,
+                                         struct ree_tensor *out, struct ree_error *err);
 int64_t ree_pipeline_state_rows(const struct ree_pipeline *pipeline, size_t set);
 int64_t ree_pipeline_state_capacity(const struct ree_pipeline *pipeline, size_t set);
 uint64_t ree_pipeline_state_bytes(const struct ree_pipeline *pipeline, size_t set);

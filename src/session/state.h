@@ -38,5 +38,11 @@ void ree_session_set_state_rows(struct ree_session *session, int64_t rows);
 int64_t ree_session_state_rows(const struct ree_session *session); // of the first; 0 without any
 int64_t ree_session_state_capacity(const struct ree_session *session); // rows, likewise
 uint64_t ree_session_state_bytes(const struct ree_session *session);   // on the device
+// Rows first ... first + n - 1 of one sequence of all states, which have to be filled. `out` has an
+// entry for each state, which this call initialises: dense, dims as the state's with 1 sequence and
+// n rows, NaNs canonical.
+enum ree_status ree_session_read_states(struct ree_session *session, int64_t sequence,
+                                        int64_t first, int64_t n, struct ree_tensor *out,
+                                        struct ree_error *err);
 
 #endif

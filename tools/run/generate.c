@@ -8,13 +8,7 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "generate/generator.h"
-#include "generate_report.h"
-#include "parts.h"
-#include "prompts.h"
-#include "receipts.h"
-#include "watch.h"
-#include "writer.h"
+#include "generate_job.h"
 
 #define CLI_INTERRUPTED 130 // as shells count it: 128 + SIGINT
 
@@ -68,7 +62,7 @@ static const char help[] =
     "\n"
     "receipts (of one prompt)\n" CLI_RECEIPT_HELP
     "  --private            with hashes of prompt and answer in place of their tokens and texts\n"
-    "\n" WATCH_HELP
+    "\n" CHECKPOINT_HELP "\n" WATCH_HELP
     "  (of one prompt, whose pieces are then of 64 tokens unless --prefill-chunk says otherwise)\n"
     "\n"
     "where and how it runs (the bits do not depend on any of these)\n"
@@ -76,6 +70,7 @@ static const char help[] =
     "                       see 'ree-run help run'\n" CLI_PARTS_HELP
     "  --prefill-chunk N    tokens of a prompt in one run (otherwise 512)\n"
     "  --batch-size N       prompts in one run (otherwise 16)\n"
+    "  --micro-batches N    groups of prompts that are under way at the same time (otherwise 1)\n"
     "  --operation-set SET  reproducible (the default), deterministic or default\n"
     "\n"
     "examples\n"
@@ -86,20 +81,6 @@ static const char help[] =
     "Ctrl-C ends the generation and reports what was made; a second one ends the program.\n"
     "\n"
     "exit status: 0 success, 1 failure, 2 wrong usage, 130 interrupted\n";
-
-struct options {
-    const char *model, *tokenizer, *chat_family;
-    struct cli_device device;
-    struct cli_parts parts;
-    struct prompt_arg *prompts;
-    const char **stops;
-    size_t n_prompts, n_stops;
-    struct ree_sampling sampling;
-    uint64_t max_new_tokens, n_logprobs, chunk, batch;
-    struct cli_receipt receipt;
-    struct watch_options watch;
-    bool raw, ignore_eos, json, logits_hash, no_echo, stats, no_fuse, no_fold;
-};
 
 static volatile sig_atomic_t interrupted;
 
@@ -182,8 +163,10 @@ static void parse(struct cli *cli, struct options *o) {
                    cli_option_number(cli, "--logprobs", 1, 100, &o->n_logprobs) ||
                    cli_option_number(cli, "--prefill-chunk", 1, 1 << 20, &o->chunk) ||
                    cli_option_number(cli, "--batch-size", 1, 4096, &o->batch) ||
-                   cli_receipt_option(cli, &o->receipt) || watch_option(cli, &o->watch) ||
-                   cli_device_option(cli, &o->device) || cli_parts_option(cli, &o->parts)) {
+                   cli_option_number(cli, "--micro-batches", 1, 256, &o->n_sets) ||
+                   checkpoint_option(cli, o) || cli_receipt_option(cli, &o->receipt) ||
+                   watch_option(cli, &o->watch) || cli_device_option(cli, &o->device) ||
+                   cli_parts_option(cli, &o->parts)) {
             continue;
         } else if (!cli_positional(cli, &o->model)) {
             cli_unknown(cli);
@@ -197,6 +180,7 @@ static void parse(struct cli *cli, struct options *o) {
     cli_parts_check(cli, &o->parts, &o->device);
     cli_receipt_check(cli, &o->receipt);
     watch_check(cli, &o->watch);
+    checkpoint_check(cli, o);
     if (watch_wanted(&o->watch) && o->n_prompts > 1)
         cli_usage(cli, "one prompt can be looked into, and %zu are given", o->n_prompts);
     // A trace says how its prompt was cut; smaller pieces need less memory.
@@ -205,25 +189,6 @@ static void parse(struct cli *cli, struct options *o) {
 }
 
 // The run
-
-struct job {
-    struct options *o;
-    struct ree_generator *generator;
-    struct ree_tokenizer *tokenizer;
-    struct prompts prompts;
-    struct writer *writers;
-    struct ree_generation *generations;
-    struct token_logprob **logprobs; // per sequence
-    size_t *n_logprobs;              // of each
-    int32_t *eos;
-    size_t n_eos;
-    struct ree_model_hashes hashes; // for a receipt
-    struct watch watch;
-    struct ree_traced traced;
-    bool has_trace;
-    char receipt_hash[65]; // of the one that was written; ""
-    bool failed;           // in a callback; printed
-};
 
 // Progress of loading and of long prompts, not of each token.
 static void progress(void *user, const char *what, uint64_t done, uint64_t total) {
@@ -347,42 +312,6 @@ static int report(struct job *job, const struct ree_generate_stats *stats) {
     return cli_print(&text);
 }
 
-// What a receipt is made of; what is not known before the run is NULL then.
-static struct ree_text_run describe_run(const struct job *job,
-                                        const struct ree_generate_options *options,
-                                        const struct ree_generate_stats *stats) {
-    return (struct ree_text_run){
-        .model = &job->hashes,
-        .tokenizer = job->tokenizer,
-        .operation_set = job->o->device.options.operation_set,
-        .context_length = ree_generator_info(job->generator)->context_length,
-        .options = options,
-        .stops = job->o->stops,
-        .n_stops = job->o->n_stops,
-        .generation = job->generations,
-        .is_private = job->o->receipt.is_private,
-        .trace = job->has_trace ? &job->traced : NULL,
-        .device = cli_parts_device(&job->o->parts),
-        .stats = stats,
-    };
-}
-
-// What can go wrong with a receipt goes wrong here, and the weights are read.
-static int prepare_receipt(struct job *job, const struct ree_generate_options *options) {
-    struct ree_error err;
-    if (!job->o->receipt.path) return 0;
-    if (job->prompts.n > 1) {
-        cli_error("a receipt is of one prompt, and %zu are given", job->prompts.n);
-        return CLI_USAGE;
-    }
-    struct ree_text_run run = describe_run(job, options, NULL);
-    if (ree_receipt_try_text(&run, &err) != REE_OK ||
-        ree_model_hashes_make(job->generator->model, cli_progress, NULL, &job->hashes, &err) !=
-            REE_OK)
-        return cli_fail(&err);
-    return 0;
-}
-
 static int prepare_watch(struct job *job) {
     const struct ree_generator *g = job->generator;
     if (watch_wanted(&job->o->watch) && job->prompts.n > 1) {
@@ -399,20 +328,6 @@ static int prepare_watch(struct job *job) {
     return watch_begin(&job->watch, &job->o->watch, &run);
 }
 
-static int save_receipt(struct job *job, const struct ree_generate_options *options,
-                        const struct ree_generate_stats *stats) {
-    struct ree_error err;
-    struct ree_receipt receipt;
-    struct ree_text_run run = describe_run(job, options, stats);
-    if (!job->o->receipt.path) return 0;
-    int code = ree_receipt_make_text(&run, &receipt, &err) == REE_OK
-                   ? cli_receipt_save(&job->o->receipt, &receipt)
-                   : cli_fail(&err);
-    if (!code) memcpy(job->receipt_hash, receipt.receipt_hash, sizeof job->receipt_hash);
-    ree_receipt_finish(&receipt);
-    return code;
-}
-
 static int generate(struct job *job) {
     struct ree_error err;
     struct ree_generate_stats stats;
@@ -426,9 +341,11 @@ static int generate(struct job *job) {
                                            .user = job};
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
     sigaction(SIGINT, &action, NULL);
-    int code = prepare_receipt(job, &options);
+    int code = generate_prepare_receipt(job, &options);
+    if (!code) code = generate_prepare_checkpoint(job, &options);
     if (!code) code = prepare_watch(job);
     if (!code) code = begin_writers(job);
+    if (!code) code = generate_replay(job);
     if (code) return code;
     enum ree_status status = ree_generate(job->generator, job->prompts.list, job->prompts.n,
                                           &options, job->generations, &stats, &err);
@@ -442,8 +359,9 @@ static int generate(struct job *job) {
     if (job->failed) return CLI_FAILED;
     // The file first: what is printed is then true of what was written.
     code = watch_end(&job->watch, &job->traced, &job->has_trace);
-    if (!code) code = save_receipt(job, &options, &stats);
+    if (!code) code = generate_save_receipt(job, &options, &stats);
     if (!code) code = report(job, &stats);
+    if (!code && job->checkpoint_failed) code = CLI_FAILED;
     return code ? code : interrupted ? CLI_INTERRUPTED : 0;
 }
 
@@ -455,10 +373,12 @@ static int prepare(struct job *job) {
         .session = {.no_fuse = o->no_fuse, .on_progress = progress},
         .prefill_chunk = (uint32_t)o->chunk,
         .max_batch = (uint32_t)o->batch,
+        .n_sets = (uint32_t)o->n_sets,
         .all_logits = o->logits_hash,
         .exact_lengths = watch_wanted(&o->watch),
     };
     int code = cli_receipt_prepare(&o->receipt);
+    if (!code) code = generate_open_checkpoint(job);
     if (code) return code;
     if (cli_parts_open(&o->parts, &o->device, &err) != REE_OK) return cli_fail(&err);
     cli_parts_generator(&o->parts, &options);
@@ -486,6 +406,9 @@ static void finish(struct job *job) {
     free(job->logprobs);
     free(job->n_logprobs);
     free(job->eos);
+    free(job->prompts_only);
+    ree_text_checkpoint_finish(&job->checkpoint);
+    ree_text_checkpoint_finish(&job->resumed);
     watch_finish(&job->watch);
     prompts_finish(&job->prompts);
     ree_tokenizer_destroy(job->tokenizer);

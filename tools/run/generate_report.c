@@ -38,7 +38,7 @@ void generate_report_text(const struct generate_report *r, struct ree_strbuf *ou
             ree_strbuf_printf(out, "logits  %zu  SHA-256 %s\n", g->n - 1, g->logits_sha256);
     }
     // The first new token of each sequence comes out of the prompt's own run.
-    size_t steps = s->new_tokens > r->n ? s->new_tokens - r->n : 0;
+    size_t steps = s->decode_tokens;
     ree_strbuf_printf(out,
                       "\nprompt    %6zu tokens  %8.3f s  %9.2f tokens/s\n"
                       "answer    %6zu tokens  %8.3f s  %9.2f tokens/s\n"
@@ -58,6 +58,9 @@ void generate_report_text(const struct generate_report *r, struct ree_strbuf *ou
     ree_strbuf_printf(out, "%llu RepOps in a run, %zu runs, %llu of them bound anew\n",
                       (unsigned long long)r->session->n_dispatches, s->n_runs,
                       (unsigned long long)r->session->n_binds);
+    if (r->session->peak_bytes)
+        ree_strbuf_printf(out, "at most %.1f MiB held on a device\n",
+                          (double)r->session->peak_bytes / 1048576);
 }
 
 static void add_ids(cJSON *object, const char *name, const int32_t *ids, size_t n) {
@@ -107,7 +110,6 @@ static void add_sequence(const struct generate_report *r, size_t i, cJSON *objec
 
 static void add_stats(const struct generate_report *r, cJSON *root) {
     const struct ree_generate_stats *s = r->stats;
-    size_t steps = s->new_tokens > r->n ? s->new_tokens - r->n : 0;
     cJSON *stats = cJSON_AddObjectToObject(root, "stats");
     cJSON_AddNumberToObject(stats, "prompt_tokens", (double)s->prompt_tokens);
     cJSON_AddNumberToObject(stats, "new_tokens", (double)s->new_tokens);
@@ -117,7 +119,7 @@ static void add_stats(const struct generate_report *r, cJSON *root) {
     cJSON_AddNumberToObject(stats, "prompt_tokens_per_second",
                             rate((double)s->prompt_tokens, s->prompt_seconds));
     cJSON_AddNumberToObject(stats, "decode_tokens_per_second",
-                            rate((double)steps, s->decode_seconds));
+                            rate((double)s->decode_tokens, s->decode_seconds));
     cJSON_AddNumberToObject(stats, "runs", (double)s->n_runs);
     cJSON_AddNumberToObject(stats, "cache_bytes", (double)s->cache_bytes);
     if (!r->session) return;
@@ -126,6 +128,8 @@ static void add_stats(const struct generate_report *r, cJSON *root) {
     cJSON_AddNumberToObject(stats, "dispatches", (double)r->session->n_dispatches);
     cJSON_AddNumberToObject(stats, "binds", (double)r->session->n_binds);
     cJSON_AddNumberToObject(stats, "bind_seconds", r->session->bind_seconds);
+    if (r->session->peak_bytes)
+        cJSON_AddNumberToObject(stats, "peak_bytes", (double)r->session->peak_bytes);
 }
 
 void generate_report_json(const struct generate_report *r, struct ree_strbuf *out) {

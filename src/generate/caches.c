@@ -1,0 +1,86 @@
+// Digests of the caches of sequences: NUMERICS.md, "Caches of a text".
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "generate/group.h"
+
+// Rows that are read at a time.
+#define ROWS_READ 256
+
+static enum ree_status read_rows(struct ree_group *group, size_t b, int64_t first, int64_t n,
+                                 struct ree_tensor *rows, struct ree_error *err) {
+    struct ree_generator *g = group->call->g;
+    struct ree_sequence *s = group->sequences[b];
+    REE_TRY(ree_generator_read_caches(g, group->set, (int64_t)b, first, n, rows, err));
+    for (size_t i = 0; i < g->roles.n_states; i++) {
+        if (first == 0) ree_trace_rows_begin(&s->caches[i], &rows[i], g->roles.states[i].axis);
+        ree_trace_rows_add(&s->caches[i], &rows[i]);
+        ree_tensor_finish(&rows[i]);
+    }
+    return REE_OK;
+}
+
+// Takes in the rows that are new since the last time. A row stays as it is, once it is there.
+static enum ree_status hash_sequence(struct ree_group *group, size_t b, struct ree_error *err) {
+    struct ree_generator *g = group->call->g;
+    struct ree_sequence *s = group->sequences[b];
+    size_t n_states = g->roles.n_states;
+    int64_t n = (int64_t)s->out->n - 1;
+    if (ree_generator_cache_rows(g, group->set) < n)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "the model's caches have %lld rows after %lld tokens: such a text cannot "
+                        "be kept and gone on with",
+                        (long long)ree_generator_cache_rows(g, group->set), (long long)n);
+    if (!s->caches) s->caches = calloc(n_states, sizeof *s->caches);
+    if (!s->digests) s->digests = calloc(n_states, sizeof *s->digests);
+    struct ree_tensor *rows = calloc(n_states, sizeof *rows);
+    enum ree_status status =
+        s->caches && s->digests && rows ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    for (int64_t at = status == REE_OK ? s->caches[0].n_rows : n; status == REE_OK && at < n;) {
+        int64_t some = n - at < ROWS_READ ? n - at : ROWS_READ;
+        status = read_rows(group, b, at, some, rows, err);
+        at += some;
+    }
+    for (size_t i = 0; status == REE_OK && i < n_states; i++)
+        memcpy(s->digests[i], s->caches[i].digest, sizeof *s->digests);
+    free(rows);
+    return status;
+}
+
+enum ree_status ree_group_hash_caches(struct ree_group *group, struct ree_error *err) {
+    for (size_t b = 0; group->call->g->roles.n_states && b < group->batch; b++) {
+        struct ree_sequence *s = group->sequences[b];
+        bool has_run = group->from >= s->n_prefill;
+        if (!s->is_done && has_run) REE_TRY(hash_sequence(group, b, err));
+    }
+    return REE_OK;
+}
+
+static enum ree_status compare(const struct ree_group *group, const struct ree_sequence *s,
+                               struct ree_error *err) {
+    const struct ree_generator *g = group->call->g;
+    for (size_t i = 0; i < g->roles.n_states; i++) {
+        char is[65], was[65];
+        if (memcmp(s->digests[i], s->from->caches[i], sizeof *s->digests) == 0) continue;
+        ree_hex(s->digests[i], is);
+        ree_hex(s->from->caches[i], was);
+        return ree_fail(err, REE_INVALID,
+                        "the cache '%s' of sequence %zu, computed again from its %zu tokens, has "
+                        "SHA-256 %s; it was %s",
+                        ree_model_input(g->model, g->roles.states[i].input)->name, s->number,
+                        s->out->n - 1, is, was);
+    }
+    return REE_OK;
+}
+
+enum ree_status ree_group_check_caches(struct ree_group *group, struct ree_error *err) {
+    group->wants_check = false;
+    REE_TRY(ree_group_hash_caches(group, err));
+    for (size_t b = 0; group->call->g->roles.n_states && b < group->batch; b++) {
+        const struct ree_sequence *s = group->sequences[b];
+        bool goes_on = s->from && s->from->n > s->from->n_prompt;
+        if (goes_on && !s->expects_last && !s->is_done) REE_TRY(compare(group, s, err));
+    }
+    return REE_OK;
+}

@@ -1,0 +1,63 @@
+// Which sequences run together.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "generate/group.h"
+
+// Any, or those whose prompts are as long.
+static bool fit(const struct ree_generator *g, const struct ree_sequence *a,
+                const struct ree_sequence *b) {
+    return g->info.mixes_lengths || a->n_prefill == b->n_prefill;
+}
+
+// How many groups n sequences that fit each other make.
+static size_t count_groups(const struct ree_generator *g, size_t n) {
+    size_t most = g->roles.fixed_batch ? 1 : g->options.max_batch, n_sets = g->options.n_sets;
+    size_t groups = (n + most - 1) / most;
+    groups = (groups + n_sets - 1) / n_sets * n_sets;
+    return groups < n ? groups : n;
+}
+
+// The size of group k of them.
+static size_t size_of(const struct ree_generator *g, size_t n, size_t groups, size_t k) {
+    size_t most = g->roles.fixed_batch ? 1 : g->options.max_batch;
+    if (g->options.n_sets == 1) return k + 1 < groups ? most : n - k * most;
+    return n / groups + (k < n % groups);
+}
+
+enum ree_status ree_deal(const struct ree_generator *g, const struct ree_sequence *sequences,
+                         size_t n, struct ree_deal *out, struct ree_error *err) {
+    out->n_groups = 0;
+    out->first = calloc(n + 1, sizeof *out->first);
+    out->order = calloc(n + 1, sizeof *out->order);
+    bool *taken = calloc(n + 1, sizeof *taken);
+    if (!out->first || !out->order || !taken) {
+        free(taken);
+        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    }
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (taken[i] || sequences[i].is_done) continue;
+        size_t begin = at;
+        for (size_t j = i; j < n; j++)
+            if (!taken[j] && !sequences[j].is_done && fit(g, &sequences[i], &sequences[j])) {
+                taken[j] = true;
+                out->order[at++] = j;
+            }
+        size_t count = at - begin, groups = count_groups(g, count), next = begin;
+        for (size_t k = 0; k < groups; k++) {
+            out->first[out->n_groups++] = next;
+            next += size_of(g, count, groups, k);
+        }
+    }
+    out->first[out->n_groups] = at;
+    free(taken);
+    return REE_OK;
+}
+
+void ree_deal_finish(struct ree_deal *deal) {
+    free(deal->first);
+    free(deal->order);
+    memset(deal, 0, sizeof *deal);
+}

@@ -1,0 +1,179 @@
+#include "generate/group.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+
+static enum ree_status make_room(struct ree_group *group, size_t n, struct ree_error *err) {
+    if (n <= group->room) return REE_OK;
+    size_t room = n + n / 2;
+    int32_t *ids = realloc(group->ids, room * sizeof *ids);
+    if (ids) group->ids = ids;
+    int64_t *rows = realloc(group->rows, room * sizeof *rows);
+    if (rows) group->rows = rows;
+    if (!ids || !rows) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    group->room = room;
+    return REE_OK;
+}
+
+enum ree_status ree_group_begin(struct ree_group *group, struct ree_error *err) {
+    struct ree_generate_call *call = group->call;
+    struct ree_generator *g = call->g;
+    size_t most = 0;
+    group->longest = group->from = 0;
+    group->wants_check = false;
+    for (size_t b = 0; b < group->batch; b++) {
+        struct ree_sequence *s = group->sequences[b];
+        size_t limit = ree_sequence_limit(call, s);
+        if (s->n_prefill > group->longest) group->longest = s->n_prefill;
+        if (limit > most) most = limit;
+        call->stats->prompt_tokens += s->n_prefill;
+        if (g->options.all_logits) s->logits = ree_hasher_create("ree-logits/1");
+    }
+    group->piece = g->info.has_cache ? g->options.prefill_chunk : group->longest;
+    if (group->piece > group->longest) group->piece = group->longest;
+    free(group->starts);
+    group->starts = malloc((group->batch + 1) * sizeof *group->starts);
+    if (!group->starts) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    REE_TRY(make_room(group, group->batch * group->piece, err));
+    return ree_generator_begin(g, group->set, group->batch, (int64_t)most, err);
+}
+
+static bool in_prompts(const struct ree_group *group) {
+    return group->from < group->longest;
+}
+
+bool ree_group_is_done(const struct ree_group *group) {
+    if (in_prompts(group)) return false;
+    for (size_t b = 0; b < group->batch; b++)
+        if (!group->sequences[b]->is_done) return false;
+    return true;
+}
+
+// The prompts' tokens from `from` on, `length` of each sequence. Behind the end of a shorter one
+// its last token is repeated: what that computes is masked, and overwritten later.
+static void prepare_piece(struct ree_group *group) {
+    size_t batch = group->batch, from = group->from, left = group->longest - from;
+    size_t length = left < group->piece ? left : group->piece;
+    bool all = group->call->g->options.all_logits;
+    size_t n_rows = all ? length : 1;
+    for (size_t b = 0; b < batch; b++) {
+        const struct ree_sequence *seq = group->sequences[b];
+        size_t last = seq->n_prefill - 1;
+        for (size_t s = 0; s < length; s++)
+            group->ids[b * length + s] = seq->out->ids[from + s < last ? from + s : last];
+        group->starts[b] = (int64_t)from;
+        for (size_t r = 0; r < n_rows; r++)
+            group->rows[b * n_rows + r] =
+                (int64_t)(all                                    ? r
+                          : last >= from && last < from + length ? last - from
+                                                                 : 0);
+    }
+    group->step = (struct ree_step){batch, length, group->ids, group->starts, n_rows, group->rows};
+}
+
+// One more token of each sequence. Those that have ended take part with their last token again.
+static enum ree_status prepare_single(struct ree_group *group, struct ree_error *err) {
+    const struct ree_generator *g = group->call->g;
+    size_t batch = group->batch;
+    bool has_cache = g->info.has_cache;
+    size_t length = has_cache ? 1 : 0;
+    for (size_t b = 0; !has_cache && b < batch; b++)
+        if (group->sequences[b]->out->n > length) length = group->sequences[b]->out->n;
+    REE_TRY(make_room(group, batch * length, err)); // without a cache it takes whole sequences
+    for (size_t b = 0; b < batch; b++) {
+        const struct ree_generation *out = group->sequences[b]->out;
+        size_t last = out->n - 1;
+        if (has_cache) group->ids[b] = out->ids[last];
+        for (size_t s = 0; !has_cache && s < length; s++)
+            group->ids[b * length + s] = out->ids[s < last ? s : last];
+        group->starts[b] = has_cache ? (int64_t)last : 0;
+        group->rows[b] = has_cache ? 0 : (int64_t)last;
+    }
+    // Without mixing, all stand where those stand that go on.
+    for (size_t b = 0; has_cache && !g->info.mixes_lengths && b < batch; b++)
+        group->starts[b] = ree_generator_cache_rows(g, group->set);
+    group->step = (struct ree_step){batch, length, group->ids, group->starts, 1, group->rows};
+    return REE_OK;
+}
+
+enum ree_status ree_group_submit(struct ree_group *group, struct ree_error *err) {
+    if (in_prompts(group))
+        prepare_piece(group);
+    else
+        REE_TRY(prepare_single(group, err));
+    REE_TRY(ree_generator_submit(group->call->g, group->set, &group->step, err));
+    group->in_flight = true;
+    return REE_OK;
+}
+
+// Rows of logits that count: those of real tokens, each once.
+static void hash_rows(struct ree_sequence *s, const float *logits, size_t n, size_t vocab) {
+    if (s->logits) ree_hasher_update(s->logits, logits, n * vocab * sizeof *logits);
+}
+
+static enum ree_status take_piece(struct ree_group *group, const struct ree_tensor *logits,
+                                  struct ree_error *err) {
+    size_t from = group->from, length = group->step.length, n_rows = group->step.n_rows;
+    size_t vocab = (size_t)logits->dims[2];
+    bool all = group->call->g->options.all_logits;
+    group->from += length;
+    for (size_t b = 0; b < group->batch; b++) {
+        struct ree_sequence *s = group->sequences[b];
+        if (s->n_prefill <= from) continue;
+        const float *own = (const float *)logits->data + b * n_rows * vocab;
+        size_t real = s->n_prefill - from < length ? s->n_prefill - from : length;
+        hash_rows(s, own, real, vocab);
+        if (s->n_prefill > from + length) continue;
+        group->wants_check = group->wants_check || s->expects_last;
+        REE_TRY(ree_sequence_add(group->call, s, all ? own + (real - 1) * vocab : own, vocab, err));
+    }
+    return REE_OK;
+}
+
+static enum ree_status take_single(struct ree_group *group, const struct ree_tensor *logits,
+                                   struct ree_error *err) {
+    size_t vocab = (size_t)logits->dims[2];
+    for (size_t b = 0; b < group->batch; b++) {
+        struct ree_sequence *s = group->sequences[b];
+        if (s->is_done) continue;
+        const float *own = (const float *)logits->data + b * vocab;
+        hash_rows(s, own, 1, vocab);
+        REE_TRY(ree_sequence_add(group->call, s, own, vocab, err));
+    }
+    return REE_OK;
+}
+
+enum ree_status ree_group_collect(struct ree_group *group, struct ree_error *err) {
+    struct ree_tensor logits;
+    group->in_flight = false;
+    REE_TRY(ree_generator_collect(group->call->g, group->set, &logits, err));
+    group->call->stats->n_runs++;
+    enum ree_status status;
+    if (in_prompts(group)) {
+        status = take_piece(group, &logits, err);
+    } else {
+        size_t before = group->call->stats->new_tokens;
+        status = take_single(group, &logits, err);
+        group->call->stats->decode_tokens += group->call->stats->new_tokens - before;
+    }
+    ree_tensor_finish(&logits);
+    return status;
+}
+
+void ree_group_end(struct ree_group *group) {
+    for (size_t b = 0; b < group->batch; b++) {
+        struct ree_sequence *s = group->sequences[b];
+        if (s->logits) ree_hasher_finish(s->logits, s->out->logits_sha256);
+        s->logits = NULL;
+        free(s->caches);
+        s->caches = NULL;
+    }
+    free(group->ids);
+    free(group->starts);
+    free(group->rows);
+    group->ids = NULL;
+    group->starts = group->rows = NULL;
+    group->room = group->batch = 0;
+}

@@ -1,0 +1,120 @@
+// A sequence's next token: chosen, reported, and whether it is the last.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/status.h"
+#include "device/device.h"
+#include "generate/group.h"
+
+static enum ree_status no_memory(struct ree_error *err) {
+    return ree_fail(err, REE_NO_MEMORY, "out of memory");
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+size_t ree_sequence_limit(const struct ree_generate_call *call, const struct ree_sequence *s) {
+    int64_t context = call->g->info.context_length;
+    size_t limit = context ? (size_t)context : (size_t)1 << 30;
+    size_t wanted = call->options->max_new_tokens, n = s->out->n_prompt;
+    if (wanted && wanted < limit && n + wanted < limit) limit = n + wanted;
+    return limit;
+}
+
+bool ree_sequence_is_eos(const struct ree_generate_call *call, int32_t id) {
+    for (size_t i = 0; i < call->options->n_eos; i++)
+        if (id == call->options->eos[i]) return true;
+    return false;
+}
+
+static void end_sequence(struct ree_sequence *s, enum ree_finish finish) {
+    if (s->is_done) return;
+    s->is_done = true;
+    s->out->finish = finish;
+    if (s->logits) ree_hasher_finish(s->logits, s->out->logits_sha256);
+    s->logits = NULL;
+}
+
+// The likeliest tokens by log softmax, through the RepOp itself.
+static enum ree_status find_logprobs(const float *logits, size_t vocab, uint32_t n, float *logprobs,
+                                     struct ree_logprob *top, struct ree_error *err) {
+    struct ree_dispatch d = {.op = REE_REPOP_SOFTMAX, .n_operands = 2, .n_outputs = 1};
+    d.params.softmax =
+        (struct ree_softmax_params){.log = 1, .outer = 1, .k = (uint32_t)vocab, .inner = 1};
+    d.operands[0] = d.operands[1] = (struct ree_operand){0, 0, vocab * sizeof *logits};
+    void *operands[2] = {(float *)(uintptr_t)logits, logprobs};
+    REE_TRY(ree_cpu_execute(&d, operands, err));
+    uint32_t kept = 0;
+    for (size_t i = 0; i < vocab; i++) {
+        uint32_t at = kept;
+        while (at > 0 && top[at - 1].logprob < logprobs[i])
+            at--;
+        if (at == n) continue;
+        if (kept < n) kept++;
+        memmove(top + at + 1, top + at, (kept - at - 1) * sizeof *top);
+        top[at] = (struct ree_logprob){(int32_t)i, logprobs[i]};
+    }
+    for (; kept < n; kept++)
+        top[kept] = (struct ree_logprob){-1, -INFINITY};
+    return REE_OK;
+}
+
+static enum ree_status report_token(const struct ree_generate_call *call, struct ree_sequence *s,
+                                    const float *logits, size_t vocab, struct ree_error *err) {
+    const struct ree_generate_options *o = call->options;
+    struct ree_generation *out = s->out;
+    struct ree_token token = {s->number, out->n - 1, out->ids[out->n - 1], 0, NULL};
+    struct ree_logprob *top = NULL;
+    if (o->n_logprobs) {
+        float *logprobs = malloc(vocab * sizeof *logprobs);
+        top = malloc((o->n_logprobs + 1) * sizeof *top);
+        enum ree_status status = logprobs && top ? REE_OK : no_memory(err);
+        if (status == REE_OK)
+            status = find_logprobs(logits, vocab, o->n_logprobs, logprobs, top, err);
+        if (status == REE_OK) token.logprob = logprobs[token.id];
+        token.top = top;
+        free(logprobs);
+        if (status != REE_OK) {
+            free(top);
+            return status;
+        }
+    }
+    bool goes_on = !o->on_token || o->on_token(o->user, &token);
+    free(top);
+    if (ree_sequence_is_eos(call, token.id)) end_sequence(s, REE_FINISH_EOS);
+    if (!goes_on) end_sequence(s, REE_FINISH_STOP);
+    if (out->n >= ree_sequence_limit(call, s)) end_sequence(s, REE_FINISH_LENGTH);
+    return REE_OK;
+}
+
+enum ree_status ree_sequence_add(struct ree_generate_call *call, struct ree_sequence *s,
+                                 const float *logits, size_t vocab, struct ree_error *err) {
+    struct ree_generation *out = s->out;
+    int32_t id;
+    size_t n = s->expects_last ? out->n - 1 : out->n;
+    enum ree_status status =
+        ree_sampling_choose(&call->options->sampling, logits, vocab, out->ids, n, n, &id, err);
+    if (status != REE_OK) {
+        ree_fail_prefix(err, "position %zu of sequence %zu", n, s->number);
+        return status;
+    }
+    if (s->expects_last) {
+        s->expects_last = false;
+        if (id == out->ids[n]) return REE_OK;
+        return ree_fail(err, REE_INVALID,
+                        "position %zu of sequence %zu: the answer so far has token %d, the model "
+                        "chooses %d",
+                        n, s->number, out->ids[n], id);
+    }
+    int32_t *ids = realloc(out->ids, (out->n + 1) * sizeof *ids);
+    if (!ids) return no_memory(err);
+    out->ids = ids;
+    ids[out->n++] = id;
+    if (call->stats->new_tokens++ == 0) call->stats->first_token_seconds = now() - call->start;
+    return report_token(call, s, logits, vocab, err);
+}

@@ -1,0 +1,112 @@
+// Rows of states, read back: gathered on the device by one program, so that neither the place of a
+// sequence nor the room that a state has shows.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "session/session_internal.h"
+
+// What one state gives: dims of the tensor, elements to skip, strides.
+static enum ree_status plan_read(const struct ree_session *s, size_t index, int64_t sequence,
+                                 int64_t first, int64_t n, struct ree_tensor *out,
+                                 struct ree_dispatch *d, struct ree_error *err) {
+    const struct ree_session_state *state = &s->states[index];
+    const struct ree_port *port = &s->model->inputs[state->spec.input];
+    if (sequence < 0 || sequence >= state->dims[state->spec.batch_axis] || first < 0 || n < 0 ||
+        first > state->dims[state->spec.axis] || n > state->dims[state->spec.axis] - first)
+        return ree_fail(err, REE_INVALID,
+                        "the cache '%s' has %lld rows of %lld sequences; asked for are rows %lld "
+                        "to %lld of sequence %lld",
+                        port->name, (long long)state->dims[state->spec.axis],
+                        (long long)state->dims[state->spec.batch_axis], (long long)first,
+                        (long long)(first + n), (long long)sequence);
+    int64_t dims[REE_MAX_RANK], stride = 1, dense = 1, offset = 0;
+    memcpy(dims, state->dims, sizeof dims);
+    dims[state->spec.batch_axis] = 1;
+    dims[state->spec.axis] = n;
+    REE_TRY(ree_tensor_init(out, port->name, port->dtype, port->rank, dims, err));
+    struct ree_copy_params *p = &d->params.copy;
+    *p = (struct ree_copy_params){.elem_size = (uint32_t)ree_dtype_size(port->dtype),
+                                  .rank = port->rank};
+    for (uint32_t i = port->rank; i-- > 0;) {
+        p->dims[i] = (uint32_t)dims[i];
+        p->src_strides[i] = (int32_t)stride;
+        p->dst_strides[i] = (int32_t)dense;
+        if (i == state->spec.batch_axis) offset += sequence * stride;
+        if (i == state->spec.axis) offset += first * stride;
+        dense *= dims[i];
+        // The state has fewer than 2^31 elements.
+        stride *= i == state->spec.axis ? state->capacity : state->dims[i];
+    }
+    p->n_elements = (uint32_t)dense;
+    p->src_offset = (int32_t)offset;
+    d->op = REE_REPOP_COPY;
+    d->n_operands = 2;
+    d->n_outputs = 1;
+    d->operands[0].size = (uint64_t)stride * p->elem_size;
+    d->operands[1].size = out->nbytes;
+    return REE_OK;
+}
+
+// Runs the dispatches, which write into one buffer, and hands its parts out.
+static enum ree_status gather(struct ree_session *s, const struct ree_dispatch *dispatches,
+                              size_t n, struct ree_device_buffer **slots, uint64_t size,
+                              struct ree_tensor *const *out, struct ree_error *err) {
+    const struct ree_device_vtable *v = s->device->vtable;
+    const char *name = "reading caches";
+    struct ree_program program = {.dispatches = dispatches,
+                                  .n_dispatches = (uint32_t)n,
+                                  .n_slots = (uint32_t)n + 1,
+                                  .node_names = &name,
+                                  .n_node_names = 1};
+    struct ree_device_buffer **none = calloc(n + 1, sizeof(struct ree_device_buffer *));
+    char *bytes = malloc(size);
+    struct ree_device_program *made = NULL;
+    enum ree_status status = none && bytes ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (status == REE_OK) status = v->buffer_create(s->device, size, &slots[n], err);
+    if (status == REE_OK) status = v->program_create(s->device, &program, none, &made, err);
+    if (status == REE_OK) status = v->program_run(s->device, made, slots, err);
+    if (status == REE_OK) status = v->buffer_read(s->device, slots[n], 0, bytes, size, err);
+    for (size_t i = 0; status == REE_OK && i < n; i++) {
+        memcpy(out[i]->data, bytes + dispatches[i].operands[1].offset, out[i]->nbytes);
+        ree_canonicalise_nans(out[i]->dtype, out[i]->nbytes / ree_dtype_size(out[i]->dtype),
+                              out[i]->data);
+    }
+    if (made) v->program_destroy(s->device, made);
+    if (slots[n]) v->buffer_destroy(s->device, slots[n]);
+    free(none);
+    free(bytes);
+    return status;
+}
+
+enum ree_status ree_session_read_states(struct ree_session *s, int64_t sequence, int64_t first,
+                                        int64_t n, struct ree_tensor *out, struct ree_error *err) {
+    memset(out, 0, s->n_states * sizeof *out);
+    struct ree_dispatch *d = calloc(s->n_states + 1, sizeof *d);
+    struct ree_device_buffer **slots = calloc(s->n_states + 1, sizeof(struct ree_device_buffer *));
+    struct ree_tensor **read = calloc(s->n_states + 1, sizeof(struct ree_tensor *));
+    enum ree_status status =
+        d && slots && read ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    uint64_t size = 0;
+    size_t k = 0;
+    bool any = false;
+    for (size_t i = 0; status == REE_OK && i < s->n_states; i++) {
+        if (s->states[i].spec.output == REE_NO_OUTPUT) continue; // it is kept elsewhere
+        status = plan_read(s, i, sequence, first, n, &out[i], &d[k], err);
+        d[k].operands[0].slot = (uint32_t)k;
+        d[k].operands[1].offset = size;
+        size += (out[i].nbytes + 63) / 64 * 64;
+        slots[k] = s->states[i].buffer;
+        read[k++] = &out[i];
+        any = any || out[i].nbytes;
+    }
+    for (size_t i = 0; i < k; i++)
+        d[i].operands[1].slot = (uint32_t)k; // behind all states
+    if (status == REE_OK && any) status = gather(s, d, k, slots, size, read, err);
+    for (size_t i = 0; status != REE_OK && i < s->n_states; i++)
+        ree_tensor_finish(&out[i]);
+    free(d);
+    free(slots);
+    free(read);
+    return status;
+}

@@ -1,0 +1,383 @@
+#!/usr/bin/env python3
+"""Checkpoints: a generation that is killed at any moment and resumed ends as one that was not; what
+was changed, damaged or is of another run is refused with the reason."""
+
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import random
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
+PROMPT, OTHER = "Once upon a time", "One day, a shy girl named Mira found"
+LONG = ["--max-new-tokens", "200", "--ignore-eos"]
+CPU = ["--threads", "1"]
+
+passed, failed = 0, 0
+args = None
+
+
+def check(ok, what):
+    global passed, failed
+    if ok:
+        passed += 1
+    else:
+        failed += 1
+        print(f"line {sys._getframe(1).f_lineno}: FAILED: {what}", flush=True)
+    return ok
+
+
+def command(*arguments):
+    device = [] if "--device" in arguments else CPU
+    return [args.ree_run, *map(str, arguments), *device, "--json"]
+
+
+def run(*arguments, **options):
+    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=600, **options)
+
+
+def result(*arguments, **options):
+    done = run(*arguments, **options)
+    check(done.returncode == 0, f"{arguments}: exit code {done.returncode}: {done.stderr}")
+    return json.loads(done.stdout) if done.stdout.strip() else {}
+
+
+def outcome(whole):
+    """What has to be the same of two runs."""
+    keys = ("prompt_tokens", "tokens", "text", "finish_reason", "tokens_sha256", "logits_sha256")
+    sequences = [{k: s.get(k) for k in keys} for s in whole.get("sequences", [whole])]
+    return sequences, whole.get("receipt_hash")
+
+
+def read(path):
+    """The checkpoint, or None where there is none."""
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+
+
+def is_done(checkpoint):
+    return all("finish_reason" in s for s in checkpoint["body"]["sequences"])
+
+
+def canonical(body):
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def seal(checkpoint):
+    tagged = b"ree-checkpoint/1\0" + canonical(checkpoint["body"]).encode()
+    checkpoint["checkpoint_sha256"] = hashlib.sha256(tagged).hexdigest()
+    return canonical(checkpoint) + "\n"
+
+
+def partial(path, n, *arguments):
+    """A checkpoint with n tokens of each answer or some more, of a run that was killed."""
+    for _ in range(10):
+        path.unlink(missing_ok=True)
+        process = subprocess.Popen(command(*arguments, "--checkpoint", path, "--checkpoint-every", 1),
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        while process.poll() is None:
+            checkpoint = read(path)
+            if checkpoint and min(len(s["tokens"]) for s in checkpoint["body"]["sequences"]) >= n:
+                break
+        process.kill()
+        process.communicate()
+        checkpoint = read(path)
+        if checkpoint and not is_done(checkpoint):
+            return checkpoint
+    check(False, f"{arguments}: no run was caught in the middle")
+    return None
+
+
+def killed(folder, seed):
+    """Chains of kills: 20 in all, in five forms of a run."""
+    sampled = ["--temperature", "0.9", "--top-p", "0.95", "--seed", "7"]
+    forms = [
+        [SAMPLE, "--prompt-text", PROMPT, "--logits-hash", *LONG],
+        [SAMPLE, "--prompt-text", PROMPT, "--logits-hash", *LONG, *sampled],
+        [SAMPLE, "--prompt-text", PROMPT, "--prompt-text", OTHER, "--logits-hash", *LONG, *sampled],
+        [SAMPLE, "--prompt-text", OTHER, "--prompt-text", PROMPT, *LONG, "--micro-batches", "2"],
+        [args.models / "stories260K", "--prompt-text", PROMPT, "--logits-hash", *LONG],
+    ]
+    dice = random.Random(seed)
+    for number, form in enumerate(forms):
+        if not form[0].exists():
+            print(f"{form[0]} is not there: left out")
+            form[0] = SAMPLE
+        path, receipt = folder / f"{number}.checkpoint", folder / f"{number}.receipt"
+        if form.count("--prompt-text") == 1:
+            form += ["--receipt-path", receipt]
+        begin = time.monotonic()
+        whole = outcome(result(*form))
+        took = time.monotonic() - begin
+        check(len(whole[0][0]["tokens"]) == 200, "200 tokens")
+        form += ["--checkpoint", path, "--checkpoint-every", dice.choice([1, 3, 8])]
+        n_before = 0
+        for _ in range(4):
+            there = read(path)
+            resume = ["--resume"] if there else []
+            process = subprocess.Popen(command(*form, *resume), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            try:
+                process.wait(dice.uniform(0, took))
+            except subprocess.TimeoutExpired:
+                pass
+            process.kill()
+            _, errors = process.communicate()
+            check(process.returncode in (0, -signal.SIGKILL), f"{form}: {process.returncode}: {errors}")
+            there = read(path)
+            n = sum(len(s["tokens"]) for s in there["body"]["sequences"]) if there else 0
+            check(n >= n_before, f"{form}: {n} tokens after {n_before}")
+            n_before = n
+        resume = ["--resume"] if read(path) else []
+        check(outcome(result(*form, *resume)) == whole, f"{form}: another result after {n_before} tokens")
+        check(is_done(read(path)), f"{form}: a checkpoint that is done")
+        # Once more: nothing is run.
+        again = result(*form, "--resume")
+        check(outcome(again) == whole and again["stats"]["runs"] == 0, f"{form}: again")
+    left = sorted(p.name for p in folder.iterdir() if ".checkpoint" in p.name)
+    check(left == [f"{i}.checkpoint" for i in range(5)], f"nothing else is left: {left}")
+
+
+def elsewhere(folder):
+    """Other ways of cutting and of batching, and to another file."""
+    form = [SAMPLE, "--prompt-text", PROMPT, "--prompt-text", OTHER, "--prompt-text", "The", "--logits-hash",
+            "--max-new-tokens", "40"]
+    whole = outcome(result(*form))
+    path = folder / "elsewhere.checkpoint"
+    if not partial(path, 5, *form):
+        return
+    text = path.read_text()
+    for number, way in enumerate([["--prefill-chunk", "3"], ["--batch-size", "1"], ["--micro-batches", "3"],
+                                  ["--no-fuse", "--cpu-isa", "portable"]]):
+        to = folder / f"to{number}.checkpoint"
+        check(outcome(result(*form, *way, "--resume", path, "--checkpoint", to)) == whole, f"{way}: resumed")
+        check(is_done(read(to)) and path.read_text() == text, f"{way}: another file is written")
+    check(len({(folder / f"to{i}.checkpoint").read_text() for i in range(4)}) == 1, "the same contents")
+    check(outcome(result(*form, f"--resume={path}")) == whole and is_done(read(path)), "--resume=FILE")
+    # An interruption keeps what there is.
+    path = folder / "interrupted.checkpoint"
+    process = subprocess.Popen([args.ree_run, str(SAMPLE), "--prompt-text", PROMPT, *LONG, "--cpu-isa", "portable",
+                                "--no-fuse", *CPU, "--checkpoint", str(path), "--checkpoint-every", "100000"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.read(len(PROMPT) + 20)
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    if check(process.returncode in (0, 130), "interrupted") and process.returncode == 130:
+        tokens = read(path)["body"]["sequences"][0]["tokens"]
+        check(0 < len(tokens) < 200, f"{len(tokens)} tokens are kept")
+    again = outcome(result(SAMPLE, "--prompt-text", PROMPT, *LONG, "--resume", path))
+    check(again == outcome(result(SAMPLE, "--prompt-text", PROMPT, *LONG)), "and it goes on")
+    # Texts that stop.
+    told = result(SAMPLE, "--prompt-text", PROMPT, *LONG)["text"]
+    stop = ["--stop", told[100:110]]
+    stopped = outcome(result(SAMPLE, "--prompt-text", PROMPT, *LONG, *stop))
+    check(stopped[0][0]["finish_reason"] == "stop", "a stop text")
+    path = folder / "stop.checkpoint"
+    if partial(path, 3, SAMPLE, "--prompt-text", PROMPT, *LONG, *stop):
+        for _ in range(2):
+            check(outcome(result(SAMPLE, "--prompt-text", PROMPT, *LONG, *stop, "--resume", path)) == stopped, "stops")
+
+
+def refused(path, code, arguments, *messages):
+    done = run(*arguments, "--resume", path)
+    check(done.returncode == code, f"{messages}: exit code {done.returncode}, expected {code}: {done.stderr}")
+    check(done.stderr.startswith("ree-run: "), f"{messages}: {done.stderr!r}")
+    for message in messages:
+        check(message in done.stderr, f"'{message}' is not in: {done.stderr}")
+    check(not done.stdout.strip() or code != 2, f"{messages}: nothing is printed")
+
+
+def members(value, path=()):
+    """All places of a JSON value but itself, inner ones last."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield path + (key,)
+        yield from members(item, path + (key,))
+
+
+def other(value):
+    """Something else of the same type."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, (int, float)):
+        return value + 1
+    if isinstance(value, str):
+        return ("1" if value[:1] != "1" else "2") + value[1:]
+    return value[:-1] if value else [1]
+
+
+def changed_fields(folder):
+    form = [SAMPLE, "--prompt-text", PROMPT, "--temperature", "0.5", "--logits-hash", "--stop", "never",
+            "--max-new-tokens", "60", "--ignore-eos"]
+    path, bad = folder / "fields.checkpoint", folder / "bad.checkpoint"
+    good = partial(path, 6, *form)
+    if not good:
+        return
+    text = path.read_text()
+    check(seal(json.loads(text)) == text, "the file is canonical and its hash that of NUMERICS.md")
+    reasons = {"numerics": (1, "which this version of ree does not know"),
+               "operation_set": (1, "which this version of ree does not know"),
+               "graph_sha256": (2, "body.model.graph_sha256 is"), "weights_sha256": (2, "body.model.weights_sha256 is"),
+               "tokenizer_sha256": (2, "body.tokenizer_sha256 is"), "top_p": (1, "sampling.top_p"),
+               "prompt": (2, "body.sequences[0].prompt"), "tokens": (1, "sequence 0"), "caches": (1, ""),
+               "logits_hash": (2, "body.logits_hash is false, expected true"),
+               "sequences": (1, "body.sequences has none"), "body": (1, ""), "model": (1, ""), "sampling": (1, "")}
+    seen = set()
+    for place in members(good):
+        name = next(k for k in reversed(place) if isinstance(k, str))
+        # Of lists of many the first, one in the middle and the last.
+        if isinstance(place[-1], int) and place[-1] not in (0, 3):
+            continue
+        copy = json.loads(text)
+        at = copy
+        for key in place[:-1]:
+            at = at[key]
+        was = at[place[-1]]
+        if isinstance(was, dict):
+            del at[place[-1]]
+        else:
+            at[place[-1]] = other(was)
+        bad.write_text(canonical(copy))
+        if place[0] == "body":
+            damaged = "is missing" if place == ("body",) else "it is damaged"
+            if not isinstance(place[-1], int) or place[-1] == 0:
+                refused(bad, 1, form, "bad.checkpoint: ", damaged)
+            if place == ("body",):
+                continue
+            bad.write_text(seal(copy))
+            code, message = reasons.get(name, (2, f"body.sampling.{name} is"))
+            refused(bad, code, form, "bad.checkpoint" if code == 2 else "", message)
+        else:
+            refused(bad, 1, form, "checkpoint_sha256 is" if name != "schema" else "does not know")
+        seen.add(name)
+    check(seen >= set(good["body"]) - {"stop"}, f"all fields: {seen}")
+    # The last token, which no cache has seen; caches by name; what cannot be.
+    for change, message in [
+            (lambda s: s["tokens"].__setitem__(-1, other(s["tokens"][-1])), "the model chooses"),
+            (lambda s: s["caches"].__setitem__(2, "0" * 64), "the cache 'past_key_values.1.key' of sequence 0"),
+            (lambda s: s["caches"].pop(), "another number of caches"),
+            (lambda s: s["caches"].__setitem__(0, "0" * 63), "64 hexadecimal digits"),
+            (lambda s: s["tokens"].__setitem__(0, 640), "640"),
+            (lambda s: s["tokens"].__setitem__(0, -1), "not a token id"),
+            (lambda s: s["tokens"].extend([5] * 500), "more tokens than it may have"),
+            (lambda s: s["tokens"].extend([5] * (60 - len(s["tokens"]))), "is not marked as done"),
+            (lambda s: s.__setitem__("finish_reason", "length"), "logits_sha256 is missing"),
+            (lambda s: (s.pop("caches"), s.update(finish_reason="length", logits_sha256="0" * 64)), "has fewer"),
+            (lambda s: (s.pop("caches"), s.update(finish_reason="eos", logits_sha256="0" * 64)), "none that ends it"),
+            (lambda s: (s.pop("caches"), s.update(finish_reason="stop", logits_sha256="0" * 64)), "no stop text"),
+            (lambda s: (s.pop("caches"), s.update(finish_reason="interrupted", logits_sha256="0" * 64)), "finish_reason is"),
+            (lambda s: s.update(more=1), "more is unknown"), (lambda s: s.update(prompt=[]), "has no tokens")]:
+        copy = json.loads(text)
+        change(copy["body"]["sequences"][0])
+        bad.write_text(seal(copy))
+        refused(bad, 1, form, message)
+    # Another run, by its options.
+    for option, message in [(["--seed", "1"], 'body.sampling.seed is "0", expected "1"'),
+                            (["--temperature", "0.25"], "body.sampling.temperature is 0.5, expected 0.25"),
+                            (["--max-new-tokens", "61"], "body.sampling.max_new_tokens is 60, expected 61"),
+                            (["--prompt-text", OTHER], "body.sequences has 1 prompts, expected 2"),
+                            (["--top-k", "5", "--min-p", "0.125"], "body.sampling.top_k is 0, expected 5")]:
+        refused(path, 2, form + option, message, "it is of another run")
+    refused(path, 2, [SAMPLE, "--prompt-text", OTHER, *form[3:]], "body.sequences[0].prompt[")
+    check(path.read_text() == text, "the checkpoint is as it was")
+    # Damaged and foreign files.
+    for n in range(0, len(text) - 1, 50):
+        bad.write_text(text[:n])
+        refused(bad, 1, form, "bad.checkpoint: ")
+    for contents in (b"\xff\xfe\x00", b"[]", b'{"schema":"ree-receipt/1"}', b"[" * 100000, b"7"):
+        bad.write_bytes(contents)
+        refused(bad, 1, form, "bad.checkpoint: ")
+    refused(folder / "none", 1, form, "No such file")
+    refused(folder, 1, form, "regular file")
+    # What is not resumed is not lost.
+    done = run(*form, "--checkpoint", path)
+    check(done.returncode == 1 and "--resume" in done.stderr and path.read_text() == text, done.stderr)
+    for wrong in (["--resume"], ["--checkpoint-every", "3"], ["--resume", path, "--logprobs", "2"],
+                  ["--checkpoint", folder / "new", "--operation-set", "default"]):
+        done = run(SAMPLE, "--prompt-text", PROMPT, *wrong)
+        check(done.returncode == 2, f"{wrong}: {done.returncode}: {done.stderr}")
+
+
+def full_disk(folder):
+    """Later checkpoints are larger: up to a limit they are written, and the last one stays whole."""
+    path = folder / "full.checkpoint"
+    form = [SAMPLE, "--prompt-text", PROMPT, "--prompt-text", OTHER, *LONG, "--checkpoint-every", "4"]
+    whole = outcome(result(*form, "--checkpoint", folder / "whole.checkpoint"))
+    size = (folder / "whole.checkpoint").stat().st_size - 1
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    done = run(*form, "--checkpoint", path, preexec_fn=limit, env={**os.environ, "XDG_CACHE_HOME": str(folder)})
+    check(done.returncode == 1 and "cannot write it" in done.stderr, f"{done.returncode}: {done.stderr}")
+    check("going on without" in done.stderr, done.stderr)
+    check(outcome(json.loads(done.stdout)) == whole, "the run goes on to its end")
+    kept = read(path)
+    n = len(kept["body"]["sequences"][0]["tokens"])
+    check(not is_done(kept) and seal(json.loads(path.read_text())) == path.read_text() and n > 0, f"whole, {n} tokens")
+    left = sorted(p.name for p in folder.iterdir() if p.name.startswith("full"))
+    check(left == ["full.checkpoint"], f"nothing else is left: {left}")
+    check(outcome(result(*form, "--resume", path)) == whole, "and resumed")
+
+    def none():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+    fresh = folder / "fresh.checkpoint"
+    done = run(*form, "--checkpoint", fresh, preexec_fn=none)
+    check(done.returncode == 1 and not fresh.exists() and not done.stdout, "the first one has to be written")
+
+
+def to_device(folder, device):
+    """Begun on the processor, gone on with on a device."""
+    path = folder / "device.checkpoint"
+    form = [SAMPLE, "--prompt-ids", "1,300,5", "--prompt-ids", "7,8", "--max-new-tokens", "12", "--ignore-eos",
+            "--logits-hash"]
+    whole = outcome(result(*form))
+    checkpoint = partial(path, 6, *form, "--cpu-isa", "portable", "--no-fuse")
+    if checkpoint:
+        check(outcome(result(*form, "--resume", path, "--device", device)) == whole, f"on {device}")
+        # A cache that differs is seen there, too.
+        checkpoint["body"]["sequences"][1]["caches"][3] = "0" * 64
+        path.write_text(seal(checkpoint))
+        refused(path, 1, [*form, "--device", device], "of sequence 1")
+
+
+def main():
+    global args
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ree-run", required=True)
+    parser.add_argument("--models", type=pathlib.Path, required=True)
+    parser.add_argument("--device")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", help="one part, by its name")
+    args = parser.parse_args()
+    if args.device:
+        done = subprocess.run([args.ree_run, "devices"], capture_output=True, text=True)
+        if f"{args.device}:0" not in done.stdout:
+            print(f"skipped: no {args.device} device")
+            return 77
+    parts = {"killed": lambda f: killed(f, args.seed), "elsewhere": elsewhere, "changed_fields": changed_fields,
+             "full_disk": full_disk}
+    if args.device:
+        parts = {"to_device": lambda f: to_device(f, args.device)}
+    for name, part in parts.items():
+        if args.only in (None, name):
+            with tempfile.TemporaryDirectory() as folder:
+                part(pathlib.Path(folder))
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+// The receipt of a text that was generated.
+#include <string.h>
+
+#include "generate_job.h"
+
+// What a receipt is made of; what is not known before the run is NULL then.
+static struct ree_text_run describe_run(const struct job *job,
+                                        const struct ree_generate_options *options,
+                                        const struct ree_generate_stats *stats) {
+    return (struct ree_text_run){
+        .model = &job->hashes,
+        .tokenizer = job->tokenizer,
+        .operation_set = job->o->device.options.operation_set,
+        .context_length = ree_generator_info(job->generator)->context_length,
+        .options = options,
+        .stops = job->o->stops,
+        .n_stops = job->o->n_stops,
+        .generation = job->generations,
+        .is_private = job->o->receipt.is_private,
+        .trace = job->has_trace ? &job->traced : NULL,
+        .device = cli_parts_device(&job->o->parts),
+        .stats = stats,
+    };
+}
+
+int generate_prepare_receipt(struct job *job, const struct ree_generate_options *options) {
+    struct ree_error err;
+    bool wanted = job->o->receipt.path;
+    if (!wanted && !job->o->checkpoint.path) return 0;
+    if (wanted && job->prompts.n > 1) {
+        cli_error("a receipt is of one prompt, and %zu are given", job->prompts.n);
+        return CLI_USAGE;
+    }
+    struct ree_text_run run = describe_run(job, options, NULL);
+    if ((wanted && ree_receipt_try_text(&run, &err) != REE_OK) ||
+        ree_model_hashes_make(job->generator->model, cli_progress, NULL, &job->hashes, &err) !=
+            REE_OK)
+        return cli_fail(&err);
+    return 0;
+}
+
+int generate_save_receipt(struct job *job, const struct ree_generate_options *options,
+                          const struct ree_generate_stats *stats) {
+    struct ree_error err;
+    struct ree_receipt receipt;
+    struct ree_text_run run = describe_run(job, options, stats);
+    if (!job->o->receipt.path) return 0;
+    int code = ree_receipt_make_text(&run, &receipt, &err) == REE_OK
+                   ? cli_receipt_save(&job->o->receipt, &receipt)
+                   : cli_fail(&err);
+    if (!code) memcpy(job->receipt_hash, receipt.receipt_hash, sizeof job->receipt_hash);
+    ree_receipt_finish(&receipt);
+    return code;
+}
