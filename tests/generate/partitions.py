@@ -70,7 +70,7 @@ def check_records(folder, ways):
         run("verify", folder / f"{i}.json", model, *way)
         run("verify", folder / f"{i}.json", model, *way, "--trace", folder / "again.trace")
     # Damage in any part is found, by its node, on a way that has other parts.
-    for node in (3, 60, 100):
+    for node in (30, 60, 84):
         damaged = folder / f"damaged-{node}.trace"
         run(model, "--prompt-ids", "1,403,407", "--max-new-tokens", 5, *ways[0], "--trace", damaged,
             "--inject-fault", f"{node}:2:7")
@@ -99,8 +99,8 @@ def check_tensors(models):
 
 def check_refusals():
     stories = [SAMPLES / "stories", "--prompt-ids", "1,2", "--max-new-tokens", 2]
-    many = run(*stories, "--n-partitions", 4000, code=1).stderr
-    check("places to cut" in many and "not for 4000" in many, f"4000 parts: {many}")
+    many = run(*stories, "--n-partitions", 500, code=1).stderr
+    check("places to cut" in many and "not for 500" in many, f"500 parts: {many}")
     few = run(*stories, "--n-partitions", 1, "--device", "cpu,cpu", code=2).stderr
     check("2 devices" in few, f"more devices than parts: {few}")
     run(*stories, "--n-partitions", 0, code=2)
