@@ -71,7 +71,7 @@ struct ree_metadata {
 struct ree_node_notes {
     bool has_stage; // device_configurations: the first that has a pipeline_stage
     int32_t stage;
-    size_t n_metadata; // metadata_props
+    size_t n_metadata; // metadata_props: pipeline_stage and those that begin with "ree."
     struct ree_metadata *metadata;
 };
 
@@ -86,7 +86,7 @@ struct ree_node {
     struct ree_value **outputs; // NULL where omitted
     size_t n_attrs;
     struct ree_attr *attrs;
-    uint32_t id; // index into graph->nodes
+    uint32_t id;                        // index into graph->nodes
     const struct ree_node_notes *notes; // NULL: none. Of a function's node without any: the call's
 };
 

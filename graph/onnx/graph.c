@@ -102,21 +102,35 @@ static enum ree_status make_nodes(struct ree_onnx_reader *reader, const Onnx__Gr
     return REE_OK;
 }
 
+// Exporters note kilobytes of their own with each node, such as stack traces.
+static bool is_known_note(const Onnx__StringStringEntryProto *entry) {
+    const char *key = ree_onnx_text(entry->key);
+    return strcmp(key, "pipeline_stage") == 0 || strncmp(key, "ree.", 4) == 0;
+}
+
 // Most nodes have none, and it costs those a pointer.
 static enum ree_status read_notes(struct ree_onnx_reader *reader, const Onnx__NodeProto *proto,
                                   const struct ree_scope *scope, struct ree_node *node) {
     if (scope->call) node->notes = scope->call->node->notes;
-    if (!proto->n_metadata_props && !proto->n_device_configurations) return REE_OK;
-    struct ree_node_notes *notes = ree_arena_alloc(reader->arena, sizeof *notes);
-    if (!notes) return ree_onnx_no_memory(reader);
-    node->notes = notes;
-    for (size_t i = 0; i < proto->n_device_configurations && !notes->has_stage; i++) {
+    struct ree_node_notes found = {0};
+    for (size_t i = 0; i < proto->n_device_configurations && !found.has_stage; i++) {
         const Onnx__NodeDeviceConfigurationProto *device = proto->device_configurations[i];
-        notes->has_stage = device->has_pipeline_stage;
-        notes->stage = device->pipeline_stage;
+        found.has_stage = device->has_pipeline_stage;
+        found.stage = device->pipeline_stage;
     }
-    return ree_onnx_read_metadata(reader, proto->n_metadata_props, proto->metadata_props,
-                                  &notes->metadata, &notes->n_metadata);
+    for (size_t i = 0; i < proto->n_metadata_props; i++)
+        found.n_metadata += is_known_note(proto->metadata_props[i]);
+    if (!found.has_stage && !found.n_metadata) return REE_OK;
+    struct ree_node_notes *notes = ree_arena_alloc(reader->arena, sizeof *notes);
+    Onnx__StringStringEntryProto **known =
+        ree_arena_alloc_array(&reader->scratch, found.n_metadata, sizeof *known);
+    if (!notes || !known) return ree_onnx_no_memory(reader);
+    size_t n = 0;
+    for (size_t i = 0; i < proto->n_metadata_props; i++)
+        if (is_known_note(proto->metadata_props[i])) known[n++] = proto->metadata_props[i];
+    *notes = found;
+    node->notes = notes;
+    return ree_onnx_read_metadata(reader, n, known, &notes->metadata, &notes->n_metadata);
 }
 
 static enum ree_status read_node(struct ree_onnx_reader *reader, const Onnx__NodeProto *proto,

@@ -13,7 +13,7 @@ static enum ree_status annotate(struct ree_annotator *a, struct ree_error *err) 
         return ree_fail(err, REE_NO_MEMORY, "out of memory");
     uint32_t phases = REE_PHASE_PREFILL | (a->options->n_states ? REE_PHASE_DECODE : 0);
     for (size_t i = 0; i < graph->n_nodes; i++)
-        out->nodes[i] = (struct ree_annotation){REE_NODE_CONTROL, REE_NO_LAYER, phases};
+        out->nodes[i] = (struct ree_annotation){REE_NODE_ROLE_CONTROL, REE_NO_LAYER, phases};
     ree_annotate_values(a);
     ree_annotate_norms(a);
     if (!ree_annotate_layers(a)) return ree_fail(err, REE_NO_MEMORY, "out of memory");
@@ -48,7 +48,8 @@ uint32_t ree_branch_phases(const struct ree_graph *graph, const struct ree_node 
     if (!condition || condition->graph != graph || !condition->is_input ||
         condition->dtype != REE_BOOL)
         return both;
-    return strcmp(branch->name, "then_branch") == 0 ? REE_PHASE_DECODE : REE_PHASE_PREFILL;
+    if (strcmp(branch->name, "then_branch") == 0) return REE_PHASE_DECODE;
+    return strcmp(branch->name, "else_branch") == 0 ? REE_PHASE_PREFILL : both;
 }
 
 const char *ree_node_role_name(enum ree_node_role role) {

@@ -9,13 +9,13 @@
 #include "graph/partition/partition.h"
 
 enum ree_node_role {
-    REE_NODE_OTHER,
-    REE_NODE_EMBEDDING,    // from ids to the first layer
-    REE_NODE_ATTENTION,    // of a layer: what reads a cache or mixes rows, with its projections
-    REE_NODE_FEED_FORWARD, // of a layer
-    REE_NODE_NORM,         // an operator or the steps of one
-    REE_NODE_HEAD,         // behind the last layer and the last norm
-    REE_NODE_CONTROL,      // a control node (partition.h)
+    REE_NODE_ROLE_OTHER,
+    REE_NODE_ROLE_EMBEDDING, // from ids to the first layer
+    REE_NODE_ROLE_ATTENTION, // of a layer: what reads a cache or mixes rows, with its projections
+    REE_NODE_ROLE_FEED_FORWARD, // of a layer
+    REE_NODE_ROLE_NORM,         // an operator or the steps of one
+    REE_NODE_ROLE_HEAD,         // behind the last layer and the last norm
+    REE_NODE_ROLE_CONTROL,      // a control node (partition.h)
 };
 
 enum ree_value_role {

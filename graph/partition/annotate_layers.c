@@ -18,28 +18,51 @@ struct layers {
     struct ree_annotator *a;
     size_t n;
     struct piece *pieces;
+    bool *is_size;      // per place
     size_t first, last; // pieces of attention; n: there are none
     size_t tail;        // the first piece behind the last layer
 };
 
-static uint32_t last_reader(const struct ree_annotator *a, const struct ree_node *node) {
-    uint32_t last = a->place_of[node->id];
+// Sizes of activations cost nothing, wherever they are used: they keep nothing alive.
+static void find_sizes(struct layers *l) {
+    const struct ree_annotator *a = l->a;
+    for (uint32_t i = 0; i < a->partition->n_order; i++) {
+        const struct ree_node *node = ree_annotator_node(a, i);
+        bool reads_sizes = false, reads_else = false;
+        for (size_t k = 0; k < node->n_inputs; k++) {
+            const struct ree_value *v = node->inputs[k];
+            if (!v || ree_annotator_constant(a, v)) continue;
+            uint32_t place =
+                v->graph == a->graph && v->producer ? a->place_of[v->producer->id] : REE_NO_PLACE;
+            bool is_size = place != REE_NO_PLACE && l->is_size[place];
+            reads_sizes = reads_sizes || is_size;
+            reads_else = reads_else || !is_size;
+        }
+        l->is_size[i] = strcmp(node->op_type, "Shape") == 0 || strcmp(node->op_type, "Size") == 0 ||
+                        (reads_sizes && !reads_else);
+    }
+}
+
+struct readers {
+    size_t n;
+    uint32_t last; // the node itself: there are none
+};
+
+static struct readers find_readers(const struct layers *l, uint32_t place) {
+    const struct ree_annotator *a = l->a;
+    const struct ree_node *node = ree_annotator_node(a, place);
+    struct readers found = {0, place};
+    if (l->is_size[place]) return found;
     for (size_t i = 0; i < node->n_outputs; i++) {
         const struct ree_value *v = node->outputs[i];
         if (!v || v->graph != a->graph) continue;
-        size_t end = a->reader_starts[v->id + 1];
-        if (end > a->reader_starts[v->id] && a->readers[end - 1] > last) last = a->readers[end - 1];
+        for (size_t k = a->reader_starts[v->id]; k < a->reader_starts[v->id + 1]; k++) {
+            if (l->is_size[a->readers[k]]) continue;
+            found.n++;
+            if (a->readers[k] > found.last) found.last = a->readers[k];
+        }
     }
-    return last;
-}
-
-static size_t count_readers(const struct ree_annotator *a, const struct ree_node *node) {
-    size_t n = 0;
-    for (size_t i = 0; i < node->n_outputs; i++)
-        if (node->outputs[i] && node->outputs[i]->graph == a->graph)
-            n +=
-                a->reader_starts[node->outputs[i]->id + 1] - a->reader_starts[node->outputs[i]->id];
-    return n;
+    return found;
 }
 
 static bool is_attention_op(const struct ree_node *node) {
@@ -63,8 +86,8 @@ static bool mixes_rows(const struct ree_annotator *a, const struct ree_node *nod
 
 // A row of a constant table for each of some whole numbers.
 static bool looks_up(const struct ree_annotator *a, const struct ree_node *node) {
-    if (node->n_inputs < 2 || !node->inputs[0] || !node->inputs[1]) return false;
     bool gathers = strcmp(node->op_type, "Gather") == 0;
+    if (gathers && (node->n_inputs != 2 || !node->inputs[1])) return false;
     for (size_t i = 0; i < node->n_inputs; i++) {
         const struct ree_value *table = node->inputs[i];
         if (!table || table->rank < 2 || !ree_annotator_constant(a, table)) continue;
@@ -97,23 +120,24 @@ static bool find_pieces(struct layers *l) {
     l->pieces = ree_arena_alloc_array(&l->a->scratch, n + 1, sizeof *l->pieces);
     // Per place: how many earlier nodes' results are read there for the last time.
     uint32_t *ending = ree_arena_alloc_array(&l->a->scratch, n + 1, sizeof *ending);
-    if (!l->pieces || !ending) return false;
+    l->is_size = ree_arena_alloc_array(&l->a->scratch, n + 1, sizeof *l->is_size);
+    if (!l->pieces || !ending || !l->is_size) return false;
+    find_sizes(l);
     size_t live = 0, entering = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const struct ree_node *node = ree_annotator_node(a, i);
-        uint32_t last = last_reader(a, node);
+        struct readers readers = find_readers(l, i);
         live -= ending[i];
-        if (last > i) {
+        if (readers.last > i) {
             live++;
-            ending[last]++;
+            ending[readers.last]++;
         }
         // Where one result is alive it is this node's; another's would make it a dead end.
-        if (i + 1 < n && !(live == 1 && last > i)) continue;
+        if (i + 1 < n && !(live == 1 && readers.last > i)) continue;
         struct piece *piece = &l->pieces[l->n++];
         *piece = (struct piece){.begin = begin, .end = i + 1, .layer = REE_NO_LAYER};
         piece->residual = entering > 1;
         look_into(a, piece);
-        entering = count_readers(a, node);
+        entering = readers.n;
         begin = i + 1;
     }
     return true;
@@ -169,19 +193,19 @@ static void give_roles(struct layers *l) {
     bool looked_up = false;
     for (size_t i = 0; i < l->first && l->first < l->n; i++)
         looked_up = looked_up || l->pieces[i].lookup;
-    enum ree_node_role before = REE_NODE_OTHER;
+    enum ree_node_role before = REE_NODE_ROLE_OTHER;
     for (size_t i = 0; i < l->n; i++) {
         struct piece *piece = &l->pieces[i];
         if (l->first == l->n)
-            piece->role = piece->lookup ? REE_NODE_EMBEDDING : REE_NODE_OTHER;
+            piece->role = piece->lookup ? REE_NODE_ROLE_EMBEDDING : REE_NODE_ROLE_OTHER;
         else if (i < l->first)
-            piece->role = looked_up ? REE_NODE_EMBEDDING : REE_NODE_OTHER;
+            piece->role = looked_up ? REE_NODE_ROLE_EMBEDDING : REE_NODE_ROLE_OTHER;
         else if (i >= l->tail)
-            piece->role = REE_NODE_HEAD;
+            piece->role = REE_NODE_ROLE_HEAD;
         else if (piece->attention)
-            piece->role = REE_NODE_ATTENTION;
+            piece->role = REE_NODE_ROLE_ATTENTION;
         else if (piece->product)
-            piece->role = REE_NODE_FEED_FORWARD;
+            piece->role = REE_NODE_ROLE_FEED_FORWARD;
         else
             piece->role = before;
         if (i < l->first || i >= l->tail) piece->layer = REE_NO_LAYER;
@@ -241,7 +265,24 @@ static void split_piece(const struct ree_annotator *a, const struct piece *piece
     }
     for (uint32_t i = piece->begin; beside && i < piece->end; i++)
         if (!(flags[i] & (LEADS | FOLLOWS)) && !a->is_norm[i])
-            a->out->nodes[a->partition->order[i]].role = REE_NODE_FEED_FORWARD;
+            a->out->nodes[a->partition->order[i]].role = REE_NODE_ROLE_FEED_FORWARD;
+}
+
+// Of the node at `place`, in piece i.
+static void annotate_node(const struct layers *l, size_t i, uint32_t place) {
+    const struct ree_annotator *a = l->a;
+    const struct piece *piece = &l->pieces[i];
+    struct ree_annotation *note = &a->out->nodes[a->partition->order[place]];
+    bool has_layers = l->first < l->n;
+    bool is_norm = has_layers && a->is_norm[place];
+    *note = (struct ree_annotation){is_norm ? REE_NODE_ROLE_NORM : piece->role, piece->layer,
+                                    note->phases};
+    if (looks_up(a, ree_annotator_node(a, place)) && i < l->first)
+        note->role = REE_NODE_ROLE_EMBEDDING;
+    // A last norm that also adds up what the last layer gives.
+    if (is_norm && piece->product && i + 1 == l->tail && l->tail < l->n &&
+        place + 1 == piece->end && !l->pieces[l->tail].norm)
+        note->layer = REE_NO_LAYER;
 }
 
 bool ree_annotate_layers(struct ree_annotator *a) {
@@ -253,12 +294,9 @@ bool ree_annotate_layers(struct ree_annotator *a) {
     give_roles(&l);
     for (size_t i = 0; i < l.n; i++) {
         const struct piece *piece = &l.pieces[i];
-        for (uint32_t j = piece->begin; j < piece->end; j++) {
-            struct ree_annotation *note = &a->out->nodes[a->partition->order[j]];
-            note->role = a->is_norm[j] && l.first < l.n ? REE_NODE_NORM : piece->role;
-            note->layer = piece->layer;
-        }
-        if (piece->role == REE_NODE_ATTENTION) split_piece(a, piece, flags);
+        for (uint32_t j = piece->begin; j < piece->end; j++)
+            annotate_node(&l, i, j);
+        if (piece->role == REE_NODE_ROLE_ATTENTION) split_piece(a, piece, flags);
     }
     return true;
 }

@@ -13,6 +13,16 @@ static bool is_statistic(const struct ree_node *node) {
     return !node->domain[0] && ree_op_among(node, ops);
 }
 
+// More readers than a norm has.
+#define MANY_READERS 8
+
+static bool serves_norms_alone(const struct ree_annotator *a, const struct ree_value *value) {
+    if (a->reader_starts[value->id + 1] - a->reader_starts[value->id] > MANY_READERS) return false;
+    for (size_t i = a->reader_starts[value->id]; i < a->reader_starts[value->id + 1]; i++)
+        if (!a->is_norm[a->readers[i]]) return false;
+    return true;
+}
+
 // Marks what prepares a statistic: a square, a difference, a widening.
 static void mark_back(struct ree_annotator *a, const struct ree_node *node) {
     static const char *const ops[] = {"Pow", "Sub", "Mul", "Cast", NULL};
@@ -24,7 +34,7 @@ static void mark_back(struct ree_annotator *a, const struct ree_node *node) {
         if (place == REE_NO_PLACE || node->domain[0] || !ree_op_among(node, ops)) return;
         bool square = node->n_inputs == 2 && node->inputs[0] == node->inputs[1];
         if (strcmp(node->op_type, "Mul") == 0 && !square) return;
-        // A widening for the norm alone is part of it; the residual's own type is not.
+        if (!serves_norms_alone(a, input)) return;
         a->is_norm[place] = true;
     }
 }

@@ -5,7 +5,7 @@
 #include "graph/partition/annotate.h"
 
 // Of those that are no control nodes.
-#define N_ROLES REE_NODE_CONTROL
+#define N_ROLES REE_NODE_ROLE_CONTROL
 
 struct count {
     size_t all[N_ROLES], here[N_ROLES]; // nodes, of the graph and of the stage
@@ -34,7 +34,7 @@ static bool is_absent(const struct count *c) {
 
 // Norms go with what they stand before.
 static void append_part(struct listing *list, const struct count *c, int32_t layer) {
-    static const enum ree_node_role parts[] = {REE_NODE_ATTENTION, REE_NODE_FEED_FORWARD};
+    static const enum ree_node_role parts[] = {REE_NODE_ROLE_ATTENTION, REE_NODE_ROLE_FEED_FORWARD};
     static const char *const names[] = {"attention", "feed-forward"};
     for (size_t i = 0; i < 2; i++) {
         const size_t this = parts[i], other = parts[1 - i];
@@ -115,19 +115,20 @@ void ree_stage_contents(const struct ree_graph *graph, const struct ree_annotati
     }
     const struct count *rest = &counts[n_layers];
     struct listing list = {.out = out};
-    if (rest->here[REE_NODE_EMBEDDING])
-        ree_strbuf_printf(
-            out, "%s%sembedding", comma(&list),
-            rest->here[REE_NODE_EMBEDDING] < rest->all[REE_NODE_EMBEDDING] ? "part of the " : "");
+    if (rest->here[REE_NODE_ROLE_EMBEDDING])
+        ree_strbuf_printf(out, "%s%sembedding", comma(&list),
+                          rest->here[REE_NODE_ROLE_EMBEDDING] < rest->all[REE_NODE_ROLE_EMBEDDING]
+                              ? "part of the "
+                              : "");
     append_layers(&list, counts, (int32_t)n_layers);
-    if (rest->here[REE_NODE_NORM]) ree_strbuf_printf(out, "%snorm", comma(&list));
-    if (rest->here[REE_NODE_HEAD])
-        ree_strbuf_printf(out, "%s%shead", comma(&list),
-                          rest->here[REE_NODE_HEAD] < rest->all[REE_NODE_HEAD] ? "part of the "
-                                                                               : "");
-    if (rest->here[REE_NODE_OTHER] && n_layers)
-        ree_strbuf_printf(out, "%s%zu other nodes", comma(&list), rest->here[REE_NODE_OTHER]);
-    if (rest->here[REE_NODE_OTHER] && !n_layers)
+    if (rest->here[REE_NODE_ROLE_NORM]) ree_strbuf_printf(out, "%snorm", comma(&list));
+    if (rest->here[REE_NODE_ROLE_HEAD])
+        ree_strbuf_printf(
+            out, "%s%shead", comma(&list),
+            rest->here[REE_NODE_ROLE_HEAD] < rest->all[REE_NODE_ROLE_HEAD] ? "part of the " : "");
+    if (rest->here[REE_NODE_ROLE_OTHER] && n_layers)
+        ree_strbuf_printf(out, "%s%zu other nodes", comma(&list), rest->here[REE_NODE_ROLE_OTHER]);
+    if (rest->here[REE_NODE_ROLE_OTHER] && !n_layers)
         append_operators(&list, graph, partition->order + begin, end - begin);
     free(counts);
 }

@@ -11,7 +11,7 @@
 
 #define REE_PLAN_SCHEMA "ree-plan/1"
 // A file with more is refused. Names are as long as the model has them.
-#define REE_PLAN_MAX_STAGES 4096
+#define REE_PLAN_MAX_STAGES 1024
 #define REE_PLAN_MAX_BYTES ((size_t)16 << 20)
 
 struct ree_plan_file {

@@ -40,7 +40,6 @@ static void check_cuts(const struct oracle *o, const struct ree_partition *plan,
 }
 
 static void check_stages(const struct oracle *o, const struct ree_partition *plan, int graph) {
-    CHECK(plan->n_order == o->n_order);
     for (size_t i = 0; i < o->n_order; i++)
         CHECK_MSG(plan->order[i] == o->order[i]->id, "graph %d: position %zu", graph, i);
     for (size_t i = 0; i < o->graph->n_nodes; i++) {
@@ -79,7 +78,9 @@ static void check_plan(const struct ree_graph *graph, const struct ree_partition
         CHECK(err.status == REE_INVALID && err.message[0]);
         return;
     }
-    if (o.found) {
+    CHECK_MSG(plan.n_order == o.n_order, "graph %d: %zu nodes in order, expected %zu", number,
+              plan.n_order, o.n_order);
+    if (o.found && plan.n_order == o.n_order) {
         n_limited += options->memory != NULL;
         for (size_t k = 0; k < options->n_stages; k++)
             CHECK_MSG(plan.ends[k] == o.best.ends[k],

@@ -218,6 +218,17 @@ bool cli_device_option(struct cli *cli, struct cli_device *device) {
            cli_option(cli, "--break-primitive", &device->options.break_primitive);
 }
 
+size_t cli_first_device(const char *list) {
+    static const char *const kinds[] = {"cpu", "cuda", "vulkan"};
+    for (const char *at = list; *at; at++)
+        for (size_t i = 0; *at == ',' && i < sizeof kinds / sizeof *kinds; i++) {
+            size_t n = strlen(kinds[i]);
+            if (strncmp(at + 1, kinds[i], n) == 0 && strchr(",:", at[1 + n]))
+                return (size_t)(at - list);
+        }
+    return strlen(list);
+}
+
 enum ree_status cli_device_open(const struct cli_device *device, struct ree_device **out_device,
                                 struct ree_error *err) {
     struct ree_device_options options = device->options;

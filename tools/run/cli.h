@@ -16,6 +16,7 @@ int ree_run_run(int argc, char **argv);
 int ree_run_generate(int argc, char **argv);
 bool ree_run_is_generate(int argc, char **argv); // `run` with an option that only generate has
 int ree_run_inspect(int argc, char **argv);
+int ree_run_plan(int argc, char **argv);
 int ree_run_devices(int argc, char **argv);
 int ree_run_bench(int argc, char **argv);
 int ree_run_export(int argc, char **argv);
@@ -90,6 +91,9 @@ struct cli_device {
     struct ree_device_options options;
 };
 bool cli_device_option(struct cli *cli, struct cli_device *device);
+// How long the first of a list of devices is, "cpu,vulkan:1,cuda". Names of devices may have commas,
+// so a new one begins where a kind of device stands.
+size_t cli_first_device(const char *list);
 enum ree_status cli_device_open(const struct cli_device *device, struct ree_device **out_device,
                                 struct ree_error *err);
 

@@ -11,6 +11,7 @@ static const char overview[] =
     "       ree-run MODEL --prompt-text TEXT [options]   continue a text\n"
     "       ree-run inspect MODEL        what a model wants, gives and is made of\n"
     "       ree-run export HF_DIR        write a Hugging Face checkpoint as an ONNX model\n"
+    "       ree-run plan MODEL           how a model is cut into stages for several devices\n"
     "       ree-run verify RECEIPT MODEL whether a receipt of a run tells the truth\n"
     "       ree-run devices              what this machine can run on, and how\n"
     "       ree-run bench ...            how fast\n"
@@ -44,6 +45,7 @@ static const struct {
     {"generate", ree_run_generate},
     {"inspect", ree_run_inspect},
     {"export", ree_run_export},
+    {"plan", ree_run_plan},
     {"devices", ree_run_devices},
     {"bench", ree_run_bench},
     {"tokenize", ree_run_tokenize},

@@ -1,0 +1,325 @@
+// ree-run plan: how a model is cut into stages, and why there.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli.h"
+#include "graph/mapping.h"
+#include "graph/partition/notes.h"
+#include "graph/partition/plan_file.h"
+#include "planned.h"
+
+static const char help[] =
+    "ree-run plan MODEL --n-partitions N [options]: how a model is cut into stages, and why there\n"
+    "\n"
+    "A model may run as N stages, one after the other, each on a device of its own or in a "
+    "process\n"
+    "of its own. Its bits stay: a plan decides what lies where, never what is computed. MODEL is\n"
+    "any ONNX file, or a folder with a language model. Nothing is run, and no device is opened.\n"
+    "\n"
+    "A stage is a piece of one order of the nodes, which follows from the graph alone. Costs are\n"
+    "counted from the graph too: bytes of weights that one row (a token) reads, its part of the\n"
+    "caches, floating point operations. So everybody gets the same plan. What is printed of a\n"
+    "stage:\n"
+    "  nodes     without control nodes (masks, positions, sizes), which each stage has for itself\n"
+    "  weights   bytes; a tensor that two stages read counts in both\n"
+    "  state     bytes of caches for each token of a sequence\n"
+    "  flops     for each token\n"
+    "  share     of the work of all stages; a plan makes the largest as small as it can, and\n"
+    "            prefers cuts that a single tensor crosses\n"
+    "  contents  layers and what is around them, found from the graph's structure\n"
+    "Of a cut: the tensors that cross it, and their bytes for each token.\n"
+    "\n"
+    "how many stages\n"
+    "  --n-partitions N          so many\n"
+    "  --device A,B,...          the devices that stages go to, in turn; without --n-partitions,\n"
+    "                            one stage for each\n"
+    "  --max-device-memory SIZE  weights and caches of a stage take at most so many bytes (600M,\n"
+    "                            2G, in powers of 1024); alone, as few stages as that needs\n"
+    "  --plan FILE               a plan that was written with -o, with its ends edited or not\n"
+    "  none of these             the stages that the nodes of an ONNX file ask for: "
+    "pipeline_stage\n"
+    "                            in device_configurations or in their metadata\n"
+    "  --context TOKENS          how long a text the caches are counted for (otherwise 1024)\n"
+    "\n"
+    "results\n"
+    "  -o PLAN.json      the plan as a file. Of it, only \"ends_with\" of each stage counts (the\n"
+    "                    name of the value that its last node makes), and the hash of the graph,\n"
+    "                    which has to be the model's\n"
+    "  --write OUT.onnx  the model again, byte for byte, with notes on its nodes: ree.role,\n"
+    "                    ree.layer, ree.phase, ree.values (what each input is) and pipeline_stage\n"
+    "                    as metadata, and pipeline_stage as a device configuration. It is the "
+    "same\n"
+    "                    model to ree, with the same hashes. Where weights lie in other files, "
+    "OUT\n"
+    "                    has to be in MODEL's folder\n"
+    "  --json            what -o writes, instead of the table\n"
+    "\n"
+    "examples\n"
+    "  ree-run plan tools/sample/stories --n-partitions 3\n"
+    "  ree-run plan model.onnx --device cuda:0,cuda:1 -o plan.json\n"
+    "  ree-run plan ./Qwen2.5-0.5B --max-device-memory 600M --context 4096\n"
+    "\n"
+    "exit status: 0 success, 1 failure, 2 wrong usage\n";
+
+struct options {
+    const char *model, *devices, *memory, *out, *write;
+    uint64_t context;
+    struct planned_options plan;
+    bool json;
+};
+
+static bool parse_size(const char *text, uint64_t *out) {
+    static const char units[] = "KMGT";
+    char digits[24];
+    size_t n = strspn(text, "0123456789");
+    const char *unit = text[n] ? strchr(units, text[n]) : NULL;
+    if (n == 0 || n >= sizeof digits || (text[n] && (!unit || text[n + 1]))) return false;
+    snprintf(digits, sizeof digits, "%.*s", (int)n, text);
+    unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+    if (!cli_parse_number(digits, 1, UINT64_MAX >> shift, out)) return false;
+    *out <<= shift;
+    return true;
+}
+
+static const char *next_device(const char *list) {
+    list += cli_first_device(list);
+    return *list ? list + 1 : NULL;
+}
+
+static void parse(struct cli *cli, struct options *o) {
+    while (cli_next(cli)) {
+        if (cli_flag(cli, "--json"))
+            o->json = true;
+        else if (cli_option_number(cli, "--n-partitions", 1, REE_PLAN_MAX_STAGES,
+                                   &o->plan.n_stages) ||
+                 cli_option_number(cli, "--context", 1, 1 << 30, &o->plan.context) ||
+                 cli_option(cli, "--device", &o->devices) ||
+                 cli_option(cli, "--max-device-memory", &o->memory) ||
+                 cli_option(cli, "--plan", &o->plan.plan_file) || cli_option(cli, "-o", &o->out) ||
+                 cli_option(cli, "--write", &o->write))
+            continue;
+        else if (!cli_positional(cli, &o->model))
+            cli_unknown(cli);
+    }
+    if (cli->failed) return;
+    if (!o->model) cli_usage(cli, "no model is named");
+    if (o->memory && !parse_size(o->memory, &o->plan.memory))
+        cli_usage(cli, "--max-device-memory wants a size such as 600M or 2G, not '%s'", o->memory);
+    if (o->plan.plan_file && o->plan.n_stages)
+        cli_usage(cli, "--plan and --n-partitions exclude each other");
+    for (const char *at = o->devices; at; at = next_device(at))
+        o->plan.n_devices++;
+    if (o->devices && !o->devices[0]) cli_usage(cli, "--device wants devices separated by commas");
+    if (o->plan.n_stages && o->plan.n_devices > o->plan.n_stages)
+        cli_usage(cli, "--device names %llu devices, and there are %llu partitions to run on them",
+                  (unsigned long long)o->plan.n_devices, (unsigned long long)o->plan.n_stages);
+}
+
+// The table
+
+static void append_device(const struct options *o, size_t stage, struct ree_strbuf *out) {
+    if (!o->devices) return;
+    const char *device = o->devices;
+    for (size_t i = stage % (size_t)o->plan.n_devices; i > 0; i--)
+        device = next_device(device);
+    char name[256];
+    size_t n = cli_first_device(device);
+    snprintf(name, sizeof name, "%.*s", n < sizeof name ? (int)n : (int)sizeof name, device);
+    cli_append_name(out, name);
+}
+
+static void append_stage(const struct options *o, const struct planned *p, size_t i, double total,
+                         const char *contents, int width, struct ree_strbuf *out) {
+    const struct ree_stage_cost *cost = &p->partition.costs[i];
+    struct ree_strbuf device;
+    ree_strbuf_init(&device);
+    append_device(o, i, &device);
+    ree_strbuf_printf(out, "%5zu  %-*s%6zu %13llu %9llu %14llu %5.1f%%  ", i, width,
+                      device.data ? device.data : "", cost->n_nodes,
+                      (unsigned long long)cost->weight_bytes, (unsigned long long)cost->state_bytes,
+                      (unsigned long long)cost->flops,
+                      total > 0 ? 100 * (double)cost->work / total : 0.0);
+    cli_append_name(out, contents);
+    ree_strbuf_printf(out, "\n");
+    ree_strbuf_finish(&device);
+}
+
+// Merged decoders have a branch for each phase.
+static void append_branches(const struct ree_graph *graph, struct ree_strbuf *out) {
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const struct ree_node *node = graph->nodes[i];
+        for (size_t k = 0; k < node->n_attrs; k++) {
+            const struct ree_attr *branch = &node->attrs[k];
+            if (!branch->graph) continue;
+            uint32_t phases = ree_branch_phases(graph, node, branch);
+            if (phases == (REE_PHASE_PREFILL | REE_PHASE_DECODE)) continue;
+            char label[320];
+            ree_strbuf_printf(out, "phase     %s: %s of ", ree_phases_name(phases), branch->name);
+            cli_append_name(out, ree_node_label(node, label, sizeof label));
+            ree_strbuf_printf(out, "\n");
+        }
+    }
+}
+
+static void report(const struct options *o, const struct planned *p, const char *const *contents,
+                   struct ree_strbuf *out) {
+    const struct ree_partition *plan = &p->partition;
+    double total = 0;
+    int width = 0;
+    for (size_t i = 0; i < plan->n_stages; i++)
+        total += (double)plan->costs[i].work;
+    for (const char *at = o->devices; at; at = next_device(at)) {
+        size_t n = cli_first_device(at);
+        if (n < 60 && (int)n + 2 > width) width = (int)n + 2;
+    }
+    if (width && width < 8) width = 8;
+    ree_strbuf_printf(out, "graph     %s\nstages    %zu, %s\n", p->graph_sha256, plan->n_stages,
+                      p->origin);
+    if (p->options.n_states)
+        ree_strbuf_printf(out, "caches    %zu, counted for %llu tokens\n", p->options.n_states,
+                          (unsigned long long)p->options.context);
+    else
+        ree_strbuf_printf(out, "caches    none%s\n",
+                          p->is_language_model ? "" : " (no language model)");
+    if (p->options.n_states) append_branches(p->model->graph, out);
+    ree_strbuf_printf(out, "\nstage  %-*s%6s %13s %9s %14s %6s  contents\n", width,
+                      width ? "device" : "", "nodes", "weights", "state", "flops", "share");
+    for (size_t i = 0; i < plan->n_stages; i++)
+        append_stage(o, p, i, total, contents[i], width, out);
+    if (plan->n_stages > 1) ree_strbuf_printf(out, "\n");
+    for (size_t i = 0; i + 1 < plan->n_stages; i++) {
+        ree_strbuf_printf(out, "cut %zu|%zu  ", i, i + 1);
+        cli_append_name(out, plan->cuts[i].reason);
+        ree_strbuf_printf(out, "\n");
+    }
+}
+
+// The annotated file
+
+static bool has_external_data(const struct ree_graph *graph) {
+    for (const struct ree_mapping *m = graph->mappings; m; m = m->next)
+        if (m->is_file) return true;
+    return false;
+}
+
+static bool folder_of(const char *path, struct stat *out) {
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    bool found = folder && stat(folder, out) == 0;
+    free(folder);
+    return found;
+}
+
+static enum ree_status check_place(const struct planned *p, const char *out,
+                                   struct ree_error *err) {
+    struct stat here, there;
+    if (stat(p->model_path, &here) == 0 && S_ISDIR(here.st_mode))
+        return ree_fail(err, REE_INVALID,
+                        "%s is a checkpoint's folder: write an ONNX file of it with 'ree-run "
+                        "export', and notes on that",
+                        p->model_path);
+    if (!has_external_data(p->model->graph)) return REE_OK;
+    bool same = folder_of(p->model_path, &here) && folder_of(out, &there) &&
+                here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+    if (same) return REE_OK;
+    return ree_fail(err, REE_INVALID,
+                    "%s: has to lie in the folder of %s, whose weights are in files there", out,
+                    p->model_path);
+}
+
+static enum ree_status write_notes(const struct planned *p, const char *path,
+                                   const struct ree_file_nodes *file, struct ree_error *err) {
+    struct ree_arena arena;
+    ree_arena_init(&arena);
+    struct ree_node_notes *notes = ree_arena_alloc_array(&arena, file->n + 1, sizeof *notes);
+    enum ree_status status =
+        notes ? REE_OK : ree_fail(err, REE_NO_MEMORY, "%s: out of memory", path);
+    if (status == REE_OK)
+        status = ree_partition_notes(p->model->graph, &p->partition, &p->annotations, file, &arena,
+                                     notes, err);
+    if (status == REE_OK)
+        status = ree_file_nodes_write(path, file, notes, REE_PIPELINE_CONFIGURATION,
+                                      (uint32_t)p->partition.n_stages, err);
+    ree_arena_finish(&arena);
+    return status;
+}
+
+static enum ree_status write_model(const struct planned *p, const char *path,
+                                   struct ree_error *err) {
+    struct ree_mapping *file;
+    struct ree_file_nodes nodes;
+    REE_TRY(check_place(p, path, err));
+    REE_TRY(ree_mapping_of_path(p->model_path, &file, err));
+    enum ree_status status = ree_file_nodes_find(file->data, file->size, &nodes, err);
+    if (status == REE_OK) {
+        status = write_notes(p, path, &nodes, err);
+        ree_file_nodes_finish(&nodes);
+    } else {
+        ree_fail_prefix(err, "%s", p->model_path);
+    }
+    ree_mapping_destroy(file);
+    return status;
+}
+
+// The whole
+
+static enum ree_status give(const struct options *o, const struct planned *p,
+                            const char *const *contents, struct ree_strbuf *text,
+                            struct ree_error *err) {
+    struct ree_plan_file plan = {.graph = p->model->graph,
+                                 .partition = &p->partition,
+                                 .graph_sha256 = p->graph_sha256,
+                                 .context = p->options.context,
+                                 .contents = contents};
+    if (o->out) REE_TRY(ree_plan_file_write(o->out, &plan, err));
+    if (o->write) REE_TRY(write_model(p, o->write, err));
+    if (o->json) return ree_plan_file_print(&plan, text, err);
+    report(o, p, contents, text);
+    return REE_OK;
+}
+
+static int run(const struct options *o) {
+    struct ree_error err;
+    struct planned p;
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    char **contents = NULL;
+    enum ree_status status = planned_make(o->model, &o->plan, &p, &err);
+    cli_progress_end();
+    if (status == REE_OK) {
+        contents = calloc(p.partition.n_stages, sizeof *contents);
+        if (!contents) status = ree_fail(&err, REE_NO_MEMORY, "out of memory");
+    }
+    for (size_t i = 0; status == REE_OK && i < p.partition.n_stages; i++) {
+        struct ree_strbuf buf;
+        ree_strbuf_init(&buf);
+        ree_stage_contents(p.model->graph, &p.annotations, &p.partition, i, &buf);
+        contents[i] = ree_strbuf_take(&buf);
+        if (!contents[i]) status = ree_fail(&err, REE_NO_MEMORY, "out of memory");
+    }
+    if (status == REE_OK) status = give(o, &p, (const char *const *)contents, &text, &err);
+    for (size_t i = 0; contents && i < p.partition.n_stages; i++)
+        free(contents[i]);
+    free(contents);
+    planned_finish(&p);
+    if (status == REE_OK) return cli_print(&text);
+    ree_strbuf_finish(&text);
+    return cli_fail(&err);
+}
+
+int ree_run_plan(int argc, char **argv) {
+    struct cli cli;
+    struct options o = {0};
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0) {
+            struct ree_strbuf text;
+            ree_strbuf_init(&text);
+            ree_strbuf_printf(&text, "%s", help);
+            return cli_print(&text);
+        }
+    cli_init(&cli, argc, argv);
+    parse(&cli, &o);
+    return cli.failed ? CLI_USAGE : run(&o);
+}
