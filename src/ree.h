@@ -442,7 +442,7 @@ struct ree_snapshot {
     enum ree_finish finish;    // of one that is done
     const char *logits_sha256; // of one that is done, with all_logits; else NULL or ""
     // Of one that is not done and has tokens of an answer: a digest for each cache, in the order of
-    // the model's inputs (NUMERICS.md, "Caches of a text"); else none.
+    // the model's inputs (NUMERICS.md, "Checkpoints"); else none.
     size_t n_caches;
     const unsigned char (*caches)[32];
 };

@@ -1,4 +1,4 @@
-// Digests of the caches of sequences: NUMERICS.md, "Caches of a text".
+// Digests of the caches of sequences: NUMERICS.md, "Checkpoints".
 #include <stdlib.h>
 #include <string.h>
 

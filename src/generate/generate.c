@@ -171,7 +171,7 @@ static enum ree_status checkpoint(struct driver *d, struct ree_error *err) {
         s->n_saved = out->n;
         if (s->is_done) {
             to->logits_sha256 = out->logits_sha256;
-        } else if (out->n > out->n_prompt) {
+        } else if (n_states && out->n > out->n_prompt) {
             to->n_caches = n_states;
             // One that has not been run yet is as it came.
             to->caches = s->digests ? (const unsigned char(*)[32])s->digests : s->from->caches;

@@ -124,12 +124,12 @@ int64_t ree_generator_cache_rows(const struct ree_generator *g, size_t set) {
     return ree_pipeline_state_rows(g->pipeline, set);
 }
 
+uint64_t ree_generator_cache_bytes(const struct ree_generator *g, size_t set) {
+    return ree_pipeline_state_bytes(g->pipeline, set);
+}
+
 enum ree_status ree_generator_read_caches(struct ree_generator *g, size_t set, int64_t sequence,
                                           int64_t first, int64_t n, struct ree_tensor *out,
                                           struct ree_error *err) {
     return ree_pipeline_read_states(g->pipeline, set, sequence, first, n, out, err);
-}
-
-uint64_t ree_generator_cache_bytes(const struct ree_generator *g, size_t set) {
-    return ree_pipeline_state_bytes(g->pipeline, set);
 }

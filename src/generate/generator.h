@@ -59,10 +59,10 @@ enum ree_status ree_generator_step(struct ree_generator *g, const struct ree_ste
 
 // The caches of a set, while it has no step in flight.
 int64_t ree_generator_cache_rows(const struct ree_generator *g, size_t set); // filled ones
-// roles.n_states tensors as ree_session_read_states makes them.
+uint64_t ree_generator_cache_bytes(const struct ree_generator *g, size_t set);
+// roles.n_states tensors as ree_pipeline_read_states makes them.
 enum ree_status ree_generator_read_caches(struct ree_generator *g, size_t set, int64_t sequence,
                                           int64_t first, int64_t n, struct ree_tensor *out,
                                           struct ree_error *err);
-uint64_t ree_generator_cache_bytes(const struct ree_generator *g, size_t set);
 
 #endif

@@ -85,13 +85,15 @@ enum ree_status ree_pipeline_reserve_states(struct ree_pipeline *pipeline, size_
 void ree_pipeline_set_state_rows(struct ree_pipeline *pipeline, size_t set, int64_t rows);
 // How many rows the caches of stages that run elsewhere have; before each run.
 void ree_pipeline_set_rows_elsewhere(struct ree_pipeline *pipeline, size_t set, int64_t rows);
-// An entry for each of the pipeline's states; all stages have to be local.
-enum ree_status ree_pipeline_read_states(struct ree_pipeline *pipeline, size_t set,
-                                         int64_t sequence, int64_t first, int64_t n,
-                                         struct ree_tensor *out, struct ree_error *err);
 int64_t ree_pipeline_state_rows(const struct ree_pipeline *pipeline, size_t set);
 int64_t ree_pipeline_state_capacity(const struct ree_pipeline *pipeline, size_t set);
 uint64_t ree_pipeline_state_bytes(const struct ree_pipeline *pipeline, size_t set);
+// Rows first ... first + n - 1 of one sequence: `out` has an entry for each of the pipeline's
+// states, as ree_session_read_states makes them; those that are kept in another process have no
+// name.
+enum ree_status ree_pipeline_read_states(struct ree_pipeline *pipeline, size_t set,
+                                         int64_t sequence, int64_t first, int64_t n,
+                                         struct ree_tensor *out, struct ree_error *err);
 
 // Observing and damaging, as of a session (observe.h) with the nodes and states of the whole model;
 // the stages' values come stage by stage, a control node's once. All stages have to be local.

@@ -103,35 +103,25 @@ uint64_t ree_pipeline_state_bytes(const struct ree_pipeline *p, size_t set) {
     return n;
 }
 
-// The states that a stage keeps, to their places among all.
-static enum ree_status read_stage(struct ree_pipeline *p, size_t number, size_t set,
-                                  int64_t sequence, int64_t first, int64_t n,
-                                  struct ree_tensor *out, struct ree_error *err) {
-    const struct ree_pipeline_stage *stage = &p->stages[number];
-    struct ree_tensor *own = calloc(stage->session->n_states + 1, sizeof *own);
-    if (!own) return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    enum ree_status status =
-        ree_session_read_states(ree_pipeline_hold(p, number, set), sequence, first, n, own, err);
-    ree_pipeline_release(p, number);
-    for (size_t k = 0; status == REE_OK && k < stage->session->n_states; k++)
-        if (!is_elsewhere(&stage->session->sets[set][k]))
-            out[p->divided ? stage->state_of[k] : k] = own[k];
-    free(own);
-    return status;
-}
-
 enum ree_status ree_pipeline_read_states(struct ree_pipeline *p, size_t set, int64_t sequence,
                                          int64_t first, int64_t n, struct ree_tensor *out,
                                          struct ree_error *err) {
     memset(out, 0, p->n_states * sizeof *out);
-    enum ree_status status = REE_OK;
-    if (p->n_local < p->n_stages)
-        status = ree_fail(err, REE_UNSUPPORTED, "caches of other processes cannot be read");
-    for (size_t i = 0; i < p->n_stages && status == REE_OK; i++)
-        if (p->stages[i].session->n_states)
-            status = read_stage(p, i, set, sequence, first, n, out, err);
-    for (size_t i = 0; i < p->n_states && status != REE_OK; i++)
+    struct ree_tensor *own = calloc(p->n_states + 1, sizeof *own);
+    enum ree_status status = own ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < p->n_stages && status == REE_OK; i++) {
+        if (!p->stages[i].session || !p->stages[i].session->n_states) continue;
+        struct ree_session *s = ree_pipeline_hold(p, i, set);
+        size_t n_own = s->n_states;
+        status = ree_session_read_states(s, sequence, first, n, own, err);
+        ree_pipeline_release(p, i);
+        // Those that another stage keeps are empty.
+        for (size_t k = 0; status == REE_OK && k < n_own; k++)
+            if (own[k].name) out[p->divided ? p->stages[i].state_of[k] : k] = own[k];
+    }
+    for (size_t i = 0; status != REE_OK && i < p->n_states; i++)
         ree_tensor_finish(&out[i]);
+    free(own);
     return status;
 }
 

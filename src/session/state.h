@@ -40,7 +40,7 @@ int64_t ree_session_state_capacity(const struct ree_session *session); // rows, 
 uint64_t ree_session_state_bytes(const struct ree_session *session);   // on the device
 // Rows first ... first + n - 1 of one sequence of all states, which have to be filled. `out` has an
 // entry for each state, which this call initialises: dense, dims as the state's with 1 sequence and
-// n rows, NaNs canonical.
+// n rows, NaNs canonical; without a name where another session keeps it.
 enum ree_status ree_session_read_states(struct ree_session *session, int64_t sequence,
                                         int64_t first, int64_t n, struct ree_tensor *out,
                                         struct ree_error *err);

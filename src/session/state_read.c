@@ -51,7 +51,7 @@ static enum ree_status plan_read(const struct ree_session *s, size_t index, int6
 // Runs the dispatches, which write into one buffer, and hands its parts out.
 static enum ree_status gather(struct ree_session *s, const struct ree_dispatch *dispatches,
                               size_t n, struct ree_device_buffer **slots, uint64_t size,
-                              struct ree_tensor *const *out, struct ree_error *err) {
+                              struct ree_tensor **of, struct ree_error *err) {
     const struct ree_device_vtable *v = s->device->vtable;
     const char *name = "reading caches";
     struct ree_program program = {.dispatches = dispatches,
@@ -68,9 +68,9 @@ static enum ree_status gather(struct ree_session *s, const struct ree_dispatch *
     if (status == REE_OK) status = v->program_run(s->device, made, slots, err);
     if (status == REE_OK) status = v->buffer_read(s->device, slots[n], 0, bytes, size, err);
     for (size_t i = 0; status == REE_OK && i < n; i++) {
-        memcpy(out[i]->data, bytes + dispatches[i].operands[1].offset, out[i]->nbytes);
-        ree_canonicalise_nans(out[i]->dtype, out[i]->nbytes / ree_dtype_size(out[i]->dtype),
-                              out[i]->data);
+        struct ree_tensor *t = of[i];
+        memcpy(t->data, bytes + dispatches[i].operands[1].offset, t->nbytes);
+        ree_canonicalise_nans(t->dtype, t->nbytes / ree_dtype_size(t->dtype), t->data);
     }
     if (made) v->program_destroy(s->device, made);
     if (slots[n]) v->buffer_destroy(s->device, slots[n]);
@@ -84,29 +84,29 @@ enum ree_status ree_session_read_states(struct ree_session *s, int64_t sequence,
     memset(out, 0, s->n_states * sizeof *out);
     struct ree_dispatch *d = calloc(s->n_states + 1, sizeof *d);
     struct ree_device_buffer **slots = calloc(s->n_states + 1, sizeof(struct ree_device_buffer *));
-    struct ree_tensor **read = calloc(s->n_states + 1, sizeof(struct ree_tensor *));
+    struct ree_tensor **of = calloc(s->n_states + 1, sizeof(struct ree_tensor *));
     enum ree_status status =
-        d && slots && read ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+        d && slots && of ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
     uint64_t size = 0;
-    size_t k = 0;
-    bool any = false;
+    size_t n_kept = 0;
     for (size_t i = 0; status == REE_OK && i < s->n_states; i++) {
-        if (s->states[i].spec.output == REE_NO_OUTPUT) continue; // it is kept elsewhere
-        status = plan_read(s, i, sequence, first, n, &out[i], &d[k], err);
-        d[k].operands[0].slot = (uint32_t)k;
-        d[k].operands[1].offset = size;
+        if (s->states[i].spec.output == REE_NO_OUTPUT) continue;
+        struct ree_dispatch *to = &d[n_kept];
+        status = plan_read(s, i, sequence, first, n, &out[i], to, err);
+        if (!out[i].nbytes) continue;
+        to->operands[0].slot = (uint32_t)n_kept;
+        to->operands[1].offset = size;
         size += (out[i].nbytes + 63) / 64 * 64;
-        slots[k] = s->states[i].buffer;
-        read[k++] = &out[i];
-        any = any || out[i].nbytes;
+        of[n_kept] = &out[i];
+        slots[n_kept++] = s->states[i].buffer;
     }
-    for (size_t i = 0; i < k; i++)
-        d[i].operands[1].slot = (uint32_t)k; // behind all states
-    if (status == REE_OK && any) status = gather(s, d, k, slots, size, read, err);
+    for (size_t k = 0; k < n_kept; k++)
+        d[k].operands[1].slot = (uint32_t)n_kept;
+    if (status == REE_OK && n_kept) status = gather(s, d, n_kept, slots, size, of, err);
     for (size_t i = 0; status != REE_OK && i < s->n_states; i++)
         ree_tensor_finish(&out[i]);
     free(d);
     free(slots);
-    free(read);
+    free(of);
     return status;
 }

@@ -10,12 +10,16 @@ import pathlib
 import random
 import resource
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import cli  # noqa: E402
+
 SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
 PROMPT, OTHER = "Once upon a time", "One day, a shy girl named Mira found"
 LONG = ["--max-new-tokens", "200", "--ignore-eos"]
@@ -90,7 +94,8 @@ def partial(path, n, *arguments):
             if checkpoint and min(len(s["tokens"]) for s in checkpoint["body"]["sequences"]) >= n:
                 break
         process.kill()
-        process.communicate()
+        _, errors = process.communicate()
+        check(process.returncode in (0, -signal.SIGKILL), f"{arguments}: {process.returncode}: {errors}")
         checkpoint = read(path)
         if checkpoint and not is_done(checkpoint):
             return checkpoint
@@ -338,6 +343,38 @@ def full_disk(folder):
     check(done.returncode == 1 and not fresh.exists() and not done.stdout, "the first one has to be written")
 
 
+def rows_digest(ids, embedding):
+    """Of a cache [1, rows, 1, size] whose rows are the embeddings of the tokens."""
+    size = len(embedding[0])
+    digest = hashlib.sha256(b"ree-rows/1\0" + struct.pack("<3I4q", 1, 4, 1, 1, 0, 1, size)).digest()
+    for i in ids:
+        digest = hashlib.sha256(b"ree-row/1\0" + digest + struct.pack(f"<{size}f", *embedding[i])).digest()
+    return digest.hex()
+
+
+def small_models(folder):
+    """Without a cache, and with one that holds sequences of one length alone."""
+    embedding, head = cli.tables(17, 6)
+    for name, model in cli.write_models(folder, 17, embedding, head).items():
+        path = folder / f"{name}.checkpoint"
+        form = [model, "--prompt-ids", "3,5", "--prompt-ids", "8,8,2", "--prompt-ids", "4,16", "--max-new-tokens", "150",
+                "--logits-hash"]
+        whole = outcome(result(*form))
+        checkpoint = partial(path, 3 if name == "cached" else 40, *form)
+        if not checkpoint:
+            continue
+        text = path.read_text()
+        for way in ([], ["--micro-batches", "2"], ["--batch-size", "1"]):
+            path.write_text(text)
+            check(outcome(result(*form, *way, "--resume", path)) == whole, f"{name}, {way}: resumed")
+        sequence = next(s for s in checkpoint["body"]["sequences"] if "finish_reason" not in s)
+        expected = [rows_digest(sequence["prompt"] + sequence["tokens"][:-1], embedding)] if name == "cached" else None
+        check(sequence.get("caches") == expected, f"{name}: the digest of NUMERICS.md: {sequence.get('caches')}")
+        sequence["tokens"][-1] = (sequence["tokens"][-1] + 1) % 17
+        path.write_text(seal(checkpoint))
+        refused(path, 1, form, "the model chooses")
+
+
 def to_device(folder, device):
     """Begun on the processor, gone on with on a device."""
     path = folder / "device.checkpoint"
@@ -368,7 +405,7 @@ def main():
             print(f"skipped: no {args.device} device")
             return 77
     parts = {"killed": lambda f: killed(f, args.seed), "elsewhere": elsewhere, "changed_fields": changed_fields,
-             "full_disk": full_disk}
+             "full_disk": full_disk, "small_models": small_models}
     if args.device:
         parts = {"to_device": lambda f: to_device(f, args.device)}
     for name, part in parts.items():

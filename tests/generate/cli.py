@@ -157,11 +157,10 @@ def continued(ids, n, embedding, head):
     return ids
 
 
-def models_of_others(folder):
+def write_models(folder, vocab, embedding, head):
     """A model without a cache, and the same with one whose tokens stand along another axis than
     usual: the sums so far, one row more each time."""
-    vocab, size = 17, 6
-    embedding, head = tables(vocab, size)
+    size = len(head)
     weights = [onnx.floats("embedding", [vocab, size], [x for row in embedding for x in row]),
                onnx.floats("head", [size, vocab], [x for row in head for x in row]),
                onnx.tensor("one", onnx.INT64, [], struct.pack("<q", 1))]
@@ -186,10 +185,18 @@ def models_of_others(folder):
                         [tokens, onnx.port("past.0.key", onnx.FLOAT, ["batch", "past", 1, size])],
                         [logits, onnx.port("present.0.key", onnx.FLOAT, ["batch", "total", 1, size])],
                         weights + cache)
-    prompts = [[3, 5], [1], [8, 8, 2], [4, 16]]
+    paths = {}
     for name, model in (("plain", plain), ("cached", cached)):
-        path = folder / f"{name}.onnx"
-        path.write_bytes(model)
+        paths[name] = folder / f"{name}.onnx"
+        paths[name].write_bytes(model)
+    return paths
+
+
+def models_of_others(folder):
+    vocab, size = 17, 6
+    embedding, head = tables(vocab, size)
+    prompts = [[3, 5], [1], [8, 8, 2], [4, 16]]
+    for name, path in write_models(folder, vocab, embedding, head).items():
         args = [a for p in prompts for a in ("--prompt-ids", ",".join(map(str, p)))]
         done = run(path, *args, "--max-new-tokens", 12, "--logits-hash", "--json")
         check(done.returncode == 0, f"{name}: {done.stderr}")
