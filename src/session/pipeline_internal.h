@@ -13,6 +13,7 @@
 struct ree_page_range {
     void *data;
     size_t size;
+    bool is_table; // of which a run reads some rows
 };
 
 struct ree_pipeline_stage {

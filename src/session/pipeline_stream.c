@@ -82,7 +82,7 @@ enum ree_status ree_pipeline_fit(struct ree_pipeline *p, struct ree_partition_op
 
 // Adds the weight's pages if they are a file's.
 static void add_range(struct ree_pipeline_stage *stage, const struct ree_mapping *mappings,
-                      const struct ree_value *value) {
+                      const struct ree_value *value, bool is_table) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)value->data;
     for (const struct ree_mapping *m = mappings; m; m = m->next) {
         uintptr_t first = (uintptr_t)m->data;
@@ -90,25 +90,42 @@ static void add_range(struct ree_pipeline_stage *stage, const struct ree_mapping
         struct ree_page_range *range = &stage->ranges[stage->n_ranges++];
         range->data = (void *)(at / page * page);
         range->size = at + value->nbytes - at / page * page;
+        range->is_table = is_table;
         return;
     }
+}
+
+static void note_read(void *user, struct ree_value **use) {
+    const struct ree_graph *graph = (*use)->graph;
+    bool *read = user;
+    if (graph && !graph->parent) read[(*use)->id] = true;
 }
 
 static enum ree_status find_ranges(struct ree_pipeline_stage *stage, const struct ree_graph *whole,
                                    struct ree_error *err) {
     const struct ree_graph *graph = stage->model->graph;
+    bool *read = calloc(graph->n_values + 1, sizeof *read); // more of them than rows
     stage->ranges = calloc(graph->n_values + 1, sizeof *stage->ranges);
-    if (!stage->ranges) return no_memory(err);
+    if (!stage->ranges || !read) {
+        free(read);
+        return no_memory(err);
+    }
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        struct ree_node *node = graph->nodes[i];
+        if (strcmp(node->op_type, "Gather") != 0) ree_node_visit_uses(node, note_read, read);
+    }
     for (size_t i = 0; i < graph->n_values; i++)
         if (graph->values[i]->data && graph->values[i]->nbytes)
-            add_range(stage, whole->mappings, graph->values[i]);
+            add_range(stage, whole->mappings, graph->values[i], !read[i]);
+    free(read);
     return REE_OK;
 }
 
 // Clean pages of a mapped file: they are read again when they are next touched.
 static void advise(const struct ree_pipeline_stage *stage, int advice) {
     for (size_t i = 0; i < stage->n_ranges; i++)
-        (void)madvise(stage->ranges[i].data, stage->ranges[i].size, advice);
+        if (advice != MADV_WILLNEED || !stage->ranges[i].is_table)
+            (void)madvise(stage->ranges[i].data, stage->ranges[i].size, advice);
 }
 
 static void *read_ahead(void *user) {
