@@ -57,6 +57,10 @@ static enum ree_status open_pipeline(struct ree_generator *g, struct ree_device 
                                            .first = o->first_partition,
                                            .n_local = o->n_local_partitions,
                                            .session = o->session};
+    // Caches that are never longer need no more room.
+    int64_t context = g->info.context_length;
+    if (o->max_device_memory && context > 0 && context < REE_PARTITION_CONTEXT)
+        options.context = (uint64_t)context;
     struct ree_device **devices = calloc(1 + o->n_more_devices, sizeof(struct ree_device *));
     g->flights = calloc(o->n_sets, sizeof *g->flights);
     enum ree_status status =
