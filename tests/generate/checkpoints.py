@@ -268,7 +268,7 @@ def changed_fields(folder):
     # The last token, which no cache has seen; caches by name; what cannot be.
     for change, message in [
             (lambda s: s["tokens"].__setitem__(-1, other(s["tokens"][-1])), "the model chooses"),
-            (lambda s: s["caches"].__setitem__(2, "0" * 64), "the cache 'past_key_values.1.key' of sequence 0"),
+            (lambda s: s["caches"].__setitem__(2, "1" * 64), "the cache 'past_key_values.1.key' of sequence 0"),
             (lambda s: s["caches"].pop(), "another number of caches"),
             (lambda s: s["caches"].__setitem__(0, "0" * 63), "64 hexadecimal digits"),
             (lambda s: s["tokens"].__setitem__(0, 640), "640"),
@@ -385,7 +385,7 @@ def to_device(folder, device):
     if checkpoint:
         check(outcome(result(*form, "--resume", path, "--device", device)) == whole, f"on {device}")
         # A cache that differs is seen there, too.
-        checkpoint["body"]["sequences"][1]["caches"][3] = "0" * 64
+        checkpoint["body"]["sequences"][1]["caches"][3] = "1" * 64
         path.write_text(seal(checkpoint))
         refused(path, 1, [*form, "--device", device], "of sequence 1")
 
