@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import resource
 import signal
 import struct
@@ -148,7 +149,8 @@ def killed(folder, seed):
         # Once more: nothing is run.
         again = result(*form, "--resume")
         check(outcome(again) == whole and again["stats"]["runs"] == 0, f"{form}: again")
-    left = sorted(p.name for p in folder.iterdir() if ".checkpoint" in p.name)
+    # A kill between the two steps of replacing a file leaves the new one under a name of its own (base/file.h).
+    left = sorted(p.name for p in folder.iterdir() if not re.search(r"\.receipt$|\.checkpoint\.[0-9]+-[0-9]+$", p.name))
     check(left == [f"{i}.checkpoint" for i in range(5)], f"nothing else is left: {left}")
 
 
