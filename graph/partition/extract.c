@@ -258,17 +258,25 @@ static const struct ree_partition_state *state_of(const struct extract *x, size_
     return NULL;
 }
 
+struct search {
+    const struct ree_value *value;
+    bool found;
+};
+
+static void look_for(void *user, struct ree_value **use) {
+    struct search *search = user;
+    search->found = search->found || *use == search->value;
+}
+
 // Only its shape can be known of a state that is somewhere else.
 static enum ree_status check_readers(struct extract *x, const struct ree_value *state) {
     char label[256];
     for (size_t i = 0; i < x->graph->n_nodes; i++) {
         const struct ree_node *node = x->graph->nodes[i];
-        struct reads reads = {.graph = x->graph};
+        struct search search = {.value = state};
         if (!x->has[i] || (strcmp(node->op_type, "Shape") == 0 && !node->domain[0])) continue;
-        reads.values = ree_arena_alloc_array(&x->scratch, x->graph->n_values + 1, sizeof(bool));
-        if (!reads.values) return no_memory(x->err);
-        visit_read(node, note_read, &reads);
-        if (reads.values[state->id])
+        visit_read(node, look_for, &search);
+        if (search.found)
             return ree_fail(x->err, REE_UNSUPPORTED,
                             "%s reads the state '%s', which another stage keeps",
                             ree_node_label(node, label, sizeof label), state->name);
