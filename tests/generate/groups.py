@@ -57,6 +57,10 @@ def same(model, prompts, *options):
     check(len({r for (_, batch), r in runs.items() if batch == 1}) == 1, f"{model}: one at a time: {runs}")
     # With a set for each they run one at a time; with fewer, several together.
     check(runs[8, 16] == runs[1, 1] and runs[1, 16] < runs[1, 1], f"{model}: runs: {runs}")
+    # The same in parts, with steps of several groups in them at a time.
+    for parts in (2, 3):
+        whole = run(*form, "--micro-batches", 3, "--n-partitions", parts)
+        check(whole["sequences"] == alone, f"{model}: 3 sets, {parts} parts")
     return runs
 
 
