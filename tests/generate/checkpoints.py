@@ -164,12 +164,17 @@ def elsewhere(folder):
         return
     text = path.read_text()
     for number, way in enumerate([["--prefill-chunk", "3"], ["--batch-size", "1"], ["--micro-batches", "3"],
-                                  ["--no-fuse", "--cpu-isa", "portable"]]):
+                                  ["--no-fuse", "--cpu-isa", "portable"],
+                                  ["--n-partitions", "3", "--micro-batches", "2"]]):
         to = folder / f"to{number}.checkpoint"
         check(outcome(result(*form, *way, "--resume", path, "--checkpoint", to)) == whole, f"{way}: resumed")
         check(is_done(read(to)) and path.read_text() == text, f"{way}: another file is written")
-    check(len({(folder / f"to{i}.checkpoint").read_text() for i in range(4)}) == 1, "the same contents")
+    check(len({(folder / f"to{i}.checkpoint").read_text() for i in range(5)}) == 1, "the same contents")
     check(outcome(result(*form, f"--resume={path}")) == whole and is_done(read(path)), "--resume=FILE")
+    # Begun in parts, gone on with as one: the digests of caches are the same.
+    path = folder / "parts.checkpoint"
+    if partial(path, 5, *form, "--n-partitions", "4", "--micro-batches", "3"):
+        check(outcome(result(*form, "--resume", path)) == whole, "begun in parts")
     # An interruption keeps what there is.
     path = folder / "interrupted.checkpoint"
     process = subprocess.Popen([args.ree_run, str(SAMPLE), "--prompt-text", PROMPT, *LONG, "--cpu-isa", "portable",
