@@ -328,6 +328,7 @@ struct ree_session_stats {
     uint64_t n_binds, n_bind_hits; // shape cache
     double bind_seconds;           // of the last run
     double run_seconds;            // of the last run, upload and download included
+    uint64_t peak_bytes;           // with max_device_memory: the most that a device held; else 0
 };
 void ree_session_stats(const struct ree_session *session, struct ree_session_stats *out_stats);
 
@@ -352,6 +353,10 @@ struct ree_generator_options {
     struct ree_device *const *more_devices;
     size_t n_more_devices;
     const char *partition_plan; // where they end, a file of `ree-run plan`; NULL: ree decides
+    // Bytes of a device's memory that weights, caches and intermediate results may take; 0: no
+    // limit. Parts are then as many as needed (or n_partitions), and their weights are on the
+    // device only while they run.
+    uint64_t max_device_memory;
     // Of several processes (src/ranks), which this one is; it has its share of the parts. 0: alone.
     uint32_t rank, n_ranks;
 };

@@ -27,18 +27,20 @@ static enum ree_status load_constant(struct ree_session *session, const struct r
                                      struct ree_error *err) {
     if (session->constants[value->number]) return REE_OK;
     const struct ree_device_vtable *v = session->device->vtable;
-    struct ree_device_buffer *buffer;
-    if (v->buffer_wrap && (uintptr_t)value->data % 4 == 0) {
-        REE_TRY(v->buffer_wrap(session->device, value->data, value->nbytes, &buffer, err));
-    } else {
-        REE_TRY(v->buffer_create(session->device, value->nbytes, &buffer, err));
-        enum ree_status status =
-            v->buffer_write(session->device, buffer, 0, value->data, value->nbytes, err);
-        if (status != REE_OK) {
-            v->buffer_destroy(session->device, buffer);
-            return status;
-        }
+    struct ree_device_buffer *buffer = NULL;
+    bool wraps = v->buffer_wrap && (uintptr_t)value->data % 4 == 0;
+    REE_TRY(ree_session_take(session, value->nbytes, value->name, err));
+    enum ree_status status =
+        wraps ? v->buffer_wrap(session->device, value->data, value->nbytes, &buffer, err)
+              : v->buffer_create(session->device, value->nbytes, &buffer, err);
+    if (status == REE_OK && !wraps)
+        status = v->buffer_write(session->device, buffer, 0, value->data, value->nbytes, err);
+    if (status != REE_OK) {
+        if (buffer) v->buffer_destroy(session->device, buffer);
+        ree_session_give(session, value->nbytes);
+        return status;
     }
+    if (!wraps) session->copied_bytes += value->nbytes;
     session->constants[value->number] = buffer;
     session->weight_bytes += value->nbytes;
     if (session->options.on_progress)
@@ -166,6 +168,8 @@ static enum ree_status upload_literals(struct ree_bind *b, struct ree_segment *s
         }
     }
     if (!size) return REE_OK;
+    REE_TRY(ree_session_take(b->session, size, "constants made while binding", err));
+    seg->literals_size = size;
     REE_TRY(v->buffer_create(device, size, &seg->literals, err));
     for (size_t id = 0; id < lower->n_storages; id++) {
         const struct ree_storage *s = lower->storages[id];
@@ -305,7 +309,8 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
     if (last)
         b->arena_size = size;
     else
-        seg->results_size = size;
+        REE_TRY(ree_session_take(session, size, "intermediate results", err));
+    if (!last) seg->results_size = size;
     if (!last)
         REE_TRY(session->device->vtable->buffer_create(session->device, size, &seg->results, err));
     REE_TRY(upload_literals(b, seg, err));
@@ -337,6 +342,7 @@ static enum ree_status finish_segment(struct ree_bind *b, bool last, struct ree_
 
 static void drop_input(struct ree_session *s, uint32_t i) {
     if (s->inputs[i]) s->device->vtable->buffer_destroy(s->device, s->inputs[i]);
+    ree_session_give(s, s->input_sizes[i]);
     s->inputs[i] = NULL;
     s->input_sizes[i] = 0;
 }
@@ -351,8 +357,9 @@ static enum ree_status bind_input(struct ree_session *s, uint32_t i, const struc
     }
     if (!s->inputs[i] || s->input_sizes[i] < t->nbytes || s->input_sizes[i] == 0) {
         drop_input(s, i);
-        REE_TRY(v->buffer_create(s->device, t->nbytes + 4, &s->inputs[i], err));
+        REE_TRY(ree_session_take(s, t->nbytes + 4, "inputs", err));
         s->input_sizes[i] = t->nbytes + 4;
+        REE_TRY(v->buffer_create(s->device, t->nbytes + 4, &s->inputs[i], err));
     }
     return t->nbytes ? v->buffer_write(s->device, s->inputs[i], 0, t->data, t->nbytes, err)
                      : REE_OK;
@@ -532,6 +539,7 @@ void ree_bind_destroy(struct ree_bind *b) {
         if (b->segments[i].literals)
             device->vtable->buffer_destroy(device, b->segments[i].literals);
         if (b->segments[i].results) device->vtable->buffer_destroy(device, b->segments[i].results);
+        ree_session_give(b->session, b->segments[i].literals_size + b->segments[i].results_size);
     }
     free(b->segments);
     ree_arena_finish(&b->scratch);
@@ -545,10 +553,12 @@ enum ree_status ree_bind_run(struct ree_bind *b, const struct ree_given *given,
     const struct ree_device_vtable *v = s->device->vtable;
     if (b->arena_size > s->arena_size) {
         if (s->arena) v->buffer_destroy(s->device, s->arena);
+        ree_session_give(s, s->arena_size);
         s->arena = NULL;
         s->arena_size = 0;
-        REE_TRY(v->buffer_create(s->device, b->arena_size, &s->arena, err));
+        REE_TRY(ree_session_take(s, b->arena_size, "intermediate results", err));
         s->arena_size = b->arena_size;
+        REE_TRY(v->buffer_create(s->device, b->arena_size, &s->arena, err));
     }
     REE_TRY(run_segment(b, &b->segments[b->n_segments - 1], given, err));
     size_t n = s->model->n_outputs;

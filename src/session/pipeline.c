@@ -62,9 +62,13 @@ static enum ree_status divide(struct ree_pipeline *p, const struct ree_pipeline_
                               const char *const *ends, struct ree_error *err) {
     struct ree_partition_options options = plan_options(p, o->context);
     ree_model_infer(p->model->graph);
-    enum ree_status status =
-        ends ? ree_partition_from_cuts(p->model->graph, &options, ends, &p->partition, err)
-             : ree_partition_plan(p->model->graph, &options, &p->partition, err);
+    enum ree_status status;
+    if (ends)
+        status = ree_partition_from_cuts(p->model->graph, &options, ends, &p->partition, err);
+    else if (p->max_memory)
+        status = ree_pipeline_fit(p, &options, o->n_stages > 0, err);
+    else
+        status = ree_partition_plan(p->model->graph, &options, &p->partition, err);
     if (status != REE_OK) {
         if (p->model->graph->file[0]) ree_fail_prefix(err, "%s", p->model->graph->file);
         return status;
@@ -265,6 +269,7 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
     p->rows_input = rows_input;
     p->n_stages = options->n_stages ? options->n_stages : 1;
     p->n_sets = options->n_sets ? options->n_sets : 1;
+    p->max_memory = options->max_memory;
     p->session = options->session;
     pthread_mutex_init(&p->reporting, NULL);
     if (n_devices > 1 && options->session.on_progress) {
@@ -279,9 +284,10 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
     if (status == REE_OK) status = take_states(p, states, n_states, err);
     if (status == REE_OK && options->plan_file)
         status = divide_as_written(p, options, err);
-    else if (status == REE_OK && p->n_stages > 1)
+    else if (status == REE_OK && (p->n_stages > 1 || p->max_memory))
         status = divide(p, options, options->ends, err);
     if (status == REE_OK) status = make_stages(p, options, err);
+    if (status == REE_OK && p->max_memory) status = ree_pipeline_stream(p, err);
     if (status == REE_OK) status = ree_pipeline_start(p, err);
     if (status != REE_OK) {
         ree_pipeline_destroy(p);
@@ -298,6 +304,7 @@ void ree_pipeline_destroy(struct ree_pipeline *p) {
         struct ree_pipeline_stage *stage = &p->stages[i];
         ree_session_destroy(stage->session);
         if (stage->model) ree_model_destroy(stage->model); // with the piece
+        free(stage->ranges);
         free(stage->source);
         free(stage->whole_of);
         free(stage->passes);

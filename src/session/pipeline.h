@@ -22,6 +22,9 @@ struct ree_pipeline_options {
     // Or, with n_ranks of 2 and more, the share of this rank (ree_pipeline_share).
     size_t first, n_local;
     uint32_t rank, n_ranks;
+    // Bytes that a device may hold; 0: no limit. Stages are then as many as needed where n_stages
+    // is 0 and there is no plan, and their weights are on the device only while they run.
+    uint64_t max_memory;
     struct ree_session_options session;
 };
 

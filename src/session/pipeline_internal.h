@@ -9,12 +9,21 @@
 
 #define REE_NO_PLACE SIZE_MAX
 
+// Pages of a mapped file that a stage's weights lie in.
+struct ree_page_range {
+    void *data;
+    size_t size;
+    bool is_table; // of which a run reads some rows
+};
+
 struct ree_pipeline_stage {
     struct ree_pipeline *pipeline;
     size_t device;                // index
     struct ree_stage_graph piece; // where the model is divided and the stage is local
     struct ree_model *model;      // of the piece; owned
     struct ree_session *session;  // NULL: not local
+    size_t n_ranges;
+    struct ree_page_range *ranges; // of a pipeline that streams
     size_t *source;   // per input of the stage: the model's input, or the place in the parcel
     size_t *whole_of; // per output of the stage: the model's output, or the place in the parcel
     size_t *passes;   // per value of the cut behind: its place in the cut before, or REE_NO_PLACE
@@ -37,7 +46,8 @@ struct ree_pipeline_job {
 struct ree_pipeline_worker {
     struct ree_pipeline *pipeline;
     struct ree_device *device;
-    pthread_mutex_t lock; // held while the device is used
+    struct ree_memory_count memory; // where it is limited
+    pthread_mutex_t lock;           // held while the device is used
     pthread_t thread;
     bool has_thread;
 };
@@ -63,6 +73,10 @@ struct ree_pipeline {
     uint64_t tickets;
     pthread_mutex_t lock; // of the jobs
     pthread_cond_t changed;
+    uint64_t max_memory; // of a device; 0: no limit
+    bool streams;        // pipeline_stream.c: stages are on the device while they run
+    size_t ahead;        // the stage whose pages are wanted next; REE_NO_PLACE: none
+    pthread_t reader;
     bool has_observer;
     struct ree_observer observer;
     struct ree_session_options session;
@@ -77,6 +91,16 @@ void ree_pipeline_stop(struct ree_pipeline *pipeline);
 // The session's states of the set, with the device held; give it back.
 struct ree_session *ree_pipeline_hold(struct ree_pipeline *pipeline, size_t stage, size_t set);
 void ree_pipeline_release(struct ree_pipeline *pipeline, size_t stage);
+// pipeline_stream.c: a plan with stages that keep within the memory; `fixed`: with no more of them
+// than asked for.
+enum ree_status ree_pipeline_fit(struct ree_pipeline *pipeline,
+                                 struct ree_partition_options *options, bool fixed,
+                                 struct ree_error *err);
+enum ree_status ree_pipeline_stream(struct ree_pipeline *pipeline, struct ree_error *err);
+// Around a stage's run, with its device held.
+enum ree_status ree_pipeline_load(struct ree_pipeline *pipeline, size_t stage,
+                                  struct ree_error *err);
+void ree_pipeline_unload(struct ree_pipeline *pipeline, size_t stage);
 // pipeline_states.c: what stages know of the shapes of states elsewhere, before a run.
 void ree_pipeline_tell_shapes(struct ree_pipeline *pipeline, size_t set);
 

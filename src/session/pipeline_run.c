@@ -76,7 +76,9 @@ static enum ree_status run_piece(struct ree_pipeline *p, size_t number, size_t s
     if (status == REE_OK) {
         struct ree_session *session = ree_pipeline_hold(p, number, set);
         status = gather(stage, session, ordered, in, given, err);
+        if (status == REE_OK) status = ree_pipeline_load(p, number, err);
         if (status == REE_OK) status = ree_session_run_ordered(session, given, made, err);
+        ree_pipeline_unload(p, number);
         ree_pipeline_release(p, number);
     }
     if (status == REE_OK) scatter(stage, made, in, last ? NULL : out, outputs);
@@ -209,6 +211,7 @@ void ree_pipeline_stop(struct ree_pipeline *p) {
     pthread_mutex_unlock(&p->lock);
     for (size_t i = 0; i < p->n_workers; i++)
         if (p->workers[i].has_thread) pthread_join(p->workers[i].thread, NULL);
+    if (p->streams) pthread_join(p->reader, NULL);
     for (size_t i = 0; p->jobs && i < p->n_sets; i++)
         forget(p, &p->jobs[i]);
 }

@@ -193,4 +193,7 @@ void ree_pipeline_stats(const struct ree_pipeline *p, struct ree_session_stats *
         out->bind_seconds += own.bind_seconds;
         out->run_seconds += own.run_seconds;
     }
+    for (size_t i = 0; i < p->n_workers; i++)
+        if (p->workers[i].memory.peak > out->peak_bytes)
+            out->peak_bytes = p->workers[i].memory.peak;
 }

@@ -18,12 +18,20 @@ struct ree_session_state {
     struct ree_device_buffer *buffer;
 };
 
+// Bytes of a device's memory: of all sessions on it that count them here.
+struct ree_memory_count {
+    uint64_t limit, used, peak;
+};
+
 struct ree_session {
     struct ree_model *model;
     struct ree_device *device;
     struct ree_session_options options;
     struct ree_device_buffer **constants; // per value->number: the weight on the device, or NULL
     uint64_t weight_bytes;
+    uint64_t copied_bytes;           // of them, those that the device does not read where they lie
+    bool is_unloaded;                // the weights count as not held
+    struct ree_memory_count *memory; // NULL: not counted
     struct ree_device_buffer *arena; // intermediate results of whichever bind runs
     uint64_t arena_size;
     size_t inputs_capacity;
@@ -66,6 +74,7 @@ struct ree_segment {
     uint32_t n_slots;
     struct ree_slot *slots;
     struct ree_device_buffer *literals; // NULL: none
+    uint64_t literals_size;
     struct ree_device_buffer
         *results; // of a segment that is not the last: its intermediate tensors
     uint64_t results_size;
@@ -129,6 +138,15 @@ enum ree_status ree_input_check_any(const char *name, const struct ree_tensor *t
 enum ree_status ree_session_run_ordered(struct ree_session *session,
                                         const struct ree_tensor *ordered,
                                         struct ree_tensor *outputs, struct ree_error *err);
+
+// memory.c: counts bytes before they are taken, or fails naming `what`; and after they are given
+// back.
+enum ree_status ree_session_take(struct ree_session *session, uint64_t nbytes, const char *what,
+                                 struct ree_error *err);
+void ree_session_give(struct ree_session *session, uint64_t nbytes);
+// Gives back all that a session holds between runs but its states, and takes it again.
+void ree_session_unload(struct ree_session *session);
+enum ree_status ree_session_load(struct ree_session *session, struct ree_error *err);
 
 uint64_t ree_session_set_bytes(const struct ree_session *session,
                                const struct ree_session_state *states);

@@ -85,8 +85,26 @@ void ree_session_use_set(struct ree_session *s, size_t set) {
     if (set < s->n_sets) s->states = s->sets[set];
 }
 
+// Elements before, along and after the axis.
+static void split_dims(const struct ree_session *s, const struct ree_session_state *state,
+                       int64_t *outer, int64_t *inner) {
+    *outer = *inner = 1;
+    for (uint32_t i = 0; i < port_of(s, state)->rank; i++)
+        if (i != state->spec.axis) *(i < state->spec.axis ? outer : inner) *= state->dims[i];
+}
+
+static uint64_t state_size(const struct ree_session *s, const struct ree_session_state *state) {
+    int64_t outer, inner;
+    if (!state->capacity) return 0;
+    split_dims(s, state, &outer, &inner);
+    return (uint64_t)(outer * inner * state->capacity) * ree_dtype_size(port_of(s, state)->dtype);
+}
+
 static void drop(struct ree_session *s, struct ree_session_state *state) {
-    if (state->buffer) s->device->vtable->buffer_destroy(s->device, state->buffer);
+    if (state->buffer) {
+        s->device->vtable->buffer_destroy(s->device, state->buffer);
+        ree_session_give(s, state_size(s, state) + 4);
+    }
     state->buffer = NULL;
     state->capacity = 0;
 }
@@ -104,14 +122,6 @@ enum ree_status ree_session_reset_states(struct ree_session *s, int64_t batch,
         state->dims[state->spec.axis] = 0;
     }
     return REE_OK;
-}
-
-// Elements before, along and after the axis.
-static void split_dims(const struct ree_session *s, const struct ree_session_state *state,
-                       int64_t *outer, int64_t *inner) {
-    *outer = *inner = 1;
-    for (uint32_t i = 0; i < port_of(s, state)->rank; i++)
-        if (i != state->spec.axis) *(i < state->spec.axis ? outer : inner) *= state->dims[i];
 }
 
 // Zeroes `to`, which has `rows` rows, and copies what is filled from the buffer so far: two
@@ -183,15 +193,19 @@ static enum ree_status reserve(struct ree_session *s, struct ree_session_state *
                         port->name);
     uint64_t nbytes = (uint64_t)count * ree_dtype_size(port->dtype);
     struct ree_device_buffer *buffer = NULL;
+    const uint64_t before = state->buffer ? state_size(s, state) + 4 : 0;
+    REE_TRY(ree_session_take(s, nbytes + 4, port->name, err));
     enum ree_status status = s->device->vtable->buffer_create(s->device, nbytes + 4, &buffer, err);
     if (status == REE_OK && count) status = move_rows(s, state, buffer, rows, err);
     if (status != REE_OK) {
         if (buffer) s->device->vtable->buffer_destroy(s->device, buffer);
+        ree_session_give(s, nbytes + 4);
         ree_fail_prefix(err, "the cache '%s' of %lld rows (%llu MiB)", port->name, (long long)rows,
                         (unsigned long long)(nbytes >> 20));
         return status;
     }
     if (state->buffer) s->device->vtable->buffer_destroy(s->device, state->buffer);
+    ree_session_give(s, before);
     state->buffer = buffer;
     state->capacity = rows;
     return REE_OK;
@@ -200,13 +214,8 @@ static enum ree_status reserve(struct ree_session *s, struct ree_session_state *
 uint64_t ree_session_set_bytes(const struct ree_session *s,
                                const struct ree_session_state *states) {
     uint64_t n = 0;
-    for (size_t i = 0; i < s->n_states; i++) {
-        int64_t outer, inner;
-        split_dims(s, &states[i], &outer, &inner);
-        if (states[i].capacity)
-            n += (uint64_t)(outer * inner * states[i].capacity) *
-                 ree_dtype_size(port_of(s, &states[i])->dtype);
-    }
+    for (size_t i = 0; i < s->n_states; i++)
+        n += state_size(s, &states[i]);
     return n;
 }
 

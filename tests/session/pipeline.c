@@ -168,6 +168,45 @@ static bool run_caches(struct ree_model *model, size_t n, size_t n_devices, bool
     return true;
 }
 
+// What goes wrong leaves the pipeline usable, and it may end with runs in flight.
+static void test_failures(struct ree_model *model) {
+    struct ree_error err;
+    struct ree_pipeline *p;
+    struct ree_pipeline_options options = {.n_stages = 3, .n_sets = SETS};
+    const struct ree_state_spec specs[2] = {{0, 1, 2, 0}, {1, 2, 2, 0}};
+    REQUIRE(ree_pipeline_create(model, devices, 2, &options, specs, 2, REE_NO_INPUT, &p, &err) ==
+            REE_OK);
+    float data[16] = {0};
+    struct ree_tensor out[3], x = {.name = (char *)(uintptr_t) "x",
+                                   .dtype = REE_F32,
+                                   .rank = 4,
+                                   .dims = {1, 2, 4, 2},
+                                   .data = data,
+                                   .nbytes = sizeof data};
+    CHECK(ree_pipeline_submit(p, SETS, &x, 1, &err) == REE_INVALID);
+    CHECK(ree_pipeline_submit(p, 0, &x, 0, &err) == REE_INVALID);
+    CHECK(ree_pipeline_collect(p, 0, out, &err) == REE_INVALID);
+    for (size_t k = 0; k < SETS; k++) {
+        CHECK(ree_pipeline_reset_states(p, k, 1, &err) == REE_OK);
+        if (k != 1) CHECK(ree_pipeline_reserve_states(p, k, 16, &err) == REE_OK);
+    }
+    for (size_t k = 0; k < SETS; k++)
+        CHECK(ree_pipeline_submit(p, k, &x, 1, &err) == REE_OK);
+    for (size_t k = 0; k < SETS; k++) { // there is no room in the caches of one
+        enum ree_status status = ree_pipeline_collect(p, k, out, &err);
+        CHECK(k == 1 ? status != REE_OK && strstr(err.message, "stage ") : status == REE_OK);
+        if (status == REE_OK) ree_tensor_finish(&out[0]);
+    }
+    CHECK(ree_pipeline_reset_states(p, 1, 1, &err) == REE_OK);
+    CHECK(ree_pipeline_reserve_states(p, 1, 16, &err) == REE_OK);
+    CHECK(ree_pipeline_submit(p, 1, &x, 1, &err) == REE_OK);
+    CHECK(ree_pipeline_collect(p, 1, out, &err) == REE_OK);
+    ree_tensor_finish(&out[0]);
+    for (size_t k = 0; k < SETS; k++)
+        CHECK(ree_pipeline_submit(p, k, &x, 1, &err) == REE_OK);
+    ree_pipeline_destroy(p);
+}
+
 static void test_caches(void) {
     struct ree_error err;
     struct pb bytes = model_text(caches);
@@ -189,6 +228,7 @@ static void test_caches(void) {
             }
         if (!ran) break;
     }
+    test_failures(model);
     CHECK_MSG(n > 4, "there are %zu parts at most", n - 1);
     ree_model_destroy(model);
     pb_free(&bytes);

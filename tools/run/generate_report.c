@@ -59,6 +59,9 @@ void generate_report_text(const struct generate_report *r, struct ree_strbuf *ou
     ree_strbuf_printf(out, "%llu RepOps in a run, %zu runs, %llu of them bound anew\n",
                       (unsigned long long)r->session->n_dispatches, s->n_runs,
                       (unsigned long long)r->session->n_binds);
+    if (r->session->peak_bytes)
+        ree_strbuf_printf(out, "at most %.1f MiB held on a device\n",
+                          (double)r->session->peak_bytes / 1048576);
 }
 
 static void add_ids(cJSON *object, const char *name, const int32_t *ids, size_t n) {
@@ -126,6 +129,8 @@ static void add_stats(const struct generate_report *r, cJSON *root) {
     cJSON_AddNumberToObject(stats, "dispatches", (double)r->session->n_dispatches);
     cJSON_AddNumberToObject(stats, "binds", (double)r->session->n_binds);
     cJSON_AddNumberToObject(stats, "bind_seconds", r->session->bind_seconds);
+    if (r->session->peak_bytes)
+        cJSON_AddNumberToObject(stats, "peak_bytes", (double)r->session->peak_bytes);
 }
 
 void generate_report_json(const struct generate_report *r, struct ree_strbuf *out) {

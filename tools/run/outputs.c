@@ -174,6 +174,9 @@ void run_report_text(const struct run_report *report, struct ree_strbuf *out) {
         (unsigned long long)s->n_dispatches, (unsigned long long)s->n_segments,
         s->n_segments == 1 ? "" : "s", (double)s->weight_bytes / 1024,
         (double)s->arena_bytes / 1024, 1e3 * s->bind_seconds, 1e3 * s->run_seconds);
+    if (s->peak_bytes)
+        ree_strbuf_printf(out, "        at most %.1f KiB held on a device\n",
+                          (double)s->peak_bytes / 1024);
 }
 
 // JSON. cJSON's add functions return NULL when memory is exhausted and accept a NULL parent, so one
@@ -273,6 +276,7 @@ void run_report_json(const struct run_report *report, struct ree_strbuf *out) {
         cJSON_AddNumberToObject(stats, "n_segments", (double)s->n_segments);
         cJSON_AddNumberToObject(stats, "bind_seconds", s->bind_seconds);
         cJSON_AddNumberToObject(stats, "run_seconds", s->run_seconds);
+        if (s->peak_bytes) cJSON_AddNumberToObject(stats, "peak_bytes", (double)s->peak_bytes);
     }
     char *text = cJSON_Print(root);
     if (text && outputs)

@@ -5,7 +5,28 @@
 
 #define MAX_PARTS 4096
 
+// "600M": of 1024 * 1024 bytes.
+static bool parse_size(const char *text, uint64_t *out) {
+    static const char units[] = "KMGT";
+    char digits[24] = "";
+    size_t n = strspn(text, "0123456789");
+    if (n == 0 || n >= sizeof digits || (text[n] && text[n + 1])) return false;
+    const char *unit = text[n] ? strchr(units, text[n]) : NULL;
+    if (text[n] && !unit) return false;
+    uint32_t shift = unit ? 10 * (uint32_t)(unit - units + 1) : 0;
+    memcpy(digits, text, n);
+    if (!cli_parse_number(digits, 1, (UINT64_C(1) << 62) >> shift, out)) return false;
+    *out <<= shift;
+    return true;
+}
+
 bool cli_parts_option(struct cli *cli, struct cli_parts *parts) {
+    const char *size = NULL;
+    if (cli_option(cli, "--max-device-memory", &size)) {
+        if (size && !parse_size(size, &parts->memory))
+            cli_usage(cli, "--max-device-memory wants a size as 600M or 2G, not '%s'", size);
+        return true;
+    }
     return cli_option_number(cli, "--n-partitions", 1, MAX_PARTS, &parts->n) ||
            cli_option(cli, "--plan", &parts->plan);
 }
@@ -70,15 +91,17 @@ const char *cli_parts_device(const struct cli_parts *parts) {
 
 struct ree_pipeline_options cli_parts_pipeline(const struct cli_parts *parts,
                                                const struct ree_session_options *session) {
-    return (struct ree_pipeline_options){.n_stages = parts->n || parts->plan ? (size_t)parts->n
-                                                                             : parts->n_devices,
+    const bool own = parts->n || parts->plan || parts->memory;
+    return (struct ree_pipeline_options){.n_stages = own ? (size_t)parts->n : parts->n_devices,
                                          .plan_file = parts->plan,
+                                         .max_memory = parts->memory,
                                          .session = *session};
 }
 
 void cli_parts_generator(const struct cli_parts *parts, struct ree_generator_options *out) {
     out->n_partitions = (uint32_t)parts->n;
     out->partition_plan = parts->plan;
+    out->max_device_memory = parts->memory;
     out->more_devices = parts->devices + 1;
     out->n_more_devices = parts->n_devices - 1;
 }

@@ -8,6 +8,7 @@
 struct cli_parts {
     uint64_t n;       // --n-partitions; 0: as many as devices
     const char *plan; // --plan; NULL: ree decides
+    uint64_t memory;  // --max-device-memory; 0: no limit
     size_t n_devices;
     struct ree_device **devices;
     struct ree_strbuf names; // of the devices, for reports
@@ -19,7 +20,11 @@ struct cli_parts {
     "                       part i on device i modulo their number\n"                              \
     "  --plan FILE          where the parts end, as 'ree-run plan' wrote it (otherwise ree "       \
     "decides\n"                                                                                    \
-    "                       the same itself)\n"
+    "                       the same itself)\n"                                                    \
+    "  --max-device-memory SIZE\n"                                                                 \
+    "                       bytes (600M, 2G) of a device that weights, caches and intermediate\n"  \
+    "                       results may take: in as many parts as needed, each of which has its\n" \
+    "                       weights there only while it runs\n"
 
 bool cli_parts_option(struct cli *cli, struct cli_parts *parts);
 // After the options: --device may be a list, separated by commas.

@@ -1,0 +1,61 @@
+// What a session holds of its device's memory, against a limit; and giving back what a run alone
+// needs.
+#include <stdlib.h>
+
+#include "session/session_internal.h"
+
+enum ree_status ree_session_take(struct ree_session *s, uint64_t nbytes, const char *what,
+                                 struct ree_error *err) {
+    struct ree_memory_count *m = s->memory;
+    if (!m) return REE_OK;
+    if (nbytes > m->limit - m->used)
+        return ree_fail(err, REE_NO_MEMORY,
+                        "%s: %.1f MiB are needed beside the %.1f MiB that %s holds, which may "
+                        "hold %.1f",
+                        what, (double)nbytes / (1 << 20), (double)m->used / (1 << 20),
+                        s->device->name, (double)m->limit / (1 << 20));
+    m->used += nbytes;
+    if (m->used > m->peak) m->peak = m->used;
+    return REE_OK;
+}
+
+void ree_session_give(struct ree_session *s, uint64_t nbytes) {
+    if (s->memory) s->memory->used -= nbytes;
+}
+
+static void drop_weights(struct ree_session *s) {
+    const struct ree_device_vtable *v = s->device->vtable;
+    while (s->binds) {
+        struct ree_bind *next = s->binds->next;
+        ree_bind_destroy(s->binds);
+        s->binds = next;
+    }
+    s->n_binds = 0;
+    for (size_t i = 0; i < s->model->n_values; i++) {
+        if (s->constants[i]) v->buffer_destroy(s->device, s->constants[i]);
+        s->constants[i] = NULL;
+    }
+    s->weight_bytes = s->copied_bytes = 0;
+}
+
+void ree_session_unload(struct ree_session *s) {
+    const struct ree_device_vtable *v = s->device->vtable;
+    if (s->arena) v->buffer_destroy(s->device, s->arena);
+    ree_session_give(s, s->arena_size);
+    s->arena = NULL;
+    s->arena_size = 0;
+    if (s->is_unloaded) return;
+    ree_session_give(s, s->weight_bytes);
+    // Where the device reads them where they lie, nothing is held by programs that know the place.
+    if (s->copied_bytes)
+        drop_weights(s);
+    else
+        s->is_unloaded = true;
+}
+
+enum ree_status ree_session_load(struct ree_session *s, struct ree_error *err) {
+    if (!s->is_unloaded) return REE_OK;
+    REE_TRY(ree_session_take(s, s->weight_bytes, "weights", err));
+    s->is_unloaded = false;
+    return REE_OK;
+}
