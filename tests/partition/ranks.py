@@ -62,7 +62,7 @@ def groups(ree_run, model, folder):
         check(got["processes"]["overlap"] > 0, "overlap is measured")
     checkpoint, receipt = folder / "checkpoint.json", folder / "receipt.json"
     keeps = (*PROMPT, "--checkpoint", checkpoint, "--checkpoint-every", 5)
-    expected = alone(ree_run, model, *PROMPT, *REPORT, "--receipt", receipt)
+    expected = alone(ree_run, model, *PROMPT, *REPORT, "--receipt-path", receipt)
     whole = several(ree_run, 3, model, *keeps, *REPORT)
     if not whole or not check(checkpoint.exists(), "a checkpoint of 3 ranks"):
         return
@@ -71,7 +71,7 @@ def groups(ree_run, model, folder):
     for got in (whole, resumed):
         for name in ("tokens_sha256", "logits_sha256"):
             check(got and got[name] == expected[name], f"{name} with a checkpoint")
-    got = several(ree_run, 2, model, *PROMPT, *REPORT, "--receipt", folder / "again.json")
+    got = several(ree_run, 2, model, *PROMPT, *REPORT, "--receipt-path", folder / "again.json")
     check(got and got["receipt_hash"] == expected["receipt_hash"], "the same receipt")
 
 
