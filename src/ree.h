@@ -353,14 +353,12 @@ struct ree_generator_options {
     struct ree_device *const *more_devices;
     size_t n_more_devices;
     const char *partition_plan; // where they end, a file of `ree-run plan`; NULL: ree decides
-    // Of several processes (src/ranks), which this one is; it has its share of the parts. 0: alone.
-    uint32_t rank, n_ranks;
-    // Parts that run in this process: so many from the first on; 0: all.
-    uint32_t first_partition, n_local_partitions;
     // Bytes of a device's memory that weights, caches and intermediate results may take; 0: no
     // limit. Parts are then as many as needed (or n_partitions), and their weights are on the
     // device only while they run.
     uint64_t max_device_memory;
+    // Of several processes (src/ranks), which this one is; it has its share of the parts. 0: alone.
+    uint32_t rank, n_ranks;
 };
 
 struct ree_generator_info {

@@ -49,13 +49,11 @@ static enum ree_status open_pipeline(struct ree_generator *g, struct ree_device 
                                      struct ree_error *err) {
     const struct ree_generator_options *o = &g->options;
     size_t n_stages = 1 + o->n_more_devices > o->n_ranks ? 1 + o->n_more_devices : o->n_ranks;
-    bool is_given = o->n_partitions || o->partition_plan || o->max_device_memory;
+    bool is_given = o->n_partitions || o->partition_plan || (o->max_device_memory && !o->n_ranks);
     struct ree_pipeline_options options = {.n_stages = is_given ? o->n_partitions : n_stages,
                                            .plan_file = o->partition_plan,
                                            .max_memory = o->max_device_memory,
                                            .n_sets = o->n_sets,
-                                           .first = o->first_partition,
-                                           .n_local = o->n_local_partitions,
                                            .rank = o->rank,
                                            .n_ranks = o->n_ranks,
                                            .session = o->session};

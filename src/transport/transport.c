@@ -1,5 +1,6 @@
 #include "transport/transport.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@ struct peer {
 
 struct ree_transport {
     struct ree_link *link;
+    pthread_t owner;
     struct ree_transport_options options;
     struct peer *peers;
     struct sending *sendings;
@@ -78,6 +80,7 @@ enum ree_status ree_transport_create(struct ree_link *link,
         return ree_fail(err, REE_NO_MEMORY, "out of memory");
     }
     t->link = link;
+    t->owner = pthread_self();
     t->peers = peers;
     if (options) t->options = *options;
     if (t->options.deadline <= 0) t->options.deadline = REE_TRANSPORT_DEADLINE;
@@ -178,6 +181,7 @@ enum ree_status ree_transport_send(struct ree_transport *t, uint32_t to, enum re
                  (struct ree_frame_fields){
                      .kind = kind, .step = step, .set = set, .n_parts = (uint32_t)n_parts},
                  parts, err));
+    t->owner = pthread_self();
     return move_out(t, err);
 }
 
@@ -340,6 +344,7 @@ enum ree_status ree_transport_receive(struct ree_transport *t, uint32_t from,
     if (!err) err = &local; // prefixes need the message that they prefix
     memset(out, 0, sizeof *out);
     double start = ree_transport_clock();
+    t->owner = pthread_self();
     enum ree_status status = wait_for(t, from, expected, out, err);
     t->waited += ree_transport_clock() - start;
     if (status != REE_OK) ree_message_finish(out);
@@ -348,6 +353,8 @@ enum ree_status ree_transport_receive(struct ree_transport *t, uint32_t from,
 
 void ree_transport_working(struct ree_transport *t) {
     struct ree_error err;
+    // Links are used by one thread; what others report is not worth a lock.
+    if (!pthread_equal(pthread_self(), t->owner)) return;
     (void)(move_out(t, &err) == REE_OK && take_control(t, &err) == REE_OK &&
            send_sign(t, ree_transport_clock(), true, &err));
 }

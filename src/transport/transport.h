@@ -85,7 +85,8 @@ enum ree_status ree_transport_receive(struct ree_transport *t, uint32_t from,
                                       const struct ree_expected *expected, struct ree_message *out,
                                       struct ree_error *err);
 // Lets messages go and arrive, without waiting; a sign of life where one is due. For ranks at work:
-// call it now and then. Errors are left to the next receive.
+// call it now and then. Errors are left to the next receive. By another thread than the one
+// that sends and receives it does nothing.
 void ree_transport_working(struct ree_transport *t);
 
 // Tells all ranks why this one ends, gives them a moment to say so, and ends them with `code`. Over

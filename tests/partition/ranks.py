@@ -47,6 +47,34 @@ def same_bits(ree_run, model):
                       f"{n} ranks, {more}: the same SHA-256 of logits")
 
 
+def groups(ree_run, model, folder):
+    """Sequences in groups under way together, and a text that goes on from a checkpoint on other ranks."""
+    prompts = folder / "prompts.txt"
+    prompts.write_text("Once upon a time\nThe sun was\nA boy named Tim went\nOne day, a cat\n")
+    several_prompts = ("--prompt-file", prompts, "--max-new-tokens", 20, "--ignore-eos", "--batch-size", 1)
+    expected = alone(ree_run, model, *several_prompts, *REPORT)
+    for n, sets in ((2, 2), (2, 4), (3, 3)):
+        got = several(ree_run, n, model, *several_prompts, *REPORT, "--micro-batches", sets)
+        if not got:
+            continue
+        for a, b in zip(expected["sequences"], got["sequences"]):
+            check(a["logits_sha256"] == b["logits_sha256"] and a["tokens"] == b["tokens"], f"{n} ranks, {sets} groups")
+        check(got["processes"]["overlap"] > 0, "overlap is measured")
+    checkpoint, receipt = folder / "checkpoint.json", folder / "receipt.json"
+    keeps = (*PROMPT, "--checkpoint", checkpoint, "--checkpoint-every", 5)
+    expected = alone(ree_run, model, *PROMPT, *REPORT, "--receipt-path", receipt)
+    whole = several(ree_run, 3, model, *keeps, *REPORT)
+    if not whole or not check(checkpoint.exists(), "a checkpoint of 3 ranks"):
+        return
+    # What it says of the caches is compared with what other ranks compute.
+    resumed = several(ree_run, 2, model, *keeps, *REPORT, "--resume")
+    for got in (whole, resumed):
+        for name in ("tokens_sha256", "logits_sha256"):
+            check(got and got[name] == expected[name], f"{name} with a checkpoint")
+    got = several(ree_run, 2, model, *PROMPT, *REPORT, "--receipt-path", folder / "again.json")
+    check(got and got["receipt_hash"] == expected["receipt_hash"], "the same receipt")
+
+
 def wire(ree_run, model):
     """Bytes of a decoded token do not depend on the context; logits are counted apart."""
     config = json.loads((model / "config.json").read_text())
@@ -140,6 +168,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         same_bits(args.ree_run, args.model)
+        groups(args.ree_run, args.model, folder)
         wire(args.ree_run, args.model)
         timeline(args.ree_run, args.model, folder)
         refusals(args.ree_run, args.model, folder)

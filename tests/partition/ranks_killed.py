@@ -2,6 +2,7 @@
 """A rank that is killed or stopped at any moment ends the run: an error in time, and no process stays."""
 
 import argparse
+import json
 import os
 import pathlib
 import random
@@ -43,10 +44,25 @@ def exists(pid):
         return False
 
 
-def strike(args, n, rank, which, moment, output):
+TEXT = ("--prompt-text", "Once upon a time", "--max-new-tokens", 0, "--ignore-eos", "--logits-hash", "--json")
+
+
+def resume(args, checkpoint, expected, what):
+    """What is left goes on, on one process."""
+    done = subprocess.run([args.ree_run, args.model, *map(str, TEXT), "--checkpoint", checkpoint, "--resume"],
+                          env=mpi.ENVIRONMENT, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if not check(done.returncode == 0, f"{what}: resuming: {done.stderr}"):
+        return
+    got = json.loads(done.stdout)
+    for name in ("tokens_sha256", "logits_sha256"):
+        check(got[name] == expected[name], f"{what}: {name} after resuming")
+
+
+def strike(args, n, rank, which, moment, output, expected, folder):
     """Whether the run was still under way at that moment."""
-    arguments = (args.model, "--prompt-text", "Once upon a time", "--max-new-tokens", 0, "--ignore-eos",
-                 "--step-deadline", DEADLINE, "--json")
+    checkpoint = pathlib.Path(folder) / "checkpoint.json"
+    checkpoint.unlink(missing_ok=True)
+    arguments = (args.model, *TEXT, "--step-deadline", DEADLINE, "--checkpoint", checkpoint, "--checkpoint-every", 8)
     start = time.monotonic()
     process = subprocess.Popen(mpi.command(args.ree_run, (n, arguments)), env=mpi.ENVIRONMENT, stdout=output,
                                stderr=output, stdin=subprocess.DEVNULL)
@@ -76,7 +92,10 @@ def strike(args, n, rank, which, moment, output):
         if which == signal.SIGSTOP and code is not None:
             named = f"rank {rank} has sent nothing for {DEADLINE} s" in text or "does not take part" in text
             check(named, f"{what}: it is named: {text}")
-        print(f"{what}: exit code {code} after {seconds:.1f} s", flush=True)
+        kept = checkpoint.exists()
+        print(f"{what}: exit code {code} after {seconds:.1f} s; {'goes on' if kept else 'nothing kept'}", flush=True)
+        if kept:
+            resume(args, checkpoint, expected, what)
         return True
     finally:
         for pid in pids.values():
@@ -95,17 +114,18 @@ def main():
     mpi.need_mpi(args.ree_run)
     draw = random.Random(7)
     start = time.monotonic()
-    whole = mpi.run(args.ree_run, (2, (args.model, "--prompt-text", "Once upon a time", "--max-new-tokens", 0,
-                                       "--ignore-eos", "--json")))
-    check(whole.returncode == 0, f"undisturbed: {whole.stderr}")
+    whole = mpi.run(args.ree_run, (2, (args.model, *TEXT)))
+    if not check(whole.returncode == 0, f"undisturbed: {whole.stderr}"):
+        mpi.finish()
+    expected = json.loads(whole.stdout)
     most = time.monotonic() - start
     done = tries = 0
     while done < N_MOMENTS and tries < 3 * N_MOMENTS:
         tries += 1
         n = draw.choice((2, 3))
-        with tempfile.NamedTemporaryFile() as output:
+        with tempfile.NamedTemporaryFile() as output, tempfile.TemporaryDirectory() as folder:
             done += strike(args, n, draw.randrange(n), (signal.SIGKILL, signal.SIGSTOP)[done % 2],
-                           draw.uniform(0.02, 0.9 * most), output)
+                           draw.uniform(0.02, 0.9 * most), output, expected, folder)
     check(done == N_MOMENTS, f"{done} of {N_MOMENTS} moments were in time")
     mpi.finish()
 

@@ -1,5 +1,6 @@
 // Ranks as threads, connected by sockets: order, limits, deadlines, whose fault it is.
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
@@ -8,6 +9,7 @@
 
 #define MAX_RANKS 4
 #define DEADLINE 0.6
+#define SLACK 3 // of a machine that does other things, too
 
 struct rank {
     struct ree_transport *t;
@@ -65,6 +67,8 @@ static enum ree_status receive(struct rank *r, uint32_t from, size_t limit, stru
 #define N_MESSAGES 200
 #define BIG 300000
 
+static atomic_int n_done;
+
 static void talk(struct rank *r) {
     uint32_t me = ree_transport_rank(r->t), other = 1 - me;
     unsigned char *data = malloc(BIG);
@@ -87,8 +91,9 @@ static void talk(struct rank *r) {
         ree_message_finish(&m);
     }
     // What has not gone goes on.
-    for (int i = 0; i < 20; i++) {
-        sleep_seconds(0.01);
+    n_done++;
+    while (n_done < 2) {
+        sleep_seconds(0.001);
         ree_transport_working(r->t);
     }
     free(data);
@@ -221,7 +226,7 @@ static void test_silence(void) {
             CHECK(ranks[i].status == REE_IO);
             CHECK_MSG(strcmp(ranks[i].err.message, words) == 0, "rank %u: %s", i,
                       ranks[i].err.message);
-            CHECK_MSG(ranks[i].seconds > 0.9 * DEADLINE && ranks[i].seconds < DEADLINE + 0.5,
+            CHECK_MSG(ranks[i].seconds > 0.9 * DEADLINE && ranks[i].seconds < DEADLINE + SLACK,
                       "rank %u waited for %.2f s", i, ranks[i].seconds);
         }
     }
@@ -229,6 +234,7 @@ static void test_silence(void) {
 
 // Work that takes longer than the deadline, and says so, is waited for.
 static void work(struct rank *r) {
+    send_one(r);
     for (int i = 0; i < 30; i++) {
         sleep_seconds(DEADLINE / 10);
         ree_transport_working(r->t);
@@ -241,11 +247,11 @@ static void test_work(void) {
     create(ranks, 2, NULL);
     ranks[0].run = work;
     ranks[1].run = receive_three;
-    // Of three only one comes: then it is silent.
+    // Of three only two come: then it is silent.
     run_all(ranks, 2);
     CHECK_MSG(strstr(ranks[1].err.message, "rank 0 has sent nothing"), "%s", ranks[1].err.message);
     CHECK(ree_transport_clock() > 0);
-    CHECK_MSG(ranks[1].seconds < DEADLINE + 0.5, "the second wait took %.2f s", ranks[1].seconds);
+    CHECK_MSG(ranks[1].seconds < DEADLINE + SLACK, "the last wait took %.2f s", ranks[1].seconds);
 }
 
 static void wait_for_each_other(struct rank *r) {
@@ -258,7 +264,7 @@ static void test_deadlock(void) {
     ranks[0].run = ranks[1].run = wait_for_each_other;
     run_all(ranks, 2);
     for (int i = 0; i < 2; i++) {
-        CHECK(ranks[i].status == REE_IO && ranks[i].seconds < 2 * DEADLINE + 0.5);
+        CHECK(ranks[i].status == REE_IO && ranks[i].seconds < 2 * DEADLINE + SLACK);
         CHECK_MSG(strstr(ranks[i].err.message, "all ranks wait for one another") ||
                       strstr(ranks[i].err.message, "closed"),
                   "%s", ranks[i].err.message);
@@ -278,12 +284,13 @@ static void fail_or_wait(struct rank *r) {
 
 static void test_failure(void) {
     struct rank ranks[3];
-    create(ranks, 3, NULL);
+    const struct ree_transport_options patient[3] = {{60, 0}, {60, 0}, {60, 0}};
+    create(ranks, 3, patient);
     for (int i = 0; i < 3; i++)
         ranks[i].run = fail_or_wait;
     run_all(ranks, 3);
     for (int i = 0; i < 3; i += 2) {
-        CHECK(ranks[i].status == REE_IO && ranks[i].seconds < 0.4);
+        CHECK(ranks[i].status == REE_IO && ranks[i].seconds < SLACK);
         CHECK_MSG(strcmp(ranks[i].err.message, "weights of 'x' differ?[2J") == 0, "%s",
                   ranks[i].err.message);
     }
