@@ -442,7 +442,8 @@ struct ree_snapshot {
     enum ree_finish finish;    // of one that is done
     const char *logits_sha256; // of one that is done, with all_logits; else NULL or ""
     // Of one that is not done and has tokens of an answer: a digest for each cache, in the order of
-    // the model's inputs (NUMERICS.md, "Checkpoints"); else none.
+    // the model's inputs (NUMERICS.md, "Checkpoints"), all zeros of those that are kept in another
+    // process; else none.
     size_t n_caches;
     const unsigned char (*caches)[32];
 };

@@ -1,16 +1,11 @@
 // A stage's piece of a graph as a graph of its own.
-#include "graph/partition/partition.h"
+#include "graph/partition/extract.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
-// Before IR version 4 weights had to be listed as inputs.
-static bool is_input(const struct ree_graph *graph, const struct ree_value *value) {
-    return value->is_input && !(value->data && graph->ir_version < 4);
 }
 
 // Calls `visit` with every value that the node reads, which it does not write to.
@@ -21,13 +16,8 @@ static void visit_read(const struct ree_node *node, void (*visit)(void *, struct
 
 // Which stage has what
 
-struct reads {
-    const struct ree_graph *graph;
-    bool *values; // per value of the graph
-};
-
 static void note_read(void *user, struct ree_value **use) {
-    struct reads *r = user;
+    struct ree_extract_reads *r = user;
     if ((*use)->graph == r->graph) r->values[(*use)->id] = true;
 }
 
@@ -47,22 +37,8 @@ size_t ree_partition_stage_of_state(const struct ree_graph *graph,
     return partition->n_stages - 1;
 }
 
-struct extract {
-    const struct ree_graph *graph;
-    const struct ree_partition_options *options;
-    const struct ree_partition *partition;
-    size_t stage;
-    struct ree_stage_graph *out;
-    struct ree_arena scratch;
-    struct reads reads;     // of this stage
-    bool *has;              // per node: this stage has it
-    bool *earlier;          // per node: an earlier stage has it
-    struct ree_value **map; // per value: its copy, or NULL
-    struct ree_error *err;
-};
-
 // The stage that hands out an output of the whole graph.
-static size_t stage_of_output(const struct extract *x, size_t output) {
+static size_t stage_of_output(const struct ree_extract *x, size_t output) {
     const struct ree_graph *graph = x->graph;
     const struct ree_value *value = graph->outputs[output];
     for (size_t i = 0; i < x->options->n_states; i++)
@@ -79,7 +55,8 @@ static size_t stage_of_output(const struct extract *x, size_t output) {
 
 // Marks the nodes of a stage and the control nodes that it needs; producers come first, so one pass
 // from behind finds all.
-static void mark_stage(const struct extract *x, size_t stage, struct reads *reads, bool *has) {
+static void mark_stage(const struct ree_extract *x, size_t stage, struct ree_extract_reads *reads,
+                       bool *has) {
     const struct ree_graph *graph = x->graph;
     const uint32_t *stage_of = x->partition->stage_of;
     for (size_t i = 0; i < graph->n_outputs; i++)
@@ -95,7 +72,7 @@ static void mark_stage(const struct extract *x, size_t stage, struct reads *read
     }
 }
 
-static enum ree_status mark(struct extract *x) {
+static enum ree_status mark(struct ree_extract *x) {
     const struct ree_graph *graph = x->graph;
     size_t n_nodes = graph->n_nodes, last = x->partition->n_stages - 1;
     x->earlier = ree_arena_alloc_array(&x->scratch, n_nodes + 1, sizeof *x->earlier);
@@ -103,7 +80,7 @@ static enum ree_status mark(struct extract *x) {
     x->reads.graph = graph;
     x->reads.values =
         ree_arena_alloc_array(&x->scratch, graph->n_values + 1, sizeof *x->reads.values);
-    struct reads other = {.graph = graph};
+    struct ree_extract_reads other = {.graph = graph};
     other.values = ree_arena_alloc_array(&x->scratch, graph->n_values + 1, sizeof *other.values);
     if (!x->earlier || !x->has || !x->reads.values || !other.values) return no_memory(x->err);
     for (size_t s = 0; s < x->stage; s++) {
@@ -125,125 +102,12 @@ static enum ree_status mark(struct extract *x) {
     return REE_OK;
 }
 
-// Copies
-
-// A graph and its copy, within those around it.
-struct frame {
-    const struct ree_graph *from;
-    struct ree_graph *to;
-    struct ree_value **map;
-    const struct frame *outer;
-};
-
-static enum ree_status copy_value(struct extract *x, struct ree_graph *to,
-                                  const struct ree_value *value, struct ree_value **out) {
-    struct ree_value *copy = ree_graph_add_value(to, value->name);
-    if (!copy) return no_memory(x->err);
-    uint32_t id = copy->id;
-    const char *name = copy->name;
-    *copy = *value;
-    copy->name = name;
-    copy->id = id;
-    copy->graph = to;
-    copy->producer = NULL;
-    copy->is_output = false;
-    copy->n_uses = 0;
-    *out = copy;
-    return REE_OK;
-}
-
-// The copy of a value that is read; that of a constant is made when it is first asked for.
-static enum ree_status find_value(struct extract *x, const struct frame *frame,
-                                  const struct ree_value *value, struct ree_value **out) {
-    const struct frame *f = frame;
-    while (f && f->from != value->graph)
-        f = f->outer;
-    if (!f) return ree_fail(x->err, REE_INTERNAL, "'%s' is of no graph around", value->name);
-    if (!f->map[value->id]) {
-        if (f->outer || value->producer || is_input(x->graph, value))
-            return ree_fail(x->err, REE_INTERNAL, "stage %zu reads '%s', which is not handed to it",
-                            x->stage, value->name);
-        REE_TRY(copy_value(x, f->to, value, &f->map[value->id]));
-    }
-    *out = f->map[value->id];
-    return REE_OK;
-}
-
-static enum ree_status copy_node(struct extract *x, const struct frame *frame,
-                                 const struct ree_node *node);
-
-static enum ree_status copy_subgraph(struct extract *x, const struct frame *outer,
-                                     const struct ree_graph *from, struct ree_graph **out) {
-    struct ree_graph *to = ree_graph_add_subgraph(outer->to);
-    if (!to) return no_memory(x->err);
-    to->name = from->name;
-    struct frame frame = {.from = from, .to = to, .outer = outer};
-    frame.map = ree_arena_alloc_array(&x->scratch, from->n_values + 1, sizeof *frame.map);
-    to->inputs = ree_arena_alloc_array(to->arena, from->n_inputs + 1, sizeof *to->inputs);
-    to->outputs = ree_arena_alloc_array(to->arena, from->n_outputs + 1, sizeof *to->outputs);
-    to->nodes = ree_arena_alloc_array(to->arena, from->n_nodes + 1, sizeof *to->nodes);
-    if (!frame.map || !to->inputs || !to->outputs || !to->nodes) return no_memory(x->err);
-    for (size_t i = 0; i < from->n_values; i++) {
-        REE_TRY(copy_value(x, to, from->values[i], &frame.map[i]));
-        frame.map[i]->is_output = from->values[i]->is_output;
-    }
-    for (size_t i = 0; i < from->n_nodes; i++)
-        REE_TRY(copy_node(x, &frame, from->nodes[i]));
-    for (size_t i = 0; i < from->n_inputs; i++)
-        REE_TRY(find_value(x, &frame, from->inputs[i], &to->inputs[to->n_inputs++]));
-    for (size_t i = 0; i < from->n_outputs; i++)
-        REE_TRY(find_value(x, &frame, from->outputs[i], &to->outputs[to->n_outputs++]));
-    *out = to;
-    return REE_OK;
-}
-
-static enum ree_status copy_attributes(struct extract *x, const struct frame *frame,
-                                       const struct ree_node *node, struct ree_node *copy) {
-    bool has_graph = false;
-    for (size_t i = 0; i < node->n_attrs; i++)
-        has_graph = has_graph || node->attrs[i].graph;
-    if (!has_graph) return REE_OK; // shared
-    copy->attrs = ree_arena_alloc_array(frame->to->arena, node->n_attrs, sizeof *copy->attrs);
-    if (!copy->attrs) return no_memory(x->err);
-    memcpy(copy->attrs, node->attrs, node->n_attrs * sizeof *copy->attrs);
-    for (size_t i = 0; i < node->n_attrs; i++)
-        if (node->attrs[i].graph)
-            REE_TRY(copy_subgraph(x, frame, node->attrs[i].graph, &copy->attrs[i].graph));
-    return REE_OK;
-}
-
-// Appends a copy of the node to frame->to, which has room for it.
-static enum ree_status copy_node(struct extract *x, const struct frame *frame,
-                                 const struct ree_node *node) {
-    struct ree_arena *arena = frame->to->arena;
-    struct ree_node *copy = ree_arena_alloc(arena, sizeof *copy);
-    if (!copy) return no_memory(x->err);
-    *copy = *node;
-    copy->id = (uint32_t)frame->to->n_nodes;
-    copy->inputs = ree_arena_alloc_array(arena, node->n_inputs + 1, sizeof *copy->inputs);
-    copy->outputs = ree_arena_alloc_array(arena, node->n_outputs + 1, sizeof *copy->outputs);
-    if (!copy->inputs || !copy->outputs) return no_memory(x->err);
-    for (size_t i = 0; i < node->n_inputs; i++)
-        if (node->inputs[i]) REE_TRY(find_value(x, frame, node->inputs[i], &copy->inputs[i]));
-    REE_TRY(copy_attributes(x, frame, node, copy));
-    for (size_t i = 0; i < node->n_outputs; i++) {
-        const struct ree_value *value = node->outputs[i];
-        if (!value) continue;
-        if (!frame->map[value->id])
-            REE_TRY(copy_value(x, frame->to, value, &frame->map[value->id]));
-        copy->outputs[i] = frame->map[value->id];
-        copy->outputs[i]->producer = copy;
-    }
-    frame->to->nodes[frame->to->n_nodes++] = copy;
-    return REE_OK;
-}
-
 // Ports
 
-static enum ree_status add_input(struct extract *x, const struct ree_stage_input *input) {
+static enum ree_status add_input(struct ree_extract *x, const struct ree_stage_input *input) {
     struct ree_stage_graph *out = x->out;
     struct ree_value *copy;
-    REE_TRY(copy_value(x, out->graph, input->value, &copy));
+    REE_TRY(ree_extract_copy_value(x, out->graph, input->value, &copy));
     copy->is_input = true;
     x->map[input->value->id] = copy;
     out->graph->inputs[out->graph->n_inputs++] = copy;
@@ -252,23 +116,31 @@ static enum ree_status add_input(struct extract *x, const struct ree_stage_input
 }
 
 // The state that an input of the whole graph is; NULL: none.
-static const struct ree_partition_state *state_of(const struct extract *x, size_t input) {
+static const struct ree_partition_state *state_of(const struct ree_extract *x, size_t input) {
     for (size_t i = 0; i < x->options->n_states; i++)
         if (x->options->states[i].input == input) return &x->options->states[i];
     return NULL;
 }
 
+struct search {
+    const struct ree_value *value;
+    bool found;
+};
+
+static void look_for(void *user, struct ree_value **use) {
+    struct search *search = user;
+    search->found = search->found || *use == search->value;
+}
+
 // Only its shape can be known of a state that is somewhere else.
-static enum ree_status check_readers(struct extract *x, const struct ree_value *state) {
+static enum ree_status check_readers(struct ree_extract *x, const struct ree_value *state) {
     char label[256];
     for (size_t i = 0; i < x->graph->n_nodes; i++) {
         const struct ree_node *node = x->graph->nodes[i];
-        struct reads reads = {.graph = x->graph};
+        struct search search = {.value = state};
         if (!x->has[i] || (strcmp(node->op_type, "Shape") == 0 && !node->domain[0])) continue;
-        reads.values = ree_arena_alloc_array(&x->scratch, x->graph->n_values + 1, sizeof(bool));
-        if (!reads.values) return no_memory(x->err);
-        visit_read(node, note_read, &reads);
-        if (reads.values[state->id])
+        visit_read(node, look_for, &search);
+        if (search.found)
             return ree_fail(x->err, REE_UNSUPPORTED,
                             "%s reads the state '%s', which another stage keeps",
                             ree_node_label(node, label, sizeof label), state->name);
@@ -276,7 +148,7 @@ static enum ree_status check_readers(struct extract *x, const struct ree_value *
     return REE_OK;
 }
 
-static enum ree_status add_inputs(struct extract *x, const size_t *always, size_t n_always) {
+static enum ree_status add_inputs(struct ree_extract *x, const size_t *always, size_t n_always) {
     const struct ree_graph *graph = x->graph;
     const struct ree_cut *cut = x->stage ? &x->partition->cuts[x->stage - 1] : NULL;
     struct ree_stage_graph *out = x->out;
@@ -292,7 +164,7 @@ static enum ree_status add_inputs(struct extract *x, const size_t *always, size_
         bool wanted = own || x->reads.values[value->id];
         for (size_t k = 0; k < n_always; k++)
             wanted = wanted || always[k] == i;
-        if (!wanted || !is_input(graph, value)) continue;
+        if (!wanted || !ree_extract_is_input(graph, value)) continue;
         if (state && !own) REE_TRY(check_readers(x, value));
         REE_TRY(add_input(
             x, &(struct ree_stage_input){.shape_only = state && !own, .input = i, .value = value}));
@@ -304,18 +176,18 @@ static enum ree_status add_inputs(struct extract *x, const size_t *always, size_
     return REE_OK;
 }
 
-static enum ree_status add_output(struct extract *x, const struct frame *frame,
+static enum ree_status add_output(struct ree_extract *x, const struct ree_extract_frame *frame,
                                   const struct ree_value *value) {
     struct ree_stage_graph *out = x->out;
     struct ree_value *copy;
-    REE_TRY(find_value(x, frame, value, &copy));
+    REE_TRY(ree_extract_find_value(x, frame, value, &copy));
     copy->is_output = true;
     out->outputs[out->n_outputs++] = value;
     out->graph->outputs[out->graph->n_outputs++] = copy;
     return REE_OK;
 }
 
-static enum ree_status add_outputs(struct extract *x, const struct frame *frame) {
+static enum ree_status add_outputs(struct ree_extract *x, const struct ree_extract_frame *frame) {
     const struct ree_graph *graph = x->graph;
     const struct ree_cut *cut =
         x->stage + 1 < x->partition->n_stages ? &x->partition->cuts[x->stage] : NULL;
@@ -342,7 +214,7 @@ static enum ree_status add_outputs(struct extract *x, const struct frame *frame)
 
 // The whole
 
-static enum ree_status build(struct extract *x, const size_t *always, size_t n_always) {
+static enum ree_status build(struct ree_extract *x, const size_t *always, size_t n_always) {
     const struct ree_graph *graph = x->graph;
     REE_TRY(mark(x));
     x->map = ree_arena_alloc_array(&x->scratch, graph->n_values + 1, sizeof *x->map);
@@ -364,12 +236,12 @@ static enum ree_status build(struct extract *x, const size_t *always, size_t n_a
     x->out->is_copy = ree_arena_alloc_array(to->arena, n + 1, sizeof *x->out->is_copy);
     if (!to->nodes || !x->out->node_of || !x->out->is_copy) return no_memory(x->err);
     to->nodes_capacity = n + 1;
-    const struct frame frame = {.from = graph, .to = to, .map = x->map};
+    const struct ree_extract_frame frame = {.from = graph, .to = to, .map = x->map};
     for (size_t i = 0; i < graph->n_nodes; i++) {
         if (!x->has[i]) continue;
         x->out->node_of[to->n_nodes] = (uint32_t)i;
         x->out->is_copy[to->n_nodes] = x->earlier[i];
-        REE_TRY(copy_node(x, &frame, graph->nodes[i]));
+        REE_TRY(ree_extract_copy_node(x, &frame, graph->nodes[i]));
     }
     REE_TRY(add_outputs(x, &frame));
     ree_graph_count_uses(to);
@@ -382,12 +254,12 @@ enum ree_status ree_partition_extract(const struct ree_graph *graph,
                                       const size_t *always, size_t n_always,
                                       struct ree_stage_graph *out, struct ree_error *err) {
     *out = (struct ree_stage_graph){0};
-    struct extract x = {.graph = graph,
-                        .options = options,
-                        .partition = partition,
-                        .stage = stage,
-                        .out = out,
-                        .err = err};
+    struct ree_extract x = {.graph = graph,
+                            .options = options,
+                            .partition = partition,
+                            .stage = stage,
+                            .out = out,
+                            .err = err};
     ree_arena_init(&x.scratch);
     enum ree_status status = build(&x, always, n_always);
     ree_arena_finish(&x.scratch);

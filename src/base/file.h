@@ -12,8 +12,9 @@ enum ree_status ree_file_read_small(const char *path, size_t max_nbytes, void **
                                     size_t *out_nbytes, struct ree_error *err);
 // Writes the contents first and gives them the name afterwards: a reader sees the old contents or
 // the new, and a failure leaves the old, as does a process that is killed meanwhile (it may leave a
-// file of another name beside it, where the file system has no files without a name). What is there
-// already has to be a regular file.
+// file of another name beside it: of the new contents, killed in the moment of replacing, or of a
+// part of them, where the file system has no files without a name). What is there already has to be
+// a regular file.
 enum ree_status ree_file_write(const char *path, const void *bytes, size_t nbytes,
                                struct ree_error *err);
 // The same for a new file: REE_IO where the name is taken. `mode` is without the user's mask.

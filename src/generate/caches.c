@@ -14,6 +14,7 @@ static enum ree_status read_rows(struct ree_group *group, size_t b, int64_t firs
     struct ree_sequence *s = group->sequences[b];
     REE_TRY(ree_generator_read_caches(g, group->set, (int64_t)b, first, n, rows, err));
     for (size_t i = 0; i < g->roles.n_states; i++) {
+        if (!rows[i].name) continue; // kept in another process
         if (first == 0) ree_trace_rows_begin(&s->caches[i], &rows[i], g->roles.states[i].axis);
         ree_trace_rows_add(&s->caches[i], &rows[i]);
         ree_tensor_finish(&rows[i]);
@@ -27,20 +28,15 @@ static enum ree_status hash_sequence(struct ree_group *group, size_t b, struct r
     struct ree_sequence *s = group->sequences[b];
     size_t n_states = g->roles.n_states;
     int64_t n = (int64_t)s->out->n - 1;
-    if (ree_generator_cache_rows(g, group->set) < n)
-        return ree_fail(err, REE_UNSUPPORTED,
-                        "the model's caches have %lld rows after %lld tokens: such a text cannot "
-                        "be kept and gone on with",
-                        (long long)ree_generator_cache_rows(g, group->set), (long long)n);
     if (!s->caches) s->caches = calloc(n_states, sizeof *s->caches);
     if (!s->digests) s->digests = calloc(n_states, sizeof *s->digests);
     struct ree_tensor *rows = calloc(n_states, sizeof *rows);
     enum ree_status status =
         s->caches && s->digests && rows ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
-    for (int64_t at = status == REE_OK ? s->caches[0].n_rows : n; status == REE_OK && at < n;) {
-        int64_t some = n - at < ROWS_READ ? n - at : ROWS_READ;
-        status = read_rows(group, b, at, some, rows, err);
-        at += some;
+    while (status == REE_OK && s->n_hashed < n) {
+        int64_t left = n - s->n_hashed, some = left < ROWS_READ ? left : ROWS_READ;
+        status = read_rows(group, b, s->n_hashed, some, rows, err);
+        s->n_hashed += some;
     }
     for (size_t i = 0; status == REE_OK && i < n_states; i++)
         memcpy(s->digests[i], s->caches[i].digest, sizeof *s->digests);
@@ -60,8 +56,12 @@ enum ree_status ree_group_hash_caches(struct ree_group *group, struct ree_error 
 static enum ree_status compare(const struct ree_group *group, const struct ree_sequence *s,
                                struct ree_error *err) {
     const struct ree_generator *g = group->call->g;
+    static const ree_digest unknown;
     for (size_t i = 0; i < g->roles.n_states; i++) {
         char is[65], was[65];
+        if (memcmp(s->digests[i], unknown, sizeof unknown) == 0 ||
+            memcmp(s->from->caches[i], unknown, sizeof unknown) == 0)
+            continue;
         if (memcmp(s->digests[i], s->from->caches[i], sizeof *s->digests) == 0) continue;
         ree_hex(s->digests[i], is);
         ree_hex(s->from->caches[i], was);

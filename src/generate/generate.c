@@ -233,9 +233,7 @@ static enum ree_status rest(struct driver *d, struct ree_error *err) {
     d->pauses = false;
     for (size_t set = 0; set < d->call.g->options.n_sets; set++)
         if (d->groups[set].wants_check) REE_TRY(ree_group_check_caches(&d->groups[set], err));
-    REE_TRY(is_due(d) ? checkpoint(d, err) : REE_OK);
-    d->mark = now();
-    return REE_OK;
+    return is_due(d) ? checkpoint(d, err) : REE_OK;
 }
 
 static enum ree_status drive(struct driver *d, struct ree_error *err) {

@@ -136,7 +136,6 @@ uint64_t ree_generator_cache_bytes(const struct ree_generator *g, size_t set) {
 enum ree_status ree_generator_read_caches(struct ree_generator *g, size_t set, int64_t sequence,
                                           int64_t first, int64_t n, struct ree_tensor *out,
                                           struct ree_error *err) {
-    if (g->remote)
-        return g->remote->read(g->remote->user, set, sequence, first, n, out, err);
+    if (g->remote) return g->remote->read(g->remote->user, set, sequence, first, n, out, err);
     return ree_pipeline_read_states(g->pipeline, set, sequence, first, n, out, err);
 }

@@ -169,6 +169,7 @@ void ree_group_end(struct ree_group *group) {
         s->logits = NULL;
         free(s->caches);
         s->caches = NULL;
+        s->n_hashed = 0;
     }
     free(group->ids);
     free(group->starts);

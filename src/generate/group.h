@@ -25,6 +25,7 @@ struct ree_sequence {
     bool is_done;
     struct ree_hasher *logits;     // NULL: not wanted, or not running
     struct ree_trace_rows *caches; // per state, of its first rows; NULL: none yet
+    int64_t n_hashed;              // rows in `caches`
     ree_digest *digests;           // per state, of `caches` or of `from`; NULL: none
 };
 

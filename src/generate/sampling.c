@@ -152,9 +152,9 @@ static int32_t sample(const struct ree_sampling *s, struct candidate *c, size_t 
     return draw(c, n, ree_op_philox_b64(position, s->seed));
 }
 
-enum ree_status ree_sampling_choose(const struct ree_sampling *s, const float *logits, size_t vocab_size,
-                           const int32_t *ids, size_t n, uint64_t position, int32_t *out_id,
-                           struct ree_error *err) {
+enum ree_status ree_sampling_choose(const struct ree_sampling *s, const float *logits,
+                                    size_t vocab_size, const int32_t *ids, size_t n,
+                                    uint64_t position, int32_t *out_id, struct ree_error *err) {
     *out_id = -1;
     REE_TRY(ree_sampling_check(s, err));
     if (vocab_size == 0 || vocab_size > (size_t)1 << 24)

@@ -24,9 +24,11 @@ static bool add_caches(cJSON *object, const struct ree_snapshot *s) {
     if (!s->n_caches) return true;
     cJSON *array = cJSON_AddArrayToObject(object, "caches");
     for (size_t i = 0; i < s->n_caches; i++) {
+        static const ree_digest unknown;
         char hex[65];
         ree_hex(s->caches[i], hex);
-        cJSON *item = cJSON_CreateString(hex);
+        bool known = memcmp(s->caches[i], unknown, sizeof unknown) != 0;
+        cJSON *item = known ? cJSON_CreateString(hex) : cJSON_CreateNull();
         if (!array || !item || !cJSON_AddItemToArray(array, item)) {
             cJSON_Delete(item);
             return false;

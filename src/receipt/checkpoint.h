@@ -11,7 +11,8 @@
 //           "finish_reason": "length" | "eos" | "stop",     of one that is done
 //           "logits_sha256": hex,                  of one that is done, with logits_hash
 //           "caches": [hex]                        of one that is not, with tokens: of each cache,
-//         }]                                       over all tokens but the last
+//         }]                                       over all tokens but the last; null where it was
+//                                                  not known
 //       },
 //       "checkpoint_sha256": hex                   SHA-256("ree-checkpoint/1\0" | canonical body)
 //     }

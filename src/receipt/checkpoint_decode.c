@@ -36,10 +36,11 @@ static enum ree_status get_caches(const struct ree_fields *part, struct ree_snap
     ree_digest *caches = memory;
     for (size_t i = 0; item; i++, item = item->next) {
         const char *hex = cJSON_GetStringValue(item);
-        if (!hex || !ree_unhex(hex, caches[i]))
+        if (cJSON_IsNull(item)) continue; // zeros
+        if (!hex || !ree_unhex(hex, caches[i]) || strspn(hex, "0") == 64)
             return ree_fail(err, REE_INVALID,
-                            "%s.caches[%zu] is not 64 hexadecimal digits in lower case", part->name,
-                            i);
+                            "%s.caches[%zu] is not 64 hexadecimal digits in lower case, some not 0",
+                            part->name, i);
     }
     out->caches = (const unsigned char(*)[32])caches;
     return REE_OK;

@@ -36,7 +36,7 @@ def run(*arguments):
     return json.loads(done.stdout) if done.returncode == 0 else {"sequences": [], "stats": {}}
 
 
-def same(model, prompts, *options):
+def same(model, prompts, *options, parts=(["--n-partitions", 2], ["--device", "cpu,cpu"])):
     """Alone, and in groups of every kind."""
     alone = []
     for prompt in prompts:
@@ -57,6 +57,10 @@ def same(model, prompts, *options):
     check(len({r for (_, batch), r in runs.items() if batch == 1}) == 1, f"{model}: one at a time: {runs}")
     # With a set for each they run one at a time; with fewer, several together.
     check(runs[8, 16] == runs[1, 1] and runs[1, 16] < runs[1, 1], f"{model}: runs: {runs}")
+    # The same in parts, with steps of several groups in them at a time.
+    for way in parts:
+        whole = run(*form, "--micro-batches", 3, *way)
+        check(whole["sequences"] == alone, f"{model}: 3 sets, {way}")
     return runs
 
 
@@ -78,7 +82,7 @@ def main():
         embedding, head = cli.tables(17, 6)
         small = [[(i + 3 * k) % 17 for k in range(n)] for i, n in enumerate((2, 2, 2, 1, 3, 2, 1))]
         for path in cli.write_models(pathlib.Path(folder), 17, embedding, head).values():
-            same(path, small, "--max-new-tokens", 8, "--logits-hash")
+            same(path, small, "--max-new-tokens", 8, "--logits-hash", parts=())
     for name, limit in (("genai-tiny/tiny-random-gpt2-fp32", 500), ("capp-gpt/model.onnx", 50)):
         model = args.models / name
         if not model.exists():

@@ -39,16 +39,6 @@ static void pack_adjacent(const struct ree_tiles *tiles, const struct ree_factor
     }
 }
 
-// Asks for the terms a chunk further on of one line, which are packed next, to be in the second-level
-// cache by then.
-static void prefetch_line(const struct ree_factor *f, uint32_t line, uint32_t l) {
-    if (f->blocks || f->stride_k != 1) return;
-    int64_t size = (int64_t)ree_dtype_size(f->dtype);
-    const char *from = f->data + (line * f->stride_line + l + REE_CHUNK) * size;
-    for (int64_t i = 0; i < PART_TERMS * size; i += 64)
-        __builtin_prefetch(from + i, 0, 2);
-}
-
 static void pack_widened(const struct ree_tiles *tiles, const struct ree_factor *f, uint32_t line,
                          uint32_t n_lines, uint32_t l, uint32_t n, float *dst, uint32_t pitch) {
     float part[PART_LINES * PART_TERMS];
@@ -58,10 +48,8 @@ static void pack_widened(const struct ree_tiles *tiles, const struct ree_factor 
         for (uint32_t i = 0; i < pitch; i += PART_LINES) {
             uint32_t live = i < n_lines ? min_u32(n_lines - i, PART_LINES) : 0;
             uint32_t width = min_u32(pitch - i, PART_LINES);
-            for (uint32_t c = 0; c < live; c++) {
-                prefetch_line(f, line + i + c, l + l0);
+            for (uint32_t c = 0; c < live; c++)
                 widen_line(tiles, f, line + i + c, l + l0, n_terms, part + c * PART_TERMS);
-            }
             if (width == pitch) {
                 tiles->pack(part, PART_TERMS, 1, live, n_terms, out, pitch);
                 continue;
@@ -83,6 +71,11 @@ void ree_factor_pack(const struct ree_tiles *tiles, const struct ree_factor *f, 
         const char *from = f->data + line * f->stride_line + l * f->stride_k;
         f->integer->pack((const uint8_t *)from, f->stride_line, f->stride_k, n_lines, n,
                          f->dtype == REE_I8, f->flip, (uint32_t *)(void *)dst, pitch);
+    } else if (f->stride_k == 1 && !f->blocks) {
+        int64_t at = (line * f->stride_line + word) * (int64_t)ree_dtype_size(f->dtype);
+        tiles->pack_lines[ree_tile_type_of(f->dtype)](f->data + at, f->stride_line,
+                                                      f->ahead ? f->ahead : REE_CHUNK, n_lines,
+                                                      n_words, dst, pitch);
     } else if (f->dtype == REE_F32 && !f->blocks) {
         const float *from =
             (const float *)(const void *)f->data + line * f->stride_line + word * f->stride_k;

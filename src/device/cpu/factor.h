@@ -18,6 +18,9 @@ struct ree_factor {
     // For integer products, else NULL; `flip`: packed with every byte's top bit flipped.
     const struct ree_integer_tiles *integer;
     bool flip;
+    // From a term to that which is packed soon after it, in elements, where stride_k is 1; 0: a
+    // chunk.
+    int64_t ahead;
 };
 
 // The factor `elements` further on; one without data, of which only the sizes are asked, as it is.

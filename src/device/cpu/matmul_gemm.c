@@ -6,6 +6,9 @@
 // for all threads, and blocks of rows likewise for a; then the threads take tasks, each a
 // rectangle of the output; in a task, chunks of K ascending; then panels of a (12 KiB, stays in the
 // first-level cache) against panels of b (a task's share of a chunk stays in the second level).
+//
+// Where there are few enough rows that one task takes all of them, no two tasks read the same panel
+// of b: then each packs its own, a chunk at a time, and they never leave the second-level cache.
 #include "device/cpu/matmul.h"
 
 #include <omp.h>
@@ -17,7 +20,8 @@
 // Shares of memory for packed panels, in floats.
 #define MAX_PACKED_A ((size_t)4 << 20)
 #define MAX_PACKED_B ((size_t)8 << 20)
-#define BLOCK_K 1024 // terms of K packed at a time
+#define BLOCK_K 1024  // terms of K packed at a time
+#define OWN_ROWS 1024 // up to so many rows, tasks pack their own panels of b
 
 static uint32_t min_u32(uint32_t a, uint32_t b) {
     return a < b ? a : b;
@@ -72,10 +76,24 @@ struct blocking {
     uint32_t bm, bn, bk;    // of one block that is packed
     uint32_t tm, tn;        // of a task
     bool own_totals;        // totals are kept per task, as the output cannot hold floats
+    bool own_b;             // panels of b are packed per task
     size_t packed_a_floats; // sizes of the shared and of each thread's own scratch
     size_t packed_b_floats;
     size_t totals_floats;
 };
+
+// Columns of a task that takes all rows: such that the thread with the most has as few as possible.
+static uint32_t choose_columns(uint32_t n, uint32_t cols, uint32_t n_threads) {
+    uint32_t n_panels = ceil_div(n, cols), best = 1, least = UINT32_MAX;
+    for (uint32_t panels = min_u32(TASK_COLS / cols, n_panels); panels > 0; panels--) {
+        uint32_t n_tasks = ceil_div(n_panels, panels);
+        uint32_t most = ceil_div(n_tasks, n_threads) * panels;
+        if (most >= least || (n_threads > 1 && n_tasks < 3 * n_threads && panels > 1)) continue;
+        best = panels;
+        least = most;
+    }
+    return best * cols;
+}
 
 static struct blocking choose_blocking(const struct ree_gemm *g, uint32_t n_threads) {
     const struct ree_tiles *tiles = g->tiles;
@@ -83,6 +101,18 @@ static struct blocking choose_blocking(const struct ree_gemm *g, uint32_t n_thre
     // Rows in panels of equal height: 64 rows are 5 * 11 + 9 rather than 5 * 12 + 4.
     s.panel_rows = ceil_div(g->m, ceil_div(g->m, tiles->rows));
     s.own_totals = g->output->elem_size != sizeof(float);
+
+    s.own_b = !s.own_totals && !g->packed_b && !g->b.integer && g->m <= OWN_ROWS &&
+              (size_t)g->m * g->k <= MAX_PACKED_A && g->n >= 2 * n_threads * tiles->cols;
+    if (s.own_b) {
+        s.bm = s.tm = g->m;
+        s.bn = g->n;
+        s.bk = g->k;
+        s.tn = choose_columns(g->n, tiles->cols, n_threads);
+        s.packed_a_floats = (size_t)s.bm * s.bk;
+        s.packed_b_floats = (size_t)s.tn * min_u32(g->k, REE_CHUNK);
+        return s;
+    }
 
     // Totals that live in the task's own memory need all of K in one block.
     s.bk = s.own_totals || g->packed_b ? g->k : min_u32(g->k, BLOCK_K);
@@ -183,6 +213,18 @@ struct task {
     uint32_t k0, bk;
 };
 
+// A thread's own memory, where the blocking asks for it.
+struct own {
+    float *totals, *b;
+};
+
+static void pack_own_b(const struct ree_gemm *g, const struct task *t, uint32_t l, uint32_t kc,
+                       float *out) {
+    uint32_t cols = g->tiles->cols;
+    for (uint32_t j = 0; j < t->tn; j += cols)
+        pack_b_panel(g, t->j0, t->bn, t->k0 + l, kc, (t->j + j) / cols, out + (size_t)j * kc, NULL);
+}
+
 // c(i, j) += a_shift * the sum of column j.
 static void add_column_sums(const struct team *team, const struct task *t, float *c, size_t ldc) {
     const uint32_t *sums = (const uint32_t *)(const void *)(column_sums(team, t->bn) + t->j);
@@ -194,13 +236,13 @@ static void add_column_sums(const struct team *team, const struct task *t, float
     }
 }
 
-static void run_task(const struct team *team, const struct task *t, float *own_totals) {
+static void run_task(const struct team *team, const struct task *t, const struct own *own) {
     const struct ree_gemm *g = team->gemm;
     const struct ree_tiles *tiles = g->tiles;
     uint32_t height = team->blocking.panel_rows, cols = tiles->cols;
     uint32_t first = g->first + (t->i0 + t->i) * g->n + t->j0 + t->j;
-    float *c = own_totals ? own_totals : (float *)g->output->out + first;
-    size_t ldc = own_totals ? t->tn : g->n;
+    float *c = own->totals ? own->totals : (float *)g->output->out + first;
+    size_t ldc = own->totals ? t->tn : g->n;
 
     // Where packed b is that of the whole matrix, the block is all of it.
     const float *packed_b = g->packed_b ? g->packed_b : team->packed_b;
@@ -209,21 +251,25 @@ static void run_task(const struct team *team, const struct task *t, float *own_t
         uint32_t kc = min_u32(t->bk - l, REE_CHUNK);
         uint32_t flags =
             (t->k0 + l == 0 ? REE_TILE_FIRST : 0) | (t->k0 + l + kc == g->k ? REE_TILE_LAST : 0);
-        const float *chunk_b = packed_b + (size_t)l * n_panels * cols;
+        const float *chunk_b = packed_b + (size_t)l * n_panels * cols + (size_t)t->j * kc;
+        if (own->b) {
+            pack_own_b(g, t, l, kc, own->b);
+            chunk_b = own->b;
+        }
         for (uint32_t i = 0; i < t->tm; i += height) {
             uint32_t rows = min_u32(t->tm - i, height);
             const float *panel_a = team->packed_a + (size_t)l * t->bm + (size_t)(t->i + i) * kc;
             for (uint32_t j = 0; j < t->tn; j += cols) {
                 uint32_t width = min_u32(t->tn - j, cols);
                 uint32_t vecs = ceil_div(width, tiles->lanes);
-                tiles->tile[rows - 1][vecs - 1](kc, panel_a, chunk_b + (size_t)(t->j + j) * kc,
+                tiles->tile[rows - 1][vecs - 1](kc, panel_a, chunk_b + (size_t)j * kc,
                                                 c + i * ldc + j, ldc, width, flags);
             }
         }
     }
     if (t->k0 + t->bk != g->k) return;
     if (g->a_shift) add_column_sums(team, t, c, ldc);
-    if (!g->output->epilogue && !own_totals) return;
+    if (!g->output->epilogue && !own->totals) return;
     if (t->tn == g->n) {
         ree_matmul_write(g->output, c, first, t->tm * t->tn);
         return;
@@ -232,7 +278,7 @@ static void run_task(const struct team *team, const struct task *t, float *own_t
         ree_matmul_write(g->output, c + i * ldc, first + i * g->n, t->tn);
 }
 
-static void run_tasks(struct team *team, uint64_t base, struct task block, float *own_totals) {
+static void run_tasks(struct team *team, uint64_t base, struct task block, const struct own *own) {
     uint32_t tm = team->blocking.tm, tn = team->blocking.tn;
     uint32_t n_rows = ceil_div(block.bm, tm), n_cols = ceil_div(block.bn, tn), unit;
     while (take(team, base, n_rows * n_cols, &unit)) {
@@ -241,12 +287,12 @@ static void run_tasks(struct team *team, uint64_t base, struct task block, float
         t.j = unit / n_rows * tn;
         t.tm = min_u32(block.bm - t.i, tm);
         t.tn = min_u32(block.bn - t.j, tn);
-        run_task(team, &t, own_totals);
+        run_task(team, &t, own);
     }
 }
 
 // Executed by every thread of the team.
-static void run_blocks(struct team *team, float *own_totals) {
+static void run_blocks(struct team *team, const struct own *own) {
     const struct ree_gemm *g = team->gemm;
     const struct blocking *s = &team->blocking;
     uint64_t base = 0;
@@ -257,7 +303,8 @@ static void run_blocks(struct team *team, float *own_totals) {
             for (uint32_t i0 = 0; i0 < g->m; i0 += s->bm) {
                 uint32_t bm = min_u32(g->m - i0, s->bm);
                 uint32_t n_a = ceil_div(bm, s->panel_rows);
-                uint32_t n_b = g->packed_b || i0 > 0 ? 0 : ceil_div(bn, g->tiles->cols);
+                bool shares_b = !g->packed_b && !own->b && i0 == 0;
+                uint32_t n_b = shares_b ? ceil_div(bn, g->tiles->cols) : 0;
                 uint32_t unit;
                 while (take(team, base, n_a + n_b, &unit)) {
                     if (unit < n_a)
@@ -268,7 +315,7 @@ static void run_blocks(struct team *team, float *own_totals) {
                 base += n_a + n_b + team->n_threads;
                 wait_for_team(team);
                 struct task block = {.i0 = i0, .bm = bm, .j0 = j0, .bn = bn, .k0 = k0, .bk = bk};
-                run_tasks(team, base, block, own_totals);
+                run_tasks(team, base, block, own);
                 base += (uint64_t)ceil_div(bm, s->tm) * ceil_div(bn, s->tn) + team->n_threads;
                 wait_for_team(team);
             }
@@ -278,29 +325,45 @@ static void run_blocks(struct team *team, float *own_totals) {
 
 enum scratch_slot { SLOT_A, SLOT_B, SLOT_TOTALS };
 
+static struct own own_memory(const struct blocking *s, void *const *scratch) {
+    return (struct own){.totals = s->own_totals ? scratch[SLOT_TOTALS] : NULL,
+                        .b = s->own_b ? scratch[SLOT_B] : NULL};
+}
+
+// The gemm with what its blocking says about the order of packing.
+static struct ree_gemm in_order(const struct ree_gemm *gemm, const struct blocking *s) {
+    struct ree_gemm g = *gemm;
+    if (s->own_b) g.b.ahead = g.tiles->cols * g.b.stride_line;
+    return g;
+}
+
 enum ree_status ree_gemm_run(const struct ree_cpu_context *ctx, const struct ree_gemm *gemm,
                              uint32_t n_threads, struct ree_error *err) {
-    struct team team = {.gemm = gemm, .blocking = choose_blocking(gemm, n_threads)};
+    struct team team = {.blocking = choose_blocking(gemm, n_threads)};
     const struct blocking *s = &team.blocking;
+    struct ree_gemm ordered = in_order(gemm, s);
+    team.gemm = &ordered;
     team.packed_a = ree_cpu_scratch_get(ctx, 0, SLOT_A, s->packed_a_floats * sizeof(float));
     team.packed_b = ree_cpu_scratch_get(ctx, 0, SLOT_B, s->packed_b_floats * sizeof(float));
     if (!team.packed_a || !team.packed_b)
         return ree_cpu_no_memory(err, (s->packed_a_floats + s->packed_b_floats) * sizeof(float));
     for (uint32_t i = 0; i < n_threads; i++)
-        if (!ree_cpu_scratch_get(ctx, i, SLOT_TOTALS, s->totals_floats * sizeof(float)))
-            return ree_cpu_no_memory(err, s->totals_floats * sizeof(float));
+        if (!ree_cpu_scratch_get(ctx, i, SLOT_TOTALS, s->totals_floats * sizeof(float)) ||
+            (s->own_b && !ree_cpu_scratch_get(ctx, i, SLOT_B, s->packed_b_floats * sizeof(float))))
+            return ree_cpu_no_memory(err, (s->totals_floats + s->packed_b_floats) * sizeof(float));
 
     if (n_threads == 1) {
         team.n_threads = 1;
-        run_blocks(&team, s->own_totals ? ctx->scratch[0].data[SLOT_TOTALS] : NULL);
+        struct own own = own_memory(s, ctx->scratch[0].data);
+        run_blocks(&team, &own);
         return REE_OK;
     }
 #pragma omp parallel num_threads(n_threads)
     {
 #pragma omp single
         team.n_threads = (uint32_t)omp_get_num_threads();
-        struct ree_cpu_scratch *own = &ctx->scratch[omp_get_thread_num()];
-        run_blocks(&team, s->own_totals ? own->data[SLOT_TOTALS] : NULL);
+        struct own own = own_memory(s, ctx->scratch[omp_get_thread_num()].data);
+        run_blocks(&team, &own);
     }
     return REE_OK;
 }
@@ -320,17 +383,19 @@ enum ree_status ree_gemm_run_batch(const struct ree_cpu_context *ctx, uint32_t n
     }
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(dynamic)
     for (uint32_t i = 0; i < n_batch; i++) {
-        void *const *own = ctx->scratch[omp_get_thread_num()].data;
+        void *const *scratch = ctx->scratch[omp_get_thread_num()].data;
+        struct own own = own_memory(&s, scratch);
         struct ree_gemm gemm;
         make(user, i, &gemm);
+        gemm = in_order(&gemm, &s);
         struct team team = {
             .gemm = &gemm,
             .blocking = s,
-            .packed_a = own[SLOT_A],
-            .packed_b = own[SLOT_B],
+            .packed_a = scratch[SLOT_A],
+            .packed_b = scratch[SLOT_B],
             .n_threads = 1,
         };
-        run_blocks(&team, s.own_totals ? own[SLOT_TOTALS] : NULL);
+        run_blocks(&team, &own);
     }
     return REE_OK;
 }

@@ -87,6 +87,11 @@ struct ree_tiles {
     void (*pack)(const float *src, int64_t stride_n, int64_t stride_k, uint32_t n, uint32_t k,
                  float *dst, uint32_t pitch);
 
+    // The same of elements of any type, stride_k being 1. What lies `ahead` elements behind those
+    // that are packed is asked for, to be in the second-level cache when it is packed next.
+    void (*pack_lines[REE_N_TILE_TYPES])(const void *src, int64_t stride_n, int64_t ahead,
+                                         uint32_t n, uint32_t k, float *dst, uint32_t pitch);
+
     // Few rows times b as it lies in memory: out(i, j) = the whole sum over k, +0 and canonical NaN
     // included, for i < m <= REE_STREAM_MAX_ROWS, j < n. `by_rows` wants b's elements of a row
     // adjacent (stride of j is 1) and takes acc of m * n floats as scratch; `by_cols` wants b's
