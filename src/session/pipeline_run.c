@@ -146,7 +146,16 @@ static void forget(struct ree_pipeline *p, struct ree_pipeline_job *job) {
         ree_tensor_finish(&job->outputs[i]);
     free(job->outputs);
     free(job->ordered);
+    pthread_mutex_lock(&p->lock); // others look at its phase
     *job = (struct ree_pipeline_job){0};
+    pthread_mutex_unlock(&p->lock);
+}
+
+static bool is_in_flight(struct ree_pipeline *p, size_t set) {
+    pthread_mutex_lock(&p->lock);
+    bool in_flight = set < p->n_sets && p->jobs[set].phase != REE_JOB_NONE;
+    pthread_mutex_unlock(&p->lock);
+    return in_flight;
 }
 
 // The stage that is next.
@@ -224,7 +233,7 @@ enum ree_status ree_pipeline_submit(struct ree_pipeline *p, size_t set,
     if (set >= p->n_sets)
         return ree_fail(err, REE_INVALID, "there is no set %zu of %zu", set, p->n_sets);
     struct ree_pipeline_job *job = &p->jobs[set];
-    if (job->phase != REE_JOB_NONE)
+    if (is_in_flight(p, set))
         return ree_fail(err, REE_INVALID, "a run of set %zu is in flight already", set);
     if (p->n_local < p->n_stages)
         return ree_fail(err, REE_INVALID, "only stages %zu to %zu of %zu run here", p->first + 1,
@@ -251,7 +260,7 @@ enum ree_status ree_pipeline_submit(struct ree_pipeline *p, size_t set,
 enum ree_status ree_pipeline_collect(struct ree_pipeline *p, size_t set, struct ree_tensor *outputs,
                                      struct ree_error *err) {
     memset(outputs, 0, p->model->n_outputs * sizeof *outputs);
-    if (set >= p->n_sets || p->jobs[set].phase == REE_JOB_NONE)
+    if (!is_in_flight(p, set))
         return ree_fail(err, REE_INVALID, "no run of set %zu is in flight", set);
     struct ree_pipeline_job *job = &p->jobs[set];
     if (p->threaded) {
