@@ -385,10 +385,16 @@ void ree_transport_fail(struct ree_transport *t, const char *reason, int code) {
     // Who was told why needs not tell the others, who have been told, too.
     for (uint32_t r = 0; !t->has_failed && r < t->link->n_ranks; r++)
         if (r != t->link->rank) (void)post(t, r, REE_CHANNEL_CONTROL, fields, &part, &err);
-    double until = ree_transport_clock() + GRACE;
+    // One rank is to end the run, the first of those that noticed by themselves: mpirun may stumble
+    // over several at a time. The next one does it where that is not enough.
+    double wait =
+        GRACE + (t->has_failed ? 1.5 : 0) + (t->link->rank < 8 ? t->link->rank : 8) * 0.25;
+    double until = ree_transport_clock() + wait;
     flush(t, GRACE);
     double left = until - ree_transport_clock();
-    if (left > 0) nanosleep(&(struct timespec){0, (long)(left * 1e9)}, NULL);
+    if (left > 0)
+        nanosleep(&(struct timespec){(time_t)left, (long)((left - (double)(time_t)left) * 1e9)},
+                  NULL);
     t->link->ops->abort(t->link, code);
     t->link->ops->close(t->link);
     finish(t);

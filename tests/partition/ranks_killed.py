@@ -84,6 +84,10 @@ def strike(args, n, rank, which, moment, output, expected, folder):
         what = f"{which.name} of rank {rank} of {n} after {moment:.2f} s"
         if code == 0:  # it had done its work
             return False
+        if code is None:
+            listing = subprocess.run(["ps", "-eo", "pid,ppid,stat,wchan:20,args"], capture_output=True, text=True)
+            print("\n".join(line[:120] for line in listing.stdout.splitlines() if "ree-run" in line))
+            print(pathlib.Path(output.name).read_text(errors="replace"), flush=True)
         check(code is not None, f"{what}: no end within {DEADLINE + SLACK} s")
         time.sleep(0.2)
         stray = [pid for pid in pids.values() if exists(pid)]
