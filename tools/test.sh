@@ -170,7 +170,7 @@ fi
 say "building (clang)"
 if step "clang build" build_tree build-clang -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang \
     -DCMAKE_CXX_COMPILER=clang++ -DREE_CUDA=OFF; then
-    VK_ICD_FILENAMES=none suite "CPU, built by clang" build-clang -E 'vulkan|prove|models/real|_oracle|gpu_check|generate/models'
+    VK_ICD_FILENAMES=none suite "CPU, built by clang" build-clang -E 'vulkan|prove|models/real|_oracle|gpu_check|generate/models|ranks_killed'
 fi
 
 say "building (AddressSanitizer, UndefinedBehaviorSanitizer)"
@@ -178,7 +178,7 @@ if step "sanitizer build" build_tree build-asan -DCMAKE_BUILD_TYPE=RelWithDebInf
     -DREE_CUDA=OFF
 then
     ASAN_OPTIONS=allocator_may_return_null=1 VK_ICD_FILENAMES=none \
-        suite "CPU, with sanitizers" build-asan -E 'vulkan|prove|models/real|_oracle|gpu_check|generate/models'
+        suite "CPU, with sanitizers" build-asan -E 'vulkan|prove|models/real|_oracle|gpu_check|generate/models|partition/ranks'
 fi
 
 say "fuzzing the readers of models and of checkpoints (half a minute each)"

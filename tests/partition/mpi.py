@@ -35,6 +35,16 @@ def finish():
     sys.exit(0 if passed and not failed else 1)
 
 
+def try_mpirun():
+    """Why mpirun cannot start two processes here; None: it can."""
+    try:
+        done = subprocess.run(["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "2", "true"],
+                              env=ENVIRONMENT, capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        return "mpirun -n 2 true does not end"
+    return None if done.returncode == 0 else f"mpirun -n 2 true: {done.stderr.strip()[:300]}"
+
+
 def need_mpi(ree_run):
     """Skips the test where there is no MPI."""
     if not shutil.which("mpirun"):
@@ -45,7 +55,9 @@ def need_mpi(ree_run):
         # As started by a rank of another run, mpirun would not start.
         for name in [n for n in ENVIRONMENT if n.startswith(("OMPI_COMM_WORLD", "PMIX_"))]:
             del ENVIRONMENT[name]
-        return
+        reason = try_mpirun()
+        if not reason:
+            return
     print(f"skipped: {reason}")
     sys.exit(77)
 
