@@ -464,9 +464,9 @@ struct ree_generate_options {
     enum ree_status (*on_checkpoint)(void *user, const struct ree_snapshot *sequences, size_t n,
                                      struct ree_error *err);
     size_t checkpoint_every; // 0: 32
-    // A snapshot for each prompt, whose tokens it begins with: where to go on. Its caches are
-    // computed anew from its tokens and compared with its digests, as is its last token with the
-    // one that the model chooses. NULL: from the prompts.
+    // A snapshot for each prompt, whose tokens it begins with: where to go on. Its tokens are
+    // compared with those that the model chooses, its caches are computed anew from them and
+    // compared with its digests. NULL: from the prompts.
     const struct ree_snapshot *resume;
     void *user;
 };

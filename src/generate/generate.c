@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/status.h"
+#include "generate/check.h"
 #include "generate/group.h"
 
 #define MAX_LOGPROBS 100
@@ -138,6 +139,34 @@ static enum ree_status start_sequence(struct driver *d, size_t i, const struct r
     out->finish = from->finish;
     if (call->g->options.all_logits)
         memcpy(out->logits_sha256, from->logits_sha256, sizeof out->logits_sha256);
+    return REE_OK;
+}
+
+// A snapshot's tokens, and the hash of the logits of one that is done, have to be what the model
+// gives: a file can say anything, and what it says would go into a receipt.
+static enum ree_status check_answer(struct driver *d, size_t i, struct ree_error *err) {
+    const struct ree_snapshot *from = d->sequences[i].from;
+    const struct ree_generate_options *o = d->call.options;
+    struct ree_generator *g = d->call.g;
+    size_t n_prompt = d->sequences[i].out->n_prompt;
+    if (!from || from->n == n_prompt) return REE_OK;
+    struct ree_check check = {
+        .ids = from->ids,
+        .n_prompt = n_prompt,
+        .n = from->n,
+        .sampling = o->sampling,
+        .hash_logits = from->is_done && g->options.all_logits,
+    };
+    struct ree_check_result result;
+    REE_TRY(ree_generator_check(g, &check, &result, err));
+    if (!result.agrees)
+        return ree_fail(err, REE_INVALID,
+                        "sequence %zu cannot go on: token %zu is %d, and the model chooses %d", i,
+                        result.position, result.given, result.chosen);
+    if (check.hash_logits && strcmp(result.logits_sha256, from->logits_sha256) != 0)
+        return ree_fail(err, REE_INVALID,
+                        "sequence %zu cannot go on: its logits have another hash than the model's",
+                        i);
     return REE_OK;
 }
 
@@ -310,6 +339,8 @@ enum ree_status ree_generate(struct ree_generator *g, const struct ree_prompt *p
     enum ree_status status = d.sequences ? REE_OK : no_memory(err);
     for (size_t i = 0; status == REE_OK && i < n; i++)
         status = start_sequence(&d, i, &prompts[i], &out[i], err);
+    for (size_t i = 0; status == REE_OK && i < n; i++)
+        status = check_answer(&d, i, err);
     if (status == REE_OK) status = make_groups(&d, err);
     if (status == REE_OK) status = checkpoint(&d, err);
     if (status == REE_OK) status = drive(&d, err);

@@ -12,8 +12,8 @@
 #include "transport/transport.h"
 
 struct ree_ranks_options {
-    // What shapes the bits or the protocol and has to be the same on all ranks, as lines "name
-    // value\n"; a difference is reported by its name.
+    // What shapes the bits or the protocol and has to be the same on all ranks, as lines of a name,
+    // a tab and a value; a difference is reported by its name.
     const char *agreed;
     const char *numerics; // claimed in place of ree_numerics_version: for tests; NULL: the truth
     bool timeline;        // rank 0: keep what every rank does when

@@ -557,8 +557,12 @@ enum ree_status ree_bind_run(struct ree_bind *b, const struct ree_given *given,
         s->arena = NULL;
         s->arena_size = 0;
         REE_TRY(ree_session_take(s, b->arena_size, "intermediate results", err));
+        enum ree_status made = v->buffer_create(s->device, b->arena_size, &s->arena, err);
+        if (made != REE_OK) {
+            ree_session_give(s, b->arena_size);
+            return made;
+        }
         s->arena_size = b->arena_size;
-        REE_TRY(v->buffer_create(s->device, b->arena_size, &s->arena, err));
     }
     REE_TRY(run_segment(b, &b->segments[b->n_segments - 1], given, err));
     size_t n = s->model->n_outputs;

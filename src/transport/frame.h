@@ -11,8 +11,10 @@
 //     40  u32 set
 //     44  u32 number of parts
 //     48  u64 bytes behind the header
-//     56  16 bytes: the first of SHA-256("ree-message/1\0", bytes 0 ... 55, bytes behind the
-//     header) 72  u64 size of each part
+//     56  16 bytes: the first of SHA-256("ree-message/1\0", bytes 0 ... 55, what is behind 72)
+//
+//     72  u64 size of each part
+//
 //         the parts, each followed by zeros up to a multiple of 8 bytes
 //
 // The checksum finds damage, not forgery: whoever can write into the connection of two ranks can

@@ -46,6 +46,9 @@ struct ree_transport {
     double progress; // when any rank was last known to work
     bool has_failed; // a rank said so
     struct ree_error failure;
+    bool is_broken; // a receive or a sign of life failed: what comes after it is not to be waited
+                    // for
+    struct ree_error broken;
 };
 
 const char *ree_message_kind_name(uint32_t kind) {
@@ -237,6 +240,12 @@ static void take_failure(struct ree_transport *t, const struct ree_message *m) {
         if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
 }
 
+static void note_broken(struct ree_transport *t, const struct ree_error *err) {
+    if (t->is_broken) return;
+    t->is_broken = true;
+    t->broken = *err;
+}
+
 // Signs of life and errors from all ranks.
 static enum ree_status take_control(struct ree_transport *t, struct ree_error *err) {
     for (uint32_t r = 0; r < t->link->n_ranks; r++) {
@@ -345,9 +354,13 @@ enum ree_status ree_transport_receive(struct ree_transport *t, uint32_t from,
     memset(out, 0, sizeof *out);
     double start = ree_transport_clock();
     t->owner = pthread_self();
+    if (t->is_broken) return ree_fail(err, t->broken.status, "%s", t->broken.message);
     enum ree_status status = wait_for(t, from, expected, out, err);
     t->waited += ree_transport_clock() - start;
-    if (status != REE_OK) ree_message_finish(out);
+    if (status != REE_OK) {
+        ree_message_finish(out);
+        note_broken(t, err);
+    }
     return status;
 }
 
@@ -355,8 +368,9 @@ void ree_transport_working(struct ree_transport *t) {
     struct ree_error err;
     // Links are used by one thread; what others report is not worth a lock.
     if (!pthread_equal(pthread_self(), t->owner)) return;
-    (void)(move_out(t, &err) == REE_OK && take_control(t, &err) == REE_OK &&
-           send_sign(t, ree_transport_clock(), true, &err));
+    if (move_out(t, &err) != REE_OK || take_control(t, &err) != REE_OK ||
+        send_sign(t, ree_transport_clock(), true, &err) != REE_OK)
+        note_broken(t, &err);
 }
 
 // The end

@@ -97,14 +97,14 @@ static char rank_prefix[32];
 void cli_error(const char *format, ...) {
     cli_progress_end();
     va_list args;
+    char *text;
     va_start(args, format);
-    vsnprintf(last_error, sizeof last_error, format, args);
+    if (vasprintf(&text, format, args) < 0) text = NULL;
     va_end(args);
-    va_start(args, format);
-    fprintf(stderr, "ree-run: %s", rank_prefix);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
-    va_end(args);
+    snprintf(last_error, sizeof last_error, "%s", text ? text : "out of memory");
+    // At once: lines of several processes may come at the same time.
+    fprintf(stderr, "ree-run: %s%s\n", rank_prefix, text ? text : last_error);
+    free(text);
 }
 
 const char *cli_last_error(void) {

@@ -41,7 +41,7 @@ int cli_ranks_join(struct cli_ranks *r, struct ree_generator *generator, const c
 int cli_ranks_serve(struct cli_ranks *r);
 // Rank 0, after the last token; writes the timeline.
 int cli_ranks_end(struct cli_ranks *r);
-// For --stats, after that: lines, or a member "ranks" with what goes before and after it.
+// For --stats, after that: lines, or a member "processes" with what goes before and after it.
 void cli_ranks_report_text(const struct cli_ranks *r, struct ree_strbuf *out);
 struct cJSON;
 struct cJSON *cli_ranks_report_json(const struct cli_ranks *r); // NULL: out of memory
