@@ -96,8 +96,8 @@ struct cli_device {
     struct ree_device_options options;
 };
 bool cli_device_option(struct cli *cli, struct cli_device *device);
-// How long the first of a list of devices is, "cpu,vulkan:1,cuda". Names of devices may have commas,
-// so a new one begins where a kind of device stands.
+// How long the first of a list of devices is, "cpu,vulkan:1,cuda". Names of devices may have
+// commas, so a new one begins where a kind of device stands.
 size_t cli_first_device(const char *list);
 enum ree_status cli_device_open(const struct cli_device *device, struct ree_device **out_device,
                                 struct ree_error *err);
