@@ -17,7 +17,8 @@ bool ree_link_mpi_started(void) {
     return size ? strcmp(size, "1") != 0 : getenv("PMIX_RANK") != NULL;
 }
 
-enum ree_status ree_link_mpi_create(double seconds, struct ree_link **out, struct ree_error *err) {
+enum ree_status ree_link_mpi_create(const struct ree_link_mpi_options *options,
+                                    struct ree_link **out, struct ree_error *err) {
     char path[PATH_MAX + sizeof MODULE];
     ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
     *out = NULL;
@@ -33,8 +34,9 @@ enum ree_status ree_link_mpi_create(double seconds, struct ree_link **out, struc
     // Open MPI loads parts of itself that look for its symbols everywhere.
     void *module = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (!module) return ree_fail(err, REE_UNAVAILABLE, "%s", dlerror());
-    enum ree_status (*open_mpi)(double, struct ree_link **, struct ree_error *);
+    enum ree_status (*open_mpi)(const struct ree_link_mpi_options *, struct ree_link **,
+                                struct ree_error *);
     *(void **)&open_mpi = dlsym(module, "ree_mpi_open");
     if (!open_mpi) return ree_fail(err, REE_UNAVAILABLE, "%s", dlerror());
-    return open_mpi(seconds, out, err);
+    return open_mpi(options, out, err);
 }

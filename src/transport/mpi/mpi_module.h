@@ -6,6 +6,7 @@
 
 // See ree_link_mpi_create.
 __attribute__((visibility("default"))) enum ree_status
-ree_mpi_open(double seconds, struct ree_link **out_link, struct ree_error *err);
+ree_mpi_open(const struct ree_link_mpi_options *options, struct ree_link **out_link,
+             struct ree_error *err);
 
 #endif
