@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,6 +36,7 @@ struct sending {
 struct mpi {
     struct ree_link link;
     double seconds;
+    struct ree_guardian guardian;
     size_t piece;                // bytes
     struct receiving *receiving; // (n_ranks, channels)
 };
@@ -239,6 +241,10 @@ static void mpi_close(struct ree_link *link) {
     watch_begin(&watch, "the end of MPI", m->seconds);
     MPI_Finalize();
     watch_end(&watch);
+    if (m->guardian.fd >= 0 && write(m->guardian.fd, REE_GUARDIAN_WELL, 1) == 1) {
+        close(m->guardian.fd);
+        waitpid(m->guardian.pid, NULL, 0);
+    }
     for (size_t i = 0; i < (size_t)link->n_ranks * REE_N_CHANNELS; i++)
         free(m->receiving[i].frame);
     free(m->receiving);
@@ -247,8 +253,9 @@ static void mpi_close(struct ree_link *link) {
 
 static const struct ree_link_ops mpi_ops = {mpi_start, mpi_test, mpi_take, mpi_abort, mpi_close};
 
-enum ree_status ree_mpi_open(const struct ree_link_mpi_options *options, struct ree_link **out,
+enum ree_status ree_mpi_open(const struct ree_mpi_setup *setup, struct ree_link **out,
                              struct ree_error *err) {
+    const struct ree_link_mpi_options *options = &setup->options;
     int provided, rank, size;
     struct watch watch;
     *out = NULL;
@@ -269,6 +276,7 @@ enum ree_status ree_mpi_open(const struct ree_link_mpi_options *options, struct 
     }
     m->link = (struct ree_link){&mpi_ops, (uint32_t)rank, (uint32_t)size};
     m->seconds = options->seconds;
+    m->guardian = setup->guardian;
     m->piece = options->piece && options->piece < MAX_PIECE ? options->piece : MAX_PIECE;
     *out = &m->link;
     return REE_OK;
