@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "transport/transport_internal.h"
 
 // How long others get to print why the run ends.
@@ -29,9 +30,7 @@ void ree_message_finish(struct ree_message *message) {
 }
 
 double ree_transport_clock(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return ree_clock();
 }
 
 static void finish(struct ree_transport *t) {
