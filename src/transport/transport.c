@@ -7,9 +7,6 @@
 #include "base/clock.h"
 #include "transport/transport_internal.h"
 
-// How long others get to print why the run ends.
-#define GRACE 0.5
-
 const char *ree_message_kind_name(uint32_t kind) {
     static const char *const names[] = {"?",      "hello",  "welcome", "clock", "begin",
                                         "step",   "logits", "read",    "rows",  "end",
@@ -33,7 +30,7 @@ double ree_transport_clock(void) {
     return ree_clock();
 }
 
-static void finish(struct ree_transport *t) {
+void ree_transport_finish(struct ree_transport *t) {
     for (size_t i = 0; i < t->n_sendings; i++)
         free(t->sendings[i].frame);
     free(t->sendings);
@@ -79,7 +76,7 @@ enum ree_status ree_transport_create(struct ree_link *link,
     enum ree_status status = ree_signs_begin(t, err);
     if (status != REE_OK) {
         link->ops->close(link);
-        finish(t);
+        ree_transport_finish(t);
         return status;
     }
     // Short pauses are otherwise prolonged by 50 us; a step has some.
@@ -325,47 +322,4 @@ void ree_transport_working(struct ree_transport *t) {
     if (pthread_mutex_trylock(&t->lock) != 0) return;
     if (!t->is_broken && ree_signs_exchange(t, &err) != REE_OK) ree_transport_note_broken(t, &err);
     pthread_mutex_unlock(&t->lock);
-}
-
-// The end. The other thread has ended: no locks.
-
-static void flush(struct ree_transport *t, double seconds) {
-    double start = ree_transport_clock(), now = start;
-    struct ree_error err;
-    for (; t->n_sendings && now < start + seconds; now = ree_transport_clock()) {
-        if (ree_transport_move_out(t, &err) != REE_OK) return;
-        ree_transport_pause(now - start);
-    }
-}
-
-void ree_transport_fail(struct ree_transport *t, const char *reason, int code) {
-    struct ree_error err;
-    struct ree_part part = {reason, strnlen(reason, REE_ERROR_MAX - 1)};
-    struct ree_frame_fields fields = {.kind = REE_MESSAGE_ERROR, .n_parts = 1};
-    ree_signs_end(t);
-    // Who was told why needs not tell the others, who have been told, too.
-    for (uint32_t r = 0; !t->has_failed && r < t->link->n_ranks; r++)
-        if (r != t->link->rank)
-            (void)ree_transport_post(t, r, REE_CHANNEL_CONTROL, fields, &part, &err);
-    // One rank is to end the run, the first of those that noticed by themselves: mpirun may stumble
-    // over several at a time. The next one does it where that is not enough.
-    double wait =
-        GRACE + (t->has_failed ? 1.5 : 0) + (t->link->rank < 8 ? t->link->rank : 8) * 0.25;
-    double until = ree_transport_clock() + wait;
-    flush(t, GRACE);
-    double left = until - ree_transport_clock();
-    if (left > 0)
-        nanosleep(&(struct timespec){(time_t)left, (long)((left - (double)(time_t)left) * 1e9)},
-                  NULL);
-    t->link->ops->abort(t->link, code);
-    t->link->ops->close(t->link);
-    finish(t);
-}
-
-void ree_transport_close(struct ree_transport *t) {
-    if (!t) return;
-    ree_signs_end(t);
-    flush(t, t->options.deadline);
-    t->link->ops->close(t->link);
-    finish(t);
 }

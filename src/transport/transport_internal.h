@@ -73,6 +73,8 @@ enum ree_status ree_transport_open(struct ree_transport *t, uint32_t from, enum 
                                    struct ree_error *err);
 void ree_transport_note_broken(struct ree_transport *t, const struct ree_error *err);
 
+void ree_transport_finish(struct ree_transport *t); // frees all but the link
+
 // signs.c
 enum ree_status ree_signs_begin(struct ree_transport *t, struct ree_error *err);
 void ree_signs_end(struct ree_transport *t); // without the lock
