@@ -42,20 +42,6 @@ static enum ree_status find_end(const struct ree_planner *p, const char *name, s
     return REE_OK;
 }
 
-static enum ree_status check_memory(const struct ree_planner *p, const struct ree_partition *out,
-                                    struct ree_error *err) {
-    for (size_t i = 0; p->options->memory && i < out->n_stages; i++) {
-        uint64_t bytes = ree_stage_memory(p, &out->costs[i]);
-        if (bytes > p->options->memory[i])
-            return ree_fail(err, REE_INVALID,
-                            "stage %zu of the plan takes %llu bytes of weights and states, and may "
-                            "take %llu",
-                            i, (unsigned long long)bytes,
-                            (unsigned long long)p->options->memory[i]);
-    }
-    return REE_OK;
-}
-
 static enum ree_status cut(struct ree_planner *p, const char *const *names,
                            struct ree_partition *out, struct ree_error *err) {
     size_t n = p->options->n_stages, begin = 0;
@@ -64,10 +50,7 @@ static enum ree_status cut(struct ree_planner *p, const char *const *names,
     for (size_t i = 0; i + 1 < n; begin = ends[i++])
         REE_TRY(find_end(p, names[i], begin, &ends[i], err));
     ends[n - 1] = p->n_order;
-    REE_TRY(ree_planner_result(p, ends, "given: ", "", out, err));
-    enum ree_status status = check_memory(p, out, err);
-    if (status != REE_OK) ree_partition_finish(out);
-    return status;
+    return ree_planner_result(p, ends, "given: ", "", out, err);
 }
 
 enum ree_status ree_partition_from_cuts(const struct ree_graph *graph,

@@ -89,6 +89,7 @@ static enum ree_status fill(const struct ree_planner *p, struct ree_window *wind
                             struct ree_partition *out, struct ree_error *err) {
     size_t n = p->options->n_stages, begin = 0;
     out->n_stages = n;
+    out->context = p->context;
     out->n_order = p->n_order;
     out->order = ree_arena_alloc_array(&out->arena, p->n_order + 1, sizeof *out->order);
     out->stage_of =

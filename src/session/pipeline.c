@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/partition/choose.h"
 #include "graph/partition/plan_file.h"
 #include "session/pipeline_internal.h"
 
@@ -58,54 +59,46 @@ static struct ree_partition_options plan_options(const struct ree_pipeline *p, u
                                           .context = context};
 }
 
+static bool is_divided(const struct ree_pipeline *p, const struct ree_pipeline_options *o) {
+    if (o->plan_path || o->ends || o->max_memory || o->n_stages > 1) return true;
+    return o->n_stages == 0 && (p->n_workers > 1 || o->n_ranks > 1);
+}
+
 static enum ree_status divide(struct ree_pipeline *p, const struct ree_pipeline_options *o,
-                              const char *const *ends, struct ree_error *err) {
+                              struct ree_error *err) {
     struct ree_partition_options options = plan_options(p, o->context);
+    struct ree_partition_request request = {
+        .plan_path = o->plan_path,
+        .ends = o->ends,
+        .n_stages = o->n_stages,
+        .devices = {p->n_workers, o->n_ranks, p->n_sets, p->max_memory},
+        .context_length = o->context_length,
+    };
+    enum ree_plan_origin origin;
+    char sha256[65];
+    if (o->plan_path) {
+        REE_TRY(ree_model_graph_sha256(p->model, sha256, err));
+        request.graph_sha256 = sha256;
+    }
     ree_model_infer(p->model->graph);
-    enum ree_status status;
-    if (ends)
-        status = ree_partition_from_cuts(p->model->graph, &options, ends, &p->partition, err);
-    else if (p->max_memory)
-        status = ree_pipeline_fit(p, &options, o->n_stages > 0, err);
-    else
-        status = ree_partition_plan(p->model->graph, &options, &p->partition, err);
+    enum ree_status status =
+        ree_partition_choose(p->model->graph, &options, &request, &p->partition, &origin, err);
     if (status != REE_OK) {
-        if (p->model->graph->file[0]) ree_fail_prefix(err, "%s", p->model->graph->file);
+        // Files name themselves in their messages.
+        if (!o->plan_path && p->model->graph->file[0])
+            ree_fail_prefix(err, "%s", p->model->graph->file);
         return status;
     }
-    p->divided = true;
     p->n_stages = p->partition.n_stages;
-    for (size_t i = 0; i < p->n_states; i++)
+    p->divided = p->n_stages > 1 || p->max_memory;
+    if (!p->divided) ree_partition_finish(&p->partition);
+    for (size_t i = 0; p->divided && i < p->n_states; i++)
         p->owner[i] =
             ree_partition_stage_of_state(p->model->graph, &p->partition, &p->part_states[i]);
     return REE_OK;
 }
 
-static enum ree_status divide_as_written(struct ree_pipeline *p,
-                                         const struct ree_pipeline_options *o,
-                                         struct ree_error *err) {
-    char sha256[65], **ends;
-    size_t n;
-    REE_TRY(ree_model_graph_sha256(p->model, sha256, err));
-    REE_TRY(ree_plan_file_read(o->plan_file, sha256, &ends, &n, err));
-    enum ree_status status = REE_OK;
-    if (o->n_stages && o->n_stages != n + 1)
-        status = ree_fail(err, REE_INVALID, "%s: has %zu partitions, not %zu", o->plan_file, n + 1,
-                          o->n_stages);
-    p->n_stages = n + 1;
-    if (status == REE_OK && n) status = divide(p, o, (const char *const *)ends, err);
-    ree_plan_ends_free(ends, n);
-    return status;
-}
-
 // Stages
-
-void ree_pipeline_share(size_t n_stages, uint32_t n_ranks, uint32_t rank, size_t *out_first,
-                        size_t *out_n) {
-    size_t each = n_stages / n_ranks, more = n_stages % n_ranks;
-    *out_first = rank * each + (rank < more ? rank : more);
-    *out_n = each + (rank < more);
-}
 
 static size_t place_in(const struct ree_cut *cut, const struct ree_value *value) {
     for (size_t i = 0; cut && i < cut->n_values; i++)
@@ -209,10 +202,10 @@ static enum ree_status make_stages(struct ree_pipeline *p, const struct ree_pipe
         return ree_fail(err, REE_INVALID, "%zu partitions are too few for %u ranks", p->n_stages,
                         o->n_ranks);
     if (o->n_ranks > 1)
-        ree_pipeline_share(p->n_stages, o->n_ranks, o->rank, &p->first, &p->n_local);
+        ree_partition_share(p->n_stages, o->n_ranks, o->rank, &p->first, &p->n_local);
     if (p->first >= p->n_stages || p->n_local > p->n_stages - p->first)
-        return ree_fail(err, REE_INVALID, "stages %zu to %zu of %zu", p->first,
-                        p->first + p->n_local, p->n_stages);
+        return ree_fail(err, REE_INVALID, "%zu stages from stage %zu on, of %zu", p->n_local,
+                        p->first, p->n_stages);
     if (!p->divided) {
         struct ree_pipeline_stage *stage = &p->stages[0];
         REE_TRY(
@@ -282,10 +275,7 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
     pthread_cond_init(&p->changed, NULL);
     enum ree_status status = begin(p, devices, n_devices, err);
     if (status == REE_OK) status = take_states(p, states, n_states, err);
-    if (status == REE_OK && options->plan_file)
-        status = divide_as_written(p, options, err);
-    else if (status == REE_OK && (p->n_stages > 1 || p->max_memory))
-        status = divide(p, options, options->ends, err);
+    if (status == REE_OK && is_divided(p, options)) status = divide(p, options, err);
     if (status == REE_OK) status = make_stages(p, options, err);
     if (status == REE_OK && p->max_memory) status = ree_pipeline_stream(p, err);
     if (status == REE_OK) status = ree_pipeline_start(p, err);
@@ -329,6 +319,11 @@ void ree_pipeline_destroy(struct ree_pipeline *p) {
 
 size_t ree_pipeline_n_stages(const struct ree_pipeline *p) {
     return p->n_stages;
+}
+
+const char *ree_pipeline_stage_end(const struct ree_pipeline *p, size_t stage) {
+    if (stage + 1 >= p->n_stages) return NULL;
+    return ree_partition_end(p->model->graph, &p->partition, stage);
 }
 
 const struct ree_partition *ree_pipeline_partition(const struct ree_pipeline *p) {

@@ -91,11 +91,7 @@ void ree_pipeline_stop(struct ree_pipeline *pipeline);
 // The session's states of the set, with the device held; give it back.
 struct ree_session *ree_pipeline_hold(struct ree_pipeline *pipeline, size_t stage, size_t set);
 void ree_pipeline_release(struct ree_pipeline *pipeline, size_t stage);
-// pipeline_stream.c: a plan with stages that keep within the memory; `fixed`: with no more of them
-// than asked for.
-enum ree_status ree_pipeline_fit(struct ree_pipeline *pipeline,
-                                 struct ree_partition_options *options, bool fixed,
-                                 struct ree_error *err);
+// pipeline_stream.c
 enum ree_status ree_pipeline_stream(struct ree_pipeline *pipeline, struct ree_error *err);
 // Around a stage's run, with its device held.
 enum ree_status ree_pipeline_load(struct ree_pipeline *pipeline, size_t stage,
