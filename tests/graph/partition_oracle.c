@@ -258,8 +258,7 @@ static bool score(const struct oracle *o, const size_t *ends, struct oracle_scor
     size_t n = o->options->n_stages, begin = 0;
     for (size_t k = 0; k < n; k++) {
         struct ree_stage_cost cost = oracle_cost(o, begin, ends[k]);
-        if (o->options->memory &&
-            cost.weight_bytes + cost.state_bytes * o->context > o->options->memory[k])
+        if (o->options->weight_limits && cost.weight_bytes > o->options->weight_limits[k])
             return false;
         if (cost.work > out->largest) out->largest = cost.work;
         if (cost.work < out->smallest) out->smallest = cost.work;
