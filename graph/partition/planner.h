@@ -40,11 +40,12 @@ struct ree_planner {
     uint32_t *position; // per node id: index into order
 
     // Place t lies between order[t - 1] and order[t], 0 < t < n_order.
-    uint32_t *last_read; // per value id: position of the last node that reads it, if it is made by
-                         // one in `order`; 0: none
-    uint32_t *n_live;    // per place
-    uint64_t *live_bytes;
-    bool *is_place; // whether it may be cut
+    uint32_t *last_read;  // per value id: position of the last node that reads it, if it is made by
+                          // one in `order`; 0: none
+    uint32_t *n_live;     // per place, without sizes
+    uint32_t *n_sizes;    // live ones, likewise
+    uint64_t *live_bytes; // of both
+    bool *is_place;       // whether it may be cut
 
     struct ree_node_cost *node_costs; // per position
 };
@@ -61,6 +62,8 @@ enum ree_node_class {
 enum ree_node_class ree_node_classify(const struct ree_node *node);
 bool ree_node_has_factor(
     const struct ree_node *node); // a constant of rank 2 or more to multiply by
+// Whether the node takes the size of a value, which is small whatever that is.
+bool ree_node_is_size(const struct ree_node *node);
 bool ree_node_has_subgraph(const struct ree_node *node);
 // Whether the node reads single rows of that input: an embedding, a table of angles.
 bool ree_node_reads_rows(const struct ree_node *node, uint32_t input);

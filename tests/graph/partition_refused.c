@@ -94,8 +94,7 @@ static void test_limits(void) {
     struct ree_error err = {.message = ""};
     bool done = ree_partition_plan(c.graph, &c.options, &plan, &err) == REE_OK;
     CHECK_MSG(done, "%s", err.message);
-    if (done)
-        CHECK(plan.costs[0].weight_bytes <= 272384 && plan.costs[1].weight_bytes == 16384);
+    if (done) CHECK(plan.costs[0].weight_bytes <= 272384 && plan.costs[1].weight_bytes == 16384);
     ree_partition_finish(&plan);
     limits[0] = 256000; // the table alone
     REQUIRE(ree_partition_plan(c.graph, &c.options, &plan, &err) == REE_OK);
