@@ -100,11 +100,12 @@ struct ree_stage_graph {
     bool *is_copy; // per node likewise: a control node that an earlier stage has, too
 };
 
-// The stage that keeps a state: the one that makes its successor, or else reads it; the last where
-// no stage does either.
-size_t ree_partition_stage_of_state(const struct ree_graph *graph,
-                                    const struct ree_partition *partition,
-                                    const struct ree_partition_state *state);
+// The stages that keep n states, to out[n]: each the one that makes the successor, or else the
+// first in the graph's order that reads it; the last where no stage does either.
+enum ree_status ree_partition_stages_of_states(const struct ree_graph *graph,
+                                               const struct ree_partition *partition,
+                                               const struct ree_partition_state *states, size_t n,
+                                               size_t *out, struct ree_error *err);
 
 // `always`: inputs of the whole graph that the stage has whether it reads them or not. Its inputs
 // are those of the whole graph that it reads, in their order, then those values of the cut before

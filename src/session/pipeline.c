@@ -92,10 +92,9 @@ static enum ree_status divide(struct ree_pipeline *p, const struct ree_pipeline_
     p->n_stages = p->partition.n_stages;
     p->divided = p->n_stages > 1 || p->max_memory;
     if (!p->divided) ree_partition_finish(&p->partition);
-    for (size_t i = 0; p->divided && i < p->n_states; i++)
-        p->owner[i] =
-            ree_partition_stage_of_state(p->model->graph, &p->partition, &p->part_states[i]);
-    return REE_OK;
+    if (!p->divided) return REE_OK;
+    return ree_partition_stages_of_states(p->model->graph, &p->partition, p->part_states,
+                                          p->n_states, p->owner, err);
 }
 
 // Stages
