@@ -171,6 +171,14 @@ static enum ree_status find_ends(struct tables *t, uint64_t largest, size_t *end
     uint32_t *next = ree_arena_alloc_array(&t->arena, t->n_stages * n, sizeof *next);
     if (!next) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     uint64_t n_live = find_least_toll(t, 0, NULL).n_live, least = 0, most = largest;
+    // In growing steps from the other end first: the smallest is rarely far from the largest.
+    uint64_t probe = most;
+    for (uint64_t step = 1; probe > 0 && find_least_toll(t, probe, NULL).n_live != n_live;
+         step = step < UINT64_MAX / 2 ? 2 * step : step) {
+        most = probe - 1;
+        probe = most > step ? most - step : 0;
+    }
+    least = probe;
     while (least < most) {
         uint64_t middle = most - (most - least) / 2;
         if (find_least_toll(t, middle, NULL).n_live == n_live)
@@ -220,6 +228,16 @@ static enum ree_status search(struct ree_search *search, struct tables *t, struc
     ree_window_remove(&t->window, 0, t->p->n_order);
     search->found = is_feasible(t, most);
     if (!search->found) return REE_OK;
+    // Stages have at least the work of all together, but for what is lost in flops / 16 of each.
+    // From there in growing steps first: the least largest is rarely far.
+    if (most > t->n_stages) least = (most - t->n_stages) / t->n_stages;
+    uint64_t probe = least;
+    for (uint64_t step = 1; probe < most && !is_feasible(t, probe);
+         step = step < UINT64_MAX / 2 ? 2 * step : step) {
+        least = probe + 1;
+        probe = most - least > step ? least + step : most;
+    }
+    most = probe;
     while (least < most) {
         uint64_t middle = least + (most - least) / 2;
         if (is_feasible(t, middle))

@@ -19,19 +19,25 @@ void ree_parcel_finish(struct ree_parcel *parcel) {
     *parcel = (struct ree_parcel){0};
 }
 
-// The number of a model's input among its graph's, which may have weights among them.
-static size_t graph_input(const struct ree_model *model, size_t input) {
-    size_t i = 0;
-    while (model->graph->inputs[i] != model->input_values[input])
-        i++;
-    return i;
-}
+#define NO_PORT SIZE_MAX
 
-static size_t model_input(const struct ree_model *model, const struct ree_value *value) {
-    size_t i = 0;
-    while (i < model->n_inputs && model->input_values[i] != value)
-        i++;
-    return i;
+// The model's inputs and its graph's, which may have weights among them, by each other's numbers.
+static enum ree_status number_inputs(struct ree_pipeline *p, struct ree_error *err) {
+    const struct ree_graph *graph = p->model->graph;
+    p->graph_inputs = calloc(p->model->n_inputs + 1, sizeof *p->graph_inputs);
+    p->model_inputs = calloc(graph->n_inputs + 1, sizeof *p->model_inputs);
+    size_t *at = calloc(graph->n_values + 1, sizeof *at); // per value
+    for (size_t i = 0; at && p->model_inputs && i < graph->n_inputs; i++) {
+        at[graph->inputs[i]->id] = i;
+        p->model_inputs[i] = NO_PORT;
+    }
+    bool done = at && p->graph_inputs && p->model_inputs;
+    for (size_t i = 0; done && i < p->model->n_inputs; i++) {
+        p->graph_inputs[i] = at[p->model->input_values[i]->id];
+        p->model_inputs[p->graph_inputs[i]] = i;
+    }
+    free(at);
+    return done ? REE_OK : no_memory(err);
 }
 
 static enum ree_status take_states(struct ree_pipeline *p, const struct ree_state_spec *states,
@@ -46,7 +52,7 @@ static enum ree_status take_states(struct ree_pipeline *p, const struct ree_stat
         if (states[i].input >= p->model->n_inputs || states[i].output >= p->model->n_outputs)
             return ree_fail(err, REE_INVALID, "a state of port %zu or %zu, which the model lacks",
                             states[i].input, states[i].output);
-        p->part_states[i].input = graph_input(p->model, states[i].input);
+        p->part_states[i].input = p->graph_inputs[states[i].input];
         p->part_states[i].output = states[i].output;
     }
     return REE_OK;
@@ -99,10 +105,17 @@ static enum ree_status divide(struct ree_pipeline *p, const struct ree_pipeline_
 
 // Stages
 
+// Values of a cut are in the order of their ids.
 static size_t place_in(const struct ree_cut *cut, const struct ree_value *value) {
-    for (size_t i = 0; cut && i < cut->n_values; i++)
-        if (cut->values[i] == value) return i;
-    return REE_NO_PLACE;
+    size_t low = 0, high = cut ? cut->n_values : 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (cut->values[middle]->id < value->id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return cut && low < cut->n_values && cut->values[low] == value ? low : REE_NO_PLACE;
 }
 
 // Where the stage's inputs come from and its outputs go to.
@@ -120,8 +133,8 @@ static enum ree_status connect(struct ree_pipeline_stage *stage, size_t number,
     for (size_t i = 0; i < piece->n_inputs; i++) {
         const struct ree_stage_input *input = &piece->inputs[i];
         stage->source[i] =
-            input->is_cut ? place_in(before, input->value) : model_input(p->model, input->value);
-        if (stage->source[i] == (input->is_cut ? REE_NO_PLACE : p->model->n_inputs))
+            input->is_cut ? place_in(before, input->value) : p->model_inputs[input->input];
+        if (stage->source[i] == (input->is_cut ? REE_NO_PLACE : NO_PORT))
             return ree_fail(err, REE_INTERNAL, "stage %zu lacks '%s'", number, input->value->name);
     }
     for (size_t i = 0; i < n_behind; i++) {
@@ -138,35 +151,51 @@ static enum ree_status connect(struct ree_pipeline_stage *stage, size_t number,
     return REE_OK;
 }
 
+// The stage's output that is one of the whole model's, which are in order; REE_NO_OUTPUT: none.
+static size_t own_output(const struct ree_stage_graph *piece, size_t output) {
+    size_t low = 0, high = piece->n_whole;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (piece->whole_outputs[middle] < output)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < piece->n_whole && piece->whole_outputs[low] == output ? low : REE_NO_OUTPUT;
+}
+
 // The states of the stage by its own ports.
 static enum ree_status keep_states(struct ree_pipeline_stage *stage, size_t number,
                                    struct ree_error *err) {
     const struct ree_pipeline *p = stage->pipeline;
     const struct ree_stage_graph *piece = &stage->piece;
     struct ree_state_spec *specs = calloc(p->n_states + 1, sizeof *specs);
+    size_t *ports = malloc((p->model->n_inputs + 1) * sizeof *ports); // per input of the model
     stage->state_of = calloc(p->n_states + 1, sizeof *stage->state_of);
-    if (!specs || !stage->state_of) {
+    if (!specs || !ports || !stage->state_of) {
         free(specs);
+        free(ports);
         return no_memory(err);
     }
+    for (size_t i = 0; i < p->model->n_inputs; i++)
+        ports[i] = REE_NO_INPUT;
+    for (size_t i = 0; i < piece->n_inputs; i++)
+        if (!piece->inputs[i].is_cut) ports[stage->source[i]] = i;
     size_t n = 0, rows_input = REE_NO_INPUT;
-    for (size_t i = 0; i < piece->n_inputs; i++) {
-        if (piece->inputs[i].is_cut) continue;
-        if (stage->source[i] == p->rows_input) rows_input = i;
-        for (size_t k = 0; k < p->n_states; k++) {
-            if (p->specs[k].input != stage->source[i]) continue;
-            specs[n] = p->specs[k];
-            specs[n].input = i;
-            specs[n].output = REE_NO_OUTPUT;
-            for (size_t o = 0; p->owner[k] == number && o < piece->n_whole; o++)
-                if (piece->whole_outputs[o] == p->specs[k].output) specs[n].output = o;
-            stage->state_of[n++] = k;
-        }
+    if (p->rows_input != REE_NO_INPUT) rows_input = ports[p->rows_input];
+    for (size_t k = 0; k < p->n_states; k++) {
+        if (ports[p->specs[k].input] == REE_NO_INPUT) continue;
+        specs[n] = p->specs[k];
+        specs[n].input = ports[p->specs[k].input];
+        specs[n].output =
+            p->owner[k] == number ? own_output(piece, p->specs[k].output) : REE_NO_OUTPUT;
+        stage->state_of[n++] = k;
     }
     enum ree_status status =
         n ? ree_session_keep(stage->session, specs, n, rows_input, err) : REE_OK;
     if (status == REE_OK) status = ree_session_keep_sets(stage->session, p->n_sets, err);
     free(specs);
+    free(ports);
     return status;
 }
 
@@ -177,7 +206,7 @@ static enum ree_status make_stage(struct ree_pipeline *p, size_t number, uint64_
     size_t always[1], n_always = 0;
     for (size_t i = 0; p->rows_input != REE_NO_INPUT && i < p->n_states; i++)
         if (p->owner[i] == number) n_always = 1;
-    if (n_always) always[0] = graph_input(p->model, p->rows_input);
+    if (n_always) always[0] = p->graph_inputs[p->rows_input];
     REE_TRY(ree_partition_extract(p->model->graph, &options, &p->partition, number, always,
                                   n_always, &stage->piece, err));
     REE_TRY(ree_model_of_stage(&stage->piece, p->model, &stage->model, err));
@@ -273,6 +302,7 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->changed, NULL);
     enum ree_status status = begin(p, devices, n_devices, err);
+    if (status == REE_OK) status = number_inputs(p, err);
     if (status == REE_OK) status = take_states(p, states, n_states, err);
     if (status == REE_OK && is_divided(p, options)) status = divide(p, options, err);
     if (status == REE_OK) status = make_stages(p, options, err);
@@ -310,6 +340,8 @@ void ree_pipeline_destroy(struct ree_pipeline *p) {
     free(p->specs);
     free(p->part_states);
     free(p->owner);
+    free(p->graph_inputs);
+    free(p->model_inputs);
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->lock);
     pthread_mutex_destroy(&p->reporting);

@@ -60,6 +60,7 @@ struct ree_pipeline {
     struct ree_pipeline_stage *stages;
     size_t n_workers; // a device each
     struct ree_pipeline_worker *workers;
+    size_t *graph_inputs, *model_inputs; // per input of the model the graph's, and the other way
     size_t n_states;
     struct ree_state_spec *specs;
     struct ree_partition_state *part_states; // the same by inputs and outputs of the graph
