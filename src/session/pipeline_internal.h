@@ -8,6 +8,7 @@
 #include "session/session_internal.h"
 
 #define REE_NO_PLACE SIZE_MAX
+#define REE_NO_PORT SIZE_MAX
 
 // Pages of a mapped file that a stage's weights lie in.
 struct ree_page_range {
@@ -86,6 +87,16 @@ struct ree_pipeline {
     void *progress_user;
 };
 
+// pipeline_plan.c
+enum ree_status ree_pipeline_take_states(struct ree_pipeline *pipeline,
+                                         const struct ree_state_spec *states, size_t n,
+                                         struct ree_error *err);
+struct ree_partition_options ree_pipeline_plan_options(const struct ree_pipeline *pipeline,
+                                                       uint64_t context);
+// Divides the model if the options ask for it.
+enum ree_status ree_pipeline_divide(struct ree_pipeline *pipeline,
+                                    const struct ree_pipeline_options *options,
+                                    struct ree_error *err);
 // pipeline_run.c
 enum ree_status ree_pipeline_start(struct ree_pipeline *pipeline, struct ree_error *err);
 void ree_pipeline_stop(struct ree_pipeline *pipeline);
