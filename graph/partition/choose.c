@@ -71,6 +71,8 @@ enum ree_status ree_partition_choose(const struct ree_graph *graph,
     if (c.least == 0) c.least = 1;
     *out_origin = REE_PLAN_GIVEN;
     if (request->plan_path) return take_file(&c);
+    if (request->ends && !request->n_stages)
+        return ree_fail(err, REE_INVALID, "ends of stages, and not how many");
     if (request->ends) return take(&c, request->ends, request->n_stages - 1);
     if (!request->n_stages) {
         bool found;

@@ -99,7 +99,7 @@ static size_t first_cut(const struct ree_partition *out, uint32_t position) {
 }
 
 // Values that cross all cuts together: a bound on memory.
-#define MOST_CROSSING (UINT64_C(1) << 24)
+#define MOST_CROSSING (UINT64_C(1) << 22)
 
 static enum ree_status fill_cuts(const struct ree_planner *p, struct ree_partition *out,
                                  struct ree_error *err) {

@@ -13,6 +13,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 SAMPLE = HERE.parents[1] / "tools" / "sample"
 sys.path.insert(0, str(HERE))
+import onnx_writer as onnx  # noqa: E402
 from plan_test import chain, note, wish  # noqa: E402
 
 passed, failed = 0, 0
@@ -118,6 +119,31 @@ def test_graphs(work):
         check(compare(model, run, ["--n-partitions", 2, *several]) == 2, "and a number instead of them")
 
 
+def wide(n):
+    """n values that are made before any cut and read behind all."""
+    nodes = [onnx.node("MatMul", ["x", "w"], ["e0"])]
+    nodes += [onnx.node("Neg" if i % 2 else "Abs", [f"e{i - 1}"], [f"e{i}"]) for i in range(1, n)]
+    last = f"e{n - 1}"
+    for i in range(40):
+        nodes.append(onnx.node("MatMul", [last, "w"], [f"p{i}"]))
+        last = f"p{i}"
+    for i in range(n):
+        nodes.append(onnx.node("Min", [last, f"e{i}"], [f"t{i}"]))
+        last = f"t{i}"
+    return onnx.model(nodes, [onnx.port("x", onnx.FLOAT, ["rows", 8])], [onnx.port(last, onnx.FLOAT, ["rows", 8])],
+                      [onnx.floats("w", [8, 8], [0.5] * 64)])
+
+
+def test_wide(work):
+    model = work / "wide.onnx"
+    run = ["--random-inputs", 7]
+    model.write_bytes(wide(20000))
+    check(compare(model, run, ["--n-partitions", 6]) == 6, "many values cross")
+    sums = [json.loads(call("run", model, "--json", *run, *parts).stdout)["sha256"]
+            for parts in ([], ["--n-partitions", 6])]
+    check(sums[0] == sums[1], "other bits")
+
+
 def main():
     global ree_run
     parser = argparse.ArgumentParser()
@@ -128,6 +154,7 @@ def main():
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with tempfile.TemporaryDirectory() as folder:
         test_graphs(pathlib.Path(folder))
+        test_wide(pathlib.Path(folder))
         test_language_models(args.models)
         test_processes()
     print(f"{passed} passed, {failed} failed")
