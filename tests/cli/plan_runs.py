@@ -76,7 +76,7 @@ def test_language_models(models):
             print(f"no {name}: left out")
 
 
-def test_processes():
+def test_processes(work):
     if not shutil.which("mpirun") or not (pathlib.Path(ree_run).parent / "ree_mpi.so").exists():
         print("no mpirun, or built without MPI: left out")
         return
@@ -86,6 +86,10 @@ def test_processes():
     for options in ([], ["--max-device-memory", "900K"], ["--device", "cpu,cpu"]):
         n = compare(SAMPLE / "stories", run, options, before, ["--processes", 2], "generate")
         check(n >= 2, f"{options}: {n} stages")
+    call("export", SAMPLE / "stories", "-o", work / "stories.onnx", "--colocate-tensors")
+    call("plan", work / "stories.onnx", "--n-partitions", 3, "--write", work / "noted.onnx")
+    n = compare(work / "noted.onnx", run, [], before, ["--processes", 2], "generate")
+    check(n == 3, f"hints in two processes: {n} stages")
 
 
 def test_graphs(work):
@@ -155,8 +159,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         test_graphs(pathlib.Path(folder))
         test_wide(pathlib.Path(folder))
+        test_processes(pathlib.Path(folder))
         test_language_models(args.models)
-        test_processes()
     print(f"{passed} passed, {failed} failed")
     return failed != 0 or passed == 0
 
