@@ -217,7 +217,7 @@ static enum ree_status run_stages(struct ree_generator *g, size_t set, struct re
                                   struct ree_error *err) {
     size_t first, n, n_stages = ree_pipeline_n_stages(g->pipeline);
     struct ree_parcel parcel = {0};
-    ree_pipeline_share(n_stages, g->options.n_ranks, g->options.rank, &first, &n);
+    ree_partition_share(n_stages, g->options.n_ranks, g->options.rank, &first, &n);
     REE_TRY(ree_pipeline_match(g->pipeline, set, flight->inputs, flight->n_inputs, ordered, err));
     if (in) {
         parcel = *in;

@@ -172,7 +172,7 @@ static enum ree_status check_rank(struct ree_ranks *ranks, uint32_t rank,
     enum ree_status status =
         m.n_parts == 2 ? compare_text(rank, text, &m.parts[0], err)
                        : ree_fail(err, REE_INVALID, "rank %u does not introduce itself", rank);
-    ree_pipeline_share(ranks->n_stages, ranks->n_ranks, rank, &first, &n);
+    ree_partition_share(ranks->n_stages, ranks->n_ranks, rank, &first, &n);
     if (status == REE_OK) {
         status = make_weights(ranks, first, n, &weights, err);
         if (status == REE_OK) {

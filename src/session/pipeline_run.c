@@ -104,7 +104,7 @@ enum ree_status ree_pipeline_run_stage(struct ree_pipeline *p, size_t number, si
         ree_pipeline_release(p, 0);
     } else {
         status = run_piece(p, number, set, ordered, in, out, outputs, err);
-        if (status != REE_OK) ree_fail_prefix(err, "stage %zu of %zu", number + 1, p->n_stages);
+        if (status != REE_OK) ree_fail_prefix(err, "stage %zu of %zu", number, p->n_stages);
     }
     if (in) ree_parcel_finish(in);
     if (out && status != REE_OK) ree_parcel_finish(out);
@@ -236,8 +236,8 @@ enum ree_status ree_pipeline_submit(struct ree_pipeline *p, size_t set,
     if (is_in_flight(p, set))
         return ree_fail(err, REE_INVALID, "a run of set %zu is in flight already", set);
     if (p->n_local < p->n_stages)
-        return ree_fail(err, REE_INVALID, "only stages %zu to %zu of %zu run here", p->first + 1,
-                        p->first + p->n_local, p->n_stages);
+        return ree_fail(err, REE_INVALID, "only stages %zu to %zu of %zu run here", p->first,
+                        p->first + p->n_local - 1, p->n_stages);
     job->ordered = calloc(p->model->n_inputs + 1, sizeof *job->ordered);
     job->outputs = calloc(p->model->n_outputs + 1, sizeof *job->outputs);
     enum ree_status status = job->ordered && job->outputs ? REE_OK : no_memory(err);

@@ -9,73 +9,8 @@
 #include "graph/mapping.h"
 #include "session/pipeline_internal.h"
 
-// Part of the limit that plans leave to intermediate results: they are not known before a run.
-#define MARGIN 16
-#define MAX_STAGES 1024
-
 static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
-// The plan
-
-static uint64_t state_bytes(const struct ree_partition *plan, uint64_t context) {
-    uint64_t n = 0;
-    for (size_t i = 0; i < plan->n_stages; i++)
-        n += plan->costs[i].state_bytes * context;
-    return n;
-}
-
-enum ree_status ree_pipeline_fit(struct ree_pipeline *p, struct ree_partition_options *options,
-                                 bool fixed, struct ree_error *err) {
-    const struct ree_graph *graph = p->model->graph;
-    uint64_t context = options->context ? options->context : REE_PARTITION_CONTEXT;
-    uint64_t room = p->max_memory - p->max_memory / MARGIN;
-    struct ree_partition whole;
-    size_t n = options->n_stages, most = fixed ? n : MAX_STAGES;
-    struct ree_partition_options one = *options;
-    one.n_stages = 1;
-    one.memory = NULL;
-    REE_TRY(ree_partition_plan(graph, &one, &whole, err));
-    uint64_t states = state_bytes(&whole, context) * p->n_sets;
-    uint64_t weights = whole.costs[0].weight_bytes;
-    ree_partition_finish(&whole);
-    if (states >= room)
-        return ree_fail(err, REE_NO_MEMORY,
-                        "caches of %llu tokens take %.1f MiB, and a device may hold %.1f",
-                        (unsigned long long)context, (double)states / (1 << 20),
-                        (double)p->max_memory / (1 << 20));
-    // Stages on one device hold their states all the time; each plan counts its own again.
-    room -= states;
-    if (!fixed && n < weights / room) n = (size_t)(weights / room);
-    uint64_t *memory = malloc(most * sizeof *memory);
-    if (!memory) return no_memory(err);
-    for (size_t i = 0; i < most; i++)
-        memory[i] = room;
-    struct ree_error before = {0}, too_many;
-    enum ree_status status;
-    while (true) {
-        options->n_stages = n;
-        options->memory = memory;
-        status = ree_partition_plan(graph, options, &p->partition, err);
-        if (status == REE_OK || status == REE_NO_MEMORY || fixed) break;
-        // More stages need less memory each, while there are places to cut.
-        struct ree_partition any;
-        options->memory = NULL;
-        if (n == most || ree_partition_plan(graph, options, &any, &too_many) != REE_OK) {
-            if (before.message[0]) *err = before;
-            break;
-        }
-        ree_partition_finish(&any);
-        before = *err;
-        n = n + 1 + n / 8 < most ? n + 1 + n / 8 : most;
-    }
-    options->memory = NULL;
-    free(memory);
-    if (status == REE_INVALID)
-        ree_fail_prefix(err, "for devices that may hold %.1f MiB",
-                        (double)p->max_memory / (1 << 20));
-    return status;
 }
 
 // Pages

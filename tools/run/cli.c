@@ -241,6 +241,19 @@ bool cli_device_option(struct cli *cli, struct cli_device *device) {
            cli_option(cli, "--break-primitive", &device->options.break_primitive);
 }
 
+bool cli_parse_size(const char *text, uint64_t *out) {
+    static const char units[] = "KMGT";
+    char digits[24] = "";
+    size_t n = strspn(text, "0123456789");
+    const char *unit = text[n] ? strchr(units, text[n]) : NULL;
+    if (n == 0 || n >= sizeof digits || (text[n] && (!unit || text[n + 1]))) return false;
+    memcpy(digits, text, n);
+    unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+    if (!cli_parse_number(digits, 1, UINT64_MAX >> shift, out)) return false;
+    *out <<= shift;
+    return true;
+}
+
 size_t cli_first_device(const char *list) {
     static const char *const kinds[] = {"cpu", "cuda", "vulkan"};
     for (const char *at = list; *at; at++)
@@ -250,6 +263,13 @@ size_t cli_first_device(const char *list) {
                 return (size_t)(at - list);
         }
     return strlen(list);
+}
+
+size_t cli_count_devices(const char *list) {
+    size_t n = 1;
+    for (size_t length; list[length = cli_first_device(list)]; list += length + 1)
+        n++;
+    return n;
 }
 
 enum ree_status cli_device_open(const struct cli_device *device, struct ree_device **out_device,

@@ -63,6 +63,8 @@ void cli_unknown(struct cli *cli);
 __attribute__((format(printf, 2, 3))) void cli_usage(struct cli *cli, const char *format, ...);
 
 bool cli_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out);
+// Bytes: "600M", "2G", in powers of 1024; at least 1.
+bool cli_parse_size(const char *text, uint64_t *out);
 
 // Prints "ree-run: message".
 __attribute__((format(printf, 1, 2))) void cli_error(const char *format, ...);
@@ -99,6 +101,7 @@ bool cli_device_option(struct cli *cli, struct cli_device *device);
 // How long the first of a list of devices is, "cpu,vulkan:1,cuda". Names of devices may have
 // commas, so a new one begins where a kind of device stands.
 size_t cli_first_device(const char *list);
+size_t cli_count_devices(const char *list); // 1 of an empty one
 enum ree_status cli_device_open(const struct cli_device *device, struct ree_device **out_device,
                                 struct ree_error *err);
 

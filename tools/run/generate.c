@@ -297,6 +297,7 @@ static int report(struct job *job, const struct ree_generate_stats *stats) {
         .logprobs = job->logprobs,
         .stats = stats,
         .session = job->o->stats ? &session : NULL,
+        .pipeline = job->generator->pipeline,
         .device = cli_parts_device(&job->o->parts),
         .operation_set = job->o->device.options.operation_set,
         .receipt_hash = job->receipt_hash,

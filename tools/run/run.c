@@ -205,6 +205,7 @@ static int run(struct options *o) {
         .outputs = outputs,
         .top = (uint32_t)o->top,
         .stats = o->stats ? &stats : NULL,
+        .pipeline = pipeline,
         .receipt_hash = receipt_hash,
         .trace = has_trace ? &traced : NULL,
     };
