@@ -21,6 +21,16 @@ static void note_read(void *user, struct ree_value **use) {
     if ((*use)->graph == r->graph) r->values[(*use)->id] = true;
 }
 
+struct state_read {
+    const struct ree_value *state;
+    bool found;
+};
+
+static void note_state(void *user, struct ree_value **use) {
+    struct state_read *read = user;
+    if (*use == read->state) read->found = true;
+}
+
 size_t ree_partition_stage_of_state(const struct ree_graph *graph,
                                     const struct ree_partition *partition,
                                     const struct ree_partition_state *state) {
@@ -28,11 +38,10 @@ size_t ree_partition_stage_of_state(const struct ree_graph *graph,
     if (maker && partition->stage_of[maker->id] != REE_STAGE_CONTROL)
         return partition->stage_of[maker->id];
     for (size_t i = 0; i < graph->n_nodes; i++) {
-        const struct ree_node *node = graph->nodes[i];
-        for (size_t k = 0; k < node->n_inputs; k++)
-            if (node->inputs[k] == graph->inputs[state->input] &&
-                partition->stage_of[i] != REE_STAGE_CONTROL)
-                return partition->stage_of[i];
+        struct state_read read = {graph->inputs[state->input], false};
+        if (partition->stage_of[i] == REE_STAGE_CONTROL) continue;
+        visit_read(graph->nodes[i], note_state, &read); // in its subgraphs, too
+        if (read.found) return partition->stage_of[i];
     }
     return partition->n_stages - 1;
 }
