@@ -155,12 +155,14 @@ static void test_half_grown(size_t n_stages) {
 #define N 256
 
 // y = x * w, w of 16 bits in the order that is laid out anew.
-static struct ree_model *make_narrow(void) {
+static struct ree_model *make_narrow(const char *more_inputs, const char *more_outputs,
+                                     const char *more_nodes) {
     static char text[64 * K * N];
     const int bits[] = {0x3C00, 0xBC00, 0x4000, 0x3800, 0x4200}; // 1, -1, 2, 0.5, 3
     size_t at = (size_t)snprintf(text, sizeof text,
-                                 "(x:float32[m,%d]) -> (y) { w = Constant() {value=<float16[%d,%d]",
-                                 K, K, N);
+                                 "(x:float32[m,%d]%s) -> (y%s) { %s w = Constant() "
+                                 "{value=<float16[%d,%d]",
+                                 K, more_inputs, more_outputs, more_nodes, K, N);
     for (int i = 0; i < K * N; i++)
         at += (size_t)snprintf(text + at, sizeof text - at, " %d", bits[i % 5]);
     snprintf(text + at, sizeof text - at,
@@ -185,7 +187,7 @@ static void run_rows(struct ree_pipeline *p, int64_t rows, char hash[65]) {
 
 static void test_copies(void) {
     struct ree_error err = {0};
-    struct ree_model *model = make_narrow();
+    struct ree_model *model = make_narrow("", "", "");
     struct ree_pipeline *p;
     char free_hash[65] = "", hash[65] = "", many_free[65] = "", many[65] = "";
     REQUIRE(ree_pipeline_create(model, &device, 1, NULL, NULL, 0, REE_NO_INPUT, &p, &err) ==
@@ -217,6 +219,44 @@ static void test_copies(void) {
             run_rows(p, 1, hash);
             CHECK(!strcmp(hash, free_hash));
         }
+        ree_pipeline_destroy(p);
+    }
+    ree_model_destroy(model);
+}
+
+// A cache that grows takes the room of copies.
+static void test_copies_and_caches(void) {
+    struct ree_error err = {0};
+    struct ree_model *model = make_narrow(", past:float32[1,p,2], q:float32[1,s,2]", ", present",
+                                          "present = Concat(past, q) {axis=1}");
+    struct ree_pipeline_options options = {.max_memory = 1 << 20};
+    const struct ree_state_spec spec = {1, 1, 1, 0};
+    struct ree_pipeline *p;
+    enum ree_status status =
+        ree_pipeline_create(model, &device, 1, &options, &spec, 1, REE_NO_INPUT, &p, &err);
+    CHECK_MSG(status == REE_OK, "%s", err.message);
+    if (status == REE_OK) {
+        struct ree_session *s = p->stages[0].session;
+        struct ree_memory_count *count = &p->workers[0].memory;
+        struct ree_tensor x[2], out[2];
+        CHECK(ree_pipeline_reset_states(p, 0, 1, &err) == REE_OK);
+        CHECK(ree_pipeline_reserve_states(p, 0, 16, &err) == REE_OK);
+        REQUIRE(ree_tensor_init(&x[0], "x", REE_F32, 2, (int64_t[]){1, K}, &err) == REE_OK);
+        REQUIRE(ree_tensor_init(&x[1], "q", REE_F32, 3, (int64_t[]){1, 1, 2}, &err) == REE_OK);
+        for (int again = 0; again < 2; again++) {
+            status = ree_pipeline_run(p, x, 2, out, &err);
+            CHECK_MSG(status == REE_OK, "%s", err.message);
+            if (status == REE_OK) ree_tensor_finish(&out[0]);
+            CHECK((s->packed_bytes > 0) == !again);
+            if (again) break;
+            count->limit = count->used + 100;
+            CHECK(ree_pipeline_reserve_states(p, 0, 1024, &err) == REE_OK);
+            CHECK(ree_pipeline_state_rows(p, 0) == 1 && count->used <= count->limit);
+            CHECK(ree_pipeline_reserve_states(p, 0, 16384, &err) == REE_NO_MEMORY);
+        }
+        CHECK(ree_pipeline_state_rows(p, 0) == 2);
+        for (int i = 0; i < 2; i++)
+            ree_tensor_finish(&x[i]);
         ree_pipeline_destroy(p);
     }
     ree_model_destroy(model);
@@ -265,13 +305,12 @@ static void test_read_in_branch(void) {
     struct ree_error err = {0};
     struct ree_model *model =
         load("(past:float32[1,2,p,2], go:bool[], x:float32[1,2,s,2]) ->"
-             " (y, present:float32[1,2,p,2]) {"
+             " (y, past) {"
              "  w = Constant() {value=<float32[2,2] 1 2 3 4>}"
              "  a = MatMul(x, w)"
              "  b = If(go) {then_branch=() -> (t) { r = ReduceSum(past) {keepdims=0} t = Add(a, r) "
              "}, else_branch=() -> (e) { e = Neg(a) }}"
-             "  c = MatMul(b, w) d = Sin(c) f = MatMul(d, w) y = Cos(f)"
-             "  present = Identity(past) }");
+             "  c = MatMul(b, w) d = Sin(c) f = MatMul(d, w) y = Cos(f) }");
     ree_model_infer(model->graph);
     const struct ree_partition_state state = {0, 1};
     struct ree_partition_options options = {.n_stages = 2, .n_states = 1, .states = &state};
@@ -358,6 +397,7 @@ int main(void) {
     for (size_t n_stages = 1; n_stages <= 3; n_stages++)
         test_half_grown(n_stages);
     test_copies();
+    test_copies_and_caches();
     test_observed(1);
     test_observed(2);
     test_read_in_branch();
