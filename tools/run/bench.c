@@ -239,7 +239,8 @@ static int run(struct bench *bench, const struct arguments *a, struct ree_model 
     bench_openblas_close(&bench->blas);
     if (status == REE_OK) return cli_print(&text);
     ree_strbuf_finish(&text);
-    return cli_fail(&err);
+    cli_fail(&err);
+    return status == REE_INVALID && !model ? CLI_USAGE : CLI_FAILED; // a wrong --size
 }
 
 int ree_run_bench(int argc, char **argv) {

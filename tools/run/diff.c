@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "audit/diff_receipts.h"
 #include "audit/html.h"
@@ -164,6 +165,8 @@ static int compare_receipts(struct job *job, const char *const paths[2]) {
 
 // Receipts are JSON, traces begin with their name. What cannot be read is left to the reader.
 static bool is_receipt(const char *path) {
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return false; // a pipe would be waited for
     FILE *file = fopen(path, "rb");
     int first = file ? getc(file) : EOF;
     if (file) fclose(file);

@@ -212,11 +212,11 @@ int ree_run_tokenize(int argc, char **argv) {
             request.no_special = true;
         else if (cli_flag(&cli, "--help"))
             wants_help = true;
-        else if (!cli_option(&cli, "--text", &request.text) &&
+        else if (!cli_option_text(&cli, "--text", &request.text) &&
                  !cli_option(&cli, "--file", &request.file) &&
                  !cli_option(&cli, "--chat", &request.chat) &&
                  !cli_option(&cli, "--family", &request.family) &&
-                 !cli_option(&cli, "--decode", &request.decode) &&
+                 !cli_option_text(&cli, "--decode", &request.decode) &&
                  !cli_positional(&cli, &request.path))
             cli_unknown(&cli);
     }
