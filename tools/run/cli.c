@@ -1,5 +1,6 @@
 #include "cli.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -210,6 +211,29 @@ int cli_print(struct ree_strbuf *text) {
     }
     ree_strbuf_finish(text);
     return ok ? 0 : CLI_FAILED;
+}
+
+int cli_print_text(const char *text) {
+    struct ree_strbuf out;
+    ree_strbuf_init(&out);
+    ree_strbuf_append(&out, text, strlen(text));
+    return cli_print(&out);
+}
+
+bool cli_wants_help(int argc, char **argv) {
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0) return true;
+    return false;
+}
+
+void cli_append_json(struct ree_strbuf *out, struct cJSON *json, bool indented) {
+    char *text = indented ? cJSON_Print(json) : cJSON_PrintUnformatted(json);
+    if (text)
+        ree_strbuf_printf(out, "%s\n", text);
+    else
+        out->failed = true;
+    cJSON_free(text);
+    cJSON_Delete(json);
 }
 
 // Progress. One line at a time for the whole process, hence the statics.

@@ -88,6 +88,11 @@ void cli_append_shape(struct ree_strbuf *out, enum ree_dtype dtype, uint32_t ran
                       const int64_t *dims);
 // Writes the buffer to standard output and releases it; returns the exit code.
 int cli_print(struct ree_strbuf *text);
+int cli_print_text(const char *text);       // a manual page
+bool cli_wants_help(int argc, char **argv); // --help is among them
+// JSON and the end of the line; deletes it. NULL is one that there was no memory for.
+struct cJSON;
+void cli_append_json(struct ree_strbuf *out, struct cJSON *json, bool indented);
 
 // For on_progress of models and sessions: a line on standard error that is redrawn in place, when
 // that is a terminal and the work takes longer than a moment.

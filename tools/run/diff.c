@@ -203,12 +203,7 @@ int ree_run_diff(int argc, char **argv) {
     struct job job = {0};
     cli_init(&cli, argc, argv);
     while (cli_next(&cli)) {
-        if (cli_flag(&cli, "--help")) {
-            struct ree_strbuf text;
-            ree_strbuf_init(&text);
-            ree_strbuf_printf(&text, "%s", help);
-            return cli_print(&text);
-        }
+        if (cli_flag(&cli, "--help")) return cli_print_text(help);
         if (cli_flag(&cli, "--json"))
             job.json = true;
         else if (cli_flag(&cli, "--all"))

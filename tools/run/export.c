@@ -79,11 +79,7 @@ int ree_run_export(int argc, char **argv) {
     struct options o = {.opset = 23};
     struct ree_strbuf text;
     ree_strbuf_init(&text);
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0) {
-            ree_strbuf_printf(&text, "%s", help);
-            return cli_print(&text);
-        }
+    if (cli_wants_help(argc, argv)) return cli_print_text(help);
     cli_init(&cli, argc, argv);
     parse(&cli, &o);
     if (cli.failed) return CLI_USAGE;

@@ -104,9 +104,3 @@ int cli_rows_help(const struct cli_row *rows, size_t n) {
     }
     return cli_print(&out);
 }
-
-bool cli_wants_help(int argc, char **argv) {
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0) return true;
-    return false;
-}

@@ -45,6 +45,5 @@ struct cli_row {
 void cli_rows_parse(struct cli *cli, const struct cli_row *rows, size_t n, void *options);
 // Prints the manual page; returns the exit code.
 int cli_rows_help(const struct cli_row *rows, size_t n);
-bool cli_wants_help(int argc, char **argv); // --help is among them
 
 #endif

@@ -83,13 +83,7 @@ static int print_json(cJSON *root, const struct ree_tokenizer *tokenizer) {
     ree_strbuf_init(&out);
     ree_tokenizer_sha256(tokenizer, hex);
     cJSON_AddStringToObject(root, "tokenizer_sha256", hex);
-    char *text = cJSON_Print(root);
-    if (text)
-        ree_strbuf_printf(&out, "%s\n", text);
-    else
-        out.failed = true;
-    cJSON_free(text);
-    cJSON_Delete(root);
+    cli_append_json(&out, root, true);
     return cli_print(&out);
 }
 
@@ -221,12 +215,7 @@ int ree_run_tokenize(int argc, char **argv) {
             cli_unknown(&cli);
     }
     if (cli.failed) return CLI_USAGE;
-    if (wants_help) {
-        struct ree_strbuf text;
-        ree_strbuf_init(&text);
-        ree_strbuf_append(&text, help, strlen(help));
-        return cli_print(&text);
-    }
+    if (wants_help) return cli_print_text(help);
     int n = !!request.text + !!request.file + !!request.chat + !!request.decode;
     if (n > 1) cli_usage(&cli, "only one of --text, --file, --chat and --decode can be given");
     if (!request.path) cli_usage(&cli, "which tokenizer?");

@@ -204,13 +204,8 @@ static void report_json(const struct job *job, struct ree_strbuf *out) {
         cJSON_AddStringToObject(root, "device", cli_parts_device(&job->o->parts));
     cJSON_AddNumberToObject(root, "runs", (double)v->n_runs);
     cJSON_AddNumberToObject(root, "run_seconds", v->run_seconds);
-    char *text = cJSON_PrintUnformatted(root);
-    if (text && checks)
-        ree_strbuf_printf(out, "%s\n", text);
-    else
-        out->failed = true;
-    cJSON_free(text);
-    cJSON_Delete(root);
+    if (!checks) out->failed = true;
+    cli_append_json(out, root, false);
 }
 
 static int report(struct job *job) {
