@@ -25,18 +25,19 @@ struct cli_ranks {
     "has\n"                                                                                        \
     "  the model, too; before anything runs, versions, model, weights and plan are compared\n"     \
     "  ranks on one machine share its cores (--threads says otherwise)\n"                          \
-    "  --step-deadline S    seconds that a process may be silent before all end (otherwise 60); "  \
-    "while\n"                                                                                      \
-    "                       one works, however long, it gives signs of life by itself, so that\n"  \
-    "                       silent is what is dead, stopped or cut off\n"                          \
+    "  --step-deadline S    seconds that a process may be silent before all end (otherwise 60);\n"  \
+    "                       while one works, however long, it gives signs of life by itself, so\n"  \
+    "                       that silent is what is dead, stopped or cut off\n"                      \
     "  --work-deadline S    seconds that one that gives signs of life may be at a single thing\n"  \
     "                       (an operator, a weight) before it is taken to hang (otherwise ten\n"   \
     "                       step deadlines)\n"                                                     \
-    "  --timeline FILE      what each process did when, for chrome://tracing or ui.perfetto.dev\n" \
-    "  --corrupt-message K, --claim-numerics VERSION, --message-piece BYTES\n"                     \
-    "                       for tests: damage the K-th message; say another version; how much "    \
-    "of\n"                                                                                         \
-    "                       a message MPI gets at once\n"
+    "  --timeline FILE      what each process did when, for chrome://tracing or ui.perfetto.dev\n"
+#define CLI_RANKS_TEST_HELP                                                                        \
+    "  --corrupt-message K  of several processes: damage the K-th message\n"                       \
+    "  --claim-numerics VERSION\n"                                                                 \
+    "                       of several processes: say another version\n"                           \
+    "  --message-piece BYTES\n"                                                                    \
+    "                       of several processes: how much of a message MPI gets at once\n"
 
 bool cli_ranks_option(struct cli *cli, struct cli_ranks *r);
 // Where mpirun has started this process: connects it with the others, and errors say its rank.
