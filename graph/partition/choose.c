@@ -65,8 +65,11 @@ enum ree_status ree_partition_choose(const struct ree_graph *graph,
     if (!c.options.context) c.options.context = REE_PARTITION_CONTEXT;
     // Caches that are never longer need no more room.
     if (d->max_memory && request->context_length > 0 &&
-        (uint64_t)request->context_length < c.options.context)
-        c.options.context = (uint64_t)request->context_length;
+        (uint64_t)request->context_length < c.options.context) {
+        uint64_t context = (uint64_t)request->context_length;
+        c.options.context =
+            context + (REE_PARTITION_ROWS - context % REE_PARTITION_ROWS) % REE_PARTITION_ROWS;
+    }
     c.least = d->n_devices > d->n_ranks ? d->n_devices : d->n_ranks;
     if (c.least == 0) c.least = 1;
     *out_origin = REE_PLAN_GIVEN;

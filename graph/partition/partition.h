@@ -35,6 +35,8 @@ struct ree_partition_options {
 
 // Rows of a cache that the costs assume where nothing else is said.
 #define REE_PARTITION_CONTEXT 1024
+// Caches have room for a multiple of so many rows.
+#define REE_PARTITION_ROWS 256
 
 struct ree_stage_cost {
     size_t n_nodes;        // control nodes not counted

@@ -8,7 +8,7 @@
 
 // A bind serves until the longest sequence passes a multiple of this: one more chunk of the
 // reduction scheme.
-#define ROWS_STEP 256
+#define ROWS_STEP REE_PARTITION_ROWS
 
 static int64_t round_up(int64_t n, int64_t to) {
     return (n + to - 1) / to * to;

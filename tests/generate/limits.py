@@ -81,7 +81,7 @@ def write_checkpoint(folder, layers, hidden, inner, vocabulary):
         "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": hidden,
         "intermediate_size": inner, "num_hidden_layers": layers, "num_attention_heads": 8,
         "num_key_value_heads": 1, "head_dim": hidden // 8, "vocab_size": vocabulary,
-        "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+        "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
         "hidden_act": "silu", "tie_word_embeddings": False, "bos_token_id": 1,
         "eos_token_id": 2, "torch_dtype": "float16"}))
     keys = hidden // 8
