@@ -32,14 +32,17 @@ static int64_t longest(const struct ree_step *step) {
 }
 
 // Room for `total` rows: half as much again as there is, so that a long text moves its cache
-// seldom.
+// seldom; where so much is too much, what is needed now.
 static enum ree_status make_room(struct ree_generator *g, size_t set, int64_t total,
                                  struct ree_error *err) {
     int64_t rows = round_up(total, ROWS_STEP), most = round_up(g->info.context_length, ROWS_STEP);
     if (rows <= ree_pipeline_state_capacity(g->pipeline, set)) return REE_OK;
     int64_t grown = round_up(total + total / 2, ROWS_STEP);
     if (most && grown > most) grown = most;
-    return ree_pipeline_reserve_states(g->pipeline, set, grown > rows ? grown : rows, err);
+    enum ree_status status =
+        ree_pipeline_reserve_states(g->pipeline, set, grown > rows ? grown : rows, err);
+    if (status != REE_NO_MEMORY || grown <= rows) return status;
+    return ree_pipeline_reserve_states(g->pipeline, set, rows, err);
 }
 
 static void set_number(struct ree_tensor *t, size_t i, int64_t value) {

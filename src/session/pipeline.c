@@ -220,7 +220,7 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
     if (status == REE_OK) status = ree_pipeline_take_states(p, states, n_states, err);
     if (status == REE_OK) status = ree_pipeline_divide(p, options, err);
     if (status == REE_OK) status = make_stages(p, options, err);
-    if (status == REE_OK && p->max_memory) status = ree_pipeline_stream(p, err);
+    if (status == REE_OK) status = ree_pipeline_stream(p, err);
     if (status == REE_OK) status = ree_pipeline_start(p, err);
     if (status != REE_OK) {
         ree_pipeline_destroy(p);

@@ -104,7 +104,8 @@ enum ree_status ree_pipeline_read_states(struct ree_pipeline *pipeline, size_t s
                                          struct ree_tensor *out, struct ree_error *err);
 
 // Observing and damaging, as of a session (observe.h) with the nodes and states of the whole model;
-// the stages' values come stage by stage, a control node's once. All stages have to be local.
+// the stages' values come stage by stage, a control node's once. All stages have to be local. Runs
+// of an observed pipeline follow one another: while one is in flight, submitting is REE_INVALID.
 enum ree_status ree_pipeline_observe(struct ree_pipeline *pipeline,
                                      const struct ree_observer *observer, struct ree_error *err);
 enum ree_status ree_pipeline_inject(struct ree_pipeline *pipeline, const struct ree_fault *fault,

@@ -30,6 +30,17 @@ static void add_range(struct ree_pipeline_stage *stage, const struct ree_mapping
     }
 }
 
+static void add_ranges(struct ree_pipeline_stage *stage, const struct ree_graph *graph,
+                       const struct ree_mapping *mappings, const bool *read) {
+    for (size_t i = 0; i < graph->n_values; i++)
+        if (graph->values[i]->data && graph->values[i]->nbytes)
+            add_range(stage, mappings, graph->values[i], read && !read[i]);
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        for (size_t k = 0; k < graph->nodes[i]->n_attrs; k++)
+            if (graph->nodes[i]->attrs[k].graph)
+                add_ranges(stage, graph->nodes[i]->attrs[k].graph, mappings, NULL);
+}
+
 static void note_read(void *user, struct ree_value **use) {
     const struct ree_graph *graph = (*use)->graph;
     bool *read = user;
@@ -40,7 +51,7 @@ static enum ree_status find_ranges(struct ree_pipeline_stage *stage, const struc
                                    struct ree_error *err) {
     const struct ree_graph *graph = stage->model->graph;
     bool *read = calloc(graph->n_values + 1, sizeof *read); // more of them than rows
-    stage->ranges = calloc(graph->n_values + 1, sizeof *stage->ranges);
+    stage->ranges = calloc((size_t)stage->model->n_values + 1, sizeof *stage->ranges);
     if (!stage->ranges || !read) {
         free(read);
         return no_memory(err);
@@ -49,9 +60,7 @@ static enum ree_status find_ranges(struct ree_pipeline_stage *stage, const struc
         struct ree_node *node = graph->nodes[i];
         if (strcmp(node->op_type, "Gather") != 0) ree_node_visit_uses(node, note_read, read);
     }
-    for (size_t i = 0; i < graph->n_values; i++)
-        if (graph->values[i]->data && graph->values[i]->nbytes)
-            add_range(stage, whole->mappings, graph->values[i], !read[i]);
+    add_ranges(stage, graph, whole->mappings, read);
     free(read);
     return REE_OK;
 }
@@ -83,13 +92,17 @@ static void *read_ahead(void *user) {
 
 enum ree_status ree_pipeline_stream(struct ree_pipeline *p, struct ree_error *err) {
     for (size_t i = 0; i < p->n_workers; i++)
-        p->workers[i].memory.limit = p->max_memory;
+        p->workers[i].memory.limit = p->max_memory ? p->max_memory : UINT64_MAX;
     for (size_t i = 0; i < p->n_stages; i++)
         if (p->stages[i].session)
             p->stages[i].session->memory = &p->workers[p->stages[i].device].memory;
-    if (!p->divided || p->n_stages == 1) return REE_OK; // all stays
+    if (!p->max_memory || !p->divided || p->n_stages == 1) return REE_OK; // all stays
     for (size_t i = 0; i < p->n_stages; i++)
         if (p->stages[i].session) REE_TRY(find_ranges(&p->stages[i], p->model->graph, err));
+    // Copies of weights would have to be made anew for each run of a stage: for one row that takes
+    // longer than to read them as they lie.
+    for (size_t i = 0; i < p->n_workers; i++)
+        p->workers[i].memory.no_copies = true;
     p->ahead = REE_NO_PLACE;
     if (pthread_create(&p->reader, NULL, read_ahead, p) != 0)
         return ree_fail(err, REE_NO_MEMORY, "cannot start a thread that reads ahead");
