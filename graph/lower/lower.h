@@ -45,7 +45,7 @@ struct ree_lower_state {
     uint32_t rank, axis;
     int64_t dims[REE_MAX_RANK];
     int64_t capacity;
-    bool is_extended; // rows were added in this bind: once only
+    bool is_extended;  // rows were added in this bind: once only
     bool is_scattered; // to places that data says, which may be rows that were filled
 };
 

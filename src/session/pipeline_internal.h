@@ -105,7 +105,7 @@ bool ree_pipeline_is_in_flight(struct ree_pipeline *pipeline, size_t set);
 // The session's states of the set, with the device held; give it back.
 struct ree_session *ree_pipeline_hold(struct ree_pipeline *pipeline, size_t stage, size_t set);
 void ree_pipeline_release(struct ree_pipeline *pipeline, size_t stage);
-// pipeline_stream.c. Has all sessions count what they hold of their devices; with a limit, makes
+// pipeline_stream.c: has all sessions count what they hold of their devices; with a limit, makes
 // ready for stages that are there only while they run.
 enum ree_status ree_pipeline_stream(struct ree_pipeline *pipeline, struct ree_error *err);
 // Around a stage's run, with its device held.
