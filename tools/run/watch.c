@@ -12,7 +12,8 @@ bool watch_option(struct cli *cli, struct watch_options *o) {
     return cli_option(cli, "--trace", &o->trace) ||
            cli_option_text(cli, "--dump-tensors", &o->dump) ||
            cli_option(cli, "--dump-folder", &o->dump_folder) ||
-           cli_option(cli, "--format", &o->format) || cli_option(cli, "--inject-fault", &o->fault);
+           cli_option(cli, "--format", &o->format) ||
+           cli_option_text(cli, "--inject-fault", &o->fault);
 }
 
 bool watch_wanted(const struct watch_options *o) {
