@@ -1,6 +1,7 @@
 #version 460
-// The probe: primitives over given bits, for the host to compare (src/device/vulkan/probe.c). One
-// form for all; primitives that have only a native and an integer form are tried natively.
+// The probe: primitives over given bits, for the host to compare (src/device/vulkan/probe.c).
+// Primitives of arithmetic have the form that their constants say (primitives.glsl), the others,
+// which have only a native and an integer one, that of FORM.
 #include "ree.glsl"
 #include "primitives.glsl"
 
@@ -14,6 +15,26 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
 
 uint from_bool(bool b) { return b ? 1u : 0u; }
 
+uint compute_integer(uint operation, uint a, uint b) {
+    switch (operation) {
+    case 6: return ree_op_i32_to_f32(a);
+    case 7: return ree_op_u32_to_f32(a);
+    case 8: return ree_op_f32_to_i32(a);
+    case 9: return ree_op_f32_to_u32(a);
+    case 10: return ree_op_i32_to_f32(ree_op_f32_to_i32(a));
+    case 11: return ree_op_min_f32(a, b);
+    case 12: return ree_op_max_f32(a, b);
+    case 13: return ree_op_eq_f32(a, b);
+    case 14: return ree_op_lt_f32(a, b);
+    case 15: return ree_op_le_f32(a, b);
+    case 16: return ree_op_floor_f32(a);
+    case 17: return ree_op_ceil_f32(a);
+    case 18: return ree_op_trunc_f32(a);
+    case 19: return ree_op_round_f32(a);
+    }
+    return 0u;
+}
+
 // enum ree_probe_operation in src/device/probe_vectors.h
 uint compute(uint operation, uint a, uint b, uint c) {
     switch (operation) {
@@ -24,6 +45,7 @@ uint compute(uint operation, uint a, uint b, uint c) {
     case 4: return ree_sqrt(a);
     case 5: return ree_fma(a, b, c);
     }
+    if (FORM == REE_INTEGER) return compute_integer(operation, a, b);
     if (FORM != REE_NATIVE) return 0u;
     float x = uintBitsToFloat(a), y = uintBitsToFloat(b);
     precise float r = 0.0;

@@ -31,6 +31,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default) // what libree.so exports, and nothing else
+#endif
 
 // Status
 
@@ -573,6 +576,9 @@ enum ree_status ree_chat_prompt(const struct ree_tokenizer *tokenizer, const cha
 const char *ree_tokenizer_chat_family(const struct ree_tokenizer *tokenizer);
 const char *const *ree_chat_families(void); // names, ended by NULL
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif
