@@ -33,9 +33,10 @@ enum ree_status ree_link_mpi_create(double seconds, struct ree_link **out, struc
     }
     if (!found)
         return ree_fail(err, REE_UNAVAILABLE,
-                        "started by mpirun, but built without MPI: there is no %s beside "
-                        "it and no %s (install libopenmpi-dev, configure and build again)",
-                        MODULE, path);
+                        "started by mpirun, but built without MPI: there is no " MODULE
+                        " beside the program and no %s (install libopenmpi-dev, configure and "
+                        "build again)",
+                        path);
     // Open MPI loads parts of itself that look for its symbols everywhere.
     void *module = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (!module) return ree_fail(err, REE_UNAVAILABLE, "%s", dlerror());

@@ -1,41 +1,38 @@
-// A program of your own: reads a model and its input, runs it, prints the SHA-256 of the outputs,
-// which is the one that ree-run prints. README.md, "In your own program", says how it is built.
+// A program of one's own: runs a model of one input, as ree-run does, and prints the SHA-256 of its
+// outputs. README.md, "In your own program", says how it is built.
 #include <ree.h>
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int main(int argc, char **argv) {
-    struct ree_error err;
+    struct ree_error err = {0};
     struct ree_model *model = NULL;
     struct ree_device *device = NULL;
     struct ree_session *session = NULL;
-    struct ree_tensor input = {0}, *outputs = NULL;
-    char hex[65] = "";
+    struct ree_tensor input = {0}, outputs[4];
     if (argc != 3) return fprintf(stderr, "usage: %s MODEL.onnx INPUT.npy\n", argv[0]), 2;
 
-    if (ree_model_load(argv[1], NULL, &model, &err)) goto failed;
-    if (ree_device_open("cpu", NULL, &device, &err)) goto failed;
-    if (ree_session_create(model, device, NULL, &session, &err)) goto failed;
+    if (ree_model_load(argv[1], NULL, &model, &err)) goto end;
+    if (ree_model_n_inputs(model) != 1 || ree_model_n_outputs(model) > 4) goto end;
+    if (ree_device_open("cpu", NULL, &device, &err)) goto end;
+    if (ree_session_create(model, device, NULL, &session, &err)) goto end;
+    if (ree_tensor_load(&input, argv[2], &err)) goto end;
+    input.name = strdup(ree_model_input(model, 0)->name); // inputs are found by their names
+    if (ree_session_run(session, &input, 1, outputs, &err)) goto end;
 
-    // ree_tensor_load gives no name; inputs are matched by theirs.
-    if (ree_tensor_load(&input, argv[2], &err)) goto failed;
-    struct ree_tensor named = input;
-    named.name = (char *)(uintptr_t)ree_model_input(model, 0)->name;
     size_t n = ree_model_n_outputs(model);
-    outputs = calloc(n, sizeof *outputs);
-    if (!outputs || ree_session_run(session, &named, 1, outputs, &err)) goto failed;
+    char hex[65];
     ree_tensors_sha256(outputs, n, hex);
-    puts(hex);
-    for (size_t i = 0; i < n; i++)
-        ree_tensor_finish(&outputs[i]);
-
-failed:
-    if (!hex[0]) fprintf(stderr, "%s\n", outputs || !model || !session ? err.message : "failed");
-    free(outputs);
+    printf("%s\n", hex);
+    while (n > 0)
+        ree_tensor_finish(&outputs[--n]);
+end:
+    if (err.status) fprintf(stderr, "%s\n", err.message);
     ree_tensor_finish(&input);
     ree_session_destroy(session);
     ree_device_destroy(device);
     ree_model_destroy(model);
-    return hex[0] ? 0 : 1;
+    return err.status ? 1 : 0;
 }

@@ -54,6 +54,22 @@ enum ree_status ree_vk_run_vectors(struct ree_vk *vk, const struct ree_vk_step *
     return ree_vk_submit(vk, commands, NULL, NULL, err);
 }
 
+// What is tried, in this order: float64 has fma alone; conversions, comparisons and rounding have
+// no forms but native and integer ones, the latter in a shader of their own.
+struct trial {
+    enum ree_vk_form form;
+    uint32_t shader;
+    uint32_t first, last; // operations
+};
+static const struct trial trials[] = {
+    {REE_VK_NATIVE, REE_VK_SHADER_PROBE, 0, REE_PROBE_N_OPERATIONS - 1},
+    {REE_VK_FLOAT64, REE_VK_SHADER_PROBE_F64, REE_PROBE_FMA, REE_PROBE_FMA},
+    {REE_VK_FLOAT32, REE_VK_SHADER_PROBE, 0, REE_PROBE_FMA},
+    {REE_VK_INTEGER, REE_VK_SHADER_PROBE, 0, REE_PROBE_FMA},
+    {REE_VK_INTEGER, REE_VK_SHADER_PROBE_CONVERSIONS, REE_PROBE_FMA + 1,
+     REE_PROBE_N_OPERATIONS - 1},
+};
+
 // Whether integers are what is left for a primitive once the other forms were tried.
 static bool needs_integers(const struct ree_vk_verdict *verdict, int p) {
     for (int form = REE_VK_NATIVE; p <= REE_VK_FMA && form < REE_VK_INTEGER; form++)
@@ -65,9 +81,9 @@ static bool is_forced(const struct ree_device_options *options, enum ree_vk_form
     return options->force_form && strcmp(options->force_form, form_names[form]) == 0;
 }
 
-// Runs n vectors from `begin` on in one form. Integers only for primitives that need them: their
-// code for the others would be much for a driver's compiler.
-static enum ree_status run(struct ree_vk *vk, struct probe *probe, enum ree_vk_form form,
+// Runs n vectors from `begin` on. Integers only for primitives that need them, or `all`: their code
+// for the others would be much for a driver's compiler.
+static enum ree_status run(struct ree_vk *vk, struct probe *probe, const struct trial *trial,
                            uint32_t begin, uint32_t n, uint32_t broken, uint32_t n_broken, bool all,
                            struct ree_error *err) {
     uint64_t block[17] = {0}; // program.c's layout: 128 bytes, then the parameters
@@ -78,13 +94,14 @@ static enum ree_status run(struct ree_vk *vk, struct probe *probe, enum ree_vk_f
 
     for (int p = 0; p < REE_VK_N_PRIMITIVES; p++)
         vk->verdicts[p].form =
-            form == REE_VK_INTEGER && !all && !needs_integers(&vk->verdicts[p], p) ? REE_VK_NATIVE
-                                                                                   : form;
+            trial->form == REE_VK_INTEGER && !all && !needs_integers(&vk->verdicts[p], p)
+                ? REE_VK_NATIVE
+                : trial->form;
     struct ree_vk_step step = {
-        .shader = form == REE_VK_FLOAT64 ? REE_VK_SHADER_PROBE_F64 : REE_VK_SHADER_PROBE,
+        .shader = trial->shader,
         .local_size = 64,
         .n_spec = 3,
-        .spec = {form, broken, n_broken},
+        .spec = {trial->form, broken, n_broken},
     };
     return ree_vk_run_vectors(vk, &step, probe->block, n, err);
 }
@@ -106,26 +123,28 @@ static void judge(struct ree_vk *vk, const struct probe *probe, enum ree_vk_form
     }
 }
 
-// Which vectors a form is tried on: native and integer all, float32 arithmetic, float64 fma alone.
-static void form_range(const struct ree_probe_vectors *v, enum ree_vk_form form, uint32_t *begin,
-                       uint32_t *n) {
-    uint32_t first = form == REE_VK_FLOAT64 ? REE_PROBE_FMA : 0;
-    uint32_t last = form == REE_VK_NATIVE || form == REE_VK_INTEGER ? REE_PROBE_N_OPERATIONS - 1
-                                                                    : REE_PROBE_FMA;
+// The vectors of a trial: they are in the order of operations.
+static void range_of(const struct ree_probe_vectors *v, const struct trial *trial, uint32_t *begin,
+                     uint32_t *n) {
     uint32_t i = 0;
-    while (i < v->n && v->list[i].operation < first)
+    while (i < v->n && v->list[i].operation < trial->first)
         i++;
     *begin = i;
-    while (i < v->n && v->list[i].operation <= last)
+    while (i < v->n && v->list[i].operation <= trial->last)
         i++;
     *n = i - *begin;
 }
 
-static bool needs_form(const struct ree_vk *vk, enum ree_vk_form form,
-                       const struct ree_device_options *options) {
-    bool forced = is_forced(options, form);
-    if (form == REE_VK_NATIVE || form == REE_VK_INTEGER) return true;
-    if (form == REE_VK_FLOAT64)
+static bool is_needed(const struct ree_vk *vk, const struct trial *trial,
+                      const struct ree_device_options *options) {
+    bool forced = is_forced(options, trial->form);
+    if (trial->form == REE_VK_NATIVE || trial->first > REE_PROBE_FMA) return true;
+    if (trial->form == REE_VK_INTEGER) {
+        for (int p = REE_VK_ADD; p <= REE_VK_FMA; p++)
+            if (needs_integers(&vk->verdicts[p], p)) return true;
+        return forced;
+    }
+    if (trial->form == REE_VK_FLOAT64)
         return vk->has_float64 && (forced || !vk->verdicts[REE_VK_FMA].allowed[REE_VK_NATIVE]);
     for (int p = REE_VK_ADD; p < REE_VK_FMA; p++)
         if (!vk->verdicts[p].allowed[REE_VK_NATIVE]) return true;
@@ -151,13 +170,14 @@ static enum ree_status try_forms(struct ree_vk *vk, struct probe *probe,
     REE_TRY(ree_vk_host_buffer_create(vk, size, &probe->inputs, err));
     REE_TRY(ree_vk_host_buffer_create(vk, probe->vectors.n * 4, &probe->results, err));
     memcpy(probe->inputs->mapped, probe->vectors.list, size);
-    for (int form = REE_VK_NATIVE; form < REE_VK_N_FORMS; form++) {
-        if (!needs_form(vk, form, options)) continue;
+    for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
+        const struct trial *t = &trials[i];
+        if (!is_needed(vk, t, options)) continue;
         uint32_t begin, n;
-        form_range(&probe->vectors, form, &begin, &n);
-        uint32_t n_now = form == REE_VK_INTEGER && !integers_too ? 0 : n_broken;
-        REE_TRY(run(vk, probe, form, begin, n, broken, n_now, is_forced(options, form), err));
-        judge(vk, probe, form, begin, n);
+        range_of(&probe->vectors, t, &begin, &n);
+        uint32_t n_now = t->form == REE_VK_INTEGER && !integers_too ? 0 : n_broken;
+        REE_TRY(run(vk, probe, t, begin, n, broken, n_now, is_forced(options, t->form), err));
+        judge(vk, probe, t->form, begin, n);
     }
     return REE_OK;
 }
