@@ -267,7 +267,7 @@ struct ree_device_options {
     bool validation;       // Vulkan: enable VK_LAYER_KHRONOS_validation; a message fails the run
     const char *cache_dir; // Vulkan: pipeline cache; NULL: $XDG_CACHE_HOME/ree; "": none
     // Vulkan and CUDA, for tests: pretend that this primitive ("fma", "div", "add", ...) computes
-    // wrongly, so that the probe must notice. NULL: off.
+    // wrongly, Vulkan's integers also ("integer fma"), so that the probe must notice. NULL: off.
     const char *break_primitive;
     // Vulkan: force a form for the primitives instead of the probe's choice: "native", "float64",
     // "float32", "integer"; NULL: the probe decides. Refused where the probe found the form wrong.
