@@ -15,7 +15,10 @@ int main(int argc, char **argv) {
     if (argc != 3) return fprintf(stderr, "usage: %s MODEL.onnx INPUT.npy\n", argv[0]), 2;
 
     if (ree_model_load(argv[1], NULL, &model, &err)) goto end;
-    if (ree_model_n_inputs(model) != 1 || ree_model_n_outputs(model) > 4) goto end;
+    if (ree_model_n_inputs(model) != 1 || ree_model_n_outputs(model) > 4) {
+        err = (struct ree_error){REE_UNSUPPORTED, "expected one input and at most four outputs"};
+        goto end;
+    }
     if (ree_device_open("cpu", NULL, &device, &err)) goto end;
     if (ree_session_create(model, device, NULL, &session, &err)) goto end;
     if (ree_tensor_load(&input, argv[2], &err)) goto end;
