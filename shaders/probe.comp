@@ -1,6 +1,8 @@
 #version 460
 // The probe: primitives over given bits, for the host to compare (src/device/vulkan/probe.c). One
-// form for all; primitives that have only a native and an integer form are tried natively.
+// form for all; primitives that have only a native and an integer form are tried natively, and in
+// integers by a module of their own (CONVERSIONS), which keeps the others short: a driver may
+// compile all of a module, whatever its constants say.
 #include "ree.glsl"
 #include "primitives.glsl"
 
@@ -14,6 +16,31 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
 
 uint from_bool(bool b) { return b ? 1u : 0u; }
 
+#ifdef CONVERSIONS
+// enum ree_probe_operation in src/device/probe_vectors.h. Each function is called in one place, since
+// compilers inline it there.
+uint compute_conversion(uint operation, uint a, uint b) {
+    uint x = a;
+    if (operation == 8u || operation == 10u) x = ree_op_f32_to_i32(a);
+    switch (operation) {
+    case 6:
+    case 10: return ree_op_i32_to_f32(x);
+    case 7: return ree_op_u32_to_f32(a);
+    case 8: return x;
+    case 9: return ree_op_f32_to_u32(a);
+    case 11: return ree_op_min_f32(a, b);
+    case 12: return ree_op_max_f32(a, b);
+    case 13: return ree_op_eq_f32(a, b);
+    case 14: return ree_op_lt_f32(a, b);
+    case 15: return ree_op_le_f32(a, b);
+    case 16: return ree_op_floor_f32(a);
+    case 17: return ree_op_ceil_f32(a);
+    case 18: return ree_op_trunc_f32(a);
+    case 19: return ree_op_round_f32(a);
+    }
+    return 0u;
+}
+#else
 // enum ree_probe_operation in src/device/probe_vectors.h
 uint compute(uint operation, uint a, uint b, uint c) {
     switch (operation) {
@@ -45,14 +72,19 @@ uint compute(uint operation, uint a, uint b, uint c) {
     }
     return floatBitsToUint(r);
 }
+#endif
 
 void main() {
     uint i = ree_thread();
     if (i >= Params(ree_params()).n) return;
     ReeWords vectors = ree_operand(0), results = ree_operand(1);
     uint operation = vectors.w[i * 4u];
-    uint r = compute(operation, vectors.w[i * 4u + 1u], vectors.w[i * 4u + 2u],
-                     vectors.w[i * 4u + 3u]);
+    uint a = vectors.w[i * 4u + 1u], b = vectors.w[i * 4u + 2u];
+#ifdef CONVERSIONS
+    uint r = compute_conversion(operation, a, b);
+#else
+    uint r = compute(operation, a, b, vectors.w[i * 4u + 3u]);
+#endif
     if (operation - BROKEN < N_BROKEN && i % 7u == 3u) r ^= 1u;
     results.w[i] = r;
 }

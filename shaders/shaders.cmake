@@ -36,6 +36,7 @@ macro(ree_shader_f64 name source)
 endmacro()
 
 ree_shader_f64(probe probe.comp)
+ree_shader(probe_conversions probe.comp -DCONVERSIONS)
 ree_shader(observe observe.comp)
 ree_shader(copy copy.comp)
 ree_shader_f64(map map.comp)

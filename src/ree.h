@@ -31,6 +31,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default) // what libree.so exports, and nothing else
+#endif
 
 // Status
 
@@ -267,7 +270,7 @@ struct ree_device_options {
     bool validation;       // Vulkan: enable VK_LAYER_KHRONOS_validation; a message fails the run
     const char *cache_dir; // Vulkan: pipeline cache; NULL: $XDG_CACHE_HOME/ree; "": none
     // Vulkan and CUDA, for tests: pretend that this primitive ("fma", "div", "add", ...) computes
-    // wrongly, so that the probe must notice. NULL: off.
+    // wrongly, Vulkan's integers also ("integer fma"), so that the probe must notice. NULL: off.
     const char *break_primitive;
     // Vulkan: force a form for the primitives instead of the probe's choice: "native", "float64",
     // "float32", "integer"; NULL: the probe decides. Refused where the probe found the form wrong.
@@ -576,6 +579,9 @@ enum ree_status ree_chat_prompt(const struct ree_tokenizer *tokenizer, const cha
 const char *ree_tokenizer_chat_family(const struct ree_tokenizer *tokenizer);
 const char *const *ree_chat_families(void); // names, ended by NULL
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -12,6 +12,8 @@
 #define MODULE "ree_mpi.so"
 // Seconds that mpirun has, beyond the deadline, to end after a rank did.
 #define GUARDIAN_SLACK 10
+// Beside the program in a build; the second from the program's folder of an install.
+static const char *const places[] = {MODULE, REE_INSTALLED_MODULES MODULE};
 
 bool ree_link_mpi_started(void) {
     // Open MPI says how many there are; other starters that speak PMIx only which one this is.
@@ -21,17 +23,22 @@ bool ree_link_mpi_started(void) {
 
 enum ree_status ree_link_mpi_create(const struct ree_link_mpi_options *options,
                                     struct ree_link **out, struct ree_error *err) {
-    char path[PATH_MAX + sizeof MODULE];
+    char path[PATH_MAX + sizeof REE_INSTALLED_MODULES MODULE];
     ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
     *out = NULL;
     while (n > 0 && path[n - 1] != '/')
         n--;
     if (n <= 0) return ree_fail(err, REE_UNAVAILABLE, "cannot find the program's folder");
-    memcpy(path + n, MODULE, sizeof MODULE);
-    if (access(path, R_OK) != 0)
+    bool found = false;
+    for (size_t i = 0; i < sizeof places / sizeof *places && !found; i++) {
+        memcpy(path + n, places[i], strlen(places[i]) + 1);
+        found = access(path, R_OK) == 0;
+    }
+    if (!found)
         return ree_fail(err, REE_UNAVAILABLE,
-                        "started by mpirun, but built without MPI: there is no %s (install "
-                        "libopenmpi-dev, configure and build again)",
+                        "started by mpirun, but built without MPI: there is no " MODULE
+                        " beside the program and no %s (install libopenmpi-dev, configure and "
+                        "build again)",
                         path);
     struct ree_mpi_setup setup = {*options, ree_guardian_start(options->seconds + GUARDIAN_SLACK)};
     // Open MPI loads parts of itself that look for its symbols everywhere.

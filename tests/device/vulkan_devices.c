@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct ree_error err;
@@ -32,7 +33,16 @@ static void probe_notices(const char *which) {
         for (int q = 0; q < REE_VK_N_PRIMITIVES; q++)
             CHECK_MSG(q == p || after[q].form == before[q].form, "%s broken changes %s",
                       ree_vk_primitive_name(p), ree_vk_primitive_name(q));
+        CHECK(after[p].tried[REE_VK_INTEGER] && after[p].allowed[REE_VK_INTEGER]);
         device->vtable->destroy(device);
+        // When the integers are wrong as well, no form is left.
+        char name[64];
+        snprintf(name, sizeof name, "integer %s", ree_vk_primitive_name(p));
+        struct ree_device_options options = {.cache_dir = "", .break_primitive = name};
+        CHECK(ree_vulkan_device_open(which, &options, &device, &err) == REE_UNSUPPORTED && !device);
+        CHECK_MSG(strstr(err.message, ree_vk_primitive_name(p)) &&
+                      strstr(err.message, "even in integers"),
+                  "%s", err.message);
     }
     // A form that the probe found wrong cannot be forced.
     const struct ree_vk_verdict *fma = &ree_vk_of(sound)->verdicts[REE_VK_FMA];

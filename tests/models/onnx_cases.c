@@ -228,7 +228,7 @@ static bool parse_sample(struct options *o, const char *text) {
 
 // Returns the index of the first folder, or 0 after printing the usage.
 static int parse(int argc, char **argv, struct options *o) {
-    *o = (struct options){.device = "cpu", .sample_n = 1, .sample_d = 1};
+    *o = (struct options){.device = "cpu"};
     int i = 1;
     bool ok = true;
     for (; ok && i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
@@ -267,7 +267,7 @@ static int parse(int argc, char **argv, struct options *o) {
     }
     // The suite's choice, where the command line has none.
     const char *sample = getenv("REE_TEST_SAMPLE");
-    if (ok && o->sample_d == 1 && sample) ok = parse_sample(o, sample);
+    if (ok && o->sample_d == 0) ok = parse_sample(o, sample ? sample : "1/1");
     if (ok && i < argc) return i;
     fputs(usage, stderr);
     return 0;

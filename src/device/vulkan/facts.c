@@ -60,7 +60,7 @@ static void add_verdict(struct ree_facts *facts, const struct ree_vk *vk, enum r
     const struct ree_vk_verdict *verdict = &vk->verdicts[p];
     struct ree_strbuf why;
     ree_strbuf_init(&why);
-    for (int form = REE_VK_NATIVE; form < REE_VK_INTEGER; form++) {
+    for (int form = REE_VK_NATIVE; form < REE_VK_N_FORMS; form++) {
         if (!verdict->tried[form]) continue;
         ree_strbuf_printf(&why, "%s%s is ", why.size ? "; " : "",
                           ree_vk_form_name((enum ree_vk_form)form));

@@ -2,7 +2,8 @@
 //
 // When a device is opened, each primitive runs over the vectors of probe_vectors.h in each form
 // that the device could use (shaders/include/primitives.glsl), and the bits are compared with those
-// of the scalar source in C. The first form without a wrong result is used.
+// of the scalar source in C. The first form without a wrong result is used; integers, which come
+// last, are tried where they are the choice, and a device that gets them wrong is refused.
 #include "device/vulkan/vulkan.h"
 #include "device/probe_vectors.h"
 #include "shaders.h"
@@ -53,9 +54,37 @@ enum ree_status ree_vk_run_vectors(struct ree_vk *vk, const struct ree_vk_step *
     return ree_vk_submit(vk, commands, NULL, NULL, err);
 }
 
-// Runs the operations from `first` to `last` in one form.
-static enum ree_status run(struct ree_vk *vk, struct probe *probe, enum ree_vk_form form,
-                           uint32_t begin, uint32_t n, uint32_t broken, uint32_t n_broken,
+// What is tried, in this order: float64 has fma alone; conversions, comparisons and rounding have
+// no forms but native and integer ones, the latter in a shader of their own.
+struct trial {
+    enum ree_vk_form form;
+    uint32_t shader;
+    uint32_t first, last; // operations
+};
+static const struct trial trials[] = {
+    {REE_VK_NATIVE, REE_VK_SHADER_PROBE, 0, REE_PROBE_N_OPERATIONS - 1},
+    {REE_VK_FLOAT64, REE_VK_SHADER_PROBE_F64, REE_PROBE_FMA, REE_PROBE_FMA},
+    {REE_VK_FLOAT32, REE_VK_SHADER_PROBE, 0, REE_PROBE_FMA},
+    {REE_VK_INTEGER, REE_VK_SHADER_PROBE, 0, REE_PROBE_FMA},
+    {REE_VK_INTEGER, REE_VK_SHADER_PROBE_CONVERSIONS, REE_PROBE_FMA + 1,
+     REE_PROBE_N_OPERATIONS - 1},
+};
+
+// Whether integers are what is left for a primitive once the other forms were tried.
+static bool needs_integers(const struct ree_vk_verdict *verdict, int p) {
+    for (int form = REE_VK_NATIVE; p <= REE_VK_FMA && form < REE_VK_INTEGER; form++)
+        if (verdict->allowed[form]) return false;
+    return true;
+}
+
+static bool is_forced(const struct ree_device_options *options, enum ree_vk_form form) {
+    return options->force_form && strcmp(options->force_form, form_names[form]) == 0;
+}
+
+// Runs n vectors from `begin` on. Integers only for primitives that need them, or `all`: their code
+// for the others would be much for a driver's compiler.
+static enum ree_status run(struct ree_vk *vk, struct probe *probe, const struct trial *trial,
+                           uint32_t begin, uint32_t n, uint32_t broken, uint32_t n_broken, bool all,
                            struct ree_error *err) {
     uint64_t block[17] = {0}; // program.c's layout: 128 bytes, then the parameters
     block[0] = probe->inputs->address + begin * sizeof(struct ree_probe_vector);
@@ -64,12 +93,15 @@ static enum ree_status run(struct ree_vk *vk, struct probe *probe, enum ree_vk_f
     memcpy(probe->block->mapped, block, sizeof block);
 
     for (int p = 0; p < REE_VK_N_PRIMITIVES; p++)
-        vk->verdicts[p].form = form;
+        vk->verdicts[p].form =
+            trial->form == REE_VK_INTEGER && !all && !needs_integers(&vk->verdicts[p], p)
+                ? REE_VK_NATIVE
+                : trial->form;
     struct ree_vk_step step = {
-        .shader = form == REE_VK_FLOAT64 ? REE_VK_SHADER_PROBE_F64 : REE_VK_SHADER_PROBE,
+        .shader = trial->shader,
         .local_size = 64,
         .n_spec = 3,
-        .spec = {form, broken, n_broken},
+        .spec = {trial->form, broken, n_broken},
     };
     return ree_vk_run_vectors(vk, &step, probe->block, n, err);
 }
@@ -79,6 +111,7 @@ static void judge(struct ree_vk *vk, const struct probe *probe, enum ree_vk_form
     const uint32_t *results = (const uint32_t *)(const void *)probe->results->mapped;
     for (uint32_t p = 0; p < REE_VK_N_PRIMITIVES; p++) {
         struct ree_vk_verdict *verdict = &vk->verdicts[p];
+        if (verdict->form != form) continue;
         struct ree_probe_count count =
             ree_probe_judge(&probe->vectors, results, begin, n, &ree_probe_primitives[p]);
         if (count.n_vectors == 0) continue;
@@ -90,25 +123,28 @@ static void judge(struct ree_vk *vk, const struct probe *probe, enum ree_vk_form
     }
 }
 
-// Which vectors a form is tried on: native all, float32 arithmetic, float64 fma alone.
-static void form_range(const struct ree_probe_vectors *v, enum ree_vk_form form, uint32_t *begin,
-                       uint32_t *n) {
-    uint32_t first = form == REE_VK_FLOAT64 ? REE_PROBE_FMA : 0;
-    uint32_t last = form == REE_VK_NATIVE ? REE_PROBE_N_OPERATIONS - 1 : REE_PROBE_FMA;
+// The vectors of a trial: they are in the order of operations.
+static void range_of(const struct ree_probe_vectors *v, const struct trial *trial, uint32_t *begin,
+                     uint32_t *n) {
     uint32_t i = 0;
-    while (i < v->n && v->list[i].operation < first)
+    while (i < v->n && v->list[i].operation < trial->first)
         i++;
     *begin = i;
-    while (i < v->n && v->list[i].operation <= last)
+    while (i < v->n && v->list[i].operation <= trial->last)
         i++;
     *n = i - *begin;
 }
 
-static bool needs_form(const struct ree_vk *vk, enum ree_vk_form form,
-                       const struct ree_device_options *options) {
-    bool forced = options->force_form && strcmp(options->force_form, form_names[form]) == 0;
-    if (form == REE_VK_NATIVE) return true;
-    if (form == REE_VK_FLOAT64)
+static bool is_needed(const struct ree_vk *vk, const struct trial *trial,
+                      const struct ree_device_options *options) {
+    bool forced = is_forced(options, trial->form);
+    if (trial->form == REE_VK_NATIVE || trial->first > REE_PROBE_FMA) return true;
+    if (trial->form == REE_VK_INTEGER) {
+        for (int p = REE_VK_ADD; p <= REE_VK_FMA; p++)
+            if (needs_integers(&vk->verdicts[p], p)) return true;
+        return forced;
+    }
+    if (trial->form == REE_VK_FLOAT64)
         return vk->has_float64 && (forced || !vk->verdicts[REE_VK_FMA].allowed[REE_VK_NATIVE]);
     for (int p = REE_VK_ADD; p < REE_VK_FMA; p++)
         if (!vk->verdicts[p].allowed[REE_VK_NATIVE]) return true;
@@ -119,12 +155,13 @@ static bool needs_form(const struct ree_vk *vk, enum ree_vk_form form,
 static enum ree_status try_forms(struct ree_vk *vk, struct probe *probe,
                                  const struct ree_device_options *options, struct ree_error *err) {
     uint32_t broken = 0, n_broken = 0;
+    bool integers_too = false;
     if (options->break_primitive) {
-        int p =
-            ree_probe_find(ree_probe_primitives, REE_PROBE_N_PRIMITIVES, options->break_primitive);
-        if (p < 0)
-            return ree_fail(err, REE_INVALID, "there is no primitive '%s'",
-                            options->break_primitive);
+        const char *name = options->break_primitive;
+        integers_too = strncmp(name, "integer ", 8) == 0;
+        int p = ree_probe_find(ree_probe_primitives, REE_PROBE_N_PRIMITIVES,
+                               name + (integers_too ? 8 : 0));
+        if (p < 0) return ree_fail(err, REE_INVALID, "there is no primitive '%s'", name);
         broken = ree_probe_primitives[p].first;
         n_broken = ree_probe_primitives[p].n;
     }
@@ -133,12 +170,14 @@ static enum ree_status try_forms(struct ree_vk *vk, struct probe *probe,
     REE_TRY(ree_vk_host_buffer_create(vk, size, &probe->inputs, err));
     REE_TRY(ree_vk_host_buffer_create(vk, probe->vectors.n * 4, &probe->results, err));
     memcpy(probe->inputs->mapped, probe->vectors.list, size);
-    for (int form = REE_VK_NATIVE; form < REE_VK_INTEGER; form++) {
-        if (!needs_form(vk, form, options)) continue;
+    for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
+        const struct trial *t = &trials[i];
+        if (!is_needed(vk, t, options)) continue;
         uint32_t begin, n;
-        form_range(&probe->vectors, form, &begin, &n);
-        REE_TRY(run(vk, probe, form, begin, n, broken, n_broken, err));
-        judge(vk, probe, form, begin, n);
+        range_of(&probe->vectors, t, &begin, &n);
+        uint32_t n_now = t->form == REE_VK_INTEGER && !integers_too ? 0 : n_broken;
+        REE_TRY(run(vk, probe, t, begin, n, broken, n_now, is_forced(options, t->form), err));
+        judge(vk, probe, t->form, begin, n);
     }
     return REE_OK;
 }
@@ -153,12 +192,18 @@ static enum ree_status choose(struct ree_vk *vk, const char *force, struct ree_e
                         force);
     for (int p = 0; p < REE_VK_N_PRIMITIVES; p++) {
         struct ree_vk_verdict *verdict = &vk->verdicts[p];
-        verdict->tried[REE_VK_INTEGER] = verdict->allowed[REE_VK_INTEGER] = true;
-        int form = REE_VK_NATIVE;
-        while (!verdict->allowed[form])
-            form++;
         // Conversions and comparisons are a few integer operations anyway: that is their only form.
-        if (p > REE_VK_FMA) form = REE_VK_INTEGER;
+        int form = p > REE_VK_FMA ? REE_VK_INTEGER : REE_VK_NATIVE;
+        while (form < REE_VK_INTEGER && !verdict->allowed[form])
+            form++;
+        if (!verdict->allowed[form]) {
+            const uint32_t *e = verdict->example[form];
+            return ree_fail(err, REE_UNSUPPORTED,
+                            "'%s' cannot be used: it computes %s wrongly even in integers, in %u "
+                            "of %u vectors, e.g. %08x %08x %08x gives %08x, not %08x",
+                            vk->base.name, ree_probe_primitives[p].name, verdict->n_wrong[form],
+                            verdict->n_vectors, e[0], e[1], e[2], e[3], e[4]);
+        }
         bool has_choice = p <= REE_VK_FMA && (forced != REE_VK_FLOAT64 || p == REE_VK_FMA);
         if (force && has_choice) {
             if (!verdict->tried[forced])

@@ -44,7 +44,7 @@ enum ree_vk_primitive {
 struct ree_vk_verdict {
     enum ree_vk_form form;               // what is used
     bool allowed[REE_VK_N_FORMS];        // exists on this device and passed
-    bool tried[REE_VK_N_FORMS];          // exists on this device
+    bool tried[REE_VK_N_FORMS];          // exists on this device and was tried
     uint32_t n_wrong[REE_VK_N_FORMS];    // of n_vectors
     uint32_t n_vectors;                  // adversarial vectors tried
     uint32_t example[REE_VK_N_FORMS][5]; // a, b, c, got, expected of the first wrong one
@@ -187,7 +187,8 @@ enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step 
 
 // probe.c
 
-// Tries every primitive in every form, fills vk->verdicts.
+// Tries every primitive in every form that could be its choice, fills vk->verdicts.
+// REE_UNSUPPORTED where a primitive has no right form.
 enum ree_status ree_vk_probe(struct ree_vk *vk, const struct ree_device_options *options,
                              struct ree_error *err);
 // Runs `step` over n vectors, 64 to a work group, with `block` (host-visible) as its block, and

@@ -1,0 +1,75 @@
+"""The CPU's device with its NEON kernels, with and without dot products of bytes, under qemu: it is
+compiled for 64-bit ARM with its tests, whose random cases are compared with the scalar definitions,
+and what it computes is compared with what this machine computes."""
+import argparse
+import concurrent.futures
+import glob
+import os
+import re
+import subprocess
+import sys
+
+parser = argparse.ArgumentParser()
+for name in ("--source", "--folder", "--cc", "--qemu", "--host-hash"):
+    parser.add_argument(name, required=True)
+args = parser.parse_args()
+TESTS = ("device", "products", "matmul", "conv")
+FLAGS = """-std=gnu17 -O2 -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp -D_GNU_SOURCE
+    -DREE_VERSION="0" -DREE_CPU_HAVE_NEON -DREE_CPU_HAVE_NEONDOT -I. -Isrc -Itests -Itests/device -Wall -Wextra
+    -Werror -Wno-format-truncation""".split()
+
+
+def run(*command, cwd=None):
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def sources(pattern, *without):
+    found = [os.path.relpath(path, args.source) for path in glob.glob(os.path.join(args.source, pattern))]
+    return sorted(path for path in found if not any(word in path for word in without))
+
+
+# What the tests reach without libraries that are not there for ARM: no JSON, and no MPFR, whose place
+# functions take that only have to be the same in a definition and in a kernel.
+def stand_ins():
+    with open(os.path.join(args.source, "src/repops/elementary64.h")) as file:
+        functions = re.findall(r"^double (ree_exact_\w+)\((.*?)\);", file.read(), flags=re.M)
+    path = os.path.join(args.folder, "stand_ins.c")
+    with open(path, "w") as file:
+        file.write('#include "repops/elementary64.h"\n')
+        for name, parameters in functions:
+            file.write(f"double {name}({parameters}) {{ return {'x + y' if 'y' in parameters else 'x'}; }}\n")
+    return path
+
+
+def compile_one(source):
+    out = os.path.join(args.folder, source.strip("/").replace("/", "_") + ".o")
+    flags = ["-march=armv8.2-a+dotprod"] if source.endswith("_neondot.c") else []
+    run(args.cc, *FLAGS, *flags, "-c", source, "-o", out, cwd=args.source)
+    return out
+
+
+os.makedirs(args.folder, exist_ok=True)
+shared = (sources("src/device/cpu/*.c", "avx") + ["src/device/facts.c", "src/device/outline.c"] +
+          sources("src/repops/*.c", "elementary64") + sources("src/base/*.c", "json") +
+          sources("tests/device/cases_*.c") + sources("tests/device/reference_*.c") +
+          sources("tests/device/run_*.c") + [stand_ins()])
+programs = {name: f"tests/device/cpu_{name}.c" for name in TESTS}
+programs["hash"] = "tests/neon/hash.c"
+with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    objects = list(pool.map(compile_one, shared + list(programs.values())))
+mains = dict(zip(programs, objects[len(shared):]))
+
+for name, main in mains.items():
+    program = os.path.join(args.folder, name)
+    run(args.cc, "-static", "-fopenmp", main, *objects[:len(shared)], "-lm", "-o", program)
+    if name != "hash":
+        print(name, run(args.qemu, program).stdout.strip().replace("\n", "; "), flush=True)
+theirs, ours = run(args.qemu, os.path.join(args.folder, "hash")), run(args.host_hash)
+if theirs.stderr.strip() != "neon with dot products":
+    sys.exit(f"ran on {theirs.stderr}")
+if theirs.stdout != ours.stdout:
+    sys.exit(f"neon:\n{theirs.stdout}\n{ours.stderr.strip()}:\n{ours.stdout}")
+print(f"the same as {ours.stderr.strip()}:\n{ours.stdout}")
