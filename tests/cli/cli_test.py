@@ -422,6 +422,8 @@ def test_random_inputs():
     check(default.returncode == 0 and default.stdout != first.stdout, "symbols are 1 otherwise")
     fails([work / "open.onnx", "--random-inputs", "1"], "'x' has no declared shape")
     usage([work / "two.onnx", "--random-inputs", "1", "--dim", "m"], "NAME=SIZE")
+    usage([work / "two.onnx", "--random-inputs", "1", "--dim", "m=1099511627776"],
+          "the size is too large", "2147483647")
     usage([work / "two.onnx", "--random-inputs", "-1"], "whole number")
 
 
