@@ -510,7 +510,8 @@ def test_devices():
 
     # No driver that the loader could find: said plainly, and the CPU goes on.
     bare = {"VK_ICD_FILENAMES": "/none.json", "VK_DRIVER_FILES": "/none.json"}
-    fails([work / "add.onnx", "--input", work / "x.npy", "--device", "vulkan"], "Vulkan", env=bare)
+    fails([work / "add.onnx", "--input", work / "x.npy", "--device", "vulkan"], "Vulkan",
+          "without --device the CPU runs", env=bare)
     done = run("devices", env=bare)
     check(done.returncode == 0 and done.stdout.startswith("cpu  "), done)
     check("Vulkan" in done.stdout, f"says why there is no Vulkan device: {done.stdout}")

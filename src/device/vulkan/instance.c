@@ -91,8 +91,7 @@ static enum ree_status create_instance(VkInstance *out, bool validation, struct 
     pthread_once(&loader_once, loader_init);
     if (loader_result != VK_SUCCESS)
         return ree_fail(err, REE_UNAVAILABLE,
-                        "Vulkan: libvulkan.so.1 is not there (" INSTALL_HINT
-                        "; the CPU needs no driver, and gives the same bits)");
+                        "Vulkan: libvulkan.so.1 is not there (" INSTALL_HINT ")");
     if (volkGetInstanceVersion() < VK_API_VERSION_1_2)
         return ree_fail(err, REE_UNAVAILABLE, "Vulkan: the loader is older than version 1.2");
     static const char layer[] = "VK_LAYER_KHRONOS_validation";
