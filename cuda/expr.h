@@ -9,8 +9,8 @@
 
 #include "kernel.h"
 
-// Which operations a kernel can run; one that has fewer needs fewer registers. ree_cuda_expr_is_arithmetic
-// of src/device/cuda/encode.h decides.
+// Which operations a kernel can run; one that has fewer needs fewer registers.
+// ree_cuda_expr_is_arithmetic of src/device/cuda/encode.h decides.
 //
 //   REE_EXPR_ARITHMETIC  32-bit values: arithmetic, comparison, conversion, and the functions that
 //                        have a form in doubles

@@ -14,10 +14,6 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 . tools/packages.sh
 
-# Several processes that wait for one another by deadlines, and want the cores for themselves: on
-# demand, by `ctest --test-dir build -R partition/ranks`.
-ranks=partition/ranks
-
 quick=no
 for arg in "$@"; do
     case $arg in
@@ -154,10 +150,10 @@ fi
 
 [ $quick = no ] || export REE_TEST_SAMPLE=1/10
 if [ -n "$lavapipe" ]; then
-    VK_ICD_FILENAMES=$lavapipe suite "CPU and lavapipe" build -E "$ranks"
+    VK_ICD_FILENAMES=$lavapipe suite "CPU and lavapipe" build
 else
     skip "lavapipe is not installed"
-    VK_ICD_FILENAMES=none suite "CPU" build -E "$ranks"
+    VK_ICD_FILENAMES=none suite "CPU" build
 fi
 [ $quick = no ] || summary
 
@@ -174,7 +170,7 @@ fi
 say "building (clang)"
 if step "clang build" build_tree build-clang -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang \
     -DCMAKE_CXX_COMPILER=clang++ -DREE_CUDA=OFF; then
-    VK_ICD_FILENAMES=none suite "CPU, built by clang" build-clang -E 'vulkan|prove|models/real|_oracle|gpu_check|generate/models|partition/ranks'
+    VK_ICD_FILENAMES=none suite "CPU, built by clang" build-clang -E 'vulkan|prove|models/real|_oracle|gpu_check|generate/models|partition/ranks_killed'
 fi
 
 say "building (AddressSanitizer, UndefinedBehaviorSanitizer)"
@@ -182,7 +178,7 @@ if step "sanitizer build" build_tree build-asan -DCMAKE_BUILD_TYPE=RelWithDebInf
     -DREE_CUDA=OFF
 then
     ASAN_OPTIONS=allocator_may_return_null=1 VK_ICD_FILENAMES=none \
-        suite "CPU, with sanitizers" build-asan -E 'vulkan|prove|models/real|_oracle|gpu_check|generate/models|partition/ranks'
+        suite "CPU, with sanitizers" build-asan -E 'vulkan|prove|models/real|_oracle|gpu_check|generate/models|partition/ranks_killed'
 fi
 
 say "fuzzing the readers of models and of checkpoints (half a minute each)"
@@ -221,6 +217,15 @@ fuzz_receipt() {
 }
 step "fuzzing receipts" fuzz_receipt
 
+say "fuzzing the readers of messages between ranks (half a minute)"
+# shellcheck disable=SC2317 # called through step
+fuzz_message() {
+    ninja -C build-fuzz fuzz_message && mkdir -p build-fuzz/corpus-message &&
+        build-fuzz/tests/fuzz/fuzz_message -max_total_time=30 -timeout=20 -artifact_prefix=build-fuzz/ \
+            build-fuzz/corpus-message tests/data/messages
+}
+step "fuzzing messages" fuzz_message
+
 say "fuzzing the reader of traces (half a minute)"
 # shellcheck disable=SC2317 # called through step
 fuzz_trace() {
@@ -229,4 +234,14 @@ fuzz_trace() {
             build-fuzz/corpus-trace tests/data/trace
 }
 step "fuzzing traces" fuzz_trace
+
+say "fuzzing the reader of claims (half a minute)"
+# shellcheck disable=SC2317 # called through step
+fuzz_claim() {
+    ninja -C build-fuzz fuzz_claim && mkdir -p build-fuzz/corpus-claim &&
+        build-fuzz/tests/fuzz/fuzz_claim -max_total_time=30 -timeout=20 -max_len=65536 \
+            -dict=tests/fuzz/receipt.dict -artifact_prefix=build-fuzz/ \
+            build-fuzz/corpus-claim tests/data/claim
+}
+step "fuzzing claims" fuzz_claim
 summary

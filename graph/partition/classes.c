@@ -54,6 +54,11 @@ bool ree_node_has_factor(const struct ree_node *node) {
     return false;
 }
 
+bool ree_node_is_size(const struct ree_node *node) {
+    return !node->domain[0] &&
+           (strcmp(node->op_type, "Shape") == 0 || strcmp(node->op_type, "Size") == 0);
+}
+
 bool ree_node_has_subgraph(const struct ree_node *node) {
     for (size_t i = 0; i < node->n_attrs; i++)
         if (node->attrs[i].graph) return true;

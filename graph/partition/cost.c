@@ -183,7 +183,3 @@ struct ree_stage_cost ree_window_cost(const struct ree_window *w) {
     cost.work = add(cost.work, cost.flops / 16);
     return cost;
 }
-
-uint64_t ree_stage_memory(const struct ree_planner *p, const struct ree_stage_cost *cost) {
-    return add(cost->weight_bytes, multiply(cost->state_bytes, p->context));
-}

@@ -21,80 +21,25 @@ static void note_read(void *user, struct ree_value **use) {
     if ((*use)->graph == r->graph) r->values[(*use)->id] = true;
 }
 
-size_t ree_partition_stage_of_state(const struct ree_graph *graph,
-                                    const struct ree_partition *partition,
-                                    const struct ree_partition_state *state) {
-    const struct ree_node *maker = graph->outputs[state->output]->producer;
-    if (maker && partition->stage_of[maker->id] != REE_STAGE_CONTROL)
-        return partition->stage_of[maker->id];
-    for (size_t i = 0; i < graph->n_nodes; i++) {
-        const struct ree_node *node = graph->nodes[i];
-        for (size_t k = 0; k < node->n_inputs; k++)
-            if (node->inputs[k] == graph->inputs[state->input] &&
-                partition->stage_of[i] != REE_STAGE_CONTROL)
-                return partition->stage_of[i];
-    }
-    return partition->n_stages - 1;
-}
-
-// The stage that hands out an output of the whole graph.
-static size_t stage_of_output(const struct ree_extract *x, size_t output) {
-    const struct ree_graph *graph = x->graph;
-    const struct ree_value *value = graph->outputs[output];
-    for (size_t i = 0; i < x->options->n_states; i++)
-        if (x->options->states[i].output == output)
-            return ree_partition_stage_of_state(graph, x->partition, &x->options->states[i]);
-    // A state that is handed out as it is.
-    for (size_t i = 0; i < x->options->n_states; i++)
-        if (graph->inputs[x->options->states[i].input] == value)
-            return ree_partition_stage_of_state(graph, x->partition, &x->options->states[i]);
-    uint32_t stage =
-        value->producer ? x->partition->stage_of[value->producer->id] : REE_STAGE_CONTROL;
-    return stage == REE_STAGE_CONTROL ? x->partition->n_stages - 1 : stage;
-}
-
-// Marks the nodes of a stage and the control nodes that it needs; producers come first, so one pass
-// from behind finds all.
-static void mark_stage(const struct ree_extract *x, size_t stage, struct ree_extract_reads *reads,
-                       bool *has) {
-    const struct ree_graph *graph = x->graph;
-    const uint32_t *stage_of = x->partition->stage_of;
-    for (size_t i = 0; i < graph->n_outputs; i++)
-        if (stage_of_output(x, i) == stage) reads->values[graph->outputs[i]->id] = true;
-    for (size_t i = graph->n_nodes; i-- > 0;) {
-        const struct ree_node *node = graph->nodes[i];
-        bool wanted = stage_of[i] == stage;
-        for (size_t k = 0; stage_of[i] == REE_STAGE_CONTROL && k < node->n_outputs; k++)
-            if (node->outputs[k] && reads->values[node->outputs[k]->id]) wanted = true;
-        if (!wanted) continue;
-        has[i] = true;
-        visit_read(node, note_read, reads);
-    }
-}
-
+// Marks the nodes of the stage and the control nodes that it needs; producers come first, so one
+// pass from behind finds all. Control nodes that nobody reads are the last stage's, with what they
+// read.
 static enum ree_status mark(struct ree_extract *x) {
     const struct ree_graph *graph = x->graph;
-    size_t n_nodes = graph->n_nodes, last = x->partition->n_stages - 1;
-    x->earlier = ree_arena_alloc_array(&x->scratch, n_nodes + 1, sizeof *x->earlier);
-    x->has = ree_arena_alloc_array(&x->scratch, n_nodes + 1, sizeof *x->has);
+    const uint32_t *stage_of = x->partition->stage_of;
+    x->has = ree_arena_alloc_array(&x->scratch, graph->n_nodes + 1, sizeof *x->has);
     x->reads.graph = graph;
     x->reads.values =
         ree_arena_alloc_array(&x->scratch, graph->n_values + 1, sizeof *x->reads.values);
-    struct ree_extract_reads other = {.graph = graph};
-    other.values = ree_arena_alloc_array(&x->scratch, graph->n_values + 1, sizeof *other.values);
-    if (!x->earlier || !x->has || !x->reads.values || !other.values) return no_memory(x->err);
-    for (size_t s = 0; s < x->stage; s++) {
-        memset(other.values, 0, graph->n_values * sizeof *other.values);
-        mark_stage(x, s, &other, x->earlier);
-    }
-    mark_stage(x, x->stage, &x->reads, x->has);
-    // Control nodes that nobody reads are the last stage's, with what they read.
-    for (size_t i = graph->n_nodes; x->stage == last && i-- > 0;) {
+    if (!x->has || !x->reads.values) return no_memory(x->err);
+    for (size_t i = 0; i < graph->n_outputs; i++)
+        if (x->output_stage[i] == x->stage) x->reads.values[graph->outputs[i]->id] = true;
+    for (size_t i = graph->n_nodes; i-- > 0;) {
         const struct ree_node *node = graph->nodes[i];
-        if (x->has[i] || x->partition->stage_of[i] != REE_STAGE_CONTROL) continue;
-        bool wanted = !x->earlier[i];
-        for (size_t k = 0; k < node->n_outputs; k++)
+        bool wanted = stage_of[i] == x->stage;
+        for (size_t k = 0; stage_of[i] == REE_STAGE_CONTROL && k < node->n_outputs; k++)
             if (node->outputs[k] && x->reads.values[node->outputs[k]->id]) wanted = true;
+        if (x->first[i] == UINT32_MAX) wanted = x->stage + 1 == x->partition->n_stages;
         if (!wanted) continue;
         x->has[i] = true;
         visit_read(node, note_read, &x->reads);
@@ -115,35 +60,29 @@ static enum ree_status add_input(struct ree_extract *x, const struct ree_stage_i
     return REE_OK;
 }
 
-// The state that an input of the whole graph is; NULL: none.
-static const struct ree_partition_state *state_of(const struct ree_extract *x, size_t input) {
-    for (size_t i = 0; i < x->options->n_states; i++)
-        if (x->options->states[i].input == input) return &x->options->states[i];
-    return NULL;
-}
-
-struct search {
-    const struct ree_value *value;
-    bool found;
+struct reader {
+    const struct ree_extract *x;
+    const struct ree_value *found; // a state that another stage keeps
 };
 
-static void look_for(void *user, struct ree_value **use) {
-    struct search *search = user;
-    search->found = search->found || *use == search->value;
+static void look_for_state(void *user, struct ree_value **use) {
+    struct reader *r = user;
+    const struct ree_value *value = *use;
+    if (value->graph == r->x->graph && r->x->is_elsewhere[value->id]) r->found = value;
 }
 
 // Only its shape can be known of a state that is somewhere else.
-static enum ree_status check_readers(struct ree_extract *x, const struct ree_value *state) {
+static enum ree_status check_readers(struct ree_extract *x) {
     char label[256];
     for (size_t i = 0; i < x->graph->n_nodes; i++) {
         const struct ree_node *node = x->graph->nodes[i];
-        struct search search = {.value = state};
+        struct reader r = {.x = x};
         if (!x->has[i] || (strcmp(node->op_type, "Shape") == 0 && !node->domain[0])) continue;
-        visit_read(node, look_for, &search);
-        if (search.found)
+        visit_read(node, look_for_state, &r);
+        if (r.found)
             return ree_fail(x->err, REE_UNSUPPORTED,
                             "%s reads the state '%s', which another stage keeps",
-                            ree_node_label(node, label, sizeof label), state->name);
+                            ree_node_label(node, label, sizeof label), r.found->name);
     }
     return REE_OK;
 }
@@ -156,16 +95,17 @@ static enum ree_status add_inputs(struct ree_extract *x, const size_t *always, s
     struct ree_arena *arena = out->graph->arena;
     out->inputs = ree_arena_alloc_array(arena, most, sizeof *out->inputs);
     out->graph->inputs = ree_arena_alloc_array(arena, most, sizeof *out->graph->inputs);
-    if (!out->inputs || !out->graph->inputs) return no_memory(x->err);
+    x->is_elsewhere = ree_arena_alloc_array(&x->scratch, graph->n_values + 1, sizeof(bool));
+    if (!out->inputs || !out->graph->inputs || !x->is_elsewhere) return no_memory(x->err);
     for (size_t i = 0; i < graph->n_inputs; i++) {
         const struct ree_value *value = graph->inputs[i];
-        const struct ree_partition_state *state = state_of(x, i);
-        bool own = state && ree_partition_stage_of_state(graph, x->partition, state) == x->stage;
+        bool state = x->state_at[i] != 0;
+        bool own = state && x->state_stage[x->state_at[i] - 1] == x->stage;
         bool wanted = own || x->reads.values[value->id];
         for (size_t k = 0; k < n_always; k++)
             wanted = wanted || always[k] == i;
         if (!wanted || !ree_extract_is_input(graph, value)) continue;
-        if (state && !own) REE_TRY(check_readers(x, value));
+        x->is_elsewhere[value->id] = state && !own;
         REE_TRY(add_input(
             x, &(struct ree_stage_input){.shape_only = state && !own, .input = i, .value = value}));
     }
@@ -173,7 +113,7 @@ static enum ree_status add_inputs(struct ree_extract *x, const size_t *always, s
         if (x->reads.values[cut->values[i]->id])
             REE_TRY(
                 add_input(x, &(struct ree_stage_input){.is_cut = true, .value = cut->values[i]}));
-    return REE_OK;
+    return check_readers(x);
 }
 
 static enum ree_status add_output(struct ree_extract *x, const struct ree_extract_frame *frame,
@@ -200,7 +140,7 @@ static enum ree_status add_outputs(struct ree_extract *x, const struct ree_extra
         ree_arena_alloc_array(arena, graph->n_outputs + 1, sizeof *out->whole_outputs);
     if (!out->outputs || !out->graph->outputs || !out->whole_outputs) return no_memory(x->err);
     for (size_t i = 0; i < graph->n_outputs; i++) {
-        if (stage_of_output(x, i) != x->stage) continue;
+        if (x->output_stage[i] != x->stage) continue;
         out->whole_outputs[out->n_whole++] = i;
         REE_TRY(add_output(x, frame, graph->outputs[i]));
     }
@@ -216,6 +156,7 @@ static enum ree_status add_outputs(struct ree_extract *x, const struct ree_extra
 
 static enum ree_status build(struct ree_extract *x, const size_t *always, size_t n_always) {
     const struct ree_graph *graph = x->graph;
+    REE_TRY(ree_extract_find_owners(x));
     REE_TRY(mark(x));
     x->map = ree_arena_alloc_array(&x->scratch, graph->n_values + 1, sizeof *x->map);
     struct ree_graph *to = x->out->graph = ree_graph_create();
@@ -240,7 +181,7 @@ static enum ree_status build(struct ree_extract *x, const size_t *always, size_t
     for (size_t i = 0; i < graph->n_nodes; i++) {
         if (!x->has[i]) continue;
         x->out->node_of[to->n_nodes] = (uint32_t)i;
-        x->out->is_copy[to->n_nodes] = x->earlier[i];
+        x->out->is_copy[to->n_nodes] = x->first[i] < x->stage;
         REE_TRY(ree_extract_copy_node(x, &frame, graph->nodes[i]));
     }
     REE_TRY(add_outputs(x, &frame));

@@ -18,7 +18,11 @@ struct ree_extract {
     struct ree_arena scratch;
     struct ree_extract_reads reads; // of this stage
     bool *has;                      // per node: this stage has it
-    bool *earlier;                  // per node: an earlier stage has it
+    bool *is_elsewhere;             // per value: a state that another stage keeps
+    size_t *state_stage;            // per state: the stage that keeps it
+    size_t *state_at;               // per input: 1 + the state that it is; 0: none
+    size_t *output_stage;           // per output: the stage that hands it out
+    uint32_t *first;                // per node: the first stage that has it; UINT32_MAX: none
     struct ree_value **map;         // per value: its copy, or NULL
     struct ree_error *err;
 };
@@ -31,6 +35,8 @@ struct ree_extract_frame {
     const struct ree_extract_frame *outer;
 };
 
+// extract_owners.c: the four above.
+enum ree_status ree_extract_find_owners(struct ree_extract *x);
 // Before IR version 4 weights had to be listed as inputs.
 bool ree_extract_is_input(const struct ree_graph *graph, const struct ree_value *value);
 // A copy of the value alone, in `to`.

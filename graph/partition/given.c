@@ -1,17 +1,49 @@
 // Cuts that are given by the names of values.
 #include "graph/partition/planner.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-static const struct ree_value *find_value(const struct ree_graph *graph, const char *name) {
-    for (size_t i = 0; i < graph->n_values; i++)
-        if (strcmp(graph->values[i]->name, name) == 0) return graph->values[i];
-    return NULL;
+struct end {
+    const char *name;
+    size_t stage;
+    const struct ree_value *value; // the first of that name; NULL: there is none
+};
+
+static int compare(const void *a, const void *b) {
+    const struct end *x = a, *y = b;
+    return strcmp(x->name, y->name);
 }
 
-static enum ree_status find_end(const struct ree_planner *p, const char *name, size_t begin,
-                                size_t *out, struct ree_error *err) {
-    const struct ree_value *value = find_value(p->graph, name);
+// One pass over the values for all names.
+static enum ree_status find_values(const struct ree_planner *p, const char *const *names, size_t n,
+                                   const struct ree_value **out, struct ree_error *err) {
+    struct end *ends = calloc(n + 1, sizeof *ends);
+    if (!ends) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        ends[i] = (struct end){.name = names[i], .stage = i};
+    qsort(ends, n, sizeof *ends, compare);
+    for (size_t i = 0; i < p->graph->n_values; i++) {
+        const struct end wanted = {.name = p->graph->values[i]->name};
+        struct end *found = bsearch(&wanted, ends, n, sizeof *ends, compare);
+        if (found && !found->value) found->value = p->graph->values[i];
+    }
+    // Of names given twice any one may have been found.
+    for (size_t i = 1; i < n; i++)
+        if (!ends[i].value && compare(&ends[i - 1], &ends[i]) == 0)
+            ends[i].value = ends[i - 1].value;
+    for (size_t i = n; i-- > 1;)
+        if (!ends[i - 1].value && compare(&ends[i - 1], &ends[i]) == 0)
+            ends[i - 1].value = ends[i].value;
+    for (size_t i = 0; i < n; i++)
+        out[ends[i].stage] = ends[i].value;
+    free(ends);
+    return REE_OK;
+}
+
+static enum ree_status find_end(const struct ree_planner *p, const char *name,
+                                const struct ree_value *value, size_t begin, size_t *out,
+                                struct ree_error *err) {
     if (!value)
         return ree_fail(err, REE_INVALID, "the plan names '%.200s', which the model lacks", name);
     if (!value->producer)
@@ -42,32 +74,17 @@ static enum ree_status find_end(const struct ree_planner *p, const char *name, s
     return REE_OK;
 }
 
-static enum ree_status check_memory(const struct ree_planner *p, const struct ree_partition *out,
-                                    struct ree_error *err) {
-    for (size_t i = 0; p->options->memory && i < out->n_stages; i++) {
-        uint64_t bytes = ree_stage_memory(p, &out->costs[i]);
-        if (bytes > p->options->memory[i])
-            return ree_fail(err, REE_INVALID,
-                            "stage %zu of the plan takes %llu bytes of weights and states, and may "
-                            "take %llu",
-                            i, (unsigned long long)bytes,
-                            (unsigned long long)p->options->memory[i]);
-    }
-    return REE_OK;
-}
-
 static enum ree_status cut(struct ree_planner *p, const char *const *names,
                            struct ree_partition *out, struct ree_error *err) {
     size_t n = p->options->n_stages, begin = 0;
     size_t *ends = ree_arena_alloc_array(&p->arena, n, sizeof *ends);
-    if (!ends) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    const struct ree_value **values = ree_arena_alloc_array(&p->arena, n, sizeof *values);
+    if (!ends || !values) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    REE_TRY(find_values(p, names, n - 1, values, err));
     for (size_t i = 0; i + 1 < n; begin = ends[i++])
-        REE_TRY(find_end(p, names[i], begin, &ends[i], err));
+        REE_TRY(find_end(p, names[i], values[i], begin, &ends[i], err));
     ends[n - 1] = p->n_order;
-    REE_TRY(ree_planner_result(p, ends, "given: ", "", out, err));
-    enum ree_status status = check_memory(p, out, err);
-    if (status != REE_OK) ree_partition_finish(out);
-    return status;
+    return ree_planner_result(p, ends, "given: ", "", out, err);
 }
 
 enum ree_status ree_partition_from_cuts(const struct ree_graph *graph,

@@ -34,10 +34,9 @@ static enum ree_status stage_of(const struct ree_node *node, int32_t *out, struc
         return ree_fail(err, REE_INVALID,
                         "%s: its metadata has the pipeline_stage '%.32s', expected a number",
                         ree_node_label(node, label, sizeof label), text);
-    if ((notes->has_stage || text) && (*out < 0 || *out >= REE_PLAN_MAX_STAGES))
+    if ((notes->has_stage || text) && (*out < 0 || *out >= REE_MAX_STAGES))
         return ree_fail(err, REE_INVALID, "%s: asks for stage %d, expected 0 to %d",
-                        ree_node_label(node, label, sizeof label), (int)*out,
-                        REE_PLAN_MAX_STAGES - 1);
+                        ree_node_label(node, label, sizeof label), (int)*out, REE_MAX_STAGES - 1);
     return REE_OK;
 }
 
@@ -76,7 +75,7 @@ static enum ree_status find_ends(const struct ree_graph *graph, const struct ree
         REE_TRY(stage_of(node, &stage, err));
         if (stage == NO_STAGE) continue;
         if (stage < current) return not_in_order(last, current, node, stage, err);
-        // Stages only rise, so there are no more of them than REE_PLAN_MAX_STAGES.
+        // Stages only rise, so there are no more of them than REE_MAX_STAGES.
         if (last && stage > current)
             REE_TRY(add_end(graph->nodes[whole->order[i - 1]], ends, n, err));
         current = stage;
@@ -101,7 +100,7 @@ enum ree_status ree_partition_hints(const struct ree_graph *graph,
         .n_stages = 1, .n_states = options->n_states, .states = options->states};
     struct ree_partition whole;
     REE_TRY(ree_partition_plan(graph, &one, &whole, err));
-    char **ends = calloc(REE_PLAN_MAX_STAGES, sizeof *ends);
+    char **ends = calloc(REE_MAX_STAGES, sizeof *ends);
     size_t n = 0;
     enum ree_status status = ends ? find_ends(graph, &whole, out_found, ends, &n, err)
                                   : ree_fail(err, REE_NO_MEMORY, "out of memory");

@@ -1,6 +1,6 @@
 // The canonical order: post-order of a depth-first walk over what nodes read, from the first output
 // that is no state's successor. What only other outputs need comes directly behind the last of its
-// producers, so that such a branch does not stay open over half the graph.
+// producers, so that such a branch does not stay open over half the graph. Sizes are taken early.
 #include "graph/partition/planner.h"
 
 #include <string.h>
@@ -64,6 +64,50 @@ static void find_anchors(const struct walk *w, size_t n_main, uint32_t *anchors)
     }
 }
 
+// A size keeps nothing alive: it is taken directly behind the last other node that reads the value,
+// or behind the node that makes it, where it would be taken later. So that what crosses is the
+// size, and no more values do than before.
+static enum ree_status move_sizes(struct ree_planner *p, struct ree_error *err) {
+    size_t n = p->n_order;
+    // Per position and per value: behind how many of the other nodes.
+    uint32_t *behind = ree_arena_alloc_array(&p->arena, n + 1, sizeof *behind);
+    uint32_t *last_read = ree_arena_alloc_array(&p->arena, p->graph->n_values + 1, sizeof *behind);
+    uint32_t *order = ree_arena_alloc_array(&p->arena, n + 1, sizeof *order);
+    size_t *starts = ree_arena_alloc_array(&p->arena, n + 2, sizeof *starts);
+    if (!behind || !last_read || !order || !starts)
+        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    uint32_t n_others = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t id = p->order[i];
+        bool is_size = ree_node_is_size(p->graph->nodes[id]);
+        behind[i] = is_size ? n_others : ++n_others;
+        for (size_t k = p->use_starts[id]; !is_size && k < p->use_starts[id + 1]; k++)
+            last_read[p->uses[k].value->id] = n_others;
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint32_t id = p->order[i], earliest = 0;
+        if (!ree_node_is_size(p->graph->nodes[id])) continue;
+        for (size_t k = p->use_starts[id]; k < p->use_starts[id + 1]; k++) {
+            const struct ree_value *value = p->uses[k].value;
+            uint32_t maker = value->producer ? p->position[value->producer->id] : REE_NO_POSITION;
+            if (maker != REE_NO_POSITION && behind[maker] > earliest) earliest = behind[maker];
+            if (last_read[value->id] > earliest) earliest = last_read[value->id];
+        }
+        if (earliest < behind[i]) behind[i] = earliest;
+    }
+    // Stable again: of those behind as many, the other node itself comes first.
+    for (size_t i = 0; i < n; i++)
+        starts[behind[i] + 1]++;
+    for (size_t i = 0; i <= n_others; i++)
+        starts[i + 1] += starts[i];
+    for (size_t i = 0; i < n; i++)
+        order[starts[behind[i]]++] = p->order[i];
+    memcpy(p->order, order, n * sizeof *order);
+    for (size_t i = 0; i < n; i++)
+        p->position[p->order[i]] = (uint32_t)i;
+    return REE_OK;
+}
+
 enum ree_status ree_planner_find_order(struct ree_planner *p, struct ree_error *err) {
     const struct ree_graph *graph = p->graph;
     size_t n = graph->n_nodes;
@@ -97,5 +141,5 @@ enum ree_status ree_planner_find_order(struct ree_planner *p, struct ree_error *
         p->position[w.nodes[i]] = at;
     }
     p->n_order = w.n;
-    return REE_OK;
+    return move_sizes(p, err);
 }

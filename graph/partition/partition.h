@@ -23,17 +23,20 @@ struct ree_partition_state {
 #define REE_STAGE_CONTROL UINT32_MAX // of a control node
 
 struct ree_partition_options {
-    size_t n_stages; // at least 1
+    size_t n_stages; // 1 to REE_MAX_STAGES
     size_t n_states;
     const struct ree_partition_state *states;
-    // Bytes that the weights and states of each stage may take; NULL: no limits. States count as
-    // of `context` rows of one sequence.
-    const uint64_t *memory;
-    uint64_t context; // 0: REE_PARTITION_CONTEXT
+    const uint64_t *weight_limits; // bytes of weights that each stage may have; NULL: no limits
+    uint64_t context;              // 0: REE_PARTITION_CONTEXT
 };
+
+// A bound on the time and memory that a plan from a file can take.
+#define REE_MAX_STAGES 1024
 
 // Rows of a cache that the costs assume where nothing else is said.
 #define REE_PARTITION_CONTEXT 1024
+// Caches have room for a multiple of so many rows.
+#define REE_PARTITION_ROWS 256
 
 struct ree_stage_cost {
     size_t n_nodes;        // control nodes not counted
@@ -54,6 +57,7 @@ struct ree_cut {
 
 struct ree_partition {
     struct ree_arena arena;
+    uint64_t context; // that was counted with
     size_t n_order;
     uint32_t *order;    // ids of the nodes that are no control nodes, in canonical order
     uint32_t *stage_of; // per node id: its stage or REE_STAGE_CONTROL
@@ -65,7 +69,7 @@ struct ree_partition {
 
 // Plans. The graph is one after its passes, with shapes inferred as far as they follow. Fails with
 // REE_INVALID where the graph has no n_stages - 1 places to cut, saying how many there are, or
-// where no plan keeps within the memory, naming the largest piece that cannot be cut.
+// where no plan keeps within the limits, naming the largest piece that cannot be cut.
 enum ree_status ree_partition_plan(const struct ree_graph *graph,
                                    const struct ree_partition_options *options,
                                    struct ree_partition *out, struct ree_error *err);
@@ -98,11 +102,12 @@ struct ree_stage_graph {
     bool *is_copy; // per node likewise: a control node that an earlier stage has, too
 };
 
-// The stage that keeps a state: the one that makes its successor, or else reads it; the last where
-// no stage does either.
-size_t ree_partition_stage_of_state(const struct ree_graph *graph,
-                                    const struct ree_partition *partition,
-                                    const struct ree_partition_state *state);
+// The stages that keep n states, to out[n]: each the one that makes the successor, or else the
+// first in the graph's order that reads it; the last where no stage does either.
+enum ree_status ree_partition_stages_of_states(const struct ree_graph *graph,
+                                               const struct ree_partition *partition,
+                                               const struct ree_partition_state *states, size_t n,
+                                               size_t *out, struct ree_error *err);
 
 // `always`: inputs of the whole graph that the stage has whether it reads them or not. Its inputs
 // are those of the whole graph that it reads, in their order, then those values of the cut before

@@ -48,7 +48,7 @@ static void span_add(struct span *span, uint32_t position) {
 // the text: what is made of a state, up to the node that attends to it or that multiplies by a
 // constant, whose inner dimension is fixed. Sizes alone do not grow.
 static bool stops_growth(const struct ree_node *node, size_t output) {
-    if (strcmp(node->op_type, "Shape") == 0 || strcmp(node->op_type, "Size") == 0) return true;
+    if (ree_node_is_size(node)) return true;
     if (output != 0) return false; // of attention: caches and scores
     return ree_node_classify(node) == REE_NODE_ATTENTION || ree_node_has_factor(node);
 }
@@ -94,14 +94,15 @@ enum ree_status ree_planner_find_places(struct ree_planner *p, struct ree_error 
     size_t n = p->n_order;
     p->last_read = ree_arena_alloc_array(&p->arena, graph->n_values + 1, sizeof *p->last_read);
     p->n_live = ree_arena_alloc_array(&p->arena, n + 2, sizeof *p->n_live);
+    p->n_sizes = ree_arena_alloc_array(&p->arena, n + 2, sizeof *p->n_sizes);
     p->live_bytes = ree_arena_alloc_array(&p->arena, n + 2, sizeof *p->live_bytes);
     p->is_place = ree_arena_alloc_array(&p->arena, n + 2, sizeof *p->is_place);
     uint32_t *first_read =
         ree_arena_alloc_array(&p->arena, graph->n_values + 1, sizeof *first_read);
     bool *grows = ree_arena_alloc_array(&p->arena, graph->n_values + 1, sizeof *grows);
     int32_t *blocked = ree_arena_alloc_array(&p->arena, n + 2, sizeof *blocked);
-    if (!first_read || !grows || !p->last_read || !p->n_live || !p->live_bytes || !p->is_place ||
-        !blocked)
+    if (!first_read || !grows || !p->last_read || !p->n_live || !p->n_sizes || !p->live_bytes ||
+        !p->is_place || !blocked)
         return ree_fail(err, REE_NO_MEMORY, "out of memory");
     memset(first_read, 0xff, (graph->n_values + 1) * sizeof *first_read);
     for (size_t i = 0; i < n; i++)
@@ -117,8 +118,9 @@ enum ree_status ree_planner_find_places(struct ree_planner *p, struct ree_error 
         if (!value->producer) continue;
         uint32_t from = p->position[value->producer->id], to = p->last_read[i];
         if (from == REE_NO_POSITION || to <= from) continue;
-        p->n_live[from + 1]++;
-        p->n_live[to + 1]--;
+        uint32_t *counts = ree_node_is_size(value->producer) ? p->n_sizes : p->n_live;
+        counts[from + 1]++;
+        counts[to + 1]--;
         p->live_bytes[from + 1] += ree_value_row_bytes(value);
         p->live_bytes[to + 1] -= ree_value_row_bytes(value);
         if (can_cross(value) && !grows[i]) continue;
@@ -128,6 +130,7 @@ enum ree_status ree_planner_find_places(struct ree_planner *p, struct ree_error 
     block_states(p, first_read, blocked);
     for (size_t t = 1; t <= n; t++) {
         p->n_live[t] += p->n_live[t - 1];
+        p->n_sizes[t] += p->n_sizes[t - 1];
         p->live_bytes[t] += p->live_bytes[t - 1];
         blocked[t] += blocked[t - 1];
         p->is_place[t] = t < n && blocked[t] == 0;

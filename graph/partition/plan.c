@@ -30,27 +30,27 @@ static enum ree_status largest_piece(const struct ree_planner *p, const struct r
         size_t end = search->places[i];
         ree_window_add(&window, begin, end);
         struct ree_stage_cost cost = ree_window_cost(&window);
-        uint64_t bytes = ree_stage_memory(p, &cost);
+        uint64_t bytes = cost.weight_bytes;
         if (bytes > out->bytes || out->end == 0) *out = (struct piece){begin, end, bytes};
         ree_window_remove(&window, begin, end);
         begin = end;
     }
     ree_window_add(&window, 0, p->n_order);
     struct ree_stage_cost all = ree_window_cost(&window);
-    *out_total = ree_stage_memory(p, &all);
+    *out_total = all.weight_bytes;
     ree_window_finish(&window);
     return REE_OK;
 }
 
-static enum ree_status memory_too_small(const struct ree_planner *p,
+static enum ree_status limits_too_small(const struct ree_planner *p,
                                         const struct ree_search *search, struct ree_error *err) {
     struct piece piece;
     uint64_t total, most = 0;
     REE_TRY(largest_piece(p, search, &piece, &total, err));
     ree_sum sum = 0;
     for (size_t i = 0; i < p->options->n_stages; i++) {
-        sum += p->options->memory[i];
-        if (p->options->memory[i] > most) most = p->options->memory[i];
+        sum += p->options->weight_limits[i];
+        if (p->options->weight_limits[i] > most) most = p->options->weight_limits[i];
     }
     if (piece.bytes > most && piece.end > piece.begin) {
         char first[320], last[320];
@@ -58,17 +58,17 @@ static enum ree_status memory_too_small(const struct ree_planner *p,
         ree_node_label(p->graph->nodes[p->order[piece.end - 1]], last, sizeof last);
         if (piece.end == piece.begin + 1)
             return ree_fail(err, REE_INVALID,
-                            "%s takes %llu bytes of weights and states, and no stage may take "
+                            "%s takes %llu bytes of weights, and no stage may take "
                             "more than %llu",
                             first, (unsigned long long)piece.bytes, (unsigned long long)most);
         return ree_fail(err, REE_INVALID,
-                        "%s to %s cannot be cut and takes %llu bytes of weights and states, and "
+                        "%s to %s cannot be cut and takes %llu bytes of weights, and "
                         "no stage may take more than %llu",
                         first, last, (unsigned long long)piece.bytes, (unsigned long long)most);
     }
     uint64_t together = sum > UINT64_MAX ? UINT64_MAX : (uint64_t)sum;
     return ree_fail(err, REE_INVALID,
-                    "no plan of %zu stages keeps within the memory: weights and states take %llu "
+                    "no plan of %zu stages keeps within the limits: weights take %llu "
                     "bytes, the stages may take %llu together, and the largest piece that cannot "
                     "be cut takes %llu",
                     p->options->n_stages, (unsigned long long)total, (unsigned long long)together,
@@ -82,7 +82,7 @@ static void remark_on(const struct ree_planner *p, const struct ree_search *one,
         snprintf(out, size, "; one live value at only %zu place%s", one->n_places,
                  one->n_places == 1 ? "" : "s");
     else if (!one->found)
-        snprintf(out, size, "; with one live value at each cut the memory would not do");
+        snprintf(out, size, "; with one live value at each cut the limits would not do");
     else
         snprintf(out, size,
                  "; with one live value at each cut the largest stage would have work %llu "
@@ -90,13 +90,13 @@ static void remark_on(const struct ree_planner *p, const struct ree_search *one,
                  (unsigned long long)one->largest, (unsigned long long)any->largest);
 }
 
-static enum ree_status plan(struct ree_planner *p, struct ree_partition *out,
-                            struct ree_error *err) {
+enum ree_status ree_planner_plan(struct ree_planner *p, struct ree_partition *out,
+                                 struct ree_error *err) {
     struct ree_search one, any;
     char remark[160] = "";
     REE_TRY(ree_search_run(&any, p, UINT32_MAX, err));
     if (any.n_places < p->options->n_stages - 1) return too_few_places(p, any.n_places, err);
-    if (!any.found) return memory_too_small(p, &any, err);
+    if (!any.found) return limits_too_small(p, &any, err);
     REE_TRY(ree_search_run(&one, p, 1, err));
     // 4 one <= 5 any, without overflow.
     if (one.found && one.largest <= any.largest + (ree_sum)(any.largest / 4))
@@ -111,7 +111,7 @@ enum ree_status ree_partition_plan(const struct ree_graph *graph,
     struct ree_planner p;
     *out = (struct ree_partition){.n_stages = 0};
     enum ree_status status = ree_planner_init(&p, graph, options, err);
-    if (status == REE_OK) status = plan(&p, out, err);
+    if (status == REE_OK) status = ree_planner_plan(&p, out, err);
     ree_planner_finish(&p);
     return status;
 }

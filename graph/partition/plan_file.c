@@ -157,9 +157,9 @@ static enum ree_status read_stages(const cJSON *root, char ***out_ends, size_t *
         return ree_fail(err, REE_INVALID, "'stages' is not a list of one stage or more");
     size_t n = 0;
     cJSON_ArrayForEach(stage, stages) n++;
-    if (n > REE_PLAN_MAX_STAGES)
+    if (n > REE_MAX_STAGES)
         return ree_fail(err, REE_UNSUPPORTED, "it has %zu stages; at most %d are supported", n,
-                        REE_PLAN_MAX_STAGES);
+                        REE_MAX_STAGES);
     char **ends = calloc(n, sizeof *ends);
     if (!ends) return no_memory(err);
     enum ree_status status = REE_OK;

@@ -10,8 +10,8 @@
 #include "graph/partition/partition.h"
 
 #define REE_PLAN_SCHEMA "ree-plan/1"
-// A file with more is refused. Names are as long as the model has them.
-#define REE_PLAN_MAX_STAGES 1024
+// A file with more, or with more than REE_MAX_STAGES stages, is refused. Names are as long as the
+// model has them.
 #define REE_PLAN_MAX_BYTES ((size_t)16 << 20)
 
 struct ree_plan_file {

@@ -10,8 +10,6 @@ typedef unsigned __int128 ree_sum;
 
 // Constants that a control node may read have at most so many bytes, its attributes likewise.
 #define REE_CONTROL_BYTES 16384
-// A bound on the time and memory that a plan from a file can take.
-#define REE_MOST_STAGES 1024
 #define REE_NO_POSITION UINT32_MAX // of control nodes, and of those that no output needs
 
 // That a node reads a value, itself or in its subgraphs.
@@ -42,11 +40,12 @@ struct ree_planner {
     uint32_t *position; // per node id: index into order
 
     // Place t lies between order[t - 1] and order[t], 0 < t < n_order.
-    uint32_t *last_read; // per value id: position of the last node that reads it, if it is made by
-                         // one in `order`; 0: none
-    uint32_t *n_live;    // per place
-    uint64_t *live_bytes;
-    bool *is_place; // whether it may be cut
+    uint32_t *last_read;  // per value id: position of the last node that reads it, if it is made by
+                          // one in `order`; 0: none
+    uint32_t *n_live;     // per place, without sizes
+    uint32_t *n_sizes;    // live ones, likewise
+    uint64_t *live_bytes; // of both
+    bool *is_place;       // whether it may be cut
 
     struct ree_node_cost *node_costs; // per position
 };
@@ -63,6 +62,8 @@ enum ree_node_class {
 enum ree_node_class ree_node_classify(const struct ree_node *node);
 bool ree_node_has_factor(
     const struct ree_node *node); // a constant of rank 2 or more to multiply by
+// Whether the node takes the size of a value, which is small whatever that is.
+bool ree_node_is_size(const struct ree_node *node);
 bool ree_node_has_subgraph(const struct ree_node *node);
 // Whether the node reads single rows of that input: an embedding, a table of angles.
 bool ree_node_reads_rows(const struct ree_node *node, uint32_t input);
@@ -94,20 +95,26 @@ void ree_window_finish(struct ree_window *window);
 void ree_window_add(struct ree_window *window, size_t begin, size_t end); // positions
 void ree_window_remove(struct ree_window *window, size_t begin, size_t end);
 struct ree_stage_cost ree_window_cost(const struct ree_window *window);
-uint64_t ree_stage_memory(const struct ree_planner *p, const struct ree_stage_cost *cost);
 
 // search.c: the best of all choices of n_stages - 1 of the given places.
 struct ree_search {
     const struct ree_planner *planner;
     size_t n_places;
     uint32_t *places; // ascending
-    bool found;       // else no choice keeps within the memory
+    bool found;       // else no choice keeps within the limits
     uint64_t largest; // work of a stage
     size_t *ends;     // per stage, positions
 };
 // `most_live`: places with more live values are left out. `arena` is of the planner.
 enum ree_status ree_search_run(struct ree_search *search, struct ree_planner *p, uint32_t most_live,
                                struct ree_error *err);
+// How many stages may be looked for.
+size_t ree_search_most_stages(size_t n_places);
+
+// plan.c: ree_partition_plan with everything found already. options->n_stages and weight_limits may
+// have changed since.
+enum ree_status ree_planner_plan(struct ree_planner *p, struct ree_partition *out,
+                                 struct ree_error *err);
 
 // planner.c: checks the options and finds everything above.
 enum ree_status ree_planner_init(struct ree_planner *p, const struct ree_graph *graph,

@@ -11,15 +11,28 @@ static const char *count_word(size_t n) {
 
 #define MOST_NAMES 3
 
-// The first of the live values, in the order in which they are made: ids do not show.
-static void first_values(const struct ree_planner *p, size_t place,
+// Whether a is made before b: ids do not show.
+static bool is_before(const struct ree_planner *p, const struct ree_value *a,
+                      const struct ree_value *b) {
+    uint32_t x = p->position[a->producer->id], y = p->position[b->producer->id];
+    if (x != y) return x < y;
+    for (size_t k = 0; k < a->producer->n_outputs; k++)
+        if (a->producer->outputs[k] == a || a->producer->outputs[k] == b)
+            return a->producer->outputs[k] == a;
+    return false;
+}
+
+// The first of the live values, sizes left out, in the order in which they are made.
+static void first_values(const struct ree_planner *p, const struct ree_cut *cut,
                          const struct ree_value *out[MOST_NAMES]) {
     size_t n = 0;
-    for (size_t i = 0; i < place && n < MOST_NAMES; i++) {
-        const struct ree_node *node = p->graph->nodes[p->order[i]];
-        for (size_t k = 0; k < node->n_outputs && n < MOST_NAMES; k++)
-            if (node->outputs[k] && ree_planner_is_live(p, node->outputs[k], place))
-                out[n++] = node->outputs[k];
+    for (size_t i = 0; i < cut->n_values; i++) {
+        const struct ree_value *value = cut->values[i];
+        if (ree_node_is_size(value->producer)) continue;
+        size_t at = n < MOST_NAMES ? n++ : MOST_NAMES;
+        for (; at > 0 && is_before(p, value, out[at - 1]); at--)
+            if (at < MOST_NAMES) out[at] = out[at - 1];
+        if (at < MOST_NAMES) out[at] = value;
     }
 }
 
@@ -27,18 +40,20 @@ static void first_values(const struct ree_planner *p, size_t place,
 static void describe_values(const struct ree_planner *p, size_t place, const struct ree_cut *cut,
                             struct ree_strbuf *out) {
     const struct ree_value *values[MOST_NAMES] = {NULL};
-    first_values(p, place, values);
-    const char *word = count_word(cut->n_values);
+    size_t n_live = p->n_live[place], n_sizes = p->n_sizes[place];
+    first_values(p, cut, values);
+    const char *word = count_word(n_live);
     if (word)
-        ree_strbuf_printf(out, "%s live value%s", word, cut->n_values == 1 ? "" : "s");
+        ree_strbuf_printf(out, "%s live value%s", word, n_live == 1 ? "" : "s");
     else
-        ree_strbuf_printf(out, "%zu live values", cut->n_values);
-    size_t shown = cut->n_values > MOST_NAMES ? 2 : cut->n_values;
+        ree_strbuf_printf(out, "%zu live values", n_live);
+    size_t shown = n_live > MOST_NAMES ? 2 : n_live;
     for (size_t i = 0; i < shown; i++) {
-        const char *before = i == 0 ? ", " : i + 1 == cut->n_values ? " and " : ", ";
+        const char *before = i == 0 ? ", " : i + 1 == n_live ? " and " : ", ";
         ree_strbuf_printf(out, "%s'%.200s'", before, values[i]->name);
     }
-    if (shown < cut->n_values) ree_strbuf_printf(out, " and %zu more", cut->n_values - shown);
+    if (shown < n_live) ree_strbuf_printf(out, " and %zu more", n_live - shown);
+    if (n_sizes) ree_strbuf_printf(out, ", with %zu size%s", n_sizes, n_sizes == 1 ? "" : "s");
     if (cut->n_values)
         ree_strbuf_printf(out, " (%llu bytes a row)", (unsigned long long)cut->nbytes);
 }
@@ -70,17 +85,47 @@ static enum ree_status explain(const struct ree_planner *p, struct ree_partition
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
 }
 
-static enum ree_status fill_cut(const struct ree_planner *p, size_t place,
-                                struct ree_partition *out, struct ree_cut *cut,
-                                struct ree_error *err) {
-    cut->n_values = p->n_live[place];
-    cut->nbytes = p->live_bytes[place];
-    cut->values = ree_arena_alloc_array(&out->arena, cut->n_values + 1, sizeof *cut->values);
-    if (!cut->values) return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    size_t n = 0;
-    for (size_t i = 0; i < p->graph->n_values && n < cut->n_values; i++)
-        if (ree_planner_is_live(p, p->graph->values[i], place))
-            cut->values[n++] = p->graph->values[i];
+// The first cut behind a position.
+static size_t first_cut(const struct ree_partition *out, uint32_t position) {
+    size_t low = 0, high = out->n_stages - 1;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (out->ends[middle] > position)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+// Values that cross all cuts together: a bound on memory.
+#define MOST_CROSSING (UINT64_C(1) << 22)
+
+static enum ree_status fill_cuts(const struct ree_planner *p, struct ree_partition *out,
+                                 struct ree_error *err) {
+    uint64_t n = 0;
+    for (size_t k = 0; k + 1 < out->n_stages; k++)
+        n += (uint64_t)p->n_live[out->ends[k]] + p->n_sizes[out->ends[k]];
+    if (n > MOST_CROSSING)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "%llu values that cross the cuts of %zu stages are too many",
+                        (unsigned long long)n, out->n_stages);
+    for (size_t k = 0; k + 1 < out->n_stages; k++) {
+        struct ree_cut *cut = &out->cuts[k];
+        size_t place = out->ends[k];
+        cut->nbytes = p->live_bytes[place];
+        cut->values = ree_arena_alloc_array(&out->arena, p->n_live[place] + p->n_sizes[place] + 1,
+                                            sizeof *cut->values);
+        if (!cut->values) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    }
+    for (size_t i = 0; i < p->graph->n_values; i++) {
+        const struct ree_value *value = p->graph->values[i];
+        uint32_t at = value->producer ? p->position[value->producer->id] : REE_NO_POSITION;
+        if (at == REE_NO_POSITION || p->last_read[i] <= at) continue;
+        for (size_t k = first_cut(out, at);
+             k + 1 < out->n_stages && ree_planner_is_live(p, value, out->ends[k]); k++)
+            out->cuts[k].values[out->cuts[k].n_values++] = value;
+    }
     return REE_OK;
 }
 
@@ -89,6 +134,7 @@ static enum ree_status fill(const struct ree_planner *p, struct ree_window *wind
                             struct ree_partition *out, struct ree_error *err) {
     size_t n = p->options->n_stages, begin = 0;
     out->n_stages = n;
+    out->context = p->context;
     out->n_order = p->n_order;
     out->order = ree_arena_alloc_array(&out->arena, p->n_order + 1, sizeof *out->order);
     out->stage_of =
@@ -108,8 +154,8 @@ static enum ree_status fill(const struct ree_planner *p, struct ree_window *wind
         ree_window_add(window, begin, ends[k]);
         out->costs[k] = ree_window_cost(window);
         ree_window_remove(window, begin, ends[k]);
-        if (k + 1 < n) REE_TRY(fill_cut(p, ends[k], out, &out->cuts[k], err));
     }
+    REE_TRY(fill_cuts(p, out, err));
     for (size_t k = 0; k + 1 < n; k++)
         REE_TRY(explain(p, out, k, reason, remark, err));
     return REE_OK;

@@ -22,27 +22,27 @@ struct tables {
     size_t n_stages, n_pieces;
     uint32_t *bounds; // n_pieces + 1: piece i is positions [bounds[i], bounds[i + 1])
     struct ree_window window;
-    uint32_t *floor;         // per piece: the first bound where a stage that begins with it may end
-    uint32_t *reach_work;    // per piece: how far a stage goes that begins with it
-    uint32_t **reach_memory; // per stage likewise, or NULL; equal limits share one
-    unsigned char *is_start; // per bound
-    int32_t *starts;         // per bound, differences
-    struct toll *tolls[2];   // per bound
-    uint32_t *queue;         // scratch, per bound
+    uint32_t *floor;      // per piece: the first bound where a stage that begins with it may end
+    uint32_t *reach_work; // per piece: how far a stage goes that begins with it
+    uint32_t **reach_weights; // per stage likewise, or NULL; equal limits share one
+    unsigned char *is_start;  // per bound
+    int32_t *starts;          // per bound, differences
+    struct toll *tolls[2];    // per bound
+    uint32_t *queue;          // scratch, per bound
     struct ree_arena arena;
 };
 
-static bool is_over(const struct tables *t, uint64_t most_work, uint64_t most_memory) {
+static bool is_over(const struct tables *t, uint64_t most_work, uint64_t most_weights) {
     struct ree_stage_cost cost = ree_window_cost(&t->window);
-    return cost.work > most_work || ree_stage_memory(t->p, &cost) > most_memory;
+    return cost.work > most_work || cost.weight_bytes > most_weights;
 }
 
 // out[i]: the last bound that a stage from bound i may end at; i where its first piece is too much.
-static void find_reach(struct tables *t, uint64_t most_work, uint64_t most_memory, uint32_t *out) {
+static void find_reach(struct tables *t, uint64_t most_work, uint64_t most_weights, uint32_t *out) {
     size_t begin = 0;
     for (size_t end = 0; end < t->n_pieces; end++) {
         ree_window_add(&t->window, t->bounds[end], t->bounds[end + 1]);
-        while (begin <= end && is_over(t, most_work, most_memory)) {
+        while (begin <= end && is_over(t, most_work, most_weights)) {
             ree_window_remove(&t->window, t->bounds[begin], t->bounds[begin + 1]);
             out[begin++] = (uint32_t)end;
         }
@@ -72,12 +72,12 @@ static void find_floor(struct tables *t, uint64_t least_work) {
 
 static uint32_t reach(const struct tables *t, size_t stage, size_t piece) {
     uint32_t end = t->reach_work[piece];
-    if (t->options->memory && t->reach_memory[stage][piece] < end)
-        end = t->reach_memory[stage][piece];
+    if (t->options->weight_limits && t->reach_weights[stage][piece] < end)
+        end = t->reach_weights[stage][piece];
     return end;
 }
 
-// Without limits of memory: each stage as far as it goes. Fewer stages than n_stages will do, as
+// Without limits of weights: each stage as far as it goes. Fewer stages than n_stages will do, as
 // there are places enough to cut them further, which makes none more expensive.
 static bool is_greedily_feasible(const struct tables *t) {
     size_t at = 0;
@@ -89,7 +89,7 @@ static bool is_greedily_feasible(const struct tables *t) {
 // Whether n_stages stages with at most that much work each lead to the end.
 static bool is_feasible(struct tables *t, uint64_t most_work) {
     find_reach(t, most_work, UINT64_MAX, t->reach_work);
-    if (!t->options->memory) return is_greedily_feasible(t);
+    if (!t->options->weight_limits) return is_greedily_feasible(t);
     memset(t->is_start, 0, t->n_pieces + 1);
     t->is_start[0] = 1;
     for (size_t k = 0; k < t->n_stages; k++) {
@@ -171,6 +171,14 @@ static enum ree_status find_ends(struct tables *t, uint64_t largest, size_t *end
     uint32_t *next = ree_arena_alloc_array(&t->arena, t->n_stages * n, sizeof *next);
     if (!next) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     uint64_t n_live = find_least_toll(t, 0, NULL).n_live, least = 0, most = largest;
+    // In growing steps from the other end first: the smallest is rarely far from the largest.
+    uint64_t probe = most;
+    for (uint64_t step = 1; probe > 0 && find_least_toll(t, probe, NULL).n_live != n_live;
+         step = step < UINT64_MAX / 2 ? 2 * step : step) {
+        most = probe - 1;
+        probe = most > step ? most - step : 0;
+    }
+    least = probe;
     while (least < most) {
         uint64_t middle = most - (most - least) / 2;
         if (find_least_toll(t, middle, NULL).n_live == n_live)
@@ -187,17 +195,17 @@ static enum ree_status find_ends(struct tables *t, uint64_t largest, size_t *end
     return REE_OK;
 }
 
-static enum ree_status find_memory_reach(struct tables *t, struct ree_error *err) {
-    const uint64_t *memory = t->options->memory;
-    t->reach_memory = ree_arena_alloc_array(&t->arena, t->n_stages, sizeof *t->reach_memory);
-    if (!t->reach_memory) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+static enum ree_status find_weights_reach(struct tables *t, struct ree_error *err) {
+    const uint64_t *limits = t->options->weight_limits;
+    t->reach_weights = ree_arena_alloc_array(&t->arena, t->n_stages, sizeof *t->reach_weights);
+    if (!t->reach_weights) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     for (size_t k = 0; k < t->n_stages; k++) {
-        for (size_t j = 0; j < k && !t->reach_memory[k]; j++)
-            if (memory[j] == memory[k]) t->reach_memory[k] = t->reach_memory[j];
-        if (t->reach_memory[k]) continue;
-        t->reach_memory[k] = ree_arena_alloc_array(&t->arena, t->n_pieces, sizeof(uint32_t));
-        if (!t->reach_memory[k]) return ree_fail(err, REE_NO_MEMORY, "out of memory");
-        find_reach(t, UINT64_MAX, memory[k], t->reach_memory[k]);
+        for (size_t j = 0; j < k && !t->reach_weights[k]; j++)
+            if (limits[j] == limits[k]) t->reach_weights[k] = t->reach_weights[j];
+        if (t->reach_weights[k]) continue;
+        t->reach_weights[k] = ree_arena_alloc_array(&t->arena, t->n_pieces, sizeof(uint32_t));
+        if (!t->reach_weights[k]) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        find_reach(t, UINT64_MAX, limits[k], t->reach_weights[k]);
     }
     return REE_OK;
 }
@@ -214,12 +222,22 @@ static enum ree_status search(struct ree_search *search, struct tables *t, struc
     if (!t->floor || !t->queue || !t->tolls[0] || !t->tolls[1] || !t->reach_work || !t->is_start ||
         !t->starts)
         return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    if (t->options->memory) REE_TRY(find_memory_reach(t, err));
+    if (t->options->weight_limits) REE_TRY(find_weights_reach(t, err));
     ree_window_add(&t->window, 0, t->p->n_order);
     uint64_t most = ree_window_cost(&t->window).work, least = 0;
     ree_window_remove(&t->window, 0, t->p->n_order);
     search->found = is_feasible(t, most);
     if (!search->found) return REE_OK;
+    // Stages have at least the work of all together, but for what is lost in flops / 16 of each.
+    // From there in growing steps first: the least largest is rarely far.
+    if (most > t->n_stages) least = (most - t->n_stages) / t->n_stages;
+    uint64_t probe = least;
+    for (uint64_t step = 1; probe < most && !is_feasible(t, probe);
+         step = step < UINT64_MAX / 2 ? 2 * step : step) {
+        least = probe + 1;
+        probe = most - least > step ? least + step : most;
+    }
+    most = probe;
     while (least < most) {
         uint64_t middle = least + (most - least) / 2;
         if (is_feasible(t, middle))
@@ -230,6 +248,11 @@ static enum ree_status search(struct ree_search *search, struct tables *t, struc
     is_feasible(t, least); // what is reached with it
     search->largest = least;
     return find_ends(t, least, search->ends, err);
+}
+
+size_t ree_search_most_stages(size_t n_places) {
+    size_t most = MOST_STATES / (n_places + 2);
+    return most < REE_MAX_STAGES ? most : REE_MAX_STAGES;
 }
 
 enum ree_status ree_search_run(struct ree_search *out, struct ree_planner *p, uint32_t most_live,
@@ -247,7 +270,7 @@ enum ree_status ree_search_run(struct ree_search *out, struct ree_planner *p, ui
     out->places[n] = (uint32_t)p->n_order;
     t.n_pieces = n + 1;
     if (n_stages - 1 > n) return REE_OK;
-    if (n_stages > MOST_STATES / (n + 2))
+    if (n_stages > ree_search_most_stages(n))
         return ree_fail(err, REE_UNSUPPORTED, "%zu stages out of %zu places to cut are too many",
                         n_stages, n);
     out->ends = ree_arena_alloc_array(&p->arena, n_stages, sizeof *out->ends);

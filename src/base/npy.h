@@ -16,9 +16,9 @@ enum ree_status ree_npy_decode(struct ree_tensor *tensor, const void *bytes, siz
                                const char *where, struct ree_error *err);
 enum ree_status ree_npy_load(struct ree_tensor *tensor, const char *path, struct ree_error *err);
 
-// Gives a tensor read from a file the type that ree_npy_encode wrote that type of file for (int4 for
-// int8, float8e5m2 for uint8, ...), in place. Does nothing when `dtype` is not such a type of the
-// tensor's; fails when a byte is no element of it.
+// Gives a tensor read from a file the type that ree_npy_encode wrote that type of file for (int4
+// for int8, float8e5m2 for uint8, ...), in place. Does nothing when `dtype` is not such a type of
+// the tensor's; fails when a byte is no element of it.
 enum ree_status ree_npy_retype(struct ree_tensor *tensor, enum ree_dtype dtype,
                                struct ree_error *err);
 

@@ -14,8 +14,8 @@ static inline enum ree_status ree_same_status(enum ree_status status) {
 }
 __attribute__((format(printf, 3, 4))) void
 ree_fail_message(struct ree_error *err, enum ree_status status, const char *format, ...);
-// Puts the prefix and ": " in front of the message already in *err and returns its status: context added
-// while unwinding ("model.onnx: ", "node 'conv1' (Conv): ").
+// Puts the prefix and ": " in front of the message already in *err and returns its status: context
+// added while unwinding ("model.onnx: ", "node 'conv1' (Conv): ").
 __attribute__((format(printf, 2, 3))) enum ree_status ree_fail_prefix(struct ree_error *err,
                                                                       const char *format, ...);
 

@@ -57,6 +57,9 @@ struct ree_device {
                       // caller
     uint64_t max_buffer_size; // bytes; larger tensors are refused by buffer_create with a message
     uint64_t memory_size;     // bytes in all, used ones included
+    // Bytes that the copies of constants may take which program_create makes, laid out for the
+    // backend; it takes off what it makes. UINT64_MAX: any number. Set by the caller.
+    uint64_t copies_room;
 };
 
 // Backends. options is never NULL here.

@@ -2,8 +2,8 @@
 // same time; checkpoints while none is.
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "generate/check.h"
 #include "generate/group.h"
@@ -23,12 +23,6 @@ void ree_generation_finish(struct ree_generation *generation) {
 
 static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 // A call of ree_generate.
@@ -235,7 +229,7 @@ static enum ree_status collect(struct driver *d, struct ree_group *group, struct
         group->from < group->longest ? &stats->prompt_seconds : &stats->decode_seconds;
     REE_TRY(ree_group_collect(group, err));
     // Of steps that overlap, the time since the last one was collected.
-    double t = now();
+    double t = ree_clock();
     *seconds += t - d->mark;
     d->mark = t;
     d->cache_bytes[group->set] = ree_generator_cache_bytes(d->call.g, group->set);
@@ -267,7 +261,7 @@ static enum ree_status rest(struct driver *d, struct ree_error *err) {
 
 static enum ree_status drive(struct driver *d, struct ree_error *err) {
     size_t n_sets = d->call.g->options.n_sets;
-    d->mark = now();
+    d->mark = ree_clock();
     for (bool any = true; any;) {
         any = false;
         for (size_t set = 0; set < n_sets; set++) {
@@ -333,8 +327,8 @@ enum ree_status ree_generate(struct ree_generator *g, const struct ree_prompt *p
     memset(out_stats, 0, sizeof *out_stats);
     memset(out, 0, n * sizeof *out);
     REE_TRY(check_prompts(g, prompts, n, options, err));
-    struct driver d = {.call = {.g = g, .options = options, .stats = out_stats, .start = now()},
-                       .n = n};
+    struct driver d = {
+        .call = {.g = g, .options = options, .stats = out_stats, .start = ree_clock()}, .n = n};
     d.sequences = calloc(n + 1, sizeof *d.sequences);
     enum ree_status status = d.sequences ? REE_OK : no_memory(err);
     for (size_t i = 0; status == REE_OK && i < n; i++)

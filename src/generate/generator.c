@@ -48,19 +48,14 @@ static enum ree_status open_model(struct ree_generator *g, struct ree_error *err
 static enum ree_status open_pipeline(struct ree_generator *g, struct ree_device *device,
                                      struct ree_error *err) {
     const struct ree_generator_options *o = &g->options;
-    size_t n_stages = 1 + o->n_more_devices > o->n_ranks ? 1 + o->n_more_devices : o->n_ranks;
-    bool is_given = o->n_partitions || o->partition_plan || (o->max_device_memory && !o->n_ranks);
-    struct ree_pipeline_options options = {.n_stages = is_given ? o->n_partitions : n_stages,
-                                           .plan_file = o->partition_plan,
+    struct ree_pipeline_options options = {.n_stages = o->n_partitions,
+                                           .plan_path = o->partition_plan,
+                                           .context_length = g->info.context_length,
                                            .max_memory = o->max_device_memory,
                                            .n_sets = o->n_sets,
                                            .rank = o->rank,
                                            .n_ranks = o->n_ranks,
                                            .session = o->session};
-    // Caches that are never longer need no more room.
-    int64_t context = g->info.context_length;
-    if (o->max_device_memory && context > 0 && context < REE_PARTITION_CONTEXT)
-        options.context = (uint64_t)context;
     struct ree_device **devices = calloc(1 + o->n_more_devices, sizeof(struct ree_device *));
     g->flights = calloc(o->n_sets, sizeof *g->flights);
     enum ree_status status =

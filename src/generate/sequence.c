@@ -2,20 +2,14 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "device/device.h"
 #include "generate/group.h"
 
 static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 size_t ree_sequence_limit(const struct ree_generate_call *call, const struct ree_sequence *s) {
@@ -115,6 +109,7 @@ enum ree_status ree_sequence_add(struct ree_generate_call *call, struct ree_sequ
     if (!ids) return no_memory(err);
     out->ids = ids;
     ids[out->n++] = id;
-    if (call->stats->new_tokens++ == 0) call->stats->first_token_seconds = now() - call->start;
+    if (call->stats->new_tokens++ == 0)
+        call->stats->first_token_seconds = ree_clock() - call->start;
     return report_token(call, s, logits, vocab, err);
 }

@@ -8,7 +8,7 @@
 
 // A bind serves until the longest sequence passes a multiple of this: one more chunk of the
 // reduction scheme.
-#define ROWS_STEP 256
+#define ROWS_STEP REE_PARTITION_ROWS
 
 static int64_t round_up(int64_t n, int64_t to) {
     return (n + to - 1) / to * to;
@@ -32,14 +32,17 @@ static int64_t longest(const struct ree_step *step) {
 }
 
 // Room for `total` rows: half as much again as there is, so that a long text moves its cache
-// seldom.
+// seldom; where so much is too much, what is needed now.
 static enum ree_status make_room(struct ree_generator *g, size_t set, int64_t total,
                                  struct ree_error *err) {
     int64_t rows = round_up(total, ROWS_STEP), most = round_up(g->info.context_length, ROWS_STEP);
     if (rows <= ree_pipeline_state_capacity(g->pipeline, set)) return REE_OK;
     int64_t grown = round_up(total + total / 2, ROWS_STEP);
     if (most && grown > most) grown = most;
-    return ree_pipeline_reserve_states(g->pipeline, set, grown > rows ? grown : rows, err);
+    enum ree_status status =
+        ree_pipeline_reserve_states(g->pipeline, set, grown > rows ? grown : rows, err);
+    if (status != REE_NO_MEMORY || grown <= rows) return status;
+    return ree_pipeline_reserve_states(g->pipeline, set, rows, err);
 }
 
 static void set_number(struct ree_tensor *t, size_t i, int64_t value) {
@@ -217,7 +220,7 @@ static enum ree_status run_stages(struct ree_generator *g, size_t set, struct re
                                   struct ree_error *err) {
     size_t first, n, n_stages = ree_pipeline_n_stages(g->pipeline);
     struct ree_parcel parcel = {0};
-    ree_pipeline_share(n_stages, g->options.n_ranks, g->options.rank, &first, &n);
+    ree_partition_share(n_stages, g->options.n_ranks, g->options.rank, &first, &n);
     REE_TRY(ree_pipeline_match(g->pipeline, set, flight->inputs, flight->n_inputs, ordered, err));
     if (in) {
         parcel = *in;

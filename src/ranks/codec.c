@@ -184,18 +184,33 @@ static enum ree_status decode_tensor(const struct tensor_head *head, const struc
     if (value->dtype != REE_DTYPE_NONE && (uint32_t)value->dtype != head->dtype)
         return ree_fail(err, REE_INVALID, "malformed: '%s' is %s, expected %s", value->name,
                         ree_dtype_name((enum ree_dtype)head->dtype), ree_dtype_name(value->dtype));
-    for (uint32_t i = 0; value->has_shape && i < value->rank; i++)
-        if (head->rank != value->rank || (value->dims[i] >= 0 && value->dims[i] != head->dims[i]))
-            return ree_fail(err, REE_INVALID,
-                            "malformed: '%s' has another shape than the model says", value->name);
+    bool fits = !value->has_shape || head->rank == value->rank;
+    for (uint32_t i = 0; fits && value->has_shape && i < value->rank; i++)
+        fits = value->dims[i] < 0 || value->dims[i] == head->dims[i];
+    if (!fits)
+        return ree_fail(err, REE_INVALID, "malformed: '%s' has another shape than the model says",
+                        value->name);
     REE_TRY(ree_tensor_init(out, value->name, (enum ree_dtype)head->dtype, head->rank, head->dims,
                             err));
     if (part->nbytes) memcpy(out->data, part->data, part->nbytes);
     return REE_OK;
 }
 
+static bool fits_step(const struct ree_value *value, const struct ree_tensor *t,
+                      const struct ree_step *step, int64_t most) {
+    uint32_t n_unknown = 0;
+    for (uint32_t i = 0; value->has_shape && i < value->rank; i++)
+        n_unknown += value->dims[i] < 0;
+    if (n_unknown != 2 || value->dims[0] >= 0 || value->dims[1] >= 0) return true;
+    int64_t batch = (int64_t)step->batch, length = (int64_t)step->length, a = t->dims[0],
+            b = t->dims[1];
+    return (a == length && b == batch) ||
+           (a == batch && ((b >= length && b <= most) || b == (int64_t)step->n_rows));
+}
+
 enum ree_status ree_decode_parcel(const struct ree_message *m, const struct ree_cut *cut,
-                                  struct ree_parcel *out, struct ree_error *err) {
+                                  const struct ree_step *step, int64_t most, struct ree_parcel *out,
+                                  struct ree_error *err) {
     size_t n = cut->n_values;
     memset(out, 0, sizeof *out);
     if (m->n_parts != n + 2 || m->parts[1].nbytes != n * sizeof(struct tensor_head))
@@ -208,7 +223,12 @@ enum ree_status ree_decode_parcel(const struct ree_message *m, const struct ree_
         struct tensor_head head;
         memcpy(&head, (const char *)m->parts[1].data + i * sizeof head, sizeof head);
         status = decode_tensor(&head, &m->parts[i + 2], cut->values[i], &out->tensors[i], err);
-        if (status == REE_OK) out->n++;
+        if (status != REE_OK) break;
+        out->n++;
+        if (!fits_step(cut->values[i], &out->tensors[i], step, most))
+            status = ree_fail(err, REE_INVALID,
+                              "malformed: '%s' is not of as many sequences and tokens as the step",
+                              cut->values[i]->name);
     }
     if (status != REE_OK) ree_parcel_finish(out);
     return status;

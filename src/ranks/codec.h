@@ -42,9 +42,13 @@ size_t ree_logits_limit(const struct ree_step *step, int64_t vocab_size);
 // `out`'s arrays are one block, *out_block (malloc). Its ids may be any.
 enum ree_status ree_decode_step(const struct ree_message *message, const struct ree_bounds *bounds,
                                 struct ree_step *out, void **out_block, struct ree_error *err);
-// The tensors get the names of the cut's values. Their number and types have to be the cut's.
+// The tensors get the names of the cut's values. Their number, types, ranks and known dimensions
+// have to be the cut's. Where the two first dimensions alone are not known, as of hidden states,
+// they have to be the step's: sequences and tokens (or rows, or positions up to `most`), or the
+// other way round.
 enum ree_status ree_decode_parcel(const struct ree_message *message, const struct ree_cut *cut,
-                                  struct ree_parcel *out, struct ree_error *err);
+                                  const struct ree_step *step, int64_t most, struct ree_parcel *out,
+                                  struct ree_error *err);
 enum ree_status ree_decode_logits(const struct ree_message *message, const struct ree_step *step,
                                   int64_t vocab_size, struct ree_tensor *out,
                                   struct ree_error *err);

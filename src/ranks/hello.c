@@ -1,4 +1,5 @@
 // The handshake: what each rank says of itself, and rank 0's comparison.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@ static enum ree_status describe(const struct ree_ranks *ranks,
                                 const struct ree_ranks_options *options, struct ree_strbuf *out,
                                 struct ree_error *err) {
     const struct ree_model *model = ranks->generator->model;
+    const struct ree_generator_options *bounds = &ranks->generator->options;
     char graph[65], plan[65];
     ree_digest digest;
     REE_TRY(ree_model_graph_sha256(model, graph, err));
@@ -31,6 +33,9 @@ static enum ree_status describe(const struct ree_ranks *ranks,
     ree_strbuf_printf(out, "a model whose graph has SHA-256\t%s\n", graph);
     ree_strbuf_printf(out, "a number of stages of\t%zu\n", ranks->n_stages);
     ree_strbuf_printf(out, "a plan with SHA-256\t%s\n", plan);
+    // What a rank takes from rank 0 is bounded by its own.
+    ree_strbuf_printf(out, "--batch-size\t%u\n--prefill-chunk\t%u\n", bounds->max_batch,
+                      bounds->prefill_chunk);
     if (options->agreed) ree_strbuf_append(out, options->agreed, strlen(options->agreed));
     return out->failed ? no_memory(err) : REE_OK;
 }
@@ -167,7 +172,7 @@ static enum ree_status check_rank(struct ree_ranks *ranks, uint32_t rank,
     enum ree_status status =
         m.n_parts == 2 ? compare_text(rank, text, &m.parts[0], err)
                        : ree_fail(err, REE_INVALID, "rank %u does not introduce itself", rank);
-    ree_pipeline_share(ranks->n_stages, ranks->n_ranks, rank, &first, &n);
+    ree_partition_share(ranks->n_stages, ranks->n_ranks, rank, &first, &n);
     if (status == REE_OK) {
         status = make_weights(ranks, first, n, &weights, err);
         if (status == REE_OK) {
@@ -193,7 +198,8 @@ static enum ree_status compare_clocks(struct ree_ranks *ranks, uint32_t rank,
         bool fits = m.n_parts == 1 && m.parts[0].nbytes == sizeof theirs && m.step == round;
         if (fits) memcpy(&theirs, m.parts[0].data, sizeof theirs);
         ree_message_finish(&m);
-        if (!fits) return ree_fail(err, REE_INVALID, "rank %u does not tell its time", rank);
+        if (!fits || !isfinite(theirs))
+            return ree_fail(err, REE_INVALID, "rank %u does not tell its time", rank);
         if (end - start >= shortest) continue;
         shortest = end - start;
         ranks->offsets[rank] = theirs - (start + end) / 2;

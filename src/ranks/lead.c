@@ -78,13 +78,16 @@ static enum ree_status lead_collect(void *user, size_t set, const struct ree_ste
 }
 
 // The rows of the states that a rank keeps.
-static enum ree_status take_rows(struct ree_ranks *ranks, uint32_t rank,
+static enum ree_status take_rows(struct ree_ranks *ranks, size_t set, uint32_t rank,
                                  const struct ree_value *const *values, size_t n,
                                  struct ree_tensor *out, struct ree_error *err) {
     struct ree_message m;
     REE_TRY(ree_ranks_receive(ranks, rank, 1u << REE_MESSAGE_ROWS, REE_ROWS_LIMIT,
                               ranks->n_submitted, &m, err));
-    enum ree_status status = ree_decode_rows(&m, values, n, out, err);
+    enum ree_status status =
+        m.set == set && m.step == ranks->n_submitted
+            ? ree_decode_rows(&m, values, n, out, err)
+            : ree_fail(err, REE_INVALID, "those of another set or step than were asked for");
     if (status != REE_OK) ree_fail_prefix(err, "rows of caches from rank %u are", rank);
     ree_message_finish(&m);
     return status;
@@ -122,7 +125,7 @@ static enum ree_status lead_read(void *user, size_t set, int64_t sequence, int64
     if (status == REE_OK)
         status = ree_pipeline_read_states(g->pipeline, set, sequence, first, n, out, err);
     for (uint32_t r = 1; status == REE_OK && r < ranks->n_ranks; r++)
-        status = take_rows(ranks, r, values, g->roles.n_states, out, err);
+        status = take_rows(ranks, set, r, values, g->roles.n_states, out, err);
     if (status == REE_OK) status = check_rows(ranks, n, out, err);
     for (size_t i = 0; status != REE_OK && i < g->roles.n_states; i++)
         ree_tensor_finish(&out[i]);
@@ -151,6 +154,12 @@ enum ree_status ree_ranks_end(struct ree_ranks *ranks, struct ree_error *err) {
                                err));
     for (uint32_t r = 1; r < ranks->n_ranks; r++)
         REE_TRY(ree_ranks_take_report(ranks, r, err));
+    ranks->has_ended = true;
+    return REE_OK;
+}
+
+enum ree_status ree_ranks_dismiss(struct ree_ranks *ranks, struct ree_error *err) {
+    if (!ranks || !ranks->has_ended) return REE_OK;
     for (uint32_t r = 1; r < ranks->n_ranks; r++)
         REE_TRY(ree_transport_send(ranks->transport, r, REE_MESSAGE_BYE, 0, 0, NULL, 0, err));
     return REE_OK;

@@ -34,7 +34,7 @@ static enum ree_status init(struct ree_ranks *ranks, struct ree_error *err) {
     if (!ranks->partition || ranks->n_stages < ranks->n_ranks)
         return ree_fail(err, REE_INVALID, "%zu stages are too few for %u ranks", ranks->n_stages,
                         ranks->n_ranks);
-    ree_pipeline_share(ranks->n_stages, ranks->n_ranks, ranks->rank, &ranks->first,
+    ree_partition_share(ranks->n_stages, ranks->n_ranks, ranks->rank, &ranks->first,
                        &ranks->n_local);
     ranks->n_sets = g->options.n_sets ? g->options.n_sets : 1;
     ranks->sets = calloc(ranks->n_sets, sizeof *ranks->sets);

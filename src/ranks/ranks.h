@@ -32,6 +32,9 @@ enum ree_status ree_ranks_join(struct ree_transport *transport, struct ree_gener
 enum ree_status ree_ranks_serve(struct ree_ranks *ranks, struct ree_error *err);
 // Rank 0: ends the others and takes their reports.
 enum ree_status ree_ranks_end(struct ree_ranks *ranks, struct ree_error *err);
+// Rank 0, after that, when it has done everything that it does with the result, which may take
+// long: lets the others go, who wait until then. Accepts NULL.
+enum ree_status ree_ranks_dismiss(struct ree_ranks *ranks, struct ree_error *err);
 void ree_ranks_destroy(struct ree_ranks *ranks);
 // For on_progress of models and sessions: signs of life, while a rank loads or runs for long.
 // `user` is a struct ree_transport.
@@ -44,7 +47,8 @@ struct ree_rank_report {
     uint64_t step_nbytes, n_step_messages;             // all messages that carry parcels
     uint64_t decode_nbytes;                            // of these, of decode steps
     uint64_t logits_nbytes, n_logits_messages;
-    uint64_t other_nbytes, n_other_messages; // handshake, signs of life, reports
+    uint64_t sign_nbytes, n_signs;           // signs of life
+    uint64_t other_nbytes, n_other_messages; // handshake, reports
     uint64_t resident_nbytes;                // of the process, at the end
     uint64_t weight_nbytes;                  // of its stages
     uint64_t cache_nbytes;

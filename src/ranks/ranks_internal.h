@@ -51,6 +51,7 @@ struct ree_ranks {
     struct ree_rank_report *reports;
     struct ree_spans *all_spans;
     struct ree_remote *remote; // rank 0: what the generator calls
+    bool has_ended;            // rank 0: the others have reported
 };
 
 // hello.c: the two sides of the handshake.

@@ -1,4 +1,5 @@
 // What each rank did: counted, gathered by rank 0 at the end, drawn.
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "ranks/ranks_internal.h"
 
 // Everything in it is 8 bytes wide, so it goes over the wire as it is.
-_Static_assert(sizeof(struct ree_rank_report) == 17 * 8, "a field without padding");
+_Static_assert(sizeof(struct ree_rank_report) == 19 * 8, "a field without padding");
 _Static_assert(sizeof(struct ree_span) == 32, "no padding");
 
 void ree_ranks_note(struct ree_ranks *ranks, enum ree_span_kind kind, double from, uint64_t step,
@@ -44,9 +45,7 @@ enum ree_status ree_ranks_pass_on(struct ree_ranks *ranks, const struct ree_step
                                   struct ree_error *err) {
     struct ree_encoded encoded;
     double start = ree_transport_clock();
-    const struct ree_transport_count *count =
-        &ree_transport_sent(ranks->transport)[REE_MESSAGE_STEP];
-    uint64_t before = count->nbytes;
+    uint64_t before = ree_transport_sent(ranks->transport, REE_MESSAGE_STEP).nbytes;
     enum ree_status status = ree_encode_step(step, parcel, &encoded, err);
     if (status == REE_OK) {
         status = ree_transport_send(ranks->transport, ranks->rank + 1, REE_MESSAGE_STEP, number,
@@ -54,7 +53,9 @@ enum ree_status ree_ranks_pass_on(struct ree_ranks *ranks, const struct ree_step
         ree_encoded_finish(&encoded);
     }
     ree_parcel_finish(parcel);
-    if (step->length == 1) ranks->own.decode_nbytes += count->nbytes - before;
+    if (step->length == 1)
+        ranks->own.decode_nbytes +=
+            ree_transport_sent(ranks->transport, REE_MESSAGE_STEP).nbytes - before;
     ree_ranks_note(ranks, REE_SPAN_SEND, start, number, set);
     return status;
 }
@@ -70,16 +71,25 @@ static uint64_t resident_nbytes(void) {
 
 void ree_ranks_fill_report(struct ree_ranks *ranks) {
     struct ree_rank_report *own = &ranks->own;
-    const struct ree_transport_count *sent = ree_transport_sent(ranks->transport);
-    own->step_nbytes = sent[REE_MESSAGE_STEP].nbytes;
-    own->n_step_messages = sent[REE_MESSAGE_STEP].n_messages;
-    own->logits_nbytes = sent[REE_MESSAGE_LOGITS].nbytes;
-    own->n_logits_messages = sent[REE_MESSAGE_LOGITS].n_messages;
     own->other_nbytes = own->n_other_messages = 0;
     for (int kind = 0; kind < REE_N_MESSAGE_KINDS; kind++) {
-        if (kind == REE_MESSAGE_STEP || kind == REE_MESSAGE_LOGITS) continue;
-        own->other_nbytes += sent[kind].nbytes;
-        own->n_other_messages += sent[kind].n_messages;
+        struct ree_transport_count sent =
+            ree_transport_sent(ranks->transport, (enum ree_message_kind)kind);
+        uint64_t *nbytes = kind == REE_MESSAGE_STEP     ? &own->step_nbytes
+                           : kind == REE_MESSAGE_LOGITS ? &own->logits_nbytes
+                           : kind == REE_MESSAGE_ALIVE  ? &own->sign_nbytes
+                                                        : &own->other_nbytes;
+        uint64_t *n = kind == REE_MESSAGE_STEP     ? &own->n_step_messages
+                      : kind == REE_MESSAGE_LOGITS ? &own->n_logits_messages
+                      : kind == REE_MESSAGE_ALIVE  ? &own->n_signs
+                                                   : &own->n_other_messages;
+        if (nbytes == &own->other_nbytes) {
+            *nbytes += sent.nbytes;
+            *n += sent.n_messages;
+        } else {
+            *nbytes = sent.nbytes;
+            *n = sent.n_messages;
+        }
     }
     own->resident_nbytes = resident_nbytes();
     struct ree_session_stats stats;
@@ -109,13 +119,17 @@ enum ree_status ree_ranks_take_report(struct ree_ranks *ranks, uint32_t rank,
     bool fits = m.n_parts == 2 && m.parts[0].nbytes == sizeof ranks->own &&
                 m.parts[1].nbytes % sizeof *spans->list == 0;
     if (fits) {
-        memcpy(&ranks->reports[rank], m.parts[0].data, sizeof ranks->own);
-        ranks->reports[rank].round_trip = ranks->round_trips[rank];
+        struct ree_rank_report *report = &ranks->reports[rank];
+        memcpy(report, m.parts[0].data, sizeof *report);
+        report->round_trip = ranks->round_trips[rank];
+        fits = isfinite(report->busy) && isfinite(report->waited);
         spans->list = malloc(m.parts[1].nbytes + 1);
         spans->n = spans->list ? m.parts[1].nbytes / sizeof *spans->list : 0;
         if (spans->n) memcpy(spans->list, m.parts[1].data, m.parts[1].nbytes);
         for (size_t i = 0; i < spans->n; i++)
-            if (spans->list[i].kind >= REE_N_SPAN_KINDS) spans->n = 0;
+            fits = fits && spans->list[i].kind < REE_N_SPAN_KINDS &&
+                   isfinite(spans->list[i].from) && isfinite(spans->list[i].to);
+        if (!fits) spans->n = 0;
     }
     ree_message_finish(&m);
     return fits ? REE_OK : ree_fail(err, REE_INVALID, "rank %u's report is malformed", rank);

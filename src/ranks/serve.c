@@ -6,23 +6,38 @@
 #include "generate/remote.h"
 #include "ranks/ranks_internal.h"
 
-// What a set may hold at most, whatever rank 0 says.
-#define MAX_BATCH 65536
-#define MAX_POSITIONS ((int64_t)1 << 31)
+// Positions of a set of a model that does not say how many it has.
+#define MAX_POSITIONS ((int64_t)1 << 30)
+
+// What a set may hold at most, whatever rank 0 says: the model's context, this rank's options.
+static struct ree_bounds largest(const struct ree_generator *g) {
+    int64_t context = g->info.context_length;
+    int64_t most = context > 0 && context < MAX_POSITIONS ? context : MAX_POSITIONS;
+    return (struct ree_bounds){.batch = g->roles.fixed_batch ? 1 : g->options.max_batch,
+                               .length =
+                                   g->info.has_cache ? g->options.prefill_chunk : (uint64_t)most,
+                               .most = most};
+}
 
 static enum ree_status serve_begin(struct ree_ranks *ranks, const struct ree_message *m,
                                    struct ree_error *err) {
+    const struct ree_bounds bounds = largest(ranks->generator);
     int64_t numbers[2] = {0, 0};
-    bool fits = m->set < ranks->n_sets && m->n_parts == 1 && m->parts[0].nbytes == sizeof numbers;
-    if (fits) memcpy(numbers, m->parts[0].data, sizeof numbers);
-    if (!fits || numbers[0] < 1 || numbers[0] > MAX_BATCH || numbers[1] < 0 ||
-        numbers[1] > MAX_POSITIONS)
+    if (m->set >= ranks->n_sets || m->n_parts != 1 || m->parts[0].nbytes != sizeof numbers)
         return ree_fail(err, REE_INVALID, "malformed: the beginning of a set that cannot be");
+    memcpy(numbers, m->parts[0].data, sizeof numbers);
+    if (numbers[0] < 1 || (uint64_t)numbers[0] > bounds.batch || numbers[1] < 0 ||
+        numbers[1] > bounds.most)
+        return ree_fail(err, REE_INVALID,
+                        "malformed: a set of %lld sequences of %lld tokens; at most %llu of %lld",
+                        (long long)numbers[0], (long long)numbers[1],
+                        (unsigned long long)bounds.batch, (long long)bounds.most);
     struct ree_rank_set *set = &ranks->sets[m->set];
     set->begun = true;
     set->bounds.batch = (uint64_t)numbers[0];
-    set->bounds.most = numbers[1] ? numbers[1] : MAX_POSITIONS;
-    set->bounds.length = (uint64_t)set->bounds.most;
+    set->bounds.most = numbers[1] ? numbers[1] : bounds.most;
+    set->bounds.length =
+        bounds.length < (uint64_t)set->bounds.most ? bounds.length : (uint64_t)set->bounds.most;
     REE_TRY(ree_generator_begin(ranks->generator, m->set, (size_t)numbers[0], numbers[1], err));
     if (ranks->rank + 1 == ranks->n_ranks) return REE_OK;
     return ree_transport_send(ranks->transport, ranks->rank + 1, REE_MESSAGE_BEGIN, m->step, m->set,
@@ -44,9 +59,10 @@ static enum ree_status send_logits(struct ree_ranks *ranks, const struct ree_ten
 static enum ree_status run_step(struct ree_ranks *ranks, const struct ree_message *m,
                                 const struct ree_step *step, struct ree_error *err) {
     bool last = ranks->rank + 1 == ranks->n_ranks;
+    const struct ree_cut *cut = &ranks->partition->cuts[ranks->first - 1];
     struct ree_parcel in, out = {0};
     struct ree_tensor logits = {0};
-    REE_TRY(ree_decode_parcel(m, &ranks->partition->cuts[ranks->first - 1], &in, err));
+    REE_TRY(ree_decode_parcel(m, cut, step, ranks->sets[m->set].bounds.most, &in, err));
     double start = ree_transport_clock();
     enum ree_status status = ree_generator_run_stages(
         ranks->generator, m->set, step, &in, last ? NULL : &out, last ? &logits : NULL, err);
@@ -77,9 +93,14 @@ static enum ree_status serve_read(struct ree_ranks *ranks, const struct ree_mess
     struct ree_generator *g = ranks->generator;
     int64_t numbers[3];
     struct ree_encoded encoded;
-    if (m->set >= ranks->n_sets || m->n_parts != 1 || m->parts[0].nbytes != sizeof numbers)
+    if (m->set >= ranks->n_sets || !ranks->sets[m->set].begun || m->n_parts != 1 ||
+        m->parts[0].nbytes != sizeof numbers)
         return ree_fail(err, REE_INVALID, "malformed: rows of caches that are not named");
     memcpy(numbers, m->parts[0].data, sizeof numbers);
+    const struct ree_bounds *bounds = &ranks->sets[m->set].bounds;
+    if (numbers[0] < 0 || numbers[0] >= (int64_t)bounds->batch || numbers[1] < 0 ||
+        numbers[1] > bounds->most || numbers[2] < 1 || numbers[2] > bounds->most - numbers[1])
+        return ree_fail(err, REE_INVALID, "malformed: rows beyond those that a set has");
     if (ranks->rank + 1 < ranks->n_ranks)
         REE_TRY(ree_transport_send(ranks->transport, ranks->rank + 1, REE_MESSAGE_READ, m->step,
                                    m->set, m->parts, 1, err));

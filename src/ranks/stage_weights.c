@@ -7,32 +7,50 @@
 
 struct collector {
     struct ree_stage_weights *out;
-    const struct ree_value **seen; // of the values taken so far
-    size_t room;
+    size_t room; // for constants
+    // The values taken so far, by a hash of their addresses: 2 * room slots, NULL: free. Constants
+    // of subgraphs are among them, so ids do not tell values apart.
+    const struct ree_value **seen;
     bool failed;
 };
+
+// The value's slot, or the one where it belongs.
+static const struct ree_value **find_slot(const struct collector *c, const struct ree_value *v) {
+    size_t n = 2 * c->room, at = (size_t)(((uintptr_t)v >> 4) * UINT64_C(0x9E3779B97F4A7C15) % n);
+    while (c->seen[at] && c->seen[at] != v)
+        at = at + 1 == n ? 0 : at + 1;
+    return &c->seen[at];
+}
+
+static void grow(struct collector *c) {
+    const struct ree_value **old = c->seen;
+    size_t n_old = 2 * c->room, room = 2 * c->room + 64;
+    struct ree_constant *constants = realloc(c->out->constants, room * sizeof *constants);
+    if (constants) c->out->constants = constants;
+    const struct ree_value **seen = calloc(2 * room, sizeof(struct ree_value *));
+    if (!constants || !seen) {
+        free(seen);
+        c->failed = true;
+        return;
+    }
+    c->seen = seen;
+    c->room = room;
+    for (size_t i = 0; i < n_old; i++)
+        if (old[i]) *find_slot(c, old[i]) = old[i];
+    free(old);
+}
 
 static void take(void *user, struct ree_value **use) {
     struct collector *c = user;
     const struct ree_value *v = *use;
-    if (!v->data || c->failed) return;
     struct ree_stage_weights *w = c->out;
-    for (size_t i = 0; i < w->n; i++)
-        if (c->seen[i] == v) return;
-    if (w->n == c->room) {
-        size_t room = 2 * c->room + 64;
-        struct ree_constant *constants = realloc(w->constants, room * sizeof *constants);
-        if (constants) w->constants = constants;
-        const struct ree_value **seen = realloc(c->seen, room * sizeof(struct ree_value *));
-        if (seen) c->seen = seen;
-        if (!constants || !seen) {
-            c->failed = true;
-            return;
-        }
-        c->room = room;
-    }
-    struct ree_constant *constant = &w->constants[w->n];
-    c->seen[w->n++] = v;
+    if (!v->data || c->failed) return;
+    if (w->n == c->room) grow(c);
+    if (c->failed) return;
+    const struct ree_value **slot = find_slot(c, v);
+    if (*slot) return;
+    *slot = v;
+    struct ree_constant *constant = &w->constants[w->n++];
     *constant = (struct ree_constant){
         .name = v->name, .dtype = v->dtype, .rank = v->rank, .data = v->data, .nbytes = v->nbytes};
     memcpy(constant->dims, v->dims, sizeof constant->dims);

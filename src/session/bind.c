@@ -273,11 +273,23 @@ static enum ree_status make_program(struct ree_bind *b, struct ree_segment *seg,
     struct ree_device_buffer **constants =
         ree_arena_alloc_array(&b->scratch, seg->n_slots + 1, sizeof *constants);
     if (!constants) return no_memory(err);
+    // Copies are counted per session: with a limit there are none of what goes with the bind.
+    struct ree_session *s = b->session;
+    const bool limited = s->memory && s->memory->limit != UINT64_MAX;
     for (uint32_t i = 0; i < seg->n_slots; i++)
-        if (seg->slots[i].kind == REE_SLOT_CONSTANT || seg->slots[i].kind == REE_SLOT_LITERALS)
+        if (seg->slots[i].kind == REE_SLOT_CONSTANT ||
+            (seg->slots[i].kind == REE_SLOT_LITERALS && !limited))
             constants[i] = slot_buffer(b, seg, &seg->slots[i]);
-    struct ree_device *device = b->session->device;
-    return device->vtable->program_create(device, &program, constants, &seg->program, err);
+    const uint64_t room = ree_session_copies_room(s, b->arena_size);
+    s->device->copies_room = room;
+    enum ree_status status =
+        s->device->vtable->program_create(s->device, &program, constants, &seg->program, err);
+    const uint64_t made = room - s->device->copies_room;
+    s->device->copies_room = UINT64_MAX;
+    if (!made) return status;
+    s->packed_bytes += made;
+    enum ree_status taken = ree_session_take(s, made, "copies of weights", err);
+    return status == REE_OK ? taken : status;
 }
 
 static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg, bool last,
@@ -550,23 +562,26 @@ void ree_bind_destroy(struct ree_bind *b) {
     free(b);
 }
 
+enum ree_status ree_bind_reserve(struct ree_bind *b, struct ree_error *err) {
+    struct ree_session *s = b->session;
+    const struct ree_device_vtable *v = s->device->vtable;
+    if (b->arena_size <= s->arena_size) return REE_OK;
+    if (s->arena) v->buffer_destroy(s->device, s->arena);
+    ree_session_give(s, s->arena_size);
+    s->arena = NULL;
+    s->arena_size = 0;
+    REE_TRY(ree_session_take(s, b->arena_size, "intermediate results", err));
+    enum ree_status made = v->buffer_create(s->device, b->arena_size, &s->arena, err);
+    if (made != REE_OK)
+        ree_session_give(s, b->arena_size);
+    else
+        s->arena_size = b->arena_size;
+    return made;
+}
+
 enum ree_status ree_bind_run(struct ree_bind *b, const struct ree_given *given,
                              struct ree_tensor *outputs, struct ree_error *err) {
     struct ree_session *s = b->session;
-    const struct ree_device_vtable *v = s->device->vtable;
-    if (b->arena_size > s->arena_size) {
-        if (s->arena) v->buffer_destroy(s->device, s->arena);
-        ree_session_give(s, s->arena_size);
-        s->arena = NULL;
-        s->arena_size = 0;
-        REE_TRY(ree_session_take(s, b->arena_size, "intermediate results", err));
-        enum ree_status made = v->buffer_create(s->device, b->arena_size, &s->arena, err);
-        if (made != REE_OK) {
-            ree_session_give(s, b->arena_size);
-            return made;
-        }
-        s->arena_size = b->arena_size;
-    }
     REE_TRY(run_segment(b, &b->segments[b->n_segments - 1], given, err));
     size_t n = s->model->n_outputs;
     memset(outputs, 0, n * sizeof *outputs);

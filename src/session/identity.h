@@ -17,8 +17,8 @@ enum ree_status ree_identity_weights(const struct ree_identity *identity,
                                      void *user, ree_digest out, struct ree_error *err);
 // The leaves under the root of the weights, one for each of these constants.
 enum ree_status ree_identity_leaves(const struct ree_constant *constants, size_t n,
-                                    void (*on_progress)(void *user, const char *what,
-                                                        uint64_t done, uint64_t total),
+                                    void (*on_progress)(void *user, const char *what, uint64_t done,
+                                                        uint64_t total),
                                     void *user, ree_digest *leaves, struct ree_error *err);
 
 #endif

@@ -23,6 +23,18 @@ void ree_session_give(struct ree_session *s, uint64_t nbytes) {
     if (s->memory) s->memory->used -= nbytes;
 }
 
+uint64_t ree_session_copies_room(const struct ree_session *s, uint64_t arena_size) {
+    const struct ree_memory_count *m = s->memory;
+    if (!m) return UINT64_MAX;
+    if (m->no_copies) return 0;
+    if (m->limit == UINT64_MAX) return UINT64_MAX;
+    // Inputs, and caches that grow, come later.
+    uint64_t kept = m->limit / 16,
+             more = arena_size > s->arena_size ? arena_size - s->arena_size : 0;
+    uint64_t left = m->limit - m->used;
+    return left > kept && left - kept > more ? left - kept - more : 0;
+}
+
 static void drop_weights(struct ree_session *s) {
     const struct ree_device_vtable *v = s->device->vtable;
     while (s->binds) {
@@ -35,7 +47,17 @@ static void drop_weights(struct ree_session *s) {
         if (s->constants[i]) v->buffer_destroy(s->device, s->constants[i]);
         s->constants[i] = NULL;
     }
-    s->weight_bytes = s->copied_bytes = 0;
+    if (!s->is_unloaded) ree_session_give(s, s->weight_bytes);
+    ree_session_give(s, s->packed_bytes);
+    s->weight_bytes = s->copied_bytes = s->packed_bytes = 0;
+    s->is_unloaded = false;
+}
+
+bool ree_session_drop_copies(struct ree_session *s) {
+    if (!s->packed_bytes) return false;
+    drop_weights(s);
+    s->memory->no_copies = true;
+    return true;
 }
 
 void ree_session_unload(struct ree_session *s) {
@@ -45,12 +67,13 @@ void ree_session_unload(struct ree_session *s) {
     s->arena = NULL;
     s->arena_size = 0;
     if (s->is_unloaded) return;
-    ree_session_give(s, s->weight_bytes);
     // Where the device reads them where they lie, nothing is held by programs that know the place.
-    if (s->copied_bytes)
+    if (s->copied_bytes || s->packed_bytes) {
         drop_weights(s);
-    else
-        s->is_unloaded = true;
+        return;
+    }
+    ree_session_give(s, s->weight_bytes);
+    s->is_unloaded = true;
 }
 
 enum ree_status ree_session_load(struct ree_session *s, struct ree_error *err) {

@@ -1,4 +1,4 @@
-// Making a pipeline: the plan, and a session for each stage.
+// Making a pipeline: a session for each stage.
 #include "session/pipeline.h"
 
 #include <stdlib.h>
@@ -18,99 +18,19 @@ void ree_parcel_finish(struct ree_parcel *parcel) {
     *parcel = (struct ree_parcel){0};
 }
 
-// The number of a model's input among its graph's, which may have weights among them.
-static size_t graph_input(const struct ree_model *model, size_t input) {
-    size_t i = 0;
-    while (model->graph->inputs[i] != model->input_values[input])
-        i++;
-    return i;
-}
-
-static size_t model_input(const struct ree_model *model, const struct ree_value *value) {
-    size_t i = 0;
-    while (i < model->n_inputs && model->input_values[i] != value)
-        i++;
-    return i;
-}
-
-static enum ree_status take_states(struct ree_pipeline *p, const struct ree_state_spec *states,
-                                   size_t n, struct ree_error *err) {
-    p->specs = calloc(n + 1, sizeof *p->specs);
-    p->part_states = calloc(n + 1, sizeof *p->part_states);
-    p->owner = calloc(n + 1, sizeof *p->owner);
-    if (!p->specs || !p->part_states || !p->owner) return no_memory(err);
-    p->n_states = n;
-    for (size_t i = 0; i < n; i++) {
-        p->specs[i] = states[i];
-        if (states[i].input >= p->model->n_inputs || states[i].output >= p->model->n_outputs)
-            return ree_fail(err, REE_INVALID, "a state of port %zu or %zu, which the model lacks",
-                            states[i].input, states[i].output);
-        p->part_states[i].input = graph_input(p->model, states[i].input);
-        p->part_states[i].output = states[i].output;
-    }
-    return REE_OK;
-}
-
-static struct ree_partition_options plan_options(const struct ree_pipeline *p, uint64_t context) {
-    return (struct ree_partition_options){.n_stages = p->n_stages,
-                                          .n_states = p->n_states,
-                                          .states = p->part_states,
-                                          .context = context};
-}
-
-static enum ree_status divide(struct ree_pipeline *p, const struct ree_pipeline_options *o,
-                              const char *const *ends, struct ree_error *err) {
-    struct ree_partition_options options = plan_options(p, o->context);
-    ree_model_infer(p->model->graph);
-    enum ree_status status;
-    if (ends)
-        status = ree_partition_from_cuts(p->model->graph, &options, ends, &p->partition, err);
-    else if (p->max_memory)
-        status = ree_pipeline_fit(p, &options, o->n_stages > 0, err);
-    else
-        status = ree_partition_plan(p->model->graph, &options, &p->partition, err);
-    if (status != REE_OK) {
-        if (p->model->graph->file[0]) ree_fail_prefix(err, "%s", p->model->graph->file);
-        return status;
-    }
-    p->divided = true;
-    p->n_stages = p->partition.n_stages;
-    for (size_t i = 0; i < p->n_states; i++)
-        p->owner[i] =
-            ree_partition_stage_of_state(p->model->graph, &p->partition, &p->part_states[i]);
-    return REE_OK;
-}
-
-static enum ree_status divide_as_written(struct ree_pipeline *p,
-                                         const struct ree_pipeline_options *o,
-                                         struct ree_error *err) {
-    char sha256[65], **ends;
-    size_t n;
-    REE_TRY(ree_model_graph_sha256(p->model, sha256, err));
-    REE_TRY(ree_plan_file_read(o->plan_file, sha256, &ends, &n, err));
-    enum ree_status status = REE_OK;
-    if (o->n_stages && o->n_stages != n + 1)
-        status = ree_fail(err, REE_INVALID, "%s: has %zu partitions, not %zu", o->plan_file, n + 1,
-                          o->n_stages);
-    p->n_stages = n + 1;
-    if (status == REE_OK && n) status = divide(p, o, (const char *const *)ends, err);
-    ree_plan_ends_free(ends, n);
-    return status;
-}
-
 // Stages
 
-void ree_pipeline_share(size_t n_stages, uint32_t n_ranks, uint32_t rank, size_t *out_first,
-                        size_t *out_n) {
-    size_t each = n_stages / n_ranks, more = n_stages % n_ranks;
-    *out_first = rank * each + (rank < more ? rank : more);
-    *out_n = each + (rank < more);
-}
-
+// Values of a cut are in the order of their ids.
 static size_t place_in(const struct ree_cut *cut, const struct ree_value *value) {
-    for (size_t i = 0; cut && i < cut->n_values; i++)
-        if (cut->values[i] == value) return i;
-    return REE_NO_PLACE;
+    size_t low = 0, high = cut ? cut->n_values : 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (cut->values[middle]->id < value->id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return cut && low < cut->n_values && cut->values[low] == value ? low : REE_NO_PLACE;
 }
 
 // Where the stage's inputs come from and its outputs go to.
@@ -128,8 +48,8 @@ static enum ree_status connect(struct ree_pipeline_stage *stage, size_t number,
     for (size_t i = 0; i < piece->n_inputs; i++) {
         const struct ree_stage_input *input = &piece->inputs[i];
         stage->source[i] =
-            input->is_cut ? place_in(before, input->value) : model_input(p->model, input->value);
-        if (stage->source[i] == (input->is_cut ? REE_NO_PLACE : p->model->n_inputs))
+            input->is_cut ? place_in(before, input->value) : p->model_inputs[input->input];
+        if (stage->source[i] == (input->is_cut ? REE_NO_PLACE : REE_NO_PORT))
             return ree_fail(err, REE_INTERNAL, "stage %zu lacks '%s'", number, input->value->name);
     }
     for (size_t i = 0; i < n_behind; i++) {
@@ -146,46 +66,62 @@ static enum ree_status connect(struct ree_pipeline_stage *stage, size_t number,
     return REE_OK;
 }
 
+// The stage's output that is one of the whole model's, which are in order; REE_NO_OUTPUT: none.
+static size_t own_output(const struct ree_stage_graph *piece, size_t output) {
+    size_t low = 0, high = piece->n_whole;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (piece->whole_outputs[middle] < output)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < piece->n_whole && piece->whole_outputs[low] == output ? low : REE_NO_OUTPUT;
+}
+
 // The states of the stage by its own ports.
 static enum ree_status keep_states(struct ree_pipeline_stage *stage, size_t number,
                                    struct ree_error *err) {
     const struct ree_pipeline *p = stage->pipeline;
     const struct ree_stage_graph *piece = &stage->piece;
     struct ree_state_spec *specs = calloc(p->n_states + 1, sizeof *specs);
+    size_t *ports = malloc((p->model->n_inputs + 1) * sizeof *ports); // per input of the model
     stage->state_of = calloc(p->n_states + 1, sizeof *stage->state_of);
-    if (!specs || !stage->state_of) {
+    if (!specs || !ports || !stage->state_of) {
         free(specs);
+        free(ports);
         return no_memory(err);
     }
+    for (size_t i = 0; i < p->model->n_inputs; i++)
+        ports[i] = REE_NO_INPUT;
+    for (size_t i = 0; i < piece->n_inputs; i++)
+        if (!piece->inputs[i].is_cut) ports[stage->source[i]] = i;
     size_t n = 0, rows_input = REE_NO_INPUT;
-    for (size_t i = 0; i < piece->n_inputs; i++) {
-        if (piece->inputs[i].is_cut) continue;
-        if (stage->source[i] == p->rows_input) rows_input = i;
-        for (size_t k = 0; k < p->n_states; k++) {
-            if (p->specs[k].input != stage->source[i]) continue;
-            specs[n] = p->specs[k];
-            specs[n].input = i;
-            specs[n].output = REE_NO_OUTPUT;
-            for (size_t o = 0; p->owner[k] == number && o < piece->n_whole; o++)
-                if (piece->whole_outputs[o] == p->specs[k].output) specs[n].output = o;
-            stage->state_of[n++] = k;
-        }
+    if (p->rows_input != REE_NO_INPUT) rows_input = ports[p->rows_input];
+    for (size_t k = 0; k < p->n_states; k++) {
+        if (ports[p->specs[k].input] == REE_NO_INPUT) continue;
+        specs[n] = p->specs[k];
+        specs[n].input = ports[p->specs[k].input];
+        specs[n].output =
+            p->owner[k] == number ? own_output(piece, p->specs[k].output) : REE_NO_OUTPUT;
+        stage->state_of[n++] = k;
     }
     enum ree_status status =
         n ? ree_session_keep(stage->session, specs, n, rows_input, err) : REE_OK;
     if (status == REE_OK) status = ree_session_keep_sets(stage->session, p->n_sets, err);
     free(specs);
+    free(ports);
     return status;
 }
 
 static enum ree_status make_stage(struct ree_pipeline *p, size_t number, uint64_t context,
                                   struct ree_error *err) {
     struct ree_pipeline_stage *stage = &p->stages[number];
-    struct ree_partition_options options = plan_options(p, context);
+    struct ree_partition_options options = ree_pipeline_plan_options(p, context);
     size_t always[1], n_always = 0;
     for (size_t i = 0; p->rows_input != REE_NO_INPUT && i < p->n_states; i++)
         if (p->owner[i] == number) n_always = 1;
-    if (n_always) always[0] = graph_input(p->model, p->rows_input);
+    if (n_always) always[0] = p->graph_inputs[p->rows_input];
     REE_TRY(ree_partition_extract(p->model->graph, &options, &p->partition, number, always,
                                   n_always, &stage->piece, err));
     REE_TRY(ree_model_of_stage(&stage->piece, p->model, &stage->model, err));
@@ -209,10 +145,10 @@ static enum ree_status make_stages(struct ree_pipeline *p, const struct ree_pipe
         return ree_fail(err, REE_INVALID, "%zu partitions are too few for %u ranks", p->n_stages,
                         o->n_ranks);
     if (o->n_ranks > 1)
-        ree_pipeline_share(p->n_stages, o->n_ranks, o->rank, &p->first, &p->n_local);
+        ree_partition_share(p->n_stages, o->n_ranks, o->rank, &p->first, &p->n_local);
     if (p->first >= p->n_stages || p->n_local > p->n_stages - p->first)
-        return ree_fail(err, REE_INVALID, "stages %zu to %zu of %zu", p->first,
-                        p->first + p->n_local, p->n_stages);
+        return ree_fail(err, REE_INVALID, "%zu stages from stage %zu on, of %zu", p->n_local,
+                        p->first, p->n_stages);
     if (!p->divided) {
         struct ree_pipeline_stage *stage = &p->stages[0];
         REE_TRY(
@@ -281,13 +217,10 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->changed, NULL);
     enum ree_status status = begin(p, devices, n_devices, err);
-    if (status == REE_OK) status = take_states(p, states, n_states, err);
-    if (status == REE_OK && options->plan_file)
-        status = divide_as_written(p, options, err);
-    else if (status == REE_OK && (p->n_stages > 1 || p->max_memory))
-        status = divide(p, options, options->ends, err);
+    if (status == REE_OK) status = ree_pipeline_take_states(p, states, n_states, err);
+    if (status == REE_OK) status = ree_pipeline_divide(p, options, err);
     if (status == REE_OK) status = make_stages(p, options, err);
-    if (status == REE_OK && p->max_memory) status = ree_pipeline_stream(p, err);
+    if (status == REE_OK) status = ree_pipeline_stream(p, err);
     if (status == REE_OK) status = ree_pipeline_start(p, err);
     if (status != REE_OK) {
         ree_pipeline_destroy(p);
@@ -321,6 +254,8 @@ void ree_pipeline_destroy(struct ree_pipeline *p) {
     free(p->specs);
     free(p->part_states);
     free(p->owner);
+    free(p->graph_inputs);
+    free(p->model_inputs);
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->lock);
     pthread_mutex_destroy(&p->reporting);
@@ -329,6 +264,11 @@ void ree_pipeline_destroy(struct ree_pipeline *p) {
 
 size_t ree_pipeline_n_stages(const struct ree_pipeline *p) {
     return p->n_stages;
+}
+
+const char *ree_pipeline_stage_end(const struct ree_pipeline *p, size_t stage) {
+    if (stage + 1 >= p->n_stages) return NULL;
+    return ree_partition_end(p->model->graph, &p->partition, stage);
 }
 
 const struct ree_partition *ree_pipeline_partition(const struct ree_pipeline *p) {

@@ -8,22 +8,25 @@
 #ifndef REE_SESSION_PIPELINE_H
 #define REE_SESSION_PIPELINE_H
 
-#include "graph/partition/partition.h"
+#include "graph/partition/fit.h"
 #include "session/observe.h"
 #include "session/state.h"
 
 struct ree_pipeline_options {
-    size_t n_stages;         // 0: 1, or what the plan has
+    // What decides where the model is cut (graph/partition/choose.h). With n_stages of 0, one
+    // device and one process, no limit, names or file it is not cut, whatever its nodes ask for.
+    size_t n_stages;         // 0: as choose.h says
     const char *const *ends; // n_stages - 1 names, as ree_partition_from_cuts takes; NULL: planned
-    const char *plan_file;   // where they are read from (plan_file.h) instead; NULL: not
+    const char *plan_path;   // where they are read from (plan_file.h) instead; NULL: not
     uint64_t context;        // rows of caches that the plan counts with; 0: REE_PARTITION_CONTEXT
+    int64_t context_length;  // rows that a sequence can have; 0: not known
     size_t n_sets;           // 0: 1
     // Stages that run here, for pipelines over several processes: n_local from `first` on; 0: all.
-    // Or, with n_ranks of 2 and more, the share of this rank (ree_pipeline_share).
+    // Or, with n_ranks of 2 and more, the share of this rank (ree_partition_share).
     size_t first, n_local;
     uint32_t rank, n_ranks;
-    // Bytes that a device may hold; 0: no limit. Stages are then as many as needed where n_stages
-    // is 0 and there is no plan, and their weights are on the device only while they run.
+    // Bytes that a device may hold; 0: no limit. Stages' weights are then on the device only while
+    // they run.
     uint64_t max_memory;
     struct ree_session_options session;
 };
@@ -36,10 +39,10 @@ void ree_parcel_finish(struct ree_parcel *parcel);
 
 struct ree_pipeline;
 
-// Stage i runs on device i modulo n_devices. The model and the devices have to outlive the
-// pipeline; planning infers the model's types and shapes (ree_model_infer). `states` and
-// `rows_input` are as for ree_session_keep, ports of the model; n_states may be 0. `options` may be
-// NULL.
+// Stages are numbered from 0; stage i runs on device i modulo n_devices. The model and the devices
+// have to outlive the pipeline; planning infers the model's types and shapes (ree_model_infer).
+// `states` and `rows_input` are as for ree_session_keep, ports of the model; n_states may be 0.
+// `options` may be NULL.
 enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *const *devices,
                                     size_t n_devices, const struct ree_pipeline_options *options,
                                     const struct ree_state_spec *states, size_t n_states,
@@ -47,11 +50,10 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
                                     struct ree_error *err);
 void ree_pipeline_destroy(struct ree_pipeline *pipeline);
 
-// Which stages a rank has: as even as can be, in order; the first ranks have one more.
-void ree_pipeline_share(size_t n_stages, uint32_t n_ranks, uint32_t rank, size_t *out_first,
-                        size_t *out_n);
-
 size_t ree_pipeline_n_stages(const struct ree_pipeline *pipeline);
+// The name of the value that the last node of a stage makes, as plan files have it; NULL: of the
+// last stage.
+const char *ree_pipeline_stage_end(const struct ree_pipeline *pipeline, size_t stage);
 // NULL where there is one stage that was not asked for by a plan.
 const struct ree_partition *ree_pipeline_partition(const struct ree_pipeline *pipeline);
 // The only session; NULL where there are several stages.
@@ -102,7 +104,8 @@ enum ree_status ree_pipeline_read_states(struct ree_pipeline *pipeline, size_t s
                                          struct ree_tensor *out, struct ree_error *err);
 
 // Observing and damaging, as of a session (observe.h) with the nodes and states of the whole model;
-// the stages' values come stage by stage, a control node's once. All stages have to be local.
+// the stages' values come stage by stage, a control node's once. All stages have to be local. Runs
+// of an observed pipeline follow one another: while one is in flight, submitting is REE_INVALID.
 enum ree_status ree_pipeline_observe(struct ree_pipeline *pipeline,
                                      const struct ree_observer *observer, struct ree_error *err);
 enum ree_status ree_pipeline_inject(struct ree_pipeline *pipeline, const struct ree_fault *fault,

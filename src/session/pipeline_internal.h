@@ -8,6 +8,7 @@
 #include "session/session_internal.h"
 
 #define REE_NO_PLACE SIZE_MAX
+#define REE_NO_PORT SIZE_MAX
 
 // Pages of a mapped file that a stage's weights lie in.
 struct ree_page_range {
@@ -60,6 +61,7 @@ struct ree_pipeline {
     struct ree_pipeline_stage *stages;
     size_t n_workers; // a device each
     struct ree_pipeline_worker *workers;
+    size_t *graph_inputs, *model_inputs; // per input of the model the graph's, and the other way
     size_t n_states;
     struct ree_state_spec *specs;
     struct ree_partition_state *part_states; // the same by inputs and outputs of the graph
@@ -85,17 +87,26 @@ struct ree_pipeline {
     void *progress_user;
 };
 
+// pipeline_plan.c
+enum ree_status ree_pipeline_take_states(struct ree_pipeline *pipeline,
+                                         const struct ree_state_spec *states, size_t n,
+                                         struct ree_error *err);
+struct ree_partition_options ree_pipeline_plan_options(const struct ree_pipeline *pipeline,
+                                                       uint64_t context);
+// Divides the model if the options ask for it.
+enum ree_status ree_pipeline_divide(struct ree_pipeline *pipeline,
+                                    const struct ree_pipeline_options *options,
+                                    struct ree_error *err);
 // pipeline_run.c
 enum ree_status ree_pipeline_start(struct ree_pipeline *pipeline, struct ree_error *err);
 void ree_pipeline_stop(struct ree_pipeline *pipeline);
+// Submitted and not collected. With the pipeline's lock free.
+bool ree_pipeline_is_in_flight(struct ree_pipeline *pipeline, size_t set);
 // The session's states of the set, with the device held; give it back.
 struct ree_session *ree_pipeline_hold(struct ree_pipeline *pipeline, size_t stage, size_t set);
 void ree_pipeline_release(struct ree_pipeline *pipeline, size_t stage);
-// pipeline_stream.c: a plan with stages that keep within the memory; `fixed`: with no more of them
-// than asked for.
-enum ree_status ree_pipeline_fit(struct ree_pipeline *pipeline,
-                                 struct ree_partition_options *options, bool fixed,
-                                 struct ree_error *err);
+// pipeline_stream.c: has all sessions count what they hold of their devices; with a limit, makes
+// ready for stages that are there only while they run.
 enum ree_status ree_pipeline_stream(struct ree_pipeline *pipeline, struct ree_error *err);
 // Around a stage's run, with its device held.
 enum ree_status ree_pipeline_load(struct ree_pipeline *pipeline, size_t stage,

@@ -104,7 +104,7 @@ enum ree_status ree_pipeline_run_stage(struct ree_pipeline *p, size_t number, si
         ree_pipeline_release(p, 0);
     } else {
         status = run_piece(p, number, set, ordered, in, out, outputs, err);
-        if (status != REE_OK) ree_fail_prefix(err, "stage %zu of %zu", number + 1, p->n_stages);
+        if (status != REE_OK) ree_fail_prefix(err, "stage %zu of %zu", number, p->n_stages);
     }
     if (in) ree_parcel_finish(in);
     if (out && status != REE_OK) ree_parcel_finish(out);
@@ -151,7 +151,7 @@ static void forget(struct ree_pipeline *p, struct ree_pipeline_job *job) {
     pthread_mutex_unlock(&p->lock);
 }
 
-static bool is_in_flight(struct ree_pipeline *p, size_t set) {
+bool ree_pipeline_is_in_flight(struct ree_pipeline *p, size_t set) {
     pthread_mutex_lock(&p->lock);
     bool in_flight = set < p->n_sets && p->jobs[set].phase != REE_JOB_NONE;
     pthread_mutex_unlock(&p->lock);
@@ -233,11 +233,17 @@ enum ree_status ree_pipeline_submit(struct ree_pipeline *p, size_t set,
     if (set >= p->n_sets)
         return ree_fail(err, REE_INVALID, "there is no set %zu of %zu", set, p->n_sets);
     struct ree_pipeline_job *job = &p->jobs[set];
-    if (is_in_flight(p, set))
+    if (ree_pipeline_is_in_flight(p, set))
         return ree_fail(err, REE_INVALID, "a run of set %zu is in flight already", set);
     if (p->n_local < p->n_stages)
-        return ree_fail(err, REE_INVALID, "only stages %zu to %zu of %zu run here", p->first + 1,
-                        p->first + p->n_local, p->n_stages);
+        return ree_fail(err, REE_INVALID, "only stages %zu to %zu of %zu run here", p->first,
+                        p->first + p->n_local - 1, p->n_stages);
+    for (size_t i = 0; p->has_observer && i < p->n_sets; i++)
+        if (ree_pipeline_is_in_flight(p, i))
+            return ree_fail(err, REE_INVALID,
+                            "a pipeline that is observed runs one set at a time, and set %zu is in "
+                            "flight",
+                            i);
     job->ordered = calloc(p->model->n_inputs + 1, sizeof *job->ordered);
     job->outputs = calloc(p->model->n_outputs + 1, sizeof *job->outputs);
     enum ree_status status = job->ordered && job->outputs ? REE_OK : no_memory(err);
@@ -260,7 +266,7 @@ enum ree_status ree_pipeline_submit(struct ree_pipeline *p, size_t set,
 enum ree_status ree_pipeline_collect(struct ree_pipeline *p, size_t set, struct ree_tensor *outputs,
                                      struct ree_error *err) {
     memset(outputs, 0, p->model->n_outputs * sizeof *outputs);
-    if (!is_in_flight(p, set))
+    if (!ree_pipeline_is_in_flight(p, set))
         return ree_fail(err, REE_INVALID, "no run of set %zu is in flight", set);
     struct ree_pipeline_job *job = &p->jobs[set];
     if (p->threaded) {

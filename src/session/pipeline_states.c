@@ -23,9 +23,44 @@ enum ree_status ree_pipeline_reset_states(struct ree_pipeline *p, size_t set, in
     return status;
 }
 
+// What a device would hold at most while the set's caches on it grow.
+static uint64_t foresee(const struct ree_pipeline *p, size_t device, size_t set, int64_t rows) {
+    uint64_t used = p->workers[device].memory.used, peak = used;
+    for (size_t i = 0; i < p->n_stages; i++) {
+        const struct ree_session *s = p->stages[i].session;
+        if (s && s->n_states && p->stages[i].device == device)
+            ree_session_foresee(s, s->sets[set], rows, &used, &peak);
+    }
+    return peak;
+}
+
+// Before any cache grows: that of one stage would be of no use without the others'.
+static enum ree_status check_room(struct ree_pipeline *p, size_t device, size_t set, int64_t rows,
+                                  struct ree_error *err) {
+    const struct ree_pipeline_worker *worker = &p->workers[device];
+    uint64_t most = worker->device->memory_size;
+    if (worker->memory.limit < most) most = worker->memory.limit;
+    uint64_t peak = foresee(p, device, set, rows);
+    for (size_t i = 0; peak > most && i < p->n_stages; i++)
+        if (p->stages[i].session && p->stages[i].device == device &&
+            ree_session_drop_copies(p->stages[i].session))
+            peak = foresee(p, device, set, rows);
+    if (peak <= most) return REE_OK;
+    return ree_fail(err, REE_NO_MEMORY,
+                    "growing caches to %lld tokens takes %.1f MiB of %s in all, which may hold "
+                    "%.1f MiB",
+                    (long long)rows, (double)peak / (1 << 20), worker->device->name,
+                    (double)most / (1 << 20));
+}
+
 enum ree_status ree_pipeline_reserve_states(struct ree_pipeline *p, size_t set, int64_t rows,
                                             struct ree_error *err) {
     enum ree_status status = REE_OK;
+    for (size_t i = 0; i < p->n_workers && status == REE_OK; i++) {
+        pthread_mutex_lock(&p->workers[i].lock);
+        status = check_room(p, i, set, rows, err);
+        pthread_mutex_unlock(&p->workers[i].lock);
+    }
     for (size_t i = 0; i < p->n_stages && status == REE_OK; i++) {
         if (!p->stages[i].session || !p->stages[i].session->n_states) continue;
         status = ree_session_reserve_states(ree_pipeline_hold(p, i, set), rows, err);
@@ -92,9 +127,14 @@ int64_t ree_pipeline_state_rows(const struct ree_pipeline *p, size_t set) {
     return state ? state->dims[state->spec.axis] : 0;
 }
 
+// Of all: some may have grown before there was no memory for the others.
 int64_t ree_pipeline_state_capacity(const struct ree_pipeline *p, size_t set) {
-    const struct ree_session_state *state = first_state(p, set);
-    return state ? state->capacity : 0;
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < p->n_states; i++) {
+        const struct ree_session_state *state = find_state(p, set, i);
+        if (state && state->capacity < least) least = state->capacity;
+    }
+    return least == INT64_MAX ? 0 : least;
 }
 
 uint64_t ree_pipeline_state_bytes(const struct ree_pipeline *p, size_t set) {
@@ -143,7 +183,14 @@ static enum ree_status tell(void *user, const struct ree_observed *value, struct
 
 enum ree_status ree_pipeline_observe(struct ree_pipeline *p, const struct ree_observer *observer,
                                      struct ree_error *err) {
-    if (!p->divided) return ree_session_observe(p->stages[0].session, observer, err);
+    for (size_t i = 0; i < p->n_sets; i++)
+        if (ree_pipeline_is_in_flight(p, i))
+            return ree_fail(err, REE_INVALID, "a pipeline is observed before its first run");
+    if (!p->divided) {
+        REE_TRY(ree_session_observe(p->stages[0].session, observer, err));
+        p->has_observer = true;
+        return REE_OK;
+    }
     if (p->n_local < p->n_stages)
         return ree_fail(err, REE_UNSUPPORTED,
                         "a pipeline over several processes cannot be observed");
@@ -183,7 +230,10 @@ void ree_pipeline_stats(const struct ree_pipeline *p, struct ree_session_stats *
     for (size_t i = 0; i < p->n_stages; i++) {
         struct ree_session_stats own;
         if (!p->stages[i].session) continue;
+        pthread_mutex_t *lock = &p->workers[p->stages[i].device].lock;
+        pthread_mutex_lock(lock); // a run may be in flight
         ree_session_stats(p->stages[i].session, &own);
+        pthread_mutex_unlock(lock);
         out->weight_bytes += own.weight_bytes;
         out->arena_bytes += own.arena_bytes;
         out->n_dispatches += own.n_dispatches;
@@ -193,7 +243,10 @@ void ree_pipeline_stats(const struct ree_pipeline *p, struct ree_session_stats *
         out->bind_seconds += own.bind_seconds;
         out->run_seconds += own.run_seconds;
     }
-    for (size_t i = 0; i < p->n_workers; i++)
+    for (size_t i = 0; p->max_memory && i < p->n_workers; i++) {
+        pthread_mutex_lock(&p->workers[i].lock);
         if (p->workers[i].memory.peak > out->peak_bytes)
             out->peak_bytes = p->workers[i].memory.peak;
+        pthread_mutex_unlock(&p->workers[i].lock);
+    }
 }

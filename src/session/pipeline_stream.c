@@ -9,73 +9,8 @@
 #include "graph/mapping.h"
 #include "session/pipeline_internal.h"
 
-// Part of the limit that plans leave to intermediate results: they are not known before a run.
-#define MARGIN 16
-#define MAX_STAGES 1024
-
 static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
-// The plan
-
-static uint64_t state_bytes(const struct ree_partition *plan, uint64_t context) {
-    uint64_t n = 0;
-    for (size_t i = 0; i < plan->n_stages; i++)
-        n += plan->costs[i].state_bytes * context;
-    return n;
-}
-
-enum ree_status ree_pipeline_fit(struct ree_pipeline *p, struct ree_partition_options *options,
-                                 bool fixed, struct ree_error *err) {
-    const struct ree_graph *graph = p->model->graph;
-    uint64_t context = options->context ? options->context : REE_PARTITION_CONTEXT;
-    uint64_t room = p->max_memory - p->max_memory / MARGIN;
-    struct ree_partition whole;
-    size_t n = options->n_stages, most = fixed ? n : MAX_STAGES;
-    struct ree_partition_options one = *options;
-    one.n_stages = 1;
-    one.memory = NULL;
-    REE_TRY(ree_partition_plan(graph, &one, &whole, err));
-    uint64_t states = state_bytes(&whole, context) * p->n_sets;
-    uint64_t weights = whole.costs[0].weight_bytes;
-    ree_partition_finish(&whole);
-    if (states >= room)
-        return ree_fail(err, REE_NO_MEMORY,
-                        "caches of %llu tokens take %.1f MiB, and a device may hold %.1f",
-                        (unsigned long long)context, (double)states / (1 << 20),
-                        (double)p->max_memory / (1 << 20));
-    // Stages on one device hold their states all the time; each plan counts its own again.
-    room -= states;
-    if (!fixed && n < weights / room) n = (size_t)(weights / room);
-    uint64_t *memory = malloc(most * sizeof *memory);
-    if (!memory) return no_memory(err);
-    for (size_t i = 0; i < most; i++)
-        memory[i] = room;
-    struct ree_error before = {0}, too_many;
-    enum ree_status status;
-    while (true) {
-        options->n_stages = n;
-        options->memory = memory;
-        status = ree_partition_plan(graph, options, &p->partition, err);
-        if (status == REE_OK || status == REE_NO_MEMORY || fixed) break;
-        // More stages need less memory each, while there are places to cut.
-        struct ree_partition any;
-        options->memory = NULL;
-        if (n == most || ree_partition_plan(graph, options, &any, &too_many) != REE_OK) {
-            if (before.message[0]) *err = before;
-            break;
-        }
-        ree_partition_finish(&any);
-        before = *err;
-        n = n + 1 + n / 8 < most ? n + 1 + n / 8 : most;
-    }
-    options->memory = NULL;
-    free(memory);
-    if (status == REE_INVALID)
-        ree_fail_prefix(err, "for devices that may hold %.1f MiB",
-                        (double)p->max_memory / (1 << 20));
-    return status;
 }
 
 // Pages
@@ -95,6 +30,17 @@ static void add_range(struct ree_pipeline_stage *stage, const struct ree_mapping
     }
 }
 
+static void add_ranges(struct ree_pipeline_stage *stage, const struct ree_graph *graph,
+                       const struct ree_mapping *mappings, const bool *read) {
+    for (size_t i = 0; i < graph->n_values; i++)
+        if (graph->values[i]->data && graph->values[i]->nbytes)
+            add_range(stage, mappings, graph->values[i], read && !read[i]);
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        for (size_t k = 0; k < graph->nodes[i]->n_attrs; k++)
+            if (graph->nodes[i]->attrs[k].graph)
+                add_ranges(stage, graph->nodes[i]->attrs[k].graph, mappings, NULL);
+}
+
 static void note_read(void *user, struct ree_value **use) {
     const struct ree_graph *graph = (*use)->graph;
     bool *read = user;
@@ -105,7 +51,7 @@ static enum ree_status find_ranges(struct ree_pipeline_stage *stage, const struc
                                    struct ree_error *err) {
     const struct ree_graph *graph = stage->model->graph;
     bool *read = calloc(graph->n_values + 1, sizeof *read); // more of them than rows
-    stage->ranges = calloc(graph->n_values + 1, sizeof *stage->ranges);
+    stage->ranges = calloc((size_t)stage->model->n_values + 1, sizeof *stage->ranges);
     if (!stage->ranges || !read) {
         free(read);
         return no_memory(err);
@@ -114,9 +60,7 @@ static enum ree_status find_ranges(struct ree_pipeline_stage *stage, const struc
         struct ree_node *node = graph->nodes[i];
         if (strcmp(node->op_type, "Gather") != 0) ree_node_visit_uses(node, note_read, read);
     }
-    for (size_t i = 0; i < graph->n_values; i++)
-        if (graph->values[i]->data && graph->values[i]->nbytes)
-            add_range(stage, whole->mappings, graph->values[i], !read[i]);
+    add_ranges(stage, graph, whole->mappings, read);
     free(read);
     return REE_OK;
 }
@@ -148,13 +92,17 @@ static void *read_ahead(void *user) {
 
 enum ree_status ree_pipeline_stream(struct ree_pipeline *p, struct ree_error *err) {
     for (size_t i = 0; i < p->n_workers; i++)
-        p->workers[i].memory.limit = p->max_memory;
+        p->workers[i].memory.limit = p->max_memory ? p->max_memory : UINT64_MAX;
     for (size_t i = 0; i < p->n_stages; i++)
         if (p->stages[i].session)
             p->stages[i].session->memory = &p->workers[p->stages[i].device].memory;
-    if (!p->divided || p->n_stages == 1) return REE_OK; // all stays
+    if (!p->max_memory || !p->divided || p->n_stages == 1) return REE_OK; // all stays
     for (size_t i = 0; i < p->n_stages; i++)
         if (p->stages[i].session) REE_TRY(find_ranges(&p->stages[i], p->model->graph, err));
+    // Copies of weights would have to be made anew for each run of a stage: for one row that takes
+    // longer than to read them as they lie.
+    for (size_t i = 0; i < p->n_workers; i++)
+        p->workers[i].memory.no_copies = true;
     p->ahead = REE_NO_PLACE;
     if (pthread_create(&p->reader, NULL, read_ahead, p) != 0)
         return ree_fail(err, REE_NO_MEMORY, "cannot start a thread that reads ahead");

@@ -102,6 +102,17 @@ static enum ree_status find_bind(struct ree_session *s, const struct ree_given *
     return REE_OK;
 }
 
+// The bind, with all that a run of it takes.
+static enum ree_status prepare(struct ree_session *s, const struct ree_given *given,
+                               struct ree_error *err) {
+    enum ree_status status = find_bind(s, given, err);
+    if (status == REE_OK) status = ree_bind_reserve(s->binds, err);
+    // What only makes runs faster gives way to what they need.
+    if (status != REE_NO_MEMORY || !ree_session_drop_copies(s)) return status;
+    REE_TRY(find_bind(s, given, err));
+    return ree_bind_reserve(s->binds, err);
+}
+
 // The tensors among the inputs and within them, as shallow copies, and room for them on the device.
 static size_t n_tensors_in(const struct ree_tensor *t) {
     return t->kind == REE_TENSOR ? 1 : t->kind == REE_SEQUENCE ? t->n_items : 0;
@@ -174,7 +185,7 @@ enum ree_status ree_session_run_ordered(struct ree_session *s, const struct ree_
     double start = now(), bound = start;
     if (status == REE_OK && s->observer && s->observer->on_inputs)
         status = s->observer->on_inputs(s->observer->user, ordered, s->model->n_inputs, err);
-    if (status == REE_OK) status = find_bind(s, &given, err);
+    if (status == REE_OK) status = prepare(s, &given, err);
     bound = now();
     if (status == REE_OK) {
         struct ree_bind *b = s->binds;

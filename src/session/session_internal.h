@@ -20,7 +20,9 @@ struct ree_session_state {
 
 // Bytes of a device's memory: of all sessions on it that count them here.
 struct ree_memory_count {
-    uint64_t limit, used, peak;
+    uint64_t limit; // UINT64_MAX: none
+    uint64_t used, peak;
+    bool no_copies; // devices are to make none of constants: there is no room, or not for long
 };
 
 struct ree_session {
@@ -30,6 +32,7 @@ struct ree_session {
     struct ree_device_buffer **constants; // per value->number: the weight on the device, or NULL
     uint64_t weight_bytes;
     uint64_t copied_bytes;           // of them, those that the device does not read where they lie
+    uint64_t packed_bytes;           // of the copies that the device made of them, where counted
     bool is_unloaded;                // the weights count as not held
     struct ree_memory_count *memory; // NULL: not counted
     struct ree_device_buffer *arena; // intermediate results of whichever bind runs
@@ -147,10 +150,18 @@ enum ree_status ree_session_run_ordered(struct ree_session *session,
 enum ree_status ree_session_take(struct ree_session *session, uint64_t nbytes, const char *what,
                                  struct ree_error *err);
 void ree_session_give(struct ree_session *session, uint64_t nbytes);
+// Bytes that the device may use for copies of constants, with an arena of that size beside them.
+uint64_t ree_session_copies_room(const struct ree_session *session, uint64_t arena_size);
+// Gives such copies back and has none made from now on. False: there are none. Binds are gone then.
+bool ree_session_drop_copies(struct ree_session *session);
 // Gives back all that a session holds between runs but its states, and takes it again.
 void ree_session_unload(struct ree_session *session);
 enum ree_status ree_session_load(struct ree_session *session, struct ree_error *err);
 
+// state.c: what a device holds while caches grow to `rows`, one after the other, each there twice
+// while it does; from *used on, which becomes what it holds then.
+void ree_session_foresee(const struct ree_session *session, const struct ree_session_state *states,
+                         int64_t rows, uint64_t *used, uint64_t *peak);
 uint64_t ree_session_set_bytes(const struct ree_session *session,
                                const struct ree_session_state *states);
 
@@ -195,6 +206,8 @@ enum ree_status ree_bind_inputs(struct ree_bind *bind, struct ree_error *err);
 enum ree_status ree_bind_output(struct ree_bind *bind, const struct ree_tval *t, const char *name,
                                 const struct ree_given *given, struct ree_tensor *out,
                                 struct ree_error *err);
+// Takes the memory that intermediate results of a run need.
+enum ree_status ree_bind_reserve(struct ree_bind *bind, struct ree_error *err);
 // Runs the last segment and reads the outputs into initialised-by-this-call tensors.
 enum ree_status ree_bind_run(struct ree_bind *bind, const struct ree_given *given,
                              struct ree_tensor *outputs, struct ree_error *err);

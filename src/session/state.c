@@ -211,6 +211,14 @@ static enum ree_status reserve(struct ree_session *s, struct ree_session_state *
     return REE_OK;
 }
 
+// As they are counted (ree_session_take).
+static uint64_t held_bytes(const struct ree_session *s, const struct ree_session_state *states) {
+    uint64_t n = 0;
+    for (size_t i = 0; i < s->n_states; i++)
+        if (states[i].buffer) n += state_size(s, &states[i]) + 4;
+    return n;
+}
+
 uint64_t ree_session_set_bytes(const struct ree_session *s,
                                const struct ree_session_state *states) {
     uint64_t n = 0;
@@ -219,13 +227,33 @@ uint64_t ree_session_set_bytes(const struct ree_session *s,
     return n;
 }
 
+void ree_session_foresee(const struct ree_session *s, const struct ree_session_state *states,
+                         int64_t rows, uint64_t *used, uint64_t *peak) {
+    for (size_t i = 0; i < s->n_states; i++) {
+        const struct ree_session_state *state = &states[i];
+        int64_t dims[REE_MAX_RANK], count;
+        if (state->capacity >= rows || state->spec.output == REE_NO_OUTPUT) continue;
+        memcpy(dims, state->dims, sizeof dims);
+        dims[state->spec.axis] = rows;
+        // What is too large to count is refused in its turn, with its name.
+        if (!ree_count_elements(port_of(s, state)->rank, dims, &count) || count >= INT64_C(1) << 31)
+            continue;
+        uint64_t nbytes = (uint64_t)count * ree_dtype_size(port_of(s, state)->dtype) + 4;
+        *used = nbytes > UINT64_MAX - *used ? UINT64_MAX : *used + nbytes;
+        if (*used > *peak) *peak = *used;
+        if (state->buffer) *used -= state_size(s, state) + 4;
+    }
+}
+
 // All states together against the device's memory, before any of them grows: where a system hands
-// out more memory than it has, the process would be killed later on.
+// out more memory than it has, the process would be killed later on. Where all sessions on the
+// device count what they hold, that of the others is counted, too.
 static enum ree_status check_memory(const struct ree_session *s, int64_t rows,
                                     struct ree_error *err) {
     double need = (double)s->weight_bytes; // no overflow
     for (size_t k = 0; k < s->n_sets; k++)
         if (s->sets[k] != s->states) need += (double)ree_session_set_bytes(s, s->sets[k]);
+    if (s->memory) need = (double)s->memory->used - (double)held_bytes(s, s->states);
     for (size_t i = 0; i < s->n_states; i++) {
         const struct ree_session_state *state = &s->states[i];
         if (state->spec.output == REE_NO_OUTPUT) continue;
@@ -237,8 +265,8 @@ static enum ree_status check_memory(const struct ree_session *s, int64_t rows,
     if (need <= (double)s->device->memory_size) return REE_OK;
     return ree_fail(
         err, REE_NO_MEMORY,
-        "caches of %lld tokens for %lld sequences and the weights need %.1f GiB, and %s "
-        "has %.1f",
+        "caches of %lld tokens for %lld sequences and what is held beside them need %.1f GiB, and "
+        "%s has %.1f",
         (long long)rows, (long long)s->states[0].dims[s->states[0].spec.batch_axis],
         need / (1 << 30), s->device->name, (double)s->device->memory_size / (1 << 30));
 }
@@ -261,7 +289,11 @@ int64_t ree_session_state_rows(const struct ree_session *s) {
 }
 
 int64_t ree_session_state_capacity(const struct ree_session *s) {
-    return s->n_states ? s->states[0].capacity : 0;
+    int64_t least = INT64_MAX; // some may have grown before there was no room for the others
+    for (size_t i = 0; i < s->n_states; i++)
+        if (s->states[i].spec.output != REE_NO_OUTPUT && s->states[i].capacity < least)
+            least = s->states[i].capacity;
+    return least == INT64_MAX ? 0 : least;
 }
 
 uint64_t ree_session_state_bytes(const struct ree_session *s) {

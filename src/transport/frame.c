@@ -69,7 +69,7 @@ enum ree_status ree_frame_make(const struct ree_frame_fields *fields, const stru
     put64(frame + 32, fields->step);
     put32(frame + 40, fields->set);
     put32(frame + 44, fields->n_parts);
-    put64(frame + 48, nbytes - REE_FRAME_HEADER);
+    put64(frame + REE_FRAME_LENGTH_AT, nbytes - REE_FRAME_HEADER);
     unsigned char *at = frame + REE_FRAME_HEADER + 8 * n, digest[REE_SHA256_SIZE];
     for (size_t i = 0; i < n; i++) {
         put64(frame + REE_FRAME_HEADER + 8 * i, parts[i].nbytes);
@@ -91,7 +91,7 @@ enum ree_status ree_frame_measure(const unsigned char header[REE_FRAME_HEADER], 
     if (get32(header + 8) != REE_FRAME_VERSION)
         return ree_fail(err, REE_INVALID, "in version %u of the format of messages, expected %d",
                         get32(header + 8), REE_FRAME_VERSION);
-    uint64_t behind = get64(header + 48);
+    uint64_t behind = get64(header + REE_FRAME_LENGTH_AT);
     if (limit < REE_FRAME_HEADER || behind > limit - REE_FRAME_HEADER)
         return ree_fail(err, REE_INVALID,
                         "%llu bytes long or damaged; at most %zu are expected here",

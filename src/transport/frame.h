@@ -26,6 +26,7 @@
 #include "ree.h"
 
 #define REE_FRAME_HEADER 72
+#define REE_FRAME_LENGTH_AT 48 // of the bytes behind the header
 #define REE_FRAME_VERSION 1
 #define REE_FRAME_MAX_PARTS 4096
 

@@ -1,5 +1,6 @@
 // What carries frames between the ranks of a run: MPI, or sockets for tests. A link neither waits
-// nor looks into frames beyond their headers; deadlines and checks are transport.c's.
+// nor looks into frames beyond their headers; deadlines and checks are transport.c's. It is used by
+// several threads, one at a time.
 #ifndef REE_TRANSPORT_LINK_H
 #define REE_TRANSPORT_LINK_H
 
@@ -41,10 +42,17 @@ enum ree_status ree_link_local_create(uint32_t n, struct ree_link **out_links,
 
 // Whether this process is one of several that mpirun started; asks the environment alone.
 bool ree_link_mpi_started(void);
-// Loads ree_mpi.so, which lies beside the program, and begins MPI. `seconds`: where that takes
-// longer (a rank does not come up), the process ends with exit code 1 and a message, and so it does
-// when MPI's end takes longer. REE_UNAVAILABLE where ree was built without MPI.
-enum ree_status ree_link_mpi_create(double seconds, struct ree_link **out_link,
-                                    struct ree_error *err);
+struct ree_link_mpi_options {
+    // Where MPI's start takes longer (a rank does not come up), the process ends with exit code 1
+    // and a message, and so it does when MPI's end takes longer.
+    double seconds;
+    // For tests: bytes of a frame that go as one message of MPI; the same on all ranks. 0: 1 GiB
+    // (MPI's counts are ints). Frames may be longer.
+    size_t piece;
+};
+// Loads ree_mpi.so, which lies beside the program, and begins MPI. REE_UNAVAILABLE where ree was
+// built without MPI.
+enum ree_status ree_link_mpi_create(const struct ree_link_mpi_options *options,
+                                    struct ree_link **out_link, struct ree_error *err);
 
 #endif

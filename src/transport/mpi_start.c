@@ -10,6 +10,8 @@
 #include "transport/mpi/mpi_module.h"
 
 #define MODULE "ree_mpi.so"
+// Seconds that mpirun has, beyond the deadline, to end after a rank did.
+#define GUARDIAN_SLACK 10
 
 bool ree_link_mpi_started(void) {
     // Open MPI says how many there are; other starters that speak PMIx only which one this is.
@@ -17,7 +19,8 @@ bool ree_link_mpi_started(void) {
     return size ? strcmp(size, "1") != 0 : getenv("PMIX_RANK") != NULL;
 }
 
-enum ree_status ree_link_mpi_create(double seconds, struct ree_link **out, struct ree_error *err) {
+enum ree_status ree_link_mpi_create(const struct ree_link_mpi_options *options,
+                                    struct ree_link **out, struct ree_error *err) {
     char path[PATH_MAX + sizeof MODULE];
     ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
     *out = NULL;
@@ -30,11 +33,13 @@ enum ree_status ree_link_mpi_create(double seconds, struct ree_link **out, struc
                         "started by mpirun, but built without MPI: there is no %s (install "
                         "libopenmpi-dev, configure and build again)",
                         path);
+    struct ree_mpi_setup setup = {*options, ree_guardian_start(options->seconds + GUARDIAN_SLACK)};
     // Open MPI loads parts of itself that look for its symbols everywhere.
     void *module = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (!module) return ree_fail(err, REE_UNAVAILABLE, "%s", dlerror());
-    enum ree_status (*open_mpi)(double, struct ree_link **, struct ree_error *);
+    enum ree_status (*open_mpi)(const struct ree_mpi_setup *, struct ree_link **,
+                                struct ree_error *);
     *(void **)&open_mpi = dlsym(module, "ree_mpi_open");
     if (!open_mpi) return ree_fail(err, REE_UNAVAILABLE, "%s", dlerror());
-    return open_mpi(seconds, out, err);
+    return open_mpi(&setup, out, err);
 }

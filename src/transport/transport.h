@@ -1,9 +1,10 @@
 // Messages between the ranks of a run: checked, in order, with deadlines. README.md has the
 // protocol; frame.h the bytes.
 //
-// A rank that waits sends signs of life, and so does one that works, through
-// ree_transport_working. So a rank from which nothing comes is named by all the others, however
-// far behind it they wait.
+// A thread of the transport sends signs of life, whatever the rank is doing. So a rank from which
+// nothing comes (it is dead, stopped, or cut off) is named by all the others, however far behind it
+// they wait. One whose thread lives, but which does not get on with its work, is found by what its
+// signs say.
 //
 // Any failure ends the run on every rank: whoever meets one calls ree_transport_fail, which tells
 // the others why, and they fail with the same reason.
@@ -38,16 +39,28 @@ struct ree_message {
     uint32_t set, n_parts;
     struct ree_part *parts; // in `frame`
     unsigned char *frame;
+    size_t nbytes;                // of the frame
+    struct ree_transport *holder; // that it came by, which counts it until it is finished
 };
+// Those of a transport: before that is closed.
 void ree_message_finish(struct ree_message *message);
 
 struct ree_transport_options {
     double deadline; // seconds that a rank may be silent; 0: REE_TRANSPORT_DEADLINE
+    // Seconds that a rank may be at one and the same thing, between two calls of this interface;
+    // 0: so many deadlines.
+    double work_deadline;
+    // Called by the transport's thread when the run is lost and this rank does not notice, since it
+    // is in the midst of something; then the link is aborted.
+    void (*on_lost)(void *user, const char *reason);
+    void *user;
+    bool quiet; // for tests: without that thread
     // For tests: the how manieth message (from 1) of data this rank damages before sending; 0:
     // none.
     uint64_t corrupt;
 };
 #define REE_TRANSPORT_DEADLINE 60
+#define REE_TRANSPORT_WORK_DEADLINES 10
 
 // What went over the wire, from this rank, headers included.
 struct ree_transport_count {
@@ -62,10 +75,11 @@ enum ree_status ree_transport_create(struct ree_link *link,
                                      struct ree_transport **out, struct ree_error *err);
 uint32_t ree_transport_rank(const struct ree_transport *t);
 uint32_t ree_transport_n_ranks(const struct ree_transport *t);
-// By kind, REE_N_MESSAGE_KINDS of them.
-const struct ree_transport_count *ree_transport_sent(const struct ree_transport *t);
-double ree_transport_waited(const struct ree_transport *t);     // seconds, in all receives
-uint64_t ree_transport_buffered(const struct ree_transport *t); // most bytes of frames held at once
+struct ree_transport_count ree_transport_sent(struct ree_transport *t, enum ree_message_kind kind);
+double ree_transport_waited(const struct ree_transport *t); // seconds, in all receives
+// Most bytes of frames held at once: of those on their way, and of those received until they are
+// finished.
+uint64_t ree_transport_buffered(struct ree_transport *t);
 
 // Takes a copy of the parts and returns; the message goes while this rank does other things.
 enum ree_status ree_transport_send(struct ree_transport *t, uint32_t to, enum ree_message_kind kind,
@@ -84,9 +98,8 @@ struct ree_expected {
 enum ree_status ree_transport_receive(struct ree_transport *t, uint32_t from,
                                       const struct ree_expected *expected, struct ree_message *out,
                                       struct ree_error *err);
-// Lets messages go and arrive, without waiting; a sign of life where one is due. For ranks at work:
-// call it now and then. Errors are left to the next receive. By another thread than the one
-// that sends and receives it does nothing.
+// This rank gets on with its work; lets messages go and arrive, without waiting. For ranks at work:
+// call it now and then, from any thread. Errors are left to the next receive.
 void ree_transport_working(struct ree_transport *t);
 
 // Tells all ranks why this one ends, gives them a moment to say so, and ends them with `code`. Over

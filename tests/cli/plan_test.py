@@ -111,14 +111,21 @@ def test_devices():
 
 def test_memory():
     total = stages(works(SAMPLE / "stories", "--n-partitions", 1))[0]
-    least = total[1] + 1024 * total[2]
+    caches = 512 * total[2]  # the model's texts are no longer
+    least = (total[1] + caches) * 16 // 15 + 1
     check(len(stages(works(SAMPLE / "stories", "--max-device-memory", least))) == 1, "it fits")
     text = works(SAMPLE / "stories", "--max-device-memory", "1500K")
+    check("counted for 512 tokens" in text, text)
     table = stages(text)
-    check(len(table) > 1 and all(s[1] + 1024 * s[2] <= 1500 * 1024 for s in table), text)
+    check(len(table) > 1 and all(s[1] + caches <= 1440 * 1000 for s in table), text)
     fails(SAMPLE / "stories", "--n-partitions", len(table) - 1, "--max-device-memory", "1500K",
-          messages=["keeps within the memory"])
-    fails(SAMPLE / "stories", "--max-device-memory", "1K", messages=["no stage may take more than 1024"])
+          messages=["1536000 bytes is too small", f"of {len(table) - 1} stages"])
+    fails(SAMPLE / "stories", "--max-device-memory", "1K", messages=["1024 bytes is too small", " bytes would do"])
+    two = stages(works(SAMPLE / "stories", "--max-device-memory", "1500K", "--device", "cpu,cpu"))
+    check(len(two) < len(table), "caches on two devices leave more to weights")
+    more = stages(works(SAMPLE / "stories", "--max-device-memory", "2500K", "--micro-batches", 2))
+    check(len(more) > len(stages(works(SAMPLE / "stories", "--max-device-memory", "2500K"))), "two sets of caches")
+    check(len(stages(works(SAMPLE / "stories", "--processes", 3))) == 3, "a stage for each process")
 
 
 def test_usage():
@@ -129,7 +136,7 @@ def test_usage():
             (["m", "--max-device-memory", "5X"], "such as 600M or 2G, not '5X'"),
             (["m", "--max-device-memory", "99999999999G"], "not '99999999999G'"),
             (["m", "--max-device-memory", "0"], "not '0'"),
-            (["m", "--device", ""], "devices separated by commas"),
+            (["m", "--device", ""], "--device wants"),
             (["m", "--device", "cpu,cpu", "--n-partitions", "1"], "2 devices, and there are 1 partitions"),
             (["m", "--wrong"], "--wrong")):
         fails(*args, messages=[message], code=2)
@@ -308,6 +315,11 @@ def test_hints():
     fails(work / "hints.onnx", messages=["hints.onnx: ", "node 'n1' (MatMul) asks for stage 1",
                                          "node 'n2' (MatMul) for stage 0"])
     check(len(stages(works(work / "hints.onnx", "--n-partitions", 2))) == 2, "a number goes before")
+    fails(work / "hints.onnx", "--device", "cpu,cpu", messages=["a number of stages goes before them"])
+    (work / "hints.onnx").write_bytes(chain(8, wishes=lambda i: wish(i // 3)))
+    check([s[0] for s in stages(works(work / "hints.onnx", "--device", "cpu,cpu"))] == [3, 3, 2], "on two devices")
+    fails(work / "hints.onnx", "--device", "cpu,cpu,cpu,cpu", messages=["they are 3, and there are 4 devices"])
+    fails(work / "hints.onnx", "--max-device-memory", "1K", messages=["nodes ask for", "stage 0 of 3", "17476 bytes"])
     (work / "hints.onnx").write_bytes(chain(8, wishes=lambda i: note("soon")))
     fails(work / "hints.onnx", messages=["node 'n0' (MatMul)", "'soon', expected a number"])
 

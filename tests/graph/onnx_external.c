@@ -296,7 +296,8 @@ static void test_tensor_file(void) {
     m = pb_tensor("t", REE_I4, 1, (int64_t[]){3}, "\x8f\x07", 2);
     write_file("t.pb", m.data, m.size);
     pb_free(&m);
-    CHECK_MSG(ree_onnx_tensor_load(in_root("t.pb"), NULL, &tensor, &err) == REE_OK, "%s", err.message);
+    CHECK_MSG(ree_onnx_tensor_load(in_root("t.pb"), NULL, &tensor, &err) == REE_OK, "%s",
+              err.message);
     CHECK(tensor.nbytes == 3 && memcmp(tensor.data, "\xff\xf8\x07", 3) == 0);
     ree_tensor_finish(&tensor);
     m = pb_tensor("t", 14, 1, (int64_t[]){1}, "abcdefgh", 8);

@@ -61,7 +61,7 @@ static void test_too_many_stages(void) {
     struct ree_strbuf text;
     ree_strbuf_init(&text);
     ree_strbuf_printf(&text, "%s\"stages\": [", HEAD);
-    for (int i = 0; i < REE_PLAN_MAX_STAGES; i++)
+    for (int i = 0; i < REE_MAX_STAGES; i++)
         ree_strbuf_printf(&text, "{\"ends_with\": \"v%d\"},", i);
     ree_strbuf_printf(&text, "{}]}");
     check_no_plan(text.data, "at most 1024");

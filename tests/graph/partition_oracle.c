@@ -92,6 +92,33 @@ static size_t last_main(const struct oracle *o, const struct ree_node *const *li
     return last;
 }
 
+static bool is_size(const struct ree_node *node) {
+    return is_op(node, "Shape") || is_op(node, "Size");
+}
+
+// Sizes go directly behind the last of the others that makes or reads the value, if they are later.
+static void move_sizes(struct oracle *o) {
+    const struct ree_node *list[ORACLE_MOST];
+    size_t behind[ORACLE_MOST], n = o->n_order, n_others = 0;
+    memcpy(list, o->order, sizeof list);
+    for (size_t i = 0; i < n; i++)
+        behind[i] = is_size(list[i]) ? n_others : ++n_others;
+    for (size_t i = 0; i < n; i++) {
+        if (!is_size(list[i])) continue;
+        size_t last = 0;
+        for (size_t j = 0; j < n; j++) {
+            bool makes = list[i]->inputs[0]->producer == list[j];
+            if (!makes && (is_size(list[j]) || !reads(o, list[j], list[i]->inputs[0]))) continue;
+            if (behind[j] > last) last = behind[j];
+        }
+        if (last < behind[i]) behind[i] = last;
+    }
+    o->n_order = 0;
+    for (size_t at = 0; at <= n_others; at++)
+        for (size_t i = 0; i < n; i++)
+            if (behind[i] == at) o->order[o->n_order++] = list[i];
+}
+
 static void find_order(struct oracle *o) {
     const struct ree_node *list[ORACLE_MOST];
     size_t n = 0, root = 0;
@@ -110,6 +137,7 @@ static void find_order(struct oracle *o) {
         for (size_t i = n_main; i < n; i++)
             if (last_main(o, list, n_main, list[i]) == at) o->order[o->n_order++] = list[i];
     }
+    move_sizes(o);
 }
 
 // Places
@@ -130,7 +158,7 @@ bool oracle_is_live(const struct oracle *o, const struct ree_value *value, size_
 static bool grows(const struct oracle *o, const struct ree_value *value) {
     if (is_state_input(o, value)) return true;
     const struct ree_node *node = value->producer;
-    if (!node || oracle_is_control(o, node) || is_op(node, "Shape")) return false;
+    if (!node || oracle_is_control(o, node) || is_size(node)) return false;
     if (value == node->outputs[0]) {
         if (is_op(node, "Attention")) return false;
         bool product = is_op(node, "MatMul") || is_op(node, "Conv");
@@ -164,7 +192,8 @@ static bool is_place(const struct oracle *o, size_t place) {
 static size_t count_live(const struct oracle *o, size_t place) {
     size_t n = 0;
     for (size_t i = 0; i < o->graph->n_values; i++)
-        n += oracle_is_live(o, o->graph->values[i], place);
+        n += oracle_is_live(o, o->graph->values[i], place) &&
+             !is_size(o->graph->values[i]->producer);
     return n;
 }
 
@@ -258,15 +287,14 @@ static bool score(const struct oracle *o, const size_t *ends, struct oracle_scor
     size_t n = o->options->n_stages, begin = 0;
     for (size_t k = 0; k < n; k++) {
         struct ree_stage_cost cost = oracle_cost(o, begin, ends[k]);
-        if (o->options->memory &&
-            cost.weight_bytes + cost.state_bytes * o->context > o->options->memory[k])
+        if (o->options->weight_limits && cost.weight_bytes > o->options->weight_limits[k])
             return false;
         if (cost.work > out->largest) out->largest = cost.work;
         if (cost.work < out->smallest) out->smallest = cost.work;
         begin = out->ends[k] = ends[k];
         for (size_t i = 0; k + 1 < n && i < o->graph->n_values; i++)
             if (oracle_is_live(o, o->graph->values[i], ends[k])) {
-                out->n_live++;
+                out->n_live += !is_size(o->graph->values[i]->producer);
                 out->live_bytes += row_bytes(o->graph->values[i]);
             }
     }

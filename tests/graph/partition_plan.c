@@ -54,14 +54,13 @@ static void check_stages(const struct oracle *o, const struct ree_partition *pla
 }
 
 // Limits about a fair share, so that some bind and some cannot be met.
-static void choose_memory(const struct oracle *o, size_t n, uint64_t *random, uint64_t *memory) {
-    struct ree_stage_cost all = oracle_cost(o, 0, o->n_order);
-    uint64_t total = all.weight_bytes + all.state_bytes * o->context;
+static void choose_limits(const struct oracle *o, size_t n, uint64_t *random, uint64_t *limits) {
+    uint64_t total = oracle_cost(o, 0, o->n_order).weight_bytes;
     for (size_t k = 0; k < n; k++)
-        memory[k] = total / n / 4 * (2 + test_below(random, 10));
+        limits[k] = total / n / 4 * (2 + test_below(random, 10));
     if (test_below(random, 2))
         for (size_t k = 1; k < n; k++)
-            memory[k] = memory[0];
+            limits[k] = limits[0];
 }
 
 static void check_plan(const struct ree_graph *graph, const struct ree_partition_options *options,
@@ -81,7 +80,7 @@ static void check_plan(const struct ree_graph *graph, const struct ree_partition
     CHECK_MSG(plan.n_order == o.n_order, "graph %d: %zu nodes in order, expected %zu", number,
               plan.n_order, o.n_order);
     if (o.found && plan.n_order == o.n_order) {
-        n_limited += options->memory != NULL;
+        n_limited += options->weight_limits != NULL;
         for (size_t k = 0; k < options->n_stages; k++)
             CHECK_MSG(plan.ends[k] == o.best.ends[k],
                       "graph %d, %zu stages: cut %zu at %zu, expected %zu", number,
@@ -98,13 +97,13 @@ int main(void) {
     for (int i = 0; i < N_GRAPHS; i++) {
         struct test_graph g;
         struct ree_partition_state states[TEST_MOST_STATES];
-        uint64_t memory[8];
+        uint64_t limits[8];
         test_random_graph(&g, &random);
         struct ree_graph *graph = test_make_graph(&g, NULL, states);
         struct ree_partition_options options = {.n_states = (size_t)g.n_states, .states = states};
         if (test_below(&random, 3) == 0) options.context = 1 + test_below(&random, 5000);
         for (options.n_stages = 1; options.n_stages <= 6; options.n_stages++) {
-            options.memory = NULL;
+            options.weight_limits = NULL;
             check_plan(graph, &options, i);
             struct oracle o;
             oracle_run(&o, graph,
@@ -112,8 +111,8 @@ int main(void) {
                                                        .n_states = options.n_states,
                                                        .states = states,
                                                        .context = options.context});
-            choose_memory(&o, options.n_stages, &random, memory);
-            options.memory = memory;
+            choose_limits(&o, options.n_stages, &random, limits);
+            options.weight_limits = limits;
             check_plan(graph, &options, i);
         }
         ree_graph_destroy(graph);

@@ -90,7 +90,7 @@ static void add_some_node(struct maker *m) {
     struct test_graph *g = m->g;
     int64_t width = 1 + test_below(m->random, 64);
     int a = pick_computed(m);
-    switch (test_below(m->random, 12)) {
+    switch (test_below(m->random, 14)) {
     case 0:
     case 1:
     case 2: keep(m, test_add_node(g, "MatMul", a, pick_weight(m), width)); break;
@@ -132,6 +132,12 @@ static void add_some_node(struct maker *m) {
         const char *op = test_below(m->random, 2) ? "Cast" : "Neg";
         int control = test_add_node(g, op, pick(m, m->controls, m->n_controls), -1, width);
         m->controls[m->n_controls++] = control;
+        break;
+    }
+    case 11:
+    case 12: { // often of what is long past, and often read much later
+        int of = test_below(m->random, 2) ? a : pick(m, m->computed, m->n_computed);
+        keep(m, test_add_node(g, test_below(m->random, 3) ? "Shape" : "Size", of, -1, 4));
         break;
     }
     default: add_state(m);

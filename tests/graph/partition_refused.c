@@ -84,38 +84,32 @@ static void test_stages(void) {
     ree_graph_destroy(c.graph);
 }
 
-// The table takes 256000 bytes, the weights 16384, the cache 256 * 1024.
-static void test_memory(void) {
+// The table takes 256000 bytes, the weights 16384.
+static void test_limits(void) {
     struct chain c;
     make_chain(&c, 2);
-    uint64_t memory[] = {300000, 300000};
-    c.options.memory = memory;
+    uint64_t limits[] = {272384, 16384};
+    c.options.weight_limits = limits;
     struct ree_partition plan;
     struct ree_error err = {.message = ""};
     bool done = ree_partition_plan(c.graph, &c.options, &plan, &err) == REE_OK;
     CHECK_MSG(done, "%s", err.message);
-    if (done)
-        CHECK(plan.costs[0].weight_bytes == 256000 + 16384 && plan.costs[1].state_bytes == 256);
+    if (done) CHECK(plan.costs[0].weight_bytes <= 272384 && plan.costs[1].weight_bytes == 16384);
     ree_partition_finish(&plan);
-    memory[0] = 256000; // the table alone, as the weights are read on both sides of the cache
+    limits[0] = 256000; // the table alone
     REQUIRE(ree_partition_plan(c.graph, &c.options, &plan, &err) == REE_OK);
     CHECK(plan.ends[0] == 1 && plan.costs[1].weight_bytes == 16384);
     ree_partition_finish(&plan);
-    memory[0] = memory[1] = 262143;
+    limits[0] = limits[1] = 255999;
     refuse_plan(&c, REE_INVALID,
-                "node #3 (Concat) to node #4 (Attention) cannot be cut and takes 262144 bytes of "
-                "weights and states, and no stage may take more than 262143");
-    c.options.context = 1;
-    memory[0] = memory[1] = 255999;
+                "node #0 (Gather) takes 256000 bytes of weights, and no stage may take more than "
+                "255999");
+    limits[0] = 16384;
+    limits[1] = 256000;
     refuse_plan(&c, REE_INVALID,
-                "node #0 (Gather) takes 256000 bytes of weights and states, and no stage may take "
-                "more than 255999");
-    c.options.context = 0;
-    memory[0] = memory[1] = 262144;
-    refuse_plan(&c, REE_INVALID,
-                "no plan of 2 stages keeps within the memory: weights and states take 534528 "
-                "bytes, the stages may take 524288 together, and the largest piece that cannot be "
-                "cut takes 262144");
+                "no plan of 2 stages keeps within the limits: weights take 272384 bytes, the "
+                "stages may take 272384 together, and the largest piece that cannot be cut takes "
+                "256000");
     ree_graph_destroy(c.graph);
 }
 
@@ -145,11 +139,6 @@ static void test_cuts(void) {
     refuse_cuts(&c, "v5", "v7",
                 "a stage cannot end with 'v7': a state would be cut off from what uses it, or what "
                 "crosses would grow with the context");
-    const uint64_t memory[] = {300000, 262143, 300000};
-    c.options.memory = memory;
-    refuse_cuts(
-        &c, "v5", "v8",
-        "stage 1 of the plan takes 262144 bytes of weights and states, and may take 262143");
     ree_graph_destroy(c.graph);
 }
 
@@ -243,7 +232,7 @@ static void test_large(void) {
 
 int main(void) {
     test_stages();
-    test_memory();
+    test_limits();
     test_cuts();
     test_nothing();
     test_hostile_sizes();

@@ -190,14 +190,17 @@ static void test_others(void) {
                 "Gather embedding, MatMul other");
 }
 
-// A size that is taken early and used late keeps nothing alive.
+// A size that is used late is taken behind the last other reader, and keeps nothing alive.
 static void test_sizes(void) {
     CHECK_ROLES(PORTS "{" WEIGHTS "x = Gather(t, i) z0 = Shape(x) " LAYER("x", "a", "y")
                     LAYER("y", "b", "z")
                         NORM("z", "f") "w = Reshape(f, z0) logits = MatMul(w, h) " OUTPUTS "}",
                 4,
-                "Gather embedding, " LAYER_ROLES("0") ", " LAYER_ROLES(
-                    "1") ", LayerNormalization norm, Shape head, Reshape head, MatMul head");
+                "Gather embedding, LayerNormalization norm 0, " ATTENTION_ROLES(
+                    "0") ", Add attention 0, Shape feed_forward 0, LayerNormalization norm 0, "
+                         "MatMul feed_forward 0, Relu feed_forward 0, MatMul feed_forward 0, Add "
+                         "feed_forward 0, " LAYER_ROLES(
+                             "1") ", LayerNormalization norm, Reshape head, MatMul head");
 }
 
 static void test_branches(void) {

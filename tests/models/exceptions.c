@@ -6,7 +6,8 @@
 #include <string.h>
 
 static bool is_kind(const char *kind) {
-    static const char *const kinds[] = {"name", "path", "op", "type", "opset", "load", "pass"};
+    static const char *const kinds[] = {"name",  "path", "op",   "type",
+                                        "opset", "load", "data", "pass"};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(kind, kinds[i]) == 0) return true;
     return false;
@@ -74,7 +75,8 @@ static bool contains_type(const struct ree_model *model, const char *name) {
 
 static bool matches(const struct exception *rule, const char *folder, const char *name,
                     const struct ree_model *model, const char *load_error) {
-    if (strcmp(rule->kind, "path") == 0) return fnmatch(rule->pattern, folder, 0) == 0;
+    if (strcmp(rule->kind, "path") == 0 || strcmp(rule->kind, "data") == 0)
+        return fnmatch(rule->pattern, folder, 0) == 0;
     if (strcmp(rule->kind, "name") == 0 || strcmp(rule->kind, "pass") == 0)
         return fnmatch(rule->pattern, name, 0) == 0;
     if (strcmp(rule->kind, "load") == 0)

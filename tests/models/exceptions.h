@@ -7,6 +7,7 @@
 //     opset:N      reason     the model imports ONNX's operator set N
 //     load:GLOB    reason     reading the model fails with this message
 //
+//     data:GLOB    reason     the test data in this folder contradicts the model
 //     pass:GLOB    reason     no later rule is meant for cases of this name
 //
 // "#" starts a comment. The first rule that matches counts. Its case must fail: when it passes, the

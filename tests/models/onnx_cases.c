@@ -186,7 +186,13 @@ static void account(struct runner *r, const char *root, const char *name) {
     const struct exception *rule = find_exception(r, folder, name);
     struct ree_error err = {0};
     enum outcome outcome = run_case(r, folder, &err);
-    if (outcome == BAD_DATA) {
+    bool is_bad = outcome == BAD_DATA, is_said = rule && strcmp(rule->kind, "data") == 0;
+    if (is_bad != is_said) {
+        r->counts.failed++;
+        printf("FAILED    %s: its data %s\n", name,
+               is_bad ? "contradicts the model, and no rule says so"
+                      : "does not contradict the model, though a rule says so");
+    } else if (is_bad) {
         r->counts.bad_data++;
         if (r->options->verbose) printf("bad data  %s\n", name);
     } else if (outcome == PASSED && !rule) {

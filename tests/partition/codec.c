@@ -68,7 +68,7 @@ static void test_step(void) {
     CHECK(memcmp(s.ids, ids, sizeof ids) == 0 && memcmp(s.starts, starts, sizeof starts) == 0 &&
           memcmp(s.rows, rows, sizeof rows) == 0);
     free(block);
-    REQUIRE(ree_decode_parcel(&m, &cut, &got, &err) == REE_OK);
+    REQUIRE(ree_decode_parcel(&m, &cut, &step, 104, &got, &err) == REE_OK);
     CHECK(got.n == 2);
     for (size_t i = 0; i < 2; i++) {
         const struct ree_tensor *a = &sent.tensors[i], *b = &got.tensors[i];
@@ -94,12 +94,25 @@ static void test_bounds(void) {
     const struct ree_value *others[] = {&other, &flags};
     struct ree_cut changed = {.n_values = 2, .values = others};
     other.dims[2] = 9;
-    CHECK(ree_decode_parcel(&m, &changed, &got, &err) == REE_INVALID && !got.tensors);
+    CHECK(ree_decode_parcel(&m, &changed, &step, 104, &got, &err) == REE_INVALID && !got.tensors);
     other = hidden;
     other.dtype = REE_F16;
-    CHECK(ree_decode_parcel(&m, &changed, &got, &err) == REE_INVALID && !got.tensors);
+    CHECK(ree_decode_parcel(&m, &changed, &step, 104, &got, &err) == REE_INVALID && !got.tensors);
+    // No dimension at all, and one too few.
+    other = (struct ree_value){.name = "hidden", .dtype = REE_F32, .has_shape = true};
+    CHECK(ree_decode_parcel(&m, &changed, &step, 104, &got, &err) == REE_INVALID && !got.tensors);
+    other = hidden;
+    other.rank = 2;
+    CHECK(ree_decode_parcel(&m, &changed, &step, 104, &got, &err) == REE_INVALID && !got.tensors);
+    // As many sequences and tokens as the step has.
+    struct ree_step longer = step, wider = step;
+    longer.length++;
+    wider.batch++;
+    CHECK(ree_decode_parcel(&m, &cut, &longer, 104, &got, &err) == REE_INVALID && !got.tensors);
+    CHECK(ree_decode_parcel(&m, &cut, &wider, 104, &got, &err) == REE_INVALID && !got.tensors);
+    other = hidden;
     changed.n_values = 1;
-    CHECK(ree_decode_parcel(&m, &changed, &got, &err) == REE_INVALID && !got.tensors);
+    CHECK(ree_decode_parcel(&m, &changed, &step, 104, &got, &err) == REE_INVALID && !got.tensors);
     ree_message_finish(&m);
 }
 
@@ -192,7 +205,7 @@ static void test_mutated(void) {
         for (size_t i = 0; ok && i < s.batch; i++)
             CHECK(s.starts[i] >= 0 && s.starts[i] + (int64_t)s.length <= bounds.most);
         free(block);
-        ok = ree_decode_parcel(&m, &cut, &p, &err) == REE_OK;
+        ok = ree_decode_parcel(&m, &cut, &step, 104, &p, &err) == REE_OK;
         if (ok) CHECK(p.n == 2 && p.tensors[0].dims[2] == 8);
         if (ok) ree_parcel_finish(&p);
         n_good += ok;

@@ -39,7 +39,7 @@ def try_mpirun():
     """Why mpirun cannot start two processes here; None: it can."""
     try:
         done = subprocess.run(["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "2", "true"],
-                              env=ENVIRONMENT, capture_output=True, text=True, timeout=60)
+                              env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
     except subprocess.TimeoutExpired:
         return "mpirun -n 2 true does not end"
     return None if done.returncode == 0 else f"mpirun -n 2 true: {done.stderr.strip()[:300]}"
@@ -70,6 +70,6 @@ def command(ree_run, *apps):
     return words
 
 
-def run(ree_run, *apps, timeout=300):
+def run(ree_run, *apps, timeout=600):
     return subprocess.run(command(ree_run, *apps), env=ENVIRONMENT, capture_output=True, text=True, timeout=timeout,
                           stdin=subprocess.DEVNULL)

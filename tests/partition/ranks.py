@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""One text on one process and on several: the same bits; what goes over the wire; what is refused."""
+"""One text on one process and on several: the same bits; what goes over the wire; what is refused.
+
+Without --all some of it, in half a minute."""
 
 import argparse
 import json
@@ -32,19 +34,30 @@ def several(ree_run, n, *arguments):
     return json.loads(lines[0])
 
 
-def same_bits(ree_run, model):
-    for what in (PROMPT, LONG, ("--prompt-ids", "1,403", "--prompt-ids", "1,80,90,100,7,9", "--prompt-ids", "1,5,6",
-                                "--max-new-tokens", 9, "--temperature", "0.8", "--seed", 3, "--batch-size", 2)):
-        expected = alone(ree_run, model, *what, *REPORT)
-        for n, more in ((2, ()), (4, ()), (2, ("--n-partitions", 5)), (3, ("--prefill-chunk", 5))):
-            got = several(ree_run, n, model, *what, *REPORT, *more)
-            if not got:
-                continue
-            for a, b in zip(expected.get("sequences", [expected]), got.get("sequences", [got])):
-                check(a["tokens"] == b["tokens"], f"{n} ranks, {more}: the same tokens")
-                check(a["tokens_sha256"] == b["tokens_sha256"], f"{n} ranks, {more}: the same SHA-256 of tokens")
-                check(a["logits_sha256"] == b["logits_sha256"] and len(a["logits_sha256"]) == 64,
-                      f"{n} ranks, {more}: the same SHA-256 of logits")
+BATCH = ("--prompt-ids", "1,403", "--prompt-ids", "1,80,90,100,7,9", "--prompt-ids", "1,5,6",
+         "--max-new-tokens", 9, "--temperature", "0.8", "--seed", 3, "--batch-size", 2)
+
+
+def same_bits(ree_run, model, cases):
+    expected = {}
+    for what, n, more in cases:
+        if what not in expected:
+            expected[what] = alone(ree_run, model, *what, *REPORT)
+        got = several(ree_run, n, model, *what, *REPORT, *more)
+        if not got:
+            continue
+        for a, b in zip(expected[what].get("sequences", [expected[what]]), got.get("sequences", [got])):
+            check(a["tokens"] == b["tokens"], f"{n} ranks, {more}: the same tokens")
+            check(a["tokens_sha256"] == b["tokens_sha256"], f"{n} ranks, {more}: the same SHA-256 of tokens")
+            check(a["logits_sha256"] == b["logits_sha256"] and len(a["logits_sha256"]) == 64,
+                  f"{n} ranks, {more}: the same SHA-256 of logits")
+
+
+# Messages go to MPI in pieces where they are long; here they are, with pieces of some bytes.
+FEW = ((PROMPT, 4, ()), (LONG, 2, ("--message-piece", 1000)), (BATCH, 3, ("--n-partitions", 5)))
+ALL = [(what, n, more) for what in (PROMPT, LONG, BATCH)
+       for n, more in ((2, ()), (4, ()), (2, ("--n-partitions", 5)), (3, ("--prefill-chunk", 5)),
+                       (3, ("--message-piece", 128)))]
 
 
 def groups(ree_run, model, folder):
@@ -89,6 +102,11 @@ def wire(ree_run, model):
         rows = got["stats"]["prompt_tokens"] + 23
         fixed = 4 * config["vocab_size"] * rows + last["logits_messages"] * (72 + 16 + 24)
         check(last["logits_bytes"] == fixed, f"logits: {last['logits_bytes']} bytes, expected {fixed}")
+        check(first["sign_bytes"] % (72 * first["sign_messages"] or 1) == 0, "signs of life have no contents")
+        # What a rank holds at once is at least a prompt's parcel, whether it sends or receives it.
+        piece = 4 * config["hidden_size"] * got["stats"]["prompt_tokens"]
+        for rank in (first, last):
+            check(rank["message_buffer_bytes"] >= piece, f"{rank['message_buffer_bytes']} bytes held, {piece} sent")
         check(last["step_bytes"] == 0 and first["logits_bytes"] == 0, "one way each")
         check(last["resident_bytes"] > 0 and first["busy_seconds"] > 0 and last["busy_seconds"] > 0, "measured")
     expected = 4 * config["hidden_size"] + 216
@@ -132,7 +150,7 @@ def flip(path, name):
     path.write_bytes(data)
 
 
-def refusals(ree_run, model, folder):
+def refusals(ree_run, model, folder, wants_all):
     good = (model, *PROMPT)
     other = folder / "other"
     shutil.copytree(model, other, copy_function=shutil.copyfile)
@@ -140,38 +158,46 @@ def refusals(ree_run, model, folder):
     flip(other / "model.safetensors", f"model.layers.{layers - 1}.mlp.down_proj.weight")
     refused(ree_run, "a byte of a weight", good, (other, *PROMPT), "rank 1 has other weights",
             f"layers.{layers - 1}.mlp.down_proj")
+    refused(ree_run, "another version", good, (*good, "--claim-numerics", "RepOps/0"),
+            "rank 1 has numerics version RepOps/0, and rank 0 has RepOps/1")
+    refused(ree_run, "no model", good, (folder / "none", *PROMPT), "none")
+    for rank, number in ((0, 1), (0, 9), (0, 10), (0, 20), (1, 1), (1, 20)) if wants_all else ((0, 20), (1, 20)):
+        damaged = (*good, "--corrupt-message", number)
+        apps = (damaged, good) if rank == 0 else (good, damaged)
+        refused(ree_run, "corrupted", *apps, f"from rank {rank}", "damaged")
+    if not wants_all:
+        return
+    pieces = (*good, "--message-piece", 128)
+    refused(ree_run, "corrupted", (*pieces, "--corrupt-message", 20), pieces, "from rank 0", "damaged")
     config = json.loads((other / "config.json").read_text())
     config["rms_norm_eps"] = 2e-5
     (other / "config.json").write_text(json.dumps(config))
     refused(ree_run, "another graph", good, (other, *PROMPT), "rank 1 has a model whose graph has SHA-256")
-    refused(ree_run, "another version", good, (*good, "--claim-numerics", "RepOps/0"),
-            "rank 1 has numerics version RepOps/0, and rank 0 has RepOps/1")
     refused(ree_run, "other partitions", good, (*good, "--n-partitions", 3),
             "rank 1 has a number of stages of 3, and rank 0 has 2")
     refused(ree_run, "another operation set", good, (*good, "--operation-set", "deterministic"),
             "rank 1 has --operation-set deterministic, and rank 0 has reproducible")
-    refused(ree_run, "no model", good, (folder / "none", *PROMPT), "none")
+    refused(ree_run, "another batch", good, (*good, "--batch-size", 3),
+            "rank 1 has --batch-size 3, and rank 0 has 16")
     refused(ree_run, "too many ranks", (*good, "--n-partitions", 1), (*good, "--n-partitions", 1),
             "1 partitions are too few for 2 ranks", n_lines=1)
-    for rank, number in ((0, 1), (0, 9), (0, 10), (0, 20), (1, 1), (1, 20)):
-        damaged = (*good, "--corrupt-message", number)
-        apps = (damaged, good) if rank == 0 else (good, damaged)
-        refused(ree_run, "corrupted", *apps, f"from rank {rank}", "damaged")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--ree-run", required=True)
     parser.add_argument("--model", required=True, type=pathlib.Path)
+    parser.add_argument("--all", action="store_true")
     args = parser.parse_args()
     mpi.need_mpi(args.ree_run)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        same_bits(args.ree_run, args.model)
-        groups(args.ree_run, args.model, folder)
+        same_bits(args.ree_run, args.model, ALL if args.all else FEW)
         wire(args.ree_run, args.model)
-        timeline(args.ree_run, args.model, folder)
-        refusals(args.ree_run, args.model, folder)
+        refusals(args.ree_run, args.model, folder, args.all)
+        if args.all:
+            groups(args.ree_run, args.model, folder)
+            timeline(args.ree_run, args.model, folder)
     mpi.finish()
 
 

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""A rank that is killed or stopped at any moment ends the run: an error in time, and no process stays."""
+"""A rank that is killed or stopped at any moment ends the run: an error in time, and no process stays.
+
+Without options a few moments of each kind, which are chosen by what the run has done, not by the clock;
+--random: many random ones; --early: many in the first half second, in which MPI starts."""
 
 import argparse
 import json
@@ -14,26 +17,36 @@ import time
 import mpi
 from mpi import check
 
-DEADLINE = 3
-N_MOMENTS = 20
-# For mpirun to notice, to end the others (it gives them some seconds), and for a machine that is busy.
-SLACK = 15
+DEADLINE = 6
+N_RANDOM = 20
+N_EARLY = 102
+EARLY = 0.5
+# mpirun gives the others some seconds to end, and the machine may have other things to do: how long a
+# test waits does not say how fast it has to be.
+PATIENCE = 240
+
+
+def children(pid):
+    found = []
+    try:
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            found += map(int, (task / "children").read_text().split())
+    except OSError:
+        pass
+    return found
 
 
 def ranks_of(mpirun):
     """Process ids by rank."""
     found = {}
-    for entry in pathlib.Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
+    for pid in children(mpirun):
         try:
-            parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            variables = (entry / "environ").read_bytes().split(b"\0") if parent == mpirun else []
-        except (OSError, ValueError, IndexError):
+            variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        except OSError:
             continue
         for variable in variables:
             if variable.startswith(b"OMPI_COMM_WORLD_RANK="):
-                found[int(variable.split(b"=")[1])] = int(entry.name)
+                found[int(variable.split(b"=")[1])] = pid
     return found
 
 
@@ -58,79 +71,195 @@ def resume(args, checkpoint, expected, what):
         check(got[name] == expected[name], f"{what}: {name} after resuming")
 
 
-def strike(args, n, rank, which, moment, output, expected, folder):
-    """Whether the run was still under way at that moment."""
-    checkpoint = pathlib.Path(folder) / "checkpoint.json"
-    checkpoint.unlink(missing_ok=True)
-    arguments = (args.model, *TEXT, "--step-deadline", DEADLINE, "--checkpoint", checkpoint, "--checkpoint-every", 8)
-    start = time.monotonic()
-    process = subprocess.Popen(mpi.command(args.ree_run, (n, arguments)), env=mpi.ENVIRONMENT, stdout=output,
-                               stderr=output, stdin=subprocess.DEVNULL)
-    try:
-        pids = {}
-        while len(pids) < n and process.poll() is None:
-            pids = ranks_of(process.pid)
-            time.sleep(0.005)
-        time.sleep(max(0, moment - (time.monotonic() - start)))
-        if process.poll() is not None or len(pids) < n:
-            return False
-        os.kill(pids[rank], which)
-        struck = time.monotonic()
+class Run:
+    """A run under mpirun that is disturbed."""
+
+    def __init__(self, args, n, folder, *more):
+        self.args, self.n = args, n
+        self.checkpoint = folder / "checkpoint.json"
+        self.checkpoint.unlink(missing_ok=True)
+        arguments = (args.model, *TEXT, "--step-deadline", DEADLINE, "--checkpoint", self.checkpoint,
+                     "--checkpoint-every", 1, *more)
+        self.path = folder / "output"
+        self.output = open(self.path, "wb")
+        self.process = subprocess.Popen(mpi.command(args.ree_run, (n, arguments)), env=mpi.ENVIRONMENT,
+                                        stdout=self.output, stderr=self.output, stdin=subprocess.DEVNULL)
+        self.pids = {}
+
+    def text(self):
+        return self.path.read_text(errors="replace")
+
+    def wait_until(self, condition):
+        """Whether it came to that before its end."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            if condition():
+                return self.process.poll() is None
+            if self.process.poll() is not None:
+                return False
+            time.sleep(0.001)
+        return False
+
+    def has_rank(self, rank):
+        self.pids.update(ranks_of(self.process.pid))
+        return rank in self.pids
+
+    def has_all(self):
+        self.pids.update(ranks_of(self.process.pid))
+        return len(self.pids) == self.n
+
+    def wait(self):
+        """Exit code; None: it does not end."""
         try:
-            code = process.wait(DEADLINE + SLACK)
+            return self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
-            code = None
-        seconds = time.monotonic() - struck
-        what = f"{which.name} of rank {rank} of {n} after {moment:.2f} s"
-        if code == 0:  # it had done its work
-            return False
-        if code is None:
-            listing = subprocess.run(["ps", "-eo", "pid,ppid,stat,wchan:20,args"], capture_output=True, text=True)
-            print("\n".join(line[:120] for line in listing.stdout.splitlines() if "ree-run" in line))
-            print(pathlib.Path(output.name).read_text(errors="replace"), flush=True)
-        check(code is not None, f"{what}: no end within {DEADLINE + SLACK} s")
-        time.sleep(0.2)
-        stray = [pid for pid in pids.values() if exists(pid)]
-        check(not stray, f"{what}: {len(stray)} processes stay")
-        text = pathlib.Path(output.name).read_text(errors="replace")
-        if which == signal.SIGSTOP and code is not None:
-            named = f"rank {rank} has sent nothing for {DEADLINE} s" in text or "does not take part" in text
-            check(named, f"{what}: it is named: {text}")
-        kept = checkpoint.exists()
-        print(f"{what}: exit code {code} after {seconds:.1f} s; {'goes on' if kept else 'nothing kept'}", flush=True)
-        if kept:
-            resume(args, checkpoint, expected, what)
-        return True
-    finally:
-        for pid in pids.values():
+            return None
+
+    def stray(self):
+        """Ranks that are there after mpirun's end. What it has killed may take a moment."""
+        end = time.monotonic() + PATIENCE
+        while any(map(exists, self.pids.values())) and time.monotonic() < end:
+            time.sleep(0.1)
+        return [pid for pid in self.pids.values() if exists(pid)]
+
+    def finish(self):
+        for pid in self.pids.values():
             if exists(pid):
                 os.kill(pid, signal.SIGKILL)
-        if process.poll() is None:
-            process.kill()
-            process.wait()
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.output.close()
+
+
+def judge(run, rank, which, what, expected):
+    """Whether the run was disturbed: it may have done its work before."""
+    start = time.monotonic()
+    code = run.wait()
+    seconds = time.monotonic() - start
+    if code == 0:
+        return False
+    run.pids.update(ranks_of(run.process.pid))
+    stray = run.stray()
+    text = run.text()
+    if code is None or stray:
+        listing = subprocess.run(["ps", "-eo", "pid,ppid,stat,wchan:20,args"], capture_output=True, text=True)
+        print("\n".join(line[:120] for line in listing.stdout.splitlines() if "ree-" in line or "mpirun" in line))
+        print(text, flush=True)
+    check(code is not None, f"{what}: no end within {PATIENCE} s")
+    check(not stray, f"{what}: {len(stray)} processes stay")
+    if which == signal.SIGSTOP and code is not None:
+        named = f"rank {rank} has sent nothing for {DEADLINE} s" in text or "does not take part" in text
+        check(named, f"{what}: it is named: {text}")
+    kept = run.checkpoint.exists()
+    by = "; by its guardian" if "does not end by itself" in text else ""
+    print(f"{what}: exit code {code} after {seconds:.1f} s; {'goes on' if kept else 'nothing kept'}{by}", flush=True)
+    if kept and expected:
+        resume(run.args, run.checkpoint, expected, what)
+    return True
+
+
+def strike(args, n, rank, which, moment, expected, folder):
+    """`moment`: seconds after the rank is there, or "generating". Whether the run was still under way then."""
+    run = Run(args, n, folder)
+    try:
+        if not run.wait_until(run.has_all if moment == "generating" else lambda: run.has_rank(rank)):
+            return False
+        if moment == "generating":
+            if not run.wait_until(run.checkpoint.exists):
+                return False
+        else:
+            time.sleep(moment)
+        if run.process.poll() is not None:
+            return False
+        os.kill(run.pids[rank], which)
+        when = moment if moment == "generating" else f"after {moment:.3f} s"
+        return judge(run, rank, which, f"{which.name} of rank {rank} of {n} {when}", expected)
+    finally:
+        run.finish()
+
+
+def until_struck(tries, *arguments):
+    """A run may be over before it is disturbed."""
+    for _ in range(tries):
+        if strike(*arguments):
+            return
+    check(False, f"a run was disturbed in {tries} tries: {arguments}")
+
+
+def few(args, expected, folder):
+    for n, rank, which, moment in ((2, 0, signal.SIGKILL, "generating"), (3, 2, signal.SIGKILL, "generating"),
+                                   (2, 1, signal.SIGSTOP, "generating"), (2, 0, signal.SIGKILL, 0),
+                                   (2, 1, signal.SIGKILL, 0.03), (3, 1, signal.SIGSTOP, 0.01)):
+        until_struck(10, args, n, rank, which, moment, expected, folder)
+
+
+def all_stopped(args, expected, folder):
+    """Ranks that are stopped all together for longer than the deadline, as by Ctrl-Z, go on."""
+    for _ in range(10):
+        run = Run(args, 2, folder)
+        try:
+            if not run.wait_until(run.has_all) or not run.wait_until(run.checkpoint.exists):
+                continue
+            for pid in run.pids.values():
+                os.kill(pid, signal.SIGSTOP)
+            if run.process.poll() is not None:
+                continue
+            time.sleep(1.5 * DEADLINE)
+            for pid in run.pids.values():
+                os.kill(pid, signal.SIGCONT)
+            code = run.wait()
+            if check(code == 0, f"after a stop of all: exit code {code}: {run.text()}"):
+                got = json.loads(next(line for line in run.text().splitlines() if line.startswith("{")))
+                check(got["logits_sha256"] == expected["logits_sha256"], "after a stop of all: the same logits")
+            return
+        finally:
+            run.finish()
+    check(False, "a run was stopped in 10 tries")
+
+
+def at_random(args, expected, folder, most):
+    draw = random.Random(7)
+    done = tries = 0
+    while done < N_RANDOM and tries < 5 * N_RANDOM:
+        tries += 1
+        n = draw.choice((2, 3))
+        done += strike(args, n, draw.randrange(n), (signal.SIGKILL, signal.SIGSTOP)[done % 2],
+                       draw.uniform(0, 0.9 * most), expected, folder)
+    check(done == N_RANDOM, f"{done} of {N_RANDOM} moments were in time")
+
+
+def early(args, folder):
+    for i in range(N_EARLY):
+        n = 2 + i % 2
+        # Every sixth is stopped, not killed; most moments are while MPI starts.
+        which = signal.SIGSTOP if i % 6 == 5 else signal.SIGKILL
+        strike(args, n, i % n, which, EARLY * (i / N_EARLY) ** 2, None, folder)
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--ree-run", required=True)
     parser.add_argument("--model", required=True, type=pathlib.Path)
+    parser.add_argument("--random", action="store_true")
+    parser.add_argument("--early", action="store_true")
     args = parser.parse_args()
     mpi.need_mpi(args.ree_run)
-    draw = random.Random(7)
     start = time.monotonic()
     whole = mpi.run(args.ree_run, (2, (args.model, *TEXT)))
     if not check(whole.returncode == 0, f"undisturbed: {whole.stderr}"):
         mpi.finish()
     expected = json.loads(whole.stdout)
     most = time.monotonic() - start
-    done = tries = 0
-    while done < N_MOMENTS and tries < 3 * N_MOMENTS:
-        tries += 1
-        n = draw.choice((2, 3))
-        with tempfile.NamedTemporaryFile() as output, tempfile.TemporaryDirectory() as folder:
-            done += strike(args, n, draw.randrange(n), (signal.SIGKILL, signal.SIGSTOP)[done % 2],
-                           draw.uniform(0.02, 0.9 * most), output, expected, folder)
-    check(done == N_MOMENTS, f"{done} of {N_MOMENTS} moments were in time")
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        if args.random:
+            at_random(args, expected, folder, most)
+        elif args.early:
+            early(args, folder)
+        else:
+            few(args, expected, folder)
+            all_stopped(args, expected, folder)
     mpi.finish()
 
 

@@ -1,6 +1,6 @@
-// Each elementary function: the recorded hard cases in every form, and the forms against each other
-// on 2^22 spread arguments (pairs of words: 2^18). That the C form is right everywhere is the
-// business of ree-prove.
+// Each elementary function: the recorded hard cases and exceptions in every form, and the forms
+// against each other on 2^22 spread arguments (pairs of words: 2^18). That the C form is right
+// everywhere is the business of ree-prove.
 #include "repops/scalar/ops.h"
 
 #include "limbs.h"
@@ -15,8 +15,9 @@ struct function {
 
 #define FUNCTIONS(F)                                                                               \
     F(rsqrt)                                                                                       \
-    F(exp) F(expm1) F(log) F(log1p) F(sin) F(cos) F(tan) F(asin) F(acos) F(atan) F(sinh) F(cosh)   \
-        F(tanh) F(asinh) F(acosh) F(atanh) F(erf) F(sigmoid) F(softplus)
+    F(exp)                                                                                         \
+    F(expm1) F(log) F(log1p) F(sin) F(cos) F(tan) F(asin) F(acos) F(atan) F(sinh) F(cosh) F(tanh)  \
+        F(asinh) F(acosh) F(atanh) F(erf) F(sigmoid) F(softplus)
 #define ENTRY(name) {#name, ree_op_##name##_f32, ree_int_##name##_f32, LIMBS_##name},
 static const struct function functions[] = {FUNCTIONS(ENTRY)};
 enum { N_FUNCTIONS = sizeof functions / sizeof functions[0] };
@@ -138,8 +139,36 @@ static void hard_cases(void) {
         check(&functions[rows[i].f], rows[i].x, rows[i].y);
 }
 
+// The arguments that ops.h has to except: exceptions.h once more, each of its lines a check.
+static const struct function *named(const char *name) {
+    for (size_t i = 0; i < N_FUNCTIONS; i++)
+        if (strcmp(functions[i].name, name) == 0) return &functions[i];
+    return NULL;
+}
+#undef REE_SCALAR_EXCEPTIONS_H
+#undef REE_EXCEPT
+#define REE_EXCEPT(x, argument, result, r)                                                         \
+    (check(named(excepted), argument, result), n_excepted++, (void)(x), r)
+#define ree_except_log listed_log
+#define ree_except_sigmoid listed_sigmoid
+#define ree_except_softplus listed_softplus
+static const char *excepted;
+static int n_excepted;
+#include "repops/scalar/exceptions.h"
+
+static void exceptions(void) {
+#define LISTED(name)                                                                               \
+    excepted = #name;                                                                              \
+    (void)listed_##name(0, 0);
+    LISTED(log)
+    LISTED(sigmoid)
+    LISTED(softplus)
+    CHECK(n_excepted >= 7);
+}
+
 int main(void) {
     special();
+    exceptions();
     hard_cases();
     for (size_t i = 0; i < N_FUNCTIONS; i++)
         spread(&functions[i]);

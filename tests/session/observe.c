@@ -357,7 +357,8 @@ int main(int argc, char **argv) {
                      "y = Transpose(present) {perm=[0,1,3,2]} }",
                true);
     // Not where it lies: through other memory, so that all of it counts as new.
-    test_cache(CACHE "(present:float32, y) { t = Concat(past, x) {axis=2} y = Neg(t) present = Neg(y) }",
+    test_cache(CACHE
+               "(present:float32, y) { t = Concat(past, x) {axis=2} y = Neg(t) present = Neg(y) }",
                false);
     test_refusals();
     test_mixing();

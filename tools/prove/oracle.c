@@ -12,6 +12,7 @@
 #define FOR_THIS_MACHINE
 #endif
 
+#define ree_int_sqrt_f32 ree_soft_sqrt // the name of its own that the others have
 #define FORMS(name)                                                                                \
     FOR_THIS_MACHINE static void c_##name(const uint32_t *restrict x, uint32_t *restrict y) {      \
         for (int i = 0; i < PROVE_BLOCK; i++)                                                      \
@@ -32,6 +33,7 @@ static double reference_sigmoid(double x) {
 static double reference_softplus(double x) {
     return x > 0.0 ? x + log1p(exp(-x)) : log1p(exp(x));
 }
+#define reference_sqrt sqrt
 #define reference_exp exp
 #define reference_expm1 expm1
 #define reference_log log
@@ -61,6 +63,7 @@ static int exact_softplus(mpfr_t y, mpfr_t x, mpfr_rnd_t round) {
     mpfr_exp(y, x, round);
     return mpfr_log1p(y, y, round);
 }
+#define exact_sqrt mpfr_sqrt
 #define exact_rsqrt mpfr_rec_sqrt
 #define exact_exp mpfr_exp
 #define exact_expm1 mpfr_expm1
@@ -80,8 +83,9 @@ static int exact_softplus(mpfr_t y, mpfr_t x, mpfr_rnd_t round) {
 #define exact_atanh mpfr_atanh
 #define exact_erf mpfr_erf
 
-// name, double or integer form in C, family of the integer form
+// name, form in C (the processor's, in doubles or integers), family of the integer form
 #define FUNCTIONS(F)                                                                               \
+    F(sqrt, SQRT, SOFT)                                                                            \
     F(rsqrt, FAST, ERF)                                                                            \
     F(exp, FAST, EXP)                                                                              \
     F(expm1, FAST, EXP)                                                                            \
@@ -106,6 +110,7 @@ static int exact_softplus(mpfr_t y, mpfr_t x, mpfr_rnd_t round) {
 #define DEFINE(name, c_family, integer_family) FORMS(name)
 FUNCTIONS(DEFINE)
 
+#define BODY_SQRT "native"
 #define BODY_FAST "double"
 #define BODY_FAST_EXCEPT "double"
 #define BODY_EXP "integer"

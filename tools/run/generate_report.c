@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "parts.h"
 
 static double rate(double n, double seconds) {
     return seconds > 0 ? n / seconds : 0;
@@ -62,6 +63,7 @@ void generate_report_text(const struct generate_report *r, struct ree_strbuf *ou
     if (r->session->peak_bytes)
         ree_strbuf_printf(out, "at most %.1f MiB held on a device\n",
                           (double)r->session->peak_bytes / 1048576);
+    cli_stages_text(r->pipeline, out);
 }
 
 static void add_ids(cJSON *object, const char *name, const int32_t *ids, size_t n) {
@@ -131,6 +133,7 @@ static void add_stats(const struct generate_report *r, cJSON *root) {
     cJSON_AddNumberToObject(stats, "bind_seconds", r->session->bind_seconds);
     if (r->session->peak_bytes)
         cJSON_AddNumberToObject(stats, "peak_bytes", (double)r->session->peak_bytes);
+    cli_stages_json(r->pipeline, stats);
 }
 
 void generate_report_json(const struct generate_report *r, struct ree_strbuf *out) {
@@ -152,11 +155,5 @@ void generate_report_json(const struct generate_report *r, struct ree_strbuf *ou
     run_trace_json(r->trace, root);
     add_stats(r, root);
     if (r->ranks) cJSON_AddItemToObject(root, "processes", cli_ranks_report_json(r->ranks));
-    char *text = cJSON_PrintUnformatted(root);
-    if (text)
-        ree_strbuf_printf(out, "%s\n", text);
-    else
-        out->failed = true;
-    free(text);
-    cJSON_Delete(root);
+    cli_append_json(out, root, false);
 }

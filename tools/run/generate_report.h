@@ -21,6 +21,7 @@ struct generate_report {
     struct token_logprob *const *logprobs; // per sequence, per new token; NULL without
     const struct ree_generate_stats *stats;
     const struct ree_session_stats *session; // NULL: not asked for
+    const struct ree_pipeline *pipeline;     // with session
     const char *device;
     enum ree_operation_set operation_set;
     const char *receipt_hash;       // of the receipt that was written; "": none

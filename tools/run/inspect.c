@@ -215,13 +215,8 @@ static void report_json(const struct ree_model *model, const struct hashes *hash
     add_notes_json(root, "warnings", model, false);
     cJSON_AddBoolToObject(root, "runnable",
                           count_unsupported(model) == 0 && count_notes(model, true) == 0);
-    char *text = cJSON_Print(root);
-    if (text && operators)
-        ree_strbuf_printf(out, "%s\n", text);
-    else
-        out->failed = true;
-    cJSON_free(text);
-    cJSON_Delete(root);
+    if (!operators) out->failed = true;
+    cli_append_json(out, root, true);
 }
 
 static int inspect(const char *path, bool json, struct hashes *hashes) {
@@ -265,12 +260,7 @@ static int parse_and_run(struct cli *cli, struct run_inputs *inputs) {
             cli_unknown(cli);
         value = NULL;
     }
-    struct ree_strbuf text;
-    ree_strbuf_init(&text);
-    if (wants_help && !cli->failed) {
-        ree_strbuf_printf(&text, "%s", help);
-        return cli_print(&text);
-    }
+    if (wants_help && !cli->failed) return cli_print_text(help);
     if (!path) cli_usage(cli, "no model is named");
     if (json && passes) cli_usage(cli, "--json and --passes exclude each other");
     if (hashes.wanted && passes) cli_usage(cli, "--hash and --passes exclude each other");

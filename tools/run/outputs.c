@@ -1,6 +1,6 @@
 #include "outputs.h"
 
-#include "cli.h"
+#include "parts.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -177,6 +177,7 @@ void run_report_text(const struct run_report *report, struct ree_strbuf *out) {
     if (s->peak_bytes)
         ree_strbuf_printf(out, "        at most %.1f KiB held on a device\n",
                           (double)s->peak_bytes / 1024);
+    cli_stages_text(report->pipeline, out);
 }
 
 // JSON. cJSON's add functions return NULL when memory is exhausted and accept a NULL parent, so one
@@ -277,14 +278,10 @@ void run_report_json(const struct run_report *report, struct ree_strbuf *out) {
         cJSON_AddNumberToObject(stats, "bind_seconds", s->bind_seconds);
         cJSON_AddNumberToObject(stats, "run_seconds", s->run_seconds);
         if (s->peak_bytes) cJSON_AddNumberToObject(stats, "peak_bytes", (double)s->peak_bytes);
+        cli_stages_json(report->pipeline, stats);
     }
-    char *text = cJSON_Print(root);
-    if (text && outputs)
-        ree_strbuf_printf(out, "%s\n", text);
-    else
-        out->failed = true;
-    cJSON_free(text);
-    cJSON_Delete(root);
+    if (!outputs) out->failed = true;
+    cli_append_json(out, root, true);
 }
 
 bool run_make_folders(const char *path) {

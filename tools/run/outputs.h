@@ -14,14 +14,15 @@ struct run_report {
     const struct ree_tensor *outputs;
     uint32_t top;                          // entries per row to show; 0: none
     const struct ree_session_stats *stats; // NULL: not asked for
+    const struct ree_pipeline *pipeline;   // with stats
     const char *receipt_hash;              // of the receipt that was written; "": none
     const struct ree_traced *trace;        // that was written; NULL: none
 };
 
 void run_report_text(const struct run_report *report, struct ree_strbuf *out);
 // One object: {"outputs": [{"name", "type", "shape", "sha256"}], "sha256", "device"}, with "top" in
-// an output and "stats" beside "device" when asked for, and "operation_set" when that is not
-// "reproducible". Strings have "strings" with all of them, a
+// an output and "stats", with "stages" where there are several, beside "device" when asked for, and
+// "operation_set" when that is not "reproducible". Strings have "strings" with all of them, a
 // sequence "kind" and "items" instead of "shape", an absent value "kind" alone.
 void run_report_json(const struct run_report *report, struct ree_strbuf *out);
 

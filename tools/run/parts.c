@@ -1,61 +1,23 @@
 #include "parts.h"
 
+#include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define MAX_PARTS 4096
-
-// "600M": of 1024 * 1024 bytes.
-static bool parse_size(const char *text, uint64_t *out) {
-    static const char units[] = "KMGT";
-    char digits[24] = "";
-    size_t n = strspn(text, "0123456789");
-    if (n == 0 || n >= sizeof digits || (text[n] && text[n + 1])) return false;
-    const char *unit = text[n] ? strchr(units, text[n]) : NULL;
-    if (text[n] && !unit) return false;
-    uint32_t shift = unit ? 10 * (uint32_t)(unit - units + 1) : 0;
-    memcpy(digits, text, n);
-    if (!cli_parse_number(digits, 1, (UINT64_C(1) << 62) >> shift, out)) return false;
-    *out <<= shift;
-    return true;
-}
 
 bool cli_parts_option(struct cli *cli, struct cli_parts *parts) {
     const char *size = NULL;
     if (cli_option(cli, "--max-device-memory", &size)) {
-        if (size && !parse_size(size, &parts->memory))
-            cli_usage(cli, "--max-device-memory wants a size as 600M or 2G, not '%s'", size);
+        if (size && !cli_parse_size(size, &parts->memory))
+            cli_usage(cli, "--max-device-memory wants a size such as 600M or 2G, not '%s'", size);
         return true;
     }
-    return cli_option_number(cli, "--n-partitions", 1, MAX_PARTS, &parts->n) ||
+    return cli_option_number(cli, "--n-partitions", 1, REE_MAX_STAGES, &parts->n) ||
            cli_option(cli, "--plan", &parts->plan);
-}
-
-// How long the first spec of the list is. Names of devices may have commas, so a new spec begins
-// where a kind of device stands.
-static size_t first_length(const char *list) {
-    static const char *const kinds[] = {"cpu", "cuda", "vulkan"};
-    for (const char *at = list; *at; at++) {
-        if (*at != ',') continue;
-        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-            size_t n = strlen(kinds[i]);
-            if (strncmp(at + 1, kinds[i], n) == 0 && strchr(",:", at[1 + n]) != NULL)
-                return (size_t)(at - list);
-        }
-    }
-    return strlen(list);
-}
-
-static size_t count_specs(const char *list) {
-    size_t n = 1;
-    for (size_t length; list[length = first_length(list)]; list += length + 1)
-        n++;
-    return n;
 }
 
 void cli_parts_check(struct cli *cli, const struct cli_parts *parts,
                      const struct cli_device *device) {
-    size_t n = count_specs(device->spec ? device->spec : "cpu");
+    size_t n = cli_count_devices(device->spec ? device->spec : "cpu");
     if (parts->n && n > parts->n)
         cli_usage(cli, "--device names %zu devices, more than --n-partitions %llu has parts to run",
                   n, (unsigned long long)parts->n);
@@ -64,11 +26,11 @@ void cli_parts_check(struct cli *cli, const struct cli_parts *parts,
 enum ree_status cli_parts_open(struct cli_parts *parts, const struct cli_device *device,
                                struct ree_error *err) {
     const char *list = device->spec ? device->spec : "cpu";
-    parts->devices = calloc(count_specs(list), sizeof(struct ree_device *));
+    parts->devices = calloc(cli_count_devices(list), sizeof(struct ree_device *));
     ree_strbuf_init(&parts->names);
     if (!parts->devices) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     while (true) {
-        size_t length = first_length(list);
+        size_t length = cli_first_device(list);
         struct cli_device one = *device;
         char *spec = strndup(list, length);
         if (!spec) return ree_fail(err, REE_NO_MEMORY, "out of memory");
@@ -96,9 +58,8 @@ const char *cli_parts_device(const struct cli_parts *parts) {
 
 struct ree_pipeline_options cli_parts_pipeline(const struct cli_parts *parts,
                                                const struct ree_session_options *session) {
-    const bool own = parts->n || parts->plan || parts->memory;
-    return (struct ree_pipeline_options){.n_stages = own ? (size_t)parts->n : parts->n_devices,
-                                         .plan_file = parts->plan,
+    return (struct ree_pipeline_options){.n_stages = (size_t)parts->n,
+                                         .plan_path = parts->plan,
                                          .max_memory = parts->memory,
                                          .session = *session};
 }
@@ -117,4 +78,26 @@ void cli_parts_finish(struct cli_parts *parts) {
     free(parts->devices);
     if (parts->devices) ree_strbuf_finish(&parts->names);
     *parts = (struct cli_parts){0};
+}
+
+void cli_stages_text(const struct ree_pipeline *pipeline, struct ree_strbuf *out) {
+    size_t n = ree_pipeline_n_stages(pipeline);
+    if (n == 1) return;
+    ree_strbuf_printf(out, "%zu stages, which end with ", n);
+    for (size_t i = 0; i + 1 < n; i++) {
+        if (i) ree_strbuf_printf(out, ", ");
+        cli_append_name(out, ree_pipeline_stage_end(pipeline, i));
+    }
+    ree_strbuf_printf(out, "\n");
+}
+
+void cli_stages_json(const struct ree_pipeline *pipeline, cJSON *out) {
+    size_t n = ree_pipeline_n_stages(pipeline);
+    cJSON *stages = n > 1 ? cJSON_AddArrayToObject(out, "stages") : NULL;
+    for (size_t i = 0; stages && i < n; i++) {
+        cJSON *stage = cJSON_CreateObject();
+        const char *end = ree_pipeline_stage_end(pipeline, i);
+        if (end) cJSON_AddStringToObject(stage, "ends_with", end);
+        cJSON_AddItemToArray(stages, stage);
+    }
 }

@@ -15,9 +15,9 @@ struct cli_parts {
 };
 
 #define CLI_PARTS_HELP                                                                             \
-    "  --n-partitions N     in N parts that run one after the other (otherwise as many as "        \
-    "devices):\n"                                                                                  \
-    "                       part i on device i modulo their number\n"                              \
+    "  --n-partitions N     in N parts that run one after the other: part i, counted from 0, on\n" \
+    "                       device i modulo their number (otherwise, on several devices, the\n"    \
+    "                       parts that the model's nodes ask for, or one for each device)\n"       \
     "  --plan FILE          where the parts end, as 'ree-run plan' wrote it (otherwise ree "       \
     "decides\n"                                                                                    \
     "                       the same itself)\n"                                                    \
@@ -37,5 +37,11 @@ struct ree_pipeline_options cli_parts_pipeline(const struct cli_parts *parts,
                                                const struct ree_session_options *session);
 void cli_parts_generator(const struct cli_parts *parts, struct ree_generator_options *out);
 void cli_parts_finish(struct cli_parts *parts); // also of a zeroed one
+
+// Where the stages of a run end, for --stats; nothing where the model ran whole.
+void cli_stages_text(const struct ree_pipeline *pipeline, struct ree_strbuf *out);
+struct cJSON;
+// "stages": [{"ends_with": "..."}, ..., {}], as in plan files
+void cli_stages_json(const struct ree_pipeline *pipeline, struct cJSON *out);
 
 #endif

@@ -16,7 +16,8 @@ static const char help[] =
     "A model may run as N stages, one after the other, each on a device of its own or in a "
     "process\n"
     "of its own. Its bits stay: a plan decides what lies where, never what is computed. MODEL is\n"
-    "any ONNX file, or a folder with a language model. Nothing is run, and no device is opened.\n"
+    "any ONNX file, or a folder with a language model. Nothing is run, and no device is opened. A\n"
+    "run with the same options has the same plan.\n"
     "\n"
     "A stage is a piece of one order of the nodes, which follows from the graph alone. Costs are\n"
     "counted from the graph too: bytes of weights that one row (a token) reads, its part of the\n"
@@ -34,14 +35,24 @@ static const char help[] =
     "how many stages\n"
     "  --n-partitions N          so many\n"
     "  --device A,B,...          the devices that stages go to, in turn; without --n-partitions,\n"
-    "                            one stage for each\n"
-    "  --max-device-memory SIZE  weights and caches of a stage take at most so many bytes (600M,\n"
-    "                            2G, in powers of 1024); alone, as few stages as that needs\n"
+    "                            one stage for each at least\n"
+    "  --processes N             for a run in so many processes, each with these devices; without\n"
+    "                            --n-partitions, one stage for each at least\n"
+    "  --max-device-memory SIZE  a device holds at most so many bytes (600M, 2G, in powers of "
+    "1024):\n"
+    "                            the weights of the stage that runs, the caches of all its "
+    "stages,\n"
+    "                            and a sixteenth for intermediate results; without "
+    "--n-partitions,\n"
+    "                            as few stages as that needs\n"
+    "  --micro-batches N         with it: so many sets of caches, as of a run with this option\n"
     "  --plan FILE               a plan that was written with -o, with its ends edited or not\n"
-    "  none of these             the stages that the nodes of an ONNX file ask for: "
-    "pipeline_stage\n"
-    "                            in device_configurations or in their metadata\n"
-    "  --context TOKENS          how long a text the caches are counted for (otherwise 1024)\n"
+    "  no number and no file     the stages that the nodes of an ONNX file ask for, where they "
+    "do:\n"
+    "                            pipeline_stage in device_configurations or in their metadata\n"
+    "  --context TOKENS          how long a text the caches are counted for (otherwise 1024, as "
+    "in\n"
+    "                            runs)\n"
     "\n"
     "results\n"
     "  -o PLAN.json      the plan as a file. Of it, only \"ends_with\" of each stage counts (the\n"
@@ -70,19 +81,6 @@ struct options {
     bool json;
 };
 
-static bool parse_size(const char *text, uint64_t *out) {
-    static const char units[] = "KMGT";
-    char digits[24];
-    size_t n = strspn(text, "0123456789");
-    const char *unit = text[n] ? strchr(units, text[n]) : NULL;
-    if (n == 0 || n >= sizeof digits || (text[n] && (!unit || text[n + 1]))) return false;
-    snprintf(digits, sizeof digits, "%.*s", (int)n, text);
-    unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
-    if (!cli_parse_number(digits, 1, UINT64_MAX >> shift, out)) return false;
-    *out <<= shift;
-    return true;
-}
-
 static const char *next_device(const char *list) {
     list += cli_first_device(list);
     return *list ? list + 1 : NULL;
@@ -92,12 +90,13 @@ static void parse(struct cli *cli, struct options *o) {
     while (cli_next(cli)) {
         if (cli_flag(cli, "--json"))
             o->json = true;
-        else if (cli_option_number(cli, "--n-partitions", 1, REE_PLAN_MAX_STAGES,
-                                   &o->plan.n_stages) ||
+        else if (cli_option_number(cli, "--n-partitions", 1, REE_MAX_STAGES, &o->plan.n_stages) ||
+                 cli_option_number(cli, "--processes", 1, REE_MAX_STAGES, &o->plan.n_ranks) ||
+                 cli_option_number(cli, "--micro-batches", 1, 256, &o->plan.n_sets) ||
                  cli_option_number(cli, "--context", 1, 1 << 30, &o->plan.context) ||
                  cli_option(cli, "--device", &o->devices) ||
                  cli_option(cli, "--max-device-memory", &o->memory) ||
-                 cli_option(cli, "--plan", &o->plan.plan_file) || cli_option(cli, "-o", &o->out) ||
+                 cli_option(cli, "--plan", &o->plan.plan_path) || cli_option(cli, "-o", &o->out) ||
                  cli_option(cli, "--write", &o->write))
             continue;
         else if (!cli_positional(cli, &o->model))
@@ -105,12 +104,11 @@ static void parse(struct cli *cli, struct options *o) {
     }
     if (cli->failed) return;
     if (!o->model) cli_usage(cli, "no model is named");
-    if (o->memory && !parse_size(o->memory, &o->plan.memory))
+    if (o->memory && !cli_parse_size(o->memory, &o->plan.memory))
         cli_usage(cli, "--max-device-memory wants a size such as 600M or 2G, not '%s'", o->memory);
-    if (o->plan.plan_file && o->plan.n_stages)
+    if (o->plan.plan_path && o->plan.n_stages)
         cli_usage(cli, "--plan and --n-partitions exclude each other");
-    for (const char *at = o->devices; at; at = next_device(at))
-        o->plan.n_devices++;
+    if (o->devices) o->plan.n_devices = cli_count_devices(o->devices);
     if (o->devices && !o->devices[0]) cli_usage(cli, "--device wants devices separated by commas");
     if (o->plan.n_stages && o->plan.n_devices > o->plan.n_stages)
         cli_usage(cli, "--device names %llu devices, and there are %llu partitions to run on them",
@@ -179,7 +177,7 @@ static void report(const struct options *o, const struct planned *p, const char 
                       p->origin);
     if (p->options.n_states)
         ree_strbuf_printf(out, "caches    %zu, counted for %llu tokens\n", p->options.n_states,
-                          (unsigned long long)p->options.context);
+                          (unsigned long long)p->partition.context);
     else
         ree_strbuf_printf(out, "caches    none%s\n",
                           p->is_language_model ? "" : " (no language model)");
@@ -271,7 +269,7 @@ static enum ree_status give(const struct options *o, const struct planned *p,
     struct ree_plan_file plan = {.graph = p->model->graph,
                                  .partition = &p->partition,
                                  .graph_sha256 = p->graph_sha256,
-                                 .context = p->options.context,
+                                 .context = p->partition.context,
                                  .contents = contents};
     if (o->out) REE_TRY(ree_plan_file_write(o->out, &plan, err));
     if (o->write) REE_TRY(write_model(p, o->write, err));

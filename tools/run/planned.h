@@ -13,7 +13,6 @@ struct planned {
     bool is_language_model; // its caches are known, if it has any
     struct ree_partition_options options;
     struct ree_partition_state *states;
-    uint64_t *memory;
     char graph_sha256[65];
     const char *origin; // of the plan: "planned", "of the file", "asked for by the nodes"
     struct ree_partition partition;
@@ -21,10 +20,12 @@ struct planned {
 };
 
 struct planned_options {
-    const char *plan_file; // NULL: none
+    const char *plan_path; // NULL: none
     uint64_t n_stages;     // 0: not given
-    uint64_t n_devices;    // 0: not given
-    uint64_t memory;       // of each stage; 0: no limit
+    uint64_t n_devices;    // of each process; 0: not given
+    uint64_t n_ranks;      // processes; 0: not given
+    uint64_t n_sets;       // of caches; 0: 1
+    uint64_t memory;       // of each device; 0: no limit
     uint64_t context;      // 0: as the planner has it
 };
 

@@ -7,6 +7,8 @@
 
 bool cli_ranks_option(struct cli *cli, struct cli_ranks *r) {
     return cli_option_number(cli, "--step-deadline", 1, 86400, &r->deadline) ||
+           cli_option_number(cli, "--work-deadline", 1, 864000, &r->work_deadline) ||
+           cli_option_number(cli, "--message-piece", 128, (uint64_t)1 << 30, &r->piece) ||
            cli_option(cli, "--timeline", &r->timeline) ||
            cli_option_number(cli, "--corrupt-message", 1, UINT32_MAX, &r->corrupt) ||
            cli_option(cli, "--claim-numerics", &r->claim_numerics);
@@ -16,13 +18,23 @@ static void tell_others(void *user) {
     ree_transport_working(user);
 }
 
+// In the transport's thread.
+static void say_lost(void *user, const char *reason) {
+    (void)user;
+    cli_error("%s", reason);
+}
+
 int cli_ranks_start(struct cli_ranks *r) {
     struct ree_error err;
     struct ree_link *link;
     if (!ree_link_mpi_started()) return 0;
     double deadline = r->deadline ? (double)r->deadline : REE_TRANSPORT_DEADLINE;
-    if (ree_link_mpi_create(deadline, &link, &err) != REE_OK) return cli_fail(&err);
-    struct ree_transport_options options = {.deadline = deadline, .corrupt = r->corrupt};
+    struct ree_link_mpi_options mpi = {.seconds = deadline, .piece = r->piece};
+    if (ree_link_mpi_create(&mpi, &link, &err) != REE_OK) return cli_fail(&err);
+    struct ree_transport_options options = {.deadline = deadline,
+                                            .work_deadline = (double)r->work_deadline,
+                                            .on_lost = say_lost,
+                                            .corrupt = r->corrupt};
     if (ree_transport_create(link, &options, &r->transport, &err) != REE_OK) return cli_fail(&err);
     r->rank = ree_transport_rank(r->transport);
     r->n = ree_transport_n_ranks(r->transport);
@@ -107,6 +119,7 @@ void cli_ranks_report_text(const struct cli_ranks *r, struct ree_strbuf *out) {
             p->busy, p->waited,
             (unsigned long long)(p->step_nbytes + p->logits_nbytes + p->other_nbytes),
             (unsigned long long)(p->n_step_messages + p->n_logits_messages + p->n_other_messages));
+        ree_strbuf_printf(out, " and %llu in signs of life", (unsigned long long)p->sign_nbytes);
         if (!last)
             ree_strbuf_printf(out, ", %.1f bytes per decoded token to rank %zu",
                               per(p->decode_nbytes, p->n_decode_tokens), i + 1);
@@ -146,6 +159,8 @@ struct cJSON *cli_ranks_report_json(const struct cli_ranks *r) {
             {"decode_bytes", (double)p->decode_nbytes},
             {"logits_bytes", (double)p->logits_nbytes},
             {"logits_messages", (double)p->n_logits_messages},
+            {"sign_bytes", (double)p->sign_nbytes},
+            {"sign_messages", (double)p->n_signs},
             {"other_bytes", (double)p->other_nbytes},
             {"other_messages", (double)p->n_other_messages},
             {"resident_bytes", (double)p->resident_nbytes},
@@ -165,11 +180,17 @@ struct cJSON *cli_ranks_report_json(const struct cli_ranks *r) {
 }
 
 int cli_ranks_finish(struct cli_ranks *r, int code) {
+    struct ree_error err;
+    bool failed = code == CLI_FAILED || code == CLI_USAGE;
+    if (!failed && ree_ranks_dismiss(r->ranks, &err) != REE_OK) {
+        code = cli_fail(&err);
+        failed = true;
+    }
     ree_ranks_destroy(r->ranks);
     r->ranks = NULL;
     if (!r->transport) return code;
     cli_progress_tell(NULL, NULL);
-    if (code == CLI_FAILED || code == CLI_USAGE)
+    if (failed)
         ree_transport_fail(r->transport, cli_last_error(), code);
     else
         ree_transport_close(r->transport);

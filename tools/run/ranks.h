@@ -8,6 +8,8 @@
 
 struct cli_ranks {
     uint64_t deadline;          // seconds; 0: the usual
+    uint64_t work_deadline;     // seconds; 0: the usual
+    uint64_t piece;             // bytes, for tests; 0: the usual
     const char *timeline;       // file
     const char *claim_numerics; // for tests
     uint64_t corrupt;           // for tests
@@ -23,10 +25,19 @@ struct cli_ranks {
     "has\n"                                                                                        \
     "  the model, too; before anything runs, versions, model, weights and plan are compared\n"     \
     "  ranks on one machine share its cores (--threads says otherwise)\n"                          \
-    "  --step-deadline S    seconds that a process may be silent before all end (otherwise 60)\n"  \
-    "  --timeline FILE      what each process did when, for chrome://tracing or ui.perfetto.dev\n" \
-    "  --corrupt-message K, --claim-numerics VERSION\n"                                            \
-    "                       for tests: damage the K-th message; say another version\n"
+    "  --step-deadline S    seconds that a process may be silent before all end (otherwise 60);\n"  \
+    "                       while one works, however long, it gives signs of life by itself, so\n"  \
+    "                       that silent is what is dead, stopped or cut off\n"                      \
+    "  --work-deadline S    seconds that one that gives signs of life may be at a single thing\n"  \
+    "                       (an operator, a weight) before it is taken to hang (otherwise ten\n"   \
+    "                       step deadlines)\n"                                                     \
+    "  --timeline FILE      what each process did when, for chrome://tracing or ui.perfetto.dev\n"
+#define CLI_RANKS_TEST_HELP                                                                        \
+    "  --corrupt-message K  of several processes: damage the K-th message\n"                       \
+    "  --claim-numerics VERSION\n"                                                                 \
+    "                       of several processes: say another version\n"                           \
+    "  --message-piece BYTES\n"                                                                    \
+    "                       of several processes: how much of a message MPI gets at once\n"
 
 bool cli_ranks_option(struct cli *cli, struct cli_ranks *r);
 // Where mpirun has started this process: connects it with the others, and errors say its rank.

@@ -135,7 +135,7 @@ static enum ree_status buffer_read(struct ree_device *device, struct ree_device_
 // Programs
 
 // A packed copy of one constant operand: the one that its buffer has already, or a new one; NULL
-// where packing gains nothing or there is no memory for a copy.
+// where packing gains nothing or there is no memory, or no room, for a copy.
 static const void *packed_copy(struct cpu_device *device, const struct ree_dispatch *dispatch,
                                uint32_t i, struct ree_device_buffer *buffer) {
     const struct ree_operand *operand = &dispatch->operands[i];
@@ -149,6 +149,8 @@ static const void *packed_copy(struct cpu_device *device, const struct ree_dispa
         if (p->offset == operand->offset && p->size == size &&
             memcmp(&p->key, &key, sizeof key) == 0)
             return p->data;
+    uint64_t *room = &device->base.copies_room;
+    if (size > *room) return NULL;
     struct packed_weights *packed = calloc(1, sizeof *packed);
     void *data = NULL;
     // Large copies in huge pages: they are read from end to end.
@@ -166,6 +168,7 @@ static const void *packed_copy(struct cpu_device *device, const struct ree_dispa
     *packed = (struct packed_weights){
         .next = buffer->packed, .offset = operand->offset, .key = key, .size = size, .data = data};
     buffer->packed = packed;
+    if (*room != UINT64_MAX) *room -= size;
     return data;
 }
 
@@ -179,8 +182,11 @@ static void pack_weights(struct cpu_device *device, struct program_step *step,
         dispatch->op == REE_REPOP_CONV ? 2 : ree_matmul_n_factors(&dispatch->params.matmul);
     for (uint32_t i = 1; i < n; i++)
         if (!constants[dispatch->operands[i].slot]) return;
-    for (uint32_t i = 1; i < n; i++)
+    // B last: without its scales it would be packed in vain.
+    for (uint32_t i = n; i-- > 1;) {
         step->packed[i] = packed_copy(device, dispatch, i, constants[dispatch->operands[i].slot]);
+        if (!step->packed[i]) return;
+    }
 }
 
 static void program_destroy(struct ree_device *device, struct ree_device_program *program) {
@@ -375,6 +381,7 @@ enum ree_status ree_cpu_device_open(const struct ree_device_options *options,
     device->base.max_buffer_size =
         pages > 0 && page_size > 0 ? (uint64_t)pages * (uint64_t)page_size : (uint64_t)1 << 40;
     device->base.memory_size = device->base.max_buffer_size;
+    device->base.copies_room = UINT64_MAX;
     gather_facts(device);
     *out = &device->base;
     return REE_OK;

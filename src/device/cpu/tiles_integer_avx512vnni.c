@@ -13,8 +13,8 @@
     X(1, vecs)                                                                                     \
     X(2, vecs)                                                                                     \
     X(3, vecs)                                                                                     \
-    X(4, vecs) X(5, vecs) X(6, vecs) X(7, vecs) X(8, vecs) X(9, vecs) X(10, vecs) X(11, vecs)      \
-        X(12, vecs)
+    X(4, vecs)                                                                                     \
+    X(5, vecs) X(6, vecs) X(7, vecs) X(8, vecs) X(9, vecs) X(10, vecs) X(11, vecs) X(12, vecs)
 
 #define TILES ree_integer_tiles_avx512vnni_us
 #define A_SIGNED 0

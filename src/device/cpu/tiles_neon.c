@@ -71,8 +71,7 @@ static inline vec vec_bf16_low(vec words) {
     return vreinterpretq_f32_u32(vshlq_n_u32(vreinterpretq_u32_f32(words), 16));
 }
 static inline vec vec_bf16_high(vec words) {
-    return vreinterpretq_f32_u32(
-        vandq_u32(vreinterpretq_u32_f32(words), vdupq_n_u32(0xFFFF0000u)));
+    return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(words), vdupq_n_u32(0xFFFF0000u)));
 }
 static inline vec load_i8(const int8_t *p) {
     int32_t word;

@@ -96,8 +96,8 @@ struct ree_vk {
     VkPhysicalDeviceMemoryProperties memory;
     bool has_float64, has_int64, has_int16, has_int8, has_float16;
     bool has_dot8; // dot product of four bytes; a test may clear it
-    bool is_cpu;  // the driver runs on the host's processor
-    bool unified; // device-local memory is host-visible and cached: no staging
+    bool is_cpu;   // the driver runs on the host's processor
+    bool unified;  // device-local memory is host-visible and cached: no staging
     uint32_t queue_family;
     bool has_timestamps;
     VkDevice handle;
@@ -119,7 +119,7 @@ struct ree_vk {
     // probe.c
     struct ree_vk_verdict verdicts[REE_VK_N_PRIMITIVES];
     struct ree_vk_observation observations[REE_VK_N_OBSERVED]; // observe.c
-    struct ree_facts facts; // facts.c
+    struct ree_facts facts;                                    // facts.c
 };
 
 static inline struct ree_vk *ree_vk_of(struct ree_device *device) {

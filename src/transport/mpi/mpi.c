@@ -2,26 +2,42 @@
 // linked to MPI's library. It uses nothing of libree but its headers.
 //
 // Nothing here waits: MPI's blocking calls cannot be given a deadline. What has to be collective
-// (MPI_Init, MPI_Finalize) is watched by a thread.
+// (MPI_Init, MPI_Finalize) is watched by a thread. MPI counts in ints: a frame that is longer than
+// a piece goes as several messages, one after the other with the same tag, which MPI keeps in
+// order.
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "transport/frame.h"
 #include "transport/mpi/mpi_module.h"
+
+// Bytes of a frame in one message of MPI.
+#define MAX_PIECE ((size_t)1 << 30)
 
 struct receiving {
     MPI_Request request;
     unsigned char *frame; // NULL: nothing is arriving
-    size_t nbytes;
+    size_t nbytes, have;  // of the frame, as far as known; of these there are
+    size_t arriving;      // bytes of the piece that is under way; 0: none
+    bool is_under_way;
+};
+
+struct sending {
+    size_t n;
+    MPI_Request requests[]; // (n pieces)
 };
 
 struct mpi {
     struct ree_link link;
     double seconds;
+    struct ree_guardian guardian;
+    size_t piece;                // bytes
     struct receiving *receiving; // (n_ranks, channels)
 };
 
@@ -58,7 +74,8 @@ struct watch {
 static void *watch_over(void *user) {
     struct watch *w = user;
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    // Of no use is a clock that somebody sets.
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += (time_t)w->seconds;
     until.tv_nsec += (long)((w->seconds - (double)(time_t)w->seconds) * 1e9);
     if (until.tv_nsec >= 1000000000) {
@@ -81,8 +98,12 @@ static void *watch_over(void *user) {
 
 static void watch_begin(struct watch *w, const char *what, double seconds) {
     *w = (struct watch){.what = what, .seconds = seconds};
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&w->mutex, NULL);
-    pthread_cond_init(&w->cond, NULL);
+    pthread_cond_init(&w->cond, &attributes);
+    pthread_condattr_destroy(&attributes);
     w->started = pthread_create(&w->thread, NULL, watch_over, w) == 0;
 }
 
@@ -99,29 +120,84 @@ static void watch_end(struct watch *w) {
 static enum ree_status mpi_start(struct ree_link *link, uint32_t to, enum ree_channel channel,
                                  const unsigned char *frame, size_t nbytes, void **out_request,
                                  struct ree_error *err) {
-    (void)link;
-    MPI_Request *request = malloc(sizeof *request);
-    if (!request) return no_memory(err);
-    int code = nbytes <= INT32_MAX ? MPI_Isend(frame, (int)nbytes, MPI_BYTE, (int)to, (int)channel,
-                                               MPI_COMM_WORLD, request)
-                                   : MPI_ERR_COUNT;
-    if (code != MPI_SUCCESS) {
-        free(request);
+    const struct mpi *m = (struct mpi *)link;
+    size_t n = nbytes ? (nbytes - 1) / m->piece + 1 : 1;
+    struct sending *s = malloc(sizeof *s + n * sizeof *s->requests);
+    if (!s) return no_memory(err);
+    for (s->n = 0; s->n < n; s->n++) {
+        size_t at = s->n * m->piece, left = nbytes - at;
+        int code = MPI_Isend(frame + at, (int)(left < m->piece ? left : m->piece), MPI_BYTE,
+                             (int)to, (int)channel, MPI_COMM_WORLD, &s->requests[s->n]);
+        if (code == MPI_SUCCESS) continue;
+        // The run ends; pieces that are on their way still need their bytes.
+        if (s->n == 0) free(s);
         return fail(err, "cannot send", code);
     }
-    *out_request = request;
+    *out_request = s;
     return REE_OK;
 }
 
 static enum ree_status mpi_test(struct ree_link *link, void *request, bool *out_done,
                                 struct ree_error *err) {
     (void)link;
+    struct sending *s = request;
     int done = 0;
-    int code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
+    int code = MPI_Testall((int)s->n, s->requests, &done, MPI_STATUSES_IGNORE);
     *out_done = false;
     if (code != MPI_SUCCESS) return fail(err, "cannot send", code);
-    if (done) free(request);
+    if (done) free(s);
     *out_done = done;
+    return REE_OK;
+}
+
+static enum ree_status too_long(struct ree_error *err, uint64_t nbytes, size_t limit) {
+    if (err) {
+        err->status = REE_INVALID;
+        snprintf(err->message, sizeof err->message,
+                 "%llu bytes long or damaged; at most %zu are expected here",
+                 (unsigned long long)nbytes, limit);
+    }
+    return REE_INVALID;
+}
+
+// The next piece, where one has come.
+static enum ree_status begin_piece(struct receiving *r, uint32_t from, enum ree_channel channel,
+                                   size_t limit, struct ree_error *err) {
+    MPI_Message message;
+    MPI_Status status;
+    int there = 0, n = 0;
+    int code = MPI_Improbe((int)from, (int)channel, MPI_COMM_WORLD, &there, &message, &status);
+    if (code != MPI_SUCCESS) return fail(err, "cannot receive", code);
+    if (!there) return REE_OK;
+    MPI_Get_count(&status, MPI_BYTE, &n);
+    size_t room = r->frame ? r->nbytes - r->have : limit;
+    if (n < 1 || (size_t)n > room) return too_long(err, n > 0 ? (uint64_t)n : 0, room);
+    if (!r->frame) {
+        r->frame = malloc((size_t)n);
+        if (!r->frame) return no_memory(err);
+        r->nbytes = (size_t)n;
+        r->have = 0;
+    }
+    code = MPI_Imrecv(r->frame + r->have, n, MPI_BYTE, &message, &r->request);
+    if (code != MPI_SUCCESS) return fail(err, "cannot receive", code);
+    r->arriving = (size_t)n;
+    r->is_under_way = true;
+    return REE_OK;
+}
+
+// After the first piece, if it is a full one: room for what its header says that is to come.
+static enum ree_status make_room(struct receiving *r, size_t limit, struct ree_error *err) {
+    uint64_t behind = 0;
+    if (r->have < REE_FRAME_HEADER) return REE_OK;
+    for (int i = 0; i < 8; i++)
+        behind |= (uint64_t)r->frame[REE_FRAME_LENGTH_AT + i] << 8 * i;
+    if (behind > limit - REE_FRAME_HEADER) return too_long(err, behind, limit);
+    size_t nbytes = REE_FRAME_HEADER + (size_t)behind;
+    if (nbytes <= r->have) return REE_OK;
+    unsigned char *frame = realloc(r->frame, nbytes);
+    if (!frame) return no_memory(err);
+    r->frame = frame;
+    r->nbytes = nbytes;
     return REE_OK;
 }
 
@@ -130,34 +206,22 @@ static enum ree_status mpi_take(struct ree_link *link, uint32_t from, enum ree_c
                                 struct ree_error *err) {
     struct mpi *m = (struct mpi *)link;
     struct receiving *r = &m->receiving[from * REE_N_CHANNELS + channel];
-    int done = 0, code;
+    enum ree_status status = REE_OK;
     *out_frame = NULL;
     *out_nbytes = 0;
-    if (!r->frame) {
-        MPI_Message message;
-        MPI_Status status;
-        int n;
-        code = MPI_Improbe((int)from, (int)channel, MPI_COMM_WORLD, &done, &message, &status);
+    do {
+        int done = 0;
+        if (!r->is_under_way) status = begin_piece(r, from, channel, limit, err);
+        if (status != REE_OK || !r->is_under_way) return status;
+        int code = MPI_Test(&r->request, &done, MPI_STATUS_IGNORE);
         if (code != MPI_SUCCESS) return fail(err, "cannot receive", code);
         if (!done) return REE_OK;
-        MPI_Get_count(&status, MPI_BYTE, &n);
-        if (n < 0 || (size_t)n > limit) {
-            if (err) {
-                err->status = REE_INVALID;
-                snprintf(err->message, sizeof err->message,
-                         "%d bytes long; at most %zu are expected here", n, limit);
-            }
-            return REE_INVALID;
-        }
-        r->nbytes = (size_t)n;
-        r->frame = malloc(r->nbytes + 1);
-        if (!r->frame) return no_memory(err);
-        code = MPI_Imrecv(r->frame, n, MPI_BYTE, &message, &r->request);
-        if (code != MPI_SUCCESS) return fail(err, "cannot receive", code);
-    }
-    code = MPI_Test(&r->request, &done, MPI_STATUS_IGNORE);
-    if (code != MPI_SUCCESS) return fail(err, "cannot receive", code);
-    if (!done) return REE_OK;
+        r->is_under_way = false;
+        bool is_first = r->have == 0;
+        r->have += r->arriving;
+        if (is_first && r->have == m->piece) status = make_room(r, limit, err);
+        if (status != REE_OK) return status;
+    } while (r->have < r->nbytes);
     *out_frame = r->frame;
     *out_nbytes = r->nbytes;
     r->frame = NULL;
@@ -177,21 +241,31 @@ static void mpi_close(struct ree_link *link) {
     watch_begin(&watch, "the end of MPI", m->seconds);
     MPI_Finalize();
     watch_end(&watch);
+    if (m->guardian.fd >= 0 && write(m->guardian.fd, REE_GUARDIAN_WELL, 1) == 1) {
+        close(m->guardian.fd);
+        waitpid(m->guardian.pid, NULL, 0);
+    }
+    for (size_t i = 0; i < (size_t)link->n_ranks * REE_N_CHANNELS; i++)
+        free(m->receiving[i].frame);
     free(m->receiving);
     free(m);
 }
 
 static const struct ree_link_ops mpi_ops = {mpi_start, mpi_test, mpi_take, mpi_abort, mpi_close};
 
-enum ree_status ree_mpi_open(double seconds, struct ree_link **out, struct ree_error *err) {
+enum ree_status ree_mpi_open(const struct ree_mpi_setup *setup, struct ree_link **out,
+                             struct ree_error *err) {
+    const struct ree_link_mpi_options *options = &setup->options;
     int provided, rank, size;
     struct watch watch;
     *out = NULL;
-    watch_begin(&watch, "the start of MPI", seconds);
-    int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
+    watch_begin(&watch, "the start of MPI", options->seconds);
+    int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
     watch_end(&watch);
     if (code != MPI_SUCCESS) return fail(err, "MPI does not start", code);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (provided < MPI_THREAD_SERIALIZED)
+        return fail(err, "this MPI cannot be used by two threads in turn", MPI_ERR_OTHER);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     struct mpi *m = calloc(1, sizeof *m);
@@ -201,7 +275,9 @@ enum ree_status ree_mpi_open(double seconds, struct ree_link **out, struct ree_e
         return no_memory(err);
     }
     m->link = (struct ree_link){&mpi_ops, (uint32_t)rank, (uint32_t)size};
-    m->seconds = seconds;
+    m->seconds = options->seconds;
+    m->guardian = setup->guardian;
+    m->piece = options->piece && options->piece < MAX_PIECE ? options->piece : MAX_PIECE;
     *out = &m->link;
     return REE_OK;
 }

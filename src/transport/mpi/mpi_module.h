@@ -2,10 +2,16 @@
 #ifndef REE_TRANSPORT_MPI_MODULE_H
 #define REE_TRANSPORT_MPI_MODULE_H
 
+#include "transport/guardian.h"
 #include "transport/link.h"
+
+struct ree_mpi_setup {
+    struct ree_link_mpi_options options;
+    struct ree_guardian guardian;
+};
 
 // See ree_link_mpi_create.
 __attribute__((visibility("default"))) enum ree_status
-ree_mpi_open(double seconds, struct ree_link **out_link, struct ree_error *err);
+ree_mpi_open(const struct ree_mpi_setup *setup, struct ree_link **out_link, struct ree_error *err);
 
 #endif

@@ -1,0 +1,249 @@
+#include "graph/partition/fit.h"
+
+#include <stdlib.h>
+
+#include "graph/partition/planner.h"
+
+// Part of the limit that plans leave to intermediate results: they are not known before a run.
+#define MARGIN 16
+// Plans that are tried before a device is taken to keep all caches.
+#define MOST_ROUNDS 8
+
+static uint64_t add(uint64_t a, uint64_t b) {
+    return b > UINT64_MAX - a ? UINT64_MAX : a + b;
+}
+
+static uint64_t multiply(uint64_t a, uint64_t b) {
+    ree_sum n = (ree_sum)a * b;
+    return n > UINT64_MAX ? UINT64_MAX : (uint64_t)n;
+}
+
+static enum ree_status no_memory(struct ree_error *err) {
+    return ree_fail(err, REE_NO_MEMORY, "out of memory");
+}
+
+// For weights and caches.
+static uint64_t room_of(uint64_t limit) {
+    return limit - limit / MARGIN;
+}
+
+// The smallest limit that has so much room; 2^64 - 1 where none has.
+static uint64_t limit_for(uint64_t room) {
+    ree_sum limit = (ree_sum)room * MARGIN / (MARGIN - 1);
+    if (limit >= UINT64_MAX) return UINT64_MAX;
+    uint64_t n = (uint64_t)limit;
+    while (room_of(n) < room)
+        n++;
+    while (n > 0 && room_of(n - 1) >= room)
+        n--;
+    return n;
+}
+
+// Devices
+
+void ree_partition_share(size_t n_stages, uint32_t n_ranks, uint32_t rank, size_t *out_first,
+                         size_t *out_n) {
+    size_t each = n_stages / n_ranks, more = n_stages % n_ranks;
+    *out_first = rank * each + (rank < more ? rank : more);
+    *out_n = each + (rank < more);
+}
+
+static size_t one_at_least(size_t n) {
+    return n ? n : 1;
+}
+
+// `at` (per stage, may be NULL) gets what the stage's device keeps in caches. Returns the most that
+// any does. A device has stages that are n_devices apart, of one process; so the sums of all of
+// them are found without a table of devices, of which there may be any number.
+static uint64_t caches_of_devices(const struct ree_partition *partition,
+                                  const struct ree_partition_devices *d, uint64_t *at) {
+    size_t n_devices = one_at_least(d->n_devices), n = partition->n_stages;
+    uint32_t n_ranks = (uint32_t)one_at_least(d->n_ranks);
+    uint64_t rows = multiply(partition->context, one_at_least(d->n_sets)), most = 0;
+    for (uint32_t rank = 0; rank < n_ranks && rank < n; rank++) {
+        size_t first, n_own;
+        ree_partition_share(n, n_ranks, rank, &first, &n_own);
+        for (size_t k = 0; k < n_devices && k < n_own; k++) {
+            uint64_t caches = 0;
+            for (size_t i = first + k; i < first + n_own; i += n_devices)
+                caches = add(caches, multiply(partition->costs[i].state_bytes, rows));
+            for (size_t i = first + k; at && i < first + n_own; i += n_devices)
+                at[i] = caches;
+            if (caches > most) most = caches;
+        }
+    }
+    return most;
+}
+
+// The stage that needs the most of its device, and how much.
+static enum ree_status find_tightest(const struct ree_partition *partition,
+                                     const struct ree_partition_devices *devices, size_t *out_stage,
+                                     uint64_t *out_caches, uint64_t *out_bytes,
+                                     struct ree_error *err) {
+    uint64_t *caches = calloc(partition->n_stages, sizeof *caches);
+    if (!caches) return no_memory(err);
+    caches_of_devices(partition, devices, caches);
+    *out_stage = 0;
+    *out_bytes = *out_caches = 0;
+    for (size_t i = 0; i < partition->n_stages; i++) {
+        uint64_t bytes = add(partition->costs[i].weight_bytes, caches[i]);
+        if (bytes <= *out_bytes && i > 0) continue;
+        *out_stage = i;
+        *out_bytes = bytes;
+        *out_caches = caches[i];
+    }
+    free(caches);
+    return REE_OK;
+}
+
+enum ree_status ree_partition_check_fit(const struct ree_partition *partition,
+                                        const struct ree_partition_devices *devices,
+                                        struct ree_error *err) {
+    size_t stage = 0;
+    uint64_t caches = 0, bytes = 0;
+    REE_TRY(find_tightest(partition, devices, &stage, &caches, &bytes, err));
+    if (bytes <= room_of(devices->max_memory)) return REE_OK;
+    return ree_fail(err, REE_INVALID,
+                    "a device that may hold %llu bytes is too small for stage %zu of %zu: its "
+                    "weights take %llu bytes, caches of %llu tokens take %llu there, and a "
+                    "sixteenth is left to intermediate results; %llu bytes would do",
+                    (unsigned long long)devices->max_memory, stage, partition->n_stages,
+                    (unsigned long long)partition->costs[stage].weight_bytes,
+                    (unsigned long long)partition->context, (unsigned long long)caches,
+                    (unsigned long long)limit_for(bytes));
+}
+
+// Plans
+
+struct fit {
+    const struct ree_partition_devices *devices;
+    struct ree_partition_options options; // the planner's own
+    struct ree_planner planner;
+    struct ree_window window;
+    size_t n_places;
+    uint64_t weights, caches; // of all stages
+    uint64_t *limits;         // of weights, REE_MAX_STAGES of them
+};
+
+// The fewest stages of at most so many bytes of weights; 0: a piece that cannot be cut has more.
+// Each goes as far as it can: a stage that begins later never has to end earlier.
+static size_t count_stages(struct fit *f, uint64_t most) {
+    const struct ree_planner *p = &f->planner;
+    struct ree_window *w = &f->window;
+    size_t n = 1, begin = 0, from = 0;
+    for (size_t t = 1; t <= p->n_order && n; t++) {
+        if (t < p->n_order && !p->is_place[t]) continue;
+        ree_window_add(w, from, t);
+        if (ree_window_cost(w).weight_bytes > most) {
+            ree_window_remove(w, begin, from);
+            begin = from;
+            n = ree_window_cost(w).weight_bytes > most ? 0 : n + 1;
+        }
+        from = t;
+    }
+    ree_window_remove(w, begin, from);
+    return n;
+}
+
+// The least limit of weights with which so many stages are enough.
+static uint64_t least_weights(struct fit *f, size_t n_stages) {
+    uint64_t least = 0, most = f->weights;
+    while (least < most) {
+        uint64_t middle = least + (most - least) / 2;
+        size_t n = count_stages(f, middle);
+        if (n && n <= n_stages)
+            most = middle;
+        else
+            least = middle + 1;
+    }
+    return least;
+}
+
+// With weights so small, and all caches on one device, each round of the search has a plan.
+static enum ree_status cannot_fit(struct fit *f, size_t n_stages, struct ree_error *err) {
+    uint64_t weights = least_weights(f, n_stages);
+    return ree_fail(err, REE_INVALID,
+                    "a device that may hold %llu bytes is too small: the weights of the largest "
+                    "of %s%zu stage%s take at least %llu bytes, caches of %llu tokens take %llu, "
+                    "and a sixteenth is left to intermediate results; %llu bytes would do",
+                    (unsigned long long)f->devices->max_memory,
+                    f->options.n_stages ? "" : "as many as ", n_stages, n_stages == 1 ? "" : "s",
+                    (unsigned long long)weights, (unsigned long long)f->planner.context,
+                    (unsigned long long)f->caches,
+                    (unsigned long long)limit_for(add(weights, f->caches)));
+}
+
+static enum ree_status plan_with(struct fit *f, size_t n_stages, uint64_t limit,
+                                 struct ree_partition *out, struct ree_error *err) {
+    size_t asked = f->options.n_stages;
+    for (size_t i = 0; i < n_stages; i++)
+        f->limits[i] = limit;
+    f->options.n_stages = n_stages;
+    f->options.weight_limits = f->limits;
+    enum ree_status status = ree_planner_plan(&f->planner, out, err);
+    f->options.n_stages = asked;
+    f->options.weight_limits = NULL;
+    return status;
+}
+
+// Caches follow from the plan and the plan from what they leave to weights. So each device is taken
+// to keep so many bytes of caches, at first an equal share, then what the last plan gave the one
+// that had most, in the end all.
+static enum ree_status search(struct fit *f, size_t least, struct ree_partition *out,
+                              struct ree_error *err) {
+    size_t asked = f->options.n_stages, most = ree_search_most_stages(f->n_places);
+    if (most > f->n_places + 1) most = f->n_places + 1;
+    if (asked) least = most = asked;
+    if (least > f->n_places + 1 || least > REE_MAX_STAGES) { // for the planner's message
+        f->options.n_stages = least;
+        return ree_planner_plan(&f->planner, out, err);
+    }
+    uint64_t room = room_of(f->devices->max_memory);
+    uint64_t n_devices =
+        multiply(one_at_least(f->devices->n_devices), one_at_least(f->devices->n_ranks));
+    uint64_t caches = f->caches / n_devices + (f->caches % n_devices != 0);
+    for (int round = 0; round <= MOST_ROUNDS + 1; round++) {
+        size_t n = caches <= room ? count_stages(f, room - caches) : 0;
+        if (n == 0 || n > most) break;
+        n = asked ? asked : n < least ? least : n;
+        REE_TRY(plan_with(f, n, room - caches, out, err));
+        if (ree_partition_check_fit(out, f->devices, NULL) == REE_OK) return REE_OK;
+        // More than it was taken to be, or it would fit.
+        caches = round < MOST_ROUNDS ? caches_of_devices(out, f->devices, NULL) : f->caches;
+        ree_partition_finish(out);
+    }
+    return cannot_fit(f, most, err);
+}
+
+static enum ree_status begin(struct fit *f, struct ree_error *err) {
+    const struct ree_planner *p = &f->planner;
+    for (size_t t = 1; t < p->n_order; t++)
+        f->n_places += p->is_place[t];
+    ree_window_add(&f->window, 0, p->n_order);
+    struct ree_stage_cost all = ree_window_cost(&f->window);
+    ree_window_remove(&f->window, 0, p->n_order);
+    f->weights = all.weight_bytes;
+    f->caches = multiply(multiply(all.state_bytes, p->context), one_at_least(f->devices->n_sets));
+    f->limits = calloc(REE_MAX_STAGES, sizeof *f->limits);
+    return f->limits ? REE_OK : no_memory(err);
+}
+
+enum ree_status ree_partition_fit(const struct ree_graph *graph,
+                                  const struct ree_partition_options *options,
+                                  const struct ree_partition_devices *devices, size_t least,
+                                  struct ree_partition *out, struct ree_error *err) {
+    struct fit f = {.devices = devices, .options = *options};
+    size_t asked = options->n_stages;
+    *out = (struct ree_partition){.n_stages = 0};
+    f.options.weight_limits = NULL;
+    f.options.n_stages = asked ? asked : 1; // the planner checks it
+    enum ree_status status = ree_planner_init(&f.planner, graph, &f.options, err);
+    f.options.n_stages = asked;
+    if (status == REE_OK) status = ree_window_init(&f.window, &f.planner, err);
+    if (status == REE_OK) status = begin(&f, err);
+    if (status == REE_OK) status = search(&f, one_at_least(least), out, err);
+    free(f.limits);
+    ree_window_finish(&f.window); // also of a zeroed one
+    ree_planner_finish(&f.planner);
+    return status;
+}

@@ -1,0 +1,50 @@
+// How a run ends: well, or with a reason that all ranks say. The thread of signs.c has ended before
+// anything here is done: no locks.
+#include <string.h>
+#include <time.h>
+
+#include "transport/transport_internal.h"
+
+// How long others get to print why the run ends.
+#define GRACE 0.5
+
+static void flush(struct ree_transport *t, double seconds) {
+    double start = ree_transport_clock(), now = start;
+    struct ree_error err;
+    for (; t->n_sendings && now < start + seconds; now = ree_transport_clock()) {
+        if (ree_transport_move_out(t, &err) != REE_OK) return;
+        ree_transport_pause(now - start);
+    }
+}
+
+void ree_transport_fail(struct ree_transport *t, const char *reason, int code) {
+    struct ree_error err;
+    struct ree_part part = {reason, strnlen(reason, REE_ERROR_MAX - 1)};
+    struct ree_frame_fields fields = {.kind = REE_MESSAGE_ERROR, .n_parts = 1};
+    ree_signs_end(t);
+    // Who was told why needs not tell the others, who have been told, too.
+    for (uint32_t r = 0; !t->has_failed && r < t->link->n_ranks; r++)
+        if (r != t->link->rank)
+            (void)ree_transport_post(t, r, REE_CHANNEL_CONTROL, fields, &part, &err);
+    // One rank is to end the run, the first of those that noticed by themselves: mpirun may stumble
+    // over several at a time. The next one does it where that is not enough.
+    double wait =
+        GRACE + (t->has_failed ? 1.5 : 0) + (t->link->rank < 8 ? t->link->rank : 8) * 0.25;
+    double until = ree_transport_clock() + wait;
+    flush(t, GRACE);
+    double left = until - ree_transport_clock();
+    if (left > 0)
+        nanosleep(&(struct timespec){(time_t)left, (long)((left - (double)(time_t)left) * 1e9)},
+                  NULL);
+    t->link->ops->abort(t->link, code);
+    t->link->ops->close(t->link);
+    ree_transport_finish(t);
+}
+
+void ree_transport_close(struct ree_transport *t) {
+    if (!t) return;
+    ree_signs_end(t);
+    flush(t, t->options.deadline);
+    t->link->ops->close(t->link);
+    ree_transport_finish(t);
+}

@@ -1,0 +1,165 @@
+// Signs of life: a thread sends them and listens for those of others while the rank works, however
+// long one operator or the reading of a model takes. A process that is stopped or dead sends none.
+// One that hangs while this thread lives says with each sign for how long it has not got on.
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "transport/transport_internal.h"
+
+// Frames waiting to go to one rank's control channel: more are not sent. A rank that takes none of
+// these is silent anyway.
+#define MAX_SIGNS 16
+// After a failure that the thread has met: seconds in which the rank itself may notice. It may be
+// in the midst of something that takes long.
+#define PATIENCE 5
+
+static double every(const struct ree_transport *t) {
+    return t->options.deadline / 4 < 1 ? t->options.deadline / 4 : 1;
+}
+
+static enum ree_status send_signs(struct ree_transport *t, double now, struct ree_error *err) {
+    if (now - t->last_sign < 0.9 * every(t)) return REE_OK;
+    t->last_sign = now;
+    double still = t->waits ? 0 : now - t->moved;
+    // Whether it works, and for how many milliseconds at the same thing, is all that there is to
+    // say.
+    struct ree_frame_fields fields = {.kind = REE_MESSAGE_ALIVE,
+                                      .set = !t->waits,
+                                      .step = still > 0 ? (uint64_t)(1000 * still) : 0};
+    for (uint32_t r = 0; r < t->link->n_ranks; r++)
+        if (r != t->link->rank && t->peers[r].n_signs < MAX_SIGNS)
+            REE_TRY(ree_transport_post(t, r, REE_CHANNEL_CONTROL, fields, NULL, err));
+    return REE_OK;
+}
+
+static void take_failure(struct ree_transport *t, const struct ree_message *m) {
+    size_t n = m->n_parts == 1 ? m->parts[0].nbytes : 0;
+    if (n >= REE_ERROR_MAX) n = REE_ERROR_MAX - 1;
+    if (t->has_failed) return;
+    t->has_failed = true;
+    t->failure.status = REE_IO;
+    if (n) memcpy(t->failure.message, m->parts[0].data, n);
+    t->failure.message[n] = 0;
+    // What comes over a wire is shown to a person.
+    for (char *c = t->failure.message; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
+}
+
+static void take_sign(struct ree_transport *t, const struct ree_message *m) {
+    double now = ree_transport_clock();
+    struct ree_peer *peer = &t->peers[m->from];
+    peer->heard = now;
+    if (m->kind == REE_MESSAGE_ERROR) take_failure(t, m);
+    if (m->kind != REE_MESSAGE_ALIVE) return;
+    peer->still = (double)m->step / 1000;
+    if (m->set) t->progress = now;
+}
+
+enum ree_status ree_signs_take(struct ree_transport *t, struct ree_error *err) {
+    for (uint32_t r = 0; r < t->link->n_ranks; r++) {
+        if (r == t->link->rank) continue;
+        while (!t->has_failed) {
+            unsigned char *frame;
+            size_t nbytes;
+            struct ree_message m;
+            REE_TRY(t->link->ops->take(t->link, r, REE_CHANNEL_CONTROL, REE_CONTROL_LIMIT, &frame,
+                                       &nbytes, err));
+            if (!frame) break;
+            enum ree_status status =
+                ree_transport_open(t, r, REE_CHANNEL_CONTROL, frame, nbytes, &m, err);
+            if (status == REE_OK) take_sign(t, &m);
+            ree_message_finish(&m);
+            if (status != REE_OK) {
+                ree_fail_prefix(err, "a message from rank %u is", r);
+                return status;
+            }
+        }
+    }
+    if (!t->has_failed) return REE_OK;
+    return ree_fail(err, t->failure.status, "%s", t->failure.message);
+}
+
+static enum ree_status judge(const struct ree_transport *t, double now, struct ree_error *err) {
+    uint32_t me = t->link->rank, worst = me;
+    double longest = t->options.deadline;
+    for (uint32_t r = 0; r < t->link->n_ranks; r++) {
+        if (r == me || now - t->peers[r].heard <= longest) continue;
+        worst = r;
+        longest = now - t->peers[r].heard;
+    }
+    if (worst != me)
+        return ree_fail(err, REE_IO, "rank %u has sent nothing for %.3g s (step %llu)", worst,
+                        t->options.deadline, (unsigned long long)t->step);
+    for (uint32_t r = 0; r < t->link->n_ranks; r++)
+        if (r != me && t->peers[r].still > t->options.work_deadline)
+            return ree_fail(err, REE_IO,
+                            "rank %u gives signs of life, but has got nowhere for %.3g s "
+                            "(step %llu)",
+                            r, t->options.work_deadline, (unsigned long long)t->step);
+    if (t->waits && now - t->progress > 2 * t->options.deadline)
+        return ree_fail(err, REE_IO, "all ranks wait for one another for %.3g s (step %llu)",
+                        2 * t->options.deadline, (unsigned long long)t->step);
+    return REE_OK;
+}
+
+enum ree_status ree_signs_exchange(struct ree_transport *t, struct ree_error *err) {
+    REE_TRY(ree_transport_move_out(t, err));
+    REE_TRY(ree_signs_take(t, err));
+    double now = ree_transport_clock();
+    // Whoever has not looked for long knows nothing of the others' silence: this process, or all
+    // of them, were stopped and go on, or the machine has other things to do.
+    if (now - t->looked > t->options.deadline / 2) {
+        for (uint32_t r = 0; r < t->link->n_ranks; r++)
+            t->peers[r].heard = now;
+        t->progress = now;
+    }
+    t->looked = now;
+    REE_TRY(send_signs(t, now, err));
+    return judge(t, now, err);
+}
+
+// The thread
+
+static void sleep_until(struct ree_transport *t, double when) {
+    struct timespec until = {.tv_sec = (time_t)when};
+    until.tv_nsec = (long)((when - (double)until.tv_sec) * 1e9);
+    while (!t->ends && ree_transport_clock() < when)
+        if (pthread_cond_timedwait(&t->wake, &t->lock, &until) != 0) break;
+}
+
+static void *give_signs(void *user) {
+    struct ree_transport *t = user;
+    struct ree_error err;
+    pthread_mutex_lock(&t->lock);
+    while (!t->ends) {
+        if (!t->is_broken && ree_signs_exchange(t, &err) != REE_OK)
+            ree_transport_note_broken(t, &err);
+        double now = ree_transport_clock();
+        if (t->is_broken && now - t->broken_since > PATIENCE) {
+            if (t->options.on_lost) t->options.on_lost(t->options.user, t->broken.message);
+            t->link->ops->abort(t->link, 1);
+            break;
+        }
+        sleep_until(t, now + every(t));
+    }
+    pthread_mutex_unlock(&t->lock);
+    return NULL;
+}
+
+enum ree_status ree_signs_begin(struct ree_transport *t, struct ree_error *err) {
+    if (t->options.quiet) return REE_OK;
+    int code = pthread_create(&t->thread, NULL, give_signs, t);
+    if (code) return ree_fail(err, REE_IO, "no thread for signs of life: %s", strerror(code));
+    t->has_thread = true;
+    return REE_OK;
+}
+
+void ree_signs_end(struct ree_transport *t) {
+    pthread_mutex_lock(&t->lock);
+    t->ends = true;
+    pthread_cond_signal(&t->wake);
+    pthread_mutex_unlock(&t->lock);
+    if (t->has_thread) pthread_join(t->thread, NULL);
+    t->has_thread = false;
+}
