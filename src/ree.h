@@ -214,6 +214,13 @@ int64_t ree_model_ir_version(const struct ree_model *model);
 int64_t ree_model_opset(const struct ree_model *model, const char *domain);     // 0: not imported
 const char *ree_model_metadata(const struct ree_model *model, const char *key); // NULL: absent
 uint64_t ree_model_weight_bytes(const struct ree_model *model);
+// What is to be said of a model beside its operators; of inspected models alone, and as far as it
+// shows without inputs.
+struct ree_model_note {
+    bool is_problem; // the model cannot be run; false: it runs, but its file says what is not so
+    const char *text;
+};
+size_t ree_model_notes(const struct ree_model *model, const struct ree_model_note **out_notes);
 // What a model is, as two SHA-256 (NUMERICS.md, "Hashes"): its graph, and the names, types, shapes
 // and bytes of its weights. They do not depend on how its files are laid out, nor on what ree makes
 // of the graph; a checkpoint's folder and what ree_export writes of it have the same. That of the
@@ -311,6 +318,10 @@ struct ree_session_options {
     bool no_fuse; // one dispatch per step; for proving that fusion does not change bits
     void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total); // NULL: off
     void *user;
+    // Called whenever the model is bound to shapes, with "lowered" and the dispatches in order, and
+    // with "memory plan" and where the intermediate tensors lie; NULL: off. Where shapes depend on
+    // computed data there are several parts: "lowered, part 2".
+    void (*on_program)(void *user, const char *what, const char *text);
 };
 
 enum ree_status ree_session_create(struct ree_model *model, struct ree_device *device,
@@ -325,6 +336,11 @@ void ree_session_destroy(struct ree_session *session);
 // section 1 (float32: 0x7FC00000).
 enum ree_status ree_session_run(struct ree_session *session, const struct ree_tensor *inputs,
                                 size_t n_inputs, struct ree_tensor *outputs, struct ree_error *err);
+
+// Binds the model to the inputs' shapes without running it (but for what shapes depend on), as the
+// next run with such inputs would.
+enum ree_status ree_session_bind(struct ree_session *session, const struct ree_tensor *inputs,
+                                 size_t n_inputs, struct ree_error *err);
 
 struct ree_session_stats {
     uint64_t weight_bytes;         // resident on the device

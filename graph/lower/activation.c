@@ -1,6 +1,8 @@
 // Activations: each one expression over its input, as NUMERICS.md defines it step by step.
 #include "graph/lower/rules.h"
 
+#include "base/dtype.h"
+
 #include <string.h>
 
 #define NO REE_OP_NONE
@@ -186,8 +188,46 @@ RULE(swish) {
     return finish(&a, MUL(a.x, step1(&a, REE_MAP_sigmoid_f32, scaled)), &out[0]);
 }
 
+// Of integers as ONNX's function body has it, where lambd and bias are cast to x's type first.
+static enum ree_status shrink_integers(struct ree_lower *lower, struct ree_tval *x,
+                                       struct ree_tval **out) {
+    static const struct ree_typed_op less = {
+        NO, REE_MAP_lt_i32, REE_MAP_lt_u32, REE_MAP_lt_i64, REE_MAP_lt_u64, NO};
+    static const struct ree_typed_op add = {
+        NO, REE_MAP_add_i32, REE_MAP_add_i32, REE_MAP_add_i64, REE_MAP_add_i64, NO};
+    static const struct ree_typed_op sub = {
+        NO, REE_MAP_sub_i32, REE_MAP_sub_i32, REE_MAP_sub_i64, REE_MAP_sub_i64, NO};
+    enum ree_dtype t = x->dtype;
+    float lambd = ree_node_float(lower->node, "lambd", 0.5f);
+    float bias = ree_node_float(lower->node, "bias", 0);
+    bool is_signed = t == REE_I8 || t == REE_I16 || t == REE_I32 || t == REE_I64;
+    // The smallest type's range: what lies beyond it is cast differently from type to type.
+    float low = is_signed ? -128 : 0, high = is_signed ? 127 : 255;
+    if (!(lambd >= low && lambd <= high && bias >= low && bias <= high))
+        return ree_lower_fail(
+            lower, REE_UNSUPPORTED, "lambd %g and bias %g of %s: only %g to %g is supported",
+            (double)lambd, (double)bias, ree_dtype_name(t), (double)low, (double)high);
+    enum ree_map_op op_less, op_add, op_sub;
+    REE_TRY(ree_rule_typed(lower, &less, t, &op_less));
+    REE_TRY(ree_rule_typed(lower, &add, t, &op_add));
+    REE_TRY(ree_rule_typed(lower, &sub, t, &op_sub));
+    struct ree_expr_builder b;
+    ree_expr_init(&b, lower, x->rank, x->dims);
+    int v = ree_expr_tensor(&b, x), by = ree_expr_number(&b, t, (int64_t)bias);
+    int above = ree_expr_op2(&b, op_less, ree_expr_number(&b, t, (int64_t)lambd), v);
+    int value =
+        ree_expr_select(&b, t, above, ree_expr_op2(&b, op_sub, v, by), ree_expr_number(&b, t, 0));
+    if (is_signed) { // nothing unsigned is below -lambd
+        int below = ree_expr_op2(&b, op_less, v, ree_expr_number(&b, t, -(int64_t)lambd));
+        value = ree_expr_select(&b, t, below, ree_expr_op2(&b, op_add, v, by), value);
+    }
+    return ree_lower_map(&b, ree_expr_wrap(&b, t, value), t, out);
+}
+
 RULE(shrink) {
     struct activation a;
+    if (in[0]->dtype != REE_BOOL && !ree_dtype_is_float(in[0]->dtype))
+        return shrink_integers(lower, in[0], &out[0]);
     REE_TRY(begin(&a, lower, in[0]));
     float lambd = ree_node_float(lower->node, "lambd", 0.5f);
     int bias = attribute(&a, "bias", 0);

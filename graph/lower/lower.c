@@ -429,6 +429,23 @@ static enum ree_status call_rule(struct ree_lower *lower, const struct ree_op *o
                           ree_attr_kind_name(attr->kind), ree_attr_kind_name(wanted));
 }
 
+static const char *kind_text(enum ree_kind kind) {
+    return kind == REE_SEQUENCE ? "a sequence of " : "";
+}
+
+// What the file says of a value's type is part of the model: where a rule finds another type, one
+// of the two is wrong, and so are the numbers. Shapes are hints, which exporters leave stale.
+static enum ree_status check_declared(struct ree_lower *lower, const struct ree_value *value,
+                                      const struct ree_tval *made) {
+    bool differs = value->dtype != made->dtype || value->kind != made->kind;
+    if (value->dtype == REE_DTYPE_NONE || made->dtype == REE_DTYPE_NONE || !differs) return REE_OK;
+    if (made->kind == REE_ABSENT || value->kind == REE_ABSENT) return REE_OK;
+    lower->contradicts = true;
+    return ree_lower_fail(lower, REE_INVALID, "'%s' is declared as %s%s, but it is %s%s",
+                          value->name, kind_text(value->kind), ree_onnx_type_name(value->dtype),
+                          kind_text(made->kind), ree_onnx_type_name(made->dtype));
+}
+
 static enum ree_status lower_node(struct ree_lower *lower, const struct ree_node *node) {
     const char *reason;
     const struct ree_op *op = ree_op_find(node->domain, node->op_type, node->opset, &reason);
@@ -473,6 +490,7 @@ static enum ree_status lower_node(struct ree_lower *lower, const struct ree_node
         if (!out[i])
             return ree_lower_fail(lower, REE_UNSUPPORTED, "output %zu ('%s') is not provided", i,
                                   node->outputs[i]->name);
+        REE_TRY(check_declared(lower, node->outputs[i], out[i]));
         if (!lower->fuse && out[i]->kind == REE_TENSOR && !ree_lower_is_host(out[i]) &&
             out[i]->storage->kind != REE_STORAGE_STATE)
             REE_TRY(ree_lower_dense(lower, out[i], &out[i]));
@@ -562,6 +580,7 @@ enum ree_status ree_lower_graph(struct ree_lower *lower, const struct ree_graph 
 
 static enum ree_status read_nothing(struct ree_lower *lower, struct ree_storage *storage) {
     (void)storage;
+    lower->wants_data = true;
     return ree_lower_fail(lower, REE_UNSUPPORTED, "a shape that depends on data");
 }
 

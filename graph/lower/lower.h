@@ -84,6 +84,9 @@ struct ree_lower {
     const struct ree_node *outer_node;
     struct ree_frame *frame;      // of `node`
     uint32_t n_steps, step_limit; // REE_LOWER_MAX_STEPS where the limit is 0
+    // Of the node that failed: a value was declared with another type than it has; a shape or a
+    // decision hung on data that was not to be had.
+    bool contradicts, wants_data;
     uint32_t stays_wide; // set by a rule under REE_NARROW_WIDEN: outputs (by bit) that are float32
                          // whatever the inputs are
     bool fuse;           // false: rules use only elementary steps, and views are materialised

@@ -159,25 +159,18 @@ enum ree_status ree_lower_op_reducel2(struct ree_lower *lower, struct ree_tval *
     return reduce_then(lower, in, REE_REDUCE_SUM_SQ, REE_MAP_sqrt_f32, out);
 }
 
-// ONNX withdrew the integer forms of the two logarithms: their results mean little.
-static enum ree_status require_float(struct ree_lower *lower, const struct ree_tval *t) {
-    if (ree_data_wide(t->dtype) == REE_F32 || t->dtype == REE_F64) return REE_OK;
-    return ree_lower_fail(lower, REE_UNSUPPORTED, "%s is not supported; cast it to float32",
-                          ree_dtype_name(t->dtype));
-}
-
 enum ree_status ree_lower_op_reducelogsum(struct ree_lower *lower, struct ree_tval *const *in,
                                           struct ree_tval **out) {
-    REE_TRY(require_float(lower, in[0]));
     return reduce_then(lower, in, REE_REDUCE_SUM, REE_MAP_log_f32, out);
 }
 
-// m = max x, or 0 where that is infinite; log(sum exp(x - m)) + m.
+// m = max x, or 0 where that is infinite; log(sum exp(x - m)) + m. Of integers in float32.
 enum ree_status ree_lower_op_reducelogsumexp(struct ree_lower *lower, struct ree_tval *const *in,
                                              struct ree_tval **out) {
-    REE_TRY(require_float(lower, in[0]));
     struct reduction r;
-    REE_TRY(begin(lower, in, REE_REDUCE_MAX, &r));
+    // The sum's types, not the maximum's: 8-bit integers, bool are none of the operator's.
+    REE_TRY(begin(lower, in, REE_REDUCE_SUM, &r));
+    if (r.t->dtype != REE_F64) REE_TRY(ree_lower_cast(lower, r.t, REE_F32, &r.t));
     struct ree_tval *x = r.t, *max, *m, *e, *sum, *result;
     REE_TRY(ree_lower_reduce(lower, x, REE_REDUCE_MAX, r.mask, true, false, &max));
     struct ree_expr_builder b;

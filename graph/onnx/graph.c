@@ -217,6 +217,9 @@ static enum ree_status read_output(struct ree_onnx_reader *reader,
     if (value->is_output) return ree_fail(reader->err, REE_INVALID, "is listed twice");
     value->is_output = true;
     if (value->producer) copy_type(value, &declared);
+    if (!value->producer && value->dtype && declared.dtype && value->dtype != declared.dtype)
+        return ree_fail(reader->err, REE_INVALID, "is declared as %s, but it is %s",
+                        ree_onnx_type_name(declared.dtype), ree_onnx_type_name(value->dtype));
     return REE_OK;
 }
 

@@ -54,15 +54,22 @@ static bool equal_attrs(const struct ree_attr *a, const struct ree_attr *b) {
     return false;
 }
 
+static bool agree(const struct ree_value *a, const struct ree_value *b) {
+    return a->dtype == b->dtype || a->dtype == REE_DTYPE_NONE || b->dtype == REE_DTYPE_NONE;
+}
+
 static bool equal_nodes(const struct ree_node *a, const struct ree_node *b) {
     if (strcmp(a->op_type, b->op_type) != 0 || a->opset != b->opset) return false;
     if (a->n_inputs != b->n_inputs || a->n_outputs != b->n_outputs || a->n_attrs != b->n_attrs)
         return false;
     for (size_t i = 0; i < a->n_inputs; i++)
         if (a->inputs[i] != b->inputs[i]) return false;
-    // Which outputs are asked for can change what an operator does.
+    // Which outputs are asked for can change what an operator does; types that are declared are
+    // checked where the node is lowered.
     for (size_t i = 0; i < a->n_outputs; i++)
-        if (!a->outputs[i] != !b->outputs[i]) return false;
+        if (!a->outputs[i] != !b->outputs[i] ||
+            (a->outputs[i] && !agree(a->outputs[i], b->outputs[i])))
+            return false;
     for (size_t i = 0; i < a->n_attrs; i++) {
         // Nearly always in the same order.
         const struct ree_attr *other = &b->attrs[i];
@@ -129,8 +136,13 @@ static bool merge_all(struct ree_rewrite *rewrite, struct table *table) {
         if (!is_mergeable(node)) continue;
         struct ree_node *first = find_or_add(table, graph, node);
         if (!first || makes_graph_output(node)) continue;
-        for (size_t j = 0; j < node->n_outputs; j++)
-            if (node->outputs[j]) rewrite->replacement[node->outputs[j]->id] = first->outputs[j];
+        for (size_t j = 0; j < node->n_outputs; j++) {
+            if (!node->outputs[j]) continue;
+            rewrite->replacement[node->outputs[j]->id] = first->outputs[j];
+            // What was said of its type has still to be checked.
+            if (node->outputs[j]->kind == first->outputs[j]->kind && !first->outputs[j]->dtype)
+                first->outputs[j]->dtype = node->outputs[j]->dtype;
+        }
         rewrite->removed[i] = true;
         changed = true;
     }

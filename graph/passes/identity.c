@@ -45,6 +45,15 @@ static bool is_identity(const struct ree_node *node) {
     return false;
 }
 
+// What is said of one of the two tensors is said of both, so that a type that contradicts is still
+// there to be found. False: the two contradict each other, and the node has to say so.
+static bool share_type(struct ree_value *from, struct ree_value *to) {
+    bool plain = from->kind == REE_TENSOR && to->kind == REE_TENSOR && !to->nullable;
+    if (!plain || to->dtype == REE_DTYPE_NONE) return true;
+    if (from->dtype == REE_DTYPE_NONE && from->producer) from->dtype = to->dtype;
+    return from->dtype == to->dtype || from->dtype == REE_DTYPE_NONE;
+}
+
 // Lets the node that makes `from` make `to`, an output of the graph, instead.
 static bool take_over(struct ree_rewrite *rewrite, struct ree_value *from, struct ree_value *to) {
     if (from->graph != rewrite->graph || !from->producer || from->is_output) return false;
@@ -53,6 +62,7 @@ static bool take_over(struct ree_rewrite *rewrite, struct ree_value *from, struc
     for (size_t i = 0; i < producer->n_outputs; i++)
         if (producer->outputs[i] == from) producer->outputs[i] = to;
     to->producer = producer;
+    if (to->dtype == REE_DTYPE_NONE && to->kind == from->kind) to->dtype = from->dtype;
     from->producer = NULL;
     rewrite->replacement[from->id] = to;
     return true;
@@ -68,6 +78,7 @@ bool ree_pass_identity(struct ree_graph *graph) {
         ree_rewrite_node(&rewrite, node);
         if (!is_identity(node)) continue;
         struct ree_value *from = node->inputs[0], *to = node->outputs[0];
+        if (!share_type(from, to)) continue;
         // An output of the graph keeps its name: it is made by another node, or stays a copy.
         if (to->is_output && !take_over(&rewrite, from, to)) continue;
         if (!to->is_output) rewrite.replacement[to->id] = from;

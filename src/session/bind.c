@@ -118,6 +118,8 @@ static enum ree_status place_temporaries(struct ree_bind *b, bool last_segment, 
     REE_TRY(ree_plan_memory(tensors, n, &b->scratch, out_size, err));
     for (size_t i = 0; i < n; i++)
         b->place[tensors[i].id] = b->watched_size + tensors[i].offset;
+    b->planned = tensors;
+    b->n_planned = n;
     *out_size += b->watched_size;
     return REE_OK;
 }
@@ -338,7 +340,8 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
     if (!seg->slots) return no_memory(err);
     memcpy(seg->slots, table.slots, table.n * sizeof *seg->slots);
     seg->n_slots = table.n;
-    return make_program(b, seg, err);
+    REE_TRY(make_program(b, seg, err));
+    return session->options.on_program ? ree_segment_describe(b, seg, size, err) : REE_OK;
 }
 
 // Turns the dispatches so far into a program, and forgets them.

@@ -4,6 +4,7 @@
 // The rules that lower a node also say what comes out of it, so inference is lowering without a
 // device: once with every unknown size set to one number, once to another. What agrees is static;
 // what differs depends on the inputs.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,21 +14,57 @@
 
 // Loops are followed so far, and no farther.
 #define STEP_LIMIT 4096
+// Problems told of one by one, and shapes.
+#define MAX_NOTES 20
 
-static const int64_t trial_sizes[2] = {4, 8};
+static const int64_t trial_sizes[] = {4, 8, 1}; // the last for what failed with the others
+#define N_TRIALS 3
+
+// What lowering a node said: NULL for success, and where it says nothing about the node.
+struct outcome {
+    enum ree_status status;
+    bool contradicts;
+    const char *message;
+};
 
 static enum ree_status value_unknown(struct ree_lower *lower, struct ree_storage *storage) {
     (void)storage;
+    lower->wants_data = true;
     return ree_lower_fail(lower, REE_UNSUPPORTED, "a shape that depends on data");
 }
 
+struct use_check {
+    const struct ree_graph *graph;
+    struct ree_tval **values;
+    bool missing;
+};
+
+static void check_use(void *user, struct ree_value **use) {
+    struct use_check *check = user;
+    const struct ree_value *value = *use;
+    if (value->graph == check->graph && !value->data && !check->values[value->id])
+        check->missing = true;
+}
+
+// A node fails for reasons of its own if all that it reads is there, whatever data it wants, and if
+// it was not merely followed for too long.
+static bool blames_node(const struct ree_lower *lower, struct ree_node *node,
+                        struct ree_tval **values, enum ree_status status) {
+    if (status != REE_INVALID && status != REE_UNSUPPORTED) return false;
+    if (lower->wants_data || lower->n_steps >= STEP_LIMIT) return false;
+    struct use_check check = {lower->graph, values, false};
+    ree_node_visit_uses(node, check_use, &check);
+    return !check.missing;
+}
+
 // Lowers what can be lowered; values of failing nodes, and of those after them, stay NULL.
+// `outcomes` is by node, zeroed; or NULL.
 static bool trial(struct ree_graph *graph, int64_t size, struct ree_arena *arena,
-                  struct ree_tval ***out_values) {
-    struct ree_error ignored;
+                  struct ree_tval ***out_values, struct outcome *outcomes) {
+    struct ree_error error;
     struct ree_lower lower = {
         .arena = arena,
-        .err = &ignored,
+        .err = &error,
         .graph = graph,
         .fuse = true,
         .fold = true,
@@ -48,34 +85,205 @@ static bool trial(struct ree_graph *graph, int64_t size, struct ree_arena *arena
         if (ree_lower_value(&lower, value, REE_STORAGE_INPUT, dims, &values[value->id]) != REE_OK)
             values[value->id] = NULL;
     }
-    for (size_t i = 0; i < graph->n_nodes; i++)
-        if (ree_lower_node(&lower, graph->nodes[i], values) != REE_OK)
-            for (size_t k = 0; k < graph->nodes[i]->n_outputs; k++)
-                if (graph->nodes[i]->outputs[k]) values[graph->nodes[i]->outputs[k]->id] = NULL;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        struct ree_node *node = graph->nodes[i];
+        lower.contradicts = lower.wants_data = false;
+        enum ree_status status = ree_lower_node(&lower, node, values);
+        if (status == REE_OK) continue;
+        for (size_t k = 0; k < node->n_outputs; k++)
+            if (node->outputs[k]) values[node->outputs[k]->id] = NULL;
+        if (!outcomes || !blames_node(&lower, node, values, status)) continue;
+        outcomes[i] =
+            (struct outcome){status, lower.contradicts, ree_arena_strdup(arena, error.message)};
+    }
     *out_values = values;
     return true;
+}
+
+// Takes over what two trials agree on.
+static void fill_in(struct ree_graph *graph, struct ree_tval **a, struct ree_tval **b) {
+    for (size_t i = 0; i < graph->n_values; i++) {
+        struct ree_value *value = graph->values[i];
+        const struct ree_tval *x = a[value->id], *y = b[value->id];
+        if (value->data || value->is_input || !x || !y || x->rank != y->rank) continue;
+        if (x->kind != REE_TENSOR || y->kind != REE_TENSOR) continue;
+        bool declared = value->has_shape && value->rank == x->rank;
+        value->dtype = x->dtype;
+        value->has_shape = true;
+        value->rank = x->rank;
+        for (uint32_t d = 0; d < x->rank; d++) {
+            // The name of an unknown size comes from the file alone.
+            if (!declared) value->symbols[d] = NULL;
+            value->dims[d] = x->dims[d] == y->dims[d] ? x->dims[d] : -1;
+        }
+    }
+}
+
+// Nodes
+
+static bool has_open_sizes(const struct ree_graph *graph) {
+    for (size_t i = 0; i < graph->n_inputs; i++)
+        for (uint32_t d = 0; d < graph->inputs[i]->rank; d++)
+            if (graph->inputs[i]->dims[d] < 0) return true;
+    return false;
+}
+
+// Whether the trials say that the node cannot be run. Sizes that were made up may not fit each
+// other: then only what does not hang on sizes counts, an operator or a type that ree lacks, or
+// types that contradict.
+static bool is_problem(struct outcome *const outcomes[N_TRIALS], size_t node, size_t n_trials,
+                       bool open) {
+    const struct outcome *first = &outcomes[0][node];
+    if (!first->message) return false;
+    for (size_t i = 1; i < n_trials; i++)
+        if (!outcomes[i][node].message || strcmp(outcomes[i][node].message, first->message) != 0)
+            return false;
+    return !open || first->status == REE_UNSUPPORTED || first->contradicts;
+}
+
+struct marks {
+    const struct ree_graph *graph;
+    bool *live; // by value
+};
+
+static void mark_use(void *user, struct ree_value **use) {
+    struct marks *marks = user;
+    if ((*use)->graph == marks->graph) marks->live[(*use)->id] = true;
+}
+
+// Nodes that an output depends on: a run drops the others.
+static bool *find_live(const struct ree_graph *graph, struct ree_arena *arena) {
+    struct marks marks = {graph, ree_arena_alloc_array(arena, graph->n_values + 1, sizeof(bool))};
+    bool *nodes = ree_arena_alloc_array(arena, graph->n_nodes + 1, sizeof *nodes);
+    if (!marks.live || !nodes) return NULL;
+    for (size_t i = 0; i < graph->n_outputs; i++)
+        mark_use(&marks, &graph->outputs[i]);
+    for (size_t i = graph->n_nodes; i-- > 0;) {
+        struct ree_node *node = graph->nodes[i];
+        for (size_t k = 0; k < node->n_outputs; k++)
+            nodes[i] |= node->outputs[k] && marks.live[node->outputs[k]->id];
+        if (nodes[i]) ree_node_visit_uses(node, mark_use, &marks);
+    }
+    return nodes;
+}
+
+static enum ree_status note_problems(struct ree_model *model,
+                                     struct outcome *const outcomes[N_TRIALS], size_t n_trials,
+                                     const bool *live, struct ree_error *err) {
+    const struct ree_graph *graph = model->graph;
+    bool open = has_open_sizes(graph);
+    size_t n = 0;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        if (!live[i] || !is_problem(outcomes, i, n_trials, open)) continue;
+        if (n++ < MAX_NOTES) REE_TRY(ree_model_note(model, true, outcomes[0][i].message, err));
+    }
+    char text[64];
+    if (n <= MAX_NOTES) return REE_OK;
+    snprintf(text, sizeof text, "and %zu more nodes", n - MAX_NOTES);
+    return ree_model_note(model, true, text, err);
+}
+
+// Shapes
+
+static bool shape_differs(const struct ree_value *value, const struct ree_tval *x,
+                          const struct ree_tval *y) {
+    if (!value->has_shape || value->data || value->is_input || !x || !y) return false;
+    if (x->kind != REE_TENSOR || y->kind != REE_TENSOR || x->rank != y->rank) return false;
+    if (value->rank != x->rank) return true;
+    for (uint32_t d = 0; d < x->rank; d++)
+        if (value->dims[d] >= 0 && x->dims[d] == y->dims[d] && value->dims[d] != x->dims[d])
+            return true;
+    return false;
+}
+
+static void append_dims(struct ree_strbuf *out, uint32_t rank, const int64_t *a, const int64_t *b,
+                        const char *const *symbols) {
+    ree_strbuf_printf(out, "[");
+    for (uint32_t d = 0; d < rank; d++) {
+        if (d) ree_strbuf_printf(out, ",");
+        if (a[d] >= 0 && a[d] == b[d])
+            ree_strbuf_printf(out, "%lld", (long long)a[d]);
+        else
+            ree_strbuf_printf(out, "%s", symbols && symbols[d] ? symbols[d] : "?");
+    }
+    ree_strbuf_printf(out, "]");
+}
+
+static enum ree_status note_shape(struct ree_model *model, const struct ree_value *value,
+                                  const struct ree_tval *x, const struct ree_tval *y,
+                                  struct ree_error *err) {
+    struct ree_strbuf text;
+    char label[256] = "";
+    ree_strbuf_init(&text);
+    if (value->producer)
+        ree_strbuf_printf(&text, "%s: ", ree_node_label(value->producer, label, sizeof label));
+    ree_strbuf_printf(&text, "'%s' is declared with the shape ", value->name);
+    append_dims(&text, value->rank, value->dims, value->dims, value->symbols);
+    ree_strbuf_printf(&text, ", but it has ");
+    append_dims(&text, x->rank, x->dims, y->dims, NULL);
+    char *s = ree_strbuf_take(&text);
+    if (!s) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status = ree_model_note(model, false, s, err);
+    free(s);
+    return status;
+}
+
+static enum ree_status note_shapes(struct ree_model *model, struct ree_tval **a,
+                                   struct ree_tval **b, struct ree_error *err) {
+    const struct ree_graph *graph = model->graph;
+    size_t n = 0;
+    for (size_t i = 0; i < graph->n_values; i++) {
+        const struct ree_value *value = graph->values[i];
+        const struct ree_tval *x = a[value->id], *y = b[value->id];
+        if (!shape_differs(value, x, y)) continue;
+        if (n++ < MAX_NOTES) REE_TRY(note_shape(model, value, x, y, err));
+    }
+    char text[64];
+    if (n <= MAX_NOTES) return REE_OK;
+    snprintf(text, sizeof text, "and %zu more tensors", n - MAX_NOTES);
+    return ree_model_note(model, false, text, err);
+}
+
+static enum ree_status examine(struct ree_model *model, struct ree_arena *arena,
+                               struct ree_error *err) {
+    struct ree_graph *graph = model->graph;
+    struct outcome *outcomes[N_TRIALS];
+    struct ree_tval **values[N_TRIALS];
+    const bool *live = find_live(graph, arena);
+    bool open = has_open_sizes(graph), candidate = false;
+    size_t n_trials = 2;
+    for (size_t i = 0; i < n_trials; i++) {
+        outcomes[i] = ree_arena_alloc_array(arena, graph->n_nodes + 1, sizeof *outcomes[i]);
+        if (!live || !outcomes[i] || !trial(graph, trial_sizes[i], arena, &values[i], outcomes[i]))
+            return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        for (size_t k = 0; i == 1 && k < graph->n_nodes; k++)
+            candidate |= live[k] && is_problem(outcomes, k, 2, open);
+        if (i == 1 && candidate) n_trials = N_TRIALS;
+    }
+    // An operator that is missing is told of with the operators, and fails its node here.
+    bool missing = false;
+    for (size_t i = 0; i < model->n_op_counts; i++)
+        missing |= !model->op_counts[i].supported;
+    if (!missing) REE_TRY(note_problems(model, outcomes, n_trials, live, err));
+    REE_TRY(note_shapes(model, values[0], values[1], err));
+    fill_in(graph, values[0], values[1]);
+    return REE_OK;
+}
+
+enum ree_status ree_model_examine(struct ree_model *model, struct ree_error *err) {
+    struct ree_arena arena;
+    ree_arena_init(&arena);
+    enum ree_status status = examine(model, &arena, err);
+    ree_arena_finish(&arena);
+    return status;
 }
 
 void ree_model_infer(struct ree_graph *graph) {
     struct ree_arena arena;
     ree_arena_init(&arena);
     struct ree_tval **a, **b;
-    if (trial(graph, trial_sizes[0], &arena, &a) && trial(graph, trial_sizes[1], &arena, &b)) {
-        for (size_t i = 0; i < graph->n_values; i++) {
-            struct ree_value *value = graph->values[i];
-            const struct ree_tval *x = a[value->id], *y = b[value->id];
-            if (value->data || value->is_input || !x || !y || x->rank != y->rank) continue;
-            if (x->kind != REE_TENSOR || y->kind != REE_TENSOR) continue;
-            bool declared = value->has_shape && value->rank == x->rank;
-            value->dtype = x->dtype;
-            value->has_shape = true;
-            value->rank = x->rank;
-            for (uint32_t d = 0; d < x->rank; d++) {
-                // The name of an unknown size comes from the file alone.
-                if (!declared) value->symbols[d] = NULL;
-                value->dims[d] = x->dims[d] == y->dims[d] ? x->dims[d] : -1;
-            }
-        }
-    }
+    if (trial(graph, trial_sizes[0], &arena, &a, NULL) &&
+        trial(graph, trial_sizes[1], &arena, &b, NULL))
+        fill_in(graph, a, b);
     ree_arena_finish(&arena);
 }

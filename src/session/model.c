@@ -145,6 +145,7 @@ static enum ree_status run_passes(struct ree_model *model, const struct ree_mode
     ree_pass_factors(graph);
     report_pass(options, "factors", graph);
     ree_pass_dead_code(graph);
+    report_pass(options, "dead-code", graph);
     if (!model->no_fold) {
         REE_TRY(ree_model_fold(graph, err));
         report_pass(options, "fold", graph);
@@ -159,6 +160,25 @@ static enum ree_status run_passes(struct ree_model *model, const struct ree_mode
         report_pass(options, "shapes", graph);
     }
     return REE_OK;
+}
+
+enum ree_status ree_model_note(struct ree_model *model, bool is_problem, const char *text,
+                               struct ree_error *err) {
+    struct ree_model_note *grown = realloc(model->notes, (model->n_notes + 1) * sizeof *grown);
+    if (!grown) return no_memory(err);
+    model->notes = grown;
+    const char *copy = ree_arena_strdup(model->graph->arena, text);
+    if (!copy) return no_memory(err);
+    model->notes[model->n_notes++] = (struct ree_model_note){is_problem, copy};
+    return REE_OK;
+}
+
+// What loading the model to run it, and its first run, would say.
+static enum ree_status examine(struct ree_model *model, struct ree_error *err) {
+    struct ree_error problem;
+    if (ree_graph_check_supported(model->graph, &problem) != REE_OK)
+        REE_TRY(ree_model_note(model, true, problem.message, err));
+    return ree_model_examine(model, err);
 }
 
 // Takes the graph over, also on failure.
@@ -176,10 +196,10 @@ static enum ree_status make_model(struct ree_graph *graph, const struct ree_mode
     model->runnable = runnable;
     model->weight_bytes = weight_bytes(graph);
     enum ree_status status = ree_identity_init(&model->identity, graph, err);
-    if (!runnable) ree_model_infer(graph);
-    if (status == REE_OK) status = describe_ports(model, err);
     size_t capacity = 0;
     if (status == REE_OK) status = count_graph(model, graph, &capacity, err);
+    if (status == REE_OK && !runnable) status = examine(model, err);
+    if (status == REE_OK) status = describe_ports(model, err);
     if (status == REE_OK && model->n_op_counts)
         qsort(model->op_counts, model->n_op_counts, sizeof *model->op_counts, compare_counts);
     if (status == REE_OK && runnable) status = check_types(graph, err);
@@ -294,6 +314,7 @@ void ree_model_destroy(struct ree_model *model) {
     free(model->input_values);
     free(model->outputs);
     free(model->op_counts);
+    free(model->notes);
     free(model);
 }
 
@@ -319,6 +340,11 @@ const struct ree_port *ree_model_input(const struct ree_model *model, size_t i) 
 
 const struct ree_port *ree_model_output(const struct ree_model *model, size_t i) {
     return i < model->n_outputs ? &model->outputs[i] : NULL;
+}
+
+size_t ree_model_notes(const struct ree_model *model, const struct ree_model_note **out_notes) {
+    *out_notes = model->notes;
+    return model->n_notes;
 }
 
 const struct ree_op_count *ree_model_op_counts(const struct ree_model *model) {

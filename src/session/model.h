@@ -18,6 +18,8 @@ struct ree_model {
     struct ree_op_count *op_counts;
     uint32_t n_values; // of the graph and its subgraphs
     uint64_t weight_bytes;
+    size_t n_notes;
+    struct ree_model_note *notes; // the texts live in the graph's arena
     bool runnable;                // false after ree_model_inspect
     struct ree_identity identity; // of the graph as it was read
 };
@@ -53,5 +55,10 @@ struct ree_given {
 
 // Fills in types and shapes of values as far as they follow from the declared inputs.
 void ree_model_infer(struct ree_graph *graph);
+// The same, noting down what a run would refuse whatever it is given, and declared shapes that are
+// not so. Nodes that nothing depends on are left out.
+enum ree_status ree_model_examine(struct ree_model *model, struct ree_error *err);
+enum ree_status ree_model_note(struct ree_model *model, bool is_problem, const char *text,
+                               struct ree_error *err);
 
 #endif

@@ -161,6 +161,22 @@ enum ree_status ree_session_run(struct ree_session *s, const struct ree_tensor *
     return status;
 }
 
+enum ree_status ree_session_bind(struct ree_session *s, const struct ree_tensor *inputs,
+                                 size_t n_inputs, struct ree_error *err) {
+    struct ree_error local;
+    if (!err) err = &local; // prefixes need the message that they prefix
+    struct ree_tensor *ordered = calloc(s->model->n_inputs + 1, sizeof *ordered);
+    if (!ordered) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    struct ree_given given = {0};
+    enum ree_status status =
+        ree_inputs_match(s->model, s->states, s->n_states, inputs, n_inputs, ordered, err);
+    if (status == REE_OK) status = collect_tensors(s, ordered, &given, err);
+    if (status == REE_OK) status = find_bind(s, &given, err);
+    free((struct ree_tensor *)(uintptr_t)given.tensors);
+    free(ordered);
+    return status;
+}
+
 enum ree_status ree_session_run_ordered(struct ree_session *s, const struct ree_tensor *ordered,
                                         struct ree_tensor *outputs, struct ree_error *err) {
     struct ree_given given = {0};

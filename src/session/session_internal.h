@@ -86,6 +86,7 @@ struct ree_segment {
     bool measured;
 };
 
+struct ree_plan_tensor;
 struct ree_bind {
     struct ree_bind *next;
     struct ree_session *session;
@@ -115,6 +116,8 @@ struct ree_bind {
     size_t n_results;
     struct ree_tval **results; // the tensors among and within them
     uint64_t n_dispatches;
+    size_t n_planned; // of the segment being finished: the memory plan
+    const struct ree_plan_tensor *planned;
     size_t n_watched; // of an observed session: what is read back after a run
     struct ree_watched *watched;
     uint64_t watched_size; // bytes of them at the beginning of the arena
@@ -192,6 +195,9 @@ enum ree_status ree_bind_watch(struct ree_bind *bind, struct ree_error *err);
 void ree_bind_keep_watched(const struct ree_bind *bind, bool *keep);
 enum ree_status ree_bind_observe(struct ree_bind *bind, const struct ree_given *given,
                                  struct ree_error *err);
+// describe.c: hands the segment's program and its memory plan to options.on_program, as text.
+enum ree_status ree_segment_describe(const struct ree_bind *bind, const struct ree_segment *segment,
+                                     uint64_t size, struct ree_error *err);
 // damage.c: the session's fault, when its node has been lowered.
 enum ree_status ree_bind_damage(struct ree_bind *bind, struct ree_error *err);
 // Between what callers have and what a bind has (values.c): inputs into bind->values with the key,

@@ -413,6 +413,8 @@ def test_random_inputs():
     check(default.returncode == 0 and default.stdout != first.stdout, "symbols are 1 otherwise")
     fails([work / "open.onnx", "--random-inputs", "1"], "'x' has no declared shape")
     usage([work / "two.onnx", "--random-inputs", "1", "--dim", "m"], "NAME=SIZE")
+    usage([work / "two.onnx", "--random-inputs", "1", "--dim", "m=1099511627776"],
+          "the size is too large", "2147483647")
     usage([work / "two.onnx", "--random-inputs", "-1"], "whole number")
 
 
@@ -499,7 +501,8 @@ def test_devices():
 
     # No driver that the loader could find: said plainly, and the CPU goes on.
     bare = {"VK_ICD_FILENAMES": "/none.json", "VK_DRIVER_FILES": "/none.json"}
-    fails([work / "add.onnx", "--input", work / "x.npy", "--device", "vulkan"], "Vulkan", env=bare)
+    fails([work / "add.onnx", "--input", work / "x.npy", "--device", "vulkan"], "Vulkan",
+          "without --device the CPU runs", env=bare)
     done = run("devices", env=bare)
     check(done.returncode == 0 and done.stdout.startswith("cpu  "), done)
     check("Vulkan" in done.stdout, f"says why there is no Vulkan device: {done.stdout}")

@@ -89,10 +89,11 @@ def floats(name, shape, values):
     return tensor(name, FLOAT, shape, struct.pack(f"<{len(values)}f", *values))
 
 
-def model(nodes, inputs, outputs, initializers=(), opset=17, metadata=()):
+def model(nodes, inputs, outputs, initializers=(), opset=17, metadata=(), value_info=()):
     graph = b"".join(chunk(1, n) for n in nodes) + chunk(2, "test")
     graph += b"".join(chunk(5, t) for t in initializers)
     graph += b"".join(chunk(11, i) for i in inputs) + b"".join(chunk(12, o) for o in outputs)
+    graph += b"".join(chunk(13, v) for v in value_info)
     opsets = chunk(8, chunk(1, "") + number(2, opset))
     properties = b"".join(chunk(14, chunk(1, k) + chunk(2, v)) for k, v in metadata)
     return number(1, 8) + chunk(7, graph) + opsets + properties

@@ -116,7 +116,8 @@ static void reductions(void) {
     CHECK_RULE("ReduceSum/13", "float32[2] 0 0 | int64[2] 0 0", "error: names axis 0 twice");
     CHECK_RULE("ReduceSum/11 axes=[1]", "float32[2] 0 0", "error: axis 1 is out of range");
     CHECK_RULE("ReduceSum/13", "bool[1] 0", "error: bool is not supported");
-    CHECK_RULE("ReduceLogSum/13", "int32[1] 0", "error: cast it to float32");
+    CHECK_RULE("ReduceLogSum/13", "int8[1] 0", "error: int8 is not supported");
+    CHECK_RULE("ReduceLogSumExp/13", "uint8[1] 0", "error: uint8 is not supported");
     CHECK_RULE("ArgMax/13", "float32[0]", "error: no elements");
     CHECK_RULE("ArgMax/13 axis=-2", "float32[1] 0", "error: axis -2 is out of range");
 }

@@ -180,8 +180,11 @@ static int load_argument(struct run_inputs *inputs, const struct ree_model *mode
 void run_inputs_add_dim(struct run_inputs *inputs, struct cli *cli, const char *text) {
     const char *equals = strrchr(text, '=');
     uint64_t size;
-    if (equals == text || !equals || !cli_parse_number(equals + 1, 0, INT32_MAX, &size))
+    size_t digits = equals ? strspn(equals + 1, "0123456789") : 0;
+    if (equals == text || !digits || equals[1 + digits])
         cli_usage(cli, "--dim wants NAME=SIZE, not '%s'", text);
+    else if (!cli_parse_number(equals + 1, 0, INT32_MAX, &size))
+        cli_usage(cli, "--dim %s: the size is too large; at most %d is possible", text, INT32_MAX);
     else
         inputs->dims[inputs->n_dims++] = text;
 }

@@ -1,28 +1,39 @@
 // ree-run inspect: what a model wants, gives and is made of, and whether ree can run it.
+#include "inspect.h"
+
 #include "cli.h"
+#include "inputs.h"
 
 #include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char help[] =
-    "ree-run inspect MODEL [--json] [--hash] [--passes]: what a model wants, gives and is made of\n"
+    "ree-run inspect MODEL [options]: what a model wants, gives and is made of\n"
     "\n"
     "MODEL is an ONNX file, or a folder with a Hugging Face checkpoint (ree-run help export).\n"
     "\n"
     "Lists the inputs and outputs with their types and shapes (a name in a shape is a dimension\n"
     "that each run chooses), the operator sets, the bytes of weights, and every operator with how\n"
-    "often it occurs. Operators that ree cannot run are marked, with the reason.\n"
+    "often it occurs. Operators that ree cannot run are marked, with the reason; so are nodes "
+    "that\n"
+    "cannot run with their types or shapes. A warning tells of a shape that the file declares but\n"
+    "that is not so.\n"
     "\n"
     "  --json      one JSON object instead of text\n"
     "  --hash      the SHA-256 of the graph and of the weights, too, which receipts name "
     "(NUMERICS.md,\n"
     "              \"Hashes\"); reads all weights\n"
-    "  --passes    print the graph after each pass of the compiler, one line for each node\n"
+    "  --passes    print the graph after each pass of the compiler, one line for each node; then\n"
+    "              what runs on a device, in order, and where its intermediate tensors lie\n"
+    "  --dim NAME=SIZE, --input NAME=FILE   with --passes: the sizes that the last two are for, "
+    "as\n"
+    "              for a run (otherwise 1), or the inputs, where shapes hang on their values\n"
     "\n"
     "examples\n"
     "  ree-run inspect tools/sample/digits.onnx\n"
     "  ree-run inspect model.onnx --json | python3 -m json.tool\n"
+    "  ree-run inspect model.onnx --passes --dim batch=4\n"
     "\n"
     "exit status: 0 the model was read (runnable or not), 1 failure, 2 wrong usage\n";
 
@@ -32,6 +43,25 @@ static size_t count_unsupported(const struct ree_model *model) {
     for (size_t i = 0; i < ree_model_n_op_counts(model); i++)
         n += !counts[i].supported;
     return n;
+}
+
+static size_t count_notes(const struct ree_model *model, bool problems) {
+    const struct ree_model_note *notes;
+    size_t n = ree_model_notes(model, &notes), matching = 0;
+    for (size_t i = 0; i < n; i++)
+        matching += notes[i].is_problem == problems;
+    return matching;
+}
+
+static void append_notes(struct ree_strbuf *out, const struct ree_model *model, bool problems) {
+    const struct ree_model_note *notes;
+    size_t n = ree_model_notes(model, &notes);
+    for (size_t i = 0; i < n; i++) {
+        if (notes[i].is_problem != problems) continue;
+        ree_strbuf_printf(out, "  ");
+        cli_append_name(out, notes[i].text);
+        ree_strbuf_append(out, "\n", 1);
+    }
 }
 
 static void append_ports(struct ree_strbuf *out, const char *title, size_t n,
@@ -102,11 +132,19 @@ static void report_text(const struct ree_model *model, const struct hashes *hash
         }
         ree_strbuf_append(out, "\n", 1);
     }
+    if (count_notes(model, false)) {
+        ree_strbuf_printf(out, "warnings\n");
+        append_notes(out, model, false);
+    }
     size_t n_unsupported = count_unsupported(model);
+    if (count_notes(model, true)) {
+        ree_strbuf_printf(out, "ree cannot run this model\n");
+        append_notes(out, model, true);
+    }
     if (n_unsupported)
         ree_strbuf_printf(out, "ree cannot run this model: %zu operator%s not supported\n",
                           n_unsupported, n_unsupported == 1 ? " is" : "s are");
-    else
+    else if (!count_notes(model, true))
         ree_strbuf_printf(out, "every operator is supported\n");
 }
 
@@ -133,6 +171,16 @@ static void add_ports_json(cJSON *root, const char *title, size_t n,
         cJSON_AddBoolToObject(item, "optional", port->optional);
         cJSON_AddItemToArray(ports, item);
     }
+}
+
+static void add_notes_json(cJSON *root, const char *title, const struct ree_model *model,
+                           bool problems) {
+    const struct ree_model_note *notes;
+    size_t n = ree_model_notes(model, &notes);
+    cJSON *list = cJSON_AddArrayToObject(root, title);
+    for (size_t i = 0; i < n; i++)
+        if (notes[i].is_problem == problems)
+            cJSON_AddItemToArray(list, cJSON_CreateString(notes[i].text));
 }
 
 static void add_opset_json(void *user, const char *domain, int64_t version) {
@@ -163,81 +211,76 @@ static void report_json(const struct ree_model *model, const struct hashes *hash
         if (counts[i].reason) cJSON_AddStringToObject(item, "reason", counts[i].reason);
         cJSON_AddItemToArray(operators, item);
     }
-    cJSON_AddBoolToObject(root, "runnable", count_unsupported(model) == 0);
+    add_notes_json(root, "problems", model, true);
+    add_notes_json(root, "warnings", model, false);
+    cJSON_AddBoolToObject(root, "runnable",
+                          count_unsupported(model) == 0 && count_notes(model, true) == 0);
     if (!operators) out->failed = true;
     cli_append_json(out, root, true);
 }
 
-static void append_pass(void *user, const char *pass, const char *graph_text) {
-    struct ree_strbuf *out = user;
-    ree_strbuf_printf(out, "== after %s\n", pass);
-    // Line by line, since names in the graph come from the file.
-    for (const char *line = graph_text; *line;) {
-        size_t n = strcspn(line, "\n");
-        char *copy = strndup(line, n);
-        if (!copy) {
-            out->failed = true;
-            return;
-        }
-        cli_append_name(out, copy);
-        ree_strbuf_append(out, "\n", 1);
-        free(copy);
-        line += n + (line[n] == '\n');
-    }
-}
-
-static int inspect_passes(const char *path) {
+static int inspect(const char *path, bool json, struct hashes *hashes) {
     struct ree_strbuf text;
     struct ree_error err;
     struct ree_model *model;
     ree_strbuf_init(&text);
-    struct ree_model_options options = {.on_pass = append_pass, .user = &text, .on_progress = NULL};
-    enum ree_status status = ree_model_load(path, &options, &model, &err);
-    ree_model_destroy(model);
-    int code = cli_print(&text); // also what came before a failure
-    return status == REE_OK ? code : cli_fail(&err);
-}
-
-int ree_run_inspect(int argc, char **argv) {
-    struct cli cli;
-    const char *path = NULL;
-    bool json = false, passes = false, wants_help = false;
-    struct hashes hashes = {0};
-    cli_init(&cli, argc, argv);
-    while (cli_next(&cli)) {
-        if (cli_flag(&cli, "--json"))
-            json = true;
-        else if (cli_flag(&cli, "--hash"))
-            hashes.wanted = true;
-        else if (cli_flag(&cli, "--passes"))
-            passes = true;
-        else if (cli_flag(&cli, "--help"))
-            wants_help = true;
-        else if (!cli_positional(&cli, &path))
-            cli_unknown(&cli);
-    }
-    struct ree_strbuf text;
-    ree_strbuf_init(&text);
-    if (wants_help && !cli.failed) return cli_print_text(help);
-    if (!path) cli_usage(&cli, "no model is named");
-    if (json && passes) cli_usage(&cli, "--json and --passes exclude each other");
-    if (hashes.wanted && passes) cli_usage(&cli, "--hash and --passes exclude each other");
-    if (cli.failed) return CLI_USAGE;
-    if (passes) return inspect_passes(path);
-
-    struct ree_error err;
-    struct ree_model *model;
     if (ree_model_inspect(path, &model, &err) != REE_OK) return cli_fail(&err);
-    if (hashes.wanted &&
-        (ree_model_graph_sha256(model, hashes.graph, &err) != REE_OK ||
-         ree_model_weights_sha256(model, cli_progress, NULL, hashes.weights, &err) != REE_OK)) {
+    if (hashes->wanted &&
+        (ree_model_graph_sha256(model, hashes->graph, &err) != REE_OK ||
+         ree_model_weights_sha256(model, cli_progress, NULL, hashes->weights, &err) != REE_OK)) {
         ree_model_destroy(model);
         return cli_fail(&err);
     }
     if (json)
-        report_json(model, &hashes, &text);
+        report_json(model, hashes, &text);
     else
-        report_text(model, &hashes, &text);
+        report_text(model, hashes, &text);
     ree_model_destroy(model);
     return cli_print(&text);
+}
+
+static int parse_and_run(struct cli *cli, struct run_inputs *inputs) {
+    const char *path = NULL, *value = NULL;
+    bool json = false, passes = false, wants_help = false;
+    struct hashes hashes = {0};
+    while (cli_next(cli)) {
+        if (cli_flag(cli, "--json"))
+            json = true;
+        else if (cli_flag(cli, "--hash"))
+            hashes.wanted = true;
+        else if (cli_flag(cli, "--passes"))
+            passes = true;
+        else if (cli_flag(cli, "--help"))
+            wants_help = true;
+        else if (cli_option(cli, "--dim", &value)) {
+            if (value) run_inputs_add_dim(inputs, cli, value);
+        } else if (cli_option(cli, "--input", &value)) {
+            if (value) inputs->args[inputs->n_args++] = value;
+        } else if (!cli_positional(cli, &path))
+            cli_unknown(cli);
+        value = NULL;
+    }
+    if (wants_help && !cli->failed) return cli_print_text(help);
+    if (!path) cli_usage(cli, "no model is named");
+    if (json && passes) cli_usage(cli, "--json and --passes exclude each other");
+    if (hashes.wanted && passes) cli_usage(cli, "--hash and --passes exclude each other");
+    if (!passes && inputs->n_dims + inputs->n_args)
+        cli_usage(cli, "--dim and --input are for --passes");
+    if (cli->failed) return CLI_USAGE;
+    return passes ? inspect_passes(path, inputs) : inspect(path, json, &hashes);
+}
+
+int ree_run_inspect(int argc, char **argv) {
+    struct cli cli;
+    struct run_inputs inputs = {.random = true};
+    inputs.args = calloc((size_t)argc + 1, sizeof *inputs.args);
+    inputs.dims = calloc((size_t)argc + 1, sizeof *inputs.dims);
+    cli_init(&cli, argc, argv);
+    int code = CLI_FAILED;
+    if (inputs.args && inputs.dims)
+        code = parse_and_run(&cli, &inputs);
+    else
+        cli_error("out of memory");
+    run_inputs_finish(&inputs);
+    return code;
 }

@@ -37,6 +37,11 @@ enum ree_status cli_parts_open(struct cli_parts *parts, const struct cli_device 
         one.spec = spec;
         enum ree_status status = cli_device_open(&one, &parts->devices[parts->n_devices], err);
         free(spec);
+        if (status == REE_UNAVAILABLE) {
+            char why[REE_ERROR_MAX];
+            memcpy(why, err->message, sizeof why);
+            return ree_fail(err, status, "%s; without --device the CPU runs", why);
+        }
         if (status != REE_OK) return status;
         ree_strbuf_printf(&parts->names, "%s%s", parts->n_devices ? ", " : "",
                           ree_device_name(parts->devices[parts->n_devices]));

@@ -1,0 +1,93 @@
+// A bind's program as text, for people: its dispatches, and where the memory plan put what lies
+// between them.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "session/plan.h"
+#include "session/session_internal.h"
+
+static const char *constant_name(const struct ree_bind *b, uint32_t number) {
+    for (size_t i = 0; i < b->lower.n_storages; i++) {
+        const struct ree_storage *s = b->lower.storages[i];
+        if (s->kind == REE_STORAGE_CONST && s->value && s->value->number == number)
+            return s->value->name;
+    }
+    return "";
+}
+
+static void append_slot(const struct ree_bind *b, const struct ree_slot *slot,
+                        struct ree_strbuf *out) {
+    const char *name = NULL;
+    switch (slot->kind) {
+    case REE_SLOT_ARENA: ree_strbuf_printf(out, "intermediate tensors"); return;
+    case REE_SLOT_CONSTANT:
+        ree_strbuf_printf(out, "constant '%s'", constant_name(b, slot->index));
+        return;
+    case REE_SLOT_INPUT:
+        name = b->given ? b->given->tensors[slot->index].name : NULL;
+        ree_strbuf_printf(out, "input '%s'", name ? name : "");
+        return;
+    case REE_SLOT_LITERALS: ree_strbuf_printf(out, "constants made while binding"); return;
+    case REE_SLOT_SEGMENT: ree_strbuf_printf(out, "results of part %u", slot->index + 1); return;
+    case REE_SLOT_STATE: ree_strbuf_printf(out, "state %u", slot->index); return;
+    }
+}
+
+static const char *label_of(const struct ree_bind *b, uint32_t dispatch) {
+    uint32_t node = b->lower.dispatches[dispatch].node;
+    return b->labels && node < b->lower.graph->n_nodes ? b->labels[node] : "";
+}
+
+static void append_program(const struct ree_bind *b, const struct ree_segment *seg,
+                           struct ree_strbuf *out) {
+    ree_strbuf_printf(out, "slots\n");
+    for (uint32_t i = 0; i < seg->n_slots; i++) {
+        ree_strbuf_printf(out, "%6" PRIu32 "  ", i);
+        append_slot(b, &seg->slots[i], out);
+        ree_strbuf_printf(out, "\n");
+    }
+    ree_strbuf_printf(out, "dispatches: operands are slot+offset:size, in bytes; -> is written\n");
+    for (uint32_t i = 0; i < b->lower.n_dispatches; i++) {
+        ree_strbuf_printf(out, "%6" PRIu32 "  ", i);
+        ree_dispatch_print(&b->lower.dispatches[i], out);
+        ree_strbuf_printf(out, "  # %s\n", label_of(b, i));
+    }
+}
+
+static void append_plan(const struct ree_bind *b, uint64_t size, struct ree_strbuf *out) {
+    uint64_t sum = 0;
+    ree_strbuf_printf(out, "%12s %12s %6s %6s\n", "offset", "size", "first", "last");
+    for (size_t i = 0; i < b->n_planned; i++) {
+        const struct ree_plan_tensor *t = &b->planned[i];
+        char last[16] = "end"; // a result, or what a later part may want
+        if (t->last < b->lower.n_dispatches) snprintf(last, sizeof last, "%" PRIu32, t->last);
+        ree_strbuf_printf(out, "%12" PRIu64 " %12" PRIu64 " %6" PRIu32 " %6s  %s\n",
+                          b->place[t->id], t->nbytes, t->first, last, label_of(b, t->first));
+        sum += (t->nbytes + REE_PLAN_ALIGN - 1) / REE_PLAN_ALIGN * REE_PLAN_ALIGN;
+    }
+    ree_strbuf_printf(out, "total %" PRIu64 " bytes, without reuse %" PRIu64 "\n", size,
+                      sum + b->watched_size);
+}
+
+static enum ree_status hand_over(const struct ree_bind *b, const char *what,
+                                 struct ree_strbuf *text, struct ree_error *err) {
+    char title[48];
+    snprintf(title, sizeof title, b->n_segments > 1 ? "%s, part %zu" : "%s", what, b->n_segments);
+    char *s = ree_strbuf_take(text);
+    if (!s) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    b->session->options.on_program(b->session->options.user, title, s);
+    free(s);
+    return REE_OK;
+}
+
+enum ree_status ree_segment_describe(const struct ree_bind *b, const struct ree_segment *seg,
+                                     uint64_t size, struct ree_error *err) {
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    append_program(b, seg, &text);
+    REE_TRY(hand_over(b, "lowered", &text, err));
+    ree_strbuf_init(&text);
+    append_plan(b, size, &text);
+    return hand_over(b, "memory plan", &text, err);
+}
