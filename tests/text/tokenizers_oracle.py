@@ -392,6 +392,9 @@ def normalizers():
               {"type": "Replace", "pattern": {"String": "a"}, "content": "xyz"},
               {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "},
               {"type": "Replace", "pattern": {"Regex": r" {2,}|[^\w\s]|^b"}, "content": ""},
+              *({"type": "Replace", "pattern": {"Regex": p}, "content": "-a"}
+                for p in ("^", "$", "a*", "", r"\b", r"(?=[A-Z])")),
+              {"type": "Replace", "pattern": {"String": ""}, "content": "x"},
               {"type": "Precompiled", "precompiled_charsmap": charsmap()}]
     kinds.append(sequence("normalizer", [{"type": "NFD"}, {"type": "StripAccents"},
                                          {"type": "Lowercase"}]))
@@ -415,8 +418,14 @@ def pre_tokenizers():
         for invert in (False, True):
             kinds += [split(r"\s+", behavior, invert), split(r"\d", behavior, invert),
                       split(r"\w+|[^\w\s]", behavior, invert), split("a", behavior, invert, False),
-                      split(r"[\p{L}&&[^a]]|$", behavior, invert) if False else
+                      split(r"[\p{L}&&[^a]]|$", behavior, invert),
                       split(r"(?i:ab?)+|[^\S\n]", behavior, invert)]
+    # Matches of nothing cut, too.
+    for pattern in (r"(?=(\d{3})+(?!\d))", r"(?=[A-Z])", r"(?<=\.)", r"^", r"$", r"a*", r"", r"\b",
+                    r"\s*", r"(?<=[a-z])(?=[A-Z])", r"a*?|b"):
+        for behavior in behaviors:
+            kinds += [split(pattern, behavior), split(pattern, behavior, True)]
+    kinds.append(split("", regex=False))
     kinds += [{"type": "Digits", "individual_digits": x} for x in (False, True)]
     kinds += [{"type": "CharDelimiterSplit", "delimiter": " "}, META, BYTE_LEVEL, PREFIXED, UNCUT,
               {"type": "FixedLength", "length": 3},
@@ -448,6 +457,7 @@ def decoders():
              {"type": "WordPiece", "prefix": "##", "cleanup": False},
              {"type": "BPEDecoder", "suffix": "</w>"}, ctc, {**ctc, "cleanup": True},
              replace("a", "xy"), replace("aa", ""), replace("[ab]+", "-", "Regex"), strip(1, 1, "a"),
+             replace("", "-"), replace("^", "-", "Regex"), replace("a*", "-", "Regex"),
              sequence("decoder", [fuse, strip(2, 2, "a")]), sequence("decoder", [fuse, strip(0, 1)]),
              sequence("decoder", [fuse, replace("aab", "-"), strip(1, 0, "-")]),
              sequence("decoder", [fuse, replace("a+b", "-", "Regex")]),
