@@ -426,6 +426,16 @@ def pre_tokenizers():
         for behavior in behaviors:
             kinds += [split(pattern, behavior), split(pattern, behavior, True)]
     kinds.append(split("", regex=False))
+    # Oniguruma's syntax where PCRE2's is another, or means something else.
+    kinds += [split(pattern) for pattern in (
+        r"[\p{L}&&[^\p{Han}]]+", r"[a-z[A-Z]]+", r"[^a-z[A-Z]]+", r"[a&&b]", r"[^a-m&&[a-z]&&[^xy]]",
+        r" ?[^(\s|[.,!?…。，、।۔،])]+", r"[\w&&[^\d_]]+", r"[^\W\d]+", r"[\W_]+", r"[^\S\n]+", r"[\D]+",
+        r"\p{N}{1,3}+", r"(?:ab?){2}+", r"a{,2}", r"\p{L}{3}?", r"\p{L}{2,3}?", r"a{", r"a{,}", r"x{0}",
+        r"(?m:a.)", r"a.", r"(?i)a|b", r"e(?i)a|b", r"\w+", r"\W+", r"\b\p{L}", r"\B", r"\p{N}(?=\b)",
+        r"[[:alpha:]]+", r"[[:punct:]]+", r"[[:^space:]]+", r"[[:upper:]]", r"\p{Letter}+",
+        r"\p{Uppercase_Letter}", r"\p{^L}+", r"\P{^Nd}", r"\p{punct}+", r"\p{Han}|\p{Hiragana}",
+        r"[\u4e00-\u9fff]+", r"\u00e9", r"\x{e9}|\x41", r"\h+", r"\v", r"\O", r"\R", r"\X", r"[]a]+",
+        r"[a\]\-z]+", r"[a-]", r"\<|\/|\-", r"(\p{L})\1", r"(?<n>\p{L})\k<n>", r"(?>a+)b", r"\s++$")]
     kinds += [{"type": "Digits", "individual_digits": x} for x in (False, True)]
     kinds += [{"type": "CharDelimiterSplit", "delimiter": " "}, META, BYTE_LEVEL, PREFIXED, UNCUT,
               {"type": "FixedLength", "length": 3},
