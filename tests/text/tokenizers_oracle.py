@@ -434,7 +434,7 @@ def pre_tokenizers():
         r"(?m:a.)", r"a.", r"(?i)a|b", r"e(?i)a|b", r"\w+", r"\W+", r"\b\p{L}", r"\B", r"\p{N}(?=\b)",
         r"[[:alpha:]]+", r"[[:punct:]]+", r"[[:^space:]]+", r"[[:upper:]]", r"\p{Letter}+",
         r"\p{Uppercase_Letter}", r"\p{^L}+", r"\P{^Nd}", r"\p{punct}+", r"\p{Han}|\p{Hiragana}",
-        r"[\u4e00-\u9fff]+", r"\u00e9", r"\x{e9}|\x41", r"\h+", r"\v", r"\O", r"\R", r"\X", r"[]a]+",
+        r"[\u4e00-\u9fff]+", r"\u00e9", r"\x{e9}|\x41", r"\h+", r"\v", r"\O", r"\R", r"[]a]+",
         r"[a\]\-z]+", r"[a-]", r"\<|\/|\-", r"(\p{L})\1", r"(?<n>\p{L})\k<n>", r"(?>a+)b", r"\s++$")]
     kinds += [{"type": "Digits", "individual_digits": x} for x in (False, True)]
     kinds += [{"type": "CharDelimiterSplit", "delimiter": " "}, META, BYTE_LEVEL, PREFIXED, UNCUT,
