@@ -8,6 +8,8 @@
 
 // Longer contents make every search slow and are no tokens.
 #define CONTENT_MAX 4096
+// Bytes of a normalized content: what a small file may make of it.
+#define SOUGHT_MAX(size) ((size)*64 + 1024)
 
 static enum ree_status add(struct ree_tokenizer *tokenizer, struct ree_added_token token,
                            struct ree_error *err) {
@@ -73,15 +75,18 @@ static enum ree_status sought(struct ree_tokenizer *tokenizer, const struct ree_
     struct ree_strbuf text;
     ree_strbuf_init(&text);
     ree_strbuf_append(&text, out->data, out->size);
+    size_t origin = 0;
     enum ree_status status = text.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for a token")
-                                         : ree_normalize(&tokenizer->normalizer, &text, err);
+                                         : ree_normalize(&tokenizer->normalizer, &text, &origin,
+                                                         SOUGHT_MAX(out->size), err);
     if (status == REE_OK) {
         out->size = text.size;
         out->data = ree_arena_strndup(&tokenizer->arena, text.data, text.size);
         if (!out->data) status = ree_fail(err, REE_NO_MEMORY, "no memory for a token");
     }
     ree_strbuf_finish(&text);
-    return status;
+    if (status == REE_OK) return REE_OK;
+    return ree_fail_prefix(err, "added token '%.80s'", token->content.data);
 }
 
 static int by_text(const void *a, const void *b) {
@@ -166,8 +171,12 @@ static void widen(const struct ree_added_token *token, const char *text, size_t 
         *end += step;
 }
 
+static size_t rest_of(size_t origin, size_t done) {
+    return origin > done ? origin - done : 0;
+}
+
 enum ree_status ree_added_cut(const struct ree_added_cut *cut, const char *text, size_t n,
-                              bool first, struct ree_error *err) {
+                              size_t origin, struct ree_error *err) {
     const struct ree_added_token *tokens = cut->tokenizer->added;
     size_t done = 0, at = 0, size = 0;
     while (at < n && cut->trie->n_nodes > 1) {
@@ -188,11 +197,11 @@ enum ree_status ree_added_cut(const struct ree_added_cut *cut, const char *text,
         if (token->single_word && !stands_alone(text, n, start, end)) continue;
         widen(token, text, n, done, &start, &end);
         if (start > done)
-            REE_TRY(
-                cut->on_part(cut->user, text + done, start - done, first && done == 0, NULL, err));
-        REE_TRY(cut->on_part(cut->user, NULL, 0, false, token, err));
+            REE_TRY(cut->on_part(cut->user, text + done, start - done, rest_of(origin, done), NULL,
+                                 err));
+        REE_TRY(cut->on_part(cut->user, NULL, 0, 0, token, err));
         if (end > done) done = end;
     }
     if (done == n) return REE_OK;
-    return cut->on_part(cut->user, text + done, n - done, first && done == 0, NULL, err);
+    return cut->on_part(cut->user, text + done, n - done, rest_of(origin, done), NULL, err);
 }
