@@ -97,7 +97,8 @@ static int by_text(const void *a, const void *b) {
     return order ? order : (x->value > y->value) - (x->value < y->value);
 }
 
-// Tokens that normalize to the same text are one to the search: the first of the file.
+// Tokens that normalize to the same text are one to the search: that of the least id, as the file's
+// order is not in the hash (and tokenizers takes any of them).
 static enum ree_status make_trie(struct ree_tokenizer *tokenizer, struct ree_trie *trie,
                                  bool normalized, struct ree_trie_entry *entries,
                                  struct ree_error *err) {
@@ -119,7 +120,14 @@ static enum ree_status make_trie(struct ree_tokenizer *tokenizer, struct ree_tri
     return ree_trie_init(trie, entries, kept, err);
 }
 
+static int by_id(const void *a, const void *b) {
+    const struct ree_added_token *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
 enum ree_status ree_added_prepare(struct ree_tokenizer *tokenizer, struct ree_error *err) {
+    if (tokenizer->n_added)
+        qsort(tokenizer->added, tokenizer->n_added, sizeof *tokenizer->added, by_id);
     for (size_t i = 0; i < tokenizer->n_added; i++)
         REE_TRY(enter(tokenizer, &tokenizer->added[i], err));
     tokenizer->n_ids = tokenizer->lm.vocab.n > tokenizer->added_vocab.n ? tokenizer->lm.vocab.n
@@ -200,7 +208,8 @@ enum ree_status ree_added_cut(const struct ree_added_cut *cut, const char *text,
             REE_TRY(cut->on_part(cut->user, text + done, start - done, rest_of(origin, done), NULL,
                                  err));
         REE_TRY(cut->on_part(cut->user, NULL, 0, 0, token, err));
-        if (end > done) done = end;
+        // Also back into white space that the token before took: tokenizers has it so.
+        done = end;
     }
     if (done == n) return REE_OK;
     return cut->on_part(cut->user, text + done, n - done, rest_of(origin, done), NULL, err);
