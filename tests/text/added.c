@@ -170,7 +170,16 @@ static void config(void) {
     rmdir(folder);
 }
 
+static void tables(void) {
+    char text[200];
+    ree_text_tables(text, sizeof text);
+    CHECK_MSG(strncmp(text, "PCRE2 ", 6) == 0 && strstr(text, "), utf8proc ") &&
+                  text[strlen(text) - 1] == ')' && !strchr(text, '?'),
+              "%s", text);
+}
+
 int main(void) {
+    tables();
     order();
     white_space();
     beginning();

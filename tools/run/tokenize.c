@@ -15,7 +15,8 @@ static const char help[] =
     "Turns text into the token ids of a model, or ids into text. PATH is a model's folder, a\n"
     "tokenizer.json, a GPT-2 vocab.json with merges.txt beside it, or a *.tiktoken file. Without\n"
     "any of the options below the text is read from standard input. The last line is the\n"
-    "tokenizer's SHA-256, over all that decides its tokens: equal hashes, equal tokens.\n"
+    "tokenizer's SHA-256, over all that decides its tokens: equal hashes, equal tokens,\n"
+    "where the same Unicode tables are in use (see below).\n"
     "\n"
     "  --text TEXT       this text\n"
     "  --file FILE       the text in FILE (-: standard input); bytes that are not UTF-8 count as\n"
@@ -225,6 +226,9 @@ int ree_run_tokenize(int argc, char **argv) {
         struct ree_strbuf text;
         ree_strbuf_init(&text);
         ree_strbuf_append(&text, help, strlen(help));
+        char tables[200];
+        ree_text_tables(tables, sizeof tables);
+        ree_strbuf_printf(&text, "\nUnicode tables: %s\n", tables);
         return cli_print(&text);
     }
     int n = !!request.text + !!request.file + !!request.chat + !!request.decode;
