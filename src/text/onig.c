@@ -11,6 +11,7 @@
 struct group {
     size_t start; // in the output
     size_t extra; // (?i) and the like, which hold until the group's end: parentheses to close
+    bool look;    // (?=...) and the like, which nothing repeats
 };
 
 struct translator {
@@ -49,6 +50,7 @@ static enum ree_status escape(struct translator *x) {
                                 "])(?=[" WORD_ALONE "]))"
                               : "(?:(?<=[" WORD_ALONE "])(?=[" WORD_ALONE "])|(?<![" WORD_ALONE
                                 "])(?![" WORD_ALONE "]))");
+        if (c == 'b' || c == 'B') x->atom = SIZE_MAX;
         return REE_OK;
     }
     if (c >= '1' && c <= '9') {
@@ -109,10 +111,11 @@ static enum ree_status open_group(struct translator *x) {
             t->at += t->s[t->at] == '\\' && t->at + 1 < t->n ? 2 : 1;
         return ree_onig_take(t, ")") ? REE_OK : ree_onig_wrong(t, "a comment that is not closed");
     }
-    x->groups[++x->depth] = (struct group){x->out->size, 0};
+    x->groups[++x->depth] = (struct group){x->out->size, 0, false};
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         if (!ree_onig_take(t, same[i])) continue;
         put_all(x, same[i]);
+        x->groups[x->depth].look = i >= 1 && i <= 4;
         x->atom = SIZE_MAX;
         return REE_OK;
     }
@@ -141,7 +144,7 @@ static enum ree_status close_group(struct translator *x) {
     for (; group->extra; group->extra--)
         ree_onig_put(x->out, ")");
     ree_onig_put(x->out, ")");
-    x->atom = group->start;
+    x->atom = group->look ? SIZE_MAX : group->start;
     return REE_OK;
 }
 

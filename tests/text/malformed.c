@@ -70,6 +70,8 @@ static const struct {
     {REGEX("\\\\g<a>"), REE_UNSUPPORTED, "the escape"},
     {REGEX("(*FAIL)"), REE_UNSUPPORTED, "the group"},
     {REGEX("+"), REE_INVALID, "repetition of nothing"},
+    {REGEX("(?=a)*"), REE_INVALID, "repetition of nothing"},
+    {REGEX("\\\\b+"), REE_INVALID, "repetition of nothing"},
     {REGEX("a)"), REE_INVALID, "group's end"},
     {REGEX("(?<n"), REE_UNSUPPORTED, "name of a group"},
     {REGEX("["), REE_INVALID, "not closed"},
