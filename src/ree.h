@@ -594,6 +594,9 @@ enum ree_status ree_chat_prompt(const struct ree_tokenizer *tokenizer, const cha
 // The family of the tokenizer's chat template; NULL when it has none or one that is not known.
 const char *ree_tokenizer_chat_family(const struct ree_tokenizer *tokenizer);
 const char *const *ree_chat_families(void); // names, ended by NULL
+// The libraries whose Unicode tables decide about the tokens of a text, with their versions, as a
+// line of less than 200 bytes.
+void ree_text_tables(char *out, size_t size);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop

@@ -8,6 +8,8 @@
 
 // Longer contents make every search slow and are no tokens.
 #define CONTENT_MAX 4096
+// Bytes of a normalized content: what a small file may make of it.
+#define SOUGHT_MAX(size) ((size)*64 + 1024)
 
 static enum ree_status add(struct ree_tokenizer *tokenizer, struct ree_added_token token,
                            struct ree_error *err) {
@@ -73,15 +75,18 @@ static enum ree_status sought(struct ree_tokenizer *tokenizer, const struct ree_
     struct ree_strbuf text;
     ree_strbuf_init(&text);
     ree_strbuf_append(&text, out->data, out->size);
+    size_t origin = 0;
     enum ree_status status = text.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for a token")
-                                         : ree_normalize(&tokenizer->normalizer, &text, err);
+                                         : ree_normalize(&tokenizer->normalizer, &text, &origin,
+                                                         SOUGHT_MAX(out->size), err);
     if (status == REE_OK) {
         out->size = text.size;
         out->data = ree_arena_strndup(&tokenizer->arena, text.data, text.size);
         if (!out->data) status = ree_fail(err, REE_NO_MEMORY, "no memory for a token");
     }
     ree_strbuf_finish(&text);
-    return status;
+    if (status == REE_OK) return REE_OK;
+    return ree_fail_prefix(err, "added token '%.80s'", token->content.data);
 }
 
 static int by_text(const void *a, const void *b) {
@@ -92,7 +97,8 @@ static int by_text(const void *a, const void *b) {
     return order ? order : (x->value > y->value) - (x->value < y->value);
 }
 
-// Tokens that normalize to the same text are one to the search: the first of the file.
+// Tokens that normalize to the same text are one to the search: that of the least id, as the file's
+// order is not in the hash (and tokenizers takes any of them).
 static enum ree_status make_trie(struct ree_tokenizer *tokenizer, struct ree_trie *trie,
                                  bool normalized, struct ree_trie_entry *entries,
                                  struct ree_error *err) {
@@ -114,7 +120,14 @@ static enum ree_status make_trie(struct ree_tokenizer *tokenizer, struct ree_tri
     return ree_trie_init(trie, entries, kept, err);
 }
 
+static int by_id(const void *a, const void *b) {
+    const struct ree_added_token *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
 enum ree_status ree_added_prepare(struct ree_tokenizer *tokenizer, struct ree_error *err) {
+    if (tokenizer->n_added)
+        qsort(tokenizer->added, tokenizer->n_added, sizeof *tokenizer->added, by_id);
     for (size_t i = 0; i < tokenizer->n_added; i++)
         REE_TRY(enter(tokenizer, &tokenizer->added[i], err));
     tokenizer->n_ids = tokenizer->lm.vocab.n > tokenizer->added_vocab.n ? tokenizer->lm.vocab.n
@@ -166,8 +179,12 @@ static void widen(const struct ree_added_token *token, const char *text, size_t 
         *end += step;
 }
 
+static size_t rest_of(size_t origin, size_t done) {
+    return origin > done ? origin - done : 0;
+}
+
 enum ree_status ree_added_cut(const struct ree_added_cut *cut, const char *text, size_t n,
-                              bool first, struct ree_error *err) {
+                              size_t origin, struct ree_error *err) {
     const struct ree_added_token *tokens = cut->tokenizer->added;
     size_t done = 0, at = 0, size = 0;
     while (at < n && cut->trie->n_nodes > 1) {
@@ -188,11 +205,12 @@ enum ree_status ree_added_cut(const struct ree_added_cut *cut, const char *text,
         if (token->single_word && !stands_alone(text, n, start, end)) continue;
         widen(token, text, n, done, &start, &end);
         if (start > done)
-            REE_TRY(
-                cut->on_part(cut->user, text + done, start - done, first && done == 0, NULL, err));
-        REE_TRY(cut->on_part(cut->user, NULL, 0, false, token, err));
-        if (end > done) done = end;
+            REE_TRY(cut->on_part(cut->user, text + done, start - done, rest_of(origin, done), NULL,
+                                 err));
+        REE_TRY(cut->on_part(cut->user, NULL, 0, 0, token, err));
+        // Also back into white space that the token before took: tokenizers has it so.
+        done = end;
     }
     if (done == n) return REE_OK;
-    return cut->on_part(cut->user, text + done, n - done, first && done == 0, NULL, err);
+    return cut->on_part(cut->user, text + done, n - done, rest_of(origin, done), NULL, err);
 }

@@ -89,12 +89,12 @@ static size_t cluster_size(const char *text, size_t n) {
     return at;
 }
 
-void ree_charsmap_apply(const struct ree_stage *stage, const char *text, size_t n,
+void ree_charsmap_apply(const struct ree_stage *stage, const char *text, size_t n, size_t limit,
                         struct ree_strbuf *out) {
-    for (size_t i = 0, step; i < n;) {
+    for (size_t i = 0, step; i < n && out->size <= limit;) {
         size_t size = cluster_size(text + i, n - i);
         if (size >= 6 || !replace(stage, text + i, size, out)) {
-            for (size_t j = i; j < i + size; j += step) {
+            for (size_t j = i; j < i + size && out->size <= limit; j += step) {
                 ree_utf8_get(text + j, &step);
                 if (!replace(stage, text + j, step, out)) ree_strbuf_append(out, text + j, step);
             }

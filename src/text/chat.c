@@ -195,7 +195,8 @@ static enum ree_status chatml(struct chat *chat, struct ree_error *err) {
 
 // Qwen 3: what an assistant thought, between <think> and </think>, is left out of turns that a user
 // has answered; a last turn of the assistant has it, be it empty.
-static void qwen3_assistant(struct chat *chat, struct ree_str content, bool answered) {
+static void qwen3_assistant(struct chat *chat, struct ree_str content, bool answered,
+                            bool last_turn) {
     static const char open[] = "<think>", close[] = "</think>";
     struct ree_str thought = {"", 0}, at = content;
     const char *found, *last = NULL, *first = memmem(content.data, content.size, close, 8);
@@ -217,9 +218,9 @@ static void qwen3_assistant(struct chat *chat, struct ree_str content, bool answ
         while (content.size && content.data[0] == '\n')
             content.data++, content.size--;
     }
-    if (!answered) {
-        while (thought.size && thought.data[0] == '\n')
-            thought.data++, thought.size--;
+    while (thought.size && thought.data[0] == '\n')
+        thought.data++, thought.size--;
+    if (!answered && (last_turn || thought.size)) {
         while (content.size && content.data[0] == '\n')
             content.data++, content.size--;
         put(chat, "<think>\n");
@@ -237,9 +238,8 @@ static enum ree_status qwen3(struct chat *chat, struct ree_error *err) {
     for (size_t i = 0; i < chat->n; i++) {
         const struct message *message = &chat->messages[i];
         chatml_turn(chat, role_names[message->role]);
-        bool thinks = memmem(message->content.data, message->content.size, "</think>", 8) != NULL;
         if (message->role == ASSISTANT)
-            qwen3_assistant(chat, message->content, i <= query || (i + 1 != chat->n && !thinks));
+            qwen3_assistant(chat, message->content, i <= query, i + 1 == chat->n);
         else
             put_str(chat, message->content);
         put(chat, "<|im_end|>\n");

@@ -1,82 +1,201 @@
 // Which family's chat template a model has. Templates are programs (Jinja) that are not run here:
-// one is known by marks that its family's have, and by the lack of those that would change the
-// prompt. A template that is not known is refused rather than guessed at.
+// one is known by marks that its family's have and by the texts that it can write into a prompt,
+// each of which has to be one of the family's. A template that is not known is refused rather than
+// guessed at.
+#include "text/chat_texts.h"
 #include "text/tokenizer.h"
+
+#include <ctype.h>
 
 static bool has(const char *template, const char *mark) {
     return strstr(template, mark) != NULL;
 }
 
-// The text that a ChatML template puts where no system message is: literal, between the header of a
-// system turn and its end. Sets *out_size; NULL when there is none.
-static const char *preset_of(const char *template, size_t *out_size) {
-    static const char head[] = "<|im_start|>system";
-    for (const char *at = template; (at = strstr(at, head));) {
-        at += sizeof head - 1;
-        if (at[0] == '\\' && at[1] == 'n')
-            at += 2;
-        else if (at[0] == '\n')
-            at++;
-        else
+// What a family's templates write besides messages. Roles, and names of members, are in all.
+static const char *const common[] = {"system",  "user", "assistant", "role",
+                                     "content", "",     "equalto",   NULL};
+static const char *const chatml[] = {"<|im_start|>",
+                                     "<|im_start|>system\n",
+                                     "<|im_start|>user\n",
+                                     "<|im_start|>assistant\n",
+                                     "<|im_end|>\n",
+                                     "\n",
+                                     NULL};
+static const char *const qwen3[] = {"<|im_start|>assistant\n<think>\n",
+                                    "<think>",
+                                    "</think>",
+                                    "<think>\n",
+                                    "\n<think>\n",
+                                    "\n</think>\n\n",
+                                    "<think>\n\n</think>\n\n",
+                                    "\n\n",
+                                    NULL};
+static const char *const llama2[] = {"[INST] ",        " [/INST]", "<<SYS>>\n",
+                                     "\n<</SYS>>\n\n", " ",        NULL};
+static const char *const llama3[] = {"<|start_header_id|>", "<|end_header_id|>\n\n", "<|eot_id|>",
+                                     "<|start_header_id|>assistant<|end_header_id|>\n\n", NULL};
+static const char *const llama31[] = {
+    "<|start_header_id|>system<|end_header_id|>\n\n",
+    "<|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\n",
+    "<|start_header_id|>user<|end_header_id|>\n\n",
+    "<|start_header_id|>ipython<|end_header_id|>\n\n",
+    "Cutting Knowledge Date: December 2023\n",
+    "Today Date: ",
+    "26 Jul 2024",
+    "%d %b %Y",
+    "\n\n",
+    "ipython",
+    "Environment: ipython\n",
+    "code_interpreter",
+    "Do not use variables.\n\n",
+    "with its proper arguments that best answers the given prompt.\n\n",
+    "<|python_tag|>",
+    ".call(",
+    "<|eom_id|>",
+    NULL};
+static const char *const mistral[] = {"[INST] ", " [/INST]", NULL};
+static const char *const mistral3[] = {"[INST] ", "[/INST]", "\n\n", " ", NULL};
+static const char *const phi3[] = {"<|system|>\n", "<|user|>\n", "<|assistant|>\n", "<|end|>\n",
+                                   NULL};
+static const char *const gemma[] = {
+    "<start_of_turn>", "<start_of_turn>model\n", "model", "\n", "<end_of_turn>\n", NULL};
+static const char *const gemma3[] = {"\n\n", "image", "text", "type", "<start_of_image>", NULL};
+static const char *const olmo2[] = {"<|system|>\n", "<|user|>\n", "<|assistant|>\n", "\n", NULL};
+
+static bool among(const char *text, const char *const *list) {
+    while (*list && strcmp(text, *list) != 0)
+        list++;
+    return *list != NULL;
+}
+
+// Written only where tools are offered or called, which no prompt made here does: a text that
+// speaks of them, or the punctuation of JSON with its names.
+static bool of_tools(const char *text) {
+    if (has(text, "tool") || has(text, "Tool") || has(text, "TOOL") || has(text, "function"))
+        return (!has(text, "You are") || has(text, "\n\nYou are provided with function")) &&
+               !has(text, "<|start_header_id|>");
+    static const char *const names[] = {"name",    "arguments", "parameters", "id",
+                                        "results", "call_id",   "type",       "properties"};
+    while (*text) {
+        size_t i = 0, n = sizeof names / sizeof *names;
+        if (strchr("{}[]\":,()=. \n", *text)) {
+            text++;
             continue;
-        const char *end = strstr(at, "<|im_end|>");
-        if (!end) return NULL;
-        *out_size = (size_t)(end - at);
-        // A quote ends the literal: what follows is put together from variables.
-        if (!memchr(at, '\'', *out_size) && !memchr(at, '"', *out_size) &&
-            !memchr(at, '{', *out_size))
-            return at;
+        }
+        while (i < n && (strncmp(text, names[i], strlen(names[i])) != 0 ||
+                         isalnum((unsigned char)text[strlen(names[i])])))
+            i++;
+        if (i == n) return false;
+        text += strlen(names[i]);
     }
-    return NULL;
+    return true;
+}
+
+struct known {
+    const char *const *texts, *const *more; // more may be NULL
+    bool tools;
+    const char *preset; // a family with this as its own system message; NULL: none has been met
+    bool same;
+};
+
+// '<|im_start|>system\nPRESET<|im_end|>\n', or PRESET alone.
+static const char *family_of_preset(const char *text) {
+    static const char head[] = "<|im_start|>system\n", tail[] = "<|im_end|>\n";
+    size_t n = strlen(text);
+    if (strncmp(text, head, sizeof head - 1) == 0 && n >= sizeof head + sizeof tail - 2 &&
+        strcmp(text + n - (sizeof tail - 1), tail) == 0) {
+        text += sizeof head - 1;
+        n -= sizeof head + sizeof tail - 2;
+    }
+    return ree_chat_family_of_preset(text, n);
+}
+
+static bool is_known(void *user, const char *text) {
+    struct known *known = user;
+    if (among(text, common) || among(text, known->texts) ||
+        (known->more && among(text, known->more)))
+        return true;
+    if (known->texts == chatml && !known->more) {
+        const char *family = family_of_preset(text);
+        if (family) {
+            known->same &= !known->preset || strcmp(known->preset, family) == 0;
+            known->preset = family;
+            return known->same;
+        }
+    }
+    if (!known->tools) return false;
+    // The turn that Qwen's families give what tools have answered in.
+    if (known->texts == chatml && strcmp(text, "<|im_start|>user") == 0) return true;
+    return of_tools(text) || strcmp(text, "return") == 0;
+}
+
+// Every text of the template is the family's.
+static bool writes_only(const char *t, const char *const *texts, const char *const *more) {
+    struct known known = {texts, more, has(t, "tool"), NULL, true};
+    return ree_chat_each_text(t, is_known, &known);
 }
 
 static const char *recognise_chatml(const char *t) {
     if (!has(t, "<|im_end|>") || !has(t, "add_generation_prompt")) return NULL;
     if (has(t, "think")) {
-        bool known =
-            has(t, "last_query_index") && has(t, "enable_thinking") && has(t, "reasoning_content");
+        bool known = has(t, "last_query_index") && has(t, "enable_thinking") &&
+                     has(t, "reasoning_content") && writes_only(t, chatml, qwen3);
         return known ? "qwen3" : NULL;
     }
     if (has(t, "bos_token") || has(t, "trim") || has(t, "strip")) return NULL;
-    size_t size;
-    const char *preset = preset_of(t, &size);
-    if (!preset) return "chatml";
-    return ree_chat_family_of_preset(preset, size);
+    struct known known = {chatml, NULL, has(t, "tool"), NULL, true};
+    if (!ree_chat_each_text(t, is_known, &known)) return NULL;
+    return known.preset ? known.preset : "chatml";
 }
 
 static const char *recognise_inst(const char *t) {
-    if (has(t, "<<SYS>>"))
-        return has(t, "'[INST] '") && has(t, "' [/INST]'") && has(t, "strip()") ? "llama2" : NULL;
+    if (has(t, "<<SYS>>")) {
+        bool known = has(t, "'[INST] '") && has(t, "' [/INST]'") && has(t, "strip()");
+        return known && writes_only(t, llama2, NULL) ? "llama2" : NULL;
+    }
     if (has(t, "tool")) {
-        bool known = has(t, "[AVAILABLE_TOOLS]") && has(t, "\"[/INST]\"") && has(t, "loop.last");
-        return known ? "mistral-v3" : NULL;
+        bool known = has(t, "[AVAILABLE_TOOLS]") && has(t, "\"[/INST]\"") && has(t, "loop.last") &&
+                     has(t, "\" \" + message");
+        return known && writes_only(t, mistral3, NULL) ? "mistral-v3" : NULL;
     }
     bool known = has(t, "'[INST] ' + message['content'] + ' [/INST]'") &&
-                 has(t, "message['content'] + eos_token") && !has(t, "eos_token + ' '") &&
-                 !has(t, "system") && has(t, "{{ bos_token }}");
-    return known ? "mistral" : NULL;
+                 has(t, "message['content'] + eos_token") && !has(t, "system") &&
+                 has(t, "{{ bos_token }}");
+    return known && writes_only(t, mistral, NULL) ? "mistral" : NULL;
+}
+
+static const char *recognise_llama3(const char *t) {
+    if (!has(t, "<|eot_id|>") || !has(t, "bos_token") || !has(t, "add_generation_prompt") ||
+        !has(t, "trim"))
+        return NULL;
+    if (has(t, "Cutting Knowledge Date: December 2023"))
+        return has(t, "26 Jul 2024") && writes_only(t, llama3, llama31) ? "llama3.1" : NULL;
+    return !has(t, "tool") && writes_only(t, llama3, NULL) ? "llama3" : NULL;
 }
 
 const char *ree_chat_recognise(const struct ree_tokenizer *tokenizer) {
     const char *t = tokenizer->chat_template;
     if (!t) return NULL;
-    if (has(t, "<|start_header_id|>")) {
-        if (!has(t, "<|eot_id|>")) return NULL;
-        if (has(t, "Cutting Knowledge Date: December 2023"))
-            return has(t, "26 Jul 2024") ? "llama3.1" : NULL;
-        return has(t, "tool") || !has(t, "trim") ? NULL : "llama3";
-    }
+    // What would change a message on its way into the prompt.
+    static const char *const changes[] = {"upper", "lower",      "replace",
+                                          "title", "capitalize", "format("};
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+        if (has(t, changes[i])) return NULL;
+    if (has(t, "<|start_header_id|>")) return recognise_llama3(t);
     if (has(t, "[INST]")) return recognise_inst(t);
     if (has(t, "<|im_start|>")) return recognise_chatml(t);
     if (has(t, "<start_of_turn>")) {
-        if (has(t, "first_user_prefix")) return "gemma3";
-        return has(t, "System role not supported") ? "gemma" : NULL;
+        if (has(t, "tool") || !has(t, "trim") || !has(t, "bos_token") || !has(t, "model'"))
+            return NULL;
+        if (has(t, "first_user_prefix")) return writes_only(t, gemma, gemma3) ? "gemma3" : NULL;
+        bool known = has(t, "System role not supported") && writes_only(t, gemma, NULL);
+        return known ? "gemma" : NULL;
     }
     if (!has(t, "<|user|>") || !has(t, "<|assistant|>") || !has(t, "<|system|>") ||
-        !has(t, "add_generation_prompt"))
+        !has(t, "add_generation_prompt") || has(t, "tool") || has(t, "trim") || has(t, "strip"))
         return NULL;
-    if (has(t, "<|end|>")) return has(t, "tool") ? NULL : "phi3";
+    if (has(t, "<|end|>")) return writes_only(t, phi3, NULL) ? "phi3" : NULL;
     bool olmo = has(t, "bos_token") && has(t, "eos_token + '\\n'") &&
-                has(t, "loop.last and add_generation_prompt");
+                has(t, "loop.last and add_generation_prompt") && writes_only(t, olmo2, NULL);
     return olmo ? "olmo2" : NULL;
 }

@@ -140,23 +140,48 @@ enum ree_status ree_tokenizer_read_config(struct ree_tokenizer *tokenizer, const
     return read_template_file(tokenizer, folder, err);
 }
 
+// The tokens of "added_tokens_decoder" whose ids are not in the set `known` (a bit for each; NULL:
+// none is).
+static enum ree_status read_decoder(struct ree_tokenizer *tokenizer, const cJSON *json,
+                                    const unsigned char *known, struct ree_error *err) {
+    const cJSON *token;
+    cJSON_ArrayForEach(token, ree_text_json_get(json, "added_tokens_decoder")) {
+        enum ree_status status = REE_OK;
+        char *end;
+        long id = token->string ? strtol(token->string, &end, 10) : -1;
+        if (id < 0 || id >= REE_VOCAB_MAX || *end || end == token->string)
+            status =
+                ree_fail(err, REE_INVALID, "'%.80s' is no id", token->string ? token->string : "");
+        else if (!known || !(known[id / 8] >> (id % 8) & 1))
+            status = ree_added_add(tokenizer, token, (int32_t)id, err);
+        if (status != REE_OK)
+            return ree_fail_prefix(err, "tokenizer_config.json, added_tokens_decoder");
+    }
+    return REE_OK;
+}
+
+enum ree_status ree_tokenizer_read_more_added(struct ree_tokenizer *tokenizer, const char *folder,
+                                              struct ree_error *err) {
+    cJSON *json;
+    REE_TRY(ree_read_sibling(folder, "tokenizer_config.json", &json, err));
+    if (!json) return REE_OK;
+    unsigned char *known = calloc(REE_VOCAB_MAX / 8, 1);
+    enum ree_status status =
+        known ? REE_OK : ree_fail(err, REE_NO_MEMORY, "no memory for added tokens");
+    for (size_t i = 0; known && i < tokenizer->n_added; i++)
+        known[tokenizer->added[i].id / 8] |= (unsigned char)(1 << (tokenizer->added[i].id % 8));
+    if (known) status = read_decoder(tokenizer, json, known, err);
+    free(known);
+    cJSON_Delete(json);
+    return status;
+}
+
 enum ree_status ree_tokenizer_read_added(struct ree_tokenizer *tokenizer, const char *folder,
                                          struct ree_error *err) {
     cJSON *json;
     const cJSON *token;
-    enum ree_status status = REE_OK;
     REE_TRY(ree_read_sibling(folder, "tokenizer_config.json", &json, err));
-    cJSON_ArrayForEach(token, ree_text_json_get(json, "added_tokens_decoder")) {
-        char *end;
-        long id = token->string ? strtol(token->string, &end, 10) : -1;
-        if (id < 0 || id >= REE_VOCAB_MAX || *end || end == token->string)
-            status = ree_fail(err, REE_INVALID, "'%.80s' is no id", token->string);
-        else
-            status = ree_added_add(tokenizer, token, (int32_t)id, err);
-        if (status == REE_OK) continue;
-        ree_fail_prefix(err, "tokenizer_config.json, added_tokens_decoder");
-        break;
-    }
+    enum ree_status status = read_decoder(tokenizer, json, NULL, err);
     bool had = json && ree_text_json_get(json, "added_tokens_decoder");
     cJSON_Delete(json);
     if (status != REE_OK || had) return status;

@@ -56,6 +56,9 @@ static enum ree_status parse_bpe(struct ree_arena *arena, const cJSON *json,
 static enum ree_status parse_replace(struct ree_arena *arena, const cJSON *json,
                                      struct ree_stage *stage, struct ree_error *err) {
     REE_TRY(ree_stage_pattern(arena, json, stage, err));
+    // Nothing is found between all characters, which is more than a search for a string does here.
+    if (!stage->regex && !stage->strings[0].size)
+        REE_TRY(ree_regex_create(stage->strings[0], &stage->regex, err));
     return ree_text_json_string(arena, json, "content", "", &stage->strings[1], err);
 }
 

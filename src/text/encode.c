@@ -7,6 +7,9 @@
 
 #include <stdlib.h>
 
+// Bytes of a normalized text: more is no normalizer's doing, but a file that means harm.
+#define NORMAL_MAX(n) ((n)*64 + (1u << 20))
+
 struct encoder {
     const struct ree_tokenizer *tokenizer;
     uint32_t flags;
@@ -16,13 +19,13 @@ struct encoder {
 };
 
 // A part of the normalized text, or a token in it.
-static enum ree_status encode_part(void *user, const char *text, size_t n, bool first,
+static enum ree_status encode_part(void *user, const char *text, size_t n, size_t origin,
                                    const struct ree_added_token *added, struct ree_error *err) {
     struct encoder *encoder = user;
     if (added) return ree_ids_add(&encoder->ids, added->id, err);
     const struct ree_tokenizer *tokenizer = encoder->tokenizer;
     struct ree_pieces *pieces = &encoder->pieces;
-    REE_TRY(ree_pretokenize(&tokenizer->pretokenizer, text, n, first, pieces, err));
+    REE_TRY(ree_pretokenize(&tokenizer->pretokenizer, text, n, origin, pieces, err));
     for (size_t i = 0; i < pieces->n; i++)
         REE_TRY(ree_lm_encode(&tokenizer->lm, &encoder->scratch, pieces->items[i].data,
                               pieces->items[i].size, &encoder->ids, err));
@@ -30,7 +33,7 @@ static enum ree_status encode_part(void *user, const char *text, size_t n, bool 
 }
 
 // A part of the text as it is, or a token in it.
-static enum ree_status encode_raw(void *user, const char *text, size_t n, bool first,
+static enum ree_status encode_raw(void *user, const char *text, size_t n, size_t origin,
                                   const struct ree_added_token *added, struct ree_error *err) {
     struct encoder *encoder = user;
     if (added) return ree_ids_add(&encoder->ids, added->id, err);
@@ -38,14 +41,17 @@ static enum ree_status encode_raw(void *user, const char *text, size_t n, bool f
     const struct ree_added_cut cut = {tokenizer, &tokenizer->normal,
                                       (encoder->flags & REE_PARSE_SPECIAL) != 0, encode_part,
                                       encoder};
-    if (!tokenizer->normalizer.kind) return ree_added_cut(&cut, text, n, first, err);
+    // The first character alone comes from the beginning.
+    if (origin) ree_utf8_get(text, &origin);
+    if (!tokenizer->normalizer.kind) return ree_added_cut(&cut, text, n, origin, err);
     struct ree_strbuf normal;
     ree_strbuf_init(&normal);
     ree_strbuf_append(&normal, text, n);
-    enum ree_status status = normal.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for a text")
-                                           : ree_normalize(&tokenizer->normalizer, &normal, err);
+    enum ree_status status =
+        normal.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for a text")
+                      : ree_normalize(&tokenizer->normalizer, &normal, &origin, NORMAL_MAX(n), err);
     if (status == REE_OK && normal.size)
-        status = ree_added_cut(&cut, normal.data, normal.size, first, err);
+        status = ree_added_cut(&cut, normal.data, normal.size, origin, err);
     ree_strbuf_finish(&normal);
     return status;
 }
@@ -59,7 +65,7 @@ static enum ree_status encode(struct encoder *encoder, const char *text, size_t 
     REE_TRY(ree_pieces_init(&encoder->pieces, &tokenizer->pretokenizer, err));
     REE_TRY(ree_lm_scratch_init(&encoder->scratch, &tokenizer->lm, n, err));
     REE_TRY(ree_ids_grow(&encoder->ids, err));
-    if (n) REE_TRY(ree_added_cut(&cut, text, n, true, err));
+    if (n) REE_TRY(ree_added_cut(&cut, text, n, 1, err));
     if (encoder->flags & REE_ADD_SPECIAL)
         return ree_postprocess(&tokenizer->postprocessor, &encoder->ids, err);
     return REE_OK;

@@ -4,7 +4,6 @@
 #include "text/utf8.h"
 
 #include <stdlib.h>
-#include <utf8proc.h>
 
 enum {
     SEQUENCE,
@@ -106,22 +105,11 @@ static size_t stable_prefix(const struct ree_strbuf *text, bool nfc) {
 
 static enum ree_status unicode_form(int op, const struct ree_strbuf *in, struct ree_strbuf *out,
                                     struct ree_error *err) {
-    int options = UTF8PROC_STABLE;
-    options |= op == NFC || op == NFKC ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE;
-    if (op == NFKC || op == NFKD) options |= UTF8PROC_COMPAT;
     size_t stable = stable_prefix(in, op == NFC);
     ree_strbuf_append(out, in->data, stable);
     if (stable == in->size) return REE_OK;
-    utf8proc_uint8_t *made = NULL;
-    utf8proc_ssize_t n =
-        utf8proc_map((const utf8proc_uint8_t *)in->data + stable,
-                     (utf8proc_ssize_t)(in->size - stable), &made, (utf8proc_option_t)options);
-    if (n < 0)
-        return ree_fail(err, n == UTF8PROC_ERROR_NOMEM ? REE_NO_MEMORY : REE_INVALID,
-                        "Unicode normalization: %s", utf8proc_errmsg(n));
-    ree_strbuf_append(out, (const char *)made, (size_t)n);
-    free(made);
-    return REE_OK;
+    return ree_unicode_form(op == NFC || op == NFKC, op == NFKC || op == NFKD, in->data + stable,
+                            in->size - stable, out, err);
 }
 
 static void bert_clean(const struct ree_strbuf *in, struct ree_strbuf *out) {
@@ -157,7 +145,7 @@ static void lowercase(const struct ree_strbuf *in, struct ree_strbuf *out) {
 }
 
 static void strip(const struct ree_stage *stage, const struct ree_strbuf *in,
-                  struct ree_strbuf *out) {
+                  struct ree_strbuf *out, size_t *origin) {
     size_t from = 0, to = in->size, step;
     while (stage->numbers[0] && from < to &&
            ree_char_is_space(ree_utf8_get(in->data + from, &step)))
@@ -168,6 +156,7 @@ static void strip(const struct ree_stage *stage, const struct ree_strbuf *in,
         to -= last;
     }
     ree_strbuf_append(out, in->data + from, to - from);
+    *origin = *origin > from ? *origin - from : 0;
 }
 
 // SentencePiece's nmt_nfkc, beyond NFKC: control characters vanish, oddities become spaces.
@@ -187,94 +176,139 @@ static void nmt(const struct ree_strbuf *in, struct ree_strbuf *out) {
 }
 
 static enum ree_status replace(const struct ree_stage *stage, const struct ree_strbuf *in,
-                               struct ree_strbuf *out, struct ree_error *err) {
+                               struct ree_strbuf *out, size_t *origin, size_t limit,
+                               struct ree_error *err) {
+    size_t before = *origin;
     struct ree_matcher *matcher = NULL;
     struct ree_spans spans = {0};
     enum ree_status status = REE_OK;
     if (stage->regex) status = ree_matcher_create(stage->regex, &matcher, err);
     if (status == REE_OK)
         status = ree_stage_search(stage, matcher, in->data, in->size, &spans, err);
-    for (size_t i = 0; status == REE_OK && i < spans.n; i++) {
+    *origin = 0;
+    for (size_t i = 0; status == REE_OK && out->size <= limit && i < spans.n; i++) {
         const struct ree_span *span = &spans.items[i];
-        if (span->match)
+        // What replaces comes from where the last replaced character does, or the one before.
+        if (span->match) {
             ree_strbuf_append(out, stage->strings[1].data, stage->strings[1].size);
-        else
-            ree_strbuf_append(out, in->data + span->start, span->end - span->start);
+            if (before && span->end <= before) *origin = out->size;
+            continue;
+        }
+        if (span->start < before)
+            *origin = out->size + (span->end < before ? span->end : before) - span->start;
+        ree_strbuf_append(out, in->data + span->start, span->end - span->start);
     }
     free(spans.items);
     ree_matcher_destroy(matcher);
     return status;
 }
 
+typedef void rewrite(const struct ree_strbuf *in, struct ree_strbuf *out);
+
+static void strip_marks(const struct ree_strbuf *in, struct ree_strbuf *out) {
+    remove_if(ree_char_is_mark, in, out);
+}
+
+static void strip_nonspacing(const struct ree_strbuf *in, struct ree_strbuf *out) {
+    remove_if(ree_char_is_nonspacing, in, out);
+}
+
+static void spell_bytes(const struct ree_strbuf *in, struct ree_strbuf *out) {
+    ree_bytes_append(out, in->data, in->size);
+}
+
+// The stages that look at one character at a time.
+static rewrite *rewrite_of(int op) {
+    switch (op) {
+    case LOWERCASE: return lowercase;
+    case STRIP_ACCENTS: return strip_marks;
+    case NMT: return nmt;
+    case BYTE_LEVEL: return spell_bytes;
+    default: return NULL;
+    }
+}
+
+static enum ree_status pass(int op, rewrite *function, const struct ree_stage *stage,
+                            const struct ree_strbuf *text, struct ree_strbuf *out, size_t *origin,
+                            size_t limit, struct ree_error *err) {
+    if (function) {
+        function(text, out);
+        return REE_OK;
+    }
+    switch (op) {
+    case STRIP: strip(stage, text, out, origin); return REE_OK;
+    case PREPEND:
+        ree_strbuf_append(out, stage->strings[0].data, stage->strings[0].size);
+        ree_strbuf_append(out, text->data, text->size);
+        if (*origin) *origin += stage->strings[0].size;
+        return REE_OK;
+    case REPLACE: return replace(stage, text, out, origin, limit, err);
+    case PRECOMPILED: ree_charsmap_apply(stage, text->data, text->size, limit, out); return REE_OK;
+    default: return unicode_form(op, text, out, err);
+    }
+}
+
+// What a stage makes of the beginning of a text alone tells what comes from there, but for what is
+// composed with what follows: that is one character.
+static enum ree_status follow(int op, rewrite *function, const struct ree_stage *stage,
+                              struct ree_strbuf *text, const struct ree_strbuf *whole,
+                              size_t *origin, struct ree_error *err) {
+    struct ree_strbuf made, begin = {.data = text->data, .size = *origin};
+    size_t before = *origin, first = 0;
+    ree_strbuf_init(&made);
+    enum ree_status status = pass(op, function, stage, &begin, &made, &before, SIZE_MAX, err);
+    *origin = made.size;
+    if (!function && op != PRECOMPILED && whole->size) ree_utf8_get(whole->data, &first);
+    if (*origin < first) *origin = first;
+    ree_strbuf_finish(&made);
+    return status;
+}
+
 // One pass over the text, from *text to an empty buffer that takes its place.
-static enum ree_status apply(int op, const struct ree_stage *stage, struct ree_strbuf *text,
+static enum ree_status apply(int op, rewrite *function, const struct ree_stage *stage,
+                             struct ree_strbuf *text, size_t *origin, size_t limit,
                              struct ree_error *err) {
     struct ree_strbuf out;
     ree_strbuf_init(&out);
-    enum ree_status status = REE_OK;
-    switch (op) {
-    case LOWERCASE: lowercase(text, &out); break;
-    case STRIP_ACCENTS: remove_if(ree_char_is_mark, text, &out); break;
-    case STRIP: strip(stage, text, &out); break;
-    case PREPEND:
-        ree_strbuf_append(&out, stage->strings[0].data, stage->strings[0].size);
-        ree_strbuf_append(&out, text->data, text->size);
-        break;
-    case REPLACE: status = replace(stage, text, &out, err); break;
-    case PRECOMPILED: ree_charsmap_apply(stage, text->data, text->size, &out); break;
-    case NMT: nmt(text, &out); break;
-    case BYTE_LEVEL: ree_bytes_append(&out, text->data, text->size); break;
-    default: status = unicode_form(op, text, &out, err); break;
-    }
+    if (!function) function = rewrite_of(op);
+    enum ree_status status = pass(op, function, stage, text, &out, origin, limit, err);
+    bool itself = !function && (op == STRIP || op == PREPEND || op == REPLACE);
     if (status == REE_OK && out.failed)
         status = ree_fail(err, REE_NO_MEMORY, "no memory for normalized text");
+    if (status == REE_OK && out.size > limit)
+        status = ree_fail(err, REE_UNSUPPORTED,
+                          "%s makes more than %zu bytes of the text, which is too much to go on",
+                          stage->kind->type, limit);
+    if (status == REE_OK && *origin && !itself)
+        status = follow(op, function, stage, text, &out, origin, err);
     if (status != REE_OK) {
         ree_strbuf_finish(&out);
         return status;
     }
+    if (*origin > out.size) *origin = out.size;
     ree_strbuf_finish(text);
     *text = out;
     return REE_OK;
 }
 
-typedef void rewrite(const struct ree_strbuf *in, struct ree_strbuf *out);
-
-static enum ree_status apply_rewrite(rewrite *function, struct ree_strbuf *text,
-                                     struct ree_error *err) {
-    struct ree_strbuf out;
-    ree_strbuf_init(&out);
-    function(text, &out);
-    if (out.failed) {
-        ree_strbuf_finish(&out);
-        return ree_fail(err, REE_NO_MEMORY, "no memory for normalized text");
-    }
-    ree_strbuf_finish(text);
-    *text = out;
-    return REE_OK;
-}
-
-static void remove_nonspacing(const struct ree_strbuf *in, struct ree_strbuf *out) {
-    remove_if(ree_char_is_nonspacing, in, out);
-}
-
-static enum ree_status bert(const struct ree_stage *stage, struct ree_strbuf *text,
-                            struct ree_error *err) {
-    if (stage->numbers[0]) REE_TRY(apply_rewrite(bert_clean, text, err));
-    if (stage->numbers[1]) REE_TRY(apply_rewrite(bert_chinese, text, err));
+static enum ree_status bert(const struct ree_stage *stage, struct ree_strbuf *text, size_t *origin,
+                            size_t limit, struct ree_error *err) {
+    if (stage->numbers[0]) REE_TRY(apply(BERT, bert_clean, stage, text, origin, limit, err));
+    if (stage->numbers[1]) REE_TRY(apply(BERT, bert_chinese, stage, text, origin, limit, err));
     if (stage->numbers[2]) {
-        REE_TRY(apply(NFD, stage, text, err));
-        REE_TRY(apply_rewrite(remove_nonspacing, text, err));
+        if (text->size) REE_TRY(apply(NFD, NULL, stage, text, origin, limit, err));
+        REE_TRY(apply(BERT, strip_nonspacing, stage, text, origin, limit, err));
     }
-    return stage->numbers[3] ? apply_rewrite(lowercase, text, err) : REE_OK;
+    return stage->numbers[3] ? apply(BERT, lowercase, stage, text, origin, limit, err) : REE_OK;
 }
 
 enum ree_status ree_normalize(const struct ree_stage *stage, struct ree_strbuf *text,
-                              struct ree_error *err) {
+                              size_t *origin, size_t limit, struct ree_error *err) {
     if (!stage->kind || text->size == 0) return REE_OK;
     int op = stage->kind->op;
-    if (op == BERT) return bert(stage, text, err);
-    if (op != SEQUENCE) return apply(op, stage, text, err);
+    if (op == BERT) return bert(stage, text, origin, limit, err);
+    if (op != SEQUENCE) return apply(op, NULL, stage, text, origin, limit, err);
     for (uint32_t i = 0; i < stage->n_children; i++)
-        REE_TRY(ree_normalize(&stage->children[i], text, err));
+        REE_TRY(ree_normalize(&stage->children[i], text, origin, limit, err));
     return REE_OK;
 }

@@ -178,8 +178,13 @@ void ree_pieces_finish(struct ree_pieces *pieces) {
     memset(pieces, 0, sizeof *pieces);
 }
 
+// Of the piece's bytes from the origin those from `start` on.
+static size_t origin_from(const struct ree_piece *piece, size_t start) {
+    return piece->origin > start ? piece->origin - start : 0;
+}
+
 static enum ree_status add_piece(struct ree_pieces *pieces, const char *data, size_t size,
-                                 bool first, struct ree_error *err) {
+                                 size_t origin, struct ree_error *err) {
     if (size == 0) return REE_OK;
     if (pieces->n == pieces->capacity) {
         size_t capacity = pieces->capacity ? pieces->capacity * 2 : 64;
@@ -188,7 +193,8 @@ static enum ree_status add_piece(struct ree_pieces *pieces, const char *data, si
         pieces->items = items;
         pieces->capacity = capacity;
     }
-    pieces->items[pieces->n++] = (struct ree_piece){data, size, first};
+    if (origin > size) origin = size;
+    pieces->items[pieces->n++] = (struct ree_piece){data, size, origin};
     return REE_OK;
 }
 
@@ -242,7 +248,7 @@ static enum ree_status add_spans(struct ree_pieces *pieces, const struct ree_pie
     }
     for (size_t i = 0; i < kept; i++)
         REE_TRY(add_piece(pieces, piece->data + spans[i].start, spans[i].end - spans[i].start,
-                          piece->first && spans[i].start == 0, err));
+                          origin_from(piece, spans[i].start), err));
     return REE_OK;
 }
 
@@ -282,12 +288,12 @@ static enum ree_status split_words(struct ree_pieces *pieces, const struct ree_p
         if (class == before) continue;
         if (before)
             REE_TRY(
-                add_piece(pieces, piece->data + start, i - start, piece->first && start == 0, err));
+                add_piece(pieces, piece->data + start, i - start, origin_from(piece, start), err));
         start = i;
         before = class;
     }
     if (!before) return REE_OK;
-    return add_piece(pieces, piece->data + start, piece->size - start, piece->first && start == 0,
+    return add_piece(pieces, piece->data + start, piece->size - start, origin_from(piece, start),
                      err);
 }
 
@@ -299,11 +305,11 @@ static enum ree_status split_bert(struct ree_pieces *pieces, const struct ree_pi
         uint32_t c = ree_utf8_get(piece->data + i, &step);
         bool space = ree_char_is_space(c);
         if (!space && !ree_char_is_punctuation(c)) continue;
-        REE_TRY(add_piece(pieces, piece->data + start, i - start, piece->first && start == 0, err));
-        if (!space) REE_TRY(add_piece(pieces, piece->data + i, step, piece->first && i == 0, err));
+        REE_TRY(add_piece(pieces, piece->data + start, i - start, origin_from(piece, start), err));
+        if (!space) REE_TRY(add_piece(pieces, piece->data + i, step, origin_from(piece, i), err));
         start = i + step;
     }
-    return add_piece(pieces, piece->data + start, piece->size - start, piece->first && start == 0,
+    return add_piece(pieces, piece->data + start, piece->size - start, origin_from(piece, start),
                      err);
 }
 
@@ -313,11 +319,11 @@ static enum ree_status split_length(struct ree_pieces *pieces, const struct ree_
     for (uint32_t count = 0; i < piece->size; i += step, count++) {
         ree_utf8_get(piece->data + i, &step);
         if (count < length) continue;
-        REE_TRY(add_piece(pieces, piece->data + start, i - start, piece->first && start == 0, err));
+        REE_TRY(add_piece(pieces, piece->data + start, i - start, origin_from(piece, start), err));
         start = i;
         count = 0;
     }
-    return add_piece(pieces, piece->data + start, piece->size - start, piece->first && start == 0,
+    return add_piece(pieces, piece->data + start, piece->size - start, origin_from(piece, start),
                      err);
 }
 
@@ -334,22 +340,24 @@ static enum ree_status keep(struct ree_pieces *pieces, struct ree_strbuf *text,
 static enum ree_status metaspace(const struct ree_stage *stage, struct ree_pieces *pieces,
                                  const struct ree_piece *piece, struct ree_error *err) {
     const struct ree_str *mark = &stage->strings[0];
-    bool prepend = stage->numbers[0] == ALWAYS || (stage->numbers[0] == FIRST && piece->first);
+    bool prepend = stage->numbers[0] == ALWAYS || (stage->numbers[0] == FIRST && piece->origin > 0);
     bool has = piece->data[0] == ' ' ||
                (piece->size >= mark->size && memcmp(piece->data, mark->data, mark->size) == 0);
     struct ree_strbuf text;
-    struct ree_piece made = {.first = piece->first};
+    struct ree_piece made = {.origin = piece->origin};
     ree_strbuf_init(&text);
     if (prepend && !has) ree_strbuf_append(&text, mark->data, mark->size);
+    if (made.origin) made.origin += text.size;
     for (size_t i = 0; i < piece->size;) {
         const char *space = memchr(piece->data + i, ' ', piece->size - i);
         size_t run = space ? (size_t)(space - piece->data) - i : piece->size - i;
         ree_strbuf_append(&text, piece->data + i, run);
         if (space) ree_strbuf_append(&text, mark->data, mark->size);
+        if (space && i + run < piece->origin) made.origin += mark->size - 1;
         i += run + (space != NULL);
     }
     REE_TRY(keep(pieces, &text, &made, err));
-    if (!stage->numbers[1]) return add_piece(pieces, made.data, made.size, made.first, err);
+    if (!stage->numbers[1]) return add_piece(pieces, made.data, made.size, made.origin, err);
     REE_TRY(ree_stage_search(stage, NULL, made.data, made.size, &pieces->spans, err));
     return add_spans(pieces, &made, MERGED_WITH_NEXT, false, err);
 }
@@ -359,7 +367,11 @@ static enum ree_status spell_bytes(struct ree_pieces *pieces, size_t from, struc
     for (size_t i = from; i < pieces->n; i++) {
         struct ree_strbuf text;
         ree_strbuf_init(&text);
-        ree_bytes_append(&text, pieces->items[i].data, pieces->items[i].size);
+        ree_bytes_append(&text, pieces->items[i].data, pieces->items[i].origin);
+        size_t origin = text.size;
+        ree_bytes_append(&text, pieces->items[i].data + pieces->items[i].origin,
+                         pieces->items[i].size - pieces->items[i].origin);
+        pieces->items[i].origin = origin;
         REE_TRY(keep(pieces, &text, &pieces->items[i], err));
     }
     return REE_OK;
@@ -375,13 +387,14 @@ static enum ree_status byte_level(const struct ree_stage *stage, struct ree_matc
         ree_strbuf_init(&text);
         ree_strbuf_append(&text, " ", 1);
         ree_strbuf_append(&text, piece->data, piece->size);
+        made.origin += made.origin > 0;
         REE_TRY(keep(pieces, &text, &made, err));
     }
     if (stage->numbers[1]) {
         REE_TRY(ree_stage_search(stage, matcher, made.data, made.size, &pieces->spans, err));
         REE_TRY(add_spans(pieces, &made, ISOLATED, false, err));
     } else {
-        REE_TRY(add_piece(pieces, made.data, made.size, made.first, err));
+        REE_TRY(add_piece(pieces, made.data, made.size, made.origin, err));
     }
     return stage->numbers[2] ? REE_OK : spell_bytes(pieces, from, err);
 }
@@ -431,10 +444,10 @@ static enum ree_status apply(const struct ree_stage *stage, size_t *matcher,
 }
 
 enum ree_status ree_pretokenize(const struct ree_stage *stage, const char *text, size_t n,
-                                bool first, struct ree_pieces *pieces, struct ree_error *err) {
+                                size_t origin, struct ree_pieces *pieces, struct ree_error *err) {
     ree_arena_finish(&pieces->arena);
     pieces->n = 0;
-    REE_TRY(add_piece(pieces, text, n, first, err));
+    REE_TRY(add_piece(pieces, text, n, origin, err));
     size_t matcher = 0;
     return stage->kind ? apply(stage, &matcher, pieces, err) : REE_OK;
 }

@@ -7,7 +7,7 @@
 struct ree_piece {
     const char *data; // in the text or in the arena
     size_t size;      // not 0
-    bool first;       // it begins where the whole text begins
+    size_t origin;    // bytes at its beginning that come from where the whole text begins
 };
 
 struct ree_pieces {
@@ -24,10 +24,10 @@ enum ree_status ree_pieces_init(struct ree_pieces *pieces, const struct ree_stag
                                 struct ree_error *err);
 void ree_pieces_finish(struct ree_pieces *pieces);
 
-// Cuts valid UTF-8 into `pieces`, whose former contents go. `first`: the text begins where the
-// whole text begins.
+// Cuts valid UTF-8 into `pieces`, whose former contents go. `origin`: of the text, as of a
+// piece.
 enum ree_status ree_pretokenize(const struct ree_stage *stage, const char *text, size_t n,
-                                bool first, struct ree_pieces *pieces, struct ree_error *err);
+                                size_t origin, struct ree_pieces *pieces, struct ree_error *err);
 
 // Where the last stage is ByteLevel and `wanted`, it leaves bytes as they are and true is
 // returned: the model then spells them in GPT-2's alphabet itself.

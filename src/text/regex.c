@@ -1,6 +1,7 @@
 #include "text/regex.h"
 
 #include "base/strbuf.h"
+#include "text/onig.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -24,68 +25,23 @@ struct ree_matcher {
     pcre2_jit_stack *stack;
 };
 
-// The ranges behind a class escape, to stand inside brackets; NULL: the escape stays.
-static const char *class_ranges(char escape) {
-    switch (escape) {
-    case 's':
-    case 'S': return "\\t-\\r\\x{85}\\p{Z}";
-    case 'w':
-    case 'W': return "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
-    case 'h':
-    case 'H': return "0-9A-Fa-f";
-    default: return NULL;
-    }
-}
-
-// Inside brackets an opposite cannot be spelled as ranges; there PCRE2's own classes have to do,
-// which differ in U+180E (space) and in marks (word).
-static void translate(struct ree_strbuf *out, const char *s, size_t n) {
-    size_t depth = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (s[i] == '\\' && i + 1 < n) {
-            const char *ranges = class_ranges(s[i + 1]);
-            bool opposite = s[i + 1] >= 'A' && s[i + 1] <= 'Z';
-            if (ranges && depth == 0)
-                ree_strbuf_printf(out, "[%s%s]", opposite ? "^" : "", ranges);
-            else if (ranges && !opposite)
-                ree_strbuf_printf(out, "%s", ranges);
-            else
-                ree_strbuf_append(out, s + i, 2);
-            i++;
-            continue;
-        }
-        if (depth == 0 && s[i] == '[') {
-            depth = 1;
-            ree_strbuf_append(out, s + i, 1);
-            // A bracket that comes first in a class is a character of it.
-            if (i + 1 < n && s[i + 1] == '^') ree_strbuf_append(out, s + ++i, 1);
-            if (i + 1 < n && s[i + 1] == ']') ree_strbuf_append(out, s + ++i, 1);
-            continue;
-        }
-        if (depth && s[i] == '[' && i + 1 < n && s[i + 1] == ':') {
-            depth++; // [:alpha:]
-        } else if (depth && s[i] == ']') {
-            depth--;
-        }
-        ree_strbuf_append(out, s + i, 1);
-    }
-}
-
 enum ree_status ree_regex_create(struct ree_str pattern, struct ree_regex **out_regex,
                                  struct ree_error *err) {
     *out_regex = NULL;
     struct ree_strbuf text;
     ree_strbuf_init(&text);
-    translate(&text, pattern.data, pattern.size);
     struct ree_regex *regex = calloc(1, sizeof *regex);
     pcre2_compile_context *context = pcre2_compile_context_create(NULL);
-    enum ree_status status = REE_OK;
+    enum ree_status status = ree_onig_translate(pattern, &text, err);
+    if (status != REE_OK) goto done;
     if (!regex || !context || text.failed) {
         status = ree_fail(err, REE_NO_MEMORY, "no memory for a regular expression");
         goto done;
     }
     pcre2_set_parens_nest_limit(context, 100);
-    pcre2_set_max_pattern_length(context, 1 << 16);
+    pcre2_set_max_pattern_length(context, 1 << 22);
+    pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+    pcre2_set_bsr(context, PCRE2_BSR_UNICODE);
     int code;
     PCRE2_SIZE place;
     uint32_t options =

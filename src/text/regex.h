@@ -1,8 +1,6 @@
 // Regular expressions of tokenizer files: written for Oniguruma (Ruby's syntax), run by PCRE2.
 //
-// What the two take differently is rewritten before compiling: \s \w \h and their opposites mean
-// Unicode's White_Space, word characters and hexadecimal digits; ^ and $ match at lines. The rest
-// of the syntax that tokenizers use is the same in both.
+// onig.h rewrites what the two take differently, and refuses what it does not know.
 #ifndef REE_TEXT_REGEX_H
 #define REE_TEXT_REGEX_H
 
@@ -10,7 +8,8 @@
 
 struct ree_regex;
 
-// REE_INVALID with PCRE2's message and the place, when the pattern does not compile.
+// REE_INVALID with PCRE2's message when the pattern does not compile; REE_UNSUPPORTED where onig.h
+// refuses it.
 enum ree_status ree_regex_create(struct ree_str pattern, struct ree_regex **out_regex,
                                  struct ree_error *err);
 void ree_regex_destroy(struct ree_regex *regex);

@@ -137,8 +137,8 @@ static enum ree_status find(const struct ree_stage *stage, struct ree_matcher *m
     if (stage->regex)
         return ree_matcher_find(matcher, text, n, from, &out->match, &out->start, &out->end, err);
     const struct ree_str *pattern = &stage->strings[0];
-    const char *at =
-        pattern->size ? memmem(text + from, n - from, pattern->data, pattern->size) : NULL;
+    const char *at = text + from;
+    if (pattern->size) at = memmem(at, n - from, pattern->data, pattern->size);
     out->match = at != NULL;
     if (at) {
         out->start = (size_t)(at - text);
@@ -152,22 +152,23 @@ enum ree_status ree_stage_search(const struct ree_stage *stage, struct ree_match
                                  struct ree_error *err) {
     spans->n = 0;
     size_t done = 0, from = 0;
-    while (from <= n) {
+    bool any = false;
+    while (n && from <= n) {
         struct ree_span found = {0, 0, false};
         REE_TRY(find(stage, matcher, text, n, from, &found, err));
         if (!found.match) break;
-        from = found.end;
-        if (found.start == found.end) {
-            // An empty match neither cuts nor takes anything; the search goes on behind the next
-            // character.
+        if (found.start == found.end && any && found.end == done) {
+            // Nothing, right behind a match: the search goes on behind the next character.
             do
                 from++;
             while (from < n && ((unsigned char)text[from] & 0xC0) == 0x80);
             continue;
         }
+        from = found.end;
         if (found.start > done) REE_TRY(ree_spans_add(spans, done, found.start, false, err));
         REE_TRY(ree_spans_add(spans, found.start, found.end, true, err));
         done = found.end;
+        any = true;
     }
     return done < n ? ree_spans_add(spans, done, n, false, err) : REE_OK;
 }

@@ -54,7 +54,7 @@ enum ree_status ree_stage_pattern(struct ree_arena *arena, const cJSON *json,
                                   struct ree_stage *stage, struct ree_error *err);
 
 // One after the other, what matches and what lies between, of a text that a stage's pattern is
-// sought in. An empty pattern matches nowhere.
+// sought in. A match can be empty, but not right behind another; in an empty text there is none.
 struct ree_span {
     size_t start, end;
     bool match;

@@ -133,7 +133,9 @@ static enum ree_status read_place(struct ree_tokenizer *tokenizer, const struct 
                                   struct ree_error *err) {
     enum ree_status status;
     switch (place->kind) {
-    case JSON: return read_json_file(tokenizer, place->file, err);
+    case JSON:
+        REE_TRY(read_json_file(tokenizer, place->file, err));
+        return ree_tokenizer_read_more_added(tokenizer, place->folder, err);
     case GPT2:
         return ree_tokenizer_read_gpt2(tokenizer, place->file, place->merges, place->folder, err);
     default:

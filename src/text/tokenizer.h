@@ -61,17 +61,18 @@ enum ree_status ree_added_prepare(struct ree_tokenizer *tokenizer, struct ree_er
 const struct ree_added_token *ree_added_of_id(const struct ree_tokenizer *tokenizer, int32_t id);
 
 // Cuts a text at added tokens: calls `on_part` with each part in order, which is either text
-// (`added` is NULL) or a token.
+// (`added` is NULL) or a token. `origin`: how many bytes at its beginning come from where the whole
+// text begins.
 struct ree_added_cut {
     const struct ree_tokenizer *tokenizer;
     const struct ree_trie *trie; // exact or normal
     bool parse_special;
-    enum ree_status (*on_part)(void *user, const char *text, size_t n, bool first,
+    enum ree_status (*on_part)(void *user, const char *text, size_t n, size_t origin,
                                const struct ree_added_token *added, struct ree_error *err);
     void *user;
 };
 enum ree_status ree_added_cut(const struct ree_added_cut *cut, const char *text, size_t n,
-                              bool first, struct ree_error *err);
+                              size_t origin, struct ree_error *err);
 
 // The files beside (config.c): sets bos, eos, chat template; missing files are no error.
 enum ree_status ree_tokenizer_read_config(struct ree_tokenizer *tokenizer, const char *folder,
@@ -82,6 +83,10 @@ enum ree_status ree_read_sibling(const char *folder, const char *name, cJSON **o
 // The tokens of tokenizer_config.json's "added_tokens_decoder" and of added_tokens.json.
 enum ree_status ree_tokenizer_read_added(struct ree_tokenizer *tokenizer, const char *folder,
                                          struct ree_error *err);
+
+// Of "added_tokens_decoder" those whose ids no added token has yet: beside a tokenizer.json.
+enum ree_status ree_tokenizer_read_more_added(struct ree_tokenizer *tokenizer, const char *folder,
+                                              struct ree_error *err);
 
 // Post-processing: *ids get what belongs round them.
 enum ree_status ree_postprocess(const struct ree_stage *stage, struct ree_ids *ids,

@@ -127,6 +127,16 @@ FAMILIES = {
     "olmo2": (OLMO2, "<|endoftext|>", "<|endoftext|>"),
 }
 
+# The same prompts by templates written otherwise.
+ALSO = {
+    "chatml": ["{% for message in messages %}\n{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'}}"
+               "{% endfor %}\n{# end #}{% if add_generation_prompt %}\n{{ '<|im_start|>assistant\\n' }}{% endif %}\n"],
+    "llama3": ["{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = '<|start_header_id|>' + "
+               "message['role'] + '<|end_header_id|>\\n\\n'+ message['content'] | trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}"
+               "{% set content = bos_token + content %}{% endif %}{{ content }}{% endfor %}"
+               "{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}"],
+}
+
 # Templates of no known family, or of one with a change that would show in the prompt.
 UNKNOWN = [
     "{% for m in messages %}{{ m['content'] }}{% endfor %}", "",
@@ -135,6 +145,23 @@ UNKNOWN = [
     CHATML.replace("PRESET", "").replace("message['content']", "message['content'] | trim"),
     MISTRAL.replace("eos_token }}", "eos_token + ' ' }}"),
     QWEN3.replace("reasoning_content", "reasoning"),
+    # Mistral-Nemo's marks have no spaces; a preset in braces, in a variable, in llama3; other roles.
+    MISTRAL3.replace("[INST] ", "[INST]"), MISTRAL3.replace('{{- " " + ', "{{- "),
+    preset("Please reason step by step, and put your final answer within \\\\boxed{}."),
+    "{% set s = 'You are X.' %}" + CHATML.replace(
+        "PRESET", "{{- '<|im_start|>system\\n' + s + '<|im_end|>\\n' if loop.first -}}"),
+    CHATML.replace("PRESET", "").replace(
+        "message['role']", "('human' if message['role'] == 'user' else message['role'])"),
+    CHATML.replace("PRESET", "").replace("<|im_end|>\\n", "<|im_end|>"),
+    CHATML.replace("PRESET", "").replace("assistant\\n", "assistant"),
+    CHATML.replace("PRESET", "") + "Answer:", CHATML.replace("PRESET", "").replace("-}}", "}}\n x"),
+    CHATML.replace("PRESET", "").replace("message['content']", "message['content'] | upper"),
+    "{{ '<|start_header_id|>system<|end_header_id|>\\n\\nYou are X.<|eot_id|>' }}" + LLAMA3,
+    LLAMA31.replace("'Today Date: '", "'You are X. Today Date: '"),
+    LLAMA2.replace("'<<SYS>>\\n' + messages[0]['content']", "'<<SYS>>\\nBe brief.'"),
+    PHI3.replace("<|end|>\\n", "<|end|>"), GEMMA.replace("'model'", "'assistant'"),
+    OLMO2.replace("'<|system|>\\n'", "'<|system|>\\nYou are X. '"),
+    QWEN3.replace("'<|im_start|>' + message.role + '\\n'", "'<|im_start|>' + message.role + ': '"),
 ]
 
 CONVERSATIONS = [
@@ -144,6 +171,9 @@ CONVERSATIONS = [
     [("user", "a"), ("assistant", "<think>\nhm\n</think>\n\nb"), ("user", "c")],
     [("user", "a"), ("assistant", "<think>\nhm\n</think>\n\nb")], [("user", "a"), ("assistant", "b")],
     [("user", "a"), ("assistant", "</think>x</think>y<think>")],
+    [("user", "q"), ("assistant", "<think>\n\n</think>\n\nx"), ("assistant", "y")],
+    [("user", "q"), ("assistant", "<think>\nh\n</think>\n\nx"), ("assistant", "<think></think>y")],
+    [("user", "q"), ("assistant", "<think>\n \n</think>x"), ("assistant", "<think>\nh</think>\n")],
     [("assistant", "b"), ("user", "a")], [("user", "a"), ("user", "b")],
     [("user", ""), ("assistant", "")], [("system", "s"), ("user", " \n")],
     [("user", "\u4f60\u597d \U0001f680 \\n \"'{{ }}"), ("assistant", "\x1fa\u3000")],
@@ -177,7 +207,8 @@ def main():
     options = parser.parse_args()
     environment = jinja2.sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
     environment.globals["raise_exception"] = refuse
-    for family, (template, bos, eos) in FAMILIES.items():
+    also = [(family, (template, *FAMILIES[family][1:])) for family in ALSO for template in ALSO[family]]
+    for family, (template, bos, eos) in [*FAMILIES.items(), *also]:
         whole, config = tokenizer_files(template, bos, eos)
         compiled = environment.from_string(template)
         with pipe.Tokenizer(options.pipe, whole, tokenizer_config=config) as tokenizer:

@@ -8,6 +8,10 @@
 #define BPE(vocab, merges)                                                                         \
     "{\"model\":{\"type\":\"BPE\",\"vocab\":" vocab ",\"merges\":" merges "}}"
 
+#define REGEX(pattern)                                                                             \
+    WITH("normalizer",                                                                             \
+         "{\"type\": \"Replace\", \"pattern\": {\"Regex\": \"" pattern "\"}, \"content\": \"\"}")
+
 static const struct {
     const char *json;
     enum ree_status status;
@@ -55,6 +59,25 @@ static const struct {
     {WITH("normalizer",
           "{\"type\": \"Replace\", \"pattern\": {\"Regex\": \"(\"}, \"content\": \"\"}"),
      REE_INVALID, "does not compile"},
+    {REGEX("(?s:a)"), REE_UNSUPPORTED, "the group or option at byte 2"},
+    {REGEX("(?~ab)"), REE_UNSUPPORTED, "not supported"},
+    {REGEX("\\\\p{Script=Han}"), REE_UNSUPPORTED, "the property"},
+    {REGEX("\\\\xE4"), REE_UNSUPPORTED, "number of a character"},
+    {REGEX("[\\\\w-z]"), REE_UNSUPPORTED, "a range from a class"},
+    {REGEX("[a-\\\\d]"), REE_INVALID, "a range to a class"},
+    {REGEX("[a&&]"), REE_UNSUPPORTED, "a set without"},
+    {REGEX("[a[b]"), REE_INVALID, "not closed"},
+    {REGEX("\\\\g<a>"), REE_UNSUPPORTED, "the escape"},
+    {REGEX("(*FAIL)"), REE_UNSUPPORTED, "the group"},
+    {REGEX("+"), REE_INVALID, "repetition of nothing"},
+    {REGEX("(?=a)*"), REE_INVALID, "repetition of nothing"},
+    {REGEX("\\\\b+"), REE_INVALID, "repetition of nothing"},
+    {REGEX("a)"), REE_INVALID, "group's end"},
+    {REGEX("(?<n"), REE_UNSUPPORTED, "name of a group"},
+    {REGEX("["), REE_INVALID, "not closed"},
+    {REGEX("\\\\"), REE_INVALID, "backslash at the end"},
+    {REGEX("a{3,2}"), REE_INVALID, "more to less"},
+    {REGEX("(?<=a+)b"), REE_INVALID, "does not compile"},
     {WITH("normalizer", "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"*\"}"),
      REE_INVALID, "base64"},
     {WITH("normalizer", "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"/////w==\"}"),

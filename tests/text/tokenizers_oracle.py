@@ -392,6 +392,9 @@ def normalizers():
               {"type": "Replace", "pattern": {"String": "a"}, "content": "xyz"},
               {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "},
               {"type": "Replace", "pattern": {"Regex": r" {2,}|[^\w\s]|^b"}, "content": ""},
+              *({"type": "Replace", "pattern": {"Regex": p}, "content": "-a"}
+                for p in ("^", "$", "a*", "", r"\b", r"(?=[A-Z])")),
+              {"type": "Replace", "pattern": {"String": ""}, "content": "x"},
               {"type": "Precompiled", "precompiled_charsmap": charsmap()}]
     kinds.append(sequence("normalizer", [{"type": "NFD"}, {"type": "StripAccents"},
                                          {"type": "Lowercase"}]))
@@ -415,8 +418,24 @@ def pre_tokenizers():
         for invert in (False, True):
             kinds += [split(r"\s+", behavior, invert), split(r"\d", behavior, invert),
                       split(r"\w+|[^\w\s]", behavior, invert), split("a", behavior, invert, False),
-                      split(r"[\p{L}&&[^a]]|$", behavior, invert) if False else
+                      split(r"[\p{L}&&[^a]]|$", behavior, invert),
                       split(r"(?i:ab?)+|[^\S\n]", behavior, invert)]
+    # Matches of nothing cut, too.
+    for pattern in (r"(?=(\d{3})+(?!\d))", r"(?=[A-Z])", r"(?<=\.)", r"^", r"$", r"a*", r"", r"\b",
+                    r"\s*", r"(?<=[a-z])(?=[A-Z])", r"a*?|b"):
+        for behavior in behaviors:
+            kinds += [split(pattern, behavior), split(pattern, behavior, True)]
+    kinds.append(split("", regex=False))
+    # Oniguruma's syntax where PCRE2's is another, or means something else.
+    kinds += [split(pattern) for pattern in (
+        r"[\p{L}&&[^\p{Han}]]+", r"[a-z[A-Z]]+", r"[^a-z[A-Z]]+", r"[a&&b]", r"[^a-m&&[a-z]&&[^xy]]",
+        r" ?[^(\s|[.,!?…。，、।۔،])]+", r"[\w&&[^\d_]]+", r"[^\W\d]+", r"[\W_]+", r"[^\S\n]+", r"[\D]+",
+        r"\p{N}{1,3}+", r"(?:ab?){2}+", r"a{,2}", r"\p{L}{3}?", r"\p{L}{2,3}?", r"a{", r"a{,}", r"x{0}",
+        r"(?m:a.)", r"a.", r"(?i)a|b", r"e(?i)a|b", r"\w+", r"\W+", r"\b\p{L}", r"\B", r"\p{N}(?=\b)",
+        r"[[:alpha:]]+", r"[[:punct:]]+", r"[[:^space:]]+", r"[[:upper:]]", r"\p{Letter}+",
+        r"\p{Uppercase_Letter}", r"\p{^L}+", r"\P{^Nd}", r"\p{punct}+", r"\p{Han}|\p{Hiragana}",
+        r"[\u4e00-\u9fff]+", r"\u00e9", r"\x{e9}|\x41", r"\h+", r"\v", r"\O", r"\R", r"[]a]+",
+        r"[a\]\-z]+", r"[a-]", r"\<|\/|\-", r"(\p{L})\1", r"(?<n>\p{L})\k<n>", r"(?>a+)b", r"\s++$")]
     kinds += [{"type": "Digits", "individual_digits": x} for x in (False, True)]
     kinds += [{"type": "CharDelimiterSplit", "delimiter": " "}, META, BYTE_LEVEL, PREFIXED, UNCUT,
               {"type": "FixedLength", "length": 3},
@@ -448,6 +467,7 @@ def decoders():
              {"type": "WordPiece", "prefix": "##", "cleanup": False},
              {"type": "BPEDecoder", "suffix": "</w>"}, ctc, {**ctc, "cleanup": True},
              replace("a", "xy"), replace("aa", ""), replace("[ab]+", "-", "Regex"), strip(1, 1, "a"),
+             replace("", "-"), replace("^", "-", "Regex"), replace("a*", "-", "Regex"),
              sequence("decoder", [fuse, strip(2, 2, "a")]), sequence("decoder", [fuse, strip(0, 1)]),
              sequence("decoder", [fuse, replace("aab", "-"), strip(1, 0, "-")]),
              sequence("decoder", [fuse, replace("a+b", "-", "Regex")]),

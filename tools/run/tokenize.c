@@ -15,7 +15,8 @@ static const char help[] =
     "Turns text into the token ids of a model, or ids into text. PATH is a model's folder, a\n"
     "tokenizer.json, a GPT-2 vocab.json with merges.txt beside it, or a *.tiktoken file. Without\n"
     "any of the options below the text is read from standard input. The last line is the\n"
-    "tokenizer's SHA-256, over all that decides its tokens: equal hashes, equal tokens.\n"
+    "tokenizer's SHA-256, over all that decides its tokens: equal hashes, equal tokens,\n"
+    "where the same Unicode tables are in use (see below).\n"
     "\n"
     "  --text TEXT       this text\n"
     "  --file FILE       the text in FILE (-: standard input); bytes that are not UTF-8 count as\n"
@@ -215,7 +216,15 @@ int ree_run_tokenize(int argc, char **argv) {
             cli_unknown(&cli);
     }
     if (cli.failed) return CLI_USAGE;
-    if (wants_help) return cli_print_text(help);
+    if (wants_help) {
+        struct ree_strbuf text;
+        ree_strbuf_init(&text);
+        ree_strbuf_append(&text, help, strlen(help));
+        char tables[200];
+        ree_text_tables(tables, sizeof tables);
+        ree_strbuf_printf(&text, "\nUnicode tables: %s\n", tables);
+        return cli_print(&text);
+    }
     int n = !!request.text + !!request.file + !!request.chat + !!request.decode;
     if (n > 1) cli_usage(&cli, "only one of --text, --file, --chat and --decode can be given");
     if (!request.path) cli_usage(&cli, "which tokenizer?");

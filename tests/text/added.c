@@ -1,0 +1,190 @@
+// Added tokens and normalized text: which of two tokens counts, tokens of tokenizer_config.json,
+// what stands where the text begins, and what normalizing may cost.
+#include "text/tokenizer.h"
+
+#include "test.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define MODEL                                                                                      \
+    "\"model\":{\"type\":\"BPE\",\"unk_token\":\"u\",\"vocab\":{\"u\":0,\"a\":1,\"b\":2,"          \
+    "\"\xE2\x96\x81\":3,\" \":4},\"merges\":[]}"
+#define TOKEN(id, content, more)                                                                   \
+    "{\"id\":" #id ",\"content\":\"" content "\",\"normalized\":true" more "}"
+
+static struct ree_tokenizer *load(const char *json) {
+    struct ree_tokenizer *tokenizer = NULL;
+    struct ree_error err = {.message = ""};
+    enum ree_status status = ree_tokenizer_load_memory(json, strlen(json), &tokenizer, &err);
+    CHECK_MSG(status == REE_OK, "%s", err.message);
+    return tokenizer;
+}
+
+static void want(const struct ree_tokenizer *tokenizer, const char *text, const char *ids) {
+    struct ree_error err = {.message = ""};
+    struct ree_strbuf got;
+    int32_t *made = NULL;
+    size_t n = 0;
+    if (!tokenizer) return;
+    ree_strbuf_init(&got);
+    enum ree_status status =
+        ree_tokenizer_encode(tokenizer, text, strlen(text), REE_PARSE_SPECIAL, &made, &n, &err);
+    for (size_t i = 0; i < n; i++)
+        ree_strbuf_printf(&got, "%d ", made[i]);
+    CHECK_MSG(status == REE_OK && strcmp(got.data ? got.data : "", ids) == 0,
+              "'%s' gives %s, not %s: %s", text, got.data, ids, err.message);
+    ree_strbuf_finish(&got);
+    free(made);
+}
+
+// Two tokens that are one when normalized: the order of the file is neither in the hash nor in ids.
+static void order(void) {
+    static const char *const files[] = {
+        "{\"normalizer\":{\"type\":\"Lowercase\"},\"added_tokens\":[" TOKEN(5, "AB", "") "," TOKEN(
+            6, "Ab", ",\"special\":true") "]," MODEL "}",
+        "{\"normalizer\":{\"type\":\"Lowercase\"},\"added_tokens\":[" TOKEN(
+            6, "Ab", ",\"special\":true") "," TOKEN(5, "AB", "") "]," MODEL "}"};
+    char hashes[2][65] = {"", "x"};
+    for (int i = 0; i < 2; i++) {
+        struct ree_tokenizer *tokenizer = load(files[i]);
+        want(tokenizer, "aab", "1 5 ");
+        if (tokenizer) ree_tokenizer_sha256(tokenizer, hashes[i]);
+        ree_tokenizer_destroy(tokenizer);
+    }
+    CHECK(strcmp(hashes[0], hashes[1]) == 0);
+}
+
+// What a token with rstrip took may be found again in part.
+static void white_space(void) {
+    struct ree_tokenizer *tokenizer = load(
+        "{\"added_tokens\":[{\"id\":5,\"content\":\"<x>\",\"normalized\":false,\"rstrip\":true},"
+        "{\"id\":6,\"content\":\"  \",\"normalized\":false}]," MODEL "}");
+    want(tokenizer, "<x>   a", "5 6 4 1 ");
+    want(tokenizer, "<x> a", "5 1 ");
+    ree_tokenizer_destroy(tokenizer);
+}
+
+// prepend_scheme "first": where the text as it was begins.
+static void beginning(void) {
+#define FIRST                                                                                      \
+    "\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\","                  \
+    "\"prepend_scheme\":\"first\",\"split\":false}," MODEL "}"
+    struct ree_tokenizer *tokenizer = load("{\"normalizer\":{\"type\":\"Strip\"}," FIRST);
+    want(tokenizer, "ab", "3 1 2 ");
+    want(tokenizer, " ab", "1 2 ");
+    ree_tokenizer_destroy(tokenizer);
+    tokenizer = load("{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"b+\"},"
+                     "\"content\":\"a\"}," FIRST);
+    want(tokenizer, "ba", "3 1 1 ");
+    want(tokenizer, "bba", "1 1 "); // comes from the second b
+    ree_tokenizer_destroy(tokenizer);
+    tokenizer = load("{\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"b\"}," FIRST);
+    want(tokenizer, "a", "3 2 1 ");
+    ree_tokenizer_destroy(tokenizer);
+}
+
+// Twenty times doubled: refused in a token at loading, in a text at encoding.
+static void growth(void) {
+    struct ree_strbuf text;
+    struct ree_error err = {.message = ""};
+    struct ree_tokenizer *tokenizer = NULL;
+    int32_t *ids;
+    size_t n;
+    for (int token = 0; token < 2; token++) {
+        ree_strbuf_init(&text);
+        ree_strbuf_printf(&text, "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[");
+        for (int i = 0; i < 40; i++)
+            ree_strbuf_printf(&text,
+                              "%s{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},"
+                              "\"content\":\"aa\"}",
+                              i ? "," : "");
+        ree_strbuf_printf(&text, "]},%s" MODEL "}",
+                          token ? "\"added_tokens\":[" TOKEN(5, "aaa", "") "]," : "");
+        enum ree_status status = ree_tokenizer_load_memory(text.data, text.size, &tokenizer, &err);
+        if (token) {
+            CHECK(status == REE_UNSUPPORTED && tokenizer == NULL);
+            CHECK_MSG(strstr(err.message, "added token 'aaa': Replace makes more than") != NULL,
+                      "%s", err.message);
+        } else {
+            CHECK(status == REE_OK);
+            status = ree_tokenizer_encode(tokenizer, "a", 1, 0, &ids, &n, &err);
+            CHECK_MSG(status == REE_UNSUPPORTED && strstr(err.message, "makes more than"), "%s",
+                      err.message);
+            ree_tokenizer_destroy(tokenizer);
+        }
+        ree_strbuf_finish(&text);
+    }
+}
+
+// A run of a million marks, which sorting each by each would take hours for.
+static void marks(void) {
+    struct ree_tokenizer *tokenizer = load("{\"normalizer\":{\"type\":\"NFC\"}," MODEL "}");
+    struct ree_error err = {.message = ""};
+    size_t n = 2000000, n_ids;
+    char *text = malloc(n);
+    int32_t *ids = NULL;
+    REQUIRE(text && tokenizer);
+    for (size_t i = 0; i < n; i += 4)
+        memcpy(text + i, "\xCC\x81\xCC\xA3", 4); // class 230, class 220
+    CHECK(ree_tokenizer_encode(tokenizer, text, n, 0, &ids, &n_ids, &err) == REE_OK);
+    CHECK(n_ids == n / 2);
+    free(ids);
+    free(text);
+    ree_tokenizer_destroy(tokenizer);
+}
+
+static void put(const char *folder, const char *name, const char *text) {
+    char path[200];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (!text) {
+        unlink(path);
+        return;
+    }
+    FILE *file = fopen(path, "wb");
+    REQUIRE(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+// Beside a tokenizer.json those of tokenizer_config.json count, too, but not against it.
+static void config(void) {
+    char folder[] = "/tmp/ree-added-XXXXXX";
+    struct ree_tokenizer *tokenizer = NULL;
+    struct ree_error err = {.message = ""};
+    const int32_t *eos;
+    REQUIRE(mkdtemp(folder) != NULL);
+    put(folder, "tokenizer.json",
+        "{\"added_tokens\":[{\"id\":5,\"content\":\"<s>\",\"special\":true}]," MODEL "}");
+    put(folder, "tokenizer_config.json",
+        "{\"eos_token\":\"<e>\",\"added_tokens_decoder\":{\"5\":{\"content\":\"<other>\"},"
+        "\"6\":{\"content\":\"<e>\",\"special\":true}}}");
+    CHECK_MSG(ree_tokenizer_load(folder, &tokenizer, &err) == REE_OK, "%s", err.message);
+    want(tokenizer, "<s>a<e>", "5 1 6 ");
+    CHECK(tokenizer && ree_tokenizer_eos(tokenizer, &eos) == 1 && eos[0] == 6);
+    ree_tokenizer_destroy(tokenizer);
+    put(folder, "tokenizer_config.json",
+        "{\"added_tokens_decoder\":{\"x\":{\"content\":\"<e>\"}}}");
+    CHECK(ree_tokenizer_load(folder, &tokenizer, &err) == REE_INVALID);
+    CHECK_MSG(strstr(err.message, "'x' is no id") != NULL, "%s", err.message);
+    put(folder, "tokenizer.json", NULL);
+    put(folder, "tokenizer_config.json", NULL);
+    rmdir(folder);
+}
+
+static void tables(void) {
+    char text[200];
+    ree_text_tables(text, sizeof text);
+    CHECK_MSG(strncmp(text, "PCRE2 ", 6) == 0 && strstr(text, "), utf8proc ") &&
+                  text[strlen(text) - 1] == ')' && !strchr(text, '?'),
+              "%s", text);
+}
+
+int main(void) {
+    tables();
+    order();
+    white_space();
+    beginning();
+    growth();
+    marks();
+    config();
+    return test_finish();
+}
