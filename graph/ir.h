@@ -170,8 +170,10 @@ enum ree_status ree_onnx_load(const char *path,
                               void *user, struct ree_graph **out_graph, struct ree_error *err);
 enum ree_status ree_onnx_load_memory(const void *bytes, size_t nbytes, struct ree_graph **out_graph,
                                      struct ree_error *err);
-// Bytes in memory, read as if they were the file at `path`.
+// Bytes in memory, read as if they were the file at `path`. `data` is the external data whose
+// location is data->location, and is taken over, also on failure; NULL: all of it is in the folder.
 enum ree_status ree_onnx_load_as(const char *path, const void *bytes, size_t nbytes,
+                                 struct ree_mapping *data,
                                  void (*on_progress)(void *, const char *, uint64_t, uint64_t),
                                  void *user, struct ree_graph **out_graph, struct ree_error *err);
 // The name of a TensorProto.DataType, also of those that are not in enum ree_dtype

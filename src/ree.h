@@ -155,6 +155,8 @@ struct ree_model;
 
 struct ree_model_options {
     bool no_fold; // keep constant subgraphs in the graph (shapes are still evaluated on the host)
+    // Of a checkpoint's folder, as in struct ree_export_options; 0: none.
+    uint32_t quantize_bits, quantize_block;
     // Called with the name of each pass and the graph after it, as text; NULL: off.
     void (*on_pass)(void *user, const char *pass, const char *graph_text);
     void *user;
@@ -185,7 +187,8 @@ struct ree_op_count {
 };
 
 // `path` is an ONNX file, or a folder with a Hugging Face checkpoint: then the model is what
-// ree_export writes of it without options, made in memory.
+// ree_export writes of it with the same quantisation and no other option, made in memory. A file
+// cannot be quantised: REE_INVALID.
 enum ree_status ree_model_load(const char *path, const struct ree_model_options *options,
                                struct ree_model **out_model, struct ree_error *err);
 // The same from memory; `bytes` are copied. External data is refused (there is no folder to look

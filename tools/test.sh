@@ -229,4 +229,14 @@ fuzz_trace() {
             build-fuzz/corpus-trace tests/data/trace
 }
 step "fuzzing traces" fuzz_trace
+
+say "fuzzing the reader of claims (half a minute)"
+# shellcheck disable=SC2317 # called through step
+fuzz_claim() {
+    ninja -C build-fuzz fuzz_claim && mkdir -p build-fuzz/corpus-claim &&
+        build-fuzz/tests/fuzz/fuzz_claim -max_total_time=30 -timeout=20 -max_len=65536 \
+            -dict=tests/fuzz/receipt.dict -artifact_prefix=build-fuzz/ \
+            build-fuzz/corpus-claim tests/data/claim
+}
+step "fuzzing claims" fuzz_claim
 summary

@@ -7,6 +7,7 @@
 
 #include "graph/hf/causal.h"
 #include "graph/hf/hf.h"
+#include "graph/mapping.h"
 #include "graph/onnx/reader.h"
 
 static const char extension[] = ".onnx";
@@ -23,27 +24,69 @@ static char *join(const char *a, const char *b, const char *c) {
     return s;
 }
 
-enum ree_status ree_hf_load(const char *folder,
-                            void (*on_progress)(void *, const char *, uint64_t, uint64_t),
-                            void *user, struct ree_graph **out_graph, struct ree_error *err) {
+static enum ree_status check_quantization(uint32_t bits, uint32_t block, struct ree_error *err) {
+    if (bits && bits != 4 && bits != 8)
+        return ree_fail(err, REE_INVALID,
+                        "weights cannot be quantised to %u bits; to 4 and 8 they can", bits);
+    if (block && (block < 16 || block > 256 || (block & (block - 1))))
+        return ree_fail(err, REE_INVALID, "a block of %u is no power of two from 16 to 256", block);
+    return REE_OK;
+}
+
+// What a model in memory calls its quantised weights: no name that a shard could have, since those
+// are relative to the folder.
+static const char in_memory[] = "/quantised weights";
+
+// The model's bytes, and where its quantised weights are; NULL: it has none.
+static enum ree_status write_memory(struct ree_checkpoint *checkpoint,
+                                    const struct ree_hf_options *o, unsigned char **out,
+                                    size_t *out_size, struct ree_mapping **out_data,
+                                    struct ree_error *err) {
+    struct ree_output data = {0};
+    struct ree_causal_options options = {.bits = o->quantize_bits,
+                                         .block = o->quantize_block ? o->quantize_block : 32,
+                                         .on_progress = o->on_progress,
+                                         .user = o->user};
+    enum ree_status status = REE_OK;
+    if (options.bits) {
+        options.data = &data;
+        options.data_name = in_memory;
+        status = ree_output_open_memory(&data, in_memory + 1, err);
+    }
+    if (status == REE_OK) status = ree_causal_write(checkpoint, &options, out, out_size, err);
+    if (status == REE_OK && options.bits) status = ree_output_map(&data, out_data, err);
+    if (status == REE_OK && options.bits) (*out_data)->location = in_memory;
+    ree_output_discard(&data);
+    return status;
+}
+
+enum ree_status ree_hf_load(const char *folder, const struct ree_hf_options *options,
+                            struct ree_graph **out_graph, struct ree_error *err) {
     struct ree_error unused;
     if (!err) err = &unused;
     *out_graph = NULL;
+    REE_TRY(check_quantization(options->quantize_bits, options->quantize_block, err));
     struct ree_checkpoint checkpoint;
-    struct ree_causal_options options = {0};
     unsigned char *bytes = NULL;
     size_t size = 0;
+    struct ree_mapping *data = NULL;
     enum ree_status status = ree_checkpoint_init(&checkpoint, folder, err);
     if (status == REE_OK) {
-        status = ree_causal_write(&checkpoint, &options, &bytes, &size, err);
+        status = write_memory(&checkpoint, options, &bytes, &size, &data, err);
         ree_checkpoint_finish(&checkpoint);
     }
-    if (status != REE_OK) return ree_onnx_fail_file(err, folder);
+    if (status != REE_OK) {
+        free(bytes);
+        return ree_onnx_fail_file(err, folder);
+    }
     char *path = join(folder, "/", ""); // a file without a name, in this folder
-    if (path)
-        status = ree_onnx_load_as(path, bytes, size, on_progress, user, out_graph, err);
-    else
+    if (path) {
+        status = ree_onnx_load_as(path, bytes, size, data, options->on_progress, options->user,
+                                  out_graph, err);
+    } else {
+        ree_mapping_destroy(data);
         status = ree_fail(err, REE_NO_MEMORY, "out of memory");
+    }
     free(path);
     free(bytes);
     return status;
@@ -53,14 +96,7 @@ static enum ree_status check_options(const struct ree_export_options *o, struct 
     if (o->opset && o->opset != 17 && o->opset != 23)
         return ree_fail(err, REE_INVALID, "opset %lld cannot be written; 17 and 23 can",
                         (long long)o->opset);
-    if (o->quantize_bits && o->quantize_bits != 4 && o->quantize_bits != 8)
-        return ree_fail(err, REE_INVALID,
-                        "weights cannot be quantised to %u bits; to 4 and 8 they can",
-                        o->quantize_bits);
-    uint32_t block = o->quantize_block;
-    if (block && (block < 16 || block > 256 || (block & (block - 1))))
-        return ree_fail(err, REE_INVALID, "a block of %u is no power of two from 16 to 256", block);
-    return REE_OK;
+    return check_quantization(o->quantize_bits, o->quantize_block, err);
 }
 
 // The last part of a path.
@@ -76,6 +112,11 @@ static enum ree_status check_place(const char *hf_dir, const char *path, bool co
     if (n <= n_extension || strcmp(path + strlen(path) - n_extension, extension) != 0)
         return ree_fail(err, REE_INVALID, "%s: the name does not end in %s", path, extension);
     struct stat here, there;
+    if (stat(hf_dir, &here) != 0)
+        return ree_fail(err, REE_NOT_FOUND, "%s: %s", hf_dir, strerror(errno));
+    if (!S_ISDIR(here.st_mode))
+        return ree_fail(err, REE_INVALID, "%s: it is a file, not a folder with a checkpoint",
+                        hf_dir);
     char *folder = strndup(path, strlen(path) - n);
     if (!folder) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     int found = stat(*folder ? folder : ".", &there);
@@ -83,8 +124,6 @@ static enum ree_status check_place(const char *hf_dir, const char *path, bool co
     free(folder);
     if (found != 0)
         return ree_fail(err, REE_NOT_FOUND, "%s: its folder: %s", path, strerror(cause));
-    if (stat(hf_dir, &here) != 0)
-        return ree_fail(err, REE_NOT_FOUND, "%s: %s", hf_dir, strerror(errno));
     if (colocate || (here.st_dev == there.st_dev && here.st_ino == there.st_ino)) return REE_OK;
     return ree_fail(err, REE_INVALID,
                     "%s: it would lie outside of %s, and a model can only point to weights in its "

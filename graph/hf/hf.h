@@ -6,12 +6,18 @@
 
 struct ree_graph;
 
+struct ree_hf_options {
+    uint32_t quantize_bits, quantize_block; // as in struct ree_export_options
+    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total); // NULL: off
+    void *user;
+};
+
 // Whether `path` is a folder, and so a checkpoint.
 bool ree_hf_is_folder(const char *path);
-// The graph of a checkpoint: that of the model that ree_export writes without options, from the
-// same bytes, which are made in memory. Released with ree_graph_destroy.
-enum ree_status ree_hf_load(const char *folder,
-                            void (*on_progress)(void *, const char *, uint64_t, uint64_t),
-                            void *user, struct ree_graph **out_graph, struct ree_error *err);
+// The graph of a checkpoint: that of the model that ree_export writes with the same quantisation
+// and no other option, from the same bytes, which are made in memory. Released with
+// ree_graph_destroy.
+enum ree_status ree_hf_load(const char *folder, const struct ree_hf_options *options,
+                            struct ree_graph **out_graph, struct ree_error *err);
 
 #endif

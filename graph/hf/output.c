@@ -4,8 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "graph/mapping.h"
 
 static enum ree_status failed(const struct ree_output *out, struct ree_error *err) {
     return ree_fail(err, REE_IO, "%s: cannot write it: %s", out->path, strerror(errno));
@@ -25,6 +28,25 @@ enum ree_status ree_output_open(struct ree_output *out, const char *path, struct
     }
     *out = (struct ree_output){.path = path, .temporary = temporary, .fd = fd};
     return REE_OK;
+}
+
+// A file, so that it grows without being copied, and is mapped as weights in files are.
+enum ree_status ree_output_open_memory(struct ree_output *out, const char *name,
+                                       struct ree_error *err) {
+    *out = (struct ree_output){.fd = -1};
+    int fd = memfd_create(name, MFD_CLOEXEC);
+    if (fd < 0)
+        return ree_fail(err, REE_IO, "%s: cannot create them in memory: %s", name, strerror(errno));
+    *out = (struct ree_output){.path = name, .fd = fd};
+    return REE_OK;
+}
+
+enum ree_status ree_output_map(struct ree_output *out, struct ree_mapping **out_mapping,
+                               struct ree_error *err) {
+    enum ree_status status = ree_mapping_of_fd(out->fd, out_mapping, err);
+    if (status != REE_OK) ree_fail_prefix(err, "%s", out->path);
+    ree_output_discard(out);
+    return status;
 }
 
 enum ree_status ree_output_write(struct ree_output *out, const void *bytes, uint64_t n,
@@ -71,7 +93,7 @@ enum ree_status ree_output_commit(struct ree_output *out, struct ree_error *err)
 void ree_output_discard(struct ree_output *out) {
     if (!out->path) return;
     close(out->fd);
-    unlink(out->temporary);
+    if (out->temporary) unlink(out->temporary);
     free(out->temporary);
     *out = (struct ree_output){.fd = -1};
 }

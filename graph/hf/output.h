@@ -1,4 +1,5 @@
-// A file being written: under a temporary name beside its own, which it takes when it is whole.
+// A file being written: under a temporary name beside its own, which it takes when it is whole; or
+// in memory, without a name.
 #ifndef REE_GRAPH_HF_OUTPUT_H
 #define REE_GRAPH_HF_OUTPUT_H
 
@@ -6,7 +7,7 @@
 
 struct ree_output {
     const char *path; // NULL: not open
-    char *temporary;
+    char *temporary;  // NULL: in memory
     int fd;
     uint64_t size; // written so far
 };
@@ -17,6 +18,13 @@ enum ree_status ree_output_write(struct ree_output *out, const void *bytes, uint
                                  struct ree_error *err);
 // Zeros up to the next multiple of `alignment`.
 enum ree_status ree_output_align(struct ree_output *out, uint64_t alignment, struct ree_error *err);
+// A file in memory, which `name` names in messages; and what was written to it, mapped. Closed
+// afterwards, also on failure.
+struct ree_mapping;
+enum ree_status ree_output_open_memory(struct ree_output *out, const char *name,
+                                       struct ree_error *err);
+enum ree_status ree_output_map(struct ree_output *out, struct ree_mapping **out_mapping,
+                               struct ree_error *err);
 // Gives the file its name. Closed afterwards, also on failure.
 enum ree_status ree_output_commit(struct ree_output *out, struct ree_error *err);
 // Removes what was written and not committed; a file that is not open is accepted.

@@ -140,15 +140,19 @@ struct progress {
     void *user;
 };
 
-// `path` is "" for a model in memory.
+// `path` is "" for a model in memory. `data` is taken over; it may be NULL.
 static enum ree_status load(const void *bytes, size_t nbytes, const char *path,
-                            const struct progress *progress, struct ree_graph **out,
-                            struct ree_error *err) {
-    if (nbytes == 0) return ree_fail(err, REE_INVALID, "it is empty");
-    struct ree_graph *graph = ree_graph_create();
-    if (!graph) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+                            struct ree_mapping *data, const struct progress *progress,
+                            struct ree_graph **out, struct ree_error *err) {
+    struct ree_graph *graph = nbytes ? ree_graph_create() : NULL;
+    if (!graph) {
+        ree_mapping_destroy(data);
+        if (nbytes == 0) return ree_fail(err, REE_INVALID, "it is empty");
+        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    }
     struct ree_onnx_reader reader;
     ree_onnx_reader_init(&reader, graph->arena, &graph->mappings, err);
+    if (data) ree_mapping_link(&reader.files, data);
     reader.decoder.on_progress = progress->call;
     reader.decoder.user = progress->user;
     graph->file = ree_arena_strdup(graph->arena, path);
@@ -177,25 +181,29 @@ enum ree_status ree_onnx_load(const char *path,
     if (!err) err = &unused;
     *out_graph = NULL;
     // The one way back into the room of checkpoints, so that every loader takes a folder as well.
-    if (ree_hf_is_folder(path)) return ree_hf_load(path, on_progress, user, out_graph, err);
+    if (ree_hf_is_folder(path)) {
+        struct ree_hf_options options = {.on_progress = on_progress, .user = user};
+        return ree_hf_load(path, &options, out_graph, err);
+    }
     struct progress progress = {on_progress, user};
     struct ree_mapping *file;
     enum ree_status status = ree_mapping_of_path(path, &file, err);
     if (status == REE_OK) {
-        status = load(file->data, file->size, path, &progress, out_graph, err);
+        status = load(file->data, file->size, path, NULL, &progress, out_graph, err);
         ree_mapping_destroy(file);
     }
     return status == REE_OK ? REE_OK : ree_onnx_fail_file(err, path);
 }
 
 enum ree_status ree_onnx_load_as(const char *path, const void *bytes, size_t nbytes,
+                                 struct ree_mapping *data,
                                  void (*on_progress)(void *, const char *, uint64_t, uint64_t),
                                  void *user, struct ree_graph **out_graph, struct ree_error *err) {
     struct ree_error unused;
     if (!err) err = &unused;
     *out_graph = NULL;
     struct progress progress = {on_progress, user};
-    if (load(bytes, nbytes, path, &progress, out_graph, err) == REE_OK) return REE_OK;
+    if (load(bytes, nbytes, path, data, &progress, out_graph, err) == REE_OK) return REE_OK;
     return ree_onnx_fail_file(err, path);
 }
 
@@ -205,6 +213,6 @@ enum ree_status ree_onnx_load_memory(const void *bytes, size_t nbytes, struct re
     if (!err) err = &unused;
     *out_graph = NULL;
     struct progress none = {0};
-    if (load(bytes, nbytes, "", &none, out_graph, err) == REE_OK) return REE_OK;
+    if (load(bytes, nbytes, "", NULL, &none, out_graph, err) == REE_OK) return REE_OK;
     return ree_onnx_fail_file(err, "model in memory");
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "graph/hf/hf.h"
 #include "graph/lower/lower.h"
 #include "graph/partition/partition.h"
 
@@ -193,12 +194,29 @@ static enum ree_status make_model(struct ree_graph *graph, const struct ree_mode
     return REE_OK;
 }
 
+static enum ree_status load_quantized(const char *path, const struct ree_model_options *o,
+                                      struct ree_graph **out, struct ree_error *err) {
+    struct ree_hf_options options = {.quantize_bits = o->quantize_bits,
+                                     .quantize_block = o->quantize_block,
+                                     .on_progress = o->on_progress,
+                                     .user = o->user};
+    if (ree_hf_is_folder(path)) return ree_hf_load(path, &options, out, err);
+    return ree_fail(err, REE_INVALID,
+                    "%s: is no folder with a Hugging Face checkpoint, and only those are quantised "
+                    "when they are loaded",
+                    path);
+}
+
 enum ree_status ree_model_load(const char *path, const struct ree_model_options *options,
                                struct ree_model **out_model, struct ree_error *err) {
     *out_model = NULL;
     struct ree_graph *graph;
-    REE_TRY(ree_onnx_load(path, options ? options->on_progress : NULL,
-                          options ? options->user : NULL, &graph, err));
+    static const struct ree_model_options none;
+    if (!options) options = &none;
+    if (options->quantize_bits)
+        REE_TRY(load_quantized(path, options, &graph, err));
+    else
+        REE_TRY(ree_onnx_load(path, options->on_progress, options->user, &graph, err));
     return make_model(graph, options, true, out_model, err);
 }
 

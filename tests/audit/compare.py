@@ -2,42 +2,32 @@
 """`compare`: two devices that do the same are the same; a bit flipped on one side is found where it
 was flipped, with its distance; pages are well formed, load nothing, and escape names."""
 
-import argparse
 import html.parser
 import json
 import pathlib
 import re
 import struct
-import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as xml
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
 sys.path.insert(0, str(HERE.parent / "cli"))
+import harness  # noqa: E402
 import onnx_writer as onnx  # noqa: E402
+from harness import check  # noqa: E402
 
 SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
 DIGITS = HERE.parents[1] / "tools" / "sample" / "digits.onnx"
 PROMPT = ["--prompt-text", "Once upon a time"]
 HOSTILE = "<script>alert(1)</script>&\"'\x1b[31m"
 
-passed, failed = 0, 0
 ree_run, device = None, None
 
 
-def check(ok, what):
-    global passed, failed
-    if ok:
-        passed += 1
-    else:
-        failed += 1
-        print(f"line {sys._getframe(1).f_lineno}: FAILED: {what}", flush=True)
-    return ok
-
-
 def run(*args):
-    return subprocess.run([ree_run, *map(str, args)], capture_output=True, text=True)
+    return harness.call(ree_run, *args)
 
 
 def compare(*args, code):
@@ -220,22 +210,18 @@ def wrong(folder):
 
 def main():
     global ree_run, device
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--ree-run", required=True)
+    parser = harness.parser()
     parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
     ree_run, device = args.ree_run, args.device
     if device != "cpu":
-        if f"{device}:0" not in run("devices").stdout:
-            print(f"skipped: no {device} device")
-            return 77
+        harness.need_device(args.ree_run, device)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         parts = (same, fault, pages, traces, hostile, wrong) if device == "cpu" else (same, fault, hostile)
         for part in parts:
             part(folder)
-    print(f"{passed} passed, {failed} failed")
-    return 0 if failed == 0 and passed > 0 else 1
+    return harness.finish()
 
 
 if __name__ == "__main__":

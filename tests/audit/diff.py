@@ -2,32 +2,24 @@
 """ree-run diff of receipts: everything that they say differently is named, and where their traces lie
 beside them, the node as well.
 """
-import argparse
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+from harness import check  # noqa: E402
+
 SAMPLE = HERE.parents[1] / "tools" / "sample"
 PROMPT = "Once upon a time"
 
-passed, failed = 0, 0
 ree_run = ""
 
 
-def check(ok, what):
-    global passed, failed
-    if ok:
-        passed += 1
-    else:
-        failed += 1
-        print(f"line {sys._getframe(1).f_lineno}: FAILED: {what}", flush=True)
-
-
 def run(*args):
-    return subprocess.run([ree_run, *map(str, args)], capture_output=True, text=True)
+    return harness.call(ree_run, *args)
 
 
 def text(path, *args):
@@ -112,14 +104,12 @@ def with_traces(folder):
 
 def main():
     global ree_run
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--ree-run", required=True)
+    parser = harness.parser()
     ree_run = parser.parse_args().ree_run
     with tempfile.TemporaryDirectory() as name:
         alone(pathlib.Path(name))
         with_traces(pathlib.Path(name))
-    print(f"{passed} passed, {failed} failed")
-    return failed != 0
+    return harness.finish()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 node that `diff` names, in few messages, and `referee` says that the run without damage is right,
 whichever node it was and whoever had the damage. Altered claims, inputs and traces are refused."""
 
-import argparse
 import json
 import math
 import pathlib
@@ -11,31 +10,23 @@ import random
 import re
 import shutil
 import struct
-import subprocess
 import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+from harness import check  # noqa: E402
+
 SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
 PROMPT = ["--prompt-text", "Once upon a time", "--prefill-chunk", "4", "--max-new-tokens", "12", "--ignore-eos"]
 N_FLIPS = 200
 
-passed, failed = 0, 0
 ree_run = None
 
 
-def check(ok, what):
-    global passed, failed
-    if ok:
-        passed += 1
-    else:
-        failed += 1
-        print(f"line {sys._getframe(1).f_lineno}: FAILED: {what}", flush=True)
-    return ok
-
-
 def run(*args):
-    return subprocess.run([ree_run, *map(str, args)], capture_output=True, text=True)
+    return harness.call(ree_run, *args)
 
 
 def answer(*args, codes):
@@ -248,8 +239,7 @@ def others(folder, about):
 
 def main():
     global ree_run
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--ree-run", required=True)
+    parser = harness.parser()
     ree_run = parser.parse_args().ree_run
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -259,8 +249,7 @@ def main():
         about = answer("trace", folder / "clean.trace", codes=(0,))
         for part in (flips, neither, altered_claims, altered_inputs, other_model, altered_traces, others):
             part(folder, about)
-    print(f"{passed} passed, {failed} failed")
-    return 0 if failed == 0 and passed > 0 else 1
+    return harness.finish()
 
 
 if __name__ == "__main__":

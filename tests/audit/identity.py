@@ -2,7 +2,6 @@
 """The two hashes of a model: against an independent reading of NUMERICS.md, section 9; what changes
 them and what does not; a checkpoint's folder and its exports have the same."""
 
-import argparse
 import hashlib
 import json
 import pathlib
@@ -12,20 +11,15 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
 sys.path.insert(0, str(HERE.parent / "cli"))
+import harness  # noqa: E402
 import onnx_writer as onnx  # noqa: E402
+from harness import check  # noqa: E402
 
 SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
 NONE = 0xFFFFFFFF
 
-passed, failed = 0, 0
-
-
-def check(ok, what):
-    global passed, failed
-    passed, failed = passed + bool(ok), failed + (not ok)
-    if not ok:
-        print(f"line {sys._getframe(1).f_lineno}: FAILED: {what}", flush=True)
 
 
 def hashes(ree_run, path):
@@ -253,8 +247,7 @@ def exports(ree_run, model, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--ree-run", required=True)
+    parser = harness.parser()
     parser.add_argument("--models", type=pathlib.Path, help="with stories260K; optional")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -266,8 +259,7 @@ def main():
         trained = args.models / "stories260K" if args.models else None
         if trained and trained.is_dir():
             exports(args.ree_run, trained, folder)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return harness.finish()
 
 
 sys.exit(main())

@@ -6,7 +6,6 @@ The sample models come with the project; mnist-8 and stories260K lie in ../share
 where that is absent. With --device the traces of the CPU are compared with those of that device.
 """
 
-import argparse
 import json
 import pathlib
 import signal
@@ -18,20 +17,13 @@ import time
 import trace_file
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+from harness import check  # noqa: E402
+
 SAMPLES = HERE.parents[1] / "tools" / "sample"
 
-passed, failed = 0, 0
 args = None
-
-
-def check(ok, what):
-    global passed, failed
-    if ok:
-        passed += 1
-    else:
-        failed += 1
-        print(f"FAILED: {what}", flush=True)
-    return ok
 
 
 def call(*arguments, limit=None):
@@ -259,8 +251,7 @@ def interrupted(folder):
 
 def main():
     global args
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--ree-run", required=True)
+    parser = harness.parser()
     parser.add_argument("--models", default="")
     parser.add_argument("--device")
     args = parser.parse_args()
@@ -281,8 +272,7 @@ def main():
             receipt(folder)
             refusals(folder)
             interrupted(folder)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    return harness.finish()
 
 
 sys.exit(main())

@@ -2,7 +2,6 @@
 """Receipts from the outside: what is made on one device verifies on another, in one pass and step by
 step; and every change to a receipt or a model is named, also where the receipt was sealed again."""
 
-import argparse
 import contextlib
 import hashlib
 import json
@@ -18,9 +17,12 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
 sys.path[:0] = [str(HERE.parent / "cli"), str(HERE.parent / "receipt")]
+import harness  # noqa: E402
 import onnx_writer as onnx  # noqa: E402
 import vectors  # noqa: E402  canonical JSON by code of its own
+from harness import check  # noqa: E402
 
 SAMPLES = HERE.parents[1] / "tools" / "sample"
 STORIES = SAMPLES / "stories"
@@ -28,19 +30,11 @@ PROMPT = "Once upon a time"
 DRAWN = ["--temperature", "0.9", "--top-p", "0.95", "--top-k", "50", "--min-p", "0.01", "--repetition-penalty", "1.1",
          "--seed", "18446744073709551615"]
 
-passed, failed = 0, 0
 args = None
 
 
-def check(ok, what):
-    global passed, failed
-    passed, failed = passed + bool(ok), failed + (not ok)
-    if not ok:
-        print(f"line {sys._getframe(1).f_lineno}: FAILED: {what}", flush=True)
-
-
 def run(*arguments):
-    return subprocess.run([args.ree_run, *map(str, arguments)], capture_output=True, text=True)
+    return harness.call(args.ree_run, *arguments)
 
 
 def make(path, model, *options):
@@ -605,23 +599,19 @@ def interrupted(folder):
 
 def main():
     global args
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--ree-run", required=True)
+    parser = harness.parser()
     parser.add_argument("--models", type=pathlib.Path, default=pathlib.Path("none"), help="stories260K, mnist-8; optional")
     parser.add_argument("--device")
     args = parser.parse_args()
     rooms = [elsewhere, other_models, endings, changes_of_receipts, changes_of_models, cannot, private, signed, hostile, spelled, exported, without_cache,
              tensors, interrupted]
     if args.device:
-        if f"{args.device}:0" not in run("devices").stdout:
-            print(f"skipped: no {args.device} device")
-            return 77
+        harness.need_device(args.ree_run, args.device)
         rooms = [on_device_shortly if "REE_TEST_SAMPLE" in os.environ else on_device]
     for room in rooms:
         with tempfile.TemporaryDirectory() as name:
             room(pathlib.Path(name))
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return harness.finish()
 
 
 sys.exit(main())

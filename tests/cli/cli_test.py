@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """ree-run from the outside: what it prints, its exit codes and its messages."""
 
-import argparse
 import hashlib
 import json
 import os
@@ -14,26 +13,16 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 SAMPLE = HERE.parents[1] / "tools" / "sample"
+sys.path.insert(0, str(HERE.parent / "harness"))
 sys.path.insert(0, str(HERE))
+import harness  # noqa: E402
+from harness import check  # noqa: E402
 sys.path.insert(0, str(HERE.parent / "models"))
 import npy  # noqa: E402
 import onnx_writer as onnx  # noqa: E402
 
-passed, failed = 0, 0
 ree_run = None
 work = None
-
-
-def check(ok, what):
-    global passed, failed
-    if ok:
-        passed += 1
-    else:
-        failed += 1
-        caller = sys._getframe(1)
-        while caller.f_code.co_name in ("fails", "usage"):
-            caller = caller.f_back
-        print(f"line {caller.f_lineno}: FAILED: {what}", flush=True)
 
 
 def run(*args, env=None, **options):
@@ -42,6 +31,7 @@ def run(*args, env=None, **options):
                           env=environment, **options)
 
 
+@harness.helper
 def fails(args, *messages, code=1, env=None):
     """The command fails with this exit code, says all of `messages` on standard error, each line
     under the program's name, and prints no result."""
@@ -53,6 +43,7 @@ def fails(args, *messages, code=1, env=None):
         check(message in done.stderr, f"'{message}' is not in: {done.stderr}")
 
 
+@harness.helper
 def usage(args, *messages):
     fails(args, *messages, code=2)
 
@@ -600,8 +591,7 @@ def test_pipes():
 
 def main():
     global ree_run, work
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--ree-run", required=True)
+    parser = harness.parser()
     ree_run = os.path.abspath(parser.parse_args().ree_run)
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
@@ -609,9 +599,8 @@ def main():
         for name, test in sorted(globals().items()):
             if name.startswith("test_"):
                 test()
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
+    return harness.finish()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

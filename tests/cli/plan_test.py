@@ -129,7 +129,7 @@ def test_usage():
             (["m", "--max-device-memory", "5X"], "such as 600M or 2G, not '5X'"),
             (["m", "--max-device-memory", "99999999999G"], "not '99999999999G'"),
             (["m", "--max-device-memory", "0"], "not '0'"),
-            (["m", "--device", ""], "devices separated by commas"),
+            (["m", "--device", ""], "--device wants"),
             (["m", "--device", "cpu,cpu", "--n-partitions", "1"], "2 devices, and there are 1 partitions"),
             (["m", "--wrong"], "--wrong")):
         fails(*args, messages=[message], code=2)

@@ -2,7 +2,6 @@
 """Checkpoints: a generation that is killed at any moment and resumed ends as one that was not; what
 was changed, damaged or is of another run is refused with the reason."""
 
-import argparse
 import hashlib
 import json
 import os
@@ -18,26 +17,18 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
 sys.path.insert(0, str(HERE))
+import harness  # noqa: E402
 import cli  # noqa: E402
+from harness import check  # noqa: E402
 
 SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
 PROMPT, OTHER = "Once upon a time", "One day, a shy girl named Mira found"
 LONG = ["--max-new-tokens", "200", "--ignore-eos"]
 CPU = ["--threads", "1"]
 
-passed, failed = 0, 0
 args = None
-
-
-def check(ok, what):
-    global passed, failed
-    if ok:
-        passed += 1
-    else:
-        failed += 1
-        print(f"line {sys._getframe(1).f_lineno}: FAILED: {what}", flush=True)
-    return ok
 
 
 def command(*arguments):
@@ -401,18 +392,14 @@ def to_device(folder, device):
 
 def main():
     global args
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ree-run", required=True)
+    parser = harness.parser(__doc__)
     parser.add_argument("--models", type=pathlib.Path, required=True)
     parser.add_argument("--device")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", help="one part, by its name")
     args = parser.parse_args()
     if args.device:
-        done = subprocess.run([args.ree_run, "devices"], capture_output=True, text=True)
-        if f"{args.device}:0" not in done.stdout:
-            print(f"skipped: no {args.device} device")
-            return 77
+        harness.need_device(args.ree_run, args.device)
     parts = {"killed": lambda f: killed(f, args.seed), "elsewhere": elsewhere, "changed_fields": changed_fields,
              "full_disk": full_disk, "small_models": small_models}
     if args.device:
@@ -421,8 +408,7 @@ def main():
         if args.only in (None, name):
             with tempfile.TemporaryDirectory() as folder:
                 part(pathlib.Path(folder))
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    return harness.finish()
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 """Text generation from the outside: prompts in every form, stop strings, reports, interruption,
 and what is said of wrong input. With the sample model of tools/sample."""
 
-import argparse
 import hashlib
 import json
 import pathlib
@@ -14,35 +13,30 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
 sys.path.insert(0, str(HERE.parent / "cli"))
+import harness  # noqa: E402
 import onnx_writer as onnx  # noqa: E402
+from harness import check  # noqa: E402
 
 SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
 PROMPT = "Once upon a time"
 
-passed, failed = 0, 0
 ree_run = None
 
 
-def check(ok, what):
-    global passed, failed
-    if ok:
-        passed += 1
-    else:
-        failed += 1
-        print(f"line {sys._getframe(1).f_lineno}: FAILED: {what}", flush=True)
-
-
 def run(*args):
-    return subprocess.run([ree_run, *map(str, args)], capture_output=True, text=True)
+    return harness.call(ree_run, *args)
 
 
+@harness.helper
 def generate(*args):
     done = run(SAMPLE, *args, "--json")
     check(done.returncode == 0, f"{args}: {done.stderr}")
     return json.loads(done.stdout) if done.returncode == 0 else {}
 
 
+@harness.helper
 def fails(args, *messages, code=1):
     done = run(*args)
     check(done.returncode == code, f"{args}: exit code {done.returncode}, expected {code}: {done.stderr}")
@@ -226,8 +220,7 @@ def wrong_input(folder):
     fails([SAMPLE, "--prompt-file", folder / "empty.txt"], "no prompts")
     for option, value in [("--temperature", "-1"), ("--top-p", "0"), ("--top-p", "x"), ("--min-p", "2"), ("--seed", "-1"),
                           ("--repetition-penalty", "0"), ("--stop", ""), ("--max-new-tokens", "many")]:
-        fails([SAMPLE, *text, option, value], option.lstrip("-").replace("-", "_") if value in ("-1", "0", "2") and
-              option != "--seed" else option, code=2)
+        fails([SAMPLE, *text, option, value], f"{option} wants", f"not '{value}'", code=2)
     fails(["generate", SAMPLE], "there is no prompt", code=2)
     fails(["generate", *text], "no model is named", code=2)
     digits = HERE.parents[1] / "tools" / "sample" / "digits.onnx"
@@ -261,8 +254,7 @@ def help_teaches():
 
 def main():
     global ree_run
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ree-run", required=True)
+    parser = harness.parser(__doc__)
     ree_run = parser.parse_args().ree_run
     with tempfile.TemporaryDirectory() as folder:
         forms_of_prompts(pathlib.Path(folder))
@@ -273,8 +265,7 @@ def main():
         models_of_others(pathlib.Path(folder))
         wrong_input(pathlib.Path(folder))
         help_teaches()
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    return harness.finish()
 
 
 if __name__ == "__main__":

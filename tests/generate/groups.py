@@ -2,7 +2,6 @@
 """Groups of sequences under way at the same time: how many there are, and how large, changes no
 token, no logit, no log probability and no end."""
 
-import argparse
 import json
 import pathlib
 import subprocess
@@ -10,23 +9,15 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
 sys.path.insert(0, str(HERE))
+import harness  # noqa: E402
 import cli  # noqa: E402
+from harness import check  # noqa: E402
 
 SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
 
-passed, failed = 0, 0
 args = None
-
-
-def check(ok, what):
-    global passed, failed
-    if ok:
-        passed += 1
-    else:
-        failed += 1
-        print(f"FAILED: {what}", flush=True)
-    return ok
 
 
 def run(*arguments):
@@ -66,8 +57,7 @@ def same(model, prompts, *options, parts=(["--n-partitions", 2], ["--device", "c
 
 def main():
     global args
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ree-run", required=True)
+    parser = harness.parser(__doc__)
     parser.add_argument("--models", type=pathlib.Path, required=True)
     args = parser.parse_args()
     lengths = (1, 9, 4, 4, 30, 2, 9)
@@ -91,8 +81,7 @@ def main():
         # Those of one length run together, so there is less of that.
         some = [[1 + (5 * i + 3 * k) % limit for k in range(n)] for i, n in enumerate((3, 3, 5, 3, 3, 2, 5))]
         same(model, some, "--max-new-tokens", 6, "--logits-hash")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    return harness.finish()
 
 
 if __name__ == "__main__":

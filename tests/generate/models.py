@@ -5,7 +5,6 @@ The sample model comes with the project; stories260K, capp-gpt and genai-tiny li
 are left out where that is absent.
 """
 
-import argparse
 import itertools
 import json
 import os
@@ -15,19 +14,13 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+from harness import check  # noqa: E402
+
 SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
 
-passed, failed = 0, 0
 args = None
-
-
-def check(ok, what):
-    global passed, failed
-    if ok:
-        passed += 1
-    else:
-        failed += 1
-        print(f"FAILED: {what}", flush=True)
 
 
 def run(*arguments):
@@ -210,8 +203,7 @@ def short(model):
 
 def main():
     global args
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ree-run", required=True)
+    parser = harness.parser(__doc__)
     parser.add_argument("--models", type=pathlib.Path, required=True)
     parser.add_argument("--device")
     parser.add_argument("--record", action="store_true", help="write recorded.json and end")
@@ -220,10 +212,7 @@ def main():
         record()
         return 0
     if args.device:
-        done = subprocess.run([args.ree_run, "devices"], capture_output=True, text=True)
-        if f"{args.device}:0" not in done.stdout:
-            print(f"skipped: no {args.device} device")
-            return 77
+        harness.need_device(args.ree_run, args.device)
     if args.device and "REE_TEST_SAMPLE" in os.environ:
         short(SAMPLE)
         short(args.models / "stories260K")
@@ -232,8 +221,7 @@ def main():
         stories(args.models)
         capp_gpt(args.models)
         genai(args.models)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    return harness.finish()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """ree-run validate and keygen from the outside: what they find, what they say, their exit codes."""
 
-import argparse
 import json
 import os
 import pathlib
@@ -13,22 +12,17 @@ import subprocess
 import sys
 import tempfile
 
-passed, failed = 0, 0
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+from harness import check  # noqa: E402
+
 ree_run = None
 PUBLIC_KEY = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"  # RFC 8032, 7.1
 
 
-def check(ok, what):
-    global passed, failed
-    if ok:
-        passed += 1
-    else:
-        failed += 1
-        print(f"line {sys._getframe(1).f_lineno}: FAILED: {what}", flush=True)
-
-
 def run(*args, **options):
-    return subprocess.run([ree_run, *map(str, args)], capture_output=True, text=True, **options)
+    return harness.call(ree_run, *args, **options)
 
 
 def findings(*args, code):
@@ -231,17 +225,15 @@ def openssl(data, folder):
 
 def main():
     global ree_run
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = harness.parser(__doc__)
     parser.add_argument("data", type=pathlib.Path)
-    parser.add_argument("--ree-run", required=True)
     args = parser.parse_args()
     ree_run = args.ree_run
     good_receipts(args.data)
     for part in (altered_receipts, malformed_files, wrong_usage, keys, openssl):
         with tempfile.TemporaryDirectory() as folder:
             part(args.data, pathlib.Path(folder))
-    print(f"{passed} passed, {failed} failed")
-    return failed > 0 or passed == 0
+    return harness.finish()
 
 
 if __name__ == "__main__":

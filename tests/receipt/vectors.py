@@ -17,14 +17,12 @@ import sys
 import tempfile
 from decimal import Decimal
 
-passed, failed = 0, 0
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+from harness import check  # noqa: E402
 
 
-def check(ok, what):
-    global passed, failed
-    passed, failed = passed + bool(ok), failed + (not ok)
-    if not ok:
-        print(f"FAILED: {what}", flush=True)
 
 
 def sha256(*parts):
@@ -287,8 +285,7 @@ def main():
         check_schema(args.schema, receipts, args.ree_run)
     if args.numerics:
         check_numerics(args.numerics, args.folder)
-    print(f"{passed} passed, {failed} failed")
-    return failed > 0 or passed == 0
+    return harness.finish()
 
 
 if __name__ == "__main__":

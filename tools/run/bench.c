@@ -118,13 +118,7 @@ static void print_json(const struct bench *bench, struct ree_strbuf *out) {
         }
         cJSON_AddItemToArray(list, item);
     }
-    char *printed = cJSON_Print(root);
-    if (printed)
-        ree_strbuf_printf(out, "%s\n", printed);
-    else
-        out->failed = true;
-    cJSON_free(printed);
-    cJSON_Delete(root);
+    cli_append_json(out, root, true);
 }
 
 // By the facts of the device: a Vulkan driver says what it is, and CUDA has capabilities.
@@ -239,7 +233,8 @@ static int run(struct bench *bench, const struct arguments *a, struct ree_model 
     bench_openblas_close(&bench->blas);
     if (status == REE_OK) return cli_print(&text);
     ree_strbuf_finish(&text);
-    return cli_fail(&err);
+    cli_fail(&err);
+    return status == REE_INVALID && !model ? CLI_USAGE : CLI_FAILED; // a wrong --size
 }
 
 int ree_run_bench(int argc, char **argv) {
@@ -255,10 +250,7 @@ int ree_run_bench(int argc, char **argv) {
     if (a.inputs.args && a.inputs.dims) {
         parse(&cli, &bench, &a);
         if (a.wants_help && !cli.failed) {
-            struct ree_strbuf text;
-            ree_strbuf_init(&text);
-            ree_strbuf_printf(&text, "%s", help);
-            code = cli_print(&text);
+            code = cli_print_text(help);
         } else if (!cli.failed) {
             code = a.model ? bench_model_load(&bench, a.model, &a.inputs, &model) : 0;
             if (code == 0) code = run(&bench, &a, model);

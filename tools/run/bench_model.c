@@ -297,13 +297,7 @@ static void print_json(const struct bench *bench, struct report *r, struct ree_s
         cJSON_AddNumberToObject(root, "memory_rate", bench_memory_rate(&r->memory));
     }
     if (r->has_profile) json_profile(r, root);
-    char *printed = cJSON_Print(root);
-    if (printed)
-        ree_strbuf_printf(out, "%s\n", printed);
-    else
-        out->failed = true;
-    cJSON_free(printed);
-    cJSON_Delete(root);
+    cli_append_json(out, root, true);
 }
 
 static void report_finish(struct report *r) {

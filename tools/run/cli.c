@@ -1,10 +1,12 @@
 #include "cli.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,6 +33,16 @@ bool cli_flag(struct cli *cli, const char *name) {
 }
 
 bool cli_option(struct cli *cli, const char *name, const char **out) {
+    const char *text = NULL;
+    if (!cli_option_text(cli, name, &text)) return false;
+    if (text && !text[0])
+        cli_usage(cli, "%s wants a value, not ''", name);
+    else if (text)
+        *out = text;
+    return true;
+}
+
+bool cli_option_text(struct cli *cli, const char *name, const char **out) {
     const char *arg = cli->argv[cli->at];
     size_t n = strlen(name);
     if (!is_option(cli) || strncmp(arg, name, n) != 0 || (arg[n] != 0 && arg[n] != '='))
@@ -58,7 +70,7 @@ bool cli_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *ou
 bool cli_option_number(struct cli *cli, const char *name, uint64_t min, uint64_t max,
                        uint64_t *out) {
     const char *text = NULL;
-    if (!cli_option(cli, name, &text)) return false;
+    if (!cli_option_text(cli, name, &text)) return false;
     if (text && !cli_parse_number(text, min, max, out))
         cli_usage(cli, "%s wants a whole number from %llu to %llu, not '%s'", name,
                   (unsigned long long)min, (unsigned long long)max, text);
@@ -67,7 +79,10 @@ bool cli_option_number(struct cli *cli, const char *name, uint64_t min, uint64_t
 
 bool cli_positional(struct cli *cli, const char **out) {
     if (is_option(cli) || *out) return false;
-    *out = cli->argv[cli->at];
+    if (cli->argv[cli->at][0])
+        *out = cli->argv[cli->at];
+    else
+        cli_usage(cli, "an argument is empty, where a name is expected");
     return true;
 }
 
@@ -124,6 +139,26 @@ int cli_fail(const struct ree_error *err) {
     return CLI_FAILED;
 }
 
+int cli_check_place(const char *path, const char *what) {
+    struct stat st;
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) : 0;
+    char *folder = slash ? strndup(path, n ? n : 1) : strdup(".");
+    int code = 0;
+    if (!folder) {
+        cli_error("out of memory");
+        code = CLI_FAILED;
+    } else if (access(folder, W_OK) != 0) {
+        cli_error("%s: cannot write %s: %s", path, what, strerror(errno));
+        code = CLI_FAILED;
+    } else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        cli_error("%s: is a folder, expected the name of a file", path);
+        code = CLI_FAILED;
+    }
+    free(folder);
+    return code;
+}
+
 void cli_append_name(struct ree_strbuf *out, const char *name) {
     for (const unsigned char *c = (const unsigned char *)name; *c; c++) {
         // 0x80 to 0x9f are control characters in Latin-1 terminals, and continuation bytes in
@@ -178,6 +213,29 @@ int cli_print(struct ree_strbuf *text) {
     return ok ? 0 : CLI_FAILED;
 }
 
+int cli_print_text(const char *text) {
+    struct ree_strbuf out;
+    ree_strbuf_init(&out);
+    ree_strbuf_append(&out, text, strlen(text));
+    return cli_print(&out);
+}
+
+bool cli_wants_help(int argc, char **argv) {
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0) return true;
+    return false;
+}
+
+void cli_append_json(struct ree_strbuf *out, struct cJSON *json, bool indented) {
+    char *text = indented ? cJSON_Print(json) : cJSON_PrintUnformatted(json);
+    if (text)
+        ree_strbuf_printf(out, "%s\n", text);
+    else
+        out->failed = true;
+    cJSON_free(text);
+    cJSON_Delete(json);
+}
+
 // Progress. One line at a time for the whole process, hence the statics.
 
 static bool progress_shown;
@@ -217,6 +275,18 @@ void cli_progress_end(void) {
 
 // Devices
 
+// A device that has no such forms ignores the option, so its value is checked here.
+static bool form_option(struct cli *cli, const char **out) {
+    static const char *const names[] = {"native", "float64", "float32", "integer"};
+    const char *form = NULL;
+    if (!cli_option(cli, "--form", &form)) return false;
+    for (size_t i = 0; form && i < sizeof names / sizeof *names; i++)
+        if (strcmp(form, names[i]) == 0) *out = form;
+    if (form && *out != form)
+        cli_usage(cli, "--form is native, float64, float32 or integer, not '%s'", form);
+    return true;
+}
+
 bool cli_device_option(struct cli *cli, struct cli_device *device) {
     if (cli_flag(cli, "--validation")) {
         device->options.validation = true;
@@ -237,7 +307,7 @@ bool cli_device_option(struct cli *cli, struct cli_device *device) {
     return cli_option(cli, "--device", &device->spec) ||
            cli_option_number(cli, "--threads", 1, 1024, &device->n_threads) ||
            cli_option(cli, "--cpu-isa", &device->options.cpu_isa) ||
-           cli_option(cli, "--form", &device->options.force_form) ||
+           form_option(cli, &device->options.force_form) ||
            cli_option(cli, "--break-primitive", &device->options.break_primitive);
 }
 

@@ -51,12 +51,15 @@ struct cli {
 void cli_init(struct cli *cli, int argc, char **argv);
 bool cli_next(struct cli *cli);
 bool cli_flag(struct cli *cli, const char *name);
-// True if the argument is this option; its value goes to *out (a missing value fails).
+// True if the argument is this option; its value goes to *out (a missing or empty value fails, and
+// leaves *out as it is).
 bool cli_option(struct cli *cli, const char *name, const char **out);
+// The same for a text, which may be empty.
+bool cli_option_text(struct cli *cli, const char *name, const char **out);
 // The same for a whole number in [min, max].
 bool cli_option_number(struct cli *cli, const char *name, uint64_t min, uint64_t max,
                        uint64_t *out);
-// True if the argument is no option and *out is still NULL.
+// True if the argument is no option and *out is still NULL; an empty one fails.
 bool cli_positional(struct cli *cli, const char **out);
 void cli_unknown(struct cli *cli);
 // Prints "ree-run: message" and where to look it up; sets failed.
@@ -72,6 +75,10 @@ void cli_set_rank(uint32_t rank);
 // The same for a library error; returns CLI_FAILED.
 int cli_fail(const struct ree_error *err);
 
+// Whether a file of this name can be written, as far as can be told before; prints what is wrong
+// and returns an exit code. `what` is "a receipt".
+int cli_check_place(const char *path, const char *what);
+
 // Names come from files: what is not printable ASCII or valid-looking UTF-8 text is written as
 // \xNN, so that a model cannot send escape sequences to a terminal.
 void cli_append_name(struct ree_strbuf *out, const char *name);
@@ -81,6 +88,11 @@ void cli_append_shape(struct ree_strbuf *out, enum ree_dtype dtype, uint32_t ran
                       const int64_t *dims);
 // Writes the buffer to standard output and releases it; returns the exit code.
 int cli_print(struct ree_strbuf *text);
+int cli_print_text(const char *text);       // a manual page
+bool cli_wants_help(int argc, char **argv); // --help is among them
+// JSON and the end of the line; deletes it. NULL is one that there was no memory for.
+struct cJSON;
+void cli_append_json(struct ree_strbuf *out, struct cJSON *json, bool indented);
 
 // For on_progress of models and sessions: a line on standard error that is redrawn in place, when
 // that is a terminal and the work takes longer than a moment.
@@ -95,6 +107,15 @@ struct cli_device {
     uint64_t n_threads;
     struct ree_device_options options;
 };
+// Where the devices are not the subject; 'run' has all of it.
+#define CLI_DEVICE_HELP                                                                            \
+    "  --device, --threads, --cpu-isa, --form, --validation, --no-fuse, --no-fold\n"               \
+    "                       see 'ree-run help run'\n"
+#define CLI_DEVICE_TEST_HELP                                                                       \
+    "  --break-primitive NAME\n"                                                                   \
+    "                       this primitive of a device pretends to be wrong, and the probe has "   \
+    "to\n"                                                                                         \
+    "                       notice\n"
 bool cli_device_option(struct cli *cli, struct cli_device *device);
 // How long the first of a list of devices is, "cpu,vulkan:1,cuda". Names of devices may have
 // commas, so a new one begins where a kind of device stands.

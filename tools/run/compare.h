@@ -9,6 +9,7 @@
 #include "generate/generator.h"
 #include "inputs.h"
 #include "prompts.h"
+#include "quantize.h"
 
 #define COMPARE_MAX_SUSPECTS 32
 #define COMPARE_N_TWICE 6
@@ -18,10 +19,11 @@
 
 struct compare_options {
     const char *model, *tokenizer, *html, *fault;
+    struct cli_quantize quantize;
     struct cli_device devices[2];
     unsigned n_given[COMPARE_N_TWICE]; // of those that may be given twice
     struct run_inputs inputs;
-    struct prompt_arg prompt;
+    struct prompt_arg *prompts; // one at most
     size_t n_prompts;
     uint64_t max_new_tokens, chunk;
     bool ignore_eos, json, all;

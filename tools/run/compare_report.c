@@ -227,11 +227,6 @@ void compare_report_json(const struct compare_report *r, struct ree_strbuf *out)
     cJSON *nodes = cJSON_AddArrayToObject(object, "nodes");
     for (size_t i = 0; i < r->result.n_nodes; i++)
         cJSON_AddItemToArray(nodes, drift_json(r, i));
-    char *text = cJSON_PrintUnformatted(object);
-    if (text && nodes && (size_t)cJSON_GetArraySize(nodes) == r->result.n_nodes)
-        ree_strbuf_printf(out, "%s\n", text);
-    else
-        out->failed = true;
-    cJSON_free(text);
-    cJSON_Delete(object);
+    if (!(nodes && (size_t)cJSON_GetArraySize(nodes) == r->result.n_nodes)) out->failed = true;
+    cli_append_json(out, object, false);
 }

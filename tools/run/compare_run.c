@@ -19,7 +19,7 @@ static enum ree_status load_tokenizer(struct compare_job *job) {
     const char *path = o->tokenizer;
     if (!path) path = ree_generator_info(job->generators[0])->folder;
     enum ree_status status = ree_tokenizer_load(path, &job->tokenizer, &job->err);
-    bool optional = !o->tokenizer && o->prompt.kind == PROMPT_IDS && status == REE_NOT_FOUND;
+    bool optional = !o->tokenizer && o->prompts[0].kind == PROMPT_IDS && status == REE_NOT_FOUND;
     if (status != REE_OK) job->tokenizer = NULL;
     return optional ? REE_OK : status;
 }
@@ -47,6 +47,7 @@ static enum ree_status open_sides(struct compare_job *job) {
                                                     .prefill_chunk = (uint32_t)o->chunk,
                                                     .max_batch = 1,
                                                     .exact_lengths = true};
+            cli_quantize_model(&o->quantize, &options.model);
             REE_TRY(ree_generator_create(o->model, job->devices[k], &options, &job->generators[k],
                                          &job->err));
             job->sessions[k] = ree_generator_session(job->generators[k]);
@@ -189,6 +190,7 @@ static int report(struct compare_job *job) {
 
 static enum ree_status load_models(struct compare_job *job) {
     struct ree_model_options options = {.on_progress = cli_progress};
+    cli_quantize_model(&job->o->quantize, &options);
     for (int k = 0; k < 2; k++)
         REE_TRY(ree_model_load(job->o->model, &options, &job->models[k], &job->err));
     return REE_OK;
@@ -205,7 +207,7 @@ int compare_work(struct compare_job *job, struct compare_options *o) {
     if (status == REE_OK && o->n_prompts) {
         status = load_tokenizer(job);
         if (status == REE_OK &&
-            prompts_load(&job->prompts, &o->prompt, 1, job->tokenizer, NULL, false))
+            prompts_load(&job->prompts, o->prompts, 1, job->tokenizer, NULL, false))
             return COMPARE_CANNOT;
         if (status == REE_OK) status = find_eos(job);
     }

@@ -111,10 +111,7 @@ int ree_run_devices(int argc, char **argv) {
     if (cli.failed) return CLI_USAGE;
     struct ree_strbuf text;
     ree_strbuf_init(&text);
-    if (wants_help) {
-        ree_strbuf_printf(&text, "%s", help);
-        return cli_print(&text);
-    }
+    if (wants_help) return cli_print_text(help);
     if (!spec) spec = options.spec;
 
     static struct ree_device_listing listings[MAX_DEVICES];
@@ -148,13 +145,8 @@ int ree_run_devices(int argc, char **argv) {
     if (json) {
         if (note) cJSON_AddStringToObject(root, "note", note);
         cJSON_AddStringToObject(root, "numerics", ree_numerics_version());
-        char *printed = cJSON_Print(root);
-        if (printed && devices)
-            ree_strbuf_printf(&text, "%s\n", printed);
-        else
-            text.failed = true;
-        cJSON_free(printed);
-        cJSON_Delete(root);
+        if (!devices) text.failed = true;
+        cli_append_json(&text, root, true);
     }
     for (size_t length; !json && note && *note; note += length + (note[length] != 0)) {
         char line[REE_ERROR_MAX];

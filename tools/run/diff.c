@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "audit/diff_receipts.h"
 #include "audit/html.h"
@@ -164,6 +165,8 @@ static int compare_receipts(struct job *job, const char *const paths[2]) {
 
 // Receipts are JSON, traces begin with their name. What cannot be read is left to the reader.
 static bool is_receipt(const char *path) {
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return false; // a pipe would be waited for
     FILE *file = fopen(path, "rb");
     int first = file ? getc(file) : EOF;
     if (file) fclose(file);
@@ -200,12 +203,7 @@ int ree_run_diff(int argc, char **argv) {
     struct job job = {0};
     cli_init(&cli, argc, argv);
     while (cli_next(&cli)) {
-        if (cli_flag(&cli, "--help")) {
-            struct ree_strbuf text;
-            ree_strbuf_init(&text);
-            ree_strbuf_printf(&text, "%s", help);
-            return cli_print(&text);
-        }
+        if (cli_flag(&cli, "--help")) return cli_print_text(help);
         if (cli_flag(&cli, "--json"))
             job.json = true;
         else if (cli_flag(&cli, "--all"))

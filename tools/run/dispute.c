@@ -133,13 +133,8 @@ static void report_json(const struct ree_dispute *d, const struct ree_trace *con
     }
     cJSON_AddNumberToObject(object, "messages", (double)d->n_messages);
     cJSON *last = cJSON_AddNumberToObject(object, "bytes", (double)d->n_bytes);
-    char *text = last ? cJSON_PrintUnformatted(object) : NULL;
-    if (text)
-        ree_strbuf_printf(out, "%s\n", text);
-    else
-        out->failed = true;
-    cJSON_free(text);
-    cJSON_Delete(object);
+    if (!last) out->failed = true;
+    cli_append_json(out, object, false);
 }
 
 static enum ree_status save(const struct options *o, const struct ree_dispute *d,
@@ -211,12 +206,7 @@ int ree_run_dispute(int argc, char **argv) {
     struct options o = {0};
     cli_init(&cli, argc, argv);
     while (cli_next(&cli)) {
-        if (cli_flag(&cli, "--help")) {
-            struct ree_strbuf text;
-            ree_strbuf_init(&text);
-            ree_strbuf_printf(&text, "%s", help);
-            return cli_print(&text);
-        }
+        if (cli_flag(&cli, "--help")) return cli_print_text(help);
         if (cli_flag(&cli, "--json"))
             o.json = true;
         else if (!cli_option(&cli, "--a", &o.traces[0]) && !cli_option(&cli, "--b", &o.traces[1]) &&

@@ -1,5 +1,6 @@
 // ree-run export: a Hugging Face checkpoint as an ONNX model.
 #include "cli.h"
+#include "quantize.h"
 
 #include <string.h>
 
@@ -12,7 +13,7 @@ static const char help[] =
     "and keeps their types, so nothing is copied, and those files have to stay.\n"
     "\n"
     "A folder need not be exported to be run: ree-run takes HF_DIR itself as a MODEL, makes the\n"
-    "same model in memory, and gives the same bits.\n"
+    "same model in memory, and gives the same bits. --quantize goes there, too.\n"
     "\n"
     "  -o FILE.onnx         write it elsewhere. In another folder than HF_DIR a model cannot "
     "reach\n"
@@ -51,7 +52,8 @@ static const char help[] =
 
 struct options {
     const char *folder, *out;
-    uint64_t opset, bits, block;
+    uint64_t opset;
+    struct cli_quantize quantize;
     struct ree_export_options export;
 };
 
@@ -61,17 +63,15 @@ static void parse(struct cli *cli, struct options *o) {
             o->export.colocate_tensors = true;
         else if (cli_option(cli, "-o", &o->out) ||
                  cli_option_number(cli, "--opset", 17, 23, &o->opset) ||
-                 cli_option_number(cli, "--quantize", 4, 8, &o->bits) ||
-                 cli_option_number(cli, "--block", 16, 256, &o->block))
+                 cli_quantize_option(cli, &o->quantize))
             continue;
         else if (!cli_positional(cli, &o->folder))
             cli_unknown(cli);
     }
     if (!o->folder) cli_usage(cli, "no folder is named");
-    if (o->opset != 17 && o->opset != 23) cli_usage(cli, "--opset is 17 or 23");
-    if (o->bits && o->bits != 4 && o->bits != 8) cli_usage(cli, "--quantize is 4 or 8");
-    if (o->block & (o->block - 1)) cli_usage(cli, "--block is 16, 32, 64, 128 or 256");
-    if (o->block && !o->bits) cli_usage(cli, "--block is for --quantize");
+    if (o->opset != 17 && o->opset != 23)
+        cli_usage(cli, "--opset wants 17 or 23, not '%llu'", (unsigned long long)o->opset);
+    cli_quantize_check(cli, &o->quantize);
 }
 
 int ree_run_export(int argc, char **argv) {
@@ -79,17 +79,13 @@ int ree_run_export(int argc, char **argv) {
     struct options o = {.opset = 23};
     struct ree_strbuf text;
     ree_strbuf_init(&text);
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0) {
-            ree_strbuf_printf(&text, "%s", help);
-            return cli_print(&text);
-        }
+    if (cli_wants_help(argc, argv)) return cli_print_text(help);
     cli_init(&cli, argc, argv);
     parse(&cli, &o);
     if (cli.failed) return CLI_USAGE;
     o.export.opset = (int64_t)o.opset;
-    o.export.quantize_bits = (uint32_t)o.bits;
-    o.export.quantize_block = (uint32_t)o.block;
+    o.export.quantize_bits = (uint32_t)o.quantize.bits;
+    o.export.quantize_block = (uint32_t)o.quantize.block;
     o.export.on_progress = cli_progress;
     struct ree_error err;
     if (ree_export(o.folder, o.out, &o.export, &err) != REE_OK) return cli_fail(&err);

@@ -1,86 +1,14 @@
 // ree-run MODEL --prompt-...: text generation.
-#include <errno.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli.h"
 #include "generate_job.h"
+#include "rows.h"
 
 #define CLI_INTERRUPTED 130 // as shells count it: 128 + SIGINT
-
-static const char help[] =
-    "ree-run generate MODEL --prompt-text TEXT [options]: continue a text\n"
-    "(without 'generate' too: ree-run MODEL --prompt-text TEXT)\n"
-    "\n"
-    "MODEL is a folder with a Hugging Face checkpoint (config.json, *.safetensors, "
-    "tokenizer.json)\n"
-    "or of onnxruntime-genai (genai_config.json), or an ONNX file of a causal language model, "
-    "with\n"
-    "past and present keys and values or without; its tokenizer is looked for beside it.\n"
-    "\n"
-    "The text is printed as it comes; then the SHA-256 of the token ids and the speed. Two runs\n"
-    "with the same SHA-256 made the same tokens, and they do so on every device.\n"
-    "\n"
-    "prompts (each may be given several times: they then run together)\n"
-    "  --prompt-text TEXT   a text\n"
-    "  --prompt-ids IDS     token ids, separated by commas; needs no tokenizer\n"
-    "  --prompt-file FILE   a prompt a line; or JSON lines: \"text\", {\"prompt\": \"text\"},\n"
-    "                       {\"ids\": [1, 2]} or {\"messages\": [...]}\n"
-    "  --messages FILE      a conversation, [{\"role\": \"user\", \"content\": \"...\"}, ...], put "
-    "into\n"
-    "                       the form that the model was trained on\n"
-    "  --chat-family NAME   that form, where the tokenizer does not tell: llama3, chatml, ...\n"
-    "  --raw-prompt         add nothing to texts (no token for the beginning), and take special\n"
-    "                       tokens that are spelled out in them as such: for forms not known here\n"
-    "  --tokenizer PATH     tokenizer.json, a folder with one, or a *.tiktoken file\n"
-    "\n"
-    "how much\n"
-    "  --max-new-tokens N   at most so many tokens of an answer (otherwise 256); 0: until the\n"
-    "                       model's context is full\n"
-    "  --stop TEXT          end before this text; may be given several times\n"
-    "  --ignore-eos         go on after tokens that end a text\n"
-    "\n"
-    "which token (NUMERICS.md, \"Sampling\", says how, to the bit)\n"
-    "  --temperature T      0 (the default): always the likeliest; else drawn at this temperature\n"
-    "  --top-k K, --top-p P, --min-p P\n"
-    "                       leave unlikely tokens out\n"
-    "  --repetition-penalty R  divides logits of tokens that were there before\n"
-    "  --seed N             of the draws (otherwise 0); the same seed, the same text\n"
-    "\n"
-    "results\n"
-    "  --json               one JSON object instead of text, when all is done\n"
-    "  --logits-hash        a SHA-256 over the logits of all tokens, too (costs time: those of "
-    "the\n"
-    "                       prompt are not needed otherwise)\n"
-    "  --logprobs N         log probabilities of each token and of the N likeliest\n"
-    "  --no-echo            print the answer without the prompt\n"
-    "  --stats              memory and binding, too\n"
-    "\n"
-    "receipts (of one prompt)\n" CLI_RECEIPT_HELP
-    "  --private            with hashes of prompt and answer in place of their tokens and texts\n"
-    "\n" CHECKPOINT_HELP "\n" WATCH_HELP
-    "  (of one prompt, whose pieces are then of 64 tokens unless --prefill-chunk says otherwise)\n"
-    "\n"
-    "where and how it runs (the bits do not depend on any of these)\n"
-    "  --device, --threads, --cpu-isa, --form, --validation, --no-fuse, --no-fold\n"
-    "                       see 'ree-run help run'\n" CLI_PARTS_HELP
-    "  --prefill-chunk N    tokens of a prompt in one run (otherwise 512)\n"
-    "  --batch-size N       prompts in one run (otherwise 16)\n"
-    "  --micro-batches N    groups of prompts that are under way at the same time (otherwise 1)\n"
-    "  --operation-set SET  reproducible (the default), deterministic or default\n"
-    "\n" CLI_RANKS_HELP "\n"
-    "examples\n"
-    "  ree-run ./Qwen2.5-0.5B-Instruct --messages chat.json --device vulkan\n"
-    "  ree-run model.onnx --prompt-text \"Once upon a time\" --max-new-tokens 64 --json\n"
-    "  ree-run ./model --prompt-file prompts.txt --temperature 0.8 --top-p 0.95 --seed 7\n"
-    "\n"
-    "Ctrl-C ends the generation and reports what was made; a second one ends the program.\n"
-    "\n"
-    "exit status: 0 success, 1 failure, 2 wrong usage, 130 interrupted\n";
 
 static volatile sig_atomic_t interrupted;
 
@@ -94,108 +22,12 @@ static bool is_interrupted(void *user) {
     return interrupted != 0;
 }
 
-static bool option_float(struct cli *cli, const char *name, float *out) {
-    const char *text = NULL;
-    if (!cli_option(cli, name, &text)) return false;
-    char *end;
-    errno = 0;
-    double value = text ? strtod(text, &end) : 0;
-    if (text && (end == text || *end || errno || !isfinite(value)))
-        cli_usage(cli, "%s wants a number, not '%s'", name, text);
-    *out = (float)value;
-    return true;
-}
-
-static bool prompt_option(struct cli *cli, struct options *o) {
-    static const struct {
-        const char *name;
-        enum prompt_kind kind;
-    } names[] = {{"--prompt-text", PROMPT_TEXT},
-                 {"--prompt-ids", PROMPT_IDS},
-                 {"--prompt-file", PROMPT_FILE},
-                 {"--messages", PROMPT_MESSAGES}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *value = NULL;
-        if (!cli_option(cli, names[i].name, &value)) continue;
-        if (value) o->prompts[o->n_prompts++] = (struct prompt_arg){names[i].kind, value};
-        return true;
-    }
-    return false;
-}
-
-static bool flag_option(struct cli *cli, struct options *o) {
-    const struct {
-        const char *name;
-        bool *flag;
-    } flags[] = {{"--raw-prompt", &o->raw},  {"--ignore-eos", &o->ignore_eos},
-                 {"--json", &o->json},       {"--logits-hash", &o->logits_hash},
-                 {"--no-echo", &o->no_echo}, {"--stats", &o->stats},
-                 {"--no-fuse", &o->no_fuse}, {"--no-fold", &o->no_fold}};
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        if (cli_flag(cli, flags[i].name)) return *flags[i].flag = true;
-    return false;
-}
-
-static bool sampling_option(struct cli *cli, struct options *o) {
-    uint64_t top_k;
-    if (cli_option_number(cli, "--top-k", 0, 1 << 24, &top_k)) {
-        o->sampling.top_k = (uint32_t)top_k;
-        return true;
-    }
-    return option_float(cli, "--temperature", &o->sampling.temperature) ||
-           option_float(cli, "--top-p", &o->sampling.top_p) ||
-           option_float(cli, "--min-p", &o->sampling.min_p) ||
-           option_float(cli, "--repetition-penalty", &o->sampling.repetition_penalty) ||
-           cli_option_number(cli, "--seed", 0, UINT64_MAX, &o->sampling.seed);
-}
-
-static void parse(struct cli *cli, struct options *o) {
-    struct ree_error err;
-    while (cli_next(cli)) {
-        const char *stop = NULL;
-        if (cli_option(cli, "--stop", &stop)) {
-            if (stop && !stop[0]) cli_usage(cli, "--stop wants a text that is not empty");
-            if (stop) o->stops[o->n_stops++] = stop;
-        } else if (prompt_option(cli, o) || flag_option(cli, o) || sampling_option(cli, o) ||
-                   cli_option(cli, "--tokenizer", &o->tokenizer) ||
-                   cli_option(cli, "--chat-family", &o->chat_family) ||
-                   cli_option_number(cli, "--max-new-tokens", 0, INT32_MAX, &o->max_new_tokens) ||
-                   cli_option_number(cli, "--logprobs", 1, 100, &o->n_logprobs) ||
-                   cli_option_number(cli, "--prefill-chunk", 1, 1 << 20, &o->chunk) ||
-                   cli_option_number(cli, "--batch-size", 1, 4096, &o->batch) ||
-                   cli_option_number(cli, "--micro-batches", 1, 256, &o->n_sets) ||
-                   cli_ranks_option(cli, &o->ranks) || checkpoint_option(cli, o) ||
-                   cli_receipt_option(cli, &o->receipt) || watch_option(cli, &o->watch) ||
-                   cli_device_option(cli, &o->device) || cli_parts_option(cli, &o->parts)) {
-            continue;
-        } else if (!cli_positional(cli, &o->model)) {
-            cli_unknown(cli);
-        }
-    }
-    if (cli->failed) return;
-    if (!o->model) cli_usage(cli, "no model is named");
-    if (!o->n_prompts) cli_usage(cli, "there is no prompt");
-    if (o->receipt.path && o->n_prompts > 1)
-        cli_usage(cli, "a receipt is of one prompt, and %zu are given", o->n_prompts);
-    cli_parts_check(cli, &o->parts, &o->device);
-    cli_receipt_check(cli, &o->receipt);
-    watch_check(cli, &o->watch);
-    checkpoint_check(cli, o);
-    if (watch_wanted(&o->watch) && o->n_prompts > 1)
-        cli_usage(cli, "one prompt can be looked into, and %zu are given", o->n_prompts);
-    // A trace says how its prompt was cut; smaller pieces need less memory.
-    if (watch_wanted(&o->watch) && !o->chunk) o->chunk = WATCH_CHUNK;
-    if (ree_sampling_check(&o->sampling, &err) != REE_OK) cli_usage(cli, "%s", err.message);
-}
-
-// The run
-
 // Progress of loading and of long prompts, not of each token.
 static void progress(void *user, const char *what, uint64_t done, uint64_t total) {
     if (strcmp(what, "running") != 0) cli_progress(user, what, done, total);
 }
 
-static bool needs_tokenizer(const struct options *o) {
+static bool needs_tokenizer(const struct generate_options *o) {
     for (size_t i = 0; i < o->n_prompts; i++)
         if (o->prompts[i].kind != PROMPT_IDS && o->prompts[i].kind != PROMPT_FILE) return true;
     return o->n_stops > 0;
@@ -331,7 +163,7 @@ static int prepare_watch(struct job *job) {
 
 // With the other ranks, if there are any.
 static int join(struct job *job) {
-    const struct options *o = job->o;
+    const struct generate_options *o = job->o;
     struct ree_strbuf agreed;
     ree_strbuf_init(&agreed);
     ree_strbuf_printf(&agreed, "--operation-set\t%s\n",
@@ -389,7 +221,7 @@ static int generate(struct job *job) {
 }
 
 static int open_generator(struct job *job) {
-    struct options *o = job->o;
+    struct generate_options *o = job->o;
     struct ree_error err;
     struct ree_generator_options options = {
         .model = {.no_fold = o->no_fold, .on_progress = cli_progress},
@@ -400,6 +232,7 @@ static int open_generator(struct job *job) {
         .all_logits = o->logits_hash,
         .exact_lengths = watch_wanted(&o->watch),
     };
+    cli_quantize_model(&o->quantize, &options.model);
     if (!o->device.n_threads) o->device.n_threads = cli_ranks_threads(&o->ranks);
     if (cli_parts_open(&o->parts, &o->device, &err) != REE_OK) return cli_fail(&err);
     cli_parts_generator(&o->parts, &options);
@@ -418,7 +251,7 @@ static int serve(struct job *job) {
 }
 
 static int prepare(struct job *job) {
-    const struct options *o = job->o;
+    const struct generate_options *o = job->o;
     int code = cli_receipt_prepare(&o->receipt);
     if (!code) code = generate_open_checkpoint(job);
     if (!code) code = open_generator(job);
@@ -454,41 +287,13 @@ static void finish(struct job *job) {
     cli_parts_finish(&job->o->parts);
 }
 
-bool ree_run_is_generate(int argc, char **argv) {
-    static const char *const names[] = {"--prompt-text", "--prompt-ids", "--prompt-file",
-                                        "--messages"};
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--") == 0) return false;
-        for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-            size_t n = strlen(names[k]);
-            if (strncmp(argv[i], names[k], n) == 0 && (!argv[i][n] || argv[i][n] == '='))
-                return true;
-        }
-    }
-    return false;
-}
-
 int ree_run_generate(int argc, char **argv) {
-    struct cli cli;
-    struct options o = {.sampling = ree_greedy, .max_new_tokens = 256};
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0) {
-            struct ree_strbuf text;
-            ree_strbuf_init(&text);
-            ree_strbuf_printf(&text, "%s", help);
-            return cli_print(&text);
-        }
-    o.prompts = calloc((size_t)argc, sizeof *o.prompts);
-    o.stops = calloc((size_t)argc, sizeof *o.stops);
-    int code;
-    if (!o.prompts || !o.stops) {
-        cli_error("out of memory");
-        code = CLI_FAILED;
-    } else {
-        cli_init(&cli, argc, argv);
-        parse(&cli, &o);
-        struct job job = {.o = &o};
-        code = cli.failed ? CLI_USAGE : cli_ranks_start(&o.ranks);
+    struct generate_options o;
+    struct job job = {.o = &o};
+    if (cli_wants_help(argc, argv)) return generate_options_help();
+    int code = CLI_USAGE;
+    if (generate_options_parse(&o, argc, argv)) {
+        code = cli_ranks_start(&o.ranks);
         if (!code && o.ranks.rank > 0) {
             code = serve(&job);
         } else {
@@ -498,7 +303,6 @@ int ree_run_generate(int argc, char **argv) {
         code = cli_ranks_finish(&o.ranks, code);
         finish(&job);
     }
-    free(o.prompts);
-    free(o.stops);
+    generate_options_finish(&o);
     return code;
 }

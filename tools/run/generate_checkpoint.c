@@ -5,7 +5,7 @@
 
 #include "generate_job.h"
 
-bool checkpoint_option(struct cli *cli, struct options *o) {
+bool checkpoint_option(struct cli *cli, struct generate_options *o) {
     struct checkpoint_options *c = &o->checkpoint;
     // The next argument is its file where that can be nothing else.
     if (cli_flag(cli, "--resume")) {
@@ -19,7 +19,7 @@ bool checkpoint_option(struct cli *cli, struct options *o) {
            cli_option_number(cli, "--checkpoint-every", 1, 1 << 20, &c->every);
 }
 
-void checkpoint_check(struct cli *cli, struct options *o) {
+void checkpoint_check(struct cli *cli, struct generate_options *o) {
     struct checkpoint_options *c = &o->checkpoint;
     if (c->resumes && !c->from) c->from = c->path;
     if (!c->path) c->path = c->from;
@@ -76,7 +76,8 @@ static int check_place(const struct checkpoint_options *o) {
     struct ree_text_checkpoint there;
     struct stat st;
     bool same = o->from && strcmp(o->from, o->path) == 0;
-    if (same || stat(o->path, &st) != 0) return 0;
+    int code = cli_check_place(o->path, "a checkpoint");
+    if (code || same || stat(o->path, &st) != 0) return code;
     bool ok = ree_text_checkpoint_load(o->path, &there, &err) == REE_OK &&
               ree_text_checkpoint_is_done(&there);
     ree_text_checkpoint_finish(&there);

@@ -152,11 +152,5 @@ void generate_report_json(const struct generate_report *r, struct ree_strbuf *ou
     run_trace_json(r->trace, root);
     add_stats(r, root);
     if (r->ranks) cJSON_AddItemToObject(root, "processes", cli_ranks_report_json(r->ranks));
-    char *text = cJSON_PrintUnformatted(root);
-    if (text)
-        ree_strbuf_printf(out, "%s\n", text);
-    else
-        out->failed = true;
-    free(text);
-    cJSON_Delete(root);
+    cli_append_json(out, root, false);
 }

@@ -186,6 +186,28 @@ void run_inputs_add_dim(struct run_inputs *inputs, struct cli *cli, const char *
         inputs->dims[inputs->n_dims++] = text;
 }
 
+bool run_inputs_init(struct run_inputs *inputs, int argc) {
+    inputs->args = calloc((size_t)argc, sizeof *inputs->args);
+    inputs->dims = calloc((size_t)argc, sizeof *inputs->dims);
+    if (inputs->args && inputs->dims) return true;
+    cli_error("out of memory");
+    return false;
+}
+
+bool run_inputs_option(struct cli *cli, struct run_inputs *inputs) {
+    const char *value = NULL;
+    if (cli_option(cli, "--input", &value)) {
+        if (value) inputs->args[inputs->n_args++] = value;
+    } else if (cli_option(cli, "--dim", &value)) {
+        if (value) run_inputs_add_dim(inputs, cli, value);
+    } else if (cli_option_number(cli, "--random-inputs", 0, UINT64_MAX, &inputs->seed)) {
+        inputs->random = true;
+    } else {
+        return false;
+    }
+    return true;
+}
+
 // The size given for a symbolic dimension with --dim, else 1.
 static int64_t size_of_symbol(const struct run_inputs *inputs, const char *symbol) {
     for (size_t i = 0; symbol && i < inputs->n_dims; i++) {
@@ -225,6 +247,29 @@ static int make_random(struct run_inputs *inputs, const struct ree_model *model,
     return 0;
 }
 
+static bool has_dim(const struct ree_port *port, const char *name, size_t n) {
+    for (uint32_t i = 0; port->has_shape && i < port->rank; i++) {
+        const char *symbol = port->symbols[i];
+        if (symbol && strlen(symbol) == n && memcmp(symbol, name, n) == 0) return true;
+    }
+    return false;
+}
+
+// A --dim that no input and no output has is a slip.
+static int check_dims(const struct run_inputs *inputs, const struct ree_model *model) {
+    for (size_t k = 0; k < inputs->n_dims; k++) {
+        const char *name = inputs->dims[k];
+        size_t n = (size_t)(strrchr(name, '=') - name);
+        bool found = false;
+        for (size_t i = 0; i < ree_model_n_inputs(model) && !found; i++)
+            found = has_dim(ree_model_input(model, i), name, n);
+        for (size_t i = 0; i < ree_model_n_outputs(model) && !found; i++)
+            found = has_dim(ree_model_output(model, i), name, n);
+        if (!found) return fail_with_wants(model, "--dim ", name, ": there is no such dimension");
+    }
+    return 0;
+}
+
 int run_inputs_load(struct run_inputs *inputs, const struct ree_model *model) {
     size_t n_inputs = ree_model_n_inputs(model);
     inputs->tensors = calloc(n_inputs + inputs->n_args + 1, sizeof *inputs->tensors);
@@ -232,6 +277,7 @@ int run_inputs_load(struct run_inputs *inputs, const struct ree_model *model) {
         cli_error("out of memory");
         return CLI_FAILED;
     }
+    if (check_dims(inputs, model)) return CLI_FAILED;
     for (size_t i = 0; i < inputs->n_args; i++) {
         int code = load_argument(inputs, model, inputs->args[i]);
         if (code) return code;

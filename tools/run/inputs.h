@@ -16,9 +16,17 @@ struct run_inputs {
     struct ree_tensor *tensors; // named
 };
 
-// Takes the value of a --dim, for which there must be room; what is no NAME=SIZE is wrong usage.
+// For a command line of so many arguments; false: out of memory (printed).
+bool run_inputs_init(struct run_inputs *inputs, int argc);
+// --input, --dim and --random-inputs.
 struct cli;
+bool run_inputs_option(struct cli *cli, struct run_inputs *inputs);
+// The value of a --dim; what is no NAME=SIZE is wrong usage.
 void run_inputs_add_dim(struct run_inputs *inputs, struct cli *cli, const char *text);
+
+#define RUN_INPUTS_HELP                                                                            \
+    "  --input NAME=FILE, --random-inputs SEED, --dim NAME=SIZE\n"                                 \
+    "                       see 'ree-run help run'\n"
 
 // Fills tensors for `model`. A message lists what the model wants when a name is unknown or an
 // input is missing. May print; returns an exit code.

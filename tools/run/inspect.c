@@ -164,13 +164,8 @@ static void report_json(const struct ree_model *model, const struct hashes *hash
         cJSON_AddItemToArray(operators, item);
     }
     cJSON_AddBoolToObject(root, "runnable", count_unsupported(model) == 0);
-    char *text = cJSON_Print(root);
-    if (text && operators)
-        ree_strbuf_printf(out, "%s\n", text);
-    else
-        out->failed = true;
-    cJSON_free(text);
-    cJSON_Delete(root);
+    if (!operators) out->failed = true;
+    cli_append_json(out, root, true);
 }
 
 static void append_pass(void *user, const char *pass, const char *graph_text) {
@@ -223,10 +218,7 @@ int ree_run_inspect(int argc, char **argv) {
     }
     struct ree_strbuf text;
     ree_strbuf_init(&text);
-    if (wants_help && !cli.failed) {
-        ree_strbuf_printf(&text, "%s", help);
-        return cli_print(&text);
-    }
+    if (wants_help && !cli.failed) return cli_print_text(help);
     if (!path) cli_usage(&cli, "no model is named");
     if (json && passes) cli_usage(&cli, "--json and --passes exclude each other");
     if (hashes.wanted && passes) cli_usage(&cli, "--hash and --passes exclude each other");

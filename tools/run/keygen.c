@@ -41,12 +41,7 @@ int ree_run_keygen(int argc, char **argv) {
             cli_unknown(&cli);
     }
     if (cli.failed) return CLI_USAGE;
-    if (wants_help) {
-        struct ree_strbuf text;
-        ree_strbuf_init(&text);
-        ree_strbuf_append(&text, help, strlen(help));
-        return cli_print(&text);
-    }
+    if (wants_help) return cli_print_text(help);
     if (!path || !*path) cli_usage(&cli, "a file for the key?");
     return cli.failed ? CLI_USAGE : keygen(path);
 }

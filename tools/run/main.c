@@ -65,25 +65,25 @@ static int usage(void) {
     return CLI_USAGE;
 }
 
-static int print(const char *text) {
-    struct ree_strbuf out;
-    ree_strbuf_init(&out);
-    ree_strbuf_append(&out, text, strlen(text));
-    return cli_print(&out);
+static int unexpected(const char *argument) {
+    cli_error("unexpected argument '%s'\nTry 'ree-run help'.", argument);
+    return CLI_USAGE;
 }
 
 static int help(int argc, char **argv) {
-    if (argc < 2) return print(overview);
+    if (argc < 2) return cli_print_text(overview);
+    if (argc > 2) return unexpected(argv[2]);
     static char option[] = "--help";
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(2, (char *[]){argv[1], option, NULL});
-    fprintf(stderr, "ree-run: no subcommand '%s'\n", argv[1]);
-    return usage();
+    cli_error("there is no subcommand '%s'\nTry 'ree-run help'.", argv[1]);
+    return CLI_USAGE;
 }
 
-static int version(void) {
+static int version(int argc, char **argv) {
     struct ree_strbuf out;
+    if (argc > 1) return unexpected(argv[1]);
     ree_strbuf_init(&out);
     ree_strbuf_printf(&out, "ree-run %s (%s)\n", ree_version(), ree_numerics_version());
     return cli_print(&out);
@@ -91,8 +91,9 @@ static int version(void) {
 
 int main(int argc, char **argv) {
     if (argc < 2) return usage();
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) return print(overview);
-    if (strcmp(argv[1], "--version") == 0) return version();
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return cli_print_text(overview);
+    if (strcmp(argv[1], "--version") == 0) return version(argc - 1, argv + 1);
     if (strcmp(argv[1], "help") == 0) return help(argc - 1, argv + 1);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);

@@ -278,13 +278,8 @@ void run_report_json(const struct run_report *report, struct ree_strbuf *out) {
         cJSON_AddNumberToObject(stats, "run_seconds", s->run_seconds);
         if (s->peak_bytes) cJSON_AddNumberToObject(stats, "peak_bytes", (double)s->peak_bytes);
     }
-    char *text = cJSON_Print(root);
-    if (text && outputs)
-        ree_strbuf_printf(out, "%s\n", text);
-    else
-        out->failed = true;
-    cJSON_free(text);
-    cJSON_Delete(root);
+    if (!outputs) out->failed = true;
+    cli_append_json(out, root, true);
 }
 
 bool run_make_folders(const char *path) {

@@ -7,6 +7,35 @@
 #include "base/file.h"
 #include "cli.h"
 
+static const struct {
+    const char *name;
+    enum prompt_kind kind;
+} options[] = {{"--prompt-text", PROMPT_TEXT},
+               {"--prompt-ids", PROMPT_IDS},
+               {"--prompt-file", PROMPT_FILE},
+               {"--messages", PROMPT_MESSAGES}};
+#define N_OPTIONS (sizeof options / sizeof *options)
+
+bool prompt_option(struct cli *cli, const char *name, struct prompt_arg *list, size_t *n) {
+    const char *value = NULL;
+    // An empty text is a prompt, the beginning of any.
+    bool is_text = strcmp(name, "--prompt-text") == 0 || strcmp(name, "--prompt-ids") == 0;
+    if (!(is_text ? cli_option_text : cli_option)(cli, name, &value)) return false;
+    for (size_t i = 0; value && i < N_OPTIONS; i++)
+        if (strcmp(options[i].name, name) == 0)
+            list[(*n)++] = (struct prompt_arg){options[i].kind, value};
+    return true;
+}
+
+bool prompt_is_option(const char *argument) {
+    for (size_t i = 0; i < N_OPTIONS; i++) {
+        size_t n = strlen(options[i].name);
+        if (strncmp(argument, options[i].name, n) == 0 && (!argument[n] || argument[n] == '='))
+            return true;
+    }
+    return false;
+}
+
 struct loader {
     struct prompts *out;
     const struct ree_tokenizer *tokenizer;

@@ -12,6 +12,12 @@ struct prompt_arg {
     const char *value;
 };
 
+// The option `name`, which is one of these: --prompt-text, --prompt-ids, --prompt-file, --messages.
+// True if the argument is it; its value goes behind the *n prompts.
+struct cli;
+bool prompt_option(struct cli *cli, const char *name, struct prompt_arg *list, size_t *n);
+bool prompt_is_option(const char *argument); // one of those
+
 struct prompts {
     size_t n;
     struct ree_prompt *list; // ids of malloc

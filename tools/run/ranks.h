@@ -24,9 +24,11 @@ struct cli_ranks {
     "  the model, too; before anything runs, versions, model, weights and plan are compared\n"     \
     "  ranks on one machine share its cores (--threads says otherwise)\n"                          \
     "  --step-deadline S    seconds that a process may be silent before all end (otherwise 60)\n"  \
-    "  --timeline FILE      what each process did when, for chrome://tracing or ui.perfetto.dev\n" \
-    "  --corrupt-message K, --claim-numerics VERSION\n"                                            \
-    "                       for tests: damage the K-th message; say another version\n"
+    "  --timeline FILE      what each process did when, for chrome://tracing or ui.perfetto.dev\n"
+#define CLI_RANKS_TEST_HELP                                                                        \
+    "  --corrupt-message K  of several processes: damage the K-th message\n"                       \
+    "  --claim-numerics VERSION\n"                                                                 \
+    "                       of several processes: say another version\n"
 
 bool cli_ranks_option(struct cli *cli, struct cli_ranks *r);
 // Where mpirun has started this process: connects it with the others, and errors say its rank.

@@ -1,10 +1,7 @@
 #include "receipts.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli.h"
 
@@ -24,23 +21,8 @@ void cli_receipt_check(struct cli *cli, const struct cli_receipt *receipt) {
 int cli_receipt_prepare(const struct cli_receipt *receipt) {
     struct ree_error err;
     char public_key[65];
-    struct stat st;
     if (!receipt->path) return 0;
-    const char *slash = strrchr(receipt->path, '/');
-    size_t n = slash ? (size_t)(slash - receipt->path) : 0;
-    char *folder = slash ? strndup(receipt->path, n ? n : 1) : strdup(".");
-    int code = 0;
-    if (!folder) {
-        cli_error("out of memory");
-        code = CLI_FAILED;
-    } else if (access(folder, W_OK) != 0) {
-        cli_error("%s: cannot write a receipt: %s", receipt->path, strerror(errno));
-        code = CLI_FAILED;
-    } else if (stat(receipt->path, &st) == 0 && S_ISDIR(st.st_mode)) {
-        cli_error("%s: is a folder, expected the name of a file", receipt->path);
-        code = CLI_FAILED;
-    }
-    free(folder);
+    int code = cli_check_place(receipt->path, "a receipt");
     if (!code && receipt->key && ree_key_public(receipt->key, public_key, &err) != REE_OK)
         code = cli_fail(&err);
     return code;

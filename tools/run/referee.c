@@ -75,13 +75,8 @@ static void report_json(const struct ree_claim *c, const struct ree_ruling *r,
         ree_hex(r->outputs[i], hex);
         cJSON_AddItemToArray(outputs, cJSON_CreateString(hex));
     }
-    char *text = outputs ? cJSON_PrintUnformatted(object) : NULL;
-    if (text)
-        ree_strbuf_printf(out, "%s\n", text);
-    else
-        out->failed = true;
-    cJSON_free(text);
-    cJSON_Delete(object);
+    if (!outputs) out->failed = true;
+    cli_append_json(out, object, false);
 }
 
 static int run(const char *path, const struct ree_referee_options *options, bool json) {
@@ -118,12 +113,7 @@ int ree_run_referee(int argc, char **argv) {
     bool json = false;
     cli_init(&cli, argc, argv);
     while (cli_next(&cli)) {
-        if (cli_flag(&cli, "--help")) {
-            struct ree_strbuf text;
-            ree_strbuf_init(&text);
-            ree_strbuf_printf(&text, "%s", help);
-            return cli_print(&text);
-        }
+        if (cli_flag(&cli, "--help")) return cli_print_text(help);
         if (cli_flag(&cli, "--json"))
             json = true;
         else if (!cli_option(&cli, "--inputs", &options.folder) && !cli_positional(&cli, &claim) &&

@@ -1,69 +1,20 @@
 // ree-run MODEL: one run of one model.
 #include "cli.h"
+#include "groups.h"
 #include "inputs.h"
 #include "outputs.h"
 #include "parts.h"
+#include "quantize.h"
 #include "receipts.h"
+#include "rows.h"
 #include "watch.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const char help[] =
-    "ree-run MODEL [options]: run a model once and print its outputs' SHA-256\n"
-    "\n"
-    "MODEL is an ONNX file. Every output is printed as\n"
-    "\n"
-    "    NAME  TYPE[SHAPE]  SHA-256 of its type, shape and elements\n"
-    "\n"
-    "and below them one SHA-256 over all: two runs with the same line gave the same bits.\n"
-    "\n"
-    "inputs\n"
-    "  --input NAME=FILE    the tensor for input NAME, as .npy (NumPy) or .pb (ONNX TensorProto);\n"
-    "                       once for each input; just FILE when the model has one input. A\n"
-    "                       sequence is a .pb (SequenceProto), or a .npy for each item in order\n"
-    "  --random-inputs N    make the inputs that are not given from the seed N, the same on every\n"
-    "                       machine: floats in [-1, 1), integers from 0 to 9\n"
-    "  --dim NAME=SIZE      size of the symbolic dimension NAME of such inputs (otherwise 1)\n"
-    "  --show-input         draw inputs that are one small grey image\n"
-    "\n"
-    "results\n"
-    "  --output-dir DIR     write each output to DIR/NAME.npy (a sequence to NAME_0.npy, ...)\n"
-    "  --top K              show the K largest entries of each row of float outputs, with names "
-    "if\n"
-    "                       the model has them (metadata 'labels', separated by commas)\n"
-    "  --json               one JSON object instead of text\n"
-    "  --stats              dispatches, memory and time, too\n" CLI_RECEIPT_HELP "\n" WATCH_HELP
-    "\n"
-    "where it runs (the bits do not depend on any of these)\n"
-    "  --device DEVICE      cpu (the default), cuda or vulkan; cuda:INDEX or cuda:NAME (likewise\n"
-    "                       vulkan) for one of several, NAME being a part of the device's name;\n"
-    "                       'ree-run devices' lists them. Several, separated by commas: the model\n"
-    "                       then runs in parts\n" CLI_PARTS_HELP
-    "  --threads N          processor threads (otherwise one for each core)\n"
-    "  --cpu-isa ISA        avx512, avx2, neon or portable (otherwise the best there is)\n"
-    "  --no-fuse            one dispatch for each step, to see that fusion changes nothing\n"
-    "  --no-fold            leave constant parts of the graph to the device, likewise\n"
-    "  --form FORM          Vulkan arithmetic: native, float64, float32 or integer; refused where\n"
-    "                       the probe of the device found it wrong\n"
-    "  --validation         Vulkan validation layer; a message from it fails the run\n"
-    "\n"
-    "what it promises\n"
-    "  --operation-set SET  reproducible (the default): these bits on every device; "
-    "deterministic:\n"
-    "                       the same bits again on the same device and driver; default: none. The\n"
-    "                       last two take the vendor's libraries where a device has them, to see\n"
-    "                       what reproducibility costs\n"
-    "\n"
-    "examples\n"
-    "  ree-run tools/sample/digits.onnx --input tools/sample/seven.npy --show-input --top 3\n"
-    "  ree-run model.onnx --input x=x.npy --input mask=mask.npy --output-dir results\n"
-    "  ree-run model.onnx --random-inputs 1 --dim batch=4 --device vulkan:nvidia --json\n"
-    "\n"
-    "exit status: 0 success, 1 failure, 2 wrong usage\n";
-
 struct options {
     const char *model, *output_dir;
+    struct cli_quantize quantize;
     struct cli_device device;
     struct cli_parts parts;
     struct run_inputs inputs;
@@ -73,35 +24,88 @@ struct options {
     bool no_fuse, no_fold, json, stats, show_input;
 };
 
+#define AT(field) offsetof(struct options, field)
+
+static const struct cli_row rows[] = {
+    // clang-format off
+    {.kind = ROW_TEXT, .help =
+  "ree-run MODEL [options]: run a model once and print its outputs' SHA-256\n"
+  "\n"
+  "MODEL is an ONNX file, or a folder with a Hugging Face checkpoint. Every output is printed as\n"
+  "\n"
+  "    NAME  TYPE[SHAPE]  SHA-256 of its type, shape and elements\n"
+  "\n"
+  "and below them one SHA-256 over all: two runs with the same line gave the same bits.\n"
+  "\n"
+  "inputs\n"},
+    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model)},
+    {.kind = ROW_GROUP, .take = cli_take_inputs, .at = AT(inputs), .help =
+  "  --input NAME=FILE    the tensor for input NAME, as .npy (NumPy) or .pb (ONNX TensorProto);\n"
+  "                       once for each input; just FILE when the model has one input. A\n"
+  "                       sequence is a .pb (SequenceProto), or a .npy for each item in order\n"
+  "  --random-inputs N    make the inputs that are not given from the seed N, the same on every\n"
+  "                       machine: floats in [-1, 1), integers from 0 to 9\n"
+  "  --dim NAME=SIZE      size of the symbolic dimension NAME of such inputs (otherwise 1)\n"},
+    {.name = "--show-input", .kind = ROW_FLAG, .at = AT(show_input),
+     .help = "draw inputs that are one small grey image"},
+
+    {.kind = ROW_TEXT, .help = "\nresults\n"},
+    {.name = "--output-dir", .value = "DIR", .kind = ROW_STRING, .at = AT(output_dir),
+     .help = "write each output to DIR/NAME.npy (a sequence to NAME_0.npy, ...)"},
+    {.name = "--top", .value = "K", .kind = ROW_NUMBER, .at = AT(top), .min = 1, .max = 1000,
+     .help = "show the K largest entries, 1 to 1000, of each row of float outputs, with names "
+             "if the model has them (metadata 'labels', separated by commas)"},
+    {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
+     .help = "one JSON object instead of text"},
+    {.name = "--stats", .kind = ROW_FLAG, .at = AT(stats),
+     .help = "dispatches, memory and time, too"},
+    {.kind = ROW_GROUP, .take = cli_take_receipt, .at = AT(receipt), .help = CLI_RECEIPT_HELP "\n"},
+    {.kind = ROW_GROUP, .take = cli_take_watch, .at = AT(watch), .help = WATCH_HELP},
+
+    {.kind = ROW_TEXT, .help = "\nwhat the weights are\n"},
+    {.kind = ROW_GROUP, .take = cli_take_quantize, .at = AT(quantize), .help = CLI_QUANTIZE_HELP},
+
+    {.kind = ROW_TEXT, .help = "\nwhere it runs (the bits do not depend on any of these)\n"},
+    {.kind = ROW_GROUP, .take = cli_take_device, .at = AT(device), .help =
+  "  --device DEVICE      cpu (the default), cuda or vulkan; cuda:INDEX or cuda:NAME (likewise\n"
+  "                       vulkan) for one of several, NAME being a part of the device's name;\n"
+  "                       'ree-run devices' lists them. Several, separated by commas: the model\n"
+  "                       then runs in parts\n"},
+    {.kind = ROW_GROUP, .take = cli_take_parts, .at = AT(parts), .help = CLI_PARTS_HELP
+  "  --threads N          processor threads (otherwise one for each core)\n"
+  "  --cpu-isa ISA        avx512, avx2, neon or portable (otherwise the best there is)\n"
+  "  --form FORM          Vulkan arithmetic: native, float64, float32 or integer; refused where\n"
+  "                       the probe of the device found it wrong\n"
+  "  --validation         Vulkan validation layer; a message from it fails the run\n"},
+    {.name = "--no-fuse", .kind = ROW_FLAG, .at = AT(no_fuse),
+     .help = "one dispatch for each step, to see that fusion changes nothing"},
+    {.name = "--no-fold", .kind = ROW_FLAG, .at = AT(no_fold),
+     .help = "leave constant parts of the graph to the device, likewise"},
+
+    {.kind = ROW_TEXT, .help =
+  "\nwhat it promises\n"
+  "  --operation-set SET  reproducible (the default): these bits on every device; deterministic:\n"
+  "                       the same bits again on the same device and driver; default: none. The\n"
+  "                       last two take the vendor's libraries where a device has them, to see\n"
+  "                       what reproducibility costs\n"
+  "\n"
+  "for tests of ree itself\n" CLI_DEVICE_TEST_HELP
+  "\n"
+  "examples\n"
+  "  ree-run tools/sample/digits.onnx --input tools/sample/seven.npy --show-input --top 3\n"
+  "  ree-run model.onnx --input x=x.npy --input mask=mask.npy --output-dir results\n"
+  "  ree-run model.onnx --random-inputs 1 --dim batch=4 --device vulkan:nvidia --json\n"
+  "\n"
+  "exit status: 0 success, 1 failure, 2 wrong usage\n"},
+    // clang-format on
+};
+#define N_ROWS (sizeof rows / sizeof *rows)
+
 static void parse(struct cli *cli, struct options *o) {
-    while (cli_next(cli)) {
-        const char *value = NULL;
-        if (cli_option(cli, "--input", &value)) {
-            if (value) o->inputs.args[o->inputs.n_args++] = value;
-        } else if (cli_option(cli, "--dim", &value)) {
-            if (value) run_inputs_add_dim(&o->inputs, cli, value);
-        } else if (cli_option_number(cli, "--random-inputs", 0, UINT64_MAX, &o->inputs.seed)) {
-            o->inputs.random = true;
-        } else if (cli_option_number(cli, "--top", 1, 1000, &o->top) ||
-                   cli_option(cli, "--output-dir", &o->output_dir) ||
-                   cli_receipt_option(cli, &o->receipt) || watch_option(cli, &o->watch) ||
-                   cli_device_option(cli, &o->device) || cli_parts_option(cli, &o->parts)) {
-            continue;
-        } else if (cli_flag(cli, "--no-fuse")) {
-            o->no_fuse = true;
-        } else if (cli_flag(cli, "--no-fold")) {
-            o->no_fold = true;
-        } else if (cli_flag(cli, "--json")) {
-            o->json = true;
-        } else if (cli_flag(cli, "--stats")) {
-            o->stats = true;
-        } else if (cli_flag(cli, "--show-input")) {
-            o->show_input = true;
-        } else if (!cli_positional(cli, &o->model)) {
-            cli_unknown(cli);
-        }
-    }
+    cli_rows_parse(cli, rows, N_ROWS, o);
+    if (cli->failed) return;
     if (!o->model) cli_usage(cli, "no model is named");
+    cli_quantize_check(cli, &o->quantize);
     cli_parts_check(cli, &o->parts, &o->device);
     cli_receipt_check(cli, &o->receipt);
     watch_check(cli, &o->watch);
@@ -161,6 +165,7 @@ static int run(struct options *o) {
     if (code) return code;
 
     struct ree_model_options model_options = {.no_fold = o->no_fold, .on_progress = cli_progress};
+    cli_quantize_model(&o->quantize, &model_options);
     if (ree_model_load(o->model, &model_options, &model, &err) != REE_OK) return cli_fail(&err);
     // Inputs before the device: a missing one should be said at once.
     code = run_inputs_load(&o->inputs, model);
@@ -226,21 +231,10 @@ done:
 int ree_run_run(int argc, char **argv) {
     struct cli cli;
     struct options o = {0};
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0) {
-            struct ree_strbuf text;
-            ree_strbuf_init(&text);
-            ree_strbuf_printf(&text, "%s", help);
-            return cli_print(&text);
-        }
-    o.inputs.args = calloc((size_t)argc, sizeof *o.inputs.args);
-    o.inputs.dims = calloc((size_t)argc, sizeof *o.inputs.dims);
+    int code = CLI_FAILED;
+    if (cli_wants_help(argc, argv)) return cli_rows_help(rows, N_ROWS);
     cli_init(&cli, argc, argv);
-    int code;
-    if (!o.inputs.args || !o.inputs.dims) {
-        cli_error("out of memory");
-        code = CLI_FAILED;
-    } else {
+    if (run_inputs_init(&o.inputs, argc)) {
         parse(&cli, &o);
         code = cli.failed ? CLI_USAGE : run(&o);
     }

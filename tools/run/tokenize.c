@@ -83,13 +83,7 @@ static int print_json(cJSON *root, const struct ree_tokenizer *tokenizer) {
     ree_strbuf_init(&out);
     ree_tokenizer_sha256(tokenizer, hex);
     cJSON_AddStringToObject(root, "tokenizer_sha256", hex);
-    char *text = cJSON_Print(root);
-    if (text)
-        ree_strbuf_printf(&out, "%s\n", text);
-    else
-        out.failed = true;
-    cJSON_free(text);
-    cJSON_Delete(root);
+    cli_append_json(&out, root, true);
     return cli_print(&out);
 }
 
@@ -212,21 +206,16 @@ int ree_run_tokenize(int argc, char **argv) {
             request.no_special = true;
         else if (cli_flag(&cli, "--help"))
             wants_help = true;
-        else if (!cli_option(&cli, "--text", &request.text) &&
+        else if (!cli_option_text(&cli, "--text", &request.text) &&
                  !cli_option(&cli, "--file", &request.file) &&
                  !cli_option(&cli, "--chat", &request.chat) &&
                  !cli_option(&cli, "--family", &request.family) &&
-                 !cli_option(&cli, "--decode", &request.decode) &&
+                 !cli_option_text(&cli, "--decode", &request.decode) &&
                  !cli_positional(&cli, &request.path))
             cli_unknown(&cli);
     }
     if (cli.failed) return CLI_USAGE;
-    if (wants_help) {
-        struct ree_strbuf text;
-        ree_strbuf_init(&text);
-        ree_strbuf_append(&text, help, strlen(help));
-        return cli_print(&text);
-    }
+    if (wants_help) return cli_print_text(help);
     int n = !!request.text + !!request.file + !!request.chat + !!request.decode;
     if (n > 1) cli_usage(&cli, "only one of --text, --file, --chat and --decode can be given");
     if (!request.path) cli_usage(&cli, "which tokenizer?");

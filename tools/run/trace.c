@@ -66,13 +66,8 @@ static void report_json(const struct ree_trace *t, struct ree_strbuf *out) {
         cJSON_AddNumberToObject(node, "n_outputs", h->nodes[i].n_outputs);
         cJSON_AddItemToArray(nodes, node);
     }
-    char *text = cJSON_PrintUnformatted(object);
-    if (text && nodes && (uint32_t)cJSON_GetArraySize(nodes) == h->n_nodes)
-        ree_strbuf_printf(out, "%s\n", text);
-    else
-        out->failed = true;
-    cJSON_free(text);
-    cJSON_Delete(object);
+    if (!(nodes && (uint32_t)cJSON_GetArraySize(nodes) == h->n_nodes)) out->failed = true;
+    cli_append_json(out, object, false);
 }
 
 int ree_run_trace(int argc, char **argv) {
@@ -84,10 +79,7 @@ int ree_run_trace(int argc, char **argv) {
     ree_strbuf_init(&text);
     cli_init(&cli, argc, argv);
     while (cli_next(&cli)) {
-        if (cli_flag(&cli, "--help")) {
-            ree_strbuf_printf(&text, "%s", help);
-            return cli_print(&text);
-        }
+        if (cli_flag(&cli, "--help")) return cli_print_text(help);
         if (cli_flag(&cli, "--json"))
             json = true;
         else if (!cli_positional(&cli, &path))

@@ -80,13 +80,7 @@ static int print_json(const struct ree_receipt *receipt, const struct report *re
         cJSON_AddItemToArray(array, item);
     }
     ree_strbuf_init(&out);
-    char *text = cJSON_Print(root);
-    if (text)
-        ree_strbuf_printf(&out, "%s\n", text);
-    else
-        out.failed = true;
-    cJSON_free(text);
-    cJSON_Delete(root);
+    cli_append_json(&out, root, true);
     return cli_print(&out);
 }
 
@@ -125,12 +119,7 @@ int ree_run_validate(int argc, char **argv) {
             cli_unknown(&cli);
     }
     if (cli.failed) return CLI_USAGE;
-    if (wants_help) {
-        struct ree_strbuf text;
-        ree_strbuf_init(&text);
-        ree_strbuf_append(&text, help, strlen(help));
-        return cli_print(&text);
-    }
+    if (wants_help) return cli_print_text(help);
     if (!path) cli_usage(&cli, "which receipt?");
     return cli.failed ? CLI_USAGE : validate(path, key, json);
 }

@@ -4,143 +4,15 @@
 #include <string.h>
 
 #include "audit/verify.h"
-#include "cli.h"
-#include "inputs.h"
-#include "parts.h"
-#include "prompts.h"
-#include "watch.h"
 #include "receipts.h"
+#include "rows.h"
+#include "verify_options.h"
 
 #define CLI_DIFFERS 1
 #define CLI_CANNOT 2
 
-static const char help[] =
-    "ree-run verify RECEIPT MODEL [options]: whether a receipt tells the truth\n"
-    "\n"
-    "MODEL is a copy of the model that the receipt names, in whatever form: a checkpoint's folder\n"
-    "or what was exported from it. Any device will do. A line is printed for everything that is\n"
-    "compared, 'NAME: agrees' or 'NAME: differs: ...', in this order:\n"
-    "\n"
-    "  receipt, prompt tokens, ...  the receipt's own hashes, and its signature\n"
-    "  graph, weights               the model's\n"
-    "  tokenizer                    that of the tokenizer, beside MODEL or named\n"
-    "  finish                       the answer ends where tokens and parameters end it\n"
-    "  decoded prompt, answer       the texts are what the tokens say\n"
-    "  tokens, logits               what the model computes\n"
-    "  input, output                of a run of tensors\n"
-    "\n"
-    "An answer is checked in one pass: the model runs over prompt and answer as over one prompt,\n"
-    "and has to choose, at every position, the token that stands there. That is several times\n"
-    "faster than making the answer was.\n"
-    "\n"
-    "how\n"
-    "  --stepwise           make the answer anew, token by token\n"
-    "  --trace FILE         make its trace anew, too, stepwise, and compare; it is written to "
-    "FILE,\n"
-    "                       for 'ree-run diff'\n"
-    "  --tokenizer PATH     tokenizer.json, a folder with one, or a *.tiktoken file\n"
-    "  --public-key FILE|HEX  the receipt has to be signed with this key ('ree-run help "
-    "validate')\n"
-    "  --json               one JSON object instead of text\n"
-    "\n"
-    "what a receipt does not tell\n"
-    "  --prompt-text TEXT, --prompt-ids IDS, --messages FILE, --chat-family NAME, --raw-prompt\n"
-    "                       the prompt of a private receipt, as it was given to 'generate'\n"
-    "  --input NAME=FILE, --random-inputs N, --dim NAME=SIZE\n"
-    "                       the inputs of a run of tensors, as they were given to 'run'\n"
-    "\n"
-    "where and how it runs (the bits do not depend on any of these)\n"
-    "  --device, --threads, --cpu-isa, --form, --validation, --no-fuse, --no-fold\n"
-    "                       see 'ree-run help run'\n" CLI_PARTS_HELP
-    "  --prefill-chunk N    tokens in one run (otherwise 512)\n"
-    "\n"
-    "examples\n"
-    "  ree-run tools/sample/stories --prompt-text \"Once upon a time\" --receipt-path r.json\n"
-    "  ree-run verify r.json tools/sample/stories\n"
-    "  ree-run verify r.json tools/sample/stories --device vulkan --stepwise\n"
-    "\n"
-    "exit status: 0 everything agrees, 1 something differs, 2 it cannot be checked (or wrong "
-    "usage)\n";
-
-struct options {
-    const char *receipt, *model, *tokenizer, *chat_family, *key;
-    struct cli_device device;
-    struct cli_parts parts;
-    struct prompt_arg *prompts;
-    size_t n_prompts;
-    struct run_inputs inputs;
-    struct watch_options watch;
-    uint64_t chunk;
-    bool stepwise, raw, json, no_fuse, no_fold;
-};
-
-static bool prompt_option(struct cli *cli, struct options *o) {
-    static const struct {
-        const char *name;
-        enum prompt_kind kind;
-    } names[] = {{"--prompt-text", PROMPT_TEXT},
-                 {"--prompt-ids", PROMPT_IDS},
-                 {"--messages", PROMPT_MESSAGES}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *value = NULL;
-        if (!cli_option(cli, names[i].name, &value)) continue;
-        if (value) o->prompts[o->n_prompts++] = (struct prompt_arg){names[i].kind, value};
-        return true;
-    }
-    return false;
-}
-
-static bool input_option(struct cli *cli, struct options *o) {
-    const char *value = NULL;
-    if (cli_option(cli, "--input", &value)) {
-        if (value) o->inputs.args[o->inputs.n_args++] = value;
-    } else if (cli_option(cli, "--dim", &value)) {
-        if (value) run_inputs_add_dim(&o->inputs, cli, value);
-    } else if (cli_option_number(cli, "--random-inputs", 0, UINT64_MAX, &o->inputs.seed)) {
-        o->inputs.random = true;
-    } else {
-        return false;
-    }
-    return true;
-}
-
-static bool flag_option(struct cli *cli, struct options *o) {
-    const struct {
-        const char *name;
-        bool *flag;
-    } flags[] = {{"--stepwise", &o->stepwise},
-                 {"--raw-prompt", &o->raw},
-                 {"--json", &o->json},
-                 {"--no-fuse", &o->no_fuse},
-                 {"--no-fold", &o->no_fold}};
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        if (cli_flag(cli, flags[i].name)) return *flags[i].flag = true;
-    return false;
-}
-
-static void parse(struct cli *cli, struct options *o) {
-    while (cli_next(cli)) {
-        if (prompt_option(cli, o) || input_option(cli, o) || flag_option(cli, o) ||
-            cli_option(cli, "--tokenizer", &o->tokenizer) ||
-            cli_option(cli, "--trace", &o->watch.trace) ||
-            cli_option(cli, "--chat-family", &o->chat_family) ||
-            cli_option(cli, "--public-key", &o->key) ||
-            cli_option_number(cli, "--prefill-chunk", 1, 1 << 20, &o->chunk) ||
-            cli_device_option(cli, &o->device) || cli_parts_option(cli, &o->parts))
-            continue;
-        if (!cli_positional(cli, o->receipt ? &o->model : &o->receipt)) cli_unknown(cli);
-    }
-    if (cli->failed) return;
-    if (!o->receipt) cli_usage(cli, "no receipt is named");
-    if (!o->model) cli_usage(cli, "no model is named");
-    cli_parts_check(cli, &o->parts, &o->device);
-    if (o->n_prompts > 1) cli_usage(cli, "a receipt is of one prompt");
-    if (o->device.options.operation_set != REE_REPRODUCIBLE)
-        cli_usage(cli, "only the operation set 'reproducible' can verify anything");
-}
-
 struct job {
-    struct options *o;
+    struct verify_options *o;
     struct ree_receipt receipt;
     struct ree_verification v;
     struct ree_generator *generator; // of a text
@@ -203,7 +75,7 @@ static int end_trace(struct job *job) {
 }
 
 static int verify_text(struct job *job) {
-    const struct options *o = job->o;
+    const struct verify_options *o = job->o;
     struct ree_error err;
     struct ree_generator_options options = {
         .model = {.no_fold = o->no_fold, .on_progress = cli_progress},
@@ -213,6 +85,7 @@ static int verify_text(struct job *job) {
         .exact_lengths = o->watch.trace != NULL,
     };
     cli_parts_generator(&o->parts, &options);
+    cli_quantize_model(&o->quantize, &options.model);
     if (ree_generator_create(o->model, o->parts.devices[0], &options, &job->generator, &err) !=
         REE_OK)
         return cannot(&err);
@@ -236,10 +109,11 @@ static int verify_text(struct job *job) {
 }
 
 static int verify_tensors(struct job *job) {
-    struct options *o = job->o;
+    struct verify_options *o = job->o;
     struct ree_error err;
     struct ree_model_options model_options = {.no_fold = o->no_fold, .on_progress = cli_progress};
     struct ree_session_options options = {.no_fuse = o->no_fuse, .on_progress = cli_progress};
+    cli_quantize_model(&o->quantize, &model_options);
     if (ree_model_load(o->model, &model_options, &job->model, &err) != REE_OK) return cannot(&err);
     if (ree_verify_model(&job->v, &job->receipt, job->model, cli_progress, NULL, &err) != REE_OK)
         return cannot(&err);
@@ -261,7 +135,7 @@ static int verify_tensors(struct job *job) {
 }
 
 static int verify(struct job *job) {
-    struct options *o = job->o;
+    struct verify_options *o = job->o;
     struct ree_error err;
     bool text = job->receipt.kind == REE_RECEIPT_TEXT;
     if (text ? o->inputs.n_args || o->inputs.random : o->n_prompts > 0) {
@@ -330,13 +204,8 @@ static void report_json(const struct job *job, struct ree_strbuf *out) {
         cJSON_AddStringToObject(root, "device", cli_parts_device(&job->o->parts));
     cJSON_AddNumberToObject(root, "runs", (double)v->n_runs);
     cJSON_AddNumberToObject(root, "run_seconds", v->run_seconds);
-    char *text = cJSON_PrintUnformatted(root);
-    if (text && checks)
-        ree_strbuf_printf(out, "%s\n", text);
-    else
-        out->failed = true;
-    cJSON_free(text);
-    cJSON_Delete(root);
+    if (!checks) out->failed = true;
+    cli_append_json(out, root, false);
 }
 
 static int report(struct job *job) {
@@ -351,7 +220,7 @@ static int report(struct job *job) {
     return job->v.differs ? CLI_DIFFERS : ree_verification_holds(&job->v) ? 0 : CLI_CANNOT;
 }
 
-static int run(struct options *o) {
+static int run(struct verify_options *o) {
     struct ree_error err;
     struct job job = {.o = o};
     ree_verification_init(&job.v);
@@ -371,27 +240,9 @@ static int run(struct options *o) {
 }
 
 int ree_run_verify(int argc, char **argv) {
-    struct cli cli;
-    struct options o = {0};
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0) {
-            struct ree_strbuf text;
-            ree_strbuf_init(&text);
-            ree_strbuf_printf(&text, "%s", help);
-            return cli_print(&text);
-        }
-    o.prompts = calloc((size_t)argc, sizeof *o.prompts);
-    o.inputs.args = calloc((size_t)argc, sizeof *o.inputs.args);
-    o.inputs.dims = calloc((size_t)argc, sizeof *o.inputs.dims);
-    int code = CLI_CANNOT;
-    if (!o.prompts || !o.inputs.args || !o.inputs.dims) {
-        cli_error("out of memory");
-    } else {
-        cli_init(&cli, argc, argv);
-        parse(&cli, &o);
-        code = cli.failed ? CLI_USAGE : run(&o);
-    }
-    free(o.prompts);
-    run_inputs_finish(&o.inputs);
+    struct verify_options o;
+    if (cli_wants_help(argc, argv)) return verify_options_help();
+    int code = verify_options_parse(&o, argc, argv) ? run(&o) : CLI_USAGE;
+    verify_options_finish(&o);
     return code;
 }

@@ -9,7 +9,8 @@
 #include "session/model.h"
 
 bool watch_option(struct cli *cli, struct watch_options *o) {
-    return cli_option(cli, "--trace", &o->trace) || cli_option(cli, "--dump-tensors", &o->dump) ||
+    return cli_option(cli, "--trace", &o->trace) ||
+           cli_option_text(cli, "--dump-tensors", &o->dump) ||
            cli_option(cli, "--dump-folder", &o->dump_folder) ||
            cli_option(cli, "--format", &o->format) || cli_option(cli, "--inject-fault", &o->fault);
 }
@@ -110,8 +111,7 @@ enum ree_status watch_fault(const char *text, const struct ree_model *model, str
     size_t n;
     if (!parse_fault(text, &n, out))
         return ree_fail(err, REE_INVALID,
-                        "NODE:STEP:BIT or NODE:STEP:BIT:OUTPUT is wanted, not "
-                        "'%s'",
+                        "--inject-fault wants NODE:STEP:BIT or NODE:STEP:BIT:OUTPUT, not '%s'",
                         text);
     return find_node(model->graph, text, n, &out->node, err);
 }

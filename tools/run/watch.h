@@ -31,8 +31,8 @@ struct watch_options {
     "                       At most 10000 files\n"                                                 \
     "  --format npy         of those files (there is no other)\n"                                  \
     "  --inject-fault NODE:STEP:BIT[:OUTPUT]\n"                                                    \
-    "                       for tests: flip one bit of what a node (its number, or its name)\n"    \
-    "                       computed in a step (counted from 0)\n"
+    "                       flip one bit of what a node (its number, or its name) computed in a\n" \
+    "                       step (counted from 0), to see what finds it\n"
 
 bool watch_option(struct cli *cli, struct watch_options *options);
 // What does not go together is wrong usage.

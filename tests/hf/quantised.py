@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""A checkpoint's folder that is quantised when it is loaded: the same tokens, logits, receipt, trace and hashes as
+of the file that `export` writes with the same options, in parts too, and nothing is left behind. With the sample
+model of tools/sample."""
+
+import json
+import os
+import pathlib
+import shutil
+import struct
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+from harness import check  # noqa: E402
+
+SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
+PROMPT = ["--prompt-text", "Once upon a time", "--max-new-tokens", 24, "--logits-hash"]
+ree_run = None
+
+
+def run(*arguments):
+    return harness.call(ree_run, *arguments)
+
+
+@harness.helper
+def text(work, *arguments):
+    """What a run says of its bits, and its receipt without what depends on the day and the machine."""
+    receipt = work / "receipt.json"
+    done = run(*arguments, *PROMPT, "--receipt-path", receipt, "--json")
+    if not check(done.returncode == 0, f"{arguments}: {done.stderr}"):
+        return {}
+    said, body = json.loads(done.stdout), json.loads(receipt.read_text())
+    return {"tokens": said["tokens_sha256"], "logits": said["logits_sha256"], "hash": body["receipt_hash"],
+            "body": body["body"]}
+
+
+@harness.helper
+def verifies(receipt, result, *arguments):
+    done = run("verify", receipt, *arguments, "--json")
+    check(json.loads(done.stdout or "{}").get("result") == result, f"{arguments}: {done.stdout} {done.stderr}")
+
+
+def same_as_exported(work, bits, block):
+    """The file points to the weights that are not quantised, so it lies beside them."""
+    folder, options = work / "model", ["--quantize", bits, *(["--block", block] if block else [])]
+    file = folder / f"q{bits}-{block}.onnx"
+    done = run("export", folder, *options, "-o", file)
+    check(done.returncode == 0, done.stderr)
+    before = sorted(os.listdir(folder))
+    want, got = text(work, file), text(work, SAMPLE, *options)
+    check(want == got, f"{options}: {want} and {got}")
+    check(sorted(os.listdir(folder)) == before, "nothing is written beside the checkpoint")
+    receipt = work / "receipt.json"
+    verifies(receipt, "verified", SAMPLE, *options)
+    verifies(receipt, "verified", file)
+    verifies(receipt, "verified", SAMPLE, *options, "--stepwise", "--prefill-chunk", 3)
+    verifies(receipt, "differs", SAMPLE)
+    verifies(receipt, "differs", SAMPLE, "--quantize", 12 - bits)
+    verifies(receipt, "differs", SAMPLE, "--quantize", bits, "--block", 128)
+    parts = text(work, SAMPLE, *options, "--n-partitions", 3, "--max-device-memory", "2M")
+    check(parts.get("logits") == got.get("logits"), f"{options}: in parts: {parts}")
+    plan = work / "plan.json"
+    done = run("plan", file, "--n-partitions", 2, "-o", plan)
+    check(done.returncode == 0, done.stderr)
+    planned = text(work, SAMPLE, *options, "--plan", plan)
+    check(planned.get("logits") == got.get("logits"), f"{options}: by the plan of the file: {planned}")
+    return got
+
+
+def traced(work):
+    """Every value of both, one root; and `compare`, and a run of tensors."""
+    file = work / "model" / "q4-None.onnx"
+    roots = []
+    for k, model in enumerate(([file], [SAMPLE, "--quantize", 4])):
+        path = work / f"{k}.trace"
+        done = run(*model, *PROMPT, "--trace", path)
+        check(done.returncode == 0, done.stderr)
+        roots.append(json.loads(run("trace", path, "--json").stdout or "{}").get("root", k))
+    check(roots[0] == roots[1], f"{roots}")
+    done = run("compare", SAMPLE, "--quantize", 4, "--prompt-text", "Once", "--max-new-tokens", 2, "--cpu-isa", "portable",
+               "--cpu-isa", "portable")
+    check(done.returncode == 0, done.stdout + done.stderr)
+    inputs = ["--random-inputs", 1, "--dim", "sequence=3", "--dim", "total_sequence=3", "--dim", "past_sequence=0"]
+    sums = [run(*model, *inputs).stdout.splitlines()[-1:] for model in ([file], [SAMPLE, "--quantize", 4], [SAMPLE])]
+    check(sums[0] and sums[0] == sums[1] != sums[2], f"tensors: {sums}")
+
+
+def refused(work):
+    done = run(work / "model" / "q4-None.onnx", "--quantize", 4, *PROMPT)
+    check(done.returncode == 1 and "no folder with a Hugging Face checkpoint" in done.stderr, done.stderr)
+    # A weight that is no number has no block to stand in.
+    folder = work / "infinite"
+    shutil.copytree(SAMPLE, folder)
+    data = bytearray((folder / "model.safetensors").read_bytes())
+    n = struct.unpack("<Q", data[:8])[0]
+    name = "model.layers.0.self_attn.q_proj.weight"
+    about = json.loads(data[8:8 + n])[name]
+    size = {"F32": 4, "BF16": 2, "F16": 2}[about["dtype"]]
+    at = 8 + n + about["data_offsets"][0]
+    data[at:at + size] = {4: struct.pack("<f", float("inf")), 2: struct.pack("<H", 0x7F80)}[size]
+    (folder / "model.safetensors").write_bytes(data)
+    done = run(folder, "--quantize", 4, *PROMPT)
+    check(done.returncode == 1 and name in done.stderr and str(folder) in done.stderr, done.stderr)
+
+
+def main():
+    global ree_run
+    ree_run = harness.parser(__doc__).parse_args().ree_run
+    with tempfile.TemporaryDirectory() as name:
+        work = pathlib.Path(name)
+        shutil.copytree(SAMPLE, work / "model")
+        seen = [same_as_exported(work, *case) for case in ((4, None), (8, 64), (4, 16))]
+        seen.append(text(work, SAMPLE))
+        check(len({s.get("logits") for s in seen}) == len(seen), "each has bits of its own")
+        traced(work)
+        refused(work)
+    return harness.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,210 @@
+// The options of a generation: the table that they are parsed by and that --help is printed from,
+// and what does not go together.
+#include "generate_options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "groups.h"
+#include "rows.h"
+
+#define AT(field) offsetof(struct generate_options, field)
+
+static bool take_prompt(struct cli *cli, const char *name, void *options) {
+    struct generate_options *o = options;
+    return prompt_option(cli, name, o->prompts, &o->n_prompts);
+}
+
+static bool take_stop(struct cli *cli, const char *name, void *options) {
+    struct generate_options *o = options;
+    const char *stop = NULL;
+    if (!cli_option_text(cli, name, &stop)) return false;
+    if (stop && !stop[0]) cli_usage(cli, "--stop wants a text that is not empty, not ''");
+    if (stop) o->stops[o->n_stops++] = stop;
+    return true;
+}
+
+static bool take_checkpoint(struct cli *cli, const char *name, void *options) {
+    (void)name;
+    return checkpoint_option(cli, options);
+}
+
+static bool take_ranks(struct cli *cli, const char *name, void *place) {
+    (void)name;
+    return cli_ranks_option(cli, place);
+}
+
+static const struct cli_row rows[] = {
+    // clang-format off
+    {.kind = ROW_TEXT, .help =
+  "ree-run generate MODEL --prompt-text TEXT [options]: continue a text\n"
+  "(without 'generate' too: ree-run MODEL --prompt-text TEXT)\n"
+  "\n"
+  "MODEL is a folder with a Hugging Face checkpoint (config.json, *.safetensors, tokenizer.json)\n"
+  "or of onnxruntime-genai (genai_config.json), or an ONNX file of a causal language model, with\n"
+  "past and present keys and values or without; its tokenizer is looked for beside it.\n"
+  "\n"
+  "The text is printed as it comes; then the SHA-256 of the token ids and the speed. Two runs\n"
+  "with the same SHA-256 made the same tokens, and they do so on every device.\n"
+  "\n"
+  "prompts (each may be given several times: they then run together)\n"},
+    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model)},
+    {.name = "--prompt-text", .value = "TEXT", .kind = ROW_TAKE, .take = take_prompt,
+     .help = "a text"},
+    {.name = "--prompt-ids", .value = "IDS", .kind = ROW_TAKE, .take = take_prompt,
+     .help = "token ids, separated by commas; needs no tokenizer"},
+    {.name = "--prompt-file", .value = "FILE", .kind = ROW_TAKE, .take = take_prompt,
+     .help = "a prompt a line; or JSON lines: \"text\", {\"prompt\": \"text\"}, {\"ids\": [1, "
+             "2]} or {\"messages\": [...]}"},
+    {.name = "--messages", .value = "FILE", .kind = ROW_TAKE, .take = take_prompt,
+     .help = "a conversation, [{\"role\": \"user\", \"content\": \"...\"}, ...], put into the "
+             "form that the model was trained on"},
+    {.name = "--chat-family", .value = "NAME", .kind = ROW_STRING, .at = AT(chat_family),
+     .help = "that form, where the tokenizer does not tell: llama3, chatml, ..."},
+    {.name = "--raw-prompt", .kind = ROW_FLAG, .at = AT(raw),
+     .help = "add nothing to texts (no token for the beginning), and take special tokens that "
+             "are spelled out in them as such: for forms not known here"},
+    {.name = "--tokenizer", .value = "PATH", .kind = ROW_STRING, .at = AT(tokenizer),
+     .help = "tokenizer.json, a folder with one, or a *.tiktoken file"},
+
+    {.kind = ROW_TEXT, .help = "\nhow much\n"},
+    {.name = "--max-new-tokens", .value = "N", .kind = ROW_NUMBER,
+     .at = AT(max_new_tokens), .max = INT32_MAX,
+     .help = "at most so many tokens of an answer (otherwise 256); 0: until the model's context "
+             "is full"},
+    {.name = "--stop", .value = "TEXT", .kind = ROW_TAKE, .take = take_stop,
+     .help = "end before this text; may be given several times"},
+    {.name = "--ignore-eos", .kind = ROW_FLAG, .at = AT(ignore_eos),
+     .help = "go on after tokens that end a text"},
+
+    {.kind = ROW_TEXT, .help =
+  "\nwhich token (NUMERICS.md, \"Sampling\", says how, to the bit)\n"},
+    {.name = "--temperature", .value = "T", .kind = ROW_REAL,
+     .at = AT(sampling.temperature), .high = 1e6,
+     .help = "0 (the default): always the likeliest; else drawn at this temperature"},
+    {.name = "--top-k", .value = "K", .kind = ROW_NUMBER, .at = AT(top_k), .max = 1 << 24,
+     .help = "draw from the K likeliest tokens alone (otherwise, and with 0, from all)"},
+    {.name = "--top-p", .value = "P", .kind = ROW_REAL,
+     .at = AT(sampling.top_p), .high = 1, .above = true,
+     .help = "draw from the likeliest whose probabilities add up to P, above 0 and at most 1 "
+             "(the default)"},
+    {.name = "--min-p", .value = "P", .kind = ROW_REAL, .at = AT(sampling.min_p), .high = 1,
+     .help = "leave out what is less likely than P, from 0 (the default) to 1, times the "
+             "likeliest"},
+    {.name = "--repetition-penalty", .value = "R", .kind = ROW_REAL,
+     .at = AT(sampling.repetition_penalty), .high = 1e6, .above = true,
+     .help = "divide the logits of tokens that were there before (otherwise 1: do not)"},
+    {.name = "--seed", .value = "N", .kind = ROW_NUMBER, .at = AT(sampling.seed), .max = UINT64_MAX,
+     .help = "of the draws (otherwise 0); the same seed, the same text"},
+
+    {.kind = ROW_TEXT, .help = "\nresults\n"},
+    {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
+     .help = "one JSON object instead of text, when all is done"},
+    {.name = "--logits-hash", .kind = ROW_FLAG, .at = AT(logits_hash),
+     .help = "a SHA-256 over the logits of all tokens, too (costs time: those of the prompt are "
+             "not needed otherwise)"},
+    {.name = "--logprobs", .value = "N", .kind = ROW_NUMBER,
+     .at = AT(n_logprobs), .min = 1, .max = 100,
+     .help = "log probabilities of each token and of the N likeliest, 1 to 100"},
+    {.name = "--no-echo", .kind = ROW_FLAG, .at = AT(no_echo),
+     .help = "print the answer without the prompt"},
+    {.name = "--stats", .kind = ROW_FLAG, .at = AT(stats),
+     .help = "memory and binding, too"},
+
+    {.kind = ROW_TEXT, .help = "\nreceipts (of one prompt)\n"},
+    {.kind = ROW_GROUP, .take = cli_take_receipt, .at = AT(receipt), .help = CLI_RECEIPT_HELP
+  "  --private            with hashes of prompt and answer in place of their tokens and texts\n"
+  "\n"},
+    {.kind = ROW_GROUP, .take = take_checkpoint, .help = CHECKPOINT_HELP "\n"},
+    {.kind = ROW_GROUP, .take = cli_take_watch, .at = AT(watch), .help = WATCH_HELP
+  "  (of one prompt, whose pieces are then of 64 tokens unless --prefill-chunk says otherwise)\n"},
+
+    {.kind = ROW_TEXT, .help = "\nwhat the weights are\n"},
+    {.kind = ROW_GROUP, .take = cli_take_quantize, .at = AT(quantize), .help = CLI_QUANTIZE_HELP},
+
+    {.kind = ROW_TEXT, .help =
+  "\nwhere and how it runs (the bits do not depend on any of these)\n"},
+    {.kind = ROW_GROUP, .take = cli_take_device, .at = AT(device), .help = CLI_DEVICE_HELP},
+    {.name = "--no-fuse", .kind = ROW_FLAG, .at = AT(no_fuse)},
+    {.name = "--no-fold", .kind = ROW_FLAG, .at = AT(no_fold)},
+    {.kind = ROW_GROUP, .take = cli_take_parts, .at = AT(parts), .help = CLI_PARTS_HELP},
+    {.name = "--prefill-chunk", .value = "N", .kind = ROW_NUMBER,
+     .at = AT(chunk), .min = 1, .max = 1 << 20,
+     .help = "tokens of a prompt in one run (otherwise 512)"},
+    {.name = "--batch-size", .value = "N", .kind = ROW_NUMBER,
+     .at = AT(batch), .min = 1, .max = 4096,
+     .help = "prompts in one run (otherwise 16)"},
+    {.name = "--micro-batches", .value = "N", .kind = ROW_NUMBER,
+     .at = AT(n_sets), .min = 1, .max = 256,
+     .help = "groups of prompts that are under way at the same time (otherwise 1)"},
+
+    {.kind = ROW_TEXT, .help =
+  "\nwhat it promises\n"
+  "  --operation-set SET  reproducible (the default), deterministic or default: see\n"
+  "                       'ree-run help run'\n\n"},
+    {.kind = ROW_GROUP, .take = take_ranks, .at = AT(ranks), .help = CLI_RANKS_HELP},
+
+    {.kind = ROW_TEXT, .help =
+  "\nfor tests of ree itself\n" CLI_DEVICE_TEST_HELP CLI_RANKS_TEST_HELP
+  "\nexamples\n"
+  "  ree-run ./Qwen2.5-0.5B-Instruct --messages chat.json --device vulkan\n"
+  "  ree-run model.onnx --prompt-text \"Once upon a time\" --max-new-tokens 64 --json\n"
+  "  ree-run ./model --prompt-file prompts.txt --temperature 0.8 --top-p 0.95 --seed 7\n"
+  "\n"
+  "Ctrl-C ends the generation and reports what was made; a second one ends the program.\n"
+  "\n"
+  "exit status: 0 success, 1 failure, 2 wrong usage, 130 interrupted\n"},
+    // clang-format on
+};
+#define N_ROWS (sizeof rows / sizeof *rows)
+
+int generate_options_help(void) {
+    return cli_rows_help(rows, N_ROWS);
+}
+
+static void check(struct cli *cli, struct generate_options *o) {
+    struct ree_error err;
+    if (!o->model) cli_usage(cli, "no model is named");
+    if (!o->n_prompts)
+        cli_usage(cli, "there is no prompt: --prompt-text, --prompt-ids, --prompt-file or "
+                       "--messages");
+    if (o->receipt.path && o->n_prompts > 1)
+        cli_usage(cli, "a receipt is of one prompt, and %zu are given", o->n_prompts);
+    cli_quantize_check(cli, &o->quantize);
+    cli_parts_check(cli, &o->parts, &o->device);
+    cli_receipt_check(cli, &o->receipt);
+    watch_check(cli, &o->watch);
+    checkpoint_check(cli, o);
+    if (watch_wanted(&o->watch) && o->n_prompts > 1)
+        cli_usage(cli, "one prompt can be looked into, and %zu are given", o->n_prompts);
+    // A trace says how its prompt was cut; smaller pieces need less memory.
+    if (watch_wanted(&o->watch) && !o->chunk) o->chunk = WATCH_CHUNK;
+    o->sampling.top_k = (uint32_t)o->top_k;
+    if (ree_sampling_check(&o->sampling, &err) != REE_OK) cli_usage(cli, "%s", err.message);
+}
+
+bool generate_options_parse(struct generate_options *o, int argc, char **argv) {
+    struct cli cli;
+    *o = (struct generate_options){.sampling = ree_greedy, .max_new_tokens = 256};
+    o->prompts = calloc((size_t)argc, sizeof *o->prompts);
+    o->stops = calloc((size_t)argc, sizeof *o->stops);
+    if (!o->prompts || !o->stops) {
+        cli_error("out of memory");
+        return false;
+    }
+    cli_init(&cli, argc, argv);
+    cli_rows_parse(&cli, rows, N_ROWS, o);
+    if (!cli.failed) check(&cli, o);
+    return !cli.failed;
+}
+
+void generate_options_finish(struct generate_options *o) {
+    free(o->prompts);
+    free(o->stops);
+}
+
+bool ree_run_is_generate(int argc, char **argv) {
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (prompt_is_option(argv[i])) return true;
+    return false;
+}

@@ -1,0 +1,59 @@
+// What `ree-run generate` is asked for.
+#ifndef REE_TOOLS_RUN_GENERATE_OPTIONS_H
+#define REE_TOOLS_RUN_GENERATE_OPTIONS_H
+
+#include "cli.h"
+#include "parts.h"
+#include "prompts.h"
+#include "quantize.h"
+#include "ranks.h"
+#include "receipts.h"
+#include "watch.h"
+
+struct checkpoint_options {
+    const char *path; // that is written; NULL: none
+    const char *from; // that the run goes on from; NULL: none
+    bool resumes;
+    uint64_t every; // 0: 32
+};
+
+struct generate_options {
+    const char *model, *tokenizer, *chat_family;
+    struct cli_quantize quantize;
+    struct cli_device device;
+    struct cli_parts parts;
+    struct prompt_arg *prompts;
+    const char **stops;
+    size_t n_prompts, n_stops;
+    struct ree_sampling sampling;
+    uint64_t top_k, max_new_tokens, n_logprobs, chunk, batch, n_sets;
+    struct cli_receipt receipt;
+    struct watch_options watch;
+    struct checkpoint_options checkpoint;
+    struct cli_ranks ranks;
+    bool raw, ignore_eos, json, logits_hash, no_echo, stats, no_fuse, no_fold;
+};
+
+// Parses and checks; false: a message was printed. Release with generate_options_finish, also then.
+bool generate_options_parse(struct generate_options *options, int argc, char **argv);
+void generate_options_finish(struct generate_options *options);
+int generate_options_help(void);
+
+// generate_checkpoint.c
+#define CHECKPOINT_HELP                                                                            \
+    "checkpoints\n"                                                                                \
+    "  --checkpoint FILE    keep in FILE how far the answers have come; it is replaced whole\n"    \
+    "  --checkpoint-every K so often: when one has K tokens more (otherwise 32)\n"                 \
+    "  --resume [FILE]      go on from there, with the same model, prompts and options: the "      \
+    "result\n"                                                                                     \
+    "                       is that of a run that was not interrupted. Without FILE (which "       \
+    "comes\n"                                                                                      \
+    "                       after MODEL), from that of --checkpoint; without --checkpoint, FILE "  \
+    "is\n"                                                                                         \
+    "                       written, too. What the checkpoint says is computed again and "         \
+    "compared\n"
+
+bool checkpoint_option(struct cli *cli, struct generate_options *o);
+void checkpoint_check(struct cli *cli, struct generate_options *o);
+
+#endif

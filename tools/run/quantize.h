@@ -1,0 +1,22 @@
+// --quantize and --block: of an export, and of a checkpoint's folder that is loaded as it is.
+#ifndef REE_TOOLS_RUN_QUANTIZE_H
+#define REE_TOOLS_RUN_QUANTIZE_H
+
+#include "ree.h"
+
+struct cli;
+struct cli_quantize {
+    uint64_t bits, block; // 0: not given
+};
+
+#define CLI_QUANTIZE_HELP                                                                          \
+    "  --quantize BITS, --block N\n"                                                               \
+    "                       of a checkpoint's folder: as 'ree-run export' with these options, "    \
+    "but\n"                                                                                        \
+    "                       in memory; the bits and hashes are those of the exported file\n"
+
+bool cli_quantize_option(struct cli *cli, struct cli_quantize *quantize);
+void cli_quantize_check(struct cli *cli, const struct cli_quantize *quantize);
+void cli_quantize_model(const struct cli_quantize *quantize, struct ree_model_options *out);
+
+#endif

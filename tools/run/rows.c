@@ -1,0 +1,106 @@
+#include "rows.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Where the help of an option begins, and where its lines end at the latest.
+#define HELP_COLUMN 23
+#define HELP_WIDTH 95
+
+static bool take_real(struct cli *cli, const struct cli_row *row, float *out) {
+    const char *text = NULL;
+    if (!cli_option_text(cli, row->name, &text)) return false;
+    if (!text) return true;
+    char *end;
+    errno = 0;
+    double value = strtod(text, &end);
+    bool is_number = end != text && !*end && !errno && isfinite(value);
+    float rounded = is_number ? (float)value : 0;
+    if (is_number && (double)rounded >= row->low && (double)rounded <= row->high &&
+        !(row->above && (double)rounded == row->low))
+        *out = rounded;
+    else if (row->above)
+        cli_usage(cli, "%s wants a number above %.10g and at most %.10g, not '%s'", row->name,
+                  row->low, row->high, text);
+    else
+        cli_usage(cli, "%s wants a number from %.10g to %.10g, not '%s'", row->name, row->low,
+                  row->high, text);
+    return true;
+}
+
+static bool take(struct cli *cli, const struct cli_row *row, void *options) {
+    void *place = (char *)options + row->at;
+    switch (row->kind) {
+    case ROW_TEXT: return false;
+    case ROW_POSITIONAL: return cli_positional(cli, place);
+    case ROW_FLAG:
+        if (!cli_flag(cli, row->name)) return false;
+        *(bool *)place = true;
+        return true;
+    case ROW_STRING: return cli_option(cli, row->name, place);
+    case ROW_NUMBER: return cli_option_number(cli, row->name, row->min, row->max, place);
+    case ROW_REAL: return take_real(cli, row, place);
+    case ROW_TAKE:
+    case ROW_GROUP: break;
+    }
+    return row->take(cli, row->name, place);
+}
+
+void cli_rows_parse(struct cli *cli, const struct cli_row *rows, size_t n, void *options) {
+    while (cli_next(cli)) {
+        size_t i = 0;
+        while (i < n && !take(cli, &rows[i], options))
+            i++;
+        if (i == n) cli_unknown(cli);
+    }
+}
+
+// The words of `text` in lines that begin at HELP_COLUMN; the first at `column`.
+static void append_words(struct ree_strbuf *out, const char *text, size_t column) {
+    bool is_first = true;
+    while (*text) {
+        size_t n = strcspn(text, " ");
+        if (!is_first && column + 1 + n > HELP_WIDTH) {
+            ree_strbuf_printf(out, "\n");
+            column = 0;
+            is_first = true;
+        }
+        if (is_first) {
+            ree_strbuf_printf(out, "%*s", (int)(HELP_COLUMN - column), "");
+            column = HELP_COLUMN;
+        } else {
+            ree_strbuf_printf(out, " ");
+            column++;
+        }
+        ree_strbuf_append(out, text, n);
+        column += n;
+        is_first = false;
+        text += n + (text[n] == ' ');
+    }
+    ree_strbuf_printf(out, "\n");
+}
+
+int cli_rows_help(const struct cli_row *rows, size_t n) {
+    struct ree_strbuf out;
+    ree_strbuf_init(&out);
+    for (size_t i = 0; i < n; i++) {
+        const struct cli_row *row = &rows[i];
+        if (!row->help) continue;
+        if (!row->name) {
+            ree_strbuf_printf(&out, "%s", row->help);
+            continue;
+        }
+        size_t begin = out.size;
+        ree_strbuf_printf(&out, "  %s%s%s", row->name, row->value ? " " : "",
+                          row->value ? row->value : "");
+        size_t column = out.size - begin;
+        if (column >= HELP_COLUMN) {
+            ree_strbuf_printf(&out, "\n");
+            column = 0;
+        }
+        append_words(&out, row->help, column);
+    }
+    return cli_print(&out);
+}

@@ -1,0 +1,122 @@
+// The options of a verification, as a table, and what does not go together.
+#include "verify_options.h"
+
+#include <stdlib.h>
+
+#include "groups.h"
+#include "rows.h"
+
+#define AT(field) offsetof(struct verify_options, field)
+
+static bool take_prompt(struct cli *cli, const char *name, void *options) {
+    struct verify_options *o = options;
+    return prompt_option(cli, name, o->prompts, &o->n_prompts);
+}
+
+static const struct cli_row rows[] = {
+    // clang-format off
+    {.kind = ROW_TEXT, .help =
+  "ree-run verify RECEIPT MODEL [options]: whether a receipt tells the truth\n"
+  "\n"
+  "MODEL is a copy of the model that the receipt names, in whatever form: a checkpoint's folder\n"
+  "or what was exported from it. Any device will do. A line is printed for everything that is\n"
+  "compared, 'NAME: agrees' or 'NAME: differs: ...', in this order:\n"
+  "\n"
+  "  receipt, prompt tokens, ...  the receipt's own hashes, and its signature\n"
+  "  graph, weights               the model's\n"
+  "  tokenizer                    that of the tokenizer, beside MODEL or named\n"
+  "  finish                       the answer ends where tokens and parameters end it\n"
+  "  decoded prompt, answer       the texts are what the tokens say\n"
+  "  tokens, logits               what the model computes\n"
+  "  input, output                of a run of tensors\n"
+  "\n"
+  "An answer is checked in one pass: the model runs over prompt and answer as over one prompt,\n"
+  "and has to choose, at every position, the token that stands there. That is several times\n"
+  "faster than making the answer was.\n"
+  "\n"
+  "how\n"},
+    {.name = "RECEIPT", .kind = ROW_POSITIONAL, .at = AT(receipt)},
+    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model)},
+    {.name = "--stepwise", .kind = ROW_FLAG, .at = AT(stepwise),
+     .help = "make the answer anew, token by token"},
+    {.name = "--trace", .value = "FILE", .kind = ROW_STRING, .at = AT(watch.trace),
+     .help = "make its trace anew, too, stepwise, and compare; it is written to FILE, for "
+             "'ree-run diff'"},
+    {.name = "--tokenizer", .value = "PATH", .kind = ROW_STRING, .at = AT(tokenizer),
+     .help = "tokenizer.json, a folder with one, or a *.tiktoken file"},
+    {.name = "--public-key", .value = "FILE|HEX", .kind = ROW_STRING, .at = AT(key),
+     .help = "the receipt has to be signed with this key ('ree-run help validate')"},
+    {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
+     .help = "one JSON object instead of text"},
+
+    {.kind = ROW_TEXT, .help =
+  "\nwhat a receipt does not tell\n"
+  "  --prompt-text TEXT, --prompt-ids IDS, --messages FILE, --chat-family NAME, --raw-prompt\n"
+  "                       the prompt of a private receipt, as it was given to 'generate'\n"
+  "  --input NAME=FILE, --random-inputs N, --dim NAME=SIZE\n"
+  "                       the inputs of a run of tensors, as they were given to 'run'\n"},
+    {.name = "--prompt-text", .kind = ROW_TAKE, .take = take_prompt},
+    {.name = "--prompt-ids", .kind = ROW_TAKE, .take = take_prompt},
+    {.name = "--messages", .kind = ROW_TAKE, .take = take_prompt},
+    {.name = "--chat-family", .kind = ROW_STRING, .at = AT(chat_family)},
+    {.name = "--raw-prompt", .kind = ROW_FLAG, .at = AT(raw)},
+    {.kind = ROW_GROUP, .take = cli_take_inputs, .at = AT(inputs)},
+    {.kind = ROW_GROUP, .take = cli_take_quantize, .at = AT(quantize), .help = CLI_QUANTIZE_HELP},
+
+    {.kind = ROW_TEXT, .help =
+  "\nwhere and how it runs (the bits do not depend on any of these)\n"},
+    {.kind = ROW_GROUP, .take = cli_take_device, .at = AT(device), .help = CLI_DEVICE_HELP},
+    {.name = "--no-fuse", .kind = ROW_FLAG, .at = AT(no_fuse)},
+    {.name = "--no-fold", .kind = ROW_FLAG, .at = AT(no_fold)},
+    {.kind = ROW_GROUP, .take = cli_take_parts, .at = AT(parts), .help = CLI_PARTS_HELP},
+    {.name = "--prefill-chunk", .value = "N", .kind = ROW_NUMBER,
+     .at = AT(chunk), .min = 1, .max = 1 << 20,
+     .help = "tokens in one run (otherwise 512)"},
+
+    {.kind = ROW_TEXT, .help =
+  "\nfor tests of ree itself\n" CLI_DEVICE_TEST_HELP
+  "\nexamples\n"
+  "  ree-run tools/sample/stories --prompt-text \"Once upon a time\" --receipt-path r.json\n"
+  "  ree-run verify r.json tools/sample/stories\n"
+  "  ree-run verify r.json tools/sample/stories --device vulkan --stepwise\n"
+  "\n"
+  "exit status: 0 everything agrees, 1 something differs, 2 it cannot be checked (or wrong "
+  "usage)\n"},
+    // clang-format on
+};
+#define N_ROWS (sizeof rows / sizeof *rows)
+
+int verify_options_help(void) {
+    return cli_rows_help(rows, N_ROWS);
+}
+
+static void check(struct cli *cli, const struct verify_options *o) {
+    if (!o->receipt) cli_usage(cli, "no receipt is named");
+    if (!o->model) cli_usage(cli, "no model is named");
+    cli_quantize_check(cli, &o->quantize);
+    cli_parts_check(cli, &o->parts, &o->device);
+    if (o->n_prompts > 1)
+        cli_usage(cli, "a receipt is of one prompt, and %zu are given", o->n_prompts);
+    if (o->device.options.operation_set != REE_REPRODUCIBLE)
+        cli_usage(cli, "only the operation set 'reproducible' can verify anything");
+}
+
+bool verify_options_parse(struct verify_options *o, int argc, char **argv) {
+    struct cli cli;
+    *o = (struct verify_options){0};
+    if (!run_inputs_init(&o->inputs, argc)) return false;
+    o->prompts = calloc((size_t)argc, sizeof *o->prompts);
+    if (!o->prompts) {
+        cli_error("out of memory");
+        return false;
+    }
+    cli_init(&cli, argc, argv);
+    cli_rows_parse(&cli, rows, N_ROWS, o);
+    if (!cli.failed) check(&cli, o);
+    return !cli.failed;
+}
+
+void verify_options_finish(struct verify_options *o) {
+    free(o->prompts);
+    run_inputs_finish(&o->inputs);
+}

@@ -1,0 +1,30 @@
+// What `ree-run verify` is asked for.
+#ifndef REE_TOOLS_RUN_VERIFY_OPTIONS_H
+#define REE_TOOLS_RUN_VERIFY_OPTIONS_H
+
+#include "cli.h"
+#include "inputs.h"
+#include "parts.h"
+#include "prompts.h"
+#include "quantize.h"
+#include "watch.h"
+
+struct verify_options {
+    const char *receipt, *model, *tokenizer, *chat_family, *key;
+    struct cli_quantize quantize;
+    struct cli_device device;
+    struct cli_parts parts;
+    struct prompt_arg *prompts;
+    size_t n_prompts;
+    struct run_inputs inputs;
+    struct watch_options watch;
+    uint64_t chunk;
+    bool stepwise, raw, json, no_fuse, no_fold;
+};
+
+// Parses and checks; false: a message was printed. Release with verify_options_finish, also then.
+bool verify_options_parse(struct verify_options *options, int argc, char **argv);
+void verify_options_finish(struct verify_options *options);
+int verify_options_help(void);
+
+#endif
