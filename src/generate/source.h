@@ -26,6 +26,11 @@ struct ree_model_source {
 // files that make no sense are errors.
 enum ree_status ree_model_source_find(const char *path, struct ree_model_source *out,
                                       struct ree_error *err);
+// Adds what the model itself says (metadata ree.*, which ree's own exports have): the context is
+// the smaller of both, which a model may not be run beyond; tokens and type are the model's where
+// the folder names none, as an export's that lies alone.
+enum ree_status ree_model_source_complete(struct ree_model_source *source,
+                                          const struct ree_model *model, struct ree_error *err);
 void ree_model_source_finish(struct ree_model_source *source);
 
 #endif

@@ -24,6 +24,12 @@ SHAPES = {"model.embed_tokens.weight": [8, 4], "model.norm.weight": [4],
           "model.layers.0.mlp.gate_proj.weight": [6, 4],
           "model.layers.0.mlp.up_proj.weight": [6, 4],
           "model.layers.0.mlp.down_proj.weight": [4, 6]}
+# What a Gemma 3 has besides.
+GEMMA = {"model.layers.0.pre_feedforward_layernorm.weight": [4],
+         "model.layers.0.post_feedforward_layernorm.weight": [4],
+         "model.layers.0.self_attn.q_norm.weight": [2],
+         "model.layers.0.self_attn.k_norm.weight": [2]}
+ALL_SHAPES = SHAPES | GEMMA
 RUN = ["--random-inputs", "3", "--dim", "sequence=3", "--dim", "past_sequence=0",
        "--dim", "total_sequence=3"]
 
@@ -44,7 +50,7 @@ def weights(names=SHAPES):
     tensors = {}
     for name in names:
         count = 1
-        for size in SHAPES[name]:
+        for size in ALL_SHAPES[name]:
             count *= size
         state, values = int(hashlib.sha256(name.encode()).hexdigest()[:8], 16), []
         for _ in range(count):
@@ -57,7 +63,7 @@ def weights(names=SHAPES):
 def header_of(tensors, begin=0):
     header = {}
     for name, data in tensors.items():
-        header[name] = {"dtype": "F32", "shape": SHAPES[name],
+        header[name] = {"dtype": "F32", "shape": ALL_SHAPES[name],
                         "data_offsets": [begin, begin + len(data)]}
         begin += len(data)
     return header
@@ -251,6 +257,64 @@ def test_places(work, folder, expected):
         check(f"usage {wrong}", code == 2)
 
 
+def generated(model, *options):
+    """The whole text's length, how it ended, and what the receipt says of the model."""
+    receipt = model.parent / "receipt.json"
+    code, out, err = run(model, "--prompt-ids", "1,2,3", "--json", "--receipt-path", receipt, "--threads", 1,
+                         *options)
+    check(f"{model} generates", code == 0, err)
+    if code:
+        return 0, err, {}
+    result, body = json.loads(out), json.loads(receipt.read_text())["body"]
+    return len(result["prompt_tokens"] + result["tokens"]), result["finish_reason"], body
+
+
+def test_contexts(work):
+    """A model is not run beyond the context that it was made for, whoever says what that is."""
+    rope = {"type": "longrope", "short_factor": [1.5], "long_factor": [3.0],
+            "original_max_position_embeddings": 8}
+    folder = write(work / "longrope", CONFIG | {"rope_scaling": rope})
+    n, reason, body = generated(folder, "--max-new-tokens", 0, "--ignore-eos")
+    check("longrope: up to its original context", (n, reason) == (8, "length"), (n, reason))
+    check("longrope: the receipt", body["sampling"]["context_length"] == 8, body)
+    code, _, err = run(folder, "--prompt-ids", ",".join(["1"] * 8), "--max-new-tokens", 1)
+    check("longrope: a longer prompt", code == 1 and "context is 8" in err, err)
+    # In a file on its own the model says it itself.
+    first, _, _ = generated(folder, "--max-new-tokens", 1, "--ignore-eos")
+    check("a token", first == 4)
+    free = json.loads(run(folder, "--prompt-ids", "1,2,3", "--max-new-tokens", 0, "--ignore-eos",
+                          "--json")[1])["tokens"]
+    (folder / "generation_config.json").write_text(
+        json.dumps({"eos_token_id": [free[1], free[1]], "bos_token_id": 1}))
+    n, reason, beside = generated(folder, "--max-new-tokens", 0)
+    check("eos of the folder", reason == "eos" and n <= 5, (n, reason))
+    alone = work / "alone" / "m.onnx"
+    alone.parent.mkdir()
+    code, _, err = run("export", folder, "--colocate-tensors", "-o", alone)
+    check("exported", code == 0, err)
+    m, reason, body = generated(alone, "--max-new-tokens", 0)
+    check("eos of the model", (m, reason) == (n, "eos"), (m, reason))
+    for key in ("model", "sampling", "output"):
+        check(f"the same {key} in both receipts", body.get(key) == beside.get(key),
+              (body.get(key), beside.get(key)))
+    n, reason, _ = generated(alone, "--max-new-tokens", 0, "--ignore-eos")
+    check("context of the model", (n, reason) == (8, "length"), (n, reason))
+    packed = alone.read_bytes()
+    for key, value in ((b"ree.eos_token_ids", b"%d,%d" % (free[1], free[1])), (b"ree.context_length", b"8")):
+        at = packed.index(key) + len(key) + 2  # behind the value's tag and length
+        check(f"{key} where it is expected", packed[at:at + len(value)] == value, packed[at:at + 9])
+        (alone.parent / "bad.onnx").write_bytes(packed[:at] + b"x" * len(value) + packed[at + len(value):])
+        code, _, err = run(alone.parent / "bad.onnx", "--prompt-ids", "1", "--max-new-tokens", 1)
+        check(f"{key} that is none", code == 1 and key.decode() in err and "expected" in err, err)
+    # gemma3 leaves out of text_config what has its default value: 131072 positions.
+    text = {k: v for k, v in CONFIG.items() if k not in ("max_position_embeddings", "model_type")}
+    gemma = {"model_type": "gemma3", "text_config": text | {"head_dim": 2}}
+    folder = write(work / "gemma", gemma, safetensors(weights([*SHAPES, *GEMMA])))
+    n, reason, body = generated(folder, "--max-new-tokens", 2, "--ignore-eos")
+    check("gemma3: two tokens", (n, reason) == (5, "length"), (n, reason))
+    check("gemma3: the receipt has its context", body["sampling"]["context_length"] == 131072, body)
+
+
 def test_alignment(work, expected):
     """Headers may have any length, so that tensors lie at odd places."""
     for pad in range(4):
@@ -301,6 +365,7 @@ def main():
         test_configs(work)
         test_shards(work, expected)
         test_places(work, folder, expected)
+        test_contexts(work)
         test_alignment(work, expected)
         test_hub_cache(work, expected)
     print(f"{n_passed} passed, {n_failed} failed")
