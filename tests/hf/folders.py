@@ -186,6 +186,10 @@ def test_configs(work):
         "mrope": (CONFIG | {"rope_scaling": {"type": "mrope"}}, "'mrope' is not known"),
         "no factor": (CONFIG | {"rope_scaling": {"type": "linear"}}, "'factor' is missing"),
         "zero factor": (CONFIG | {"rope_scaling": {"type": "linear", "factor": 0}}, "'factor' is 0"),
+        "two ropes": ({"model_type": "gemma3", "text_config": CONFIG | {
+            "rope_scaling": {"factor": 2}, "rope_parameters": {}}}, "are both there"),
+        "part of a scaled rope": (CONFIG | {"partial_rotary_factor": 0.5, "rope_scaling": {
+            "type": "linear", "factor": 2}}, "'partial_rotary_factor' with scaling"),
         "rope is a number": (CONFIG | {"rope_scaling": 3}, "not an object"),
         "odd head": (CONFIG | {"head_dim": 3}, "an even number"),
         "types": (CONFIG | {"model_type": "qwen3", "layer_types": ["a", "b"]}, "list of 1 names"),
@@ -315,6 +319,18 @@ def test_contexts(work):
     check("gemma3: the receipt has its context", body["sampling"]["context_length"] == 131072, body)
 
 
+def test_windows(work):
+    """Mistral's window where no key gives one: 4096; where the key is null: none."""
+    mistral = CONFIG | {"model_type": "mistral"}
+    for what, config, window in (("absent", mistral, b"4096"), ("null", mistral | {"sliding_window": None}, b"0"),
+                                 ("given", mistral | {"sliding_window": 9}, b"9")):
+        folder = write(work / f"window_{what}", config)
+        check(f"window: {what}: export", run("export", folder)[0] == 0)
+        packed, key = (folder / "model.onnx").read_bytes(), b"ree.sliding_windows"
+        at = packed.index(key) + len(key) + 1
+        check(f"window: {what}", packed[at + 1:at + 1 + packed[at]] == window, packed[at:at + 9])
+
+
 def test_alignment(work, expected):
     """Headers may have any length, so that tensors lie at odd places."""
     for pad in range(4):
@@ -366,6 +382,7 @@ def main():
         test_shards(work, expected)
         test_places(work, folder, expected)
         test_contexts(work)
+        test_windows(work)
         test_alignment(work, expected)
         test_hub_cache(work, expected)
     print(f"{n_passed} passed, {n_failed} failed")
