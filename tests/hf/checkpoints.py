@@ -62,7 +62,7 @@ OLD = dict(rope_parameters=DEL, layer_types=DEL, rope_theta=1e6)
 EDITS = {
     "smollm3-old-windows": OLD | dict(use_sliding_window=True, sliding_window=6),
     "mistral-old": OLD | dict(sliding_window=DEL, num_key_value_heads=DEL, max_position_embeddings=DEL),
-    "mistral-null": OLD | dict(sliding_window=None, num_key_value_heads=None),
+    "mistral-null": OLD | dict(sliding_window=None),
     "qwen2-old-null": OLD | dict(use_sliding_window=True, sliding_window=None, max_window_layers=1),
     "phi3-old": OLD | dict(rms_norm_eps=DEL, hidden_act=DEL, original_max_position_embeddings=256,
                            rope_scaling=dict(type="longrope", original_max_position_embeddings=128,
@@ -84,7 +84,6 @@ EDITS = {
 }
 CHANGES = {"smollm3-old-windows": dict(no_rope_layers=[1, 0, 1]),
            "mistral-old": dict(num_attention_heads=8, num_key_value_heads=8),
-           "mistral-null": dict(num_key_value_heads=6),
            "gemma3_text-old": GEMMA | dict(num_attention_heads=8, num_key_value_heads=4)}
 CASES |= {name: (name.split("-")[0], CHANGES.get(name, {}), "float32", None) for name in EDITS}
 

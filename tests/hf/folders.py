@@ -116,7 +116,7 @@ def test_headers(work):
         "large header": (struct.pack("<Q", 40 << 20) + b" " * (40 << 20), "at most"),
         "no JSON": (struct.pack("<Q", 4) + b"{:1}", "its header", "not JSON"),
         "a list": (struct.pack("<Q", 2) + b"[]", "not a JSON object"),
-        "deep": (struct.pack("<Q", 100000) + b"[" * 100000, "not JSON"),
+        "deep": (struct.pack("<Q", 100000) + b"[" * 100000, "64 levels"),
         "a zero byte": (struct.pack("<Q", 4) + b"{}\0 ", "zero byte"),
         "cut": (safetensors(good)[:-5], "the file has"),
         "longer": (safetensors(good) + b"x", "belongs to no tensor"),
@@ -140,6 +140,10 @@ def test_headers(work):
         folder = write(work / what.replace(" ", "_"), data=data)
         refuses(what, folder, "model.safetensors", *parts)
     twice = header_of(good)
+    for what, escape in (("a NUL in a name", "\\u0000"), ("a control character", "\x01")):
+        text = json.dumps(header_of(good)).replace('"model.norm.weight"', f'"model.norm.weight{escape}x"')
+        refuses(what, write(work / what.replace(" ", "_"), data=struct.pack("<Q", len(text)) + text.encode()
+                                + b"".join(good.values())), "its header", "in a string")
     text = json.dumps(twice)[:-1] + ", " + json.dumps(
         {"model.norm.weight": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}})[1:]
     refuses("a name twice", write(work / "twice", data=struct.pack("<Q", len(text)) + text.encode()
