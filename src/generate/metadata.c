@@ -34,7 +34,7 @@ static enum ree_status read_eos(const struct ree_model *model, struct ree_model_
     if (!ids) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     size_t n = 0;
     bool more = true;
-    while (more && take_number(&at, &ids[n])) {
+    while (more && n < REE_MAX_EOS && take_number(&at, &ids[n])) {
         n++;
         more = *at == ',';
         at += more;
@@ -42,9 +42,9 @@ static enum ree_status read_eos(const struct ree_model *model, struct ree_model_
     if (more || *at) {
         free(ids);
         return ree_fail(err, REE_INVALID,
-                        "metadata 'ree.eos_token_ids' is '%.64s', expected whole numbers "
-                        "separated by commas",
-                        text);
+                        "metadata 'ree.eos_token_ids' is '%.64s', expected at most %d "
+                        "whole numbers separated by commas",
+                        text, REE_MAX_EOS);
     }
     free(source->eos);
     source->eos = ids;

@@ -79,6 +79,9 @@ static enum ree_status take_eos(const cJSON *object, struct ree_model_source *so
     const cJSON *item = ree_json_find(object, "eos_token_id");
     int n = cJSON_IsArray(item) ? cJSON_GetArraySize(item) : cJSON_IsNumber(item) ? 1 : 0;
     if (n == 0) return REE_OK;
+    if (n > REE_MAX_EOS)
+        return ree_fail(err, REE_INVALID, "'eos_token_id' has %d tokens; at most %d are read", n,
+                        REE_MAX_EOS);
     int32_t *ids = malloc((size_t)n * sizeof *ids);
     if (!ids) return no_memory(err);
     size_t count = 0;
@@ -102,12 +105,13 @@ static enum ree_status read_genai(const cJSON *config, struct ree_model_source *
                         "%s/genai_config.json: no model.decoder.filename; ree runs models of one "
                         "decoder",
                         source->folder);
-    if (strchr(filename->valuestring, '/') || !filename->valuestring[0])
+    const char *name = filename->valuestring;
+    if (strchr(name, '/') || !*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return ree_fail(err, REE_INVALID,
                         "%s/genai_config.json: model.decoder.filename is '%s', expected a file in "
                         "this folder",
-                        source->folder, filename->valuestring);
-    source->model_path = join(source->folder, filename->valuestring);
+                        source->folder, name);
+    source->model_path = join(source->folder, name);
     if (!source->model_path) return no_memory(err);
     struct ree_port_names *n = &source->names;
     REE_TRY(take_string(model, "type", &source->model_type, err));

@@ -11,6 +11,9 @@ struct ree_port_names {
     char *past[2], *present[2]; // keys and values, or both in one (then [1] is NULL)
 };
 
+// More tokens that end a text are no model's.
+#define REE_MAX_EOS 4096
+
 struct ree_model_source {
     char *model_path; // the ONNX file, or the folder of a checkpoint
     char *folder;     // what lies beside it
@@ -18,7 +21,7 @@ struct ree_model_source {
     struct ree_port_names names;
     int64_t context_length; // 0: not known
     int32_t bos;            // -1: not known
-    size_t n_eos;
+    size_t n_eos;           // at most REE_MAX_EOS
     int32_t *eos;
 };
 
