@@ -54,8 +54,8 @@ static const struct cli_row rows[] = {
     {.name = "--prompt-ids", .value = "IDS", .kind = ROW_TAKE, .take = take_prompt,
      .help = "token ids, separated by commas; needs no tokenizer"},
     {.name = "--prompt-file", .value = "FILE", .kind = ROW_TAKE, .take = take_prompt,
-     .help = "a prompt a line; or JSON lines: \"text\", {\"prompt\": \"text\"}, {\"ids\": [1, "
-             "2]} or {\"messages\": [...]}"},
+     .help = "a prompt a line. A line that begins with { or \" is JSON, all of it: \"text\", "
+             "{\"prompt\": \"text\"}, {\"ids\": [1, 2]} or {\"messages\": [...]}"},
     {.name = "--messages", .value = "FILE", .kind = ROW_TAKE, .take = take_prompt,
      .help = "a conversation, [{\"role\": \"user\", \"content\": \"...\"}, ...], put into the "
              "form that the model was trained on"},
