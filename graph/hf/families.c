@@ -1,6 +1,10 @@
 // The architectures, a line each. Names and values are those of the `transformers` library.
 #include "graph/hf/config.h"
 
+#include <string.h>
+
+#include "graph/hf/hf.h"
+
 static const struct ree_family families[] = {
     {.model_type = "llama", .norm_eps = 1e-6, .theta = 1e4, .context = 2048},
     {.model_type = "mistral",
@@ -81,4 +85,10 @@ static const struct ree_family families[] = {
 
 const struct ree_family *ree_family_at(size_t i) {
     return i < sizeof families / sizeof families[0] ? &families[i] : NULL;
+}
+
+bool ree_hf_knows(const char *model_type) {
+    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
+        if (strcmp(families[i].model_type, model_type) == 0) return true;
+    return false;
 }

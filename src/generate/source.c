@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "graph/hf/hf.h"
 
 // A configuration is some kilobytes; cJSON recurses over what is nested.
 #define MAX_CONFIG ((size_t)4 << 20)
@@ -130,14 +131,28 @@ static enum ree_status read_genai(const cJSON *config, struct ree_model_source *
     return take_eos(model, source, err);
 }
 
+// Whether the folder's weights are there and make the model that config.json describes. Then they
+// are the model: an ONNX file beside them may be a quantised export, and what a folder is should
+// not depend on whether it was exported.
+static bool is_checkpoint(const struct ree_model_source *source, const cJSON *config) {
+    const cJSON *type = ree_json_find(config, "model_type");
+    return cJSON_IsString(type) && ree_hf_knows(type->valuestring) &&
+           !ree_json_find(config, "quantization_config") &&
+           (exists(source->folder, "model.safetensors") ||
+            exists(source->folder, "model.safetensors.index.json"));
+}
+
 // config.json, then generation_config.json, which has the last word.
-static enum ree_status read_hugging_face(struct ree_model_source *source, struct ree_error *err) {
+static enum ree_status read_hugging_face(struct ree_model_source *source, bool *checkpoint,
+                                         struct ree_error *err) {
+    *checkpoint = false;
     static const char *const names[] = {"config.json", "generation_config.json"};
     static const char *const lengths[] = {"n_ctx", "n_positions", "max_position_embeddings"};
     for (size_t k = 0; k < 2; k++) {
         cJSON *config;
         REE_TRY(read_json(source->folder, names[k], &config, err));
         if (!config) continue;
+        if (k == 0) *checkpoint = is_checkpoint(source, config);
         const cJSON *text = ree_json_find(config, "text_config");
         enum ree_status status = take_string(config, "model_type", &source->model_type, err);
         for (size_t i = 0; k == 0 && i < sizeof lengths / sizeof *lengths; i++) {
@@ -152,7 +167,8 @@ static enum ree_status read_hugging_face(struct ree_model_source *source, struct
     return REE_OK;
 }
 
-// The names under which exporters put decoders, the likeliest first.
+// The names under which exporters put decoders, the likeliest first; for folders that are no
+// checkpoint that can be run.
 static const char *const onnx_names[] = {
     "model.onnx",
     "decoder_model_merged.onnx",
@@ -171,8 +187,10 @@ static enum ree_status find_in_folder(struct ree_model_source *source, struct re
         cJSON_Delete(genai);
         return status;
     }
-    REE_TRY(read_hugging_face(source, err));
-    for (size_t i = 0; !source->model_path && i < sizeof onnx_names / sizeof *onnx_names; i++)
+    bool is_hf;
+    REE_TRY(read_hugging_face(source, &is_hf, err));
+    for (size_t i = 0; !is_hf && !source->model_path && i < sizeof onnx_names / sizeof *onnx_names;
+         i++)
         if (exists(source->folder, onnx_names[i])) {
             source->model_path = join(source->folder, onnx_names[i]);
             if (!source->model_path) return no_memory(err);
@@ -196,7 +214,8 @@ static enum ree_status find_beside_file(const char *path, struct ree_model_sourc
     if (!source->folder || !source->model_path) return no_memory(err);
     cJSON *genai;
     REE_TRY(read_json(source->folder, "genai_config.json", &genai, err));
-    if (!genai) return read_hugging_face(source, err);
+    bool is_hf;
+    if (!genai) return read_hugging_face(source, &is_hf, err);
     // Its names hold for the file that it names.
     const cJSON *name =
         ree_json_find(ree_json_find(ree_json_find(genai, "model"), "decoder"), "filename");

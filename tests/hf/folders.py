@@ -323,6 +323,33 @@ def test_contexts(work):
     check("gemma3: the receipt has its context", body["sampling"]["context_length"] == 131072, body)
 
 
+def test_exported_beside(work):
+    """A folder stays the model that it was when a quantised one is exported into it."""
+    folder = write(work / "beside")
+
+    def made(model):
+        code, out, err = run(model, "--prompt-ids", "1,2", "--max-new-tokens", 1, "--logits-hash", "--json", "--stats")
+        check(f"{model} generates", code == 0, err)
+        result = json.loads(out) if code == 0 else {"stats": {}}
+        return result.get("logits_sha256"), result["stats"].get("model")
+
+    before = made(folder)
+    check("the folder is the model", before[1] == str(folder), before)
+    check("quantised", run("export", folder, "--quantize", 4)[0] == 0)
+    check("the folder is still that model", made(folder) == before, (made(folder), before))
+    other = made(folder / "model.onnx")
+    check("the export is another", other[0] != before[0] and other[1] == f"{folder}/model.onnx", other)
+    # Without its weights, or with some that ree cannot take, a folder is its ONNX file.
+    for what, change in (("type", {"model_type": "mamba"}), ("weights", {"quantization_config": {}})):
+        (folder / "config.json").write_text(json.dumps(CONFIG | change))
+        check(f"other {what}: the ONNX file", made(folder) == (other[0], f"{folder}/model.onnx"), made(folder))
+    code, _, err = run("export", write(work / "whole"), "--colocate-tensors", "-o", folder / "model.onnx")
+    check("whole", code == 0, err)
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    (folder / "model.safetensors").unlink()
+    check("no weights: the ONNX file", made(folder) == (before[0], f"{folder}/model.onnx"), made(folder))
+
+
 def test_windows(work):
     """Mistral's window where no key gives one: 4096; where the key is null: none."""
     mistral = CONFIG | {"model_type": "mistral"}
@@ -386,6 +413,7 @@ def main():
         test_shards(work, expected)
         test_places(work, folder, expected)
         test_contexts(work)
+        test_exported_beside(work)
         test_windows(work)
         test_alignment(work, expected)
         test_hub_cache(work, expected)

@@ -122,6 +122,7 @@ static int report(struct job *job, const struct ree_generate_stats *stats) {
         .stats = stats,
         .session = job->o->stats ? &session : NULL,
         .device = cli_parts_device(&job->o->parts),
+        .model = ree_generator_info(job->generator)->model_path,
         .operation_set = job->o->device.options.operation_set,
         .receipt_hash = job->receipt_hash,
         .trace = job->has_trace ? &job->traced : NULL,

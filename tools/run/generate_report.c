@@ -56,6 +56,7 @@ void generate_report_text(const struct generate_report *r, struct ree_strbuf *ou
     run_trace_text(r->trace, out);
     if (r->ranks) cli_ranks_report_text(r->ranks, out);
     if (!r->session) return;
+    ree_strbuf_printf(out, "model %s\n", r->model);
     ree_strbuf_printf(out, "weights %.1f MiB, caches %.1f MiB, intermediates %.1f MiB\n",
                       (double)r->session->weight_bytes / 1048576, (double)s->cache_bytes / 1048576,
                       (double)r->session->arena_bytes / 1048576);
@@ -136,6 +137,7 @@ static void add_stats(const struct generate_report *r, cJSON *root) {
     cJSON_AddNumberToObject(stats, "runs", (double)s->n_runs);
     cJSON_AddNumberToObject(stats, "cache_bytes", (double)s->cache_bytes);
     if (!r->session) return;
+    cJSON_AddStringToObject(stats, "model", r->model);
     cJSON_AddNumberToObject(stats, "weight_bytes", (double)r->session->weight_bytes);
     cJSON_AddNumberToObject(stats, "arena_bytes", (double)r->session->arena_bytes);
     cJSON_AddNumberToObject(stats, "dispatches", (double)r->session->n_dispatches);
