@@ -412,7 +412,7 @@ void ree_generator_stats(const struct ree_generator *generator,
 
 // How a token is chosen from logits; NUMERICS.md, "Sampling", defines each to the bit.
 struct ree_sampling {
-    float temperature;        // 0: the largest logit, the first of equal ones
+    float temperature;        // 0: the largest logit, the first of equal ones; else 1e-6 to 1e6
     uint32_t top_k;           // 0: off
     float top_p;              // 1: off
     float min_p;              // 0: off

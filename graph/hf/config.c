@@ -57,6 +57,11 @@ static const char *key_of(const struct ree_causal_config *c, const char *key) {
     return key;
 }
 
+// Whether a key is there and null, which for some is another thing than to be absent.
+static bool is_null(const struct source *s, const char *key) {
+    return cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(s->text, key));
+}
+
 static enum ree_status read_size(struct source *s, const struct ree_causal_config *c,
                                  const char *key, int64_t max, bool required, int64_t *inout) {
     key = key_of(c, key);
@@ -65,24 +70,25 @@ static enum ree_status read_size(struct source *s, const struct ree_causal_confi
 }
 
 static enum ree_status read_sizes(struct source *s, struct ree_causal_config *c) {
-    if (c->family->text_config) { // such a part leaves out what has its default value
+    if (is_gemma3(c)) { // a text_config leaves out what has its default value
         c->vocab = 262208;
         c->n_heads = 8;
-        c->n_kv_heads = 4;
-        c->context = 131072;
+        c->head_dim = 256;
     }
-    if (is_gemma3(c)) c->head_dim = 256;
     if (is_family(c, "qwen3")) c->head_dim = 128;
     REE_TRY(read_size(s, c, "vocab_size", INT32_MAX, true, &c->vocab));
     REE_TRY(read_size(s, c, "hidden_size", MAX_SIZE, true, &c->hidden));
     REE_TRY(read_size(s, c, "num_hidden_layers", MAX_LAYERS, true, &c->n_layers));
     REE_TRY(read_size(s, c, "num_attention_heads", MAX_SIZE, true, &c->n_heads));
-    if (!c->n_kv_heads) c->n_kv_heads = c->n_heads;
+    c->context = c->family->context;
+    c->n_kv_heads = c->n_heads;
+    if (c->family->kv_heads && !is_null(s, "num_key_value_heads"))
+        c->n_kv_heads = c->family->kv_heads;
     if (!c->family->is_gpt2)
         REE_TRY(read_size(s, c, "num_key_value_heads", MAX_SIZE, false, &c->n_kv_heads));
     if (c->family->is_gpt2) c->intermediate = 4 * c->hidden;
     REE_TRY(read_size(s, c, "intermediate_size", 4 * MAX_SIZE, true, &c->intermediate));
-    REE_TRY(read_size(s, c, "max_position_embeddings", INT32_MAX, true, &c->context));
+    REE_TRY(read_size(s, c, "max_position_embeddings", INT32_MAX, false, &c->context));
     if (c->n_heads % c->n_kv_heads)
         return ree_fail(s->err, REE_INVALID, "%lld heads cannot share %lld key and value heads",
                         (long long)c->n_heads, (long long)c->n_kv_heads);
@@ -172,9 +178,10 @@ static enum ree_status read_rope_layers(struct source *s, struct ree_causal_conf
     return REE_OK;
 }
 
-// Whether layer i slides where config.json has no layer_types.
+// Whether layer i slides where config.json has no layer_types. Of smollm3 those do that have no
+// positions.
 static enum ree_status slides_by_default(struct source *s, const struct ree_causal_config *c,
-                                         int64_t i, bool *out) {
+                                         int64_t i, int64_t window, bool *out) {
     int64_t pattern = 6, from = 28;
     bool use = false;
     if (is_gemma3(c)) {
@@ -184,16 +191,16 @@ static enum ree_status slides_by_default(struct source *s, const struct ree_caus
     }
     REE_TRY(ree_json_bool(s->text, "use_sliding_window", &use, s->err));
     if (is_family(c, "smollm3")) {
-        *out = use && c->ropes[i] != REE_NO_ROPE;
+        *out = use && window && c->ropes[i] == REE_NO_ROPE;
         return REE_OK;
     }
     REE_TRY(ree_json_int(s->text, "max_window_layers", 0, INT32_MAX, &from, s->err));
-    *out = use && i >= from;
+    *out = use && window && i >= from;
     return REE_OK;
 }
 
 static enum ree_status read_windows(struct source *s, struct ree_causal_config *c) {
-    int64_t window = is_gemma3(c) ? 4096 : 0;
+    int64_t window = is_null(s, "sliding_window") ? 0 : c->family->window;
     enum ree_sliding sliding = c->family->sliding;
     if (sliding == REE_SLIDING_NONE) return REE_OK;
     REE_TRY(ree_json_int(s->text, "sliding_window", 1, INT32_MAX, &window, s->err));
@@ -215,7 +222,7 @@ static enum ree_status read_windows(struct source *s, struct ree_causal_config *
                                 (long long)i, type);
             item = item->next;
         } else if (sliding == REE_SLIDING_LISTED) {
-            REE_TRY(slides_by_default(s, c, i, &slides));
+            REE_TRY(slides_by_default(s, c, i, window, &slides));
         }
         if (slides && !window) return ree_fail(s->err, REE_INVALID, "'sliding_window' is missing");
         if (slides) c->windows[i] = window;
@@ -223,17 +230,35 @@ static enum ree_status read_windows(struct source *s, struct ree_causal_config *
     return REE_OK;
 }
 
+// rope_scaling, the older key, goes before rope_parameters, unless it is empty. Gemma 3's would
+// go into one part of rope_parameters.
+static enum ree_status find_rope(struct source *s, const struct ree_causal_config *c,
+                                 const cJSON **out) {
+    const cJSON *scaling = ree_json_find(s->text, "rope_scaling");
+    *out = ree_json_find(s->text, "rope_parameters");
+    if (scaling && !cJSON_IsObject(scaling))
+        return ree_fail(s->err, REE_INVALID, "'rope_scaling' is not an object");
+    if (*out && !cJSON_IsObject(*out))
+        return ree_fail(s->err, REE_INVALID, "'rope_parameters' is not an object");
+    if (!scaling || !scaling->child) return REE_OK;
+    if (*out && is_gemma3(c))
+        return ree_fail(s->err, REE_UNSUPPORTED,
+                        "'rope_scaling' and 'rope_parameters' are both there; leave one out");
+    *out = scaling;
+    return REE_OK;
+}
+
 // Gemma 3 turns by another base, and without scaling, in the layers with a window.
 static enum ree_status read_ropes(struct source *s, struct ree_causal_config *c) {
-    const cJSON *parameters = ree_json_find(s->text, "rope_parameters");
-    if (!parameters) parameters = ree_json_find(s->text, "rope_scaling");
-    if (parameters && !cJSON_IsObject(parameters))
-        return ree_fail(s->err, REE_INVALID, "'rope_scaling' is not an object");
+    const cJSON *parameters;
+    REE_TRY(find_rope(s, c, &parameters));
     const cJSON *full = ree_json_find(parameters, "full_attention");
     const cJSON *local = ree_json_find(parameters, "sliding_attention");
     struct ree_rope_source source = {.config = s->text,
                                      .parameters = full ? full : parameters,
                                      .theta = c->family->theta,
+                                     .original = c->family->original_context,
+                                     .partial = is_family(c, "phi3"),
                                      .head_dim = c->head_dim,
                                      .context = c->context};
     REE_TRY(ree_json_number(s->text, "rope_theta", 1.0001, 1e15, &source.theta, s->err));

@@ -19,7 +19,8 @@ enum ree_hidden_act { REE_ACT_SILU, REE_ACT_GELU, REE_ACT_GELU_TANH, REE_ACT_REL
 // Which layers see only a window of keys: none, all where config.json gives one, or as listed.
 enum ree_sliding { REE_SLIDING_NONE, REE_SLIDING_ALL, REE_SLIDING_LISTED };
 
-// What an architecture fixes, and the values that its config.json may leave out.
+// What an architecture fixes, and the values that its config.json may leave out: those that the
+// configuration class of `transformers` has for a key that is not there.
 struct ree_family {
     const char *model_type;
     const char *text_config; // the key of the part that describes the decoder; NULL: all of it
@@ -32,6 +33,8 @@ struct ree_family {
     bool bias_on_qkv; // without asking attention_bias; the output has none
     bool tied;        // unless config.json says otherwise
     double norm_eps, theta;
+    // 0: none; of kv_heads, as many as heads. The original context is phi3's alone.
+    int64_t context, kv_heads, window, original_context;
 };
 
 #define REE_NO_ROPE 255

@@ -14,6 +14,8 @@ struct ree_hf_options {
 
 // Whether `path` is a folder, and so a checkpoint.
 bool ree_hf_is_folder(const char *path);
+// Whether checkpoints of this architecture, config.json's model_type, are known here.
+bool ree_hf_knows(const char *model_type);
 // The graph of a checkpoint: that of the model that ree_export writes with the same quantisation
 // and no other option, from the same bytes, which are made in memory. Released with
 // ree_graph_destroy.

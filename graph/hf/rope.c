@@ -40,16 +40,27 @@ static enum ree_status read_linear(const cJSON *parameters, struct ree_rope *rop
     return REE_OK;
 }
 
+// The positions that a model was made for before it was scaled: what config.json says itself, or
+// has by default, goes before what its rope's parameters say.
+static enum ree_status read_original(const struct ree_rope_source *source, int64_t *out,
+                                     struct ree_error *err) {
+    static const char key[] = "original_max_position_embeddings";
+    *out = source->context;
+    REE_TRY(ree_json_int(source->parameters, key, 1, INT32_MAX, out, err));
+    if (source->original) *out = source->original;
+    return ree_json_int(source->config, key, 1, INT32_MAX, out, err);
+}
+
 // Long wavelengths divided by the factor, short ones kept, a blend between.
-static enum ree_status read_llama3(const cJSON *parameters, struct ree_rope *rope,
+static enum ree_status read_llama3(const struct ree_rope_source *source, struct ree_rope *rope,
                                    struct ree_error *err) {
+    const cJSON *parameters = source->parameters;
     double factor, low, high;
     int64_t original;
     REE_TRY(need_number(parameters, "factor", 1e-3, MAX_FACTOR, &factor, err));
     REE_TRY(need_number(parameters, "low_freq_factor", 1e-3, MAX_FACTOR, &low, err));
     REE_TRY(need_number(parameters, "high_freq_factor", 1e-3, MAX_FACTOR, &high, err));
-    REE_TRY(ree_json_need_int(parameters, "original_max_position_embeddings", 1, INT32_MAX,
-                              &original, err));
+    REE_TRY(read_original(source, &original, err));
     if (!(low < high))
         return ree_fail(err, REE_INVALID, "low_freq_factor is not below high_freq_factor");
     float low_wavelength = (float)((double)original / low);
@@ -91,13 +102,12 @@ static enum ree_status read_yarn(const struct ree_rope_source *source, double th
                                  struct ree_rope *rope, struct ree_error *err) {
     const cJSON *parameters = source->parameters;
     double fast = 32, slow = 1;
-    int64_t original = source->context;
+    int64_t original;
     bool truncate = true;
     REE_TRY(ree_json_number(parameters, "beta_fast", 1e-3, MAX_FACTOR, &fast, err));
     REE_TRY(ree_json_number(parameters, "beta_slow", 1e-3, MAX_FACTOR, &slow, err));
     REE_TRY(ree_json_bool(parameters, "truncate", &truncate, err));
-    REE_TRY(
-        ree_json_int(parameters, "original_max_position_embeddings", 1, INT32_MAX, &original, err));
+    REE_TRY(read_original(source, &original, err));
     double factor = (double)source->context / (double)original;
     REE_TRY(ree_json_number(parameters, "factor", 1e-3, MAX_FACTOR, &factor, err));
     REE_TRY(yarn_factor(parameters, factor, rope, err));
@@ -126,13 +136,8 @@ static enum ree_status read_longrope(const struct ree_rope_source *source, doubl
                                      struct ree_rope *rope, struct ree_error *err) {
     const cJSON *parameters = source->parameters, *item;
     const cJSON *list = ree_json_find(parameters, "short_factor");
-    int64_t original = 0;
-    REE_TRY(ree_json_int(source->config, "original_max_position_embeddings", 1, INT32_MAX,
-                         &original, err));
-    REE_TRY(
-        ree_json_int(parameters, "original_max_position_embeddings", 1, INT32_MAX, &original, err));
-    if (!original)
-        return ree_fail(err, REE_INVALID, "'original_max_position_embeddings' is missing");
+    int64_t original;
+    REE_TRY(read_original(source, &original, err));
     if (!cJSON_IsArray(list) || (uint32_t)cJSON_GetArraySize(list) != rope->n)
         return ree_fail(err, REE_INVALID, "'short_factor' is not a list of %u numbers", rope->n);
     uint32_t i = 0;
@@ -156,7 +161,7 @@ static enum ree_status read_scaling(const struct ree_rope_source *source, const 
                                     double theta, struct ree_rope *out, struct ree_error *err) {
     if (!strcmp(type, "default")) return REE_OK;
     if (!strcmp(type, "linear")) return read_linear(source->parameters, out, err);
-    if (!strcmp(type, "llama3")) return read_llama3(source->parameters, out, err);
+    if (!strcmp(type, "llama3")) return read_llama3(source, out, err);
     if (!strcmp(type, "yarn")) return read_yarn(source, theta, out, err);
     if (!strcmp(type, "longrope") || !strcmp(type, "su"))
         return read_longrope(source, theta, out, err);
@@ -178,6 +183,15 @@ enum ree_status ree_rope_read(const struct ree_rope_source *source, struct ree_a
     REE_TRY(ree_json_number(source->parameters, "rope_theta", 1.0001, 1e15, &theta, err));
     REE_TRY(ree_json_number(source->config, "partial_rotary_factor", 0, 1, &part, err));
     REE_TRY(ree_json_number(source->parameters, "partial_rotary_factor", 0, 1, &part, err));
+    if (!source->partial && part != 1) {
+        // transformers overlooks it in the others' own angles, and fails with those that are
+        // scaled.
+        if (strcmp(type, "default") != 0)
+            return ree_fail(err, REE_UNSUPPORTED,
+                            "'partial_rotary_factor' with scaling is not supported in this "
+                            "architecture");
+        part = 1;
+    }
     int64_t dim = (int64_t)((double)source->head_dim * part);
     if (dim < 2 || dim % 2)
         return ree_fail(err, REE_UNSUPPORTED,

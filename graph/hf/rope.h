@@ -23,6 +23,8 @@ struct ree_rope_source {
     const cJSON *parameters; // "rope_scaling" or "rope_parameters"; NULL: none
     double theta;            // where the parameters give none
     int64_t head_dim, context;
+    bool partial;     // partial_rotary_factor counts
+    int64_t original; // positions before scaling, where config.json does not say them; 0: none
 };
 
 enum ree_status ree_rope_read(const struct ree_rope_source *source, struct ree_arena *arena,

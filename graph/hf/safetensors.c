@@ -137,11 +137,15 @@ enum ree_status ree_safetensors_parse(const unsigned char *bytes, size_t size,
     if (header_size > REE_SAFETENSORS_MAX_HEADER)
         return ree_fail(err, REE_UNSUPPORTED, "its header has %llu bytes; at most %d are read",
                         (unsigned long long)header_size, REE_SAFETENSORS_MAX_HEADER);
+    // Strict: a name with \u0000 would be cut there, and could pass for another.
     cJSON *header;
-    if (ree_json_parse_object(bytes + 8, (size_t)header_size, &header, err) != REE_OK)
-        return ree_fail_prefix(err, "its header");
-    enum ree_status status =
-        read_entries(header, size - 8 - header_size, 8 + header_size, arena, out, out_n, err);
+    enum ree_status status = ree_json_parse_strict(bytes + 8, (size_t)header_size, &header, err);
+    if (status == REE_OK && !cJSON_IsObject(header)) {
+        cJSON_Delete(header);
+        status = ree_fail(err, REE_INVALID, "it is not a JSON object");
+    }
+    if (status != REE_OK) return ree_fail_prefix(err, "its header");
+    status = read_entries(header, size - 8 - header_size, 8 + header_size, arena, out, out_n, err);
     cJSON_Delete(header);
     return status;
 }

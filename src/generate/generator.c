@@ -28,7 +28,8 @@ static void describe(struct ree_generator *g, bool one_row) {
 
 static enum ree_status open_model(struct ree_generator *g, struct ree_error *err) {
     REE_TRY(ree_model_load(g->source.model_path, &g->options.model, &g->model, err));
-    enum ree_status status = ree_roles_find(g->model, &g->source.names, &g->roles, err);
+    enum ree_status status = ree_model_source_complete(&g->source, g->model, err);
+    if (status == REE_OK) status = ree_roles_find(g->model, &g->source.names, &g->roles, err);
     bool one_row = false;
     if (status == REE_OK)
         status = ree_model_select_rows(g->model, g->roles.logits, REE_ROWS_INPUT, &one_row, err);

@@ -16,8 +16,10 @@
 const struct ree_sampling ree_greedy = {.temperature = 0, .top_p = 1, .repetition_penalty = 1};
 
 enum ree_status ree_sampling_check(const struct ree_sampling *s, struct ree_error *err) {
-    if (!(s->temperature >= 0 && s->temperature <= 1e6f))
-        return ree_fail(err, REE_INVALID, "temperature is %g, expected 0 to 1000000",
+    // A smaller one than that makes quotients infinite, and equal, that are not.
+    bool is_greedy = s->temperature == 0;
+    if (!is_greedy && !(s->temperature >= 1e-6f && s->temperature <= 1e6f))
+        return ree_fail(err, REE_INVALID, "temperature is %g, expected 0, or 0.000001 to 1000000",
                         (double)s->temperature);
     if (!(s->top_p > 0 && s->top_p <= 1))
         return ree_fail(err, REE_INVALID, "top_p is %g, expected more than 0 and at most 1",

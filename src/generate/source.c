@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "graph/hf/hf.h"
 
 // A configuration is some kilobytes; cJSON recurses over what is nested.
 #define MAX_CONFIG ((size_t)4 << 20)
@@ -79,6 +80,9 @@ static enum ree_status take_eos(const cJSON *object, struct ree_model_source *so
     const cJSON *item = ree_json_find(object, "eos_token_id");
     int n = cJSON_IsArray(item) ? cJSON_GetArraySize(item) : cJSON_IsNumber(item) ? 1 : 0;
     if (n == 0) return REE_OK;
+    if (n > REE_MAX_EOS)
+        return ree_fail(err, REE_INVALID, "'eos_token_id' has %d tokens; at most %d are read", n,
+                        REE_MAX_EOS);
     int32_t *ids = malloc((size_t)n * sizeof *ids);
     if (!ids) return no_memory(err);
     size_t count = 0;
@@ -102,12 +106,13 @@ static enum ree_status read_genai(const cJSON *config, struct ree_model_source *
                         "%s/genai_config.json: no model.decoder.filename; ree runs models of one "
                         "decoder",
                         source->folder);
-    if (strchr(filename->valuestring, '/') || !filename->valuestring[0])
+    const char *name = filename->valuestring;
+    if (strchr(name, '/') || !*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return ree_fail(err, REE_INVALID,
                         "%s/genai_config.json: model.decoder.filename is '%s', expected a file in "
                         "this folder",
-                        source->folder, filename->valuestring);
-    source->model_path = join(source->folder, filename->valuestring);
+                        source->folder, name);
+    source->model_path = join(source->folder, name);
     if (!source->model_path) return no_memory(err);
     struct ree_port_names *n = &source->names;
     REE_TRY(take_string(model, "type", &source->model_type, err));
@@ -126,14 +131,28 @@ static enum ree_status read_genai(const cJSON *config, struct ree_model_source *
     return take_eos(model, source, err);
 }
 
+// Whether the folder's weights are there and make the model that config.json describes. Then they
+// are the model: an ONNX file beside them may be a quantised export, and what a folder is should
+// not depend on whether it was exported.
+static bool is_checkpoint(const struct ree_model_source *source, const cJSON *config) {
+    const cJSON *type = ree_json_find(config, "model_type");
+    return cJSON_IsString(type) && ree_hf_knows(type->valuestring) &&
+           !ree_json_find(config, "quantization_config") &&
+           (exists(source->folder, "model.safetensors") ||
+            exists(source->folder, "model.safetensors.index.json"));
+}
+
 // config.json, then generation_config.json, which has the last word.
-static enum ree_status read_hugging_face(struct ree_model_source *source, struct ree_error *err) {
+static enum ree_status read_hugging_face(struct ree_model_source *source, bool *checkpoint,
+                                         struct ree_error *err) {
+    *checkpoint = false;
     static const char *const names[] = {"config.json", "generation_config.json"};
     static const char *const lengths[] = {"n_ctx", "n_positions", "max_position_embeddings"};
     for (size_t k = 0; k < 2; k++) {
         cJSON *config;
         REE_TRY(read_json(source->folder, names[k], &config, err));
         if (!config) continue;
+        if (k == 0) *checkpoint = is_checkpoint(source, config);
         const cJSON *text = ree_json_find(config, "text_config");
         enum ree_status status = take_string(config, "model_type", &source->model_type, err);
         for (size_t i = 0; k == 0 && i < sizeof lengths / sizeof *lengths; i++) {
@@ -148,7 +167,8 @@ static enum ree_status read_hugging_face(struct ree_model_source *source, struct
     return REE_OK;
 }
 
-// The names under which exporters put decoders, the likeliest first.
+// The names under which exporters put decoders, the likeliest first; for folders that are no
+// checkpoint that can be run.
 static const char *const onnx_names[] = {
     "model.onnx",
     "decoder_model_merged.onnx",
@@ -167,8 +187,10 @@ static enum ree_status find_in_folder(struct ree_model_source *source, struct re
         cJSON_Delete(genai);
         return status;
     }
-    REE_TRY(read_hugging_face(source, err));
-    for (size_t i = 0; !source->model_path && i < sizeof onnx_names / sizeof *onnx_names; i++)
+    bool is_hf;
+    REE_TRY(read_hugging_face(source, &is_hf, err));
+    for (size_t i = 0; !is_hf && !source->model_path && i < sizeof onnx_names / sizeof *onnx_names;
+         i++)
         if (exists(source->folder, onnx_names[i])) {
             source->model_path = join(source->folder, onnx_names[i]);
             if (!source->model_path) return no_memory(err);
@@ -192,7 +214,8 @@ static enum ree_status find_beside_file(const char *path, struct ree_model_sourc
     if (!source->folder || !source->model_path) return no_memory(err);
     cJSON *genai;
     REE_TRY(read_json(source->folder, "genai_config.json", &genai, err));
-    if (!genai) return read_hugging_face(source, err);
+    bool is_hf;
+    if (!genai) return read_hugging_face(source, &is_hf, err);
     // Its names hold for the file that it names.
     const cJSON *name =
         ree_json_find(ree_json_find(ree_json_find(genai, "model"), "decoder"), "filename");

@@ -11,6 +11,9 @@ struct ree_port_names {
     char *past[2], *present[2]; // keys and values, or both in one (then [1] is NULL)
 };
 
+// More tokens that end a text are no model's.
+#define REE_MAX_EOS 4096
+
 struct ree_model_source {
     char *model_path; // the ONNX file, or the folder of a checkpoint
     char *folder;     // what lies beside it
@@ -18,7 +21,7 @@ struct ree_model_source {
     struct ree_port_names names;
     int64_t context_length; // 0: not known
     int32_t bos;            // -1: not known
-    size_t n_eos;
+    size_t n_eos;           // at most REE_MAX_EOS
     int32_t *eos;
 };
 
@@ -26,6 +29,11 @@ struct ree_model_source {
 // files that make no sense are errors.
 enum ree_status ree_model_source_find(const char *path, struct ree_model_source *out,
                                       struct ree_error *err);
+// Adds what the model itself says (metadata ree.*, which ree's own exports have): the context is
+// the smaller of both, which a model may not be run beyond; tokens and type are the model's where
+// the folder names none, as an export's that lies alone.
+enum ree_status ree_model_source_complete(struct ree_model_source *source,
+                                          const struct ree_model *model, struct ree_error *err);
 void ree_model_source_finish(struct ree_model_source *source);
 
 #endif

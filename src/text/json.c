@@ -6,10 +6,6 @@
 
 #include <stdlib.h>
 
-// cJSON ends strings at U+0000. So that one which is spelled \u0000 survives, it becomes the bytes
-// C0 80, which UTF-8 does not have; ree_text_json_restore turns them back.
-#define NUL_BYTES "\xC0\x80"
-
 // The next escape \u0000: a backslash that is not itself escaped. NULL: none.
 static const char *find_nul(const char *text, const char *at, const char *end) {
     while (at < end && (at = memmem(at, (size_t)(end - at), "\\u0000", 6))) {
@@ -26,7 +22,7 @@ static void replace_nuls(struct ree_strbuf *out, const char *text, size_t nbytes
     const char *done = text, *end = text + nbytes, *at = text;
     while ((at = find_nul(text, at, end))) {
         ree_strbuf_append(out, done, (size_t)(at - done));
-        ree_strbuf_append(out, NUL_BYTES, 2);
+        ree_strbuf_append(out, REE_TEXT_JSON_NUL, 2);
         done = at += 6;
     }
     ree_strbuf_append(out, done, (size_t)(end - done));
@@ -34,7 +30,7 @@ static void replace_nuls(struct ree_strbuf *out, const char *text, size_t nbytes
 
 size_t ree_text_json_restore(char *text) {
     size_t n = strlen(text), kept = 0;
-    if (!strstr(text, NUL_BYTES)) return n;
+    if (!strstr(text, REE_TEXT_JSON_NUL)) return n;
     for (size_t i = 0; i < n; i++) {
         bool nul = text[i] == '\xC0';
         text[kept++] = nul ? 0 : text[i];

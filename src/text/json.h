@@ -7,6 +7,10 @@
 
 #include <cjson/cJSON.h>
 
+// cJSON ends strings at U+0000. So that one which is spelled \u0000 survives, it becomes these
+// bytes, which UTF-8 does not have; ree_text_json_restore turns them back.
+#define REE_TEXT_JSON_NUL "\xC0\x80"
+
 // Parses a whole text. Strings in which \u0000 is spelled go through ree_text_json_restore or
 // ree_text_json_copy. *out_json is released with cJSON_Delete.
 enum ree_status ree_text_json_parse(const char *text, size_t nbytes, cJSON **out_json,

@@ -300,7 +300,7 @@ def changed_fields(folder):
         bad.write_bytes(contents)
         refused(bad, 1, form, "bad.checkpoint: ")
     refused(folder / "none", 1, form, "No such file")
-    refused(folder, 1, form, "regular file")
+    refused(folder, 1, form, "is a folder")
     # What is not resumed is not lost.
     done = run(*form, "--checkpoint", path)
     check(done.returncode == 1 and "--resume" in done.stderr and path.read_text() == text, done.stderr)

@@ -67,6 +67,33 @@ def forms_of_prompts(folder):
     check(explicit["tokens"] == alone["tokens"], "a tokenizer by its path")
 
 
+def whole_lines(folder):
+    """Nothing of a line is dropped: not what stands behind a value, and not what stands behind a NUL."""
+    path = folder / "lines.txt"
+    for line in ('"Hello," said the fox.', '{"prompt": "a"} b', '"a" "b"', '{"prompt": "a"'):
+        path.write_text(f"{PROMPT}\n{line}\n")
+        fails([SAMPLE, "--prompt-file", path], "lines.txt, line 2", "has to be one JSON value")
+    path.write_text('"\\"Hello,\\" said the fox." \n')
+    check(generate("--prompt-file", path, "--max-new-tokens", 1)["prompt"] == '"Hello," said the fox.', "a quotation")
+    tokens = []
+    for text in ("The fox\0 and", json.dumps("The fox\0 and"), json.dumps({"prompt": "The fox\0 and"})):
+        path.write_text(text)
+        result = generate("--prompt-file", path, "--max-new-tokens", 1)
+        check(result["prompt"] == "The fox\ufffd and", f"{text!r}: {result['prompt']!r}")
+        tokens.append(result["prompt_tokens"])
+        shown = run(SAMPLE, "--prompt-file", path, "--prompt-text", "a", "--max-new-tokens", 1).stdout
+        check("The fox\0 and" in shown, f"several, printed: {shown!r}")
+    check(tokens[0] == tokens[1] == tokens[2], f"the same tokens: {tokens}")
+    talks = []
+    for content in ("The fox\0 and", "The fox\\u0000 and", "The fox"):
+        messages = [{"role": "user", "content": content}]
+        for option, text in (("--messages", messages), ("--prompt-file", {"messages": messages})):
+            path.write_text(json.dumps(text))
+            talks.append(tuple(generate(option, path, "--chat-family", "chatml", "--max-new-tokens", 1)["prompt_tokens"]))
+    check(talks[0] == talks[1] and talks[2] == talks[3] and talks[4] == talks[5], "messages in both places")
+    check(len(set(talks)) == 3, "and not the same for other texts")
+
+
 def report():
     result = generate("--prompt-text", PROMPT, "--max-new-tokens", 12, "--logprobs", 3, "--logits-hash", "--stats")
     ids = result["prompt_tokens"] + result["tokens"]
@@ -86,6 +113,19 @@ def report():
     check(result["tokens_sha256"] in text and result["logits_sha256"] in text and "tokens/s" in text, "then the report")
     bare = run(SAMPLE, "--prompt-text", PROMPT, "--max-new-tokens", 12, "--no-echo").stdout
     check(bare.startswith(result["text"]), "without the prompt")
+
+
+def ends(folder):
+    """Tokens that end a text are named once, though several files name them."""
+    path = folder / "ends.json"
+    generate("--prompt-text", PROMPT, "--max-new-tokens", 1, "--receipt-path", path)
+    check(json.loads(path.read_text())["body"]["sampling"]["eos"] == [1], "one token ends a story")
+    more = folder / "ends"
+    shutil.copytree(SAMPLE, more)
+    (more / "generation_config.json").write_text(json.dumps({"eos_token_id": [9, 1, 9, 5]}))
+    done = run(more, "--prompt-text", PROMPT, "--max-new-tokens", 1, "--receipt-path", path)
+    check(done.returncode == 0 and json.loads(path.read_text())["body"]["sampling"]["eos"] == [9, 1, 5],
+          f"in their order: {done.stderr}")
 
 
 def sampling():
@@ -218,6 +258,7 @@ def wrong_input(folder):
     fails([SAMPLE, "--prompt-file", folder / "bad.jsonl"], "bad.jsonl, line 2")
     (folder / "empty.txt").write_text("\n")
     fails([SAMPLE, "--prompt-file", folder / "empty.txt"], "no prompts")
+    fails([SAMPLE, *text, "--temperature", "1e-30"], "temperature is 1e-30, expected 0, or 0.000001", code=2)
     for option, value in [("--temperature", "-1"), ("--top-p", "0"), ("--top-p", "x"), ("--min-p", "2"), ("--seed", "-1"),
                           ("--repetition-penalty", "0"), ("--stop", ""), ("--max-new-tokens", "many")]:
         fails([SAMPLE, *text, option, value], f"{option} wants", f"not '{value}'", code=2)
@@ -243,6 +284,9 @@ def wrong_input(folder):
     fails([genai, "--prompt-ids", "0"], "genai_config.json", "model.decoder.filename")
     (genai / "genai_config.json").write_text('{"model": {"decoder": {"filename": "../x.onnx"}}}')
     fails([genai, "--prompt-ids", "0"], "expected a file in this folder")
+    for name in ("", ".", "..", "a/b"):
+        (genai / "genai_config.json").write_text(json.dumps({"model": {"decoder": {"filename": name}}}))
+        fails([genai, "--prompt-ids", "0"], f"filename is '{name}', expected a file in this folder")
 
 
 def help_teaches():
@@ -258,6 +302,8 @@ def main():
     ree_run = parser.parse_args().ree_run
     with tempfile.TemporaryDirectory() as folder:
         forms_of_prompts(pathlib.Path(folder))
+        whole_lines(pathlib.Path(folder))
+        ends(pathlib.Path(folder))
         report()
         sampling()
         endings()

@@ -170,6 +170,10 @@ static void refuses_what_makes_no_sense(void) {
     refuses(s, good, 0, "a vocabulary of 0 tokens");
     s.temperature = -1;
     refuses(s, good, 2, "temperature is -1");
+    s.temperature = nextafterf(1e-6f, 0);
+    refuses(s, good, 2, "temperature is 1e-06, expected 0, or");
+    s.temperature = 1e-40f;
+    refuses(s, good, 2, "expected 0, or 0.000001");
     s = ree_greedy;
     s.top_p = 0;
     refuses(s, good, 2, "top_p is 0");
@@ -191,7 +195,19 @@ static void takes_infinity(void) {
     CHECK(ree_sampling_choose(&s, x, 3, NULL, 0, 0, &id, NULL) == REE_OK && id == 1);
 }
 
+// The least temperature leaves nothing to any but the likeliest.
+static void least_temperature(void) {
+    const float x[4] = {-3e4f, 2.5e4f, 2.4e4f, 1};
+    struct ree_sampling s = ree_greedy;
+    s.temperature = 1e-6f;
+    for (uint64_t position = 0; position < 100; position++) {
+        int32_t id;
+        CHECK(ree_sampling_choose(&s, x, 4, NULL, 0, position, &id, NULL) == REE_OK && id == 1);
+    }
+}
+
 int main(void) {
+    least_temperature();
     matches_the_definition();
     draws_as_softmax_says();
     refuses_what_makes_no_sense();

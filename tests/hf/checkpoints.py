@@ -1,6 +1,8 @@
 """Small random checkpoints of every architecture, made by transformers with fixed seeds: what they are
 for is in their names. Sizes are chosen to be unlike each other, so that no axis passes for another."""
 
+import json
+
 import torch
 import transformers
 
@@ -54,6 +56,37 @@ CASES = {
     "gemma3": ("gemma3", GEMMA | dict(final_logit_softcapping=None), "bfloat16", None),
 }
 
+# Keys as older files have them, or without some: what config.json says instead; DEL: it lacks the key.
+DEL = object()
+OLD = dict(rope_parameters=DEL, layer_types=DEL, rope_theta=1e6)
+EDITS = {
+    "smollm3-old-windows": OLD | dict(use_sliding_window=True, sliding_window=6),
+    "mistral-old": OLD | dict(sliding_window=DEL, num_key_value_heads=DEL, max_position_embeddings=DEL),
+    "mistral-null": OLD | dict(sliding_window=None),
+    "qwen2-old-null": OLD | dict(use_sliding_window=True, sliding_window=None, max_window_layers=1),
+    "phi3-old": OLD | dict(rms_norm_eps=DEL, hidden_act=DEL, original_max_position_embeddings=256,
+                           rope_scaling=dict(type="longrope", original_max_position_embeddings=128,
+                                             **{k: LONG[k] for k in ("short_factor", "long_factor")})),
+    "phi3-inner": OLD | dict(original_max_position_embeddings=DEL, rope_scaling=dict(
+        type="longrope", **{k: v for k, v in LONG.items() if "_" in k and not k.startswith("rope")})),
+    "llama-both": dict(rope_scaling=LINEAR),
+    "llama-empty": dict(rope_scaling={}, rope_parameters=LINEAR),
+    "llama-llama3-old": OLD | dict(rope_scaling=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0,
+                                                     high_freq_factor=4.0)),
+    "llama-yarn-top": OLD | dict(original_max_position_embeddings=32, rope_scaling=dict(
+        type="yarn", factor=4.0, original_max_position_embeddings=64)),
+    "llama-partial": OLD | dict(partial_rotary_factor=0.5),
+    "gemma3_text-old": OLD | dict(num_key_value_heads=DEL, max_position_embeddings=DEL,
+                                  query_pre_attn_scalar=DEL, hidden_activation=DEL, rms_norm_eps=DEL,
+                                  tie_word_embeddings=DEL, rope_local_base_freq=2e4,
+                                  sliding_window_pattern=2, rope_scaling=dict(rope_type="linear",
+                                                                              factor=8.0)),
+}
+CHANGES = {"smollm3-old-windows": dict(no_rope_layers=[1, 0, 1]),
+           "mistral-old": dict(num_attention_heads=8, num_key_value_heads=8),
+           "gemma3_text-old": GEMMA | dict(num_attention_heads=8, num_key_value_heads=4)}
+CASES |= {name: (name.split("-")[0], CHANGES.get(name, {}), "float32", None) for name in EDITS}
+
 GPT2_NAMES = dict(hidden_size="n_embd", num_hidden_layers="n_layer", num_attention_heads="n_head",
                   max_position_embeddings="n_positions")
 
@@ -89,6 +122,9 @@ def make(name, folder, seed):
             parameter.add_(torch.randn_like(parameter) * (0.1 if parameter.dim() == 1 else 0.15))
     model.to(getattr(torch, dtype)).save_pretrained(folder, **(
         dict(max_shard_size=shard) if shard else {}))
+    path = folder / "config.json"
+    says = json.loads(path.read_text()) | EDITS.get(name, {})
+    path.write_text(json.dumps({k: v for k, v in says.items() if v is not DEL}))
     model = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
     # A model of bfloat16 scales its embeddings by a bfloat16; one that was widened would not.
     for module in model.modules():

@@ -24,6 +24,12 @@ SHAPES = {"model.embed_tokens.weight": [8, 4], "model.norm.weight": [4],
           "model.layers.0.mlp.gate_proj.weight": [6, 4],
           "model.layers.0.mlp.up_proj.weight": [6, 4],
           "model.layers.0.mlp.down_proj.weight": [4, 6]}
+# What a Gemma 3 has besides.
+GEMMA = {"model.layers.0.pre_feedforward_layernorm.weight": [4],
+         "model.layers.0.post_feedforward_layernorm.weight": [4],
+         "model.layers.0.self_attn.q_norm.weight": [2],
+         "model.layers.0.self_attn.k_norm.weight": [2]}
+ALL_SHAPES = SHAPES | GEMMA
 RUN = ["--random-inputs", "3", "--dim", "sequence=3", "--dim", "past_sequence=0",
        "--dim", "total_sequence=3"]
 
@@ -44,7 +50,7 @@ def weights(names=SHAPES):
     tensors = {}
     for name in names:
         count = 1
-        for size in SHAPES[name]:
+        for size in ALL_SHAPES[name]:
             count *= size
         state, values = int(hashlib.sha256(name.encode()).hexdigest()[:8], 16), []
         for _ in range(count):
@@ -57,7 +63,7 @@ def weights(names=SHAPES):
 def header_of(tensors, begin=0):
     header = {}
     for name, data in tensors.items():
-        header[name] = {"dtype": "F32", "shape": SHAPES[name],
+        header[name] = {"dtype": "F32", "shape": ALL_SHAPES[name],
                         "data_offsets": [begin, begin + len(data)]}
         begin += len(data)
     return header
@@ -110,7 +116,7 @@ def test_headers(work):
         "large header": (struct.pack("<Q", 40 << 20) + b" " * (40 << 20), "at most"),
         "no JSON": (struct.pack("<Q", 4) + b"{:1}", "its header", "not JSON"),
         "a list": (struct.pack("<Q", 2) + b"[]", "not a JSON object"),
-        "deep": (struct.pack("<Q", 100000) + b"[" * 100000, "not JSON"),
+        "deep": (struct.pack("<Q", 100000) + b"[" * 100000, "64 levels"),
         "a zero byte": (struct.pack("<Q", 4) + b"{}\0 ", "zero byte"),
         "cut": (safetensors(good)[:-5], "the file has"),
         "longer": (safetensors(good) + b"x", "belongs to no tensor"),
@@ -134,6 +140,10 @@ def test_headers(work):
         folder = write(work / what.replace(" ", "_"), data=data)
         refuses(what, folder, "model.safetensors", *parts)
     twice = header_of(good)
+    for what, escape in (("a NUL in a name", "\\u0000"), ("a control character", "\x01")):
+        text = json.dumps(header_of(good)).replace('"model.norm.weight"', f'"model.norm.weight{escape}x"')
+        refuses(what, write(work / what.replace(" ", "_"), data=struct.pack("<Q", len(text)) + text.encode()
+                                + b"".join(good.values())), "its header", "in a string")
     text = json.dumps(twice)[:-1] + ", " + json.dumps(
         {"model.norm.weight": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}})[1:]
     refuses("a name twice", write(work / "twice", data=struct.pack("<Q", len(text)) + text.encode()
@@ -180,6 +190,10 @@ def test_configs(work):
         "mrope": (CONFIG | {"rope_scaling": {"type": "mrope"}}, "'mrope' is not known"),
         "no factor": (CONFIG | {"rope_scaling": {"type": "linear"}}, "'factor' is missing"),
         "zero factor": (CONFIG | {"rope_scaling": {"type": "linear", "factor": 0}}, "'factor' is 0"),
+        "two ropes": ({"model_type": "gemma3", "text_config": CONFIG | {
+            "rope_scaling": {"factor": 2}, "rope_parameters": {}}}, "are both there"),
+        "part of a scaled rope": (CONFIG | {"partial_rotary_factor": 0.5, "rope_scaling": {
+            "type": "linear", "factor": 2}}, "'partial_rotary_factor' with scaling"),
         "rope is a number": (CONFIG | {"rope_scaling": 3}, "not an object"),
         "odd head": (CONFIG | {"head_dim": 3}, "an even number"),
         "types": (CONFIG | {"model_type": "qwen3", "layer_types": ["a", "b"]}, "list of 1 names"),
@@ -251,6 +265,103 @@ def test_places(work, folder, expected):
         check(f"usage {wrong}", code == 2)
 
 
+def generated(model, *options):
+    """The whole text's length, how it ended, and what the receipt says of the model."""
+    receipt = model.parent / "receipt.json"
+    code, out, err = run(model, "--prompt-ids", "1,2,3", "--json", "--receipt-path", receipt, "--threads", 1,
+                         *options)
+    check(f"{model} generates", code == 0, err)
+    if code:
+        return 0, err, {}
+    result, body = json.loads(out), json.loads(receipt.read_text())["body"]
+    return len(result["prompt_tokens"] + result["tokens"]), result["finish_reason"], body
+
+
+def test_contexts(work):
+    """A model is not run beyond the context that it was made for, whoever says what that is."""
+    rope = {"type": "longrope", "short_factor": [1.5], "long_factor": [3.0],
+            "original_max_position_embeddings": 8}
+    folder = write(work / "longrope", CONFIG | {"rope_scaling": rope})
+    n, reason, body = generated(folder, "--max-new-tokens", 0, "--ignore-eos")
+    check("longrope: up to its original context", (n, reason) == (8, "length"), (n, reason))
+    check("longrope: the receipt", body["sampling"]["context_length"] == 8, body)
+    code, _, err = run(folder, "--prompt-ids", ",".join(["1"] * 8), "--max-new-tokens", 1)
+    check("longrope: a longer prompt", code == 1 and "context is 8" in err, err)
+    # In a file on its own the model says it itself.
+    first, _, _ = generated(folder, "--max-new-tokens", 1, "--ignore-eos")
+    check("a token", first == 4)
+    free = json.loads(run(folder, "--prompt-ids", "1,2,3", "--max-new-tokens", 0, "--ignore-eos",
+                          "--json")[1])["tokens"]
+    (folder / "generation_config.json").write_text(
+        json.dumps({"eos_token_id": [free[1], free[1]], "bos_token_id": 1}))
+    n, reason, beside = generated(folder, "--max-new-tokens", 0)
+    check("eos of the folder", reason == "eos" and n <= 5, (n, reason))
+    alone = work / "alone" / "m.onnx"
+    alone.parent.mkdir()
+    code, _, err = run("export", folder, "--colocate-tensors", "-o", alone)
+    check("exported", code == 0, err)
+    m, reason, body = generated(alone, "--max-new-tokens", 0)
+    check("eos of the model", (m, reason) == (n, "eos"), (m, reason))
+    for key in ("model", "sampling", "output"):
+        check(f"the same {key} in both receipts", body.get(key) == beside.get(key),
+              (body.get(key), beside.get(key)))
+    n, reason, _ = generated(alone, "--max-new-tokens", 0, "--ignore-eos")
+    check("context of the model", (n, reason) == (8, "length"), (n, reason))
+    packed = alone.read_bytes()
+    for key, value in ((b"ree.eos_token_ids", b"%d,%d" % (free[1], free[1])), (b"ree.context_length", b"8")):
+        at = packed.index(key) + len(key) + 2  # behind the value's tag and length
+        check(f"{key} where it is expected", packed[at:at + len(value)] == value, packed[at:at + 9])
+        (alone.parent / "bad.onnx").write_bytes(packed[:at] + b"x" * len(value) + packed[at + len(value):])
+        code, _, err = run(alone.parent / "bad.onnx", "--prompt-ids", "1", "--max-new-tokens", 1)
+        check(f"{key} that is none", code == 1 and key.decode() in err and "expected" in err, err)
+    # gemma3 leaves out of text_config what has its default value: 131072 positions.
+    text = {k: v for k, v in CONFIG.items() if k not in ("max_position_embeddings", "model_type")}
+    gemma = {"model_type": "gemma3", "text_config": text | {"head_dim": 2}}
+    folder = write(work / "gemma", gemma, safetensors(weights([*SHAPES, *GEMMA])))
+    n, reason, body = generated(folder, "--max-new-tokens", 2, "--ignore-eos")
+    check("gemma3: two tokens", (n, reason) == (5, "length"), (n, reason))
+    check("gemma3: the receipt has its context", body["sampling"]["context_length"] == 131072, body)
+
+
+def test_exported_beside(work):
+    """A folder stays the model that it was when a quantised one is exported into it."""
+    folder = write(work / "beside")
+
+    def made(model):
+        code, out, err = run(model, "--prompt-ids", "1,2", "--max-new-tokens", 1, "--logits-hash", "--json", "--stats")
+        check(f"{model} generates", code == 0, err)
+        result = json.loads(out) if code == 0 else {"stats": {}}
+        return result.get("logits_sha256"), result["stats"].get("model")
+
+    before = made(folder)
+    check("the folder is the model", before[1] == str(folder), before)
+    check("quantised", run("export", folder, "--quantize", 4)[0] == 0)
+    check("the folder is still that model", made(folder) == before, (made(folder), before))
+    other = made(folder / "model.onnx")
+    check("the export is another", other[0] != before[0] and other[1] == f"{folder}/model.onnx", other)
+    # Without its weights, or with some that ree cannot take, a folder is its ONNX file.
+    for what, change in (("type", {"model_type": "mamba"}), ("weights", {"quantization_config": {}})):
+        (folder / "config.json").write_text(json.dumps(CONFIG | change))
+        check(f"other {what}: the ONNX file", made(folder) == (other[0], f"{folder}/model.onnx"), made(folder))
+    code, _, err = run("export", write(work / "whole"), "--colocate-tensors", "-o", folder / "model.onnx")
+    check("whole", code == 0, err)
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    (folder / "model.safetensors").unlink()
+    check("no weights: the ONNX file", made(folder) == (before[0], f"{folder}/model.onnx"), made(folder))
+
+
+def test_windows(work):
+    """Mistral's window where no key gives one: 4096; where the key is null: none."""
+    mistral = CONFIG | {"model_type": "mistral"}
+    for what, config, window in (("absent", mistral, b"4096"), ("null", mistral | {"sliding_window": None}, b"0"),
+                                 ("given", mistral | {"sliding_window": 9}, b"9")):
+        folder = write(work / f"window_{what}", config)
+        check(f"window: {what}: export", run("export", folder)[0] == 0)
+        packed, key = (folder / "model.onnx").read_bytes(), b"ree.sliding_windows"
+        at = packed.index(key) + len(key) + 1
+        check(f"window: {what}", packed[at + 1:at + 1 + packed[at]] == window, packed[at:at + 9])
+
+
 def test_alignment(work, expected):
     """Headers may have any length, so that tensors lie at odd places."""
     for pad in range(4):
@@ -301,6 +412,9 @@ def main():
         test_configs(work)
         test_shards(work, expected)
         test_places(work, folder, expected)
+        test_contexts(work)
+        test_exported_beside(work)
+        test_windows(work)
         test_alignment(work, expected)
         test_hub_cache(work, expected)
     print(f"{n_passed} passed, {n_failed} failed")

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "compare.h"
+#include "ends.h"
 #include "session/profile.h"
 #include "watch.h"
 
@@ -26,16 +27,8 @@ static enum ree_status load_tokenizer(struct compare_job *job) {
 
 static enum ree_status find_eos(struct compare_job *job) {
     const struct ree_generator_info *info = ree_generator_info(job->generators[0]);
-    const int32_t *ids = NULL;
-    size_t n = job->tokenizer ? ree_tokenizer_eos(job->tokenizer, &ids) : 0;
-    if (job->o->ignore_eos) return REE_OK;
-    job->eos = malloc((info->n_eos + n + 1) * sizeof *job->eos);
-    if (!job->eos) return ree_fail(&job->err, REE_NO_MEMORY, "out of memory");
-    for (size_t i = 0; i < info->n_eos; i++)
-        job->eos[job->n_eos++] = info->eos[i];
-    for (size_t i = 0; i < n; i++)
-        job->eos[job->n_eos++] = ids[i];
-    return REE_OK;
+    if (job->o->ignore_eos || cli_ends(info, job->tokenizer, &job->eos, &job->n_eos)) return REE_OK;
+    return ree_fail(&job->err, REE_NO_MEMORY, "out of memory");
 }
 
 static enum ree_status open_sides(struct compare_job *job) {

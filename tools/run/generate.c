@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ends.h"
 #include "generate_job.h"
 #include "rows.h"
 
@@ -48,19 +49,9 @@ static int load_tokenizer(struct job *job) {
 
 static int find_eos(struct job *job) {
     const struct ree_generator_info *info = ree_generator_info(job->generator);
-    const int32_t *ids = NULL;
-    size_t n = job->tokenizer ? ree_tokenizer_eos(job->tokenizer, &ids) : 0;
-    if (job->o->ignore_eos) return 0;
-    job->eos = malloc((info->n_eos + n + 1) * sizeof *job->eos);
-    if (!job->eos) {
-        cli_error("out of memory");
-        return CLI_FAILED;
-    }
-    for (size_t i = 0; i < info->n_eos; i++)
-        job->eos[job->n_eos++] = info->eos[i];
-    for (size_t i = 0; i < n; i++)
-        job->eos[job->n_eos++] = ids[i];
-    return 0;
+    if (job->o->ignore_eos || cli_ends(info, job->tokenizer, &job->eos, &job->n_eos)) return 0;
+    cli_error("out of memory");
+    return CLI_FAILED;
 }
 
 static bool keep_logprobs(struct job *job, const struct ree_token *token) {
@@ -108,7 +99,8 @@ static int begin_writers(struct job *job) {
         bool echo = w->prints && !job->o->no_echo && !job->prompts.is_chat[i];
         if (echo) {
             cli_progress_end();
-            fwrite(writer_prompt(w), 1, w->answer.prompt.size, stdout);
+            if (writer_prompt(w)->size)
+                fwrite(writer_prompt(w)->data, 1, writer_prompt(w)->size, stdout);
             fflush(stdout);
         }
     }
@@ -131,6 +123,7 @@ static int report(struct job *job, const struct ree_generate_stats *stats) {
         .session = job->o->stats ? &session : NULL,
         .pipeline = job->generator->pipeline,
         .device = cli_parts_device(&job->o->parts),
+        .model = ree_generator_info(job->generator)->model_path,
         .operation_set = job->o->device.options.operation_set,
         .receipt_hash = job->receipt_hash,
         .trace = job->has_trace ? &job->traced : NULL,

@@ -42,7 +42,8 @@ static const struct cli_row rows[] = {
   "\n"
   "MODEL is a folder with a Hugging Face checkpoint (config.json, *.safetensors, tokenizer.json)\n"
   "or of onnxruntime-genai (genai_config.json), or an ONNX file of a causal language model, with\n"
-  "past and present keys and values or without; its tokenizer is looked for beside it.\n"
+  "past and present keys and values or without; its tokenizer is looked for beside it. A folder's\n"
+  "checkpoint goes before ONNX files in the folder; --stats says which file is run.\n"
   "\n"
   "The text is printed as it comes; then the SHA-256 of the token ids and the speed. Two runs\n"
   "with the same SHA-256 made the same tokens, and they do so on every device.\n"
@@ -54,8 +55,8 @@ static const struct cli_row rows[] = {
     {.name = "--prompt-ids", .value = "IDS", .kind = ROW_TAKE, .take = take_prompt,
      .help = "token ids, separated by commas; needs no tokenizer"},
     {.name = "--prompt-file", .value = "FILE", .kind = ROW_TAKE, .take = take_prompt,
-     .help = "a prompt a line; or JSON lines: \"text\", {\"prompt\": \"text\"}, {\"ids\": [1, "
-             "2]} or {\"messages\": [...]}"},
+     .help = "a prompt a line. A line that begins with { or \" is JSON, all of it: \"text\", "
+             "{\"prompt\": \"text\"}, {\"ids\": [1, 2]} or {\"messages\": [...]}"},
     {.name = "--messages", .value = "FILE", .kind = ROW_TAKE, .take = take_prompt,
      .help = "a conversation, [{\"role\": \"user\", \"content\": \"...\"}, ...], put into the "
              "form that the model was trained on"},

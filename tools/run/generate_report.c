@@ -29,9 +29,12 @@ void generate_report_text(const struct generate_report *r, struct ree_strbuf *ou
     for (size_t i = 0; i < r->n; i++) {
         const struct ree_generation *g = &r->generations[i];
         const struct writer *w = &r->writers[i];
-        if (r->prints_texts)
-            ree_strbuf_printf(out, "%sprompt %zu: %s%s\n", i ? "\n" : "", i, writer_prompt(w),
-                              writer_text(w));
+        if (r->prints_texts) {
+            ree_strbuf_printf(out, "%sprompt %zu: ", i ? "\n" : "", i);
+            ree_strbuf_append(out, writer_prompt(w)->data, writer_prompt(w)->size);
+            ree_strbuf_append(out, writer_text(w)->data, writer_text(w)->size);
+            ree_strbuf_append(out, "\n", 1);
+        }
         append_logprobs(r, i, out);
         ree_strbuf_printf(out, "finish  %s\ntokens  %zu  SHA-256 %s\n", ree_finish_name(g->finish),
                           g->n, g->tokens_sha256);
@@ -54,6 +57,7 @@ void generate_report_text(const struct generate_report *r, struct ree_strbuf *ou
     run_trace_text(r->trace, out);
     if (r->ranks) cli_ranks_report_text(r->ranks, out);
     if (!r->session) return;
+    ree_strbuf_printf(out, "model %s\n", r->model);
     ree_strbuf_printf(out, "weights %.1f MiB, caches %.1f MiB, intermediates %.1f MiB\n",
                       (double)r->session->weight_bytes / 1048576, (double)s->cache_bytes / 1048576,
                       (double)r->session->arena_bytes / 1048576);
@@ -93,14 +97,23 @@ static void add_logprobs(const struct generate_report *r, size_t i, cJSON *objec
     }
 }
 
+// With U+FFFD for each NUL, as in a receipt.
+static void add_text(cJSON *object, const char *name, const struct ree_strbuf *text) {
+    struct ree_arena arena;
+    ree_arena_init(&arena);
+    const char *spelled = ree_receipt_spell(&arena, text);
+    if (spelled) cJSON_AddStringToObject(object, name, spelled);
+    ree_arena_finish(&arena);
+}
+
 static void add_sequence(const struct generate_report *r, size_t i, cJSON *object) {
     const struct ree_generation *g = &r->generations[i];
     const struct writer *w = &r->writers[i];
     add_ids(object, "prompt_tokens", g->ids, g->n_prompt);
     add_ids(object, "tokens", g->ids + g->n_prompt, g->n - g->n_prompt);
     if (r->has_text) {
-        cJSON_AddStringToObject(object, "prompt", writer_prompt(w));
-        cJSON_AddStringToObject(object, "text", writer_text(w));
+        add_text(object, "prompt", writer_prompt(w));
+        add_text(object, "text", writer_text(w));
     }
     cJSON_AddStringToObject(object, "finish_reason", ree_finish_name(g->finish));
     cJSON_AddStringToObject(object, "tokens_sha256", g->tokens_sha256);
@@ -126,6 +139,7 @@ static void add_stats(const struct generate_report *r, cJSON *root) {
     cJSON_AddNumberToObject(stats, "runs", (double)s->n_runs);
     cJSON_AddNumberToObject(stats, "cache_bytes", (double)s->cache_bytes);
     if (!r->session) return;
+    cJSON_AddStringToObject(stats, "model", r->model);
     cJSON_AddNumberToObject(stats, "weight_bytes", (double)r->session->weight_bytes);
     cJSON_AddNumberToObject(stats, "arena_bytes", (double)r->session->arena_bytes);
     cJSON_AddNumberToObject(stats, "dispatches", (double)r->session->n_dispatches);

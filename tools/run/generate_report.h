@@ -23,6 +23,7 @@ struct generate_report {
     const struct ree_session_stats *session; // NULL: not asked for
     const struct ree_pipeline *pipeline;     // with session
     const char *device;
+    const char *model; // the file, or the folder of a checkpoint
     enum ree_operation_set operation_set;
     const char *receipt_hash;       // of the receipt that was written; "": none
     const struct ree_traced *trace; // that was written; NULL: none

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "cli.h"
+#include "text/json.h"
 
 static const struct {
     const char *name;
@@ -55,6 +56,13 @@ static int fail_at(const struct loader *l, const char *what) {
         cli_error("%s, line %zu: %s", l->file, l->line, what);
     else
         cli_error("%s", what);
+    return CLI_FAILED;
+}
+
+static int fail_json(const struct loader *l, const struct ree_error *err) {
+    cli_error("%s, line %zu: a line that begins with { or \" has to be one JSON value: %s (a plain "
+              "text that begins so is written as a JSON string)",
+              l->file, l->line, err->message);
     return CLI_FAILED;
 }
 
@@ -143,21 +151,45 @@ static int add_id_array(struct loader *l, const cJSON *array) {
     return add(l, ids, (size_t)n, false);
 }
 
+// A string of a parsed line, with its NULs.
+static int add_string(struct loader *l, const cJSON *string) {
+    char *text = strdup(string->valuestring);
+    if (!text) return no_memory();
+    int code = add_plain(l, text, ree_text_json_restore(text));
+    free(text);
+    return code;
+}
+
+// As text again. NULs stand in what was parsed as text/json.h says.
+static bool print_json(const cJSON *json, struct ree_strbuf *out) {
+    char *text = cJSON_PrintUnformatted(json);
+    const char *at = text, *nul;
+    while (at && (nul = strstr(at, REE_TEXT_JSON_NUL))) {
+        ree_strbuf_append(out, at, (size_t)(nul - at));
+        ree_strbuf_append(out, "\\u0000", 6);
+        at = nul + strlen(REE_TEXT_JSON_NUL);
+    }
+    if (at) ree_strbuf_append(out, at, strlen(at));
+    free(text);
+    return at && !out->failed;
+}
+
 // A line of JSON: "text", or an object with "prompt", "ids" or "messages".
 static int add_json(struct loader *l, const cJSON *line) {
-    if (cJSON_IsString(line)) return add_plain(l, line->valuestring, strlen(line->valuestring));
+    if (cJSON_IsString(line)) return add_string(l, line);
     const cJSON *text = cJSON_GetObjectItemCaseSensitive(line, "prompt");
     const cJSON *ids = cJSON_GetObjectItemCaseSensitive(line, "ids");
     const cJSON *messages = cJSON_GetObjectItemCaseSensitive(line, "messages");
-    if (cJSON_IsString(text)) return add_plain(l, text->valuestring, strlen(text->valuestring));
+    if (cJSON_IsString(text)) return add_string(l, text);
     if (cJSON_IsArray(ids)) return add_id_array(l, ids);
     if (!cJSON_IsArray(messages))
         return fail_at(l, "expected a string, or an object with \"prompt\", \"ids\" or "
                           "\"messages\"");
-    char *printed = cJSON_PrintUnformatted(messages);
-    if (!printed) return no_memory();
-    int code = add_messages(l, printed, strlen(printed));
-    free(printed);
+    struct ree_strbuf printed;
+    ree_strbuf_init(&printed);
+    bool ok = print_json(messages, &printed);
+    int code = ok ? add_messages(l, printed.data, printed.size) : no_memory();
+    ree_strbuf_finish(&printed);
     return code;
 }
 
@@ -169,9 +201,10 @@ static int read_file(const char *path, char **out, size_t *out_n) {
     return 0;
 }
 
-// JSON lines where the first line is JSON, else a prompt a line. Empty lines count for nothing.
+// A prompt a line. One that begins with { or " is JSON, all of it: what stood behind the value
+// would be lost. Empty lines count for nothing.
 static int add_file(struct loader *l, const char *path) {
-    char *bytes;
+    char *bytes = NULL;
     size_t nbytes;
     int code = read_file(path, &bytes, &nbytes);
     if (code) return code;
@@ -189,10 +222,10 @@ static int add_file(struct loader *l, const char *path) {
             code = add_plain(l, line, n);
             continue;
         }
-        cJSON *json = cJSON_ParseWithLength(line, n);
-        code = json ? add_json(l, json)
-                    : fail_at(l, "begins like JSON and is none (lines that begin with { or \" are "
-                                 "JSON)");
+        cJSON *json;
+        struct ree_error err;
+        code = ree_text_json_parse(line, n, &json, &err) == REE_OK ? add_json(l, json)
+                                                                   : fail_json(l, &err);
         cJSON_Delete(json);
     }
     l->line = 0;
@@ -206,7 +239,7 @@ static int add_file(struct loader *l, const char *path) {
 }
 
 static int add_messages_file(struct loader *l, const char *path) {
-    char *bytes;
+    char *bytes = NULL;
     size_t nbytes;
     int code = read_file(path, &bytes, &nbytes);
     if (code) return code;

@@ -60,11 +60,10 @@ void writer_finish(struct writer *w) {
     ree_strbuf_finish(&w->ids);
 }
 
-const char *writer_prompt(const struct writer *w) {
-    return w->answer.prompt.data ? w->answer.prompt.data : "";
+const struct ree_strbuf *writer_prompt(const struct writer *w) {
+    return &w->answer.prompt;
 }
 
-const char *writer_text(const struct writer *w) {
-    const struct ree_strbuf *text = w->tokenizer ? &w->answer.text : &w->ids;
-    return text->data ? text->data : "";
+const struct ree_strbuf *writer_text(const struct writer *w) {
+    return w->tokenizer ? &w->answer.text : &w->ids;
 }

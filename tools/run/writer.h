@@ -21,7 +21,9 @@ bool writer_begin(struct writer *w, const struct ree_prompt *prompt);
 bool writer_push(struct writer *w, int32_t id);
 void writer_end(struct writer *w); // what was held back
 void writer_finish(struct writer *w);
-const char *writer_prompt(const struct writer *w); // as the tokenizer spells it
-const char *writer_text(const struct writer *w);   // of the answer, without a stop string
+// They may have NULs.
+const struct ree_strbuf *writer_prompt(const struct writer *w); // as the tokenizer spells it
+const struct ree_strbuf *
+writer_text(const struct writer *w); // of the answer, without a stop string
 
 #endif

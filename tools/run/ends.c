@@ -1,0 +1,26 @@
+#include "ends.h"
+
+#include <stdlib.h>
+
+static bool has(const int32_t *ids, size_t n, int32_t id) {
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] == id) return true;
+    return false;
+}
+
+bool cli_ends(const struct ree_generator_info *model, const struct ree_tokenizer *tokenizer,
+              int32_t **out, size_t *out_n) {
+    const int32_t *more = NULL;
+    size_t n_more = tokenizer ? ree_tokenizer_eos(tokenizer, &more) : 0, n = 0;
+    *out = malloc((model->n_eos + n_more + 1) * sizeof **out);
+    *out_n = 0;
+    if (!*out) return false;
+    for (size_t i = 0; i < model->n_eos; i++)
+        if (!has(*out, n, model->eos[i])) (*out)[n++] = model->eos[i];
+    // A tokenizer has none twice.
+    size_t n_model = n;
+    for (size_t i = 0; i < n_more; i++)
+        if (!has(*out, n_model, more[i])) (*out)[n++] = more[i];
+    *out_n = n;
+    return true;
+}
