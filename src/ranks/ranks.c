@@ -35,7 +35,7 @@ static enum ree_status init(struct ree_ranks *ranks, struct ree_error *err) {
         return ree_fail(err, REE_INVALID, "%zu stages are too few for %u ranks", ranks->n_stages,
                         ranks->n_ranks);
     ree_partition_share(ranks->n_stages, ranks->n_ranks, ranks->rank, &ranks->first,
-                       &ranks->n_local);
+                        &ranks->n_local);
     ranks->n_sets = g->options.n_sets ? g->options.n_sets : 1;
     ranks->sets = calloc(ranks->n_sets, sizeof *ranks->sets);
     ranks->offsets = calloc(ranks->n_ranks, sizeof *ranks->offsets);

@@ -19,9 +19,10 @@ uint32_t limbs_elementary(enum limbs_function function, uint32_t x) {
         CASE(rsqrt)
         CASE(exp)
         CASE(expm1)
-        CASE(log) CASE(log1p) CASE(sin) CASE(cos) CASE(tan) CASE(asin) CASE(acos) CASE(atan)
-            CASE(sinh) CASE(cosh) CASE(tanh) CASE(asinh) CASE(acosh) CASE(atanh) CASE(erf)
-                CASE(sigmoid) CASE(softplus)
+        CASE(log)
+        CASE(log1p) CASE(sin) CASE(cos) CASE(tan) CASE(asin) CASE(acos) CASE(atan) CASE(sinh)
+            CASE(cosh) CASE(tanh) CASE(asinh) CASE(acosh) CASE(atanh) CASE(erf) CASE(sigmoid)
+                CASE(softplus)
     }
     return 0;
 }

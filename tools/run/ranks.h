@@ -25,9 +25,9 @@ struct cli_ranks {
     "has\n"                                                                                        \
     "  the model, too; before anything runs, versions, model, weights and plan are compared\n"     \
     "  ranks on one machine share its cores (--threads says otherwise)\n"                          \
-    "  --step-deadline S    seconds that a process may be silent before all end (otherwise 60);\n"  \
-    "                       while one works, however long, it gives signs of life by itself, so\n"  \
-    "                       that silent is what is dead, stopped or cut off\n"                      \
+    "  --step-deadline S    seconds that a process may be silent before all end (otherwise 60);\n" \
+    "                       while one works, however long, it gives signs of life by itself, so\n" \
+    "                       that silent is what is dead, stopped or cut off\n"                     \
     "  --work-deadline S    seconds that one that gives signs of life may be at a single thing\n"  \
     "                       (an operator, a weight) before it is taken to hang (otherwise ten\n"   \
     "                       step deadlines)\n"                                                     \

@@ -145,7 +145,7 @@ static inline void vec_transpose(vec *r) {
     X(1, vecs)                                                                                     \
     X(2, vecs)                                                                                     \
     X(3, vecs)                                                                                     \
-    X(4, vecs) X(5, vecs) X(6, vecs) X(7, vecs) X(8, vecs) X(9, vecs) X(10, vecs) X(11, vecs)      \
-        X(12, vecs)
+    X(4, vecs)                                                                                     \
+    X(5, vecs) X(6, vecs) X(7, vecs) X(8, vecs) X(9, vecs) X(10, vecs) X(11, vecs) X(12, vecs)
 
 #include "device/cpu/tiles.inc"
