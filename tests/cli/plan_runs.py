@@ -12,21 +12,13 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 SAMPLE = HERE.parents[1] / "tools" / "sample"
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent / "harness")]
+import harness  # noqa: E402
 import onnx_writer as onnx  # noqa: E402
+from harness import check  # noqa: E402
 from plan_test import chain, note, wish  # noqa: E402
 
-passed, failed = 0, 0
 ree_run = None
-
-
-def check(ok, what):
-    global passed, failed
-    if ok:
-        passed += 1
-    else:
-        failed += 1
-        print(f"FAILED: {what}", flush=True)
 
 
 def call(*args, before=()):
@@ -164,8 +156,7 @@ def main():
         test_wide(pathlib.Path(folder))
         test_language_models(args.models)
         test_processes(pathlib.Path(folder))
-    print(f"{passed} passed, {failed} failed")
-    return failed != 0 or passed == 0
+    return harness.finish()
 
 
 if __name__ == "__main__":

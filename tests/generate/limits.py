@@ -17,20 +17,14 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+from harness import check  # noqa: E402
+
 STORIES = HERE.parents[1] / "tools" / "sample" / "stories"
 MIB = 1 << 20
 
-passed, failed = 0, 0
 args = None
-
-
-def check(ok, what):
-    global passed, failed
-    if ok:
-        passed += 1
-    else:
-        failed += 1
-        print(f"FAILED: {what}", flush=True)
 
 
 def run_json(*arguments):
@@ -177,8 +171,7 @@ def main():
     if args.device == "cpu":
         with tempfile.TemporaryDirectory() as folder:
             check_process(pathlib.Path(folder))
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return harness.finish()
 
 
 if __name__ == "__main__":
