@@ -272,7 +272,8 @@ const char *ree_operation_set_name(enum ree_operation_set set); // "reproducible
 
 struct ree_device_options {
     enum ree_operation_set operation_set;
-    uint32_t n_threads;    // CPU: 0 is one per core
+    uint32_t n_threads;    // CPU: 0 is one per core; when it is all of them, the OpenMP workers (not
+                           // the caller) are bound to one each, unless OMP_PROC_BIND is set
     const char *cpu_isa;   // "avx512", "avx2", "neon", "portable"; NULL: the best of this machine
     bool validation;       // Vulkan: enable VK_LAYER_KHRONOS_validation; a message fails the run
     const char *cache_dir; // Vulkan: pipeline cache; NULL: $XDG_CACHE_HOME/ree; "": none

@@ -253,6 +253,7 @@ static enum ree_status run_step(struct cpu_device *device, struct program_step *
 static enum ree_status program_run(struct ree_device *device, struct ree_device_program *program,
                                    struct ree_device_buffer *const *slots, struct ree_error *err) {
     program->has_run = false;
+    ree_cpu_place_team(cpu(device)->ctx.n_threads);
     double before = now();
     for (uint32_t i = 0; i < program->n_steps; i++) {
         struct program_step *step = &program->steps[i];

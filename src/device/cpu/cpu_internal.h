@@ -92,6 +92,12 @@ void ree_cpu_scratch_finish(struct ree_cpu_scratch *scratch);
 //     #pragma omp parallel num_threads(n) if (n > 1)
 uint32_t ree_cpu_threads_for(const struct ree_cpu_context *ctx, uint64_t nanoseconds);
 
+// Before a program runs on n_threads threads. When they are as many as the processors that the
+// calling thread may use, binds each worker of its OpenMP team to a processor of its own, none of
+// them to the one where the caller runs; the caller itself stays free, and nothing else of the
+// process changes. Does nothing where OMP_PROC_BIND is set: then the user decides.
+void ree_cpu_place_team(uint32_t n_threads);
+
 // Part `part` of n_parts of [0, n), cut at multiples of `grain`; may be empty.
 static inline void ree_cpu_split(uint64_t n, uint64_t grain, uint32_t part, uint32_t n_parts,
                                  uint64_t *out_begin, uint64_t *out_end) {
