@@ -194,8 +194,9 @@ bool ree_pass_common_subexpressions(struct ree_graph *graph);
 // and widened. What made that constant is left for the pass of dead code.
 bool ree_pass_factors(struct ree_graph *graph);
 // `output` [batch, sequence, n], the result of a product with a constant matrix, becomes [batch,
-// rows, n] with the rows that a new int64 input `name` [batch, rows, 1] lists. False: the output is
-// not made that way, and the graph is as it was.
+// rows, n] with the rows that a new int64 input `name` [batch, rows, 1] lists. What the product's
+// input is made of is computed for these rows alone as far back as nothing mixes rows. False: the
+// output is not made that way, and the graph is as it was.
 bool ree_pass_select_rows(struct ree_graph *graph, struct ree_value *output, const char *name);
 
 #endif

@@ -223,6 +223,81 @@ static void test_common_subexpressions(void) {
                   "    return %y, %z\n");
 }
 
+// Rows of a language model's logits: x [batch, sequence, 4] through `tail`, lines "Op inputs
+// outputs", which end with the value n, and a product with a constant matrix. Returns the value
+// that the rows are chosen from.
+static const char *selected_from(const char *const *tail, size_t n_tail) {
+    static const float zeros[16];
+    static char name[16];
+    struct pb graph = {0};
+    pb_sub(&graph, GRAPH_INPUT, pb_value("x", 1, 3, (int64_t[]){-1, -1, 4}));
+    pb_sub(&graph, GRAPH_INITIALIZER, pb_tensor("W", 1, 2, (int64_t[]){4, 4}, zeros, 64));
+    pb_sub(&graph, GRAPH_INITIALIZER, pb_tensor("row", 1, 1, (int64_t[]){4}, zeros, 16));
+    pb_sub(&graph, GRAPH_INITIALIZER, pb_tensor("rows", 1, 2, (int64_t[]){3, 4}, zeros, 48));
+    pb_sub(&graph, GRAPH_INITIALIZER,
+           pb_tensor("last", 7, 1, (int64_t[]){1}, (int64_t[]){-1}, sizeof(int64_t)));
+    pb_sub(&graph, GRAPH_INITIALIZER,
+           pb_tensor("middle", 7, 1, (int64_t[]){1}, (int64_t[]){1}, sizeof(int64_t)));
+    for (size_t i = 0; i < n_tail; i++) {
+        char op[32], inputs[32], outputs[32];
+        REQUIRE(sscanf(tail[i], "%31s %31s %31s", op, inputs, outputs) == 3);
+        add_node(&graph, op, inputs, outputs);
+    }
+    add_node(&graph, "MatMul", "n,W", "m");
+    add_node(&graph, "Add", "m,row", "logits");
+    pb_sub(&graph, GRAPH_OUTPUT, pb_value("logits", 1, 3, (int64_t[]){-1, -1, 4}));
+    struct ree_graph *g = load(graph);
+    REQUIRE(ree_pass_select_rows(g, g->outputs[0], "wanted"));
+    CHECK(!ree_pass_select_rows(g, g->outputs[0], "wanted"));
+    CHECK(g->n_inputs == 2 && strcmp(g->inputs[1]->name, "wanted") == 0);
+    size_t n_gathers = 0;
+    *name = 0;
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        const struct ree_node *node = g->nodes[i];
+        CHECK(node->id == i);
+        for (size_t j = 0; j < node->n_inputs; j++)
+            CHECK_MSG(!node->inputs[j]->producer || node->inputs[j]->producer->id < i,
+                      "%s is read before it is made", node->inputs[j]->name);
+        if (strcmp(node->op_type, "GatherND") != 0) continue;
+        n_gathers++;
+        snprintf(name, sizeof name, "%s", node->inputs[0]->name);
+        CHECK(strcmp(node->inputs[1]->name, "wanted") == 0 && node->outputs[0]->n_uses > 0);
+    }
+    CHECK(n_gathers == 1);
+    ree_graph_destroy(g);
+    return name;
+}
+
+#define CHECK_SELECTED(expected, ...)                                                              \
+    do {                                                                                           \
+        const char *const tail_[] = {__VA_ARGS__};                                                 \
+        const char *from_ = selected_from(tail_, sizeof tail_ / sizeof *tail_);                    \
+        CHECK_MSG(strcmp(from_, expected) == 0, "chosen from %s, not %s", from_, expected);        \
+    } while (0)
+
+static void test_select_rows(void) {
+    // A gated MLP with its residual and the last norm: all of it comes down from h.
+    CHECK_SELECTED("h", "Softmax x a", "Add x,a h", "RMSNormalization h,row u", "MatMul u,W g",
+                   "Sigmoid g s", "Mul g,s t", "MatMul u,W v", "Mul t,v d", "MatMul d,W e",
+                   "Add h,e f", "RMSNormalization f,row n");
+    // The same norm step by step.
+    CHECK_SELECTED("h", "Softmax x h", "Mul h,h q", "ReduceMean q,last r", "Add r,row e",
+                   "Sqrt e f", "Div h,f n");
+    // Two values of which none comes from the other: the one may be repeated over the other's rows.
+    CHECK_SELECTED("h", "Softmax x a", "Exp x b", "Add a,b h", "Tanh h n");
+    // x itself is no node's.
+    CHECK_SELECTED("x", "Relu x n");
+    // What mixes rows, or differs from row to row.
+    CHECK_SELECTED("h", "ReduceMean x,middle h", "Sub h,row n");
+    CHECK_SELECTED("h", "Softmax x h", "Neg h n");
+    CHECK_SELECTED("h", "Add x,rows h", "Neg h n");
+    CHECK_SELECTED("h", "LayerNormalization x,rows h", "Neg h n");
+    CHECK_SELECTED("h", "MatMul W,x h", "Neg h n");
+    // What is also read for all its rows stays whole, and so does what it is made of.
+    CHECK_SELECTED("h", "Softmax x a", "Neg a h", "Sigmoid h s", "Mul h,s n", "Softmax h unused");
+    CHECK_SELECTED("n", "Relu x h", "Softmax h s", "Add h,s n");
+}
+
 // Nothing to do is nothing done.
 static void test_unchanged(void) {
     struct pb graph = graph_with_input();
@@ -239,6 +314,7 @@ int main(void) {
     test_cast();
     test_dropout();
     test_common_subexpressions();
+    test_select_rows();
     test_unchanged();
     return test_finish();
 }
