@@ -41,7 +41,8 @@ enum ree_status ree_cpu_no_memory(struct ree_error *err, size_t size) {
 }
 
 uint32_t ree_cpu_threads_for(const struct ree_cpu_context *ctx, uint64_t nanoseconds) {
-    uint64_t n = nanoseconds / (ctx->thread_grain ? ctx->thread_grain : NANOSECONDS_PER_THREAD);
-    if (n > ctx->n_threads) n = ctx->n_threads;
-    return n > 1 ? (uint32_t)n : 1;
+    uint64_t grain = ctx->thread_grain ? ctx->thread_grain : NANOSECONDS_PER_THREAD;
+    // libgomp ends the threads that a smaller team leaves over and makes them anew for the next
+    // larger one, which takes longer than the work of many a dispatch.
+    return nanoseconds / grain > 1 ? ctx->n_threads : 1;
 }

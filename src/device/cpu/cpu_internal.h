@@ -86,8 +86,9 @@ void ree_cpu_scratch_finish(struct ree_cpu_scratch *scratch);
 
 // Threads
 
-// How many threads a kernel should use whose work takes one thread about `nanoseconds`: opening a
-// parallel region costs some microseconds, so small work stays on the caller. Use:
+// How many threads a kernel should use whose work takes one thread about `nanoseconds`: all or one.
+// Opening a parallel region costs some microseconds, so small work stays on the caller. Kernels ask
+// for no other number, even where some of the threads have nothing to do. Use:
 //
 //     #pragma omp parallel num_threads(n) if (n > 1)
 uint32_t ree_cpu_threads_for(const struct ree_cpu_context *ctx, uint64_t nanoseconds);

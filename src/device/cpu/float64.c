@@ -104,7 +104,7 @@ static void reduce_output(const struct ree_cpu_reduce_plan *plan, uint32_t o, vo
 enum ree_status ree_cpu_reduce_f64(const struct ree_cpu_context *ctx,
                                    const struct ree_cpu_reduce_plan *plan, struct ree_error *err) {
     uint32_t n_threads = ree_cpu_threads_for(ctx, (uint64_t)plan->n_outer * plan->n_reduce * 4);
-    if (n_threads > plan->n_outer) n_threads = plan->n_outer;
+    if (plan->n_outer == 1) n_threads = 1;
     const size_t size = REE_CHUNK * sizeof(double);
     for (uint32_t t = 0; t < n_threads; t++)
         if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);

@@ -185,7 +185,7 @@ enum ree_status ree_cpu_gather(const struct ree_cpu_context *ctx, const struct r
     uint64_t n_tuples = p->n_elements / plan.row;
     uint64_t row_cost = plan.row_stride == 1 ? plan.row * plan.size / 5 : plan.row;
     uint32_t n_threads = ree_cpu_threads_for(ctx, n_tuples * (5 + row_cost));
-    if (n_threads > n_tuples) n_threads = (uint32_t)n_tuples;
+    if (n_tuples == 1) n_threads = 1;
     struct ree_cpu_index_fault *faults = ree_cpu_scratch_get(ctx, 0, 0, n_threads * sizeof *faults);
     if (!faults) return ree_cpu_no_memory(err, n_threads * sizeof *faults);
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)

@@ -15,7 +15,7 @@ enum ree_status ree_cpu_map(const struct ree_cpu_context *ctx, const struct ree_
     ree_cpu_expr_plan(&plan, expr, operands, false, ctx->isa);
     uint32_t n_blocks = (n + REE_CPU_EXPR_BLOCK - 1) / REE_CPU_EXPR_BLOCK;
     uint32_t n_threads = ree_cpu_threads_for(ctx, n_blocks * plan.cost);
-    if (n_threads > n_blocks) n_threads = n_blocks;
+    if (n_blocks == 1) n_threads = 1;
     size_t size = ree_cpu_expr_slots_size(&plan, n < REE_CPU_EXPR_BLOCK ? n : REE_CPU_EXPR_BLOCK);
     for (uint32_t t = 0; t < n_threads; t++)
         if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);

@@ -79,7 +79,7 @@ enum ree_status ree_cpu_norm(const struct ree_cpu_context *ctx, const struct ree
     job.bias = p->has_bias ? operands[next++] : NULL;
     job.out = operands[next];
     uint32_t n_threads = ree_cpu_threads_for(ctx, (uint64_t)p->rows * (p->cols + 16) * 3 / 2);
-    if (n_threads > p->rows) n_threads = p->rows;
+    if (p->rows == 1) n_threads = 1;
     const size_t size = REE_CPU_ROWS_BLOCK * sizeof(float);
     for (uint32_t t = 0; t < n_threads; t++)
         if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);

@@ -4,8 +4,9 @@
 // runs and leaves the two there, another processor idle, for some milliseconds: longer than most
 // dispatches take, so that the product of one row ran at half its rate in every second run.
 //
-// A worker that the OpenMP library makes anew, as libgomp does when a smaller team came between, is
-// free until the caller is seen on another processor.
+// A worker that the OpenMP library makes anew, as libgomp does when a smaller team came between
+// (kernels ask for none, ree_cpu_threads_for), is free until the caller is seen on another
+// processor.
 #include "device/cpu/cpu_internal.h"
 
 #include <omp.h>

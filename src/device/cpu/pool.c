@@ -197,7 +197,7 @@ enum ree_status ree_cpu_pool(const struct ree_cpu_context *ctx, const struct ree
         job.reach[kw] = reach(p, kw);
     // A loop over a row costs some nanoseconds to enter, then about one for two elements.
     uint32_t n_threads = ree_cpu_threads_for(ctx, n_rows * volume(p->kernel) * (8 + p->out[2] / 2));
-    if (n_threads > n_rows) n_threads = (uint32_t)n_rows;
+    if (n_rows == 1) n_threads = 1;
     const size_t row = REE_CPU_EXPR_BLOCK, size = 4 * row * sizeof(uint32_t);
     for (uint32_t t = 0; t < n_threads; t++)
         if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);

@@ -196,8 +196,8 @@ enum ree_status ree_cpu_reduce_columns(const struct ree_cpu_context *ctx,
     uint32_t kind = plan->params->kind;
     bool position = kind == REE_REDUCE_ARGMAX || kind == REE_REDUCE_ARGMIN;
     struct steps s = steps_of(kind, plan->params->dtype);
-    uint32_t n_threads =
-        ree_cpu_threads_for(ctx, (uint64_t)plan->n_outer * ((uint64_t)plan->n_reduce + 8) / 2);
+    uint64_t cost = (uint64_t)plan->n_outer * ((uint64_t)plan->n_reduce + 8) / 2;
+    uint32_t n_threads = ree_cpu_threads_for(ctx, cost);
 
     // Tiles as wide as the accumulators' cache allows, but one for each thread if possible.
     uint32_t width = plan->outer_dims[plan->outer_rank - 1];
@@ -208,8 +208,9 @@ enum ree_status ree_cpu_reduce_columns(const struct ree_cpu_context *ctx,
         if (share < tile_width) tile_width = share;
     }
     uint64_t n_items = (uint64_t)n_lines * ((width + tile_width - 1) / tile_width);
-    bool split = plan->chunked && n_items < n_threads && plan->n_chunks >= n_threads;
-    if (!split && n_items < n_threads) n_threads = (uint32_t)n_items;
+    bool split = plan->chunked && n_items < n_threads && plan->n_chunks >= n_threads &&
+                 ree_cpu_threads_for(ctx, cost / n_items) > 1;
+    if (!split && n_items == 1) n_threads = 1;
 
     const size_t row_size = MAX_COLUMNS * 8;
     for (uint32_t t = 0; t < n_threads; t++)

@@ -115,7 +115,7 @@ enum ree_status ree_cpu_resize(const struct ree_cpu_context *ctx, const struct r
     uint32_t n_tiles = (row + width - 1) / width;
     uint64_t n_items = n_rows * n_tiles;
     uint32_t n_threads = ree_cpu_threads_for(ctx, n_rows * row * (p->taps + 1ull));
-    if (n_threads > n_items) n_threads = (uint32_t)n_items;
+    if (n_items == 1) n_threads = 1;
     const size_t block = REE_CPU_EXPR_BLOCK, size = 4 * block * sizeof(uint32_t);
     for (uint32_t t = 0; t < n_threads; t++)
         if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);

@@ -122,7 +122,7 @@ enum ree_status ree_cpu_scan(const struct ree_cpu_context *ctx, const struct ree
     uint64_t n_items = (uint64_t)p->outer * n_tiles;
     uint64_t n_terms = (uint64_t)p->outer * p->k * p->inner;
     uint32_t n_threads = ree_cpu_threads_for(ctx, n_terms * 2);
-    if (n_threads > n_items) n_threads = (uint32_t)n_items;
+    if (n_items == 1) n_threads = 1;
     const size_t size = 2 * REE_CPU_EXPR_BLOCK * 8;
     for (uint32_t t = 0; t < n_threads; t++)
         if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);

@@ -155,7 +155,7 @@ enum ree_status ree_cpu_scatter(const struct ree_cpu_context *ctx,
         .size = ree_dtype_size((enum ree_dtype)p->dtype),
     };
     uint32_t n_threads = ree_cpu_threads_for(ctx, (uint64_t)p->n_lines * p->n_steps * 8);
-    if (n_threads > p->n_lines) n_threads = p->n_lines;
+    if (p->n_lines == 1) n_threads = 1;
     bool fault = false;
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)                \
     reduction(||                                                                                   \

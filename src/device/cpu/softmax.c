@@ -163,7 +163,7 @@ enum ree_status ree_cpu_softmax(const struct ree_cpu_context *ctx,
         n_items *= (p->inner + job.at_once - 1) / job.at_once;
     }
     uint32_t n_threads = ree_cpu_threads_for(ctx, n_rows * (p->k + 16) * 3);
-    if (n_threads > n_items) n_threads = (uint32_t)n_items;
+    if (n_items == 1) n_threads = 1;
     size_t size = scratch_size(&job);
     for (uint32_t t = 0; t < n_threads; t++)
         if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);

@@ -123,7 +123,7 @@ enum ree_status ree_cpu_topk(const struct ree_cpu_context *ctx, const struct ree
         .size = ree_dtype_size((enum ree_dtype)p->dtype),
     };
     uint32_t n_threads = ree_cpu_threads_for(ctx, n_lines * (p->n * 3ull + p->k * 20ull));
-    if (n_threads > n_lines) n_threads = (uint32_t)n_lines;
+    if (n_lines == 1) n_threads = 1;
     size_t size = p->k * sizeof(struct entry);
     for (uint32_t t = 0; t < n_threads; t++)
         if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);

@@ -1,0 +1,72 @@
+// Whatever kernels follow each other, and however little some of them have to do, their threads stay
+// the same ones: an OpenMP library may end those that a smaller team leaves over and make them anew
+// for the next larger one, hundreds of times in a step of a language model.
+#include "cases.h"
+#include "device/cpu/execute.h"
+#include "test.h"
+
+#ifdef __linux__
+#include <dirent.h>
+#include <stdlib.h>
+
+#define N_THREADS 7
+#define N_CASES 60 // of each RepOp
+
+// The newest thread of this process.
+static long newest_thread(void) {
+    long newest = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    REQUIRE(tasks);
+    for (struct dirent *task; (task = readdir(tasks));)
+        if (atol(task->d_name) > newest) newest = atol(task->d_name);
+    closedir(tasks);
+    return newest;
+}
+
+static void run_op(enum ree_repop op, struct ree_cpu_context *ctx) {
+    uint32_t n_done = 0;
+    for (uint64_t seed = 1; n_done < N_CASES; seed++) {
+        struct rng rng = {.state = seed * 1000003 + (uint64_t)op, .host = true};
+        struct test_case c;
+        if (case_generators[op](&rng, &c)) {
+            struct ree_error err;
+            void *operands[REE_MAX_OPERANDS];
+            memcpy(operands, c.contents, sizeof operands);
+            // Cases with an index out of range end with an error.
+            ree_cpu_run_dispatch(ctx, &c.dispatch, operands, &err);
+            n_done++;
+        }
+        test_case_finish(&c);
+    }
+}
+
+int main(void) {
+    static struct ree_cpu_scratch scratch[N_THREADS];
+    long started = 0;
+#pragma omp parallel num_threads(N_THREADS) reduction(+ : started)
+    started++;
+    if (started < N_THREADS) return test_skip("OpenMP gives fewer threads than asked for");
+    long newest = newest_thread();
+    for (uint32_t op = 0; op < REE_N_REPOPS; op++) {
+        // Pieces of work between what deserves one thread and what deserves all.
+        for (uint32_t grain = 1; grain <= 10000; grain *= 100) {
+            struct ree_cpu_context ctx = {
+                .n_threads = N_THREADS, .scratch = scratch, .thread_grain = grain};
+            run_op((enum ree_repop)op, &ctx);
+            long now = newest_thread();
+            CHECK_MSG(now == newest, "%s: threads were made anew", ree_repop_name(op));
+            newest = now;
+        }
+    }
+    for (uint32_t t = 0; t < N_THREADS; t++)
+        ree_cpu_scratch_finish(&scratch[t]);
+    return test_finish();
+}
+
+#else
+
+int main(void) {
+    return test_skip("threads are told apart on Linux only");
+}
+
+#endif
