@@ -272,7 +272,8 @@ enum ree_status ree_cpu_reduce(const struct ree_cpu_context *ctx, const struct r
     for (uint32_t t = 0; t < n_threads; t++)
         if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);
 
-    // Packed single rows fill the lanes with chunks as well.
+    // Outputs fewer than threads share those where each is worth it; packed single rows fill the
+    // lanes with chunks as well.
     bool few = p->n_outer < n_threads && ree_cpu_threads_for(ctx, cost / p->n_outer) > 1;
     if (few ||
         (plan.chunked && !plan.contiguous && p->n_outer < 4 && plan.n_chunks >= MANY_CHUNKS))
