@@ -31,7 +31,7 @@ def flips(folder, name, command, n, draw):
     whole, damaged = folder / "whole.trace", folder / "damaged.trace"
     done = run(*command, "--trace", whole)
     if done.returncode:
-        print(f"FAILED: {name}: {done.stderr}")
+        print(f"FAILED: {name}: exit code {done.returncode}: {done.stderr}")
         return False
     output = json.loads(done.stdout)
     nodes = json.loads(run("trace", whole).stdout)["nodes"]
@@ -47,7 +47,7 @@ def flips(folder, name, command, n, draw):
             broken += breaks
             refused += not breaks
             if not breaks and "cannot be damaged" not in done.stderr and "has no output" not in done.stderr:
-                print(f"FAILED: {name} {fault}: {done.stderr}")
+                print(f"FAILED: {name} {fault}: exit code {done.returncode}: {done.stderr}")
                 wrong += 1
             continue
         erased += results(json.loads(done.stdout)) == results(output)
