@@ -103,6 +103,7 @@ bool ree_dtype_byte_is_valid(enum ree_dtype dtype, uint8_t byte) {
     }
 }
 
+// Stores whether it changes anything or not, which compilers can do in lanes.
 void ree_canonicalise_nans(enum ree_dtype dtype, size_t n, void *data) {
     uint8_t *bytes = data;
     uint16_t *halves = data;
@@ -111,20 +112,21 @@ void ree_canonicalise_nans(enum ree_dtype dtype, size_t n, void *data) {
     switch (dtype) {
     case REE_F32:
         for (size_t i = 0; i < n; i++)
-            if ((words[i] & 0x7FFFFFFFu) > 0x7F800000u) words[i] = 0x7FC00000u;
+            words[i] = (words[i] & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FC00000u : words[i];
         return;
     case REE_F64:
         for (size_t i = 0; i < n; i++)
-            if ((longs[i] & INT64_MAX) > UINT64_C(0x7FF0000000000000))
-                longs[i] = UINT64_C(0x7FF8000000000000);
+            longs[i] = (longs[i] & INT64_MAX) > UINT64_C(0x7FF0000000000000)
+                           ? UINT64_C(0x7FF8000000000000)
+                           : longs[i];
         return;
     case REE_F16:
         for (size_t i = 0; i < n; i++)
-            if ((halves[i] & 0x7FFF) > 0x7C00) halves[i] = 0x7E00;
+            halves[i] = (halves[i] & 0x7FFF) > 0x7C00 ? 0x7E00 : halves[i];
         return;
     case REE_BF16:
         for (size_t i = 0; i < n; i++)
-            if ((halves[i] & 0x7FFF) > 0x7F80) halves[i] = 0x7FC0;
+            halves[i] = (halves[i] & 0x7FFF) > 0x7F80 ? 0x7FC0 : halves[i];
         return;
     case REE_F8E4M3FN:
         for (size_t i = 0; i < n; i++)

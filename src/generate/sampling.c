@@ -52,14 +52,37 @@ static int by_id(const void *a, const void *b) {
 }
 
 static enum ree_status check_logits(const float *logits, size_t n, struct ree_error *err) {
-    bool any = false;
+    // Without leaving early: in lanes.
+    int any = 0, wrong = 0;
     for (size_t i = 0; i < n; i++) {
+        wrong |= logits[i] != logits[i];
+        any |= logits[i] > -INFINITY;
+    }
+    for (size_t i = 0; wrong && i < n; i++)
         if (isnan(logits[i]))
             return ree_fail(err, REE_INVALID, "the logit of token %zu is not a number", i);
-        any = any || logits[i] > -INFINITY;
-    }
     if (any) return REE_OK;
     return ree_fail(err, REE_INVALID, "no token has a logit above -infinity");
+}
+
+// As integers, floats that are numbers have the same order (but that -0 comes before +0).
+static int32_t key_of(float x) {
+    int32_t bits = (int32_t)ree_bits(x);
+    return bits ^ (bits >> 31 & INT32_MAX);
+}
+
+// The first of the largest. There are no NaNs.
+static int32_t largest_logit(const float *logits, size_t n) {
+    int32_t key = INT32_MIN;
+    for (size_t i = 0; i < n; i++) {
+        int32_t other = key_of(logits[i]);
+        key = other > key ? other : key;
+    }
+    float most = ree_float((uint32_t)(key ^ (key >> 31 & INT32_MAX)));
+    size_t best = 0;
+    while (logits[best] != most)
+        best++;
+    return (int32_t)best;
 }
 
 static int32_t largest(const struct candidate *c, size_t n) {
@@ -163,6 +186,10 @@ enum ree_status ree_sampling_choose(const struct ree_sampling *s, const float *l
         return ree_fail(err, REE_INVALID, "a vocabulary of %zu tokens, expected 1 to 2^24",
                         vocab_size);
     REE_TRY(check_logits(logits, vocab_size, err));
+    if (s->temperature == 0 && s->repetition_penalty == 1) {
+        *out_id = largest_logit(logits, vocab_size);
+        return REE_OK;
+    }
     struct candidate *c = malloc(vocab_size * sizeof *c);
     if (!c) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     for (size_t i = 0; i < vocab_size; i++)

@@ -112,9 +112,10 @@ static float widen(enum ree_dtype dtype, const void *data, size_t i) {
     return x;
 }
 
-// The rows asked for as float32, of logits (batch, computed rows, vocab_size).
+// The rows asked for as float32, of logits (batch, computed rows, vocab_size), which are taken over
+// where they are just that.
 static enum ree_status take_rows(const struct ree_generator *g, const struct ree_step *step,
-                                 const struct ree_tensor *logits, struct ree_tensor *out,
+                                 struct ree_tensor *logits, struct ree_tensor *out,
                                  struct ree_error *err) {
     bool chosen = g->info.computes_one_row;
     size_t computed = chosen ? step->n_rows : step->length;
@@ -124,6 +125,11 @@ static enum ree_status take_rows(const struct ree_generator *g, const struct ree
                         "'%s' came out with another shape than [batch %zu, sequence %zu, "
                         "vocabulary]",
                         ree_model_output(g->model, g->roles.logits)->name, step->batch, computed);
+    if (logits->dtype == REE_F32 && (chosen || (step->length == 1 && step->n_rows == 1))) {
+        *out = *logits;
+        *logits = (struct ree_tensor){0};
+        return REE_OK;
+    }
     size_t vocab = (size_t)logits->dims[2];
     int64_t dims[3] = {(int64_t)step->batch, (int64_t)step->n_rows, (int64_t)vocab};
     REE_TRY(ree_tensor_init(out, "logits", REE_F32, 3, dims, err));

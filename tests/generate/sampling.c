@@ -206,8 +206,34 @@ static void least_temperature(void) {
     }
 }
 
+// Zeros of both signs are equal, and the first of equals is taken, by the greedy way that looks at
+// the logits alone and by the one that every token is a candidate for.
+static void first_of_equals(void) {
+    const float rows[][5] = {
+        {-1, -0.0f, 0, -0.0f, -2},
+        {-1, 0, -0.0f, 0, -2},
+        {-0.0f, -0.0f, -1, 0, -1},
+        {-3, -2, -INFINITY, -2, -2.5f},
+        {-1e-40f, 1e-45f, -0.0f, 1e-45f, 0},
+        {-1e-45f, -1e-40f, -1e-45f, -INFINITY, -1},
+        {-INFINITY, INFINITY, 3e38f, INFINITY, 0},
+        {-INFINITY, -INFINITY, -INFINITY, -3e38f, -INFINITY},
+    };
+    const int32_t expected[] = {1, 1, 0, 1, 1, 0, 1, 3};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        struct ree_sampling s = ree_greedy;
+        int32_t id;
+        CHECK(ree_sampling_choose(&s, rows[i], 5, NULL, 0, 0, &id, NULL) == REE_OK);
+        CHECK_MSG(id == expected[i], "row %zu: token %d", i, id);
+        s.repetition_penalty = 2; // of no tokens
+        CHECK(ree_sampling_choose(&s, rows[i], 5, NULL, 0, 0, &id, NULL) == REE_OK);
+        CHECK_MSG(id == expected[i], "row %zu: token %d among candidates", i, id);
+    }
+}
+
 int main(void) {
     least_temperature();
+    first_of_equals();
     matches_the_definition();
     draws_as_softmax_says();
     refuses_what_makes_no_sense();

@@ -163,8 +163,11 @@ static void stream_run(const struct ree_cpu_context *ctx, struct stream *s) {
     uint32_t n_threads = ree_cpu_threads_for(ctx, elements * (2 + plan->m) / 6);
     uint32_t lanes = 4 * s->tiles->lanes;
     s->width = STREAM_FLOATS / plan->m;
-    uint32_t share = (plan->n + n_threads - 1) / n_threads;
-    if (plan->n_batch < 2 * n_threads && share < s->width) s->width = share;
+    if (plan->n_batch < 2 * n_threads) {
+        // As many blocks for each thread: alone, a thread reads memory more slowly than all do.
+        uint32_t turns = (plan->n + n_threads * s->width - 1) / (n_threads * s->width);
+        s->width = (plan->n + turns * n_threads - 1) / (turns * n_threads);
+    }
     s->width = (s->width + lanes - 1) / lanes * lanes;
     while (s->width * plan->m > STREAM_FLOATS)
         s->width -= lanes;
