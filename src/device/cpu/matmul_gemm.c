@@ -236,6 +236,17 @@ static void add_column_sums(const struct team *team, const struct task *t, float
     }
 }
 
+// Rows [i, i + n) of the task, whose sums are complete, to the output.
+static void write_rows(const struct ree_gemm *g, const struct task *t, uint32_t first,
+                       const float *c, size_t ldc, uint32_t i, uint32_t n) {
+    if (t->tn == g->n && ldc == g->n) {
+        ree_matmul_write(g->output, c + i * ldc, first + i * g->n, n * g->n);
+        return;
+    }
+    for (uint32_t r = i; r < i + n; r++)
+        ree_matmul_write(g->output, c + r * ldc, first + r * g->n, t->tn);
+}
+
 static void run_task(const struct team *team, const struct task *t, const struct own *own) {
     const struct ree_gemm *g = team->gemm;
     const struct ree_tiles *tiles = g->tiles;
@@ -243,6 +254,10 @@ static void run_task(const struct team *team, const struct task *t, const struct
     uint32_t first = g->first + (t->i0 + t->i) * g->n + t->j0 + t->j;
     float *c = own->totals ? own->totals : (float *)g->output->out + first;
     size_t ldc = own->totals ? t->tn : g->n;
+
+    // A panel's rows are written while they are in the first caches, unless something is still to
+    // be added to all of them.
+    bool ends = t->k0 + t->bk == g->k, writes = ends && (g->output->epilogue || own->totals);
 
     // Where packed b is that of the whole matrix, the block is all of it.
     const float *packed_b = g->packed_b ? g->packed_b : team->packed_b;
@@ -265,17 +280,13 @@ static void run_task(const struct team *team, const struct task *t, const struct
                 tiles->tile[rows - 1][vecs - 1](kc, panel_a, chunk_b + (size_t)j * kc,
                                                 c + i * ldc + j, ldc, width, flags);
             }
+            if (writes && !g->a_shift && (flags & REE_TILE_LAST))
+                write_rows(g, t, first, c, ldc, i, rows);
         }
     }
-    if (t->k0 + t->bk != g->k) return;
-    if (g->a_shift) add_column_sums(team, t, c, ldc);
-    if (!g->output->epilogue && !own->totals) return;
-    if (t->tn == g->n) {
-        ree_matmul_write(g->output, c, first, t->tm * t->tn);
-        return;
-    }
-    for (uint32_t i = 0; i < t->tm; i++)
-        ree_matmul_write(g->output, c + i * ldc, first + i * g->n, t->tn);
+    if (!ends || !g->a_shift) return;
+    add_column_sums(team, t, c, ldc);
+    if (writes) write_rows(g, t, first, c, ldc, 0, t->tm);
 }
 
 static void run_tasks(struct team *team, uint64_t base, struct task block, const struct own *own) {
