@@ -132,7 +132,7 @@ static enum ree_status check_place(const char *hf_dir, const char *path, bool co
                     path, hf_dir);
 }
 
-// Writes both files under temporary names, then gives them theirs.
+// Writes both files; they get their names when both are whole.
 static enum ree_status write_files(struct ree_checkpoint *checkpoint, const char *path,
                                    const char *data_path, struct ree_causal_options *options,
                                    struct ree_error *err) {
@@ -151,6 +151,7 @@ static enum ree_status write_files(struct ree_checkpoint *checkpoint, const char
     }
     if (status == REE_OK) status = ree_output_open(&model, path, err);
     if (status == REE_OK) status = ree_output_write(&model, bytes, size, err);
+    if (status == REE_OK) status = ree_output_sync(&model, err);
     if (status == REE_OK && options->data) status = ree_output_commit(&data, err);
     if (status == REE_OK) status = ree_output_commit(&model, err);
     ree_output_discard(&model);

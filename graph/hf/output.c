@@ -1,32 +1,17 @@
 #include "graph/hf/output.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "graph/mapping.h"
-
-static enum ree_status failed(const struct ree_output *out, struct ree_error *err) {
-    return ree_fail(err, REE_IO, "%s: cannot write it: %s", out->path, strerror(errno));
-}
 
 enum ree_status ree_output_open(struct ree_output *out, const char *path, struct ree_error *err) {
     *out = (struct ree_output){.fd = -1};
-    size_t size = strlen(path) + sizeof ".XXXXXX";
-    char *temporary = malloc(size);
-    if (!temporary) return ree_fail(err, REE_NO_MEMORY, "%s: out of memory", path);
-    snprintf(temporary, size, "%s.XXXXXX", path);
-    int fd = mkstemp(temporary);
-    if (fd < 0) {
-        ree_fail_message(err, REE_IO, "%s: cannot create it: %s", path, strerror(errno));
-        free(temporary);
-        return REE_IO;
-    }
-    *out = (struct ree_output){.path = path, .temporary = temporary, .fd = fd};
+    REE_TRY(ree_file_begin(path, &out->draft, err));
+    out->path = path;
     return REE_OK;
 }
 
@@ -49,17 +34,24 @@ enum ree_status ree_output_map(struct ree_output *out, struct ree_mapping **out_
     return status;
 }
 
+static enum ree_status write_memory(const struct ree_output *out, const unsigned char *bytes,
+                                    uint64_t n, struct ree_error *err) {
+    while (n > 0) {
+        ssize_t done = write(out->fd, bytes, n < (1 << 30) ? (size_t)n : (size_t)1 << 30);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0)
+            return ree_fail(err, REE_IO, "%s: cannot write them: %s", out->path, strerror(errno));
+        bytes += done;
+        n -= (uint64_t)done;
+    }
+    return REE_OK;
+}
+
 enum ree_status ree_output_write(struct ree_output *out, const void *bytes, uint64_t n,
                                  struct ree_error *err) {
-    const unsigned char *from = bytes;
-    while (n > 0) {
-        ssize_t done = write(out->fd, from, n < (1 << 30) ? (size_t)n : (size_t)1 << 30);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return failed(out, err);
-        from += done;
-        n -= (uint64_t)done;
-        out->size += (uint64_t)done;
-    }
+    REE_TRY(out->draft ? ree_file_append(out->draft, bytes, n, err)
+                       : write_memory(out, bytes, n, err));
+    out->size += n;
     return REE_OK;
 }
 
@@ -75,25 +67,19 @@ enum ree_status ree_output_align(struct ree_output *out, uint64_t alignment,
     return REE_OK;
 }
 
+enum ree_status ree_output_sync(struct ree_output *out, struct ree_error *err) {
+    return ree_file_sync(out->draft, err);
+}
+
 enum ree_status ree_output_commit(struct ree_output *out, struct ree_error *err) {
-    enum ree_status status = REE_OK;
-    // mkstemp makes files of mode 0600; a result is as readable as any file the user makes.
-    mode_t mask = umask(0);
-    umask(mask);
-    if (fchmod(out->fd, 0666 & ~mask) != 0) status = failed(out, err);
-    if (close(out->fd) != 0 && status == REE_OK) status = failed(out, err);
-    out->fd = -1;
-    if (status == REE_OK && rename(out->temporary, out->path) != 0) status = failed(out, err);
-    if (status != REE_OK) unlink(out->temporary);
-    free(out->temporary);
+    enum ree_status status = ree_file_commit(out->draft, err);
     *out = (struct ree_output){.fd = -1};
     return status;
 }
 
 void ree_output_discard(struct ree_output *out) {
     if (!out->path) return;
-    close(out->fd);
-    if (out->temporary) unlink(out->temporary);
-    free(out->temporary);
+    ree_file_abandon(out->draft);
+    if (out->fd >= 0) close(out->fd);
     *out = (struct ree_output){.fd = -1};
 }

@@ -269,6 +269,10 @@ enum ree_status ree_file_append(struct ree_file_draft *d, const void *bytes, siz
     return ok ? REE_OK : cannot_write(d->path, err);
 }
 
+enum ree_status ree_file_sync(struct ree_file_draft *d, struct ree_error *err) {
+    return flush(d) && fsync(d->draft.fd) == 0 ? REE_OK : cannot_write(d->path, err);
+}
+
 // The same contents in a file with a name.
 static bool copy_to_named(struct ree_file_draft *d) {
     struct draft named = {0};

@@ -28,6 +28,8 @@ enum ree_status ree_file_begin(const char *path, struct ree_file_draft **out,
                                struct ree_error *err);
 enum ree_status ree_file_append(struct ree_file_draft *draft, const void *bytes, size_t nbytes,
                                 struct ree_error *err);
+// Puts what was appended onto the disk: from then on only the name can fail.
+enum ree_status ree_file_sync(struct ree_file_draft *draft, struct ree_error *err);
 // Releases the draft in any case.
 enum ree_status ree_file_commit(struct ree_file_draft *draft, struct ree_error *err);
 void ree_file_abandon(struct ree_file_draft *draft); // accepts NULL

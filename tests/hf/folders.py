@@ -7,6 +7,8 @@ import hashlib
 import json
 import os
 import pathlib
+import resource
+import signal
 import struct
 import subprocess
 import tempfile
@@ -85,8 +87,8 @@ def write(folder, config=CONFIG, data=None):
     return folder
 
 
-def run(*arguments):
-    done = subprocess.run([ree_run, *map(str, arguments)], capture_output=True, text=True)
+def run(*arguments, **how):
+    done = subprocess.run([ree_run, *map(str, arguments)], capture_output=True, text=True, **how)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -350,6 +352,30 @@ def test_exported_beside(work):
     check("no weights: the ONNX file", made(folder) == (before[0], f"{folder}/model.onnx"), made(folder))
 
 
+def test_no_room(work):
+    """An export that cannot be written whole leaves the one before it, and nothing else."""
+    def of(what, size, *options):
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        before = {path: path.read_bytes() for path in folder.iterdir()}
+        code, _, err = run("export", folder, *options, preexec_fn=limit)
+        check(f"no room for {what}", code == 1 and "cannot write it: File too large" in err, err)
+        check(f"no room for {what}: as before",
+              {path: path.read_bytes() for path in folder.iterdir()} == before, list(folder.iterdir()))
+
+    folder = write(work / "no_room")
+    check("an export with its weights", run("export", folder, "--colocate-tensors")[0] == 0)
+    sizes = [(folder / name).stat().st_size for name in ("model.onnx", "model.onnx.data")]
+    check("the model is the smaller file", 4096 < sizes[0] < sizes[1] - 4096, sizes)
+    of("the weights", sizes[0] + 4096, "--colocate-tensors")
+    of("the model alone", 4096)
+    (folder / "taken.onnx").mkdir()
+    code, _, err = run("export", folder, "-o", folder / "taken.onnx")
+    check("a folder in its place", code == 1 and "taken.onnx: cannot write it: not a regular file" in err, err)
+    check("a folder in its place: as before", len(list(folder.iterdir())) == 5, list(folder.iterdir()))
+
+
 def test_windows(work):
     """Mistral's window where no key gives one: 4096; where the key is null: none."""
     mistral = CONFIG | {"model_type": "mistral"}
@@ -414,6 +440,7 @@ def main():
         test_places(work, folder, expected)
         test_contexts(work)
         test_exported_beside(work)
+        test_no_room(work)
         test_windows(work)
         test_alignment(work, expected)
         test_hub_cache(work, expected)
