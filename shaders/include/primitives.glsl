@@ -26,6 +26,13 @@ layout(constant_id = 5) const uint REE_FORM_FMA = REE_INTEGER;
 
 uint ree_exponent(uint x) { return (x >> 23u) & 255u; } // biased
 
+// A rounding that no optimizer may remove. Where a value is rounded to float32 and widened again,
+// double(float(s)), some compilers take s instead, `precise` or not; so every float that a
+// conversion has rounded goes through here. The or with a run-time zero changes nothing, and
+// nothing can be concluded about its result.
+float ree_rounded(float x) { return uintBitsToFloat(floatBitsToUint(x) | ree_push.zero); }
+vec4 ree_rounded(vec4 x) { return uintBitsToFloat(floatBitsToUint(x) | uvec4(ree_push.zero)); }
+
 float ree_native_add(float a, float b) {
     precise float r = a + b;
     return r;
@@ -121,7 +128,7 @@ float ree_fma_float64(const float a, const float b, const float c) {
     uvec2 bits = unpackDouble2x32(s);
     if ((bits.x & 0x1FFFFFFFu) == 0x10000000u && lost != 0.0)
         bits.x += (lost > 0.0) == (s > 0.0) ? 1u : 0xFFFFFFFFu;
-    return float(packDouble2x32(bits));
+    return ree_rounded(float(packDouble2x32(bits)));
 }
 #endif
 

@@ -48,6 +48,7 @@ layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Re
 
 layout(push_constant) uniform ReePush {
     uvec2 block;
+    uint zero; // 0, which no compiler can know: primitives.glsl, ree_rounded
 } ree_push;
 
 uvec2 ree_address_add(uvec2 address, uint bytes) {

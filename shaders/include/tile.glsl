@@ -100,7 +100,7 @@ bool tile_in_range(const TileRange a, const TileRange b) {
     {                                                                                              \
         precise dvec4 p = double(a) * wide;                                                        \
         precise dvec4 s = p + dvec4(acc##i);                                                       \
-        acc##i = vec4(s);                                                                          \
+        acc##i = ree_rounded(vec4(s));                                                             \
         doubt##i = min(doubt##i, min(min(TILE_LOW(s.x), TILE_LOW(s.y)),                            \
                                      min(TILE_LOW(s.z), TILE_LOW(s.w))));                          \
     }

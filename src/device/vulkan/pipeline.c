@@ -149,7 +149,7 @@ enum ree_status ree_vk_pipelines_init(struct ree_vk *vk, const char *cache_dir,
                                       struct ree_error *err) {
     VkPushConstantRange range = {
         .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
-        .size = sizeof(uint64_t),
+        .size = sizeof(struct ree_vk_push),
     };
     VkPipelineLayoutCreateInfo layout = {
         .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
@@ -261,6 +261,14 @@ static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_st
     if (result == VK_SUCCESS) return ree_vk_check_validation(vk, err);
     ree_vk_fail(err, result, "cannot create a pipeline");
     return ree_fail_prefix(err, "%s", ree_vk_shader_modules[step->shader].name);
+}
+
+void ree_vk_pipeline_bind(const struct ree_vk *vk, VkCommandBuffer commands, VkPipeline pipeline,
+                          uint64_t block) {
+    struct ree_vk_push push = {.block = block};
+    vk->vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+    vk->vk.vkCmdPushConstants(commands, vk->pipeline_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                              sizeof push, &push);
 }
 
 enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step *step,

@@ -39,9 +39,7 @@ enum ree_status ree_vk_run_vectors(struct ree_vk *vk, const struct ree_vk_step *
         .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
     };
     REE_VK_TRY(err, vk->vk.vkBeginCommandBuffer(commands, &info), "cannot record the probe");
-    vk->vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
-    vk->vk.vkCmdPushConstants(commands, vk->pipeline_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                              sizeof block->address, &block->address);
+    ree_vk_pipeline_bind(vk, commands, pipeline, block->address);
     vk->vk.vkCmdDispatch(commands, (n + 63) / 64, 1, 1);
     VkMemoryBarrier barrier = {
         .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,

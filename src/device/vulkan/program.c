@@ -132,9 +132,7 @@ static enum ree_status record_dispatch(struct ree_vk *vk, struct ree_device_prog
         if (s > 0) compute_barrier(vk, commands);
         VkPipeline pipeline;
         REE_TRY(ree_vk_pipeline_get(vk, step, encoding->expr, &pipeline, err));
-        vk->vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
-        vk->vk.vkCmdPushConstants(commands, vk->pipeline_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                                  sizeof block, &block);
+        ree_vk_pipeline_bind(vk, commands, pipeline, block);
         uint64_t limit = vk->properties.limits.maxComputeWorkGroupCount[0];
         uint64_t x = step->n_groups < limit ? step->n_groups : limit;
         uint64_t y = (step->n_groups + x - 1) / x;

@@ -80,6 +80,13 @@ struct ree_device_buffer {
 
 struct ree_vk_pipeline; // a cached pipeline, pipeline.c
 
+// The push constants of every shader, as shaders/include/ree.glsl declares them.
+struct ree_vk_push {
+    uint64_t block;  // device address of the dispatch's block
+    uint32_t zero;   // 0: ree_rounded of shaders/include/primitives.glsl
+    uint32_t unused; // padding
+};
+
 struct ree_vk {
     struct ree_device base;
     // instance.c
@@ -179,6 +186,9 @@ void ree_vk_force_staging(struct ree_vk *vk);
 enum ree_status ree_vk_pipelines_init(struct ree_vk *vk, const char *cache_dir,
                                       struct ree_error *err);
 void ree_vk_pipelines_finish(struct ree_vk *vk); // writes the cache file if it grew
+// Binds the pipeline and pushes the address of its block.
+void ree_vk_pipeline_bind(const struct ree_vk *vk, VkCommandBuffer commands, VkPipeline pipeline,
+                          uint64_t block);
 // The pipeline for a step, from the device's cache or built. expr may be NULL. It lives as long as
 // the device.
 enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step *step,
