@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "generate/answer.h"
-#include "receipt/sha256.h"
+#include "base/sha256.h"
 
 static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");

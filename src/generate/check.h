@@ -5,7 +5,7 @@
 #define REE_GENERATE_CHECK_H
 
 #include "generate/generator.h"
-#include "receipt/sha256.h"
+#include "base/sha256.h"
 
 struct ree_check {
     const int32_t *ids; // prompt and answer

@@ -11,7 +11,7 @@
 #ifndef REE_RECEIPT_MERKLE_H
 #define REE_RECEIPT_MERKLE_H
 
-#include "receipt/sha256.h"
+#include "base/sha256.h"
 
 // The most digests that a proof has: one for each level of a tree of 2^64 leaves.
 #define REE_MERKLE_MAX_PROOF 64

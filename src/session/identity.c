@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "receipt/sha256.h"
+#include "base/sha256.h"
 #include "session/model.h"
 
 // Chunks hashed between two reports of progress.

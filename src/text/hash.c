@@ -1,6 +1,6 @@
 // The tokenizer's hash: SHA-256 over a description that depends on what the tokenizer does and not
 // on how its files are laid out. README.md says what it is made of.
-#include "receipt/sha256.h"
+#include "base/sha256.h"
 #include "text/tokenizer.h"
 
 #include <openssl/evp.h>

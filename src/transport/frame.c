@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "receipt/sha256.h"
+#include "base/sha256.h"
 
 #define MAGIC "ree-msg"
 #define CHECKSUM_AT 56

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "ranks/codec.h"
-#include "receipt/sha256.h"
+#include "base/sha256.h"
 #include "transport/frame.h"
 
 #define OPTION_RIGHT 1

@@ -1,5 +1,6 @@
 // Opening a Vulkan device: what it must have, what it may have, the queue, the vtable.
 #include "device/vulkan/vulkan.h"
+#include "shaders.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,12 @@ static bool has_extension(VkPhysicalDevice physical, const char *name) {
     free(extensions);
     return found;
 }
+
+static const struct ree_vk_thresholds gpu_thresholds = {
+    .enough_groups = 256, .many_outputs = 4096, .many_lines = 4096, .many_rows = 4096};
+// A few threads, each of which walks a row as fast as a group would.
+static const struct ree_vk_thresholds cpu_thresholds = {
+    .enough_groups = 256, .many_outputs = 4096, .many_lines = 4096, .many_rows = 64};
 
 static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
     vkGetPhysicalDeviceProperties(vk->physical, &vk->properties);
@@ -43,6 +50,7 @@ static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
     vkGetPhysicalDeviceProperties2(vk->physical, &properties);
     vkGetPhysicalDeviceMemoryProperties(vk->physical, &vk->memory);
     vk->is_cpu = vk->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    vk->thresholds = vk->is_cpu ? cpu_thresholds : gpu_thresholds;
     vk->base.max_buffer_size = maintenance3.maxMemoryAllocationSize;
     for (uint32_t i = 0; i < vk->memory.memoryHeapCount; i++) {
         const VkMemoryHeap *heap = &vk->memory.memoryHeaps[i];
@@ -219,6 +227,7 @@ enum ree_status ree_vulkan_device_open(const char *which, const struct ree_devic
     struct ree_vk *vk = calloc(1, sizeof *vk);
     if (!vk) return ree_fail(err, REE_NO_MEMORY, "no memory for a device");
     vk->base.vtable = &vtable;
+    vk->modules = ree_vk_shader_modules;
     enum ree_status status = open_steps(vk, which, options, err);
     if (status != REE_OK) {
         destroy(&vk->base);

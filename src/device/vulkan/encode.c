@@ -20,8 +20,10 @@ static ree_vk_encoder *const encoders[REE_N_REPOPS] = {
 };
 
 enum ree_status ree_vk_encode(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
-                              struct ree_vk_encoding *out, struct ree_error *err) {
+                              const struct ree_vk_forms *forms, struct ree_vk_encoding *out,
+                              struct ree_error *err) {
     memset(out, 0, sizeof *out);
+    out->forms = *forms;
     REE_TRY(ree_dispatch_check_device(dispatch, vk->base.name, err));
     if (dispatch->op >= REE_N_REPOPS || !encoders[dispatch->op])
         return ree_fail(err, REE_UNSUPPORTED, "the Vulkan backend has no RepOp '%s'",
@@ -36,12 +38,14 @@ struct ree_vk_step *ree_vk_add_step(struct ree_vk_encoding *out, uint32_t shader
     struct ree_vk_step *step = &out->steps[out->n_steps++];
     step->shader = shader;
     step->local_size = local_size;
+    step->forms = out->forms;
+    step->forms.dot8 = 0; // has chosen the module
     step->n_groups = (n_threads + local_size - 1) / local_size;
     return step;
 }
 
-uint32_t ree_vk_variant(const struct ree_vk *vk, uint32_t shader) {
-    return vk->verdicts[REE_VK_FMA].form == REE_VK_FLOAT64 ? shader + 1 : shader;
+uint32_t ree_vk_variant(const struct ree_vk_encoding *out, uint32_t shader) {
+    return out->forms.of[REE_VK_FMA] == REE_VK_FLOAT64 ? shader + 1 : shader;
 }
 
 void ree_vk_add_spec(struct ree_vk_step *step, uint32_t value) {
@@ -84,7 +88,7 @@ enum ree_status ree_vk_encode_copy(const struct ree_vk *vk, const struct ree_dis
 
 enum ree_status ree_vk_encode_map(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
                                   struct ree_vk_encoding *out, struct ree_error *err) {
-    (void)err;
+    (void)vk, (void)err;
     struct ree_expr *expr = &out->params.map.expr;
     if (expr->n_elements == 0) return REE_OK;
     ree_merge_expr(expr);
@@ -93,7 +97,7 @@ enum ree_status ree_vk_encode_map(const struct ree_vk *vk, const struct ree_disp
     const uint32_t local_size = 64;
     uint64_t n_threads = ((uint64_t)expr->n_elements + 3) / 4;
     struct ree_vk_step *step =
-        ree_vk_add_step(out, ree_vk_variant(vk, REE_VK_SHADER_MAP), local_size, n_threads);
+        ree_vk_add_step(out, ree_vk_variant(out, REE_VK_SHADER_MAP), local_size, n_threads);
     ree_vk_add_expr_spec(step, expr);
     return REE_OK;
 }

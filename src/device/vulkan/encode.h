@@ -15,11 +15,50 @@ struct ree_vk;
 #define REE_VK_SPEC_FORMS 1      // REE_VK_N_PRIMITIVES of them
 #define REE_VK_SPEC_FIRST 16     // a step's own
 
+// Forms: how a primitive is computed on this device (shaders/include/primitives.glsl). The values
+// are specialization constants.
+enum ree_vk_form {
+    REE_VK_NATIVE,  // the device's own instruction
+    REE_VK_FLOAT64, // through float64
+    REE_VK_FLOAT32, // float32 operations that are right in a safe range, integers outside it
+    REE_VK_INTEGER, // integer operations only
+    REE_VK_N_FORMS
+};
+
+enum ree_vk_primitive {
+    REE_VK_ADD,
+    REE_VK_MUL,
+    REE_VK_DIV,
+    REE_VK_SQRT,
+    REE_VK_FMA,
+    REE_VK_FROM_INT, // int and uint to float
+    REE_VK_TO_INT,   // float to int
+    REE_VK_MIN_MAX,
+    REE_VK_COMPARE,
+    REE_VK_ROUND, // floor, ceil, trunc, roundEven
+    REE_VK_N_PRIMITIVES
+};
+
+// How a dispatch computes: a form for each primitive.
+struct ree_vk_forms {
+    uint32_t of[REE_VK_N_PRIMITIVES]; // enum ree_vk_form
+    uint32_t dot8;                    // products of bytes: by the device's own dot product
+};
+
+// Sizes by which the encoders choose between equal ways to compute the same RepOp.
+struct ree_vk_thresholds {
+    uint64_t enough_groups; // work groups that fill the device: fewer are split by chunks
+    uint64_t many_outputs;  // of reduce: fewer outputs are reduced chunk by chunk
+    uint64_t many_lines;    // of scan: fewer lines are walked chunk by chunk
+    uint64_t many_rows;     // of softmax and norm: fewer rows have a work group each
+};
+
 // One vkCmdDispatch. Its groups are numbered from 0 to n_groups - 1; the shader sees at least that
 // many and skips those beyond.
 struct ree_vk_step {
     uint32_t shader;     // enum ree_vk_shader
     uint32_t local_size; // threads in a work group
+    struct ree_vk_forms forms;
     uint64_t n_groups;
     uint32_t n_spec;
     uint32_t spec[REE_VK_MAX_SPEC]; // ids REE_VK_SPEC_FIRST + i
@@ -27,7 +66,8 @@ struct ree_vk_step {
 
 // The steps of one RepOp; each waits for the one before.
 struct ree_vk_encoding {
-    uint32_t n_steps; // 0: nothing to do (an empty output)
+    struct ree_vk_forms forms; // of all steps
+    uint32_t n_steps;          // 0: nothing to do (an empty output)
     struct ree_vk_step steps[REE_VK_MAX_STEPS];
     const struct ree_expr *expr; // of map or an epilogue: becomes the shader's ree_expr
     uint64_t scratch_bytes;      // memory between the steps, shared by all dispatches of a program
@@ -37,7 +77,8 @@ struct ree_vk_encoding {
 
 // Fills *out from a dispatch that ree_dispatch_check accepts.
 enum ree_status ree_vk_encode(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
-                              struct ree_vk_encoding *out, struct ree_error *err);
+                              const struct ree_vk_forms *forms, struct ree_vk_encoding *out,
+                              struct ree_error *err);
 
 // Adds a step with a local size of `local_size` and enough groups for n_threads.
 struct ree_vk_step *ree_vk_add_step(struct ree_vk_encoding *out, uint32_t shader,
@@ -52,9 +93,9 @@ struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_enco
 // computes a row.
 struct ree_vk_step *ree_vk_add_rows(const struct ree_vk *vk, struct ree_vk_encoding *out,
                                     uint32_t shader, uint64_t n_rows, uint32_t n, bool *out_group);
-// The module of a ree_shader_f64 pair (shaders/shaders.cmake) that the probe's choice for fma
-// needs.
-uint32_t ree_vk_variant(const struct ree_vk *vk, uint32_t shader);
+// The module of a ree_shader_f64 pair (shaders/shaders.cmake) that the encoding's form of fma
+// requires.
+uint32_t ree_vk_variant(const struct ree_vk_encoding *out, uint32_t shader);
 // Appends a specialization constant to a step: the first has id REE_VK_SPEC_FIRST.
 void ree_vk_add_spec(struct ree_vk_step *step, uint32_t value);
 

@@ -5,7 +5,6 @@
 #include "shaders.h"
 
 #define SPEC_SUBGROUP (40 - REE_VK_SPEC_FIRST) // shaders/include/tile.glsl
-#define ENOUGH_GROUPS 256                      // to fill a device
 #define FEW_QUERIES 8
 
 struct layout {
@@ -15,7 +14,8 @@ struct layout {
     uint64_t n_products; // n_products * rows are the queries of all heads
 };
 
-static struct layout make_layout(const struct ree_vk *vk, const struct ree_attention_params *p) {
+static struct layout make_layout(const struct ree_vk_encoding *out) {
+    const struct ree_attention_params *p = &out->params.attention;
     struct layout l = {0};
     uint32_t group = p->n_heads / p->n_kv_heads;
     bool even = p->q_len == 1 || p->q_strides[1] == (int64_t)p->q_len * p->q_strides[2];
@@ -23,7 +23,7 @@ static struct layout make_layout(const struct ree_vk *vk, const struct ree_atten
     l.combined = group > 1 && even && p->q_len <= FEW_QUERIES;
     l.rows = l.combined ? group * p->q_len : p->q_len;
     l.n_products = (uint64_t)p->batch * (l.combined ? p->n_kv_heads : p->n_heads);
-    bool direct = vk->verdicts[REE_VK_FMA].form == REE_VK_NATIVE;
+    bool direct = out->forms.of[REE_VK_FMA] == REE_VK_NATIVE;
     l.k_copy = p->k_dtype != REE_F32 && !direct;
     l.v_copy = p->v_dtype != REE_F32 && !direct;
     return l;
@@ -73,7 +73,7 @@ static void add_values(const struct ree_vk *vk, struct ree_vk_encoding *out,
     struct ree_vk_step *step =
         add_product(vk, out, p, l, REE_VK_SHADER_ATTENTION_VALUES_1_NATIVE, p->v_head_dim, narrow);
     uint64_t n_chunks = ((uint64_t)p->kv_len + REE_CHUNK - 1) / REE_CHUNK;
-    if (n_chunks < 2 || step->n_groups >= ENOUGH_GROUPS) return;
+    if (n_chunks < 2 || step->n_groups >= vk->thresholds.enough_groups) return;
     // The chunks of an output go to different groups.
     uint64_t n_outputs = l->n_products * l->rows * p->v_head_dim;
     out->scratch_bytes += n_outputs * n_chunks * 4;
@@ -91,7 +91,7 @@ enum ree_status ree_vk_encode_attention(const struct ree_vk *vk,
     (void)dispatch;
     const struct ree_attention_params *p = &out->params.attention;
     if (!p->batch || !p->n_heads || !p->q_len || !p->v_head_dim) return REE_OK;
-    struct layout l = make_layout(vk, p);
+    struct layout l = make_layout(out);
     uint64_t n_rows = l.n_products * l.rows;
     if (l.k_copy) add_widening(out, p, &l, false);
     if (l.v_copy) add_widening(out, p, &l, true);

@@ -2,9 +2,6 @@
 #include "device/vulkan/vulkan.h"
 #include "shaders.h"
 
-// From this many lines on, one thread for each fills a device.
-#define MANY_LINES 4096
-
 enum ree_status ree_vk_encode_topk(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
                                    struct ree_vk_encoding *out, struct ree_error *err) {
     (void)vk, (void)dispatch, (void)err;
@@ -30,12 +27,12 @@ static void add_scan_stage(struct ree_vk_encoding *out, uint32_t stage, uint64_t
 
 enum ree_status ree_vk_encode_scan(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
                                    struct ree_vk_encoding *out, struct ree_error *err) {
-    (void)vk, (void)dispatch, (void)err;
+    (void)dispatch, (void)err;
     const struct ree_scan_params *p = &out->params.scan;
     uint64_t n_lines = (uint64_t)p->outer * p->inner;
     uint64_t n_chunks = ((uint64_t)p->k + REE_CHUNK - 1) / REE_CHUNK;
     if (n_lines == 0 || p->k == 0) return REE_OK;
-    if (n_chunks == 1 || n_lines >= MANY_LINES) {
+    if (n_chunks == 1 || n_lines >= vk->thresholds.many_lines) {
         add_scan_stage(out, 0, n_lines);
         return REE_OK;
     }

@@ -7,16 +7,15 @@
 
 #define TILE_COLUMNS 4 // of a thread, shaders/include/tile.glsl
 #define SPEC_SUBGROUP (40 - REE_VK_SPEC_FIRST)
-#define ENOUGH_GROUPS 256 // to fill a device
-#define FEW_ROWS 4        // below: the modules that compute one row in a thread
-#define DOT8_ROWS 8       // of a thread, shaders/dot8.comp
+#define FEW_ROWS 4  // below: the modules that compute one row in a thread
+#define DOT8_ROWS 8 // of a thread, shaders/dot8.comp
 
 struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_encoding *out,
                                      uint32_t first_module, uint32_t m, uint32_t n,
                                      uint64_t n_products) {
     static const uint32_t tile_rows[REE_VK_N_FORMS] = {
         [REE_VK_NATIVE] = 8, [REE_VK_FLOAT64] = 16, [REE_VK_FLOAT32] = 4, [REE_VK_INTEGER] = 1};
-    enum ree_vk_form form = vk->verdicts[REE_VK_FMA].form;
+    uint32_t form = out->forms.of[REE_VK_FMA];
     uint32_t rows = m < FEW_ROWS ? 1 : tile_rows[form];
     uint32_t module = first_module + form + (rows > 1 ? REE_VK_N_FORMS : 0);
     // On a CPU driver a group is a vector's lanes: more would only be more stack. The float64
@@ -47,11 +46,11 @@ static void add_constants(const struct ree_vk *vk, struct ree_vk_step *step,
 static void add_dot8(const struct ree_vk *vk, struct ree_vk_encoding *out, bool is_conv, uint32_t m,
                      uint32_t n, uint64_t n_products, const struct ree_expr *epilogue,
                      bool has_epilogue, uint32_t n_own, const uint32_t *own) {
-    uint32_t module = is_conv ? vk->has_dot8 ? REE_VK_SHADER_CONV_DOT8 : REE_VK_SHADER_CONV_MUL8
-                      : vk->has_dot8 ? REE_VK_SHADER_MATMUL_DOT8
-                                     : REE_VK_SHADER_MATMUL_MUL8;
+    uint32_t module = is_conv ? out->forms.dot8 ? REE_VK_SHADER_CONV_DOT8 : REE_VK_SHADER_CONV_MUL8
+                      : out->forms.dot8 ? REE_VK_SHADER_MATMUL_DOT8
+                                        : REE_VK_SHADER_MATMUL_MUL8;
     uint32_t lanes = vk->is_cpu ? vk->subgroup.subgroupSize : 64;
-    struct ree_vk_step *step = ree_vk_add_step(out, ree_vk_variant(vk, module), lanes, 1);
+    struct ree_vk_step *step = ree_vk_add_step(out, ree_vk_variant(out, module), lanes, 1);
     uint64_t width = (uint64_t)TILE_COLUMNS * lanes;
     step->n_groups = (n + width - 1) / width * ((m + DOT8_ROWS - 1) / DOT8_ROWS) * n_products;
     ree_vk_add_expr_spec(step, epilogue);
@@ -87,8 +86,9 @@ static void encode_bytes(const struct ree_vk *vk, struct ree_vk_encoding *out,
 
 static void encode_words(const struct ree_vk *vk, struct ree_vk_encoding *out,
                          const struct ree_matmul_params *p) {
+    (void)vk;
     uint32_t module = p->dtype == REE_F64 ? REE_VK_SHADER_MATMUL_WORDS_DOUBLE
-                                          : ree_vk_variant(vk, REE_VK_SHADER_MATMUL_WORDS);
+                                          : ree_vk_variant(out, REE_VK_SHADER_MATMUL_WORDS);
     struct ree_vk_step *step = ree_vk_add_step(out, module, 64, (uint64_t)p->m * p->n * p->n_batch);
     ree_vk_add_expr_spec(step, &p->epilogue);
     ree_vk_add_spec(step, p->has_epilogue);
@@ -132,7 +132,7 @@ enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_d
     }
     bool narrow = p->a_dtype != REE_F32 || p->b_dtype != REE_F32 || p->b_block;
     uint32_t n_factors = ree_matmul_n_factors(p);
-    enum ree_vk_form form = vk->verdicts[REE_VK_FMA].form;
+    uint32_t form = out->forms.of[REE_VK_FMA];
     struct ree_vk_step *step;
     if (narrow && p->m < FEW_ROWS && (form == REE_VK_NATIVE || form == REE_VK_FLOAT64)) {
         step =
@@ -152,7 +152,8 @@ enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_d
         if (narrow) return REE_OK; // the scratch memory is taken
     }
     uint64_t n_chunks = ((uint64_t)p->k + REE_CHUNK - 1) / REE_CHUNK;
-    if (p->m >= FEW_ROWS || n_chunks < 2 || step->n_groups >= ENOUGH_GROUPS) return REE_OK;
+    if (p->m >= FEW_ROWS || n_chunks < 2 || step->n_groups >= vk->thresholds.enough_groups)
+        return REE_OK;
     // A row or so times a matrix: the chunks of an output go to different groups.
     uint64_t n_outputs = (uint64_t)p->n_batch * p->m * p->n;
     out->scratch_bytes = n_outputs * n_chunks * 4;
@@ -194,7 +195,7 @@ enum ree_status ree_vk_encode_conv(const struct ree_vk *vk, const struct ree_dis
     }
     if (ree_conv_sum_dtype(p) == REE_I32) {
         struct ree_vk_step *step = ree_vk_add_step(
-            out, ree_vk_variant(vk, REE_VK_SHADER_CONV_INTEGER), 64, n_products * p->m * n_out);
+            out, ree_vk_variant(out, REE_VK_SHADER_CONV_INTEGER), 64, n_products * p->m * n_out);
         ree_vk_add_expr_spec(step, &p->epilogue);
         ree_vk_add_spec(step, p->has_epilogue);
         ree_vk_add_spec(step, p->x_dtype);

@@ -3,15 +3,10 @@
 #include "repops/merge.h"
 #include "shaders.h"
 
-// Fewer outputs than this do not fill a device; then the chunks of an output are reduced in
-// parallel.
-#define MANY_OUTPUTS 4096
-
-static void add_stage(const struct ree_vk *vk, struct ree_vk_encoding *out, uint32_t stage,
-                      uint64_t n_threads) {
+static void add_stage(struct ree_vk_encoding *out, uint32_t stage, uint64_t n_threads) {
     const struct ree_reduce_params *p = &out->params.reduce;
     uint32_t module = p->dtype == REE_F64 ? REE_VK_SHADER_REDUCE_DOUBLE
-                                          : ree_vk_variant(vk, REE_VK_SHADER_REDUCE);
+                                          : ree_vk_variant(out, REE_VK_SHADER_REDUCE);
     struct ree_vk_step *step = ree_vk_add_step(out, module, 64, n_threads);
     ree_vk_add_spec(step, p->kind);
     ree_vk_add_spec(step, p->dtype);
@@ -30,12 +25,12 @@ enum ree_status ree_vk_encode_reduce(const struct ree_vk *vk, const struct ree_d
     p->outer_rank = ree_merge_dims(p->outer_rank, p->outer_dims, 1, outer);
     if (p->n_reduce > 0) p->reduce_rank = ree_merge_dims(p->reduce_rank, p->reduce_dims, 1, reduce);
     uint64_t n_chunks = ((uint64_t)p->n_reduce + REE_CHUNK - 1) / REE_CHUNK;
-    if (n_chunks < 2 || p->n_outer >= MANY_OUTPUTS) {
-        add_stage(vk, out, 0, p->n_outer);
+    if (n_chunks < 2 || p->n_outer >= vk->thresholds.many_outputs) {
+        add_stage(out, 0, p->n_outer);
         return REE_OK;
     }
     out->scratch_bytes = p->n_outer * n_chunks * 16;
-    add_stage(vk, out, 1, p->n_outer * n_chunks);
-    add_stage(vk, out, 2, p->n_outer);
+    add_stage(out, 1, p->n_outer * n_chunks);
+    add_stage(out, 2, p->n_outer);
     return REE_OK;
 }

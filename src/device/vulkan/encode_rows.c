@@ -2,16 +2,12 @@
 #include "device/vulkan/vulkan.h"
 #include "shaders.h"
 
-// Rows from which on a thread for each of them fills a device, and from which length on that is
-// not worth a group.
-#define MANY_ROWS 4096
-#define MANY_ROWS_OF_CPU 64
-#define SHORT_ROW 32
+#define SHORT_ROW 32 // not worth a group
 #define LONG_ROW 1024
 
 struct ree_vk_step *ree_vk_add_rows(const struct ree_vk *vk, struct ree_vk_encoding *out,
                                     uint32_t shader, uint64_t n_rows, uint32_t n, bool *out_group) {
-    *out_group = n > SHORT_ROW && n_rows < (vk->is_cpu ? MANY_ROWS_OF_CPU : MANY_ROWS);
+    *out_group = n > SHORT_ROW && n_rows < vk->thresholds.many_rows;
     if (!*out_group) return ree_vk_add_step(out, shader, 64, n_rows);
     // On a CPU driver a group is a vector's lanes: more would only be more stack. At most 128,
     // shaders/include/rows.glsl.
@@ -40,7 +36,7 @@ enum ree_status ree_vk_encode_norm(const struct ree_vk *vk, const struct ree_dis
     if (p->rows == 0 || p->cols == 0) return REE_OK;
     bool group;
     struct ree_vk_step *step =
-        ree_vk_add_rows(vk, out, ree_vk_variant(vk, REE_VK_SHADER_NORM), p->rows, p->cols, &group);
+        ree_vk_add_rows(vk, out, ree_vk_variant(out, REE_VK_SHADER_NORM), p->rows, p->cols, &group);
     ree_vk_add_spec(step, p->rms);
     ree_vk_add_spec(step, p->has_scale);
     ree_vk_add_spec(step, p->has_bias);

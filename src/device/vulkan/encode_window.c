@@ -4,12 +4,12 @@
 
 enum ree_status ree_vk_encode_pool(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
                                    struct ree_vk_encoding *out, struct ree_error *err) {
-    (void)dispatch, (void)err;
+    (void)vk, (void)dispatch, (void)err;
     const struct ree_pool_params *p = &out->params.pool;
     uint64_t n = (uint64_t)p->planes * p->out[0] * p->out[1] * p->out[2];
     if (n == 0) return REE_OK;
     uint64_t per_thread = p->dtype == REE_F32 ? 1 : 4; // the bytes of a word
-    struct ree_vk_step *step = ree_vk_add_step(out, ree_vk_variant(vk, REE_VK_SHADER_POOL), 64,
+    struct ree_vk_step *step = ree_vk_add_step(out, ree_vk_variant(out, REE_VK_SHADER_POOL), 64,
                                                (n + per_thread - 1) / per_thread);
     ree_vk_add_spec(step, p->kind);
     ree_vk_add_spec(step, p->dtype);
@@ -19,9 +19,9 @@ enum ree_status ree_vk_encode_pool(const struct ree_vk *vk, const struct ree_dis
 
 enum ree_status ree_vk_encode_resize(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
                                      struct ree_vk_encoding *out, struct ree_error *err) {
-    (void)dispatch, (void)err;
+    (void)vk, (void)dispatch, (void)err;
     const struct ree_resize_params *p = &out->params.resize;
     uint64_t n = (uint64_t)p->outer * p->k_out * p->inner;
-    if (n > 0) ree_vk_add_step(out, ree_vk_variant(vk, REE_VK_SHADER_RESIZE), 64, n);
+    if (n > 0) ree_vk_add_step(out, ree_vk_variant(out, REE_VK_SHADER_RESIZE), 64, n);
     return REE_OK;
 }

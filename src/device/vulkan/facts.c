@@ -99,6 +99,7 @@ enum ree_status ree_vk_facts_init(struct ree_vk *vk, struct ree_error *err) {
         add_verdict(facts, vk, (enum ree_vk_primitive)p);
     for (int f = 0; f < REE_VK_N_OBSERVED; f++)
         add_observation(facts, vk, (enum ree_vk_observed)f);
+    ree_vk_selftest_facts(vk);
     if (facts->failed) return ree_fail(err, REE_NO_MEMORY, "no memory for a device's facts");
     return REE_OK;
 }

@@ -1,10 +1,12 @@
 // Compute pipelines, cached by (shader, specialization, expression) for the life of the device, and
 // the driver's own cache in a file for the next time.
+#include "device/cache_folder.h"
+#include "device/selftest/identity.h"
+#include "device/selftest/twin.h"
 #include "device/vulkan/spirv_stitch.h"
 #include "device/vulkan/vulkan.h"
 #include "shaders.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,17 +22,18 @@ struct key {
     struct ree_expr_instr instrs[REE_EXPR_MAX_INSTRS];
 };
 
-struct ree_vk_pipeline {
-    struct ree_vk_pipeline *next;
+struct ree_vk_cached_pipeline {
+    struct ree_vk_pipeline base;
+    struct ree_vk_cached_pipeline *next;
     uint64_t hash;
     struct key key;
-    VkPipeline handle;
 };
 
 static void key_init(struct key *key, const struct ree_vk_step *step, const struct ree_expr *expr) {
     memset(key, 0, sizeof *key);
     key->step.shader = step->shader;
     key->step.local_size = step->local_size;
+    key->step.forms = step->forms;
     key->step.n_spec = step->n_spec;
     memcpy(key->step.spec, step->spec, step->n_spec * sizeof *step->spec);
     if (!expr) return;
@@ -50,6 +53,12 @@ static void key_init(struct key *key, const struct ree_vk_step *step, const stru
     }
 }
 
+bool ree_vk_same_pipeline(const struct ree_vk_step *a, const struct ree_vk_step *b) {
+    return a->shader == b->shader && a->local_size == b->local_size && a->n_spec == b->n_spec &&
+           memcmp(&a->forms, &b->forms, sizeof a->forms) == 0 &&
+           memcmp(a->spec, b->spec, a->n_spec * sizeof *a->spec) == 0;
+}
+
 // FNV-1a
 static uint64_t hash_bytes(const void *bytes, size_t n) {
     const uint8_t *p = bytes;
@@ -61,36 +70,14 @@ static uint64_t hash_bytes(const void *bytes, size_t n) {
 
 // The file
 
-static bool make_folders(char *path) {
-    for (char *slash = path + 1; *slash; slash++) {
-        if (*slash != '/') continue;
-        *slash = '\0';
-        bool ok = mkdir(path, 0700) == 0 || errno == EEXIST;
-        *slash = '/';
-        if (!ok) return false;
-    }
-    return true;
-}
-
-// "$XDG_CACHE_HOME/ree/vulkan-<uuid>.bin"; NULL when there is nowhere to put it.
-static char *cache_path(const struct ree_vk *vk, const char *cache_dir) {
-    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    char folder[3072];
-    if (cache_dir)
-        snprintf(folder, sizeof folder, "%s", cache_dir);
-    else if (xdg && xdg[0] == '/')
-        snprintf(folder, sizeof folder, "%s/ree", xdg);
-    else if (home && home[0] == '/')
-        snprintf(folder, sizeof folder, "%s/.cache/ree", home);
-    else
-        return NULL;
-    char uuid[2 * VK_UUID_SIZE + 1];
+// "vulkan-VENDOR-DEVICE-UUID.SUFFIX" in the cache folder; NULL: nowhere to put it.
+static char *cache_path(const struct ree_vk *vk, const char *cache_dir, const char *suffix) {
+    char uuid[2 * VK_UUID_SIZE + 1], name[128];
     for (uint32_t i = 0; i < VK_UUID_SIZE; i++)
         snprintf(uuid + 2 * i, 3, "%02x", vk->properties.pipelineCacheUUID[i]);
-    char path[4096];
-    snprintf(path, sizeof path, "%s/vulkan-%04x-%04x-%s.bin", folder, vk->properties.vendorID,
-             vk->properties.deviceID, uuid);
-    return strdup(path);
+    snprintf(name, sizeof name, "vulkan-%04x-%04x-%s.%s", vk->properties.vendorID,
+             vk->properties.deviceID, uuid, suffix);
+    return ree_cache_path(cache_dir, name);
 }
 
 // The file's contents if they are this driver's; NULL otherwise. A driver should check what it is
@@ -134,7 +121,7 @@ static void cache_write(const struct ree_vk *vk) {
     snprintf(temporary, sizeof temporary, "%s.%ld", vk->cache_path, (long)getpid());
     if (data &&
         vk->vk.vkGetPipelineCacheData(vk->handle, vk->pipeline_cache, &size, data) == VK_SUCCESS &&
-        make_folders(temporary)) {
+        ree_cache_make_folders(temporary)) {
         FILE *file = fopen(temporary, "wb");
         bool ok = file && fwrite(data, 1, size, file) == size;
         if (file) ok = fclose(file) == 0 && ok;
@@ -144,6 +131,40 @@ static void cache_write(const struct ree_vk *vk) {
 }
 
 // The device's pipelines
+
+// Everything of a driver that its compiler's output may depend on.
+static void identify(struct ree_vk *vk) {
+    struct ree_hasher *hasher = ree_hasher_create("ree-vulkan-driver/1");
+    if (!hasher) return; // tests are then repeated needlessly, if another driver has no digest
+    const VkPhysicalDeviceProperties *p = &vk->properties;
+    const VkPhysicalDeviceFloatControlsProperties *f = &vk->float_controls;
+    const uint32_t numbers[] = {
+        p->apiVersion,
+        p->driverVersion,
+        p->vendorID,
+        p->deviceID,
+        (uint32_t)p->deviceType,
+        (uint32_t)vk->driver.driverID,
+        vk->subgroup.subgroupSize,
+        vk->has_float64,
+        vk->has_dot8,
+        f->shaderDenormPreserveFloat32,
+        f->shaderRoundingModeRTEFloat32,
+        f->shaderSignedZeroInfNanPreserveFloat32,
+        (uint32_t)f->denormBehaviorIndependence,
+        (uint32_t)f->roundingModeIndependence,
+        REE_TWIN_VERSION,
+    };
+    ree_hasher_update(hasher, numbers, sizeof numbers);
+    ree_hasher_update(hasher, p->pipelineCacheUUID, sizeof p->pipelineCacheUUID);
+    const char *const texts[] = {p->deviceName, vk->driver.driverName, vk->driver.driverInfo,
+                                 ree_version()};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        ree_hasher_update(hasher, texts[i], strlen(texts[i]) + 1);
+    if (vk->is_cpu) ree_hash_processor(hasher);
+    ree_hash_driver_environment(hasher);
+    ree_hasher_digest(hasher, vk->identity);
+}
 
 enum ree_status ree_vk_pipelines_init(struct ree_vk *vk, const char *cache_dir,
                                       struct ree_error *err) {
@@ -158,7 +179,9 @@ enum ree_status ree_vk_pipelines_init(struct ree_vk *vk, const char *cache_dir,
     };
     REE_VK_TRY(err, vk->vk.vkCreatePipelineLayout(vk->handle, &layout, NULL, &vk->pipeline_layout),
                "cannot create a pipeline layout");
-    if (!cache_dir || cache_dir[0]) vk->cache_path = cache_path(vk, cache_dir);
+    vk->cache_path = cache_path(vk, cache_dir, "bin");
+    ree_test_record_init(&vk->tests, cache_path(vk, cache_dir, "tests"));
+    identify(vk);
     void *data = cache_read(vk, &vk->cache_loaded_size);
     VkPipelineCacheCreateInfo cache = {
         .sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
@@ -173,9 +196,9 @@ enum ree_status ree_vk_pipelines_init(struct ree_vk *vk, const char *cache_dir,
 
 void ree_vk_pipelines_finish(struct ree_vk *vk) {
     while (vk->pipelines) {
-        struct ree_vk_pipeline *pipeline = vk->pipelines;
+        struct ree_vk_cached_pipeline *pipeline = vk->pipelines;
         vk->pipelines = pipeline->next;
-        vk->vk.vkDestroyPipeline(vk->handle, pipeline->handle, NULL);
+        vk->vk.vkDestroyPipeline(vk->handle, pipeline->base.handle, NULL);
         free(pipeline);
     }
     if (vk->pipeline_cache) {
@@ -184,12 +207,14 @@ void ree_vk_pipelines_finish(struct ree_vk *vk) {
     }
     if (vk->pipeline_layout) vk->vk.vkDestroyPipelineLayout(vk->handle, vk->pipeline_layout, NULL);
     free(vk->cache_path);
+    ree_test_record_finish(&vk->tests);
 }
 
+// hasher: takes in the module's words.
 static enum ree_status create_module(struct ree_vk *vk, const struct ree_vk_step *step,
-                                     const struct ree_expr *expr, VkShaderModule *out,
-                                     struct ree_error *err) {
-    const struct ree_vk_shader_module *source = &ree_vk_shader_modules[step->shader];
+                                     const struct ree_expr *expr, struct ree_hasher *hasher,
+                                     VkShaderModule *out, struct ree_error *err) {
+    const struct ree_vk_shader_module *source = &vk->modules[step->shader];
     const VkPhysicalDeviceFloatControlsProperties *controls = &vk->float_controls;
     bool asks = step->shader != REE_VK_SHADER_OBSERVE;
     bool free_choice =
@@ -211,6 +236,7 @@ static enum ree_status create_module(struct ree_vk *vk, const struct ree_vk_step
         .codeSize = n_words * sizeof *words,
         .pCode = words,
     };
+    ree_hasher_update(hasher, words, n_words * sizeof *words);
     VkResult result = vk->vk.vkCreateShaderModule(vk->handle, &info, NULL, out);
     free(words);
     if (result == VK_SUCCESS) return REE_OK;
@@ -218,8 +244,9 @@ static enum ree_status create_module(struct ree_vk *vk, const struct ree_vk_step
     return ree_fail_prefix(err, "%s", source->name);
 }
 
+// Builds out->handle and computes out->digest.
 static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_step *step,
-                                       const struct ree_expr *expr, VkPipeline *out,
+                                       const struct ree_expr *expr, struct ree_vk_pipeline *out,
                                        struct ree_error *err) {
     uint32_t values[1 + REE_VK_N_PRIMITIVES + REE_VK_MAX_SPEC];
     VkSpecializationMapEntry entries[1 + REE_VK_N_PRIMITIVES + REE_VK_MAX_SPEC];
@@ -227,7 +254,7 @@ static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_st
     values[n] = step->local_size;
     entries[n++].constantID = REE_VK_SPEC_LOCAL_SIZE;
     for (uint32_t p = 0; p < REE_VK_N_PRIMITIVES; p++) {
-        values[n] = vk->verdicts[p].form;
+        values[n] = step->forms.of[p];
         entries[n++].constantID = REE_VK_SPEC_FORMS + p;
     }
     for (uint32_t i = 0; i < step->n_spec; i++) {
@@ -244,8 +271,17 @@ static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_st
         .dataSize = n * sizeof *values,
         .pData = values,
     };
+    struct ree_hasher *hasher = ree_hasher_create("ree-vulkan-pipeline/1");
+    if (!hasher) return ree_fail(err, REE_NO_MEMORY, "no memory for a pipeline");
+    ree_hasher_update(hasher, vk->identity, sizeof vk->identity);
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t pair[2] = {entries[i].constantID, values[i]};
+        ree_hasher_update(hasher, pair, sizeof pair);
+    }
     VkShaderModule module;
-    REE_TRY(create_module(vk, step, expr, &module, err));
+    enum ree_status status = create_module(vk, step, expr, hasher, &module, err);
+    ree_hasher_digest(hasher, out->digest);
+    if (status != REE_OK) return status;
     VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
@@ -255,12 +291,12 @@ static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_st
                   .pSpecializationInfo = &specialization},
         .layout = vk->pipeline_layout,
     };
-    VkResult result =
-        vk->vk.vkCreateComputePipelines(vk->handle, vk->pipeline_cache, 1, &info, NULL, out);
+    VkResult result = vk->vk.vkCreateComputePipelines(vk->handle, vk->pipeline_cache, 1, &info,
+                                                      NULL, &out->handle);
     vk->vk.vkDestroyShaderModule(vk->handle, module, NULL);
     if (result == VK_SUCCESS) return ree_vk_check_validation(vk, err);
     ree_vk_fail(err, result, "cannot create a pipeline");
-    return ree_fail_prefix(err, "%s", ree_vk_shader_modules[step->shader].name);
+    return ree_fail_prefix(err, "%s", vk->modules[step->shader].name);
 }
 
 void ree_vk_pipeline_bind(const struct ree_vk *vk, VkCommandBuffer commands, VkPipeline pipeline,
@@ -272,27 +308,30 @@ void ree_vk_pipeline_bind(const struct ree_vk *vk, VkCommandBuffer commands, VkP
 }
 
 enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step *step,
-                                    const struct ree_expr *expr, VkPipeline *out,
+                                    const struct ree_expr *expr, struct ree_vk_pipeline **out,
                                     struct ree_error *err) {
     struct key key;
     key_init(&key, step, expr);
     uint64_t hash = hash_bytes(&key, sizeof key);
-    for (struct ree_vk_pipeline *p = vk->pipelines; p; p = p->next)
+    for (struct ree_vk_cached_pipeline *p = vk->pipelines; p; p = p->next)
         if (p->hash == hash && memcmp(&p->key, &key, sizeof key) == 0) {
-            *out = p->handle;
+            *out = &p->base;
             return REE_OK;
         }
-    struct ree_vk_pipeline *pipeline = malloc(sizeof *pipeline);
+    struct ree_vk_cached_pipeline *pipeline = calloc(1, sizeof *pipeline);
     if (!pipeline) return ree_fail(err, REE_NO_MEMORY, "no memory for a pipeline");
-    enum ree_status status = create_pipeline(vk, step, expr, &pipeline->handle, err);
+    enum ree_status status = create_pipeline(vk, step, expr, &pipeline->base, err);
     if (status != REE_OK) {
         free(pipeline);
         return status;
     }
+    const struct ree_test_entry *tested = ree_test_record_find(&vk->tests, pipeline->base.digest);
+    pipeline->base.shader = step->shader;
+    pipeline->base.state = tested ? tested->state : REE_TEST_UNKNOWN;
     pipeline->hash = hash;
     memcpy(&pipeline->key, &key, sizeof key); // padding included
     pipeline->next = vk->pipelines;
     vk->pipelines = pipeline;
-    *out = pipeline->handle;
+    *out = &pipeline->base;
     return REE_OK;
 }

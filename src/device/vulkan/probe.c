@@ -31,7 +31,7 @@ struct probe {
 enum ree_status ree_vk_run_vectors(struct ree_vk *vk, const struct ree_vk_step *step,
                                    const struct ree_device_buffer *block, uint32_t n,
                                    struct ree_error *err) {
-    VkPipeline pipeline;
+    struct ree_vk_pipeline *pipeline;
     REE_TRY(ree_vk_pipeline_get(vk, step, NULL, &pipeline, err));
     VkCommandBuffer commands = vk->transfer_commands;
     VkCommandBufferBeginInfo info = {
@@ -39,7 +39,7 @@ enum ree_status ree_vk_run_vectors(struct ree_vk *vk, const struct ree_vk_step *
         .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
     };
     REE_VK_TRY(err, vk->vk.vkBeginCommandBuffer(commands, &info), "cannot record the probe");
-    ree_vk_pipeline_bind(vk, commands, pipeline, block->address);
+    ree_vk_pipeline_bind(vk, commands, pipeline->handle, block->address);
     vk->vk.vkCmdDispatch(commands, (n + 63) / 64, 1, 1);
     VkMemoryBarrier barrier = {
         .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
@@ -90,14 +90,16 @@ static enum ree_status run(struct ree_vk *vk, struct probe *probe, const struct 
     block[16] = n;
     memcpy(probe->block->mapped, block, sizeof block);
 
+    struct ree_vk_forms forms = {.dot8 = 0};
     for (int p = 0; p < REE_VK_N_PRIMITIVES; p++)
-        vk->verdicts[p].form =
+        forms.of[p] = vk->verdicts[p].form =
             trial->form == REE_VK_INTEGER && !all && !needs_integers(&vk->verdicts[p], p)
                 ? REE_VK_NATIVE
                 : trial->form;
     struct ree_vk_step step = {
         .shader = trial->shader,
         .local_size = 64,
+        .forms = forms,
         .n_spec = 3,
         .spec = {trial->form, broken, n_broken},
     };
@@ -230,5 +232,6 @@ enum ree_status ree_vk_probe(struct ree_vk *vk, const struct ree_device_options 
     ree_probe_vectors_finish(&probe.vectors);
     if (status == REE_OK) status = ree_vk_observe(vk, err);
     if (status != REE_OK) return ree_fail_prefix(err, "probing '%s'", vk->base.name);
+    vk->forced = options->force_form != NULL;
     return choose(vk, options->force_form, err);
 }

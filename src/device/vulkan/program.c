@@ -130,9 +130,9 @@ static enum ree_status record_dispatch(struct ree_vk *vk, struct ree_device_prog
         const struct ree_vk_step *step = &encoding->steps[s];
         if (step->n_groups == 0) continue;
         if (s > 0) compute_barrier(vk, commands);
-        VkPipeline pipeline;
+        struct ree_vk_pipeline *pipeline;
         REE_TRY(ree_vk_pipeline_get(vk, step, encoding->expr, &pipeline, err));
-        ree_vk_pipeline_bind(vk, commands, pipeline, block);
+        ree_vk_pipeline_bind(vk, commands, pipeline->handle, block);
         uint64_t limit = vk->properties.limits.maxComputeWorkGroupCount[0];
         uint64_t x = step->n_groups < limit ? step->n_groups : limit;
         uint64_t y = (step->n_groups + x - 1) / x;
@@ -249,12 +249,10 @@ static enum ree_status copy_source(struct ree_device_program *program,
 }
 
 static enum ree_status build(struct ree_vk *vk, struct ree_device_program *program,
-                             const struct ree_program *source, struct ree_vk_encoding *encodings,
-                             struct hazards *hazards, struct ree_error *err) {
+                             const struct ree_program *source,
+                             const struct ree_vk_encoding *encodings, struct hazards *hazards,
+                             struct ree_error *err) {
     REE_TRY(copy_source(program, source, err));
-    for (uint32_t i = 0; i < source->n_dispatches; i++)
-        if (ree_vk_encode(vk, &source->dispatches[i], &encodings[i], err) != REE_OK)
-            return ree_fail_prefix(err, "%s", program->outline.labels[i]);
     REE_TRY(fill_blocks(vk, program, encodings, err));
     REE_TRY(create_queries(vk, program, err));
     VkCommandBufferAllocateInfo commands = {
@@ -269,27 +267,45 @@ static enum ree_status build(struct ree_vk *vk, struct ree_device_program *progr
     return ree_vk_check_validation(vk, err);
 }
 
+enum ree_status ree_vk_program_assemble(struct ree_vk *vk, const struct ree_program *source,
+                                        const struct ree_vk_encoding *encodings,
+                                        struct ree_device_program **out, struct ree_error *err) {
+    *out = NULL;
+    struct ree_device_program *program = calloc(1, sizeof *program);
+    if (!program) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
+    struct hazards hazards = {0};
+    enum ree_status status = build(vk, program, source, encodings, &hazards, err);
+    free(hazards.list);
+    if (status != REE_OK) {
+        ree_vk_program_destroy(&vk->base, program);
+        return status;
+    }
+    *out = program;
+    return REE_OK;
+}
+
+static const char *label_of(const struct ree_program *source, uint32_t i) {
+    uint32_t node = source->dispatches[i].node;
+    const char *name = node < source->n_node_names ? source->node_names[node] : NULL;
+    return name ? name : ree_repop_name(source->dispatches[i].op);
+}
+
 enum ree_status ree_vk_program_create(struct ree_device *device, const struct ree_program *source,
                                       struct ree_device_buffer *const *constants,
                                       struct ree_device_program **out, struct ree_error *err) {
     (void)constants; // nothing is repacked
     *out = NULL;
-    struct ree_device_program *program = calloc(1, sizeof *program);
+    struct ree_vk *vk = ree_vk_of(device);
     struct ree_vk_encoding *encodings = calloc(source->n_dispatches + 1, sizeof *encodings);
-    struct hazards hazards = {0};
-    enum ree_status status = REE_NO_MEMORY;
-    if (program && encodings)
-        status = build(ree_vk_of(device), program, source, encodings, &hazards, err);
-    else
-        ree_fail(err, REE_NO_MEMORY, "no memory for a program");
-    free(hazards.list);
-    free(encodings);
-    if (status != REE_OK) {
-        ree_vk_program_destroy(device, program);
-        return status;
+    if (!encodings) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
+    enum ree_status status = REE_OK;
+    for (uint32_t i = 0; i < source->n_dispatches && status == REE_OK; i++) {
+        status = ree_vk_encode_tested(vk, &source->dispatches[i], &encodings[i], err);
+        if (status != REE_OK) ree_fail_prefix(err, "%s", label_of(source, i));
     }
-    *out = program;
-    return REE_OK;
+    if (status == REE_OK) status = ree_vk_program_assemble(vk, source, encodings, out, err);
+    free(encodings);
+    return status;
 }
 
 void ree_vk_program_destroy(struct ree_device *device, struct ree_device_program *program) {

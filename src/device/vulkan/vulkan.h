@@ -15,31 +15,8 @@
 #include "base/status.h"
 #include "device/device.h"
 #include "device/facts.h"
+#include "device/selftest/record.h"
 #include "device/vulkan/encode.h"
-
-// Forms: how a primitive is computed on this device (shaders/include/primitives.glsl). The values
-// are specialization constants.
-enum ree_vk_form {
-    REE_VK_NATIVE,  // the device's own instruction
-    REE_VK_FLOAT64, // through float64
-    REE_VK_FLOAT32, // float32 operations that are right in a safe range, integers outside it
-    REE_VK_INTEGER, // integer operations only
-    REE_VK_N_FORMS
-};
-
-enum ree_vk_primitive {
-    REE_VK_ADD,
-    REE_VK_MUL,
-    REE_VK_DIV,
-    REE_VK_SQRT,
-    REE_VK_FMA,
-    REE_VK_FROM_INT, // int and uint to float
-    REE_VK_TO_INT,   // float to int
-    REE_VK_MIN_MAX,
-    REE_VK_COMPARE,
-    REE_VK_ROUND, // floor, ceil, trunc, roundEven
-    REE_VK_N_PRIMITIVES
-};
 
 struct ree_vk_verdict {
     enum ree_vk_form form;               // what is used
@@ -78,7 +55,14 @@ struct ree_device_buffer {
     uint8_t *mapped;            // NULL: the host cannot see it
 };
 
-struct ree_vk_pipeline; // a cached pipeline, pipeline.c
+// One compiled module, which lives as long as the device.
+struct ree_vk_pipeline {
+    VkPipeline handle;
+    uint32_t shader;                       // enum ree_vk_shader
+    unsigned char digest[REE_SHA256_SIZE]; // of the driver, the module and its constants
+    enum ree_test_state state;             // of its self-test
+};
+struct ree_vk_cached_pipeline; // pipeline.c
 
 // The push constants of every shader, as shaders/include/ree.glsl declares them.
 struct ree_vk_push {
@@ -105,6 +89,7 @@ struct ree_vk {
     bool has_dot8; // dot product of four bytes; a test may clear it
     bool is_cpu;   // the driver runs on the host's processor
     bool unified;  // device-local memory is host-visible and cached: no staging
+    struct ree_vk_thresholds thresholds;
     uint32_t queue_family;
     bool has_timestamps;
     VkDevice handle;
@@ -122,7 +107,13 @@ struct ree_vk {
     VkPipelineCache pipeline_cache;
     char *cache_path; // NULL: no file
     size_t cache_loaded_size;
-    struct ree_vk_pipeline *pipelines;
+    struct ree_vk_cached_pipeline *pipelines;
+    const struct ree_vk_shader_module *modules; // by enum ree_vk_shader; tests put others here
+    unsigned char identity[REE_SHA256_SIZE];    // of the driver and what changes its compiler
+    // selftest.c
+    struct ree_test_record tests;
+    uint32_t n_untested; // pipelines that no twin reached
+    bool forced;         // options->force_form: no other form is tried
     // probe.c
     struct ree_vk_verdict verdicts[REE_VK_N_PRIMITIVES];
     struct ree_vk_observation observations[REE_VK_N_OBSERVED]; // observe.c
@@ -192,8 +183,19 @@ void ree_vk_pipeline_bind(const struct ree_vk *vk, VkCommandBuffer commands, VkP
 // The pipeline for a step, from the device's cache or built. expr may be NULL. It lives as long as
 // the device.
 enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step *step,
-                                    const struct ree_expr *expr, VkPipeline *out,
+                                    const struct ree_expr *expr, struct ree_vk_pipeline **out,
                                     struct ree_error *err);
+// Whether two steps with the same expression have one pipeline.
+bool ree_vk_same_pipeline(const struct ree_vk_step *a, const struct ree_vk_step *b);
+
+// selftest.c
+
+// Encodes a dispatch in the first of the device's forms whose pipelines pass their self-tests, down
+// to integers. Fails with REE_UNSUPPORTED, and the first wrong result, where none does.
+enum ree_status ree_vk_encode_tested(struct ree_vk *vk, const struct ree_dispatch *dispatch,
+                                     struct ree_vk_encoding *out, struct ree_error *err);
+// Adds what the record says of this device to its facts.
+void ree_vk_selftest_facts(struct ree_vk *vk);
 
 // probe.c
 
@@ -220,6 +222,10 @@ const char *ree_vk_observed_name(enum ree_vk_observed function);
 enum ree_status ree_vk_program_create(struct ree_device *device, const struct ree_program *program,
                                       struct ree_device_buffer *const *constants,
                                       struct ree_device_program **out, struct ree_error *err);
+// The same from encodings, one for each dispatch.
+enum ree_status ree_vk_program_assemble(struct ree_vk *vk, const struct ree_program *program,
+                                        const struct ree_vk_encoding *encodings,
+                                        struct ree_device_program **out, struct ree_error *err);
 void ree_vk_program_destroy(struct ree_device *device, struct ree_device_program *program);
 enum ree_status ree_vk_program_run(struct ree_device *device, struct ree_device_program *program,
                                    struct ree_device_buffer *const *slots, struct ree_error *err);

@@ -8,8 +8,8 @@
 //
 // The strings include their NUL; elements are row-major and little-endian; the name of a nameless
 // tensor has length 0. NUMERICS.md, "Hashes". The public functions are in ree.h.
-#ifndef REE_RECEIPT_SHA256_H
-#define REE_RECEIPT_SHA256_H
+#ifndef REE_BASE_SHA256_H
+#define REE_BASE_SHA256_H
 
 #include "ree.h"
 

@@ -1,0 +1,109 @@
+#include "device/selftest/hard_values.h"
+
+#include "base/dtype.h"
+#include "repops/scalar/convert.h"
+
+#include <string.h>
+
+// splitmix64 (Steele, Lea, Flood 2014)
+static uint64_t next(uint64_t *state) {
+    uint64_t z = *state += 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+enum style {
+    STYLE_FULL,       // full mantissas, exponents close together: every sum rounds
+    STYLE_TIES,       // multiples of 2^-12: sums of products fall on midpoints
+    STYLE_CANCELLING, // x, then almost -x
+    STYLE_SMALL,      // subnormals and the smallest normal numbers
+    STYLE_WIDE,       // exponents far apart
+    STYLE_INTEGERS,   // -4 ... 4
+    STYLE_SPECIALS,   // NaN, infinities, zeros, the ends of the range, among STYLE_FULL
+    N_STYLES
+};
+#define N_FINITE_STYLES STYLE_SPECIALS
+
+static uint32_t full(uint64_t r, uint32_t lowest_exponent, uint32_t n_exponents) {
+    uint32_t exponent = lowest_exponent + (uint32_t)(r >> 40) % n_exponents;
+    return ((uint32_t)r & 0x807FFFFFu) | exponent << 23;
+}
+
+static uint32_t float_bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static uint32_t styled(enum style style, uint64_t i, uint64_t r, uint32_t previous) {
+    static const uint32_t specials[] = {
+        0x7FC00000, 0xFFC00001, 0x7F800001, 0x7F800000, 0xFF800000, 0x00000000, 0x80000000,
+        0x00000001, 0x80000001, 0x007FFFFF, 0x807FFFFF, 0x00800000, 0x80800000, 0x7F7FFFFF,
+        0xFF7FFFFF, 0x3F800000, 0xBF800000, 0x4F000000, 0xCF000000, 0x5F000000, 0x3EFFFFFF,
+    };
+    switch (style) {
+    case STYLE_TIES: return float_bits((float)((int32_t)((uint32_t)r % 8193) - 4096) * 0x1p-12f);
+    case STYLE_CANCELLING:
+        return i % 2 == 0 ? full(r, 120, 12) : previous ^ 0x80000000u ^ ((uint32_t)r & 0xFu);
+    case STYLE_SMALL:
+        return r >> 63 ? (uint32_t)r & 0x807FFFFFu : full(r, 1, 20); // subnormal, or nearly
+    case STYLE_WIDE: return full(r, 87, 80);
+    case STYLE_INTEGERS: return float_bits((float)((int32_t)((uint32_t)r % 9) - 4));
+    case STYLE_SPECIALS:
+        if (r >> 61 == 0) return specials[(uint32_t)r % (sizeof specials / sizeof *specials)];
+        return full(r, 124, 4);
+    default: return full(r, 124, 4);
+    }
+}
+
+static enum style style_of(const struct ree_hard_values *v, uint64_t i, uint32_t seed) {
+    uint64_t segment = i / (v->run ? v->run : 1) + seed;
+    switch (v->role) {
+    case REE_HARD_ANY: return (enum style)(segment % N_STYLES);
+    case REE_HARD_FINITE: return (enum style)(segment % N_FINITE_STYLES);
+    default: return STYLE_FULL;
+    }
+}
+
+// A float32 as float64: the same number, with a longer mantissa.
+static uint64_t widened(uint32_t bits, uint64_t r) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    double wide = (double)x;
+    uint64_t result;
+    memcpy(&result, &wide, sizeof result);
+    uint32_t exponent = bits >> 23 & 255u;
+    if (exponent != 0 && exponent != 255) result |= r & 0x1FFFFFFFu;
+    return result;
+}
+
+static uint64_t integer(const struct ree_hard_values *v, uint64_t i, uint32_t seed, uint64_t r) {
+    if (v->role == REE_HARD_BOUNDED) {
+        uint64_t span = (uint64_t)(v->high - v->low) + 1;
+        return (uint64_t)(v->low + (int64_t)(r % span));
+    }
+    if (v->dtype == REE_BOOL) return (r & 3) != 0;
+    bool small = (i / (v->run ? v->run : 1) + seed) % 2 == 1;
+    return small ? (uint64_t)((int64_t)(r % 13) - 6) : r;
+}
+
+void ree_hard_values_fill(const struct ree_hard_values *v, uint32_t seed, void *out) {
+    uint64_t state = seed * UINT64_C(1000003) + v->dtype * UINT64_C(7919) + v->n;
+    size_t size = ree_dtype_size((enum ree_dtype)v->dtype);
+    uint32_t previous = 0;
+    for (uint64_t i = 0; i < v->n; i++) {
+        uint64_t r = next(&state), bits;
+        uint32_t x = v->role == REE_HARD_NEAR_ONE ? full(r, 126, 2)
+                                                  : styled(style_of(v, i, seed), i, r, previous);
+        previous = x;
+        switch (v->role == REE_HARD_BOUNDED ? REE_DTYPE_NONE : v->dtype) {
+        case REE_F32: bits = x; break;
+        case REE_F64: bits = widened(x, next(&state)); break;
+        case REE_F16: bits = ree_soft_f32_to_f16(x); break;
+        case REE_BF16: bits = x >> 16; break;
+        default: bits = integer(v, i, seed, r);
+        }
+        memcpy((uint8_t *)out + i * size, &bits, size); // little-endian: the low bytes
+    }
+}

@@ -1,0 +1,109 @@
+// The file: a line "ree-selftest/1", then a line for each entry, "KEY passed" or "KEY failed TEXT".
+#include "device/selftest/record.h"
+
+#include "base/file.h"
+#include "base/strbuf.h"
+#include "device/cache_folder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define HEADER "ree-selftest/1\n"
+#define MAX_FILE ((size_t)16 << 20)
+#define HEX_SIZE (2 * REE_SHA256_SIZE)
+
+const struct ree_test_entry *ree_test_record_find(const struct ree_test_record *record,
+                                                  const unsigned char key[REE_SHA256_SIZE]) {
+    for (size_t i = 0; i < record->n; i++)
+        if (memcmp(record->entries[i].key, key, REE_SHA256_SIZE) == 0) return &record->entries[i];
+    return NULL;
+}
+
+void ree_test_record_add(struct ree_test_record *record, const unsigned char key[REE_SHA256_SIZE],
+                         enum ree_test_state state, const char *text) {
+    if (ree_test_record_find(record, key)) return;
+    if (record->n == record->capacity) {
+        size_t capacity = record->capacity * 2 + 64;
+        struct ree_test_entry *entries =
+            realloc(record->entries, capacity * sizeof *record->entries);
+        if (!entries) return;
+        record->entries = entries;
+        record->capacity = capacity;
+    }
+    struct ree_test_entry *entry = &record->entries[record->n];
+    *entry = (struct ree_test_entry){.state = state, .text = text ? strdup(text) : NULL};
+    memcpy(entry->key, key, sizeof entry->key);
+    record->n++;
+}
+
+static int hex_digit(char c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+// line: NUL-terminated.
+static void read_line(struct ree_test_record *record, char *line) {
+    unsigned char key[REE_SHA256_SIZE];
+    if (strlen(line) < HEX_SIZE + 1) return;
+    for (int i = 0; i < REE_SHA256_SIZE; i++) {
+        int high = hex_digit(line[2 * i]), low = hex_digit(line[2 * i + 1]);
+        if (high < 0 || low < 0) return;
+        key[i] = (unsigned char)(high << 4 | low);
+    }
+    const char *rest = line + HEX_SIZE;
+    if (strcmp(rest, " passed") == 0)
+        ree_test_record_add(record, key, REE_TEST_PASSED, NULL);
+    else if (strncmp(rest, " failed ", 8) == 0)
+        ree_test_record_add(record, key, REE_TEST_FAILED, rest + 8);
+}
+
+static void read_file(struct ree_test_record *record) {
+    struct ree_error err;
+    void *bytes;
+    size_t n;
+    if (!record->path || ree_file_read_small(record->path, MAX_FILE, &bytes, &n, &err) != REE_OK)
+        return;
+    char *text = strndup(bytes, n);
+    free(bytes);
+    if (text && strncmp(text, HEADER, strlen(HEADER)) == 0) {
+        char *state;
+        for (char *line = strtok_r(text + strlen(HEADER), "\n", &state); line;
+             line = strtok_r(NULL, "\n", &state))
+            read_line(record, line);
+    }
+    free(text);
+}
+
+void ree_test_record_init(struct ree_test_record *record, char *path) {
+    *record = (struct ree_test_record){.path = path};
+    read_file(record);
+    record->n_read = record->n;
+}
+
+static void write_file(struct ree_test_record *record) {
+    read_file(record); // what others added meanwhile
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    ree_strbuf_printf(&text, HEADER);
+    for (size_t i = 0; i < record->n; i++) {
+        const struct ree_test_entry *entry = &record->entries[i];
+        char hex[HEX_SIZE + 1];
+        ree_hex(entry->key, hex);
+        if (entry->state == REE_TEST_PASSED)
+            ree_strbuf_printf(&text, "%s passed\n", hex);
+        else
+            ree_strbuf_printf(&text, "%s failed %s\n", hex, entry->text ? entry->text : "");
+    }
+    struct ree_error err;
+    if (!text.failed && text.size <= MAX_FILE && ree_cache_make_folders(record->path))
+        (void)ree_file_write(record->path, text.data, text.size, &err);
+    ree_strbuf_finish(&text);
+}
+
+void ree_test_record_finish(struct ree_test_record *record) {
+    if (record->path && record->n > record->n_read) write_file(record);
+    for (size_t i = 0; i < record->n; i++)
+        free(record->entries[i].text);
+    free(record->entries);
+    free(record->path);
+    memset(record, 0, sizeof *record);
+}

@@ -1,0 +1,83 @@
+#include "device/selftest/twin.h"
+
+#include "base/status.h"
+#include "device/device.h"
+#include "device/selftest/twin_shapes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t rounded_size(const struct ree_twin *twin, uint32_t i) {
+    return (twin->dispatch.operands[i].size / 64 + 1) * 64;
+}
+
+static enum ree_status allocate(struct ree_twin *twin, struct ree_error *err) {
+    for (uint32_t i = 0; i < twin->dispatch.n_operands; i++) {
+        uint64_t size = rounded_size(twin, i);
+        twin->contents[i] = aligned_alloc(64, size);
+        if (twin->operands[i].is_written) twin->expected[i] = aligned_alloc(64, size);
+        if (!twin->contents[i] || (twin->operands[i].is_written && !twin->expected[i]))
+            return ree_fail(err, REE_NO_MEMORY, "no memory for a self-test");
+        memset(twin->contents[i], 0, size);
+    }
+    return REE_OK;
+}
+
+enum ree_status ree_twin_init(struct ree_twin *twin, const struct ree_dispatch *like,
+                              const struct ree_twin_size *size, struct ree_error *err) {
+    memset(twin, 0, sizeof *twin);
+    struct ree_dispatch *d = &twin->dispatch;
+    *d = *like;
+    d->node = 0;
+    twin->operands = calloc(REE_MAX_OPERANDS, sizeof *twin->operands);
+    if (!twin->operands) return ree_fail(err, REE_NO_MEMORY, "no memory for a self-test");
+    d->n_operands = ree_twin_shrink(d, size, twin->operands);
+    if (d->n_operands == 0) return ree_fail(err, REE_UNSUPPORTED, "a dispatch without elements");
+    for (uint32_t i = 0; i < d->n_operands; i++) {
+        const struct ree_hard_values *v = &twin->operands[i].values;
+        d->operands[i] = (struct ree_operand){
+            .slot = i, .size = v->n * ree_dtype_size((enum ree_dtype)v->dtype)};
+    }
+    REE_TRY(ree_dispatch_check(d, err));
+    return allocate(twin, err);
+}
+
+enum ree_status ree_twin_fill(struct ree_twin *twin, uint32_t seed, struct ree_error *err) {
+    void *operands[REE_MAX_OPERANDS];
+    for (uint32_t i = 0; i < twin->dispatch.n_operands; i++) {
+        ree_hard_values_fill(&twin->operands[i].values, seed + 101 * i, twin->contents[i]);
+        operands[i] = twin->contents[i];
+        if (!twin->expected[i]) continue;
+        memcpy(twin->expected[i], twin->contents[i], rounded_size(twin, i));
+        operands[i] = twin->expected[i];
+    }
+    return ree_cpu_execute(&twin->dispatch, operands, err);
+}
+
+bool ree_twin_matches(const struct ree_twin *twin, void *const *results,
+                      struct ree_twin_difference *out) {
+    for (uint32_t i = 0; i < twin->dispatch.n_operands; i++) {
+        uint64_t size = twin->dispatch.operands[i].size, at = 0;
+        if (!twin->expected[i]) continue;
+        const uint8_t *is = results[i], *should_be = twin->expected[i];
+        if (memcmp(is, should_be, size) == 0) continue;
+        while (is[at] == should_be[at])
+            at++;
+        at -= at % 4;
+        *out = (struct ree_twin_difference){.operand = i, .byte = at};
+        size_t n = size - at < 4 ? (size_t)(size - at) : 4;
+        memcpy(&out->is, is + at, n);
+        memcpy(&out->should_be, should_be + at, n);
+        return false;
+    }
+    return true;
+}
+
+void ree_twin_finish(struct ree_twin *twin) {
+    for (uint32_t i = 0; i < REE_MAX_OPERANDS; i++) {
+        free(twin->contents[i]);
+        free(twin->expected[i]);
+    }
+    free(twin->operands);
+    memset(twin, 0, sizeof *twin);
+}

@@ -1,0 +1,51 @@
+// The twin of a dispatch: the same RepOp with the same types, options and expression, over a small
+// problem that is hard to get right, and what the CPU makes of it. A backend runs the twin on the
+// pipelines or kernels that the dispatch is about to use, and compares bytes.
+//
+// A twin keeps whatever a backend may choose code by: ranks, dimensions of size 1, which strides
+// repeat, run backwards or leave no gap. Its lengths do not depend on the dispatch's, except by the
+// classes below. Sums run over several chunks of 256 terms.
+#ifndef REE_DEVICE_SELFTEST_TWIN_H
+#define REE_DEVICE_SELFTEST_TWIN_H
+
+#include "repops/repop.h"
+
+// Part of a record's keys: another number where twins or their contents change.
+#define REE_TWIN_VERSION 1
+
+struct ree_twin_size {
+    uint32_t columns;                // of a product's result, where the dispatch has as many
+    uint32_t length;                 // of sums
+    uint32_t long_length, long_from; // of rows in which the dispatch has long_from elements or more
+    uint32_t few_rows;               // products of fewer rows have as many rows in the twin
+    uint32_t few_queries;            // attention of as many queries of a head, or fewer, likewise
+};
+
+struct ree_twin {
+    // Operand i is slot i, from offset 0. node is 0.
+    struct ree_dispatch dispatch;
+    // What the operands hold before the run; dispatch.operands[i].size bytes, aligned to 64.
+    uint8_t *contents[REE_MAX_OPERANDS];
+    // What they hold after it; NULL: the operand is only read.
+    uint8_t *expected[REE_MAX_OPERANDS];
+    struct ree_twin_operand *operands; // how contents are made
+};
+
+// The twin without its contents. REE_UNSUPPORTED where a dispatch has no elements.
+enum ree_status ree_twin_init(struct ree_twin *twin, const struct ree_dispatch *like,
+                              const struct ree_twin_size *size, struct ree_error *err);
+// Fills contents and expected, others for each seed: seeds 0 ... REE_TWIN_SEEDS - 1 are a test.
+#define REE_TWIN_SEEDS 3
+enum ree_status ree_twin_fill(struct ree_twin *twin, uint32_t seed, struct ree_error *err);
+// Whether `results`, one pointer for each operand (NULL: was only read), has the expected bytes. If
+// not: the first operand and the byte that differs, and the words there.
+struct ree_twin_difference {
+    uint32_t operand;
+    uint64_t byte;
+    uint32_t is, should_be;
+};
+bool ree_twin_matches(const struct ree_twin *twin, void *const *results,
+                      struct ree_twin_difference *out);
+void ree_twin_finish(struct ree_twin *twin);
+
+#endif

@@ -1,0 +1,522 @@
+// How each RepOp becomes small. Dimensions of size 1 stay, all others get lengths of their own; a
+// view's strides are laid out anew by shrink_view, which keeps what ree_merge_dims looks at.
+#include "device/selftest/twin_shapes.h"
+
+#include "base/dtype.h"
+#include "repops/dispatch.h"
+
+#include <string.h>
+
+#define MAX_VIEW (2 * REE_MAX_RANK)
+#define N_ELEMENTS 1500 // of elementwise RepOps, about
+
+struct shrinking {
+    struct ree_dispatch *dispatch;
+    const struct ree_twin_size *size;
+    struct ree_twin_operand *operands;
+    uint32_t n_operands;
+};
+
+static void add(struct shrinking *s, enum ree_hard_role role, uint32_t dtype, uint64_t n,
+                uint64_t run) {
+    s->operands[s->n_operands++].values =
+        (struct ree_hard_values){.role = role, .dtype = dtype, .n = n, .run = run};
+}
+static void add_bounded(struct shrinking *s, uint32_t dtype, uint64_t n, int64_t low,
+                        int64_t high) {
+    add(s, REE_HARD_BOUNDED, dtype, n, 1);
+    s->operands[s->n_operands - 1].values.low = low;
+    s->operands[s->n_operands - 1].values.high = high;
+}
+// What an output holds before the run must not matter; it is not zero.
+static void add_output(struct shrinking *s, uint32_t dtype, uint64_t n) {
+    add_bounded(s, dtype, n, 0, dtype == REE_BOOL ? 1 : 100);
+    s->operands[s->n_operands - 1].is_written = true;
+}
+
+static uint32_t magnitude(int32_t stride) {
+    return stride < 0 ? 0u - (uint32_t)stride : (uint32_t)stride;
+}
+
+// New strides for a view whose dimensions `from` become `to`: zero strides stay; in memory the
+// dimensions keep their order and directions; two neighbours that lay without a gap do so again,
+// others get a gap. Returns the elements of the memory under the view; *offset: of its first one.
+static uint64_t shrink_view(uint32_t rank, const uint32_t *from, const uint32_t *to,
+                            int32_t *strides, int32_t *offset) {
+    uint32_t order[MAX_VIEW], n = 0; // innermost first
+    for (uint32_t d = rank; d-- > 0;) {
+        if (strides[d] == 0 || to[d] == 1) continue;
+        // A dimension of size 1 that grows lies outside all others.
+        uint32_t at = n++;
+        while (at > 0 && from[d] > 1 &&
+               (from[order[at - 1]] <= 1 ||
+                magnitude(strides[order[at - 1]]) > magnitude(strides[d]))) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = d;
+    }
+    uint64_t extent = 1;
+    int64_t first = 0, step = 1;
+    int32_t new_strides[MAX_VIEW] = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t d = order[i], before = i > 0 ? order[i - 1] : d;
+        bool adjacent =
+            i == 0 ? magnitude(strides[d]) == 1 || from[d] <= 1
+                   : magnitude(strides[d]) == (uint64_t)magnitude(strides[before]) * from[before];
+        if (!adjacent) step++;
+        new_strides[d] = (int32_t)(strides[d] < 0 ? -step : step);
+        if (strides[d] < 0) first += (to[d] - 1) * step;
+        extent += (uint64_t)(to[d] - 1) * (uint64_t)step;
+        step *= to[d];
+    }
+    for (uint32_t d = 0; d < rank; d++)
+        strides[d] = to[d] == 1 ? (strides[d] != 0) : new_strides[d];
+    if (offset) *offset = (int32_t)first;
+    return extent;
+}
+
+static uint64_t product(uint32_t rank, const uint32_t *dims) {
+    uint64_t n = 1;
+    for (uint32_t d = 0; d < rank; d++)
+        n *= dims[d];
+    return n;
+}
+
+// Lengths for an index space of about n elements: the last dimension above 1 is long, others 3.
+// Where all are 1, the last one grows.
+static void shrink_dims(uint32_t rank, const uint32_t *from, uint64_t n, uint32_t *to) {
+    uint32_t last = rank;
+    for (uint32_t d = rank; d-- > 0 && last == rank;)
+        if (from[d] > 1) last = d;
+    if (last == rank) last = rank - 1;
+    for (uint32_t d = 0; d < rank; d++) {
+        to[d] = from[d] > 1 ? 3 : 1;
+        if (d != last) n /= to[d];
+    }
+    to[last] = n > 5 ? (uint32_t)n : 5;
+}
+
+static uint32_t at_most(uint32_t value, uint32_t limit) {
+    return value < limit ? value : limit;
+}
+
+// An expression's operands over new dimensions, added from the dispatch's next operand on.
+static void shrink_expr(struct shrinking *s, struct ree_expr *expr, const uint32_t *to) {
+    for (uint32_t i = 0; i < expr->n_operands; i++) {
+        struct ree_expr_operand *o = &expr->operands[i];
+        bool tensor = o->kind == REE_EXPR_TENSOR;
+        uint64_t n =
+            shrink_view(expr->rank, expr->dims, to, o->strides, tensor ? &o->offset : NULL);
+        if (tensor) add(s, REE_HARD_ANY, o->dtype, n, 1);
+    }
+    for (uint32_t d = 0; d < expr->rank; d++)
+        expr->dims[d] = to[d];
+    expr->n_elements = (uint32_t)product(expr->rank, to);
+}
+
+static bool shrink_copy(struct shrinking *s) {
+    struct ree_copy_params *p = &s->dispatch->params.copy;
+    static const uint32_t dtypes[] = {[1] = REE_U8, [2] = REE_U16, [4] = REE_U32, [8] = REE_U64};
+    uint32_t to[REE_MAX_RANK];
+    if (p->n_elements == 0) return false;
+    shrink_dims(p->rank, p->dims, N_ELEMENTS, to);
+    uint64_t n_src = shrink_view(p->rank, p->dims, to, p->src_strides, &p->src_offset);
+    // Where bytes begin within a word matters to backends that write words.
+    int32_t within_word = p->elem_size < 4 ? p->dst_offset % (int32_t)(4 / p->elem_size) : 0;
+    uint64_t n_dst = shrink_view(p->rank, p->dims, to, p->dst_strides, &p->dst_offset);
+    p->dst_offset += within_word;
+    for (uint32_t d = 0; d < p->rank; d++)
+        p->dims[d] = to[d];
+    p->n_elements = (uint32_t)product(p->rank, to);
+    add(s, REE_HARD_ANY, dtypes[p->elem_size], n_src, 1);
+    add_output(s, dtypes[p->elem_size], n_dst + (uint32_t)within_word);
+    return true;
+}
+
+static bool shrink_map(struct shrinking *s) {
+    struct ree_expr *expr = &s->dispatch->params.map.expr;
+    uint32_t to[REE_MAX_RANK];
+    if (expr->n_elements == 0) return false;
+    shrink_dims(expr->rank, expr->dims, N_ELEMENTS, to);
+    shrink_expr(s, expr, to);
+    add_output(s, expr->out_dtype, expr->n_elements);
+    return true;
+}
+
+static bool shrink_reduce(struct shrinking *s) {
+    struct ree_reduce_params *p = &s->dispatch->params.reduce;
+    uint32_t from[MAX_VIEW], to[MAX_VIEW], rank = p->outer_rank + p->reduce_rank;
+    int32_t strides[MAX_VIEW];
+    if (p->n_outer == 0) return false;
+    for (uint32_t d = 0; d < rank; d++) {
+        bool outer = d < p->outer_rank;
+        from[d] = outer ? p->outer_dims[d] : p->reduce_dims[d - p->outer_rank];
+        strides[d] = outer ? p->outer_strides[d] : p->reduce_strides[d - p->outer_rank];
+    }
+    if (p->outer_rank) shrink_dims(p->outer_rank, from, 12, to);
+    if (p->n_reduce == 0)
+        memcpy(to + p->outer_rank, p->reduce_dims, p->reduce_rank * sizeof *to);
+    else if (p->reduce_rank)
+        shrink_dims(p->reduce_rank, from + p->outer_rank, s->size->length, to + p->outer_rank);
+    uint64_t n = p->n_reduce ? shrink_view(rank, from, to, strides, &p->offset) : 0;
+    for (uint32_t d = 0; d < rank; d++) {
+        bool outer = d < p->outer_rank;
+        (outer ? p->outer_dims : p->reduce_dims)[outer ? d : d - p->outer_rank] = to[d];
+        (outer ? p->outer_strides : p->reduce_strides)[outer ? d : d - p->outer_rank] = strides[d];
+    }
+    p->n_outer = (uint32_t)product(p->outer_rank, p->outer_dims);
+    p->n_reduce = (uint32_t)product(p->reduce_rank, p->reduce_dims);
+    bool index = p->kind == REE_REDUCE_ARGMAX || p->kind == REE_REDUCE_ARGMIN;
+    add(s, p->kind == REE_REDUCE_PROD ? REE_HARD_NEAR_ONE : REE_HARD_ANY, p->dtype, n, p->n_reduce);
+    add_output(s, index ? REE_I64 : p->dtype, p->n_outer);
+    return true;
+}
+
+static uint32_t shrink_rows(const struct shrinking *s, uint32_t rows) {
+    return rows < s->size->few_rows ? rows : s->size->few_rows + 15;
+}
+
+static bool shrink_matmul(struct shrinking *s) {
+    struct ree_matmul_params *p = &s->dispatch->params.matmul;
+    uint32_t rank = p->batch_rank, from[REE_MAX_RANK], to[REE_MAX_RANK];
+    if (p->m == 0 || p->n == 0 || p->n_batch == 0) return false;
+    for (uint32_t d = 0; d < rank; d++) {
+        from[d] = p->batch_dims[d];
+        to[d] = from[d] > 1 ? 2 : 1;
+    }
+    uint32_t m = shrink_rows(s, p->m), n = at_most(p->n, s->size->columns);
+    uint32_t k = at_most(p->k, s->size->length);
+    if (p->k > 1) k = s->size->length;
+    int32_t a[REE_MAX_RANK], b[REE_MAX_RANK];
+    for (uint32_t d = 0; d < rank; d++) {
+        a[d] = p->a_batch_strides[d];
+        b[d] = p->b_batch_strides[d];
+    }
+    a[rank] = p->a_stride_m, a[rank + 1] = p->a_stride_k;
+    b[rank] = p->b_stride_k, b[rank + 1] = p->b_stride_n;
+    const uint32_t ends[3] = {p->m, p->k, p->n}, new_ends[3] = {m, k, n};
+    from[rank] = ends[0], from[rank + 1] = ends[1];
+    to[rank] = new_ends[0], to[rank + 1] = new_ends[1];
+    uint64_t n_a = shrink_view(rank + 2, from, to, a, &p->a_offset), n_b = 0;
+    from[rank] = ends[1], from[rank + 1] = ends[2];
+    to[rank] = new_ends[1], to[rank + 1] = new_ends[2];
+    if (!p->b_block) n_b = shrink_view(rank + 2, from, to, b, &p->b_offset);
+    add(s, REE_HARD_ANY, p->a_dtype, k == 0 ? 0 : n_a, k);
+    if (p->b_block) {
+        uint64_t n_blocks = (uint64_t)n * ((k + p->b_block - 1) / p->b_block);
+        add(s, REE_HARD_ANY, REE_U8, n_blocks * p->b_block * p->b_bits / 8, 1);
+        add(s, REE_HARD_MODERATE, REE_F32, n_blocks, 1);
+        if (p->has_zero_points) add_bounded(s, REE_U8, n_blocks, 0, (INT64_C(1) << p->b_bits) - 1);
+    } else {
+        add(s, REE_HARD_FINITE, p->b_dtype, k == 0 ? 0 : n_b, k);
+    }
+    from[rank] = ends[0], to[rank] = new_ends[0];
+    from[rank + 1] = ends[2], to[rank + 1] = new_ends[2];
+    if (p->has_epilogue) shrink_expr(s, &p->epilogue, to);
+    for (uint32_t d = 0; d < rank; d++) {
+        p->batch_dims[d] = to[d];
+        p->a_batch_strides[d] = a[d];
+        p->b_batch_strides[d] = p->b_block ? 0 : b[d];
+    }
+    p->m = m, p->n = n, p->k = k;
+    p->a_stride_m = a[rank], p->a_stride_k = a[rank + 1];
+    p->b_stride_k = p->b_block ? 0 : b[rank], p->b_stride_n = p->b_block ? 0 : b[rank + 1];
+    p->n_batch = (uint32_t)product(rank, p->batch_dims);
+    add_output(s, p->has_epilogue ? p->epilogue.out_dtype : p->dtype, (uint64_t)p->n_batch * m * n);
+    return true;
+}
+
+static bool shrink_conv(struct shrinking *s) {
+    struct ree_conv_params *p = &s->dispatch->params.conv;
+    uint32_t n_out = p->out[0] * p->out[1] * p->out[2], n_kernel = 1, n_in = 1;
+    if (p->n == 0 || p->groups == 0 || p->m == 0 || n_out == 0 || p->c == 0) return false;
+    p->n = at_most(p->n, 2);
+    p->groups = at_most(p->groups, 2);
+    p->m = shrink_rows(s, p->m);
+    for (uint32_t d = 0; d < 3; d++) {
+        bool pointwise = p->kernel[d] == 1 && p->pad[d] == 0;
+        p->kernel[d] = at_most(p->kernel[d], 3);
+        p->stride[d] = at_most(p->stride[d], 2);
+        p->dilation[d] = at_most(p->dilation[d], 2);
+        if (p->pad[d] > 1) p->pad[d] = 1;
+        p->out[d] = p->out[d] == 1 ? 1 : d == 0 ? 2 : 5;
+        uint32_t reach = p->kernel[d] * p->dilation[d];
+        if (p->transposed)
+            p->in[d] = p->out[d] / p->stride[d] + 1;
+        else if (pointwise && (p->out[d] - 1) * p->stride[d] < p->in[d])
+            p->in[d] = (p->out[d] - 1) * p->stride[d] + 1;
+        else
+            p->in[d] = (p->out[d] - 1) * p->stride[d] + reach;
+        n_kernel *= p->kernel[d];
+        n_in *= p->in[d];
+    }
+    if (p->c > 1) p->c = s->size->length / n_kernel + 1;
+    uint64_t n_x = (uint64_t)p->n * p->groups * p->c * n_in;
+    uint64_t n_w = (uint64_t)p->groups * p->m * p->c * n_kernel;
+    n_out = p->out[0] * p->out[1] * p->out[2];
+    add(s, REE_HARD_ANY, p->x_dtype, n_x, (uint64_t)p->c * n_in);
+    add(s, REE_HARD_FINITE, p->w_dtype, n_w, (uint64_t)p->c * n_kernel);
+    if (p->has_pad_value) add(s, REE_HARD_ANY, p->x_dtype, 1, 1);
+    const uint32_t to[5] = {p->n, p->groups * p->m, p->out[0], p->out[1], p->out[2]};
+    if (p->has_epilogue) shrink_expr(s, &p->epilogue, to);
+    add_output(s, p->has_epilogue ? p->epilogue.out_dtype : ree_conv_sum_dtype(p), product(5, to));
+    return true;
+}
+
+static bool shrink_pool(struct shrinking *s) {
+    struct ree_pool_params *p = &s->dispatch->params.pool;
+    if (p->planes == 0 || p->out[0] * p->out[1] * p->out[2] == 0) return false;
+    p->planes = 7;
+    uint64_t n_in = 1, n_out = 1;
+    for (uint32_t d = 0; d < 3; d++) {
+        // 17 * 17 terms: more than a chunk
+        p->kernel[d] = d == 0 ? 1 : 17;
+        p->stride[d] = at_most(p->stride[d], 2);
+        p->dilation[d] = 1;
+        p->pad_begin[d] = p->pad_end[d] = d == 0 ? 0 : 1;
+        p->out[d] = d == 0 ? 1 : 3;
+        p->in[d] = (p->out[d] - 1) * p->stride[d] + p->kernel[d] - (d == 0 ? 0 : 2);
+        n_in *= p->in[d];
+        n_out *= p->out[d];
+    }
+    add(s, REE_HARD_ANY, p->dtype, p->planes * n_in, n_in);
+    add_output(s, p->dtype, p->planes * n_out);
+    if (p->has_indices) add_output(s, REE_I64, p->planes * n_out);
+    return true;
+}
+
+static uint32_t row_length(const struct shrinking *s, uint32_t n) {
+    return n >= s->size->long_from ? s->size->long_length : s->size->length;
+}
+
+static bool shrink_softmax(struct shrinking *s) {
+    struct ree_softmax_params *p = &s->dispatch->params.softmax;
+    if (p->outer == 0 || p->inner == 0 || p->k == 0) return false;
+    p->outer = p->inner == 1 ? 7 : 3;
+    p->inner = p->inner == 1 ? 1 : 3;
+    p->k = row_length(s, p->k);
+    uint64_t n = (uint64_t)p->outer * p->k * p->inner;
+    add(s, REE_HARD_ANY, REE_F32, n, p->k);
+    add_output(s, REE_F32, n);
+    return true;
+}
+
+static bool shrink_norm(struct shrinking *s) {
+    struct ree_norm_params *p = &s->dispatch->params.norm;
+    if (p->rows == 0 || p->cols == 0) return false;
+    p->rows = 7;
+    p->cols = row_length(s, p->cols);
+    p->scale_row_div = p->scale_row_div > 1 ? 2 : 1;
+    p->scale_row_mod = p->scale_row_mod > 1 ? 3 : 1;
+    p->scale_col_stride = p->scale_col_stride ? 1 : 0;
+    p->scale_row_stride = p->scale_row_stride ? p->cols : 0;
+    uint64_t n = (uint64_t)p->rows * p->cols, n_scale = 3 * (uint64_t)p->cols;
+    add(s, REE_HARD_ANY, REE_F32, n, p->cols);
+    if (p->has_scale) add(s, REE_HARD_MODERATE, REE_F32, n_scale, 1);
+    if (p->has_bias) add(s, REE_HARD_FINITE, REE_F32, n_scale, 100);
+    add_output(s, REE_F32, n);
+    return true;
+}
+
+// What gather and scatter share: views of the data and of the indices over the dimensions and the
+// components. Returns the elements of the data; *n_index: of the indices. The indices of all
+// components are below *range.
+static uint64_t shrink_indexed(uint32_t rank, const uint32_t *dims, const uint32_t *to,
+                               int32_t *data_strides, int32_t *data_offset, int32_t *index_strides,
+                               uint32_t n_components, int32_t *component_stride, uint32_t *sizes,
+                               int32_t *component_strides, uint64_t *n_index, uint32_t *range) {
+    uint32_t from_all[MAX_VIEW] = {0}, to_all[MAX_VIEW] = {0};
+    int32_t data[MAX_VIEW], index[REE_MAX_RANK + 1];
+    *range = 11;
+    for (uint32_t j = 0; j < n_components; j++)
+        if (sizes[j] < *range) *range = sizes[j] ? sizes[j] : 1;
+    for (uint32_t d = 0; d < rank + n_components; d++) {
+        bool component = d >= rank;
+        from_all[d] = component ? sizes[d - rank] : dims[d];
+        to_all[d] = component ? *range : to[d];
+        data[d] = component ? component_strides[d - rank] : data_strides[d];
+    }
+    uint64_t n = shrink_view(rank + n_components, from_all, to_all, data, data_offset);
+    for (uint32_t d = 0; d < rank + n_components; d++) {
+        bool component = d >= rank;
+        if (component) sizes[d - rank] = *range;
+        (component ? component_strides : data_strides)[component ? d - rank : d] = data[d];
+    }
+    for (uint32_t d = 0; d < rank; d++)
+        index[d] = index_strides[d];
+    index[rank] = *component_stride;
+    from_all[rank] = to_all[rank] = n_components;
+    *n_index = shrink_view(rank + 1, from_all, to_all, index, NULL);
+    for (uint32_t d = 0; d < rank; d++)
+        index_strides[d] = index[d];
+    *component_stride = index[rank];
+    return n;
+}
+
+static bool shrink_gather(struct shrinking *s) {
+    struct ree_gather_params *p = &s->dispatch->params.gather;
+    static const uint32_t dtypes[] = {[1] = REE_U8, [2] = REE_U16, [4] = REE_U32, [8] = REE_U64};
+    uint32_t to[REE_MAX_RANK], range;
+    uint64_t n_index;
+    if (p->n_elements == 0) return false;
+    shrink_dims(p->rank, p->dims, N_ELEMENTS, to);
+    uint64_t n = shrink_indexed(p->rank, p->dims, to, p->data_strides, &p->data_offset,
+                                p->index_strides, p->n_components, &p->component_stride,
+                                p->component_sizes, p->component_strides, &n_index, &range);
+    for (uint32_t d = 0; d < p->rank; d++)
+        p->dims[d] = to[d];
+    p->n_elements = (uint32_t)product(p->rank, to);
+    add(s, REE_HARD_ANY, dtypes[p->elem_size], n, 1);
+    add_bounded(s, p->index_dtype, n_index, -(int64_t)range, (int64_t)range - 1);
+    add_output(s, dtypes[p->elem_size], p->n_elements);
+    return true;
+}
+
+static bool shrink_scatter(struct shrinking *s) {
+    struct ree_scatter_params *p = &s->dispatch->params.scatter;
+    uint32_t to[REE_MAX_RANK], range, n_line_dims = p->rank - p->n_step_dims;
+    uint64_t n_index;
+    if (p->n_lines == 0 || p->n_steps == 0) return false;
+    for (uint32_t d = 0; d < p->rank; d++)
+        to[d] = p->dims[d] > 1 ? 3 : 1;
+    // The backends treat few steps in another way than many.
+    uint64_t n_steps = product(p->n_step_dims, to + n_line_dims);
+    for (uint32_t d = n_line_dims; d < p->rank; d++) {
+        if (p->n_steps <= 4) to[d] = p->dims[d];
+        if (p->n_steps > 4 && p->dims[d] > 1 && n_steps < 9) {
+            to[d] = 12;
+            n_steps *= 4;
+        }
+    }
+    int32_t update_offset;
+    uint64_t n_updates = shrink_view(p->rank, p->dims, to, p->update_strides, &update_offset);
+    if (update_offset != 0) return false;
+    int32_t data_offset;
+    uint64_t n = shrink_indexed(p->rank, p->dims, to, p->data_strides, &data_offset,
+                                p->index_strides, p->n_components, &p->component_stride,
+                                p->component_sizes, p->component_strides, &n_index, &range);
+    if (data_offset != 0) return false;
+    for (uint32_t d = 0; d < p->rank; d++)
+        p->dims[d] = to[d];
+    p->n_lines = (uint32_t)product(n_line_dims, to);
+    p->n_steps = (uint32_t)product(p->n_step_dims, to + n_line_dims);
+    enum ree_hard_role role = p->kind == REE_SCATTER_MUL ? REE_HARD_NEAR_ONE : REE_HARD_ANY;
+    add(s, role, p->dtype, n, 40);
+    s->operands[0].is_written = true;
+    add_bounded(s, p->index_dtype, n_index, -(int64_t)range, (int64_t)range - 1);
+    add(s, role, p->dtype, n_updates, 40);
+    return true;
+}
+
+static bool shrink_topk(struct shrinking *s) {
+    struct ree_topk_params *p = &s->dispatch->params.topk;
+    if (p->outer == 0 || p->n == 0 || p->inner == 0 || p->k == 0) return false;
+    p->outer = 7;
+    p->inner = p->inner == 1 ? 1 : 3;
+    p->n = 70;
+    p->k = p->k == 1 ? 1 : 20;
+    uint64_t n_out = (uint64_t)p->outer * p->k * p->inner;
+    add(s, REE_HARD_ANY, p->dtype, (uint64_t)p->outer * p->n * p->inner, p->n);
+    add_output(s, p->dtype, n_out);
+    add_output(s, REE_I64, n_out);
+    return true;
+}
+
+static bool shrink_scan(struct shrinking *s) {
+    struct ree_scan_params *p = &s->dispatch->params.scan;
+    if (p->outer == 0 || p->k == 0 || p->inner == 0) return false;
+    p->outer = 7;
+    p->inner = p->inner == 1 ? 1 : 3;
+    p->k = s->size->length;
+    uint64_t n = (uint64_t)p->outer * p->k * p->inner;
+    add(s, p->product ? REE_HARD_NEAR_ONE : REE_HARD_ANY, p->dtype, n, p->k);
+    add_output(s, p->dtype, n);
+    return true;
+}
+
+static bool shrink_resize(struct shrinking *s) {
+    struct ree_resize_params *p = &s->dispatch->params.resize;
+    if (p->outer == 0 || p->k_out == 0 || p->inner == 0) return false;
+    p->outer = 2;
+    p->inner = p->inner == 1 ? 1 : 3;
+    p->k_in = 40;
+    p->k_out = 7;
+    if (p->taps > 0) p->taps = 300;
+    uint64_t n_taps = (uint64_t)p->k_out * p->taps;
+    uint64_t n_in = (uint64_t)p->outer * p->k_in * p->inner;
+    add(s, REE_HARD_ANY, REE_F32, n_in, (n_in + 1) / 2);
+    add_bounded(s, REE_I32, n_taps, 0, p->k_in - 1);
+    add(s, REE_HARD_FINITE, REE_F32, n_taps, p->taps);
+    add_output(s, REE_F32, (uint64_t)p->outer * p->k_out * p->inner);
+    return true;
+}
+
+static bool shrink_attention(struct shrinking *s) {
+    struct ree_attention_params *p = &s->dispatch->params.attention;
+    if (!p->batch || !p->n_heads || !p->q_len || !p->v_head_dim || !p->kv_len || !p->head_dim)
+        return false;
+    uint32_t group = p->n_heads / p->n_kv_heads, q_len = p->q_len;
+    const struct ree_attention_params old = *p;
+    p->batch = at_most(p->batch, 2);
+    p->n_kv_heads = at_most(p->n_kv_heads, 2);
+    p->n_heads = p->n_kv_heads * at_most(group, 8);
+    p->q_len = q_len <= s->size->few_queries ? q_len : s->size->few_queries + 3;
+    p->kv_len = row_length(s, p->kv_len) / 2; // longer than a chunk
+    p->head_dim = p->head_dim == 1 ? 1 : 260;
+    p->v_head_dim = p->v_head_dim == 1 ? 1 : 21;
+    const uint32_t q0[4] = {old.batch, old.n_heads, old.q_len, old.head_dim};
+    const uint32_t q1[4] = {p->batch, p->n_heads, p->q_len, p->head_dim};
+    const uint32_t k0[4] = {old.batch, old.n_kv_heads, old.kv_len, old.head_dim};
+    const uint32_t k1[4] = {p->batch, p->n_kv_heads, p->kv_len, p->head_dim};
+    const uint32_t v0[4] = {old.batch, old.n_kv_heads, old.kv_len, old.v_head_dim};
+    const uint32_t v1[4] = {p->batch, p->n_kv_heads, p->kv_len, p->v_head_dim};
+    const uint32_t scores0[4] = {old.batch, old.n_heads, old.q_len, old.kv_len};
+    const uint32_t scores1[4] = {p->batch, p->n_heads, p->q_len, p->kv_len};
+    const uint32_t out0[4] = {old.batch, old.n_heads, old.q_len, old.v_head_dim};
+    const uint32_t out1[4] = {p->batch, p->n_heads, p->q_len, p->v_head_dim};
+    add(s, REE_HARD_MODERATE, REE_F32, shrink_view(4, q0, q1, p->q_strides, &p->q_offset), 1);
+    add(s, REE_HARD_MODERATE, p->k_dtype, shrink_view(4, k0, k1, p->k_strides, &p->k_offset), 1);
+    add(s, REE_HARD_FINITE, p->v_dtype, shrink_view(4, v0, v1, p->v_strides, &p->v_offset), 1000);
+    // Scores of full mantissas over 260 terms: a spread of some units, so that many keys count.
+    p->start = old.start != 0 ? (int32_t)(p->kv_len - p->q_len) : 0;
+    if (p->left >= 0) p->left = (int32_t)at_most((uint32_t)p->left, p->kv_len / 2);
+    if (p->right >= 0) p->right = (int32_t)at_most((uint32_t)p->right, p->kv_len / 2);
+    if (p->starts_dtype != REE_DTYPE_NONE) {
+        uint64_t n = shrink_view(1, &old.batch, &p->batch, &p->starts_stride, &p->starts_offset);
+        add_bounded(s, p->starts_dtype, n, 0, (int64_t)p->kv_len - p->q_len);
+    }
+    if (p->n_keys_dtype != REE_DTYPE_NONE) {
+        uint64_t n = shrink_view(1, &old.batch, &p->batch, &p->n_keys_stride, &p->n_keys_offset);
+        add_bounded(s, p->n_keys_dtype, n, p->kv_len / 2, p->kv_len);
+    }
+    if (p->has_allowed)
+        add(s, REE_HARD_ANY, REE_BOOL,
+            shrink_view(4, scores0, scores1, p->allowed_strides, &p->allowed_offset), 1);
+    if (p->has_bias)
+        add(s, REE_HARD_MODERATE, REE_F32,
+            shrink_view(4, scores0, scores1, p->bias_strides, &p->bias_offset), 1);
+    if (p->has_sink)
+        add(s, REE_HARD_MODERATE, REE_F32,
+            shrink_view(3, scores0, scores1, p->sink_strides, &p->sink_offset), 1);
+    int32_t strides[4] = {p->out_strides[0], p->out_strides[1], p->out_strides[2], 1};
+    add_output(s, REE_F32, shrink_view(4, out0, out1, strides, NULL));
+    for (uint32_t d = 0; d < 3; d++)
+        p->out_strides[d] = strides[d];
+    return true;
+}
+
+uint32_t ree_twin_shrink(struct ree_dispatch *dispatch, const struct ree_twin_size *size,
+                         struct ree_twin_operand operands[REE_MAX_OPERANDS]) {
+    static bool (*const shrink[REE_N_REPOPS])(struct shrinking * s) = {
+        [REE_REPOP_COPY] = shrink_copy,       [REE_REPOP_MAP] = shrink_map,
+        [REE_REPOP_REDUCE] = shrink_reduce,   [REE_REPOP_MATMUL] = shrink_matmul,
+        [REE_REPOP_CONV] = shrink_conv,       [REE_REPOP_POOL] = shrink_pool,
+        [REE_REPOP_SOFTMAX] = shrink_softmax, [REE_REPOP_NORM] = shrink_norm,
+        [REE_REPOP_GATHER] = shrink_gather,   [REE_REPOP_SCATTER] = shrink_scatter,
+        [REE_REPOP_TOPK] = shrink_topk,       [REE_REPOP_SCAN] = shrink_scan,
+        [REE_REPOP_RESIZE] = shrink_resize,   [REE_REPOP_ATTENTION] = shrink_attention,
+    };
+    struct shrinking s = {.dispatch = dispatch, .size = size, .operands = operands};
+    return shrink[dispatch->op](&s) ? s.n_operands : 0;
+}
