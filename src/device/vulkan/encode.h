@@ -43,6 +43,7 @@ enum ree_vk_primitive {
 struct ree_vk_forms {
     uint32_t of[REE_VK_N_PRIMITIVES]; // enum ree_vk_form
     uint32_t dot8;                    // products of bytes: by the device's own dot product
+    uint32_t guarded;                 // spirv_stitch.h, guard_words
 };
 
 // Sizes by which the encoders choose between equal ways to compute the same RepOp.

@@ -47,6 +47,7 @@ static void add_features(struct ree_facts *facts, const struct ree_vk *vk) {
         {"dot product of bytes", vk->has_dot8},
         {"subnormals kept on request", vk->float_controls.shaderDenormPreserveFloat32},
         {"rounding to even on request", vk->float_controls.shaderRoundingModeRTEFloat32},
+        {"words compared with guards", vk->guarded},
         {"timestamps", vk->has_timestamps},
         {"memory shared with the host", vk->unified},
     };

@@ -226,6 +226,7 @@ static enum ree_status create_module(struct ree_vk *vk, const struct ree_vk_step
         .is_epilogue = step->shader != REE_VK_SHADER_MAP && step->shader != REE_VK_SHADER_MAP_F64,
         .denorm_preserve = free_choice && controls->shaderDenormPreserveFloat32,
         .rounding_rte = free_choice && controls->shaderRoundingModeRTEFloat32,
+        .guard_words = step->forms.guarded,
         .signed_zero_inf_nan_preserve = asks && controls->shaderSignedZeroInfNanPreserveFloat32,
     };
     uint32_t *words;

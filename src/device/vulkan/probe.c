@@ -90,7 +90,7 @@ static enum ree_status run(struct ree_vk *vk, struct probe *probe, const struct 
     block[16] = n;
     memcpy(probe->block->mapped, block, sizeof block);
 
-    struct ree_vk_forms forms = {.dot8 = 0};
+    struct ree_vk_forms forms = {.guarded = vk->guarded};
     for (int p = 0; p < REE_VK_N_PRIMITIVES; p++)
         forms.of[p] = vk->verdicts[p].form =
             trial->form == REE_VK_INTEGER && !all && !needs_integers(&vk->verdicts[p], p)
@@ -152,6 +152,16 @@ static bool is_needed(const struct ree_vk *vk, const struct trial *trial,
     return forced || (!fma[REE_VK_NATIVE] && !fma[REE_VK_FLOAT64]);
 }
 
+static enum ree_status create_buffers(struct ree_vk *vk, struct probe *probe,
+                                      struct ree_error *err) {
+    uint64_t size = probe->vectors.n * sizeof(struct ree_probe_vector);
+    REE_TRY(ree_vk_host_buffer_create(vk, 256, &probe->block, err));
+    REE_TRY(ree_vk_host_buffer_create(vk, size, &probe->inputs, err));
+    REE_TRY(ree_vk_host_buffer_create(vk, probe->vectors.n * 4, &probe->results, err));
+    memcpy(probe->inputs->mapped, probe->vectors.list, size);
+    return REE_OK;
+}
+
 static enum ree_status try_forms(struct ree_vk *vk, struct probe *probe,
                                  const struct ree_device_options *options, struct ree_error *err) {
     uint32_t broken = 0, n_broken = 0;
@@ -165,11 +175,6 @@ static enum ree_status try_forms(struct ree_vk *vk, struct probe *probe,
         broken = ree_probe_primitives[p].first;
         n_broken = ree_probe_primitives[p].n;
     }
-    uint64_t size = probe->vectors.n * sizeof(struct ree_probe_vector);
-    REE_TRY(ree_vk_host_buffer_create(vk, 256, &probe->block, err));
-    REE_TRY(ree_vk_host_buffer_create(vk, size, &probe->inputs, err));
-    REE_TRY(ree_vk_host_buffer_create(vk, probe->vectors.n * 4, &probe->results, err));
-    memcpy(probe->inputs->mapped, probe->vectors.list, size);
     for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
         const struct trial *t = &trials[i];
         if (!is_needed(vk, t, options)) continue;
@@ -182,6 +187,22 @@ static enum ree_status try_forms(struct ree_vk *vk, struct probe *probe,
     return REE_OK;
 }
 
+// The first form to consider: conversions and comparisons are a few integer operations anyway, and
+// that is their only form.
+static int first_form(int primitive) {
+    return primitive > REE_VK_FMA ? REE_VK_INTEGER : REE_VK_NATIVE;
+}
+
+static bool has_right_forms(const struct ree_vk *vk) {
+    for (int p = 0; p < REE_VK_N_PRIMITIVES; p++) {
+        bool right = false;
+        for (int form = first_form(p); form < REE_VK_N_FORMS; form++)
+            right = right || vk->verdicts[p].allowed[form];
+        if (!right) return false;
+    }
+    return true;
+}
+
 // The choice for each primitive: the first form that passed, or the one that was asked for.
 static enum ree_status choose(struct ree_vk *vk, const char *force, struct ree_error *err) {
     int forced = 0;
@@ -192,8 +213,7 @@ static enum ree_status choose(struct ree_vk *vk, const char *force, struct ree_e
                         force);
     for (int p = 0; p < REE_VK_N_PRIMITIVES; p++) {
         struct ree_vk_verdict *verdict = &vk->verdicts[p];
-        // Conversions and comparisons are a few integer operations anyway: that is their only form.
-        int form = p > REE_VK_FMA ? REE_VK_INTEGER : REE_VK_NATIVE;
+        int form = first_form(p);
         while (form < REE_VK_INTEGER && !verdict->allowed[form])
             form++;
         if (!verdict->allowed[form]) {
@@ -225,7 +245,15 @@ enum ree_status ree_vk_probe(struct ree_vk *vk, const struct ree_device_options 
                              struct ree_error *err) {
     struct probe probe = {0};
     enum ree_status status = ree_probe_vectors_init(&probe.vectors, err);
+    if (status == REE_OK) status = create_buffers(vk, &probe, err);
     if (status == REE_OK) status = try_forms(vk, &probe, options, err);
+    if (status == REE_OK && !has_right_forms(vk)) {
+        // Integers are wrong as they stand: once more, out of the reach of a compiler that takes
+        // words for floats.
+        memset(vk->verdicts, 0, sizeof vk->verdicts);
+        vk->guarded = true;
+        status = try_forms(vk, &probe, options, err);
+    }
     ree_vk_buffer_destroy(&vk->base, probe.block);
     ree_vk_buffer_destroy(&vk->base, probe.inputs);
     ree_vk_buffer_destroy(&vk->base, probe.results);

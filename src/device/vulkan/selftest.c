@@ -15,11 +15,11 @@
 #include <string.h>
 
 #define TEXT_SIZE 512
-#define MAX_LADDER 6
+#define MAX_LADDER 7
 
 // The forms to try, the device's choice first. Returns how many.
 static uint32_t make_ladder(const struct ree_vk *vk, struct ree_vk_forms ladder[MAX_LADDER]) {
-    struct ree_vk_forms chosen = {.dot8 = vk->has_dot8};
+    struct ree_vk_forms chosen = {.dot8 = vk->has_dot8, .guarded = vk->guarded};
     uint32_t n = 0;
     for (int p = 0; p < REE_VK_N_PRIMITIVES; p++)
         chosen.of[p] = vk->verdicts[p].form;
@@ -37,7 +37,12 @@ static uint32_t make_ladder(const struct ree_vk *vk, struct ree_vk_forms ladder[
     ladder[n] = chosen;
     for (int p = 0; p <= REE_VK_FMA; p++)
         ladder[n].of[p] = REE_VK_INTEGER;
-    return n + 1;
+    n++;
+    if (!vk->guarded) {
+        ladder[n] = ladder[n - 1];
+        ladder[n++].guarded = 1;
+    }
+    return n;
 }
 
 // The thresholds under which a twin takes the way that its original took: the device's own, or such

@@ -22,13 +22,23 @@ enum {
     OP_FUNCTION_END = 56,
     OP_FUNCTION_CALL = 57,
     OP_VARIABLE = 59,
+    OP_LOAD = 61,
     OP_STORE = 62,
+    OP_ACCESS_CHAIN = 65,
     OP_DECORATE = 71,
     OP_COMPOSITE_CONSTRUCT = 80,
     OP_COMPOSITE_EXTRACT = 81,
+    OP_I_EQUAL = 170,
+    OP_I_NOT_EQUAL = 171,
+    OP_U_GREATER_THAN = 172,
+    OP_U_GREATER_THAN_EQUAL = 174,
+    OP_U_LESS_THAN = 176,
+    OP_U_LESS_THAN_EQUAL = 178,
+    OP_BITWISE_XOR = 198,
     OP_LABEL = 248,
     OP_RETURN_VALUE = 254,
     STORAGE_FUNCTION = 7,
+    STORAGE_PUSH_CONSTANT = 9,
     MODE_DENORM_PRESERVE = 4459,
     MODE_SIGNED_ZERO_INF_NAN_PRESERVE = 4461,
     MODE_ROUNDING_RTE = 4462,
@@ -60,6 +70,9 @@ struct module {
     size_t *type_of_id;       // word offset of the type's instruction, or 0; [bound]
     uint32_t entry;           // function id
     uint32_t uint_type, uvec2_type;
+    uint32_t int_type;
+    uint32_t push;                        // the variable of the push constants; 0: none
+    uint32_t small_uint[2], small_int[2]; // ids of the constants 0 and 1; 0: none
 };
 
 struct writer {
@@ -155,7 +168,15 @@ static enum ree_status parse(struct module *m, struct ree_error *err) {
         switch (opcode_at(m, at)) {
         case OP_ENTRY_POINT: m->entry = i[2]; break;
         case OP_TYPE_INT:
-            if (i[2] == 32 && i[3] == 0) m->uint_type = i[1];
+            if (i[2] == 32) *(i[3] == 0 ? &m->uint_type : &m->int_type) = i[1];
+            break;
+        case OP_CONSTANT:
+            if (length_at(m, at) == 4 && i[3] < 2 && i[1] == m->uint_type)
+                m->small_uint[i[3]] = i[2];
+            if (length_at(m, at) == 4 && i[3] < 2 && i[1] == m->int_type) m->small_int[i[3]] = i[2];
+            break;
+        case OP_VARIABLE:
+            if (!current && i[3] == STORAGE_PUSH_CONSTANT) m->push = i[2];
             break;
         case OP_TYPE_VECTOR:
             if (i[2] == m->uint_type && i[3] == 2) m->uvec2_type = i[1];
@@ -210,6 +231,7 @@ struct stitch {
     uint32_t n_values;
     uint32_t *callees; // function indices
     size_t n_callees;
+    uint32_t guard_pointer, guard_index; // ids for the guards' zero: its type and member number
 };
 
 static uint32_t constant32(struct stitch *s, uint32_t value) {
@@ -368,7 +390,55 @@ static void emit_modes(struct writer *out, const struct module *m,
     }
 }
 
-static void emit_module(struct writer *out, const struct stitch *s, const struct function *stitched,
+// Guards: comparisons of a word with 0 or 1 compare the word xor the push constant `zero`.
+
+static void declare_guard(struct stitch *s) {
+    const uint32_t member_of_zero = 1; // shaders/include/ree.glsl, ReePush
+    s->guard_pointer = s->next_id++;
+    EMIT(&s->constants, OP_TYPE_POINTER, s->guard_pointer, STORAGE_PUSH_CONSTANT, s->m->uint_type);
+    s->guard_index = constant32(s, member_of_zero);
+}
+
+static bool is_small_constant(const struct module *m, uint32_t id) {
+    return id != 0 && (id == m->small_uint[0] || id == m->small_uint[1] || id == m->small_int[0] ||
+                       id == m->small_int[1]);
+}
+
+static bool is_word_comparison(uint32_t opcode) {
+    return opcode == OP_I_EQUAL || opcode == OP_I_NOT_EQUAL || opcode == OP_U_GREATER_THAN ||
+           opcode == OP_U_GREATER_THAN_EQUAL || opcode == OP_U_LESS_THAN ||
+           opcode == OP_U_LESS_THAN_EQUAL;
+}
+
+static void emit_guarded(struct writer *out, struct stitch *s, const uint32_t *i) {
+    uint32_t operands[2] = {i[3], i[4]};
+    uint32_t which = is_small_constant(s->m, i[3]) ? 1 : 0;
+    uint32_t pointer = s->next_id++, zero = s->next_id++, guarded = s->next_id++;
+    EMIT(out, OP_ACCESS_CHAIN, s->guard_pointer, pointer, s->m->push, s->guard_index);
+    EMIT(out, OP_LOAD, s->m->uint_type, zero, pointer);
+    EMIT(out, OP_BITWISE_XOR, s->m->uint_type, guarded, operands[which], zero);
+    operands[which] = guarded;
+    EMIT(out, i[0] & 0xFFFF, i[1], i[2], operands[0], operands[1]);
+}
+
+static void emit_function(struct writer *out, struct stitch *s, const struct function *function) {
+    const struct module *m = s->m;
+    if (!s->guard_pointer) {
+        emit_words(out, m->words + function->begin, function->end - function->begin);
+        return;
+    }
+    for (size_t at = function->begin; at < function->end; at += length_at(m, at)) {
+        const uint32_t *i = m->words + at;
+        bool guard = is_word_comparison(opcode_at(m, at)) &&
+                     is_small_constant(m, i[3]) != is_small_constant(m, i[4]);
+        if (guard)
+            emit_guarded(out, s, i);
+        else
+            emit_words(out, i, length_at(m, at));
+    }
+}
+
+static void emit_module(struct writer *out, struct stitch *s, const struct function *stitched,
                         const bool *dropped) {
     const struct module *m = s->m;
     emit_words(out, m->words, HEADER);
@@ -392,17 +462,17 @@ static void emit_module(struct writer *out, const struct stitch *s, const struct
         const struct function *function = &m->functions[i];
         if (!function->reachable) continue;
         if (function != stitched) {
-            emit_words(out, m->words + function->begin, function->end - function->begin);
+            emit_function(out, s, function);
             continue;
         }
         emit_words(out, m->words + function->begin, function->body - function->begin);
-        EMIT(out, OP_LABEL, s->next_id);
+        EMIT(out, OP_LABEL, s->next_id++);
         if (s->variables.n) emit_words(out, s->variables.words, s->variables.n);
         emit_words(out, s->code.words, s->code.n);
         const uint32_t end = 1 << 16 | OP_FUNCTION_END;
         emit_words(out, &end, 1);
     }
-    if (!out->failed) out->words[3] = s->next_id + 1;
+    if (!out->failed) out->words[3] = s->next_id;
 }
 
 static enum ree_status stitch(struct stitch *s, struct writer *out, struct ree_error *err) {
@@ -411,6 +481,7 @@ static enum ree_status stitch(struct stitch *s, struct writer *out, struct ree_e
     s->next_id = m->bound;
     struct function *stitched = find_function(m, "ree_expr");
     if (stitched) REE_TRY(emit_body(s, stitched, err));
+    if (s->options->guard_words && m->push && m->uint_type) declare_guard(s);
     reach(m, s, stitched, m->function_of_id[m->entry] - 1);
 
     bool *dropped = calloc(m->bound, sizeof *dropped);

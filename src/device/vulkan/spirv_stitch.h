@@ -19,6 +19,10 @@ struct ree_spirv_options {
     bool denorm_preserve;        // declare the execution modes of VK_KHR_shader_float_controls
     bool rounding_rte;
     bool signed_zero_inf_nan_preserve;
+    // Compare words with 0 in a way that no compiler can take for a comparison of floats. LLVM 22
+    // makes "(x << 1) == 0" of a word that lies in a float register "f == 0.0", which is also true
+    // of subnormal numbers where the device takes those for zero.
+    bool guard_words;
 };
 
 // words must be valid SPIR-V of one entry point. *out is malloc'ed.

@@ -86,6 +86,7 @@ struct ree_vk {
     VkPhysicalDeviceSubgroupProperties subgroup;
     VkPhysicalDeviceMemoryProperties memory;
     bool has_float64, has_int64, has_int16, has_int8, has_float16;
+    bool guarded;  // words are compared with guards, spirv_stitch.h: integers are wrong without
     bool has_dot8; // dot product of four bytes; a test may clear it
     bool is_cpu;   // the driver runs on the host's processor
     bool unified;  // device-local memory is host-visible and cached: no staging
