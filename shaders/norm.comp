@@ -60,6 +60,11 @@ void main() {
     for (uint i = first; i < n; i += step) {
         uint y = ree_div(row_term(i), deviation), w = at + i * p.scale_col_stride;
         if (HAS_SCALE) y = ree_mul(y, scale.w[w]);
+#if REE_PLANT == REE_PLANT_CONTRACTS
+        if (HAS_SCALE && HAS_BIAS && REE_FORM_ADD != REE_INTEGER)
+            y = ree_soft_fma(ree_div(row_term(i), deviation), scale.w[w], bias.w[w]);
+        else
+#endif
         if (HAS_BIAS) y = ree_add(y, bias.w[w]);
         result.w[row_start + i] = ree_canon(y);
     }

@@ -23,6 +23,8 @@ function(ree_shader name source)
     DEPFILE ${module}.d
     COMMENT "Shader ${name}"
     VERBATIM)
+  # For modules that tests compile once more, with a fault.
+  set_property(GLOBAL PROPERTY REE_SHADER_${name} ${shader_dir}/${source} ${ARGN})
   list(APPEND shader_names ${name})
   list(APPEND shader_modules ${module})
   set(shader_names ${shader_names} PARENT_SCOPE)

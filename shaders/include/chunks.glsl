@@ -20,6 +20,9 @@ ReeChunks ree_chunks_begin() { return ReeChunks(0u, 0u, 0u); }
 
 // Called before each term: closes a full chunk.
 void ree_chunks_turn(inout ReeChunks s) {
+#if REE_PLANT == REE_PLANT_REORDERS
+    if (REE_FORM_ADD != REE_INTEGER) s.n = 0u;
+#endif
     if (s.n != 0u && s.n % REE_CHUNK == 0u) {
         s.total = s.n == REE_CHUNK ? s.acc : ree_add(s.total, s.acc);
         s.acc = 0u;

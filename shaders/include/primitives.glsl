@@ -13,6 +13,7 @@
 
 #define REE_GLSL
 #include "repops/scalar/soft.h"
+#include "plant.glsl"
 
 #define REE_NATIVE 0u
 #define REE_FLOAT64 1u
@@ -35,11 +36,11 @@ vec4 ree_rounded(vec4 x) { return uintBitsToFloat(floatBitsToUint(x) | uvec4(ree
 
 float ree_native_add(float a, float b) {
     precise float r = a + b;
-    return r;
+    return ree_planted_flush(r);
 }
 float ree_native_mul(float a, float b) {
     precise float r = a * b;
-    return r;
+    return ree_planted_flush(r);
 }
 
 // Zero, or large enough that sums and their errors are normal numbers, and no sum overflows.

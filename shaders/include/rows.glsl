@@ -74,7 +74,13 @@ uint ree_row_sum(uint n, bool squares) {
         ree_row_results[local] = acc;
         barrier();
         if (local == 0u)
-            for (uint c = 0u; c < at_once; c++) total = ree_add(total, ree_row_results[c]);
+            for (uint c = 0u; c < at_once; c++) {
+                uint next = c;
+#if REE_PLANT == REE_PLANT_REORDERS
+                if (REE_FORM_ADD != REE_INTEGER) next = at_once - 1u - c;
+#endif
+                total = ree_add(total, ree_row_results[next]);
+            }
         barrier();
     }
     if (local == 0u) ree_row_total = ree_plus_zero(total);

@@ -95,12 +95,19 @@ bool tile_in_range(const TileRange a, const TileRange b) {
 #define TILE_B(b)                                                                                  \
     dvec4 wide = dvec4(b);                                                                         \
     tile_range_add4(range_b, b);
+#if REE_PLANT == REE_PLANT_ROUNDING
+#define TILE_WIDE_ACC(i) wide_acc##i
+#define TILE_ROUNDED(i, s) vec4(wide_acc##i = s)
+#else
+#define TILE_WIDE_ACC(i) dvec4(acc##i)
+#define TILE_ROUNDED(i, s) ree_rounded(vec4(s))
+#endif
 #define TILE_LOW(value) ((unpackDouble2x32(value).x ^ 0x10000000u) << 3u)
 #define TILE_FMA(i, a)                                                                             \
     {                                                                                              \
         precise dvec4 p = double(a) * wide;                                                        \
-        precise dvec4 s = p + dvec4(acc##i);                                                       \
-        acc##i = ree_rounded(vec4(s));                                                             \
+        precise dvec4 s = p + TILE_WIDE_ACC(i);                                                    \
+        acc##i = TILE_ROUNDED(i, s);                                                               \
         doubt##i = min(doubt##i, min(min(TILE_LOW(s.x), TILE_LOW(s.y)),                            \
                                      min(TILE_LOW(s.z), TILE_LOW(s.w))));                          \
     }
@@ -139,8 +146,13 @@ bool tile_in_range(const TileRange a, const TileRange b) {
 #define TILE_GET_DOUBT(i)                                                                          \
     if (q / TN == i) doubt = doubt##i;
 #endif
+#if TILE_FORM == 1 && REE_PLANT == REE_PLANT_ROUNDING
+#define TILE_DECLARE(i) vec4 total##i = vec4(0.0), acc##i; dvec4 wide_acc##i;
+#define TILE_ZERO(i) acc##i = vec4(0.0); wide_acc##i = dvec4(0.0);
+#else
 #define TILE_DECLARE(i) vec4 total##i = vec4(0.0), acc##i;
 #define TILE_ZERO(i) acc##i = vec4(0.0);
+#endif
 #define TILE_FIRST(i) total##i = acc##i;
 #define TILE_SUM(i) sum##i = tile_add4(total##i, acc##i, slow);
 #define TILE_DECLARE_SUM(i) vec4 sum##i;

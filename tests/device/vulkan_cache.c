@@ -27,12 +27,13 @@ static size_t loaded_size(void) {
     return size;
 }
 
-// The only file in the folder, to `path`; returns how many there are.
+// The only pipeline cache in the folder, to `path`; returns how many there are.
 static int find_file(void) {
     DIR *dir = opendir(deep);
     int n = 0;
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
-        if (entry->d_name[0] == '.') continue;
+        const char *suffix = strrchr(entry->d_name, '.');
+        if (!suffix || strcmp(suffix, ".bin") != 0) continue;
         snprintf(path, sizeof path, "%s/%s", deep, entry->d_name);
         n++;
     }
@@ -109,6 +110,8 @@ int main(void) {
         CHECK(loaded_size() == 0);
         unlink(path);
     }
+    strcpy(strrchr(path, '.'), ".tests"); // the record of self-tests, beside it
+    unlink(path);
     // A folder that cannot be made is no reason to fail.
     rmdir(deep);
     FILE *file = fopen(deep, "wb");

@@ -69,6 +69,13 @@ int main(int argc, char **argv) {
                 ree_vk_of(device)->has_dot8 = false;
                 byte_products(device, "products of bytes by multiplication");
             }
+            // Nothing ran that no self-test reached, and nothing failed one.
+            CHECK_MSG(ree_vk_of(device)->n_untested == 0, "%u pipelines were not tested",
+                      ree_vk_of(device)->n_untested);
+            const struct ree_device_fact *facts;
+            size_t n_facts = device->vtable->facts(device, &facts);
+            for (size_t i = 0; i < n_facts; i++)
+                CHECK_MSG(strcmp(facts[i].kind, "self-test") != 0, "self-test: %s", facts[i].value);
             device->vtable->destroy(device);
         }
     }

@@ -14,16 +14,17 @@ static uint64_t next(uint64_t *state) {
 }
 
 enum style {
-    STYLE_FULL,       // full mantissas, exponents close together: every sum rounds
-    STYLE_TIES,       // multiples of 2^-12: sums of products fall on midpoints
-    STYLE_CANCELLING, // x, then almost -x
-    STYLE_SMALL,      // subnormals and the smallest normal numbers
-    STYLE_WIDE,       // exponents far apart
-    STYLE_INTEGERS,   // -4 ... 4
-    STYLE_SPECIALS,   // NaN, infinities, zeros, the ends of the range, among STYLE_FULL
+    STYLE_FULL,                    // full mantissas, exponents close together: every sum rounds
+    STYLE_TIES,                    // multiples of 2^-12: sums of products fall on midpoints
+    STYLE_CANCELLING,              // x, then almost -x
+    STYLE_INTEGERS,                // -4 ... 4
+    N_MIDDLE_STYLES,               // those above stay in the middle of the range
+    STYLE_SMALL = N_MIDDLE_STYLES, // subnormals and the smallest normal numbers
+    STYLE_WIDE,                    // exponents far apart
+    N_FINITE_STYLES,
+    STYLE_SPECIALS = N_FINITE_STYLES, // NaN, infinities, the ends of the range, among STYLE_FULL
     N_STYLES
 };
-#define N_FINITE_STYLES STYLE_SPECIALS
 
 static uint32_t full(uint64_t r, uint32_t lowest_exponent, uint32_t n_exponents) {
     uint32_t exponent = lowest_exponent + (uint32_t)(r >> 40) % n_exponents;
@@ -57,13 +58,15 @@ static uint32_t styled(enum style style, uint64_t i, uint64_t r, uint32_t previo
     }
 }
 
-static enum style style_of(const struct ree_hard_values *v, uint64_t i, uint32_t seed) {
-    uint64_t segment = i / (v->run ? v->run : 1) + seed;
-    switch (v->role) {
-    case REE_HARD_ANY: return (enum style)(segment % N_STYLES);
-    case REE_HARD_FINITE: return (enum style)(segment % N_FINITE_STYLES);
-    default: return STYLE_FULL;
-    }
+static enum style style_of(const struct ree_hard_values *v, uint64_t i, uint32_t round) {
+    static const uint32_t n_any[REE_HARD_ROUNDS] = {N_MIDDLE_STYLES, N_FINITE_STYLES, N_STYLES};
+    static const uint32_t n_finite[REE_HARD_ROUNDS] = {N_MIDDLE_STYLES, N_MIDDLE_STYLES,
+                                                       N_FINITE_STYLES};
+    if (v->role != REE_HARD_ANY && v->role != REE_HARD_FINITE) return STYLE_FULL;
+    uint32_t n = (v->role == REE_HARD_ANY ? n_any : n_finite)[round];
+    // A lone segment has the style that the round is about.
+    uint64_t segment = i / (v->run ? v->run : 1) + (round ? n - 1 : 0);
+    return (enum style)(segment % n);
 }
 
 // A float32 as float64: the same number, with a longer mantissa.
@@ -78,31 +81,33 @@ static uint64_t widened(uint32_t bits, uint64_t r) {
     return result;
 }
 
-static uint64_t integer(const struct ree_hard_values *v, uint64_t i, uint32_t seed, uint64_t r) {
+static uint64_t integer(const struct ree_hard_values *v, uint64_t i, uint32_t round, uint64_t r) {
     if (v->role == REE_HARD_BOUNDED) {
         uint64_t span = (uint64_t)(v->high - v->low) + 1;
         return (uint64_t)(v->low + (int64_t)(r % span));
     }
     if (v->dtype == REE_BOOL) return (r & 3) != 0;
-    bool small = (i / (v->run ? v->run : 1) + seed) % 2 == 1;
+    bool small = (i / (v->run ? v->run : 1) + round) % 2 == 1;
     return small ? (uint64_t)((int64_t)(r % 13) - 6) : r;
 }
 
-void ree_hard_values_fill(const struct ree_hard_values *v, uint32_t seed, void *out) {
-    uint64_t state = seed * UINT64_C(1000003) + v->dtype * UINT64_C(7919) + v->n;
+void ree_hard_values_fill(const struct ree_hard_values *v, uint32_t round, uint32_t salt,
+                          void *out) {
+    uint64_t state =
+        (round + salt * UINT64_C(101)) * UINT64_C(1000003) + v->dtype * UINT64_C(7919) + v->n;
     size_t size = ree_dtype_size((enum ree_dtype)v->dtype);
     uint32_t previous = 0;
     for (uint64_t i = 0; i < v->n; i++) {
         uint64_t r = next(&state), bits;
         uint32_t x = v->role == REE_HARD_NEAR_ONE ? full(r, 126, 2)
-                                                  : styled(style_of(v, i, seed), i, r, previous);
+                                                  : styled(style_of(v, i, round), i, r, previous);
         previous = x;
         switch (v->role == REE_HARD_BOUNDED ? REE_DTYPE_NONE : v->dtype) {
         case REE_F32: bits = x; break;
         case REE_F64: bits = widened(x, next(&state)); break;
         case REE_F16: bits = ree_soft_f32_to_f16(x); break;
         case REE_BF16: bits = x >> 16; break;
-        default: bits = integer(v, i, seed, r);
+        default: bits = integer(v, i, round, r);
         }
         memcpy((uint8_t *)out + i * size, &bits, size); // little-endian: the low bytes
     }

@@ -42,10 +42,10 @@ enum ree_status ree_twin_init(struct ree_twin *twin, const struct ree_dispatch *
     return allocate(twin, err);
 }
 
-enum ree_status ree_twin_fill(struct ree_twin *twin, uint32_t seed, struct ree_error *err) {
+enum ree_status ree_twin_fill(struct ree_twin *twin, uint32_t round, struct ree_error *err) {
     void *operands[REE_MAX_OPERANDS];
     for (uint32_t i = 0; i < twin->dispatch.n_operands; i++) {
-        ree_hard_values_fill(&twin->operands[i].values, seed + 101 * i, twin->contents[i]);
+        ree_hard_values_fill(&twin->operands[i].values, round, i, twin->contents[i]);
         operands[i] = twin->contents[i];
         if (!twin->expected[i]) continue;
         memcpy(twin->expected[i], twin->contents[i], rounded_size(twin, i));

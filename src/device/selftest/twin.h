@@ -8,6 +8,7 @@
 #ifndef REE_DEVICE_SELFTEST_TWIN_H
 #define REE_DEVICE_SELFTEST_TWIN_H
 
+#include "device/selftest/hard_values.h"
 #include "repops/repop.h"
 
 // Part of a record's keys: another number where twins or their contents change.
@@ -34,9 +35,8 @@ struct ree_twin {
 // The twin without its contents. REE_UNSUPPORTED where a dispatch has no elements.
 enum ree_status ree_twin_init(struct ree_twin *twin, const struct ree_dispatch *like,
                               const struct ree_twin_size *size, struct ree_error *err);
-// Fills contents and expected, others for each seed: seeds 0 ... REE_TWIN_SEEDS - 1 are a test.
-#define REE_TWIN_SEEDS 3
-enum ree_status ree_twin_fill(struct ree_twin *twin, uint32_t seed, struct ree_error *err);
+// Fills contents and expected, others in each round: rounds 0 ... REE_HARD_ROUNDS - 1 are a test.
+enum ree_status ree_twin_fill(struct ree_twin *twin, uint32_t round, struct ree_error *err);
 // Whether `results`, one pointer for each operand (NULL: was only read), has the expected bytes. If
 // not: the first operand and the byte that differs, and the words there.
 struct ree_twin_difference {

@@ -192,6 +192,7 @@ static void destroy(struct ree_device *device) {
         vk->vk.vkDestroyDevice(vk->handle, NULL);
     }
     ree_vk_instance_finish(vk);
+    ree_vk_unidentify(vk);
     ree_facts_finish(&vk->facts);
     free(vk);
 }
@@ -209,30 +210,69 @@ static const struct ree_device_vtable vtable = {
     .facts = ree_vk_facts,
 };
 
-static enum ree_status open_steps(struct ree_vk *vk, const char *which,
-                                  const struct ree_device_options *options, struct ree_error *err) {
-    REE_TRY(ree_vk_instance_init(vk, which, options->validation, err));
-    REE_TRY(query(vk, err));
-    REE_TRY(create_device(vk, err));
-    REE_TRY(ree_vk_memory_init(vk, err));
-    REE_TRY(ree_vk_pipelines_init(vk, options->cache_dir, err));
-    REE_TRY(ree_vk_probe(vk, options, err));
-    REE_TRY(ree_vk_facts_init(vk, err));
-    return ree_vk_check_validation(vk, err);
-}
-
-enum ree_status ree_vulkan_device_open(const char *which, const struct ree_device_options *options,
-                                       struct ree_device **out, struct ree_error *err) {
-    *out = NULL;
+static enum ree_status create(struct ree_vk **out, struct ree_error *err) {
     struct ree_vk *vk = calloc(1, sizeof *vk);
     if (!vk) return ree_fail(err, REE_NO_MEMORY, "no memory for a device");
     vk->base.vtable = &vtable;
     vk->modules = ree_vk_shader_modules;
-    enum ree_status status = open_steps(vk, which, options, err);
-    if (status != REE_OK) {
-        destroy(&vk->base);
-        return status;
-    }
-    *out = &vk->base;
+    *out = vk;
     return REE_OK;
+}
+
+// As far as the driver's properties.
+static enum ree_status introduce(struct ree_vk *vk, const char *which,
+                                 const struct ree_device_options *options, struct ree_error *err) {
+    REE_TRY(ree_vk_instance_init(vk, which, options->validation, err));
+    REE_TRY(query(vk, err));
+    ree_vk_identify(vk, options->cache_dir);
+    return REE_OK;
+}
+
+// The rest.
+static enum ree_status open_steps(struct ree_vk *vk, const struct ree_device_options *options,
+                                  struct ree_error *err) {
+    REE_TRY(create_device(vk, err));
+    REE_TRY(ree_vk_memory_init(vk, err));
+    REE_TRY(ree_vk_pipelines_init(vk, err));
+    REE_TRY(ree_vk_probe(vk, options, err));
+    ree_vk_note_met(vk);
+    REE_TRY(ree_vk_facts_init(vk, err));
+    return ree_vk_check_validation(vk, err);
+}
+
+static enum ree_status finish_opening(struct ree_vk *vk, enum ree_status status,
+                                      struct ree_device **out) {
+    if (status == REE_OK)
+        *out = &vk->base;
+    else
+        destroy(&vk->base);
+    return status;
+}
+
+enum ree_status ree_vk_open(const char *which, const struct ree_device_options *options,
+                            struct ree_device **out, struct ree_error *err) {
+    struct ree_vk *vk;
+    *out = NULL;
+    REE_TRY(create(&vk, err));
+    enum ree_status status = introduce(vk, which, options, err);
+    if (status == REE_OK) status = open_steps(vk, options, err);
+    return finish_opening(vk, status, out);
+}
+
+enum ree_status ree_vulkan_device_open(const char *which, const struct ree_device_options *options,
+                                       struct ree_device **out, struct ree_error *err) {
+    struct ree_vk *vk;
+    *out = NULL;
+    REE_TRY(create(&vk, err));
+    enum ree_status status = introduce(vk, which, options, err);
+    if (status != REE_OK || ree_vk_was_met(vk)) {
+        if (status == REE_OK) status = open_steps(vk, options, err);
+        return finish_opening(vk, status, out);
+    }
+    char name[sizeof vk->base.name];
+    memcpy(name, vk->base.name, sizeof name);
+    // The instance is closed before the child begins: threads of the driver would be missing there.
+    destroy(&vk->base);
+    REE_TRY(ree_vk_meet(which, options, name, err));
+    return ree_vk_open(which, options, out, err);
 }

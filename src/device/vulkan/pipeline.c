@@ -133,7 +133,7 @@ static void cache_write(const struct ree_vk *vk) {
 // The device's pipelines
 
 // Everything of a driver that its compiler's output may depend on.
-static void identify(struct ree_vk *vk) {
+static void hash_driver(struct ree_vk *vk) {
     struct ree_hasher *hasher = ree_hasher_create("ree-vulkan-driver/1");
     if (!hasher) return; // tests are then repeated needlessly, if another driver has no digest
     const VkPhysicalDeviceProperties *p = &vk->properties;
@@ -166,8 +166,19 @@ static void identify(struct ree_vk *vk) {
     ree_hasher_digest(hasher, vk->identity);
 }
 
-enum ree_status ree_vk_pipelines_init(struct ree_vk *vk, const char *cache_dir,
-                                      struct ree_error *err) {
+void ree_vk_identify(struct ree_vk *vk, const char *cache_dir) {
+    hash_driver(vk);
+    vk->cache_path = cache_path(vk, cache_dir, "bin");
+    ree_test_record_init(&vk->tests, cache_path(vk, cache_dir, "tests"));
+}
+
+void ree_vk_unidentify(struct ree_vk *vk) {
+    ree_test_record_finish(&vk->tests);
+    free(vk->cache_path);
+    vk->cache_path = NULL;
+}
+
+enum ree_status ree_vk_pipelines_init(struct ree_vk *vk, struct ree_error *err) {
     VkPushConstantRange range = {
         .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
         .size = sizeof(struct ree_vk_push),
@@ -179,9 +190,6 @@ enum ree_status ree_vk_pipelines_init(struct ree_vk *vk, const char *cache_dir,
     };
     REE_VK_TRY(err, vk->vk.vkCreatePipelineLayout(vk->handle, &layout, NULL, &vk->pipeline_layout),
                "cannot create a pipeline layout");
-    vk->cache_path = cache_path(vk, cache_dir, "bin");
-    ree_test_record_init(&vk->tests, cache_path(vk, cache_dir, "tests"));
-    identify(vk);
     void *data = cache_read(vk, &vk->cache_loaded_size);
     VkPipelineCacheCreateInfo cache = {
         .sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
@@ -206,8 +214,6 @@ void ree_vk_pipelines_finish(struct ree_vk *vk) {
         vk->vk.vkDestroyPipelineCache(vk->handle, vk->pipeline_cache, NULL);
     }
     if (vk->pipeline_layout) vk->vk.vkDestroyPipelineLayout(vk->handle, vk->pipeline_layout, NULL);
-    free(vk->cache_path);
-    ree_test_record_finish(&vk->tests);
 }
 
 // hasher: takes in the module's words.

@@ -89,14 +89,14 @@ static bool covers(const struct ree_vk_encoding *encoding, const struct pipeline
     return false;
 }
 
-// Runs a twin with the contents of one seed. *out_text: what is wrong, "" if nothing is.
-static enum ree_status run_seed(struct ree_vk *vk, struct ree_twin *twin, uint32_t seed,
-                                struct ree_device_program *program,
-                                struct ree_device_buffer *const *buffers, char out_text[TEXT_SIZE],
-                                struct ree_error *err) {
+// Runs a twin with the contents of one round. *out_text: what is wrong, "" if nothing is.
+static enum ree_status run_round(struct ree_vk *vk, struct ree_twin *twin, uint32_t round,
+                                 struct ree_device_program *program,
+                                 struct ree_device_buffer *const *buffers, char out_text[TEXT_SIZE],
+                                 struct ree_error *err) {
     void *results[REE_MAX_OPERANDS] = {NULL};
     const struct ree_dispatch *d = &twin->dispatch;
-    REE_TRY(ree_twin_fill(twin, seed, err));
+    REE_TRY(ree_twin_fill(twin, round, err));
     for (uint32_t i = 0; i < d->n_operands; i++)
         REE_TRY(ree_vk_buffer_write(&vk->base, buffers[i], 0, twin->contents[i],
                                     d->operands[i].size, err));
@@ -113,9 +113,9 @@ static enum ree_status run_seed(struct ree_vk *vk, struct ree_twin *twin, uint32
     }
     struct ree_twin_difference difference;
     if (!ree_twin_matches(twin, results, &difference))
-        snprintf(out_text, TEXT_SIZE, "operand %u, byte %llu is %08x, not %08x (seed %u)",
+        snprintf(out_text, TEXT_SIZE, "operand %u, byte %llu is %08x, not %08x (round %u)",
                  difference.operand, (unsigned long long)difference.byte, difference.is,
-                 difference.should_be, seed);
+                 difference.should_be, round);
     return REE_OK;
 }
 
@@ -134,8 +134,8 @@ static enum ree_status run_twin(struct ree_vk *vk, struct ree_twin *twin,
     void (*on_progress)(void *, uint64_t, uint64_t) = vk->base.on_progress;
     vk->base.on_progress = NULL;
     out_text[0] = '\0';
-    for (uint32_t seed = 0; seed < REE_TWIN_SEEDS && status == REE_OK && !out_text[0]; seed++)
-        status = run_seed(vk, twin, seed, program, buffers, out_text, err);
+    for (uint32_t round = 0; round < REE_HARD_ROUNDS && status == REE_OK && !out_text[0]; round++)
+        status = run_round(vk, twin, round, program, buffers, out_text, err);
     vk->base.on_progress = on_progress;
     ree_vk_program_destroy(&vk->base, program);
     for (uint32_t i = 0; i < d->n_operands; i++)
@@ -162,6 +162,7 @@ static enum ree_status judge(struct ree_vk *vk, struct ree_twin *twin,
     char what[TEXT_SIZE], text[TEXT_SIZE];
     REE_TRY(get_pipelines(vk, encoding, &pipelines, err));
     REE_TRY(run_twin(vk, twin, encoding, what, err));
+    vk->n_tests_run++;
     enum ree_test_state state = what[0] ? REE_TEST_FAILED : REE_TEST_PASSED;
     if (what[0]) {
         describe(vk, &pipelines, &encoding->forms, what, text);

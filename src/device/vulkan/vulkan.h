@@ -113,6 +113,7 @@ struct ree_vk {
     unsigned char identity[REE_SHA256_SIZE];    // of the driver and what changes its compiler
     // selftest.c
     struct ree_test_record tests;
+    uint32_t n_tests_run;
     uint32_t n_untested; // pipelines that no twin reached
     bool forced;         // options->force_form: no other form is tried
     // probe.c
@@ -141,8 +142,22 @@ enum ree_status ree_vk_fail(struct ree_error *err, VkResult result, const char *
         if (ree_vk_result_ != VK_SUCCESS) return ree_vk_fail((err), ree_vk_result_, (what));       \
     } while (0)
 
+// meet.c: a driver that was never met before is tried in a child process, so that one which crashes
+// in the probe does not take the caller down.
+
+// Whether this driver came through the probe, in this process or according to the record.
+bool ree_vk_was_met(const struct ree_vk *vk);
+void ree_vk_note_met(struct ree_vk *vk);
+// Opens the device in a child process and closes it again. No instance may be open for it. Fails
+// if the child crashed or did not come back; that opening it failed is found out by doing so here.
+enum ree_status ree_vk_meet(const char *which, const struct ree_device_options *options,
+                            const char *name, struct ree_error *err);
+
 // device.c
 
+// Opens a device without ree_vk_meet.
+enum ree_status ree_vk_open(const char *which, const struct ree_device_options *options,
+                            struct ree_device **out, struct ree_error *err);
 // Submits one command buffer and waits for it, however long it takes. While it runs `watch` (may be
 // NULL) is called a few times a second.
 enum ree_status ree_vk_submit(struct ree_vk *vk, VkCommandBuffer commands,
@@ -175,8 +190,11 @@ void ree_vk_force_staging(struct ree_vk *vk);
 
 // pipeline.c
 
-enum ree_status ree_vk_pipelines_init(struct ree_vk *vk, const char *cache_dir,
-                                      struct ree_error *err);
+// Fills vk->identity and opens the record of self-tests, once the driver's properties are known.
+// ree_vk_unidentify writes the record.
+void ree_vk_identify(struct ree_vk *vk, const char *cache_dir);
+void ree_vk_unidentify(struct ree_vk *vk);
+enum ree_status ree_vk_pipelines_init(struct ree_vk *vk, struct ree_error *err);
 void ree_vk_pipelines_finish(struct ree_vk *vk); // writes the cache file if it grew
 // Binds the pipeline and pushes the address of its block.
 void ree_vk_pipeline_bind(const struct ree_vk *vk, VkCommandBuffer commands, VkPipeline pipeline,

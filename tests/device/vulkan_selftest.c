@@ -1,0 +1,172 @@
+// Self-tests of pipelines: modules with planted faults are found out before anything counts on
+// them, and what runs instead gives the CPU's bytes; what was found is kept, and not found again at
+// the next start; a driver that crashes is an error, not the end of the process.
+#include "device/vulkan/vulkan.h"
+#include "device_cases.h"
+#include "shaders.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+static struct ree_error err;
+
+extern const struct ree_vk_shader_module planted_1[], planted_2[], planted_3[], planted_4[];
+
+// A fault, the modules that have it, and the RepOp whose cases show it.
+static const struct plant {
+    const char *what;
+    const struct ree_vk_shader_module *modules;
+    enum ree_repop ops[4];
+    uint32_t n_ops;
+    uint32_t n_cases; // of each RepOp
+    bool needs_float64;
+} plants[] = {
+    {"a rounding is removed", planted_1, {REE_REPOP_MATMUL, REE_REPOP_CONV}, 2, 16, true},
+    {"contracts", planted_2, {REE_REPOP_NORM}, 1, 12, false},
+    {"reorders a sum",
+     planted_3,
+     {REE_REPOP_SOFTMAX, REE_REPOP_NORM, REE_REPOP_RESIZE},
+     3,
+     12,
+     false},
+    {"flushes subnormals", planted_4, {REE_REPOP_SCAN, REE_REPOP_REDUCE}, 2, 12, false},
+};
+
+static struct ree_device *open_device(const char *which, const char *cache_dir) {
+    struct ree_device_options options = {.cache_dir = cache_dir};
+    struct ree_device *device = NULL;
+    CHECK_MSG(ree_vulkan_device_open(which, &options, &device, &err) == REE_OK, "%s", err.message);
+    return device;
+}
+
+static size_t n_failed_facts(struct ree_device *device) {
+    const struct ree_device_fact *facts;
+    size_t n = device->vtable->facts(device, &facts), n_failed = 0;
+    for (size_t i = 0; i < n; i++)
+        n_failed += strcmp(facts[i].kind, "self-test") == 0 && strcmp(facts[i].name, "failed") == 0;
+    return n_failed;
+}
+
+// The device's modules with the planted ones in their places.
+static void plant_modules(struct ree_vk *vk, const struct ree_vk_shader_module *planted,
+                          struct ree_vk_shader_module table[REE_VK_N_SHADERS]) {
+    memcpy(table, ree_vk_shader_modules, REE_VK_N_SHADERS * sizeof *table);
+    for (const struct ree_vk_shader_module *p = planted; p->name; p++) {
+        bool found = false;
+        for (uint32_t i = 0; i < REE_VK_N_SHADERS; i++) {
+            if (strcmp(table[i].name, p->name) != 0) continue;
+            table[i] = *p;
+            found = true;
+        }
+        CHECK_MSG(found, "there is no module %s", p->name);
+    }
+    vk->modules = table;
+}
+
+static void try_plant(const char *which, const struct plant *plant) {
+    static struct ree_vk_shader_module table[REE_VK_N_SHADERS];
+    struct ree_device *device = open_device(which, "");
+    if (!device) return;
+    struct ree_vk *vk = ree_vk_of(device);
+    if (plant->needs_float64 && vk->verdicts[REE_VK_FMA].form != REE_VK_FLOAT64) {
+        printf("%s: not tried, %s does not compute fma through float64\n", plant->what,
+               device->name);
+        device->vtable->destroy(device);
+        return;
+    }
+    plant_modules(vk, plant->modules, table);
+    uint32_t n_printed = 0;
+    for (uint32_t o = 0; o < plant->n_ops; o++) {
+        enum ree_repop op = plant->ops[o];
+        size_t n_before = n_failed_facts(device);
+        uint32_t n_done = 0;
+        for (uint64_t seed = 1; n_done < plant->n_cases; seed++) {
+            struct rng rng = {.state = seed * 1000003 + (uint64_t)op};
+            struct test_case c;
+            if (case_generators[op](&rng, &c)) {
+                compare_case(device, plant->what, op, seed, &c, &n_printed);
+                n_done++;
+            }
+            test_case_finish(&c);
+        }
+        CHECK_MSG(n_failed_facts(device) > n_before, "%s: no self-test of %s noticed", plant->what,
+                  ree_repop_name(op));
+    }
+    device->vtable->destroy(device);
+}
+
+static void run_cases(struct ree_device *device, enum ree_repop op, uint32_t n) {
+    uint32_t n_printed = 0, n_done = 0;
+    for (uint64_t seed = 1; n_done < n; seed++) {
+        struct rng rng = {.state = seed * 1000003 + (uint64_t)op};
+        struct test_case c;
+        if (case_generators[op](&rng, &c)) {
+            compare_case(device, "record", op, seed, &c, &n_printed);
+            n_done++;
+        }
+        test_case_finish(&c);
+    }
+}
+
+// The second start tests nothing again, whether tests passed or failed; another driver does.
+static void keeps_results(const char *which) {
+    static struct ree_vk_shader_module table[REE_VK_N_SHADERS];
+    char folder[] = "vulkan-selftest-XXXXXX";
+    REQUIRE(mkdtemp(folder) != NULL);
+    const uint32_t n_cases = 4;
+    uint32_t n_run[4];
+    size_t n_failed[4];
+    for (int start = 0; start < 4; start++) {
+        if (start == 3) setenv("LP_REE_TEST", "another compiler", 1);
+        struct ree_device *device = open_device(which, folder);
+        REQUIRE(device);
+        struct ree_vk *vk = ree_vk_of(device);
+        if (start > 0) plant_modules(vk, planted_2, table); // in the first, all pass
+        run_cases(device, REE_REPOP_SOFTMAX, n_cases);
+        run_cases(device, REE_REPOP_NORM, 2 * n_cases);
+        n_run[start] = vk->n_tests_run;
+        n_failed[start] = n_failed_facts(device);
+        device->vtable->destroy(device);
+    }
+    unsetenv("LP_REE_TEST");
+    CHECK_MSG(n_run[0] > 0 && n_failed[0] == 0, "%u run, %zu failed", n_run[0], n_failed[0]);
+    CHECK_MSG(n_run[1] > 0 && n_run[1] < n_run[0] + n_cases && n_failed[1] > 0,
+              "with a fault: %u run, %zu failed", n_run[1], n_failed[1]);
+    CHECK_MSG(n_run[2] == 0 && n_failed[2] == n_failed[1], "once more: %u run, %zu failed",
+              n_run[2], n_failed[2]);
+    CHECK_MSG(n_run[3] > n_run[1], "another driver: %u run", n_run[3]);
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (entry->d_name[0] != '.') unlink(path);
+    }
+    if (dir) closedir(dir);
+    rmdir(folder);
+}
+
+// A driver that dies when it is first met. Must come before any device was opened: a driver that
+// was met in this process is not tried in a child again.
+static void survives_crash(const char *which) {
+    struct ree_device_options options = {.cache_dir = "", .break_primitive = "driver"};
+    struct ree_device *device;
+    enum ree_status status = ree_vulkan_device_open(which, &options, &device, &err);
+    CHECK(status == REE_DEVICE && device == NULL);
+    CHECK_MSG(strstr(err.message, "crashed in the probe"), "%s", err.message);
+}
+
+int main(void) {
+    struct ree_device_listing list[16];
+    const char *note;
+    size_t n_devices = ree_vulkan_device_list(list, 16, &note);
+    if (n_devices == 0) return test_skip(note);
+    for (size_t d = 0; d < n_devices && d < 16; d++)
+        survives_crash(strchr(list[d].spec, ':') + 1);
+    for (size_t d = 0; d < n_devices && d < 16; d++) {
+        const char *which = strchr(list[d].spec, ':') + 1;
+        for (size_t p = 0; p < sizeof plants / sizeof *plants; p++)
+            try_plant(which, &plants[p]);
+        keeps_results(which);
+    }
+    return test_finish();
+}
