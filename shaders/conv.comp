@@ -87,9 +87,22 @@ void tile_store(uint i, uint j, uint bits) {
     }
 }
 
-void tile_store_chunk(uint i, uint j, uint bits) {} // conv is never split
+// Chunks' results in the scratch memory, [n_chunks][n_outputs].
+uint chunk_base;
+void tile_store_chunk(uint i, uint j, uint bits) {
+    uint at = out_base + i * (out_size.x * out_size.y * out_size.z) + j;
+    ree_scratch().w[chunk_base + at] = bits;
+}
 
 #include "tile.glsl"
+
+void add_chunks(uint index, uint n_outputs, uint n_chunks) {
+    ReeWords chunks = ree_scratch();
+    uint sum = chunks.w[index];
+    for (uint c = 1u; c < n_chunks; c++) sum = ree_add(sum, chunks.w[c * n_outputs + index]);
+    out_base = index;
+    tile_store(0u, 0u, sum == REE_SIGN ? 0u : ree_canon(sum)); // + 0: never -0
+}
 
 void main() {
     Params p = Params(ree_params());
@@ -107,10 +120,13 @@ void main() {
     n_terms = k;
     uint lanes = gl_WorkGroupSize.x;
     uint tiles_j = (n + TN * lanes - 1u) / (TN * lanes), tiles_i = (m + TM - 1u) / TM;
-    uint tile = ree_group();
+    uint n_outputs = p.n * p.groups * m * n, tile = ree_group();
+    uint n_chunks = TILE_STAGE == 0u ? 1u : (k + REE_CHUNK - 1u) / REE_CHUNK;
+    uint chunk = TILE_STAGE == 1u ? tile % n_chunks : 0u;
+    if (TILE_STAGE == 1u) tile /= n_chunks;
     uint tile_j = tile % tiles_j, tile_i = tile / tiles_j % tiles_i;
     uint product = tile / (tiles_j * tiles_i); // image * groups + group
-    if (product >= p.n * p.groups) return;
+    if (TILE_STAGE == 2u ? ree_thread() >= n_outputs : product >= p.n * p.groups) return;
     x_words = ree_operand(0);
     w_words = ree_operand(1);
     x_base = product * p.c * in_count;
@@ -123,5 +139,11 @@ void main() {
             n_tensors += ree_expr_dtype(i) < EXPR_IOTA ? 1u : 0u;
     }
     out_words = ree_operand(2u + n_tensors);
-    tile_run(tile_i * TM, tile_j * TN * lanes + ree_local(), lanes, m, n, 0u, k);
+    if (TILE_STAGE == 2u) {
+        add_chunks(ree_thread(), n_outputs, n_chunks);
+        return;
+    }
+    chunk_base = chunk * n_outputs;
+    uint k_begin = chunk * REE_CHUNK, k_end = TILE_STAGE == 1u ? min(k_begin + REE_CHUNK, k) : k;
+    tile_run(tile_i * TM, tile_j * TN * lanes + ree_local(), lanes, m, n, k_begin, k_end);
 }

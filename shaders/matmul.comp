@@ -71,6 +71,14 @@ void tile_store(uint i, uint j, uint bits) {
     }
 }
 
+// The chunks' results lie behind the copies of A and B.
+uint copied_words(uint m, uint n, uint k, uint n_batch) {
+#ifdef NARROW
+    return 0u;
+#else
+    return (A_COPIES == 2u ? n_batch : A_COPIES) * m * k + (B_COPIES == 2u ? n_batch : B_COPIES) * k * n;
+#endif
+}
 uint chunk_base;
 void tile_store_chunk(uint i, uint j, uint bits) {
     ree_scratch().w[chunk_base + out_base + i * n_columns + j] = bits;
@@ -80,8 +88,8 @@ void tile_store_chunk(uint i, uint j, uint bits) {
 
 void add_chunks(uint index, uint n_outputs, uint n_chunks) {
     ReeWords chunks = ree_scratch();
-    uint sum = chunks.w[index];
-    for (uint c = 1u; c < n_chunks; c++) sum = ree_add(sum, chunks.w[c * n_outputs + index]);
+    uint at = chunk_base + index, sum = chunks.w[at];
+    for (uint c = 1u; c < n_chunks; c++) sum = ree_add(sum, chunks.w[at + c * n_outputs]);
     out_base = index;
     tile_store(0u, 0u, ree_canon(ree_add(sum, 0u)));
 }
@@ -94,7 +102,7 @@ void main() {
     uint n_outputs = p.n_batch * m * n;
     uint n_chunks = TILE_STAGE == 0u ? 1u : (k + REE_CHUNK - 1u) / REE_CHUNK;
     uint group = ree_group();
-    uint chunk = group % n_chunks;
+    uint chunk = TILE_STAGE == 2u ? 0u : group % n_chunks;
     group /= n_chunks;
     uint tile_j = group % tiles_j, tile_i = group / tiles_j % tiles_i;
     uint batch = group / (tiles_j * tiles_i);
@@ -138,11 +146,11 @@ void main() {
             n_tensors += ree_expr_dtype(i) < EXPR_IOTA ? 1u : 0u;
     }
     out_words = ree_operand(N_FACTORS + n_tensors);
+    chunk_base = copied_words(m, n, k, p.n_batch) + chunk * n_outputs;
     if (TILE_STAGE == 2u) {
         add_chunks(ree_thread(), n_outputs, n_chunks);
         return;
     }
-    chunk_base = chunk * n_outputs;
     uint k_begin = chunk * REE_CHUNK;
     uint k_end = TILE_STAGE == 1u ? min(k_begin + REE_CHUNK, k) : k;
     tile_run(tile_i * TM, tile_j * TN * lanes + ree_local(), lanes, m, n, k_begin, k_end);

@@ -40,6 +40,7 @@ endmacro()
 ree_shader_f64(probe probe.comp)
 ree_shader(probe_conversions probe.comp -DCONVERSIONS)
 ree_shader(observe observe.comp)
+ree_shader(loops loops.comp)
 ree_shader(copy copy.comp)
 ree_shader_f64(map map.comp)
 # The products: one module for each form of fma. NAME_1_* compute one row for each thread, for products of

@@ -15,11 +15,13 @@
 #define REE_TWIN_VERSION 1
 
 struct ree_twin_size {
-    uint32_t columns;                // of a product's result, where the dispatch has as many
-    uint32_t length;                 // of sums
-    uint32_t long_length, long_from; // of rows in which the dispatch has long_from elements or more
-    uint32_t few_rows;               // products of fewer rows have as many rows in the twin
-    uint32_t few_queries;            // attention of as many queries of a head, or fewer, likewise
+    uint32_t columns;     // of a product's result, where the dispatch has as many
+    uint32_t length;      // of sums
+    uint32_t long_length; // of rows in which the dispatch has long_from elements or more
+    uint32_t long_from;
+    bool one_chunk;       // sums that fit one chunk do so in the twin, too: other code runs then
+    uint32_t few_rows;    // products of fewer rows have as many rows in the twin
+    uint32_t few_queries; // attention of as many queries of a head, or fewer, likewise
 };
 
 struct ree_twin {

@@ -177,6 +177,11 @@ static uint32_t shrink_rows(const struct shrinking *s, uint32_t rows) {
     return rows < s->size->few_rows ? rows : s->size->few_rows + 15;
 }
 
+// Of a sum over n terms.
+static uint32_t sum_length(const struct shrinking *s, uint64_t n) {
+    return s->size->one_chunk && n <= REE_CHUNK ? REE_CHUNK - 6 : s->size->length;
+}
+
 static bool shrink_matmul(struct shrinking *s) {
     struct ree_matmul_params *p = &s->dispatch->params.matmul;
     uint32_t rank = p->batch_rank, from[REE_MAX_RANK], to[REE_MAX_RANK];
@@ -187,7 +192,7 @@ static bool shrink_matmul(struct shrinking *s) {
     }
     uint32_t m = shrink_rows(s, p->m), n = at_most(p->n, s->size->columns);
     uint32_t k = at_most(p->k, s->size->length);
-    if (p->k > 1) k = s->size->length;
+    if (p->k > 1) k = sum_length(s, p->k);
     int32_t a[REE_MAX_RANK], b[REE_MAX_RANK];
     for (uint32_t d = 0; d < rank; d++) {
         a[d] = p->a_batch_strides[d];
@@ -231,6 +236,7 @@ static bool shrink_conv(struct shrinking *s) {
     struct ree_conv_params *p = &s->dispatch->params.conv;
     uint32_t n_out = p->out[0] * p->out[1] * p->out[2], n_kernel = 1, n_in = 1;
     if (p->n == 0 || p->groups == 0 || p->m == 0 || n_out == 0 || p->c == 0) return false;
+    uint32_t n_terms = sum_length(s, (uint64_t)p->c * p->kernel[0] * p->kernel[1] * p->kernel[2]);
     p->n = at_most(p->n, 2);
     p->groups = at_most(p->groups, 2);
     p->m = shrink_rows(s, p->m);
@@ -251,7 +257,8 @@ static bool shrink_conv(struct shrinking *s) {
         n_kernel *= p->kernel[d];
         n_in *= p->in[d];
     }
-    if (p->c > 1) p->c = s->size->length / n_kernel + 1;
+    if (p->c > 1) p->c = n_terms / n_kernel + (n_terms > REE_CHUNK);
+    if (p->c == 0) p->c = 2;
     uint64_t n_x = (uint64_t)p->n * p->groups * p->c * n_in;
     uint64_t n_w = (uint64_t)p->groups * p->m * p->c * n_kernel;
     n_out = p->out[0] * p->out[1] * p->out[2];
@@ -462,8 +469,9 @@ static bool shrink_attention(struct shrinking *s) {
     p->n_kv_heads = at_most(p->n_kv_heads, 2);
     p->n_heads = p->n_kv_heads * at_most(group, 8);
     p->q_len = q_len <= s->size->few_queries ? q_len : s->size->few_queries + 3;
-    p->kv_len = row_length(s, p->kv_len) / 2; // longer than a chunk
-    p->head_dim = p->head_dim == 1 ? 1 : 260;
+    p->kv_len =
+        s->size->one_chunk && p->kv_len <= REE_CHUNK ? REE_CHUNK - 6 : row_length(s, p->kv_len) / 2;
+    p->head_dim = p->head_dim == 1 ? 1 : s->size->one_chunk && p->head_dim <= REE_CHUNK ? 250 : 260;
     p->v_head_dim = p->v_head_dim == 1 ? 1 : 21;
     const uint32_t q0[4] = {old.batch, old.n_heads, old.q_len, old.head_dim};
     const uint32_t q1[4] = {p->batch, p->n_heads, p->q_len, p->head_dim};

@@ -50,6 +50,7 @@ static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
     vkGetPhysicalDeviceProperties2(vk->physical, &properties);
     vkGetPhysicalDeviceMemoryProperties(vk->physical, &vk->memory);
     vk->is_cpu = vk->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    vk->loop_budget = UINT64_MAX;
     vk->thresholds = vk->is_cpu ? cpu_thresholds : gpu_thresholds;
     vk->base.max_buffer_size = maintenance3.maxMemoryAllocationSize;
     for (uint32_t i = 0; i < vk->memory.memoryHeapCount; i++) {

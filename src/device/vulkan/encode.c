@@ -30,7 +30,19 @@ enum ree_status ree_vk_encode(const struct ree_vk *vk, const struct ree_dispatch
                         ree_repop_name(dispatch->op));
     out->params = dispatch->params;
     out->params_size = (uint32_t)ree_repop_params_size(dispatch->op);
-    return encoders[dispatch->op](vk, dispatch, out, err);
+    REE_TRY(encoders[dispatch->op](vk, dispatch, out, err));
+    for (uint32_t s = 0; s < out->n_steps; s++)
+        if (out->steps[s].loops > vk->loop_budget)
+            return ree_fail(err, REE_UNSUPPORTED,
+                            "RepOp %s needs %llu iterations in a thread here; the driver of '%s' "
+                            "ends loops after %llu",
+                            ree_repop_name(dispatch->op), (unsigned long long)out->steps[s].loops,
+                            vk->base.name, (unsigned long long)vk->loop_budget);
+    if (out->scratch_bytes / 4 <= UINT32_MAX) return REE_OK; // words have numbers of 32 bits
+    return ree_fail(err, REE_UNSUPPORTED,
+                    "RepOp %s needs %llu bytes of scratch memory here, more than a shader can "
+                    "number",
+                    ree_repop_name(dispatch->op), (unsigned long long)out->scratch_bytes);
 }
 
 struct ree_vk_step *ree_vk_add_step(struct ree_vk_encoding *out, uint32_t shader,

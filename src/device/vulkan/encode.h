@@ -61,6 +61,9 @@ struct ree_vk_step {
     uint32_t local_size; // threads in a work group
     struct ree_vk_forms forms;
     uint64_t n_groups;
+    // How many iterations the loops of one thread take together, at most; some drivers end loops
+    // after a number of them (struct ree_vk, loop_budget). 0: a few hundred.
+    uint64_t loops;
     uint32_t n_spec;
     uint32_t spec[REE_VK_MAX_SPEC]; // ids REE_VK_SPEC_FIRST + i
 };
@@ -84,12 +87,20 @@ enum ree_status ree_vk_encode(const struct ree_vk *vk, const struct ree_dispatch
 // Adds a step with a local size of `local_size` and enough groups for n_threads.
 struct ree_vk_step *ree_vk_add_step(struct ree_vk_encoding *out, uint32_t shader,
                                     uint32_t local_size, uint64_t n_threads);
-// Adds the step of n_products products of m rows and n columns, by tiles (encode_matmul.c). Modules
+// Adds the step of n_products products of m rows and n columns over k terms, by tiles
+// (encode_matmul.c). Modules
 // lie in the order NAME_1_native, float64, float32, integer, NAME_n_native, float64, float32
 // (shaders/shaders.cmake).
 struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_encoding *out,
-                                     uint32_t first_module, uint32_t m, uint32_t n,
-                                     uint64_t n_products);
+                                     uint32_t first_module, uint32_t m, uint32_t n, uint64_t k,
+                                     bool can_split, uint64_t n_products);
+// Whether the last step's threads would loop too often for this device over all chunks: then each
+// thread has to take one chunk. Called after ree_vk_add_tiles with can_split.
+bool ree_vk_must_split(const struct ree_vk *vk, const struct ree_vk_encoding *out);
+// Makes two steps of the last one, which has its constants: the first computes one chunk in each
+// group, into n_outputs words of the scratch memory for each of n_chunks chunks; the second, an
+// output in each thread, adds them. Their last constant is TILE_STAGE.
+void ree_vk_split_chunks(struct ree_vk_encoding *out, uint64_t n_outputs, uint64_t n_chunks);
 // Adds the step of n_rows rows of n elements (encode_rows.c). *out_group: whether a work group
 // computes a row.
 struct ree_vk_step *ree_vk_add_rows(const struct ree_vk *vk, struct ree_vk_encoding *out,

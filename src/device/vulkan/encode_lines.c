@@ -11,6 +11,7 @@ enum ree_status ree_vk_encode_topk(const struct ree_vk *vk, const struct ree_dis
     struct ree_vk_step *step = ree_vk_add_step(out, REE_VK_SHADER_TOPK, 64, n);
     ree_vk_add_spec(step, p->dtype);
     ree_vk_add_spec(step, p->largest);
+    step->loops = p->n;
     return REE_OK;
 }
 
@@ -32,7 +33,8 @@ enum ree_status ree_vk_encode_scan(const struct ree_vk *vk, const struct ree_dis
     uint64_t n_lines = (uint64_t)p->outer * p->inner;
     uint64_t n_chunks = ((uint64_t)p->k + REE_CHUNK - 1) / REE_CHUNK;
     if (n_lines == 0 || p->k == 0) return REE_OK;
-    if (n_chunks == 1 || n_lines >= vk->thresholds.many_lines) {
+    bool long_loops = p->k > vk->loop_budget;
+    if (n_chunks == 1 || (n_lines >= vk->thresholds.many_lines && !long_loops)) {
         add_scan_stage(out, 0, n_lines);
         return REE_OK;
     }
@@ -40,5 +42,6 @@ enum ree_status ree_vk_encode_scan(const struct ree_vk *vk, const struct ree_dis
     add_scan_stage(out, 1, n_lines * n_chunks);
     add_scan_stage(out, 2, n_lines);
     add_scan_stage(out, 3, n_lines * n_chunks);
+    out->steps[1].loops = n_chunks;
     return REE_OK;
 }

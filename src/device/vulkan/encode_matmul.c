@@ -7,16 +7,29 @@
 
 #define TILE_COLUMNS 4 // of a thread, shaders/include/tile.glsl
 #define SPEC_SUBGROUP (40 - REE_VK_SPEC_FIRST)
-#define FEW_ROWS 4  // below: the modules that compute one row in a thread
-#define DOT8_ROWS 8 // of a thread, shaders/dot8.comp
+#define FEW_ROWS 4 // below: the modules that compute one row in a thread
+#define MAX_SPLIT_SCRATCH (UINT64_C(256) << 20) // bytes for the chunks of one product
+#define DOT8_ROWS 8                             // of a thread, shaders/dot8.comp
+
+// Iterations of a thread that computes `rows` rows: of the loop over the terms, and, in emulated
+// forms, of computing each result's chunk once more, in one way or two.
+static uint64_t chunk_loops(uint32_t form, uint32_t rows) {
+    uint64_t again = form == REE_VK_NATIVE ? 0 : form == REE_VK_INTEGER ? 1 : 2;
+    return REE_CHUNK + rows * TILE_COLUMNS * (again * (REE_CHUNK + 1) + 2) + 4;
+}
 
 struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_encoding *out,
-                                     uint32_t first_module, uint32_t m, uint32_t n,
-                                     uint64_t n_products) {
+                                     uint32_t first_module, uint32_t m, uint32_t n, uint64_t k,
+                                     bool can_split, uint64_t n_products) {
     static const uint32_t tile_rows[REE_VK_N_FORMS] = {
         [REE_VK_NATIVE] = 8, [REE_VK_FLOAT64] = 16, [REE_VK_FLOAT32] = 4, [REE_VK_INTEGER] = 1};
     uint32_t form = out->forms.of[REE_VK_FMA];
     uint32_t rows = m < FEW_ROWS ? 1 : tile_rows[form];
+    uint64_t n_chunks = (k + REE_CHUNK - 1) / REE_CHUNK;
+    uint64_t scratch = (uint64_t)m * n * n_products * n_chunks * 4;
+    bool too_long = n_chunks * chunk_loops(form, rows) > vk->loop_budget;
+    // Splitting by chunks costs memory; a row in each thread shortens the loops as well.
+    if (too_long && !(can_split && scratch <= MAX_SPLIT_SCRATCH)) rows = 1;
     uint32_t module = first_module + form + (rows > 1 ? REE_VK_N_FORMS : 0);
     // On a CPU driver a group is a vector's lanes: more would only be more stack. The float64
     // module for many rows needs exactly one subgroup.
@@ -25,7 +38,24 @@ struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_enco
     struct ree_vk_step *step = ree_vk_add_step(out, module, lanes, 1);
     uint64_t width = (uint64_t)TILE_COLUMNS * lanes;
     step->n_groups = (n + width - 1) / width * ((m + rows - 1) / rows) * n_products;
+    step->loops = n_chunks * chunk_loops(form, rows);
     return step;
+}
+
+bool ree_vk_must_split(const struct ree_vk *vk, const struct ree_vk_encoding *out) {
+    return out->steps[out->n_steps - 1].loops > vk->loop_budget;
+}
+
+void ree_vk_split_chunks(struct ree_vk_encoding *out, uint64_t n_outputs, uint64_t n_chunks) {
+    struct ree_vk_step *step = &out->steps[out->n_steps - 1], *sum = &out->steps[out->n_steps++];
+    *sum = *step;
+    out->scratch_bytes += n_outputs * n_chunks * 4;
+    step->n_groups *= n_chunks;
+    step->loops /= n_chunks;
+    sum->n_groups = (n_outputs + sum->local_size - 1) / sum->local_size;
+    sum->loops = n_chunks;
+    ree_vk_add_spec(step, 1);
+    ree_vk_add_spec(sum, 2);
 }
 
 // The constants every product has, after the expression's; `own` are the module's.
@@ -45,7 +75,7 @@ static void add_constants(const struct ree_vk *vk, struct ree_vk_step *step,
 // are those of matmul or of conv.
 static void add_dot8(const struct ree_vk *vk, struct ree_vk_encoding *out, bool is_conv, uint32_t m,
                      uint32_t n, uint64_t n_products, const struct ree_expr *epilogue,
-                     bool has_epilogue, uint32_t n_own, const uint32_t *own) {
+                     bool has_epilogue, uint64_t n_words, uint32_t n_own, const uint32_t *own) {
     uint32_t module = is_conv ? out->forms.dot8 ? REE_VK_SHADER_CONV_DOT8 : REE_VK_SHADER_CONV_MUL8
                       : out->forms.dot8 ? REE_VK_SHADER_MATMUL_DOT8
                                         : REE_VK_SHADER_MATMUL_MUL8;
@@ -53,6 +83,7 @@ static void add_dot8(const struct ree_vk *vk, struct ree_vk_encoding *out, bool 
     struct ree_vk_step *step = ree_vk_add_step(out, ree_vk_variant(out, module), lanes, 1);
     uint64_t width = (uint64_t)TILE_COLUMNS * lanes;
     step->n_groups = (n + width - 1) / width * ((m + DOT8_ROWS - 1) / DOT8_ROWS) * n_products;
+    step->loops = n_words;
     ree_vk_add_expr_spec(step, epilogue);
     ree_vk_add_spec(step, has_epilogue);
     for (uint32_t i = 0; i < n_own; i++)
@@ -81,7 +112,8 @@ static void encode_bytes(const struct ree_vk *vk, struct ree_vk_encoding *out,
         out->scratch_bytes += n * 4;
     }
     const uint32_t own[] = {2, p->a_dtype == REE_I8, p->b_dtype == REE_I8, a_copies, b_copies};
-    add_dot8(vk, out, false, p->m, p->n, p->n_batch, &p->epilogue, p->has_epilogue, 5, own);
+    add_dot8(vk, out, false, p->m, p->n, p->n_batch, &p->epilogue, p->has_epilogue, n_words, 5,
+             own);
 }
 
 static void encode_words(const struct ree_vk *vk, struct ree_vk_encoding *out,
@@ -96,6 +128,7 @@ static void encode_words(const struct ree_vk *vk, struct ree_vk_encoding *out,
     ree_vk_add_spec(step, ree_dtype_class(p->dtype) == REE_CLASS_D);
     ree_vk_add_spec(step, p->a_dtype);
     ree_vk_add_spec(step, p->b_dtype);
+    step->loops = p->k;
 }
 
 // Adds the step that makes one factor float32 in the scratch memory.
@@ -135,8 +168,8 @@ enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_d
     uint32_t form = out->forms.of[REE_VK_FMA];
     struct ree_vk_step *step;
     if (narrow && p->m < FEW_ROWS && (form == REE_VK_NATIVE || form == REE_VK_FLOAT64)) {
-        step =
-            ree_vk_add_tiles(vk, out, REE_VK_SHADER_MATMUL_NARROW_NATIVE, p->m, p->n, p->n_batch);
+        step = ree_vk_add_tiles(vk, out, REE_VK_SHADER_MATMUL_NARROW_NATIVE, p->m, p->n, p->k, true,
+                                p->n_batch);
         const uint32_t own[] = {p->batch_rank, n_factors, p->a_dtype,        p->b_dtype,
                                 p->b_block,    p->b_bits, p->has_zero_points};
         add_constants(vk, step, &p->epilogue, p->has_epilogue, 7, own);
@@ -146,24 +179,17 @@ enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_d
             p->b_dtype == REE_F32 && !p->b_block ? 0 : n_copies(p, p->b_batch_strides);
         if (a_copies) add_widening(out, p, false, a_copies, a_copies);
         if (b_copies) add_widening(out, p, true, b_copies, a_copies);
-        step = ree_vk_add_tiles(vk, out, REE_VK_SHADER_MATMUL_1_NATIVE, p->m, p->n, p->n_batch);
+        step = ree_vk_add_tiles(vk, out, REE_VK_SHADER_MATMUL_1_NATIVE, p->m, p->n, p->k, true,
+                                p->n_batch);
         const uint32_t own[] = {p->batch_rank, n_factors, a_copies, b_copies};
         add_constants(vk, step, &p->epilogue, p->has_epilogue, 4, own);
-        if (narrow) return REE_OK; // the scratch memory is taken
     }
     uint64_t n_chunks = ((uint64_t)p->k + REE_CHUNK - 1) / REE_CHUNK;
-    if (p->m >= FEW_ROWS || n_chunks < 2 || step->n_groups >= vk->thresholds.enough_groups)
-        return REE_OK;
+    if (n_chunks < 2) return REE_OK;
     // A row or so times a matrix: the chunks of an output go to different groups.
-    uint64_t n_outputs = (uint64_t)p->n_batch * p->m * p->n;
-    out->scratch_bytes = n_outputs * n_chunks * 4;
-    step->n_groups *= n_chunks;
-    out->steps[1] = *step;
-    out->n_steps = 2;
-    ree_vk_add_spec(step, 1);
-    step = &out->steps[1];
-    step->n_groups = (n_outputs + step->local_size - 1) / step->local_size;
-    ree_vk_add_spec(step, 2);
+    bool few = p->m < FEW_ROWS && step->n_groups < vk->thresholds.enough_groups;
+    if (few || ree_vk_must_split(vk, out))
+        ree_vk_split_chunks(out, (uint64_t)p->n_batch * p->m * p->n, n_chunks);
     return REE_OK;
 }
 
@@ -179,8 +205,9 @@ enum ree_status ree_vk_encode_conv(const struct ree_vk *vk, const struct ree_dis
         ree_merge_expr(&p->epilogue);
         out->expr = &dispatch->params.conv.epilogue;
     }
+    uint64_t n_terms = (uint64_t)p->c * p->kernel[0] * p->kernel[1] * p->kernel[2];
     if (ree_conv_sum_dtype(p) == REE_I32 && p->m >= FEW_ROWS) {
-        uint64_t n_words = ((uint64_t)p->c * p->kernel[0] * p->kernel[1] * p->kernel[2] + 3) / 4;
+        uint64_t n_words = (n_terms + 3) / 4;
         uint64_t sizes[] = {(uint64_t)p->groups * p->m * n_words, n_products * n_words * n_out};
         for (uint32_t is_x = 0; is_x < 2; is_x++) {
             struct ree_vk_step *step =
@@ -190,7 +217,8 @@ enum ree_status ree_vk_encode_conv(const struct ree_vk *vk, const struct ree_dis
             out->scratch_bytes += sizes[is_x] * 4;
         }
         const uint32_t own[] = {ree_conv_n_factors(p), p->w_dtype == REE_I8, p->x_dtype == REE_I8};
-        add_dot8(vk, out, true, p->m, n_out, n_products, &p->epilogue, p->has_epilogue, 3, own);
+        add_dot8(vk, out, true, p->m, n_out, n_products, &p->epilogue, p->has_epilogue, n_words, 3,
+                 own);
         return REE_OK;
     }
     if (ree_conv_sum_dtype(p) == REE_I32) {
@@ -201,15 +229,18 @@ enum ree_status ree_vk_encode_conv(const struct ree_vk *vk, const struct ree_dis
         ree_vk_add_spec(step, p->x_dtype);
         ree_vk_add_spec(step, p->w_dtype);
         ree_vk_add_spec(step, p->has_pad_value);
+        step->loops = 2 * n_terms; // nested: channels and the kernel's dimensions
         return REE_OK;
     }
     bool pointwise = !p->transposed;
     for (int d = 0; d < 3; d++)
         pointwise = pointwise && p->kernel[d] == 1 && p->pad[d] == 0 &&
                     (p->out[d] - 1) * p->stride[d] < p->in[d];
-    struct ree_vk_step *step =
-        ree_vk_add_tiles(vk, out, REE_VK_SHADER_CONV_1_NATIVE, p->m, n_out, n_products);
+    struct ree_vk_step *step = ree_vk_add_tiles(vk, out, REE_VK_SHADER_CONV_1_NATIVE, p->m, n_out,
+                                                n_terms, true, n_products);
     const uint32_t own[] = {p->transposed, pointwise};
     add_constants(vk, step, &p->epilogue, p->has_epilogue, 2, own);
+    if (ree_vk_must_split(vk, out))
+        ree_vk_split_chunks(out, n_products * p->m * n_out, (n_terms + REE_CHUNK - 1) / REE_CHUNK);
     return REE_OK;
 }

@@ -25,12 +25,17 @@ enum ree_status ree_vk_encode_reduce(const struct ree_vk *vk, const struct ree_d
     p->outer_rank = ree_merge_dims(p->outer_rank, p->outer_dims, 1, outer);
     if (p->n_reduce > 0) p->reduce_rank = ree_merge_dims(p->reduce_rank, p->reduce_dims, 1, reduce);
     uint64_t n_chunks = ((uint64_t)p->n_reduce + REE_CHUNK - 1) / REE_CHUNK;
-    if (n_chunks < 2 || p->n_outer >= vk->thresholds.many_outputs) {
+    // A loop over the terms, and within it one over the dimensions.
+    uint64_t loops = (uint64_t)p->n_reduce * 2;
+    bool long_loops = loops > vk->loop_budget;
+    if (n_chunks < 2 || (p->n_outer >= vk->thresholds.many_outputs && !long_loops)) {
         add_stage(out, 0, p->n_outer);
+        out->steps[0].loops = loops;
         return REE_OK;
     }
     out->scratch_bytes = p->n_outer * n_chunks * 16;
     add_stage(out, 1, p->n_outer * n_chunks);
     add_stage(out, 2, p->n_outer);
+    out->steps[1].loops = n_chunks;
     return REE_OK;
 }

@@ -5,14 +5,30 @@
 #define SHORT_ROW 32 // not worth a group
 #define LONG_ROW 1024
 
+// Of a thread of a group of `size`: passes over its part of the row, sums of whole chunks.
+static uint64_t group_loops(uint32_t n, uint32_t size) {
+    uint64_t n_walks = ((uint64_t)n + REE_CHUNK * size - 1) / (REE_CHUNK * size);
+    return 4 * (uint64_t)n / size + n_walks * (3 * REE_CHUNK + 4 * size) + 64;
+}
+
 struct ree_vk_step *ree_vk_add_rows(const struct ree_vk *vk, struct ree_vk_encoding *out,
                                     uint32_t shader, uint64_t n_rows, uint32_t n, bool *out_group) {
-    *out_group = n > SHORT_ROW && n_rows < vk->thresholds.many_rows;
-    if (!*out_group) return ree_vk_add_step(out, shader, 64, n_rows);
+    // A thread passes over its row four times at most.
+    bool long_loops = 4 * (uint64_t)n > vk->loop_budget;
+    *out_group = n > SHORT_ROW && (n_rows < vk->thresholds.many_rows || long_loops);
+    struct ree_vk_step *step;
+    if (!*out_group) {
+        step = ree_vk_add_step(out, shader, 64, n_rows);
+        step->loops = 4 * (uint64_t)n;
+        return step;
+    }
     // On a CPU driver a group is a vector's lanes: more would only be more stack. At most 128,
     // shaders/include/rows.glsl.
     uint32_t size = vk->is_cpu ? vk->subgroup.subgroupSize : n < LONG_ROW ? 64 : 128;
-    return ree_vk_add_step(out, shader, size, n_rows * size);
+    if (group_loops(n, size) > vk->loop_budget) size = 128;
+    step = ree_vk_add_step(out, shader, size, n_rows * size);
+    step->loops = group_loops(n, size);
+    return step;
 }
 
 enum ree_status ree_vk_encode_softmax(const struct ree_vk *vk, const struct ree_dispatch *dispatch,

@@ -11,6 +11,7 @@ enum ree_status ree_vk_encode_pool(const struct ree_vk *vk, const struct ree_dis
     uint64_t per_thread = p->dtype == REE_F32 ? 1 : 4; // the bytes of a word
     struct ree_vk_step *step = ree_vk_add_step(out, ree_vk_variant(out, REE_VK_SHADER_POOL), 64,
                                                (n + per_thread - 1) / per_thread);
+    step->loops = 2 * per_thread * p->kernel[0] * p->kernel[1] * p->kernel[2] + 16;
     ree_vk_add_spec(step, p->kind);
     ree_vk_add_spec(step, p->dtype);
     ree_vk_add_spec(step, p->has_indices);
@@ -22,6 +23,7 @@ enum ree_status ree_vk_encode_resize(const struct ree_vk *vk, const struct ree_d
     (void)vk, (void)dispatch, (void)err;
     const struct ree_resize_params *p = &out->params.resize;
     uint64_t n = (uint64_t)p->outer * p->k_out * p->inner;
-    if (n > 0) ree_vk_add_step(out, ree_vk_variant(out, REE_VK_SHADER_RESIZE), 64, n);
+    if (n > 0)
+        ree_vk_add_step(out, ree_vk_variant(out, REE_VK_SHADER_RESIZE), 64, n)->loops = p->taps;
     return REE_OK;
 }

@@ -26,6 +26,9 @@ static void add_limits(struct ree_facts *facts, const struct ree_vk *vk) {
     ree_facts_add(facts, "limit", "subgroup", "%u", vk->subgroup.subgroupSize);
     ree_facts_add_bytes(facts, "limit", "storage buffer range", limits->maxStorageBufferRange);
     ree_facts_add_bytes(facts, "limit", "largest tensor", vk->base.max_buffer_size);
+    if (vk->loop_budget != UINT64_MAX)
+        ree_facts_add(facts, "limit", "iterations of a thread's loops", "%llu",
+                      (unsigned long long)vk->loop_budget);
     uint64_t heap = 0;
     for (uint32_t i = 0; i < vk->memory.memoryHeapCount; i++)
         if (vk->memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)

@@ -75,3 +75,37 @@ enum ree_status ree_vk_observe(struct ree_vk *vk, struct ree_error *err) {
     ree_vk_buffer_destroy(&vk->base, results);
     return status;
 }
+
+// More iterations than this are not waited for: a driver that goes on so long is taken to go on.
+#define N_ITERATIONS (1u << 18)
+
+static enum ree_status count_loops(struct ree_vk *vk, struct ree_device_buffer *block,
+                                   struct ree_device_buffer *results, struct ree_error *err) {
+    uint64_t head[17] = {results->address}; // program.c's layout
+    head[16] = N_ITERATIONS;
+    memcpy(block->mapped, head, sizeof head);
+    struct ree_vk_step step = {.shader = REE_VK_SHADER_LOOPS, .local_size = 64};
+    REE_TRY(ree_vk_run_vectors(vk, &step, block, 1, err));
+    uint32_t got[2], value = 0;
+    memcpy(got, results->mapped, sizeof got);
+    uint32_t i = 0;
+    while (i < N_ITERATIONS && i < got[1]) {
+        value = (value ^ i) * 1664525u + 1u;
+        i++;
+    }
+    if (got[0] != value || got[1] == 0)
+        return ree_fail(err, REE_UNSUPPORTED, "'%s' cannot be used: it runs loops wrongly",
+                        vk->base.name);
+    vk->loop_budget = got[1] >= N_ITERATIONS ? UINT64_MAX : got[1] - 1;
+    return REE_OK;
+}
+
+enum ree_status ree_vk_count_loops(struct ree_vk *vk, struct ree_error *err) {
+    struct ree_device_buffer *block = NULL, *results = NULL;
+    enum ree_status status = ree_vk_host_buffer_create(vk, 256, &block, err);
+    if (status == REE_OK) status = ree_vk_host_buffer_create(vk, 64, &results, err);
+    if (status == REE_OK) status = count_loops(vk, block, results, err);
+    ree_vk_buffer_destroy(&vk->base, block);
+    ree_vk_buffer_destroy(&vk->base, results);
+    return status;
+}

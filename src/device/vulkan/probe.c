@@ -259,6 +259,7 @@ enum ree_status ree_vk_probe(struct ree_vk *vk, const struct ree_device_options 
     ree_vk_buffer_destroy(&vk->base, probe.results);
     ree_probe_vectors_finish(&probe.vectors);
     if (status == REE_OK) status = ree_vk_observe(vk, err);
+    if (status == REE_OK) status = ree_vk_count_loops(vk, err);
     if (status != REE_OK) return ree_fail_prefix(err, "probing '%s'", vk->base.name);
     vk->forced = options->force_form != NULL;
     return choose(vk, options->force_form, err);

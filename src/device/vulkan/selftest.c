@@ -189,8 +189,9 @@ static struct ree_twin_size size_of(const struct ree_vk *vk) {
         .length = 600,
         .long_length = 1300,
         .long_from = 1024, // encode_rows.c
-        .few_rows = 4,     // encode_matmul.c
-        .few_queries = 8,  // encode_attention.c
+        .one_chunk = vk->loop_budget != UINT64_MAX,
+        .few_rows = 4,    // encode_matmul.c
+        .few_queries = 8, // encode_attention.c
     };
 }
 

@@ -91,6 +91,9 @@ struct ree_vk {
     bool is_cpu;   // the driver runs on the host's processor
     bool unified;  // device-local memory is host-visible and cached: no staging
     struct ree_vk_thresholds thresholds;
+    // Iterations after which the driver ends the loops of a thread; UINT64_MAX: none were found.
+    // Lavapipe of Mesa 22 has 65535.
+    uint64_t loop_budget;
     uint32_t queue_family;
     bool has_timestamps;
     VkDevice handle;
@@ -232,6 +235,8 @@ const char *ree_vk_primitive_name(enum ree_vk_primitive primitive);
 
 // observe.c
 
+// Counts how often a loop really runs, into vk->loop_budget.
+enum ree_status ree_vk_count_loops(struct ree_vk *vk, struct ree_error *err);
 // Counts how often the device's own functions are wrong, into vk->observations.
 enum ree_status ree_vk_observe(struct ree_vk *vk, struct ree_error *err);
 const char *ree_vk_observed_name(enum ree_vk_observed function);

@@ -1,0 +1,19 @@
+#version 460
+// How often a loop runs: n times, unless the driver ends loops of its own accord. The count comes
+// from memory, where each iteration leaves it, and from a value that every iteration changes.
+#include "ree.glsl"
+
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
+    uint n;
+};
+
+void main() {
+    if (ree_thread() != 0u) return;
+    uint n = Params(ree_params()).n, value = 0u;
+    ReeWords results = ree_operand(0);
+    [[dont_unroll]] for (uint i = 0u; i < n; i++) {
+        value = (value ^ i) * 1664525u + 1u;
+        results.w[1] = i + 1u;
+    }
+    results.w[0] = value;
+}
