@@ -8,6 +8,8 @@
 #     tools/compilers.sh --levels "O2 lto"                  at these levels
 #     tools/compilers.sh --models ../shared/models          recorded hashes of real models as well
 #
+#     --quick        tests of attention, matmul and softmax alone, as always with lto, where every
+#                    program is compiled as a whole
 #     --folder DIR   where to build (build/compilers)
 #     --jobs N       processes at a time (all processors)
 #
@@ -29,12 +31,16 @@ fail_usage() {
     exit 2
 }
 
-compilers="" levels="O1 O2 O3 strict lto" folder=build/compilers jobs=$(nproc) models=""
+compilers="" levels="O1 O2 O3 strict lto" folder=build/compilers jobs=$(nproc) models="" quick=no
 while [ $# -gt 0 ]; do
     case $1 in
     --help)
         sed -n '2,/^set/s/^# \{0,1\}//p' "$0"
         exit 0
+        ;;
+    --quick)
+        quick=yes
+        shift
         ;;
     --compilers | --levels | --folder | --jobs | --models)
         [ $# -gt 1 ] || fail_usage "$1 needs a value"
@@ -75,10 +81,9 @@ find_compilers() {
 [ -n "$compilers" ] || fail_usage "no gcc and no clang in the path"
 
 # Random cases of every RepOp against a naive reference, on every instruction set; the scalar functions.
-kernel_tests="attention conv copy gather map matmul norm pool products reduce resize scan scatter softmax topk"
-programs="ree-run device_cpu_attention_strict"
-for name in $kernel_tests; do programs="$programs device_cpu_$name"; done
-for name in soft soft64 convert formats integer; do programs="$programs repops_${name}_test"; done
+few_tests="attention matmul softmax"
+all_tests="$few_tests conv copy gather map norm pool products reduce resize scan scatter topk"
+scalar_tests="soft soft64 convert formats integer"
 
 # The archiver that understands the compiler's intermediate code.
 archiver_of() {
@@ -120,13 +125,18 @@ try() {
     rm -rf "$build"
     mkdir -p "$build"
     tests=- hashes=-
+    kernel_tests=$all_tests
+    if [ $quick = yes ] || [ "$2" = lto ]; then kernel_tests=$few_tests; fi
+    programs="ree-run device_cpu_attention_strict"
+    for name in $kernel_tests; do programs="$programs device_cpu_$name"; done
+    for name in $scalar_tests; do programs="$programs repops_${name}_test"; done
     # shellcheck disable=SC2086 # lists of words
     if configure "$1" "$2" "$build" >"$build/configure.log" 2>&1 &&
         ninja -C "$build" -j "$jobs" $programs >"$build/build.log" 2>&1; then
         n_warnings=$(grep -c 'warning:' "$build/build.log")
         built="ok, $n_warnings warnings"
         ctest --test-dir "$build" -j "$jobs" --timeout 1800 --no-tests=error --output-on-failure \
-            -R "^(device_cpu_($(echo "$kernel_tests" | tr ' ' '|')|attention_strict)|repops/(soft|soft64|convert|formats|integer)_test)$" \
+            -R "^(device_cpu_($(echo "$kernel_tests" | tr ' ' '|')|attention_strict)|repops/($(echo "$scalar_tests" | tr ' ' '|'))_test)$" \
             >"$build/tests.log" 2>&1
         tests=$(sed -n 's/^.*% tests passed, \([0-9]*\) tests failed out of \([0-9]*\)$/\1 of \2/p' "$build/tests.log")
         case $tests in "0 of "*) tests="ok (${tests#0 of })" ;; *) tests="$tests wrong" n_wrong=$((n_wrong + 1)) ;; esac
