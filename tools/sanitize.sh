@@ -134,16 +134,32 @@ for entry in json.load(open(os.path.join(build, "compile_commands.json"))):
         commands[path] = words[:at] + words[at + 2:] + ["--analyze", "--analyzer-output", "text", "-Wno-unused"]
 def run(path):
     return subprocess.run(commands[path], cwd=build, capture_output=True, text=True).stderr
+# What the analyzer reports and is not so, with the reason. Versions of clang differ: an entry
+# that is not reported is printed, and no failure.
+known = {
+    "src/receipt/checkpoint_compare.c: Access to field 'child' results in a dereference of a null pointer":
+        "both are objects: their caller and cJSON_IsObject, whose body is not seen, have checked it",
+    "graph/onnx/external.c: Access to field 'size' results in a dereference of a null pointer (loaded from "
+    "variable 'mapping')": "map_location sets it whenever it returns REE_OK, which ree_fail never is",
+}
 findings = set()
 with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
     for text in pool.map(run, sorted(commands)):
         for line in text.splitlines():
             if re.search(r": (warning|error): ", line):
                 findings.add(line.replace(os.getcwd() + "/", ""))
+unused, n_wrong = set(known), 0
 for line in sorted(findings):
-    print(line)
-print(f"{len(commands)} files, {len(findings)} findings")
-sys.exit(1 if findings or not commands else 0)
+    parts = re.match(r"([^:]*):\d+:\d+: \w+: (.*?)(?: \[[^\]]*\])?$", line)
+    entry = f"{parts[1]}: {parts[2]}" if parts else line
+    unused.discard(entry)
+    if entry not in known:
+        print(line)
+        n_wrong += 1
+for entry in sorted(unused):
+    print(f"not reported by this clang: {entry}")
+print(f"{len(commands)} files, {n_wrong} findings, {len(findings) - n_wrong} known to be false")
+sys.exit(1 if n_wrong or not commands else 0)
 EOF
 }
 
