@@ -91,7 +91,9 @@ archiver_of() {
     *gcc*) echo "$(dirname "$(command -v "$1")")/$(basename "$1" | sed 's/gcc/gcc-ar/')" ;;
     *)
         major=$("$1" -dumpversion | sed 's/\..*//')
-        command -v "llvm-ar-$major" || echo "/usr/lib/llvm-$major/bin/llvm-ar"
+        # Without LLVM's own, that of binutils, which loads LLVM's plugin.
+        command -v "llvm-ar-$major" || { [ -x "/usr/lib/llvm-$major/bin/llvm-ar" ] &&
+            echo "/usr/lib/llvm-$major/bin/llvm-ar"; } || command -v ar
         ;;
     esac
 }
@@ -104,7 +106,7 @@ configure() { # COMPILER LEVEL BUILD
         strict=ON flags="-O3 -flto"
         case $1 in *gcc*) flags="-O3 -flto=$jobs" ;; esac
         archiver=$(archiver_of "$1")
-        ranlib=$(echo "$archiver" | sed 's/\(gcc\|llvm\)-ar/\1-ranlib/')
+        ranlib=$(echo "$archiver" | sed 's/ar\(-[0-9]*\)\{0,1\}$/ranlib\1/')
         link="-DCMAKE_AR=$archiver -DCMAKE_RANLIB=$ranlib -DCMAKE_C_COMPILER_AR=$archiver"
         link="$link -DCMAKE_C_COMPILER_RANLIB=$ranlib"
         ;;

@@ -139,6 +139,8 @@ def run(path):
 known = {
     "src/receipt/checkpoint_compare.c: Access to field 'child' results in a dereference of a null pointer":
         "both are objects: their caller and cJSON_IsObject, whose body is not seen, have checked it",
+    "src/device/cpu/attention_steps.c: Division by zero":
+        "by the number of queries of a unit, which attention.c begins at 1",
     "graph/onnx/external.c: Access to field 'size' results in a dereference of a null pointer (loaded from "
     "variable 'mapping')": "map_location sets it whenever it returns REE_OK, which ree_fail never is",
 }
