@@ -64,23 +64,29 @@ static struct ree_constant constant_of(const struct ree_value *v) {
 }
 
 // Makes room for one more of `size` bytes. False: failed.
-static bool grow(struct encoder *e, void **array, size_t n, size_t *capacity, size_t size) {
-    if (n < *capacity) return true;
+// `array` of *capacity elements of `size` bytes, or a larger one in its place that has room for
+// element n. NULL: out of memory; the array stays as it is.
+static void *grow(struct encoder *e, void *array, size_t n, size_t *capacity, size_t size) {
+    if (n < *capacity) return array;
     size_t wanted = *capacity ? 2 * *capacity : 64;
-    void *grown = realloc(*array, wanted * size);
-    if (!grown) return e->failed = true, false;
-    *array = grown;
-    *capacity = wanted;
-    return true;
+    void *grown = realloc(array, wanted * size);
+    if (grown)
+        *capacity = wanted;
+    else
+        e->failed = true;
+    return grown;
 }
 
 static void put_tensor(struct encoder *e, const struct ree_value *tensor) {
     static const unsigned char missing[32];
     struct ree_identity *out = e->out;
     size_t capacity = e->holes_capacity;
-    if (!grow(e, (void **)&out->attributes, out->n_holes, &capacity, sizeof *out->attributes) ||
-        !grow(e, (void **)&out->holes, out->n_holes, &e->holes_capacity, sizeof *out->holes))
-        return;
+    void *attributes = grow(e, out->attributes, out->n_holes, &capacity, sizeof *out->attributes);
+    if (!attributes) return;
+    out->attributes = attributes;
+    void *holes = grow(e, out->holes, out->n_holes, &e->holes_capacity, sizeof *out->holes);
+    if (!holes) return;
+    out->holes = holes;
     out->attributes[out->n_holes] = constant_of(tensor);
     out->holes[out->n_holes++] = e->bytes.size;
     put(e, missing, sizeof missing);
@@ -178,9 +184,10 @@ static void put_initializers(struct encoder *e, struct ree_graph *graph) {
         put_u32(e, v->dtype);
         put_u32(e, v->rank);
         put(e, v->dims, v->rank * sizeof *v->dims);
-        if (!grow(e, (void **)&e->out->weights, e->out->n_weights, &e->weights_capacity,
-                  sizeof *e->out->weights))
-            break;
+        void *weights = grow(e, e->out->weights, e->out->n_weights, &e->weights_capacity,
+                             sizeof *e->out->weights);
+        if (!weights) break;
+        e->out->weights = weights;
         e->out->weights[e->out->n_weights++] = constant_of(v);
     }
     free(found);

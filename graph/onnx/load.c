@@ -1,4 +1,5 @@
 // From a file or from memory to a checked graph.
+#include "base/container.h"
 #include "graph/hf/hf.h"
 #include "graph/onnx/reader.h"
 
@@ -163,7 +164,9 @@ static enum ree_status load(const void *bytes, size_t nbytes, const char *path,
     if (status == REE_OK)
         status = ree_decode(&reader.decoder, &onnx__model_proto__descriptor, bytes, nbytes,
                             &message, err);
-    if (status == REE_OK) status = read_model(&reader, (const Onnx__ModelProto *)message, graph);
+    if (status == REE_OK)
+        status =
+            read_model(&reader, REE_CONTAINER_OF(message, const Onnx__ModelProto, base), graph);
     ree_onnx_reader_finish(&reader);
     if (status != REE_OK) {
         ree_graph_destroy(graph);

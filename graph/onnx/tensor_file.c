@@ -1,5 +1,6 @@
 // A file that holds one value, as ONNX's test data do: a TensorProto, SequenceProto or
 // OptionalProto. Which one it is does not stand in it.
+#include "base/container.h"
 #include "graph/onnx/reader.h"
 
 #include <string.h>
@@ -77,9 +78,13 @@ static enum ree_status load(const struct ree_mapping *file, const char *path,
                                                         : &onnx__tensor_proto__descriptor;
     ProtobufCMessage *message;
     REE_TRY(ree_decode(&reader->decoder, type, file->data, file->size, &message, reader->err));
-    if (optional) return load_optional(reader, (const Onnx__OptionalProto *)message, port, out);
-    if (sequence) return load_sequence(reader, (const Onnx__SequenceProto *)message, port, out);
-    return load_tensor(reader, (const Onnx__TensorProto *)message, out);
+    if (optional)
+        return load_optional(reader, REE_CONTAINER_OF(message, const Onnx__OptionalProto, base),
+                             port, out);
+    if (sequence)
+        return load_sequence(reader, REE_CONTAINER_OF(message, const Onnx__SequenceProto, base),
+                             port, out);
+    return load_tensor(reader, REE_CONTAINER_OF(message, const Onnx__TensorProto, base), out);
 }
 
 enum ree_status ree_onnx_tensor_load(const char *path, const struct ree_port *port,

@@ -1,3 +1,4 @@
+#include "base/container.h"
 #include "audit/party.h"
 
 #include <stdlib.h>
@@ -127,7 +128,7 @@ static enum ree_status answer_step(struct trace_party *p, const struct ree_query
 
 static enum ree_status answer(struct ree_party *party, const struct ree_query *query,
                               struct ree_reply *out, struct ree_error *err) {
-    struct trace_party *p = (struct trace_party *)party;
+    struct trace_party *p = REE_CONTAINER_OF(party, struct trace_party, base);
     if (query->ask == REE_ASK_COMMIT) return answer_commit(p, out, err);
     if (query->ask == REE_ASK_STEPS)
         return add_halves(query, (const ree_digest *)p->steps, p->trace->n_steps, out, err);
@@ -156,7 +157,7 @@ enum ree_status ree_party_of_trace(const struct ree_trace *trace, struct ree_par
 
 void ree_party_of_trace_destroy(struct ree_party *party) {
     if (!party) return;
-    struct trace_party *p = (struct trace_party *)party;
+    struct trace_party *p = REE_CONTAINER_OF(party, struct trace_party, base);
     free(p->steps);
     free(p->nodes);
     free(p);

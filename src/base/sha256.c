@@ -112,29 +112,35 @@ void ree_tensors_sha256(const struct ree_tensor *tensors, size_t n, char hex[65]
     ree_hex(digest, hex);
 }
 
-// The context of OpenSSL itself.
+// The context of OpenSSL itself: there is no struct ree_hasher.
+static EVP_MD_CTX *context_of(struct ree_hasher *hasher) {
+    void *context = hasher;
+    return context;
+}
+
 struct ree_hasher *ree_hasher_create(const char *tag) {
-    return (struct ree_hasher *)begin(tag ? tag : "", tag ? strlen(tag) + 1 : 0);
+    void *context = begin(tag ? tag : "", tag ? strlen(tag) + 1 : 0);
+    return context;
 }
 
 void ree_hasher_update(struct ree_hasher *hasher, const void *bytes, size_t nbytes) {
-    must(EVP_DigestUpdate((EVP_MD_CTX *)hasher, bytes, nbytes));
+    must(EVP_DigestUpdate(context_of(hasher), bytes, nbytes));
 }
 
 void ree_hasher_finish(struct ree_hasher *hasher, char hex[65]) {
     unsigned char digest[REE_SHA256_SIZE];
     if (!hasher) return;
-    end((EVP_MD_CTX *)hasher, digest);
+    end(context_of(hasher), digest);
     ree_hex(digest, hex);
 }
 
 void ree_hasher_digest(struct ree_hasher *hasher, unsigned char digest[REE_SHA256_SIZE]) {
-    end((EVP_MD_CTX *)hasher, digest);
+    end(context_of(hasher), digest);
 }
 
 void ree_hasher_next(struct ree_hasher *hasher, const char *tag,
                      unsigned char digest[REE_SHA256_SIZE]) {
-    EVP_MD_CTX *ctx = (EVP_MD_CTX *)hasher;
+    EVP_MD_CTX *ctx = context_of(hasher);
     must(EVP_DigestFinal_ex(ctx, digest, NULL));
     must(EVP_DigestInit_ex(ctx, NULL, NULL)); // NULL: the same function, not looked up again
     must(EVP_DigestUpdate(ctx, tag, strlen(tag) + 1));

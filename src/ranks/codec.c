@@ -163,9 +163,12 @@ enum ree_status ree_decode_step(const struct ree_message *m, const struct ree_bo
         free(block);
         return malformed(err, "a step beyond the positions that its set has");
     }
-    *out = (struct ree_step){
-        (size_t)n[0], (size_t)n[1], (const int32_t *)(const void *)(rows + n[0] * n[2]),
-        starts,       (size_t)n[2], rows};
+    *out = (struct ree_step){(size_t)n[0],
+                             (size_t)n[1],
+                             (const int32_t *)(void *)(block + (n[0] + n[0] * n[2]) * sizeof *rows),
+                             starts,
+                             (size_t)n[2],
+                             rows};
     *out_block = block;
     return REE_OK;
 }

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/container.h"
 #include "base/status.h"
 #include "transport/frame.h"
 #include "transport/link.h"
@@ -33,6 +34,10 @@ struct local {
     struct outgoing *outgoing; // what has not gone yet
 };
 
+static struct local *local_of(struct ree_link *link) {
+    return REE_CONTAINER_OF(link, struct local, link);
+}
+
 static size_t place(uint32_t rank, enum ree_channel channel) {
     return (size_t)rank * REE_N_CHANNELS + channel;
 }
@@ -40,7 +45,7 @@ static size_t place(uint32_t rank, enum ree_channel channel) {
 static enum ree_status local_start(struct ree_link *link, uint32_t to, enum ree_channel channel,
                                    const unsigned char *frame, size_t nbytes, void **out_request,
                                    struct ree_error *err) {
-    struct local *l = (struct local *)link;
+    struct local *l = local_of(link);
     struct outgoing *o = malloc(sizeof *o);
     if (!o) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     *o = (struct outgoing){
@@ -53,7 +58,7 @@ static enum ree_status local_start(struct ree_link *link, uint32_t to, enum ree_
 
 static enum ree_status local_test(struct ree_link *link, void *request, bool *out_done,
                                   struct ree_error *err) {
-    struct local *l = (struct local *)link;
+    struct local *l = local_of(link);
     struct outgoing *o = request;
     size_t k = place(o->to, o->channel);
     *out_done = false;
@@ -95,7 +100,7 @@ static enum ree_status read_more(int fd, unsigned char *to, size_t *have, size_t
 static enum ree_status local_take(struct ree_link *link, uint32_t from, enum ree_channel channel,
                                   size_t limit, unsigned char **out_frame, size_t *out_nbytes,
                                   struct ree_error *err) {
-    struct local *l = (struct local *)link;
+    struct local *l = local_of(link);
     size_t k = place(from, channel);
     struct incoming *in = &l->incoming[k];
     bool whole;
@@ -119,8 +124,8 @@ static enum ree_status local_take(struct ree_link *link, uint32_t from, enum ree
 }
 
 static void local_close(struct ree_link *link) {
-    struct local *l = (struct local *)link;
-    if (!l) return;
+    if (!link) return;
+    struct local *l = local_of(link);
     for (size_t k = 0; l->sockets && k < (size_t)link->n_ranks * REE_N_CHANNELS; k++)
         if (l->sockets[k] >= 0) close(l->sockets[k]);
     for (size_t k = 0; l->incoming && k < (size_t)link->n_ranks * REE_N_CHANNELS; k++)
@@ -139,7 +144,7 @@ static void local_close(struct ree_link *link) {
 
 // The others notice by their connections' end.
 static void local_abort(struct ree_link *link, int code) {
-    struct local *l = (struct local *)link;
+    struct local *l = local_of(link);
     (void)code;
     for (size_t k = 0; k < (size_t)link->n_ranks * REE_N_CHANNELS; k++)
         if (l->sockets[k] >= 0) shutdown(l->sockets[k], SHUT_RDWR);
@@ -169,8 +174,10 @@ enum ree_status ree_link_local_create(uint32_t n, struct ree_link **out, struct 
     memset(out, 0, n * sizeof *out);
     for (uint32_t i = 0; status == REE_OK && i < n; i++) {
         struct local *l = make(i, n);
-        out[i] = (struct ree_link *)l;
-        if (!l) status = ree_fail(err, REE_NO_MEMORY, "out of memory");
+        if (l)
+            out[i] = &l->link;
+        else
+            status = ree_fail(err, REE_NO_MEMORY, "out of memory");
     }
     for (uint32_t a = 0; status == REE_OK && a < n; a++)
         for (uint32_t b = a + 1; b < n; b++)
@@ -181,7 +188,7 @@ enum ree_status ree_link_local_create(uint32_t n, struct ree_link **out, struct 
                     status = ree_fail(err, REE_IO, "no socket: %s", strerror(errno));
                     break;
                 }
-                struct local *la = (struct local *)out[a], *lb = (struct local *)out[b];
+                struct local *la = local_of(out[a]), *lb = local_of(out[b]);
                 la->sockets[place(b, (enum ree_channel)c)] = pair[0];
                 lb->sockets[place(a, (enum ree_channel)c)] = pair[1];
             }

@@ -46,7 +46,8 @@ enum ree_status ree_link_mpi_create(const struct ree_link_mpi_options *options,
     if (!module) return ree_fail(err, REE_UNAVAILABLE, "%s", dlerror());
     enum ree_status (*open_mpi)(const struct ree_mpi_setup *, struct ree_link **,
                                 struct ree_error *);
-    *(void **)&open_mpi = dlsym(module, "ree_mpi_open");
-    if (!open_mpi) return ree_fail(err, REE_UNAVAILABLE, "%s", dlerror());
+    void *symbol = dlsym(module, "ree_mpi_open");
+    memcpy(&open_mpi, &symbol, sizeof symbol); // a function, as POSIX has it
+    if (!symbol) return ree_fail(err, REE_UNAVAILABLE, "%s", dlerror());
     return open_mpi(&setup, out, err);
 }

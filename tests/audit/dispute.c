@@ -1,6 +1,7 @@
 // Disputes over random traces: the node that is found is the one that diff finds, in as few
 // messages as promised; the claim holds, survives its file and no change of it; a party whose
 // answers are altered anywhere is named.
+#include "base/container.h"
 #include "audit/dispute.h"
 
 #include <string.h>
@@ -211,7 +212,7 @@ struct liar {
 
 static enum ree_status lie(struct ree_party *party, const struct ree_query *query,
                            struct ree_reply *out, struct ree_error *err) {
-    struct liar *l = (struct liar *)party;
+    struct liar *l = REE_CONTAINER_OF(party, struct liar, base);
     enum ree_status status = l->honest->answer(l->honest, query, out, err);
     if (l->asked++ != l->at || !out->n) return status;
     l->lied = true;

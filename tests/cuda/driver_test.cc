@@ -112,7 +112,7 @@ int main() {
 
     // Launches.
     struct copy_args args = copy_of(a, b, 1024);
-    void *params[] = {&args};
+    void *params[] = {&args}, *no_handle = &args;
     EXPECT(launch(copy, 2, 1, 1, 128, 1, 1, 0, NULL, params, NULL), CUDA_SUCCESS);
     EXPECT(down(back, b, 4096), CUDA_SUCCESS);
     EXPECT(memcmp(back, words, 4096), 0);
@@ -120,9 +120,9 @@ int main() {
     EXPECT(launch(copy, 2, 1, 1, 1024, 1, 1, 0, NULL, params, NULL),
            CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     EXPECT(launch(copy, 0, 1, 1, 128, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
-    EXPECT(launch((CUfunction)&args, 2, 1, 1, 128, 1, 1, 0, NULL, params, NULL),
+    EXPECT(launch((CUfunction)no_handle, 2, 1, 1, 128, 1, 1, 0, NULL, params, NULL),
            CUDA_ERROR_INVALID_HANDLE);
-    EXPECT(launch(copy, 2, 1, 1, 128, 1, 1, 0, (CUstream)&args, params, NULL),
+    EXPECT(launch(copy, 2, 1, 1, 128, 1, 1, 0, (CUstream)no_handle, params, NULL),
            CUDA_ERROR_INVALID_HANDLE);
     EXPECT(launch(copy, 2, 1, 1, 128, 1, 1, 64 << 10, NULL, params, NULL),
            CUDA_ERROR_INVALID_VALUE);

@@ -299,7 +299,11 @@ static void check_epilogues(void) {
         *p = cases[i];
         float x[4096], w[4096], bias[64];
         static float sums[2 * 20 * 9 * 33];
-        static int64_t expected[2 * 20 * 9 * 33];
+        static union {
+            float f32[2 * 20 * 9 * 33];
+            uint8_t bytes[2 * 20 * 9 * 33];
+            int64_t i64[2 * 20 * 9 * 33];
+        } expected;
         random_fill(&random, RANDOM_UNIFORM, x, 4096);
         random_fill(&random, RANDOM_UNIFORM, w, 4096);
         random_fill(&random, RANDOM_UNIFORM, bias, 64);
@@ -323,12 +327,12 @@ static void check_epilogues(void) {
             expr->out_dtype = kind == 0 ? REE_F32 : kind == 1 ? REE_BOOL : REE_I64;
             for (uint32_t e = 0; e < n; e++) {
                 float b = bias[e / plane % m];
-                if (kind == 0) ((float *)expected)[e] = sums[e] + b;
-                if (kind == 1) ((uint8_t *)expected)[e] = sums[e] < b;
-                if (kind == 2) expected[e] = (int64_t)sums[e];
+                if (kind == 0) expected.f32[e] = sums[e] + b;
+                if (kind == 1) expected.bytes[e] = sums[e] < b;
+                if (kind == 2) expected.i64[e] = (int64_t)sums[e];
             }
             const char *bad =
-                run_products(REE_REPOP_CONV, &params, (void *[]){x, w, bias}, 3, expected,
+                run_products(REE_REPOP_CONV, &params, (void *[]){x, w, bias}, 3, &expected,
                              ree_dtype_size((enum ree_dtype)expr->out_dtype) * n, &n_runs);
             CHECK_MSG(!bad, "epilogue %d, case %zu: %s", kind, i, bad);
         }

@@ -278,7 +278,18 @@ static void check_integers(void) {
         bool wide = i % 2;
         uint32_t m = 1 + random_below(&random, 20), n = 1 + random_below(&random, 40);
         uint32_t k = random_below(&random, 30);
-        uint64_t a[20 * 30], b[30 * 40], expected[20 * 40];
+        union {
+            uint64_t wide[20 * 30];
+            uint32_t words[2 * 20 * 30];
+        } a;
+        union {
+            uint64_t wide[30 * 40];
+            uint32_t words[2 * 30 * 40];
+        } b;
+        union {
+            uint64_t wide[20 * 40];
+            uint32_t words[2 * 20 * 40];
+        } expected;
         union ree_params params;
         memset(&params, 0, sizeof params);
         params.matmul = (struct ree_matmul_params){
@@ -295,23 +306,23 @@ static void check_integers(void) {
             .n_batch = 1,
         };
         for (size_t e = 0; e < sizeof a / 4; e++)
-            ((uint32_t *)a)[e] = random_u32(&random);
+            a.words[e] = random_u32(&random);
         for (size_t e = 0; e < sizeof b / 4; e++)
-            ((uint32_t *)b)[e] = random_u32(&random);
+            b.words[e] = random_u32(&random);
         for (uint32_t r = 0; r < m; r++)
             for (uint32_t c = 0; c < n; c++) {
                 uint64_t sum = 0;
                 for (uint32_t l = 0; l < k; l++) {
                     uint32_t at_a = r * k + l, at_b = i % 3 ? l * n + c : c * k + l;
-                    sum += wide ? a[at_a] * b[at_b]
-                                : (uint64_t)((uint32_t *)a)[at_a] * ((uint32_t *)b)[at_b];
+                    sum += wide ? a.wide[at_a] * b.wide[at_b]
+                                : (uint64_t)a.words[at_a] * b.words[at_b];
                 }
                 if (wide)
-                    expected[r * n + c] = sum;
+                    expected.wide[r * n + c] = sum;
                 else
-                    ((uint32_t *)expected)[r * n + c] = (uint32_t)sum;
+                    expected.words[r * n + c] = (uint32_t)sum;
             }
-        const char *bad = run_products(REE_REPOP_MATMUL, &params, (void *[]){a, b}, 2, expected,
+        const char *bad = run_products(REE_REPOP_MATMUL, &params, (void *[]){&a, &b}, 2, &expected,
                                        (size_t)(wide ? 8 : 4) * m * n, &n_runs);
         CHECK_MSG(!bad, "%s %u x %u x %u: %s", wide ? "int64" : "int32", m, n, k, bad);
     }

@@ -6,7 +6,7 @@
 
 static void check_refused(const char *spec, enum ree_status status, const char *part) {
     struct ree_error err = {0};
-    struct ree_device *device = (struct ree_device *)&err;
+    struct ree_device *device = (void *)&err;
     CHECK_MSG(ree_device_open(spec, NULL, &device, &err) == status && !device &&
                   strstr(err.message, part) && strstr(err.message, spec),
               "'%s': %s", spec, err.message);

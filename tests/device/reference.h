@@ -3,6 +3,7 @@
 #ifndef REE_TESTS_DEVICE_REFERENCE_H
 #define REE_TESTS_DEVICE_REFERENCE_H
 
+#include "base/any.h"
 #include "repops/repop.h"
 
 // False: an index is out of range (gather, scatter); what was written is then undefined.

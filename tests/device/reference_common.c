@@ -37,14 +37,14 @@ uint64_t reference_load(enum ree_dtype dtype, const void *data, int64_t i) {
     case REE_I4:
     case REE_I2:
     case REE_I8: return (uint32_t)((const int8_t *)data)[i];
-    case REE_I16: return (uint32_t)((const int16_t *)data)[i];
+    case REE_I16: return (uint32_t)((const ree_any_i16 *)data)[i];
     default: break;
     }
     switch (ree_dtype_size(dtype)) {
     case 1: return ((const uint8_t *)data)[i];
-    case 2: return ((const uint16_t *)data)[i];
-    case 4: return ((const uint32_t *)data)[i];
-    default: return ((const uint64_t *)data)[i];
+    case 2: return ((const ree_any_u16 *)data)[i];
+    case 4: return ((const ree_any_u32 *)data)[i];
+    default: return ((const ree_any_u64 *)data)[i];
     }
 }
 
@@ -52,15 +52,15 @@ void reference_store(enum ree_dtype dtype, void *data, int64_t i, uint64_t value
     uint32_t word = (uint32_t)value;
     switch (ree_dtype_size(dtype)) {
     case 1: ((uint8_t *)data)[i] = (uint8_t)value; break;
-    case 2: ((uint16_t *)data)[i] = (uint16_t)value; break;
+    case 2: ((ree_any_u16 *)data)[i] = (uint16_t)value; break;
     case 4:
         if (dtype == REE_F32 && (word & 0x7FFFFFFFu) > 0x7F800000u) word = 0x7FC00000u;
-        ((uint32_t *)data)[i] = word;
+        ((ree_any_u32 *)data)[i] = word;
         break;
     default:
         if (dtype == REE_F64 && (value << 1) > UINT64_C(0x7FF0000000000000) << 1)
             value = UINT64_C(0x7FF8000000000000);
-        ((uint64_t *)data)[i] = value;
+        ((ree_any_u64 *)data)[i] = value;
     }
 }
 

@@ -104,7 +104,7 @@ static uint32_t conv_at(const struct ree_conv_params *p, const void *x, const vo
 }
 
 static void conv(const struct ree_conv_params *p, const void *x, const void *w, int32_t pad,
-                 uint32_t *out) {
+                 ree_any_u32 *out) {
     for (uint32_t b = 0; b < p->n; b++)
         for (uint32_t g = 0; g < p->groups; g++)
             for (uint32_t i = 0; i < p->m; i++) {
@@ -118,12 +118,12 @@ static void conv(const struct ree_conv_params *p, const void *x, const void *w, 
 
 void reference_conv_f32(const struct ree_conv_params *p, const float *x, const float *w,
                         float *out) {
-    conv(p, x, w, 0, (uint32_t *)(void *)out);
+    conv(p, x, w, 0, (ree_any_u32 *)out);
 }
 
 void reference_conv_bytes(const struct ree_conv_params *p, const uint8_t *x, const uint8_t *w,
                           uint8_t pad, int32_t *out) {
-    conv(p, x, w, p->x_dtype == REE_I8 ? (int8_t)pad : pad, (uint32_t *)(void *)out);
+    conv(p, x, w, p->x_dtype == REE_I8 ? (int8_t)pad : pad, (ree_any_u32 *)out);
 }
 
 // splitmix64

@@ -3,6 +3,7 @@
 #ifndef REE_TESTS_DEVICE_REFERENCE_PRODUCTS_H
 #define REE_TESTS_DEVICE_REFERENCE_PRODUCTS_H
 
+#include "base/any.h"
 #include "repops/repop.h"
 
 void reference_matmul_f32(const struct ree_matmul_params *p, const float *a, const float *b,

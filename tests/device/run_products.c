@@ -90,8 +90,9 @@ const char *run_products(enum ree_repop op, const union ree_params *params, void
     void *all[REE_MAX_OPERANDS + 1];
     memcpy(all, operands, n_operands * sizeof *all);
     // Exact size, so that a sanitizer sees what the guards cannot: reads.
-    uint8_t *memory = NULL;
-    if (posix_memalign((void **)&memory, 64, nbytes + 2 * GUARD) != 0) return "out of memory";
+    void *allocated = NULL;
+    if (posix_memalign(&allocated, 64, nbytes + 2 * GUARD) != 0) return "out of memory";
+    uint8_t *memory = allocated;
     bool ok = true;
     for (int isa = 0; isa < REE_N_CPU_ISAS && ok; isa++) {
         if (!ree_cpu_isa_available((enum ree_cpu_isa)isa)) continue;

@@ -8,7 +8,7 @@
 
 static void check_bytes(const char *what, const void *bytes, size_t n, enum ree_status status,
                         const char *text) {
-    struct ree_graph *graph = (struct ree_graph *)&graph;
+    struct ree_graph *graph = (void *)&graph;
     struct ree_error err = {.message = ""};
     enum ree_status actual = ree_onnx_load_memory(bytes, n, &graph, &err);
     CHECK_MSG(actual == status, "%s: status %s, expected %s: %s", what, ree_status_name(actual),

@@ -1,6 +1,7 @@
 // Measuring for `ree-run bench`: one dispatch on a device, and what to compare it with.
 #include "bench.h"
 
+#include "base/any.h"
 #include "base/status.h"
 
 #include <dlfcn.h>
@@ -51,9 +52,9 @@ float *bench_floats(size_t n) {
 
 // Random floats as `size` bytes of another type, in place. The 16-bit ones are normal numbers, as
 // weights are, of either sign: subnormal ones would be slow.
-static void narrow(enum ree_dtype dtype, float *floats, uint64_t size) {
-    uint8_t *bytes = (uint8_t *)floats;
-    uint16_t *halves = (uint16_t *)(void *)floats;
+static void narrow(enum ree_dtype dtype, void *floats, uint64_t size) {
+    uint8_t *bytes = floats;
+    ree_any_u16 *halves = floats;
     for (uint64_t i = 0; i < size / 2 && (dtype == REE_F16 || dtype == REE_BF16); i++) {
         uint16_t random = (uint16_t)(i % 2 ? halves[i] << 9 : halves[i]);
         halves[i] = (random & 0x83FF) | (dtype == REE_F16 ? 0x3400 : 0x3C00);
@@ -148,8 +149,10 @@ void bench_openblas_open(struct bench_openblas *blas, uint32_t n_threads) {
     if (!blas->library) return;
     void (*set_threads)(int);
     // Object pointers to function pointers, as POSIX has it.
-    *(void **)&blas->sgemm = dlsym(blas->library, "cblas_sgemm");
-    *(void **)&set_threads = dlsym(blas->library, "openblas_set_num_threads");
+    void *symbol = dlsym(blas->library, "cblas_sgemm");
+    memcpy(&blas->sgemm, &symbol, sizeof symbol);
+    symbol = dlsym(blas->library, "openblas_set_num_threads");
+    memcpy(&set_threads, &symbol, sizeof symbol);
     if (!blas->sgemm || !set_threads) {
         bench_openblas_close(blas);
         return;

@@ -183,7 +183,7 @@ static enum ree_status run_shared(const struct ree_cpu_context *ctx, const struc
     if (!memory) return ree_cpu_no_memory(err, total);
     struct ree_attend_unit *units = (struct ree_attend_unit *)(void *)memory;
     float *of_units = (float *)(void *)(memory + size);
-    struct part *parts = (struct part *)(void *)(of_units + floats);
+    struct part *parts = (struct part *)(void *)(memory + size + floats * sizeof(float));
     for (uint32_t i = 0; i < job->n_units; i++) {
         units[i] = unit_of(job, i);
         ree_attend_begin(&job->a, &units[i], units[i].n_chunks, of_units);

@@ -86,8 +86,7 @@ size_t ree_attend_work_floats(const struct ree_attend *a, uint32_t n_rows) {
 }
 
 struct work {
-    float *rows, *panel, *sums, *part;
-    uint32_t *block;
+    float *rows, *panel, *sums, *part, *block;
 };
 
 static struct work cut_work(const struct ree_attend *a, const struct ree_attend_unit *u,
@@ -96,7 +95,7 @@ static struct work cut_work(const struct ree_attend *a, const struct ree_attend_
     w.panel = take(&memory, (size_t)REE_CHUNK * a->tiles->cols);
     w.sums = take(&memory, (size_t)REE_ATTEND_STREAM_ROWS * a->p->v_head_dim);
     w.part = take(&memory, (size_t)REE_ATTEND_STREAM_ROWS * a->p->v_head_dim);
-    w.block = (uint32_t *)(void *)take(&memory, REE_CPU_ROWS_BLOCK);
+    w.block = take(&memory, REE_CPU_ROWS_BLOCK);
     w.rows = take(&memory, (size_t)u->n_rows * REE_CHUNK);
     return w;
 }
@@ -257,7 +256,7 @@ void ree_attend_scores(const struct ree_attend *a, const struct ree_attend_unit 
         if (used > 0 && (a->bias || a->allowed)) mask_row(a, u, &c, r, t);
         fill(t, 0, begin, -INFINITY);
         fill(t, end, c.pitch, -INFINITY);
-        uint32_t max = a->expr->max_f32(c.n, (const uint32_t *)(const void *)t);
+        uint32_t max = a->expr->max_f32(c.n, t);
         u->max[(size_t)chunk * u->n_rows + r] = ree_float(max);
     }
 }

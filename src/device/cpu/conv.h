@@ -21,12 +21,12 @@ struct ree_conv_output {
 
 // Writes elements [first, first + count) of the output from finished sums (float32, or int32 by the
 // same bits); values may be the output's own memory.
-static inline void ree_conv_write(const struct ree_conv_output *output, const float *values,
+static inline void ree_conv_write(const struct ree_conv_output *output, const void *values,
                                   uint32_t first, uint32_t count) {
     if (output->epilogue)
         ree_cpu_expr_row(output->epilogue, values, first, count, output->out);
-    else if (values != (float *)output->out + first)
-        memcpy((float *)output->out + first, values, count * sizeof(float));
+    else if (values != (char *)output->out + (size_t)first * 4)
+        memcpy((char *)output->out + (size_t)first * 4, values, (size_t)count * 4);
 }
 
 struct ree_conv {
@@ -81,7 +81,7 @@ static inline uint32_t ree_conv_correction(const struct ree_conv *conv, const fl
     uint32_t shift = ree_conv_shift(conv);
     if (!shift) return 0;
     size_t n_words = (size_t)conv->p->groups * conv->p->m * conv->layout.n_taps;
-    return shift * ((const uint32_t *)(const void *)packed + n_words)[channel];
+    return shift * ((const ree_any_u32 *)packed + n_words)[channel];
 }
 
 // Scratch of the context, by what it is for. The first two are thread 0's, for all.

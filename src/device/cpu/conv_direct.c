@@ -28,10 +28,10 @@ static void sum_taps(const struct direct_run *run, uint32_t group, uint32_t i, u
         return;
     }
     // Packed, so few channels are one panel: (words, channels).
-    const uint32_t *w = (const uint32_t *)(const void *)run->packed_w;
-    integer->taps(n_rows, width, k, w + (size_t)group * m * k + i, m,
-                  (const uint32_t *)(const void *)x, pitch, conv->taps,
-                  ree_conv_correction(conv, run->packed_w, channel), (uint32_t *)(void *)out);
+    const ree_any_u32 *w = (const ree_any_u32 *)run->packed_w;
+    integer->taps(n_rows, width, k, w + (size_t)group * m * k + i, m, (const ree_any_u32 *)x, pitch,
+                  conv->taps, ree_conv_correction(conv, run->packed_w, channel),
+                  (ree_any_u32 *)out);
 }
 
 // Rows whose sums are computed at a time, all of one depth: they lie at one pitch.
@@ -51,8 +51,7 @@ static void run_group(const struct direct_run *run, uint32_t unit, float *laid_o
     const void *group = (const char *)conv->x + unit * group_bytes;
     const float *x = group;
     if (!ree_conv_layout_is_x(layout)) {
-        ree_conv_layout_fill(layout, group, 0, layout->c, (uint8_t *)(void *)sums,
-                             (uint32_t *)(void *)laid_out);
+        ree_conv_layout_fill(layout, group, 0, layout->c, (uint8_t *)sums, laid_out);
         x = laid_out;
     }
     uint32_t width = p->out[2], n_rows = layout->n_out / width, most = rows_at_once(conv);

@@ -239,7 +239,7 @@ size_t ree_conv_layout_scratch(const struct ree_conv_layout *layout) {
 
 // One plane of words, from its terms' planes of bytes.
 static void interleave(const struct ree_conv_layout *layout, const uint8_t *const *terms,
-                       uint32_t *out) {
+                       ree_any_u32 *out) {
     const struct ree_conv_words *words = &layout->words;
     if (layout->fold == 1) {
         words->tiles->interleave(terms, layout->plane, words->is_signed, words->flip, out);
@@ -260,19 +260,21 @@ static void interleave(const struct ree_conv_layout *layout, const uint8_t *cons
 }
 
 void ree_conv_layout_fill(const struct ree_conv_layout *layout, const void *x, uint32_t first,
-                          uint32_t n, uint8_t *bytes, uint32_t *out) {
+                          uint32_t n, uint8_t *bytes, void *out) {
     const struct ree_conv_axis *axes = layout->axes;
     size_t n_in = (size_t)axes[0].in * axes[1].in * axes[2].in;
     if (!layout->words.tiles) {
-        for (uint32_t c = first; c < first + n; c++, out += layout->plane)
-            fill_float(layout, (const float *)x + c * n_in, 0.0f, (float *)(void *)out);
+        float *plane = out;
+        for (uint32_t c = first; c < first + n; c++, plane += layout->plane)
+            fill_float(layout, (const float *)x + c * n_in, 0.0f, plane);
         return;
     }
     uint32_t terms = layout->words.tiles->tiles.terms, fold = layout->fold;
     // A word's channels follow each other and are at most `terms`: as many planes of bytes, of
     // which the next channel takes the oldest one's.
+    ree_any_u32 *words = out;
     uint32_t next = first * terms / fold;
-    for (uint32_t i = first; i < first + n; i++, out += layout->c_plane) {
+    for (uint32_t i = first; i < first + n; i++, words += layout->c_plane) {
         const uint8_t *planes[REE_TILE_MAX_TERMS];
         for (uint32_t t = 0; t < terms; t++) {
             uint32_t term = i * terms + t, c = term / fold;
@@ -293,6 +295,6 @@ void ree_conv_layout_fill(const struct ree_conv_layout *layout, const void *x, u
                 plane += tap_offset(layout, (uint32_t[]){0, 0, term % fold}, axes[2].n_phases);
             planes[t] = plane;
         }
-        interleave(layout, planes, out);
+        interleave(layout, planes, words);
     }
 }

@@ -68,7 +68,7 @@ void ree_conv_layout_taps(const struct ree_conv_layout *layout, uint32_t *out);
 // Lays out planes [first, first + n) of words of one group from its channels x (channels, in) to
 // out (n, c_plane). bytes: scratch of ree_conv_layout_scratch() bytes.
 void ree_conv_layout_fill(const struct ree_conv_layout *layout, const void *x, uint32_t first,
-                          uint32_t n, uint8_t *bytes, uint32_t *out);
+                          uint32_t n, uint8_t *bytes, void *out);
 size_t ree_conv_layout_scratch(const struct ree_conv_layout *layout);
 
 // Whether x is read where it lies.

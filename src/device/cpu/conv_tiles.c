@@ -45,7 +45,7 @@ static void begin_sums(const struct tiles_run *run, const struct task *t, float 
     uint32_t channel = t->group * run->conv->p->m + t->i;
     for (uint32_t i = 0; i < t->m; i++) {
         uint32_t start = ree_conv_correction(run->conv, run->packed_w, channel + i);
-        uint32_t *row = (uint32_t *)(void *)(c + i * ldc);
+        ree_any_u32 *row = (ree_any_u32 *)(c + i * ldc);
         for (uint32_t j = 0; j < t->n; j++)
             row[j] = start;
     }
@@ -159,8 +159,8 @@ enum ree_status ree_conv_tiles(const struct ree_cpu_context *ctx, struct ree_con
             return ree_cpu_no_memory(err, panels + totals);
     ree_conv_layout_taps(layout, (uint32_t *)shared_memory);
     conv->taps = (uint32_t *)shared_memory;
-    uint32_t *laid_out = (uint32_t *)(shared_memory + taps);
-    run.laid_out = in_place ? conv->x : (const float *)(const void *)laid_out;
+    float *laid_out = (float *)(void *)(shared_memory + taps);
+    run.laid_out = in_place ? conv->x : laid_out;
 
     uint32_t n_panels = ree_conv_ceil_div(p->m, run.packing.panel_rows);
     uint32_t n_m = ree_conv_ceil_div(p->m, run.task_m);

@@ -59,7 +59,7 @@ static void gather_terms(const struct ree_conv_packing *packing, const uint8_t *
 }
 
 static void pack_bytes(const struct ree_conv_packing *packing, const uint8_t *w, uint32_t g,
-                       uint32_t i, uint32_t rows, uint32_t *packed) {
+                       uint32_t i, uint32_t rows, ree_any_u32 *packed) {
     const struct ree_conv_params *p = packing->p;
     uint32_t terms = packing->tiles->terms, n_words = packing->n_words;
     size_t n_weights = p->c * ree_conv_n_kernel(p);
@@ -67,7 +67,7 @@ static void pack_bytes(const struct ree_conv_packing *packing, const uint8_t *w,
     w += ((size_t)g * p->m + i) * n_weights;
     for (uint32_t k0 = 0; k0 < n_words; k0 += REE_CHUNK) {
         uint32_t kc = ree_conv_min(n_words - k0, REE_CHUNK);
-        uint32_t *out = packed + (size_t)k0 * p->m + (size_t)i * kc;
+        ree_any_u32 *out = packed + (size_t)k0 * p->m + (size_t)i * kc;
         for (uint32_t l = k0; l < k0 + kc; l++, out += rows) {
             uint8_t bytes[REE_TILE_MAX_ROWS * REE_TILE_MAX_TERMS];
             for (uint32_t r = 0; r < rows; r++)
@@ -86,10 +86,10 @@ void ree_conv_pack_panel(const struct ree_conv_packing *packing, const void *w, 
         pack_floats(packing, w, g, i, rows, group);
         return;
     }
-    pack_bytes(packing, w, g, i, rows, (uint32_t *)(void *)group);
+    pack_bytes(packing, w, g, i, rows, (ree_any_u32 *)group);
     size_t n_weights = p->c * ree_conv_n_kernel(p);
-    uint32_t *sums =
-        (uint32_t *)(void *)packed + (size_t)p->groups * p->m * packing->n_words + g * p->m;
+    ree_any_u32 *sums =
+        (ree_any_u32 *)packed + (size_t)p->groups * p->m * packing->n_words + g * p->m;
     for (uint32_t r = i; r < i + rows; r++) {
         const uint8_t *row = (const uint8_t *)w + ((size_t)g * p->m + r) * n_weights;
         sums[r] = 0;

@@ -4,6 +4,7 @@
 // The order of the elements is free, so dimensions are sorted by the destination's stride and
 // merged where both sides allow it. What is left innermost decides: whole rows, one value repeated,
 // a transposition in tiles, or single elements.
+#include "base/any.h"
 #include "device/cpu/cpu_internal.h"
 
 struct plan {
@@ -135,7 +136,7 @@ typedef uint32_t vec4 __attribute__((vector_size(16), aligned(4), may_alias));
 #define SHUFFLE(a, b, i, j, k, l) __builtin_shuffle(a, b, (vec4){i, j, k, l})
 #endif
 
-static inline void transpose_4x4(const uint32_t *src, int64_t src_line, uint32_t *dst,
+static inline void transpose_4x4(const ree_any_u32 *src, int64_t src_line, ree_any_u32 *dst,
                                  int64_t dst_line) {
     vec4 r0 = *(const vec4 *)src, r1 = *(const vec4 *)(src + src_line);
     vec4 r2 = *(const vec4 *)(src + 2 * src_line), r3 = *(const vec4 *)(src + 3 * src_line);
@@ -158,24 +159,24 @@ static inline void transpose_4x4(const uint32_t *src, int64_t src_line, uint32_t
                 dst[j * dst_line + i] = src[i * src_line + j];                                     \
     }
 DEFINE_TILE(uint8_t)
-DEFINE_TILE(uint16_t)
-DEFINE_TILE(uint32_t)
-DEFINE_TILE(uint64_t)
+DEFINE_TILE(ree_any_u16)
+DEFINE_TILE(ree_any_u32)
+DEFINE_TILE(ree_any_u64)
 
 static void tile(size_t size, const void *src, int64_t src_line, void *dst, int64_t dst_line,
                  uint32_t n_i, uint32_t n_j) {
     switch (size) {
     case 1: tile_uint8_t(src, src_line, dst, dst_line, n_i, n_j); return;
-    case 2: tile_uint16_t(src, src_line, dst, dst_line, n_i, n_j); return;
-    case 8: tile_uint64_t(src, src_line, dst, dst_line, n_i, n_j); return;
+    case 2: tile_ree_any_u16(src, src_line, dst, dst_line, n_i, n_j); return;
+    case 8: tile_ree_any_u64(src, src_line, dst, dst_line, n_i, n_j); return;
     default: break;
     }
     if (n_i < TILE || n_j < TILE) {
-        tile_uint32_t(src, src_line, dst, dst_line, n_i, n_j);
+        tile_ree_any_u32(src, src_line, dst, dst_line, n_i, n_j);
         return;
     }
-    const uint32_t *s = src;
-    uint32_t *d = dst;
+    const ree_any_u32 *s = src;
+    ree_any_u32 *d = dst;
     for (uint32_t j = 0; j < TILE; j += 4)
         for (uint32_t i = 0; i < TILE; i += 4)
             transpose_4x4(s + i * src_line + j, src_line, d + j * dst_line + i, dst_line);

@@ -3,6 +3,7 @@
 // Constant weights of matmul and conv are packed once, when the first program that uses them is
 // created. The packed copy belongs to the constant's buffer, so that every later program over the
 // same weights (another input shape, the next decode step) finds it there.
+#include "base/container.h"
 #include "device/cpu/cpu_internal.h"
 #include "device/cpu/execute.h"
 #include "device/facts.h"
@@ -50,7 +51,7 @@ struct cpu_device {
 };
 
 static struct cpu_device *cpu(struct ree_device *device) {
-    return (struct cpu_device *)device;
+    return REE_CONTAINER_OF(device, struct cpu_device, base);
 }
 
 // Buffers
@@ -323,7 +324,7 @@ static void gather_facts(struct cpu_device *device) {
 }
 
 static size_t facts(const struct ree_device *device, const struct ree_device_fact **out_facts) {
-    const struct cpu_device *self = (const struct cpu_device *)device;
+    const struct cpu_device *self = REE_CONTAINER_OF(device, const struct cpu_device, base);
     *out_facts = self->facts.list;
     return self->facts.n;
 }

@@ -93,18 +93,18 @@ static void load_source(const struct ree_cpu_expr_kernels *kernels,
         uint32_t run = s->dims[last] - coord[last];
         if (run > n) run = n;
         if (s->load == REE_CPU_LOAD_B32 && s->base && run < SHORT_RUN) {
-            const uint32_t *from = (const uint32_t *)s->base + at;
+            const ree_any_u32 *from = (const ree_any_u32 *)s->base + at;
             for (uint32_t i = 0; i < run; i++)
-                ((uint32_t *)to)[i] = from[i * stride];
+                ((ree_any_u32 *)to)[i] = from[i * stride];
         } else if (s->base) {
             kernels->loads[s->load](run, s->base + at * (int64_t)s->size, stride, to);
         } else if (s->wide) {
             for (uint32_t i = 0; i < run; i++)
-                ((uint64_t *)to)[i] = (uint64_t)(at + i * stride);
+                ((ree_any_u64 *)to)[i] = (uint64_t)(at + i * stride);
         } else { // in 32 bits, which is all that is kept
             uint32_t value = (uint32_t)at, step = (uint32_t)stride;
             for (uint32_t i = 0; i < run; i++)
-                ((uint32_t *)to)[i] = value + i * step;
+                ((ree_any_u32 *)to)[i] = value + i * step;
         }
         to += run * value_size;
         n -= run;
@@ -241,9 +241,9 @@ static void fill_uniform(const struct ree_cpu_expr_plan *plan, uint32_t v, uint3
         const struct ree_cpu_expr_source *s = &plan->sources[v - plan->first_operand];
         load_source(kernels, s, 0, 1, slot);
         if (s->wide)
-            kernels->fill64(n, *(uint64_t *)slot, slot);
+            kernels->fill64(n, *(ree_any_u64 *)slot, slot);
         else
-            kernels->fill32(n, *(uint32_t *)slot, slot);
+            kernels->fill32(n, *(ree_any_u32 *)slot, slot);
         return;
     }
     const struct ree_expr_instr *instr = &plan->expr->instrs[v - plan->first_instr];
@@ -253,8 +253,8 @@ static void fill_uniform(const struct ree_cpu_expr_plan *plan, uint32_t v, uint3
         kernels->fill32(n, instr->imm[0], slot);
 }
 
-void ree_cpu_expr_run(const struct ree_cpu_expr_plan *plan, const float *accumulator,
-                      uint32_t first, uint32_t count, void *out, uint32_t block, void *slots) {
+void ree_cpu_expr_run(const struct ree_cpu_expr_plan *plan, const void *accumulator, uint32_t first,
+                      uint32_t count, void *out, uint32_t block, void *slots) {
     const struct ree_expr *expr = plan->expr;
     const struct ree_cpu_expr_kernels *kernels = plan->kernels;
     if (count < block) block = count;
@@ -270,7 +270,7 @@ void ree_cpu_expr_run(const struct ree_cpu_expr_plan *plan, const float *accumul
         uint32_t n = count - done < block ? count - done : block;
         uint32_t begin = first + done;
         char *to = (char *)out + (size_t)begin * plan->out_size;
-        if (plan->has_accumulator) where[0] = (char *)(uintptr_t)(accumulator + done);
+        if (plan->has_accumulator) where[0] = (char *)(uintptr_t)accumulator + (size_t)done * 4;
         for (uint32_t k = 0; k < expr->n_operands; k++) {
             const struct ree_cpu_expr_source *s = &plan->sources[k];
             uint32_t v = plan->first_operand + k;
@@ -301,8 +301,8 @@ void ree_cpu_expr_run(const struct ree_cpu_expr_plan *plan, const float *accumul
 // Enough for an epilogue's rows; longer ones are cut.
 #define ROW_BLOCK 256
 
-void ree_cpu_expr_row(const struct ree_cpu_expr_plan *plan, const float *accumulator,
-                      uint32_t first, uint32_t count, void *out) {
+void ree_cpu_expr_row(const struct ree_cpu_expr_plan *plan, const void *accumulator, uint32_t first,
+                      uint32_t count, void *out) {
     _Alignas(64) char slots[(REE_EXPR_MAX_OPERANDS + REE_EXPR_MAX_INSTRS) * ROW_BLOCK * 8];
     ree_cpu_expr_run(plan, accumulator, first, count, out, ROW_BLOCK, slots);
 }

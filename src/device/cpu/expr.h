@@ -11,6 +11,7 @@
 #ifndef REE_DEVICE_CPU_EXPR_H
 #define REE_DEVICE_CPU_EXPR_H
 
+#include "base/any.h"
 #include "device/cpu/cpu_internal.h"
 
 #define REE_CPU_EXPR_BLOCK 1024 // elements
@@ -48,8 +49,8 @@ struct ree_cpu_expr_kernels {
     void (*fill32)(size_t n, uint32_t value, void *out);
     void (*fill64)(size_t n, uint64_t value, void *out);
     // max and min of n > 0 floats as max_f32 and min_f32 define them; stride in elements.
-    uint32_t (*max_f32)(size_t n, const uint32_t *x);
-    uint32_t (*min_f32)(size_t n, const uint32_t *x);
+    uint32_t (*max_f32)(size_t n, const void *x);
+    uint32_t (*min_f32)(size_t n, const void *x);
 };
 
 extern const struct ree_cpu_expr_kernels ree_cpu_expr_kernels_portable;
@@ -115,13 +116,13 @@ static inline size_t ree_cpu_expr_slots_size(const struct ree_cpu_expr_plan *pla
 // Evaluates elements first ... first+count-1 of the flattened (row-major) expression and writes
 // them to out + first * ree_dtype_size(expr->out_dtype), in blocks of `block` elements with
 // `slots`, 64-byte aligned memory of ree_cpu_expr_slots_size bytes. `accumulator` is NULL for
-// `map`; for an epilogue it holds value 0 of these elements, accumulator[0] being element `first`,
-// and may be the very memory that is written (out + first * 4, when the output's elements have 4
-// bytes). Several threads may run disjoint ranges of one plan at once.
-void ree_cpu_expr_run(const struct ree_cpu_expr_plan *plan, const float *accumulator,
-                      uint32_t first, uint32_t count, void *out, uint32_t block, void *slots);
+// `map`; for an epilogue it holds value 0 of these elements, 4 bytes each, the first that of
+// element `first`, and may be the very memory that is written (out + first * 4, when the output's
+// elements have 4 bytes). Several threads may run disjoint ranges of one plan at once.
+void ree_cpu_expr_run(const struct ree_cpu_expr_plan *plan, const void *accumulator, uint32_t first,
+                      uint32_t count, void *out, uint32_t block, void *slots);
 // The same with slots of its own on the stack: for the short rows of an epilogue.
-void ree_cpu_expr_row(const struct ree_cpu_expr_plan *plan, const float *accumulator,
-                      uint32_t first, uint32_t count, void *out);
+void ree_cpu_expr_row(const struct ree_cpu_expr_plan *plan, const void *accumulator, uint32_t first,
+                      uint32_t count, void *out);
 
 #endif

@@ -70,7 +70,7 @@ void ree_factor_pack(const struct ree_tiles *tiles, const struct ree_factor *f, 
         uint32_t l = word * tiles->terms, n = min_u32(k - l, n_words * tiles->terms);
         const char *from = f->data + line * f->stride_line + l * f->stride_k;
         f->integer->pack((const uint8_t *)from, f->stride_line, f->stride_k, n_lines, n,
-                         f->dtype == REE_I8, f->flip, (uint32_t *)(void *)dst, pitch);
+                         f->dtype == REE_I8, f->flip, (ree_any_u32 *)dst, pitch);
     } else if (f->stride_k == 1 && !f->blocks) {
         int64_t at = (line * f->stride_line + word) * (int64_t)ree_dtype_size(f->dtype);
         tiles->pack_lines[ree_tile_type_of(f->dtype)](f->data + at, f->stride_line,

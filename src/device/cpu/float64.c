@@ -78,16 +78,15 @@ static void reduce_output(const struct ree_cpu_reduce_plan *plan, uint32_t o, vo
     for (uint32_t first = 0; first < plan->n_reduce; first += REE_CHUNK) {
         uint32_t n = plan->n_reduce - first < REE_CHUNK ? plan->n_reduce - first : REE_CHUNK;
         const double *x = ree_cpu_reduce_terms(plan, row, first, n, buffer);
-        const uint64_t *bits = (const uint64_t *)x;
         for (uint32_t i = 0; i < n; i++) {
             switch (p->kind) {
             case REE_REDUCE_SUM:
             case REE_REDUCE_PROD: chain_add(&chain, x[i]); break;
             case REE_REDUCE_SUM_SQ: chain_fma(&chain, x[i], x[i]); break;
             case REE_REDUCE_SUM_ABS: chain_add(&chain, fabs(x[i])); break;
-            case REE_REDUCE_MAX: extreme = ree_f64_max(extreme, bits[i]); break;
-            case REE_REDUCE_MIN: extreme = ree_f64_min(extreme, bits[i]); break;
-            default: search_next(&search, p, bits[i], first + i);
+            case REE_REDUCE_MAX: extreme = ree_f64_max(extreme, ree_double_bits(x[i])); break;
+            case REE_REDUCE_MIN: extreme = ree_f64_min(extreme, ree_double_bits(x[i])); break;
+            default: search_next(&search, p, ree_double_bits(x[i]), first + i);
             }
         }
     }

@@ -92,7 +92,7 @@ enum ree_status ree_gemm_run_batch(const struct ree_cpu_context *ctx, uint32_t n
 
 // Writes elements [first, first + count) of the output from finished sums; values may be the
 // output's own memory.
-void ree_matmul_write(const struct ree_matmul_output *output, const float *values, uint32_t first,
+void ree_matmul_write(const struct ree_matmul_output *output, const void *values, uint32_t first,
                       uint32_t count);
 
 // Products of 32-bit and 64-bit integers, wrapping.

@@ -43,11 +43,11 @@ static void pack_b_panel(const struct ree_gemm *g, uint32_t j0, uint32_t n, uint
     ree_factor_pack(tiles, &g->b, g->n_terms, j0 + j, min_u32(n - j, cols), k0, kc, out, cols);
     if (!g->a_shift) return;
     // Ones times the columns.
-    uint32_t ones[REE_CHUNK];
+    float ones[REE_CHUNK];
     for (uint32_t l = 0; l < kc; l++)
-        ones[l] = g->b.integer->ones;
-    tiles->tile[0][tiles->vecs - 1](kc, (const float *)(const void *)ones, out, sums + j, cols,
-                                    cols, k0 == 0 ? REE_TILE_FIRST : 0);
+        memcpy(&ones[l], &g->b.integer->ones, sizeof *ones);
+    tiles->tile[0][tiles->vecs - 1](kc, ones, out, sums + j, cols, cols,
+                                    k0 == 0 ? REE_TILE_FIRST : 0);
 }
 
 void ree_gemm_pack_b(const struct ree_gemm *g, float *out) {
@@ -62,12 +62,12 @@ void ree_gemm_pack_b(const struct ree_gemm *g, float *out) {
     }
 }
 
-void ree_matmul_write(const struct ree_matmul_output *output, const float *values, uint32_t first,
+void ree_matmul_write(const struct ree_matmul_output *output, const void *values, uint32_t first,
                       uint32_t count) {
     if (output->epilogue)
         ree_cpu_expr_row(output->epilogue, values, first, count, output->out);
-    else if (values != (float *)output->out + first)
-        memcpy((float *)output->out + first, values, count * sizeof(float));
+    else if (values != (char *)output->out + (size_t)first * 4)
+        memcpy((char *)output->out + (size_t)first * 4, values, (size_t)count * 4);
 }
 
 // How one product is cut up.
@@ -227,10 +227,10 @@ static void pack_own_b(const struct ree_gemm *g, const struct task *t, uint32_t 
 
 // c(i, j) += a_shift * the sum of column j.
 static void add_column_sums(const struct team *team, const struct task *t, float *c, size_t ldc) {
-    const uint32_t *sums = (const uint32_t *)(const void *)(column_sums(team, t->bn) + t->j);
+    const ree_any_u32 *sums = (const ree_any_u32 *)(column_sums(team, t->bn) + t->j);
     uint32_t shift = (uint32_t)team->gemm->a_shift;
     for (uint32_t i = 0; i < t->tm; i++) {
-        uint32_t *row = (uint32_t *)(void *)(c + i * ldc);
+        ree_any_u32 *row = (ree_any_u32 *)(c + i * ldc);
         for (uint32_t j = 0; j < t->tn; j++)
             row[j] += shift * sums[j];
     }

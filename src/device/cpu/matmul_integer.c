@@ -54,8 +54,7 @@ void ree_matmul_integer(const struct ree_cpu_context *ctx, const struct ree_matm
             for (uint32_t j = 0; j < p->n; j += BLOCK) {
                 uint32_t n = p->n - j < BLOCK ? p->n - j : BLOCK, sums[BLOCK];
                 row_uint32_t(p, j, n, (const uint32_t *)a + at_a, (const uint32_t *)b + at_b, sums);
-                ree_matmul_write(output, (const float *)(const void *)sums,
-                                 (uint32_t)(row * p->n) + j, n);
+                ree_matmul_write(output, sums, (uint32_t)(row * p->n) + j, n);
             }
     }
 }

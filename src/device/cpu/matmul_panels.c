@@ -87,8 +87,8 @@ static uint32_t part_word(uint32_t word, uint32_t bits) {
     }
 DEFINE_PACK(u8, uint8_t, x)
 DEFINE_PACK(u16, uint16_t, x)
-DEFINE_PACK(u32, uint32_t, x)
-DEFINE_PACK(words, uint32_t, part_word(x, bits))
+DEFINE_PACK(u32, ree_any_u32, x)
+DEFINE_PACK(words, ree_any_u32, part_word(x, bits))
 
 void ree_panels_pack(const struct ree_cpu_context *ctx, const struct ree_tiles *tiles,
                      const struct ree_matmul_params *p, uint32_t operand, const void *src,
@@ -111,10 +111,10 @@ void ree_panels_pack(const struct ree_cpu_context *ctx, const struct ree_tiles *
                          cols, 0);
         } else if (operand == 1) {
             size_t pitch = (size_t)n_blocks * p->b_block * p->b_bits / 32;
-            pack_words((const uint32_t *)src + j * pitch, (int64_t)pitch, 1, n,
+            pack_words((const ree_any_u32 *)src + j * pitch, (int64_t)pitch, 1, n,
                        ceil_div(p->k, 32 / p->b_bits), dst, cols, p->b_bits);
         } else if (operand == 2) {
-            pack_u32((const uint32_t *)src + (size_t)j * n_blocks, n_blocks, 1, n, n_blocks, dst,
+            pack_u32((const ree_any_u32 *)src + (size_t)j * n_blocks, n_blocks, 1, n, n_blocks, dst,
                      cols, 0);
         } else {
             pack_u8((const uint8_t *)src + (size_t)j * n_blocks, n_blocks, 1, n, n_blocks, dst,
@@ -147,7 +147,7 @@ static void run_chunks(const struct ree_panels *s, uint32_t batch, uint32_t pane
         size_t word = (size_t)panel * ceil_div(plan->k, per_word) + k0 / per_word;
         size_t block = (size_t)panel * ceil_div(plan->k, s->block) + k0 / s->block;
         struct ree_tile_panel b = {
-            .weights = (const uint32_t *)s->b + word * cols,
+            .weights = (const ree_any_u32 *)s->b + word * cols,
             .scales = s->scales + block * cols,
             .zeros = s->zeros ? s->zeros + block * cols : NULL,
             .bits = s->bits,

@@ -64,16 +64,17 @@ static const void *inputs(const struct job *job, const char *x, uint32_t n, uint
 }
 
 struct rows {
-    uint32_t *acc, *total, *values;
+    ree_any_u32 *acc, *total, *values;
     uint32_t *index; // within the plane
 };
 
 // acc[j] = max(acc[j], value[j]), and where. `at` is the position of value[0] in the plane.
 static void take_positions(const struct job *job, const struct rows *rows, uint32_t j,
-                           const uint32_t *values, uint32_t n, uint64_t at, uint64_t step) {
+                           const ree_any_u32 *values, uint32_t n, uint64_t at, uint64_t step) {
     bool is_float = job->p->dtype == REE_F32;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t *best = &rows->acc[j + i], *index = &rows->index[j + i];
+        ree_any_u32 *best = &rows->acc[j + i];
+        uint32_t *index = &rows->index[j + i];
         bool better;
         if (is_float) {
             float v = ree_float(values[i]), b = ree_float(*best);
@@ -113,8 +114,8 @@ static void take_in(const struct job *job, const char *plane, uint64_t id, uint6
     uint64_t iw =
         (uint64_t)((int64_t)begin * p->stride[2] + (int64_t)kw * p->dilation[2] - p->pad_begin[2]);
     uint64_t at = (id * p->in[1] + ih) * p->in[2] + iw;
-    const uint32_t *values = inputs(job, plane + at * job->size, m, p->stride[2], rows->values);
-    uint32_t *acc = rows->acc + j;
+    const ree_any_u32 *values = inputs(job, plane + at * job->size, m, p->stride[2], rows->values);
+    ree_any_u32 *acc = rows->acc + j;
     if (job->indices) {
         uint64_t step = p->stride[2];
         if (p->storage_order) { // column-major: the innermost axis varies slowest

@@ -92,11 +92,11 @@ static void pack_run(size_t size, const char *from, int64_t stride, uint32_t n, 
         break;
     case 4:
         for (uint32_t i = 0; i < n; i++)
-            ((uint32_t *)to)[i] = ((const uint32_t *)from)[i * stride];
+            ((ree_any_u32 *)to)[i] = ((const ree_any_u32 *)from)[i * stride];
         break;
     default:
         for (uint32_t i = 0; i < n; i++)
-            ((uint64_t *)to)[i] = ((const uint64_t *)from)[i * stride];
+            ((ree_any_u64 *)to)[i] = ((const ree_any_u64 *)from)[i * stride];
     }
 }
 
@@ -275,8 +275,7 @@ enum ree_status ree_cpu_reduce(const struct ree_cpu_context *ctx, const struct r
     // Outputs fewer than threads share those where each is worth it; packed single rows fill the
     // lanes with chunks as well.
     bool few = p->n_outer < n_threads && ree_cpu_threads_for(ctx, cost / p->n_outer) > 1;
-    if (few ||
-        (plan.chunked && !plan.contiguous && p->n_outer < 4 && plan.n_chunks >= MANY_CHUNKS))
+    if (few || (plan.chunked && !plan.contiguous && p->n_outer < 4 && plan.n_chunks >= MANY_CHUNKS))
         return reduce_split(ctx, &plan, n_threads, err);
 
     uint32_t grain = plan.n_chunks > MANY_CHUNKS ? 1 : REE_CPU_LANES;

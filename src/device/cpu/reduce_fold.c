@@ -134,9 +134,8 @@ static void position_f32(const struct ree_cpu_reduce_plan *plan, struct ree_cpu_
                          const float *x, uint32_t first, uint32_t n) {
     uint32_t kind = plan->params->kind;
     bool last = plan->params->select_last;
-    const uint32_t *bits = (const uint32_t *)x;
-    float value = ree_float(kind == REE_REDUCE_ARGMAX ? plan->expr->max_f32(n, bits)
-                                                      : plan->expr->min_f32(n, bits));
+    float value = ree_float(kind == REE_REDUCE_ARGMAX ? plan->expr->max_f32(n, x)
+                                                      : plan->expr->min_f32(n, x));
     if (!takes_f32(kind, last, fold, value)) return;
     uint32_t i = 0;
     if (value != value) {
@@ -157,11 +156,10 @@ static void position_f32(const struct ree_cpu_reduce_plan *plan, struct ree_cpu_
 static void extreme_f32(const struct ree_cpu_reduce_plan *plan, struct ree_cpu_fold *fold,
                         const float *x, uint32_t n) {
     uint32_t best = ree_bits(fold->value.f);
-    const uint32_t *bits = (const uint32_t *)x;
     if (plan->params->kind == REE_REDUCE_MAX)
-        best = ree_op_max_f32(best, plan->expr->max_f32(n, bits));
+        best = ree_op_max_f32(best, plan->expr->max_f32(n, x));
     else
-        best = ree_op_min_f32(best, plan->expr->min_f32(n, bits));
+        best = ree_op_min_f32(best, plan->expr->min_f32(n, x));
     fold->value.f = ree_float(best);
 }
 
@@ -239,7 +237,7 @@ void ree_cpu_fold_store(const struct ree_cpu_reduce_plan *plan, const struct ree
     switch (plan->size) {
     case 1: ((uint8_t *)plan->out)[o] = (uint8_t)fold->value.u; break;
     case 4:
-        ((uint32_t *)plan->out)[o] =
+        ((ree_any_u32 *)plan->out)[o] =
             plan->params->dtype == REE_F32
                 ? ree_op_max_f32(ree_bits(fold->value.f), ree_bits(fold->value.f))
                 : (uint32_t)fold->value.u;

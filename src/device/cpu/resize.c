@@ -1,6 +1,7 @@
 // out[o, j, i] = sum over t of w[j, t] * x[o, index[j, t], i], dot by the scheme, t ascending
 // (NUMERICS.md section 3, resize).
 #include "device/cpu/expr.h"
+#include "repops/scalar/ops.h"
 
 #include <inttypes.h>
 
@@ -14,7 +15,7 @@ struct job {
 };
 
 struct rows {
-    uint32_t *acc, *total, *weights, *values;
+    ree_any_u32 *acc, *total, *weights, *values;
 };
 
 // Adds the chunk to the total and begins the next one.
@@ -59,8 +60,8 @@ static void along_axis(const struct job *job, uint64_t o, uint32_t first, uint32
                        const struct rows *rows) {
     const struct ree_resize_params *p = job->p;
     const struct ree_cpu_expr_kernels *kernels = job->kernels;
-    const uint32_t *x = (const uint32_t *)job->x + o * p->k_in;
-    uint32_t *out = (uint32_t *)job->out + o * p->k_out + first;
+    const float *x = job->x + o * p->k_in;
+    float *out = job->out + o * p->k_out + first;
     const int32_t *index = job->index + (size_t)first * p->taps;
     kernels->fill32(n, 0, rows->total);
     kernels->fill32(n, 0, rows->acc);
@@ -70,7 +71,7 @@ static void along_axis(const struct job *job, uint64_t o, uint32_t first, uint32
                                          rows->weights);
         for (uint32_t i = 0; i < n; i++) {
             int32_t at = index[(size_t)i * p->taps + t];
-            rows->values[i] = at < 0 ? 0 : x[at]; // extrapolated: set below
+            rows->values[i] = at < 0 ? 0 : ree_bits(x[at]); // extrapolated: set below
         }
         kernels->ops[REE_MAP_fma_f32](n, rows->weights, rows->values, rows->acc, rows->acc);
     }
@@ -78,7 +79,7 @@ static void along_axis(const struct job *job, uint64_t o, uint32_t first, uint32
     kernels->ops[REE_MAP_add_f32](n, rows->total, rows->acc, NULL, out);
     float extrapolation = ree_cpu_canonical_nan(p->extrapolation);
     for (uint32_t i = 0; i < n; i++)
-        if (is_extrapolated(job, first + i)) memcpy(&out[i], &extrapolation, 4);
+        if (is_extrapolated(job, first + i)) out[i] = extrapolation;
 }
 
 // Indices are checked once, not in the loops.
@@ -121,7 +122,7 @@ enum ree_status ree_cpu_resize(const struct ree_cpu_context *ctx, const struct r
         if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
     for (uint32_t t = 0; t < n_threads; t++) {
-        uint32_t *scratch = ree_cpu_scratch_get(ctx, t, 0, size);
+        ree_any_u32 *scratch = ree_cpu_scratch_get(ctx, t, 0, size);
         struct rows rows = {scratch, scratch + block, scratch + 2 * block, scratch + 3 * block};
         uint64_t begin, end;
         ree_cpu_split(n_items, 1, t, n_threads, &begin, &end);

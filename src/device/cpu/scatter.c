@@ -1,5 +1,6 @@
 // data[target] = combine(data[target], update), update after update where several meet in one
 // element: one rounded operation each, no chunks (NUMERICS.md, scatter).
+#include "base/any.h"
 #include "device/cpu/gather.h"
 #include "repops/scalar/ops.h"
 
@@ -60,8 +61,12 @@ static void apply(const struct job *job, int64_t to, int64_t from) {
         return;
     }
     switch (job->p->dtype) {
-    case REE_F32: *(uint32_t *)a = combine_f32(kind, *(uint32_t *)a, *(const uint32_t *)b); break;
-    case REE_F64: *(uint64_t *)a = combine_f64(kind, *(uint64_t *)a, *(const uint64_t *)b); break;
+    case REE_F32:
+        *(ree_any_u32 *)a = combine_f32(kind, *(ree_any_u32 *)a, *(const ree_any_u32 *)b);
+        break;
+    case REE_F64:
+        *(ree_any_u64 *)a = combine_f64(kind, *(ree_any_u64 *)a, *(const ree_any_u64 *)b);
+        break;
     case REE_I8: combine_int8_t(kind, (int8_t *)a, *(const int8_t *)b); break;
     case REE_I32: combine_int32_t(kind, (int32_t *)a, *(const int32_t *)b); break;
     case REE_U32: combine_uint32_t(kind, (uint32_t *)a, *(const uint32_t *)b); break;

@@ -59,7 +59,7 @@ static uint32_t used_length(const struct job *job, uint32_t n_rows, const float 
 
 // exp(x - max) of n_rows rows, of which the first `used` elements are not known to be +0.
 static void exp_rows(const struct job *job, uint32_t n_rows, uint32_t used, const float *x,
-                     const float *max, float *out, float *e, uint32_t *block) {
+                     const float *max, float *out, float *e, float *block) {
     uint32_t k = job->p->k;
     if (used == k) {
         ree_cpu_rows_op(job->expr, REE_MAP_sub_f32, n_rows, k, x, max, out, block);
@@ -75,8 +75,7 @@ static void exp_rows(const struct job *job, uint32_t n_rows, uint32_t used, cons
 
 static void softmax_rows(const struct job *job, uint32_t begin, uint32_t end, void *scratch) {
     uint32_t k = job->p->k;
-    uint32_t *block = scratch;
-    float *logs_e = (float *)scratch + REE_CPU_ROWS_BLOCK;
+    float *block = scratch, *logs_e = block + REE_CPU_ROWS_BLOCK;
     for (uint32_t row = begin; row < end; row += job->at_once) {
         uint32_t n_rows = end - row < job->at_once ? end - row : job->at_once;
         const float *x = job->x + (size_t)row * k;
@@ -86,7 +85,7 @@ static void softmax_rows(const struct job *job, uint32_t begin, uint32_t end, vo
         const float *rows[REE_CPU_LANES];
         bool empty[REE_CPU_LANES];
         for (uint32_t r = 0; r < n_rows; r++) {
-            max[r] = ree_float(job->expr->max_f32(k, (const uint32_t *)(x + (size_t)r * k)));
+            max[r] = ree_float(job->expr->max_f32(k, x + (size_t)r * k));
             rows[r] = e + (size_t)r * k;
         }
         if (job->p->zero_empty) lift_empty(n_rows, max, empty);

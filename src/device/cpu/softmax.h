@@ -3,6 +3,7 @@
 #define REE_DEVICE_CPU_SOFTMAX_H
 
 #include "device/cpu/reduce.h"
+#include "repops/scalar/ops.h"
 
 // How many rows of n elements to take at once: enough for every lane of a sum, few enough that they
 // stay in the second-level cache.
@@ -18,17 +19,16 @@ static inline uint32_t ree_cpu_rows_at_once(uint32_t n) {
 // out[r * n + i] = op(x[r * n + i], y[r]) for n_rows <= REE_CPU_LANES rows; out may be x.
 static inline void ree_cpu_rows_op(const struct ree_cpu_expr_kernels *kernels, enum ree_map_op op,
                                    uint32_t n_rows, uint32_t n, const float *x, const float *y,
-                                   float *out, uint32_t *block) {
-    const uint32_t *bits = (const uint32_t *)y;
+                                   float *out, float *block) {
     if (n * (uint64_t)n_rows <= REE_CPU_ROWS_BLOCK) { // short rows: all in one loop
         for (uint32_t r = 0; r < n_rows; r++)
-            kernels->fill32(n, bits[r], block + r * n);
+            kernels->fill32(n, ree_bits(y[r]), block + r * n);
         kernels->ops[op](n_rows * n, x, block, NULL, out);
         return;
     }
     uint32_t width = n < REE_CPU_ROWS_BLOCK ? n : REE_CPU_ROWS_BLOCK;
     for (uint32_t r = 0; r < n_rows; r++, x += n, out += n) {
-        kernels->fill32(width, bits[r], block);
+        kernels->fill32(width, ree_bits(y[r]), block);
         for (uint32_t i = 0; i < n; i += width)
             kernels->ops[op](n - i < width ? n - i : width, x + i, block, NULL, out + i);
     }

@@ -13,6 +13,7 @@
 #ifndef REE_DEVICE_CPU_TILES_H
 #define REE_DEVICE_CPU_TILES_H
 
+#include "base/any.h"
 #include "device/cpu/cpu_internal.h"
 
 #define REE_TILE_MAX_ROWS 14

@@ -26,6 +26,13 @@ static inline vec vec_set1(float x) {
 static inline vec vec_load(const float *p) {
     return _mm512_loadu_ps(p);
 }
+// Words of 4 bytes, or the first n of them, that are bits and not floats.
+static inline vec vec_load_words(const void *p) {
+    return _mm512_loadu_ps(p);
+}
+static inline vec vec_load_words_n(const void *p, uint32_t n) {
+    return _mm512_maskz_loadu_ps(first_lanes(n), p);
+}
 static inline void vec_store(float *p, vec x) {
     _mm512_storeu_ps(p, x);
 }

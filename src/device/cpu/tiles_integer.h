@@ -26,15 +26,15 @@ struct ree_integer_tiles {
     // Packs lines of bytes, of k terms each: word w of line i to dst[w * pitch + i], for i < pitch,
     // all words that hold a term; zeros beyond n lines and k terms. `flip`: each byte's top bit.
     void (*pack)(const uint8_t *src, int64_t stride_line, int64_t stride_k, uint32_t n, uint32_t k,
-                 bool is_signed, bool flip, uint32_t *dst, uint32_t pitch);
+                 bool is_signed, bool flip, ree_any_u32 *dst, uint32_t pitch);
     // Words of n adjacent elements, a term from each of `terms` rows of bytes.
     void (*interleave)(const uint8_t *const *rows, uint32_t n, bool is_signed, bool flip,
-                       uint32_t *dst);
+                       ree_any_u32 *dst);
     // out[r * n + j] = start + the sum over l < k of the products of the terms of w[l * stride_w]
     // and x[offset[l] + r * pitch + j], r < n_rows, j < n.
-    void (*taps)(uint32_t n_rows, uint32_t n, uint32_t k, const uint32_t *w, uint32_t stride_w,
-                 const uint32_t *x, size_t pitch, const uint32_t *offset, uint32_t start,
-                 uint32_t *out);
+    void (*taps)(uint32_t n_rows, uint32_t n, uint32_t k, const ree_any_u32 *w, uint32_t stride_w,
+                 const ree_any_u32 *x, size_t pitch, const uint32_t *offset, uint32_t start,
+                 ree_any_u32 *out);
     uint32_t ones; // a word of ones
 };
 

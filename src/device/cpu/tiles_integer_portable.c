@@ -15,16 +15,16 @@ static inline vec vec_zero(void) {
 static inline vec vec_set1(uint32_t x) {
     return x;
 }
-static inline vec vec_load(const uint32_t *p) {
+static inline vec vec_load(const ree_any_u32 *p) {
     return *p;
 }
-static inline void vec_store(uint32_t *p, vec x) {
+static inline void vec_store(ree_any_u32 *p, vec x) {
     *p = x;
 }
-static inline vec vec_load_n(const uint32_t *p, uint32_t n) {
+static inline vec vec_load_n(const ree_any_u32 *p, uint32_t n) {
     return n ? *p : 0;
 }
-static inline void vec_store_n(uint32_t *p, vec x, uint32_t n) {
+static inline void vec_store_n(ree_any_u32 *p, vec x, uint32_t n) {
     if (n) *p = x;
 }
 static inline vec vec_add(vec a, vec b) {

@@ -20,6 +20,15 @@ static inline vec vec_set1(float x) {
 static inline vec vec_load(const float *p) {
     return vld1q_f32(p);
 }
+// Words of 4 bytes, or the first n of them, that are bits and not floats.
+static inline vec vec_load_words(const void *p) {
+    return vreinterpretq_f32_u8(vld1q_u8(p));
+}
+static inline vec vec_load_words_n(const void *p, uint32_t n) {
+    uint8_t bytes[16] = {0};
+    memcpy(bytes, p, n * 4);
+    return vec_load_words(bytes);
+}
 static inline void vec_store(float *p, vec x) {
     vst1q_f32(p, x);
 }

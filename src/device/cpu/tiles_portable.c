@@ -23,6 +23,15 @@ static inline vec vec_set1(float x) {
 static inline vec vec_load(const float *p) {
     return *p;
 }
+// Words of 4 bytes, or the first n of them, that are bits and not floats.
+static inline vec vec_load_words(const void *p) {
+    vec x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+static inline vec vec_load_words_n(const void *p, uint32_t n) {
+    return n ? vec_load_words(p) : 0.0f;
+}
 static inline void vec_store(float *p, vec x) {
     *p = x;
 }

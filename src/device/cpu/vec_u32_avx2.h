@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/any.h"
+
 typedef __m256i vec;
 
 static inline __m256i first_lanes(uint32_t n) {
@@ -17,17 +19,17 @@ static inline vec vec_zero(void) {
 static inline vec vec_set1(uint32_t x) {
     return _mm256_set1_epi32((int)x);
 }
-static inline vec vec_load(const uint32_t *p) {
+static inline vec vec_load(const ree_any_u32 *p) {
     return _mm256_loadu_si256((const __m256i *)p);
 }
-static inline void vec_store(uint32_t *p, vec x) {
+static inline void vec_store(ree_any_u32 *p, vec x) {
     _mm256_storeu_si256((__m256i *)p, x);
 }
-static inline vec vec_load_n(const uint32_t *p, uint32_t n) {
+static inline vec vec_load_n(const ree_any_u32 *p, uint32_t n) {
     return _mm256_maskload_epi32((const int *)p, first_lanes(n));
 }
 // Not by a masked store, which some processors run in microcode.
-static inline void vec_store_n(uint32_t *p, vec x, uint32_t n) {
+static inline void vec_store_n(ree_any_u32 *p, vec x, uint32_t n) {
     uint32_t lanes[8];
     vec_store(lanes, x);
     memcpy(p, lanes, n * sizeof *p);

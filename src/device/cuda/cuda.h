@@ -6,6 +6,7 @@
 #ifndef REE_DEVICE_CUDA_CUDA_H
 #define REE_DEVICE_CUDA_CUDA_H
 
+#include "base/container.h"
 #include "base/status.h"
 #include "device/cuda/driver.h"
 #include "device/cuda/encode.h"
@@ -58,7 +59,7 @@ struct ree_cuda {
 };
 
 static inline struct ree_cuda *ree_cuda_of(struct ree_device *device) {
-    return (struct ree_cuda *)device;
+    return REE_CONTAINER_OF(device, struct ree_cuda, base);
 }
 
 // Calls and returns on an error, inside a function that has `cuda` and `err`.

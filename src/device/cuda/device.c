@@ -25,7 +25,7 @@ static void destroy(struct ree_device *device) {
 }
 
 static size_t facts(const struct ree_device *device, const struct ree_device_fact **out_facts) {
-    const struct ree_cuda *cuda = (const struct ree_cuda *)device;
+    const struct ree_cuda *cuda = REE_CONTAINER_OF(device, const struct ree_cuda, base);
     *out_facts = cuda->facts.list;
     return cuda->facts.n;
 }

@@ -109,7 +109,7 @@ enum ree_status ree_vk_facts_init(struct ree_vk *vk, struct ree_error *err) {
 }
 
 size_t ree_vk_facts(const struct ree_device *device, const struct ree_device_fact **out_facts) {
-    const struct ree_vk *vk = (const struct ree_vk *)device;
+    const struct ree_vk *vk = REE_CONTAINER_OF(device, const struct ree_vk, base);
     *out_facts = vk->facts.list;
     return vk->facts.n;
 }

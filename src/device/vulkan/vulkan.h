@@ -12,6 +12,7 @@
 #endif
 #include <volk.h>
 
+#include "base/container.h"
 #include "base/status.h"
 #include "device/device.h"
 #include "device/facts.h"
@@ -126,7 +127,7 @@ struct ree_vk {
 };
 
 static inline struct ree_vk *ree_vk_of(struct ree_device *device) {
-    return (struct ree_vk *)device;
+    return REE_CONTAINER_OF(device, struct ree_vk, base);
 }
 
 // instance.c: the loader, the instance, the choice of a physical device.

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/container.h"
 #include "transport/frame.h"
 #include "transport/mpi/mpi_module.h"
 
@@ -40,6 +41,10 @@ struct mpi {
     size_t piece;                // bytes
     struct receiving *receiving; // (n_ranks, channels)
 };
+
+static struct mpi *mpi_of(struct ree_link *link) {
+    return REE_CONTAINER_OF(link, struct mpi, link);
+}
 
 // Writes what MPI says.
 static enum ree_status fail(struct ree_error *err, const char *what, int code) {
@@ -120,7 +125,7 @@ static void watch_end(struct watch *w) {
 static enum ree_status mpi_start(struct ree_link *link, uint32_t to, enum ree_channel channel,
                                  const unsigned char *frame, size_t nbytes, void **out_request,
                                  struct ree_error *err) {
-    const struct mpi *m = (struct mpi *)link;
+    const struct mpi *m = mpi_of(link);
     size_t n = nbytes ? (nbytes - 1) / m->piece + 1 : 1;
     struct sending *s = malloc(sizeof *s + n * sizeof *s->requests);
     if (!s) return no_memory(err);
@@ -204,7 +209,7 @@ static enum ree_status make_room(struct receiving *r, size_t limit, struct ree_e
 static enum ree_status mpi_take(struct ree_link *link, uint32_t from, enum ree_channel channel,
                                 size_t limit, unsigned char **out_frame, size_t *out_nbytes,
                                 struct ree_error *err) {
-    struct mpi *m = (struct mpi *)link;
+    struct mpi *m = mpi_of(link);
     struct receiving *r = &m->receiving[from * REE_N_CHANNELS + channel];
     enum ree_status status = REE_OK;
     *out_frame = NULL;
@@ -236,7 +241,7 @@ static void mpi_abort(struct ree_link *link, int code) {
 }
 
 static void mpi_close(struct ree_link *link) {
-    struct mpi *m = (struct mpi *)link;
+    struct mpi *m = mpi_of(link);
     struct watch watch;
     watch_begin(&watch, "the end of MPI", m->seconds);
     MPI_Finalize();

@@ -1,0 +1,167 @@
+#!/bin/sh
+# The same bits from every compiler at every level of optimization. Builds ree-run and the tests of the
+# CPU's kernels with each compiler at each level, runs the tests, compares what ree-run computes with
+# the recorded SHA-256 values, and prints a table: compiler by level.
+#
+#     tools/compilers.sh                                    all that is installed, at all levels
+#     tools/compilers.sh --compilers "gcc-12 clang-19"      these compilers
+#     tools/compilers.sh --levels "O2 lto"                  at these levels
+#     tools/compilers.sh --models ../shared/models          recorded hashes of real models as well
+#
+#     --quick        tests of attention, matmul and softmax alone, as always with lto, where every
+#                    program is compiled as a whole
+#     --folder DIR   where to build (build/compilers)
+#     --jobs N       processes at a time (all processors)
+#
+# Levels:
+#     O1, O2, O3   with -fno-strict-aliasing, as ree is always built
+#     strict       -O3 -fstrict-aliasing: the compiler may rely on the types of accesses
+#     lto          -O3 -flto: the same across files, with strict aliasing too
+#
+# A build takes about two minutes of one core, its tests about one. What each step said is in
+# FOLDER/COMPILER-LEVEL/*.log. A column of the table says "ok", or what failed.
+#
+# Exit codes: 0 all tests passed and all hashes are the recorded ones; 1 something differs, or did not
+# build; 2 wrong usage.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+fail_usage() {
+    echo "compilers.sh: $* (try --help)" >&2
+    exit 2
+}
+
+compilers="" levels="O1 O2 O3 strict lto" folder=build/compilers jobs=$(nproc) models="" quick=no
+while [ $# -gt 0 ]; do
+    case $1 in
+    --help)
+        sed -n '2,/^set/s/^# \{0,1\}//p' "$0"
+        exit 0
+        ;;
+    --quick)
+        quick=yes
+        shift
+        ;;
+    --compilers | --levels | --folder | --jobs | --models)
+        [ $# -gt 1 ] || fail_usage "$1 needs a value"
+        case $1 in
+        --compilers) compilers=$2 ;;
+        --levels) levels=$2 ;;
+        --folder) folder=$2 ;;
+        --jobs) jobs=$2 ;;
+        --models) models=$2 ;;
+        esac
+        shift 2
+        ;;
+    *) fail_usage "unknown option '$1'" ;;
+    esac
+done
+for level in $levels; do
+    case $level in
+    O1 | O2 | O3 | strict | lto) ;;
+    *) fail_usage "unknown level '$level'" ;;
+    esac
+done
+
+# Every gcc and clang in the path, each once whatever its names.
+find_compilers() {
+    seen=""
+    for directory in $(echo "$PATH" | tr : ' '); do
+        for path in "$directory"/gcc "$directory"/gcc-[0-9]* "$directory"/clang "$directory"/clang-[0-9]*; do
+            [ -x "$path" ] || continue
+            case $(basename "$path") in gcc-ar* | gcc-nm* | gcc-ranlib* | *-config*) continue ;; esac
+            real=$(readlink -f "$path")
+            case " $seen " in *" $real "*) continue ;; esac
+            seen="$seen $real"
+            basename "$path"
+        done
+    done
+}
+[ -n "$compilers" ] || compilers=$(find_compilers)
+[ -n "$compilers" ] || fail_usage "no gcc and no clang in the path"
+
+# Random cases of every RepOp against a naive reference, on every instruction set; the scalar functions.
+few_tests="attention matmul softmax"
+all_tests="$few_tests conv copy gather map norm pool products reduce resize scan scatter topk"
+scalar_tests="soft soft64 convert formats integer"
+
+# The archiver that understands the compiler's intermediate code.
+archiver_of() {
+    case $1 in
+    *gcc*) echo "$(dirname "$(command -v "$1")")/$(basename "$1" | sed 's/gcc/gcc-ar/')" ;;
+    *)
+        major=$("$1" -dumpversion | sed 's/\..*//')
+        # Without LLVM's own, that of binutils, which loads LLVM's plugin.
+        command -v "llvm-ar-$major" || { [ -x "/usr/lib/llvm-$major/bin/llvm-ar" ] &&
+            echo "/usr/lib/llvm-$major/bin/llvm-ar"; } || command -v ar
+        ;;
+    esac
+}
+
+configure() { # COMPILER LEVEL BUILD
+    case $2 in
+    O1 | O2 | O3) flags="-$2" strict=OFF link="" ;;
+    strict) flags="-O3" strict=ON link="" ;;
+    lto)
+        strict=ON flags="-O3 -flto"
+        case $1 in *gcc*) flags="-O3 -flto=$jobs" ;; esac
+        archiver=$(archiver_of "$1")
+        ranlib=$(echo "$archiver" | sed 's/ar\(-[0-9]*\)\{0,1\}$/ranlib\1/')
+        link="-DCMAKE_AR=$archiver -DCMAKE_RANLIB=$ranlib -DCMAKE_C_COMPILER_AR=$archiver"
+        link="$link -DCMAKE_C_COMPILER_RANLIB=$ranlib"
+        ;;
+    esac
+    launcher=$(command -v ccache >/dev/null && echo -DCMAKE_C_COMPILER_LAUNCHER=ccache)
+    # A warning is not another bit: they are counted instead.
+    # shellcheck disable=SC2086 # lists of words
+    cmake -S . -B "$3" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER="$1" \
+        -DCMAKE_C_FLAGS_RELEASE="$flags -DNDEBUG" -DREE_STRICT_ALIASING=$strict -DREE_CUDA=OFF \
+        -DREE_WERROR=OFF $launcher $link
+}
+
+n_wrong=0
+table="compiler                 level   build             tests        hashes"
+# try COMPILER LEVEL: one line of the table.
+try() {
+    build=$folder/$(basename "$1")-$2
+    rm -rf "$build"
+    mkdir -p "$build"
+    tests=- hashes=-
+    kernel_tests=$all_tests
+    if [ $quick = yes ] || [ "$2" = lto ]; then kernel_tests=$few_tests; fi
+    programs="ree-run device_cpu_attention_strict"
+    for name in $kernel_tests; do programs="$programs device_cpu_$name"; done
+    for name in $scalar_tests; do programs="$programs repops_${name}_test"; done
+    # shellcheck disable=SC2086 # lists of words
+    if configure "$1" "$2" "$build" >"$build/configure.log" 2>&1 &&
+        ninja -C "$build" -j "$jobs" $programs >"$build/build.log" 2>&1; then
+        n_warnings=$(grep -c 'warning:' "$build/build.log")
+        built="ok, $n_warnings warnings"
+        ctest --test-dir "$build" -j "$jobs" --timeout 1800 --no-tests=error --output-on-failure \
+            -R "^(device_cpu_($(echo "$kernel_tests" | tr ' ' '|')|attention_strict)|repops/($(echo "$scalar_tests" | tr ' ' '|'))_test)$" \
+            >"$build/tests.log" 2>&1
+        tests=$(sed -n 's/^.*% tests passed, \([0-9]*\) tests failed out of \([0-9]*\)$/\1 of \2/p' "$build/tests.log")
+        case $tests in "0 of "*) tests="ok (${tests#0 of })" ;; *) tests="$tests wrong" n_wrong=$((n_wrong + 1)) ;; esac
+        hashes="ok"
+        python3 -B tests/models/real_models.py --ree-run "$build/ree-run" ${models:+--models "$models"} \
+            >"$build/models.log" 2>&1 || hashes="models differ"
+        python3 -B tests/generate/models.py --ree-run "$build/ree-run" --models "${models:-none}" \
+            >"$build/generate.log" 2>&1 || hashes="$(echo "$hashes" | sed 's/^ok$//') texts differ"
+        [ "$hashes" = ok ] || n_wrong=$((n_wrong + 1))
+    else
+        built="FAILED"
+        n_wrong=$((n_wrong + 1))
+    fi
+    line=$(printf '%-24s %-7s %-17s %-12s %s' "$(basename "$1") $("$1" -dumpfullversion 2>/dev/null || "$1" -dumpversion)" "$2" "$built" "$tests" "$hashes")
+    echo "$line"
+    table="$table
+$line"
+}
+
+for compiler in $compilers; do
+    command -v "$compiler" >/dev/null || fail_usage "there is no compiler '$compiler'"
+    for level in $levels; do try "$compiler" "$level"; done
+done
+printf '\n%s\n\n' "$table"
+[ $n_wrong = 0 ] && echo "the same bits everywhere" || echo "$n_wrong steps differ or failed"
+[ $n_wrong = 0 ]

@@ -1,0 +1,168 @@
+#!/bin/sh
+# Checks of the C code that need a certain clang or take long: on demand, beside the sanitizers of
+# tools/test.sh.
+#
+#     tools/sanitize.sh memory     MemorySanitizer: values that are used before they are set. Tests of the
+#                                  CPU's portable kernels and of RepOps; a model's run
+#     tools/sanitize.sh type       TypeSanitizer (clang 20 or later): accesses through a type that the
+#                                  object does not have, whatever way the pointer took. The same programs
+#     tools/sanitize.sh analyze    clang's static analyzer over src, graph and tools
+#
+#     --compiler CLANG   which clang (the newest in the path)
+#     --folder DIR       where to build (build/sanitize)
+#     --jobs N           processes at a time (all processors)
+#
+# The libraries are not instrumented: OpenMP, protobuf-c, cJSON, OpenSSL, PCRE2. In a model's run the heap
+# therefore counts as set. Kernels for single instruction sets are left out of both: intrinsics may access
+# memory through any type.
+#
+# Exit codes: 0 nothing was found; 1 something was, or a test failed; 2 wrong usage; 77 no clang for it.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+fail_usage() {
+    echo "sanitize.sh: $* (try --help)" >&2
+    exit 2
+}
+
+mode="" compiler="" folder=build/sanitize jobs=$(nproc)
+while [ $# -gt 0 ]; do
+    case $1 in
+    --help)
+        sed -n '2,/^set/s/^# \{0,1\}//p' "$0"
+        exit 0
+        ;;
+    --compiler | --folder | --jobs)
+        [ $# -gt 1 ] || fail_usage "$1 needs a value"
+        case $1 in
+        --compiler) compiler=$2 ;;
+        --folder) folder=$2 ;;
+        --jobs) jobs=$2 ;;
+        esac
+        shift 2
+        ;;
+    memory | type | analyze)
+        [ -z "$mode" ] || fail_usage "one check at a time"
+        mode=$1
+        shift
+        ;;
+    *) fail_usage "unknown argument '$1'" ;;
+    esac
+done
+[ -n "$mode" ] || fail_usage "say which check: memory, type or analyze"
+
+if [ -z "$compiler" ]; then
+    for version in 24 23 22 21 20 19 18 17 16 15 14; do
+        if command -v "clang-$version" >/dev/null; then
+            compiler=clang-$version
+            break
+        fi
+    done
+    [ -n "$compiler" ] || compiler=clang
+fi
+if ! command -v "$compiler" >/dev/null; then
+    echo "skipped: there is no $compiler"
+    exit 77
+fi
+if [ "$mode" != analyze ] && ! echo 'int main(void) { return 0; }' |
+    "$compiler" -fsanitize="$mode" -x c - -o /dev/null 2>/dev/null; then
+    echo "skipped: $compiler has no -fsanitize=$mode, or lacks its run-time library"
+    exit 77
+fi
+
+build=$folder/$mode
+mkdir -p "$build"
+kernel_tests="attention conv copy gather map matmul norm pool products reduce resize scan scatter softmax topk"
+launcher=$(command -v ccache >/dev/null && echo -DCMAKE_C_COMPILER_LAUNCHER=ccache)
+
+configure() {
+    # shellcheck disable=SC2086 # a list of words
+    cmake -S . -B "$build" -G Ninja -DCMAKE_C_COMPILER="$compiler" -DREE_CUDA=OFF -DREE_WERROR=OFF $launcher "$@"
+}
+
+sanitize() {
+    programs="ree-run"
+    for name in $kernel_tests; do programs="$programs device_cpu_$name"; done
+    for name in soft soft64 convert formats integer; do programs="$programs repops_${name}_test"; done
+    # Optimized little: what is undefined should reach the sanitizer.
+    configure -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE="-O1 -g -DNDEBUG" -DREE_SANITIZE="$mode" \
+        -DREE_STRICT_ALIASING=ON -DREE_CC_AVX2=OFF -DREE_CC_AVX512=OFF -DREE_CC_AVX512VNNI=OFF \
+        -DREE_CC_AVXVNNI=OFF >"$build/configure.log" 2>&1 || {
+        tail -n 20 "$build/configure.log"
+        return 1
+    }
+    # shellcheck disable=SC2086 # a list of words
+    ninja -C "$build" -j "$jobs" $programs >"$build/build.log" 2>&1 || {
+        tail -n 20 "$build/build.log"
+        return 1
+    }
+    status=0
+    # TypeSanitizer reports and goes on; a report is a failure here.
+    for name in $programs; do
+        program=$(find "$build" -name "$name" -type f | head -n 1)
+        case $name in
+        # Other libraries fill memory that they allocate themselves.
+        ree-run) set -- env MSAN_OPTIONS=poison_in_malloc=0 "$program" tools/sample/digits.onnx \
+            --input image=tools/sample/seven.npy --threads 1 ;;
+        *) set -- "$program" ;;
+        esac
+        "$@" >"$build/$name.log" 2>&1
+        code=$?
+        n=$(grep -c 'ERROR: TypeSanitizer\|WARNING: MemorySanitizer' "$build/$name.log")
+        if [ $code != 0 ] || [ "$n" != 0 ]; then
+            echo "$name: exit code $code, $n reports, $build/$name.log"
+            status=1
+        else
+            echo "$name: nothing found"
+        fi
+    done
+    return $status
+}
+
+analyze() {
+    configure -DCMAKE_BUILD_TYPE=Release -DREE_TESTS=OFF >"$build/configure.log" 2>&1 || return 1
+    ninja -C "$build" graph/onnx/onnx.pb-c.h >/dev/null || return 1
+    python3 -B - "$build" "$jobs" <<'EOF'
+import concurrent.futures, json, os, re, shlex, subprocess, sys
+build, jobs = sys.argv[1], int(sys.argv[2])
+commands = {}
+for entry in json.load(open(os.path.join(build, "compile_commands.json"))):
+    path = os.path.relpath(entry["file"])
+    if path.startswith(("src/", "graph/", "tools/")):
+        words = [w for w in shlex.split(entry["command"]) if os.path.basename(w) != "ccache"]
+        at = words.index("-o")
+        commands[path] = words[:at] + words[at + 2:] + ["--analyze", "--analyzer-output", "text", "-Wno-unused"]
+def run(path):
+    return subprocess.run(commands[path], cwd=build, capture_output=True, text=True).stderr
+# What the analyzer reports and is not so, with the reason. Versions of clang differ: an entry
+# that is not reported is printed, and no failure.
+known = {
+    "src/receipt/checkpoint_compare.c: Access to field 'child' results in a dereference of a null pointer":
+        "both are objects: their caller and cJSON_IsObject, whose body is not seen, have checked it",
+    "src/device/cpu/attention_steps.c: Division by zero":
+        "by the number of queries of a unit, which attention.c begins at 1",
+    "graph/onnx/external.c: Access to field 'size' results in a dereference of a null pointer (loaded from "
+    "variable 'mapping')": "map_location sets it whenever it returns REE_OK, which ree_fail never is",
+}
+findings = set()
+with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+    for text in pool.map(run, sorted(commands)):
+        for line in text.splitlines():
+            if re.search(r": (warning|error): ", line):
+                findings.add(line.replace(os.getcwd() + "/", ""))
+unused, n_wrong = set(known), 0
+for line in sorted(findings):
+    parts = re.match(r"([^:]*):\d+:\d+: \w+: (.*?)(?: \[[^\]]*\])?$", line)
+    entry = f"{parts[1]}: {parts[2]}" if parts else line
+    unused.discard(entry)
+    if entry not in known:
+        print(line)
+        n_wrong += 1
+for entry in sorted(unused):
+    print(f"not reported by this clang: {entry}")
+print(f"{len(commands)} files, {n_wrong} findings, {len(findings) - n_wrong} known to be false")
+sys.exit(1 if n_wrong or not commands else 0)
+EOF
+}
+
+if [ "$mode" = analyze ]; then analyze; else sanitize; fi
