@@ -15,10 +15,12 @@ static int compare_names(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-// A case without a folder of its own: ROOT/NAME.onnx.
+// A case without a folder of its own: ROOT/NAME.onnx and its outputs.
 static bool is_light(const char *base) {
     char path[MAX_PATH];
     snprintf(path, sizeof path, "%s.onnx", base);
+    if (access(path, R_OK) != 0) return false;
+    snprintf(path, sizeof path, "%s_output_0.pb", base);
     return access(path, R_OK) == 0;
 }
 
@@ -44,8 +46,8 @@ static bool case_name(const char *root, char *entry) {
     size_t length = strlen(entry);
     if (length <= 5 || strcmp(entry + length - 5, ".onnx") != 0) return false;
     entry[length - 5] = 0;
-    snprintf(path, sizeof path, "%s/%s_output_0.pb", root, entry);
-    return access(path, R_OK) == 0;
+    snprintf(path, sizeof path, "%s/%s", root, entry);
+    return is_light(path);
 }
 
 bool cases_list(const char *root, char ***out_names, size_t *out_n) {
