@@ -74,7 +74,7 @@ copy_libraries() {
     echo "no libvulkan.so.1 here (Debian: libvulkan1): Vulkan needs one on the GPU's machine"
 }
 
-# copy_cases: folders of ONNX's operator tests. Their paths matter to onnx_exceptions.txt.
+# copy_cases: folders of ONNX's operator tests.
 copy_cases() {
     kinds="node simple pytorch-operator pytorch-converted"
     [ "$quick" = no ] || kinds=simple

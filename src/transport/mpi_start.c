@@ -41,6 +41,9 @@ enum ree_status ree_link_mpi_create(const struct ree_link_mpi_options *options,
                         "build again)",
                         path);
     struct ree_mpi_setup setup = {*options, ree_guardian_start(options->seconds + GUARDIAN_SLACK)};
+    // UCX, which MPI may use, reads its environment when it is loaded. It writes its messages to
+    // standard output unless told otherwise, where they would stand among ree-run's results.
+    setenv("UCX_LOG_FILE", "stderr", 0);
     // Open MPI loads parts of itself that look for its symbols everywhere.
     void *module = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (!module) return ree_fail(err, REE_UNAVAILABLE, "%s", dlerror());

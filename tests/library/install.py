@@ -57,6 +57,15 @@ with tempfile.TemporaryDirectory() as folder:
     flags = run(pkg_config, "--cflags", "--libs", "ree", env=env).stdout.split()
     private = run(pkg_config, "--cflags", "--libs", "--static", "ree", env=env).stdout.split()
     check("-lree" in flags and "-lcrypto" not in flags and "-lcrypto" in private, f"{flags} {private}")
+    # A program links what libree.a calls. What a library of the system was linked with in its turn
+    # is not asked for: its package need not be there.
+    other = os.path.join(folder, "libcrypto.pc")
+    with open(other, "w") as file:
+        file.write("Name: libcrypto\nDescription: of another system\nVersion: 99\n"
+                   "Libs: -lcrypto\nLibs.private: -lnot-installed\n")
+    elsewhere = {"PKG_CONFIG_PATH": f"{folder}:{os.path.dirname(pc[0])}"}
+    said = run(pkg_config, "--libs", "--static", "ree", env=elsewhere).stdout.split()
+    check("-lcrypto" in said and "-lnot-installed" not in said, f"{said}")
     links = {
         "shared": flags + [f"-Wl,-rpath,{lib}"],
         "static": [os.path.join(lib, "libree.a") if flag == "-lree" else flag for flag in private],

@@ -1,4 +1,10 @@
-// A test case in ONNX's layout: FOLDER/model.onnx and FOLDER/test_data_set_N/{input,output}_M.pb.
+// A test case in one of ONNX's two layouts. ROOT/NAME is what the functions below call `base`.
+//
+//     ROOT/NAME/model.onnx, ROOT/NAME/test_data_set_N/{input,output}_M.pb
+//     ROOT/NAME.onnx, ROOT/NAME_output_M.pb            one data set, whose inputs are not in files
+//
+// The second layout is that of ONNX's "light" models. ONNX defines their inputs by a formula:
+// element i of the n elements of an input is i / n, rounded to float32.
 #ifndef REE_TESTS_MODELS_CASE_H
 #define REE_TESTS_MODELS_CASE_H
 
@@ -14,15 +20,22 @@ struct case_data {
     struct ree_tensor inputs[CASE_MAX_TENSORS], outputs[CASE_MAX_TENSORS];
 };
 
-// The folders below `root` that hold a model.onnx, sorted by name. Release with cases_free.
+// The names of the cases in `root`, sorted. Release with cases_free.
 bool cases_list(const char *root, char ***out_names, size_t *out_n);
 void cases_free(char **names, size_t n);
 
+void case_model_path(const char *base, char *path, size_t size);
 // Number of data sets, and one of them. Inputs get the names of the model's inputs: those without
 // a default value in their order, or all in order when there are more files than those.
-size_t case_n_sets(const char *folder);
-enum ree_status case_load(const char *folder, size_t set, const struct ree_model *model,
+size_t case_n_sets(const char *base);
+enum ree_status case_load(const char *base, size_t set, const struct ree_model *model,
                           struct case_data *out_data, struct ree_error *err);
 void case_finish(struct case_data *data);
+
+// Identifies the case's files: the first 16 hexadecimal digits of the SHA-256 over the model and
+// the files of all data sets, in the order of the layout. Each file is hashed as its length
+// (uint64, little-endian) and its bytes.
+#define CASE_DIGEST_LENGTH 16
+void case_digest(const char *base, char digest[CASE_DIGEST_LENGTH + 1]);
 
 #endif

@@ -1,12 +1,21 @@
 #include "exceptions.h"
 
+#include "case.h"
+
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+// NAME@DIGEST
+static bool is_case_pattern(const char *pattern) {
+    const char *at = strchr(pattern, '@');
+    return at && at != pattern && strspn(at + 1, "0123456789abcdef") == CASE_DIGEST_LENGTH &&
+           !at[1 + CASE_DIGEST_LENGTH];
+}
+
 static bool is_kind(const char *kind) {
-    static const char *const kinds[] = {"name",  "path", "op",   "type",
+    static const char *const kinds[] = {"name",  "case", "op",   "type",
                                         "opset", "load", "data", "pass"};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(kind, kinds[i]) == 0) return true;
@@ -40,6 +49,11 @@ bool exceptions_read(struct exceptions *list, const char *path) {
         ok = rules && is_kind(start);
         if (!is_kind(start))
             fprintf(stderr, "%s:%u: no rule is of kind '%s'\n", path, number, start);
+        if (ok && strcmp(start, "case") == 0 && !is_case_pattern(colon + 1)) {
+            fprintf(stderr, "%s:%u: expected case:NAME@DIGEST, the digest of %d digits\n", path,
+                    number, CASE_DIGEST_LENGTH);
+            ok = false;
+        }
         if (ok)
             rules[list->n++] = (struct exception){strdup(start), strdup(colon + 1), strdup(reason)};
     }
@@ -73,11 +87,20 @@ static bool contains_type(const struct ree_model *model, const char *name) {
     return false;
 }
 
-static bool matches(const struct exception *rule, const char *folder, const char *name,
+// Files are read only for cases of the rule's name.
+static bool matches_case(const char *pattern, const char *base, const char *name) {
+    size_t length = strcspn(pattern, "@");
+    if (strlen(name) != length || strncmp(pattern, name, length) != 0) return false;
+    char digest[CASE_DIGEST_LENGTH + 1];
+    case_digest(base, digest);
+    return strcmp(pattern + length + 1, digest) == 0;
+}
+
+static bool matches(const struct exception *rule, const char *base, const char *name,
                     const struct ree_model *model, const char *load_error) {
-    if (strcmp(rule->kind, "path") == 0 || strcmp(rule->kind, "data") == 0)
-        return fnmatch(rule->pattern, folder, 0) == 0;
-    if (strcmp(rule->kind, "name") == 0 || strcmp(rule->kind, "pass") == 0)
+    if (strcmp(rule->kind, "case") == 0) return matches_case(rule->pattern, base, name);
+    if (strcmp(rule->kind, "name") == 0 || strcmp(rule->kind, "data") == 0 ||
+        strcmp(rule->kind, "pass") == 0)
         return fnmatch(rule->pattern, name, 0) == 0;
     if (strcmp(rule->kind, "load") == 0)
         return !model && fnmatch(rule->pattern, load_error, 0) == 0;
@@ -87,11 +110,11 @@ static bool matches(const struct exception *rule, const char *folder, const char
     return ree_model_opset(model, "") == atoll(rule->pattern);
 }
 
-const struct exception *exceptions_find(const struct exceptions *list, const char *folder,
+const struct exception *exceptions_find(const struct exceptions *list, const char *base,
                                         const char *name, const struct ree_model *model,
                                         const char *load_error) {
     for (size_t i = 0; i < list->n; i++)
-        if (matches(&list->rules[i], folder, name, model, load_error))
+        if (matches(&list->rules[i], base, name, model, load_error))
             return strcmp(list->rules[i].kind, "pass") == 0 ? NULL : &list->rules[i];
     return NULL;
 }

@@ -1,17 +1,21 @@
 // The list of test cases that are expected to fail, with reasons. One rule on a line:
 //
-//     name:GLOB    reason     the case's name (a folder)
-//     path:GLOB    reason     the case's folder, where two versions of a case differ
-//     op:NAME      reason     the model contains this operator, of any domain
-//     type:NAME    reason     an input or output has this type
-//     opset:N      reason     the model imports ONNX's operator set N
-//     load:GLOB    reason     reading the model fails with this message
+//     name:GLOB         reason   the case's name (a folder)
+//     case:NAME@DIGEST  reason   the case of this name whose files have this digest (case_digest)
+//     op:NAME           reason   the model contains this operator, of any domain
+//     type:NAME         reason   an input or output has this type
+//     opset:N           reason   the model imports ONNX's operator set N
+//     load:GLOB         reason   reading the model fails with this message
 //
-//     data:GLOB    reason     the test data in this folder contradicts the model
-//     pass:GLOB    reason     no later rule is meant for cases of this name
+//     data:GLOB         reason   in cases of this name the types of the data may contradict the
+//                                model; those that do are not run, the others must pass
+//     pass:GLOB         reason   no later rule is meant for cases of this name
 //
-// "#" starts a comment. The first rule that matches counts. Its case must fail: when it passes, the
-// rule is wrong.
+// "#" starts a comment. The first rule that matches counts. Except for "data" and "pass", its case
+// must fail: when it passes, the rule is wrong.
+//
+// ONNX repairs the expected outputs of a case from release to release. A "case" rule is for the
+// files of some releases: it does not match a release that lacks the case or has repaired it.
 #ifndef REE_TESTS_MODELS_EXCEPTIONS_H
 #define REE_TESTS_MODELS_EXCEPTIONS_H
 
@@ -29,10 +33,10 @@ struct exceptions {
 // False after printing what is wrong with the file.
 bool exceptions_read(struct exceptions *list, const char *path);
 void exceptions_finish(struct exceptions *list);
-// The first rule that matches the case `name` in `folder`, or NULL when there is none or it is a
-// "pass" rule. `model` was read by ree_model_inspect; when it is NULL, `load_error` says why that
-// failed.
-const struct exception *exceptions_find(const struct exceptions *list, const char *folder,
+// The first rule that matches the case `name` at `base` (case.h), or NULL when there is none or it
+// is a "pass" rule. `model` was read by ree_model_inspect; when it is NULL, `load_error` says why
+// that failed.
+const struct exception *exceptions_find(const struct exceptions *list, const char *base,
                                         const char *name, const struct ree_model *model,
                                         const char *load_error);
 

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -64,10 +65,17 @@ def need_mpi(ree_run):
 
 def command(ree_run, *apps):
     """mpirun's; an app is (number of ranks, arguments of ree-run)."""
-    words = ["mpirun", "--oversubscribe", "--bind-to", "none"]
-    for i, (n, arguments) in enumerate(apps):
-        words += [":"] * (i > 0) + ["-n", str(n), str(ree_run), *map(str, arguments)]
-    return words
+    words = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(sum(n for n, _ in apps))]
+    if len(apps) == 1:
+        return [*words, str(ree_run), *map(str, apps[0][1])]
+    # A shell for each rank, which becomes ree-run: the mpirun of Open MPI 5.0.7 (Debian 13) crashes when
+    # it is given several programs.
+    cases, first = [], 0
+    for n, arguments in apps:
+        ranks = "|".join(str(rank) for rank in range(first, first + n))
+        cases.append(f"{ranks}) exec {shlex.join([str(ree_run), *map(str, arguments)])};;")
+        first += n
+    return [*words, "sh", "-c", f'case "$OMPI_COMM_WORLD_RANK" in {" ".join(cases)} esac']
 
 
 def run(ree_run, *apps, timeout=600):

@@ -6,6 +6,7 @@ Without --all some of it, in half a minute."""
 import argparse
 import json
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -136,8 +137,9 @@ def refused(ree_run, what, good, bad, *words, n_lines=2):
     done = mpi.run(ree_run, (1, good), (1, bad))
     check(done.returncode not in (0, None), f"{what}: exit code {done.returncode}")
     check(done.stdout.strip() == "" or what == "corrupted", f"{what}: nothing is printed: {done.stdout}")
-    lines = [line for line in done.stderr.splitlines() if line.startswith("ree-run: rank ")]
-    said = {line.split(":")[1].strip() for line in lines if all(w in line for w in words)}
+    # Among what MPI prints; mpirun may put a message behind a line that another rank has begun.
+    messages = re.findall(r"ree-run: (rank \d+): (.*)", done.stderr)
+    said = {rank for rank, text in messages if all(w in f"{rank}: {text}" for w in words)}
     check(len(said) >= n_lines, f"{what}: every rank says {words}: {done.stderr}")
 
 
