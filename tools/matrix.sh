@@ -210,7 +210,9 @@ in_background() {
     return $ended_with
 }
 trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null' EXIT
-trap 'echo; echo "matrix.sh: interrupted" >&2; exit 1' HUP INT TERM
+# Not to the log that the output of a cell goes to.
+exec 3>&2
+trap 'printf "\nmatrix.sh: interrupted\n" >&3; exit 1' HUP INT TERM
 
 family() { case $1 in noble) echo ubuntu ;; *) echo debian ;; esac; }
 
@@ -351,9 +353,9 @@ else
     fi
 fi
 echo
-c=$(sed -n "s/^CMAKE_C_COMPILER:[A-Z]*=//p" $tree/CMakeCache.txt)
-echo "@compiler $(basename "$c" | sed "s/-[0-9]*$//")" \
-    "$("$c" --version | sed -n "1s/.* \([0-9][0-9]*\.[0-9][0-9.]*\).*/\1/p")"
+c=$(readlink -f "$(sed -n "s/^CMAKE_C_COMPILER:[A-Z]*=//p" $tree/CMakeCache.txt)")
+case $c in *clang*) family=clang ;; *) family=gcc ;; esac
+echo "@compiler $family $("$c" --version | sed -n "1s/.* \([0-9][0-9]*\.[0-9][0-9.]*\).*/\1/p")"
 facts=$($tree/ree-run devices vulkan 2>&1)
 bits=$(printf "%s\n" "$facts" | sed -n "1s/.*, \([0-9]* bits\)).*/, \1/p")
 name=$(printf "%s\n" "$facts" | sed -n "s/^ *driver  *\(.*[^, ]\)[, ]*\$/\1/p")

@@ -193,12 +193,12 @@ is_mesa_25() { # ICD
 # the probe, chains of elementwise operations, whole models and a text.
 few_tests='^(device_vulkan_(matches_cpu|primitives|stitch)|models/real_vulkan|generate/models_vulkan)$'
 
-# on_lavapipe NAME ICD WIDTH [ctest options]: few tests, at a width of vectors in bits.
+# on_lavapipe NAME ICD WIDTH TESTS...: those tests, as options of ctest, at a width of vectors in bits.
 on_lavapipe() {
     name=$1 icd=$2 width=$3
     shift 3
     LP_NATIVE_VECTOR_WIDTH=$width REE_TEST_SAMPLE=1/10 VK_ICD_FILENAMES=$icd \
-        suite "$name, vectors of $width bits" "$tree_of_suite" "$@" -R "$few_tests"
+        suite "$name, vectors of $width bits" "$tree_of_suite" "$@"
 }
 
 on_swiftshader() {
@@ -288,7 +288,7 @@ forget_dead_openmp
 case $driver in
 lavapipe:*)
     if [ -n "$lavapipe" ]; then
-        on_lavapipe "lavapipe$built_by" "$lavapipe" "${driver#*:}"
+        on_lavapipe "lavapipe$built_by" "$lavapipe" "${driver#*:}" -R "$few_tests"
     else
         skip "lavapipe is not installed"
     fi ;;
@@ -316,12 +316,12 @@ if [ -n "$lavapipe" ] && [ "${mesa:-0}" -lt 25 ]; then
     elif step "fetching Mesa 25's lavapipe" fetch_lavapipe_25 &&
         step "Mesa 25's lavapipe loads" is_mesa_25 "$lavapipe_25"; then
         newest_lavapipe=$lavapipe_25 mesa=25
-        on_lavapipe "Mesa 25's lavapipe" "$lavapipe_25" 256
+        on_lavapipe "lavapipe of Mesa 25" "$lavapipe_25" 256 -R vulkan -E validation
     fi
 fi
 if [ -n "$newest_lavapipe" ]; then
     for width in 128 512; do
-        on_lavapipe "lavapipe of Mesa ${mesa:-?}" "$newest_lavapipe" $width
+        on_lavapipe "lavapipe of Mesa ${mesa:-?}" "$newest_lavapipe" $width -R "$few_tests"
     done
 fi
 on_swiftshader
