@@ -199,20 +199,27 @@ isolated() {
         --propagation private --mount-proc "$@"
 }
 
-# in_background COMMAND...: waits for it; a signal to this script ends it.
+# in_background LOG COMMAND...: waits for it; a signal to this script ends it. On a terminal the last
+# line of its log is shown meanwhile.
 child=""
 in_background() {
-    "$@" &
+    log=$1
+    shift
+    "$@" >>"$log" 2>&1 </dev/null 9>&- &
     child=$!
+    while [ -t 2 ] && kill -0 "$child" 2>/dev/null; do
+        printf '\r\033[K            %s' \
+            "$(tail -n 1 "$log" | tr -cd '[:print:]' | cut -c 1-64)" >&2
+        sleep 2
+    done
+    [ ! -t 2 ] || printf '\r\033[K' >&2
     wait "$child"
     ended_with=$?
     child=""
     return $ended_with
 }
 trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null' EXIT
-# Not to the log that the output of a cell goes to.
-exec 3>&2
-trap 'printf "\nmatrix.sh: interrupted\n" >&3; exit 1' HUP INT TERM
+trap 'echo; echo "matrix.sh: interrupted" >&2; exit 1' HUP INT TERM
 
 family() { case $1 in noble) echo ubuntu ;; *) echo debian ;; esac; }
 
@@ -451,6 +458,8 @@ done
 [ $n_cells != 0 ] || wrong_usage "--only: no cell is named like '$only'"
 
 clock() { date +%H:%M; }
+# In braces, so that the shell has read all of it: this file may change in the hours that it takes.
+{
 for release in $releases; do
     logs=$dir/logs/$release
     rm -rf "$logs"
@@ -459,7 +468,7 @@ for release in $releases; do
     begin=$(date +%s)
     echo "$(clock) a bare root (log: $logs/root.log)"
     remove_folder "$dir/work/$release"
-    if ! in_background prepare_and_clone "$release" >"$logs/root.log" 2>&1 9>&-; then
+    if ! in_background "$logs/root.log" prepare_and_clone "$release"; then
         tail -n 5 "$logs/root.log"
         echo "$(clock) NO ROOT: none of its cells can be tried"
         not_green="$not_green
@@ -486,8 +495,8 @@ for release in $releases; do
             fi ;;
         esac
         echo "$(clock) [$n_done/$n_cells] $release, $cell (log: $log)"
-        in_background enter "$release" "$dir/work/$release" timeout 7200 \
-            sh -c "$cell_script" cell "$compiler" "$driver" >"$log" 2>&1 </dev/null 9>&-
+        in_background "$log" enter "$release" "$dir/work/$release" timeout 7200 \
+            sh -c "$cell_script" cell "$compiler" "$driver"
         status=$?
         [ $status = 0 ] || status=1
         line=$(row "$release" "$cell" "$log" $status)
@@ -522,3 +531,5 @@ fi
 [ -z "$not_green" ] || printf '\nnot green:%s\n' "$not_green"
 printf '\n%d of %d cells are green\n' $n_green $n_cells
 [ $n_green = $n_cells ]
+exit
+}
