@@ -35,10 +35,11 @@
 # not in this run are those of their last run.
 #
 # Roots are entered in a mount namespace and a process namespace of their own: what is mounted, and
-# what runs there, ends with this script (killed by SIGKILL: with the current cell). Folders are removed outside of it,
-# and never if anything is mounted below.
+# what runs there, ends with this script (if SIGKILL ends it: with the current cell). Folders are
+# removed outside of it, and never if anything is mounted below.
 #
 # Exit status: 0 only if every cell of this run is green; 1 if one is not, 2 for wrong usage.
+# shellcheck disable=SC2317 # most functions are called through in_background
 set -u
 tree=$(cd "$(dirname "$0")/.." && pwd -P) || exit 2
 # shellcheck source=tools/packages.sh
@@ -64,7 +65,7 @@ compilers() { # RELEASE
 }
 drivers="lavapipe:128 lavapipe:256 lavapipe:512 swiftshader"
 
-usage() { sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '2,/^# shellcheck/{/^# shellcheck/d; s/^# \{0,1\}//p;}' "$0"; }
 wrong_usage() { echo "matrix.sh: $* (try --help)" >&2; exit 2; }
 
 dir=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/ree/matrix
@@ -273,8 +274,8 @@ bootstrap() { # RELEASE ROOT
         archive=$ubuntu_mirror keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg
         [ -e "$script" ] || script=/usr/share/debootstrap/scripts/gutsy
     fi
-    if [ ! -f $keyring ]; then
-        name=$(basename $keyring)
+    if [ ! -f "$keyring" ]; then
+        name=$(basename "$keyring")
         keyring=$dir/keyrings/$name
         if [ ! -f "$keyring" ]; then
             mkdir -p "$dir/keyrings"
@@ -292,7 +293,7 @@ bootstrap() { # RELEASE ROOT
 # Leaves a bare root of the release, up to date, in $dir/bare/RELEASE.
 prepare() { # RELEASE
     root=$dir/bare/$1
-    [ $fresh = no ] || remove_folder "$root"
+    [ "$fresh" = no ] || remove_folder "$root"
     if [ ! -d "$root" ]; then
         remove_folder "$root.new"
         bootstrap "$1" "$root.new" || return 1
