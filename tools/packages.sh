@@ -49,13 +49,43 @@ install_packages() {
     unknown=""
     for package in $missing; do
         # A package that others only refer to has no version to install.
-        apt-cache policy "$package" | grep -q '^  Candidate: [^(]' || unknown="$unknown $package"
+        [ -n "$(candidate_version "$package")" ] || unknown="$unknown $package"
     done
     if [ -n "$unknown" ]; then
         echo "not in this system's package sources:$unknown" >&2
-        echo "(ree is developed on Debian 12; newer Debian and Ubuntu 24.04 with 'universe' have the packages too)" >&2
+        echo "(docs/RELEASES.md lists the releases that were tried; Ubuntu has them in 'universe')" >&2
         return 1
     fi
     # shellcheck disable=SC2086 # a list of words
     as_root apt-get install -q -y --no-install-recommends $missing
+}
+
+# candidate_version PACKAGE: the version that apt would install, or nothing.
+candidate_version() {
+    LC_ALL=C apt-cache policy "$1" 2>/dev/null | sed -n 's/^  Candidate: \([^(].*\)/\1/p'
+}
+
+# download_from SUITE PACKAGE: downloads a package of another suite of Debian into the current
+# folder. The lists that it needs lie below that folder: the system's sources do not change.
+download_from() {
+    keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+    if ! [ -f $keyring ]; then
+        echo "no $keyring here to check packages of Debian with" >&2
+        return 1
+    fi
+    # shellcheck disable=SC2016 # apt fills it in
+    # The mirror that this system uses, if it is one of Debian's archive.
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
+        grep '/debian/*$' | head -n 1)
+    mkdir -p apt/lists/partial apt/cache
+    echo "deb [signed-by=$keyring] ${mirror:-http://deb.debian.org/debian} $1 main" \
+        >apt/sources.list
+    suite=$1 package=$2
+    set -- -q -o Dir::Etc::sourcelist="$PWD/apt/sources.list" -o Dir::Etc::sourceparts=- \
+        -o Dir::State::lists="$PWD/apt/lists" -o Dir::Cache="$PWD/apt/cache" \
+        -o APT::Sandbox::User="$(id -un)"
+    apt-get "$@" update && apt-get "$@" download "$package/$suite"
+    downloaded=$?
+    rm -rf apt
+    return $downloaded
 }

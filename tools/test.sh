@@ -1,9 +1,17 @@
 #!/bin/sh
 # All tests. Installs what they need, builds with gcc, with clang and with sanitizers, and runs the
-# suite on the CPU and on two Vulkan drivers that need no GPU: lavapipe and SwiftShader.
+# suite on the CPU and on Vulkan drivers that need no GPU: lavapipe, that of Mesa 25, SwiftShader.
 #
-#     tools/test.sh            everything (about 40 minutes on 2 cores)
+#     tools/test.sh            everything (about 45 minutes on 2 cores)
 #     tools/test.sh --quick    gcc, CPU and lavapipe, a tenth of ONNX's operator tests
+#
+# tools/test.sh --quick takes options, which tools/matrix.sh uses:
+#
+#     --compiler NAME  build with it: gcc, clang (see below), or one version, as clang-14 or gcc-11
+#     --driver NAME    run only tests of Vulkan, on this driver: lavapipe, lavapipe:WIDTH (a few
+#                      tests, with vectors of 128, 256 or 512 bits), or swiftshader
+#
+# clang is this system's own, or clang 19 if that is newer and the system has it.
 #
 # Which driver runs is chosen here, by VK_ICD_FILENAMES: tests with "vulkan" in their name run once
 # for each driver. The sanitizer build runs few of those, on lavapipe: the host's code is ours to check,
@@ -12,16 +20,33 @@
 # The last line is "N passed, N failed", with ", N skipped" when something was.
 set -u
 cd "$(dirname "$0")/.." || exit 1
+# shellcheck source=tools/packages.sh
 . tools/packages.sh
 
-quick=no
-for arg in "$@"; do
-    case $arg in
+quick=no compiler=gcc driver=""
+while [ $# -gt 0 ]; do
+    case $1 in
     --quick) quick=yes ;;
+    --compiler | --driver)
+        [ $# -gt 1 ] || die "$1 needs a value (try --help)"
+        [ "$1" = --driver ] || compiler=$2
+        [ "$1" = --compiler ] || driver=$2
+        shift
+        ;;
     --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) die "unknown option '$arg' (try --help)" ;;
+    *) die "unknown option '$1' (try --help)" ;;
     esac
+    shift
 done
+case $compiler in
+gcc | clang | gcc-[0-9]* | clang-[0-9]*) ;;
+*) die "--compiler: gcc, clang or a version of one, as clang-14, not '$compiler'" ;;
+esac
+case $driver in
+"" | lavapipe | lavapipe:128 | lavapipe:256 | lavapipe:512 | swiftshader) ;;
+*) die "--driver: lavapipe, lavapipe:128, lavapipe:256, lavapipe:512 or swiftshader, not '$driver'" ;;
+esac
+[ $quick = yes ] || [ "$compiler$driver" = gcc ] || die "--compiler and --driver need --quick"
 
 n_passed=0 n_failed=0 n_skipped=0 failures=""
 
@@ -85,17 +110,45 @@ summary() {
 }
 
 # shellcheck disable=SC2317 # called through step
-build_tree() { # FOLDER [cmake options]
+configure_tree() { # FOLDER [cmake options]
     tree=$1
     shift
-    cmake -S . -B "$tree" -G Ninja "$@" && ninja -C "$tree"
+    # With another compiler cmake would forget the options of the tree that is there.
+    was=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$tree/CMakeCache.txt" 2>/dev/null)
+    for option in "$@"; do
+        case $option in -DCMAKE_C_COMPILER=*)
+            [ "${was##*/}" = "${option#*=}" ] ||
+                rm -rf "$tree/CMakeCache.txt" "$tree/CMakeFiles" ;;
+        esac
+    done
+    cmake -S . -B "$tree" -G Ninja "$@"
+}
+
+# shellcheck disable=SC2317
+build_tree() { # FOLDER [cmake options]
+    configure_tree "$@" && ninja -C "$1"
+}
+
+major_version() { candidate_version "$1" | sed -n 's/^\(.*:\)\{0,1\}\([0-9]*\).*/\2/p'; }
+
+# choose_clang: sets clang and clang_packages.
+choose_clang() {
+    [ -n "$(candidate_version clang)" ] || refresh_lists
+    clang=clang clang_packages="clang libomp-dev libclang-rt-dev"
+    own=$(major_version clang)
+    # What newer releases' compilers do to this code has to be seen on older releases too.
+    if [ "${own:-0}" -lt 19 ] && [ -n "$(candidate_version clang-19)" ]; then
+        clang=clang-19 clang_packages="clang-19 libomp-19-dev libclang-rt-19-dev"
+    fi
 }
 
 # SwiftShader is part of Debian's Chromium; two files of that package are enough.
 swiftshader=$PWD/build/swiftshader/vk_swiftshader_icd.json
 fetch_swiftshader() {
     [ -s "$swiftshader" ] && [ -s build/swiftshader/libvk_swiftshader.so ] && return 0
-    refresh_lists
+    [ -n "$(candidate_version chromium-common)" ] || refresh_lists
+    # Ubuntu's Chromium is a snap.
+    [ -n "$(candidate_version chromium-common)" ] || return 1
     rm -rf build/swiftshader
     mkdir -p build/swiftshader
     # As the user, into a folder of ours: nothing of Chromium gets installed.
@@ -106,24 +159,98 @@ fetch_swiftshader() {
     [ -s "$swiftshader" ] && [ -s build/swiftshader/libvk_swiftshader.so ]
 }
 
+# Debian 12 has Mesa 22.3, most other systems have 25 or newer. The backports for Debian 12 have
+# 25.0; one library of it is enough, which needs what the package of 22.3 has installed.
+lavapipe_25=$PWD/build/lavapipe-25/lvp_icd.json
+fetch_lavapipe_25() {
+    [ -s "$lavapipe_25" ] && return 0
+    rm -rf build/lavapipe-25
+    mkdir -p build/lavapipe-25
+    (cd build/lavapipe-25 && download_from bookworm-backports mesa-vulkan-drivers &&
+        dpkg-deb --fsys-tarfile mesa-vulkan-drivers_*.deb |
+        tar -x --strip-components=4 --wildcards '*/libvulkan_lvp.so' '*/lvp_icd*.json' &&
+        rm -f mesa-vulkan-drivers_*.deb && ! ldd libvulkan_lvp.so | grep 'not found' &&
+        # A path with a slash is one beside this file.
+        sed 's|"library_path": ".*"|"library_path": "./libvulkan_lvp.so"|' icd.d/lvp_icd*.json \
+            >lvp_icd.json.new && rm -r icd.d && mv lvp_icd.json.new lvp_icd.json)
+    [ -s "$lavapipe_25" ]
+}
+
+mesa_of() { # ICD: "25" for Mesa 25.0.7; nothing if the driver does not load
+    VK_ICD_FILENAMES=$1 build/ree-run devices vulkan 2>/dev/null |
+        sed -n 's/^ *driver  *llvmpipe, Mesa \([0-9]*\).*/\1/p'
+}
+
+# shellcheck disable=SC2317 # called through step
+is_mesa_25() { # ICD
+    VK_ICD_FILENAMES=$1 build/ree-run devices vulkan
+    mesa_version=$(mesa_of "$1")
+    [ "${mesa_version:-0}" -ge 25 ]
+}
+
+# What tells most of how a driver compiles our shaders in little time: random cases of every RepOp,
+# the probe, chains of elementwise operations, whole models and a text.
+few_tests='^(device_vulkan_(matches_cpu|primitives|stitch)|models/real_vulkan|generate/models_vulkan)$'
+
+# on_lavapipe NAME ICD WIDTH TESTS...: those tests, as options of ctest, at a width of vectors in bits.
+on_lavapipe() {
+    name=$1 icd=$2 width=$3
+    shift 3
+    LP_NATIVE_VECTOR_WIDTH=$width REE_TEST_SAMPLE=1/10 VK_ICD_FILENAMES=$icd \
+        suite "$name, vectors of $width bits" "$tree_of_suite" "$@"
+}
+
+on_swiftshader() {
+    if fetch_swiftshader; then
+        # It emulates every float and takes seconds to compile a kernel: a tenth of ONNX's operator
+        # tests, chosen by name, has to do, and tests of whole models of many kernels run on lavapipe
+        # alone.
+        REE_TEST_SAMPLE=1/10 VK_ICD_FILENAMES=$swiftshader suite "SwiftShader" "$tree_of_suite" \
+            -R vulkan -E 'validation|attention|contrib|control|hf'
+    else
+        skip "no chromium-common of Debian could be fetched for its SwiftShader"
+    fi
+}
+
 say "packages"
+choose_clang
+compiler_packages=""
+if [ $quick = no ]; then
+    compiler_packages="$clang_packages python3-venv"
+else
+    case $compiler in
+    clang) compiler_packages=$clang_packages ;;
+    clang-*) clang=$compiler version=${compiler#clang-}
+        compiler_packages="clang-$version libomp-$version-dev libclang-rt-$version-dev" ;;
+    gcc-*) compiler_packages="$compiler g++-${compiler#gcc-}" ;;
+    esac
+fi
 # shellcheck disable=SC2086 # lists of words
 install_packages $build_packages $vulkan_packages $mpi_packages g++ vulkan-validationlayers libonnx-testdata \
-    libopenblas0-pthread || die "cannot test without these packages"
-if [ $quick = no ]; then
-    install_packages clang libomp-dev libclang-rt-dev python3-venv ||
-        die "cannot test without these packages"
-fi
+    libopenblas0-pthread $compiler_packages || die "cannot test without these packages"
 echo "all there"
 
 shared=${REE_SHARED_DIR:-../shared}
 export REE_SHARED_DIR="$shared"
 lavapipe=$(find /usr/share/vulkan/icd.d -name 'lvp_icd*.json' 2>/dev/null | head -n 1)
 
-say "building (gcc, release)"
-# One architecture of CUDA, where nvcc is: the kernels run on the emulator here.
-step "gcc build" build_tree build -DCMAKE_BUILD_TYPE=Release -DREE_TESTS=ON \
-    -DREE_CUDA_ARCHITECTURES=80 || summary
+tree_of_suite=build built_by=""
+if [ "$compiler" = gcc ]; then
+    say "building (gcc, release)"
+    # One architecture of CUDA, where nvcc is: the kernels run on the emulator here.
+    step "gcc build" build_tree build -DCMAKE_BUILD_TYPE=Release -DREE_TESTS=ON \
+        -DREE_CUDA_ARCHITECTURES=80 || summary
+else
+    [ "$compiler" != clang ] || compiler=$clang
+    say "building ($compiler, release)"
+    case $compiler in
+    gcc*) cxx=g++${compiler#gcc} tree_of_suite=build-$compiler ;;
+    *) cxx=clang++${compiler#clang} tree_of_suite=build-clang ;;
+    esac
+    built_by=", built by $compiler"
+    step "$compiler build" build_tree "$tree_of_suite" -DCMAKE_BUILD_TYPE=Release \
+        -DCMAKE_C_COMPILER="$compiler" -DCMAKE_CXX_COMPILER="$cxx" -DREE_CUDA=OFF || summary
+fi
 if [ -f "$shared/onnx-node-tests.tar.xz" ] && [ ! -d build/onnx-node-tests ]; then
     mkdir -p build/onnx-node-tests
     python3 -m tarfile -e "$shared/onnx-node-tests.tar.xz" build/onnx-node-tests || exit 1
@@ -148,36 +275,61 @@ if [ $quick = no ] && [ "${CI:-}" != true ] && [ -x build/oracle/bin/python ] &&
 fi
 [ -x build/oracle/bin/python ] && export REE_ORACLE_PYTHON="$PWD/build/oracle/bin/python"
 
-[ $quick = no ] || export REE_TEST_SAMPLE=1/10
-if [ -n "$lavapipe" ]; then
-    VK_ICD_FILENAMES=$lavapipe suite "CPU and lavapipe" build
-else
-    skip "lavapipe is not installed"
-    VK_ICD_FILENAMES=none suite "CPU" build
-fi
-[ $quick = no ] || summary
-
-say "SwiftShader"
-if fetch_swiftshader; then
-    # It emulates every float and takes seconds to compile a kernel: a tenth of ONNX's operator tests,
-    # chosen by name, has to do, and tests of whole models of many kernels run on lavapipe alone.
-    REE_TEST_SAMPLE=1/10 VK_ICD_FILENAMES=$swiftshader \
-        suite "SwiftShader" build -R vulkan -E 'validation|attention|contrib|control|hf'
-else
-    skip "Debian's chromium-common could not be fetched for its SwiftShader"
-fi
-
 # A process killed between two calls, or under a limit on file sizes, leaves LLVM's OpenMP library an
 # empty file of its number; that library (14) dies of SIGBUS where a later process has that number.
 forget_dead_openmp() {
     find /dev/shm -maxdepth 1 -name '__KMP_REGISTERED_LIB_*' -size 0 -delete 2>/dev/null
 }
 
-say "building (clang)"
+[ $quick = no ] || export REE_TEST_SAMPLE=1/10
 forget_dead_openmp
-if step "clang build" build_tree build-clang -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang \
-    -DCMAKE_CXX_COMPILER=clang++ -DREE_CUDA=OFF; then
-    VK_ICD_FILENAMES=none suite "CPU, built by clang" build-clang -E 'vulkan|prove|models/real|_oracle|gpu_check|generate/models|partition/ranks_killed'
+case $driver in
+lavapipe:*)
+    if [ -n "$lavapipe" ]; then
+        on_lavapipe "lavapipe$built_by" "$lavapipe" "${driver#*:}" -R "$few_tests"
+    else
+        skip "lavapipe is not installed"
+    fi ;;
+swiftshader) on_swiftshader ;;
+*)
+    set --
+    what="CPU and lavapipe"
+    [ -z "$driver" ] || { what=lavapipe; set -- -R vulkan; }
+    if [ -n "$lavapipe" ]; then
+        VK_ICD_FILENAMES=$lavapipe suite "$what$built_by" "$tree_of_suite" "$@"
+    else
+        skip "lavapipe is not installed"
+        [ -n "$driver" ] || VK_ICD_FILENAMES=none suite "CPU$built_by" "$tree_of_suite"
+    fi ;;
+esac
+[ $quick = no ] || summary
+
+# Other releases' drivers, and other machines' widths of vectors, are other compilers of our shaders.
+newest_lavapipe=$lavapipe
+mesa=$(mesa_of "$lavapipe")
+if [ -n "$lavapipe" ] && [ "${mesa:-0}" -lt 25 ]; then
+    say "Mesa 25's lavapipe"
+    if ! grep -q '^VERSION_CODENAME=bookworm' /etc/os-release; then
+        skip "Mesa 25 is fetched for Debian 12 only"
+    elif ! fetch_lavapipe_25; then
+        skip "Mesa 25's lavapipe could not be fetched from Debian's backports"
+    elif step "Mesa 25's lavapipe loads" is_mesa_25 "$lavapipe_25"; then
+        newest_lavapipe=$lavapipe_25 mesa=25
+        on_lavapipe "lavapipe of Mesa 25" "$lavapipe_25" 256 -R vulkan -E validation
+    fi
+fi
+if [ -n "$newest_lavapipe" ]; then
+    for width in 128 512; do
+        on_lavapipe "lavapipe of Mesa ${mesa:-?}" "$newest_lavapipe" $width -R "$few_tests"
+    done
+fi
+on_swiftshader
+
+say "building ($clang)"
+forget_dead_openmp
+if step "clang build" build_tree build-clang -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER="$clang" \
+    -DCMAKE_CXX_COMPILER="clang++${clang#clang}" -DREE_CUDA=OFF; then
+    VK_ICD_FILENAMES=none suite "CPU, built by $clang" build-clang -E 'vulkan|prove|models/real_|_oracle|gpu_check|generate/models|partition/ranks_killed'
 fi
 
 say "building (AddressSanitizer, UndefinedBehaviorSanitizer)"
@@ -197,9 +349,9 @@ fi
 say "fuzzing the readers of models and of checkpoints (half a minute each)"
 # shellcheck disable=SC2317 # called through step
 fuzz() {
-    cmake -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_COMPILER=clang \
-        -DREE_SANITIZE=ON -DREE_FUZZ=ON -DREE_CUDA=OFF && ninja -C build-fuzz fuzz_onnx fuzz_checkpoint \
-        fuzz_seeds &&
+    configure_tree build-fuzz -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_COMPILER="$clang" \
+        -DREE_SANITIZE=ON -DREE_FUZZ=ON -DREE_CUDA=OFF &&
+        ninja -C build-fuzz fuzz_onnx fuzz_checkpoint fuzz_seeds &&
         mkdir -p build-fuzz/corpus && build-fuzz/tests/fuzz/fuzz_onnx -max_total_time=30 \
         -artifact_prefix=build-fuzz/ build-fuzz/corpus build-fuzz/tests/fuzz/seeds &&
         mkdir -p build-fuzz/corpus-hf && build-fuzz/tests/fuzz/fuzz_checkpoint -max_total_time=30 \

@@ -113,6 +113,15 @@ def few(n):
     return min(n, 1 if n <= 3 else 8) if args.device else n
 
 
+def whole_text():
+    """What tools/check-sample.sh runs: the sample's text to its end."""
+    lines = (SAMPLE.parent / "recorded.txt").read_text().splitlines()
+    recorded = {line.partition("  ")[2]: line.partition("  ")[0] for line in lines}
+    result = run(SAMPLE, "--prompt-text", "Once upon a time", "--logits-hash")
+    for what in ("tokens", "logits"):
+        check(result and result[f"{what}_sha256"] == recorded[f"stories {what}"], f"sample: whole text, {what}")
+
+
 def sample():
     recorded = json.loads((HERE / "recorded.json").read_text())
     for case in recorded["greedy"][:few(3)]:
@@ -218,6 +227,7 @@ def main():
         short(args.models / "stories260K")
     else:
         sample()
+        whole_text()
         stories(args.models)
         capp_gpt(args.models)
         genai(args.models)

@@ -1,0 +1,134 @@
+#!/bin/sh
+# Does this machine compute the right bits? Runs the two sample models on its devices and compares
+# the hashes with the recorded ones (tools/sample/recorded.txt): a language model continues a text, a
+# classifier reads an image.
+#
+#     tools/check-sample.sh                    the CPU, and all devices that `ree-run devices` lists
+#     tools/check-sample.sh vulkan:0           this device
+#     tools/check-sample.sh --ree-run FILE     with this program (build/ree-run)
+#
+# A device that cannot be opened, fails or crashes is reported, and the next one is tried. The end is
+# one line for each device: right, WRONG or failed.
+#
+# Exit status: 0 right on all devices that ran, and the CPU ran if it was to; 1 a hash is wrong;
+# 2 wrong usage, or no result.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+# shellcheck source=tools/packages.sh
+. tools/packages.sh
+
+ree_run=build/ree-run devices=""
+while [ $# -gt 0 ]; do
+    case $1 in
+    --ree-run)
+        [ $# -gt 1 ] || { echo "$1 needs a value (try --help)" >&2; exit 2; }
+        ree_run=$2
+        shift
+        ;;
+    --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -*) echo "unknown option '$1' (try --help)" >&2; exit 2 ;;
+    *) devices="$devices $1" ;;
+    esac
+    shift
+done
+[ -x "$ree_run" ] || { echo "$ree_run is not there: build it with tools/quickstart.sh" >&2; exit 2; }
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+trap 'exit 2' HUP INT TERM
+prompt="Once upon a time"
+# Some drivers take a minute; one that takes this long hangs.
+limit=1200
+
+if [ -z "$devices" ]; then
+    timeout --foreground $limit "$ree_run" devices >"$work/list" 2>&1
+    devices=$(sed -n 's/^\(cpu\|vulkan:[0-9]*\|cuda:[0-9]*\)  .*/\1/p' "$work/list")
+    # A driver that ends the program while it is probed leaves no list.
+    [ -n "$devices" ] || devices="cpu vulkan cuda"
+    notes=$(grep -E '^(Vulkan|CUDA): ' "$work/list")
+else
+    notes=""
+fi
+
+recorded() { # NAME
+    sed -n "s/^\([0-9a-f]*\)  $1\$/\1/p" tools/sample/recorded.txt
+}
+
+# try COMMAND...: shows it and what it prints, which stays in $work/out. Sets error, or empties it.
+try() {
+    shown="\$"
+    for word in "$@"; do case $word in *" "*) shown="$shown \"$word\"" ;; *) shown="$shown $word" ;; esac; done
+    echo "$shown"
+    {
+        timeout --foreground -k 10 $limit "$@" 2>"$work/errors"
+        echo $? >"$work/status"
+    } | tee "$work/out"
+    status=$(cat "$work/status")
+    cat "$work/errors" >&2
+    error=""
+    case $status in
+    0) ;;
+    124) error="no end after $limit s" ;;
+    *)
+        error=$(grep -v '^[[:space:]]*$' "$work/errors" | tail -n 1)
+        # Above 128: the signal, on a shell's word.
+        [ "$status" -le 128 ] || error="ended by signal $((status - 128))${error:+: $error}"
+        error=${error:-exit status $status}
+        ;;
+    esac
+}
+
+# compare NAME HASH: adds the name to what is wrong.
+compare() {
+    [ "$2" = "$(recorded "$1")" ] && return
+    wrong="$wrong${wrong:+, }$1"
+    echo "WRONG: $1 has the SHA-256 ${2:-(none)}, recorded is $(recorded "$1")"
+}
+
+# check DEVICE: sets verdict.
+check() {
+    wrong=""
+    try "$ree_run" tools/sample/stories --prompt-text "$prompt" --logits-hash --device "$1"
+    if [ -z "$error" ]; then
+        compare "stories tokens" "$(sed -n 's/^tokens .*SHA-256 //p' "$work/out")"
+        compare "stories logits" "$(sed -n 's/^logits .*SHA-256 //p' "$work/out")"
+    fi
+    text_error=$error
+    echo
+    try "$ree_run" tools/sample/digits.onnx --input image=tools/sample/seven.npy --top 3 --device "$1"
+    [ -n "$error" ] || compare "digits.onnx seven" "$(sed -n 's/^sha256  //p' "$work/out")"
+    error=${text_error:-$error}
+    if [ -n "$wrong" ]; then
+        verdict="WRONG: $wrong"
+    elif [ -n "$error" ]; then
+        verdict="failed: $error"
+    else
+        verdict=right
+    fi
+}
+
+n_right=0 n_wrong=0 n_failed=0 cpu_failed=no
+for device in $devices; do
+    say "the sample models on $device"
+    check "$device"
+    printf '%-10s %s\n' "$device" "$verdict" >>"$work/verdicts"
+    case $verdict in
+    right) n_right=$((n_right + 1)) ;;
+    WRONG*) n_wrong=$((n_wrong + 1)) wrong_device=$device ;;
+    *)
+        n_failed=$((n_failed + 1))
+        [ "$device" != cpu ] || cpu_failed=yes
+        ;;
+    esac
+done
+
+say "the hashes of the sample models, compared with the recorded ones"
+cat "$work/verdicts"
+[ -z "$notes" ] || printf '%s\n' "$notes"
+if [ $n_wrong != 0 ]; then
+    echo "A device that is WRONG must not be used. Please report it, with what these print:"
+    echo "    $ree_run devices $wrong_device"
+    echo "    $ree_run compare tools/sample/stories --prompt-text \"$prompt\" --device cpu --device $wrong_device"
+    exit 1
+fi
+if [ $n_right = 0 ] || [ $cpu_failed = yes ]; then exit 2; fi
+[ $n_failed = 0 ] || echo "A device that failed is not needed: the others give the same results."
