@@ -1,7 +1,7 @@
 #include "case.h"
 
 #include "base/status.h"
-#include "receipt/sha256.h"
+#include "base/sha256.h"
 
 #include <dirent.h>
 #include <stdio.h>
