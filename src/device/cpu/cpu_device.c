@@ -6,6 +6,7 @@
 #include "base/container.h"
 #include "device/cpu/cpu_internal.h"
 #include "device/cpu/execute.h"
+#include "device/cpu/selftest.h"
 #include "device/facts.h"
 
 #include <omp.h>
@@ -310,6 +311,12 @@ static void gather_facts(struct cpu_device *device) {
     add_cache_fact(device, "L3 cache", caches.l3);
     ree_facts_add(&device->facts, "limit", "memory", "%llu MiB",
                   (unsigned long long)(device->base.max_buffer_size >> 20));
+    for (int i = 0; i < REE_N_CPU_ISAS; i++) {
+        const char *wrong = ree_cpu_isa_verdict((enum ree_cpu_isa)i);
+        if (!wrong) continue;
+        ree_facts_add(&device->facts, "self-test", wrong[0] ? "failed" : "passed", "%s%s%s",
+                      ree_cpu_isa_name((enum ree_cpu_isa)i), wrong[0] ? ": " : "", wrong);
+    }
     ree_facts_add(&device->facts, "primitive", "add", "native");
     ree_facts_add(&device->facts, "primitive", "mul", "native");
     ree_facts_add(&device->facts, "primitive", "fma", "%s",
@@ -360,7 +367,7 @@ enum ree_status ree_cpu_device_open(const struct ree_device_options *options,
                                     struct ree_device **out, struct ree_error *err) {
     *out = NULL;
     enum ree_cpu_isa isa;
-    REE_TRY(ree_cpu_isa_select(options->cpu_isa, &isa, err));
+    REE_TRY(ree_cpu_isa_select_right(options->cpu_isa, options->cache_dir, &isa, err));
     if (options->n_threads > MAX_THREADS)
         return ree_fail(err, REE_INVALID, "cpu: %u threads asked for; at most %d",
                         options->n_threads, MAX_THREADS);

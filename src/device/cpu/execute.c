@@ -1,6 +1,8 @@
 // Running one dispatch: the table of kernels.
 #include "device/cpu/execute.h"
 
+#include "device/cpu/selftest.h"
+
 enum ree_status ree_cpu_run_dispatch(const struct ree_cpu_context *ctx,
                                      const struct ree_dispatch *dispatch, void *const *operands,
                                      struct ree_error *err) {
@@ -28,9 +30,11 @@ enum ree_status ree_cpu_run_dispatch(const struct ree_cpu_context *ctx,
 enum ree_status ree_cpu_execute(const struct ree_dispatch *dispatch, void *const *operands,
                                 struct ree_error *err) {
     struct ree_cpu_scratch scratch = {0};
+    enum ree_cpu_isa isa;
+    REE_TRY(ree_cpu_isa_select_right(NULL, NULL, &isa, err));
     struct ree_cpu_context ctx = {
         .n_threads = 1,
-        .isa = ree_cpu_isa_best(),
+        .isa = isa,
         .scratch = &scratch,
     };
     enum ree_status status = ree_cpu_run_dispatch(&ctx, dispatch, operands, err);

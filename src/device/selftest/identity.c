@@ -1,5 +1,8 @@
 #include "device/selftest/identity.h"
 
+#include <elf.h>
+#include <link.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +23,59 @@ void ree_hash_processor(struct ree_hasher *hasher) {
                 ree_hasher_update(hasher, line, (size_t)n);
     free(line);
     if (file) fclose(file);
+}
+
+struct search {
+    uintptr_t address;
+    struct ree_hasher *hasher;
+    bool found;
+};
+
+static bool contains(const struct dl_phdr_info *object, uintptr_t address) {
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        uintptr_t begin = object->dlpi_addr + object->dlpi_phdr[i].p_vaddr;
+        if (object->dlpi_phdr[i].p_type == PT_LOAD && address >= begin &&
+            address - begin < object->dlpi_phdr[i].p_memsz)
+            return true;
+    }
+    return false;
+}
+
+// A segment of notes: for each a header, a name and a descriptor, both padded to 4 bytes.
+static void search_notes(struct search *search, const uint8_t *notes, size_t size) {
+    ElfW(Nhdr) header;
+    while (size >= sizeof header && !search->found) {
+        memcpy(&header, notes, sizeof header);
+        size_t name = (header.n_namesz + (size_t)3) / 4 * 4;
+        size_t descriptor = (header.n_descsz + (size_t)3) / 4 * 4;
+        size_t all = sizeof header + name + descriptor;
+        if (all > size) return;
+        if (header.n_type == NT_GNU_BUILD_ID && header.n_namesz == 4 &&
+            memcmp(notes + sizeof header, "GNU", 4) == 0) {
+            ree_hasher_update(search->hasher, notes + sizeof header + name, header.n_descsz);
+            search->found = true;
+        }
+        notes += all;
+        size -= all;
+    }
+}
+
+static int visit(struct dl_phdr_info *object, size_t size, void *user) {
+    (void)size;
+    struct search *search = user;
+    if (!contains(object, search->address)) return 0;
+    for (int i = 0; i < object->dlpi_phnum; i++)
+        if (object->dlpi_phdr[i].p_type == PT_NOTE)
+            search_notes(search,
+                         (const uint8_t *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr),
+                         object->dlpi_phdr[i].p_memsz);
+    return 1;
+}
+
+bool ree_hash_binary(struct ree_hasher *hasher, const void *address) {
+    struct search search = {.address = (uintptr_t)address, .hasher = hasher};
+    dl_iterate_phdr(visit, &search);
+    return search.found;
 }
 
 static int compare(const void *a, const void *b) {

@@ -15,6 +15,7 @@
 #define REE_TWIN_VERSION 1
 
 struct ree_twin_size {
+    uint32_t elements;    // of elementwise RepOps, about
     uint32_t columns;     // of a product's result, where the dispatch has as many
     uint32_t length;      // of sums
     uint32_t long_length; // of rows in which the dispatch has long_from elements or more

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #define MAX_VIEW (2 * REE_MAX_RANK)
-#define N_ELEMENTS 1500 // of elementwise RepOps, about
 
 struct shrinking {
     struct ree_dispatch *dispatch;
@@ -120,7 +119,7 @@ static bool shrink_copy(struct shrinking *s) {
     static const uint32_t dtypes[] = {[1] = REE_U8, [2] = REE_U16, [4] = REE_U32, [8] = REE_U64};
     uint32_t to[REE_MAX_RANK];
     if (p->n_elements == 0) return false;
-    shrink_dims(p->rank, p->dims, N_ELEMENTS, to);
+    shrink_dims(p->rank, p->dims, s->size->elements, to);
     uint64_t n_src = shrink_view(p->rank, p->dims, to, p->src_strides, &p->src_offset);
     // Where bytes begin within a word matters to backends that write words.
     int32_t within_word = p->elem_size < 4 ? p->dst_offset % (int32_t)(4 / p->elem_size) : 0;
@@ -138,7 +137,7 @@ static bool shrink_map(struct shrinking *s) {
     struct ree_expr *expr = &s->dispatch->params.map.expr;
     uint32_t to[REE_MAX_RANK];
     if (expr->n_elements == 0) return false;
-    shrink_dims(expr->rank, expr->dims, N_ELEMENTS, to);
+    shrink_dims(expr->rank, expr->dims, s->size->elements, to);
     shrink_expr(s, expr, to);
     add_output(s, expr->out_dtype, expr->n_elements);
     return true;
@@ -367,7 +366,7 @@ static bool shrink_gather(struct shrinking *s) {
     uint32_t to[REE_MAX_RANK], range;
     uint64_t n_index;
     if (p->n_elements == 0) return false;
-    shrink_dims(p->rank, p->dims, N_ELEMENTS, to);
+    shrink_dims(p->rank, p->dims, s->size->elements, to);
     uint64_t n = shrink_indexed(p->rank, p->dims, to, p->data_strides, &p->data_offset,
                                 p->index_strides, p->n_components, &p->component_stride,
                                 p->component_sizes, p->component_strides, &n_index, &range);

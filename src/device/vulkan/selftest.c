@@ -185,6 +185,7 @@ static struct ree_twin_size size_of(const struct ree_vk *vk) {
     // A row of tiles and a part of the next: 4 columns for each thread of a group.
     uint32_t lanes = vk->is_cpu ? vk->subgroup.subgroupSize : 64;
     return (struct ree_twin_size){
+        .elements = 1500,
         .columns = 4 * lanes + 5,
         .length = 600,
         .long_length = 1300,
