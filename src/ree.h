@@ -272,11 +272,13 @@ const char *ree_operation_set_name(enum ree_operation_set set); // "reproducible
 
 struct ree_device_options {
     enum ree_operation_set operation_set;
-    uint32_t n_threads;    // CPU: 0 is one per core; when it is all of them, the OpenMP workers (not
-                           // the caller) are bound to one each, unless OMP_PROC_BIND is set
-    const char *cpu_isa;   // "avx512", "avx2", "neon", "portable"; NULL: the best of this machine
-    bool validation;       // Vulkan: enable VK_LAYER_KHRONOS_validation; a message fails the run
-    const char *cache_dir; // Vulkan: pipeline cache; NULL: $XDG_CACHE_HOME/ree; "": none
+    uint32_t n_threads;  // CPU: 0 is one per core; when it is all of them, the OpenMP workers (not
+                         // the caller) are bound to one each, unless OMP_PROC_BIND is set
+    const char *cpu_isa; // "avx512", "avx2", "neon", "portable"; NULL: the best of this machine
+    bool validation;     // Vulkan: enable VK_LAYER_KHRONOS_validation; a message fails the run
+    // Where compiled pipelines and the results of self-tests are kept, so that the next start need
+    // not make them again; NULL: $XDG_CACHE_HOME/ree, or $HOME/.cache/ree; "": nowhere.
+    const char *cache_dir;
     // Vulkan and CUDA, for tests: pretend that this primitive ("fma", "div", "add", ...) computes
     // wrongly, Vulkan's integers also ("integer fma"), so that the probe must notice. NULL: off.
     const char *break_primitive;
@@ -295,8 +297,10 @@ const char *ree_device_name(const struct ree_device *device); // "cpu (avx512, 2
 // One line per property or primitive of a device: {"limit", "storage buffer range", "128 MiB"} or
 // {"primitive", "fma", "float64 (native is not fused)"}.
 struct ree_device_fact {
-    const char *kind; // "device", "limit", "feature", "primitive", "not used" (the device's own
-                      // functions, tried for the record)
+    // "device", "limit", "feature", "primitive", "self-test" ("passed", or "failed" with what was
+    // wrong: another form of that code runs instead), "not used" (the device's own functions, tried
+    // for the record)
+    const char *kind;
     const char *name;
     const char *value;
 };

@@ -4,7 +4,7 @@
 
 #include "ree.h"
 
-#define REE_MAX_FACTS 64
+#define REE_MAX_FACTS 128
 
 struct ree_facts {
     struct ree_device_fact list[REE_MAX_FACTS]; // values are ours

@@ -348,3 +348,20 @@ enum ree_status cli_device_open(const struct cli_device *device, struct ree_devi
     options.n_threads = (uint32_t)device->n_threads;
     return ree_device_open(device->spec ? device->spec : "cpu", &options, out_device, err);
 }
+
+void cli_device_close(struct ree_device *device) {
+    const struct ree_device_fact *facts;
+    size_t n = device ? ree_device_facts(device, &facts) : 0, n_failed = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(facts[i].kind, "self-test") != 0 || strcmp(facts[i].name, "failed") != 0)
+            continue;
+        if (n_failed++ == 0)
+            fprintf(stderr,
+                    "ree-run: note: on '%s' a self-test failed; other code ran instead\n"
+                    "  %s\n",
+                    ree_device_name(device), facts[i].value);
+    }
+    if (n_failed > 1)
+        fprintf(stderr, "  and %zu more: 'ree-run devices' lists them\n", n_failed - 1);
+    ree_device_destroy(device);
+}

@@ -123,6 +123,9 @@ bool cli_device_option(struct cli *cli, struct cli_device *device);
 // commas, so a new one begins where a kind of device stands.
 size_t cli_first_device(const char *list);
 size_t cli_count_devices(const char *list); // 1 of an empty one
+// Closes a device. If a self-test of its code has failed, in this run or in an earlier one with the
+// same driver, says so on stderr: the bits are right, but what runs instead is slower.
+void cli_device_close(struct ree_device *device);
 enum ree_status cli_device_open(const struct cli_device *device, struct ree_device **out_device,
                                 struct ree_error *err);
 

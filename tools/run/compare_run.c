@@ -217,7 +217,7 @@ void compare_finish(struct compare_job *job) {
     for (int k = 0; k < 2; k++) {
         if (!job->generators[k]) ree_session_destroy(job->sessions[k]);
         ree_generator_destroy(job->generators[k]);
-        ree_device_destroy(job->devices[k]);
+        cli_device_close(job->devices[k]);
     }
     ree_compare_destroy(job->compare); // before the model that it knows
     for (int k = 0; k < 2; k++)

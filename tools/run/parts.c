@@ -74,7 +74,7 @@ void cli_parts_generator(const struct cli_parts *parts, struct ree_generator_opt
 
 void cli_parts_finish(struct cli_parts *parts) {
     for (size_t i = 0; i < parts->n_devices; i++)
-        ree_device_destroy(parts->devices[i]);
+        cli_device_close(parts->devices[i]);
     free(parts->devices);
     if (parts->devices) ree_strbuf_finish(&parts->names);
     *parts = (struct cli_parts){0};

@@ -245,6 +245,11 @@ enum ree_status ree_vk_encode_tested(struct ree_vk *vk, const struct ree_dispatc
 }
 
 void ree_vk_selftest_facts(struct ree_vk *vk) {
+    size_t n_passed = 0;
+    for (size_t i = 0; i < vk->tests.n; i++)
+        n_passed += vk->tests.entries[i].state == REE_TEST_PASSED;
+    ree_facts_add(&vk->facts, "self-test", "passed", "%zu pipelines so far",
+                  n_passed ? n_passed - 1 : 0); // one entry says that the driver was met
     for (size_t i = 0; i < vk->tests.n; i++)
         if (vk->tests.entries[i].state == REE_TEST_FAILED)
             ree_facts_add(&vk->facts, "self-test", "failed", "%s", vk->tests.entries[i].text);
