@@ -20,16 +20,26 @@ static const struct plant {
     uint32_t n_ops;
     uint32_t n_cases; // of each RepOp
     bool needs_float64;
+    bool needs_native_add; // elsewhere the planted instruction never gets a subnormal result
 } plants[] = {
-    {"a rounding is removed", planted_1, {REE_REPOP_MATMUL, REE_REPOP_CONV}, 2, 16, true},
-    {"contracts", planted_2, {REE_REPOP_NORM}, 1, 12, false},
-    {"reorders a sum",
-     planted_3,
-     {REE_REPOP_SOFTMAX, REE_REPOP_NORM, REE_REPOP_RESIZE},
-     3,
-     12,
-     false},
-    {"flushes subnormals", planted_4, {REE_REPOP_SCAN, REE_REPOP_REDUCE}, 2, 12, false},
+    {.what = "a rounding is removed",
+     .modules = planted_1,
+     .ops = {REE_REPOP_MATMUL, REE_REPOP_CONV},
+     .n_ops = 2,
+     .n_cases = 16,
+     .needs_float64 = true},
+    {.what = "contracts", .modules = planted_2, .ops = {REE_REPOP_NORM}, .n_ops = 1, .n_cases = 12},
+    {.what = "reorders a sum",
+     .modules = planted_3,
+     .ops = {REE_REPOP_SOFTMAX, REE_REPOP_NORM, REE_REPOP_RESIZE},
+     .n_ops = 3,
+     .n_cases = 12},
+    {.what = "flushes subnormals",
+     .modules = planted_4,
+     .ops = {REE_REPOP_SCAN, REE_REPOP_REDUCE},
+     .n_ops = 2,
+     .n_cases = 12,
+     .needs_native_add = true},
 };
 
 static struct ree_device *open_device(const char *which, const char *cache_dir) {
@@ -68,9 +78,9 @@ static void try_plant(const char *which, const struct plant *plant) {
     struct ree_device *device = open_device(which, "");
     if (!device) return;
     struct ree_vk *vk = ree_vk_of(device);
-    if (plant->needs_float64 && vk->verdicts[REE_VK_FMA].form != REE_VK_FLOAT64) {
-        printf("%s: not tried, %s does not compute fma through float64\n", plant->what,
-               device->name);
+    if ((plant->needs_float64 && vk->verdicts[REE_VK_FMA].form != REE_VK_FLOAT64) ||
+        (plant->needs_native_add && vk->verdicts[REE_VK_ADD].form != REE_VK_NATIVE)) {
+        printf("%s: not tried, %s computes in another form\n", plant->what, device->name);
         device->vtable->destroy(device);
         return;
     }
