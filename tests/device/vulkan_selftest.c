@@ -33,12 +33,12 @@ static const struct plant {
      .modules = planted_3,
      .ops = {REE_REPOP_SOFTMAX, REE_REPOP_NORM, REE_REPOP_RESIZE},
      .n_ops = 3,
-     .n_cases = 12},
+     .n_cases = 8},
     {.what = "flushes subnormals",
      .modules = planted_4,
      .ops = {REE_REPOP_SCAN, REE_REPOP_REDUCE},
      .n_ops = 2,
-     .n_cases = 12,
+     .n_cases = 8,
      .needs_native_add = true},
 };
 
