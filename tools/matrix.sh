@@ -15,6 +15,7 @@
 #     --fresh           make the bare roots anew; otherwise the ones that are there are brought up to date
 #     --keep            keep the folder of a release that is all green (others are kept anyway)
 #     --table           only write the table, from the recorded results
+#     --stale           also from archives whose index has expired: a mirror or a snapshot that lags
 #     --mirror URL, --ubuntu-mirror URL     other archives
 #
 # What happens for each release:
@@ -69,7 +70,7 @@ usage() { sed -n '2,/^# shellcheck/{/^# shellcheck/d; s/^# \{0,1\}//p;}' "$0"; }
 wrong_usage() { echo "matrix.sh: $* (try --help)" >&2; exit 2; }
 
 dir=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/ree/matrix
-releases="" action=run output="" only="" fresh=no keep=no
+releases="" action=run output="" only="" fresh=no keep=no stale=no
 shared=${REE_SHARED_DIR:-$tree/../shared}
 mirror=http://deb.debian.org/debian
 ubuntu_mirror=http://archive.ubuntu.com/ubuntu
@@ -84,6 +85,7 @@ while [ $# -gt 0 ]; do
     --table) action=table ;;
     --fresh) fresh=yes ;;
     --keep) keep=yes ;;
+    --stale) stale=yes ;;
     --dir) dir=$2; shift ;;
     --output) output=$2; shift ;;
     --only) only=$2; shift ;;
@@ -309,6 +311,9 @@ prepare() { # RELEASE
     # The first is a link on some systems.
     rm -f "$root/etc/resolv.conf" && cp -L /etc/resolv.conf "$root/etc/resolv.conf" &&
         sources "$1" >"$root/etc/apt/sources.list" &&
+        if [ $stale = yes ]; then
+            echo 'Acquire::Check-Valid-Until "false";' >"$root/etc/apt/apt.conf.d/90-stale"
+        fi &&
         enter "$1" "$root" sh -c 'apt-get update -q && apt-get -q -y dist-upgrade' || return 1
 }
 
