@@ -80,7 +80,7 @@ static enum ree_status local_test(struct ree_link *link, void *request, bool *ou
     return REE_OK;
 }
 
-// Reads up to `want` bytes in all; false: no more for now.
+// Reads until *have is `want`. *out_whole is false if the rest has not arrived yet.
 static enum ree_status read_more(int fd, unsigned char *to, size_t *have, size_t want,
                                  uint32_t from, bool *out_whole, struct ree_error *err) {
     *out_whole = false;

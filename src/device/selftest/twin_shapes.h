@@ -1,4 +1,5 @@
-// From a dispatch's parameters to those of its twin: one function for each RepOp.
+// Computes the parameters of a twin from those of its dispatch. Each RepOp has a function of its
+// own.
 #ifndef REE_DEVICE_SELFTEST_TWIN_SHAPES_H
 #define REE_DEVICE_SELFTEST_TWIN_SHAPES_H
 

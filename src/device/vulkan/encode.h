@@ -88,8 +88,8 @@ enum ree_status ree_vk_encode(const struct ree_vk *vk, const struct ree_dispatch
 struct ree_vk_step *ree_vk_add_step(struct ree_vk_encoding *out, uint32_t shader,
                                     uint32_t local_size, uint64_t n_threads);
 // Adds the step of n_products products of m rows and n columns over k terms, by tiles
-// (encode_matmul.c). Modules
-// lie in the order NAME_1_native, float64, float32, integer, NAME_n_native, float64, float32
+// (encode_matmul.c). can_split: the caller can split the sums by chunks. Modules lie in the order
+// NAME_1_native, float64, float32, integer, NAME_n_native, float64, float32
 // (shaders/shaders.cmake).
 struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_encoding *out,
                                      uint32_t first_module, uint32_t m, uint32_t n, uint64_t k,
