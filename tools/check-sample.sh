@@ -10,8 +10,9 @@
 # A device that cannot be opened, fails or crashes is reported, and the next one is tried. The end is
 # one line for each device: right, WRONG or failed.
 #
-# Exit status: 0 right on all devices that ran, and the CPU ran if it was to; 1 a hash is wrong;
-# 2 wrong usage, or no result.
+# Exit status: 0 right on all devices; 1 a hash is wrong; 2 wrong usage, no result, or the CPU failed;
+# 3 right on all that ran, the CPU included if it was to run, but another device failed, or listing the
+# devices did.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 # shellcheck source=tools/packages.sh
@@ -39,12 +40,40 @@ prompt="Once upon a time"
 # Some drivers take a minute; one that takes this long hangs.
 limit=1200
 
+# explain STATUS FILE: sets error, from what a program printed, or empties it if the status is 0.
+explain() {
+    error=""
+    case $1 in
+    0) ;;
+    124) error="no end after $limit s" ;;
+    *)
+        error=$(grep -v '^[[:space:]]*$' "$2" | tail -n 1)
+        # Above 128: the signal, on a shell's word.
+        [ "$1" -le 128 ] || error="ended by signal $(($1 - 128))${error:+: $error}"
+        error=${error:-exit status $1}
+        ;;
+    esac
+}
+
+list_error=""
 if [ -z "$devices" ]; then
-    timeout --foreground $limit "$ree_run" devices >"$work/list" 2>&1
+    timeout --foreground -k 10 $limit "$ree_run" devices >"$work/list" 2>&1
+    explain $? "$work/list"
     devices=$(sed -n 's/^\(cpu\|vulkan:[0-9]*\|cuda:[0-9]*\)  .*/\1/p' "$work/list")
-    # A driver that ends the program while it is probed leaves no list.
-    [ -n "$devices" ] || devices="cpu vulkan cuda"
     notes=$(grep -E '^(Vulkan|CUDA): ' "$work/list")
+    if [ -z "$devices" ] && [ -z "$error" ]; then error="no device in the list"; fi
+    if [ -n "$error" ]; then
+        # A driver that ends the program while it is probed leaves no list, or a part of it.
+        for device in cpu vulkan cuda; do
+            case " $(echo "$devices" | tr '\n' ' ')" in
+            *" $device "* | *" $device:"*) ;;
+            *) devices="$devices $device" ;;
+            esac
+        done
+        list_error=$error
+        cat "$work/list" >&2
+        echo "\`$ree_run devices\` FAILED, its list may lack devices: $list_error"
+    fi
 else
     notes=""
 fi
@@ -62,19 +91,8 @@ try() {
         timeout --foreground -k 10 $limit "$@" 2>"$work/errors"
         echo $? >"$work/status"
     } | tee "$work/out"
-    status=$(cat "$work/status")
     cat "$work/errors" >&2
-    error=""
-    case $status in
-    0) ;;
-    124) error="no end after $limit s" ;;
-    *)
-        error=$(grep -v '^[[:space:]]*$' "$work/errors" | tail -n 1)
-        # Above 128: the signal, on a shell's word.
-        [ "$status" -le 128 ] || error="ended by signal $((status - 128))${error:+: $error}"
-        error=${error:-exit status $status}
-        ;;
-    esac
+    explain "$(cat "$work/status")" "$work/errors"
 }
 
 # compare NAME HASH: adds the name to what is wrong.
@@ -123,6 +141,7 @@ done
 
 say "the hashes of the sample models, compared with the recorded ones"
 cat "$work/verdicts"
+[ -z "$list_error" ] || printf '%-10s failed: %s\n' devices "$list_error"
 [ -z "$notes" ] || printf '%s\n' "$notes"
 if [ $n_wrong != 0 ]; then
     echo "A device that is WRONG must not be used. Please report it, with what these print:"
@@ -131,4 +150,8 @@ if [ $n_wrong != 0 ]; then
     exit 1
 fi
 if [ $n_right = 0 ] || [ $cpu_failed = yes ]; then exit 2; fi
-[ $n_failed = 0 ] || echo "A device that failed is not needed: the others give the same results."
+if [ $n_failed != 0 ] || [ -n "$list_error" ]; then
+    [ $n_failed = 0 ] ||
+        echo "A device that failed is not needed: the others give the same results."
+    exit 3
+fi

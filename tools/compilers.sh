@@ -65,14 +65,17 @@ done
 
 # Every gcc and clang in the path, each once whatever its names.
 find_compilers() {
-    seen=""
-    for directory in $(echo "$PATH" | tr : ' '); do
+    seen="" rest=$PATH:
+    while [ -n "$rest" ]; do
+        directory=${rest%%:*} rest=${rest#*:}
+        # An empty entry is the current folder.
+        directory=${directory:-.}
         for path in "$directory"/gcc "$directory"/gcc-[0-9]* "$directory"/clang "$directory"/clang-[0-9]*; do
             [ -x "$path" ] || continue
             case $(basename "$path") in gcc-ar* | gcc-nm* | gcc-ranlib* | *-config*) continue ;; esac
             real=$(readlink -f "$path")
-            case " $seen " in *" $real "*) continue ;; esac
-            seen="$seen $real"
+            case $seen in *":$real:"*) continue ;; esac
+            seen="$seen:$real:"
             basename "$path"
         done
     done
@@ -99,24 +102,25 @@ archiver_of() {
 }
 
 configure() { # COMPILER LEVEL BUILD
+    archiver=""
     case $2 in
-    O1 | O2 | O3) flags="-$2" strict=OFF link="" ;;
-    strict) flags="-O3" strict=ON link="" ;;
+    O1 | O2 | O3) flags="-$2" strict=OFF ;;
+    strict) flags="-O3" strict=ON ;;
     lto)
         strict=ON flags="-O3 -flto"
         case $1 in *gcc*) flags="-O3 -flto=$jobs" ;; esac
         archiver=$(archiver_of "$1")
         ranlib=$(echo "$archiver" | sed 's/ar\(-[0-9]*\)\{0,1\}$/ranlib\1/')
-        link="-DCMAKE_AR=$archiver -DCMAKE_RANLIB=$ranlib -DCMAKE_C_COMPILER_AR=$archiver"
-        link="$link -DCMAKE_C_COMPILER_RANLIB=$ranlib"
         ;;
     esac
     launcher=$(command -v ccache >/dev/null && echo -DCMAKE_C_COMPILER_LAUNCHER=ccache)
     # A warning is not another bit: they are counted instead.
-    # shellcheck disable=SC2086 # lists of words
+    # shellcheck disable=SC2086 # one word or none
     cmake -S . -B "$3" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER="$1" \
         -DCMAKE_C_FLAGS_RELEASE="$flags -DNDEBUG" -DREE_STRICT_ALIASING=$strict -DREE_CUDA=OFF \
-        -DREE_WERROR=OFF $launcher $link
+        -DREE_WERROR=OFF $launcher \
+        ${archiver:+"-DCMAKE_AR=$archiver" "-DCMAKE_RANLIB=$ranlib"} \
+        ${archiver:+"-DCMAKE_C_COMPILER_AR=$archiver" "-DCMAKE_C_COMPILER_RANLIB=$ranlib"}
 }
 
 n_wrong=0

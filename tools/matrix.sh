@@ -10,7 +10,8 @@
 #     tools/matrix.sh --enter trixie [COMMAND...]    look at what a run left (a shell)
 #
 #     --dir FOLDER      where roots, packages, logs and results lie (${XDG_CACHE_HOME:-~/.cache}/ree/matrix)
-#     --only LIST       only these cells, as "quickstart,gcc/lavapipe:512,clang" (a name or the start of it)
+#     --only LIST       only these cells, as "quickstart,gcc/lavapipe:512,clang" (a name or the start of it);
+#                       the table keeps the rows of the others
 #     --shared FOLDER   the real models for the tests ($REE_SHARED_DIR, or ../shared if it is there)
 #     --fresh           make the bare roots anew; otherwise the ones that are there are brought up to date
 #     --keep            keep the folder of a release that is all green (others are kept anyway)
@@ -32,14 +33,18 @@
 #
 #        Each ends with the sample models (tools/check-sample.sh): their hashes are right or wrong.
 #
-# The table has a row for each cell, with the date and the commit of its run. Rows of releases that are
-# not in this run are those of their last run.
+# A cell is green if all of its tests passed, no hash was wrong and no device failed. It is "not run",
+# which is neither green nor failed, if its driver cannot be had on this release.
+#
+# The table has a row for each cell, with the date and the commit of its run. Rows that are not of this
+# run are those of the last run in the folder, or those that the page of --output has.
 #
 # Roots are entered in a mount namespace and a process namespace of their own: what is mounted, and
 # what runs there, ends with this script (if SIGKILL ends it: with the current cell). Folders are
 # removed outside of it, and never if anything is mounted below.
 #
-# Exit status: 0 only if every cell of this run is green; 1 if one is not, 2 for wrong usage.
+# Exit status: 0 only if every cell of this run is green or not run, and one is green; 1 otherwise, 2 for
+# wrong usage.
 # shellcheck disable=SC2317 # most functions are called through in_background
 set -u
 tree=$(cd "$(dirname "$0")/.." && pwd -P) || exit 2
@@ -115,18 +120,30 @@ the CPU. `tools/matrix.sh` makes this table; `tools/matrix.sh --help` says what 
 
 - passed, failed, skipped: tests of `tools/test.sh --quick`, or `tools/quickstart.sh` as one
 - hashes: whether the sample models have the recorded hashes (`tools/check-sample.sh`) on every device
+- "not run": the driver of this row cannot be had on this release, so that nothing was tried
 
 | release | run | compiler | driver | passed | failed | skipped | hashes | date, commit |
 |---|---|---|---|---|---|---|---|---|
 END
-    for release in $known; do
-        [ ! -f "$dir/results/$release.rows" ] || cat "$dir/results/$release.rows"
-    done
-    if cat "$dir"/results/*.failures 2>/dev/null | grep -q .; then
-        printf '\nWhat failed:\n\n'
-        for release in $known; do
-            [ ! -f "$dir/results/$release.failures" ] || cat "$dir/results/$release.failures"
-        done
+    for release in $known; do rows_of "$release"; done
+    notes=$(for release in $known; do failures_of "$release"; done)
+    [ -z "$notes" ] || printf '\nWhat failed:\n\n%s\n' "$notes"
+}
+
+# The rows of a release, and what failed in them: of the last run in this folder or, where there is
+# none, of the page that --output names.
+rows_of() { # RELEASE
+    if [ -f "$dir/results/$1.rows" ]; then
+        cat "$dir/results/$1.rows"
+    elif [ -f "$output" ]; then
+        grep "^| $(title "$1") | .*[0-9]-[0-9][0-9], [0-9a-f]* |\$" "$output"
+    fi
+}
+failures_of() { # RELEASE
+    if [ -f "$dir/results/$1.rows" ]; then
+        cat "$dir/results/$1.failures"
+    elif [ -f "$output" ]; then
+        grep "^- $(title "$1"): " "$output"
     fi
 }
 
@@ -145,8 +162,11 @@ if [ $action = list ]; then
         [ ! -d "$dir/work/$release" ] || state="$state, and the folder of its last run"
         if [ -f "$dir/results/$release.rows" ]; then
             # Tests that failed and hashes that are not right are bold.
-            state="$state; $(grep -c . "$dir/results/$release.rows") cells tried," \
+            n_rows=$(grep -c . "$dir/results/$release.rows")
+            n_absent=$(grep -c '| not run | not run |' "$dir/results/$release.rows")
+            state="$state; $((n_rows - n_absent)) cells tried,"
             state="$state $(grep -c '\*\*' "$dir/results/$release.rows") of them not green"
+            [ "$n_absent" = 0 ] || state="$state; $n_absent not run"
         fi
         printf '  %-20s %-36s %s\n' "$release" "$(title "$release")" "$state"
     done
@@ -311,7 +331,7 @@ prepare() { # RELEASE
     # The first is a link on some systems.
     rm -f "$root/etc/resolv.conf" && cp -L /etc/resolv.conf "$root/etc/resolv.conf" &&
         sources "$1" >"$root/etc/apt/sources.list" &&
-        if [ $stale = yes ]; then
+        if [ "$stale" = yes ]; then
             echo 'Acquire::Check-Valid-Until "false";' >"$root/etc/apt/apt.conf.d/90-stale"
         fi &&
         enter "$1" "$root" sh -c 'apt-get update -q && apt-get -q -y dist-upgrade' || return 1
@@ -344,7 +364,7 @@ fi
 cell_script='
 cd /root/ree || exit 2
 . tools/packages.sh
-compiler=$1 driver=$2 tree=build status=0
+compiler=$1 driver=$2 tree=build status=0 absent=no
 lavapipe=$(find /usr/share/vulkan/icd.d -name "lvp_icd*.json" 2>/dev/null | head -n 1)
 if [ "$compiler" = quickstart ]; then
     ./tools/quickstart.sh || status=1
@@ -352,21 +372,28 @@ else
     case $compiler in clang*) tree=build-clang ;; esac
     set -- --quick --compiler "$compiler"
     [ -z "$driver" ] || set -- "$@" --driver "$driver"
-    ./tools/test.sh "$@" || status=1
+    ./tools/test.sh "$@"
+    case $? in
+    0) ;;
+    77) absent=yes ;;
+    *) status=1 ;;
+    esac
     lavapipe=$(find /usr/share/vulkan/icd.d -name "lvp_icd*.json" 2>/dev/null | head -n 1)
     export VK_ICD_FILENAMES=${lavapipe:-none}
     case $driver in
     lavapipe:*) export LP_NATIVE_VECTOR_WIDTH=${driver#*:} ;;
     swiftshader) VK_ICD_FILENAMES=$PWD/build/swiftshader/vk_swiftshader_icd.json ;;
     esac
-    if [ -f "$VK_ICD_FILENAMES" ]; then
-        set -- vulkan
-        [ -n "$driver" ] || set -- cpu vulkan
+    set -- vulkan
+    [ -n "$driver" ] || set -- cpu vulkan
+    if [ $absent = yes ]; then
+        echo "$driver cannot be had: not run"
+    elif [ -x $tree/ree-run ]; then
         ./tools/check-sample.sh --ree-run $tree/ree-run "$@" || status=1
     fi
 fi
 echo
-c=$(readlink -f "$(sed -n "s/^CMAKE_C_COMPILER:[A-Z]*=//p" $tree/CMakeCache.txt)")
+c=$(readlink -f "$(command -v "$(sed -n "s/^CMAKE_C_COMPILER:[A-Z]*=//p" $tree/CMakeCache.txt)")")
 case $c in *clang*) family=clang ;; *) family=gcc ;; esac
 echo "@compiler $family $("$c" --version | sed -n "1s/.* \([0-9][0-9]*\.[0-9][0-9.]*\).*/\1/p")"
 facts=$($tree/ree-run devices vulkan 2>&1)
@@ -375,9 +402,14 @@ name=$(printf "%s\n" "$facts" | sed -n "s/^ *driver  *\(.*[^, ]\)[, ]*\$/\1/p")
 case $driver in
 swiftshader)
     bits=" of Chromium $(candidate_version chromium-common)" name=${name:+SwiftShader}
-    name=${name:-no SwiftShader, for there is no} ;;
+    name=${name:-SwiftShader, which does not load,} ;;
 esac
+[ $absent = no ] || name="no ${driver%:*}" bits=""
 echo "@driver ${name:-none}$bits"
+if [ $absent = yes ] && [ $status = 0 ]; then
+    echo "@absent"
+    exit 77
+fi
 exit $status
 '
 
@@ -404,8 +436,25 @@ bold_unless() { # VALUE GOOD
     if [ "$1" = "$2" ]; then echo "$1"; else echo "**$1**"; fi
 }
 
+# What the sample models gave on each device, from a cell's log: "vulkan:0 right".
+verdicts() { # LOG
+    sed -n 's/^\(cpu\|vulkan\|vulkan:[0-9]*\|cuda\|cuda:[0-9]*\|devices\)  *\(right\|WRONG: .*\|failed: .*\)$/\1 \2/p' "$1"
+}
+
+# green, failed, or absent: there is no such driver. quickstart.sh succeeds where a device failed that is
+# not needed; a cell in which one did is not green all the same.
+outcome() { # LOG STATUS
+    if [ "$2" = 77 ] && grep -q '^@absent$' "$1"; then
+        echo absent
+    elif [ "$2" = 0 ] && ! verdicts "$1" | grep -q ' WRONG: \| failed: '; then
+        echo green
+    else
+        echo failed
+    fi
+}
+
 # A row of the table, from a cell's log.
-row() { # RELEASE CELL LOG STATUS
+row() { # RELEASE CELL LOG STATUS OUTCOME
     summary=$(grep -E '^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$' "$3" | tail -n 1)
     passed=$(printf '%s\n' "$summary" | sed -n 's/ passed.*//p')
     failed=$(printf '%s\n' "$summary" | sed -n 's/.* \([0-9]*\) failed.*/\1/p')
@@ -415,27 +464,33 @@ row() { # RELEASE CELL LOG STATUS
     elif [ -z "$summary" ]; then
         passed=0 failed="no end"
     fi
-    verdicts=$(sed -n 's/^\(cpu\|vulkan\|vulkan:[0-9]*\)  *\(right\|WRONG: .*\|failed: .*\)$/\1 \2/p' "$3")
+    devices=$(verdicts "$3")
     hashes=right
-    if [ -z "$verdicts" ]; then
+    if [ -z "$devices" ]; then
         hashes="-"
-    elif printf '%s\n' "$verdicts" | grep -q WRONG; then
-        hashes="**WRONG**: $(printf '%s\n' "$verdicts" | sed -n 's/ WRONG: /: /p' | paste -sd';' -)"
-    elif printf '%s\n' "$verdicts" | grep -q failed; then
-        hashes="right, but for $(printf '%s\n' "$verdicts" | sed -n 's/^\([^ ]*\) failed: \(.*\)/\1, which **failed** (\2)/p' |
+    elif printf '%s\n' "$devices" | grep -q WRONG; then
+        hashes="**WRONG**: $(printf '%s\n' "$devices" | sed -n 's/ WRONG: /: /p' | paste -sd';' -)"
+    elif printf '%s\n' "$devices" | grep -q ' failed: '; then
+        hashes="right, but for $(printf '%s\n' "$devices" | sed -n 's/^\([^ ]*\) failed: \(.*\)/\1, which **failed** (\2)/p' |
             tr '|' '/' | paste -sd';' -)"
     fi
+    failed=$(bold_unless "$failed" 0) skipped=${skipped:-0}
+    case $5-$failed-$hashes in
+    absent-*) passed="not run" failed="not run" skipped="-" ;;
+    failed-*\*\**) ;;
+    failed-*) hashes="$hashes; **failed**, see its log" ;;
+    esac
     printf '| %s | %s | %s | %s | %s | %s | %s | %s | %s, %s |\n' "$(title "$1")" "$2" \
         "$(sed -n 's/^@compiler //p' "$3")" "$(sed -n 's/^@driver //p' "$3")" \
-        "$passed" "$(bold_unless "$failed" 0)" "${skipped:-0}" "$hashes" "$(date -u +%Y-%m-%d)" "$commit"
+        "$passed" "$failed" "$skipped" "$hashes" "$(date -u +%Y-%m-%d)" "$commit"
 }
 
 # The names of the tests that failed, from a cell's log.
-failures() { # RELEASE CELL LOG STATUS
+failures() { # RELEASE CELL LOG OUTCOME
     names=$(sed -n '/(Skipped)$/d; s/^[[:space:]]*[0-9]* - \([^ ]*\) (.*)$/\1/p; s/^\(.*\): FAILED$/\1/p' "$3" |
         sort -u | paste -sd, - | sed 's/,/, /g')
-    [ -n "$names" ] || [ "$4" != 0 ] || return 0
-    echo "- $(title "$1"), $2: ${names:-see its log}"
+    [ -n "$names" ] || [ "$4" = failed ] || return 0
+    echo "- $(title "$1"): $2: ${names:-see its log}"
 }
 
 # --- the run ---
@@ -455,7 +510,7 @@ ours bundle create -q "$dir/ree.bundle" HEAD || die "cannot copy the commits of 
 [ -z "$(ours status --porcelain --untracked-files=no)" ] ||
     echo "note: changes that are not committed are not tried; this is about $commit"
 
-n_cells=0 n_done=0 n_green=0 not_green=""
+n_cells=0 n_done=0 n_green=0 n_absent=0 not_green="" not_run=""
 for release in $releases; do
     for cell in $(cells "$release"); do
         if chosen "$cell"; then n_cells=$((n_cells + 1)); fi
@@ -464,6 +519,8 @@ done
 [ $n_cells != 0 ] || wrong_usage "--only: no cell is named like '$only'"
 
 clock() { date +%H:%M; }
+newline="
+"
 # In braces, so that the shell has read all of it: this file may change in the hours that it takes.
 {
 for release in $releases; do
@@ -485,9 +542,15 @@ for release in $releases; do
         continue
     fi
     echo "$(clock) there after $(($(date +%s) - begin)) s"
-    rows="" notes="" green=yes
+    old_rows=$(rows_of "$release") old_notes=$(failures_of "$release") rows="" notes="" green=yes
     for cell in $(cells "$release"); do
-        chosen "$cell" || continue
+        if ! chosen "$cell"; then
+            rows=$rows$(printf '%s\n' "$old_rows" | grep -F "| $(title "$release") | $cell | ")
+            notes=$notes$(printf '%s\n' "$old_notes" | grep -F -e "- $(title "$release"): $cell: ")
+            [ -z "$rows" ] || rows="${rows%"$newline"}$newline"
+            [ -z "$notes" ] || notes="${notes%"$newline"}$newline"
+            continue
+        fi
         n_done=$((n_done + 1))
         compiler=${cell%%/*} driver=""
         [ "$compiler" = "$cell" ] || driver=${cell#*/}
@@ -504,38 +567,36 @@ for release in $releases; do
         in_background "$log" enter "$release" "$dir/work/$release" timeout 7200 \
             sh -c "$cell_script" cell "$compiler" "$driver"
         status=$?
+        outcome=$(outcome "$log" $status)
         [ $status = 0 ] || status=1
-        line=$(row "$release" "$cell" "$log" $status)
-        note=$(failures "$release" "$cell" "$log" $status)
+        line=$(row "$release" "$cell" "$log" $status "$outcome")
+        note=$(failures "$release" "$cell" "$log" "$outcome")
         echo "            $(($(date +%s) - begin)) s $line"
-        rows="$rows$line
-"
-        [ -z "$note" ] || notes="$notes$note
-"
-        if [ $status = 0 ]; then
-            n_green=$((n_green + 1))
-        else
+        rows=$rows$line$newline
+        [ -z "$note" ] || notes=$notes$note$newline
+        case $outcome in
+        green) n_green=$((n_green + 1)) ;;
+        absent)
+            n_absent=$((n_absent + 1)) not_run="$not_run
+  $release, $cell: $log" ;;
+        *)
             green=no not_green="$not_green
-  $release, $cell: $log"
-        fi
+  $release, $cell: $log" ;;
+        esac
     done
-    # Only whole runs take the place of recorded ones.
-    if [ -z "$only" ]; then
-        printf %s "$rows" >"$dir/results/$release.rows"
-        printf %s "$notes" >"$dir/results/$release.failures"
-        publish
-    fi
+    printf %s "$rows" >"$dir/results/$release.rows"
+    printf %s "$notes" >"$dir/results/$release.failures"
+    publish
     if [ $green = yes ] && [ $keep = no ]; then remove_folder "$dir/work/$release"; fi
 done
 
-if [ -z "$only" ]; then
-    say "all recorded results"
-    write_table
-else
-    say "--only: nothing was recorded"
-fi
+say "all recorded results"
+write_table
 [ -z "$not_green" ] || printf '\nnot green:%s\n' "$not_green"
-printf '\n%d of %d cells are green\n' $n_green $n_cells
-[ $n_green = $n_cells ]
+[ -z "$not_run" ] || printf '\nnot run, for the driver cannot be had:%s\n' "$not_run"
+printf '\n%d of %d cells are green' $n_green $n_cells
+[ $n_absent = 0 ] || printf ', %d not run' $n_absent
+echo
+[ $n_green != 0 ] && [ $((n_green + n_absent)) = $n_cells ]
 exit
 }

@@ -14,9 +14,10 @@ install_packages $build_packages || die "cannot build without these packages"
 install_packages $vulkan_packages || echo "going on without Vulkan: the CPU alone"
 echo "all there"
 
-# CUDA kernels for the GPUs that are here; none, without one.
-capabilities=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null |
-    tr -d '. ' | sort -u | paste -sd';' -) || capabilities=""
+# CUDA kernels for the GPUs that are here; none, without one. nvidia-smi prints its errors to stdout, and
+# "[N/A]" for a GPU that does not tell.
+capabilities=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d ' \r' |
+    sed -n 's/^\([0-9][0-9]*\)\.\([0-9][0-9]*\)$/\1\2/p' | sort -u | paste -sd';' -) || capabilities=""
 if [ -n "$capabilities" ]; then
     set -- -DREE_CUDA=ON "-DREE_CUDA_ARCHITECTURES=$capabilities"
 else
@@ -34,7 +35,7 @@ ninja -C build ree-run
 status=0
 tools/check-sample.sh || status=$?
 case $status in
-0) ;;
+0 | 3) ;; # 3: a device failed; it is not needed
 1) die "a device gives wrong results, see above" ;;
 *) die "the sample models do not run on the CPU, see above" ;;
 esac

@@ -18,6 +18,9 @@
 # the drivers are not; all run on the release build with the validation layer.
 #
 # The last line is "N passed, N failed", with ", N skipped" when something was.
+#
+# Exit status: 0 all passed; 1 something failed; 77 it could be built, but the driver of --driver cannot be
+# had on this system, so that no test ran.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 # shellcheck source=tools/packages.sh
@@ -48,7 +51,7 @@ case $driver in
 esac
 [ $quick = yes ] || [ "$compiler$driver" = gcc ] || die "--compiler and --driver need --quick"
 
-n_passed=0 n_failed=0 n_skipped=0 failures=""
+n_passed=0 n_failed=0 n_skipped=0 failures="" driver_is_absent=no
 
 # step NAME COMMAND...: one line for a success; the output and a note for the end for a failure.
 step() {
@@ -100,11 +103,21 @@ skip() {
     echo "skipped: $*"
 }
 
+# For a driver whose tests are skipped: if it is the one of --driver, nothing is left to run.
+skip_driver() {
+    skip "$*"
+    [ -z "$driver" ] || driver_is_absent=yes
+}
+
 summary() {
     [ -z "$failures" ] || printf '\nfailed:%s\n' "$failures"
     line="$n_passed passed, $n_failed failed"
     [ $n_skipped = 0 ] || line="$line, $n_skipped skipped"
     printf '\n%s\n' "$line"
+    if [ $n_failed = 0 ] && [ $driver_is_absent = yes ]; then
+        echo "not run: $driver cannot be had here" >&2
+        exit 77
+    fi
     [ $n_failed = 0 ] && [ $n_passed != 0 ]
     exit $?
 }
@@ -144,11 +157,11 @@ choose_clang() {
 
 # SwiftShader is part of Debian's Chromium; two files of that package are enough.
 swiftshader=$PWD/build/swiftshader/vk_swiftshader_icd.json
-fetch_swiftshader() {
+fetch_swiftshader() { # fails with 77 if this system has no such package
     [ -s "$swiftshader" ] && [ -s build/swiftshader/libvk_swiftshader.so ] && return 0
     [ -n "$(candidate_version chromium-common)" ] || refresh_lists
     # Ubuntu's Chromium is a snap.
-    [ -n "$(candidate_version chromium-common)" ] || return 1
+    [ -n "$(candidate_version chromium-common)" ] || return 77
     rm -rf build/swiftshader
     mkdir -p build/swiftshader
     # As the user, into a folder of ours: nothing of Chromium gets installed.
@@ -201,14 +214,22 @@ on_lavapipe() {
 }
 
 on_swiftshader() {
-    if fetch_swiftshader; then
+    fetch_swiftshader
+    fetched=$?
+    if [ $fetched = 0 ]; then
         # It emulates every float and takes seconds to compile a kernel: a tenth of ONNX's operator
         # tests, chosen by name, has to do, and tests of whole models of many kernels run on lavapipe
         # alone.
         REE_TEST_SAMPLE=1/10 VK_ICD_FILENAMES=$swiftshader suite "SwiftShader" "$tree_of_suite" \
             -R vulkan -E 'validation|attention|contrib|control|hf'
+    elif [ $fetched = 77 ]; then
+        skip_driver "this system has no chromium-common of Debian, which has SwiftShader"
+    elif [ -n "$driver" ]; then
+        n_failed=$((n_failed + 1))
+        failures="$failures
+  SwiftShader could not be fetched from chromium-common"
     else
-        skip "no chromium-common of Debian could be fetched for its SwiftShader"
+        skip "SwiftShader could not be fetched from chromium-common"
     fi
 }
 
@@ -288,7 +309,7 @@ lavapipe:*)
     if [ -n "$lavapipe" ]; then
         on_lavapipe "lavapipe$built_by" "$lavapipe" "${driver#*:}" -R "$few_tests"
     else
-        skip "lavapipe is not installed"
+        skip_driver "lavapipe is not installed"
     fi ;;
 swiftshader) on_swiftshader ;;
 *)
@@ -298,7 +319,7 @@ swiftshader) on_swiftshader ;;
     if [ -n "$lavapipe" ]; then
         VK_ICD_FILENAMES=$lavapipe suite "$what$built_by" "$tree_of_suite" "$@"
     else
-        skip "lavapipe is not installed"
+        skip_driver "lavapipe is not installed"
         [ -n "$driver" ] || VK_ICD_FILENAMES=none suite "CPU$built_by" "$tree_of_suite"
     fi ;;
 esac

@@ -349,19 +349,23 @@ enum ree_status cli_device_open(const struct cli_device *device, struct ree_devi
     return ree_device_open(device->spec ? device->spec : "cpu", &options, out_device, err);
 }
 
+#define MAX_FAILURES_SHOWN 8
+
 void cli_device_close(struct ree_device *device) {
     const struct ree_device_fact *facts;
     size_t n = device ? ree_device_facts(device, &facts) : 0, n_failed = 0;
     for (size_t i = 0; i < n; i++) {
-        if (strcmp(facts[i].kind, "self-test") != 0 || strcmp(facts[i].name, "failed") != 0)
-            continue;
-        if (n_failed++ == 0)
-            fprintf(stderr,
-                    "ree-run: note: on '%s' a self-test failed; other code ran instead\n"
-                    "  %s\n",
+        if (strcmp(facts[i].kind, "self-test") != 0) continue;
+        if (strcmp(facts[i].name, "not tested") == 0)
+            fprintf(stderr, "ree-run: note: on '%s' no self-test reaches all code: %s\n",
                     ree_device_name(device), facts[i].value);
+        if (strcmp(facts[i].name, "failed") != 0) continue;
+        if (n_failed++ == 0)
+            fprintf(stderr, "ree-run: note: on '%s' a self-test failed; other code ran instead\n",
+                    ree_device_name(device));
+        if (n_failed <= MAX_FAILURES_SHOWN) fprintf(stderr, "  %s\n", facts[i].value);
     }
-    if (n_failed > 1)
-        fprintf(stderr, "  and %zu more: 'ree-run devices' lists them\n", n_failed - 1);
+    if (n_failed > MAX_FAILURES_SHOWN)
+        fprintf(stderr, "  and %zu more\n", n_failed - MAX_FAILURES_SHOWN);
     ree_device_destroy(device);
 }
