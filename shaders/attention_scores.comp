@@ -35,8 +35,8 @@ float tile_b(TileStep s, TileColumn c) {
 bool takes_part(const Params p, const AttentionRow r, uint j) {
     if (BOUNDED) {
         int distance = int(j) - attention_position(p, r);
-        if (p.right >= 0 && distance > p.right) return false;
-        if (p.left >= 0 && distance < -p.left) return false;
+        if (HAS_RIGHT && distance > p.right) return false;
+        if (HAS_LEFT && distance < -p.left) return false;
     }
     if (N_KEYS_DTYPE != 0u) {
         uint at = uint(p.n_keys_offset) + r.batch * uint(p.n_keys_stride);
@@ -59,7 +59,7 @@ void store_score(const Params p, uint i, uint j, uint t) {
 void tile_store(uint i, uint j, uint bits) {
     Params p = Params(ree_params());
     AttentionRow r = attention_row(p, tile_product, i);
-    uint t = p.scale == REE_ONE ? bits : ree_mul(bits, p.scale);
+    uint t = HAS_SCALE ? ree_mul(bits, p.scale) : bits;
     if (HAS_SOFTCAP) t = ree_mul(ree_op_tanh_f32(ree_div(t, p.softcap)), p.softcap);
     if (HAS_BIAS) {
         uint at = uint(p.bias_offset) + r.batch * uint(p.bias_strides[0]) +
@@ -81,8 +81,8 @@ bool out_of_sight(const Params p, uint i0, uint i1, uint j0, uint j1) {
     AttentionRow low = attention_row(p, tile_product, i0), high = low;
     low.query = COMBINED ? 0u : i0;
     high.query = COMBINED ? p.q_len - 1u : i1 - 1u;
-    if (p.right >= 0 && int(j0) - attention_position(p, high) > p.right) return true;
-    return p.left >= 0 && int(j1) - 1 - attention_position(p, low) < -p.left;
+    if (HAS_RIGHT && int(j0) - attention_position(p, high) > p.right) return true;
+    return HAS_LEFT && int(j1) - 1 - attention_position(p, low) < -p.left;
 }
 
 void main() {

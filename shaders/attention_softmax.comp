@@ -7,7 +7,7 @@
 #include "rows.glsl"
 #include "attention.glsl"
 
-layout(constant_id = 28) const bool GROUP = false;
+layout(constant_id = 31) const bool GROUP = false;
 
 uint row_start, row_max; // of the row at hand
 
@@ -38,7 +38,7 @@ void main() {
     uint sink = sink_of(p, row), m = sink;
     for (uint i = first; i < k; i += step) m = ree_soft_max(m, ree_scratch().w[row_start + i]);
     row_max = GROUP ? ree_row_max(m) : m;
-    bool empty = p.zero_empty != 0u && row_max == (REE_INF | REE_SIGN);
+    bool empty = ZERO_EMPTY && row_max == (REE_INF | REE_SIGN);
     if (empty) row_max = 0u;
     uint sum;
     if (GROUP) {

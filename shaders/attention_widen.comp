@@ -6,7 +6,7 @@
 #include "attention.glsl"
 #include "factor.glsl"
 
-layout(constant_id = 28) const bool IS_V = false;
+layout(constant_id = 31) const bool IS_V = false;
 
 void main() {
     Params p = Params(ree_params());

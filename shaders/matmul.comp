@@ -91,7 +91,7 @@ void add_chunks(uint index, uint n_outputs, uint n_chunks) {
     uint at = chunk_base + index, sum = chunks.w[at];
     for (uint c = 1u; c < n_chunks; c++) sum = ree_add(sum, chunks.w[at + c * n_outputs]);
     out_base = index;
-    tile_store(0u, 0u, ree_canon(ree_add(sum, 0u)));
+    tile_store(0u, 0u, sum == REE_SIGN ? 0u : ree_canon(sum)); // + 0: never -0
 }
 
 void main() {

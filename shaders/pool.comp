@@ -10,6 +10,8 @@
 layout(constant_id = 16) const uint KIND = 0;
 layout(constant_id = 17) const uint DTYPE = 1;
 layout(constant_id = 18) const bool HAS_INDICES = false;
+layout(constant_id = 19) const bool COLUMN_MAJOR = false; // indices
+layout(constant_id = 20) const bool COUNT_PAD = false;
 
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
     uint kind;
@@ -75,7 +77,6 @@ Window pool(Params p, uint o, uint plane_start) {
     uint d0 = p.in_dims[0], d1 = p.in_dims[1], d2 = p.in_dims[2];
     uint n0 = p.kernel[0], n1 = p.kernel[1], n2 = p.kernel[2];
     uint dilation2 = p.dilation[2];
-    bool column_major = p.storage_order != 0u;
     uint lowest = IS_FLOAT ? REE_INF | REE_SIGN : DTYPE == REE_DT_I8 ? 0xFFFFFF80u : 0u;
     Window w = Window(KIND == MAX ? lowest : 0u, 0u, 0u, NOWHERE);
     for (uint k0 = 0u; k0 < n0; k0++) {
@@ -89,7 +90,7 @@ Window pool(Params p, uint o, uint plane_start) {
                 if (i2 >= d2) continue;
                 uint value = ree_load(x, DTYPE, plane_start + row + i2).x;
                 if (KIND == MAX)
-                    take_max(w, value, column_major ? (i2 * d1 + i1) * d0 + i0 : row + i2);
+                    take_max(w, value, COLUMN_MAJOR ? (i2 * d1 + i1) * d0 + i0 : row + i2);
                 else
                     add_term(w, (k0 * n1 + k1) * n2 + k2, value);
             }
@@ -99,10 +100,9 @@ Window pool(Params p, uint o, uint plane_start) {
     // The + 0 at the end of a sum is no step: acc and total are never -0.
     if (w.chunk > 0u) w.acc = ree_add(w.total, w.acc);
     if (KIND == AVG) {
-        bool padded = p.count_include_pad != 0u;
-        int b0 = padded ? -p.pad_begin[0] : 0, e0 = int(d0) + (padded ? p.pad_end[0] : 0);
-        int b1 = padded ? -p.pad_begin[1] : 0, e1 = int(d1) + (padded ? p.pad_end[1] : 0);
-        int b2 = padded ? -p.pad_begin[2] : 0, e2 = int(d2) + (padded ? p.pad_end[2] : 0);
+        int b0 = COUNT_PAD ? -p.pad_begin[0] : 0, e0 = int(d0) + (COUNT_PAD ? p.pad_end[0] : 0);
+        int b1 = COUNT_PAD ? -p.pad_begin[1] : 0, e1 = int(d1) + (COUNT_PAD ? p.pad_end[1] : 0);
+        int b2 = COUNT_PAD ? -p.pad_begin[2] : 0, e2 = int(d2) + (COUNT_PAD ? p.pad_end[2] : 0);
         uint n = count(start0, n0, p.dilation[0], b0, e0) *
                  count(start1, n1, p.dilation[1], b1, e1) *
                  count(start2, n2, dilation2, b2, e2);

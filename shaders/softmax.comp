@@ -9,6 +9,7 @@
 
 layout(constant_id = 16) const bool LOG = false;
 layout(constant_id = 17) const bool GROUP = false;
+layout(constant_id = 18) const bool ZERO_EMPTY = false;
 
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
     uint log;
@@ -45,7 +46,7 @@ void main() {
     for (uint i = first; i < k; i += step)
         m = ree_soft_max(m, ree_operand(0).w[row_start + i * row_stride]);
     row_max = GROUP ? ree_row_max(m) : m;
-    bool empty = p.zero_empty != 0u && row_max == (REE_INF | REE_SIGN);
+    bool empty = ZERO_EMPTY && row_max == (REE_INF | REE_SIGN);
     if (empty) row_max = 0u;
     if (!GROUP) {
         ReeChunks s = ree_chunks_begin();

@@ -156,6 +156,7 @@ static enum ree_status write_files(struct ree_checkpoint *checkpoint, const char
     if (status == REE_OK) status = ree_output_commit(&model, err);
     ree_output_discard(&model);
     ree_output_discard(&data);
+    options->data = NULL;
     free(bytes);
     return status;
 }

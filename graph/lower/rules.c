@@ -20,6 +20,7 @@ enum ree_map_op ree_typed_op_of(const struct ree_typed_op *op, enum ree_dtype dt
     }
 }
 
+#undef ree_rule_unsupported // the header wraps it for clang's analyzer
 enum ree_status ree_rule_unsupported(struct ree_lower *lower, enum ree_dtype dtype) {
     return ree_lower_fail(lower, REE_UNSUPPORTED, "%s of %s is not supported", lower->node->op_type,
                           ree_dtype_name(dtype));

@@ -23,6 +23,9 @@ struct ree_typed_op {
 enum ree_map_op ree_typed_op_of(const struct ree_typed_op *op, enum ree_dtype dtype);
 // "Add of float16 is not supported".
 enum ree_status ree_rule_unsupported(struct ree_lower *lower, enum ree_dtype dtype);
+#ifdef __clang_analyzer__
+#define ree_rule_unsupported(...) ree_never_ok(ree_rule_unsupported(__VA_ARGS__)) // base/status.h
+#endif
 // Fails with ree_rule_unsupported when `op` has no member for t's type.
 enum ree_status ree_rule_typed(struct ree_lower *lower, const struct ree_typed_op *op,
                                enum ree_dtype dtype, enum ree_map_op *out);

@@ -15,11 +15,16 @@ layout(constant_id = 19) const bool HAS_ALLOWED = false;
 layout(constant_id = 20) const bool HAS_BIAS = false;
 layout(constant_id = 21) const bool HAS_SINK = false;
 layout(constant_id = 22) const bool HAS_SOFTCAP = false;
-layout(constant_id = 23) const bool BOUNDED = false; // by left or right
-layout(constant_id = 24) const uint K_DTYPE = REE_DT_F32;
-layout(constant_id = 25) const uint V_DTYPE = REE_DT_F32;
-layout(constant_id = 26) const bool K_COPY = false; // dense float32 in the scratch memory
-layout(constant_id = 27) const bool V_COPY = false;
+layout(constant_id = 23) const bool HAS_LEFT = false;
+layout(constant_id = 24) const bool HAS_RIGHT = false;
+layout(constant_id = 25) const uint K_DTYPE = REE_DT_F32;
+layout(constant_id = 26) const uint V_DTYPE = REE_DT_F32;
+layout(constant_id = 27) const bool K_COPY = false; // dense float32 in the scratch memory
+layout(constant_id = 28) const bool V_COPY = false;
+layout(constant_id = 29) const bool HAS_SCALE = false; // not 1
+layout(constant_id = 30) const bool ZERO_EMPTY = false;
+
+const bool BOUNDED = HAS_LEFT || HAS_RIGHT;
 
 const uint OPERAND_N_KEYS = 3u + (STARTS_DTYPE != 0u ? 1u : 0u);
 const uint OPERAND_ALLOWED = OPERAND_N_KEYS + (N_KEYS_DTYPE != 0u ? 1u : 0u);
@@ -112,11 +117,11 @@ void attention_keys(const Params p, uint query, out uint first, out uint end) {
     end = p.kv_len;
     if (!HAS_RANGE) return;
     int position = p.start + int(query), kv_len = int(p.kv_len);
-    if (p.right >= 0 && p.right < kv_len - position) {
+    if (HAS_RIGHT && p.right < kv_len - position) {
         int last = position + p.right;
         end = last < 0 ? 0u : min((uint(last) / REE_CHUNK + 1u) * REE_CHUNK, p.kv_len);
     }
-    if (p.left >= 0 && p.left < position)
+    if (HAS_LEFT && p.left < position)
         first = min(uint(position - p.left) / REE_CHUNK * REE_CHUNK, end);
 }
 

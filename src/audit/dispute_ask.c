@@ -171,7 +171,8 @@ enum ree_status ree_side_node(struct ree_side *s, uint32_t node, ree_digest **in
     const ree_digest *digests = (const ree_digest *)reply.digests;
     if (status == REE_OK) status = copy_digests(b, digests, n->n_inputs, inputs);
     if (status == REE_OK)
-        status = copy_digests(b, total ? digests + n->n_inputs : NULL, n->n_outputs, outputs);
+        status =
+            copy_digests(b, n->n_outputs ? digests + n->n_inputs : NULL, n->n_outputs, outputs);
     if (status == REE_OK) status = copy_proof(b, &reply, total, proof);
     if (status == REE_OK) {
         ree_claim_node_digest(b->header->ops[node], n->n_inputs, (const ree_digest *)*inputs,

@@ -14,6 +14,7 @@ void ree_fail_message(struct ree_error *err, enum ree_status status, const char 
     }
 }
 
+#undef ree_fail_prefix // status.h wraps it for clang's analyzer
 enum ree_status ree_fail_prefix(struct ree_error *err, const char *format, ...) {
     if (!err) return REE_INTERNAL;
     char prefix[REE_ERROR_MAX], rest[REE_ERROR_MAX];
@@ -27,6 +28,8 @@ enum ree_status ree_fail_prefix(struct ree_error *err, const char *format, ...) 
     if (n > sizeof err->message / 2) n = sizeof err->message / 2;
     memcpy(err->message, prefix, n);
     snprintf(err->message + n, sizeof err->message - n, ": %s", rest);
+    // A caller that got REE_OK for a failure would go on with what was never set.
+    if (err->status == REE_OK) err->status = REE_INTERNAL;
     return err->status;
 }
 

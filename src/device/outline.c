@@ -5,6 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *ree_outline_label(const struct ree_program *source, uint32_t i) {
+    uint32_t node = source->dispatches[i].node;
+    const char *name = node < source->n_node_names ? source->node_names[node] : NULL;
+    return name ? name : ree_repop_name(source->dispatches[i].op);
+}
+
 enum ree_status ree_outline_init(struct ree_outline *outline, const struct ree_program *source,
                                  struct ree_error *err) {
     const size_t n = source->n_dispatches;
@@ -19,10 +25,7 @@ enum ree_status ree_outline_init(struct ree_outline *outline, const struct ree_p
         const struct ree_dispatch *dispatch = &source->dispatches[i];
         memcpy(outline->operands[i], dispatch->operands, sizeof *outline->operands);
         outline->n_operands[i] = dispatch->n_operands;
-        const char *label = dispatch->node < source->n_node_names
-                                ? source->node_names[dispatch->node]
-                                : ree_repop_name(dispatch->op);
-        outline->labels[i] = strdup(label);
+        outline->labels[i] = strdup(ree_outline_label(source, (uint32_t)i));
         if (!outline->labels[i]) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     }
     return REE_OK;

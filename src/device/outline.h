@@ -12,6 +12,8 @@ struct ree_outline {
     char **labels;                                    // [n_dispatches], "node 'conv1' (Conv)"
 };
 
+// What messages call dispatch i; borrowed from `source`.
+const char *ree_outline_label(const struct ree_program *source, uint32_t i);
 // On failure, what there is waits for ree_outline_finish.
 enum ree_status ree_outline_init(struct ree_outline *outline, const struct ree_program *source,
                                  struct ree_error *err);

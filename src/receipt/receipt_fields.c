@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#undef ree_fields_wrong // the header wraps it for clang's analyzer
 enum ree_status ree_fields_wrong(const struct ree_fields *part, const char *key,
                                  const char *expected, struct ree_error *err) {
     return ree_fail(err, REE_INVALID, "%s.%s is not %s", part->name, key, expected);

@@ -17,6 +17,9 @@ struct ree_fields {
 const cJSON *ree_field(const struct ree_fields *part, const char *key); // NULL: none
 enum ree_status ree_fields_wrong(const struct ree_fields *part, const char *key,
                                  const char *expected, struct ree_error *err);
+#ifdef __clang_analyzer__
+#define ree_fields_wrong(...) ree_never_ok(ree_fields_wrong(__VA_ARGS__)) // base/status.h
+#endif
 // It is an object, all of `required` are there (names separated by spaces), and nothing but them
 // and `optional` (NULL: anything more).
 enum ree_status ree_fields_check(const struct ree_fields *part, const char *required,

@@ -182,11 +182,11 @@ enum ree_status ree_session_run_ordered(struct ree_session *s, const struct ree_
     struct ree_given given = {0};
     memset(outputs, 0, s->model->n_outputs * sizeof *outputs);
     enum ree_status status = collect_tensors(s, ordered, &given, err);
-    double start = now(), bound = start;
+    double start = now();
     if (status == REE_OK && s->observer && s->observer->on_inputs)
         status = s->observer->on_inputs(s->observer->user, ordered, s->model->n_inputs, err);
     if (status == REE_OK) status = prepare(s, &given, err);
-    bound = now();
+    double bound = now();
     if (status == REE_OK) {
         struct ree_bind *b = s->binds;
         status = ree_bind_run(b, &given, outputs, err);

@@ -49,6 +49,23 @@ void test_case_finish(struct test_case *c); // frees the contents
 
 // For the generators
 
+// The product of dense float32 matrices, (m, k) by (k, n).
+static inline struct ree_matmul_params dense_products(uint32_t m, uint32_t n, uint32_t k) {
+    return (struct ree_matmul_params){
+        .dtype = REE_F32,
+        .a_dtype = REE_F32,
+        .b_dtype = REE_F32,
+        .m = m,
+        .n = n,
+        .k = k,
+        .a_stride_m = (int32_t)k,
+        .a_stride_k = 1,
+        .b_stride_k = (int32_t)n,
+        .b_stride_n = 1,
+        .n_batch = 1,
+    };
+}
+
 void case_begin(struct test_case *c, enum ree_repop op);
 // Appends an operand of n elements with random contents; returns them. Exits without memory.
 void *case_input(struct test_case *c, struct rng *rng, enum ree_dtype dtype, uint64_t n);

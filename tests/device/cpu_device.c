@@ -1,4 +1,5 @@
 // The CPU as a device: buffers, programs, packed weights kept with their buffer, messages.
+#include "cases.h"
 #include "device/cpu/cpu_internal.h"
 #include "test.h"
 
@@ -84,19 +85,7 @@ static struct ree_dispatch matmul_dispatch(uint32_t m, uint32_t n, uint32_t k, u
     dispatch.operands[0] = (struct ree_operand){a, 0, (uint64_t)m * k * 4};
     dispatch.operands[1] = (struct ree_operand){b, 0, (uint64_t)k * n * 4};
     dispatch.operands[2] = (struct ree_operand){out, 0, (uint64_t)m * n * 4};
-    dispatch.params.matmul = (struct ree_matmul_params){
-        .dtype = REE_F32,
-        .a_dtype = REE_F32,
-        .b_dtype = REE_F32,
-        .m = m,
-        .n = n,
-        .k = k,
-        .a_stride_m = (int32_t)k,
-        .a_stride_k = 1,
-        .b_stride_k = (int32_t)n,
-        .b_stride_n = 1,
-        .n_batch = 1,
-    };
+    dispatch.params.matmul = dense_products(m, n, k);
     return dispatch;
 }
 

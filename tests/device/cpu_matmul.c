@@ -1,5 +1,6 @@
 // matmul on the CPU gives the definition's bytes for every shape, layout, instruction set and
 // number of threads, and touches nothing else.
+#include "cases.h"
 #include "reference_products.h"
 #include "run_products.h"
 #include "test.h"
@@ -226,19 +227,7 @@ static void check_epilogues(void) {
         union ree_params params;
         memset(&params, 0, sizeof params);
         struct ree_matmul_params *p = &params.matmul;
-        *p = (struct ree_matmul_params){
-            .dtype = REE_F32,
-            .a_dtype = REE_F32,
-            .b_dtype = REE_F32,
-            .m = m,
-            .n = n,
-            .k = k,
-            .a_stride_m = (int32_t)k,
-            .a_stride_k = 1,
-            .b_stride_k = (int32_t)n,
-            .b_stride_n = 1,
-            .n_batch = 1,
-        };
+        *p = dense_products(m, n, k);
         reference_matmul_f32(p, a, b, sums);
         p->has_epilogue = 1;
         for (int kind = 0; kind < 3; kind++) {

@@ -29,17 +29,26 @@ int main(int argc, char **argv) {
     CHECK_MSG(status == REE_OK, "%s", err.message);
     if (status != REE_OK) return test_finish();
     struct ree_cuda *cuda = ree_cuda_of(device);
-    const uint32_t n_multiprocessors = cuda->n_multiprocessors, max_shared = cuda->max_shared;
+    const uint32_t n_multiprocessors = cuda->limits.n_multiprocessors,
+                   max_shared = cuda->limits.max_shared;
     for (size_t v = 0; v < sizeof variants / sizeof *variants; v++) {
         const struct variant *variant = &variants[v];
-        cuda->n_multiprocessors =
+        cuda->limits.n_multiprocessors =
             variant->n_multiprocessors ? variant->n_multiprocessors : n_multiprocessors;
-        cuda->max_shared = variant->max_shared ? variant->max_shared : max_shared;
+        cuda->limits.max_shared = variant->max_shared ? variant->max_shared : max_shared;
         cuda->no_written = variant->interprets;
         compare_cases(device, variant->name, v == 0 ? n : (n + 2) / 3, argc > 2 ? argv[2] : NULL);
         CHECK_MSG(cuda->no_written == variant->interprets, "%s: %s", variant->name,
                   cuda->no_written_why);
     }
+    // Nothing ran that no self-test reached, and nothing failed one.
+    CHECK_MSG(cuda->n_untested == 0, "%u launches were not tested", cuda->n_untested);
+    const struct ree_device_fact *facts;
+    size_t n_facts = device->vtable->facts(device, &facts);
+    for (size_t i = 0; i < n_facts; i++)
+        CHECK_MSG(strcmp(facts[i].kind, "self-test") != 0 || false, "self-test: %s: %s",
+                  facts[i].name, facts[i].value);
+    printf("%u self-tests\n", cuda->n_tests_run);
     ree_device_destroy(device);
     return test_finish();
 }

@@ -156,7 +156,7 @@ static bool few_rows(struct rng *rng, struct test_case *c) {
     if (rng_one_in(rng, 3)) {
         uint32_t dims[] = {p->n_batch, p->m, p->n};
         p->has_epilogue = 1;
-        case_expr(c, rng, &p->epilogue, 3, dims, true);
+        case_expr(c, rng, &p->epilogue, p->batch_rank + 2, dims + 1 - p->batch_rank, true);
         if (c->dispatch.n_operands == REE_MAX_OPERANDS) return false;
     }
     uint64_t n_out = (uint64_t)p->n_batch * p->m * p->n;
@@ -181,9 +181,9 @@ int main(int argc, char **argv) {
     struct ree_cuda *cuda = ree_cuda_of(device);
     for (size_t l = 0; l < sizeof limits / sizeof *limits; l++) {
         if (limits[l].n_multiprocessors) {
-            cuda->n_multiprocessors = limits[l].n_multiprocessors;
-            cuda->max_shared = limits[l].max_shared;
-            cuda->shared_per_multiprocessor = limits[l].shared_per_multiprocessor;
+            cuda->limits.n_multiprocessors = limits[l].n_multiprocessors;
+            cuda->limits.max_shared = limits[l].max_shared;
+            cuda->limits.shared_per_multiprocessor = limits[l].shared_per_multiprocessor;
         }
         uint32_t n_done = 0;
         for (uint64_t seed = first; n_done < n; seed++)

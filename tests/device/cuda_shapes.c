@@ -206,13 +206,13 @@ int main(int argc, char **argv) {
     CHECK_MSG(status == REE_OK, "%s", err.message);
     if (status != REE_OK) return test_finish();
     struct ree_cuda *cuda = ree_cuda_of(device);
-    const uint32_t n_multiprocessors = cuda->n_multiprocessors;
+    const uint32_t n_multiprocessors = cuda->limits.n_multiprocessors;
     uint32_t n_printed = 0;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         if (argc > 1 && (size_t)atoi(argv[1]) != i) continue;
         for (int turn = 0; turn < 4; turn++) {
             const bool wild = turn % 2, small = turn / 2;
-            cuda->n_multiprocessors = small ? 1 : n_multiprocessors;
+            cuda->limits.n_multiprocessors = small ? 1 : n_multiprocessors;
             struct rng rng = {.state = 1000 + i};
             struct test_case c = {0};
             make(&c, &rng, &shapes[i]);

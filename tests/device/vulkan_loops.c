@@ -20,19 +20,7 @@ static uint32_t *operand(struct test_case *c, uint64_t n, bool is_output) {
 static void products(struct ree_device *device, uint32_t m, uint32_t n, uint32_t k) {
     struct test_case c;
     case_begin(&c, REE_REPOP_MATMUL);
-    c.dispatch.params.matmul = (struct ree_matmul_params){
-        .dtype = REE_F32,
-        .a_dtype = REE_F32,
-        .b_dtype = REE_F32,
-        .m = m,
-        .n = n,
-        .k = k,
-        .a_stride_m = (int32_t)k,
-        .a_stride_k = 1,
-        .b_stride_k = (int32_t)n,
-        .b_stride_n = 1,
-        .n_batch = 1,
-    };
+    c.dispatch.params.matmul = dense_products(m, n, k);
     fill(operand(&c, (uint64_t)m * k, false), (uint64_t)m * k, 60);
     fill(operand(&c, (uint64_t)k * n, false), (uint64_t)k * n, 60); // products near 2^-134
     operand(&c, (uint64_t)m * n, true);
@@ -113,6 +101,189 @@ static void updates(struct ree_device *device) {
     test_case_finish(&c);
 }
 
+// The dispatch of a case as the device encodes it: whether it is taken.
+static bool is_taken(struct ree_device *device, const struct ree_dispatch *dispatch) {
+    static struct ree_vk_encoding encoding;
+    struct ree_vk *vk = ree_vk_of(device);
+    struct ree_vk_forms forms = {.dot8 = vk->has_dot8, .guarded = vk->guarded};
+    struct ree_error err;
+    for (int p = 0; p < REE_VK_N_PRIMITIVES; p++)
+        forms.of[p] = vk->verdicts[p].form;
+    return ree_vk_encode(vk, dispatch, &forms, &encoding, &err) == REE_OK;
+}
+
+// What one thread does grows with n alone. make: the case of n.
+typedef void case_of(struct test_case *c, uint32_t n);
+
+// A length that was once too long without anybody noticing, and the longest one that is taken.
+static void one_thread(struct ree_device *device, const char *name, enum ree_repop op,
+                       case_of *make, uint32_t once_wrong) {
+    struct test_case c;
+    uint32_t taken = 1, refused = 70000; // more than any such driver takes
+    while (refused - taken > 1) {
+        uint32_t n = (taken + refused) / 2;
+        make(&c, n);
+        if (is_taken(device, &c.dispatch))
+            taken = n;
+        else
+            refused = n;
+        test_case_finish(&c);
+    }
+    const uint32_t lengths[] = {once_wrong, taken};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        make(&c, lengths[i]);
+        if (is_taken(device, &c.dispatch)) {
+            compare_case(device, name, op, lengths[i], &c, &n_printed);
+        } else {
+            const char *what = run_device_case(device, GUARD_8, &c);
+            CHECK_MSG(what && strstr(what, "ends loops after"), "%s of %u: %s", name, lengths[i],
+                      what ? what : "not refused");
+        }
+        test_case_finish(&c);
+    }
+}
+
+// Two rows, of which neighbouring threads have elements at different places, where the two loops of
+// a thread take turns.
+static void topk_case(struct test_case *c, uint32_t n) {
+    struct rng rng = {.state = 1};
+    case_begin(c, REE_REPOP_TOPK);
+    c->dispatch.params.topk = (struct ree_topk_params){
+        .dtype = REE_F32, .outer = 2, .n = n, .inner = 1, .k = 2, .largest = 1};
+    float *x = case_input(c, &rng, REE_F32, (uint64_t)n * 2);
+    for (uint32_t i = 0; i < 2 * n; i++)
+        x[i] = (float)(i % n % 1000) * 1e-3f;
+    // The last of the first row and an early one of the second lie side by side.
+    x[0] = 40;
+    x[n - 1] = 50;
+    x[n] = 60;
+    x[n + n / 2] = 70;
+    case_output(c, &rng, REE_F32, 4);
+    case_output(c, &rng, REE_I64, 4);
+}
+
+static void conv_bytes_case(struct test_case *c, uint32_t n) {
+    struct rng rng = {.state = 1};
+    case_begin(c, REE_REPOP_CONV);
+    c->dispatch.params.conv = (struct ree_conv_params){
+        .n = 1,
+        .groups = 1,
+        .c = n,
+        .m = 1,
+        .in = {1, 2, 2},
+        .kernel = {1, 1, 1},
+        .out = {1, 2, 2},
+        .stride = {1, 1, 1},
+        .dilation = {1, 1, 1},
+        .x_dtype = REE_U8,
+        .w_dtype = REE_I8,
+    };
+    case_input(c, &rng, REE_U8, (uint64_t)n * 4);
+    case_input(c, &rng, REE_I8, n);
+    case_output(c, &rng, REE_I32, 4);
+}
+
+static void pool_case(struct test_case *c, uint32_t n) {
+    struct rng rng = {.state = 1};
+    case_begin(c, REE_REPOP_POOL);
+    c->dispatch.params.pool = (struct ree_pool_params){
+        .kind = REE_POOL_AVG,
+        .dtype = REE_F32,
+        .planes = 1,
+        .in = {n, 1, 1},
+        .kernel = {n, 1, 1},
+        .out = {1, 1, 1},
+        .stride = {1, 1, 1},
+        .dilation = {1, 1, 1},
+    };
+    float *x = case_input(c, &rng, REE_F32, n);
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = 1;
+    case_output(c, &rng, REE_F32, 1);
+}
+
+// Bytes, n words of them along the sum, and an epilogue of loops for each of a thread's results.
+static void epilogue_case(struct test_case *c, uint32_t n) {
+    const uint32_t m = 8, n_columns = 8, k = 4 * n, n_powers = 8;
+    struct rng rng = {.state = 1};
+    case_begin(c, REE_REPOP_MATMUL);
+    struct ree_matmul_params *p = &c->dispatch.params.matmul;
+    *p = (struct ree_matmul_params){
+        .dtype = REE_I32,
+        .a_dtype = REE_I8,
+        .b_dtype = REE_I8,
+        .m = m,
+        .n = n_columns,
+        .k = k,
+        .a_stride_m = (int32_t)k,
+        .a_stride_k = 1,
+        .b_stride_k = (int32_t)n_columns,
+        .b_stride_n = 1,
+        .n_batch = 1,
+        .has_epilogue = 1,
+        .epilogue = {.rank = 2,
+                     .dims = {m, n_columns},
+                     .n_elements = m * n_columns,
+                     .out_dtype = REE_I32,
+                     .n_instrs = n_powers},
+    };
+    // Value 0 is the sum, value i + 1 is value i to the power of itself; odd numbers stay odd.
+    for (uint32_t i = 0; i < n_powers; i++)
+        p->epilogue.instrs[i] = (struct ree_expr_instr){.op = REE_MAP_pow_u32, .args = {i, i}};
+    int8_t *a = case_input(c, &rng, REE_I8, (uint64_t)m * k);
+    int8_t *b = case_input(c, &rng, REE_I8, (uint64_t)k * n_columns);
+    memset(a, 0, (size_t)m * k);
+    memset(b, 0, (size_t)k * n_columns);
+    for (uint32_t i = 0; i < m; i++)
+        a[(i + 1) * k - 1] = -3; // the sums are odd and their exponents long
+    for (uint32_t j = 0; j < n_columns; j++)
+        b[(k - 1) * n_columns + j] = (int8_t)(2 * j + 1);
+    case_output(c, &rng, REE_I32, m * n_columns);
+}
+
+// A range of keys whose last values are NaN: every result is summed again, in the same thread,
+// which took all chunks in integers.
+static void ranges(const char *which) {
+    struct ree_device_options options = {.cache_dir = "", .force_form = "integer"};
+    struct ree_device *device;
+    struct ree_error err;
+    if (ree_vulkan_device_open(which, &options, &device, &err) != REE_OK) return;
+    ree_vk_of(device)->thresholds.enough_groups = 0; // chunks have no groups of their own
+    const uint32_t heads = 4, n = 12400, size = 32;
+    struct test_case c;
+    struct rng rng = {.state = 1};
+    case_begin(&c, REE_REPOP_ATTENTION);
+    c.dispatch.params.attention = (struct ree_attention_params){
+        .batch = 1,
+        .n_heads = heads,
+        .n_kv_heads = heads,
+        .q_len = 1,
+        .kv_len = n,
+        .head_dim = 1,
+        .v_head_dim = size,
+        .k_dtype = REE_F32,
+        .v_dtype = REE_F32,
+        .q_strides = {0, 1, 0, 1},
+        .k_strides = {0, 0, 1, 1},
+        .v_strides = {0, 0, size, 1},
+        .out_strides = {0, size, 0},
+        .scale = 1,
+        .left = (int32_t)n,
+        .right = -1,
+        .start = (int32_t)n - 1,
+    };
+    fill(case_input(&c, &rng, REE_F32, heads), heads, 126);
+    fill(case_input(&c, &rng, REE_F32, n), n, 126);
+    uint32_t *values = case_input(&c, &rng, REE_F32, n * size);
+    fill(values, n * size, 1);
+    for (uint32_t i = 0; i < size; i++)
+        values[(n - 1) * size + i] = 0x7FC00000;
+    case_output(&c, &rng, REE_F32, heads * size);
+    compare_case(device, "ranges of keys", REE_REPOP_ATTENTION, 0, &c, &n_printed);
+    test_case_finish(&c);
+    device->vtable->destroy(device);
+}
+
 int main(void) {
     struct ree_device_listing list[16];
     const char *note;
@@ -132,6 +303,11 @@ int main(void) {
         convolution(device);
         rows(device);
         updates(device);
+        ranges(strchr(list[d].spec, ':') + 1);
+        one_thread(device, "long topk", REE_REPOP_TOPK, topk_case, 50257);
+        one_thread(device, "many channels of bytes", REE_REPOP_CONV, conv_bytes_case, 20000);
+        one_thread(device, "epilogue", REE_REPOP_MATMUL, epilogue_case, 60000);
+        one_thread(device, "long window", REE_REPOP_POOL, pool_case, 30000);
         device->vtable->destroy(device);
     }
     return test_finish();

@@ -5,6 +5,7 @@ sequence of roundings."""
 
 import argparse
 import fnmatch
+import os
 import pathlib
 import re
 import subprocess
@@ -51,8 +52,8 @@ def main():
     if not n_same:
         print("skipped: no operator is there twice")
         return 77
-    # The older operator tests alone do not hold all of what the list speaks of.
-    if all(pathlib.Path(folder).is_dir() for folder in args.folders):
+    # The older operator tests alone, or a sample, do not hold all of what the list speaks of.
+    if "REE_TEST_SAMPLE" not in os.environ and all(pathlib.Path(folder).is_dir() for folder in args.folders):
         for rule in rules:
             if rule not in used:
                 n_failed += 1

@@ -5,9 +5,27 @@
 #include "device/selftest/identity.h"
 #include "device/selftest/record.h"
 
+#include <fenv.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
+// The calling thread's floating-point modes: rounding, subnormals, traps. A library built with
+// -ffast-math may have changed them.
+static uint64_t float_modes(void) {
+#if defined(__SSE__)
+    return _mm_getcsr() & ~0x3Fu; // without the status flags
+#elif defined(__aarch64__)
+    uint64_t control;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    return control;
+#else
+    return (uint64_t)fegetround();
+#endif
+}
 
 enum ree_status ree_cpu_test_run(const struct ree_cpu_test *test, enum ree_cpu_isa isa,
                                  char out[33], struct ree_error *err) {
@@ -38,11 +56,12 @@ static void run_all(enum ree_cpu_isa isa, char *out_what) {
     }
 }
 
-// Binary, processor and instruction set. False: this binary has no name of its own, and its results
-// are not kept.
-static bool key_of(enum ree_cpu_isa isa, unsigned char key[REE_SHA256_SIZE]) {
-    struct ree_hasher *hasher = ree_hasher_create("ree-cpu-selftest-key/1");
+// Binary, processor, instruction set and floating-point modes. False: this binary has no name of
+// its own, and its results are not kept.
+static bool key_of(enum ree_cpu_isa isa, uint64_t modes, unsigned char key[REE_SHA256_SIZE]) {
+    struct ree_hasher *hasher = ree_hasher_create("ree-cpu-selftest-key/2");
     if (!hasher) return false;
+    ree_hasher_update(hasher, &modes, sizeof modes);
     const char *name = ree_cpu_isa_name(isa);
     ree_hasher_update(hasher, name, strlen(name) + 1);
     bool named = ree_hash_binary(hasher, (const void *)(uintptr_t)&ree_cpu_tests);
@@ -51,42 +70,68 @@ static bool key_of(enum ree_cpu_isa isa, unsigned char key[REE_SHA256_SIZE]) {
     return named;
 }
 
-static void test_or_recall(enum ree_cpu_isa isa, const char *cache_dir, char *out_what) {
+static void test_or_recall(enum ree_cpu_isa isa, uint64_t modes, const char *cache_dir,
+                           char *out_what) {
     unsigned char key[REE_SHA256_SIZE];
     struct ree_test_record record;
-    bool named = key_of(isa, key);
+    bool named = key_of(isa, modes, key);
     ree_test_record_init(&record, named ? ree_cache_path(cache_dir, "cpu.tests") : NULL);
     out_what[0] = '\0';
     if (!named || !ree_test_record_find(&record, key)) {
         run_all(isa, out_what);
-        // Only what passed: a failure may be the calling program's, whose floating-point modes
-        // another one does not have.
+        // Only what passed: a failure may be the calling program's, and another one gets a test of
+        // its own.
         if (named && !out_what[0]) ree_test_record_add(&record, key, REE_TEST_PASSED, NULL);
     }
     ree_test_record_finish(&record);
 }
 
+// What was found out in this process. A mode that changed after a device was opened is noticed when
+// the next one is opened. Verdicts stay for the life of the process.
+struct verdict {
+    struct verdict *next;
+    enum ree_cpu_isa isa;
+    uint64_t modes;
+    char wrong[REE_CPU_TEST_TEXT]; // "": right
+};
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool is_known[REE_N_CPU_ISAS];
-static char wrong[REE_N_CPU_ISAS][REE_CPU_TEST_TEXT]; // "": right
+static struct verdict *verdicts;
+
+// NULL: not tested. The lock is held.
+static const struct verdict *find(enum ree_cpu_isa isa, uint64_t modes) {
+    for (const struct verdict *v = verdicts; v; v = v->next)
+        if (v->isa == isa && v->modes == modes) return v;
+    return NULL;
+}
 
 bool ree_cpu_isa_is_right(enum ree_cpu_isa isa, const char *cache_dir, char *out_what) {
+    const uint64_t modes = float_modes();
+    char what[REE_CPU_TEST_TEXT] = ""; // copied whole
     pthread_mutex_lock(&lock);
-    if (!is_known[isa]) {
-        test_or_recall(isa, cache_dir, wrong[isa]);
-        is_known[isa] = true;
+    const struct verdict *known = find(isa, modes);
+    if (known) {
+        memcpy(what, known->wrong, sizeof what);
+    } else {
+        test_or_recall(isa, modes, cache_dir, what);
+        struct verdict *verdict = calloc(1, sizeof *verdict);
+        if (verdict) { // otherwise it is tested again
+            *verdict = (struct verdict){.next = verdicts, .isa = isa, .modes = modes};
+            memcpy(verdict->wrong, what, sizeof what);
+            verdicts = verdict;
+        }
     }
-    if (out_what) memcpy(out_what, wrong[isa], REE_CPU_TEST_TEXT);
-    bool right = wrong[isa][0] == '\0';
     pthread_mutex_unlock(&lock);
-    return right;
+    if (out_what) memcpy(out_what, what, sizeof what);
+    return what[0] == '\0';
 }
 
 const char *ree_cpu_isa_verdict(enum ree_cpu_isa isa) {
+    const uint64_t modes = float_modes();
     pthread_mutex_lock(&lock);
-    const char *verdict = is_known[isa] ? wrong[isa] : NULL;
+    const struct verdict *known = find(isa, modes);
     pthread_mutex_unlock(&lock);
-    return verdict;
+    return known ? known->wrong : NULL;
 }
 
 enum ree_status ree_cpu_isa_select_right(const char *name, const char *cache_dir,

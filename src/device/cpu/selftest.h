@@ -1,7 +1,7 @@
 // The CPU tests its own kernels: small hard problems for each RepOp, whose results have recorded
 // SHA-256 values. A compiler that moved a bit, or a processor that computes another, is found out
-// before anything counts on it. Once per binary and processor; the result is kept in the cache
-// folder (device/selftest/record.h).
+// before anything counts on it. Once per binary, processor and floating-point modes of the calling
+// thread; the result is kept in the cache folder (device/selftest/record.h).
 #ifndef REE_DEVICE_CPU_SELFTEST_H
 #define REE_DEVICE_CPU_SELFTEST_H
 
@@ -14,8 +14,8 @@
 #define REE_CPU_TEST_TEXT 512
 bool ree_cpu_isa_is_right(enum ree_cpu_isa isa, const char *cache_dir, char *out_what);
 
-// What was found out in this process: NULL nothing yet, "" right, or the problems that are wrong.
-// Valid for the life of the process.
+// What was found out in this process under the calling thread's modes: NULL nothing yet, "" right,
+// or the problems that are wrong. Valid for the life of the process.
 const char *ree_cpu_isa_verdict(enum ree_cpu_isa isa);
 
 // As ree_cpu_isa_select, but what is selected is right: with name NULL the best one that is. Fails

@@ -10,8 +10,10 @@
 #include "base/status.h"
 #include "device/cuda/driver.h"
 #include "device/cuda/encode.h"
+#include "device/cuda/tiles.h"
 #include "device/device.h"
 #include "device/facts.h"
+#include "device/selftest/record.h"
 
 struct ree_device_buffer {
     CUdeviceptr address;            // a multiple of 256
@@ -25,7 +27,21 @@ struct ree_device_buffer {
 
 struct ree_cuda_slab;
 struct ree_cublas;
+struct ree_cuda_tested;
 struct ree_cuda_written;
+
+// What encoders choose by. Choices never change bits. Tests vary these, and so do self-tests: a
+// twin runs the kernels of the larger dispatch.
+struct ree_cuda_limits {
+    uint32_t n_multiprocessors; // 0: any dispatch has work for all
+    uint32_t max_shared;        // bytes that a block may have, asked for
+    uint32_t shared_per_multiprocessor;
+    bool forces_plan; // products of floats: by this tile, each chunk in a block of its own or not
+    bool splits;
+    enum ree_cuda_tile tile;
+};
+
+#define REE_CUDA_TEST_BUCKETS 256
 
 struct ree_cuda {
     struct ree_device base;
@@ -33,11 +49,8 @@ struct ree_cuda {
     CUdevice ordinal;
     CUcontext context;
     CUstream stream;
-    // What encoders go by.
     uint32_t capability; // 80: compute capability 8.0
-    uint32_t n_multiprocessors;
-    uint32_t max_shared; // bytes that a block may have, asked for
-    uint32_t shared_per_multiprocessor;
+    struct ree_cuda_limits limits;
     uint64_t memory_size;
     uint32_t l2_size;
     // modules.c
@@ -48,6 +61,13 @@ struct ree_cuda {
     struct ree_cuda_written *written;
     bool no_written; // the driver cannot compile
     char no_written_why[256];
+    // selftest.c
+    struct ree_cuda_tested *tested[REE_CUDA_TEST_BUCKETS];
+    struct ree_test_record tests;
+    unsigned char identity[REE_SHA256_SIZE]; // of driver, device and binary
+    uint32_t n_tests_run;
+    uint32_t n_untested;  // kernels that no twin reaches
+    bool has_large_twins; // set by tests: as on a device that is not emulated
     // memory.c
     struct ree_cuda_slab *slabs;
     struct ree_device_buffer *unused[REE_CUDA_N_CLASSES];
@@ -82,6 +102,16 @@ enum ree_status ree_cuda_written_map(struct ree_cuda *cuda, const struct ree_dis
                                      struct ree_error *err);
 struct ree_cuda_step ree_cuda_written_step(uint32_t n_elements); // its launch
 
+// selftest.c: ree_cuda_encode_form in the first form that computes the CPU's bits on this device;
+// REE_CUDA_ON_HOST if none does. _init comes when the driver is open, and reads what earlier
+// runs found out; cache_dir as in struct ree_device_options.
+enum ree_status ree_cuda_encode_tested(struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
+                                       struct ree_cuda_encoding *out, struct ree_error *err);
+// Whether a twin runs all that the dispatch runs. For tests; nothing is run.
+bool ree_cuda_twin_reaches(struct ree_cuda *cuda, const struct ree_dispatch *dispatch);
+void ree_cuda_selftest_init(struct ree_cuda *cuda, const char *cache_dir);
+void ree_cuda_selftest_finish(struct ree_cuda *cuda);
+
 // probe.c: tries the device's arithmetic; adds a fact for each primitive, or fails with a message
 // that names one that is wrong. break_primitive: as in struct ree_device_options.
 enum ree_status ree_cuda_probe(struct ree_cuda *cuda, const char *break_primitive,
@@ -113,7 +143,10 @@ bool ree_cublas_can(const struct ree_matmul_params *p);
 enum ree_status ree_cublas_run(struct ree_cublas *cublas, const struct ree_matmul_params *p,
                                CUdeviceptr a, CUdeviceptr b, CUdeviceptr c, struct ree_error *err);
 
-// program.c
+// program.c. _assemble: of dispatches that are encoded already; encodings[n_dispatches].
+enum ree_status ree_cuda_program_assemble(struct ree_cuda *cuda, const struct ree_program *source,
+                                          const struct ree_cuda_encoding *encodings,
+                                          struct ree_device_program **out, struct ree_error *err);
 enum ree_status ree_cuda_program_create(struct ree_device *device,
                                         const struct ree_program *program,
                                         struct ree_device_buffer *const *constants,

@@ -13,6 +13,7 @@ static void destroy(struct ree_device *device) {
         cuda->driver.context_set(cuda->context);
         if (cuda->stream) cuda->driver.stream_wait(cuda->stream);
         ree_cublas_close(cuda->cublas);
+        ree_cuda_selftest_finish(cuda);
         ree_cuda_written_finish(cuda);
         ree_cuda_modules_finish(cuda);
         ree_cuda_memory_finish(cuda);
@@ -86,12 +87,12 @@ static enum ree_status read_limits(struct ree_cuda *cuda, struct ree_error *err)
     REE_TRY(attribute(cuda, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major, err));
     REE_TRY(attribute(cuda, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor, err));
     cuda->capability = major * 10 + minor;
-    REE_TRY(
-        attribute(cuda, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &cuda->n_multiprocessors, err));
+    REE_TRY(attribute(cuda, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                      &cuda->limits.n_multiprocessors, err));
     REE_TRY(attribute(cuda, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
-                      &cuda->max_shared, err));
+                      &cuda->limits.max_shared, err));
     REE_TRY(attribute(cuda, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
-                      &cuda->shared_per_multiprocessor, err));
+                      &cuda->limits.shared_per_multiprocessor, err));
     REE_TRY(attribute(cuda, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &cuda->l2_size, err));
     REE_CUDA_CALL(device_memory(&memory, cuda->ordinal), "cannot read a device's memory size");
     cuda->memory_size = memory;
@@ -111,12 +112,12 @@ static enum ree_status collect_facts(struct ree_cuda *cuda, struct ree_error *er
     ree_facts_add(f, "device", "driver", "CUDA %d.%d", version / 1000, version % 1000 / 10);
     ree_facts_add(f, "device", "compute capability", "%u.%u", cuda->capability / 10,
                   cuda->capability % 10);
-    ree_facts_add(f, "device", "multiprocessors", "%u at %u MHz", cuda->n_multiprocessors,
+    ree_facts_add(f, "device", "multiprocessors", "%u at %u MHz", cuda->limits.n_multiprocessors,
                   clock / 1000);
     ree_facts_add(f, "device", "float64", "1/%u of the rate of float32", ratio);
     ree_facts_add_bytes(f, "limit", "memory", cuda->memory_size);
     ree_facts_add_bytes(f, "limit", "L2 cache", cuda->l2_size);
-    ree_facts_add_bytes(f, "limit", "shared memory of a block", cuda->max_shared);
+    ree_facts_add_bytes(f, "limit", "shared memory of a block", cuda->limits.max_shared);
     if (cuda->cublas)
         ree_facts_add(f, "device", "products", "cuBLAS %s (%s)", ree_cublas_version(cuda->cublas),
                       cuda->operation_set == REE_DEFAULT ? "TF32" : "binary32");
@@ -143,6 +144,7 @@ static enum ree_status open_device(struct ree_cuda *cuda, const char *which,
         REE_TRY(
             ree_cublas_open(cuda->stream, cuda->operation_set == REE_DEFAULT, &cuda->cublas, err));
     REE_TRY(collect_facts(cuda, err));
+    ree_cuda_selftest_init(cuda, options->cache_dir);
     REE_TRY(ree_cuda_written_init(cuda, err));
     REE_TRY(ree_cuda_probe(cuda, options->break_primitive, err));
     if (cuda->facts.failed) return ree_fail(err, REE_NO_MEMORY, "no memory for a device's facts");

@@ -55,6 +55,7 @@ void ree_cuda_driver_close(struct ree_cuda_driver *driver) {
     memset(driver, 0, sizeof *driver);
 }
 
+#undef ree_cuda_fail // the header wraps it for clang's analyzer
 enum ree_status ree_cuda_fail(const struct ree_cuda_driver *driver, struct ree_error *err,
                               CUresult result, const char *what) {
     const char *name = "an unknown error", *text = "";

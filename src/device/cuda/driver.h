@@ -152,6 +152,9 @@ void ree_cuda_driver_close(struct ree_cuda_driver *driver);
 // Fails with "CUDA: what: CUDA_ERROR_... (text)", in the status that fits the result.
 enum ree_status ree_cuda_fail(const struct ree_cuda_driver *driver, struct ree_error *err,
                               CUresult result, const char *what);
+#ifdef __clang_analyzer__
+#define ree_cuda_fail(...) ree_never_ok(ree_cuda_fail(__VA_ARGS__)) // base/status.h
+#endif
 #define REE_CUDA_TRY(driver, err, call, what)                                                      \
     do {                                                                                           \
         CUresult ree_cuda_result_ = (driver)->call;                                                \

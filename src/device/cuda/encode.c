@@ -69,6 +69,23 @@ enum ree_status ree_cuda_encode(const struct ree_cuda *cuda, const struct ree_di
         ree_repop_name(dispatch->op), (unsigned long long)out->scratch_bytes);
 }
 
+enum ree_status ree_cuda_encode_form(struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
+                                     enum ree_cuda_form form, struct ree_cuda_encoding *out,
+                                     struct ree_error *err) {
+    if (form == REE_CUDA_ON_HOST) {
+        memset(out, 0, sizeof *out);
+        out->form = form;
+        return ree_dispatch_check_device(dispatch, cuda->base.name, err);
+    }
+    REE_TRY(ree_cuda_encode(cuda, dispatch, out, err));
+    out->form = form;
+    if (form != REE_CUDA_COMPILED || dispatch->op != REE_REPOP_MAP) return REE_OK;
+    const struct ree_cuda_expr *expr = &out->params.map.expr;
+    REE_TRY(ree_cuda_written_map(cuda, dispatch, expr, &out->written, err));
+    if (out->written) out->steps[0] = ree_cuda_written_step(expr->n_elements);
+    return REE_OK;
+}
+
 struct ree_cuda_step *ree_cuda_add_step(struct ree_cuda_encoding *out, enum ree_cuda_kernel kernel,
                                         uint32_t threads, uint64_t n_threads) {
     struct ree_cuda_step *step = &out->steps[out->n_steps++];

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "device/cuda/args.h"
+#include "device/cuda/driver.h"
 
 struct ree_cuda;
 
@@ -33,9 +34,18 @@ struct ree_cuda_step {
     uint32_t extra[5];     // of the header
 };
 
+// Where and how a dispatch is computed.
+enum ree_cuda_form {
+    REE_CUDA_COMPILED, // a map's expression by a kernel written for it; other RepOps as below
+    REE_CUDA_KERNELS,  // by the kernels of kernels.def
+    REE_CUDA_ON_HOST,  // by the CPU backend, in the host's memory
+};
+
 // The launches of one RepOp, one after the other.
 struct ree_cuda_encoding {
-    uint32_t n_steps; // 0: nothing to do (an empty output)
+    enum ree_cuda_form form;
+    CUfunction written; // the kernel of the only step; NULL: steps' own
+    uint32_t n_steps;   // 0: nothing to do (an empty output), or ON_HOST
     struct ree_cuda_step steps[REE_CUDA_MAX_STEPS];
     bool by_cublas;         // params.matmul.p goes to the library, before the steps
     uint64_t scratch_bytes; // memory between the steps, shared by all dispatches of a program
@@ -45,6 +55,12 @@ struct ree_cuda_encoding {
 // Fills *out from a dispatch that ree_dispatch_check accepts.
 enum ree_status ree_cuda_encode(const struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
                                 struct ree_cuda_encoding *out, struct ree_error *err);
+
+// The same in a form of its own choice. A map whose expression the driver cannot compile is
+// interpreted.
+enum ree_status ree_cuda_encode_form(struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
+                                     enum ree_cuda_form form, struct ree_cuda_encoding *out,
+                                     struct ree_error *err);
 
 // Adds a step of blocks of `threads` threads, enough of them for n_threads.
 struct ree_cuda_step *ree_cuda_add_step(struct ree_cuda_encoding *out, enum ree_cuda_kernel kernel,

@@ -21,7 +21,7 @@ static uint32_t tile_stages(const struct ree_cuda *cuda, const struct ree_attent
     if (p->q_len < MIN_QUERIES || p->k_dtype != REE_F32 || p->v_dtype != REE_F32 || !p->kv_len)
         return 0;
     uint32_t n_stages = 4; // 33 KiB: four blocks in a multiprocessor
-    while (n_stages >= 2 && TOTALS_BYTES + n_stages * STAGE_BYTES > cuda->max_shared)
+    while (n_stages >= 2 && TOTALS_BYTES + n_stages * STAGE_BYTES > cuda->limits.max_shared)
         n_stages--;
     const uint64_t n_products = (uint64_t)p->batch * p->n_heads * tiles_of(p->q_len);
     if (n_stages < 2 || n_products * tiles_of(p->kv_len) > INT32_MAX ||

@@ -58,7 +58,7 @@ static void encode_tiles(const struct ree_cuda *cuda, const struct ree_dispatch 
         out->scratch_bytes += (uint64_t)n_terms * 16;
     }
     struct ree_cuda_plan plan =
-        ree_cuda_plan_tiles(cuda, p->m, n_out, n_terms, (uint64_t)p->n * p->groups);
+        ree_cuda_plan_tiles(&cuda->limits, p->m, n_out, n_terms, (uint64_t)p->n * p->groups);
     uint32_t extra[5] = {0, plan.n_parts, plan.n_stages};
     uint32_t stages = plan.stages_bytes;
     const struct ree_expr *epilogue = p->has_epilogue ? &p->epilogue : NULL;

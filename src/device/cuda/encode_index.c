@@ -67,7 +67,7 @@ enum ree_status ree_cuda_encode_scatter(const struct ree_cuda *cuda,
         ree_cuda_add_step(out, REE_CUDA_scatter_set, 128, n_updates);
         return REE_OK;
     }
-    uint64_t fill = (uint64_t)cuda->n_multiprocessors * THREADS_TO_FILL;
+    uint64_t fill = (uint64_t)cuda->limits.n_multiprocessors * THREADS_TO_FILL;
     uint32_t shares = 1;
     while (shares < MAX_SHARES && shares * 2 <= p->p.n_steps &&
            (uint64_t)p->p.n_lines * shares * 2 <= fill)

@@ -23,7 +23,7 @@ enum ree_status ree_cuda_encode_scan(const struct ree_cuda *cuda,
     p->inner = ree_cuda_divider_of(p->p.inner);
     p->n_lines = (uint32_t)n_lines;
     p->n_chunks = (uint32_t)n_chunks;
-    if (n_chunks == 1 || n_lines >= (uint64_t)cuda->n_multiprocessors * THREADS_TO_FILL) {
+    if (n_chunks == 1 || n_lines >= (uint64_t)cuda->limits.n_multiprocessors * THREADS_TO_FILL) {
         add_scan(out, SCAN_LINES, n_lines);
         return REE_OK;
     }

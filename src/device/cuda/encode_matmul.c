@@ -69,7 +69,7 @@ static void encode_tiles(const struct ree_cuda *cuda, const struct ree_dispatch 
                          struct ree_cuda_encoding *out) {
     const struct ree_matmul_params *p = &out->params.matmul.p;
     uint32_t flags = p->k ? add_widening(out, p) : 0;
-    struct ree_cuda_plan plan = ree_cuda_plan_tiles(cuda, p->m, p->n, p->k, p->n_batch);
+    struct ree_cuda_plan plan = ree_cuda_plan_tiles(&cuda->limits, p->m, p->n, p->k, p->n_batch);
     uint32_t extra[5] = {flags, plan.n_parts, plan.n_stages};
     uint32_t stages = plan.stages_bytes;
     bool finish = plan.n_parts > 1 || !epilogue_fits(dispatch, out, plan.threads);
@@ -162,7 +162,7 @@ static bool encode_matvec(const struct ree_cuda *cuda, const struct ree_dispatch
 
     // Chunks of one block: all, if that leaves work for every multiprocessor.
     uint32_t n_warps = n_chunks < MATVEC_WARPS ? n_chunks : MATVEC_WARPS, per_block = n_chunks;
-    bool split = n_chunks > MATVEC_SPLIT_WARPS && groups < cuda->n_multiprocessors;
+    bool split = n_chunks > MATVEC_SPLIT_WARPS && groups < cuda->limits.n_multiprocessors;
     split = split || (uint64_t)n_chunks * rows * columns * 4 > (32u << 10);
     if (split) {
         n_warps = MATVEC_SPLIT_WARPS;
@@ -178,11 +178,11 @@ static bool encode_matvec(const struct ree_cuda *cuda, const struct ree_dispatch
     }
     uint32_t n_stages = 3, results = per_block * rows * columns * 4;
     uint32_t shared = n_warps * (n_stages * stage + rows * REE_CHUNK * 4) + results;
-    if (shared > cuda->max_shared || shared > cuda->shared_per_multiprocessor / 2) {
+    if (shared > cuda->limits.max_shared || shared > cuda->limits.shared_per_multiprocessor / 2) {
         n_stages = 2;
         shared = n_warps * (n_stages * stage + rows * REE_CHUNK * 4) + results;
     }
-    if (shared > cuda->max_shared) return false;
+    if (shared > cuda->limits.max_shared) return false;
 
     bool finish = split || !epilogue_fits(dispatch, out, n_warps * 32);
     uint32_t slots = out->params.matmul.epilogue.n_slots * REE_CUDA_SLOT_BYTES * n_warps * 32;
@@ -244,8 +244,8 @@ static bool encode_bytes(const struct ree_cuda *cuda, const struct ree_dispatch 
     }
     if (sizes[0] + sizes[1] > (uint64_t)1 << 31) return false;
     bool large = (uint64_t)((p->m + 127) / 128) * ((p->n + 127) / 128) * p->n_batch >=
-                     cuda->n_multiprocessors &&
-                 cuda->max_shared >= 96u << 10;
+                     cuda->limits.n_multiprocessors &&
+                 cuda->limits.max_shared >= 96u << 10;
     const uint32_t side = large ? 128 : 64, threads = large ? 256 : 128;
     bool finish = !epilogue_fits(dispatch, out, threads);
     for (uint32_t is_b = 0; is_b < 2; is_b++) {
@@ -297,7 +297,8 @@ enum ree_status ree_cuda_encode_matmul(const struct ree_cuda *cuda,
         ree_cuda_expr_prepare(&dispatch->params.matmul.epilogue, true,
                               &out->params.matmul.epilogue);
     if (p->dtype == REE_F32) {
-        if (!encode_matvec(cuda, dispatch, out)) encode_tiles(cuda, dispatch, out);
+        if (cuda->limits.forces_plan || !encode_matvec(cuda, dispatch, out))
+            encode_tiles(cuda, dispatch, out);
     } else if (!encode_bytes(cuda, dispatch, out)) {
         encode_words(dispatch, out);
     }

@@ -10,7 +10,7 @@
 #define MAX_SEGMENTS 1024
 
 static uint64_t threads_to_fill(const struct ree_cuda *cuda) {
-    return (uint64_t)cuda->n_multiprocessors * THREADS_TO_FILL;
+    return (uint64_t)cuda->limits.n_multiprocessors * THREADS_TO_FILL;
 }
 
 static void merge(struct ree_cuda_reduce_params *p) {
@@ -48,7 +48,7 @@ static void add_ordered(const struct ree_cuda *cuda, const struct ree_dispatch *
     struct ree_cuda_step *step;
     if (lines) {
         uint32_t threads = LINES;
-        while (threads > 32 && n_lines / threads < cuda->n_multiprocessors * 2)
+        while (threads > 32 && n_lines / threads < cuda->limits.n_multiprocessors * 2)
             threads /= 2;
         step = ree_cuda_add_step(out, REE_CUDA_reduce_lines, threads, n_lines);
         step->extra[1] = is_wide(dispatch, r);

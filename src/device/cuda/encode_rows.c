@@ -27,13 +27,14 @@ static uint32_t make_rows(const struct ree_cuda *cuda, uint32_t n_rows, uint32_t
     };
     rows->items = ree_cuda_divider_of(n / rows->width);
     uint64_t row_bytes = (uint64_t)rows->n_chunks * rows->stride * 4;
-    uint64_t most = cuda->max_shared > STATIC_BYTES ? cuda->max_shared - STATIC_BYTES : 0;
+    uint64_t most =
+        cuda->limits.max_shared > STATIC_BYTES ? cuda->limits.max_shared - STATIC_BYTES : 0;
     if (most > LONGEST_TILE) most = LONGEST_TILE;
     if (row_bytes > most || rows->n_chunks > THREADS) return 0;
     // More rows for each block while the device stays filled.
     while (rows->at_once * 2 * rows->n_chunks <= CHUNKS_AT_ONCE * (n < REE_CHUNK ? 2u : 1u) &&
            rows->at_once * 2 * row_bytes <= TILE_BYTES - STATIC_BYTES &&
-           n_rows / (rows->at_once * 2) >= cuda->n_multiprocessors)
+           n_rows / (rows->at_once * 2) >= cuda->limits.n_multiprocessors)
         rows->at_once *= 2;
     return (uint32_t)(rows->at_once * row_bytes);
 }

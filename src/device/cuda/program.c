@@ -1,6 +1,7 @@
 // Programs: a straight line of RepOps as a chain of kernel launches. A program of one dispatch is
-// launched as it is, and so is one with products by cuBLAS; any other is a CUDA graph, made at the
-// first run and replayed, in which only the addresses change when other buffers are bound.
+// launched as it is, and so is one with products by cuBLAS or with a dispatch that the host
+// computes; any other is a CUDA graph, made at the first run and replayed, in which only the
+// addresses change when other buffers are bound.
 //
 // Events around each dispatch measure it. A graph has none: while times are asked for, its launches
 // are made one by one.
@@ -12,7 +13,8 @@
 
 struct launch {
     uint32_t dispatch;
-    CUfunction function; // NULL: a product by cuBLAS
+    CUfunction function;          // NULL: a product by cuBLAS, or on the host
+    struct ree_dispatch *on_host; // NULL: on the device
     struct ree_cuda_step step;
     uint32_t args; // number in program->args
     CUgraphNode node;
@@ -42,23 +44,32 @@ static enum ree_status copy_source(struct ree_device_program *program,
     return REE_OK;
 }
 
+static enum ree_status add_host(struct ree_device_program *program, uint32_t i,
+                                const struct ree_dispatch *dispatch, struct ree_error *err) {
+    struct launch *launch = &program->launches[program->n_launches];
+    struct ree_dispatch *copy = malloc(sizeof *copy);
+    if (!copy) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
+    *copy = *dispatch;
+    *launch = (struct launch){.dispatch = i, .on_host = copy, .args = program->n_launches++};
+    return REE_OK;
+}
+
 // Appends the launches of dispatch i. Their scratch memory is filled in when all sizes are known.
 static enum ree_status add_launches(struct ree_cuda *cuda, struct ree_device_program *program,
                                     uint32_t i, const struct ree_dispatch *dispatch,
                                     const struct ree_cuda_encoding *encoding,
                                     struct ree_error *err) {
+    if (encoding->form == REE_CUDA_ON_HOST) return add_host(program, i, dispatch, err);
     for (uint32_t s = 0; s < encoding->n_steps + encoding->by_cublas; s++) {
         const bool by_cublas = encoding->by_cublas && s == 0;
         const struct ree_cuda_step *step = &encoding->steps[s - (s > 0 && encoding->by_cublas)];
         struct launch *launch = &program->launches[program->n_launches];
         struct ree_cuda_args *args = &program->args[program->n_launches];
         if (!by_cublas && (step->grid[0] == 0 || step->grid[1] == 0)) continue;
-        *launch = (struct launch){.dispatch = i, .step = *step, .args = program->n_launches};
-        if (dispatch->op == REE_REPOP_MAP) {
-            const struct ree_cuda_expr *e = &encoding->params.map.expr;
-            REE_TRY(ree_cuda_written_map(cuda, dispatch, e, &launch->function, err));
-            if (launch->function) launch->step = ree_cuda_written_step(e->n_elements);
-        }
+        *launch = (struct launch){.dispatch = i,
+                                  .function = encoding->written,
+                                  .step = *step,
+                                  .args = program->n_launches};
         if (!by_cublas && !launch->function)
             REE_TRY(
                 ree_cuda_function(cuda, step->kernel, step->shared_bytes, &launch->function, err));
@@ -75,8 +86,8 @@ static enum ree_status add_launches(struct ree_cuda *cuda, struct ree_device_pro
 }
 
 static enum ree_status build(struct ree_cuda *cuda, struct ree_device_program *program,
-                             const struct ree_program *source, struct ree_cuda_encoding *encodings,
-                             struct ree_error *err) {
+                             const struct ree_program *source,
+                             const struct ree_cuda_encoding *encodings, struct ree_error *err) {
     REE_TRY(copy_source(program, source, err));
     REE_TRY(
         ree_cuda_buffer_create(&cuda->base, sizeof(struct ree_cuda_fault), &program->fault, err));
@@ -84,11 +95,10 @@ static enum ree_status build(struct ree_cuda *cuda, struct ree_device_program *p
     uint64_t scratch_bytes = 0;
     program->as_graph = program->outline.n_dispatches != 1;
     for (uint32_t i = 0; i < source->n_dispatches; i++) {
-        struct ree_cuda_encoding *encoding = &encodings[i];
-        if (ree_cuda_encode(cuda, &source->dispatches[i], encoding, err) != REE_OK)
-            return ree_fail_prefix(err, "%s", program->outline.labels[i]);
-        n_launches += encoding->n_steps + encoding->by_cublas;
-        program->as_graph = program->as_graph && !encoding->by_cublas;
+        const struct ree_cuda_encoding *encoding = &encodings[i];
+        const bool on_host = encoding->form == REE_CUDA_ON_HOST;
+        n_launches += encoding->n_steps + encoding->by_cublas + on_host;
+        program->as_graph = program->as_graph && !encoding->by_cublas && !on_host;
         if (encoding->scratch_bytes > scratch_bytes) scratch_bytes = encoding->scratch_bytes;
     }
     program->launches = calloc(n_launches + 1, sizeof *program->launches);
@@ -106,6 +116,21 @@ static enum ree_status build(struct ree_cuda *cuda, struct ree_device_program *p
     return REE_OK;
 }
 
+enum ree_status ree_cuda_program_assemble(struct ree_cuda *cuda, const struct ree_program *source,
+                                          const struct ree_cuda_encoding *encodings,
+                                          struct ree_device_program **out, struct ree_error *err) {
+    *out = NULL;
+    struct ree_device_program *program = calloc(1, sizeof *program);
+    if (!program) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
+    enum ree_status status = build(cuda, program, source, encodings, err);
+    if (status != REE_OK) {
+        ree_cuda_program_destroy(&cuda->base, program);
+        return status;
+    }
+    *out = program;
+    return REE_OK;
+}
+
 enum ree_status ree_cuda_program_create(struct ree_device *device, const struct ree_program *source,
                                         struct ree_device_buffer *const *constants,
                                         struct ree_device_program **out, struct ree_error *err) {
@@ -113,20 +138,16 @@ enum ree_status ree_cuda_program_create(struct ree_device *device, const struct 
     *out = NULL;
     struct ree_cuda *cuda = ree_cuda_of(device);
     REE_CUDA_CALL(context_set(cuda->context), "cannot use the device");
-    struct ree_device_program *program = calloc(1, sizeof *program);
     struct ree_cuda_encoding *encodings = calloc(source->n_dispatches + 1, sizeof *encodings);
-    enum ree_status status = REE_NO_MEMORY;
-    if (program && encodings)
-        status = build(cuda, program, source, encodings, err);
-    else
-        ree_fail(err, REE_NO_MEMORY, "no memory for a program");
-    free(encodings);
-    if (status != REE_OK) {
-        ree_cuda_program_destroy(device, program);
-        return status;
+    if (!encodings) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
+    enum ree_status status = REE_OK;
+    for (uint32_t i = 0; i < source->n_dispatches && status == REE_OK; i++) {
+        status = ree_cuda_encode_tested(cuda, &source->dispatches[i], &encodings[i], err);
+        if (status != REE_OK) ree_fail_prefix(err, "%s", ree_outline_label(source, i));
     }
-    *out = program;
-    return REE_OK;
+    if (status == REE_OK) status = ree_cuda_program_assemble(cuda, source, encodings, out, err);
+    free(encodings);
+    return status;
 }
 
 static void drop_graph(struct ree_cuda *cuda, struct ree_device_program *program) {
@@ -146,6 +167,8 @@ void ree_cuda_program_destroy(struct ree_device *device, struct ree_device_progr
     ree_cuda_buffer_destroy(device, program->scratch);
     ree_cuda_buffer_destroy(device, program->fault);
     ree_outline_finish(&program->outline);
+    for (uint32_t l = 0; l < program->n_launches; l++)
+        free(program->launches[l].on_host);
     free(program->launches);
     free(program->args);
     free(program->bound);
@@ -256,9 +279,49 @@ static enum ree_status record_until(struct ree_cuda *cuda, struct ree_device_pro
     return REE_OK;
 }
 
+// Computes a dispatch on the host. The stream has come to its end by then: operands are read when
+// all earlier launches are done.
+static enum ree_status run_on_host(struct ree_cuda *cuda, struct ree_device_program *program,
+                                   const struct launch *launch,
+                                   struct ree_device_buffer *const *slots, struct ree_error *err) {
+    const struct ree_dispatch *d = launch->on_host;
+    struct ree_device *device = &cuda->base;
+    void *memory[REE_MAX_OPERANDS] = {NULL};
+    enum ree_status status = REE_OK;
+    for (uint32_t o = 0; o < d->n_operands && status == REE_OK; o++) {
+        const struct ree_operand *operand = &d->operands[o];
+        memory[o] = aligned_alloc(64, (operand->size / 64 + 1) * 64);
+        if (!memory[o])
+            status = ree_fail(err, REE_NO_MEMORY, "no memory to run on the host");
+        else // outputs, too: what lies in the gaps of a view stays
+            status = ree_cuda_buffer_read(device, slots[operand->slot], operand->offset, memory[o],
+                                          operand->size, err);
+    }
+    if (status == REE_OK) status = ree_cpu_execute(d, memory, err);
+    for (uint32_t o = 0; o < d->n_operands && status == REE_OK; o++) {
+        const struct ree_operand *operand = &d->operands[o];
+        if (d->n_outputs ? o >= d->n_operands - d->n_outputs : o == 0)
+            status = ree_cuda_buffer_write(device, slots[operand->slot], operand->offset, memory[o],
+                                           operand->size, err);
+    }
+    for (uint32_t o = 0; o < d->n_operands; o++)
+        free(memory[o]);
+    if (status != REE_OK) ree_fail_prefix(err, "%s", program->outline.labels[launch->dispatch]);
+    return status;
+}
+
+// Waits for what was launched; REE_INVALID if an index was out of range.
+static enum ree_status check_fault(struct ree_cuda *cuda, struct ree_device_program *program,
+                                   struct ree_error *err) {
+    struct ree_cuda_fault fault;
+    REE_TRY(ree_cuda_buffer_read(&cuda->base, program->fault, 0, &fault, sizeof fault, err));
+    return ree_outline_fault(&program->outline, "CUDA", fault.dispatch, fault.low, fault.high, err);
+}
+
 // timed: with the events around each dispatch.
 static enum ree_status launch_all(struct ree_cuda *cuda, struct ree_device_program *program,
-                                  bool timed, struct ree_error *err) {
+                                  struct ree_device_buffer *const *slots, bool timed,
+                                  struct ree_error *err) {
     uint32_t recorded = 0;
     if (timed) REE_TRY(make_events(cuda, program, err));
     REE_CUDA_CALL(
@@ -267,6 +330,11 @@ static enum ree_status launch_all(struct ree_cuda *cuda, struct ree_device_progr
     for (uint32_t l = 0; l < program->n_launches; l++) {
         const struct launch *launch = &program->launches[l];
         REE_TRY(record_until(cuda, program, timed, launch->dispatch, &recorded, err));
+        if (launch->on_host) {
+            REE_TRY(check_fault(cuda, program, err)); // not on what a faulted launch left behind
+            REE_TRY(run_on_host(cuda, program, launch, slots, err));
+            continue;
+        }
         const struct ree_cuda_step *step = &launch->step;
         struct ree_cuda_args *args = &program->args[launch->args];
         const uint64_t *operands = args->header.operands;
@@ -299,19 +367,19 @@ enum ree_status ree_cuda_program_run(struct ree_device *device, struct ree_devic
     REE_TRY(bind_slots(cuda, program, slots, err));
     program->was_run = program->is_timed = false;
     if (!program->as_graph || device->wants_times) {
-        REE_TRY(launch_all(cuda, program, device->wants_times || program->outline.n_dispatches == 1,
-                           err));
+        REE_TRY(launch_all(cuda, program, slots,
+                           device->wants_times || program->outline.n_dispatches == 1, err));
     } else {
         if (!program->exec) REE_TRY(make_graph(cuda, program, err));
         REE_CUDA_CALL(graph_launch(program->exec, cuda->stream), "cannot start a program");
     }
-    struct ree_cuda_fault fault;
-    REE_TRY(ree_cuda_buffer_read(device, program->fault, 0, &fault, sizeof fault, err));
+    const enum ree_status status = check_fault(cuda, program, err);
+    if (status != REE_OK && status != REE_INVALID) return status;
     program->was_run = true;
     if (device->on_progress)
         device->on_progress(device->progress_user, program->outline.n_dispatches,
                             program->outline.n_dispatches);
-    return ree_outline_fault(&program->outline, "CUDA", fault.dispatch, fault.low, fault.high, err);
+    return status;
 }
 
 bool ree_cuda_program_times(struct ree_device *device, struct ree_device_program *program,

@@ -25,10 +25,11 @@ static uint32_t stage_bytes(const struct tile *t) {
     return TILE_K * (t->rows + 4 + t->columns + 4) * 4;
 }
 // Blocks of a multiprocessor with n_stages.
-static uint32_t n_resident(const struct ree_cuda *cuda, const struct tile *t, uint32_t n_stages) {
+static uint32_t n_resident(const struct ree_cuda_limits *limits, const struct tile *t,
+                           uint32_t n_stages) {
     uint32_t bytes = totals_bytes(t) + n_stages * stage_bytes(t);
-    if (bytes > cuda->max_shared) return 0;
-    uint32_t n = cuda->shared_per_multiprocessor / (bytes + 1024), most = 512 / t->threads;
+    if (bytes > limits->max_shared) return 0;
+    uint32_t n = limits->shared_per_multiprocessor / (bytes + 1024), most = 512 / t->threads;
     return n < most ? n : most; // 128 registers for each thread
 }
 
@@ -40,15 +41,16 @@ struct plan {
 
 // The time of the whole product, in multiply-adds of one multiprocessor: so many rounds of blocks,
 // and the results of chunks through memory, at some 6 multiply-adds for each byte.
-static double cost_of(const struct ree_cuda *cuda, const struct tile *t, uint32_t m, uint32_t n,
-                      uint32_t k, uint64_t n_products, uint32_t n_parts) {
+static double cost_of(const struct ree_cuda_limits *limits, const struct tile *t, uint32_t m,
+                      uint32_t n, uint32_t k, uint64_t n_products, uint32_t n_parts) {
     uint64_t n_tiles =
         (uint64_t)((m + t->rows - 1) / t->rows) * ((n + t->columns - 1) / t->columns) * n_products;
-    uint32_t k_part = n_parts > 1 ? REE_CHUNK : k, n_mp = cuda->n_multiprocessors;
+    uint32_t k_part = n_parts > 1 ? REE_CHUNK : k, n_mp = limits->n_multiprocessors;
+    if (n_mp == 0) n_mp = 1;
     uint64_t blocks = n_tiles * n_parts;
     double rounds = (double)((blocks + n_mp - 1) / n_mp);
     double rate = t->rate;
-    if (n_resident(cuda, t, 2) < 512 / t->threads) rate *= 0.8; // latency shows
+    if (n_resident(limits, t, 2) < 512 / t->threads) rate *= 0.8; // latency shows
     uint32_t together = 512 / t->threads; // as many blocks keep a multiprocessor busy
     if (rounds < together) rate *= 0.5 + 0.5 * rounds / together;
     double cost = rounds * t->rows * t->columns * (k_part + 64.0) / rate;
@@ -57,17 +59,19 @@ static double cost_of(const struct ree_cuda *cuda, const struct tile *t, uint32_
     return cost;
 }
 
-static struct plan choose(const struct ree_cuda *cuda, uint32_t m, uint32_t n, uint32_t k,
+static struct plan choose(const struct ree_cuda_limits *limits, uint32_t m, uint32_t n, uint32_t k,
                           uint64_t n_products) {
     struct plan best = {.tile = NULL};
     uint32_t n_chunks = (uint32_t)(((uint64_t)k + REE_CHUNK - 1) / REE_CHUNK);
     for (size_t i = 0; i < REE_CUDA_N_TILES; i++) {
-        if (n_resident(cuda, &tiles[i], 2) == 0) continue;
+        if (n_resident(limits, &tiles[i], 2) == 0) continue;
+        if (limits->forces_plan && limits->tile != i) continue;
         for (uint32_t split = 0; split < 2; split++) {
             uint32_t n_parts = split ? n_chunks : 1;
             if (split && n_chunks < 2) continue;
+            if (limits->forces_plan && n_chunks > 1 && limits->splits != split) continue;
             if (split && n_products * m * n * n_chunks * 4 > REE_CUDA_MAX_PARTS_BYTES) continue;
-            double cost = cost_of(cuda, &tiles[i], m, n, k, n_products, n_parts);
+            double cost = cost_of(limits, &tiles[i], m, n, k, n_products, n_parts);
             if (!best.tile || cost < best.cost) best = (struct plan){&tiles[i], n_parts, cost};
         }
     }
@@ -75,18 +79,18 @@ static struct plan choose(const struct ree_cuda *cuda, uint32_t m, uint32_t n, u
 }
 
 // As many stages as leave the number of blocks in a multiprocessor as it is.
-static uint32_t choose_stages(const struct ree_cuda *cuda, const struct tile *t) {
+static uint32_t choose_stages(const struct ree_cuda_limits *limits, const struct tile *t) {
     uint32_t n = 2;
-    while (n < 4 && n_resident(cuda, t, n + 1) == n_resident(cuda, t, 2))
+    while (n < 4 && n_resident(limits, t, n + 1) == n_resident(limits, t, 2))
         n++;
     return n;
 }
 
-struct ree_cuda_plan ree_cuda_plan_tiles(const struct ree_cuda *cuda, uint32_t m, uint32_t n,
-                                         uint32_t k, uint64_t n_products) {
-    struct plan best = choose(cuda, m, n, k, n_products);
+struct ree_cuda_plan ree_cuda_plan_tiles(const struct ree_cuda_limits *limits, uint32_t m,
+                                         uint32_t n, uint32_t k, uint64_t n_products) {
+    struct plan best = choose(limits, m, n, k, n_products);
     const struct tile *t = best.tile;
-    uint32_t n_stages = choose_stages(cuda, t);
+    uint32_t n_stages = choose_stages(limits, t);
     return (struct ree_cuda_plan){
         .tile = (enum ree_cuda_tile)(t - tiles),
         .threads = t->threads,

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-struct ree_cuda;
+struct ree_cuda_limits;
 
 // Of the results of chunks in the scratch memory.
 #define REE_CUDA_MAX_PARTS_BYTES ((uint64_t)1 << 30)
@@ -28,7 +28,7 @@ struct ree_cuda_plan {
 };
 
 // n_products products of (m, k) by (k, n). Choices never change bits.
-struct ree_cuda_plan ree_cuda_plan_tiles(const struct ree_cuda *cuda, uint32_t m, uint32_t n,
-                                         uint32_t k, uint64_t n_products);
+struct ree_cuda_plan ree_cuda_plan_tiles(const struct ree_cuda_limits *limits, uint32_t m,
+                                         uint32_t n, uint32_t k, uint64_t n_products);
 
 #endif

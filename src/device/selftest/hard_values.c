@@ -58,15 +58,43 @@ static uint32_t styled(enum style style, uint64_t i, uint64_t r, uint32_t previo
     }
 }
 
+static bool is_masked(const struct ree_hard_values *v, uint64_t i) {
+    return v->role == REE_HARD_MASKED && i / (v->run ? v->run : 1) % 5 == 4;
+}
+
 static enum style style_of(const struct ree_hard_values *v, uint64_t i, uint32_t round) {
-    static const uint32_t n_any[REE_HARD_ROUNDS] = {N_MIDDLE_STYLES, N_FINITE_STYLES, N_STYLES};
-    static const uint32_t n_finite[REE_HARD_ROUNDS] = {N_MIDDLE_STYLES, N_MIDDLE_STYLES,
-                                                       N_FINITE_STYLES};
-    if (v->role != REE_HARD_ANY && v->role != REE_HARD_FINITE) return STYLE_FULL;
-    uint32_t n = (v->role == REE_HARD_ANY ? n_any : n_finite)[round];
-    // A lone segment has the style that the round is about.
-    uint64_t segment = i / (v->run ? v->run : 1) + (round ? n - 1 : 0);
-    return (enum style)(segment % n);
+    static const struct {
+        uint32_t n, first; // styles, the first run's
+    } any[REE_HARD_ROUNDS] = {{N_MIDDLE_STYLES, STYLE_FULL},
+                              {N_FINITE_STYLES, STYLE_WIDE},
+                              {N_STYLES, STYLE_SPECIALS},
+                              {N_FINITE_STYLES, STYLE_TIES},
+                              {N_FINITE_STYLES, STYLE_SMALL}},
+      finite[REE_HARD_ROUNDS] = {{N_MIDDLE_STYLES, STYLE_FULL},
+                                 {N_MIDDLE_STYLES, STYLE_INTEGERS},
+                                 {N_FINITE_STYLES, STYLE_WIDE},
+                                 {N_FINITE_STYLES, STYLE_TIES},
+                                 {N_FINITE_STYLES, STYLE_WIDE}};
+    const uint64_t run = i / (v->run ? v->run : 1);
+    switch (v->role) {
+    case REE_HARD_ANY:
+    case REE_HARD_MASKED: return (enum style)((run + any[round].first) % any[round].n);
+    case REE_HARD_FINITE: return (enum style)((run + finite[round].first) % finite[round].n);
+    default: return STYLE_FULL;
+    }
+}
+
+// Of BIAS and SCALE, from the value of MODERATE.
+static uint32_t of_role(enum ree_hard_role role, uint32_t round, uint32_t x, uint64_t r) {
+    static const uint32_t scales[] = {0x00000000, 0x00000001, 0x00400000, 0x44000000};
+    const bool some = r >> 61 == 0;
+    switch (role) {
+    case REE_HARD_BIAS: return some ? 0xFF800000u : x;
+    case REE_HARD_SCALE:
+        if (round == 0) return x & 0xFFFFE000u;
+        return round == 2 && some ? scales[(uint32_t)r % 4] : x;
+    default: return x;
+    }
 }
 
 // A float32 as float64: the same number, with a longer mantissa.
@@ -82,11 +110,16 @@ static uint64_t widened(uint32_t bits, uint64_t r) {
 }
 
 static uint64_t integer(const struct ree_hard_values *v, uint64_t i, uint32_t round, uint64_t r) {
-    if (v->role == REE_HARD_BOUNDED) {
+    if (v->role == REE_HARD_TAPS && i % v->run == 0 && (r >> 63)) return UINT64_MAX;
+    if (v->role == REE_HARD_BOUNDED || v->role == REE_HARD_TAPS) {
         uint64_t span = (uint64_t)(v->high - v->low) + 1;
         return (uint64_t)(v->low + (int64_t)(r % span));
     }
-    if (v->dtype == REE_BOOL) return (r & 3) != 0;
+    if (v->role == REE_HARD_DISTINCT) {
+        const uint64_t n = (uint64_t)v->high + 1, index = (i * (n == 5 ? 3 : 5) + round) % n;
+        return (r & 1) ? index : index - n; // counted from the end
+    }
+    if (v->dtype == REE_BOOL) return !is_masked(v, i) && (r & 3) != 0;
     bool small = (i / (v->run ? v->run : 1) + round) % 2 == 1;
     return small ? (uint64_t)((int64_t)(r % 13) - 6) : r;
 }
@@ -102,7 +135,9 @@ void ree_hard_values_fill(const struct ree_hard_values *v, uint32_t round, uint3
         uint32_t x = v->role == REE_HARD_NEAR_ONE ? full(r, 126, 2)
                                                   : styled(style_of(v, i, round), i, r, previous);
         previous = x;
-        switch (v->role == REE_HARD_BOUNDED ? REE_DTYPE_NONE : v->dtype) {
+        if (is_masked(v, i)) x = 0xFF800000u;
+        x = of_role(v->role, round, x, r);
+        switch (v->role >= REE_HARD_BOUNDED ? REE_DTYPE_NONE : v->dtype) {
         case REE_F32: bits = x; break;
         case REE_F64: bits = widened(x, next(&state)); break;
         case REE_F16: bits = ree_soft_f32_to_f16(x); break;

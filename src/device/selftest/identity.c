@@ -1,11 +1,15 @@
 #include "device/selftest/identity.h"
 
+#include <dirent.h>
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void ree_hash_processor(struct ree_hasher *hasher) {
@@ -60,15 +64,20 @@ static void search_notes(struct search *search, const uint8_t *notes, size_t siz
     }
 }
 
-static int visit(struct dl_phdr_info *object, size_t size, void *user) {
-    (void)size;
-    struct search *search = user;
-    if (!contains(object, search->address)) return 0;
+// The build ID of a loaded object, to search->hasher.
+static void search_object(struct search *search, const struct dl_phdr_info *object) {
     for (int i = 0; i < object->dlpi_phnum; i++)
         if (object->dlpi_phdr[i].p_type == PT_NOTE)
             search_notes(search,
                          (const uint8_t *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr),
                          object->dlpi_phdr[i].p_memsz);
+}
+
+static int visit(struct dl_phdr_info *object, size_t size, void *user) {
+    (void)size;
+    struct search *search = user;
+    if (!contains(object, search->address)) return 0;
+    search_object(search, object);
     return 1;
 }
 
@@ -78,23 +87,190 @@ bool ree_hash_binary(struct ree_hasher *hasher, const void *address) {
     return search.found;
 }
 
+// Path, size and time of change. False: there is no such file.
+static bool hash_file(struct ree_hasher *hasher, const char *name) {
+    struct stat file;
+    char *path = realpath(name, NULL);
+    bool found = path && stat(path, &file) == 0;
+    if (found) {
+        const int64_t numbers[] = {file.st_size, file.st_mtim.tv_sec, file.st_mtim.tv_nsec};
+        ree_hasher_update(hasher, path, strlen(path) + 1);
+        ree_hasher_update(hasher, numbers, sizeof numbers);
+    }
+    free(path);
+    return found;
+}
+
+bool ree_hash_file_of(struct ree_hasher *hasher, const void *address) {
+    Dl_info info;
+    return dladdr(address, &info) && info.dli_fname && hash_file(hasher, info.dli_fname);
+}
+
+// Sets of digests: what comes in another order at another start.
+
+struct digests {
+    unsigned char (*all)[REE_SHA256_SIZE];
+    size_t n, capacity;
+};
+
+// Takes over the hasher, which may be NULL. Without memory nothing is added.
+static void add_digest(struct digests *digests, struct ree_hasher *hasher) {
+    unsigned char digest[REE_SHA256_SIZE];
+    if (!hasher) return;
+    ree_hasher_digest(hasher, digest);
+    if (digests->n == digests->capacity) {
+        size_t capacity = digests->capacity * 2 + 64;
+        void *all = realloc(digests->all, capacity * sizeof *digests->all);
+        if (!all) return;
+        digests->all = all;
+        digests->capacity = capacity;
+    }
+    memcpy(digests->all[digests->n++], digest, sizeof digest);
+}
+
 static int compare(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    return memcmp(a, b, REE_SHA256_SIZE);
+}
+
+static void sort_digests(struct digests *digests) {
+    if (digests->n > 0) qsort(digests->all, digests->n, sizeof *digests->all, compare);
+}
+
+static void hash_digests(struct ree_hasher *hasher, const struct digests *digests) {
+    const uint64_t n = digests->n;
+    ree_hasher_update(hasher, &n, sizeof n);
+    if (n > 0) ree_hasher_update(hasher, digests->all, digests->n * sizeof *digests->all);
+}
+
+// Whether all of `few` are in `many`; both are sorted.
+static bool includes(const struct digests *many, const struct digests *few) {
+    for (size_t i = 0; i < few->n; i++)
+        if (!bsearch(few->all[i], many->all, many->n, sizeof *many->all, compare)) return false;
+    return true;
+}
+
+static bool has_prefix(const char *text, const char *const *prefixes, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (strncasecmp(text, prefixes[i], strlen(prefixes[i])) == 0) return true;
+    return false;
 }
 
 void ree_hash_driver_environment(struct ree_hasher *hasher) {
-    static const char *const prefixes[] = {"LP_",  "GALLIVM_", "MESA_",  "NIR_",  "RADV_",
-                                           "ACO_", "AMD_",     "INTEL_", "ANV_",  "NVK_",
-                                           "NAK_", "TU_",      "IR3_",   "PANVK_"};
-    const char *found[64];
-    size_t n = 0;
-    for (char **variable = environ; variable && *variable && n < 64; variable++)
-        for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-            if (strncmp(*variable, prefixes[i], strlen(prefixes[i])) == 0) {
-                found[n++] = *variable;
-                break;
-            }
-    qsort(found, n, sizeof *found, compare);
-    for (size_t i = 0; i < n; i++)
-        ree_hasher_update(hasher, found[i], strlen(found[i]) + 1);
+    static const char *const prefixes[] = {
+        "LP_",        "GALLIVM_", "MESA_", "NIR_", "RADV_", "ACO_",   "AMD_",  "INTEL_",
+        "ANV_",       "NVK_",     "NAK_",  "TU_",  "IR3_",  "PANVK_", "CUDA_", "PAN_",
+        "NV50_PROG_", "BIFROST_", "V3D",   "AGX_", "VN_",   "VK_",    "__GL_", "DRIRC_"};
+    // These only choose among the drivers. The key has the chosen one's properties and files, so
+    // that a variable which names the driver that would run anyway must not change it. Other
+    // variables of the loader may bring in a layer, and a layer may rewrite modules.
+    static const char *const choices[] = {
+        "VK_ICD_FILENAMES=",         "VK_DRIVER_FILES=",           "VK_ADD_DRIVER_FILES=",
+        "VK_LOADER_DRIVERS_SELECT=", "VK_LOADER_DRIVERS_DISABLE=", "VK_LOADER_DEBUG="};
+    struct digests found = {0};
+    for (char **variable = environ; variable && *variable; variable++) {
+        if (!has_prefix(*variable, prefixes, sizeof prefixes / sizeof *prefixes) ||
+            has_prefix(*variable, choices, sizeof choices / sizeof *choices))
+            continue;
+        struct ree_hasher *one = ree_hasher_create("ree-variable/1");
+        if (one) ree_hasher_update(one, *variable, strlen(*variable));
+        add_digest(&found, one);
+    }
+    sort_digests(&found);
+    hash_digests(hasher, &found);
+    free(found.all);
+}
+
+static void add_file(struct digests *digests, const char *path) {
+    struct ree_hasher *one = ree_hasher_create("ree-file/1");
+    if (one) hash_file(one, path);
+    add_digest(digests, one);
+}
+
+static void add_folder(struct digests *digests, const char *path) {
+    DIR *dir = opendir(path);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        char *name;
+        if (entry->d_name[0] == '.' || asprintf(&name, "%s/%s", path, entry->d_name) < 0) continue;
+        add_file(digests, name);
+        free(name);
+    }
+    if (dir) closedir(dir);
+}
+
+void ree_hash_driver_settings(struct ree_hasher *hasher) {
+    const char *home = getenv("HOME"), *folder = getenv("DRIRC_CONFIGDIR");
+    struct digests files = {0};
+    char *name;
+    add_file(&files, "/etc/drirc");
+    add_folder(&files, "/usr/share/drirc.d");
+    if (folder) add_folder(&files, folder);
+    if (home && asprintf(&name, "%s/.drirc", home) >= 0) {
+        add_file(&files, name);
+        free(name);
+    }
+    sort_digests(&files);
+    hash_digests(hasher, &files);
+    free(files.all);
+}
+
+// Libraries of drivers and of the compilers in them, by their names.
+static bool is_of_driver(const char *path) {
+    static const char *const parts[] = {"vulkan", "llvm",   "gallium", "swiftshader",
+                                        "nvidia", "amdvlk", "spirv"};
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strcasestr(name, parts[i])) return true;
+    return false;
+}
+
+static int add_object(struct dl_phdr_info *object, size_t size, void *user) {
+    (void)size;
+    struct digests *digests = user;
+    if (!object->dlpi_name || !is_of_driver(object->dlpi_name)) return 0;
+    struct search search = {.hasher = ree_hasher_create("ree-object/1")};
+    if (!search.hasher) return 0;
+    search_object(&search, object);
+    if (!search.found) hash_file(search.hasher, object->dlpi_name);
+    add_digest(digests, search.hasher);
+    return 0;
+}
+
+#define MAX_KNOWN 16
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct known {
+    char device[256];
+    struct digests objects;
+} known[MAX_KNOWN];
+static size_t n_known;
+
+// What is hashed of a device whose driver has these libraries; the lock is held. Takes over
+// `objects`.
+static const struct digests *recall(const char *device, struct digests *objects) {
+    struct known *k = known;
+    while (k < known + n_known && strcmp(k->device, device) != 0)
+        k++;
+    if (k < known + n_known && includes(objects, &k->objects)) {
+        free(objects->all);
+        return &k->objects;
+    }
+    if (k == known + n_known) {
+        if (n_known == MAX_KNOWN || strlen(device) >= sizeof k->device) return objects;
+        n_known++;
+        strcpy(k->device, device);
+    }
+    free(k->objects.all);
+    k->objects = *objects;
+    return &k->objects;
+}
+
+void ree_hash_loaded_drivers(struct ree_hasher *hasher, const char *device) {
+    struct digests objects = {0};
+    dl_iterate_phdr(add_object, &objects);
+    sort_digests(&objects);
+    pthread_mutex_lock(&lock);
+    const struct digests *hashed = recall(device, &objects);
+    hash_digests(hasher, hashed);
+    if (hashed == &objects) free(objects.all);
+    pthread_mutex_unlock(&lock);
 }

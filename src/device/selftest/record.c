@@ -13,16 +13,28 @@
 #define MAX_WRITTEN 4096 // entries
 #define HEX_SIZE (2 * REE_SHA256_SIZE)
 
-const struct ree_test_entry *ree_test_record_find(const struct ree_test_record *record,
-                                                  const unsigned char key[REE_SHA256_SIZE]) {
+static struct ree_test_entry *find(const struct ree_test_record *record,
+                                   const unsigned char key[REE_SHA256_SIZE]) {
     for (size_t i = 0; i < record->n; i++)
         if (memcmp(record->entries[i].key, key, REE_SHA256_SIZE) == 0) return &record->entries[i];
     return NULL;
 }
 
+const struct ree_test_entry *ree_test_record_find(const struct ree_test_record *record,
+                                                  const unsigned char key[REE_SHA256_SIZE]) {
+    return find(record, key);
+}
+
 void ree_test_record_add(struct ree_test_record *record, const unsigned char key[REE_SHA256_SIZE],
                          enum ree_test_state state, const char *text) {
-    if (ree_test_record_find(record, key)) return;
+    struct ree_test_entry *known = find(record, key);
+    if (known) {
+        if (known->state != REE_TEST_PASSED || state != REE_TEST_FAILED) return;
+        known->state = REE_TEST_FAILED;
+        known->text = text ? strdup(text) : NULL; // one that passed has none
+        record->is_changed = true;
+        return;
+    }
     if (record->n == record->capacity) {
         size_t capacity = record->capacity * 2 + 64;
         struct ree_test_entry *entries =
@@ -35,6 +47,7 @@ void ree_test_record_add(struct ree_test_record *record, const unsigned char key
     *entry = (struct ree_test_entry){.state = state, .text = text ? strdup(text) : NULL};
     memcpy(entry->key, key, sizeof entry->key);
     record->n++;
+    record->is_changed = true;
 }
 
 static int hex_digit(char c) {
@@ -77,7 +90,7 @@ static void read_file(struct ree_test_record *record) {
 void ree_test_record_init(struct ree_test_record *record, char *path) {
     *record = (struct ree_test_record){.path = path};
     read_file(record);
-    record->n_read = record->n;
+    record->is_changed = false;
 }
 
 static void write_file(struct ree_test_record *record) {
@@ -102,7 +115,7 @@ static void write_file(struct ree_test_record *record) {
 }
 
 void ree_test_record_finish(struct ree_test_record *record) {
-    if (record->path && record->n > record->n_read) write_file(record);
+    if (record->path && record->is_changed) write_file(record);
     for (size_t i = 0; i < record->n; i++)
         free(record->entries[i].text);
     free(record->entries);

@@ -6,6 +6,8 @@
 
 #include "base/sha256.h"
 
+#include <stdbool.h>
+
 enum ree_test_state {
     REE_TEST_UNKNOWN,
     REE_TEST_PASSED,
@@ -23,7 +25,7 @@ struct ree_test_record {
     char *path; // NULL: none is kept
     struct ree_test_entry *entries;
     size_t n, capacity;
-    size_t n_read; // entries that came from the file
+    bool is_changed; // since the file was read
 };
 
 // Reads the file, if it is there; what is not of the right form is left out. Takes over `path`,
@@ -32,11 +34,12 @@ void ree_test_record_init(struct ree_test_record *record, char *path);
 // NULL: unknown.
 const struct ree_test_entry *ree_test_record_find(const struct ree_test_record *record,
                                                   const unsigned char key[REE_SHA256_SIZE]);
-// Adds an entry; text may be NULL. Without memory nothing is added.
+// Adds an entry; text may be NULL. Without memory nothing is added. FAILED replaces PASSED of the
+// same key, so that a failure is believed no matter who else passed; otherwise the old entry stays.
 void ree_test_record_add(struct ree_test_record *record, const unsigned char key[REE_SHA256_SIZE],
                          enum ree_test_state state, const char *text);
-// Writes the file if entries came to it, with those that other processes wrote meanwhile. That it
-// cannot be written is no error: the next start tests again.
+// Writes the file if entries were added or replaced, merged by the same rule with those that other
+// processes wrote meanwhile. That it cannot be written is no error: the next start tests again.
 void ree_test_record_finish(struct ree_test_record *record);
 
 #endif

@@ -23,22 +23,38 @@ static enum ree_status allocate(struct ree_twin *twin, struct ree_error *err) {
     return REE_OK;
 }
 
+static enum ree_status shrink(struct ree_dispatch *d, const struct ree_dispatch *like,
+                              const struct ree_twin_size *size, struct ree_twin_operand *operands,
+                              struct ree_error *err) {
+    *d = *like;
+    d->node = 0;
+    memset(d->operands, 0, sizeof d->operands);
+    d->n_operands = ree_twin_shrink(d, size, operands);
+    if (d->n_operands == 0) return ree_fail(err, REE_UNSUPPORTED, "a dispatch without elements");
+    for (uint32_t i = 0; i < d->n_operands; i++) {
+        const struct ree_hard_values *v = &operands[i].values;
+        d->operands[i] = (struct ree_operand){
+            .slot = i,
+            .offset = size->alignment ? like->operands[i].offset % 16 : 0,
+            .size = v->n * ree_dtype_size((enum ree_dtype)v->dtype),
+        };
+    }
+    return REE_OK;
+}
+
+enum ree_status ree_twin_dispatch(const struct ree_dispatch *like, const struct ree_twin_size *size,
+                                  struct ree_dispatch *out, struct ree_error *err) {
+    struct ree_twin_operand operands[REE_MAX_OPERANDS];
+    return shrink(out, like, size, operands, err);
+}
+
 enum ree_status ree_twin_init(struct ree_twin *twin, const struct ree_dispatch *like,
                               const struct ree_twin_size *size, struct ree_error *err) {
     memset(twin, 0, sizeof *twin);
-    struct ree_dispatch *d = &twin->dispatch;
-    *d = *like;
-    d->node = 0;
     twin->operands = calloc(REE_MAX_OPERANDS, sizeof *twin->operands);
     if (!twin->operands) return ree_fail(err, REE_NO_MEMORY, "no memory for a self-test");
-    d->n_operands = ree_twin_shrink(d, size, twin->operands);
-    if (d->n_operands == 0) return ree_fail(err, REE_UNSUPPORTED, "a dispatch without elements");
-    for (uint32_t i = 0; i < d->n_operands; i++) {
-        const struct ree_hard_values *v = &twin->operands[i].values;
-        d->operands[i] = (struct ree_operand){
-            .slot = i, .size = v->n * ree_dtype_size((enum ree_dtype)v->dtype)};
-    }
-    REE_TRY(ree_dispatch_check(d, err));
+    REE_TRY(shrink(&twin->dispatch, like, size, twin->operands, err));
+    REE_TRY(ree_dispatch_check(&twin->dispatch, err));
     return allocate(twin, err);
 }
 

@@ -1,13 +1,11 @@
-// How each RepOp becomes small. Dimensions of size 1 stay, all others get lengths of their own; a
-// view's strides are laid out anew by shrink_view, which keeps what ree_merge_dims looks at.
+// How each RepOp becomes small. Dimensions of size 1 stay, all others get lengths of their own.
 #include "device/selftest/twin_shapes.h"
 
 #include "base/dtype.h"
+#include "device/selftest/twin_views.h"
 #include "repops/dispatch.h"
 
 #include <string.h>
-
-#define MAX_VIEW (2 * REE_MAX_RANK)
 
 struct shrinking {
     struct ree_dispatch *dispatch;
@@ -33,67 +31,11 @@ static void add_output(struct shrinking *s, uint32_t dtype, uint64_t n) {
     s->operands[s->n_operands - 1].is_written = true;
 }
 
-static uint32_t magnitude(int32_t stride) {
-    return stride < 0 ? 0u - (uint32_t)stride : (uint32_t)stride;
-}
-
-// New strides for a view whose dimensions `from` become `to`: zero strides stay; in memory the
-// dimensions keep their order and directions; two neighbours that lay without a gap do so again,
-// others get a gap. Returns the elements of the memory under the view; *offset: of its first one.
-static uint64_t shrink_view(uint32_t rank, const uint32_t *from, const uint32_t *to,
-                            int32_t *strides, int32_t *offset) {
-    uint32_t order[MAX_VIEW], n = 0; // innermost first
-    for (uint32_t d = rank; d-- > 0;) {
-        if (strides[d] == 0 || to[d] == 1) continue;
-        // A dimension of size 1 that grows lies outside all others.
-        uint32_t at = n++;
-        while (at > 0 && from[d] > 1 &&
-               (from[order[at - 1]] <= 1 ||
-                magnitude(strides[order[at - 1]]) > magnitude(strides[d]))) {
-            order[at] = order[at - 1];
-            at--;
-        }
-        order[at] = d;
-    }
-    uint64_t extent = 1;
-    int64_t first = 0, step = 1;
-    int32_t new_strides[MAX_VIEW] = {0};
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t d = order[i], before = i > 0 ? order[i - 1] : d;
-        bool adjacent =
-            i == 0 ? magnitude(strides[d]) == 1 || from[d] <= 1
-                   : magnitude(strides[d]) == (uint64_t)magnitude(strides[before]) * from[before];
-        if (!adjacent) step++;
-        new_strides[d] = (int32_t)(strides[d] < 0 ? -step : step);
-        if (strides[d] < 0) first += (to[d] - 1) * step;
-        extent += (uint64_t)(to[d] - 1) * (uint64_t)step;
-        step *= to[d];
-    }
-    for (uint32_t d = 0; d < rank; d++)
-        strides[d] = to[d] == 1 ? (strides[d] != 0) : new_strides[d];
-    if (offset) *offset = (int32_t)first;
-    return extent;
-}
-
 static uint64_t product(uint32_t rank, const uint32_t *dims) {
     uint64_t n = 1;
     for (uint32_t d = 0; d < rank; d++)
         n *= dims[d];
     return n;
-}
-
-// Lengths for an index space of about n elements: the last dimension above 1 is long, others 3.
-// Where all are 1, the last one grows.
-static void shrink_dims(uint32_t rank, const uint32_t *from, uint64_t n, uint32_t *to) {
-    uint32_t last = rank;
-    for (uint32_t d = rank; d-- > 0 && last == rank;)
-        if (from[d] > 1) last = d;
-    if (last == rank) last = rank - 1;
-    for (uint32_t d = 0; d < rank; d++) {
-        to[d] = from[d] > 1 ? 3 : 1;
-        if (d != last) n /= to[d];
-    }
-    to[last] = n > 5 ? (uint32_t)n : 5;
 }
 
 static uint32_t at_most(uint32_t value, uint32_t limit) {
@@ -105,8 +47,8 @@ static void shrink_expr(struct shrinking *s, struct ree_expr *expr, const uint32
     for (uint32_t i = 0; i < expr->n_operands; i++) {
         struct ree_expr_operand *o = &expr->operands[i];
         bool tensor = o->kind == REE_EXPR_TENSOR;
-        uint64_t n =
-            shrink_view(expr->rank, expr->dims, to, o->strides, tensor ? &o->offset : NULL);
+        uint64_t n = ree_twin_view(s->size, expr->rank, expr->dims, to, o->strides,
+                                   tensor ? &o->offset : NULL);
         if (tensor) add(s, REE_HARD_ANY, o->dtype, n, 1);
     }
     for (uint32_t d = 0; d < expr->rank; d++)
@@ -114,16 +56,39 @@ static void shrink_expr(struct shrinking *s, struct ree_expr *expr, const uint32
     expr->n_elements = (uint32_t)product(expr->rank, to);
 }
 
+// Tiles of 16 and more elements of two dimensions, where one of them lies side by side in the
+// source and the last one in the result, are copied by code of their own.
+static void shrink_copied_dims(const struct ree_twin_size *size, const struct ree_copy_params *p,
+                               uint32_t *to) {
+    const uint32_t last = ree_twin_long_dim(p->rank, p->dims);
+    bool turned = false;
+    ree_twin_dims(size, p->rank, p->dims, size->elements, to);
+    if (p->n_elements == 1) memcpy(to, p->dims, p->rank * sizeof *to);
+    for (uint32_t d = 0; d < last && !turned; d++)
+        turned = p->src_strides[d] == 1 && p->dims[d] >= 16;
+    if (p->dims[last] < 16) to[last] = p->dims[last];
+    for (uint32_t d = 0; d <= last && turned; d++)
+        if (p->dims[d] >= 16 && (d == last || p->src_strides[d] == 1))
+            to[d] = ree_twin_length(size, 64, p->dims[d], 16);
+}
+
 static bool shrink_copy(struct shrinking *s) {
     struct ree_copy_params *p = &s->dispatch->params.copy;
     static const uint32_t dtypes[] = {[1] = REE_U8, [2] = REE_U16, [4] = REE_U32, [8] = REE_U64};
     uint32_t to[REE_MAX_RANK];
+    int32_t *sets[] = {p->src_strides, p->dst_strides};
     if (p->n_elements == 0) return false;
-    shrink_dims(p->rank, p->dims, s->size->elements, to);
-    uint64_t n_src = shrink_view(p->rank, p->dims, to, p->src_strides, &p->src_offset);
+    if (s->size->alignment) {
+        p->rank = ree_twin_merge_dims(p->rank, p->dims, 2, sets);
+        shrink_copied_dims(s->size, p, to);
+    } else {
+        ree_twin_dims(s->size, p->rank, p->dims, s->size->elements, to);
+    }
+    uint64_t n_src = ree_twin_view(s->size, p->rank, p->dims, to, p->src_strides, &p->src_offset);
     // Where bytes begin within a word matters to backends that write words.
-    int32_t within_word = p->elem_size < 4 ? p->dst_offset % (int32_t)(4 / p->elem_size) : 0;
-    uint64_t n_dst = shrink_view(p->rank, p->dims, to, p->dst_strides, &p->dst_offset);
+    int32_t within_word =
+        p->elem_size < 4 && !s->size->alignment ? p->dst_offset % (int32_t)(4 / p->elem_size) : 0;
+    uint64_t n_dst = ree_twin_view(s->size, p->rank, p->dims, to, p->dst_strides, &p->dst_offset);
     p->dst_offset += within_word;
     for (uint32_t d = 0; d < p->rank; d++)
         p->dims[d] = to[d];
@@ -137,28 +102,58 @@ static bool shrink_map(struct shrinking *s) {
     struct ree_expr *expr = &s->dispatch->params.map.expr;
     uint32_t to[REE_MAX_RANK];
     if (expr->n_elements == 0) return false;
-    shrink_dims(expr->rank, expr->dims, s->size->elements, to);
+    if (s->size->alignment) ree_twin_merge_expr(expr);
+    // One element, merged: its operands' strides are 0, and more elements would all be one.
+    if (s->size->alignment && expr->n_elements == 1)
+        to[0] = 1;
+    else
+        ree_twin_dims(s->size, expr->rank, expr->dims, s->size->elements, to);
     shrink_expr(s, expr, to);
     add_output(s, expr->out_dtype, expr->n_elements);
     return true;
 }
 
+static void merge_reduce(struct ree_reduce_params *p) {
+    int32_t *outer[] = {p->outer_strides}, *reduce[] = {p->reduce_strides};
+    if (p->n_outer > 1) p->outer_rank = ree_twin_merge_dims(p->outer_rank, p->outer_dims, 1, outer);
+    if (p->n_reduce > 1)
+        p->reduce_rank = ree_twin_merge_dims(p->reduce_rank, p->reduce_dims, 1, reduce);
+}
+
+// The terms of one output: how many threads share them depends on how many there are.
+static uint32_t like_reduction(const struct ree_twin_size *size, uint32_t like) {
+    static const uint32_t classes[] = {8192, 2048, 1024};
+    if (size->alignment == 0) return size->length;
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (like >= classes[i])
+            return ree_twin_length(size, classes[i] + 64, like, size->alignment);
+    return ree_twin_sum_length(size, like);
+}
+
 static bool shrink_reduce(struct shrinking *s) {
     struct ree_reduce_params *p = &s->dispatch->params.reduce;
-    uint32_t from[MAX_VIEW], to[MAX_VIEW], rank = p->outer_rank + p->reduce_rank;
-    int32_t strides[MAX_VIEW];
+    if (s->size->alignment) merge_reduce(p);
+    uint32_t from[REE_TWIN_MAX_VIEW], to[REE_TWIN_MAX_VIEW], rank = p->outer_rank + p->reduce_rank;
+    int32_t strides[REE_TWIN_MAX_VIEW];
     if (p->n_outer == 0) return false;
     for (uint32_t d = 0; d < rank; d++) {
         bool outer = d < p->outer_rank;
         from[d] = outer ? p->outer_dims[d] : p->reduce_dims[d - p->outer_rank];
         strides[d] = outer ? p->outer_strides[d] : p->reduce_strides[d - p->outer_rank];
     }
-    if (p->outer_rank) shrink_dims(p->outer_rank, from, 12, to);
-    if (p->n_reduce == 0)
+    // Many dimensions of small sizes stay: products of other sizes would be of another class.
+    const bool few =
+        s->size->alignment && (p->n_reduce < 33 || (p->reduce_rank > 2 && p->n_reduce < 8192));
+    if (p->outer_rank)
+        ree_twin_dims(s->size, p->outer_rank, from,
+                      s->size->alignment && p->n_outer >= 32 ? 48 : 12, to);
+    if (s->size->alignment && p->n_outer < 32) memcpy(to, from, p->outer_rank * sizeof *to);
+    if (p->n_reduce == 0 || few)
         memcpy(to + p->outer_rank, p->reduce_dims, p->reduce_rank * sizeof *to);
     else if (p->reduce_rank)
-        shrink_dims(p->reduce_rank, from + p->outer_rank, s->size->length, to + p->outer_rank);
-    uint64_t n = p->n_reduce ? shrink_view(rank, from, to, strides, &p->offset) : 0;
+        ree_twin_dims(s->size, p->reduce_rank, from + p->outer_rank,
+                      like_reduction(s->size, p->n_reduce), to + p->outer_rank);
+    uint64_t n = p->n_reduce ? ree_twin_view(s->size, rank, from, to, strides, &p->offset) : 0;
     for (uint32_t d = 0; d < rank; d++) {
         bool outer = d < p->outer_rank;
         (outer ? p->outer_dims : p->reduce_dims)[outer ? d : d - p->outer_rank] = to[d];
@@ -172,13 +167,26 @@ static bool shrink_reduce(struct shrinking *s) {
     return true;
 }
 
+// Tiles are 32, 64 or 128 wide: what is less than one, some whole ones, or some and a part.
+static uint32_t tiled(const struct ree_twin_size *size, uint32_t base, uint32_t n) {
+    if (size->alignment && !size->small) base = n < 64 ? 32 : n % 128 == 0 ? 256 : 144;
+    return ree_twin_length(size, base, n, 16);
+}
 static uint32_t shrink_rows(const struct shrinking *s, uint32_t rows) {
-    return rows < s->size->few_rows ? rows : s->size->few_rows + 15;
+    return rows < s->size->few_rows ? rows : tiled(s->size, s->size->rows, rows);
+}
+static uint32_t shrink_columns(const struct shrinking *s, uint32_t columns) {
+    return columns <= s->size->columns ? columns : tiled(s->size, s->size->columns, columns);
 }
 
 // Of a sum over n terms.
 static uint32_t sum_length(const struct shrinking *s, uint64_t n) {
+    if (s->size->alignment) return n < 64 ? (uint32_t)n : ree_twin_sum_length(s->size, (uint32_t)n);
     return s->size->one_chunk && n <= REE_CHUNK ? REE_CHUNK - 6 : s->size->length;
+}
+
+static uint32_t rounded_up(uint32_t n, uint32_t unit) {
+    return (n + unit - 1) / unit * unit;
 }
 
 static bool shrink_matmul(struct shrinking *s) {
@@ -188,10 +196,16 @@ static bool shrink_matmul(struct shrinking *s) {
     for (uint32_t d = 0; d < rank; d++) {
         from[d] = p->batch_dims[d];
         to[d] = from[d] > 1 ? 2 : 1;
+        if (s->size->alignment) to[d] = ree_twin_short_length(s->size, from[d]);
     }
-    uint32_t m = shrink_rows(s, p->m), n = at_most(p->n, s->size->columns);
+    uint32_t m = shrink_rows(s, p->m), n = shrink_columns(s, p->n);
     uint32_t k = at_most(p->k, s->size->length);
     if (p->k > 1) k = sum_length(s, p->k);
+    if (p->b_block && p->k > 0 && s->size->alignment) { // as far from whole blocks
+        const uint32_t all = rounded_up(p->k, p->b_block), four = 4 * p->b_block;
+        k = rounded_up(ree_twin_sum_length(s->size, all), all % four == 0 ? four : p->b_block) -
+            (all - p->k);
+    }
     int32_t a[REE_MAX_RANK], b[REE_MAX_RANK];
     for (uint32_t d = 0; d < rank; d++) {
         a[d] = p->a_batch_strides[d];
@@ -202,15 +216,15 @@ static bool shrink_matmul(struct shrinking *s) {
     const uint32_t ends[3] = {p->m, p->k, p->n}, new_ends[3] = {m, k, n};
     from[rank] = ends[0], from[rank + 1] = ends[1];
     to[rank] = new_ends[0], to[rank + 1] = new_ends[1];
-    uint64_t n_a = shrink_view(rank + 2, from, to, a, &p->a_offset), n_b = 0;
+    uint64_t n_a = ree_twin_view(s->size, rank + 2, from, to, a, &p->a_offset), n_b = 0;
     from[rank] = ends[1], from[rank + 1] = ends[2];
     to[rank] = new_ends[1], to[rank + 1] = new_ends[2];
-    if (!p->b_block) n_b = shrink_view(rank + 2, from, to, b, &p->b_offset);
+    if (!p->b_block) n_b = ree_twin_view(s->size, rank + 2, from, to, b, &p->b_offset);
     add(s, REE_HARD_ANY, p->a_dtype, k == 0 ? 0 : n_a, k);
     if (p->b_block) {
         uint64_t n_blocks = (uint64_t)n * ((k + p->b_block - 1) / p->b_block);
         add(s, REE_HARD_ANY, REE_U8, n_blocks * p->b_block * p->b_bits / 8, 1);
-        add(s, REE_HARD_MODERATE, REE_F32, n_blocks, 1);
+        add(s, s->size->alignment ? REE_HARD_SCALE : REE_HARD_MODERATE, REE_F32, n_blocks, 1);
         if (p->has_zero_points) add_bounded(s, REE_U8, n_blocks, 0, (INT64_C(1) << p->b_bits) - 1);
     } else {
         add(s, REE_HARD_FINITE, p->b_dtype, k == 0 ? 0 : n_b, k);
@@ -241,15 +255,22 @@ static bool shrink_conv(struct shrinking *s) {
     p->m = shrink_rows(s, p->m);
     for (uint32_t d = 0; d < 3; d++) {
         bool pointwise = p->kernel[d] == 1 && p->pad[d] == 0;
+        bool inside = (p->out[d] - 1) * p->stride[d] < p->in[d];
         p->kernel[d] = at_most(p->kernel[d], 3);
         p->stride[d] = at_most(p->stride[d], 2);
         p->dilation[d] = at_most(p->dilation[d], 2);
         if (p->pad[d] > 1) p->pad[d] = 1;
-        p->out[d] = p->out[d] == 1 ? 1 : d == 0 ? 2 : 5;
+        p->out[d] = p->out[d] == 1 ? 1
+                    : d == 0       ? 2
+                    : d == 2 && s->size->alignment > 0
+                        ? ree_twin_length(s->size, s->size->small ? 16 : 32, p->out[d], 4)
+                        : 5;
         uint32_t reach = p->kernel[d] * p->dilation[d];
         if (p->transposed)
             p->in[d] = p->out[d] / p->stride[d] + 1;
-        else if (pointwise && (p->out[d] - 1) * p->stride[d] < p->in[d])
+        else if (pointwise && !inside && p->out[d] > 1)
+            p->in[d] = (p->out[d] - 1) * p->stride[d];
+        else if (pointwise && inside)
             p->in[d] = (p->out[d] - 1) * p->stride[d] + 1;
         else
             p->in[d] = (p->out[d] - 1) * p->stride[d] + reach;
@@ -260,7 +281,6 @@ static bool shrink_conv(struct shrinking *s) {
     if (p->c == 0) p->c = 2;
     uint64_t n_x = (uint64_t)p->n * p->groups * p->c * n_in;
     uint64_t n_w = (uint64_t)p->groups * p->m * p->c * n_kernel;
-    n_out = p->out[0] * p->out[1] * p->out[2];
     add(s, REE_HARD_ANY, p->x_dtype, n_x, (uint64_t)p->c * n_in);
     add(s, REE_HARD_FINITE, p->w_dtype, n_w, (uint64_t)p->c * n_kernel);
     if (p->has_pad_value) add(s, REE_HARD_ANY, p->x_dtype, 1, 1);
@@ -279,10 +299,11 @@ static bool shrink_pool(struct shrinking *s) {
         // 17 * 17 terms: more than a chunk
         p->kernel[d] = d == 0 ? 1 : 17;
         p->stride[d] = at_most(p->stride[d], 2);
-        p->dilation[d] = 1;
+        p->dilation[d] = s->size->alignment ? at_most(p->dilation[d], 2) : 1;
         p->pad_begin[d] = p->pad_end[d] = d == 0 ? 0 : 1;
         p->out[d] = d == 0 ? 1 : 3;
-        p->in[d] = (p->out[d] - 1) * p->stride[d] + p->kernel[d] - (d == 0 ? 0 : 2);
+        p->in[d] = (p->out[d] - 1) * p->stride[d] + (p->kernel[d] - 1) * p->dilation[d] + 1 -
+                   (d == 0 ? 0 : 2);
         n_in *= p->in[d];
         n_out *= p->out[d];
     }
@@ -293,18 +314,21 @@ static bool shrink_pool(struct shrinking *s) {
 }
 
 static uint32_t row_length(const struct shrinking *s, uint32_t n) {
+    if (s->size->alignment) return ree_twin_row_length(s->size, n);
     return n >= s->size->long_from ? s->size->long_length : s->size->length;
 }
 
 static bool shrink_softmax(struct shrinking *s) {
     struct ree_softmax_params *p = &s->dispatch->params.softmax;
     if (p->outer == 0 || p->inner == 0 || p->k == 0) return false;
-    // Of a sum that is wrong in its last bits a logarithm shows little: many rows have to.
+    // LogSoftmax hides errors in the last bits of the sum, so the twin has many rows.
     p->outer = p->inner == 1 ? 40 : 7;
     p->inner = p->inner == 1 ? 1 : 6;
     p->k = row_length(s, p->k);
+    if (p->k > 65536) p->outer = 1;
+    if (p->k > 65536 && p->inner > 1) p->inner = 2;
     uint64_t n = (uint64_t)p->outer * p->k * p->inner;
-    add(s, REE_HARD_ANY, REE_F32, n, p->k);
+    add(s, p->zero_empty ? REE_HARD_MASKED : REE_HARD_ANY, REE_F32, n, p->k);
     add_output(s, REE_F32, n);
     return true;
 }
@@ -314,6 +338,7 @@ static bool shrink_norm(struct shrinking *s) {
     if (p->rows == 0 || p->cols == 0) return false;
     p->rows = 7;
     p->cols = row_length(s, p->cols);
+    if (p->cols > 65536) p->rows = 2;
     p->scale_row_div = p->scale_row_div > 1 ? 2 : 1;
     p->scale_row_mod = p->scale_row_mod > 1 ? 3 : 1;
     p->scale_col_stride = p->scale_col_stride ? 1 : 0;
@@ -326,39 +351,60 @@ static bool shrink_norm(struct shrinking *s) {
     return true;
 }
 
+static uint32_t next_prime(uint64_t n) {
+    uint32_t prime = n < 2 ? 2 : (uint32_t)n;
+    for (uint32_t d = 2; d * d <= prime;)
+        d = prime % d == 0 ? (prime++, 2) : d + 1;
+    return prime;
+}
+
 // What gather and scatter share: views of the data and of the indices over the dimensions and the
 // components. Returns the elements of the data; *n_index: of the indices. The indices of all
-// components are below *range.
-static uint64_t shrink_indexed(uint32_t rank, const uint32_t *dims, const uint32_t *to,
-                               int32_t *data_strides, int32_t *data_offset, int32_t *index_strides,
-                               uint32_t n_components, int32_t *component_stride, uint32_t *sizes,
-                               int32_t *component_strides, uint64_t *n_index, uint32_t *range) {
-    uint32_t from_all[MAX_VIEW] = {0}, to_all[MAX_VIEW] = {0};
-    int32_t data[MAX_VIEW], index[REE_MAX_RANK + 1];
+// components are below *range. distinct: they are to be REE_HARD_DISTINCT.
+static uint64_t shrink_indexed(const struct ree_twin_size *size, uint32_t rank,
+                               const uint32_t *dims, const uint32_t *to, int32_t *data_strides,
+                               int32_t *data_offset, int32_t *index_strides, uint32_t n_components,
+                               int32_t *component_stride, uint32_t *sizes,
+                               int32_t *component_strides, bool distinct, uint64_t *n_index,
+                               uint32_t *range) {
+    uint32_t from_all[REE_TWIN_MAX_VIEW] = {0}, to_all[REE_TWIN_MAX_VIEW] = {0};
+    int32_t data[REE_TWIN_MAX_VIEW], index[REE_MAX_RANK + 1];
+    for (uint32_t d = 0; d < rank; d++) {
+        from_all[d] = dims[d];
+        to_all[d] = to[d];
+        index[d] = index_strides[d];
+    }
+    index[rank] = *component_stride;
+    from_all[rank] = to_all[rank] = n_components;
+    *n_index = ree_twin_view(size, rank + 1, from_all, to_all, index, NULL);
+    for (uint32_t d = 0; d < rank; d++)
+        index_strides[d] = index[d];
+    *component_stride = index[rank];
+
     *range = 11;
     for (uint32_t j = 0; j < n_components; j++)
         if (sizes[j] < *range) *range = sizes[j] ? sizes[j] : 1;
+    if (distinct) *range = next_prime(*n_index);
     for (uint32_t d = 0; d < rank + n_components; d++) {
         bool component = d >= rank;
         from_all[d] = component ? sizes[d - rank] : dims[d];
         to_all[d] = component ? *range : to[d];
         data[d] = component ? component_strides[d - rank] : data_strides[d];
     }
-    uint64_t n = shrink_view(rank + n_components, from_all, to_all, data, data_offset);
+    uint64_t n = ree_twin_view(size, rank + n_components, from_all, to_all, data, data_offset);
     for (uint32_t d = 0; d < rank + n_components; d++) {
         bool component = d >= rank;
         if (component) sizes[d - rank] = *range;
         (component ? component_strides : data_strides)[component ? d - rank : d] = data[d];
     }
-    for (uint32_t d = 0; d < rank; d++)
-        index[d] = index_strides[d];
-    index[rank] = *component_stride;
-    from_all[rank] = to_all[rank] = n_components;
-    *n_index = shrink_view(rank + 1, from_all, to_all, index, NULL);
-    for (uint32_t d = 0; d < rank; d++)
-        index_strides[d] = index[d];
-    *component_stride = index[rank];
     return n;
+}
+
+// A dimension of size 0 has no index inside.
+static bool has_indices(const struct shrinking *s, uint32_t n_components, const uint32_t *sizes) {
+    for (uint32_t j = 0; j < n_components && s->size->alignment; j++)
+        if (sizes[j] == 0) return false;
+    return true;
 }
 
 static bool shrink_gather(struct shrinking *s) {
@@ -366,11 +412,15 @@ static bool shrink_gather(struct shrinking *s) {
     static const uint32_t dtypes[] = {[1] = REE_U8, [2] = REE_U16, [4] = REE_U32, [8] = REE_U64};
     uint32_t to[REE_MAX_RANK], range;
     uint64_t n_index;
-    if (p->n_elements == 0) return false;
-    shrink_dims(p->rank, p->dims, s->size->elements, to);
-    uint64_t n = shrink_indexed(p->rank, p->dims, to, p->data_strides, &p->data_offset,
+    if (p->n_elements == 0 || !has_indices(s, p->n_components, p->component_sizes)) return false;
+    if (s->size->alignment && p->n_elements > 1) {
+        int32_t *sets[] = {p->data_strides, p->index_strides};
+        p->rank = ree_twin_merge_dims(p->rank, p->dims, 2, sets);
+    }
+    ree_twin_dims(s->size, p->rank, p->dims, s->size->elements, to);
+    uint64_t n = shrink_indexed(s->size, p->rank, p->dims, to, p->data_strides, &p->data_offset,
                                 p->index_strides, p->n_components, &p->component_stride,
-                                p->component_sizes, p->component_strides, &n_index, &range);
+                                p->component_sizes, p->component_strides, false, &n_index, &range);
     for (uint32_t d = 0; d < p->rank; d++)
         p->dims[d] = to[d];
     p->n_elements = (uint32_t)product(p->rank, to);
@@ -385,8 +435,14 @@ static bool shrink_scatter(struct shrinking *s) {
     uint32_t to[REE_MAX_RANK], range, n_line_dims = p->rank - p->n_step_dims;
     uint64_t n_index;
     if (p->n_lines == 0 || p->n_steps == 0) return false;
+    if (!has_indices(s, p->n_components, p->component_sizes)) return false;
     for (uint32_t d = 0; d < p->rank; d++)
         to[d] = p->dims[d] > 1 ? 3 : 1;
+    // Lines share no target. Where it is their indices alone that keep them apart, no two indices
+    // are the same.
+    bool distinct = false;
+    for (uint32_t d = 0; d < n_line_dims; d++)
+        distinct = distinct || (p->dims[d] > 1 && p->data_strides[d] == 0);
     // The backends treat few steps in another way than many.
     uint64_t n_steps = product(p->n_step_dims, to + n_line_dims);
     for (uint32_t d = n_line_dims; d < p->rank; d++) {
@@ -396,13 +452,15 @@ static bool shrink_scatter(struct shrinking *s) {
             n_steps *= 4;
         }
     }
-    int32_t update_offset;
-    uint64_t n_updates = shrink_view(p->rank, p->dims, to, p->update_strides, &update_offset);
+    int32_t update_offset = 0;
+    uint64_t n_updates =
+        ree_twin_view(s->size, p->rank, p->dims, to, p->update_strides, &update_offset);
     if (update_offset != 0) return false;
-    int32_t data_offset;
-    uint64_t n = shrink_indexed(p->rank, p->dims, to, p->data_strides, &data_offset,
-                                p->index_strides, p->n_components, &p->component_stride,
-                                p->component_sizes, p->component_strides, &n_index, &range);
+    int32_t data_offset = 0;
+    uint64_t n =
+        shrink_indexed(s->size, p->rank, p->dims, to, p->data_strides, &data_offset,
+                       p->index_strides, p->n_components, &p->component_stride, p->component_sizes,
+                       p->component_strides, distinct, &n_index, &range);
     if (data_offset != 0) return false;
     for (uint32_t d = 0; d < p->rank; d++)
         p->dims[d] = to[d];
@@ -412,6 +470,7 @@ static bool shrink_scatter(struct shrinking *s) {
     add(s, role, p->dtype, n, 40);
     s->operands[0].is_written = true;
     add_bounded(s, p->index_dtype, n_index, -(int64_t)range, (int64_t)range - 1);
+    if (distinct) s->operands[1].values.role = REE_HARD_DISTINCT;
     add(s, role, p->dtype, n_updates, 40);
     return true;
 }
@@ -419,10 +478,15 @@ static bool shrink_scatter(struct shrinking *s) {
 static bool shrink_topk(struct shrinking *s) {
     struct ree_topk_params *p = &s->dispatch->params.topk;
     if (p->outer == 0 || p->n == 0 || p->inner == 0 || p->k == 0) return false;
-    p->outer = 7;
+    // n decides whether threads select and how many; k how they sort, and whether all are taken.
+    const bool selects = s->size->alignment && p->n > 128, most = selects && p->k > 2048;
+    const bool all = selects && p->k == p->n, many = selects && p->k > 64;
+    const uint32_t n = p->n;
     p->inner = p->inner == 1 ? 1 : 3;
-    p->n = 70;
-    p->k = p->k == 1 ? 1 : 20;
+    p->n = most ? 2200 : !selects ? 70 : n > 4096 ? 4400 : n > 768 ? 1100 : 300;
+    p->outer = p->n > 2000 ? 2 : 7;
+    p->k = p->k == 1 ? 1 : most ? 2100 : many ? at_most(p->n, 1100) - 10 : 20;
+    if (all) p->k = p->n;
     uint64_t n_out = (uint64_t)p->outer * p->k * p->inner;
     add(s, REE_HARD_ANY, p->dtype, (uint64_t)p->outer * p->n * p->inner, p->n);
     add_output(s, p->dtype, n_out);
@@ -435,7 +499,7 @@ static bool shrink_scan(struct shrinking *s) {
     if (p->outer == 0 || p->k == 0 || p->inner == 0) return false;
     p->outer = 7;
     p->inner = p->inner == 1 ? 1 : 3;
-    p->k = s->size->length;
+    p->k = s->size->alignment ? ree_twin_sum_length(s->size, p->k) : s->size->length;
     uint64_t n = (uint64_t)p->outer * p->k * p->inner;
     add(s, p->product ? REE_HARD_NEAR_ONE : REE_HARD_ANY, p->dtype, n, p->k);
     add_output(s, p->dtype, n);
@@ -454,6 +518,10 @@ static bool shrink_resize(struct shrinking *s) {
     uint64_t n_in = (uint64_t)p->outer * p->k_in * p->inner;
     add(s, REE_HARD_ANY, REE_F32, n_in, (n_in + 1) / 2);
     add_bounded(s, REE_I32, n_taps, 0, p->k_in - 1);
+    if (s->size->alignment) {
+        s->operands[1].values.role = REE_HARD_TAPS;
+        s->operands[1].values.run = p->taps;
+    }
     add(s, REE_HARD_FINITE, REE_F32, n_taps, p->taps);
     add_output(s, REE_F32, (uint64_t)p->outer * p->k_out * p->inner);
     return true;
@@ -461,18 +529,29 @@ static bool shrink_resize(struct shrinking *s) {
 
 static bool shrink_attention(struct shrinking *s) {
     struct ree_attention_params *p = &s->dispatch->params.attention;
-    if (!p->batch || !p->n_heads || !p->q_len || !p->v_head_dim || !p->kv_len || !p->head_dim)
-        return false;
+    if (!p->batch || !p->n_heads || !p->q_len || !p->v_head_dim) return false;
     uint32_t group = p->n_heads / p->n_kv_heads, q_len = p->q_len;
     const struct ree_attention_params old = *p;
     p->batch = at_most(p->batch, 2);
     p->n_kv_heads = at_most(p->n_kv_heads, 2);
-    p->n_heads = p->n_kv_heads * at_most(group, 8);
+    p->n_heads = p->n_kv_heads * at_most(group, s->size->alignment ? 2 : 8);
     p->q_len = q_len <= s->size->few_queries ? q_len : s->size->few_queries + 3;
+    if (s->size->alignment && !s->size->small && q_len >= 64) p->q_len = 98;
     p->kv_len =
         s->size->one_chunk && p->kv_len <= REE_CHUNK ? REE_CHUNK - 6 : row_length(s, p->kv_len) / 2;
     p->head_dim = p->head_dim == 1 ? 1 : s->size->one_chunk && p->head_dim <= REE_CHUNK ? 250 : 260;
     p->v_head_dim = p->v_head_dim == 1 ? 1 : 21;
+    if (s->size->alignment) {
+        p->kv_len = old.kv_len <= REE_CHUNK ? 200 : 520;
+        if (old.head_dim > 1)
+            p->head_dim = ree_twin_length(s->size, old.head_dim <= REE_CHUNK - 32 ? 64 : 320,
+                                          old.head_dim, 16);
+        if (old.v_head_dim > 1)
+            p->v_head_dim =
+                ree_twin_length(s->size, old.v_head_dim < 64 ? 16 : 64, old.v_head_dim, 16);
+    }
+    if (old.kv_len == 0) p->kv_len = 0;
+    if (old.head_dim == 0) p->head_dim = 0;
     const uint32_t q0[4] = {old.batch, old.n_heads, old.q_len, old.head_dim};
     const uint32_t q1[4] = {p->batch, p->n_heads, p->q_len, p->head_dim};
     const uint32_t k0[4] = {old.batch, old.n_kv_heads, old.kv_len, old.head_dim};
@@ -483,32 +562,48 @@ static bool shrink_attention(struct shrinking *s) {
     const uint32_t scores1[4] = {p->batch, p->n_heads, p->q_len, p->kv_len};
     const uint32_t out0[4] = {old.batch, old.n_heads, old.q_len, old.v_head_dim};
     const uint32_t out1[4] = {p->batch, p->n_heads, p->q_len, p->v_head_dim};
-    add(s, REE_HARD_MODERATE, REE_F32, shrink_view(4, q0, q1, p->q_strides, &p->q_offset), 1);
-    add(s, REE_HARD_MODERATE, p->k_dtype, shrink_view(4, k0, k1, p->k_strides, &p->k_offset), 1);
-    add(s, REE_HARD_FINITE, p->v_dtype, shrink_view(4, v0, v1, p->v_strides, &p->v_offset), 1000);
+    add(s, REE_HARD_MODERATE, REE_F32,
+        ree_twin_view(s->size, 4, q0, q1, p->q_strides, &p->q_offset), 1);
+    add(s, REE_HARD_MODERATE, p->k_dtype,
+        ree_twin_view(s->size, 4, k0, k1, p->k_strides, &p->k_offset), 1);
+    add(s, REE_HARD_FINITE, p->v_dtype,
+        ree_twin_view(s->size, 4, v0, v1, p->v_strides, &p->v_offset), 1000);
     // Scores of full mantissas over 260 terms: a spread of some units, so that many keys count.
-    p->start = old.start != 0 ? (int32_t)(p->kv_len - p->q_len) : 0;
+    // Queries stand where a window to either side leaves them many keys, as far as the dispatch's
+    // do: of one key alone the weight is 1, whatever its score is. The last of many queries of a
+    // prompt see more than one chunk.
+    const uint32_t before = p->kv_len > p->q_len ? p->kv_len - p->q_len : 0;
+    const int64_t end = (int64_t)old.start + old.q_len;
+    if (old.start != 0 || (s->size->alignment && end > REE_CHUNK))
+        p->start = (int32_t)(end < old.kv_len ? before / 2 : before);
+    if (p->starts_dtype != REE_DTYPE_NONE) p->start = old.start != 0;
+    const uint32_t half = p->kv_len / 2; // n_keys are no fewer
+    if (p->n_keys_dtype != REE_DTYPE_NONE && p->start + (int64_t)p->q_len > half)
+        p->start = half > p->q_len ? (int32_t)(half - p->q_len) : 0;
     if (p->left >= 0) p->left = (int32_t)at_most((uint32_t)p->left, p->kv_len / 2);
     if (p->right >= 0) p->right = (int32_t)at_most((uint32_t)p->right, p->kv_len / 2);
     if (p->starts_dtype != REE_DTYPE_NONE) {
-        uint64_t n = shrink_view(1, &old.batch, &p->batch, &p->starts_stride, &p->starts_offset);
-        add_bounded(s, p->starts_dtype, n, 0, (int64_t)p->kv_len - p->q_len);
+        uint64_t n =
+            ree_twin_view(s->size, 1, &old.batch, &p->batch, &p->starts_stride, &p->starts_offset);
+        add_bounded(s, p->starts_dtype, n, 0, before);
     }
     if (p->n_keys_dtype != REE_DTYPE_NONE) {
-        uint64_t n = shrink_view(1, &old.batch, &p->batch, &p->n_keys_stride, &p->n_keys_offset);
-        add_bounded(s, p->n_keys_dtype, n, p->kv_len / 2, p->kv_len);
+        uint64_t n =
+            ree_twin_view(s->size, 1, &old.batch, &p->batch, &p->n_keys_stride, &p->n_keys_offset);
+        add_bounded(s, p->n_keys_dtype, n, half, p->kv_len);
     }
     if (p->has_allowed)
-        add(s, REE_HARD_ANY, REE_BOOL,
-            shrink_view(4, scores0, scores1, p->allowed_strides, &p->allowed_offset), 1);
+        add(s, s->size->alignment ? REE_HARD_MASKED : REE_HARD_ANY, REE_BOOL,
+            ree_twin_view(s->size, 4, scores0, scores1, p->allowed_strides, &p->allowed_offset),
+            p->kv_len);
     if (p->has_bias)
-        add(s, REE_HARD_MODERATE, REE_F32,
-            shrink_view(4, scores0, scores1, p->bias_strides, &p->bias_offset), 1);
+        add(s, s->size->alignment ? REE_HARD_BIAS : REE_HARD_MODERATE, REE_F32,
+            ree_twin_view(s->size, 4, scores0, scores1, p->bias_strides, &p->bias_offset), 1);
     if (p->has_sink)
         add(s, REE_HARD_MODERATE, REE_F32,
-            shrink_view(3, scores0, scores1, p->sink_strides, &p->sink_offset), 1);
+            ree_twin_view(s->size, 3, scores0, scores1, p->sink_strides, &p->sink_offset), 1);
     int32_t strides[4] = {p->out_strides[0], p->out_strides[1], p->out_strides[2], 1};
-    add_output(s, REE_F32, shrink_view(4, out0, out1, strides, NULL));
+    add_output(s, REE_F32, ree_twin_view(s->size, 4, out0, out1, strides, NULL));
     for (uint32_t d = 0; d < 3; d++)
         p->out_strides[d] = strides[d];
     return true;

@@ -1,5 +1,4 @@
-// Computes the parameters of a twin from those of its dispatch. Each RepOp has a function of its
-// own.
+// The parameters of a twin, from those of the dispatch. twin_shapes.c has one function per RepOp.
 #ifndef REE_DEVICE_SELFTEST_TWIN_SHAPES_H
 #define REE_DEVICE_SELFTEST_TWIN_SHAPES_H
 
@@ -11,8 +10,8 @@ struct ree_twin_operand {
     bool is_written;
 };
 
-// Fills dispatch->params, whose values are the original's, and operands[], from size; returns how
-// many operands there are; 0: the dispatch has no elements.
+// Replaces the parameters in *dispatch by the twin's, fills operands[], and returns the number of
+// operands; 0 if the dispatch has no elements.
 uint32_t ree_twin_shrink(struct ree_dispatch *dispatch, const struct ree_twin_size *size,
                          struct ree_twin_operand operands[REE_MAX_OPERANDS]);
 

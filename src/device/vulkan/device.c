@@ -21,12 +21,6 @@ static bool has_extension(VkPhysicalDevice physical, const char *name) {
     return found;
 }
 
-static const struct ree_vk_thresholds gpu_thresholds = {
-    .enough_groups = 256, .many_outputs = 4096, .many_lines = 4096, .many_rows = 4096};
-// A few threads, each of which walks a row as fast as a group would.
-static const struct ree_vk_thresholds cpu_thresholds = {
-    .enough_groups = 256, .many_outputs = 4096, .many_lines = 4096, .many_rows = 64};
-
 static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
     vkGetPhysicalDeviceProperties(vk->physical, &vk->properties);
     const char *name = vk->properties.deviceName;
@@ -51,7 +45,7 @@ static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
     vkGetPhysicalDeviceMemoryProperties(vk->physical, &vk->memory);
     vk->is_cpu = vk->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     vk->loop_budget = UINT64_MAX;
-    vk->thresholds = vk->is_cpu ? cpu_thresholds : gpu_thresholds;
+    vk->thresholds = vk->is_cpu ? ree_vk_cpu_thresholds : ree_vk_gpu_thresholds;
     vk->base.max_buffer_size = maintenance3.maxMemoryAllocationSize;
     for (uint32_t i = 0; i < vk->memory.memoryHeapCount; i++) {
         const VkMemoryHeap *heap = &vk->memory.memoryHeaps[i];

@@ -9,6 +9,29 @@
 #include <stddef.h>
 #include <string.h>
 
+#define MAX_SPLIT_SCRATCH (UINT64_C(256) << 20)
+
+const struct ree_vk_thresholds ree_vk_gpu_thresholds = {
+    .enough_groups = 256,
+    .many_outputs = 4096,
+    .many_lines = 4096,
+    .many_rows = 4096,
+    .long_row = 1024,
+    .long_tiles = UINT64_MAX,
+    .long_loops = UINT64_MAX,
+    .max_split_scratch = MAX_SPLIT_SCRATCH,
+};
+const struct ree_vk_thresholds ree_vk_cpu_thresholds = {
+    .enough_groups = 256,
+    .many_outputs = 4096,
+    .many_lines = 4096,
+    .many_rows = 64, // a few threads, each of which walks a row as fast as a group would
+    .long_row = 1024,
+    .long_tiles = UINT64_MAX,
+    .long_loops = UINT64_MAX,
+    .max_split_scratch = MAX_SPLIT_SCRATCH,
+};
+
 static ree_vk_encoder *const encoders[REE_N_REPOPS] = {
     [REE_REPOP_COPY] = ree_vk_encode_copy,       [REE_REPOP_MAP] = ree_vk_encode_map,
     [REE_REPOP_REDUCE] = ree_vk_encode_reduce,   [REE_REPOP_MATMUL] = ree_vk_encode_matmul,
@@ -32,7 +55,7 @@ enum ree_status ree_vk_encode(const struct ree_vk *vk, const struct ree_dispatch
     out->params_size = (uint32_t)ree_repop_params_size(dispatch->op);
     REE_TRY(encoders[dispatch->op](vk, dispatch, out, err));
     for (uint32_t s = 0; s < out->n_steps; s++)
-        if (out->steps[s].loops > vk->loop_budget)
+        if (ree_vk_is_long(vk, out->steps[s].loops, UINT64_MAX))
             return ree_fail(err, REE_UNSUPPORTED,
                             "RepOp %s needs %llu iterations in a thread here; the driver of '%s' "
                             "ends loops after %llu",
@@ -43,6 +66,48 @@ enum ree_status ree_vk_encode(const struct ree_vk *vk, const struct ree_dispatch
                     "RepOp %s needs %llu bytes of scratch memory here, more than a shader can "
                     "number",
                     ree_repop_name(dispatch->op), (unsigned long long)out->scratch_bytes);
+}
+
+// What estimates leave out: loops over dimensions, of single operations, of a few hundred
+// iterations.
+#define LOOP_SLACK 1024
+
+bool ree_vk_is_long(const struct ree_vk *vk, uint64_t loops, uint64_t threshold) {
+    if (loops > threshold) return true;
+    return vk->loop_budget != UINT64_MAX && loops + LOOP_SLACK > vk->loop_budget;
+}
+
+// Of one operation: the loops of src/repops/scalar/.
+static uint64_t op_loops(uint32_t op) {
+    switch (op) {
+    case REE_MAP_pow_f32: return ree_vk_loop(126, 0, 0) + ree_vk_loop(32, 0, 0);
+    case REE_MAP_mod_f32:
+    case REE_MAP_fmod_f32: return ree_vk_loop(35, 0, 0); // an exponent of up to 277, by 8 bits
+    case REE_MAP_sqrt_f32: return ree_vk_loop(26, 0, 0);
+    case REE_MAP_erf_f32: return ree_vk_loop(13, 0, 0);
+    case REE_MAP_pow_i32:
+    case REE_MAP_pow_u32: return ree_vk_loop(32, 0, 0);
+    case REE_MAP_div_i64:
+    case REE_MAP_div_u64:
+    case REE_MAP_mod_i64:
+    case REE_MAP_fmod_i64:
+    case REE_MAP_mod_u64:
+    case REE_MAP_pow_i64:
+    case REE_MAP_pow_u64: return ree_vk_loop(64, 0, 0);
+    case REE_MAP_philox_b64: return ree_vk_loop(10, 0, 0);
+    case REE_MAP_div_f64: return ree_vk_loop(56, 0, 0);
+    case REE_MAP_sqrt_f64: return ree_vk_loop(55, 0, 0);
+    default: return 0;
+    }
+}
+
+uint64_t ree_vk_expr_loops(const struct ree_expr *expr) {
+    if (!expr) return 0;
+    // Coordinates, and where each operand's element is: loops that not every driver unrolls.
+    uint64_t n = (1 + expr->n_operands) * ree_vk_loop(expr->rank, 0, 0);
+    for (uint32_t i = 0; i < expr->n_instrs; i++)
+        n += op_loops(expr->instrs[i].op);
+    return n;
 }
 
 struct ree_vk_step *ree_vk_add_step(struct ree_vk_encoding *out, uint32_t shader,
@@ -111,5 +176,6 @@ enum ree_status ree_vk_encode_map(const struct ree_vk *vk, const struct ree_disp
     struct ree_vk_step *step =
         ree_vk_add_step(out, ree_vk_variant(out, REE_VK_SHADER_MAP), local_size, n_threads);
     ree_vk_add_expr_spec(step, expr);
+    step->loops = ree_vk_loop(4, ree_vk_expr_loops(out->expr), 0);
     return REE_OK;
 }

@@ -52,7 +52,14 @@ struct ree_vk_thresholds {
     uint64_t many_outputs;  // of reduce: fewer outputs are reduced chunk by chunk
     uint64_t many_lines;    // of scan: fewer lines are walked chunk by chunk
     uint64_t many_rows;     // of softmax and norm: fewer rows have a work group each
+    uint64_t long_row;      // on GPUs a longer row's work group has 128 threads, not 64
+    // A thread's loops that take more iterations are shortened, though the driver would end them
+    // only later (ree_vk_is_long): of products by fewer rows for a thread, of everything else and
+    // of products again by chunks or groups.
+    uint64_t long_tiles, long_loops;
+    uint64_t max_split_scratch; // bytes for the chunks of one product
 };
+extern const struct ree_vk_thresholds ree_vk_gpu_thresholds, ree_vk_cpu_thresholds; // encode.c
 
 // One vkCmdDispatch. Its groups are numbered from 0 to n_groups - 1; the shader sees at least that
 // many and skips those beyond.
@@ -61,9 +68,10 @@ struct ree_vk_step {
     uint32_t local_size; // threads in a work group
     struct ree_vk_forms forms;
     uint64_t n_groups;
-    // How many iterations the loops of one thread take together, at most; some drivers end loops
-    // after a number of them (struct ree_vk, loop_budget). 0: a few hundred.
+    // Upper bound of one thread's loop iterations, summed over all loops (ree_vk_loop). Some
+    // drivers end a thread's loops after loop_budget iterations (struct ree_vk). 0: a few hundred.
     uint64_t loops;
+    uint64_t store_loops; // the part of `loops` that stores results
     uint32_t n_spec;
     uint32_t spec[REE_VK_MAX_SPEC]; // ids REE_VK_SPEC_FIRST + i
 };
@@ -84,16 +92,30 @@ enum ree_status ree_vk_encode(const struct ree_vk *vk, const struct ree_dispatch
                               const struct ree_vk_forms *forms, struct ree_vk_encoding *out,
                               struct ree_error *err);
 
+// What a loop counts in ree_vk_step.loops. n: its iterations. body: what the loops inside it count
+// in each of them. n_inner: how many loops are inside it, at all levels. A driver that runs several
+// threads as one vector leaves a loop by one more iteration, in which no thread is active and each
+// inner loop counts one.
+static inline uint64_t ree_vk_loop(uint64_t n, uint64_t body, uint32_t n_inner) {
+    return n * (body + 1) + 1 + n_inner;
+}
+// Those of computing an expression once; expr may be NULL.
+uint64_t ree_vk_expr_loops(const struct ree_expr *expr);
+// Whether loops of so many iterations have to be shortened: by the driver's limit, less what
+// estimates leave out, or by a threshold.
+bool ree_vk_is_long(const struct ree_vk *vk, uint64_t loops, uint64_t threshold);
+
 // Adds a step with a local size of `local_size` and enough groups for n_threads.
 struct ree_vk_step *ree_vk_add_step(struct ree_vk_encoding *out, uint32_t shader,
                                     uint32_t local_size, uint64_t n_threads);
 // Adds the step of n_products products of m rows and n columns over k terms, by tiles
-// (encode_matmul.c). can_split: the caller can split the sums by chunks. Modules lie in the order
+// (encode_matmul.c). can_split: the caller can split the sums by chunks. store_loops: the
+// iterations of storing one result, beside those of the epilogue. Modules lie in the order
 // NAME_1_native, float64, float32, integer, NAME_n_native, float64, float32
 // (shaders/shaders.cmake).
 struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_encoding *out,
                                      uint32_t first_module, uint32_t m, uint32_t n, uint64_t k,
-                                     bool can_split, uint64_t n_products);
+                                     bool can_split, uint64_t n_products, uint64_t store_loops);
 // Whether the last step's threads would loop too often for this device over all chunks: then each
 // thread has to take one chunk. Called after ree_vk_add_tiles with can_split.
 bool ree_vk_must_split(const struct ree_vk *vk, const struct ree_vk_encoding *out);

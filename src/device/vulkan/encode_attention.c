@@ -32,9 +32,9 @@ static struct layout make_layout(const struct ree_vk_encoding *out) {
 static void add_constants(struct ree_vk_step *step, const struct ree_attention_params *p,
                           const struct layout *l) {
     const uint32_t constants[] = {
-        l->combined, p->starts_dtype, p->n_keys_dtype, p->has_allowed,
-        p->has_bias, p->has_sink,     p->softcap != 0, p->left >= 0 || p->right >= 0,
-        p->k_dtype,  p->v_dtype,      l->k_copy,       l->v_copy,
+        l->combined, p->starts_dtype, p->n_keys_dtype, p->has_allowed, p->has_bias,
+        p->has_sink, p->softcap != 0, p->left >= 0,    p->right >= 0,  p->k_dtype,
+        p->v_dtype,  l->k_copy,       l->v_copy,       p->scale != 1,  p->zero_empty != 0,
     };
     for (uint32_t i = 0; i < sizeof constants / sizeof *constants; i++)
         ree_vk_add_spec(step, constants[i]);
@@ -55,12 +55,12 @@ static void add_widening(struct ree_vk_encoding *out, const struct ree_attention
 static struct ree_vk_step *add_product(const struct ree_vk *vk, struct ree_vk_encoding *out,
                                        const struct ree_attention_params *p, const struct layout *l,
                                        uint32_t first_module, uint32_t n, uint32_t k,
-                                       bool can_split, bool narrow) {
+                                       bool can_split, uint64_t store_loops, bool narrow) {
     const uint32_t narrow_modules[2] = {
         REE_VK_SHADER_ATTENTION_SCORES_1_NARROW - REE_VK_SHADER_ATTENTION_SCORES_1_NATIVE,
         REE_VK_SHADER_ATTENTION_SCORES_N_NARROW - REE_VK_SHADER_ATTENTION_SCORES_1_NATIVE};
-    struct ree_vk_step *step =
-        ree_vk_add_tiles(vk, out, first_module, l->rows, n, k, can_split, l->n_products);
+    struct ree_vk_step *step = ree_vk_add_tiles(vk, out, first_module, l->rows, n, k, can_split,
+                                                l->n_products, store_loops);
     if (narrow) step->shader = first_module + narrow_modules[step->shader != first_module];
     add_constants(step, p, l);
     while (step->n_spec < SPEC_SUBGROUP)
@@ -72,8 +72,12 @@ static struct ree_vk_step *add_product(const struct ree_vk *vk, struct ree_vk_en
 static void add_values(const struct ree_vk *vk, struct ree_vk_encoding *out,
                        const struct ree_attention_params *p, const struct layout *l) {
     bool narrow = p->v_dtype != REE_F32 && !l->v_copy;
-    struct ree_vk_step *step = add_product(vk, out, p, l, REE_VK_SHADER_ATTENTION_VALUES_1_NATIVE,
-                                           p->v_head_dim, p->kv_len, true, narrow);
+    // A result that is NaN is summed again over all its keys where queries see different ones.
+    bool has_range = (p->left >= 0 || p->right >= 0) && p->starts_dtype == REE_DTYPE_NONE &&
+                     p->n_keys_dtype == REE_DTYPE_NONE;
+    struct ree_vk_step *step =
+        add_product(vk, out, p, l, REE_VK_SHADER_ATTENTION_VALUES_1_NATIVE, p->v_head_dim,
+                    p->kv_len, true, has_range ? ree_vk_loop(p->kv_len, 0, 0) : 0, narrow);
     uint64_t n_chunks = ((uint64_t)p->kv_len + REE_CHUNK - 1) / REE_CHUNK;
     if (n_chunks < 2) return;
     bool few = step->n_groups < vk->thresholds.enough_groups;
@@ -94,7 +98,7 @@ enum ree_status ree_vk_encode_attention(const struct ree_vk *vk,
     if (p->kv_len > 0) {
         bool group, narrow = p->k_dtype != REE_F32 && !l.k_copy;
         add_product(vk, out, p, &l, REE_VK_SHADER_ATTENTION_SCORES_1_NATIVE, p->kv_len, p->head_dim,
-                    false, narrow);
+                    false, 0, narrow);
         struct ree_vk_step *step =
             ree_vk_add_rows(vk, out, REE_VK_SHADER_ATTENTION_SOFTMAX, n_rows, p->kv_len, &group);
         add_constants(step, p, &l);

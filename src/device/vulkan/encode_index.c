@@ -45,7 +45,7 @@ enum ree_status ree_vk_encode_scatter(const struct ree_vk *vk, const struct ree_
     if (p->kind != REE_SCATTER_SET || p->n_steps <= FEW_STEPS) {
         add_scatter_stage(out, 0, p->n_lines);
         // For each step, loops over the dimensions and the index's components.
-        out->steps[0].loops = (uint64_t)p->n_steps * (1 + p->rank + 1 + p->n_components + 1);
+        out->steps[0].loops = (uint64_t)p->n_steps * (1 + p->rank + 1 + p->n_components + 1) + 1;
         return REE_OK;
     }
     uint64_t n_updates = (uint64_t)p->n_lines * p->n_steps;

@@ -11,7 +11,9 @@ enum ree_status ree_vk_encode_topk(const struct ree_vk *vk, const struct ree_dis
     struct ree_vk_step *step = ree_vk_add_step(out, REE_VK_SHADER_TOPK, 64, n);
     ree_vk_add_spec(step, p->dtype);
     ree_vk_add_spec(step, p->largest);
-    step->loops = p->n;
+    // Before the element and after it: a driver that runs several threads as one vector runs both
+    // loops as often as the thread that needs most.
+    step->loops = 2 * ree_vk_loop(p->n, 0, 0);
     return REE_OK;
 }
 
@@ -33,15 +35,16 @@ enum ree_status ree_vk_encode_scan(const struct ree_vk *vk, const struct ree_dis
     uint64_t n_lines = (uint64_t)p->outer * p->inner;
     uint64_t n_chunks = ((uint64_t)p->k + REE_CHUNK - 1) / REE_CHUNK;
     if (n_lines == 0 || p->k == 0) return REE_OK;
-    bool long_loops = p->k > vk->loop_budget;
+    bool long_loops = ree_vk_is_long(vk, ree_vk_loop(p->k, 0, 0), vk->thresholds.long_loops);
     if (n_chunks == 1 || (n_lines >= vk->thresholds.many_lines && !long_loops)) {
         add_scan_stage(out, 0, n_lines);
+        out->steps[0].loops = ree_vk_loop(p->k, 0, 0);
         return REE_OK;
     }
     out->scratch_bytes = n_lines * n_chunks * sizeof(uint64_t);
     add_scan_stage(out, 1, n_lines * n_chunks);
     add_scan_stage(out, 2, n_lines);
     add_scan_stage(out, 3, n_lines * n_chunks);
-    out->steps[1].loops = n_chunks;
+    out->steps[1].loops = ree_vk_loop(n_chunks, 0, 0);
     return REE_OK;
 }

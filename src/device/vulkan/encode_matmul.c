@@ -7,29 +7,38 @@
 
 #define TILE_COLUMNS 4 // of a thread, shaders/include/tile.glsl
 #define SPEC_SUBGROUP (40 - REE_VK_SPEC_FIRST)
-#define FEW_ROWS 4 // below: the modules that compute one row in a thread
-#define MAX_SPLIT_SCRATCH (UINT64_C(256) << 20) // bytes for the chunks of one product
-#define DOT8_ROWS 8                             // of a thread, shaders/dot8.comp
+#define FEW_ROWS 4  // below: the modules that compute one row in a thread
+#define DOT8_ROWS 8 // of a thread, shaders/dot8.comp
 
 // Iterations of a thread that computes `rows` rows: of the loop over the terms, and, in emulated
 // forms, of computing each result's chunk once more, in one way or two.
 static uint64_t chunk_loops(uint32_t form, uint32_t rows) {
     uint64_t again = form == REE_VK_NATIVE ? 0 : form == REE_VK_INTEGER ? 1 : 2;
-    return REE_CHUNK + rows * TILE_COLUMNS * (again * (REE_CHUNK + 1) + 2) + 4;
+    // The float64 form of many rows has two loops, the inner one over a subgroup, of 2 or more.
+    uint64_t terms = form == REE_VK_FLOAT64 && rows > 1 ? 2 * REE_CHUNK : REE_CHUNK;
+    return terms + rows * TILE_COLUMNS * (again * (REE_CHUNK + 1) + 2) + 8;
+}
+
+// Of all chunks, and of storing the results.
+static uint64_t tile_loops(uint32_t form, uint32_t rows, uint64_t n_chunks, uint64_t store_loops) {
+    return n_chunks * chunk_loops(form, rows) + ree_vk_loop(rows * TILE_COLUMNS, store_loops, 0);
 }
 
 struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_encoding *out,
                                      uint32_t first_module, uint32_t m, uint32_t n, uint64_t k,
-                                     bool can_split, uint64_t n_products) {
+                                     bool can_split, uint64_t n_products, uint64_t store_loops) {
     static const uint32_t tile_rows[REE_VK_N_FORMS] = {
         [REE_VK_NATIVE] = 8, [REE_VK_FLOAT64] = 16, [REE_VK_FLOAT32] = 4, [REE_VK_INTEGER] = 1};
     uint32_t form = out->forms.of[REE_VK_FMA];
     uint32_t rows = m < FEW_ROWS ? 1 : tile_rows[form];
     uint64_t n_chunks = (k + REE_CHUNK - 1) / REE_CHUNK;
     uint64_t scratch = (uint64_t)m * n * n_products * n_chunks * 4;
-    bool too_long = n_chunks * chunk_loops(form, rows) > vk->loop_budget;
+    store_loops += ree_vk_expr_loops(out->expr);
+    bool too_long = ree_vk_is_long(vk, tile_loops(form, rows, n_chunks, store_loops),
+                                   vk->thresholds.long_tiles);
     // Splitting by chunks costs memory; a row in each thread shortens the loops as well.
-    if (too_long && !(can_split && scratch <= MAX_SPLIT_SCRATCH)) rows = 1;
+    if (too_long && !(can_split && n_chunks > 1 && scratch <= vk->thresholds.max_split_scratch))
+        rows = 1;
     uint32_t module = first_module + form + (rows > 1 ? REE_VK_N_FORMS : 0);
     // On a CPU driver a group is a vector's lanes: more would only be more stack. The float64
     // module for many rows needs exactly one subgroup.
@@ -38,12 +47,13 @@ struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_enco
     struct ree_vk_step *step = ree_vk_add_step(out, module, lanes, 1);
     uint64_t width = (uint64_t)TILE_COLUMNS * lanes;
     step->n_groups = (n + width - 1) / width * ((m + rows - 1) / rows) * n_products;
-    step->loops = n_chunks * chunk_loops(form, rows);
+    step->loops = tile_loops(form, rows, n_chunks, store_loops);
+    step->store_loops = tile_loops(form, rows, 0, store_loops);
     return step;
 }
 
 bool ree_vk_must_split(const struct ree_vk *vk, const struct ree_vk_encoding *out) {
-    return out->steps[out->n_steps - 1].loops > vk->loop_budget;
+    return ree_vk_is_long(vk, out->steps[out->n_steps - 1].loops, vk->thresholds.long_loops);
 }
 
 void ree_vk_split_chunks(struct ree_vk_encoding *out, uint64_t n_outputs, uint64_t n_chunks) {
@@ -51,9 +61,9 @@ void ree_vk_split_chunks(struct ree_vk_encoding *out, uint64_t n_outputs, uint64
     *sum = *step;
     out->scratch_bytes += n_outputs * n_chunks * 4;
     step->n_groups *= n_chunks;
-    step->loops /= n_chunks;
+    step->loops = (step->loops - step->store_loops) / n_chunks;
     sum->n_groups = (n_outputs + sum->local_size - 1) / sum->local_size;
-    sum->loops = n_chunks;
+    sum->loops = ree_vk_loop(n_chunks, 0, 0) + ree_vk_expr_loops(out->expr);
     ree_vk_add_spec(step, 1);
     ree_vk_add_spec(sum, 2);
 }
@@ -83,7 +93,8 @@ static void add_dot8(const struct ree_vk *vk, struct ree_vk_encoding *out, bool 
     struct ree_vk_step *step = ree_vk_add_step(out, ree_vk_variant(out, module), lanes, 1);
     uint64_t width = (uint64_t)TILE_COLUMNS * lanes;
     step->n_groups = (n + width - 1) / width * ((m + DOT8_ROWS - 1) / DOT8_ROWS) * n_products;
-    step->loops = n_words;
+    step->loops = ree_vk_loop(n_words, 0, 0) +
+                  ree_vk_loop(DOT8_ROWS * TILE_COLUMNS, ree_vk_expr_loops(out->expr), 0);
     ree_vk_add_expr_spec(step, epilogue);
     ree_vk_add_spec(step, has_epilogue);
     for (uint32_t i = 0; i < n_own; i++)
@@ -128,7 +139,7 @@ static void encode_words(const struct ree_vk *vk, struct ree_vk_encoding *out,
     ree_vk_add_spec(step, ree_dtype_class(p->dtype) == REE_CLASS_D);
     ree_vk_add_spec(step, p->a_dtype);
     ree_vk_add_spec(step, p->b_dtype);
-    step->loops = p->k;
+    step->loops = ree_vk_loop(p->k, 0, 0) + ree_vk_expr_loops(out->expr);
 }
 
 // Adds the step that makes one factor float32 in the scratch memory.
@@ -169,7 +180,7 @@ enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_d
     struct ree_vk_step *step;
     if (narrow && p->m < FEW_ROWS && (form == REE_VK_NATIVE || form == REE_VK_FLOAT64)) {
         step = ree_vk_add_tiles(vk, out, REE_VK_SHADER_MATMUL_NARROW_NATIVE, p->m, p->n, p->k, true,
-                                p->n_batch);
+                                p->n_batch, 0);
         const uint32_t own[] = {p->batch_rank, n_factors, p->a_dtype,        p->b_dtype,
                                 p->b_block,    p->b_bits, p->has_zero_points};
         add_constants(vk, step, &p->epilogue, p->has_epilogue, 7, own);
@@ -180,7 +191,7 @@ enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_d
         if (a_copies) add_widening(out, p, false, a_copies, a_copies);
         if (b_copies) add_widening(out, p, true, b_copies, a_copies);
         step = ree_vk_add_tiles(vk, out, REE_VK_SHADER_MATMUL_1_NATIVE, p->m, p->n, p->k, true,
-                                p->n_batch);
+                                p->n_batch, 0);
         const uint32_t own[] = {p->batch_rank, n_factors, a_copies, b_copies};
         add_constants(vk, step, &p->epilogue, p->has_epilogue, 4, own);
     }
@@ -229,7 +240,10 @@ enum ree_status ree_vk_encode_conv(const struct ree_vk *vk, const struct ree_dis
         ree_vk_add_spec(step, p->x_dtype);
         ree_vk_add_spec(step, p->w_dtype);
         ree_vk_add_spec(step, p->has_pad_value);
-        step->loops = 2 * n_terms; // nested: channels and the kernel's dimensions
+        uint64_t kernel = 0;
+        for (uint32_t d = 3; d-- > 0;)
+            kernel = ree_vk_loop(p->kernel[d], kernel, 2 - d);
+        step->loops = ree_vk_loop(p->c, kernel, 3) + ree_vk_expr_loops(out->expr);
         return REE_OK;
     }
     bool pointwise = !p->transposed;
@@ -237,7 +251,7 @@ enum ree_status ree_vk_encode_conv(const struct ree_vk *vk, const struct ree_dis
         pointwise = pointwise && p->kernel[d] == 1 && p->pad[d] == 0 &&
                     (p->out[d] - 1) * p->stride[d] < p->in[d];
     struct ree_vk_step *step = ree_vk_add_tiles(vk, out, REE_VK_SHADER_CONV_1_NATIVE, p->m, n_out,
-                                                n_terms, true, n_products);
+                                                n_terms, true, n_products, 0);
     const uint32_t own[] = {p->transposed, pointwise};
     add_constants(vk, step, &p->epilogue, p->has_epilogue, 2, own);
     if (ree_vk_must_split(vk, out))

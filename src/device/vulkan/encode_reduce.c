@@ -25,9 +25,11 @@ enum ree_status ree_vk_encode_reduce(const struct ree_vk *vk, const struct ree_d
     p->outer_rank = ree_merge_dims(p->outer_rank, p->outer_dims, 1, outer);
     if (p->n_reduce > 0) p->reduce_rank = ree_merge_dims(p->reduce_rank, p->reduce_dims, 1, reduce);
     uint64_t n_chunks = ((uint64_t)p->n_reduce + REE_CHUNK - 1) / REE_CHUNK;
-    // A loop over the terms, and within it one over the dimensions.
-    uint64_t loops = (uint64_t)p->n_reduce * 2;
-    bool long_loops = loops > vk->loop_budget;
+    // Loops over the chunks, their terms, and the dimensions.
+    const uint64_t of_dims = ree_vk_loop(p->reduce_rank, 0, 0);
+    const uint64_t of_chunk = of_dims + ree_vk_loop(REE_CHUNK, of_dims, 1);
+    const uint64_t loops = ree_vk_loop(n_chunks, of_chunk, 3);
+    bool long_loops = ree_vk_is_long(vk, loops, vk->thresholds.long_loops);
     if (n_chunks < 2 || (p->n_outer >= vk->thresholds.many_outputs && !long_loops)) {
         add_stage(out, 0, p->n_outer);
         out->steps[0].loops = loops;
@@ -36,6 +38,6 @@ enum ree_status ree_vk_encode_reduce(const struct ree_vk *vk, const struct ree_d
     out->scratch_bytes = p->n_outer * n_chunks * 16;
     add_stage(out, 1, p->n_outer * n_chunks);
     add_stage(out, 2, p->n_outer);
-    out->steps[1].loops = n_chunks;
+    out->steps[1].loops = ree_vk_loop(n_chunks, 0, 0);
     return REE_OK;
 }

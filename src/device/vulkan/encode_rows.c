@@ -3,7 +3,6 @@
 #include "shaders.h"
 
 #define SHORT_ROW 32 // not worth a group
-#define LONG_ROW 1024
 
 // Of a thread of a group of `size`: passes over its part of the row, sums of whole chunks.
 static uint64_t group_loops(uint32_t n, uint32_t size) {
@@ -14,7 +13,7 @@ static uint64_t group_loops(uint32_t n, uint32_t size) {
 struct ree_vk_step *ree_vk_add_rows(const struct ree_vk *vk, struct ree_vk_encoding *out,
                                     uint32_t shader, uint64_t n_rows, uint32_t n, bool *out_group) {
     // A thread passes over its row four times at most.
-    bool long_loops = 4 * (uint64_t)n > vk->loop_budget;
+    bool long_loops = ree_vk_is_long(vk, 4 * (uint64_t)n, vk->thresholds.long_loops);
     *out_group = n > SHORT_ROW && (n_rows < vk->thresholds.many_rows || long_loops);
     struct ree_vk_step *step;
     if (!*out_group) {
@@ -24,8 +23,8 @@ struct ree_vk_step *ree_vk_add_rows(const struct ree_vk *vk, struct ree_vk_encod
     }
     // On a CPU driver a group is a vector's lanes: more would only be more stack. At most 128,
     // shaders/include/rows.glsl.
-    uint32_t size = vk->is_cpu ? vk->subgroup.subgroupSize : n < LONG_ROW ? 64 : 128;
-    if (group_loops(n, size) > vk->loop_budget) size = 128;
+    uint32_t size = vk->is_cpu ? vk->subgroup.subgroupSize : n < vk->thresholds.long_row ? 64 : 128;
+    if (ree_vk_is_long(vk, group_loops(n, size), vk->thresholds.long_loops)) size = 128;
     step = ree_vk_add_step(out, shader, size, n_rows * size);
     step->loops = group_loops(n, size);
     return step;
@@ -42,6 +41,7 @@ enum ree_status ree_vk_encode_softmax(const struct ree_vk *vk, const struct ree_
         ree_vk_add_rows(vk, out, REE_VK_SHADER_SOFTMAX, n_rows, p->k, &group);
     ree_vk_add_spec(step, p->log);
     ree_vk_add_spec(step, group);
+    ree_vk_add_spec(step, p->zero_empty != 0);
     return REE_OK;
 }
 

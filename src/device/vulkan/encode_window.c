@@ -11,10 +11,15 @@ enum ree_status ree_vk_encode_pool(const struct ree_vk *vk, const struct ree_dis
     uint64_t per_thread = p->dtype == REE_F32 ? 1 : 4; // the bytes of a word
     struct ree_vk_step *step = ree_vk_add_step(out, ree_vk_variant(out, REE_VK_SHADER_POOL), 64,
                                                (n + per_thread - 1) / per_thread);
-    step->loops = 2 * per_thread * p->kernel[0] * p->kernel[1] * p->kernel[2] + 16;
+    uint64_t window = 0;
+    for (uint32_t d = 3; d-- > 0;)
+        window = ree_vk_loop(p->kernel[d], window, 2 - d);
+    step->loops = ree_vk_loop(per_thread, window, 3);
     ree_vk_add_spec(step, p->kind);
     ree_vk_add_spec(step, p->dtype);
     ree_vk_add_spec(step, p->has_indices);
+    ree_vk_add_spec(step, p->has_indices && p->storage_order != 0);
+    ree_vk_add_spec(step, p->kind == REE_POOL_AVG && p->count_include_pad != 0);
     return REE_OK;
 }
 
@@ -24,6 +29,7 @@ enum ree_status ree_vk_encode_resize(const struct ree_vk *vk, const struct ree_d
     const struct ree_resize_params *p = &out->params.resize;
     uint64_t n = (uint64_t)p->outer * p->k_out * p->inner;
     if (n > 0)
-        ree_vk_add_step(out, ree_vk_variant(out, REE_VK_SHADER_RESIZE), 64, n)->loops = p->taps;
+        ree_vk_add_step(out, ree_vk_variant(out, REE_VK_SHADER_RESIZE), 64, n)->loops =
+            ree_vk_loop(p->taps, 0, 0);
     return REE_OK;
 }

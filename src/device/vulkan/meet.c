@@ -11,12 +11,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 300000 // SwiftShader takes seconds; whoever takes minutes does not come back
+// Limit for the first open. SwiftShader needs seconds; a driver that needs minutes is taken to
+// hang.
+#define PATIENCE_MS 300000
 #define MAX_MET 32
+
+enum outcome { CAME_BACK, CRASHED, STUCK };
+static const char alive = 'a'; // what the child writes
 
 // Drivers met in this process, for callers that keep no record.
 static pthread_mutex_t met_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -53,57 +61,119 @@ void ree_vk_note_met(struct ree_vk *vk) {
     pthread_mutex_unlock(&met_lock);
 }
 
-// In the child: never returns.
-static void try_device(const char *which, const struct ree_device_options *options) {
-    // What a dying driver prints and dumps is of no use to the user.
-    const struct rlimit no_core = {0, 0};
-    setrlimit(RLIMIT_CORE, &no_core);
-    int null = open("/dev/null", O_WRONLY);
-    if (null >= 0) dup2(null, STDERR_FILENO);
-    struct ree_device *device;
-    struct ree_error err;
-    if (options->break_primitive && strcmp(options->break_primitive, "driver") == 0) abort();
-    if (ree_vk_open(which, options, &device, &err) == REE_OK) device->vtable->destroy(device);
-    _exit(0);
+// So that a driver that calls exit does not run what the host program registered with atexit, nor
+// write what the host's streams hold.
+static void end_now(void) {
+    _exit(1);
 }
 
-// Waits until the child closes its end of the pipe, which it does by ending.
-static bool wait_for_end(int pipe_end) {
-    struct pollfd fd = {.fd = pipe_end, .events = POLLIN};
-    int result;
+// In the child. A crash must end it at once, silently and without a core dump.
+static void prepare_child(pid_t parent) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1); // the parent ended before prctl
+    prctl(PR_SET_DUMPABLE, 0);
+    const struct rlimit no_core = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    static const int fatal[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGTERM};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) {
+        signal(fatal[i], SIG_DFL);
+        sigaddset(&set, fatal[i]);
+    }
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    atexit(end_now);
+    // What a driver prints in a probe is of no use to the user, and may not reach standard output.
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (null < 0) null = memfd_create("null", MFD_CLOEXEC); // a container without /dev
+    if (null < 0) _exit(1);
+    dup2(null, STDOUT_FILENO);
+    dup2(null, STDERR_FILENO);
+}
+
+// In the child: never returns. `report` gets one byte if the driver did not end the process.
+static void try_device(const char *which, const struct ree_device_options *options, int report) {
+    struct ree_device *device;
+    struct ree_error err;
+    const char *broken = options->break_primitive ? options->break_primitive : "";
+    if (strcmp(broken, "driver") == 0) abort();
+    if (strcmp(broken, "driver exit") == 0) exit(1);
+    if (strcmp(broken, "driver hang") == 0) sleep(2 * PATIENCE_MS / 1000);
+    if (ree_vk_open(which, options, &device, &err) == REE_OK) device->vtable->destroy(device);
+    _exit(write(report, &alive, 1) == 1 ? 0 : 1);
+}
+
+static int64_t now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+// Waits until the child writes its byte or closes its end of the pipe, which it does by ending.
+static enum outcome wait_for_report(int pipe_end) {
+    const int64_t deadline = now_ms() + PATIENCE_MS;
+    for (;;) {
+        int64_t left = deadline - now_ms();
+        struct pollfd fd = {.fd = pipe_end, .events = POLLIN};
+        int result = poll(&fd, 1, left > 0 ? (int)left : 0);
+        if (result < 0 && errno == EINTR) continue;
+        if (result <= 0) return STUCK;
+        char byte = 0;
+        ssize_t n = read(pipe_end, &byte, 1);
+        if (n < 0 && errno == EINTR) continue;
+        return n == 1 && byte == alive ? CAME_BACK : CRASHED;
+    }
+}
+
+// How the child ended, for a message. Empty if somebody else took its exit status: the host program
+// ignores SIGCHLD or reaps every child.
+static void reap(pid_t child, char *out, size_t size) {
+    int status;
+    pid_t reaped;
     do
-        result = poll(&fd, 1, PATIENCE_MS);
-    while (result < 0 && errno == EINTR);
-    return result > 0;
+        reaped = waitpid(child, &status, 0);
+    while (reaped < 0 && errno == EINTR);
+    out[0] = '\0';
+    if (reaped != child) return;
+    if (WIFSIGNALED(status))
+        snprintf(out, size, " (%s)", strsignal(WTERMSIG(status)));
+    else
+        snprintf(out, size, " (exit status %d)", WEXITSTATUS(status));
 }
 
 enum ree_status ree_vk_meet(const char *which, const struct ree_device_options *options,
                             const char *name, struct ree_error *err) {
-    int ends[2], result = 0;
+    int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         return ree_fail(err, REE_IO, "Vulkan: cannot try '%s': %s", name, strerror(errno));
+    const pid_t parent = getpid();
     pid_t child = fork();
     if (child == 0) {
+        // Above the standard streams, which the host may have closed.
+        int report = fcntl(ends[1], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
         close(ends[0]);
-        try_device(which, options);
+        close(ends[1]);
+        prepare_child(parent);
+        try_device(which, options, report);
     }
+    int error = errno;
     close(ends[1]);
     if (child < 0) {
         close(ends[0]);
-        return ree_fail(err, REE_IO, "Vulkan: cannot try '%s': %s", name, strerror(errno));
+        return ree_fail(err, REE_IO, "Vulkan: cannot try '%s': %s", name, strerror(error));
     }
-    bool came_back = wait_for_end(ends[0]);
+    enum outcome outcome = wait_for_report(ends[0]);
     close(ends[0]);
-    if (!came_back) kill(child, SIGKILL);
-    while (waitpid(child, &result, 0) < 0 && errno == EINTR)
-        continue;
-    if (!came_back)
+    if (outcome == STUCK) kill(child, SIGKILL);
+    char how[128];
+    reap(child, how, sizeof how);
+    if (outcome == STUCK)
         return ree_fail(err, REE_DEVICE,
                         "Vulkan: the driver of '%s' did not come back from the probe in %d s", name,
                         PATIENCE_MS / 1000);
-    if (WIFSIGNALED(result))
+    if (outcome == CRASHED)
         return ree_fail(err, REE_DEVICE,
-                        "Vulkan: the driver of '%s' crashed in the probe (%s): it cannot be used",
-                        name, strsignal(WTERMSIG(result)));
+                        "Vulkan: the driver of '%s' crashed in the probe%s: it cannot be used",
+                        name, how);
     return REE_OK;
 }

@@ -1,5 +1,6 @@
 // Compute pipelines, cached by (shader, specialization, expression) for the life of the device, and
 // the driver's own cache in a file for the next time.
+#include "base/file.h"
 #include "device/cache_folder.h"
 #include "device/selftest/identity.h"
 #include "device/selftest/twin.h"
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 // What a pipeline depends on; compared as bytes, so unused parts are zero.
 struct key {
@@ -117,16 +117,11 @@ static void cache_write(const struct ree_vk *vk) {
         size <= sizeof(VkPipelineCacheHeaderVersionOne) || size == vk->cache_loaded_size)
         return;
     uint8_t *data = malloc(size);
-    char temporary[4200];
-    snprintf(temporary, sizeof temporary, "%s.%ld", vk->cache_path, (long)getpid());
+    struct ree_error err;
     if (data &&
         vk->vk.vkGetPipelineCacheData(vk->handle, vk->pipeline_cache, &size, data) == VK_SUCCESS &&
-        ree_cache_make_folders(temporary)) {
-        FILE *file = fopen(temporary, "wb");
-        bool ok = file && fwrite(data, 1, size, file) == size;
-        if (file) ok = fclose(file) == 0 && ok;
-        if (!ok || rename(temporary, vk->cache_path) != 0) unlink(temporary);
-    }
+        ree_cache_make_folders(vk->cache_path))
+        (void)ree_file_write(vk->cache_path, data, size, &err);
     free(data);
 }
 
@@ -134,7 +129,7 @@ static void cache_write(const struct ree_vk *vk) {
 
 // Everything of a driver that its compiler's output may depend on.
 static void hash_driver(struct ree_vk *vk) {
-    struct ree_hasher *hasher = ree_hasher_create("ree-vulkan-driver/1");
+    struct ree_hasher *hasher = ree_hasher_create("ree-vulkan-driver/2");
     if (!hasher) return; // tests are then repeated needlessly, if another driver has no digest
     const VkPhysicalDeviceProperties *p = &vk->properties;
     const VkPhysicalDeviceFloatControlsProperties *f = &vk->float_controls;
@@ -163,6 +158,8 @@ static void hash_driver(struct ree_vk *vk) {
         ree_hasher_update(hasher, texts[i], strlen(texts[i]) + 1);
     if (vk->is_cpu) ree_hash_processor(hasher);
     ree_hash_driver_environment(hasher);
+    ree_hash_driver_settings(hasher);
+    ree_hash_loaded_drivers(hasher, p->deviceName);
     ree_hasher_digest(hasher, vk->identity);
 }
 
@@ -323,22 +320,28 @@ enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step 
     for (struct ree_vk_cached_pipeline *p = vk->pipelines; p; p = p->next)
         if (p->hash == hash && memcmp(&p->key, &key, sizeof key) == 0) {
             *out = &p->base;
-            return REE_OK;
+            if (p->base.handle) return REE_OK;
+            return ree_fail(err, REE_DEVICE, "%s: the driver cannot create this pipeline",
+                            vk->modules[step->shader].name);
         }
     struct ree_vk_cached_pipeline *pipeline = calloc(1, sizeof *pipeline);
     if (!pipeline) return ree_fail(err, REE_NO_MEMORY, "no memory for a pipeline");
     enum ree_status status = create_pipeline(vk, step, expr, &pipeline->base, err);
-    if (status != REE_OK) {
+    if (status != REE_OK && (status != REE_DEVICE || pipeline->base.handle)) {
         free(pipeline);
         return status;
     }
     const struct ree_test_entry *tested = ree_test_record_find(&vk->tests, pipeline->base.digest);
     pipeline->base.shader = step->shader;
-    pipeline->base.state = tested ? tested->state : REE_TEST_UNKNOWN;
+    ree_vk_take_record(vk, &pipeline->base, tested);
+    if (status != REE_OK) { // it stays without a handle, so that nobody tries once more
+        pipeline->base.state = REE_TEST_FAILED;
+        ree_facts_add(&vk->facts, "self-test", "failed", "%s", err ? err->message : "");
+    }
     pipeline->hash = hash;
     memcpy(&pipeline->key, &key, sizeof key); // padding included
     pipeline->next = vk->pipelines;
     vk->pipelines = pipeline;
     *out = &pipeline->base;
-    return REE_OK;
+    return status;
 }

@@ -284,12 +284,6 @@ enum ree_status ree_vk_program_assemble(struct ree_vk *vk, const struct ree_prog
     return REE_OK;
 }
 
-static const char *label_of(const struct ree_program *source, uint32_t i) {
-    uint32_t node = source->dispatches[i].node;
-    const char *name = node < source->n_node_names ? source->node_names[node] : NULL;
-    return name ? name : ree_repop_name(source->dispatches[i].op);
-}
-
 enum ree_status ree_vk_program_create(struct ree_device *device, const struct ree_program *source,
                                       struct ree_device_buffer *const *constants,
                                       struct ree_device_program **out, struct ree_error *err) {
@@ -301,7 +295,7 @@ enum ree_status ree_vk_program_create(struct ree_device *device, const struct re
     enum ree_status status = REE_OK;
     for (uint32_t i = 0; i < source->n_dispatches && status == REE_OK; i++) {
         status = ree_vk_encode_tested(vk, &source->dispatches[i], &encodings[i], err);
-        if (status != REE_OK) ree_fail_prefix(err, "%s", label_of(source, i));
+        if (status != REE_OK) ree_fail_prefix(err, "%s", ree_outline_label(source, i));
     }
     if (status == REE_OK) status = ree_vk_program_assemble(vk, source, encodings, out, err);
     free(encodings);

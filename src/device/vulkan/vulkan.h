@@ -62,6 +62,7 @@ struct ree_vk_pipeline {
     uint32_t shader;                       // enum ree_vk_shader
     unsigned char digest[REE_SHA256_SIZE]; // of the driver, the module and its constants
     enum ree_test_state state;             // of its self-test
+    bool counted;                          // in n_untested
 };
 struct ree_vk_cached_pipeline; // pipeline.c
 
@@ -118,7 +119,9 @@ struct ree_vk {
     // selftest.c
     struct ree_test_record tests;
     uint32_t n_tests_run;
-    uint32_t n_untested; // pipelines that no twin reached
+    uint32_t n_untested; // pipelines that were used though no twin reached them
+    uint32_t n_passed;   // pipelines that passed, now or according to the record
+    char *passed_text;   // the value of the fact that says so; NULL: there is none yet
     bool forced;         // options->force_form: no other form is tried
     // probe.c
     struct ree_vk_verdict verdicts[REE_VK_N_PRIMITIVES];
@@ -204,7 +207,7 @@ void ree_vk_pipelines_finish(struct ree_vk *vk); // writes the cache file if it 
 void ree_vk_pipeline_bind(const struct ree_vk *vk, VkCommandBuffer commands, VkPipeline pipeline,
                           uint64_t block);
 // The pipeline for a step, from the device's cache or built. expr may be NULL. It lives as long as
-// the device.
+// the device. REE_DEVICE where the driver cannot create it.
 enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step *step,
                                     const struct ree_expr *expr, struct ree_vk_pipeline **out,
                                     struct ree_error *err);
@@ -217,8 +220,16 @@ bool ree_vk_same_pipeline(const struct ree_vk_step *a, const struct ree_vk_step 
 // to integers. Fails with REE_UNSUPPORTED, and the first wrong result, where none does.
 enum ree_status ree_vk_encode_tested(struct ree_vk *vk, const struct ree_dispatch *dispatch,
                                      struct ree_vk_encoding *out, struct ree_error *err);
-// Adds what the record says of this device to its facts.
+// The steps of an encoding, as bits, whose pipelines no twin of the dispatch reaches. Asks no
+// driver: of *vk it needs only what ree_vk_encode does.
+enum ree_status ree_vk_find_unreached(struct ree_vk *vk, const struct ree_dispatch *dispatch,
+                                      const struct ree_vk_encoding *encoding, uint32_t *out_steps,
+                                      struct ree_error *err);
+// Adds the fact that counts pipelines; those that failed get facts of their own as they come up.
 void ree_vk_selftest_facts(struct ree_vk *vk);
+// Gives a new pipeline the state that the record has of it; tested: its entry, or NULL.
+void ree_vk_take_record(struct ree_vk *vk, struct ree_vk_pipeline *pipeline,
+                        const struct ree_test_entry *tested);
 
 // probe.c
 

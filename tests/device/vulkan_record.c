@@ -1,0 +1,163 @@
+// What is known of a device's pipelines: a failure that the record has is reported when a pipeline
+// of this device is meant, and no other; a pipeline that one dispatch's twin does not reach is
+// tested by the next one that does; a product's ways are tested whatever its size.
+#include "device/vulkan/vulkan.h"
+#include "device_cases.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+static struct ree_error err;
+
+static struct ree_device *open_device(const char *which, const char *cache_dir) {
+    struct ree_device_options options = {.cache_dir = cache_dir};
+    struct ree_device *device = NULL;
+    CHECK_MSG(ree_vulkan_device_open(which, &options, &device, &err) == REE_OK, "%s", err.message);
+    return device;
+}
+
+// The value of the last fact of self-tests with this name; NULL: there is none.
+static const char *find_fact(struct ree_device *device, const char *name) {
+    const struct ree_device_fact *facts;
+    const char *value = NULL;
+    size_t n = device->vtable->facts(device, &facts);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(facts[i].kind, "self-test") == 0 && strcmp(facts[i].name, name) == 0)
+            value = facts[i].value;
+    return value;
+}
+
+static uint32_t n_passed(struct ree_device *device) {
+    const char *value = find_fact(device, "passed");
+    CHECK(value != NULL);
+    return value ? (uint32_t)atoi(value) : 0;
+}
+
+static struct ree_dispatch softmax(void) {
+    struct ree_dispatch d = {.op = REE_REPOP_SOFTMAX, .n_operands = 2, .n_outputs = 1};
+    d.params.softmax = (struct ree_softmax_params){.outer = 3, .k = 20, .inner = 1};
+    for (uint32_t i = 0; i < 2; i++)
+        d.operands[i] = (struct ree_operand){.slot = i, .size = 3 * 20 * 4};
+    return d;
+}
+
+// size: of the kernel; 1: the output reaches beyond the input.
+static struct ree_dispatch conv(uint32_t size) {
+    const uint32_t in = 4, out = size == 1 ? 5 : 2, c = 16, m = 16;
+    struct ree_dispatch d = {.op = REE_REPOP_CONV, .n_operands = 3, .n_outputs = 1};
+    d.params.conv = (struct ree_conv_params){
+        .n = 1,
+        .groups = 1,
+        .c = c,
+        .m = m,
+        .in = {1, in, in},
+        .kernel = {1, size, size},
+        .out = {1, out, out},
+        .stride = {1, 1, 1},
+        .dilation = {1, 1, 1},
+        .x_dtype = REE_F32,
+        .w_dtype = REE_F32,
+    };
+    const uint32_t n[3] = {c * in * in, m * c * size * size, m * out * out};
+    for (uint32_t i = 0; i < 3; i++)
+        d.operands[i] = (struct ree_operand){.slot = i, .size = (uint64_t)n[i] * 4};
+    return d;
+}
+
+static struct ree_dispatch matmul(uint32_t m, uint32_t n, uint32_t k) {
+    struct ree_dispatch d = {.op = REE_REPOP_MATMUL, .n_operands = 3, .n_outputs = 1};
+    d.params.matmul = dense_products(m, n, k);
+    const uint64_t sizes[3] = {(uint64_t)m * k, (uint64_t)k * n, (uint64_t)m * n};
+    for (uint32_t i = 0; i < 3; i++)
+        d.operands[i] = (struct ree_operand){.slot = i, .size = sizes[i] * 4};
+    return d;
+}
+
+// The pipeline of the last step that the dispatch would run with.
+static struct ree_vk_pipeline *pipeline_of(struct ree_device *device,
+                                           const struct ree_dispatch *dispatch) {
+    static struct ree_vk_encoding encoding;
+    struct ree_vk *vk = ree_vk_of(device);
+    struct ree_vk_pipeline *pipeline = NULL;
+    enum ree_status status = ree_vk_encode_tested(vk, dispatch, &encoding, &err);
+    if (status == REE_OK)
+        status = ree_vk_pipeline_get(vk, &encoding.steps[encoding.n_steps - 1], encoding.expr,
+                                     &pipeline, &err);
+    REQUIRE(status == REE_OK);
+    return pipeline;
+}
+
+static void reports_own_failures(const char *which) {
+    char folder[] = "vulkan-record-XXXXXX";
+    REQUIRE(mkdtemp(folder) != NULL);
+    const struct ree_dispatch d = softmax();
+    const unsigned char foreign[REE_SHA256_SIZE] = {1, 2, 3};
+    unsigned char own[REE_SHA256_SIZE];
+    struct ree_device *device = open_device(which, ""); // to know a digest
+    REQUIRE(device != NULL);
+    memcpy(own, pipeline_of(device, &d)->digest, sizeof own);
+    CHECK(n_passed(device) > 0 && !find_fact(device, "failed"));
+    device->vtable->destroy(device);
+
+    device = open_device(which, folder);
+    REQUIRE(device != NULL);
+    ree_test_record_add(&ree_vk_of(device)->tests, foreign, REE_TEST_FAILED, "of another driver");
+    ree_test_record_add(&ree_vk_of(device)->tests, own, REE_TEST_FAILED, "of this device");
+    device->vtable->destroy(device);
+
+    device = open_device(which, folder);
+    REQUIRE(device != NULL);
+    CHECK(n_passed(device) == 0 && !find_fact(device, "failed"));
+    const struct ree_vk_pipeline *pipeline = pipeline_of(device, &d);
+    CHECK(memcmp(pipeline->digest, own, sizeof own) != 0); // another form
+    CHECK(pipeline->state == REE_TEST_PASSED && n_passed(device) > 0);
+    const char *failed = find_fact(device, "failed");
+    CHECK_MSG(failed && strcmp(failed, "of this device") == 0, "%s", failed ? failed : "nothing");
+    device->vtable->destroy(device);
+
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (entry->d_name[0] != '.') unlink(path);
+    }
+    if (dir) closedir(dir);
+    rmdir(folder);
+}
+
+static void tests_later(const char *which) {
+    struct ree_device *device = open_device(which, "");
+    REQUIRE(device != NULL);
+    const struct ree_dispatch first = conv(1), next = conv(3);
+    const struct ree_vk_pipeline *pipeline = pipeline_of(device, &first);
+    CHECK(pipeline_of(device, &next) == pipeline);
+    CHECK(pipeline->state == REE_TEST_PASSED);
+    device->vtable->destroy(device);
+}
+
+// The large one takes a way of its own where loops are limited.
+static void tests_all_sizes(const char *which) {
+    const struct ree_dispatch sizes[] = {matmul(2048, 4096, 4096), matmul(1, 16384, 2048),
+                                         matmul(1, 16384, 64), matmul(1, 64, 2048)};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct ree_device *device = open_device(which, "");
+        REQUIRE(device != NULL);
+        CHECK(pipeline_of(device, &sizes[i])->state == REE_TEST_PASSED);
+        CHECK_MSG(ree_vk_of(device)->n_untested == 0, "product %zu", i);
+        device->vtable->destroy(device);
+    }
+}
+
+int main(void) {
+    struct ree_device_listing list[16];
+    const char *note;
+    size_t n_devices = ree_vulkan_device_list(list, 16, &note);
+    if (n_devices == 0) return test_skip(note);
+    for (size_t d = 0; d < n_devices && d < 16; d++) {
+        const char *which = strchr(list[d].spec, ':') + 1;
+        reports_own_failures(which);
+        tests_later(which);
+        tests_all_sizes(which);
+    }
+    return test_finish();
+}
