@@ -78,6 +78,7 @@ static enum style style_of(const struct ree_hard_values *v, uint64_t i, uint32_t
     const uint64_t run = i / (v->run ? v->run : 1);
     switch (v->role) {
     case REE_HARD_ANY:
+    case REE_HARD_PEAKED:
     case REE_HARD_MASKED: return (enum style)((run + any[round].first) % any[round].n);
     case REE_HARD_FINITE: return (enum style)((run + finite[round].first) % finite[round].n);
     default: return STYLE_FULL;
@@ -95,6 +96,11 @@ static uint32_t of_role(enum ree_hard_role role, uint32_t round, uint32_t x, uin
         return round == 2 && some ? scales[(uint32_t)r % 4] : x;
     default: return x;
     }
+}
+
+static uint32_t peaked(const struct ree_hard_values *v, uint64_t i, uint64_t r) {
+    if (i / (uint64_t)v->high % v->run == v->run / 3) return 0;
+    return float_bits((float)(r >> 40) * (-10.0f / 0x1p24f) - 8.0f);
 }
 
 // A float32 as float64: the same number, with a longer mantissa.
@@ -136,6 +142,7 @@ void ree_hard_values_fill(const struct ree_hard_values *v, uint32_t round, uint3
                                                   : styled(style_of(v, i, round), i, r, previous);
         previous = x;
         if (is_masked(v, i)) x = 0xFF800000u;
+        if (v->role == REE_HARD_PEAKED && round >= 3) x = peaked(v, i, r);
         x = of_role(v->role, round, x, r);
         switch (v->role >= REE_HARD_BOUNDED ? REE_DTYPE_NONE : v->dtype) {
         case REE_F32: bits = x; break;

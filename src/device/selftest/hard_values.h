@@ -26,6 +26,10 @@ enum ree_hard_role {
     // Of blocks of weights. Round 0: mantissas of 11 bits, as those that were float16; round 2:
     // some are 0, subnormal or 2^9; otherwise as MODERATE.
     REE_HARD_SCALE,
+    // Of rows of `run` elements, `high` apart, whose exponentials are added. Rounds 3 and 4: 0 once in
+    // each row, elsewhere -18 to -8, so that the sum is little more than 1 and its logarithm shows
+    // every bit of it. Otherwise as ANY.
+    REE_HARD_PEAKED,
     REE_HARD_NEAR_ONE, // full mantissas, magnitudes near 1, so that long products stay finite
     REE_HARD_BOUNDED,  // integers from low to high
     REE_HARD_TAPS,     // as BOUNDED, and -1 as the first of some runs
@@ -39,7 +43,7 @@ struct ree_hard_values {
     uint32_t dtype;    // enum ree_dtype
     uint64_t n;        // elements
     uint64_t run;      // elements of one style; then comes the next
-    int64_t low, high; // of BOUNDED, TAPS and DISTINCT, inclusive
+    int64_t low, high; // of BOUNDED, TAPS and DISTINCT: inclusive; high of PEAKED: see there
 };
 
 #define REE_HARD_ROUNDS 5

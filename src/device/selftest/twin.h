@@ -12,7 +12,7 @@
 #include "repops/repop.h"
 
 // Part of a record's keys: another number where twins or their contents change.
-#define REE_TWIN_VERSION 3
+#define REE_TWIN_VERSION 4
 
 struct ree_twin_size {
     uint32_t elements;    // of elementwise RepOps, about

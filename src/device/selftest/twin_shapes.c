@@ -321,14 +321,16 @@ static uint32_t row_length(const struct shrinking *s, uint32_t n) {
 static bool shrink_softmax(struct shrinking *s) {
     struct ree_softmax_params *p = &s->dispatch->params.softmax;
     if (p->outer == 0 || p->inner == 0 || p->k == 0) return false;
-    // LogSoftmax hides errors in the last bits of the sum, so the twin has many rows.
+    // LogSoftmax hides errors in the last bits of most sums, so the twin has many rows.
     p->outer = p->inner == 1 ? 40 : 7;
     p->inner = p->inner == 1 ? 1 : 6;
     p->k = row_length(s, p->k);
     if (p->k > 65536) p->outer = 1;
     if (p->k > 65536 && p->inner > 1) p->inner = 2;
     uint64_t n = (uint64_t)p->outer * p->k * p->inner;
-    add(s, p->zero_empty ? REE_HARD_MASKED : REE_HARD_ANY, REE_F32, n, p->k);
+    add(s, p->zero_empty ? REE_HARD_MASKED : p->log ? REE_HARD_PEAKED : REE_HARD_ANY, REE_F32, n,
+        p->k);
+    s->operands[s->n_operands - 1].values.high = p->inner;
     add_output(s, REE_F32, n);
     return true;
 }
