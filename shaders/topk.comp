@@ -37,6 +37,16 @@ uvec2 key(uint at) {
 }
 bool less(uvec2 a, uvec2 b) { return IS_WIDE ? u64_lt(a, b) : a.x < b.x; }
 
+// Whether element j, which lies at `at`, comes before element i. Of equal values those at smaller
+// indices come first.
+bool is_before(uint j, uint at, uint i, uvec2 own) {
+    uvec2 other = key(at);
+    return j < i ? !less(own, other) : less(other, own);
+}
+
+// Elements that are compared in one iteration: some drivers end a thread's loops after 65535.
+const uint AT_ONCE = 8u;
+
 void main() {
     Params p = Params(ree_params());
     uint n = p.n, inner = p.inner, k = p.k, thread = ree_thread();
@@ -44,12 +54,12 @@ void main() {
     uint i = thread / inner % n, outer = thread / inner / n, column = thread % inner;
     uint at = outer * n * inner + column, place = 0u;
     uvec2 own = key(thread);
-    // Of equal values those at smaller indices come first.
-    for (uint j = 0u; j < i && place < k; j++, at += inner)
-        place += less(own, key(at)) ? 0u : 1u;
-    at += inner;
-    for (uint j = i + 1u; j < n && place < k; j++, at += inner)
-        place += less(key(at), own) ? 1u : 0u;
+    uint j = 0u, whole = n - n % AT_ONCE;
+    for (; j < whole && place < k; j += AT_ONCE)
+        [[unroll]] for (uint e = 0u; e < AT_ONCE; e++, at += inner)
+            place += is_before(j + e, at, i, own) ? 1u : 0u;
+    for (; j < n && place < k; j++, at += inner)
+        place += is_before(j, at, i, own) ? 1u : 0u;
     if (place >= k) return;
     uint to = (outer * k + place) * inner + column;
     uvec2 value = ree_load(ree_operand(0), DTYPE, thread);

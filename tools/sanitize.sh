@@ -169,6 +169,36 @@ known = {
         "by n_outer: ree_cpu_reduce has returned if it is 0, and calls between do not change parameters",
     "src/device/cpu/softmax.c: Branch condition evaluates to a garbage value":
         "lift_empty has set all of empty: zero_empty and the number of rows do not change between",
+    "src/device/selftest/twin_shapes.c: Assigned value is garbage or undefined":
+        "shrink_scatter's to: its loops set dims up to rank, and a dispatch has no more line and step dims",
+    "src/repops/check.c: The left operand of '==' is a garbage value":
+        "check_product's dims: every caller gives as many as n",
+    "src/repops/check.c: The left operand of '+' is a garbage value":
+        "check_map's n_tensors: check_expr sets it whenever it returns REE_OK, which ree_fail never is",
+    "src/repops/scalar/trig.h: Assigned value is garbage or undefined":
+        "a word beyond the table of 2/pi: the argument is finite, and ree-prove has walked all that are",
+    "src/repops/scalar/wide.h: Division by zero":
+        "ree_reciprocal's d has bit 63 set, so its upper half is not 0",
+    "src/text/hash.c: The left operand of '==' is a garbage value":
+        "sort_merges fills n_merges elements: so many places of the table are in use",
+    "src/text/hash.c: The left operand of '>>' is a garbage value":
+        "sort_merges fills n_merges elements: so many places of the table are in use",
+    "tools/run/bench.c: Null pointer passed to 1st parameter expecting 'nonnull'":
+        "parse has called cli_usage, which sets failed, where no benchmark is named",
+    "tools/run/bench_attention.c: Division by zero":
+        "the sizes of heads in the list are not 0, and neither is that of a type",
+    "tools/run/bench_narrow.c: Division by zero":
+        "weights of the list that have bits have a block, too",
+    "tools/run/diff.c: Null pointer passed to 1st parameter expecting 'nonnull'":
+        "cli_usage sets failed where there are not two paths",
+    "tools/run/generate.c: Dereference of null pointer":
+        "job->generator: open_generator has set it, or prepare has returned its exit code",
+    "tools/run/generate.c: Array access (via field 'logprobs') results in a null pointer dereference":
+        "counts become more than 0 only in keep_logprobs, which runs if both lists could be allocated",
+    "tools/run/inputs.c: Null pointer passed to 1st parameter expecting 'nonnull'":
+        "tensors are counted in n_tensors once they have names",
+    "tools/run/prompts.c: Null pointer passed to 1st parameter expecting 'nonnull'":
+        "ree_file_read sets bytes whenever it returns REE_OK, which ree_fail never is",
     "src/device/vulkan/program.c: Null pointer passed to 1st parameter expecting 'nonnull'":
         "copies the ranges of a dispatch's operands to a list that holds them: at least 1, its result",
     "src/device/cuda/encode_expr.c: Assigned value is garbage or undefined":

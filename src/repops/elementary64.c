@@ -134,7 +134,7 @@ static double enclose(void (*f)(mpfr_t y, double x), double x) {
     double y = NAN;
     free_cache_at_thread_exit();
     for (mpfr_prec_t precision = 128; precision <= 4096; precision *= 2) {
-        mpfr_t wide;
+        mpfr_t wide = {{0}}; // MemorySanitizer does not see what libraries write
         mpfr_init2(wide, precision);
         f(wide, x);
         // One bit fewer for each place that a subnormal result loses.

@@ -120,7 +120,7 @@ static bool is_recorded(FILE *file, const char *name, const char *form, const ch
     snprintf(begin, sizeof begin, "| %s | %s | %s | 4294967296 | 0 | ", name, form, body);
     snprintf(end, sizeof end, " | %s |\n", digest);
     size_t n_begin = strlen(begin), n_end = strlen(end);
-    rewind(file);
+    if (fseek(file, 0, SEEK_SET) != 0) return false; // then it is walked again
     while (fgets(line, sizeof line, file) != NULL) {
         size_t n = strlen(line);
         if (n >= n_begin + n_end && strncmp(line, begin, n_begin) == 0 &&
@@ -133,7 +133,7 @@ static bool is_recorded(FILE *file, const char *name, const char *form, const ch
 static bool is_choice_recorded(FILE *file) {
     char wanted[256], line[512];
     snprintf(wanted, sizeof wanted, CHOICE "\n", REE_DIGEST_OPS);
-    rewind(file);
+    if (fseek(file, 0, SEEK_SET) != 0) return false;
     while (fgets(line, sizeof line, file) != NULL)
         if (strcmp(line, wanted) == 0) return true;
     return false;

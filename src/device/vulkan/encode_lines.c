@@ -11,9 +11,8 @@ enum ree_status ree_vk_encode_topk(const struct ree_vk *vk, const struct ree_dis
     struct ree_vk_step *step = ree_vk_add_step(out, REE_VK_SHADER_TOPK, 64, n);
     ree_vk_add_spec(step, p->dtype);
     ree_vk_add_spec(step, p->largest);
-    // Before the element and after it: a driver that runs several threads as one vector runs both
-    // loops as often as the thread that needs most.
-    step->loops = 2 * ree_vk_loop(p->n, 0, 0);
+    const uint32_t at_once = 8; // topk.comp's AT_ONCE
+    step->loops = ree_vk_loop(p->n / at_once, 0, 0) + ree_vk_loop(at_once - 1, 0, 0);
     return REE_OK;
 }
 
