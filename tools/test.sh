@@ -73,6 +73,11 @@ step() {
     fi
 }
 
+# Several tests of several threads each share the processors. By default GCC's OpenMP threads wait in
+# loops that keep a processor busy, which the others then wait for: tests of many small kernels take ten
+# times as long.
+export OMP_WAIT_POLICY=passive
+
 # suite NAME BUILD [ctest options]: adds ctest's counts, read from its JUnit file, to ours.
 suite() {
     name=$1 build=$2
@@ -367,67 +372,53 @@ then
     fi
 fi
 
-say "fuzzing the readers of models and of checkpoints (half a minute each)"
+say "building (fuzzers)"
 # shellcheck disable=SC2317 # called through step
-fuzz() {
+build_fuzzers() {
     configure_tree build-fuzz -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_COMPILER="$clang" \
         -DREE_SANITIZE=ON -DREE_FUZZ=ON -DREE_CUDA=OFF &&
-        ninja -C build-fuzz fuzz_onnx fuzz_checkpoint fuzz_seeds &&
-        mkdir -p build-fuzz/corpus && build-fuzz/tests/fuzz/fuzz_onnx -max_total_time=30 \
-        -artifact_prefix=build-fuzz/ build-fuzz/corpus build-fuzz/tests/fuzz/seeds &&
-        mkdir -p build-fuzz/corpus-hf && build-fuzz/tests/fuzz/fuzz_checkpoint -max_total_time=30 \
-        -max_len=8192 -artifact_prefix=build-fuzz/ build-fuzz/corpus-hf \
-        build-fuzz/tests/fuzz/checkpoints
+        ninja -C build-fuzz fuzz_onnx fuzz_checkpoint fuzz_seeds fuzz_tokenizer fuzz_source fuzz_receipt \
+            fuzz_claim fuzz_message fuzz_trace
 }
-step "fuzzing" fuzz
 
-say "fuzzing the readers of tokenizers and of models' folders (half a minute each)"
-# shellcheck disable=SC2317 # called through step
-fuzz_tokenizer() {
-    ninja -C build-fuzz fuzz_tokenizer && mkdir -p build-fuzz/corpus-tokenizer &&
-        build-fuzz/tests/fuzz/fuzz_tokenizer -max_total_time=30 -timeout=20 \
-            -dict=tests/fuzz/tokenizer.dict -artifact_prefix=build-fuzz/ \
-            build-fuzz/corpus-tokenizer tests/data/tokenizers &&
-        ninja -C build-fuzz fuzz_source && mkdir -p build-fuzz/corpus-source &&
-        build-fuzz/tests/fuzz/fuzz_source -max_total_time=30 -artifact_prefix=build-fuzz/ \
-            build-fuzz/corpus-source tests/data/folders
+# fuzz TARGET SEEDS [options]: half a minute of fuzz_TARGET, one process.
+# shellcheck disable=SC2317
+fuzz() {
+    target=$1 seeds=$2
+    shift 2
+    mkdir -p "build-fuzz/corpus-$target" && "build-fuzz/tests/fuzz/fuzz_$target" -max_total_time=30 \
+        -artifact_prefix=build-fuzz/ "$@" "build-fuzz/corpus-$target" "$seeds"
 }
-step "fuzzing tokenizers" fuzz_tokenizer
 
-say "fuzzing the reader of receipts (half a minute)"
-# shellcheck disable=SC2317 # called through step
-fuzz_receipt() {
-    ninja -C build-fuzz fuzz_receipt && mkdir -p build-fuzz/corpus-receipt &&
-        build-fuzz/tests/fuzz/fuzz_receipt -max_total_time=30 -timeout=20 -dict=tests/fuzz/receipt.dict \
-            -artifact_prefix=build-fuzz/ build-fuzz/corpus-receipt tests/data/receipt
+# both COMMAND1 -- COMMAND2: side by side; both have to succeed. Words of theirs have no spaces.
+# shellcheck disable=SC2317
+both() {
+    first=""
+    while [ "$1" != -- ]; do
+        first="$first $1"
+        shift
+    done
+    shift
+    # shellcheck disable=SC2086 # a list of words
+    $first &
+    pid=$!
+    "$@"
+    second=$?
+    wait "$pid" && [ "$second" = 0 ]
 }
-step "fuzzing receipts" fuzz_receipt
 
-say "fuzzing the readers of messages between ranks (half a minute)"
-# shellcheck disable=SC2317 # called through step
-fuzz_message() {
-    ninja -C build-fuzz fuzz_message && mkdir -p build-fuzz/corpus-message &&
-        build-fuzz/tests/fuzz/fuzz_message -max_total_time=30 -timeout=20 -artifact_prefix=build-fuzz/ \
-            build-fuzz/corpus-message tests/data/messages
-}
-step "fuzzing messages" fuzz_message
-
-say "fuzzing the reader of traces (half a minute)"
-# shellcheck disable=SC2317 # called through step
-fuzz_trace() {
-    ninja -C build-fuzz fuzz_trace && mkdir -p build-fuzz/corpus-trace &&
-        build-fuzz/tests/fuzz/fuzz_trace -max_total_time=30 -timeout=20 -artifact_prefix=build-fuzz/ \
-            build-fuzz/corpus-trace tests/data/trace
-}
-step "fuzzing traces" fuzz_trace
-
-say "fuzzing the reader of claims (half a minute)"
-# shellcheck disable=SC2317 # called through step
-fuzz_claim() {
-    ninja -C build-fuzz fuzz_claim && mkdir -p build-fuzz/corpus-claim &&
-        build-fuzz/tests/fuzz/fuzz_claim -max_total_time=30 -timeout=20 -max_len=65536 \
-            -dict=tests/fuzz/receipt.dict -artifact_prefix=build-fuzz/ \
-            build-fuzz/corpus-claim tests/data/claim
-}
-step "fuzzing claims" fuzz_claim
+if step "fuzzer build" build_fuzzers; then
+    say "fuzzing (half a minute each, two side by side)"
+    data=tests/data
+    step "fuzzing readers of models and checkpoints" both fuzz onnx build-fuzz/tests/fuzz/seeds -- \
+        fuzz checkpoint build-fuzz/tests/fuzz/checkpoints -max_len=8192
+    step "fuzzing readers of tokenizers and of models' folders" both \
+        fuzz tokenizer $data/tokenizers -timeout=20 -dict=tests/fuzz/tokenizer.dict -- \
+        fuzz source $data/folders
+    step "fuzzing readers of receipts and claims" both \
+        fuzz receipt $data/receipt -timeout=20 -dict=tests/fuzz/receipt.dict -- \
+        fuzz claim $data/claim -timeout=20 -max_len=65536 -dict=tests/fuzz/receipt.dict
+    step "fuzzing readers of traces and of messages between ranks" both \
+        fuzz trace $data/trace -timeout=20 -- fuzz message $data/messages -timeout=20
+fi
 summary

@@ -31,8 +31,8 @@ def sources(pattern, *without):
     return sorted(path for path in found if not any(word in path for word in without))
 
 
-# What the tests reach without libraries that are not there for ARM: no JSON, and no MPFR, whose place
-# functions take that only have to be the same in a definition and in a kernel.
+# What the tests reach without libraries that are not there for ARM: no JSON, no SHA-256 (tests/neon/sha256.c),
+# and no MPFR, whose place functions take that only have to be the same in a definition and in a kernel.
 def stand_ins():
     with open(os.path.join(args.source, "src/repops/elementary64.h")) as file:
         functions = re.findall(r"^double (ree_exact_\w+)\((.*?)\);", file.read(), flags=re.M)
@@ -53,7 +53,9 @@ def compile_one(source):
 
 os.makedirs(args.folder, exist_ok=True)
 shared = (sources("src/device/cpu/*.c", "avx") + ["src/device/facts.c", "src/device/outline.c"] +
-          sources("src/repops/*.c", "elementary64") + sources("src/base/*.c", "json") +
+          ["src/device/cache_folder.c"] +
+          sources("src/repops/*.c", "elementary64") + sources("src/base/*.c", "json", "sha256") + ["tests/neon/sha256.c"] +
+          sources("src/device/selftest/*.c") +
           sources("tests/device/cases_*.c") + sources("tests/device/reference_*.c") +
           sources("tests/device/run_*.c") + [stand_ins()])
 programs = {name: f"tests/device/cpu_{name}.c" for name in TESTS}
