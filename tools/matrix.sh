@@ -37,7 +37,8 @@
 # which is neither green nor failed, if its driver cannot be had on this release.
 #
 # The table has a row for each cell, with the date and the commit of its run. Rows that are not of this
-# run are those of the last run in the folder, or those that the page of --output has.
+# run are those of the last run in the folder, or those that the page of --output has. What that page
+# has from a line "## Notes" on is kept.
 #
 # Roots are entered in a mount namespace and a process namespace of their own: what is mounted, and
 # what runs there, ends with this script (if SIGKILL ends it: with the current cell). Folders are
@@ -128,6 +129,8 @@ END
     for release in $known; do rows_of "$release"; done
     notes=$(for release in $known; do failures_of "$release"; done)
     [ -z "$notes" ] || printf '\nWhat failed:\n\n%s\n' "$notes"
+    # Written by hand.
+    [ ! -f "$output" ] || sed -n '/^## Notes/{x;p;x;:a;p;n;ba}' "$output"
 }
 
 # The rows of a release, and what failed in them: of the last run in this folder or, where there is
