@@ -80,6 +80,41 @@ configure() {
     cmake -S . -B "$build" -G Ninja -DCMAKE_C_COMPILER="$compiler" -DREE_CUDA=OFF -DREE_WERROR=OFF $launcher "$@"
 }
 
+# Copies a program's output, with one report of TypeSanitizer for each place in the code, and its lines.
+# Left out is what clang 21 reports and is not so:
+# - one type, reached by two ways: a member of a structure within another, or of one that was copied;
+# - an array of pointers within a constant structure, for whose members it has no types;
+# - structures of one name in different files.
+type_reports() { # PROGRAM
+    # In the shell's own input is the program's output.
+    python3 -B -c '
+import re, subprocess, sys
+places, report, n_false = {}, None, 0
+same_name = {"ree_device_buffer", "ree_device_program", "options", "job"}
+for line in sys.stdin:
+    if "ERROR: TypeSanitizer" in line:
+        pc = re.search(r"pc (0x[0-9a-f]+)", line)[1]
+        report = None if pc in places else pc
+        places.setdefault(pc, [])
+    elif report and len(places[report]) < 2:
+        if re.match(r"(READ|WRITE) of|    #0 ", line): places[report].append(line.strip())
+    elif not re.match(r"(READ|WRITE) of size \d+ at |    #\d+ |==\d+==WARNING: |$", line):
+        sys.stdout.write(line)
+for description, frame in (p for p in places.values() if len(p) == 2):
+    parts = re.search(r"with type (.*?)(?: \(in (\w+) at offset \d+\))? accesses (?:part of )?an existing object of type "
+                      r"(.*?)(?: \(in (\w+) at offset \d+\))?(?: that starts.*)?$", description)
+    if parts:
+        is_table = parts[1] == "any pointer" and re.match(r"ree_(tiles|integer_tiles|cpu_\w+_kernels)$", parts[3])
+        if parts[1] == parts[3] or is_table or {parts[2], parts[4]} & same_name:
+            n_false += 1
+            continue
+    offset = hex(int(re.search(r"\+(0x[0-9a-f]+)\)", frame)[1], 16))
+    where = subprocess.run(["addr2line", "-f", "-i", "-s", "-e", sys.argv[1], offset], capture_output=True, text=True)
+    print(re.sub(r"at 0x[0-9a-f]+ ", "", description), "|", " < ".join(where.stdout.split("\n")[:6]))
+print(f"{n_false} places are known to be right")
+' "$1"
+}
+
 sanitize() {
     programs="ree-run"
     for name in $kernel_tests; do programs="$programs device_cpu_$name"; done
@@ -97,7 +132,7 @@ sanitize() {
         return 1
     }
     status=0
-    # TypeSanitizer reports and goes on; a report is a failure here.
+    # TypeSanitizer reports and goes on; a report that is not known to be false is a failure here.
     for name in $programs; do
         program=$(find "$build" -name "$name" -type f | head -n 1)
         case $name in
@@ -106,10 +141,13 @@ sanitize() {
             --input image=tools/sample/seven.npy --threads 1 ;;
         *) set -- "$program" ;;
         esac
-        "$@" >"$build/$name.log" 2>&1
-        code=$?
-        n=$(grep -c 'ERROR: TypeSanitizer\|WARNING: MemorySanitizer' "$build/$name.log")
-        if [ $code != 0 ] || [ "$n" != 0 ]; then
+        {
+            "$@" 2>&1
+            echo $? >"$build/$name.code"
+        } | if [ "$mode" = type ]; then type_reports "$program"; else cat; fi >"$build/$name.log"
+        code=$(cat "$build/$name.code")
+        n=$(grep -c 'with type\|WARNING: MemorySanitizer' "$build/$name.log")
+        if [ "$code" != 0 ] || [ "$n" != 0 ]; then
             echo "$name: exit code $code, $n reports, $build/$name.log"
             status=1
         else

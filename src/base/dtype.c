@@ -1,6 +1,8 @@
 // What is known of each element type.
 #include "base/dtype.h"
 
+#include "base/any.h"
+
 const char *ree_dtype_name(enum ree_dtype dtype) {
     switch (dtype) {
     case REE_F32: return "float32";
@@ -106,9 +108,9 @@ bool ree_dtype_byte_is_valid(enum ree_dtype dtype, uint8_t byte) {
 // Stores whether it changes anything or not, which compilers can do in lanes.
 void ree_canonicalise_nans(enum ree_dtype dtype, size_t n, void *data) {
     uint8_t *bytes = data;
-    uint16_t *halves = data;
-    uint32_t *words = data;
-    uint64_t *longs = data;
+    ree_any_u16 *halves = data;
+    ree_any_u32 *words = data;
+    ree_any_u64 *longs = data;
     switch (dtype) {
     case REE_F32:
         for (size_t i = 0; i < n; i++)

@@ -151,6 +151,8 @@ void ree_hard_values_fill(const struct ree_hard_values *v, uint32_t round, uint3
         case REE_BF16: bits = x >> 16; break;
         default: bits = integer(v, i, round, r);
         }
-        memcpy((uint8_t *)out + i * size, &bits, size); // little-endian: the low bytes
+        // As bytes, little-endian: memcpy would make these objects of type uint64_t.
+        for (size_t b = 0; b < size; b++)
+            ((uint8_t *)out)[i * size + b] = (uint8_t)(bits >> 8 * b);
     }
 }
