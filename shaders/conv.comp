@@ -74,8 +74,8 @@ float tile_b(TileStep s, TileColumn c) {
     uint index = inside ? s.channel + (uint(at.x) * in_size.y + uint(at.y)) * in_size.z +
                               uint(at.z)
                         : 0u;
-    float value = uintBitsToFloat(x_words.w[x_base + index]);
-    return inside ? value : 0.0;
+    uint bits = x_words.w[x_base + index];
+    return uintBitsToFloat(inside ? bits : 0u);
 }
 void tile_store(uint i, uint j, uint bits) {
     uint index = out_base + i * (out_size.x * out_size.y * out_size.z) + j;

@@ -110,9 +110,10 @@ float ree_fma_float32(const float a, const float b, const float c) {
     precise float lost = (t - (v - e1)) + (e - e1);
     precise float r = s + v;
     precise float d = v - (r - s);
-    precise float next = r + (d + d);
+    precise float twice = d + d;
+    precise float next = r + twice;
     precise float step = next - r;
-    bool beyond = step == d + d && (lost > 0.0 && d > 0.0 || lost < 0.0 && d < 0.0);
+    bool beyond = step == twice && (lost > 0.0 && d > 0.0 || lost < 0.0 && d < 0.0);
     return beyond ? next : r;
 }
 

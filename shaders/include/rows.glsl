@@ -34,6 +34,7 @@ uint ree_row_place(uint c0, uint r0, uint depth, uint j) {
 uint ree_row_max(uint value) {
     uint local = ree_local();
     ree_row_results[local] = value;
+    memoryBarrierBuffer(); // the caller may overwrite what other threads have read of the row
     barrier();
     for (uint n = gl_WorkGroupSize.x / 2u; n > 0u; n /= 2u) {
         if (local < n) {

@@ -63,18 +63,16 @@ void tile_range_add4(inout TileRange r, const vec4 x) {
     tile_range_add(r, x.w);
 }
 // Every nonzero intermediate is a multiple of 2^(ea + eb - 300), biased exponents of the smallest
-// operands. float64: subnormal results are exact when that is 2^-149 or more. float32: nothing is
-// subnormal when it is 2^-126 or more. Above, sums of 256 products stay below overflow.
+// operands: with that at 2^-126 or more nothing is subnormal, so it does not matter whether the
+// device flushes subnormals, conversions from float64 included. Above, sums of 256 products stay
+// below overflow. float32: the halves of an operand are not subnormal either.
 bool tile_in_range(const TileRange a, const TileRange b) {
     uint ha = a.high >> 24u, hb = b.high >> 24u;
     if (ha > 247u || hb > 247u || ha + hb > 360u) return false;
     if (a.high == 0u || b.high == 0u) return true; // all products are zero
     uint ea = (a.low + 1u) >> 24u, eb = (b.low + 1u) >> 24u;
-#if TILE_FORM == 1
-    return ea > 0u && eb > 0u && ea + eb >= 151u;
-#else
-    return ea >= 24u && eb >= 24u && ea + eb >= 174u;
-#endif
+    const uint smallest = TILE_FORM == 1 ? 1u : 24u;
+    return ea >= smallest && eb >= smallest && ea + eb >= 174u;
 }
 
 #if TILE_FORM == 0
@@ -168,18 +166,19 @@ bool tile_in_range(const TileRange a, const TileRange b) {
     if (q / TN == i) sum##i = tile_replace(sum##i, q % TN, bits);
 
 vec4 tile_replace(const vec4 v, const uint c, const uint bits) {
-    return mix(v, vec4(uintBitsToFloat(bits)), equal(uvec4(c), uvec4(0u, 1u, 2u, 3u)));
+    bvec4 here = equal(uvec4(c), uvec4(0u, 1u, 2u, 3u));
+    return uintBitsToFloat(mix(floatBitsToUint(v), uvec4(bits), here));
 }
 
 // a + b in the device's arithmetic, and whether that may not be right.
 vec4 tile_add4(const vec4 a, const vec4 b, inout bool slow) {
     if (REE_FORM_ADD == REE_FLOAT32) {
         uvec4 x = floatBitsToUint(a) << 1u, y = floatBitsToUint(b) << 1u;
-        // zero, or a biased exponent from 27 to 253
-        bvec4 ok_x = lessThan(x - (27u << 24u), uvec4(227u << 24u));
-        bvec4 ok_y = lessThan(y - (27u << 24u), uvec4(227u << 24u));
-        uvec4 bad = uvec4(not(ok_x)) * x | uvec4(not(ok_y)) * y;
-        slow = slow || bad != uvec4(0u);
+        // Right of zero and of biased exponents from 27 to 253. No comparison with zero: some
+        // drivers make one of floats of it, in which subnormals are zero.
+        const uvec4 low = uvec4((27u << 24u) - 1u), high = uvec4(254u << 24u);
+        slow = slow || any(lessThan(x - 1u, low)) || any(lessThan(y - 1u, low)) ||
+               any(greaterThanEqual(x, high)) || any(greaterThanEqual(y, high));
     } else if (REE_FORM_ADD != REE_NATIVE) {
         slow = true;
     }
@@ -230,7 +229,8 @@ void tile_run(uint i0, uint j0, uint dj, uint m, uint n, uint k_begin, uint k_en
         [[dont_unroll]] for (uint k = k0; k < k1; k += SUBGROUP) {
             uint mine = k + gl_SubgroupInvocationID;
 #define TILE_LOAD_A(i)                                                                             \
-    float mine##i = mine < k1 ? tile_a(min(i0 + i, m - 1u), mine) : 0.0;                           \
+    uint mine##i##_bits = mine < k1 ? floatBitsToUint(tile_a(min(i0 + i, m - 1u), mine)) : 0u;     \
+    float mine##i = uintBitsToFloat(mine##i##_bits);                                               \
     TILE_NOTE_A(mine##i)
             TILE_ROWS(TILE_LOAD_A)
             [[unroll]] for (uint q = 0u; q < SUBGROUP; q++) {

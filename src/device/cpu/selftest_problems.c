@@ -14,6 +14,7 @@ static const struct ree_twin_size size = {
     .length = 300, // a chunk and a part of the next
     .long_length = 550,
     .long_from = UINT32_MAX,
+    .keeps_ones = true,
     .few_rows = 4,
     .rows = 19,
     .few_queries = 8,

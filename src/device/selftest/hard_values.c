@@ -62,6 +62,15 @@ static bool is_masked(const struct ree_hard_values *v, uint64_t i) {
     return v->role == REE_HARD_MASKED && i / (v->run ? v->run : 1) % 5 == 4;
 }
 
+static enum style style_of_vector(enum ree_hard_role role, uint64_t run, uint32_t round) {
+    static const enum style query[REE_HARD_ROUNDS] = {STYLE_FULL, STYLE_WIDE, STYLE_SPECIALS,
+                                                      STYLE_TIES, STYLE_SMALL},
+                            key[REE_HARD_ROUNDS] = {STYLE_FULL, STYLE_SMALL, STYLE_FULL, STYLE_TIES,
+                                                    STYLE_SMALL};
+    if (round != 3 && run % 5 != 3) return STYLE_FULL;
+    return (role == REE_HARD_QUERY ? query : key)[round];
+}
+
 static enum style style_of(const struct ree_hard_values *v, uint64_t i, uint32_t round) {
     static const struct {
         uint32_t n, first; // styles, the first run's
@@ -80,20 +89,26 @@ static enum style style_of(const struct ree_hard_values *v, uint64_t i, uint32_t
     case REE_HARD_ANY:
     case REE_HARD_PEAKED:
     case REE_HARD_MASKED: return (enum style)((run + any[round].first) % any[round].n);
+    case REE_HARD_SPARSE:
     case REE_HARD_FINITE: return (enum style)((run + finite[round].first) % finite[round].n);
+    case REE_HARD_QUERY:
+    case REE_HARD_KEY: return style_of_vector(v->role, run, round);
     default: return STYLE_FULL;
     }
 }
 
-// Of BIAS and SCALE, from the value of MODERATE.
+// Of BIAS and SCALE, from the value of MODERATE; of SPARSE, from that of FINITE.
 static uint32_t of_role(enum ree_hard_role role, uint32_t round, uint32_t x, uint64_t r) {
     static const uint32_t scales[] = {0x00000000, 0x00000001, 0x00400000, 0x44000000};
+    static const uint32_t specials[] = {0x7FC00000, 0x7F800000, 0xFF800000, 0xFFC00001};
     const bool some = r >> 61 == 0;
     switch (role) {
     case REE_HARD_BIAS: return some ? 0xFF800000u : x;
     case REE_HARD_SCALE:
         if (round == 0) return x & 0xFFFFE000u;
         return round == 2 && some ? scales[(uint32_t)r % 4] : x;
+    case REE_HARD_SPARSE:
+        return (round == 2 || round == 4) && r >> 54 == 0 ? specials[(uint32_t)r % 4] : x;
     default: return x;
     }
 }

@@ -22,13 +22,19 @@ enum ree_hard_role {
     REE_HARD_MASKED, // as ANY, and every fifth run is -infinity throughout; of BOOL: false
     REE_HARD_FINITE,
     REE_HARD_MODERATE, // full mantissas, magnitudes from 2^-3 to 2
-    REE_HARD_BIAS,     // as MODERATE, and some are -infinity
+    // Of vectors of `run` elements whose products become exponents. Round 3: ties; otherwise as
+    // MODERATE, but for every fifth vector. Of QUERY that one has a wide range in round 1, NaN and
+    // infinities in round 2, subnormals in round 4; of KEY subnormals in rounds 1 and 4.
+    REE_HARD_QUERY,
+    REE_HARD_KEY,
+    REE_HARD_SPARSE, // as FINITE; rounds 2 and 4: one element of 1024 is NaN or infinite
+    REE_HARD_BIAS,   // as MODERATE, and some are -infinity
     // Of blocks of weights. Round 0: mantissas of 11 bits, as those that were float16; round 2:
     // some are 0, subnormal or 2^9; otherwise as MODERATE.
     REE_HARD_SCALE,
-    // Of rows of `run` elements, `high` apart, whose exponentials are added. Rounds 3 and 4: 0 once in
-    // each row, elsewhere -18 to -8, so that the sum is little more than 1 and its logarithm shows
-    // every bit of it. Otherwise as ANY.
+    // Of rows of `run` elements, `high` apart, whose exponentials are added. Rounds 3 and 4: 0 once
+    // in each row, elsewhere -18 to -8, so that the sum is little more than 1 and its logarithm
+    // shows every bit of it. Otherwise as ANY.
     REE_HARD_PEAKED,
     REE_HARD_NEAR_ONE, // full mantissas, magnitudes near 1, so that long products stay finite
     REE_HARD_BOUNDED,  // integers from low to high

@@ -2,9 +2,9 @@
 // problem that is hard to get right, and what the CPU makes of it. A backend runs the twin on the
 // pipelines or kernels that the dispatch is about to use, and compares bytes.
 //
-// A twin keeps every property that selects code in a backend: ranks; dimensions of size 1; zero,
-// negative and contiguous strides. Its lengths do not depend on the dispatch's, except by the
-// classes below. Sums run over several chunks of 256 terms.
+// A twin keeps every property that selects code in a backend: ranks; zero, negative and contiguous
+// strides; what struct ree_twin_size says. Its lengths do not depend on the dispatch's, except by
+// the classes below. Sums run over several chunks of 256 terms.
 #ifndef REE_DEVICE_SELFTEST_TWIN_H
 #define REE_DEVICE_SELFTEST_TWIN_H
 
@@ -12,7 +12,7 @@
 #include "repops/repop.h"
 
 // Part of a record's keys: another number where twins or their contents change.
-#define REE_TWIN_VERSION 4
+#define REE_TWIN_VERSION 5
 
 struct ree_twin_size {
     uint32_t elements;    // of elementwise RepOps, about
@@ -20,7 +20,10 @@ struct ree_twin_size {
     uint32_t length;      // of sums
     uint32_t long_length; // of rows in which the dispatch has long_from elements or more
     uint32_t long_from;
-    bool one_chunk;       // sums that fit one chunk do so in the twin, too: other code runs then
+    bool one_chunk; // sums that fit one chunk do so in the twin, too: other code runs then
+    // Sizes of 1 stay 1, and few queries as few, also where they select no code. With `alignment`
+    // they do so in any case.
+    bool keeps_ones;
     uint32_t few_rows;    // products of fewer rows have as many rows in the twin
     uint32_t rows;        // of other products
     uint32_t few_queries; // attention of as many queries of a head, or fewer, likewise

@@ -1,4 +1,5 @@
-// How each RepOp becomes small. Dimensions of size 1 stay, all others get lengths of their own.
+// How each RepOp becomes small. Dimensions get lengths of their own; those of size 1 stay where an
+// encoder would drop or merge them, or where ree_twin_size says so.
 #include "device/selftest/twin_shapes.h"
 
 #include "base/dtype.h"
@@ -40,6 +41,11 @@ static uint64_t product(uint32_t rank, const uint32_t *dims) {
 
 static uint32_t at_most(uint32_t value, uint32_t limit) {
     return value < limit ? value : limit;
+}
+
+// Whether sizes of 1, which select no code, become larger.
+static bool grows_ones(const struct ree_twin_size *size) {
+    return !size->alignment && !size->keeps_ones;
 }
 
 // An expression's operands over new dimensions, added from the dispatch's next operand on.
@@ -176,6 +182,7 @@ static uint32_t shrink_rows(const struct shrinking *s, uint32_t rows) {
     return rows < s->size->few_rows ? rows : tiled(s->size, s->size->rows, rows);
 }
 static uint32_t shrink_columns(const struct shrinking *s, uint32_t columns) {
+    if (grows_ones(s->size)) return s->size->columns;
     return columns <= s->size->columns ? columns : tiled(s->size, s->size->columns, columns);
 }
 
@@ -200,7 +207,7 @@ static bool shrink_matmul(struct shrinking *s) {
     }
     uint32_t m = shrink_rows(s, p->m), n = shrink_columns(s, p->n);
     uint32_t k = at_most(p->k, s->size->length);
-    if (p->k > 1) k = sum_length(s, p->k);
+    if (p->k > 1 || (p->k == 1 && grows_ones(s->size))) k = sum_length(s, p->k);
     if (p->b_block && p->k > 0 && s->size->alignment) { // as far from whole blocks
         const uint32_t all = rounded_up(p->k, p->b_block), four = 4 * p->b_block;
         k = rounded_up(ree_twin_sum_length(s->size, all), all % four == 0 ? four : p->b_block) -
@@ -224,7 +231,7 @@ static bool shrink_matmul(struct shrinking *s) {
     if (p->b_block) {
         uint64_t n_blocks = (uint64_t)n * ((k + p->b_block - 1) / p->b_block);
         add(s, REE_HARD_ANY, REE_U8, n_blocks * p->b_block * p->b_bits / 8, 1);
-        add(s, s->size->alignment ? REE_HARD_SCALE : REE_HARD_MODERATE, REE_F32, n_blocks, 1);
+        add(s, REE_HARD_SCALE, REE_F32, n_blocks, 1);
         if (p->has_zero_points) add_bounded(s, REE_U8, n_blocks, 0, (INT64_C(1) << p->b_bits) - 1);
     } else {
         add(s, REE_HARD_FINITE, p->b_dtype, k == 0 ? 0 : n_b, k);
@@ -245,26 +252,52 @@ static bool shrink_matmul(struct shrinking *s) {
     return true;
 }
 
+// The outputs of a plane are the columns of the product.
+static void conv_outputs(const struct shrinking *s, const uint32_t from[3], uint32_t to[3]) {
+    static const uint32_t free[3] = {2, 5, 5};
+    // The same divisor with 4: loads of 16 bytes depend on that of the number of columns.
+    static const uint32_t aligned[3][4] = {{4, 3, 2, 3}, {4, 5, 6, 5}, {4, 5, 6, 5}};
+    for (uint32_t d = 0; d < 3; d++)
+        to[d] = from[d] == 1 ? 1 : s->size->alignment ? aligned[d][from[d] % 4] : free[d];
+    if (s->size->alignment) {
+        if (from[2] > 1) to[2] = ree_twin_length(s->size, s->size->small ? 16 : 32, from[2], 4);
+    } else if (grows_ones(s->size)) { // more than one tile
+        uint32_t d = ree_twin_long_dim(3, from);
+        to[d] = s->size->columns / (to[0] * to[1] * to[2] / to[d]) + 1;
+    }
+}
+
+// Kernels become small, as channels make the sum long; those of a single channel stay long where
+// the number of channels has to stay.
+static void conv_kernel(const struct shrinking *s, struct ree_conv_params *p, uint32_t n_terms) {
+    uint32_t longest = 0, others = 1;
+    for (uint32_t d = 1; d < 3; d++)
+        if (p->kernel[d] > p->kernel[longest]) longest = d;
+    for (uint32_t d = 0; d < 3; d++) {
+        p->kernel[d] = at_most(p->kernel[d], 3);
+        if (d != longest) others *= p->kernel[d];
+    }
+    if (s->size->alignment && p->c == 1 && n_terms > others * p->kernel[longest])
+        p->kernel[longest] = (n_terms + others - 1) / others;
+}
+
 static bool shrink_conv(struct shrinking *s) {
     struct ree_conv_params *p = &s->dispatch->params.conv;
-    uint32_t n_out = p->out[0] * p->out[1] * p->out[2], n_kernel = 1, n_in = 1;
+    uint32_t n_out = p->out[0] * p->out[1] * p->out[2], n_kernel = 1, n_in = 1, out[3];
     if (p->n == 0 || p->groups == 0 || p->m == 0 || n_out == 0 || p->c == 0) return false;
     uint32_t n_terms = sum_length(s, (uint64_t)p->c * p->kernel[0] * p->kernel[1] * p->kernel[2]);
     p->n = at_most(p->n, 2);
     p->groups = at_most(p->groups, 2);
     p->m = shrink_rows(s, p->m);
+    conv_outputs(s, p->out, out);
+    conv_kernel(s, p, n_terms);
     for (uint32_t d = 0; d < 3; d++) {
         bool pointwise = p->kernel[d] == 1 && p->pad[d] == 0;
         bool inside = (p->out[d] - 1) * p->stride[d] < p->in[d];
-        p->kernel[d] = at_most(p->kernel[d], 3);
         p->stride[d] = at_most(p->stride[d], 2);
         p->dilation[d] = at_most(p->dilation[d], 2);
         if (p->pad[d] > 1) p->pad[d] = 1;
-        p->out[d] = p->out[d] == 1 ? 1
-                    : d == 0       ? 2
-                    : d == 2 && s->size->alignment > 0
-                        ? ree_twin_length(s->size, s->size->small ? 16 : 32, p->out[d], 4)
-                        : 5;
+        p->out[d] = out[d];
         uint32_t reach = p->kernel[d] * p->dilation[d];
         if (p->transposed)
             p->in[d] = p->out[d] / p->stride[d] + 1;
@@ -277,7 +310,7 @@ static bool shrink_conv(struct shrinking *s) {
         n_kernel *= p->kernel[d];
         n_in *= p->in[d];
     }
-    if (p->c > 1) p->c = n_terms / n_kernel + (n_terms > REE_CHUNK);
+    if (p->c > 1 || grows_ones(s->size)) p->c = n_terms / n_kernel + (n_terms > REE_CHUNK);
     if (p->c == 0) p->c = 2;
     uint64_t n_x = (uint64_t)p->n * p->groups * p->c * n_in;
     uint64_t n_w = (uint64_t)p->groups * p->m * p->c * n_kernel;
@@ -299,7 +332,7 @@ static bool shrink_pool(struct shrinking *s) {
         // 17 * 17 terms: more than a chunk
         p->kernel[d] = d == 0 ? 1 : 17;
         p->stride[d] = at_most(p->stride[d], 2);
-        p->dilation[d] = s->size->alignment ? at_most(p->dilation[d], 2) : 1;
+        p->dilation[d] = at_most(p->dilation[d], 2);
         p->pad_begin[d] = p->pad_end[d] = d == 0 ? 0 : 1;
         p->out[d] = d == 0 ? 1 : 3;
         p->in[d] = (p->out[d] - 1) * p->stride[d] + (p->kernel[d] - 1) * p->dilation[d] + 1 -
@@ -315,6 +348,7 @@ static bool shrink_pool(struct shrinking *s) {
 
 static uint32_t row_length(const struct shrinking *s, uint32_t n) {
     if (s->size->alignment) return ree_twin_row_length(s->size, n);
+    if (grows_ones(s->size)) return s->size->long_length;
     return n >= s->size->long_from ? s->size->long_length : s->size->length;
 }
 
@@ -322,14 +356,17 @@ static bool shrink_softmax(struct shrinking *s) {
     struct ree_softmax_params *p = &s->dispatch->params.softmax;
     if (p->outer == 0 || p->inner == 0 || p->k == 0) return false;
     // LogSoftmax hides errors in the last bits of most sums, so the twin has many rows.
-    p->outer = p->inner == 1 ? 40 : 7;
+    p->outer = p->inner != 1 ? 7 : s->size->alignment || p->log ? 40 : 12;
     p->inner = p->inner == 1 ? 1 : 6;
     p->k = row_length(s, p->k);
     if (p->k > 65536) p->outer = 1;
     if (p->k > 65536 && p->inner > 1) p->inner = 2;
     uint64_t n = (uint64_t)p->outer * p->k * p->inner;
-    add(s, p->zero_empty ? REE_HARD_MASKED : p->log ? REE_HARD_PEAKED : REE_HARD_ANY, REE_F32, n,
-        p->k);
+    add(s,
+        p->zero_empty ? REE_HARD_MASKED
+        : p->log      ? REE_HARD_PEAKED
+                      : REE_HARD_ANY,
+        REE_F32, n, p->k);
     s->operands[s->n_operands - 1].values.high = p->inner;
     add_output(s, REE_F32, n);
     return true;
@@ -487,7 +524,10 @@ static bool shrink_topk(struct shrinking *s) {
     p->inner = p->inner == 1 ? 1 : 3;
     p->n = most ? 2200 : !selects ? 70 : n > 4096 ? 4400 : n > 768 ? 1100 : 300;
     p->outer = p->n > 2000 ? 2 : 7;
-    p->k = p->k == 1 ? 1 : most ? 2100 : many ? at_most(p->n, 1100) - 10 : 20;
+    p->k = p->k == 1 && !grows_ones(s->size) ? 1
+           : most                            ? 2100
+           : many                            ? at_most(p->n, 1100) - 10
+                                             : 20;
     if (all) p->k = p->n;
     uint64_t n_out = (uint64_t)p->outer * p->k * p->inner;
     add(s, REE_HARD_ANY, p->dtype, (uint64_t)p->outer * p->n * p->inner, p->n);
@@ -520,29 +560,50 @@ static bool shrink_resize(struct shrinking *s) {
     uint64_t n_in = (uint64_t)p->outer * p->k_in * p->inner;
     add(s, REE_HARD_ANY, REE_F32, n_in, (n_in + 1) / 2);
     add_bounded(s, REE_I32, n_taps, 0, p->k_in - 1);
-    if (s->size->alignment) {
-        s->operands[1].values.role = REE_HARD_TAPS;
-        s->operands[1].values.run = p->taps;
-    }
+    s->operands[1].values.role = REE_HARD_TAPS;
+    s->operands[1].values.run = p->taps;
     add(s, REE_HARD_FINITE, REE_F32, n_taps, p->taps);
     add_output(s, REE_F32, (uint64_t)p->outer * p->k_out * p->inner);
     return true;
+}
+
+// Rows of a product: more than a thread has, where the dispatch's are as many as a thread may have.
+// Few queries of heads that share keys are the rows of one product if neighbouring heads' queries
+// adjoin, which those of a single query do in any case.
+static void shrink_queries(const struct shrinking *s, struct ree_attention_params *old,
+                           struct ree_attention_params *p) {
+    const uint32_t group = old->n_heads / old->n_kv_heads;
+    const bool adjoin =
+        old->q_len == 1 || old->q_strides[1] == (int64_t)old->q_len * old->q_strides[2];
+    const bool combined = group > 1 && adjoin && old->q_len <= s->size->few_queries;
+    const uint32_t rows = combined ? group * old->q_len : old->q_len;
+    p->q_len = rows < s->size->few_rows ? old->q_len : combined ? 7 : s->size->rows;
+    p->n_heads = p->n_kv_heads * at_most(group, combined ? 3 : 2);
+    if (old->q_len > 1 || p->q_len == 1 || !combined) return;
+    // As if there had been two queries.
+    old->q_len = 2;
+    p->q_strides[2] = old->q_strides[1] ? old->q_strides[1] : 1;
+    p->q_strides[1] = 2 * p->q_strides[2];
 }
 
 static bool shrink_attention(struct shrinking *s) {
     struct ree_attention_params *p = &s->dispatch->params.attention;
     if (!p->batch || !p->n_heads || !p->q_len || !p->v_head_dim) return false;
     uint32_t group = p->n_heads / p->n_kv_heads, q_len = p->q_len;
-    const struct ree_attention_params old = *p;
+    struct ree_attention_params old = *p;
     p->batch = at_most(p->batch, 2);
     p->n_kv_heads = at_most(p->n_kv_heads, 2);
     p->n_heads = p->n_kv_heads * at_most(group, s->size->alignment ? 2 : 8);
     p->q_len = q_len <= s->size->few_queries ? q_len : s->size->few_queries + 3;
+    if (grows_ones(s->size)) shrink_queries(s, &old, p);
     if (s->size->alignment && !s->size->small && q_len >= 64) p->q_len = 98;
     p->kv_len =
-        s->size->one_chunk && p->kv_len <= REE_CHUNK ? REE_CHUNK - 6 : row_length(s, p->kv_len) / 2;
-    p->head_dim = p->head_dim == 1 ? 1 : s->size->one_chunk && p->head_dim <= REE_CHUNK ? 250 : 260;
-    p->v_head_dim = p->v_head_dim == 1 ? 1 : 21;
+        s->size->one_chunk && p->kv_len <= REE_CHUNK ? REE_CHUNK - 6 : row_length(s, p->kv_len);
+    if (s->size->one_chunk && p->head_dim <= REE_CHUNK)
+        p->head_dim = p->head_dim == 1 && s->size->keeps_ones ? 1 : 250;
+    else
+        p->head_dim = p->head_dim == 1 && s->size->keeps_ones ? 1 : 260;
+    p->v_head_dim = p->v_head_dim == 1 && s->size->keeps_ones ? 1 : s->size->columns;
     if (s->size->alignment) {
         p->kv_len = old.kv_len <= REE_CHUNK ? 200 : 520;
         if (old.head_dim > 1)
@@ -564,11 +625,11 @@ static bool shrink_attention(struct shrinking *s) {
     const uint32_t scores1[4] = {p->batch, p->n_heads, p->q_len, p->kv_len};
     const uint32_t out0[4] = {old.batch, old.n_heads, old.q_len, old.v_head_dim};
     const uint32_t out1[4] = {p->batch, p->n_heads, p->q_len, p->v_head_dim};
-    add(s, REE_HARD_MODERATE, REE_F32,
-        ree_twin_view(s->size, 4, q0, q1, p->q_strides, &p->q_offset), 1);
-    add(s, REE_HARD_MODERATE, p->k_dtype,
-        ree_twin_view(s->size, 4, k0, k1, p->k_strides, &p->k_offset), 1);
-    add(s, REE_HARD_FINITE, p->v_dtype,
+    add(s, REE_HARD_QUERY, REE_F32, ree_twin_view(s->size, 4, q0, q1, p->q_strides, &p->q_offset),
+        p->head_dim);
+    add(s, REE_HARD_KEY, p->k_dtype, ree_twin_view(s->size, 4, k0, k1, p->k_strides, &p->k_offset),
+        p->head_dim);
+    add(s, REE_HARD_SPARSE, p->v_dtype,
         ree_twin_view(s->size, 4, v0, v1, p->v_strides, &p->v_offset), 1000);
     // Scores of full mantissas over 260 terms: a spread of some units, so that many keys count.
     // Queries stand where a window to either side leaves them many keys, as far as the dispatch's
@@ -576,7 +637,7 @@ static bool shrink_attention(struct shrinking *s) {
     // prompt see more than one chunk.
     const uint32_t before = p->kv_len > p->q_len ? p->kv_len - p->q_len : 0;
     const int64_t end = (int64_t)old.start + old.q_len;
-    if (old.start != 0 || (s->size->alignment && end > REE_CHUNK))
+    if (old.start != 0 || end > REE_CHUNK || grows_ones(s->size))
         p->start = (int32_t)(end < old.kv_len ? before / 2 : before);
     if (p->starts_dtype != REE_DTYPE_NONE) p->start = old.start != 0;
     const uint32_t half = p->kv_len / 2; // n_keys are no fewer
@@ -595,11 +656,11 @@ static bool shrink_attention(struct shrinking *s) {
         add_bounded(s, p->n_keys_dtype, n, half, p->kv_len);
     }
     if (p->has_allowed)
-        add(s, s->size->alignment ? REE_HARD_MASKED : REE_HARD_ANY, REE_BOOL,
+        add(s, REE_HARD_MASKED, REE_BOOL,
             ree_twin_view(s->size, 4, scores0, scores1, p->allowed_strides, &p->allowed_offset),
             p->kv_len);
     if (p->has_bias)
-        add(s, s->size->alignment ? REE_HARD_BIAS : REE_HARD_MODERATE, REE_F32,
+        add(s, REE_HARD_BIAS, REE_F32,
             ree_twin_view(s->size, 4, scores0, scores1, p->bias_strides, &p->bias_offset), 1);
     if (p->has_sink)
         add(s, REE_HARD_MODERATE, REE_F32,

@@ -46,8 +46,11 @@ static int64_t next_step(const struct ree_twin_size *size, int64_t step, uint32_
 uint64_t ree_twin_view(const struct ree_twin_size *size, uint32_t rank, const uint32_t *from,
                        const uint32_t *to, int32_t *strides, int32_t *offset) {
     uint32_t order[REE_TWIN_MAX_VIEW], n = 0; // innermost first
-    for (uint32_t d = 0; d < rank; d++)
+    for (uint32_t d = 0; d < rank; d++) {
         if (to[d] == 0) return 0;
+        // A stride of 0 says nothing of a dimension of size 1.
+        if (!size->alignment && from[d] == 1 && to[d] > 1 && strides[d] == 0) strides[d] = 1;
+    }
     for (uint32_t d = rank; d-- > 0;) {
         if (strides[d] == 0 || to[d] == 1) continue;
         // A dimension of size 1 that grows lies outside all others.

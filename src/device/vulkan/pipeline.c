@@ -220,15 +220,16 @@ static enum ree_status create_module(struct ree_vk *vk, const struct ree_vk_step
     const struct ree_vk_shader_module *source = &vk->modules[step->shader];
     const VkPhysicalDeviceFloatControlsProperties *controls = &vk->float_controls;
     bool asks = step->shader != REE_VK_SHADER_OBSERVE;
-    bool free_choice =
-        asks &&
-        controls->denormBehaviorIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE &&
-        controls->roundingModeIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
+    // Where widths are not independent, the modes of all of them would have to be declared.
+    bool free_denorm =
+        asks && controls->denormBehaviorIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
+    bool free_rounding =
+        asks && controls->roundingModeIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
     struct ree_spirv_options options = {
         .expr = expr,
         .is_epilogue = step->shader != REE_VK_SHADER_MAP && step->shader != REE_VK_SHADER_MAP_F64,
-        .denorm_preserve = free_choice && controls->shaderDenormPreserveFloat32,
-        .rounding_rte = free_choice && controls->shaderRoundingModeRTEFloat32,
+        .denorm_preserve = free_denorm && controls->shaderDenormPreserveFloat32,
+        .rounding_rte = free_rounding && controls->shaderRoundingModeRTEFloat32,
         .guard_words = step->forms.guarded,
         .signed_zero_inf_nan_preserve = asks && controls->shaderSignedZeroInfNanPreserveFloat32,
     };
@@ -328,16 +329,14 @@ enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step 
     if (!pipeline) return ree_fail(err, REE_NO_MEMORY, "no memory for a pipeline");
     enum ree_status status = create_pipeline(vk, step, expr, &pipeline->base, err);
     if (status != REE_OK && (status != REE_DEVICE || pipeline->base.handle)) {
+        vk->vk.vkDestroyPipeline(vk->handle, pipeline->base.handle, NULL);
         free(pipeline);
         return status;
     }
-    const struct ree_test_entry *tested = ree_test_record_find(&vk->tests, pipeline->base.digest);
     pipeline->base.shader = step->shader;
-    ree_vk_take_record(vk, &pipeline->base, tested);
-    if (status != REE_OK) { // it stays without a handle, so that nobody tries once more
-        pipeline->base.state = REE_TEST_FAILED;
-        ree_facts_add(&vk->facts, "self-test", "failed", "%s", err ? err->message : "");
-    }
+    ree_vk_take_record(vk, &pipeline->base);
+    // It stays without a handle, so that nobody tries once more.
+    if (status != REE_OK) ree_vk_reject_pipeline(vk, &pipeline->base, err ? err->message : "");
     pipeline->hash = hash;
     memcpy(&pipeline->key, &key, sizeof key); // padding included
     pipeline->next = vk->pipelines;

@@ -6,6 +6,10 @@
 // are compared with the CPU's by bytes. Where they differ, the dispatch is encoded in the next
 // form, and that one is tested in turn. Verdicts are kept in the record, under a digest of the
 // driver and of the pipeline, so that the next start pays nothing.
+//
+// Twins have strengths. One whose sums fit a chunk, because the dispatch's do, says nothing of how
+// the same pipeline adds chunks. So a pipeline keeps the strength of the best twin that it passed,
+// and a later dispatch that allows a better one has the pipeline tested again.
 #include "device/selftest/twin.h"
 #include "device/selftest/twin_run.h"
 #include "device/vulkan/vulkan.h"
@@ -16,6 +20,15 @@
 #include <string.h>
 
 #define MAX_LADDER 7
+
+enum strength {
+    WITH_ONES_IN_A_CHUNK, // sizes of 1 stay 1, sums of one chunk stay in one
+    WITH_ONES,
+    IN_A_CHUNK,
+    FULL,
+    LONG_ROWS, // rows that a work group walks in several passes, as only very long ones are
+    N_STRENGTHS
+};
 
 // The forms to try, the device's choice first. Returns how many.
 static uint32_t make_ladder(const struct ree_vk *vk, struct ree_vk_forms ladder[MAX_LADDER]) {
@@ -107,14 +120,37 @@ static bool any_in_state(const struct pipelines *pipelines, enum ree_test_state 
     return false;
 }
 
-// Whether the encoding uses a pipeline of `wanted` that has no verdict yet.
-static bool covers(const struct ree_vk_encoding *encoding, const struct pipelines *wanted) {
+// Whether a twin of this strength says more of the pipeline than is known.
+static bool needs(const struct ree_vk_pipeline *pipeline, enum strength strength) {
+    return pipeline->state == REE_TEST_UNKNOWN ||
+           (pipeline->state == REE_TEST_PASSED && pipeline->strength < strength);
+}
+static bool any_needs(const struct pipelines *pipelines, enum strength strength) {
+    for (uint32_t i = 0; i < pipelines->n; i++)
+        if (needs(pipelines->list[i], strength)) return true;
+    return false;
+}
+
+// Whether the encoding uses a pipeline of `wanted` that needs a test of this strength.
+static bool covers(const struct ree_vk_encoding *encoding, const struct pipelines *wanted,
+                   enum strength strength) {
     for (uint32_t s = 0; s < encoding->n_steps; s++)
         for (uint32_t i = 0; i < wanted->n; i++)
-            if (wanted->list[i]->state == REE_TEST_UNKNOWN && encoding->steps[s].n_groups > 0 &&
+            if (needs(wanted->list[i], strength) && encoding->steps[s].n_groups > 0 &&
                 ree_vk_same_pipeline(&encoding->steps[s], wanted->steps[i]))
                 return true;
     return false;
+}
+
+// Pipelines that only prepare operands for others, in the same way in every form.
+static bool prepares(const struct ree_vk_pipeline *pipeline) {
+    switch (pipeline->shader) {
+    case REE_VK_SHADER_MATMUL_PACK:
+    case REE_VK_SHADER_MATMUL_WIDEN:
+    case REE_VK_SHADER_CONV_PACK:
+    case REE_VK_SHADER_ATTENTION_WIDEN: return true;
+    default: return false;
+    }
 }
 
 static enum ree_status run_twin(struct ree_vk *vk, struct ree_twin *twin,
@@ -163,87 +199,169 @@ static void note_failure(struct ree_vk *vk, const char *text) {
     ree_facts_add(&vk->facts, "self-test", "failed", "%s", text);
 }
 
-// Runs the twin on its encoding and gives the verdict to all its pipelines that had none.
+// The key of what a pipeline passed; a failure's is the digest itself.
+static void key_of(const struct ree_vk_pipeline *pipeline, enum strength strength,
+                   unsigned char key[REE_SHA256_SIZE]) {
+    memcpy(key, pipeline->digest, REE_SHA256_SIZE);
+    key[0] ^= (unsigned char)(strength + 1);
+}
+
+static void note_verdict(struct ree_vk *vk, struct ree_vk_pipeline *pipeline,
+                         enum strength strength, const char *failure) {
+    unsigned char key[REE_SHA256_SIZE];
+    set_state(vk, pipeline, failure ? REE_TEST_FAILED : REE_TEST_PASSED);
+    if (failure) {
+        ree_test_record_add(&vk->tests, pipeline->digest, REE_TEST_FAILED, failure);
+        return;
+    }
+    pipeline->strength = strength;
+    key_of(pipeline, strength, key);
+    ree_test_record_add(&vk->tests, key, REE_TEST_PASSED, NULL);
+}
+
+// Runs the twin on its encoding and gives the verdict to all its pipelines that needed one. If it
+// failed, that is those which compute, if any; what prepares their operands is found out when the
+// next form fails as well.
 static enum ree_status judge(struct ree_vk *vk, struct ree_twin *twin,
-                             const struct ree_vk_encoding *encoding, struct ree_error *err) {
+                             const struct ree_vk_encoding *encoding, enum strength strength,
+                             struct ree_error *err) {
     struct pipelines pipelines;
     char what[REE_TWIN_TEXT_SIZE], text[REE_TWIN_TEXT_SIZE];
+    bool any_computes = false;
     REE_TRY(get_pipelines(vk, encoding, &pipelines, err));
     REE_TRY(run_twin(vk, twin, encoding, what, err));
     vk->n_tests_run++;
-    enum ree_test_state state = what[0] ? REE_TEST_FAILED : REE_TEST_PASSED;
     if (what[0]) {
         describe(vk, &pipelines, &encoding->forms, what, text);
         note_failure(vk, text);
     }
-    const bool any_unknown = any_in_state(&pipelines, REE_TEST_UNKNOWN);
+    for (uint32_t i = 0; i < pipelines.n; i++)
+        if (needs(pipelines.list[i], strength) && !prepares(pipelines.list[i])) any_computes = true;
     for (uint32_t i = 0; i < pipelines.n; i++) {
         struct ree_vk_pipeline *pipeline = pipelines.list[i];
-        if (pipeline->state == REE_TEST_FAILED || pipeline->state == state) continue;
-        // A pipeline that passed before keeps its verdict; the failure is charged to those without.
-        if (what[0] && pipeline->state == REE_TEST_PASSED && any_unknown) continue;
-        set_state(vk, pipeline, state);
-        ree_test_record_add(&vk->tests, pipeline->digest, state, what[0] ? text : NULL);
+        // One that passed before keeps its verdict: a failure is charged to the others.
+        if (!needs(pipeline, strength)) continue;
+        if (what[0] && any_computes && prepares(pipeline)) continue;
+        note_verdict(vk, pipeline, strength, what[0] ? text : NULL);
     }
     return REE_OK;
 }
 
-static struct ree_twin_size size_of(const struct ree_vk *vk) {
+// Threads of a work group that computes a row, at most (encode_rows.c).
+static uint32_t row_threads(const struct ree_vk *vk) {
+    return vk->is_cpu ? vk->subgroup.subgroupSize : 128;
+}
+
+static struct ree_twin_size size_of(const struct ree_vk *vk, enum strength strength) {
     // A row of tiles and a part of the next: 4 columns for each thread of a group.
-    uint32_t lanes = vk->is_cpu ? vk->subgroup.subgroupSize : 64;
+    const uint32_t lanes = vk->is_cpu ? vk->subgroup.subgroupSize : 64;
+    // In shaders/include/rows.glsl: more than 8 chunks are added in several passes over their
+    // terms, more chunks than threads in several passes over the row.
+    const uint32_t n_chunks = strength == LONG_ROWS || lanes < 9 ? row_threads(vk) + 1 : 10;
     return (struct ree_twin_size){
-        .elements = 1500,
+        .elements = 1511, // no multiple of what fits a word
         .columns = 4 * lanes + 5,
-        .length = 600,
-        .long_length = 1300,
+        .length = 603, // two chunks and a part that fills no vector
+        .long_length = n_chunks * REE_CHUNK - 6,
         .long_from = 1024, // encode_rows.c
-        .one_chunk = vk->loop_budget != UINT64_MAX,
+        .one_chunk = strength == WITH_ONES_IN_A_CHUNK || strength == IN_A_CHUNK,
+        .keeps_ones = strength < IN_A_CHUNK,
         .few_rows = 4, // encode_matmul.c
         .rows = 19,
         .few_queries = 8, // encode_attention.c
     };
 }
 
-// Tests what the encoding needs; *out_passed: all its pipelines did. *why: what is wrong with one
-// that did not, if that is known and *why is still NULL.
+// The strongest test that the dispatch calls for.
+static enum strength strongest(const struct ree_vk *vk, const struct ree_dispatch *dispatch) {
+    const union ree_params *p = &dispatch->params;
+    uint32_t n = 0;
+    switch (dispatch->op) {
+    case REE_REPOP_SOFTMAX: n = p->softmax.k; break;
+    case REE_REPOP_NORM: n = p->norm.cols; break;
+    case REE_REPOP_ATTENTION: n = p->attention.kv_len; break;
+    default: break;
+    }
+    return n > (uint64_t)row_threads(vk) * REE_CHUNK ? LONG_ROWS : FULL;
+}
+
+// Runs twins of this strength for those of `wanted` that need one. *out_any: the dispatch has
+// twins.
+static enum ree_status test_strength(struct ree_vk *vk, const struct ree_dispatch *dispatch,
+                                     const struct ree_vk_forms *forms,
+                                     const struct pipelines *wanted, enum strength strength,
+                                     struct ree_error *err) {
+    const struct ree_twin_size size = size_of(vk, strength);
+    struct ree_dispatch small;
+    struct ree_twin twin;
+    bool is_made = false;
+    enum ree_status status = ree_twin_dispatch(dispatch, &size, &small, err);
+    if (status == REE_UNSUPPORTED) return REE_OK; // no elements
+    for (int v = 0; v < N_VARIANTS && status == REE_OK; v++) {
+        struct ree_vk_encoding reached;
+        bool taken;
+        status = encode_twin(vk, &small, v, forms, &reached, &taken, err);
+        if (status != REE_OK || !taken || !covers(&reached, wanted, strength)) continue;
+        if (!is_made) status = ree_twin_init(&twin, dispatch, &size, err);
+        if (!is_made && status != REE_OK) ree_twin_finish(&twin);
+        is_made = status == REE_OK;
+        if (is_made) status = encode_twin(vk, &twin.dispatch, v, forms, &reached, &taken, err);
+        if (is_made && status == REE_OK) status = judge(vk, &twin, &reached, strength, err);
+    }
+    if (is_made) ree_twin_finish(&twin);
+    return status;
+}
+
+// The driver takes no loops that are too long, or the twins would be no different.
+static bool is_of_use(const struct ree_vk *vk, enum strength strength) {
+    return vk->loop_budget != UINT64_MAX ||
+           (strength != WITH_ONES_IN_A_CHUNK && strength != IN_A_CHUNK);
+}
+
+enum verdict { PASSED, FAILED, NOT_REACHED };
+
+// Tests what the encoding uses. *why: what is wrong with a pipeline that failed, if that is known
+// and *why is still NULL.
 static enum ree_status test(struct ree_vk *vk, const struct ree_dispatch *dispatch,
-                            const struct ree_vk_encoding *encoding, bool *out_passed,
+                            const struct ree_vk_encoding *encoding, enum verdict *out,
                             const char **why, struct ree_error *err) {
     struct pipelines wanted;
-    *out_passed = false;
+    *out = FAILED;
     REE_TRY(get_pipelines(vk, encoding, &wanted, err));
-    if (any_in_state(&wanted, REE_TEST_UNKNOWN) && !any_in_state(&wanted, REE_TEST_FAILED)) {
-        struct ree_twin twin;
-        const struct ree_twin_size size = size_of(vk);
-        enum ree_status status = ree_twin_init(&twin, dispatch, &size, err);
-        bool has_twin = status == REE_OK;
-        if (status == REE_UNSUPPORTED) status = REE_OK; // no elements
-        for (int v = 0; v < N_VARIANTS && has_twin && status == REE_OK; v++) {
-            struct ree_vk_encoding reached;
-            bool taken;
-            status = encode_twin(vk, &twin.dispatch, v, &encoding->forms, &reached, &taken, err);
-            if (status == REE_OK && taken && covers(&reached, &wanted))
-                status = judge(vk, &twin, &reached, err);
-        }
-        ree_twin_finish(&twin);
+    for (int s = strongest(vk, dispatch); s >= 0; s--) {
+        if (!is_of_use(vk, (enum strength)s)) continue;
+        if (!any_needs(&wanted, (enum strength)s) || any_in_state(&wanted, REE_TEST_FAILED)) break;
         // That the CPU cannot say what is right is an error, not a reason to go on untested.
-        REE_TRY(status);
+        REE_TRY(test_strength(vk, dispatch, &encoding->forms, &wanted, (enum strength)s, err));
     }
     for (uint32_t i = 0; i < wanted.n; i++) {
-        if (wanted.list[i]->state == REE_TEST_FAILED) {
-            const struct ree_test_entry *entry =
-                ree_test_record_find(&vk->tests, wanted.list[i]->digest);
-            if (entry && !*why) *why = entry->text;
-            return REE_OK;
-        }
-        // It stays unknown: another dispatch's twin may reach it.
-        if (wanted.list[i]->state != REE_TEST_UNKNOWN || wanted.list[i]->counted) continue;
-        wanted.list[i]->counted = true;
-        if (vk->n_untested++ == 0)
-            ree_facts_add(&vk->facts, "self-test", "not tested", "%s",
-                          vk->modules[wanted.list[i]->shader].name);
+        if (wanted.list[i]->state != REE_TEST_FAILED) continue;
+        const struct ree_test_entry *entry =
+            ree_test_record_find(&vk->tests, wanted.list[i]->digest);
+        if (entry && !*why) *why = entry->text;
+        return REE_OK;
     }
-    *out_passed = true;
+    *out = any_in_state(&wanted, REE_TEST_UNKNOWN) ? NOT_REACHED : PASSED;
+    return REE_OK;
+}
+
+// Each pipeline that is used although no twin reaches it.
+static enum ree_status note_untested(struct ree_vk *vk, const struct ree_vk_encoding *encoding,
+                                     struct ree_error *err) {
+    struct pipelines pipelines;
+    REE_TRY(get_pipelines(vk, encoding, &pipelines, err));
+    for (uint32_t i = 0; i < pipelines.n; i++) {
+        struct ree_vk_pipeline *pipeline = pipelines.list[i];
+        if (pipeline->state != REE_TEST_UNKNOWN || pipeline->counted) continue;
+        pipeline->counted = true;
+        vk->n_untested++;
+        const char *name = vk->modules[pipeline->shader].name;
+        bool known = false;
+        for (size_t f = 0; f < vk->facts.n; f++)
+            known = known || (strcmp(vk->facts.list[f].name, "not tested") == 0 &&
+                              strcmp(vk->facts.list[f].value, name) == 0);
+        if (!known) ree_facts_add(&vk->facts, "self-test", "not tested", "%s", name);
+    }
     return REE_OK;
 }
 
@@ -253,13 +371,21 @@ enum ree_status ree_vk_encode_tested(struct ree_vk *vk, const struct ree_dispatc
     uint32_t n = make_ladder(vk, ladder);
     const char *why = NULL;
     for (uint32_t i = 0; i < n; i++) {
-        bool passed;
-        REE_TRY(ree_vk_encode(vk, dispatch, &ladder[i], out, err));
-        enum ree_status status = test(vk, dispatch, out, &passed, &why, err);
+        enum verdict verdict;
+        enum ree_status status = ree_vk_encode(vk, dispatch, &ladder[i], out, err);
+        // Other forms loop longer than this driver allows.
+        if (status == REE_UNSUPPORTED && why) break;
+        if (status == REE_OK) status = test(vk, dispatch, out, &verdict, &why, err);
         // A driver that cannot compile one form may compile the next.
         if (status == REE_DEVICE && i + 1 < n) continue;
         REE_TRY(status);
-        if (passed) return REE_OK;
+        if (verdict == PASSED) return REE_OK;
+        if (verdict == FAILED) continue;
+        // Shapes for which there is no twin: integers leave a compiler the least to change.
+        if (i + 1 < n)
+            i = n - 2;
+        else
+            return note_untested(vk, out, err);
     }
     return ree_fail(err, REE_UNSUPPORTED, "'%s' computes RepOp %s wrongly in every form%s%s",
                     vk->base.name, ree_repop_name(dispatch->op), why ? ", first " : "",
@@ -267,25 +393,29 @@ enum ree_status ree_vk_encode_tested(struct ree_vk *vk, const struct ree_dispatc
 }
 
 enum ree_status ree_vk_find_unreached(struct ree_vk *vk, const struct ree_dispatch *dispatch,
-                                      const struct ree_vk_encoding *encoding, uint32_t *out_steps,
-                                      struct ree_error *err) {
-    struct ree_dispatch twin;
-    const struct ree_twin_size size = size_of(vk);
+                                      const struct ree_vk_encoding *encoding, bool *out_weak,
+                                      uint32_t *out_steps, struct ree_error *err) {
     *out_steps = 0;
+    *out_weak = false;
     for (uint32_t s = 0; s < encoding->n_steps; s++)
         if (encoding->steps[s].n_groups > 0) *out_steps |= 1u << s;
-    enum ree_status status = ree_twin_dispatch(dispatch, &size, &twin, err);
-    if (status == REE_UNSUPPORTED) return REE_OK;
-    REE_TRY(status);
-    for (int v = 0; v < N_VARIANTS; v++) {
-        struct ree_vk_encoding reached;
-        bool taken;
-        REE_TRY(encode_twin(vk, &twin, v, &encoding->forms, &reached, &taken, err));
-        for (uint32_t r = 0; taken && r < reached.n_steps; r++)
-            for (uint32_t s = 0; s < encoding->n_steps; s++)
-                if (reached.steps[r].n_groups > 0 &&
-                    ree_vk_same_pipeline(&reached.steps[r], &encoding->steps[s]))
-                    *out_steps &= ~(1u << s);
+    for (int strength = FULL; strength >= 0 && *out_steps; strength--) {
+        struct ree_dispatch twin;
+        const struct ree_twin_size size = size_of(vk, (enum strength)strength);
+        enum ree_status status = ree_twin_dispatch(dispatch, &size, &twin, err);
+        if (status == REE_UNSUPPORTED) return REE_OK;
+        REE_TRY(status);
+        *out_weak = strength < FULL;
+        for (int v = 0; v < N_VARIANTS; v++) {
+            struct ree_vk_encoding reached;
+            bool taken;
+            REE_TRY(encode_twin(vk, &twin, v, &encoding->forms, &reached, &taken, err));
+            for (uint32_t r = 0; taken && r < reached.n_steps; r++)
+                for (uint32_t s = 0; s < encoding->n_steps; s++)
+                    if (reached.steps[r].n_groups > 0 &&
+                        ree_vk_same_pipeline(&reached.steps[r], &encoding->steps[s]))
+                        *out_steps &= ~(1u << s);
+        }
     }
     return REE_OK;
 }
@@ -299,9 +429,21 @@ void ree_vk_selftest_facts(struct ree_vk *vk) {
     snprintf(vk->passed_text, sizeof PASSED_TEXT, PASSED_FORMAT, vk->n_passed);
 }
 
-void ree_vk_take_record(struct ree_vk *vk, struct ree_vk_pipeline *pipeline,
-                        const struct ree_test_entry *tested) {
-    set_state(vk, pipeline, tested ? tested->state : REE_TEST_UNKNOWN);
-    if (tested && tested->state == REE_TEST_FAILED)
-        note_failure(vk, tested->text ? tested->text : "");
+void ree_vk_take_record(struct ree_vk *vk, struct ree_vk_pipeline *pipeline) {
+    const struct ree_test_entry *failure = ree_test_record_find(&vk->tests, pipeline->digest);
+    set_state(vk, pipeline, failure ? REE_TEST_FAILED : REE_TEST_UNKNOWN);
+    if (failure) note_failure(vk, failure->text ? failure->text : "");
+    for (int s = N_STRENGTHS - 1; s >= 0 && pipeline->state == REE_TEST_UNKNOWN; s--) {
+        unsigned char key[REE_SHA256_SIZE];
+        key_of(pipeline, (enum strength)s, key);
+        const struct ree_test_entry *entry = ree_test_record_find(&vk->tests, key);
+        if (!entry || entry->state != REE_TEST_PASSED) continue;
+        pipeline->strength = (uint32_t)s;
+        set_state(vk, pipeline, REE_TEST_PASSED);
+    }
+}
+
+void ree_vk_reject_pipeline(struct ree_vk *vk, struct ree_vk_pipeline *pipeline, const char *why) {
+    set_state(vk, pipeline, REE_TEST_FAILED);
+    note_failure(vk, why);
 }

@@ -8,13 +8,17 @@
 enum {
     OP_NAME = 5,
     OP_MEMBER_NAME = 6,
+    OP_EXT_INST_IMPORT = 11,
+    OP_EXT_INST = 12,
     OP_ENTRY_POINT = 15,
     OP_EXECUTION_MODE = 16,
     OP_CAPABILITY = 17,
+    OP_FIRST_TYPE = 19,
     OP_TYPE_INT = 21,
     OP_TYPE_VECTOR = 23,
     OP_TYPE_POINTER = 32,
     OP_TYPE_FUNCTION = 33,
+    OP_LAST_TYPE = 39,
     OP_CONSTANT = 43,
     OP_CONSTANT_COMPOSITE = 44,
     OP_FUNCTION = 54,
@@ -26,6 +30,7 @@ enum {
     OP_STORE = 62,
     OP_ACCESS_CHAIN = 65,
     OP_DECORATE = 71,
+    OP_MEMBER_DECORATE = 72,
     OP_COMPOSITE_CONSTRUCT = 80,
     OP_COMPOSITE_EXTRACT = 81,
     OP_I_EQUAL = 170,
@@ -37,6 +42,9 @@ enum {
     OP_BITWISE_XOR = 198,
     OP_LABEL = 248,
     OP_RETURN_VALUE = 254,
+    GLSL_SQRT = 31, // of the extended instruction set GLSL.std.450
+    GLSL_FMA = 50,
+    DECORATION_NO_CONTRACTION = 42,
     STORAGE_FUNCTION = 7,
     STORAGE_PUSH_CONSTANT = 9,
     MODE_DENORM_PRESERVE = 4459,
@@ -69,6 +77,7 @@ struct module {
     uint32_t *function_of_id; // index + 1, or 0; [bound]
     size_t *type_of_id;       // word offset of the type's instruction, or 0; [bound]
     uint32_t entry;           // function id
+    uint32_t glsl;            // the import of GLSL.std.450; 0: none
     uint32_t uint_type, uvec2_type;
     uint32_t int_type;
     uint32_t push;                        // the variable of the push constants; 0: none
@@ -167,6 +176,9 @@ static enum ree_status parse(struct module *m, struct ree_error *err) {
         const uint32_t *i = m->words + at;
         switch (opcode_at(m, at)) {
         case OP_ENTRY_POINT: m->entry = i[2]; break;
+        case OP_EXT_INST_IMPORT:
+            if (strcmp((const char *)(i + 2), "GLSL.std.450") == 0) m->glsl = i[1];
+            break;
         case OP_TYPE_INT:
             if (i[2] == 32) *(i[3] == 0 ? &m->uint_type : &m->int_type) = i[1];
             break;
@@ -438,16 +450,39 @@ static void emit_function(struct writer *out, struct stitch *s, const struct fun
     }
 }
 
+// fma and sqrt with the decoration that GLSL's `precise` gives to other operations. glslang does
+// not pass it on to extended instructions, and without it the specification lets a driver round an
+// fma twice, and another time otherwise.
+static void emit_decorations(struct writer *out, const struct module *m,
+                             const struct function *stitched) {
+    for (size_t f = 0; f < m->n_functions; f++) {
+        const struct function *function = &m->functions[f];
+        if (!function->reachable || function == stitched) continue;
+        for (size_t at = function->body; at < function->end; at += length_at(m, at)) {
+            const uint32_t *i = m->words + at;
+            if (opcode_at(m, at) != OP_EXT_INST || i[3] != m->glsl) continue;
+            if (i[4] == GLSL_FMA || i[4] == GLSL_SQRT)
+                EMIT(out, OP_DECORATE, i[2], DECORATION_NO_CONTRACTION);
+        }
+    }
+}
+
 static void emit_module(struct writer *out, struct stitch *s, const struct function *stitched,
                         const bool *dropped) {
     const struct module *m = s->m;
     emit_words(out, m->words, HEADER);
-    bool in_capabilities = true, modes_done = false;
+    bool in_capabilities = true, modes_done = false, decorations_done = false;
     for (size_t at = HEADER; at < m->functions_begin; at += length_at(m, at)) {
         uint32_t opcode = opcode_at(m, at);
         if (in_capabilities && opcode != OP_CAPABILITY) {
             emit_modes(out, m, s->options, true);
             in_capabilities = false;
+        }
+        bool is_type = opcode >= OP_FIRST_TYPE && opcode <= OP_LAST_TYPE;
+        if (!decorations_done &&
+            (opcode == OP_DECORATE || opcode == OP_MEMBER_DECORATE || is_type)) {
+            emit_decorations(out, m, stitched);
+            decorations_done = true;
         }
         bool about_id = opcode == OP_NAME || opcode == OP_DECORATE;
         if (about_id && m->words[at + 1] < m->bound && dropped[m->words[at + 1]]) continue;

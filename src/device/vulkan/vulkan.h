@@ -62,6 +62,7 @@ struct ree_vk_pipeline {
     uint32_t shader;                       // enum ree_vk_shader
     unsigned char digest[REE_SHA256_SIZE]; // of the driver, the module and its constants
     enum ree_test_state state;             // of its self-test
+    uint32_t strength;                     // PASSED: of the strongest twin that it passed
     bool counted;                          // in n_untested
 };
 struct ree_vk_cached_pipeline; // pipeline.c
@@ -119,7 +120,7 @@ struct ree_vk {
     // selftest.c
     struct ree_test_record tests;
     uint32_t n_tests_run;
-    uint32_t n_untested; // pipelines that were used though no twin reached them
+    uint32_t n_untested; // pipelines that are used though no twin reaches them
     uint32_t n_passed;   // pipelines that passed, now or according to the record
     char *passed_text;   // the value of the fact that says so; NULL: there is none yet
     bool forced;         // options->force_form: no other form is tried
@@ -220,16 +221,18 @@ bool ree_vk_same_pipeline(const struct ree_vk_step *a, const struct ree_vk_step 
 // to integers. Fails with REE_UNSUPPORTED, and the first wrong result, where none does.
 enum ree_status ree_vk_encode_tested(struct ree_vk *vk, const struct ree_dispatch *dispatch,
                                      struct ree_vk_encoding *out, struct ree_error *err);
-// The steps of an encoding, as bits, whose pipelines no twin of the dispatch reaches. Asks no
-// driver: of *vk it needs only what ree_vk_encode does.
+// The steps of an encoding, as bits, whose pipelines no twin of the dispatch reaches. *out_weak:
+// some are reached only by twins that keep sizes of the dispatch. Asks no driver: of *vk it needs
+// only what ree_vk_encode does.
 enum ree_status ree_vk_find_unreached(struct ree_vk *vk, const struct ree_dispatch *dispatch,
-                                      const struct ree_vk_encoding *encoding, uint32_t *out_steps,
-                                      struct ree_error *err);
+                                      const struct ree_vk_encoding *encoding, bool *out_weak,
+                                      uint32_t *out_steps, struct ree_error *err);
 // Adds the fact that counts pipelines; those that failed get facts of their own as they come up.
 void ree_vk_selftest_facts(struct ree_vk *vk);
-// Gives a new pipeline the state that the record has of it; tested: its entry, or NULL.
-void ree_vk_take_record(struct ree_vk *vk, struct ree_vk_pipeline *pipeline,
-                        const struct ree_test_entry *tested);
+// Gives a new pipeline the state that the record has of it.
+void ree_vk_take_record(struct ree_vk *vk, struct ree_vk_pipeline *pipeline);
+// Marks a pipeline that the driver did not create.
+void ree_vk_reject_pipeline(struct ree_vk *vk, struct ree_vk_pipeline *pipeline, const char *why);
 
 // probe.c
 
