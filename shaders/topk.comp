@@ -3,12 +3,17 @@
 // ascending index, NaN above everything, -0 equal to +0. NUMERICS.md section 7.
 //
 // An element's place in the order is the number of those before it. A thread counts them for one
-// element and gives up at k, so that most threads of a small k stop early.
+// element and gives up at k, so that most threads of a small k stop early. Where a driver ends loops
+// that are so long, each thread counts those of one part, into the scratch memory (stage 1), and
+// stage 2 adds the parts' numbers.
 #include "ree.glsl"
 #include "primitives.glsl"
 
 layout(constant_id = 16) const uint DTYPE = 1;
 layout(constant_id = 17) const bool LARGEST = true;
+layout(constant_id = 18) const uint STAGE = 0; // 0: all at once
+
+const uint N_PARTS = 16u; // encode_lines.c
 
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
     uint dtype;
@@ -44,38 +49,28 @@ bool is_before(uint j, uint at, uint i, uvec2 own) {
     return j < i ? !less(own, other) : less(other, own);
 }
 
-// Elements that are compared in one iteration: some drivers end a thread's loops after 65535.
-const uint AT_ONCE = 8u;
-
-// How many of the elements j to j + AT_ONCE - 1 come before element i. No loop with [[unroll]]: where
-// that holds branches, SwiftShader's compiler takes minutes and 15 GB.
-uint n_before(uint j, uint at, uint inner, uint i, uvec2 own) {
-    uint n = 0u;
-#define COUNT(E) n += is_before(j + E, at + E * inner, i, own) ? 1u : 0u
-    COUNT(0u);
-    COUNT(1u);
-    COUNT(2u);
-    COUNT(3u);
-    COUNT(4u);
-    COUNT(5u);
-    COUNT(6u);
-    COUNT(7u);
-#undef COUNT
-    return n;
-}
-
 void main() {
     Params p = Params(ree_params());
-    uint n = p.n, inner = p.inner, k = p.k, thread = ree_thread();
-    if (thread >= p.outer * n * inner) return;
+    uint n = p.n, inner = p.inner, k = p.k, total = p.outer * n * inner;
+    uint thread = ree_thread() % total, part = ree_thread() / total;
+    if (part >= (STAGE == 1u ? N_PARTS : 1u)) return;
     uint i = thread / inner % n, outer = thread / inner / n, column = thread % inner;
-    uint at = outer * n * inner + column, place = 0u;
-    uvec2 own = key(thread);
-    uint j = 0u, whole = n - n % AT_ONCE;
-    for (; j < whole && place < k; j += AT_ONCE, at += AT_ONCE * inner)
-        place += n_before(j, at, inner, i, own);
-    for (; j < n && place < k; j++, at += inner)
-        place += is_before(j, at, i, own) ? 1u : 0u;
+    uint place = 0u;
+    if (STAGE == 2u) {
+        for (uint q = 0u; q < N_PARTS; q++)
+            place += ree_scratch().w[q * total + thread];
+    } else {
+        uint length = STAGE == 1u ? (n + N_PARTS - 1u) / N_PARTS : n;
+        uint first = part * length, end = min(first + length, n);
+        uint at = outer * n * inner + column + first * inner;
+        uvec2 own = key(thread);
+        for (uint j = first; j < end && place < k; j++, at += inner)
+            place += is_before(j, at, i, own) ? 1u : 0u;
+    }
+    if (STAGE == 1u) {
+        ree_scratch().w[part * total + thread] = place;
+        return;
+    }
     if (place >= k) return;
     uint to = (outer * k + place) * inner + column;
     uvec2 value = ree_load(ree_operand(0), DTYPE, thread);

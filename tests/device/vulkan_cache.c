@@ -1,5 +1,5 @@
 // The pipeline cache file: written when a device is closed, read when it is opened again, and never
-// trusted: a file that is cut, of another driver or not a cache at all is passed over.
+// trusted: a file that is cut, damaged, of another driver or not a cache at all is passed over.
 #include "device/vulkan/vulkan.h"
 #include "test.h"
 
@@ -46,6 +46,28 @@ static off_t file_size(void) {
     return stat(path, &info) == 0 ? info.st_size : -1;
 }
 
+// A cache file with this header and nothing else, and the digest that ends such files.
+static void write_header(const VkPipelineCacheHeaderVersionOne *header) {
+    unsigned char digest[REE_SHA256_SIZE];
+    struct ree_hasher *hasher = ree_hasher_create("ree-vulkan-cache/1");
+    REQUIRE(hasher != NULL);
+    ree_hasher_update(hasher, header, sizeof *header);
+    ree_hasher_digest(hasher, digest);
+    FILE *file = fopen(path, "wb");
+    REQUIRE(file && fwrite(header, sizeof *header, 1, file) == 1 &&
+            fwrite(digest, sizeof digest, 1, file) == 1);
+    fclose(file);
+}
+
+static void empty_folder(void) {
+    DIR *dir = opendir(deep);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        snprintf(path, sizeof path, "%s/%s", deep, entry->d_name);
+        if (entry->d_name[0] != '.') unlink(path);
+    }
+    if (dir) closedir(dir);
+}
+
 static void overwrite(long at, const void *bytes, size_t n) {
     FILE *file = fopen(path, "r+b");
     REQUIRE(file && fseek(file, at, SEEK_SET) == 0 && fwrite(bytes, 1, n, file) == n);
@@ -82,36 +104,39 @@ int main(void) {
         mkdir(deep, 0700);
         fclose(fopen(path, "wb"));
         CHECK(loaded_size() == 0);
-        overwrite(0, &header, sizeof header);
+        write_header(&header);
         CHECK(loaded_size() == sizeof header);
-        REQUIRE(truncate(path, sizeof header - 1) == 0);
+        overwrite(0, "damage", 6);
+        CHECK(loaded_size() == 0);
+        write_header(&header);
+        REQUIRE(truncate(path, sizeof header + REE_SHA256_SIZE - 1) == 0);
         CHECK(loaded_size() == 0);
         header.pipelineCacheUUID[3] ^= 1;
-        overwrite(0, &header, sizeof header);
+        write_header(&header);
         CHECK(loaded_size() == 0);
-        unlink(path);
     } else {
         CHECK(n_files == 1); // no temporary file is left
         off_t size = file_size();
         CHECK(size > (off_t)sizeof(VkPipelineCacheHeaderVersionOne));
-        CHECK(loaded_size() == (size_t)size);
+        CHECK(loaded_size() == (size_t)size - REE_SHA256_SIZE);
         CHECK(find_file() == 1);
 
         uint32_t vendor = 0xFFFFFFFFu;
         overwrite(8, &vendor, sizeof vendor); // header: length, version, vendor, device, UUID
         CHECK(loaded_size() == 0);
-        CHECK(find_file() == 1 && loaded_size() == (size_t)file_size()); // it was written anew
+        CHECK(find_file() == 1); // it was written anew
+        CHECK(loaded_size() == (size_t)file_size() - REE_SHA256_SIZE);
+        overwrite((long)size / 2, "damage", 6);
+        CHECK(loaded_size() == 0);
 
         REQUIRE(truncate(path, 10) == 0);
         CHECK(loaded_size() == 0);
-        CHECK(loaded_size() == (size_t)file_size());
+        CHECK(loaded_size() == (size_t)file_size() - REE_SHA256_SIZE);
 
         REQUIRE(truncate(path, 0) == 0);
         CHECK(loaded_size() == 0);
-        unlink(path);
     }
-    strcpy(strrchr(path, '.'), ".tests"); // the record of self-tests, beside it
-    unlink(path);
+    empty_folder();
     // A folder that cannot be made is no reason to fail.
     rmdir(deep);
     FILE *file = fopen(deep, "wb");

@@ -213,10 +213,11 @@ void ree_hash_driver_settings(struct ree_hasher *hasher) {
     free(files.all);
 }
 
-// Libraries of drivers and of the compilers in them, by their names.
+// Libraries of drivers, of the compilers in them and of layers, by their names.
 static bool is_of_driver(const char *path) {
     static const char *const parts[] = {"vulkan", "llvm",   "gallium", "swiftshader",
-                                        "nvidia", "amdvlk", "spirv"};
+                                        "nvidia", "amdvlk", "spirv",   "vklayer",
+                                        "vk_img", "mali",   "adreno"};
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (strcasestr(name, parts[i])) return true;

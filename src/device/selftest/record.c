@@ -5,12 +5,16 @@
 #include "base/strbuf.h"
 #include "device/cache_folder.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #define HEADER "ree-selftest/1\n"
 #define MAX_FILE ((size_t)16 << 20)
-#define MAX_WRITTEN 4096 // entries
+#define MAX_ENTRIES 4096 // of a file; a longer one is not of ree
 #define HEX_SIZE (2 * REE_SHA256_SIZE)
 
 static struct ree_test_entry *find(const struct ree_test_record *record,
@@ -80,8 +84,9 @@ static void read_file(struct ree_test_record *record) {
     free(bytes);
     if (text && strncmp(text, HEADER, strlen(HEADER)) == 0) {
         char *state;
-        for (char *line = strtok_r(text + strlen(HEADER), "\n", &state); line;
-             line = strtok_r(NULL, "\n", &state))
+        uint32_t n_lines = 0;
+        for (char *line = strtok_r(text + strlen(HEADER), "\n", &state);
+             line && n_lines < MAX_ENTRIES; line = strtok_r(NULL, "\n", &state), n_lines++)
             read_line(record, line);
     }
     free(text);
@@ -93,13 +98,29 @@ void ree_test_record_init(struct ree_test_record *record, char *path) {
     record->is_changed = false;
 }
 
+// Held from reading the file to replacing it, so that no other process's entries are lost. -1: the
+// file system has no locks; entries may be lost, and are tested again.
+static int lock_file(const char *path) {
+    char *name;
+    if (asprintf(&name, "%s.lock", path) < 0) return -1;
+    int file = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    free(name);
+    if (file >= 0 && flock(file, LOCK_EX) != 0) {
+        close(file);
+        return -1;
+    }
+    return file;
+}
+
 static void write_file(struct ree_test_record *record) {
+    if (!ree_cache_make_folders(record->path)) return;
+    const int lock = lock_file(record->path);
     read_file(record); // what others added meanwhile
     struct ree_strbuf text;
     ree_strbuf_init(&text);
     ree_strbuf_printf(&text, HEADER);
     // The oldest are left out: each build of a program leaves entries of its own.
-    for (size_t i = record->n > MAX_WRITTEN ? record->n - MAX_WRITTEN : 0; i < record->n; i++) {
+    for (size_t i = record->n > MAX_ENTRIES ? record->n - MAX_ENTRIES : 0; i < record->n; i++) {
         const struct ree_test_entry *entry = &record->entries[i];
         char hex[HEX_SIZE + 1];
         ree_hex(entry->key, hex);
@@ -109,9 +130,10 @@ static void write_file(struct ree_test_record *record) {
             ree_strbuf_printf(&text, "%s failed %s\n", hex, entry->text ? entry->text : "");
     }
     struct ree_error err;
-    if (!text.failed && text.size <= MAX_FILE && ree_cache_make_folders(record->path))
+    if (!text.failed && text.size <= MAX_FILE)
         (void)ree_file_write(record->path, text.data, text.size, &err);
     ree_strbuf_finish(&text);
+    if (lock >= 0) close(lock);
 }
 
 void ree_test_record_finish(struct ree_test_record *record) {

@@ -254,8 +254,8 @@ enum ree_status ree_vk_open(const char *which, const struct ree_device_options *
     return finish_opening(vk, status, out);
 }
 
-enum ree_status ree_vulkan_device_open(const char *which, const struct ree_device_options *options,
-                                       struct ree_device **out, struct ree_error *err) {
+static enum ree_status open_or_meet(const char *which, const struct ree_device_options *options,
+                                    struct ree_device **out, struct ree_error *err) {
     struct ree_vk *vk;
     *out = NULL;
     REE_TRY(create(&vk, err));
@@ -270,4 +270,14 @@ enum ree_status ree_vulkan_device_open(const char *which, const struct ree_devic
     destroy(&vk->base);
     REE_TRY(ree_vk_meet(which, options, name, err));
     return ree_vk_open(which, options, out, err);
+}
+
+enum ree_status ree_vulkan_device_open(const char *which, const struct ree_device_options *options,
+                                       struct ree_device **out, struct ree_error *err) {
+    // A child process gets the locks that other threads hold, and not the threads: while it is
+    // made, no other thread may be inside the loader.
+    pthread_mutex_lock(&ree_vk_opening);
+    enum ree_status status = open_or_meet(which, options, out, err);
+    pthread_mutex_unlock(&ree_vk_opening);
+    return status;
 }

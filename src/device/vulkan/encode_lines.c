@@ -2,17 +2,30 @@
 #include "device/vulkan/vulkan.h"
 #include "shaders.h"
 
+#define TOPK_PARTS 16 // topk.comp, N_PARTS
+
+static void add_topk_stage(struct ree_vk_encoding *out, uint32_t stage, uint64_t n_threads) {
+    struct ree_vk_step *step = ree_vk_add_step(out, REE_VK_SHADER_TOPK, 64, n_threads);
+    ree_vk_add_spec(step, out->params.topk.dtype);
+    ree_vk_add_spec(step, out->params.topk.largest);
+    ree_vk_add_spec(step, stage);
+}
+
 enum ree_status ree_vk_encode_topk(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
                                    struct ree_vk_encoding *out, struct ree_error *err) {
-    (void)vk, (void)dispatch, (void)err;
+    (void)dispatch, (void)err;
     const struct ree_topk_params *p = &out->params.topk;
     uint64_t n = (uint64_t)p->outer * p->n * p->inner;
     if (n == 0 || p->k == 0) return REE_OK;
-    struct ree_vk_step *step = ree_vk_add_step(out, REE_VK_SHADER_TOPK, 64, n);
-    ree_vk_add_spec(step, p->dtype);
-    ree_vk_add_spec(step, p->largest);
-    const uint32_t at_once = 8; // topk.comp's AT_ONCE
-    step->loops = ree_vk_loop(p->n / at_once, 0, 0) + ree_vk_loop(at_once - 1, 0, 0);
+    if (!ree_vk_is_long(vk, ree_vk_loop(p->n, 0, 0), vk->thresholds.long_loops)) {
+        add_topk_stage(out, 0, n);
+        out->steps[0].loops = ree_vk_loop(p->n, 0, 0);
+        return REE_OK;
+    }
+    out->scratch_bytes = n * TOPK_PARTS * 4;
+    add_topk_stage(out, 1, n * TOPK_PARTS);
+    add_topk_stage(out, 2, n);
+    out->steps[0].loops = ree_vk_loop((p->n + TOPK_PARTS - 1) / TOPK_PARTS, 0, 0);
     return REE_OK;
 }
 

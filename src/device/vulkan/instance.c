@@ -213,6 +213,8 @@ void ree_vk_instance_finish(struct ree_vk *vk) {
     vk->instance = VK_NULL_HANDLE;
 }
 
+pthread_mutex_t ree_vk_opening = PTHREAD_MUTEX_INITIALIZER;
+
 size_t ree_vulkan_device_list(struct ree_device_listing *out_list, size_t max,
                               const char **out_note) {
     static _Thread_local struct ree_error err;
@@ -220,6 +222,7 @@ size_t ree_vulkan_device_list(struct ree_device_listing *out_list, size_t max,
     VkInstance instance = VK_NULL_HANDLE;
     VkPhysicalDevice devices[MAX_DEVICES];
     uint32_t n = 0;
+    pthread_mutex_lock(&ree_vk_opening);
     if (create_instance(&instance, false, NULL, &err) != REE_OK ||
         enumerate(instance, devices, &n, &err) != REE_OK) {
         n = 0;
@@ -232,5 +235,6 @@ size_t ree_vulkan_device_list(struct ree_device_listing *out_list, size_t max,
         snprintf(out_list[i].name, sizeof out_list[i].name, "%s", properties.deviceName);
     }
     if (instance) vkDestroyInstance(instance, NULL);
+    pthread_mutex_unlock(&ree_vk_opening);
     return n;
 }

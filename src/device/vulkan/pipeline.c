@@ -70,18 +70,28 @@ static uint64_t hash_bytes(const void *bytes, size_t n) {
 
 // The file
 
-// "vulkan-VENDOR-DEVICE-UUID.SUFFIX" in the cache folder; NULL: nowhere to put it.
+// "vulkan-VENDOR-DEVICE-UUID" and the suffix, in the cache folder; NULL: nowhere to put it.
 static char *cache_path(const struct ree_vk *vk, const char *cache_dir, const char *suffix) {
-    char uuid[2 * VK_UUID_SIZE + 1], name[128];
+    char uuid[2 * VK_UUID_SIZE + 1], name[160];
     for (uint32_t i = 0; i < VK_UUID_SIZE; i++)
         snprintf(uuid + 2 * i, 3, "%02x", vk->properties.pipelineCacheUUID[i]);
-    snprintf(name, sizeof name, "vulkan-%04x-%04x-%s.%s", vk->properties.vendorID,
+    snprintf(name, sizeof name, "vulkan-%04x-%04x-%s%s", vk->properties.vendorID,
              vk->properties.deviceID, uuid, suffix);
     return ree_cache_path(cache_dir, name);
 }
 
+// SHA-256 of what the driver gave, at the end of the file.
+static bool digest_of(const void *data, size_t size, unsigned char out[REE_SHA256_SIZE]) {
+    struct ree_hasher *hasher = ree_hasher_create("ree-vulkan-cache/1");
+    if (!hasher) return false;
+    ree_hasher_update(hasher, data, size);
+    ree_hasher_digest(hasher, out);
+    return true;
+}
+
 // The file's contents if they are this driver's; NULL otherwise. A driver should check what it is
-// given, and not all of them do.
+// given, and not all of them do. Pipelines that passed their self-tests are not tested again, so a
+// file that was damaged since must not be used.
 static void *cache_read(const struct ree_vk *vk, size_t *out_size) {
     *out_size = 0;
     FILE *file = vk->cache_path ? fopen(vk->cache_path, "rb") : NULL;
@@ -90,9 +100,12 @@ static void *cache_read(const struct ree_vk *vk, size_t *out_size) {
     VkPipelineCacheHeaderVersionOne header;
     uint8_t *data = NULL;
     size_t size = fstat(fileno(file), &info) == 0 && info.st_size > 0 ? (size_t)info.st_size : 0;
-    if (size >= sizeof header && size <= (size_t)1 << 30) data = malloc(size);
+    if (size >= sizeof header + REE_SHA256_SIZE && size <= (size_t)1 << 30) data = malloc(size);
     bool ok = data && fread(data, 1, size, file) == size;
     fclose(file);
+    unsigned char digest[REE_SHA256_SIZE];
+    if (ok) size -= REE_SHA256_SIZE;
+    ok = ok && digest_of(data, size, digest) && memcmp(data + size, digest, sizeof digest) == 0;
     if (ok) {
         memcpy(&header, data, sizeof header);
         ok = header.headerSize >= sizeof header && header.headerSize <= size &&
@@ -116,12 +129,12 @@ static void cache_write(const struct ree_vk *vk) {
         vk->vk.vkGetPipelineCacheData(vk->handle, vk->pipeline_cache, &size, NULL) != VK_SUCCESS ||
         size <= sizeof(VkPipelineCacheHeaderVersionOne) || size == vk->cache_loaded_size)
         return;
-    uint8_t *data = malloc(size);
+    uint8_t *data = malloc(size + REE_SHA256_SIZE);
     struct ree_error err;
     if (data &&
         vk->vk.vkGetPipelineCacheData(vk->handle, vk->pipeline_cache, &size, data) == VK_SUCCESS &&
-        ree_cache_make_folders(vk->cache_path))
-        (void)ree_file_write(vk->cache_path, data, size, &err);
+        digest_of(data, size, data + size) && ree_cache_make_folders(vk->cache_path))
+        (void)ree_file_write(vk->cache_path, data, size + REE_SHA256_SIZE, &err);
     free(data);
 }
 
@@ -130,7 +143,7 @@ static void cache_write(const struct ree_vk *vk) {
 // Everything of a driver that its compiler's output may depend on.
 static void hash_driver(struct ree_vk *vk) {
     struct ree_hasher *hasher = ree_hasher_create("ree-vulkan-driver/2");
-    if (!hasher) return; // tests are then repeated needlessly, if another driver has no digest
+    if (!hasher) return;
     const VkPhysicalDeviceProperties *p = &vk->properties;
     const VkPhysicalDeviceFloatControlsProperties *f = &vk->float_controls;
     const uint32_t numbers[] = {
@@ -148,12 +161,10 @@ static void hash_driver(struct ree_vk *vk) {
         f->shaderSignedZeroInfNanPreserveFloat32,
         (uint32_t)f->denormBehaviorIndependence,
         (uint32_t)f->roundingModeIndependence,
-        REE_TWIN_VERSION,
     };
     ree_hasher_update(hasher, numbers, sizeof numbers);
     ree_hasher_update(hasher, p->pipelineCacheUUID, sizeof p->pipelineCacheUUID);
-    const char *const texts[] = {p->deviceName, vk->driver.driverName, vk->driver.driverInfo,
-                                 ree_version()};
+    const char *const texts[] = {p->deviceName, vk->driver.driverName, vk->driver.driverInfo};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         ree_hasher_update(hasher, texts[i], strlen(texts[i]) + 1);
     if (vk->is_cpu) ree_hash_processor(hasher);
@@ -163,10 +174,32 @@ static void hash_driver(struct ree_vk *vk) {
     ree_hasher_digest(hasher, vk->identity);
 }
 
+// Twins, encoders and the kernels that say what is right belong to the program or library that ree
+// is in; what those kernels compute depends on the processor as well.
+static void hash_tester(struct ree_vk *vk) {
+    struct ree_hasher *hasher = ree_hasher_create("ree-vulkan-tester/1");
+    const uint32_t version = REE_TWIN_VERSION;
+    const void *here = ree_vk_shader_modules;
+    if (!hasher) return;
+    ree_hasher_update(hasher, &version, sizeof version);
+    if (!ree_hash_binary(hasher, here)) ree_hash_file_of(hasher, here);
+    ree_hash_processor(hasher);
+    ree_hasher_digest(hasher, vk->tester);
+}
+
 void ree_vk_identify(struct ree_vk *vk, const char *cache_dir) {
+    static const unsigned char none[REE_SHA256_SIZE];
     hash_driver(vk);
-    vk->cache_path = cache_path(vk, cache_dir, "bin");
-    ree_test_record_init(&vk->tests, cache_path(vk, cache_dir, "tests"));
+    hash_tester(vk);
+    // Without memory for a digest nothing is kept: it would be kept for every driver.
+    if (memcmp(vk->identity, none, sizeof none) == 0 || memcmp(vk->tester, none, sizeof none) == 0)
+        cache_dir = "";
+    // Not every driver's UUID says what else its compiler goes by.
+    char suffix[2 * REE_SHA256_SIZE + 8] = "-";
+    ree_hex(vk->identity, suffix + 1);
+    strcpy(suffix + 1 + 16, ".bin");
+    vk->cache_path = cache_path(vk, cache_dir, suffix);
+    ree_test_record_init(&vk->tests, cache_path(vk, cache_dir, ".tests"));
 }
 
 void ree_vk_unidentify(struct ree_vk *vk) {
@@ -279,6 +312,7 @@ static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_st
     struct ree_hasher *hasher = ree_hasher_create("ree-vulkan-pipeline/1");
     if (!hasher) return ree_fail(err, REE_NO_MEMORY, "no memory for a pipeline");
     ree_hasher_update(hasher, vk->identity, sizeof vk->identity);
+    ree_hasher_update(hasher, vk->tester, sizeof vk->tester);
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t pair[2] = {entries[i].constantID, values[i]};
         ree_hasher_update(hasher, pair, sizeof pair);

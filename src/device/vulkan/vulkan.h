@@ -10,6 +10,7 @@
 #ifndef VK_NO_PROTOTYPES
 #define VK_NO_PROTOTYPES
 #endif
+#include <pthread.h>
 #include <volk.h>
 
 #include "base/container.h"
@@ -117,6 +118,7 @@ struct ree_vk {
     struct ree_vk_cached_pipeline *pipelines;
     const struct ree_vk_shader_module *modules; // by enum ree_vk_shader; tests put others here
     unsigned char identity[REE_SHA256_SIZE];    // of the driver and what changes its compiler
+    unsigned char tester[REE_SHA256_SIZE];      // of what tests: this binary, the host's processor
     // selftest.c
     struct ree_test_record tests;
     uint32_t n_tests_run;
@@ -135,6 +137,9 @@ static inline struct ree_vk *ree_vk_of(struct ree_device *device) {
 }
 
 // instance.c: the loader, the instance, the choice of a physical device.
+
+// Held while devices are listed or opened: by one thread of the process at a time.
+extern pthread_mutex_t ree_vk_opening;
 
 // Fills vk->instance, vk->messenger and vk->physical; `which` as in ree_vulkan_device_open.
 enum ree_status ree_vk_instance_init(struct ree_vk *vk, const char *which, bool validation,
@@ -158,6 +163,7 @@ bool ree_vk_was_met(const struct ree_vk *vk);
 void ree_vk_note_met(struct ree_vk *vk);
 // Opens the device in a child process and closes it again. No instance may be open for it. Fails
 // if the child crashed or did not come back; that opening it failed is found out by doing so here.
+// Where no process can be made (a limit, a sandbox) the driver is used without this.
 enum ree_status ree_vk_meet(const char *which, const struct ree_device_options *options,
                             const char *name, struct ree_error *err);
 
