@@ -28,17 +28,21 @@ enum ree_status ree_cpu_isa_select_right(const char *name, const char *cache_dir
 // Its test's result is kept in the folder last passed to ree_cpu_use_cache; before that, nowhere.
 enum ree_status ree_cpu_isa_select_any(enum ree_cpu_isa *out, struct ree_error *err);
 
-// One group of problems; selftest_problems.c. Adds the results of its kernels to the hasher. Fails
-// only if memory is short or a kernel refuses.
+// Groups of problems, selftest_problems.c.
 struct ree_hasher;
+struct ree_cpu_trial;
 struct ree_cpu_test {
     const char *name; // "matmul", ...
-    enum ree_status (*run)(const struct ree_cpu_context *ctx, struct ree_hasher *hasher,
-                           struct ree_error *err);
+    enum ree_status (*run)(const struct ree_cpu_trial *trial);
     const char *recorded; // the first 128 bits of the SHA-256, in hexadecimal
 };
 extern const struct ree_cpu_test ree_cpu_tests[];
 extern const size_t ree_cpu_n_tests;
+// Adds the results of a group's kernels to the hasher. Fails only if memory is short or a kernel
+// refuses.
+enum ree_status ree_cpu_test_hash(const struct ree_cpu_test *test,
+                                  const struct ree_cpu_context *ctx, struct ree_hasher *hasher,
+                                  struct ree_error *err);
 // Runs one; out: its digest, 32 digits and a NUL.
 enum ree_status ree_cpu_test_run(const struct ree_cpu_test *test, enum ree_cpu_isa isa,
                                  char out[33], struct ree_error *err);
