@@ -20,7 +20,8 @@ enum ree_status ree_cpu_isa_test(enum ree_cpu_isa isa, const char *cache_dir, ch
 const char *ree_cpu_isa_verdict(enum ree_cpu_isa isa);
 
 // As ree_cpu_isa_select, but what is selected is right: with name NULL the best one that is. Fails
-// with REE_UNSUPPORTED, naming what is wrong, where none is, or where the one named is not.
+// with REE_UNSUPPORTED, naming what is wrong, if none is, or if the one named is not; with
+// REE_NO_MEMORY as ree_cpu_isa_test.
 enum ree_status ree_cpu_isa_select_right(const char *name, const char *cache_dir,
                                          enum ree_cpu_isa *out, struct ree_error *err);
 

@@ -1,11 +1,12 @@
-// The problems of selftest.h. Each is a dispatch that ree_twin_shrink makes small and fills with
-// hard values, in one or more rounds; what its kernel writes goes into the group's digest. Products
-// run twice, with their weights as they are and packed.
+// The problems of selftest.h. Most are dispatches that ree_twin_shrink makes small; where the size
+// itself selects the code, the dispatch runs as it is. Operands get hard values, others in each
+// round. What a kernel writes goes into the group's digest. Products run twice, with their weights
+// as they are and packed.
 //
-// Kernels have a function of their own for each height of a tile, for each number of few rows, for
-// each type of element: the problems reach all of them that models use. What they compute must not
-// depend on the instruction set, but which functions run does: lengths suit tiles of 4, 6, 8 and 12
-// rows and vectors of 1, 4, 8 and 16 floats.
+// Kernels have a function of their own for each height of a tile, for each number of few rows and
+// for each type of element. Which of them a problem reaches depends on the instruction set, what
+// they compute does not. Lengths are chosen for tiles of 4, 6, 8 and 12 rows and for vectors of 1,
+// 4, 8 and 16 floats, so that all functions run that models need.
 #include "base/sha256.h"
 #include "device/cpu/execute.h"
 #include "device/cpu/selftest.h"
@@ -821,6 +822,7 @@ static enum ree_status run_shared_reduce(const struct ree_cpu_trial *t, uint32_t
 static enum ree_status run_shared(const struct ree_cpu_trial *t) {
     struct ree_cpu_trial longer = *t;
     longer.size.length = 2 * REE_CHUNK + 50; // three chunks, to be added in order
+    // Panels are cut up if they are few: n = 25 suits those of 4 to 32 columns, 37 those of 64.
     for (uint32_t n = 25; n <= COLUMNS; n += COLUMNS - 25) {
         REE_TRY(run_matmul(&longer, (struct product){2, n, REE_F32, REE_BF16, .layout = BY_ROWS}));
         REE_TRY(run_matmul(&longer, (struct product){1, n, REE_F32, REE_U8, .bits = 4}));
@@ -857,8 +859,8 @@ static enum ree_status shared(const struct ree_cpu_trial *t) {
     two.scratch = scratch;
     struct ree_cpu_trial cut = once(t);
     cut.ctx = &two;
-    // The calling thread does all parts itself. A test must start no threads: they would stay, and
-    // a program that forks afterwards could use none in the child (libgomp).
+    // The calling thread does all parts itself: a test must start no threads. They would stay, and
+    // with libgomp a child that the program forks afterwards would wait for them forever.
     const int levels = omp_get_max_active_levels();
     omp_set_max_active_levels(0);
     enum ree_status status = run_shared(&cut);

@@ -143,7 +143,7 @@ struct block {
     uint32_t x[BLOCK]; // as float32
 };
 
-// previous: of the element before the first, then of the last one.
+// *previous: the number before the block's first; becomes the block's last.
 static void make_floats(struct block *block, uint32_t *previous) {
     const struct ree_hard_values *v = block->v;
     const uint32_t n = block->n, draws = block->draws;
