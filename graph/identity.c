@@ -63,7 +63,6 @@ static struct ree_constant constant_of(const struct ree_value *v) {
     return c;
 }
 
-// Makes room for one more of `size` bytes. False: failed.
 // `array` of *capacity elements of `size` bytes, or a larger one in its place that has room for
 // element n. NULL: out of memory; the array stays as it is.
 static void *grow(struct encoder *e, void *array, size_t n, size_t *capacity, size_t size) {

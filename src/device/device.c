@@ -11,6 +11,7 @@ enum ree_status ree_device_open(const char *spec, const struct ree_device_option
     static const struct ree_device_options defaults;
     *out_device = NULL;
     if (!options) options = &defaults;
+    ree_cpu_use_cache(options->cache_dir);
     size_t kind = strcspn(spec, ":");
     const char *which = spec[kind] ? spec + kind + 1 : "";
     if (kind == 3 && strncmp(spec, "cpu", 3) == 0) {

@@ -65,10 +65,15 @@ struct ree_device {
 // Backends. options is never NULL here.
 enum ree_status ree_cpu_device_open(const struct ree_device_options *options,
                                     struct ree_device **out, struct ree_error *err);
-// Runs one dispatch on the calling thread with operands[i] in host memory: for constant folding and
-// shapes.
+// Runs one dispatch on the calling thread with operands[i] in host memory. Constant folding, shapes
+// and sampling use it, the twins take its results as the expected ones (device/selftest/twin.h),
+// and CUDA runs through it what no form of its own computes rightly.
 enum ree_status ree_cpu_execute(const struct ree_dispatch *dispatch, void *const *operands,
                                 struct ree_error *err);
+// The folder where ree_cpu_execute keeps the results of its self-tests; as in struct
+// ree_device_options. Opening a device calls it, so that the folder is the last opened device's.
+// Before the first call nothing is kept.
+void ree_cpu_use_cache(const char *cache_dir);
 
 // which: "" for the first, an index, or part of a name. *out_note: why there is none, or NULL.
 enum ree_status ree_cuda_device_open(const char *which, const struct ree_device_options *options,

@@ -1,6 +1,7 @@
 // The CPU's self-test: every instruction set of this machine gives the recorded values; changed
 // floating-point modes are noticed, whatever was found out without them, in this process or in one
-// that left a record.
+// that left a record. A record counts only if it says "passed", and is kept only where the caller
+// allows it. Without memory nothing is found out.
 //
 // Usage: cpu_selftest --record: prints the lines of src/device/cpu/selftest_recorded.inc.
 #include "device/cpu/selftest.h"
@@ -8,6 +9,7 @@
 
 #include <fenv.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,6 +18,15 @@
 #endif
 
 static struct ree_error err;
+
+// The problems' operands come from here.
+static bool has_memory = true;
+static uint64_t n_allocations;
+void *aligned_alloc(size_t alignment, size_t size) {
+    void *memory = NULL;
+    n_allocations++;
+    return has_memory && posix_memalign(&memory, alignment, size) == 0 ? memory : NULL;
+}
 
 static void record(void) {
     for (size_t i = 0; i < ree_cpu_n_tests; i++) {
@@ -49,18 +60,26 @@ static enum ree_status open_once(const char *cache_dir) {
     return status;
 }
 
-// The same in a new process, which knows only what the folder has.
-static enum ree_status open_at_start(const char *cache_dir, bool fast) {
+// What `what` returns in a new process, which knows only what the folder has.
+static int at_start(int (*what)(const char *folder), const char *folder) {
     fflush(NULL);
     pid_t child = fork();
     REQUIRE(child >= 0);
-    if (child == 0) {
-        set_fast_modes(fast);
-        _exit(open_once(cache_dir));
-    }
+    if (child == 0) _exit(what(folder));
     int status = -1;
     REQUIRE(waitpid(child, &status, 0) == child && WIFEXITED(status));
-    return (enum ree_status)WEXITSTATUS(status);
+    return WEXITSTATUS(status);
+}
+
+static int open_normally(const char *cache_dir) {
+    return (int)open_once(cache_dir);
+}
+static int open_fast(const char *cache_dir) {
+    set_fast_modes(true);
+    return (int)open_once(cache_dir);
+}
+static enum ree_status open_at_start(const char *cache_dir, bool fast) {
+    return (enum ree_status)at_start(fast ? open_fast : open_normally, cache_dir);
 }
 
 static void notices_modes(void) {
@@ -92,6 +111,108 @@ static void notices_modes(void) {
     CHECK(rmdir(folder) == 0);
 }
 
+// A dispatch without a device, whose result is known.
+static bool execute_once(void) {
+    float x[4] = {1, 2, 3, 4}, sum = 0;
+    struct ree_dispatch d = {.op = REE_REPOP_REDUCE, .n_operands = 2, .n_outputs = 1};
+    d.params.reduce = (struct ree_reduce_params){.kind = REE_REDUCE_SUM,
+                                                 .dtype = REE_F32,
+                                                 .n_outer = 1,
+                                                 .n_reduce = 4,
+                                                 .reduce_rank = 1,
+                                                 .reduce_dims = {4},
+                                                 .reduce_strides = {1}};
+    return ree_cpu_execute(&d, (void *[]){x, &sum}, &err) == REE_OK && sum == 10;
+}
+
+// Opens a device that does not need the best instruction set, so that ree_cpu_execute tests it.
+static bool open_portable(const char *cache_dir) {
+    const struct ree_device_options options = {
+        .cache_dir = cache_dir, .n_threads = 1, .cpu_isa = "portable"};
+    struct ree_device *device = NULL;
+    if (ree_cpu_device_open(&options, &device, &err) != REE_OK) return false;
+    device->vtable->destroy(device);
+    return true;
+}
+
+static int execute_alone(const char *home) {
+    setenv("XDG_CACHE_HOME", home, 1);
+    return !execute_once();
+}
+static int execute_keeping_nothing(const char *home) {
+    setenv("XDG_CACHE_HOME", home, 1);
+    return !(open_portable(NULL) && open_portable("") && execute_once());
+}
+static int execute_keeping(const char *home) {
+    setenv("XDG_CACHE_HOME", home, 1);
+    return !(open_portable(NULL) && execute_once());
+}
+
+// Bytes of the record in the default folder of that home.
+static size_t record_size(const char *home, char *text, size_t size) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/ree/cpu.tests", home);
+    FILE *file = fopen(path, "r");
+    size_t n = file ? fread(text, 1, size, file) : 0;
+    if (file) fclose(file);
+    unlink(path);
+    return n;
+}
+
+static void keeps_only_where_allowed(void) {
+    char name[] = "cpu-selftest-XXXXXX", folder[512], text[4096];
+    REQUIRE(mkdtemp(name) != NULL);
+    char *home = realpath(name, NULL); // relative ones do not count
+    REQUIRE(home != NULL);
+    CHECK(at_start(execute_alone, home) == 0);
+    CHECK(record_size(home, text, sizeof text) == 0);
+    CHECK(at_start(execute_keeping, home) == 0);
+    const size_t all = record_size(home, text, sizeof text);
+    CHECK(at_start(execute_keeping_nothing, home) == 0);
+    const size_t portable = record_size(home, text, sizeof text);
+    CHECK(portable > 0);
+    if (ree_cpu_isa_best() == REE_CPU_PORTABLE)
+        CHECK(all == portable);
+    else
+        CHECK(all > portable);
+    snprintf(folder, sizeof folder, "%s/ree", home);
+    CHECK(rmdir(folder) == 0 && rmdir(home) == 0);
+    free(home);
+}
+
+static int tests_anew(const char *folder) {
+    n_allocations = 0;
+    REQUIRE(open_once(folder) == REE_OK);
+    return n_allocations > 0;
+}
+
+static void believes_only_what_passed(void) {
+    char folder[] = "cpu-selftest-XXXXXX", path[512], text[4096];
+    REQUIRE(mkdtemp(folder) != NULL);
+    CHECK(at_start(tests_anew, folder));
+    CHECK(!at_start(tests_anew, folder));
+    snprintf(path, sizeof path, "%s/cpu.tests", folder);
+    FILE *file = fopen(path, "r+");
+    REQUIRE(file != NULL);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    char *state = strstr(text, " passed");
+    REQUIRE(state != NULL);
+    rewind(file);
+    fprintf(file, "%.*s failed%s", (int)(state - text), text, state + 7);
+    fclose(file);
+    CHECK(at_start(tests_anew, folder));
+    unlink(path);
+    CHECK(rmdir(folder) == 0);
+}
+
+static int open_without_memory(const char *cache_dir) {
+    has_memory = false;
+    bool refused =
+        open_once(cache_dir) == REE_NO_MEMORY && !ree_cpu_isa_verdict(ree_cpu_isa_best());
+    has_memory = true;
+    return !(refused && open_once(cache_dir) == REE_OK);
+}
+
 int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "--record") == 0) {
         record();
@@ -118,6 +239,9 @@ int main(int argc, char **argv) {
         }
         printf("%s: %.1f ms\n", ree_cpu_isa_name((enum ree_cpu_isa)isa), total);
     }
+    CHECK(at_start(open_without_memory, "") == 0);
+    keeps_only_where_allowed();
+    believes_only_what_passed();
     notices_modes();
     return test_finish();
 }

@@ -1,5 +1,5 @@
 // What a driver is known by: its libraries by their build IDs, or by their files if they have none,
-// and the environment, without what only chooses a driver.
+// and the environment, without what only chooses a driver. What a function is known by.
 #include "device/selftest/identity.h"
 #include "base/file.h"
 #include "test.h"
@@ -167,6 +167,27 @@ static void hashes_settings(void) {
     CHECK(same(settings(), before));
 }
 
+// False: *out is of nothing.
+static bool function(const void *address, struct digest *out) {
+    struct ree_hasher *hasher = ree_hasher_create(NULL);
+    REQUIRE(hasher);
+    bool found = ree_hash_function(hasher, address);
+    ree_hasher_digest(hasher, out->bytes);
+    return found;
+}
+
+static void hashes_functions(void) {
+    static const unsigned char bytes[] = "abc";
+    struct digest a, again, b, c;
+    int local = 0;
+    CHECK(function((const void *)(uintptr_t)&strlen, &a));
+    CHECK(function((const void *)(uintptr_t)&strlen, &again));
+    CHECK(function((const void *)(uintptr_t)&memcpy, &b));
+    CHECK(same(a, again) && !same(a, b));
+    CHECK(function(bytes, &c) && !same(a, c)); // of this program
+    CHECK(!function(&local, &c));
+}
+
 int main(void) {
     REQUIRE(mkdtemp(folder) != NULL);
     void *library = dlopen("libm.so.6", RTLD_NOW), *bytes;
@@ -177,6 +198,7 @@ int main(void) {
         hashes_libraries(bytes, n);
         free(bytes);
     }
+    hashes_functions();
     hashes_environment();
     hashes_settings();
     rmdir(folder);

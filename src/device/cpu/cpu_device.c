@@ -367,6 +367,7 @@ enum ree_status ree_cpu_device_open(const struct ree_device_options *options,
                                     struct ree_device **out, struct ree_error *err) {
     *out = NULL;
     enum ree_cpu_isa isa;
+    ree_cpu_use_cache(options->cache_dir);
     REE_TRY(ree_cpu_isa_select_right(options->cpu_isa, options->cache_dir, &isa, err));
     if (options->n_threads > MAX_THREADS)
         return ree_fail(err, REE_INVALID, "cpu: %u threads asked for; at most %d",

@@ -43,6 +43,7 @@ enum ree_cpu_feature {
     REE_CPU_FEATURE_AVX512VNNI,
     REE_CPU_FEATURE_AVXVNNI,
     REE_CPU_FEATURE_DOTPROD, // of NEON
+    REE_N_CPU_FEATURES
 };
 bool ree_cpu_feature_available(
     enum ree_cpu_feature feature); // compiled in, and this machine has it

@@ -31,7 +31,7 @@ enum ree_status ree_cpu_execute(const struct ree_dispatch *dispatch, void *const
                                 struct ree_error *err) {
     struct ree_cpu_scratch scratch = {0};
     enum ree_cpu_isa isa;
-    REE_TRY(ree_cpu_isa_select_right(NULL, NULL, &isa, err));
+    REE_TRY(ree_cpu_isa_select_any(&isa, err));
     struct ree_cpu_context ctx = {
         .n_threads = 1,
         .isa = isa,

@@ -82,6 +82,7 @@ static bool find_feature(enum ree_cpu_feature feature) {
 #else
         return false;
 #endif
+    case REE_N_CPU_FEATURES: break;
     }
     return false;
 }
@@ -89,7 +90,7 @@ static bool find_feature(enum ree_cpu_feature feature) {
 // Asked for in every dispatch, where the instruction that tells takes microseconds on a virtual
 // machine. 0: not asked yet, 1: no, 2: yes.
 bool ree_cpu_feature_available(enum ree_cpu_feature feature) {
-    static atomic_uchar known[REE_CPU_FEATURE_DOTPROD + 1];
+    static atomic_uchar known[REE_N_CPU_FEATURES];
     unsigned char is = atomic_load_explicit(&known[feature], memory_order_relaxed);
     if (!is) {
         is = find_feature(feature) ? 2 : 1;

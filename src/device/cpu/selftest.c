@@ -6,6 +6,7 @@
 #include "device/selftest/record.h"
 
 #include <fenv.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,56 +35,75 @@ enum ree_status ree_cpu_test_run(const struct ree_cpu_test *test, enum ree_cpu_i
     char hex[65];
     struct ree_hasher *hasher = ree_hasher_create("ree-cpu-selftest/1");
     if (!hasher) return ree_fail(err, REE_NO_MEMORY, "no memory for a self-test");
-    enum ree_status status = test->run(&ctx, hasher, err);
+    enum ree_status status = ree_cpu_test_hash(test, &ctx, hasher, err);
     ree_hasher_finish(hasher, hex);
     ree_cpu_scratch_finish(&scratch);
     snprintf(out, 33, "%.32s", hex);
     return status;
 }
 
-// The names of the problems whose results are not as recorded.
-static void run_all(enum ree_cpu_isa isa, char *out_what) {
+// The names of the groups whose results are not as recorded. A kernel that fails is wrong, unless
+// it is for want of memory.
+static enum ree_status run_all(enum ree_cpu_isa isa, char *out_what, struct ree_error *err) {
     size_t used = 0;
     out_what[0] = '\0';
     for (size_t i = 0; i < ree_cpu_n_tests; i++) {
         char digest[33];
-        struct ree_error err;
-        bool right = ree_cpu_test_run(&ree_cpu_tests[i], isa, digest, &err) == REE_OK &&
-                     strcmp(digest, ree_cpu_tests[i].recorded) == 0;
+        enum ree_status status = ree_cpu_test_run(&ree_cpu_tests[i], isa, digest, err);
+        if (status == REE_NO_MEMORY) return status;
+        bool right = status == REE_OK && strcmp(digest, ree_cpu_tests[i].recorded) == 0;
         if (right || used >= REE_CPU_TEST_TEXT / 2) continue;
         used += (size_t)snprintf(out_what + used, REE_CPU_TEST_TEXT - used, "%s%s",
                                  used ? ", " : "", ree_cpu_tests[i].name);
     }
+    return REE_OK;
 }
 
-// Binary, processor, instruction set and floating-point modes. False: this binary has no name of
-// its own, and its results are not kept.
+// The key has all that the bits depend on: binary, instruction set, processor and what kernels
+// choose by, the C library's functions that kernels call, and floating-point modes. False: one of
+// these is unknown, and results are not kept.
 static bool key_of(enum ree_cpu_isa isa, uint64_t modes, unsigned char key[REE_SHA256_SIZE]) {
-    struct ree_hasher *hasher = ree_hasher_create("ree-cpu-selftest-key/2");
+    unsigned char available[REE_N_CPU_ISAS + REE_N_CPU_FEATURES];
+    for (int i = 0; i < REE_N_CPU_ISAS; i++)
+        available[i] = ree_cpu_isa_available((enum ree_cpu_isa)i);
+    for (int i = 0; i < REE_N_CPU_FEATURES; i++)
+        available[REE_N_CPU_ISAS + i] = ree_cpu_feature_available((enum ree_cpu_feature)i);
+    struct ree_hasher *hasher = ree_hasher_create("ree-cpu-selftest-key/3");
     if (!hasher) return false;
     ree_hasher_update(hasher, &modes, sizeof modes);
     const char *name = ree_cpu_isa_name(isa);
     ree_hasher_update(hasher, name, strlen(name) + 1);
-    bool named = ree_hash_binary(hasher, (const void *)(uintptr_t)&ree_cpu_tests);
-    ree_hash_processor(hasher);
+    ree_hasher_update(hasher, available, sizeof available);
+    bool known = ree_hash_binary(hasher, (const void *)(uintptr_t)&ree_cpu_tests);
+    known &= ree_hash_processor(hasher);
+    known &= ree_hash_function(hasher, (const void *)(uintptr_t)&fma);
+    known &= ree_hash_function(hasher, (const void *)(uintptr_t)&fmaf);
     ree_hasher_digest(hasher, key);
-    return named;
+    return known;
 }
 
-static void test_or_recall(enum ree_cpu_isa isa, uint64_t modes, const char *cache_dir,
-                           char *out_what) {
+// path: of the file with results, from malloc, which it takes over; NULL: none.
+static enum ree_status test_or_recall(enum ree_cpu_isa isa, uint64_t modes, char *path,
+                                      char *out_what, struct ree_error *err) {
     unsigned char key[REE_SHA256_SIZE];
     struct ree_test_record record;
-    bool named = key_of(isa, modes, key);
-    ree_test_record_init(&record, named ? ree_cache_path(cache_dir, "cpu.tests") : NULL);
+    if (!key_of(isa, modes, key)) {
+        free(path);
+        return run_all(isa, out_what, err);
+    }
+    ree_test_record_init(&record, path);
+    const struct ree_test_entry *entry = ree_test_record_find(&record, key);
+    enum ree_status status = REE_OK;
     out_what[0] = '\0';
-    if (!named || !ree_test_record_find(&record, key)) {
-        run_all(isa, out_what);
+    if (!entry || entry->state != REE_TEST_PASSED) {
+        status = run_all(isa, out_what, err);
         // Only what passed: a failure may be the calling program's, and another one gets a test of
         // its own.
-        if (named && !out_what[0]) ree_test_record_add(&record, key, REE_TEST_PASSED, NULL);
+        if (status == REE_OK && !out_what[0])
+            ree_test_record_add(&record, key, REE_TEST_PASSED, NULL);
     }
     ree_test_record_finish(&record);
+    return status;
 }
 
 // What was found out in this process. A mode that changed after a device was opened is noticed when
@@ -97,6 +117,17 @@ struct verdict {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct verdict *verdicts;
+static char *last_path; // of the file with results, by ree_cpu_use_cache; NULL: none
+
+#define RESULTS "cpu.tests"
+
+void ree_cpu_use_cache(const char *cache_dir) {
+    char *path = ree_cache_path(cache_dir, RESULTS);
+    pthread_mutex_lock(&lock);
+    free(last_path);
+    last_path = path;
+    pthread_mutex_unlock(&lock);
+}
 
 // NULL: not tested. The lock is held.
 static const struct verdict *find(enum ree_cpu_isa isa, uint64_t modes) {
@@ -105,16 +136,27 @@ static const struct verdict *find(enum ree_cpu_isa isa, uint64_t modes) {
     return NULL;
 }
 
-bool ree_cpu_isa_is_right(enum ree_cpu_isa isa, const char *cache_dir, char *out_what) {
+// Where results are kept.
+struct keeping {
+    const char *cache_dir;
+    bool last; // at last_path; cache_dir is not used
+};
+
+static enum ree_status test(enum ree_cpu_isa isa, const struct keeping *keeping, char *out_what,
+                            struct ree_error *err) {
     const uint64_t modes = float_modes();
+    enum ree_status status = REE_OK;
     char what[REE_CPU_TEST_TEXT] = ""; // copied whole
     pthread_mutex_lock(&lock);
     const struct verdict *known = find(isa, modes);
     if (known) {
         memcpy(what, known->wrong, sizeof what);
     } else {
-        test_or_recall(isa, modes, cache_dir, what);
-        struct verdict *verdict = calloc(1, sizeof *verdict);
+        char *path = !keeping->last ? ree_cache_path(keeping->cache_dir, RESULTS)
+                     : last_path    ? strdup(last_path)
+                                    : NULL;
+        status = test_or_recall(isa, modes, path, what, err);
+        struct verdict *verdict = status == REE_OK ? calloc(1, sizeof *verdict) : NULL;
         if (verdict) { // otherwise it is tested again
             *verdict = (struct verdict){.next = verdicts, .isa = isa, .modes = modes};
             memcpy(verdict->wrong, what, sizeof what);
@@ -122,8 +164,13 @@ bool ree_cpu_isa_is_right(enum ree_cpu_isa isa, const char *cache_dir, char *out
         }
     }
     pthread_mutex_unlock(&lock);
-    if (out_what) memcpy(out_what, what, sizeof what);
-    return what[0] == '\0';
+    memcpy(out_what, what, sizeof what);
+    return status;
+}
+
+enum ree_status ree_cpu_isa_test(enum ree_cpu_isa isa, const char *cache_dir, char *out_what,
+                                 struct ree_error *err) {
+    return test(isa, &(struct keeping){.cache_dir = cache_dir}, out_what, err);
 }
 
 const char *ree_cpu_isa_verdict(enum ree_cpu_isa isa) {
@@ -134,19 +181,30 @@ const char *ree_cpu_isa_verdict(enum ree_cpu_isa isa) {
     return known ? known->wrong : NULL;
 }
 
-enum ree_status ree_cpu_isa_select_right(const char *name, const char *cache_dir,
-                                         enum ree_cpu_isa *out, struct ree_error *err) {
+static enum ree_status select_right(const char *name, const struct keeping *keeping,
+                                    enum ree_cpu_isa *out, struct ree_error *err) {
     char what[REE_CPU_TEST_TEXT];
     REE_TRY(ree_cpu_isa_select(name, out, err));
-    if (ree_cpu_isa_is_right(*out, cache_dir, what)) return REE_OK;
-    for (int isa = *out; !name && isa-- > 0;) {
+    REE_TRY(test(*out, keeping, what, err));
+    for (int isa = *out; what[0] && !name && isa-- > 0;) {
         if (!ree_cpu_isa_available((enum ree_cpu_isa)isa)) continue;
         *out = (enum ree_cpu_isa)isa;
-        if (ree_cpu_isa_is_right(*out, cache_dir, what)) return REE_OK;
+        REE_TRY(test(*out, keeping, what, err));
     }
-    return ree_fail(err, REE_UNSUPPORTED,
-                    "cpu: this build of ree computes wrong bits on this processor with "
-                    "instruction set '%s' (%s); was it built with other options, or has the calling "
-                    "program changed the floating-point modes (-ffast-math)?",
-                    ree_cpu_isa_name(*out), what);
+    if (!what[0]) return REE_OK;
+    return ree_fail(
+        err, REE_UNSUPPORTED,
+        "cpu: this build of ree computes wrong bits on this processor with "
+        "instruction set '%s' (%s); was it built with other options, or has the calling "
+        "program changed the floating-point modes (-ffast-math)?",
+        ree_cpu_isa_name(*out), what);
+}
+
+enum ree_status ree_cpu_isa_select_right(const char *name, const char *cache_dir,
+                                         enum ree_cpu_isa *out, struct ree_error *err) {
+    return select_right(name, &(struct keeping){.cache_dir = cache_dir}, out, err);
+}
+
+enum ree_status ree_cpu_isa_select_any(enum ree_cpu_isa *out, struct ree_error *err) {
+    return select_right(NULL, &(struct keeping){.last = true}, out, err);
 }

@@ -37,7 +37,8 @@ static uint32_t float_bits(float x) {
     return bits;
 }
 
-static uint32_t styled(enum style style, uint64_t i, uint64_t r, uint32_t previous) {
+static inline __attribute__((always_inline)) uint32_t styled(enum style style, uint64_t i,
+                                                             uint64_t r, uint32_t previous) {
     static const uint32_t specials[] = {
         0x7FC00000, 0xFFC00001, 0x7F800001, 0x7F800000, 0xFF800000, 0x00000000, 0x80000000,
         0x00000001, 0x80000001, 0x007FFFFF, 0x807FFFFF, 0x00800000, 0x80800000, 0x7F7FFFFF,
@@ -58,8 +59,8 @@ static uint32_t styled(enum style style, uint64_t i, uint64_t r, uint32_t previo
     }
 }
 
-static bool is_masked(const struct ree_hard_values *v, uint64_t i) {
-    return v->role == REE_HARD_MASKED && i / (v->run ? v->run : 1) % 5 == 4;
+static bool is_masked(const struct ree_hard_values *v, uint64_t run) {
+    return v->role == REE_HARD_MASKED && run % 5 == 4;
 }
 
 static enum style style_of_vector(enum ree_hard_role role, uint64_t run, uint32_t round) {
@@ -71,7 +72,7 @@ static enum style style_of_vector(enum ree_hard_role role, uint64_t run, uint32_
     return (role == REE_HARD_QUERY ? query : key)[round];
 }
 
-static enum style style_of(const struct ree_hard_values *v, uint64_t i, uint32_t round) {
+static enum style style_of(const struct ree_hard_values *v, uint64_t run, uint32_t round) {
     static const struct {
         uint32_t n, first; // styles, the first run's
     } any[REE_HARD_ROUNDS] = {{N_MIDDLE_STYLES, STYLE_FULL},
@@ -84,7 +85,6 @@ static enum style style_of(const struct ree_hard_values *v, uint64_t i, uint32_t
                                  {N_FINITE_STYLES, STYLE_WIDE},
                                  {N_FINITE_STYLES, STYLE_TIES},
                                  {N_FINITE_STYLES, STYLE_WIDE}};
-    const uint64_t run = i / (v->run ? v->run : 1);
     switch (v->role) {
     case REE_HARD_ANY:
     case REE_HARD_PEAKED:
@@ -130,7 +130,8 @@ static uint64_t widened(uint32_t bits, uint64_t r) {
     return result;
 }
 
-static uint64_t integer(const struct ree_hard_values *v, uint64_t i, uint32_t round, uint64_t r) {
+static uint64_t integer(const struct ree_hard_values *v, uint64_t run, uint64_t i, uint32_t round,
+                        uint64_t r) {
     if (v->role == REE_HARD_TAPS && i % v->run == 0 && (r >> 63)) return UINT64_MAX;
     if (v->role == REE_HARD_BOUNDED || v->role == REE_HARD_TAPS) {
         uint64_t span = (uint64_t)(v->high - v->low) + 1;
@@ -140,34 +141,147 @@ static uint64_t integer(const struct ree_hard_values *v, uint64_t i, uint32_t ro
         const uint64_t n = (uint64_t)v->high + 1, index = (i * (n == 5 ? 3 : 5) + round) % n;
         return (r & 1) ? index : index - n; // counted from the end
     }
-    if (v->dtype == REE_BOOL) return !is_masked(v, i) && (r & 3) != 0;
-    bool small = (i / (v->run ? v->run : 1) + round) % 2 == 1;
+    if (v->dtype == REE_BOOL) return !is_masked(v, run) && (r & 3) != 0;
+    bool small = (run + round) % 2 == 1;
     return small ? (uint64_t)((int64_t)(r % 13) - 6) : r;
+}
+
+// Some elements of one run. Each step is a short loop over all of them: a self-test spends most of
+// its time here.
+#define BLOCK 256
+struct block {
+    const struct ree_hard_values *v;
+    uint32_t round, n;   // n: elements
+    uint64_t run, first; // their run; the first element
+    uint32_t draws;      // random numbers of an element, at r[element * draws]
+    uint64_t r[2 * BLOCK];
+    uint32_t x[BLOCK]; // as float32
+};
+
+// *previous: the number before the block's first; becomes the block's last.
+static void make_floats(struct block *block, uint32_t *previous) {
+    const struct ree_hard_values *v = block->v;
+    const uint32_t n = block->n, draws = block->draws;
+    const uint64_t *r = block->r;
+    uint32_t *x = block->x, last = *previous;
+    if (v->role == REE_HARD_NEAR_ONE) {
+        for (uint32_t i = 0; i < n; i++)
+            x[i] = full(r[i * draws], 126, 2);
+        *previous = x[n - 1];
+        return;
+    }
+#define STYLE(style)                                                                               \
+    case style:                                                                                    \
+        for (uint32_t i = 0; i < n; i++)                                                           \
+            x[i] = last = styled(style, block->first + i, r[i * draws], last);                     \
+        break;
+    switch (style_of(v, block->run, block->round)) {
+        STYLE(STYLE_FULL)
+        STYLE(STYLE_TIES)
+        STYLE(STYLE_CANCELLING)
+        STYLE(STYLE_INTEGERS)
+        STYLE(STYLE_SMALL)
+        STYLE(STYLE_WIDE)
+        STYLE(STYLE_SPECIALS)
+    case N_STYLES: break;
+    }
+#undef STYLE
+    *previous = last;
+}
+
+static void apply_role(struct block *block) {
+    const struct ree_hard_values *v = block->v;
+    const bool masked = is_masked(v, block->run);
+    const bool is_peaked = v->role == REE_HARD_PEAKED && block->round >= 3;
+    const bool has_own =
+        v->role == REE_HARD_BIAS || v->role == REE_HARD_SCALE || v->role == REE_HARD_SPARSE;
+    if (!masked && !is_peaked && !has_own) return;
+    for (uint32_t i = 0; i < block->n; i++) {
+        const uint64_t r = block->r[i * block->draws];
+        uint32_t x = masked ? 0xFF800000u : block->x[i];
+        if (is_peaked) x = peaked(v, block->first + i, r);
+        block->x[i] = of_role(v->role, block->round, x, r);
+    }
+}
+
+// Stores the elements as bytes, little-endian: memcpy would make these objects of type uint64_t.
+#define STORE(out, size, i, bits)                                                                  \
+    for (size_t b_ = 0; b_ < (size); b_++)                                                         \
+    (out)[(i) * (size) + b_] = (uint8_t)((uint64_t)(bits) >> 8 * b_)
+
+static void store(const struct block *block, uint8_t *out) {
+    const struct ree_hard_values *v = block->v;
+    const uint32_t *x = block->x, n = block->n;
+    const uint64_t *r = block->r;
+    const size_t size = ree_dtype_size((enum ree_dtype)v->dtype);
+    out += block->first * size;
+    switch (v->role >= REE_HARD_BOUNDED ? REE_DTYPE_NONE : v->dtype) {
+    case REE_F32:
+        for (uint32_t i = 0; i < n; i++)
+            STORE(out, 4u, i, x[i]);
+        break;
+    case REE_F64:
+        for (uint32_t i = 0; i < n; i++)
+            STORE(out, 8u, i, widened(x[i], r[2 * i + 1]));
+        break;
+    case REE_F16:
+        for (uint32_t i = 0; i < n; i++) {
+            const uint32_t bits = ree_soft_f32_to_f16(x[i]);
+            STORE(out, 2u, i, bits);
+        }
+        break;
+    case REE_BF16:
+        for (uint32_t i = 0; i < n; i++)
+            STORE(out, 2u, i, x[i] >> 16);
+        break;
+    default:
+        for (uint32_t i = 0; i < n; i++) {
+            const uint64_t bits = integer(v, block->run, block->first + i, block->round, r[i]);
+            STORE(out, size, i, bits);
+        }
+    }
+}
+
+// Whether all runs are of one kind.
+static bool has_one_style(const struct ree_hard_values *v) {
+    const bool is_float =
+        v->dtype == REE_F32 || v->dtype == REE_F64 || v->dtype == REE_F16 || v->dtype == REE_BF16;
+    switch (v->role) {
+    case REE_HARD_MODERATE:
+    case REE_HARD_BIAS:
+    case REE_HARD_SCALE:
+    case REE_HARD_NEAR_ONE: return is_float;
+    case REE_HARD_BOUNDED:
+    case REE_HARD_TAPS:
+    case REE_HARD_DISTINCT: return true;
+    default: return false;
+    }
 }
 
 void ree_hard_values_fill(const struct ree_hard_values *v, uint32_t round, uint32_t salt,
                           void *out) {
     uint64_t state =
         (round + salt * UINT64_C(101)) * UINT64_C(1000003) + v->dtype * UINT64_C(7919) + v->n;
-    size_t size = ree_dtype_size((enum ree_dtype)v->dtype);
+    const uint64_t length = has_one_style(v) ? v->n : v->run ? v->run : 1;
+    const bool floats = v->role < REE_HARD_BOUNDED;
+    struct block block; // r and x stay undefined: clearing them would take longer than a short fill
+    block.v = v;
+    block.round = round;
+    block.draws = floats && v->dtype == REE_F64 ? 2 : 1;
+    block.run = block.first = 0;
     uint32_t previous = 0;
-    for (uint64_t i = 0; i < v->n; i++) {
-        uint64_t r = next(&state), bits;
-        uint32_t x = v->role == REE_HARD_NEAR_ONE ? full(r, 126, 2)
-                                                  : styled(style_of(v, i, round), i, r, previous);
-        previous = x;
-        if (is_masked(v, i)) x = 0xFF800000u;
-        if (v->role == REE_HARD_PEAKED && round >= 3) x = peaked(v, i, r);
-        x = of_role(v->role, round, x, r);
-        switch (v->role >= REE_HARD_BOUNDED ? REE_DTYPE_NONE : v->dtype) {
-        case REE_F32: bits = x; break;
-        case REE_F64: bits = widened(x, next(&state)); break;
-        case REE_F16: bits = ree_soft_f32_to_f16(x); break;
-        case REE_BF16: bits = x >> 16; break;
-        default: bits = integer(v, i, round, r);
+    for (uint64_t end = 0; block.first < v->n; block.first += block.n) {
+        if (block.first == end) {
+            block.run = block.first / length;
+            end = v->n - end < length ? v->n : end + length;
         }
-        // As bytes, little-endian: memcpy would make these objects of type uint64_t.
-        for (size_t b = 0; b < size; b++)
-            ((uint8_t *)out)[i * size + b] = (uint8_t)(bits >> 8 * b);
+        block.n = end - block.first < BLOCK ? (uint32_t)(end - block.first) : BLOCK;
+        for (uint32_t i = 0; i < block.n * block.draws; i++)
+            block.r[i] = next(&state);
+        if (floats) {
+            make_floats(&block, &previous);
+            apply_role(&block);
+        }
+        store(&block, out);
     }
 }

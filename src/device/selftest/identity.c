@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void ree_hash_processor(struct ree_hasher *hasher) {
+bool ree_hash_processor(struct ree_hasher *hasher) {
     // Lines of the first processor that do not change from minute to minute.
     static const char *const keys[] = {"vendor_id",       "cpu family",  "model",    "stepping",
                                        "flags",           "Features",    "CPU part", "CPU variant",
@@ -21,18 +21,23 @@ void ree_hash_processor(struct ree_hasher *hasher) {
     char *line = NULL;
     size_t capacity = 0;
     ssize_t n;
+    bool found = false;
     while (file && (n = getline(&line, &capacity, file)) > 1)
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-            if (strncmp(line, keys[i], strlen(keys[i])) == 0)
+            if (strncmp(line, keys[i], strlen(keys[i])) == 0) {
                 ree_hasher_update(hasher, line, (size_t)n);
+                found = true;
+            }
     free(line);
     if (file) fclose(file);
+    return found;
 }
 
 struct search {
     uintptr_t address;
     struct ree_hasher *hasher;
-    bool found;
+    uintptr_t base; // where the object with the address was loaded
+    bool found;     // a build ID
 };
 
 static bool contains(const struct dl_phdr_info *object, uintptr_t address) {
@@ -77,6 +82,7 @@ static int visit(struct dl_phdr_info *object, size_t size, void *user) {
     (void)size;
     struct search *search = user;
     if (!contains(object, search->address)) return 0;
+    search->base = object->dlpi_addr;
     search_object(search, object);
     return 1;
 }
@@ -104,6 +110,14 @@ static bool hash_file(struct ree_hasher *hasher, const char *name) {
 bool ree_hash_file_of(struct ree_hasher *hasher, const void *address) {
     Dl_info info;
     return dladdr(address, &info) && info.dli_fname && hash_file(hasher, info.dli_fname);
+}
+
+bool ree_hash_function(struct ree_hasher *hasher, const void *address) {
+    struct search search = {.address = (uintptr_t)address, .hasher = hasher};
+    if (dl_iterate_phdr(visit, &search) == 0) return false;
+    const uint64_t offset = search.address - search.base;
+    ree_hasher_update(hasher, &offset, sizeof offset);
+    return search.found || ree_hash_file_of(hasher, address);
 }
 
 // Sets of digests: what comes in another order at another start.

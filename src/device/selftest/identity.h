@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-// Model and features of the processor, as the operating system tells them.
-void ree_hash_processor(struct ree_hasher *hasher);
+// Model and features of the processor, as the operating system tells them. False: it tells nothing.
+bool ree_hash_processor(struct ree_hasher *hasher);
 // Variables of drivers, of the compilers in them and of the Vulkan loader; not those that only
 // choose a driver.
 void ree_hash_driver_environment(struct ree_hasher *hasher);
@@ -30,5 +30,10 @@ bool ree_hash_file_of(struct ree_hasher *hasher, const void *address);
 
 // The build ID of the program or library that has `address`. False: the linker gave it none.
 bool ree_hash_binary(struct ree_hasher *hasher, const void *address);
+
+// Which function the dynamic linker has chosen: the build ID of its library (if it has none, path,
+// size and time of change) and the function's offset there. A C library has several versions of one
+// function and chooses by the processor and by environment variables. False: no library was found.
+bool ree_hash_function(struct ree_hasher *hasher, const void *address);
 
 #endif

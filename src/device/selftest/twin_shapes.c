@@ -597,8 +597,10 @@ static bool shrink_attention(struct shrinking *s) {
     p->q_len = q_len <= s->size->few_queries ? q_len : s->size->few_queries + 3;
     if (grows_ones(s->size)) shrink_queries(s, &old, p);
     if (s->size->alignment && !s->size->small && q_len >= 64) p->q_len = 98;
-    p->kv_len =
-        s->size->one_chunk && p->kv_len <= REE_CHUNK ? REE_CHUNK - 6 : row_length(s, p->kv_len);
+    if (s->size->one_chunk && p->kv_len <= REE_CHUNK)
+        p->kv_len = REE_CHUNK - 6;
+    else
+        p->kv_len = row_length(s, p->kv_len) / (s->size->keeps_ones ? 2 : 1);
     if (s->size->one_chunk && p->head_dim <= REE_CHUNK)
         p->head_dim = p->head_dim == 1 && s->size->keeps_ones ? 1 : 250;
     else
