@@ -74,8 +74,6 @@ int main(void) {
         ree_test_record_finish(&record);
     }
     unlink(path);
-    snprintf(path + strlen(path), sizeof path - strlen(path), ".lock");
-    unlink(path);
     CHECK(rmdir(folder) == 0); // no temporary file is left
     return test_finish();
 }

@@ -6,7 +6,6 @@
 #include "device/cache_folder.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -98,13 +97,15 @@ void ree_test_record_init(struct ree_test_record *record, char *path) {
     record->is_changed = false;
 }
 
-// Held from reading the file to replacing it, so that no other process's entries are lost. -1: the
-// file system has no locks; entries may be lost, and are tested again.
-static int lock_file(const char *path) {
-    char *name;
-    if (asprintf(&name, "%s.lock", path) < 0) return -1;
-    int file = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    free(name);
+// Locks the file's folder, until the descriptor is closed: from reading the file to replacing it no
+// other process does either, so that none's entries are lost. -1: the file system has no locks;
+// entries may be lost, and are tested again.
+static int lock_folder(const char *path) {
+    char *folder = strdup(path);
+    char *slash = folder ? strrchr(folder, '/') : NULL;
+    if (slash) *slash = '\0';
+    int file = slash ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    free(folder);
     if (file >= 0 && flock(file, LOCK_EX) != 0) {
         close(file);
         return -1;
@@ -114,7 +115,7 @@ static int lock_file(const char *path) {
 
 static void write_file(struct ree_test_record *record) {
     if (!ree_cache_make_folders(record->path)) return;
-    const int lock = lock_file(record->path);
+    const int lock = lock_folder(record->path);
     read_file(record); // what others added meanwhile
     struct ree_strbuf text;
     ree_strbuf_init(&text);
