@@ -68,7 +68,7 @@ static enum style style_of_vector(enum ree_hard_role role, uint64_t run, uint32_
                                                       STYLE_TIES, STYLE_SMALL},
                             key[REE_HARD_ROUNDS] = {STYLE_FULL, STYLE_SMALL, STYLE_FULL, STYLE_TIES,
                                                     STYLE_SMALL};
-    if (round != 3 && run % 5 != 3) return STYLE_FULL;
+    if (round != 3 && run % (role == REE_HARD_QUERY ? 17 : 97) != 3) return STYLE_FULL;
     return (role == REE_HARD_QUERY ? query : key)[round];
 }
 

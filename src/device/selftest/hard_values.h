@@ -23,8 +23,9 @@ enum ree_hard_role {
     REE_HARD_FINITE,
     REE_HARD_MODERATE, // full mantissas, magnitudes from 2^-3 to 2
     // Of vectors of `run` elements whose products become exponents. Round 3: ties; otherwise as
-    // MODERATE, but for every fifth vector. Of QUERY that one has a wide range in round 1, NaN and
-    // infinities in round 2, subnormals in round 4; of KEY subnormals in rounds 1 and 4.
+    // MODERATE, but for a few vectors, as they make the slow path of kernels compute their
+    // neighbours, too. Of QUERY they have a wide range in round 1, NaN and infinities in round 2,
+    // subnormals in round 4; of KEY subnormals in rounds 1 and 4.
     REE_HARD_QUERY,
     REE_HARD_KEY,
     REE_HARD_SPARSE, // as FINITE; rounds 2 and 4: one element of 1024 is NaN or infinite

@@ -27,6 +27,7 @@ struct ree_twin_size {
     uint32_t few_rows;    // products of fewer rows have as many rows in the twin
     uint32_t rows;        // of other products
     uint32_t few_queries; // attention of as many queries of a head, or fewer, likewise
+    uint32_t keys;        // of attention; 0: half a row
     // A power of two, or 0 for none of this. The twin keeps: the greatest common divisor with it
     // (or with 16) of lengths, strides and offsets; the place of operands within 16 bytes; the
     // number of chunks of a sum, as far as it is at most 9; what is fewer, or more, than one tile.

@@ -600,7 +600,7 @@ static bool shrink_attention(struct shrinking *s) {
     if (s->size->one_chunk && p->kv_len <= REE_CHUNK)
         p->kv_len = REE_CHUNK - 6;
     else
-        p->kv_len = row_length(s, p->kv_len) / (s->size->keeps_ones ? 2 : 1);
+        p->kv_len = s->size->keys ? s->size->keys : row_length(s, p->kv_len) / 2;
     if (s->size->one_chunk && p->head_dim <= REE_CHUNK)
         p->head_dim = p->head_dim == 1 && s->size->keeps_ones ? 1 : 250;
     else

@@ -26,7 +26,11 @@ enum strength {
     WITH_ONES,
     IN_A_CHUNK,
     FULL,
-    LONG_ROWS, // rows that a work group walks in several passes, as only very long ones are
+    // What only long rows enter (shaders/include/rows.glsl): several passes over the terms of
+    // chunks, as there are more than 8; several passes over the row, as there are more than
+    // threads.
+    MANY_CHUNKS,
+    LONG_ROWS,
     N_STRENGTHS
 };
 
@@ -252,12 +256,17 @@ static uint32_t row_threads(const struct ree_vk *vk) {
     return vk->is_cpu ? vk->subgroup.subgroupSize : 128;
 }
 
+// The most chunks of a row that one pass takes.
+static uint32_t row_chunks(const struct ree_vk *vk) {
+    return row_threads(vk) < 8 ? row_threads(vk) : 8;
+}
+
 static struct ree_twin_size size_of(const struct ree_vk *vk, enum strength strength) {
     // A row of tiles and a part of the next: 4 columns for each thread of a group.
     const uint32_t lanes = vk->is_cpu ? vk->subgroup.subgroupSize : 64;
-    // In shaders/include/rows.glsl: more than 8 chunks are added in several passes over their
-    // terms, more chunks than threads in several passes over the row.
-    const uint32_t n_chunks = strength == LONG_ROWS || lanes < 9 ? row_threads(vk) + 1 : 10;
+    const uint32_t n_chunks = strength == LONG_ROWS     ? row_threads(vk) + 1
+                              : strength == MANY_CHUNKS ? row_chunks(vk) + 2
+                                                        : 6;
     return (struct ree_twin_size){
         .elements = 1511, // no multiple of what fits a word
         .columns = 4 * lanes + 5,
@@ -265,10 +274,14 @@ static struct ree_twin_size size_of(const struct ree_vk *vk, enum strength stren
         .long_length = n_chunks * REE_CHUNK - 6,
         .long_from = 1024, // encode_rows.c
         .one_chunk = strength == WITH_ONES_IN_A_CHUNK || strength == IN_A_CHUNK,
-        .keeps_ones = strength < IN_A_CHUNK,
-        .few_rows = 4, // encode_matmul.c
-        .rows = 19,
-        .few_queries = 8, // encode_attention.c
+        .keeps_ones = strength<IN_A_CHUNK,
+                               .few_rows = 4, // encode_matmul.c
+                               .rows = 19,
+                               .few_queries = 8, // encode_attention.c
+                               .keys = strength>
+                              FULL
+                          ? n_chunks * REE_CHUNK - 6
+                          : 301,
     };
 }
 
@@ -282,7 +295,8 @@ static enum strength strongest(const struct ree_vk *vk, const struct ree_dispatc
     case REE_REPOP_ATTENTION: n = p->attention.kv_len; break;
     default: break;
     }
-    return n > (uint64_t)row_threads(vk) * REE_CHUNK ? LONG_ROWS : FULL;
+    if (n > (uint64_t)row_threads(vk) * REE_CHUNK) return LONG_ROWS;
+    return n > row_chunks(vk) * REE_CHUNK ? MANY_CHUNKS : FULL;
 }
 
 // Runs twins of this strength for those of `wanted` that need one. *out_any: the dispatch has
