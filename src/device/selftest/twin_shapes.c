@@ -601,11 +601,9 @@ static bool shrink_attention(struct shrinking *s) {
         p->kv_len = REE_CHUNK - 6;
     else
         p->kv_len = s->size->keys ? s->size->keys : row_length(s, p->kv_len) / 2;
-    if (s->size->one_chunk && p->head_dim <= REE_CHUNK)
-        p->head_dim = p->head_dim == 1 && s->size->keeps_ones ? 1 : 250;
-    else
-        p->head_dim = p->head_dim == 1 && s->size->keeps_ones ? 1 : 260;
-    p->v_head_dim = p->v_head_dim == 1 && s->size->keeps_ones ? 1 : s->size->columns;
+    if (p->head_dim != 1 || grows_ones(s->size))
+        p->head_dim = s->size->one_chunk && p->head_dim <= REE_CHUNK ? 250 : 260;
+    if (p->v_head_dim != 1 || grows_ones(s->size)) p->v_head_dim = s->size->columns;
     if (s->size->alignment) {
         p->kv_len = old.kv_len <= REE_CHUNK ? 200 : 520;
         if (old.head_dim > 1)
@@ -667,8 +665,13 @@ static bool shrink_attention(struct shrinking *s) {
     if (p->has_sink)
         add(s, REE_HARD_MODERATE, REE_F32,
             ree_twin_view(s->size, 3, scores0, scores1, p->sink_strides, &p->sink_offset), 1);
+    // The values of a query adjoin: a single one becomes many as if there had been two.
+    const bool widens = old.v_head_dim == 1 && p->v_head_dim > 1;
+    uint32_t out_from[4] = {out0[0], out0[1], out0[2], widens ? 2 : out0[3]};
     int32_t strides[4] = {p->out_strides[0], p->out_strides[1], p->out_strides[2], 1};
-    add_output(s, REE_F32, ree_twin_view(s->size, 4, out0, out1, strides, NULL));
+    for (uint32_t d = 0; d < 3 && widens; d++)
+        strides[d] *= 2;
+    add_output(s, REE_F32, ree_twin_view(s->size, 4, out_from, out1, strides, NULL));
     for (uint32_t d = 0; d < 3; d++)
         p->out_strides[d] = strides[d];
     return true;
