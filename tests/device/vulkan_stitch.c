@@ -1,5 +1,6 @@
 // Stitching random expressions into every module that takes one gives SPIR-V that spirv-val
-// accepts, with the functions that are no longer called gone, and refuses what is no SPIR-V.
+// accepts, with the functions that are no longer called gone and NoContraction on all that rounds,
+// and refuses what is no SPIR-V.
 #include "cases.h"
 #include "device/vulkan/spirv_stitch.h"
 #include "shaders.h"
@@ -28,6 +29,24 @@ static uint32_t count_functions(const uint32_t *words, size_t n_words) {
     return n;
 }
 
+static bool is_decorated(const uint32_t *words, size_t n_words, uint32_t id) {
+    for (size_t at = 5; at < n_words; at += words[at] >> 16)
+        if ((words[at] & 0xFFFF) == 71 && words[at + 1] == id && words[at + 2] == 42) return true;
+    return false;
+}
+
+// Results of fma and sqrt without NoContraction. *n_all: of either.
+static uint32_t count_contractible(const uint32_t *words, size_t n_words, uint32_t *n_all) {
+    uint32_t n = 0;
+    for (size_t at = 5; at < n_words; at += words[at] >> 16) {
+        if ((words[at] & 0xFFFF) != 12 || (words[at + 4] != 50 && words[at + 4] != 31)) continue;
+        ++*n_all;
+        n += !is_decorated(words, n_words, words[at + 2]);
+    }
+    return n;
+}
+static uint32_t n_rounded; // of all modules
+
 // A module has ree_expr when it has OpName "ree_expr(..."
 static bool has_expr(const struct ree_vk_shader_module *module) {
     for (size_t at = 5; at < module->n_words; at += module->words[at] >> 16)
@@ -52,6 +71,8 @@ static void stitch(const struct ree_vk_shader_module *module, const struct ree_e
     CHECK_MSG(status == REE_OK, "%s: %s", module->name, err.message);
     if (status != REE_OK) return;
     CHECK_MSG(is_valid(words, n_words), "%s: spirv-val refuses it", module->name);
+    CHECK_MSG(count_contractible(words, n_words, &n_rounded) == 0,
+              "%s: an fma or a square root may be contracted", module->name);
     if (has_expr(module))
         CHECK_MSG(count_functions(words, n_words) <
                       count_functions(module->words, module->n_words) / 2,
@@ -84,5 +105,6 @@ int main(void) {
     size_t n_words;
     CHECK(ree_spirv_stitch(not_spirv, 6, &options, &words, &n_words, NULL) == REE_INTERNAL);
     CHECK(words == NULL);
+    CHECK(n_rounded > 100);
     return test_finish();
 }

@@ -1,0 +1,114 @@
+// Twins of dispatches whose results have strides: every result has a place of its own, inside the
+// operand. Elsewhere threads would write the same byte, and a verdict would depend on their order.
+#include "device/selftest/twin.h"
+#include "device_cases.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define N_CASES 3000
+
+// Marks the elements that a view of up to 8 dimensions reaches. Returns whether each is inside and
+// was not marked before.
+static bool mark(uint8_t *marks, uint64_t n, uint32_t rank, const uint32_t *dims,
+                 const int32_t *strides, int64_t offset) {
+    uint32_t at[8] = {0};
+    for (uint32_t d = 0; d < rank; d++)
+        if (dims[d] == 0) return true;
+    for (;;) {
+        int64_t place = offset;
+        for (uint32_t d = 0; d < rank; d++)
+            place += (int64_t)at[d] * strides[d];
+        if (place < 0 || (uint64_t)place >= n || marks[place]++) return false;
+        uint32_t d = rank;
+        while (d > 0 && ++at[d - 1] == dims[d - 1])
+            at[--d] = 0;
+        if (d == 0) return true;
+    }
+}
+
+static bool has_places(const struct ree_dispatch *twin) {
+    const struct ree_operand *last = &twin->operands[twin->n_operands - 1];
+    uint32_t dims[8], rank = 4;
+    int32_t strides[8], offset = 0;
+    uint64_t n = last->size / 4;
+    if (twin->op == REE_REPOP_COPY) {
+        const struct ree_copy_params *p = &twin->params.copy;
+        n = last->size / p->elem_size;
+        rank = p->rank;
+        offset = p->dst_offset;
+        memcpy(dims, p->dims, rank * sizeof *dims);
+        memcpy(strides, p->dst_strides, rank * sizeof *strides);
+    } else {
+        const struct ree_attention_params *p = &twin->params.attention;
+        const uint32_t sizes[4] = {p->batch, p->n_heads, p->q_len, p->v_head_dim};
+        memcpy(dims, sizes, sizeof sizes);
+        memcpy(strides, p->out_strides, 3 * sizeof *strides);
+        strides[3] = 1;
+    }
+    uint8_t *marks = calloc(n + 1, 1);
+    bool ok = marks && mark(marks, n, rank, dims, strides, offset);
+    free(marks);
+    return ok;
+}
+
+int main(void) {
+    static const struct ree_twin_size sizes[] = {
+        {.elements = 1511,
+         .columns = 37,
+         .length = 603,
+         .long_length = 1530,
+         .long_from = 1024,
+         .few_rows = 4,
+         .rows = 19,
+         .few_queries = 8,
+         .keys = 301},
+        {.elements = 1511,
+         .columns = 37,
+         .length = 603,
+         .long_length = 1530,
+         .long_from = 1024,
+         .few_rows = 4,
+         .rows = 19,
+         .few_queries = 8,
+         .one_chunk = true,
+         .keeps_ones = true},
+        {.elements = 1500,
+         .columns = 32,
+         .length = 576,
+         .few_rows = 9,
+         .rows = 16,
+         .few_queries = 31,
+         .alignment = 64,
+         .small = true},
+        {.elements = 1500,
+         .columns = 144,
+         .length = 576,
+         .few_rows = 9,
+         .rows = 16,
+         .few_queries = 31,
+         .alignment = 64},
+    };
+    static const enum ree_repop ops[] = {REE_REPOP_COPY, REE_REPOP_ATTENTION};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (size_t o = 0; o < sizeof ops / sizeof *ops; o++) {
+            uint64_t first = 0, n_made = 0, n_wrong = 0;
+            for (uint64_t seed = 1; seed <= N_CASES; seed++) {
+                struct rng rng = {.state = seed * 7919 + (uint64_t)ops[o]};
+                struct test_case c = {0};
+                struct ree_dispatch twin;
+                struct ree_error err;
+                if (case_generators[ops[o]](&rng, &c) &&
+                    ree_twin_dispatch(&c.dispatch, &sizes[s], &twin, &err) == REE_OK) {
+                    n_made++;
+                    if (!has_places(&twin) && n_wrong++ == 0) first = seed;
+                }
+                test_case_finish(&c);
+            }
+            CHECK_MSG(n_wrong == 0, "sizes %zu, %s: %llu of %llu twins, first of seed %llu", s,
+                      ree_repop_name(ops[o]), (unsigned long long)n_wrong,
+                      (unsigned long long)n_made, (unsigned long long)first);
+            CHECK(n_made > N_CASES / 4);
+        }
+    return test_finish();
+}
