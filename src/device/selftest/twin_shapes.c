@@ -569,9 +569,10 @@ static bool shrink_resize(struct shrinking *s) {
 
 // Rows of a product: more than a thread has, where the dispatch's are as many as a thread may have.
 // Few queries of heads that share keys are the rows of one product if neighbouring heads' queries
-// adjoin, which those of a single query do in any case.
-static void shrink_queries(const struct shrinking *s, struct ree_attention_params *old,
-                           struct ree_attention_params *p) {
+// adjoin, which those of a single query do in any case. Returns the queries of a head, for the
+// strides of q, of which 2 may take the place of 1.
+static uint32_t shrink_queries(const struct shrinking *s, const struct ree_attention_params *old,
+                               struct ree_attention_params *p) {
     const uint32_t group = old->n_heads / old->n_kv_heads;
     const bool adjoin =
         old->q_len == 1 || old->q_strides[1] == (int64_t)old->q_len * old->q_strides[2];
@@ -579,23 +580,23 @@ static void shrink_queries(const struct shrinking *s, struct ree_attention_param
     const uint32_t rows = combined ? group * old->q_len : old->q_len;
     p->q_len = rows < s->size->few_rows ? old->q_len : combined ? 7 : s->size->rows;
     p->n_heads = p->n_kv_heads * at_most(group, combined ? 3 : 2);
-    if (old->q_len > 1 || p->q_len == 1 || !combined) return;
-    // As if there had been two queries.
-    old->q_len = 2;
+    if (old->q_len > 1 || p->q_len == 1 || !combined) return old->q_len;
     p->q_strides[2] = old->q_strides[1] ? old->q_strides[1] : 1;
     p->q_strides[1] = 2 * p->q_strides[2];
+    return 2;
 }
 
 static bool shrink_attention(struct shrinking *s) {
     struct ree_attention_params *p = &s->dispatch->params.attention;
     if (!p->batch || !p->n_heads || !p->q_len || !p->v_head_dim) return false;
     uint32_t group = p->n_heads / p->n_kv_heads, q_len = p->q_len;
-    struct ree_attention_params old = *p;
+    const struct ree_attention_params old = *p;
+    uint32_t n_queries = q_len;
     p->batch = at_most(p->batch, 2);
     p->n_kv_heads = at_most(p->n_kv_heads, 2);
     p->n_heads = p->n_kv_heads * at_most(group, s->size->alignment ? 2 : 8);
     p->q_len = q_len <= s->size->few_queries ? q_len : s->size->few_queries + 3;
-    if (grows_ones(s->size)) shrink_queries(s, &old, p);
+    if (grows_ones(s->size)) n_queries = shrink_queries(s, &old, p);
     if (s->size->alignment && !s->size->small && q_len >= 64) p->q_len = 98;
     if (s->size->one_chunk && p->kv_len <= REE_CHUNK)
         p->kv_len = REE_CHUNK - 6;
@@ -615,7 +616,7 @@ static bool shrink_attention(struct shrinking *s) {
     }
     if (old.kv_len == 0) p->kv_len = 0;
     if (old.head_dim == 0) p->head_dim = 0;
-    const uint32_t q0[4] = {old.batch, old.n_heads, old.q_len, old.head_dim};
+    const uint32_t q0[4] = {old.batch, old.n_heads, n_queries, old.head_dim};
     const uint32_t q1[4] = {p->batch, p->n_heads, p->q_len, p->head_dim};
     const uint32_t k0[4] = {old.batch, old.n_kv_heads, old.kv_len, old.head_dim};
     const uint32_t k1[4] = {p->batch, p->n_kv_heads, p->kv_len, p->head_dim};
