@@ -2,10 +2,12 @@
 // topk: the k first of n along the middle dimension of (outer, n, inner), by value, equal values by
 // ascending index, NaN above everything, -0 equal to +0. NUMERICS.md section 7.
 //
-// An element's place in the order is the number of those before it. A thread counts them for one
-// element and gives up at k, so that most threads of a small k stop early. Where a driver ends loops
-// that are so long, each thread counts those of one part, into the scratch memory (stage 1), and
-// stage 2 adds the parts' numbers.
+// An element's place in the order is the number of elements before it. A thread counts them for one
+// element and stops at k, so that most threads of a small k stop early.
+//
+// Some drivers end loops after a number of iterations. Rows that are too long for them are counted
+// in N_PARTS parts: in stage 1 each thread counts one part for one element and writes the number to
+// the scratch memory, in stage 2 a thread adds the numbers of its element.
 #include "ree.glsl"
 #include "primitives.glsl"
 

@@ -65,43 +65,17 @@ static void zero_unit_strides(struct ree_attention_params *p) {
     }
 }
 
+#define VULKAN                                                                                     \
+    .elements = 1511, .columns = 37, .length = 603, .long_length = 1530, .long_from = 1024,        \
+    .few_rows = 4, .rows = 19, .few_queries = 8, .keys = 301
+#define CUDA                                                                                       \
+    .elements = 1500, .length = 576, .few_rows = 9, .rows = 16, .few_queries = 31, .alignment = 64
+
 static const struct ree_twin_size sizes[] = {
-    // of Vulkan, the strongest and the weakest
-    {.elements = 1511,
-     .columns = 37,
-     .length = 603,
-     .long_length = 1530,
-     .long_from = 1024,
-     .few_rows = 4,
-     .rows = 19,
-     .few_queries = 8,
-     .keys = 301},
-    {.elements = 1511,
-     .columns = 37,
-     .length = 603,
-     .long_length = 1530,
-     .long_from = 1024,
-     .few_rows = 4,
-     .rows = 19,
-     .few_queries = 8,
-     .one_chunk = true,
-     .keeps_ones = true},
-    // of CUDA, on the emulator and on a GPU
-    {.elements = 1500,
-     .columns = 32,
-     .length = 576,
-     .few_rows = 9,
-     .rows = 16,
-     .few_queries = 31,
-     .alignment = 64,
-     .small = true},
-    {.elements = 1500,
-     .columns = 144,
-     .length = 576,
-     .few_rows = 9,
-     .rows = 16,
-     .few_queries = 31,
-     .alignment = 64},
+    {VULKAN},
+    {VULKAN, .one_chunk = true, .keeps_ones = true}, // the weakest
+    {CUDA, .columns = 144},
+    {CUDA, .columns = 32, .small = true}, // on the emulator
 };
 
 // Whether the case's twin, if it has one, is as it should be.

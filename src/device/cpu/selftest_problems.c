@@ -350,8 +350,8 @@ static enum ree_status run_conv(const struct ree_cpu_trial *t, struct filter f) 
     return run(t, &d);
 }
 
-// Few channels: vectors lie along the output's rows, which are therefore as long as those of a
-// model.
+// Convolutions of few channels, whose kernels vectorize along the rows of the output. Rows have the
+// lengths that models have.
 static enum ree_status run_planes(const struct ree_cpu_trial *t, struct filter f, uint32_t width) {
     struct ree_dispatch d = {.op = REE_REPOP_CONV};
     struct ree_twin_operand operands[REE_MAX_OPERANDS] = {0};
@@ -822,7 +822,8 @@ static enum ree_status run_shared_reduce(const struct ree_cpu_trial *t, uint32_t
 static enum ree_status run_shared(const struct ree_cpu_trial *t) {
     struct ree_cpu_trial longer = *t;
     longer.size.length = 2 * REE_CHUNK + 50; // three chunks, to be added in order
-    // Panels are cut up if they are few: n = 25 suits those of 4 to 32 columns, 37 those of 64.
+    // Threads share the chunks of a panel if there are few panels: with n = 25 that happens for
+    // panels of 4 to 32 columns, with n = 37 for panels of 64.
     for (uint32_t n = 25; n <= COLUMNS; n += COLUMNS - 25) {
         REE_TRY(run_matmul(&longer, (struct product){2, n, REE_F32, REE_BF16, .layout = BY_ROWS}));
         REE_TRY(run_matmul(&longer, (struct product){1, n, REE_F32, REE_U8, .bits = 4}));

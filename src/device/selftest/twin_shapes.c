@@ -1,5 +1,5 @@
-// How each RepOp becomes small. Dimensions get lengths of their own; those of size 1 stay where an
-// encoder would drop or merge them, or where ree_twin_size says so.
+// How each RepOp becomes small. Every dimension gets a length of its own. A dimension of size 1
+// stays if an encoder would drop or merge it, or if ree_twin_size says so.
 #include "device/selftest/twin_shapes.h"
 
 #include "base/dtype.h"
@@ -267,8 +267,8 @@ static void conv_outputs(const struct shrinking *s, const uint32_t from[3], uint
     }
 }
 
-// Kernels become small, as channels make the sum long; those of a single channel stay long where
-// the number of channels has to stay.
+// A twin's sum is long because it has many channels, so its kernel can be small. If it has to have
+// one channel, the kernel stays long.
 static void conv_kernel(const struct shrinking *s, struct ree_conv_params *p, uint32_t n_terms) {
     uint32_t longest = 0, others = 1;
     for (uint32_t d = 1; d < 3; d++)
@@ -567,10 +567,12 @@ static bool shrink_resize(struct shrinking *s) {
     return true;
 }
 
-// Rows of a product: more than a thread has, where the dispatch's are as many as a thread may have.
-// Few queries of heads that share keys are the rows of one product if neighbouring heads' queries
-// adjoin, which those of a single query do in any case. Returns the queries of a head, for the
-// strides of q, of which 2 may take the place of 1.
+// The queries of a head are the rows of a product. The twin has more rows than a thread computes,
+// if the dispatch has at least as many as select the kernels of many rows.
+//
+// The encoder makes one product of the few queries of heads that share keys if the queries of
+// neighbouring heads adjoin. Single queries always adjoin. Returns the number of queries by which
+// the strides of q are to be read: 2 where the dispatch has 1 and the twin has several.
 static uint32_t shrink_queries(const struct shrinking *s, const struct ree_attention_params *old,
                                struct ree_attention_params *p) {
     const uint32_t group = old->n_heads / old->n_kv_heads;

@@ -267,6 +267,8 @@ static struct ree_twin_size size_of(const struct ree_vk *vk, enum strength stren
     const uint32_t n_chunks = strength == LONG_ROWS     ? row_threads(vk) + 1
                               : strength == MANY_CHUNKS ? row_chunks(vk) + 2
                                                         : 6;
+    const bool keeps_ones = strength < IN_A_CHUNK;
+    const uint32_t n_keys = strength > FULL ? n_chunks * REE_CHUNK - 6 : 301;
     return (struct ree_twin_size){
         .elements = 1511, // no multiple of what fits a word
         .columns = 4 * lanes + 5,
@@ -274,14 +276,11 @@ static struct ree_twin_size size_of(const struct ree_vk *vk, enum strength stren
         .long_length = n_chunks * REE_CHUNK - 6,
         .long_from = 1024, // encode_rows.c
         .one_chunk = strength == WITH_ONES_IN_A_CHUNK || strength == IN_A_CHUNK,
-        .keeps_ones = strength<IN_A_CHUNK,
-                               .few_rows = 4, // encode_matmul.c
-                               .rows = 19,
-                               .few_queries = 8, // encode_attention.c
-                               .keys = strength>
-                              FULL
-                          ? n_chunks * REE_CHUNK - 6
-                          : 301,
+        .keeps_ones = keeps_ones,
+        .few_rows = 4, // encode_matmul.c
+        .rows = 19,
+        .few_queries = 8, // encode_attention.c
+        .keys = n_keys,
     };
 }
 
@@ -299,8 +298,7 @@ static enum strength strongest(const struct ree_vk *vk, const struct ree_dispatc
     return n > row_chunks(vk) * REE_CHUNK ? MANY_CHUNKS : FULL;
 }
 
-// Runs twins of this strength for those of `wanted` that need one. *out_any: the dispatch has
-// twins.
+// Runs twins of this strength for those of `wanted` that need one.
 static enum ree_status test_strength(struct ree_vk *vk, const struct ree_dispatch *dispatch,
                                      const struct ree_vk_forms *forms,
                                      const struct pipelines *wanted, enum strength strength,
