@@ -1,7 +1,7 @@
 #!/bin/sh
 # Tries ree on several releases of Debian and Ubuntu, each with its own compilers and drivers, and
 # writes one table of the results. It needs root, debootstrap and a network, about 10 GB of disk, and on
-# 2 cores about an hour for each release.
+# 2 cores about 40 minutes for each release.
 #
 #     tools/matrix.sh                                all releases
 #     tools/matrix.sh bookworm trixie                these
@@ -30,6 +30,9 @@
 #        COMPILER            tools/test.sh --quick, built by it: the CPU, and lavapipe as it comes
 #        COMPILER/lavapipe:WIDTH   a few tests of Vulkan, with vectors of other widths, in bits
 #        COMPILER/swiftshader      the tests of Vulkan on SwiftShader
+#        COMPILER/swiftshader:few  a few of them
+#
+#        Shaders are compiled by drivers: the second compiler gets the cells of few drivers.
 #
 #        Each ends with the sample models (tools/check-sample.sh): their hashes are right or wrong.
 #
@@ -70,7 +73,12 @@ compilers() { # RELEASE
     *) echo "gcc clang" ;;
     esac
 }
-drivers="lavapipe:128 lavapipe:256 lavapipe:512 swiftshader"
+drivers() { # COMPILER
+    case $1 in
+    gcc) echo "lavapipe:128 lavapipe:256 lavapipe:512 swiftshader" ;;
+    clang) echo "swiftshader:few" ;;
+    esac
+}
 
 usage() { sed -n '2,/^# shellcheck/{/^# shellcheck/d; s/^# \{0,1\}//p;}' "$0"; }
 wrong_usage() { echo "matrix.sh: $* (try --help)" >&2; exit 2; }
@@ -385,7 +393,7 @@ else
     export VK_ICD_FILENAMES=${lavapipe:-none}
     case $driver in
     lavapipe:*) export LP_NATIVE_VECTOR_WIDTH=${driver#*:} ;;
-    swiftshader) VK_ICD_FILENAMES=$PWD/build/swiftshader/vk_swiftshader_icd.json ;;
+    swiftshader*) VK_ICD_FILENAMES=$PWD/build/swiftshader/vk_swiftshader_icd.json ;;
     esac
     set -- vulkan
     [ -n "$driver" ] || set -- cpu vulkan
@@ -403,7 +411,7 @@ facts=$($tree/ree-run devices vulkan 2>&1)
 bits=$(printf "%s\n" "$facts" | sed -n "1s/.*, \([0-9]* bits\)).*/, \1/p")
 name=$(printf "%s\n" "$facts" | sed -n "s/^ *driver  *\(.*[^, ]\)[, ]*\$/\1/p")
 case $driver in
-swiftshader)
+swiftshader*)
     bits=" of Chromium $(candidate_version chromium-common)" name=${name:+SwiftShader}
     name=${name:-SwiftShader, which does not load,} ;;
 esac
@@ -431,7 +439,7 @@ cells() { # RELEASE
     echo quickstart
     for compiler in $(compilers "$1"); do
         echo "$compiler"
-        for driver in $drivers; do echo "$compiler/$driver"; done
+        for driver in $(drivers "$compiler"); do echo "$compiler/$driver"; done
     done
 }
 

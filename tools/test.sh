@@ -9,7 +9,8 @@
 #
 #     --compiler NAME  build with it: gcc, clang (see below), or one version, as clang-14 or gcc-11
 #     --driver NAME    run only tests of Vulkan, on this driver: lavapipe, lavapipe:WIDTH (a few
-#                      tests, with vectors of 128, 256 or 512 bits), or swiftshader
+#                      tests, with vectors of 128, 256 or 512 bits), swiftshader, or swiftshader:few
+#                      (the same few tests)
 #
 # clang is this system's own, or clang 19 if that is newer and the system has it.
 #
@@ -46,8 +47,8 @@ gcc | clang | gcc-[0-9]* | clang-[0-9]*) ;;
 *) die "--compiler: gcc, clang or a version of one, as clang-14, not '$compiler'" ;;
 esac
 case $driver in
-"" | lavapipe | lavapipe:128 | lavapipe:256 | lavapipe:512 | swiftshader) ;;
-*) die "--driver: lavapipe, lavapipe:128, lavapipe:256, lavapipe:512 or swiftshader, not '$driver'" ;;
+"" | lavapipe | lavapipe:128 | lavapipe:256 | lavapipe:512 | swiftshader | swiftshader:few) ;;
+*) die "--driver: lavapipe, lavapipe:128, lavapipe:256, lavapipe:512, swiftshader or swiftshader:few, not '$driver'" ;;
 esac
 [ $quick = yes ] || [ "$compiler$driver" = gcc ] || die "--compiler and --driver need --quick"
 
@@ -210,6 +211,10 @@ is_mesa_25() { # ICD
 # the probe, chains of elementwise operations, whole models and a text.
 few_tests='^(device_vulkan_(matches_cpu|primitives|stitch)|models/real_vulkan|generate/models_vulkan)$'
 
+# For a second driver: every test of the device layer, ONNX's operators, whole models, a text and its
+# verification. Tests of the host's work (traces, partitions, checkpoints, control flow) run on the first.
+driver_tests='^(device_vulkan_.*|models/(real|onnx)_vulkan|generate/models_vulkan|audit/verify_vulkan)$'
+
 # on_lavapipe NAME ICD WIDTH TESTS...: those tests, as options of ctest, at a width of vectors in bits.
 on_lavapipe() {
     name=$1 icd=$2 width=$3
@@ -218,15 +223,14 @@ on_lavapipe() {
         suite "$name, vectors of $width bits" "$tree_of_suite" "$@"
 }
 
-on_swiftshader() {
+on_swiftshader() { # TESTS
     fetch_swiftshader
     fetched=$?
     if [ $fetched = 0 ]; then
         # It emulates every float and takes seconds to compile a kernel: a tenth of ONNX's operator
-        # tests, chosen by name, has to do, and tests of whole models of many kernels run on lavapipe
-        # alone.
+        # tests, chosen by name, has to do.
         REE_TEST_SAMPLE=1/10 VK_ICD_FILENAMES=$swiftshader suite "SwiftShader" "$tree_of_suite" \
-            -R vulkan -E 'validation|attention|contrib|control|hf'
+            -R "$1" -E validation
     elif [ $fetched = 77 ]; then
         skip_driver "this system has no chromium-common of Debian, which has SwiftShader"
     elif [ -n "$driver" ]; then
@@ -316,7 +320,8 @@ lavapipe:*)
     else
         skip_driver "lavapipe is not installed"
     fi ;;
-swiftshader) on_swiftshader ;;
+swiftshader) on_swiftshader "$driver_tests" ;;
+swiftshader:few) on_swiftshader "$few_tests" ;;
 *)
     set --
     what="CPU and lavapipe"
@@ -341,7 +346,7 @@ if [ -n "$lavapipe" ] && [ "${mesa:-0}" -lt 25 ]; then
         skip "Mesa 25's lavapipe could not be fetched from Debian's backports"
     elif step "Mesa 25's lavapipe loads" is_mesa_25 "$lavapipe_25"; then
         newest_lavapipe=$lavapipe_25 mesa=25
-        on_lavapipe "lavapipe of Mesa 25" "$lavapipe_25" 256 -R vulkan -E validation
+        on_lavapipe "lavapipe of Mesa 25" "$lavapipe_25" 256 -R "$driver_tests" -E validation
     fi
 fi
 if [ -n "$newest_lavapipe" ]; then
@@ -349,7 +354,7 @@ if [ -n "$newest_lavapipe" ]; then
         on_lavapipe "lavapipe of Mesa ${mesa:-?}" "$newest_lavapipe" $width -R "$few_tests"
     done
 fi
-on_swiftshader
+on_swiftshader "$driver_tests"
 
 say "building ($clang)"
 forget_dead_openmp
