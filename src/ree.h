@@ -584,6 +584,11 @@ void ree_decoder_destroy(struct ree_decoder *decoder);
 // belongs to the decoder and lives until its next call.
 enum ree_status ree_decoder_push(struct ree_decoder *decoder, int32_t id, const char **out_text,
                                  size_t *out_nbytes, struct ree_error *err);
+// Gives what is held back although later tokens would decide about it: an incomplete character
+// becomes U+FFFD. The next token continues the text; it is not decoded as a first one. To be called
+// between a prompt and its answer, so that no byte of the prompt becomes text of the answer.
+enum ree_status ree_decoder_settle(struct ree_decoder *decoder, const char **out_text,
+                                   size_t *out_nbytes, struct ree_error *err);
 // The rest; then the decoder is as new.
 enum ree_status ree_decoder_flush(struct ree_decoder *decoder, const char **out_text,
                                   size_t *out_nbytes, struct ree_error *err);

@@ -10,7 +10,7 @@
 
 enum ree_status ree_output_open(struct ree_output *out, const char *path, struct ree_error *err) {
     *out = (struct ree_output){.fd = -1};
-    REE_TRY(ree_file_begin(path, &out->draft, err));
+    REE_TRY(ree_file_begin(path, 0666, &out->draft, err));
     out->path = path;
     return REE_OK;
 }

@@ -315,7 +315,7 @@ enum ree_status ree_file_nodes_write(const char *path, const struct ree_file_nod
                         "%s: with the notes the file is larger than protobuf's limit of 2 GiB; "
                         "keep the weights in external data files",
                         path);
-    REE_TRY(ree_file_begin(path, &o.draft, err));
+    REE_TRY(ree_file_begin(path, 0666, &o.draft, err));
     enum ree_status status = put_model(&o, counted.size, n_devices, err);
     if (status == REE_OK) return ree_file_commit(o.draft, err);
     ree_file_abandon(o.draft);

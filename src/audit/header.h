@@ -13,6 +13,7 @@ struct ree_audit_options {
     uint32_t prefill_chunk; // 0: a model without steps
     size_t n_states;        // as ree_session_keep was given them
     const struct ree_state_spec *states;
+    bool is_secret; // a trace file is for its owner only
     // Of hashing the constants: done and total in bytes; NULL: off.
     void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
     void *user;

@@ -96,7 +96,7 @@ static enum ree_status put_texts(struct ree_receipt *r, const struct ree_text_ru
     const struct ree_generation *g = run->generation;
     struct ree_answer answer;
     enum ree_status status = ree_answer_begin(&answer, run->tokenizer, run->stops, run->n_stops,
-                                              g->ids, g->n_prompt, err);
+                                              g->ids, g->n_prompt, REE_BOUNDARY_SETTLED, err);
     for (size_t i = g->n_prompt; status == REE_OK && i < g->n; i++)
         status = ree_answer_push(&answer, g->ids[i], err);
     if (status == REE_OK) status = ree_answer_end(&answer, err);
@@ -110,10 +110,10 @@ static enum ree_status put_texts(struct ree_receipt *r, const struct ree_text_ru
     return status;
 }
 
-// Leaves the hashes, which the first sealing made.
-static void hide(struct ree_receipt_text *text) {
-    text->tokens = NULL;
-    text->text = NULL;
+// What the sampling does not use is off in a receipt, whatever was asked for.
+static struct ree_sampling canonical(struct ree_sampling s) {
+    if (s.temperature > 0) return s;
+    return (struct ree_sampling){.top_p = 1, .repetition_penalty = s.repetition_penalty};
 }
 
 enum ree_status ree_receipt_make_text(const struct ree_text_run *run, struct ree_receipt *out,
@@ -127,7 +127,7 @@ enum ree_status ree_receipt_make_text(const struct ree_text_run *run, struct ree
     REE_TRY(put_tokens(out, &out->prompt, g->ids, g->n_prompt, err));
     REE_TRY(put_tokens(out, &out->output, g->ids + g->n_prompt, g->n - g->n_prompt, err));
     if (run->tokenizer) REE_TRY(put_texts(out, run, err));
-    out->sampling = o->sampling;
+    out->sampling = canonical(o->sampling);
     out->max_new_tokens = o->max_new_tokens;
     out->context_length = run->context_length;
     out->n_stops = run->n_stops;
@@ -140,10 +140,7 @@ enum ree_status ree_receipt_make_text(const struct ree_text_run *run, struct ree
     put_trace(out, run->trace);
     if (run->stats && !(out->stats = describe_stats(run->stats))) return no_memory(err);
     REE_TRY(ree_receipt_seal(out, err));
-    if (!run->is_private) return REE_OK;
-    hide(&out->prompt);
-    hide(&out->output);
-    return ree_receipt_seal(out, err);
+    return run->salt ? ree_receipt_make_private(out, run->salt, err) : REE_OK;
 }
 
 enum ree_status ree_receipt_try_text(const struct ree_text_run *run, struct ree_error *err) {

@@ -3,7 +3,7 @@
 // The text of a prompt and of an answer are as generate/answer.h says, with U+FFFD for each NUL:
 // the tokens of the answer are all that were made, also those that completed a stop text, and its
 // text ends before that stop text. Without a tokenizer there are no texts. A private receipt has
-// the hashes of tokens and texts, of prompt and answer, and neither of the things themselves.
+// blinded hashes in place of tokens and texts (receipt/receipt.h).
 #ifndef REE_AUDIT_MAKE_RECEIPT_H
 #define REE_AUDIT_MAKE_RECEIPT_H
 
@@ -41,7 +41,7 @@ struct ree_text_run {
     const char *const *stops;
     size_t n_stops;
     const struct ree_generation *generation;
-    bool is_private;
+    const unsigned char *salt; // REE_SALT_SIZE random bytes: makes a private receipt; NULL: not
     const struct ree_traced *trace;         // NULL: none
     const char *device;                     // NULL: not said
     const struct ree_generate_stats *stats; // NULL: not said

@@ -40,7 +40,8 @@ static enum ree_status begin(struct ree_recorder *r, const struct ree_model *mod
     r->known = ree_arena_alloc_array(arena, n + 1, sizeof *r->known);
     if (!r->specs || !r->rows || !r->begun || !r->step || !r->known) return no_memory(err);
     if (r->n_states) memcpy(r->specs, options->states, r->n_states * sizeof *r->specs);
-    return path ? ree_trace_writer_create(path, &r->header, &r->writer, err) : REE_OK;
+    return path ? ree_trace_writer_create(path, options->is_secret ? 0600 : 0666, &r->header,
+                                          &r->writer, err) : REE_OK;
 }
 
 enum ree_status ree_recorder_create(const struct ree_model *model,

@@ -17,8 +17,17 @@ void ree_verification_finish(struct ree_verification *v) {
     ree_verification_init(v);
 }
 
-bool ree_verification_holds(const struct ree_verification *v) {
-    return !v->differs && !v->failed && !v->cannot[0];
+enum ree_verdict ree_verification_verdict(const struct ree_verification *v) {
+    if (v->differs) return REE_VERDICT_DIFFERS;
+    if (v->failed || v->cannot[0]) return REE_VERDICT_CANNOT;
+    if (v->is_partial) return REE_VERIFIED_PART;
+    return v->is_prefix ? REE_VERIFIED_PREFIX : REE_VERIFIED;
+}
+
+const char *ree_verdict_name(enum ree_verdict verdict) {
+    static const char *const names[] = {"verified", "verified prefix of an answer",
+                                        "verified in part", "differs", "cannot be checked"};
+    return names[verdict];
 }
 
 // Takes a character off the end that a buffer's size cut in two.
@@ -35,6 +44,7 @@ static void trim(char *s) {
 void ree_verify_add(struct ree_verification *v, const char *name, enum ree_verify_outcome outcome,
                     const char *format, ...) {
     v->differs = v->differs || outcome == REE_VERIFY_DIFFERS;
+    v->is_partial = v->is_partial || outcome == REE_VERIFY_NOT_CHECKED;
     if (v->n == v->capacity) {
         size_t capacity = v->capacity ? 2 * v->capacity : 16;
         struct ree_verify_check *grown = realloc(v->checks, capacity * sizeof *grown);
@@ -67,6 +77,24 @@ bool ree_verify_hash(struct ree_verification *v, const char *name, const char *h
     return same;
 }
 
+bool ree_verify_blinded(struct ree_verification *v, const struct ree_receipt *receipt,
+                        const char *name, const char *here, const char *stated) {
+    char hex[65];
+    snprintf(hex, sizeof hex, "%s", here);
+    ree_receipt_blind(receipt, hex);
+    return ree_verify_hash(v, name, hex, stated);
+}
+
+// What version 1 leaves open. Each of these is a rule of version 2.
+static void note_version_1(struct ree_verification *v, const struct ree_receipt *r) {
+    if (r->version != 1 || r->kind != REE_RECEIPT_TEXT) return;
+    if (r->sampling.temperature == 0 &&
+        (r->sampling.top_k || r->sampling.top_p != 1 || r->sampling.min_p != 0 || r->sampling.seed))
+        ree_verify_add(v, "parameters", REE_VERIFY_NOT_CHECKED,
+                       "at temperature 0, top_k, top_p, min_p and seed have no effect, and "
+                       "ree-receipt/1 lets them have any value");
+}
+
 void ree_verify_receipt(struct ree_verification *v, const struct ree_receipt *receipt) {
     struct ree_receipt_finding findings[REE_RECEIPT_MAX_FINDINGS];
     bool ok;
@@ -74,7 +102,17 @@ void ree_verify_receipt(struct ree_verification *v, const struct ree_receipt *re
     for (size_t i = 0; i < n; i++)
         ree_verify_add(v, findings[i].what, findings[i].ok ? REE_VERIFY_AGREES : REE_VERIFY_DIFFERS,
                        "%s", findings[i].ok ? "" : findings[i].detail);
-    if (strcmp(receipt->numerics, ree_numerics_version()) != 0)
+    note_version_1(v, receipt);
+    const char *unknown = ree_receipt_unknown_extension(receipt);
+    if (unknown)
+        snprintf(v->cannot, sizeof v->cannot,
+                 "this receipt needs the extension '%.128s', which this version of ree does not "
+                 "know",
+                 unknown);
+    else if (receipt->is_private && !receipt->has_salt)
+        snprintf(v->cannot, sizeof v->cannot,
+                 "this receipt is private: its salt is needed, which the prover has beside it");
+    else if (strcmp(receipt->numerics, ree_numerics_version()) != 0)
         snprintf(v->cannot, sizeof v->cannot, "this receipt is of %s; this ree runs %s",
                  receipt->numerics, ree_numerics_version());
     else if (strcmp(receipt->operation_set, ree_operation_set_name(REE_REPRODUCIBLE)) != 0)
@@ -114,7 +152,7 @@ void ree_verify_trace(struct ree_verification *v, const struct ree_receipt *rece
                        "there are %llu steps, the receipt says %llu", (unsigned long long)n_steps,
                        (unsigned long long)receipt->trace_steps);
     else
-        ree_verify_hash(v, "trace", hex, receipt->trace_root);
+        ree_verify_blinded(v, receipt, "trace", hex, receipt->trace_root);
 }
 
 // Tensors

@@ -1,6 +1,13 @@
 // Verifying a receipt: everything that it says, against a model that is at hand. What can be
-// computed from the receipt itself comes first, then what the model is, then what follows from the
-// tokens (texts, why it ended), then the model runs.
+// computed from the receipt itself comes first, then what the model is and says of itself (the
+// tokens that end a text, the length of its context), then what follows from the tokens (texts, why
+// the answer ended), then the model runs.
+//
+// "Verified" means that every bound field was compared with something that the receipt does not
+// decide. If a field was not, the receipt is "verified in part". An answer that somebody interrupted
+// is a prefix of what the model would have said, and its verdict says so. max_new_tokens, stop texts
+// and sampling parameters are the prover's choice, unless the receipt names a request; the verdict
+// holds for these parameters.
 //
 // A text is checked in one pass: the model runs over prompt and answer as over one prompt, and at
 // each position has to choose the token that stands there (generate/check.h). Stepwise it is made
@@ -23,16 +30,27 @@ struct ree_verification {
     size_t n, capacity;
     struct ree_verify_check *checks;
     bool differs;     // at least one does
+    bool is_partial;  // at least one was not checked
+    bool is_prefix;   // the answer was interrupted
     bool failed;      // memory is exhausted
     char cannot[512]; // why the receipt cannot be checked here; "": it was
     size_t n_runs;
     double run_seconds;
 };
 
+enum ree_verdict {
+    REE_VERIFIED,
+    REE_VERIFIED_PREFIX, // all was checked; the answer was interrupted
+    REE_VERIFIED_PART,   // nothing differs, and something was not checked
+    REE_VERDICT_DIFFERS,
+    REE_VERDICT_CANNOT, // nothing differs, and `cannot` says why it was not checked
+};
+
 void ree_verification_init(struct ree_verification *v);
 void ree_verification_finish(struct ree_verification *v);
-// A check that did not differ is missing where something said `cannot`.
-bool ree_verification_holds(const struct ree_verification *v);
+enum ree_verdict ree_verification_verdict(const struct ree_verification *v);
+// "verified", "verified prefix of an answer", "verified in part", "differs", "cannot be checked"
+const char *ree_verdict_name(enum ree_verdict verdict);
 
 // What ree_receipt_check finds. Sets `cannot` where this ree cannot run what the receipt is of.
 void ree_verify_receipt(struct ree_verification *v, const struct ree_receipt *receipt);
@@ -51,6 +69,7 @@ struct ree_verify_text {
     struct ree_generator *generator;       // with all_logits where the receipt has a hash of logits
     const struct ree_tokenizer *tokenizer; // NULL: none is at hand
     const struct ree_prompt *prompt;       // what the receipt is said to be of; NULL: not said
+    bool ignores_eos; // the verifier accepts an answer that no token ends
     bool stepwise;
     bool traced; // the caller makes a trace while the model runs, stepwise, and compares it
 };
@@ -77,6 +96,10 @@ __attribute__((format(printf, 4, 5))) void ree_verify_add(struct ree_verificatio
                                                           const char *name,
                                                           enum ree_verify_outcome outcome,
                                                           const char *format, ...);
+// Compares a hash made here, which it blinds if the receipt is private, with the receipt's. True if
+// it agrees.
+bool ree_verify_blinded(struct ree_verification *v, const struct ree_receipt *receipt,
+                        const char *name, const char *here, const char *stated);
 // Agrees, or differs with both; true if it agrees.
 bool ree_verify_hash(struct ree_verification *v, const char *name, const char *here,
                      const char *stated);

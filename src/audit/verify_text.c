@@ -5,13 +5,14 @@
 #include <time.h>
 
 #include "audit/make_receipt.h"
-#include "audit/verify.h"
+#include "audit/verify_parts.h"
 #include "generate/answer.h"
 #include "generate/check.h"
 
 // Tokens of prompt and answer in one text, as ree_generate has it.
 #define MAX_TOKENS ((size_t)1 << 30)
-// Of an answer that is not told: a few bytes of a receipt could ask for any number of them.
+// Of an answer that is not told, and of texts for a model that does not say how long its context is:
+// a few bytes of a receipt could ask for any number of them.
 #define MAX_UNTOLD ((size_t)1 << 16)
 
 struct text_check {
@@ -43,14 +44,15 @@ static bool find_prompt(struct text_check *c) {
     char hex[65];
     if (!own->tokens && !given) {
         snprintf(c->v->cannot, sizeof c->v->cannot,
-                 "this receipt is private: it has the hash of its prompt alone, so the prompt has "
-                 "to be given");
+                 "this receipt does not tell its prompt, only its hash, so the prompt has to be "
+                 "given");
         return false;
     }
     c->prompt = (struct ree_prompt){own->tokens, own->n_tokens};
     if (!given) return true;
     hash("ree-tokens/1", given->ids, given->n * sizeof *given->ids, hex);
     c->prompt = *given;
+    ree_receipt_blind(c->r, hex);
     if (strcmp(hex, own->tokens_sha256) == 0 && given->n == own->n_tokens) {
         ree_verify_add(c->v, "prompt", REE_VERIFY_AGREES, "%s", "");
         return true;
@@ -99,7 +101,7 @@ static void compare_text(struct text_check *c, const char *name, const struct re
     size_t n = strlen(here), at = 0;
     hash("ree-text/1", here, n, hex);
     if (!stated->text || strcmp(here, stated->text) == 0) {
-        ree_verify_hash(c->v, name, hex, stated->text_sha256);
+        ree_verify_blinded(c->v, c->r, name, hex, stated->text_sha256);
         return;
     }
     while (here[at] && here[at] == stated->text[at])
@@ -136,12 +138,30 @@ static const char *ending(const struct text_check *c, const struct ree_answer *a
 static void compare_finish(struct text_check *c, const char *reason) {
     const char *stated = c->r->finish_reason;
     if (!reason) reason = ree_finish_name(REE_FINISH_INTERRUPTED);
-    if (strcmp(reason, stated) == 0)
-        ree_verify_add(c->v, "finish", REE_VERIFY_AGREES, "%s", "");
-    else
+    if (strcmp(reason, stated) == 0) {
+        c->v->is_prefix = strcmp(stated, ree_finish_name(REE_FINISH_INTERRUPTED)) == 0;
+        ree_verify_add(c->v, "finish", REE_VERIFY_AGREES, "%s",
+                       c->v->is_prefix ? "interrupted: the model would have gone on" : "");
+    } else
         ree_verify_add(c->v, "finish", REE_VERIFY_DIFFERS,
                        "tokens and parameters give \"%s\", the receipt says \"%s\"", reason,
                        stated);
+}
+
+// Where version 1 counts bytes of the prompt as text of the answer.
+static enum ree_status note_boundary(struct text_check *c, const struct ree_answer *joined,
+                                     struct ree_error *err) {
+    struct ree_answer settled;
+    enum ree_status status =
+        ree_answer_begin(&settled, c->what->tokenizer, NULL, 0, c->prompt.ids, c->prompt.n,
+                         REE_BOUNDARY_SETTLED, err);
+    if (status == REE_OK && settled.prompt.size != joined->prompt.size)
+        ree_verify_add(c->v, "answer's beginning", REE_VERIFY_NOT_CHECKED,
+                       "ree-receipt/1 counts \"%.80s\" as text of the answer, which the prompt's "
+                       "tokens say",
+                       settled.prompt.data + joined->prompt.size);
+    ree_answer_finish(&settled);
+    return status;
 }
 
 // Texts and the reason of the end, from the tokens. Both go through the tokens once, since a stop
@@ -151,9 +171,14 @@ static enum ree_status check_tokens(struct text_check *c, struct ree_error *err)
     size_t n = c->prompt.n + r->output.n_tokens;
     struct ree_answer answer;
     bool decodes = c->knows_texts;
-    enum ree_status status = decodes ? ree_answer_begin(&answer, c->what->tokenizer, r->stops,
-                                                        r->n_stops, c->prompt.ids, c->prompt.n, err)
-                                     : REE_OK;
+    enum ree_text_boundary boundary =
+        r->version == 1 ? REE_BOUNDARY_JOINED : REE_BOUNDARY_SETTLED;
+    enum ree_status status =
+        decodes ? ree_answer_begin(&answer, c->what->tokenizer, r->stops, r->n_stops, c->prompt.ids,
+                                   c->prompt.n, boundary, err)
+                : REE_OK;
+    if (status == REE_OK && decodes && boundary == REE_BOUNDARY_JOINED)
+        status = note_boundary(c, &answer, err);
     if (!decodes && r->n_stops) {
         ree_verify_add(c->v, "finish", REE_VERIFY_NOT_CHECKED,
                        "stop texts take the receipt's tokenizer");
@@ -201,7 +226,8 @@ static void report_difference(struct text_check *c, size_t position, int32_t giv
 }
 
 static void check_logits(struct text_check *c, const char *here) {
-    if (c->r->logits_sha256[0]) ree_verify_hash(c->v, "logits", here, c->r->logits_sha256);
+    if (c->r->logits_sha256[0])
+        ree_verify_blinded(c->v, c->r, "logits", here, c->r->logits_sha256);
 }
 
 static enum ree_status run_once(struct text_check *c, struct ree_error *err) {
@@ -245,7 +271,7 @@ static enum ree_status run_stepwise(struct text_check *c, struct ree_error *err)
     char hex[65];
     hash("ree-tokens/1", answer, n * sizeof *answer, hex);
     if (!c->ids) {
-        ree_verify_hash(c->v, "tokens", hex, c->r->output.tokens_sha256);
+        ree_verify_blinded(c->v, c->r, "tokens", hex, c->r->output.tokens_sha256);
         c->ids = ree_arena_alloc_array(&c->arena, made.n, sizeof *c->ids);
         if (c->ids) memcpy(c->ids, made.ids, made.n * sizeof *c->ids);
     } else {
@@ -282,23 +308,45 @@ static enum ree_status join(struct text_check *c, struct ree_error *err) {
     return REE_OK;
 }
 
-static enum ree_status verify(struct text_check *c, struct ree_error *err) {
-    size_t n_answer = c->r->output.n_tokens;
-    bool is_other = c->v->differs; // the receipt or the model
-    if (!find_prompt(c)) return REE_OK;
-    if (c->prompt.n > MAX_TOKENS || n_answer > MAX_TOKENS - c->prompt.n) {
-        ree_verify_add(c->v, "counts", REE_VERIFY_DIFFERS, "more tokens than a text can have");
-        return REE_OK;
-    }
-    size_t most = MAX_UNTOLD, context = (size_t)c->what->generator->info.context_length;
+// The work that a receipt asks for is bounded by the model's context, not by its own.
+static void bound_work(struct text_check *c) {
+    size_t n_answer = c->r->output.n_tokens, most = MAX_UNTOLD;
+    size_t context = (size_t)c->what->generator->info.context_length;
+    if (!context && (c->prompt.n > most || n_answer > most - c->prompt.n))
+        snprintf(c->v->cannot, sizeof c->v->cannot,
+                 "prompt and answer have %zu tokens; this copy of the model does not say how long "
+                 "its context is, and at most %zu are run then",
+                 c->prompt.n + n_answer, most);
     if (context && context < most) most = context;
     if (!c->r->output.tokens && n_answer > most)
         snprintf(c->v->cannot, sizeof c->v->cannot,
                  "the answer of %zu tokens is not told, and at most %zu are made anew with this "
                  "model",
                  n_answer, most);
+}
+
+static enum ree_status verify(struct text_check *c, struct ree_error *err) {
+    size_t n_answer = c->r->output.n_tokens;
+    REE_TRY(ree_verify_ends(c->v, c->what, err));
+    ree_verify_context(c->v, c->what);
+    bool is_other = c->v->differs; // the receipt or the model
+    if (!find_prompt(c)) return REE_OK;
+    if (c->prompt.n > MAX_TOKENS || n_answer > MAX_TOKENS - c->prompt.n) {
+        ree_verify_add(c->v, "counts", REE_VERIFY_DIFFERS, "more tokens than a text can have");
+        return REE_OK;
+    }
+    bound_work(c);
     c->knows_texts = check_tokenizer(c);
     if (c->v->cannot[0]) return REE_OK;
+    // The verifier's own prompt is what it is, whatever its text.
+    if (c->knows_texts && !c->what->prompt) {
+        enum ree_status status =
+            ree_verify_encoding(c->v, c->what->tokenizer, c->prompt.ids, c->prompt.n, err);
+        if (status == REE_INVALID) // ids that the tokenizer lacks
+            ree_verify_add(c->v, "prompt encoding", REE_VERIFY_DIFFERS, "%s", err->message);
+        else if (status != REE_OK)
+            return status;
+    }
     REE_TRY(join(c, err));
     bool told = c->ids != NULL;
     if (told) REE_TRY(check_tokens(c, err));
@@ -314,7 +362,7 @@ static enum ree_status verify(struct text_check *c, struct ree_error *err) {
     if (n_answer == 0) {
         char hex[65];
         hash("ree-tokens/1", NULL, 0, hex);
-        ree_verify_hash(c->v, "tokens", hex, c->r->output.tokens_sha256);
+        ree_verify_blinded(c->v, c->r, "tokens", hex, c->r->output.tokens_sha256);
         if (c->r->logits_sha256[0])
             ree_verify_add(c->v, "logits", REE_VERIFY_DIFFERS, "an answer without tokens has none");
         return REE_OK;

@@ -158,10 +158,40 @@ static void close_draft(struct draft *draft, bool unlinks) {
     errno = error;
 }
 
+// The mode that the user's mask leaves. umask() itself would change the mask of the whole process
+// for a moment, and with it the files of other threads.
+static mode_t masked(mode_t mode) {
+    char line[128];
+    unsigned mask = 077; // without /proc
+    FILE *status = fopen("/proc/self/status", "re");
+    while (status && fgets(line, sizeof line, status))
+        if (sscanf(line, "Umask: %o", &mask) == 1) break;
+    if (status) fclose(status);
+    return mode & ~(mode_t)mask;
+}
+
+// A name is on the disk when its folder is. File systems that cannot sync a folder keep names in
+// another way, so a failure is none.
+static void sync_folder_of(const char *path) {
+    char *folder = with_suffix(path, "");
+    char *slash = folder ? strrchr(folder, '/') : NULL;
+    int error = errno;
+    if (slash) slash[slash == folder] = 0;
+    int fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+    free(folder);
+    errno = error;
+}
+
 // Mode, contents onto the disk, then the name.
 static bool publish(struct draft *draft, const char *path, mode_t mode, bool replaces) {
-    return fchmod(draft->fd, mode) == 0 && fsync(draft->fd) == 0 &&
-           give_name(draft, path, replaces);
+    bool ok = fchmod(draft->fd, masked(mode)) == 0 && fsync(draft->fd) == 0 &&
+              give_name(draft, path, replaces);
+    if (ok) sync_folder_of(path);
+    return ok;
 }
 
 // Closes the draft.
@@ -179,9 +209,6 @@ static bool cannot_link(void) {
 
 static enum ree_status write_file(const char *path, const void *bytes, size_t nbytes, mode_t mode,
                                   bool replaces, struct ree_error *err) {
-    mode_t mask = umask(0);
-    umask(mask);
-    mode &= ~mask;
     struct stat info;
     if (stat(path, &info) == 0 && replaces && !S_ISREG(info.st_mode))
         return ree_fail(err, REE_IO, "%s: cannot write it: not a regular file", path);
@@ -205,6 +232,11 @@ enum ree_status ree_file_write(const char *path, const void *bytes, size_t nbyte
     return write_file(path, bytes, nbytes, 0666, true, err);
 }
 
+enum ree_status ree_file_write_secret(const char *path, const void *bytes, size_t nbytes,
+                                      struct ree_error *err) {
+    return write_file(path, bytes, nbytes, 0600, true, err);
+}
+
 enum ree_status ree_file_create(const char *path, const void *bytes, size_t nbytes, unsigned mode,
                                 struct ree_error *err) {
     return write_file(path, bytes, nbytes, (mode_t)mode, false, err);
@@ -215,6 +247,7 @@ enum ree_status ree_file_create(const char *path, const void *bytes, size_t nbyt
 struct ree_file_draft {
     struct draft draft;
     char *path;
+    mode_t mode;
     unsigned char buffer[1 << 16];
     size_t n; // bytes in it
 };
@@ -228,7 +261,7 @@ static enum ree_status cannot_write(const char *path, struct ree_error *err) {
     return ree_fail(err, REE_IO, "%s: cannot write it: %s", path, strerror(errno));
 }
 
-enum ree_status ree_file_begin(const char *path, struct ree_file_draft **out,
+enum ree_status ree_file_begin(const char *path, unsigned mode, struct ree_file_draft **out,
                                struct ree_error *err) {
     *out = NULL;
     struct stat info;
@@ -246,6 +279,7 @@ enum ree_status ree_file_begin(const char *path, struct ree_file_draft **out,
         free(d);
         return status;
     }
+    d->mode = (mode_t)mode;
     *out = d;
     return REE_OK;
 }
@@ -287,14 +321,11 @@ static bool copy_to_named(struct ree_file_draft *d) {
 }
 
 enum ree_status ree_file_commit(struct ree_file_draft *d, struct ree_error *err) {
-    mode_t mask = umask(0);
-    umask(mask);
-    mode_t mode = 0666 & ~mask;
     bool is_unnamed = !d->draft.name, ok = flush(d);
     if (ok) {
-        ok = publish(&d->draft, d->path, mode, true);
+        ok = publish(&d->draft, d->path, d->mode, true);
         if (!ok && is_unnamed && !d->draft.name && cannot_link())
-            ok = copy_to_named(d) && publish(&d->draft, d->path, mode, true);
+            ok = copy_to_named(d) && publish(&d->draft, d->path, d->mode, true);
     }
     enum ree_status status = ok ? REE_OK : cannot_write(d->path, err);
     close_draft(&d->draft, !ok);

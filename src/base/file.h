@@ -17,14 +17,18 @@ enum ree_status ree_file_read_small(const char *path, size_t max_nbytes, void **
 // a regular file.
 enum ree_status ree_file_write(const char *path, const void *bytes, size_t nbytes,
                                struct ree_error *err);
+// The same, readable and writable by its owner only.
+enum ree_status ree_file_write_secret(const char *path, const void *bytes, size_t nbytes,
+                                      struct ree_error *err);
 // The same for a new file: REE_IO where the name is taken. `mode` is without the user's mask.
 enum ree_status ree_file_create(const char *path, const void *bytes, size_t nbytes, unsigned mode,
                                 struct ree_error *err);
 
 // The same piece by piece, for what is made over hours: nothing is there under the name until
-// ree_file_commit, and nothing at all after a failure.
+// ree_file_commit, and nothing at all after a failure. `mode` is without the user's mask: 0666,
+// or 0600 for a secret.
 struct ree_file_draft;
-enum ree_status ree_file_begin(const char *path, struct ree_file_draft **out,
+enum ree_status ree_file_begin(const char *path, unsigned mode, struct ree_file_draft **out,
                                struct ree_error *err);
 enum ree_status ree_file_append(struct ree_file_draft *draft, const void *bytes, size_t nbytes,
                                 struct ree_error *err);

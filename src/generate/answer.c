@@ -10,15 +10,19 @@ static enum ree_status no_memory(struct ree_error *err) {
 
 enum ree_status ree_answer_begin(struct ree_answer *a, const struct ree_tokenizer *tokenizer,
                                  const char *const *stops, size_t n_stops, const int32_t *prompt,
-                                 size_t n, struct ree_error *err) {
+                                 size_t n, enum ree_text_boundary boundary, struct ree_error *err) {
     *a = (struct ree_answer){.stops = stops, .n_stops = n_stops};
     ree_strbuf_init(&a->prompt);
     ree_strbuf_init(&a->text);
     REE_TRY(ree_decoder_create(tokenizer, REE_SKIP_SPECIAL, &a->decoder, err));
+    const char *piece;
+    size_t size;
     for (size_t i = 0; i < n; i++) {
-        const char *piece;
-        size_t size;
         REE_TRY(ree_decoder_push(a->decoder, prompt[i], &piece, &size, err));
+        ree_strbuf_append(&a->prompt, piece, size);
+    }
+    if (boundary == REE_BOUNDARY_SETTLED) {
+        REE_TRY(ree_decoder_settle(a->decoder, &piece, &size, err));
         ree_strbuf_append(&a->prompt, piece, size);
     }
     return a->prompt.failed ? no_memory(err) : REE_OK;

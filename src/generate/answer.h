@@ -1,11 +1,11 @@
 // The text of a prompt and of the answer to it, token by token, and where a stop text ends it.
 //
-// The decoder leaves special tokens out and goes on from the prompt into the answer: bytes of a
-// character that the prompt begins and the answer ends are of the answer, and the answer's first
-// token means what it means in the middle of a text. The prompt's text is what is certain after its
-// last token, the answer's what comes afterwards, up to the first stop text that is complete: of
-// several that become complete with one token, the one that begins first. Where the answer ends
-// otherwise, what the decoder holds back comes too.
+// The decoder leaves special tokens out. The prompt's text is what the prompt's tokens say by
+// themselves: at the boundary the decoder gives what it holds back, and an incomplete character
+// becomes U+FFFD. The answer's tokens are decoded as tokens in the middle of a text. The answer's
+// text ends at the first stop text that is complete: of several that become complete with one
+// token, the one that begins first. If no stop text ends it, the text that the decoder holds back at
+// the end belongs to it.
 #ifndef REE_GENERATE_ANSWER_H
 #define REE_GENERATE_ANSWER_H
 
@@ -21,10 +21,16 @@ struct ree_answer {
     bool ended;
 };
 
-// Takes the prompt in. Release with ree_answer_finish, also on failure.
+// Where the text of a prompt ends.
+enum ree_text_boundary {
+    REE_BOUNDARY_SETTLED, // as above
+    REE_BOUNDARY_JOINED,  // as ree-receipt/1 has it: bytes held back belong to the answer
+};
+
+// Decodes the prompt. Release with ree_answer_finish, also on failure.
 enum ree_status ree_answer_begin(struct ree_answer *answer, const struct ree_tokenizer *tokenizer,
                                  const char *const *stops, size_t n_stops, const int32_t *prompt,
-                                 size_t n, struct ree_error *err);
+                                 size_t n, enum ree_text_boundary boundary, struct ree_error *err);
 // Takes a token; nothing more once `stopped` is set.
 enum ree_status ree_answer_push(struct ree_answer *answer, int32_t id, struct ree_error *err);
 // After the last token.

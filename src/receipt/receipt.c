@@ -6,11 +6,13 @@
 
 #include "base/file.h"
 
+const char *const ree_receipt_schemas[2] = {"ree-receipt/1", "ree-receipt/2"};
 const char *const ree_receipt_kind_names[2] = {"text", "tensors"};
 const char *const ree_receipt_finish_names[4] = {"length", "eos", "stop", "interrupted"};
 
 void ree_receipt_init(struct ree_receipt *receipt) {
     *receipt = (struct ree_receipt){
+        .version = 2,
         .numerics = "RepOps/1",
         .operation_set = "reproducible",
         // ree_greedy, which belongs to a room above this one.
@@ -21,6 +23,7 @@ void ree_receipt_init(struct ree_receipt *receipt) {
 
 void ree_receipt_finish(struct ree_receipt *receipt) {
     cJSON_Delete(receipt->stats);
+    cJSON_Delete(receipt->extensions);
     ree_arena_finish(&receipt->arena);
     ree_receipt_init(receipt);
 }
@@ -41,7 +44,7 @@ enum ree_status ree_receipt_body_digest(const struct ree_receipt *receipt, ree_d
                                         struct ree_error *err) {
     cJSON *body = ree_receipt_body(receipt);
     if (!body) return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    enum ree_status status = ree_canonical_sha256(body, REE_RECEIPT_SCHEMA, out, err);
+    enum ree_status status = ree_canonical_sha256(body, ree_receipt_schemas[receipt->version - 1], out, err);
     cJSON_Delete(body);
     return status;
 }
@@ -63,6 +66,60 @@ enum ree_status ree_receipt_seal(struct ree_receipt *receipt, struct ree_error *
     if (status != REE_OK) return ree_fail_prefix(err, "the receipt");
     ree_hex(digest, receipt->receipt_hash);
     return REE_OK;
+}
+
+static void salt_sha256(const unsigned char salt[REE_SALT_SIZE], char hex[65]) {
+    struct ree_hasher *hasher = ree_hasher_create("ree-salt/1");
+    ree_hasher_update(hasher, salt, REE_SALT_SIZE);
+    ree_hasher_finish(hasher, hex);
+}
+
+bool ree_receipt_set_salt(struct ree_receipt *receipt, const unsigned char salt[REE_SALT_SIZE]) {
+    char hex[65];
+    salt_sha256(salt, hex);
+    receipt->has_salt = receipt->is_private && strcmp(hex, receipt->salt_sha256) == 0;
+    if (receipt->has_salt) memcpy(receipt->salt, salt, REE_SALT_SIZE);
+    return receipt->has_salt;
+}
+
+void ree_receipt_blind(const struct ree_receipt *receipt, char hex[65]) {
+    ree_digest digest;
+    if (!receipt->has_salt || !hex[0] || !ree_unhex(hex, digest)) return;
+    struct ree_hasher *hasher = ree_hasher_create("ree-blind/1");
+    ree_hasher_update(hasher, receipt->salt, REE_SALT_SIZE);
+    ree_hasher_update(hasher, digest, sizeof digest);
+    ree_hasher_finish(hasher, hex);
+}
+
+static void hide(const struct ree_receipt *receipt, struct ree_receipt_text *text) {
+    text->tokens = NULL;
+    text->text = NULL;
+    ree_receipt_blind(receipt, text->tokens_sha256);
+    ree_receipt_blind(receipt, text->text_sha256);
+}
+
+enum ree_status ree_receipt_make_private(struct ree_receipt *receipt,
+                                         const unsigned char salt[REE_SALT_SIZE],
+                                         struct ree_error *err) {
+    if (receipt->kind != REE_RECEIPT_TEXT || receipt->is_private || !receipt->receipt_hash[0])
+        return ree_fail(err, REE_INVALID, "only a sealed receipt of a text becomes private, once");
+    receipt->is_private = true;
+    salt_sha256(salt, receipt->salt_sha256);
+    ree_receipt_set_salt(receipt, salt);
+    hide(receipt, &receipt->prompt);
+    hide(receipt, &receipt->output);
+    ree_receipt_blind(receipt, receipt->logits_sha256);
+    ree_receipt_blind(receipt, receipt->trace_root);
+    return ree_receipt_seal(receipt, err);
+}
+
+// ree knows no extension yet.
+const char *ree_receipt_unknown_extension(const struct ree_receipt *receipt) {
+    return receipt->n_critical ? receipt->critical[0] : NULL;
+}
+
+bool ree_receipt_sampling_is_canonical(const struct ree_sampling *s) {
+    return s->temperature > 0 || (s->top_k == 0 && s->top_p == 1 && s->min_p == 0 && s->seed == 0);
 }
 
 enum ree_status ree_receipt_write(const struct ree_receipt *receipt, const char *path,

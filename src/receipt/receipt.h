@@ -1,7 +1,7 @@
 // Receipts: what was run, on what, with which result, as one JSON object that anyone can check.
 //
 //     {
-//       "schema": "ree-receipt/1",
+//       "schema": "ree-receipt/2",
 //       "body": {                                  what is promised; all of it is bound
 //         "kind": "text" | "tensors",
 //         "numerics": "RepOps/1",
@@ -18,9 +18,12 @@
 //                    "tokens": [...], "text": "..."},
 //         "inputs": [{"name", "sha256"}],          tensors alone, in the model's order
 //         "outputs": [{"name", "sha256"}],
-//         "trace": {"root", "n_steps", "prefill_chunk"}             where a trace was made
+//         "trace": {"root", "n_steps", "prefill_chunk"},            where a trace was made
+//         "private": {"salt_sha256"},              text; hashes are blinded, see below
+//         "request_sha256": hex,                   text; the request that this run answers
+//         "extensions": {NAME: anything}, "critical": [NAMES]      see below
 //       },
-//       "receipt_hash": hex,                       SHA-256("ree-receipt/1\0" | canonical body)
+//       "receipt_hash": hex,                       SHA-256("ree-receipt/2\0" | canonical body)
 //       "signature": {"algorithm": "ed25519", "public_key": hex, "signature": hex},
 //       "unbound": {"ree_version", "device", "created", "trace_file", "stats": {...}}   for people;
 //       proves nothing
@@ -33,10 +36,25 @@
 // as 32 bytes. The file is this object as canonical JSON with a newline at the end.
 //
 // The text of the prompt and of the output: the tokens of both, one after the other, through the
-// tokenizer's decoder, special tokens left out. What is certain after the prompt's last token is
-// the prompt's; what comes later is the output's, up to the first of the stop texts. output.tokens
+// tokenizer's decoder, special tokens left out. The prompt's text is what the prompt's tokens say
+// by themselves, the output's what its tokens add, up to the first of the stop texts. output.tokens
 // are all that were made, those included that completed a stop text. A NUL is written as U+FFFD.
 // generate/answer.h, NUMERICS.md "Receipts".
+//
+// Parameters of sampling that have no effect at temperature 0 have the values that turn them off:
+// top_k 0, top_p 1, min_p 0, seed "0".
+//
+// Private: tokens and texts are left out, and each hash of them, of the logits and of the trace is
+// blinded: SHA-256("ree-blind/1\0" | salt | hash). The salt, 32 random bytes, is in a file of its
+// own for the verifier, and "salt_sha256" is SHA-256("ree-salt/1\0" | salt). Without the salt a
+// guess at the text cannot be confirmed.
+//
+// Extensions: whoever reads a receipt may skip an extension that it does not know, but not one that
+// "critical" names: then it cannot verify the receipt.
+//
+// ree-receipt/1 is still read. It has none of the last five fields; its hashes of private receipts
+// are not blinded; parameters without effect may have any value; and bytes that the decoder holds
+// back after the prompt's last token count as text of the output.
 //
 // receipt.schema.json beside this file is the same for programs.
 #ifndef REE_RECEIPT_RECEIPT_H
@@ -46,6 +64,8 @@
 #include "receipt/canonical.h"
 
 enum ree_receipt_kind { REE_RECEIPT_TEXT, REE_RECEIPT_TENSORS };
+
+#define REE_SALT_SIZE 32
 
 struct ree_receipt_tensor {
     const char *name;
@@ -63,6 +83,7 @@ struct ree_receipt_text {
 
 struct ree_receipt {
     struct ree_arena arena; // of a receipt that was read: holds the strings and arrays below
+    uint32_t version;       // of the schema: 1 or 2
     enum ree_receipt_kind kind;
     const char *numerics, *operation_set;
     char graph_sha256[65], weights_sha256[65], tokenizer_sha256[65];
@@ -84,6 +105,16 @@ struct ree_receipt {
     char trace_root[65];
     uint64_t trace_steps;
     uint32_t trace_chunk;
+    // Private; the salt is not in the file
+    bool is_private;
+    char salt_sha256[65];
+    bool has_salt;
+    unsigned char salt[REE_SALT_SIZE];
+    // Requests and extensions
+    char request_sha256[65]; // "": of no request
+    cJSON *extensions;       // an object, owned; NULL: none
+    size_t n_critical;       // names of extensions
+    const char *const *critical;
     // The rest of the file
     char receipt_hash[65];
     bool is_signed;
@@ -93,12 +124,21 @@ struct ree_receipt {
     cJSON *stats;                               // unbound; NULL: absent; owned
 };
 
-void ree_receipt_init(struct ree_receipt *receipt);   // all empty, greedy, RepOps/1
-void ree_receipt_finish(struct ree_receipt *receipt); // frees the arena and stats
+void ree_receipt_init(struct ree_receipt *receipt); // all empty, version 2, greedy, RepOps/1
+void ree_receipt_finish(struct ree_receipt *receipt); // frees the arena, extensions and stats
 
 // Hashes tokens and texts where they are given, and the body; drops a signature. To be called
 // before signing and writing, and after any change.
 enum ree_status ree_receipt_seal(struct ree_receipt *receipt, struct ree_error *err);
+// Makes a sealed receipt of a text private: drops tokens and texts, blinds the hashes with this
+// salt, and seals it again.
+enum ree_status ree_receipt_make_private(struct ree_receipt *receipt,
+                                         const unsigned char salt[REE_SALT_SIZE],
+                                         struct ree_error *err);
+// Gives the receipt its salt; false if it is not the salt of this receipt.
+bool ree_receipt_set_salt(struct ree_receipt *receipt, const unsigned char salt[REE_SALT_SIZE]);
+// Replaces a hash by what the receipt has for it: blinded if the receipt is private, else as it is.
+void ree_receipt_blind(const struct ree_receipt *receipt, char hex[65]);
 // Signs the sealed receipt with an Ed25519 key, a PEM file as ree_key_create writes it.
 enum ree_status ree_receipt_sign(struct ree_receipt *receipt, const char *key_path,
                                  struct ree_error *err);
@@ -118,10 +158,13 @@ enum ree_status ree_receipt_decode(const void *bytes, size_t nbytes, const char 
                                    struct ree_receipt *out, struct ree_error *err);
 enum ree_status ree_receipt_load(const char *path, struct ree_receipt *out, struct ree_error *err);
 
+// The first critical extension that this ree does not know; NULL if it knows all of them.
+const char *ree_receipt_unknown_extension(const struct ree_receipt *receipt);
+
 // One finding about a receipt, for a person: "SHA-256 is ..., the receipt says ...".
 struct ree_receipt_finding {
     const char *what; // "receipt", "prompt tokens", "prompt text", "output tokens", "output text",
-                      // "signature", "counts"
+                      // "salt", "parameters", "signature", "counts"
     bool ok;
     char detail[256];
 };

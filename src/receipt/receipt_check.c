@@ -80,6 +80,15 @@ static void check_counts(struct report *report, const struct ree_receipt *r) {
             (unsigned long long)prompt, (unsigned long long)output);
 }
 
+static void check_parameters(struct report *report, const struct ree_receipt *receipt) {
+    if (receipt->version == 1) return; // it has no rule for them
+    bool ok = ree_receipt_sampling_is_canonical(&receipt->sampling);
+    add(report, "parameters", ok, "%s",
+        ok ? "those without effect are off"
+           : "temperature is 0, so top_k has to be 0, top_p 1, min_p 0 and seed 0, which have no "
+             "effect");
+}
+
 size_t ree_receipt_check(const struct ree_receipt *receipt,
                          struct ree_receipt_finding findings[REE_RECEIPT_MAX_FINDINGS],
                          bool *out_ok) {
@@ -89,6 +98,7 @@ size_t ree_receipt_check(const struct ree_receipt *receipt,
         check_text(&report, &receipt->prompt, "prompt tokens", "prompt text");
         check_text(&report, &receipt->output, "output tokens", "output text");
         check_counts(&report, receipt);
+        check_parameters(&report, receipt);
     }
     if (receipt->is_signed) {
         bool ok = ree_receipt_signature_holds(receipt);

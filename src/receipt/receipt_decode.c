@@ -139,6 +139,54 @@ enum ree_status ree_receipt_get_model(const struct ree_fields *body, struct ree_
                          err);
 }
 
+static enum ree_status get_private(const struct ree_fields *body, struct ree_receipt *out,
+                                   struct ree_error *err) {
+    struct ree_fields part;
+    if (!ree_field(body, "private")) return REE_OK;
+    REE_TRY(ree_fields_open(body, "private", "body.private", "salt_sha256", "", &part, err));
+    REE_TRY(ree_field_hex(&part, "salt_sha256", out->salt_sha256, sizeof out->salt_sha256, err));
+    out->is_private = true;
+    const struct ree_receipt_text *const texts[] = {&out->prompt, &out->output};
+    for (size_t i = 0; i < 2; i++)
+        if (texts[i]->tokens || texts[i]->text)
+            return ree_fail(err, REE_INVALID, "body.%s has %s, and the receipt is private",
+                            i ? "output" : "prompt", texts[i]->tokens ? "tokens" : "a text");
+    return REE_OK;
+}
+
+static enum ree_status get_extensions(const struct ree_fields *body, struct ree_receipt *out,
+                                      struct ree_error *err) {
+    const cJSON *extensions = ree_field(body, "extensions");
+    if (ree_field(body, "critical")) {
+        REE_TRY(ree_field_strings(body, "critical", &out->critical, &out->n_critical, err));
+        if (!out->n_critical)
+            return ree_fail(err, REE_INVALID, "body.critical is empty; it has to be left out");
+    }
+    for (size_t i = 0; i < out->n_critical; i++) {
+        if (i && strcmp(out->critical[i - 1], out->critical[i]) >= 0)
+            return ree_fail(err, REE_INVALID, "body.critical is not in ascending order");
+        if (!cJSON_GetObjectItemCaseSensitive(extensions, out->critical[i]))
+            return ree_fail(err, REE_INVALID, "body.critical names '%.64s', which is no extension",
+                            out->critical[i]);
+    }
+    if (!extensions) return REE_OK;
+    if (!cJSON_IsObject(extensions)) return ree_fields_wrong(body, "extensions", "an object", err);
+    if (!extensions->child)
+        return ree_fail(err, REE_INVALID, "body.extensions is empty; it has to be left out");
+    out->extensions =
+        cJSON_DetachItemFromObjectCaseSensitive((cJSON *)(uintptr_t)body->json, "extensions");
+    return REE_OK;
+}
+
+// What version 2 added.
+static enum ree_status get_rest(const struct ree_fields *body, struct ree_receipt *out,
+                                struct ree_error *err) {
+    REE_TRY(get_private(body, out, err));
+    REE_TRY(ree_field_hex(body, "request_sha256", out->request_sha256, sizeof out->request_sha256,
+                          err));
+    return get_extensions(body, out, err);
+}
+
 static enum ree_status get_body(const struct ree_fields *root, struct ree_receipt *out,
                                 struct ree_error *err) {
     struct ree_fields body;
@@ -146,12 +194,17 @@ static enum ree_status get_body(const struct ree_fields *root, struct ree_receip
     REE_TRY(ree_fields_open(root, "body", "body", "kind", NULL, &body, err));
     REE_TRY(ree_field_name(&body, "kind", ree_receipt_kind_names, 2, &kind, err));
     out->kind = (enum ree_receipt_kind)kind;
+    // What version 2 added is unknown in version 1.
+    bool is_new = out->version > 1;
     if (out->kind == REE_RECEIPT_TEXT)
         REE_TRY(ree_fields_check(&body, "kind numerics operation_set model prompt sampling output",
-                                 "tokenizer_sha256 trace", err));
-    else
-        REE_TRY(ree_fields_check(&body, "kind numerics operation_set model inputs outputs", "trace",
+                                 is_new ? "tokenizer_sha256 trace private request_sha256 extensions "
+                                          "critical"
+                                        : "tokenizer_sha256 trace",
                                  err));
+    else
+        REE_TRY(ree_fields_check(&body, "kind numerics operation_set model inputs outputs",
+                                 is_new ? "trace extensions critical" : "trace", err));
     REE_TRY(ree_receipt_get_model(&body, out, err));
     if (out->kind == REE_RECEIPT_TEXT) {
         REE_TRY(get_run_of_text(&body, out, err));
@@ -159,7 +212,8 @@ static enum ree_status get_body(const struct ree_fields *root, struct ree_receip
         REE_TRY(get_tensors(&body, "inputs", &out->inputs, &out->n_inputs, err));
         REE_TRY(get_tensors(&body, "outputs", &out->outputs, &out->n_outputs, err));
     }
-    return get_trace(&body, out, err);
+    REE_TRY(get_trace(&body, out, err));
+    return get_rest(&body, out, err);
 }
 
 static enum ree_status get_signature(const struct ree_fields *root, struct ree_receipt *out,
@@ -196,7 +250,6 @@ static enum ree_status get_unbound(const struct ree_fields *root, struct ree_rec
 
 static enum ree_status get_receipt(const cJSON *json, struct ree_receipt *out,
                                    struct ree_error *err) {
-    static const char *const schemas[] = {REE_RECEIPT_SCHEMA};
     // Keys that are there twice, bytes that are not UTF-8 and numbers that are not finite have no
     // canonical form, anywhere in the file.
     struct ree_strbuf text;
@@ -208,7 +261,8 @@ static enum ree_status get_receipt(const cJSON *json, struct ree_receipt *out,
     struct ree_fields root = {json, "receipt", &out->arena};
     size_t schema;
     REE_TRY(ree_fields_check(&root, "schema", NULL, err));
-    REE_TRY(ree_field_name(&root, "schema", schemas, 1, &schema, err));
+    REE_TRY(ree_field_name(&root, "schema", ree_receipt_schemas, 2, &schema, err));
+    out->version = (uint32_t)schema + 1;
     REE_TRY(ree_fields_check(&root, "schema body receipt_hash", "signature unbound", err));
     REE_TRY(get_body(&root, out, err));
     REE_TRY(ree_field_hex(&root, "receipt_hash", out->receipt_hash, sizeof out->receipt_hash, err));

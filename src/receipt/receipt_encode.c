@@ -95,6 +95,19 @@ bool ree_receipt_add_model(cJSON *body, const struct ree_receipt *receipt) {
            add_hash(model, "weights_sha256", receipt->weights_sha256);
 }
 
+// What version 2 added.
+static bool add_rest(cJSON *body, const struct ree_receipt *receipt) {
+    if (receipt->is_private) {
+        cJSON *part = cJSON_AddObjectToObject(body, "private");
+        if (!add_hash(part, "salt_sha256", receipt->salt_sha256)) return false;
+    }
+    return add_hash(body, "request_sha256", receipt->request_sha256) &&
+           (!receipt->extensions ||
+            cJSON_AddItemReferenceToObject(body, "extensions", receipt->extensions)) &&
+           (!receipt->n_critical ||
+            add_strings(body, "critical", receipt->critical, receipt->n_critical));
+}
+
 static bool add_body(cJSON *body, const struct ree_receipt *receipt) {
     if (!add_string(body, "kind", ree_receipt_kind_names[receipt->kind]) ||
         !ree_receipt_add_model(body, receipt))
@@ -104,6 +117,7 @@ static bool add_body(cJSON *body, const struct ree_receipt *receipt) {
             : !add_tensors(body, "inputs", receipt->inputs, receipt->n_inputs) ||
                   !add_tensors(body, "outputs", receipt->outputs, receipt->n_outputs))
         return false;
+    if (!add_rest(body, receipt)) return false;
     if (!receipt->has_trace) return true;
     cJSON *trace = cJSON_AddObjectToObject(body, "trace");
     return add_hash(trace, "root", receipt->trace_root) &&
@@ -148,7 +162,7 @@ enum ree_status ree_receipt_encode(const struct ree_receipt *receipt, char **out
     struct ree_strbuf text;
     ree_strbuf_init(&text);
     cJSON *root = cJSON_CreateObject();
-    bool ok = add_string(root, "schema", REE_RECEIPT_SCHEMA) &&
+    bool ok = add_string(root, "schema", ree_receipt_schemas[receipt->version - 1]) &&
               add_item(root, "body", ree_receipt_body(receipt)) &&
               add_hash(root, "receipt_hash", receipt->receipt_hash) &&
               add_signature(root, receipt) && add_unbound(root, receipt);

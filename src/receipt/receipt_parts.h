@@ -5,7 +5,8 @@
 #include "receipt/receipt.h"
 #include "receipt/receipt_fields.h"
 
-#define REE_RECEIPT_SCHEMA "ree-receipt/1"
+// The schemas by their version - 1; they are also the tags of the receipts' hashes.
+extern const char *const ree_receipt_schemas[2];
 #define REE_SIGNATURE_ALGORITHM "ed25519"
 #define REE_SIGNATURE_SIZE 64
 
@@ -32,6 +33,9 @@ enum ree_status ree_receipt_get_model(const struct ree_fields *body, struct ree_
                                       struct ree_error *err);
 enum ree_status ree_receipt_get_sampling(const struct ree_fields *body, struct ree_receipt *out,
                                          struct ree_error *err);
+
+// Whether the parameters that the sampling does not use have the values that turn them off.
+bool ree_receipt_sampling_is_canonical(const struct ree_sampling *sampling);
 
 void ree_receipt_tokens_sha256(const int32_t *ids, size_t n, char hex[65]);
 void ree_receipt_text_sha256(const char *text, char hex[65]);

@@ -121,8 +121,11 @@ void ree_trace_rows_begin(struct ree_trace_rows *rows, const struct ree_tensor *
 void ree_trace_rows_add(struct ree_trace_rows *rows, const struct ree_tensor *tensor);
 
 // Writing. The file appears under its name when it is finished, whole; until then nothing does.
+// `mode` is without the user's mask: 0666, or 0600 for the trace of a private run, whose digests
+// tell the tokens to whoever guesses them.
 struct ree_trace_writer;
-enum ree_status ree_trace_writer_create(const char *path, const struct ree_trace_header *header,
+enum ree_status ree_trace_writer_create(const char *path, unsigned mode,
+                                        const struct ree_trace_header *header,
                                         struct ree_trace_writer **out, struct ree_error *err);
 enum ree_status ree_trace_writer_step(struct ree_trace_writer *writer, const ree_digest *step,
                                       struct ree_error *err);

@@ -25,10 +25,11 @@ static void release(struct ree_trace_writer *w) {
     free(w);
 }
 
-static enum ree_status begin(struct ree_trace_writer *w, const char *path, struct ree_error *err) {
+static enum ree_status begin(struct ree_trace_writer *w, const char *path, unsigned mode,
+                             struct ree_error *err) {
     w->nodes = malloc(((size_t)w->header->n_nodes + 1) * sizeof *w->nodes);
     if (!w->nodes) return no_memory(err);
-    REE_TRY(ree_file_begin(path, &w->file, err));
+    REE_TRY(ree_file_begin(path, mode, &w->file, err));
     struct ree_strbuf text;
     ree_strbuf_init(&text);
     enum ree_status status = ree_trace_header_encode(w->header, &text, err);
@@ -41,13 +42,14 @@ static enum ree_status begin(struct ree_trace_writer *w, const char *path, struc
     return status;
 }
 
-enum ree_status ree_trace_writer_create(const char *path, const struct ree_trace_header *header,
+enum ree_status ree_trace_writer_create(const char *path, unsigned mode,
+                                        const struct ree_trace_header *header,
                                         struct ree_trace_writer **out, struct ree_error *err) {
     *out = NULL;
     struct ree_trace_writer *w = calloc(1, sizeof *w);
     if (!w) return no_memory(err);
     w->header = header;
-    enum ree_status status = begin(w, path, err);
+    enum ree_status status = begin(w, path, mode, err);
     if (status == REE_OK)
         *out = w;
     else

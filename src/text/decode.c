@@ -123,7 +123,7 @@ static void add_leaves(struct ree_decoding_chain *chain, const struct ree_stage 
 
 static void restart(struct ree_decoding *stage) {
     stage->token.size = stage->held.size = stage->n_tokens = 0;
-    stage->begun = false;
+    stage->begun = stage->settled = false;
     stage->left = stage->n_held = 0;
 }
 
@@ -312,20 +312,21 @@ static enum ree_status bpe(struct ree_decoding_chain *chain, size_t i, const cha
     struct ree_strbuf out;
     ree_strbuf_init(&out);
     enum ree_status status = REE_OK;
-    if (state->n_tokens > 0) {
+    if (state->n_tokens > 0 && !state->settled) {
         replace_all(&out, state->held.data, state->held.size, state->stage->strings[0], " ");
         status = out.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for text")
                             : give(chain, i, out.data, out.size, err);
     }
     ree_strbuf_finish(&out);
+    state->settled = false;
     state->held.size = 0;
     ree_strbuf_append(&state->held, token, n);
     return status;
 }
 
-// A token that has come to its end.
+// A token that is complete. `end`: so is what it becomes; otherwise the next stage gets a part.
 static enum ree_status whole(struct ree_decoding_chain *chain, size_t i, const char *token,
-                             size_t n, struct ree_error *err) {
+                             size_t n, bool end, struct ree_error *err) {
     struct ree_decoding *state = &chain->stages[i];
     struct ree_strbuf out;
     enum ree_status status = REE_OK;
@@ -351,7 +352,9 @@ static enum ree_status whole(struct ree_decoding_chain *chain, size_t i, const c
         break;
     }
     if (status == REE_OK && out.failed) status = ree_fail(err, REE_NO_MEMORY, "no memory for text");
-    if (status == REE_OK && some) status = give(chain, i, out.data, out.size, err);
+    if (status == REE_OK && some)
+        status = end ? give(chain, i, out.data, out.size, err)
+                     : give_part(chain, i, out.data, out.size, err);
     ree_strbuf_finish(&out);
     return status;
 }
@@ -447,10 +450,10 @@ static enum ree_status feed(struct ree_decoding_chain *chain, size_t i, const ch
     } else if (op == REPLACE && !state->stage->regex) {
         status = replace_string(chain, i, data, n, end, err);
     } else if (end && state->token.size == 0) {
-        status = whole(chain, i, data, n, err);
+        status = whole(chain, i, data, n, true, err);
     } else {
         ree_strbuf_append(&state->token, data, n);
-        if (end) status = whole(chain, i, state->token.data, state->token.size, err);
+        if (end) status = whole(chain, i, state->token.data, state->token.size, true, err);
         if (end) state->token.size = 0;
     }
     if (state->token.failed || state->held.failed)
@@ -486,6 +489,68 @@ static enum ree_status end(struct ree_decoding_chain *chain, size_t i, struct re
     if (status == REE_OK) status = end(chain, i + 1, err);
     restart(state);
     return status;
+}
+
+// Strip: characters that it would take off at the end are in the middle of the text.
+static enum ree_status settle_strip(struct ree_decoding_chain *chain, size_t i,
+                                    struct ree_error *err) {
+    struct ree_decoding *state = &chain->stages[i];
+    const struct ree_str content = state->stage->strings[0];
+    enum ree_status status = REE_OK;
+    for (; status == REE_OK && state->n_held; state->n_held--)
+        status = give_part(chain, i, content.data, content.size, err);
+    return status;
+}
+
+static enum ree_status settle_bpe(struct ree_decoding_chain *chain, size_t i,
+                                  struct ree_error *err) {
+    struct ree_decoding *state = &chain->stages[i];
+    struct ree_strbuf out;
+    if (state->n_tokens == 0 || state->settled) return REE_OK;
+    ree_strbuf_init(&out);
+    replace_all(&out, state->held.data, state->held.size, state->stage->strings[0], " ");
+    enum ree_status status = out.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for text")
+                                        : give(chain, i, out.data, out.size, err);
+    ree_strbuf_finish(&out);
+    state->settled = true;
+    return status;
+}
+
+// What stage i has of a token whose end has not come.
+static enum ree_status settle_token(struct ree_decoding_chain *chain, size_t i,
+                                    struct ree_error *err) {
+    struct ree_decoding *state = &chain->stages[i];
+    struct ree_strbuf *token = &state->token;
+    enum ree_status status;
+    if (token->size == 0) return REE_OK;
+    if (state->stage->kind->op == REPLACE && !state->stage->regex)
+        status = give_part(chain, i, token->data, token->size, err); // the start of no match
+    else
+        status = whole(chain, i, token->data, token->size, false, err);
+    token->size = 0;
+    state->n_tokens++;
+    return status;
+}
+
+static enum ree_status settle(struct ree_decoding_chain *chain, size_t i, struct ree_error *err) {
+    if (i == chain->n) return REE_OK;
+    struct ree_decoding *state = &chain->stages[i];
+    REE_TRY(settle_token(chain, i, err));
+    switch (state->stage->kind->op) {
+    case BYTE_LEVEL:
+        if (state->held.size) REE_TRY(give_part(chain, i, REE_REPLACEMENT, 3, err));
+        state->held.size = 0;
+        break;
+    case BYTE_FALLBACK: REE_TRY(give_run(chain, i, err)); break;
+    case BPE: REE_TRY(settle_bpe(chain, i, err)); break;
+    case STRIP: REE_TRY(settle_strip(chain, i, err)); break;
+    default: break;
+    }
+    return settle(chain, i + 1, err);
+}
+
+enum ree_status ree_decoding_settle(struct ree_decoding_chain *chain, struct ree_error *err) {
+    return settle(chain, 0, err);
 }
 
 enum ree_status ree_decoding_push(struct ree_decoding_chain *chain, const char *token, size_t n,

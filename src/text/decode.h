@@ -13,6 +13,7 @@ struct ree_decoding {
     bool begun;              // a part of the current token has been received
     uint32_t left;           // Strip: how many more to take off at the start
     uint32_t n_held;         // Strip: characters that are taken off if the token ends here
+    bool settled;            // BPEDecoder: the token in `held` has been given
 };
 
 struct ree_decoding_chain {
@@ -28,6 +29,9 @@ void ree_decoding_finish(struct ree_decoding_chain *chain);
 // Appends to chain->out what is certain once this token, valid UTF-8, is known.
 enum ree_status ree_decoding_push(struct ree_decoding_chain *chain, const char *token, size_t n,
                                   struct ree_error *err);
+// Appends what is held back as text in the middle: an incomplete character becomes U+FFFD, and
+// nothing that only the end of a text loses is taken off. The next token is not a first one.
+enum ree_status ree_decoding_settle(struct ree_decoding_chain *chain, struct ree_error *err);
 // Appends the rest and makes the chain as new.
 enum ree_status ree_decoding_flush(struct ree_decoding_chain *chain, struct ree_error *err);
 

@@ -58,6 +58,12 @@ enum ree_status ree_decoder_push(struct ree_decoder *decoder, int32_t id, const 
     return give(decoder, push(decoder, id, err), out_text, out_nbytes);
 }
 
+enum ree_status ree_decoder_settle(struct ree_decoder *decoder, const char **out_text,
+                                   size_t *out_nbytes, struct ree_error *err) {
+    decoder->chain.out.size = 0;
+    return give(decoder, ree_decoding_settle(&decoder->chain, err), out_text, out_nbytes);
+}
+
 enum ree_status ree_decoder_flush(struct ree_decoder *decoder, const char **out_text,
                                   size_t *out_nbytes, struct ree_error *err) {
     decoder->chain.out.size = 0;

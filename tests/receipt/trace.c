@@ -92,7 +92,7 @@ static void write_sample(const char *path, uint64_t n_steps, ree_digest root) {
     struct ree_trace_writer *w;
     sample_init(&s);
     REQUIRE(ree_trace_header_complete(&s.header, &s.arena, &err) == REE_OK);
-    REQUIRE(ree_trace_writer_create(path, &s.header, &w, &err) == REE_OK);
+    REQUIRE(ree_trace_writer_create(path, 0666, &s.header, &w, &err) == REE_OK);
     for (uint64_t i = 0; i < n_steps; i++) {
         ree_digest step[N_DIGESTS];
         sample_step(step, i);
@@ -279,7 +279,7 @@ static int write_on(const char *path, bool limited) {
     sample_init(&s);
     sample_step(step, 1);
     if (ree_trace_header_complete(&s.header, &s.arena, &err) != REE_OK ||
-        ree_trace_writer_create(path, &s.header, &w, &err) != REE_OK)
+        ree_trace_writer_create(path, 0666, &s.header, &w, &err) != REE_OK)
         return 3;
     for (int i = 0; i < (limited ? 4000 : 100000000); i++)
         if (ree_trace_writer_step(w, (const ree_digest *)step, &err) != REE_OK) {
@@ -322,13 +322,13 @@ static void test_interrupted(void) {
     }
     sample_init(&s);
     REQUIRE(ree_trace_header_complete(&s.header, &s.arena, &err) == REE_OK);
-    CHECK(ree_trace_writer_create("/nonexistent/x.trace", &s.header, &w, &err) == REE_NOT_FOUND);
+    CHECK(ree_trace_writer_create("/nonexistent/x.trace", 0666, &s.header, &w, &err) == REE_NOT_FOUND);
     CHECK_MSG(strstr(err.message, "/nonexistent/x.trace: cannot create it"), "%s", err.message);
-    CHECK(ree_trace_writer_create(folder, &s.header, &w, &err) == REE_IO);
+    CHECK(ree_trace_writer_create(folder, 0666, &s.header, &w, &err) == REE_IO);
     // What is there stays until there is something whole.
     ree_digest root;
     write_sample(path, 2, root);
-    CHECK(ree_trace_writer_create(path, &s.header, &w, &err) == REE_OK);
+    CHECK(ree_trace_writer_create(path, 0666, &s.header, &w, &err) == REE_OK);
     ree_trace_writer_abandon(w);
     struct ree_trace *t;
     CHECK(ree_trace_load(path, &t, &err) == REE_OK && t->n_steps == 2);

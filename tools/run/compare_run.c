@@ -8,8 +8,8 @@
 #include "audit/suspects.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "generate/ends.h"
 #include "compare.h"
-#include "ends.h"
 #include "session/profile.h"
 #include "watch.h"
 
@@ -27,7 +27,7 @@ static enum ree_status load_tokenizer(struct compare_job *job) {
 
 static enum ree_status find_eos(struct compare_job *job) {
     const struct ree_generator_info *info = ree_generator_info(job->generators[0]);
-    if (job->o->ignore_eos || cli_ends(info, job->tokenizer, &job->eos, &job->n_eos)) return REE_OK;
+    if (job->o->ignore_eos || ree_ends_of(info, job->tokenizer, &job->eos, &job->n_eos)) return REE_OK;
     return ree_fail(&job->err, REE_NO_MEMORY, "out of memory");
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ends.h"
+#include "generate/ends.h"
 #include "generate_job.h"
 #include "rows.h"
 
@@ -49,7 +49,7 @@ static int load_tokenizer(struct job *job) {
 
 static int find_eos(struct job *job) {
     const struct ree_generator_info *info = ree_generator_info(job->generator);
-    if (job->o->ignore_eos || cli_ends(info, job->tokenizer, &job->eos, &job->n_eos)) return 0;
+    if (job->o->ignore_eos || ree_ends_of(info, job->tokenizer, &job->eos, &job->n_eos)) return 0;
     cli_error("out of memory");
     return CLI_FAILED;
 }
@@ -245,7 +245,7 @@ static int serve(struct job *job) {
 }
 
 static int prepare(struct job *job) {
-    const struct generate_options *o = job->o;
+    struct generate_options *o = job->o;
     int code = cli_receipt_prepare(&o->receipt);
     if (!code) code = generate_open_checkpoint(job);
     if (!code) code = open_generator(job);

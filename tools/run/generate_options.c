@@ -114,7 +114,8 @@ static const struct cli_row rows[] = {
 
     {.kind = ROW_TEXT, .help = "\nreceipts (of one prompt)\n"},
     {.kind = ROW_GROUP, .take = cli_take_receipt, .at = AT(receipt), .help = CLI_RECEIPT_HELP
-  "  --private            with hashes of prompt and answer in place of their tokens and texts\n"
+  "  --private            with blinded hashes in place of tokens and texts. The salt that opens\n"
+  "                       them is written to FILE.salt, for whoever may verify the receipt\n"
   "\n"},
     {.kind = ROW_GROUP, .take = take_checkpoint, .help = CHECKPOINT_HELP "\n"},
     {.kind = ROW_GROUP, .take = cli_take_watch, .at = AT(watch), .help = WATCH_HELP
@@ -175,6 +176,7 @@ static void check(struct cli *cli, struct generate_options *o) {
     cli_parts_check(cli, &o->parts, &o->device);
     cli_receipt_check(cli, &o->receipt);
     watch_check(cli, &o->watch);
+    o->watch.is_secret = o->receipt.is_private;
     checkpoint_check(cli, o);
     if (watch_wanted(&o->watch) && o->n_prompts > 1)
         cli_usage(cli, "one prompt can be looked into, and %zu are given", o->n_prompts);

@@ -1,7 +1,13 @@
 #include "receipts.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/status.h"
 
 #include "cli.h"
 
@@ -18,10 +24,25 @@ void cli_receipt_check(struct cli *cli, const struct cli_receipt *receipt) {
         cli_usage(cli, "--private is of a receipt, and there is no --receipt-path");
 }
 
-int cli_receipt_prepare(const struct cli_receipt *receipt) {
+static char *salt_path_of(const char *path) {
+    size_t size = strlen(path) + sizeof ".salt";
+    char *salt_path = malloc(size);
+    if (salt_path)
+        snprintf(salt_path, size, "%s.salt", path);
+    else
+        cli_error("out of memory");
+    return salt_path;
+}
+
+int cli_receipt_prepare(struct cli_receipt *receipt) {
     struct ree_error err;
     char public_key[65];
     if (!receipt->path) return 0;
+    if (receipt->is_private &&
+        getrandom(receipt->salt, sizeof receipt->salt, 0) != (ssize_t)sizeof receipt->salt) {
+        cli_error("the system has no random bytes for a salt");
+        return CLI_FAILED;
+    }
     int code = cli_check_place(receipt->path, "a receipt");
     if (!code && receipt->key && ree_key_public(receipt->key, public_key, &err) != REE_OK)
         code = cli_fail(&err);
@@ -44,9 +65,60 @@ bool cli_public_key(const char *text, char key[65]) {
     return true;
 }
 
+static enum ree_status save_salt(const struct cli_receipt *receipt, struct ree_error *err) {
+    char text[66];
+    ree_hex(receipt->salt, text);
+    strcpy(text + 64, "\n");
+    char *path = salt_path_of(receipt->path);
+    if (!path) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status = ree_file_write_secret(path, text, 65, err);
+    free(path);
+    return status;
+}
+
+// 64 hexadecimal digits, and perhaps a newline.
+static enum ree_status load_salt(const char *path, unsigned char salt[REE_SALT_SIZE],
+                                 struct ree_error *err) {
+    void *bytes;
+    size_t n;
+    char hex[65] = "";
+    REE_TRY(ree_file_read_small(path, 66, &bytes, &n, err));
+    const char *text = bytes;
+    while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
+        n--;
+    if (n == 64) memcpy(hex, text, 64);
+    free(bytes);
+    if (ree_unhex(hex, salt)) return REE_OK;
+    return ree_fail(err, REE_INVALID, "%s: a salt is 64 hexadecimal digits", path);
+}
+
+int cli_receipt_salt(struct ree_receipt *receipt, const char *path, const char *salt_path) {
+    struct ree_error err;
+    unsigned char salt[REE_SALT_SIZE];
+    if (!receipt->is_private) {
+        if (!salt_path) return 0;
+        cli_error("--salt: %s is not private", path);
+        return CLI_USAGE;
+    }
+    char *beside = salt_path ? NULL : salt_path_of(path);
+    if (!salt_path && !beside) return CLI_FAILED;
+    int code = 0;
+    if (!salt_path && access(beside, F_OK) != 0)
+        ; // it stays closed
+    else if (load_salt(salt_path ? salt_path : beside, salt, &err) != REE_OK)
+        code = cli_fail(&err);
+    else if (!ree_receipt_set_salt(receipt, salt)) {
+        cli_error("%s: is the salt of another receipt", salt_path ? salt_path : beside);
+        code = CLI_FAILED;
+    }
+    free(beside);
+    return code;
+}
+
 int cli_receipt_save(const struct cli_receipt *receipt, struct ree_receipt *made) {
     struct ree_error err;
     if (receipt->key && ree_receipt_sign(made, receipt->key, &err) != REE_OK) return cli_fail(&err);
+    if (receipt->is_private && save_salt(receipt, &err) != REE_OK) return cli_fail(&err);
     if (ree_receipt_write(made, receipt->path, &err) != REE_OK) return cli_fail(&err);
     return 0;
 }

@@ -9,6 +9,7 @@ struct cli_receipt {
     const char *path; // NULL: none is wanted
     const char *key;  // NULL: not signed
     bool is_private;
+    unsigned char salt[REE_SALT_SIZE]; // of a private one
 };
 
 #define CLI_RECEIPT_HELP                                                                           \
@@ -22,10 +23,13 @@ bool cli_receipt_option(struct cli *cli, struct cli_receipt *receipt);
 // --sign and --private without --receipt-path are wrong usage.
 void cli_receipt_check(struct cli *cli, const struct cli_receipt *receipt);
 // Before the run: whether the file can be written and the key be read, so that hours of work are
-// not lost for it. Prints what is wrong and returns an exit code.
-int cli_receipt_prepare(const struct cli_receipt *receipt);
-// Signs if asked to, and writes.
+// not lost for it. Draws the salt of a private one. Prints what is wrong and returns an exit code.
+int cli_receipt_prepare(struct cli_receipt *receipt);
+// Signs if asked to, and writes; a private one's salt first, to a file of mode 0600 beside it.
 int cli_receipt_save(const struct cli_receipt *receipt, struct ree_receipt *made);
+// Gives a private receipt the salt in the file `salt_path`; NULL: in the one beside it, if there is
+// one. Otherwise the receipt stays without. Prints what is wrong and returns an exit code.
+int cli_receipt_salt(struct ree_receipt *receipt, const char *path, const char *salt_path);
 // The public key that an option names, a file or 64 hexadecimal digits, as digits in lower case;
 // false: printed.
 bool cli_public_key(const char *text, char key[65]);

@@ -10,6 +10,7 @@
 
 #define CLI_DIFFERS 1
 #define CLI_CANNOT 2
+#define CLI_PART 3
 
 struct job {
     struct verify_options *o;
@@ -98,6 +99,7 @@ static int verify_text(struct job *job) {
                                    .generator = job->generator,
                                    .tokenizer = job->tokenizer,
                                    .prompt = job->prompts.n ? job->prompts.list : NULL,
+                                   .ignores_eos = o->ignore_eos,
                                    .stepwise = o->stepwise || o->watch.trace,
                                    .traced = o->watch.trace != NULL};
     const struct ree_generator *g = job->generator;
@@ -144,6 +146,8 @@ static int verify(struct job *job) {
                   o->receipt);
         return CLI_USAGE;
     }
+    int code = cli_receipt_salt(&job->receipt, o->receipt, o->salt);
+    if (code) return code == CLI_USAGE ? code : CLI_CANNOT;
     ree_verify_receipt(&job->v, &job->receipt);
     char key[65];
     if (o->key && !cli_public_key(o->key, key)) return CLI_CANNOT;
@@ -157,13 +161,38 @@ static int verify(struct job *job) {
     return text ? verify_text(job) : verify_tensors(job);
 }
 
-static const char *result_name(const struct ree_verification *v) {
-    return v->differs ? "differs" : ree_verification_holds(v) ? "verified" : "cannot be checked";
-}
-
 static const char *outcome_name(enum ree_verify_outcome outcome) {
     static const char *const names[] = {"agrees", "differs", "not checked"};
     return names[outcome];
+}
+
+// What the prover chose, and what it says without proof.
+static void report_claims(const struct ree_receipt *r, struct ree_strbuf *out) {
+    const struct ree_sampling *s = &r->sampling;
+    if (r->kind == REE_RECEIPT_TEXT) {
+        ree_strbuf_printf(out, "chosen by the prover: temperature %.9g", (double)s->temperature);
+        if (s->temperature > 0)
+            ree_strbuf_printf(out, ", top_k %u, top_p %.9g, min_p %.9g, seed %llu", s->top_k,
+                              (double)s->top_p, (double)s->min_p, (unsigned long long)s->seed);
+        ree_strbuf_printf(out, ", repetition_penalty %.9g, max_new_tokens %llu, stop texts: ",
+                          (double)s->repetition_penalty, (unsigned long long)r->max_new_tokens);
+        for (size_t i = 0; i < r->n_stops; i++) {
+            ree_strbuf_printf(out, "%s\"", i ? ", " : "");
+            cli_append_name(out, r->stops[i]);
+            ree_strbuf_printf(out, "\"");
+        }
+        ree_strbuf_printf(out, "%s\n", r->n_stops ? "" : "none");
+    }
+    const char *const claims[][2] = {
+        {"device", r->device}, {"created", r->created}, {"ree", r->ree_version}};
+    bool some = false;
+    for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
+        if (!claims[i][1]) continue;
+        ree_strbuf_printf(out, "%s %s ", some ? "," : "claimed, not checked:", claims[i][0]);
+        cli_append_name(out, claims[i][1]);
+        some = true;
+    }
+    if (some) ree_strbuf_append(out, "\n", 1);
 }
 
 static void report_text(const struct job *job, struct ree_strbuf *out) {
@@ -175,7 +204,8 @@ static void report_text(const struct job *job, struct ree_strbuf *out) {
         cli_append_name(out, v->checks[i].detail);
         ree_strbuf_append(out, "\n", 1);
     }
-    ree_strbuf_printf(out, "\n%s", result_name(v));
+    report_claims(&job->receipt, out);
+    ree_strbuf_printf(out, "\n%s", ree_verdict_name(ree_verification_verdict(v)));
     if (!v->differs && v->cannot[0]) {
         ree_strbuf_append(out, ": ", 2);
         cli_append_name(out, v->cannot);
@@ -190,7 +220,7 @@ static void report_text(const struct job *job, struct ree_strbuf *out) {
 static void report_json(const struct job *job, struct ree_strbuf *out) {
     const struct ree_verification *v = &job->v;
     cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "result", result_name(v));
+    cJSON_AddStringToObject(root, "result", ree_verdict_name(ree_verification_verdict(v)));
     if (v->cannot[0]) cJSON_AddStringToObject(root, "reason", v->cannot);
     cJSON *checks = cJSON_AddArrayToObject(root, "checks");
     for (size_t i = 0; i < v->n; i++) {
@@ -217,7 +247,8 @@ static int report(struct job *job) {
     else
         report_text(job, &text);
     if (cli_print(&text)) return CLI_CANNOT;
-    return job->v.differs ? CLI_DIFFERS : ree_verification_holds(&job->v) ? 0 : CLI_CANNOT;
+    static const int codes[] = {0, CLI_PART, CLI_PART, CLI_DIFFERS, CLI_CANNOT};
+    return codes[ree_verification_verdict(&job->v)];
 }
 
 static int run(struct verify_options *o) {

@@ -25,6 +25,9 @@ static const struct cli_row rows[] = {
   "  receipt, prompt tokens, ...  the receipt's own hashes, and its signature\n"
   "  graph, weights               the model's\n"
   "  tokenizer                    that of the tokenizer, beside MODEL or named\n"
+  "  ends, context length         those of the model\n"
+  "  prompt encoding              the prompt's text, encoded, gives its tokens; special tokens\n"
+  "                               are shown\n"
   "  finish                       the answer ends where tokens and parameters end it\n"
   "  decoded prompt, answer       the texts are what the tokens say\n"
   "  tokens, logits               what the model computes\n"
@@ -33,6 +36,12 @@ static const struct cli_row rows[] = {
   "An answer is checked in one pass: the model runs over prompt and answer as over one prompt,\n"
   "and has to choose, at every position, the token that stands there. That is several times\n"
   "faster than making the answer was.\n"
+  "\n"
+  "The last line is the verdict. 'verified': everything that the receipt promises was compared\n"
+  "with something that the receipt does not decide. Sampling parameters, max_new_tokens and stop\n"
+  "texts are the prover's choice, and the verdict names them. 'verified prefix of an answer':\n"
+  "somebody interrupted it. 'verified in part': nothing differs, and what was not checked is\n"
+  "named. Device, date and speed prove nothing and are printed as claims.\n"
   "\n"
   "how\n"},
     {.name = "RECEIPT", .kind = ROW_POSITIONAL, .at = AT(receipt)},
@@ -46,6 +55,8 @@ static const struct cli_row rows[] = {
      .help = "tokenizer.json, a folder with one, or a *.tiktoken file"},
     {.name = "--public-key", .value = "FILE|HEX", .kind = ROW_STRING, .at = AT(key),
      .help = "the receipt has to be signed with this key ('ree-run help validate')"},
+    {.name = "--ignore-eos", .kind = ROW_FLAG, .at = AT(ignore_eos),
+     .help = "accept an answer that was made with --ignore-eos: no token ends it"},
     {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
      .help = "one JSON object instead of text"},
 
@@ -53,6 +64,7 @@ static const struct cli_row rows[] = {
   "\nwhat a receipt does not tell\n"
   "  --prompt-text TEXT, --prompt-ids IDS, --messages FILE, --chat-family NAME, --raw-prompt\n"
   "                       the prompt of a private receipt, as it was given to 'generate'\n"
+  "  --salt FILE          the salt of a private receipt (otherwise RECEIPT.salt, if it is there)\n"
   "  --input NAME=FILE, --random-inputs N, --dim NAME=SIZE\n"
   "                       the inputs of a run of tensors, as they were given to 'run'\n"},
     {.name = "--prompt-text", .kind = ROW_TAKE, .take = take_prompt},
@@ -60,6 +72,7 @@ static const struct cli_row rows[] = {
     {.name = "--messages", .kind = ROW_TAKE, .take = take_prompt},
     {.name = "--chat-family", .kind = ROW_STRING, .at = AT(chat_family)},
     {.name = "--raw-prompt", .kind = ROW_FLAG, .at = AT(raw)},
+    {.name = "--salt", .kind = ROW_STRING, .at = AT(salt)},
     {.kind = ROW_GROUP, .take = cli_take_inputs, .at = AT(inputs)},
     {.kind = ROW_GROUP, .take = cli_take_quantize, .at = AT(quantize), .help = CLI_QUANTIZE_HELP},
 
@@ -80,8 +93,8 @@ static const struct cli_row rows[] = {
   "  ree-run verify r.json tools/sample/stories\n"
   "  ree-run verify r.json tools/sample/stories --device vulkan --stepwise\n"
   "\n"
-  "exit status: 0 everything agrees, 1 something differs, 2 it cannot be checked (or wrong "
-  "usage)\n"},
+  "exit status: 0 verified, 1 something differs, 2 it cannot be checked (or wrong usage),\n"
+  "3 verified in part, or a verified prefix of an answer\n"},
     // clang-format on
 };
 #define N_ROWS (sizeof rows / sizeof *rows)

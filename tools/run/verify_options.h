@@ -10,7 +10,7 @@
 #include "watch.h"
 
 struct verify_options {
-    const char *receipt, *model, *tokenizer, *chat_family, *key;
+    const char *receipt, *model, *tokenizer, *chat_family, *key, *salt;
     struct cli_quantize quantize;
     struct cli_device device;
     struct cli_parts parts;
@@ -19,7 +19,7 @@ struct verify_options {
     struct run_inputs inputs;
     struct watch_options watch;
     uint64_t chunk;
-    bool stepwise, raw, json, no_fuse, no_fold;
+    bool stepwise, ignore_eos, raw, json, no_fuse, no_fold;
 };
 
 // Parses and checks; false: a message was printed. Release with verify_options_finish, also then.

@@ -129,6 +129,7 @@ static enum ree_status start_recorder(struct watch *w, const struct watch_run *r
                                         .weights_sha256 = hashes->weights,
                                         .operation_set = run->operation_set,
                                         .prefill_chunk = run->prefill_chunk,
+                                        .is_secret = w->options->is_secret,
                                         .n_states = run->n_states,
                                         .states = run->states,
                                         .on_progress = cli_progress};

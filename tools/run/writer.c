@@ -27,7 +27,7 @@ bool writer_begin(struct writer *w, const struct ree_prompt *prompt) {
     ree_strbuf_init(&w->ids);
     if (!w->tokenizer) return true;
     if (ree_answer_begin(&w->answer, w->tokenizer, w->stops, w->n_stops, prompt->ids, prompt->n,
-                         &err) == REE_OK)
+                         REE_BOUNDARY_SETTLED, &err) == REE_OK)
         return true;
     return fail(w, &err);
 }

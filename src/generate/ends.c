@@ -1,4 +1,4 @@
-#include "ends.h"
+#include "generate/ends.h"
 
 #include <stdlib.h>
 
@@ -8,8 +8,8 @@ static bool has(const int32_t *ids, size_t n, int32_t id) {
     return false;
 }
 
-bool cli_ends(const struct ree_generator_info *model, const struct ree_tokenizer *tokenizer,
-              int32_t **out, size_t *out_n) {
+bool ree_ends_of(const struct ree_generator_info *model, const struct ree_tokenizer *tokenizer,
+                 int32_t **out, size_t *out_n) {
     const int32_t *more = NULL;
     size_t n_more = tokenizer ? ree_tokenizer_eos(tokenizer, &more) : 0, n = 0;
     *out = malloc((model->n_eos + n_more + 1) * sizeof **out);

@@ -1,0 +1,72 @@
+// Ends and context of a receipt against those of the model.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "audit/verify_parts.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "generate/ends.h"
+
+static bool has(const int32_t *ids, size_t n, int32_t id) {
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] == id) return true;
+    return false;
+}
+
+static bool same_set(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b) {
+    for (size_t i = 0; i < n_a; i++)
+        if (!has(b, n_b, a[i])) return false;
+    for (size_t i = 0; i < n_b; i++)
+        if (!has(a, n_a, b[i])) return false;
+    return true;
+}
+
+// "2 32000", "none"; cut off where a message would get too long.
+static void list_ids(const int32_t *ids, size_t n, char *out, size_t size) {
+    size_t at = (size_t)snprintf(out, size, "%s", n ? "" : "none");
+    for (size_t i = 0; i < n && at < size; i++)
+        at += (size_t)snprintf(out + at, size - at, "%s%d", i ? " " : "", ids[i]);
+    if (at >= size) snprintf(out + size - 4, 4, "...");
+}
+
+enum ree_status ree_verify_ends(struct ree_verification *v, const struct ree_verify_text *what,
+                                struct ree_error *err) {
+    const struct ree_receipt *r = what->receipt;
+    int32_t *ids = NULL;
+    size_t n = 0;
+    if (!what->ignores_eos &&
+        !ree_ends_of(ree_generator_info(what->generator), what->tokenizer, &ids, &n))
+        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    char here[160], stated[160];
+    list_ids(ids, n, here, sizeof here);
+    list_ids(r->eos, r->n_eos, stated, sizeof stated);
+    if (same_set(ids, n, r->eos, r->n_eos))
+        ree_verify_add(v, "ends", REE_VERIFY_AGREES, "%s", "");
+    else if (!what->ignores_eos && n == 0)
+        ree_verify_add(v, "ends", REE_VERIFY_NOT_CHECKED,
+                       "this copy of the model does not say which tokens end a text; the receipt "
+                       "says %s",
+                       stated);
+    else
+        ree_verify_add(v, "ends", REE_VERIFY_DIFFERS,
+                       "tokens that end a text: %s %s, the receipt says %s%s",
+                       what->ignores_eos ? "with --ignore-eos" : "the model has", here, stated,
+                       r->n_eos ? "" : " (--ignore-eos accepts that)");
+    free(ids);
+    return REE_OK;
+}
+
+void ree_verify_context(struct ree_verification *v, const struct ree_verify_text *what) {
+    int64_t here = ree_generator_info(what->generator)->context_length;
+    int64_t stated = what->receipt->context_length;
+    if (here == stated)
+        ree_verify_add(v, "context length", REE_VERIFY_AGREES, "%s", "");
+    else if (here == 0)
+        ree_verify_add(v, "context length", REE_VERIFY_NOT_CHECKED,
+                       "this copy of the model does not say its own; the receipt says %lld",
+                       (long long)stated);
+    else
+        ree_verify_add(v, "context length", REE_VERIFY_DIFFERS,
+                       "the model's is %lld, the receipt says %lld", (long long)here,
+                       (long long)stated);
+}
