@@ -48,7 +48,8 @@ static enum ree_status note_special(struct ree_verification *v,
     char *text;
     size_t nbytes;
     REE_TRY(ree_tokenizer_decode(tokenizer, ids, n, 0, &text, &nbytes, err));
-    ree_verify_add(v, "prompt encoding", REE_VERIFY_AGREES, "with its special tokens: \"%s\"", text);
+    ree_verify_add(v, "prompt encoding", REE_VERIFY_AGREES, "with its special tokens: \"%s\"",
+                   text);
     free(text);
     return REE_OK;
 }
@@ -81,8 +82,8 @@ enum ree_status ree_verify_encoding(struct ree_verification *v,
                                     size_t n, struct ree_error *err) {
     int32_t *plain = NULL, *special = NULL;
     size_t n_plain = 0, n_special = 0;
-    enum ree_status status = again(tokenizer, ids, n, REE_SKIP_SPECIAL, REE_ADD_SPECIAL, &plain,
-                                   &n_plain, err);
+    enum ree_status status =
+        again(tokenizer, ids, n, REE_SKIP_SPECIAL, REE_ADD_SPECIAL, &plain, &n_plain, err);
     if (status == REE_OK && has_special(tokenizer, ids, n))
         status = again(tokenizer, ids, n, 0, REE_PARSE_SPECIAL, &special, &n_special, err);
     if (status != REE_OK)

@@ -13,12 +13,16 @@ static bool has(const int32_t *ids, size_t n, int32_t id) {
     return false;
 }
 
+// Whether one of the answer's tokens ends a text by one list and not by the other.
+static bool matters(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b,
+                    const int32_t *answer, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (has(a, n_a, answer[i]) != has(b, n_b, answer[i])) return true;
+    return false;
+}
+
 static bool same_set(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b) {
-    for (size_t i = 0; i < n_a; i++)
-        if (!has(b, n_b, a[i])) return false;
-    for (size_t i = 0; i < n_b; i++)
-        if (!has(a, n_a, b[i])) return false;
-    return true;
+    return !matters(a, n_a, b, n_b, a, n_a) && !matters(a, n_a, b, n_b, b, n_b);
 }
 
 // "2 32000", "none"; cut off where a message would get too long.
@@ -30,7 +34,7 @@ static void list_ids(const int32_t *ids, size_t n, char *out, size_t size) {
 }
 
 enum ree_status ree_verify_ends(struct ree_verification *v, const struct ree_verify_text *what,
-                                struct ree_error *err) {
+                                const int32_t *answer, size_t n_answer, struct ree_error *err) {
     const struct ree_receipt *r = what->receipt;
     int32_t *ids = NULL;
     size_t n = 0;
@@ -40,8 +44,14 @@ enum ree_status ree_verify_ends(struct ree_verification *v, const struct ree_ver
     char here[160], stated[160];
     list_ids(ids, n, here, sizeof here);
     list_ids(r->eos, r->n_eos, stated, sizeof stated);
+    const char *whose = what->ignores_eos ? "with --ignore-eos" : "the model has";
     if (same_set(ids, n, r->eos, r->n_eos))
         ree_verify_add(v, "ends", REE_VERIFY_AGREES, "%s", "");
+    else if (!matters(ids, n, r->eos, r->n_eos, answer, n_answer))
+        ree_verify_add(v, "ends", REE_VERIFY_AGREES,
+                       "tokens that end a text: %s %s, the receipt %s, which makes no difference "
+                       "for this answer",
+                       whose, here, stated);
     else if (!what->ignores_eos && n == 0)
         ree_verify_add(v, "ends", REE_VERIFY_NOT_CHECKED,
                        "this copy of the model does not say which tokens end a text; the receipt "
@@ -49,24 +59,31 @@ enum ree_status ree_verify_ends(struct ree_verification *v, const struct ree_ver
                        stated);
     else
         ree_verify_add(v, "ends", REE_VERIFY_DIFFERS,
-                       "tokens that end a text: %s %s, the receipt says %s%s",
-                       what->ignores_eos ? "with --ignore-eos" : "the model has", here, stated,
+                       "tokens that end a text: %s %s, the receipt says %s%s", whose, here, stated,
                        r->n_eos ? "" : " (--ignore-eos accepts that)");
     free(ids);
     return REE_OK;
 }
 
-void ree_verify_context(struct ree_verification *v, const struct ree_verify_text *what) {
+void ree_verify_context(struct ree_verification *v, const struct ree_verify_text *what, size_t n) {
     int64_t here = ree_generator_info(what->generator)->context_length;
     int64_t stated = what->receipt->context_length;
     if (here == stated)
         ree_verify_add(v, "context length", REE_VERIFY_AGREES, "%s", "");
-    else if (here == 0)
-        ree_verify_add(v, "context length", REE_VERIFY_NOT_CHECKED,
-                       "this copy of the model does not say its own; the receipt says %lld",
-                       (long long)stated);
-    else
+    else if (stated == 0)
+        ree_verify_add(v, "context length", REE_VERIFY_AGREES,
+                       "the receipt does not say it; the model's is %lld", (long long)here);
+    else if (here)
         ree_verify_add(v, "context length", REE_VERIFY_DIFFERS,
                        "the model's is %lld, the receipt says %lld", (long long)here,
+                       (long long)stated);
+    else if ((int64_t)n < stated)
+        ree_verify_add(v, "context length", REE_VERIFY_AGREES,
+                       "this copy of the model does not say it; the receipt says %lld, which is "
+                       "not reached",
+                       (long long)stated);
+    else
+        ree_verify_add(v, "context length", REE_VERIFY_NOT_CHECKED,
+                       "this copy of the model does not say its own; the receipt says %lld",
                        (long long)stated);
 }

@@ -11,8 +11,8 @@
 
 // Tokens of prompt and answer in one text, as ree_generate has it.
 #define MAX_TOKENS ((size_t)1 << 30)
-// Of an answer that is not told, and of texts for a model that does not say how long its context is:
-// a few bytes of a receipt could ask for any number of them.
+// Of an answer that is not told, and of texts for a model that does not say how long its context
+// is: a few bytes of a receipt could ask for any number of them.
 #define MAX_UNTOLD ((size_t)1 << 16)
 
 struct text_check {
@@ -120,9 +120,11 @@ static bool is_eos(const struct ree_receipt *r, int32_t id) {
     return false;
 }
 
-// As ree_generate counts.
+// As ree_generate counts, with the model's context where this copy says it.
 static uint64_t limit_of(const struct text_check *c) {
-    uint64_t limit = c->r->context_length ? (uint64_t)c->r->context_length : MAX_TOKENS;
+    int64_t context = c->what->generator->info.context_length;
+    if (!context) context = c->r->context_length;
+    uint64_t limit = context ? (uint64_t)context : MAX_TOKENS;
     uint64_t n = c->prompt.n, most = c->r->max_new_tokens;
     return most && most < limit && n + most < limit ? n + most : limit;
 }
@@ -152,9 +154,8 @@ static void compare_finish(struct text_check *c, const char *reason) {
 static enum ree_status note_boundary(struct text_check *c, const struct ree_answer *joined,
                                      struct ree_error *err) {
     struct ree_answer settled;
-    enum ree_status status =
-        ree_answer_begin(&settled, c->what->tokenizer, NULL, 0, c->prompt.ids, c->prompt.n,
-                         REE_BOUNDARY_SETTLED, err);
+    enum ree_status status = ree_answer_begin(&settled, c->what->tokenizer, NULL, 0, c->prompt.ids,
+                                              c->prompt.n, REE_BOUNDARY_SETTLED, err);
     if (status == REE_OK && settled.prompt.size != joined->prompt.size)
         ree_verify_add(c->v, "answer's beginning", REE_VERIFY_NOT_CHECKED,
                        "ree-receipt/1 counts \"%.80s\" as text of the answer, which the prompt's "
@@ -170,9 +171,9 @@ static enum ree_status check_tokens(struct text_check *c, struct ree_error *err)
     const struct ree_receipt *r = c->r;
     size_t n = c->prompt.n + r->output.n_tokens;
     struct ree_answer answer;
+    REE_TRY(ree_verify_ends(c->v, c->what, c->ids + c->prompt.n, n - c->prompt.n, err));
     bool decodes = c->knows_texts;
-    enum ree_text_boundary boundary =
-        r->version == 1 ? REE_BOUNDARY_JOINED : REE_BOUNDARY_SETTLED;
+    enum ree_text_boundary boundary = r->version == 1 ? REE_BOUNDARY_JOINED : REE_BOUNDARY_SETTLED;
     enum ree_status status =
         decodes ? ree_answer_begin(&answer, c->what->tokenizer, r->stops, r->n_stops, c->prompt.ids,
                                    c->prompt.n, boundary, err)
@@ -226,8 +227,7 @@ static void report_difference(struct text_check *c, size_t position, int32_t giv
 }
 
 static void check_logits(struct text_check *c, const char *here) {
-    if (c->r->logits_sha256[0])
-        ree_verify_blinded(c->v, c->r, "logits", here, c->r->logits_sha256);
+    if (c->r->logits_sha256[0]) ree_verify_blinded(c->v, c->r, "logits", here, c->r->logits_sha256);
 }
 
 static enum ree_status run_once(struct text_check *c, struct ree_error *err) {
@@ -327,14 +327,14 @@ static void bound_work(struct text_check *c) {
 
 static enum ree_status verify(struct text_check *c, struct ree_error *err) {
     size_t n_answer = c->r->output.n_tokens;
-    REE_TRY(ree_verify_ends(c->v, c->what, err));
-    ree_verify_context(c->v, c->what);
     bool is_other = c->v->differs; // the receipt or the model
     if (!find_prompt(c)) return REE_OK;
     if (c->prompt.n > MAX_TOKENS || n_answer > MAX_TOKENS - c->prompt.n) {
         ree_verify_add(c->v, "counts", REE_VERIFY_DIFFERS, "more tokens than a text can have");
         return REE_OK;
     }
+    ree_verify_context(c->v, c->what, c->prompt.n + n_answer);
+    is_other = is_other || c->v->differs;
     bound_work(c);
     c->knows_texts = check_tokenizer(c);
     if (c->v->cannot[0]) return REE_OK;

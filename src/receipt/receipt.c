@@ -44,7 +44,8 @@ enum ree_status ree_receipt_body_digest(const struct ree_receipt *receipt, ree_d
                                         struct ree_error *err) {
     cJSON *body = ree_receipt_body(receipt);
     if (!body) return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    enum ree_status status = ree_canonical_sha256(body, ree_receipt_schemas[receipt->version - 1], out, err);
+    enum ree_status status =
+        ree_canonical_sha256(body, ree_receipt_schemas[receipt->version - 1], out, err);
     cJSON_Delete(body);
     return status;
 }

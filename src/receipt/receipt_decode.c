@@ -198,9 +198,10 @@ static enum ree_status get_body(const struct ree_fields *root, struct ree_receip
     bool is_new = out->version > 1;
     if (out->kind == REE_RECEIPT_TEXT)
         REE_TRY(ree_fields_check(&body, "kind numerics operation_set model prompt sampling output",
-                                 is_new ? "tokenizer_sha256 trace private request_sha256 extensions "
-                                          "critical"
-                                        : "tokenizer_sha256 trace",
+                                 is_new
+                                     ? "tokenizer_sha256 trace private request_sha256 extensions "
+                                       "critical"
+                                     : "tokenizer_sha256 trace",
                                  err));
     else
         REE_TRY(ree_fields_check(&body, "kind numerics operation_set model inputs outputs",

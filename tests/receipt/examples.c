@@ -12,6 +12,9 @@ const struct example examples[N_EXAMPLES] = {
     {"private", example_private},
     {"ids", example_ids},
     {"tensors", example_tensors},
+    {"text-2", example_text_2},
+    {"private-2", example_private_2},
+    {"tensors-2", example_tensors_2},
 };
 
 void example_hash(const char *word, char hex[65]) {
@@ -22,6 +25,7 @@ void example_hash(const char *word, char hex[65]) {
 
 static void model(struct ree_receipt *out) {
     ree_receipt_init(out);
+    out->version = 1;
     example_hash("graph", out->graph_sha256);
     example_hash("weights", out->weights_sha256);
 }
@@ -94,6 +98,35 @@ void example_tensors(struct ree_receipt *out) {
     out->has_trace = true;
     example_hash("trace", out->trace_root);
     out->trace_steps = 1;
+}
+
+void example_text_2(struct ree_receipt *out) {
+    static const char *const critical[] = {"activations", "template"};
+    example_text(out);
+    out->version = 2;
+    example_hash("request", out->request_sha256);
+    out->extensions = cJSON_CreateObject();
+    cJSON_AddStringToObject(out->extensions, "template", "x");
+    cJSON_AddNumberToObject(out->extensions, "note", 1.5);
+    cJSON_AddItemToObject(out->extensions, "activations", cJSON_CreateArray());
+    out->critical = critical;
+    out->n_critical = 2;
+}
+
+void example_private_2(struct ree_receipt *out) {
+    unsigned char salt[REE_SALT_SIZE];
+    for (size_t i = 0; i < sizeof salt; i++)
+        salt[i] = (unsigned char)i;
+    example_text(out);
+    out->version = 2;
+    ree_receipt_seal(out, NULL);
+    ree_receipt_make_private(out, salt, NULL);
+    out->receipt_hash[0] = 0;
+}
+
+void example_tensors_2(struct ree_receipt *out) {
+    example_tensors(out);
+    out->version = 2;
 }
 
 char *example_file(const struct example *example, const char *key_path, size_t *out_n) {

@@ -9,12 +9,16 @@ void example_text(struct ree_receipt *out);    // all that there is, stats inclu
 void example_private(struct ree_receipt *out); // hashes in the place of tokens and texts
 void example_ids(struct ree_receipt *out);     // without a tokenizer, of an answer without tokens
 void example_tensors(struct ree_receipt *out);
+// The same of version 2; those above are of version 1.
+void example_text_2(struct ree_receipt *out); // with a request and extensions
+void example_private_2(struct ree_receipt *out);
+void example_tensors_2(struct ree_receipt *out);
 
 struct example {
     const char *name;
     void (*make)(struct ree_receipt *out);
 };
-#define N_EXAMPLES 4
+#define N_EXAMPLES 7
 extern const struct example examples[N_EXAMPLES];
 
 // Sealed, signed with the key and encoded; free. NULL: that failed.

@@ -168,9 +168,11 @@ static void check_random(void) {
 
 // Messages
 
+static size_t which; // of the examples
+
 static void refused(const char *from, const char *to, const char *why) {
     size_t n;
-    char *text = example_file(&examples[0], key_path, &n);
+    char *text = example_file(&examples[which], key_path, &n);
     REQUIRE(text != NULL);
     char *at = strstr(text, from);
     REQUIRE(at != NULL);
@@ -189,8 +191,8 @@ static void refused(const char *from, const char *to, const char *why) {
 }
 
 static void check_messages(void) {
-    refused("\"ree-receipt/1\"", "\"ree-receipt/2\"",
-            "r: receipt.schema is 'ree-receipt/2', which");
+    refused("\"ree-receipt/1\"", "\"ree-receipt/3\"",
+            "r: receipt.schema is 'ree-receipt/3', which");
     refused("\"ree-receipt/1\"", "null", "r: receipt.schema is not a string");
     refused("\"kind\":\"text\"", "\"kind\":\"image\"", "body.kind is 'image'");
     refused("\"kind\":\"text\",", "", "body.kind is missing");
@@ -234,6 +236,82 @@ static void check_messages(void) {
     refused("\"device\":\"", "\"device\":[],\"\":\"", "unbound.device is not a string");
     refused("\"seconds\":0.1", "\"seconds\":1e999", "not finite");
     refused("{\"body\"", "[{\"body\"", "not JSON");
+    refused("\"kind\":\"text\"", "\"kind\":\"text\",\"critical\":[\"x\"]",
+            "body.critical is unknown"); // in version 1
+}
+
+// What version 2 added.
+static void check_messages_2(void) {
+    const char *const kind = "\"kind\":\"text\"";
+    which = 4; // text-2
+    refused("\"critical\":[", "\"critical\":[],\"private\":[", "body.private is not an object");
+    refused("\"activations\",\"template\"", "", "body.critical is empty");
+    refused("\"activations\",\"template\"", "\"template\",\"activations\"",
+            "body.critical is not in ascending order");
+    refused("\"activations\",\"template\"", "\"template\",\"template\"",
+            "body.critical is not in ascending order");
+    refused("\"activations\",\"template\"", "\"grammar\"",
+            "body.critical names 'grammar', which is no extension");
+    refused("\"extensions\":{", "\"extensions\":[],\"more\":{", "body.more is unknown");
+    refused("\"request_sha256\":\"", "\"request_sha256\":\"x", "body.request_sha256 is not 64");
+    refused(kind, "\"kind\":\"text\",\"private\":{}", "body.private.salt_sha256 is missing");
+    refused(kind,
+            "\"kind\":\"text\",\"private\":{\"salt_sha256\":\""
+            "00000000000000000000000000000000"
+            "00000000000000000000000000000000\"}",
+            "body.prompt has tokens, and the receipt is private");
+    which = 0;
+}
+
+// The salt opens the hashes of a private receipt, and nothing else does.
+static void check_private(void) {
+    unsigned char salt[REE_SALT_SIZE] = {0};
+    struct ree_receipt open, closed;
+    char hex[65];
+    example_text(&open);
+    open.version = 2;
+    CHECK(ree_receipt_seal(&open, NULL) == REE_OK);
+    example_private_2(&closed);
+    closed.has_salt = false;
+    snprintf(hex, sizeof hex, "%s", open.output.tokens_sha256);
+    ree_receipt_blind(&closed, hex);
+    CHECK(strcmp(hex, open.output.tokens_sha256) == 0);
+    CHECK(!ree_receipt_set_salt(&closed, salt) && !closed.has_salt);
+    for (size_t i = 0; i < sizeof salt; i++)
+        salt[i] = (unsigned char)i;
+    CHECK(ree_receipt_set_salt(&closed, salt));
+    const char *const pairs[][2] = {{open.output.tokens_sha256, closed.output.tokens_sha256},
+                                    {open.output.text_sha256, closed.output.text_sha256},
+                                    {open.prompt.tokens_sha256, closed.prompt.tokens_sha256},
+                                    {open.prompt.text_sha256, closed.prompt.text_sha256},
+                                    {open.logits_sha256, closed.logits_sha256},
+                                    {open.trace_root, closed.trace_root}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        snprintf(hex, sizeof hex, "%s", pairs[i][0]);
+        CHECK_MSG(strcmp(hex, pairs[i][1]) != 0, "hash %zu is not blinded", i);
+        ree_receipt_blind(&closed, hex);
+        CHECK_MSG(strcmp(hex, pairs[i][1]) == 0, "hash %zu", i);
+    }
+    CHECK(ree_receipt_make_private(&closed, salt, NULL) == REE_INVALID); // not twice
+    ree_receipt_finish(&open);
+    ree_receipt_finish(&closed);
+}
+
+// At temperature 0 nothing can be said of what has no effect.
+static void check_parameters(void) {
+    for (int i = 0; i < 6; i++) {
+        struct ree_receipt receipt;
+        example_text_2(&receipt);
+        receipt.sampling = (struct ree_sampling){.top_p = 1, .repetition_penalty = 1.5f};
+        if (i == 1) receipt.sampling.seed = 1;
+        if (i == 2) receipt.sampling.top_k = 1;
+        if (i == 3) receipt.sampling.top_p = 0.5f;
+        if (i == 4) receipt.sampling.min_p = 0.5f;
+        if (i == 5) receipt.version = 1, receipt.sampling.seed = 1;
+        CHECK(ree_receipt_seal(&receipt, NULL) == REE_OK);
+        CHECK_MSG(example_is_wrong(&receipt, "parameters") == (i > 0 && i < 5), "case %d", i);
+        ree_receipt_finish(&receipt);
+    }
 }
 
 // What sealing and writing are asked for in the wrong way.
@@ -279,6 +357,9 @@ int main(int argc, char **argv) {
         check_identity(&examples[i]);
     check_random();
     check_messages();
+    check_messages_2();
+    check_private();
+    check_parameters();
     check_misuse();
     check_counts();
     return test_finish();

@@ -322,7 +322,8 @@ static void test_interrupted(void) {
     }
     sample_init(&s);
     REQUIRE(ree_trace_header_complete(&s.header, &s.arena, &err) == REE_OK);
-    CHECK(ree_trace_writer_create("/nonexistent/x.trace", 0666, &s.header, &w, &err) == REE_NOT_FOUND);
+    CHECK(ree_trace_writer_create("/nonexistent/x.trace", 0666, &s.header, &w, &err) ==
+          REE_NOT_FOUND);
     CHECK_MSG(strstr(err.message, "/nonexistent/x.trace: cannot create it"), "%s", err.message);
     CHECK(ree_trace_writer_create(folder, 0666, &s.header, &w, &err) == REE_IO);
     // What is there stays until there is something whole.

@@ -166,7 +166,7 @@ def check_receipt(path):
     text = path.read_bytes().decode()
     receipt = parse(text)
     check(text == canonical(receipt) + "\n", f"{path.name}: is canonical")
-    digest = sha256("ree-receipt/1", canonical(receipt["body"]).encode())
+    digest = sha256(receipt["schema"], canonical(receipt["body"]).encode())
     check(digest.hex() == receipt["receipt_hash"], f"{path.name}: receipt_hash")
     for name in ("prompt", "output"):
         check_part(receipt["body"].get(name, {}), f"{path.name}: {name}")
@@ -181,12 +181,27 @@ def check_receipt(path):
         print("signatures: not checked (neither cryptography nor openssl)")
 
 
+def check_private(folder):
+    """The blinded hashes of the private example are those of the open one."""
+    salt = bytes(range(32))
+    closed = parse((folder / "private-2.receipt.json").read_text())["body"]
+    open_one = parse((folder / "text-2.receipt.json").read_text())["body"]
+    check(closed["private"]["salt_sha256"] == sha256("ree-salt/1", salt).hex(), "private-2: salt")
+    for path in (["prompt", "tokens_sha256"], ["prompt", "text_sha256"], ["output", "tokens_sha256"],
+                 ["output", "text_sha256"], ["output", "logits_sha256"], ["trace", "root"]):
+        digest = bytes.fromhex(walk(open_one, path))
+        check(walk(closed, path) == sha256("ree-blind/1", salt + digest).hex(), f"private-2: {path}")
+
+
 def wrong_receipts(receipt):
     """Copies that are none, by one thing each."""
     for path in (["body"], ["body", "model"], ["body", "sampling"], ["signature"], [], ["body", "trace"]):
         for key in list(walk(receipt, path)):
-            if path + [key] in (["signature"], ["unbound"], ["body", "tokenizer_sha256"], ["body", "trace"]):
+            if path + [key] in (["signature"], ["unbound"], ["body", "tokenizer_sha256"], ["body", "trace"],
+                                ["body", "request_sha256"], ["body", "critical"]):
                 continue  # these may be missing
+            if path + [key] == ["body", "extensions"]:
+                continue  # no schema can say that `critical` names what is there
             copy = json.loads(json.dumps(receipt))
             del walk(copy, path)[key]
             yield f"without {path} {key}", copy
@@ -203,7 +218,7 @@ def wrong_receipts(receipt):
         (["body", "output", "n_tokens"], 0.5),
         (["body", "kind"], "tensors"),
         (["body", "trace"], None),
-        (["schema"], "ree-receipt/2"),
+        (["schema"], "ree-receipt/3"),
         (["receipt_hash"], "0" * 63),
         (["signature", "signature"], "0" * 64),
         (["unbound", "device"], 1),
@@ -214,6 +229,11 @@ def wrong_receipts(receipt):
     copy = json.loads(json.dumps(receipt))
     del copy["body"]["tokenizer_sha256"]
     yield "text without a tokenizer", copy
+    for key, value in (("private", {}), ("private", {"salt_sha256": "0" * 64}), ("request_sha256", "0"),
+                       ("extensions", {}), ("critical", [])):
+        copy = json.loads(json.dumps(receipt))
+        copy["body"][key] = value
+        yield f"{key} is {value!r}", copy
 
 
 def walk(value, path):
@@ -234,15 +254,16 @@ def check_schema(path, receipts, ree_run):
     validator = jsonschema.Draft202012Validator(schema)
     for receipt in receipts:
         check(validator.is_valid(json.loads(receipt.read_text())), f"schema: {receipt.name}")
-    whole = json.loads((receipts[0].parent / "text-signed.receipt.json").read_text())
-    with tempfile.TemporaryDirectory() as folder:
-        file = pathlib.Path(folder, "receipt.json")
-        for what, receipt in wrong_receipts(whole):
-            check(not validator.is_valid(receipt), f"schema: {what}")
-            file.write_text(json.dumps(receipt))
-            if ree_run:
-                code = subprocess.run([ree_run, "validate", file], capture_output=True).returncode
-                check(code == 2, f"ree-run validate: {what}: exit code {code}")
+    for name in ("text-signed", "text-2-signed"):
+        whole = json.loads((receipts[0].parent / f"{name}.receipt.json").read_text())
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "receipt.json")
+            for what, receipt in wrong_receipts(whole):
+                check(not validator.is_valid(receipt), f"schema: {name} {what}")
+                file.write_text(json.dumps(receipt))
+                if ree_run:
+                    code = subprocess.run([ree_run, "validate", file], capture_output=True).returncode
+                    check(code == 2, f"ree-run validate: {name} {what}: exit code {code}")
 
 
 def check_numerics(path, folder):
@@ -250,6 +271,7 @@ def check_numerics(path, folder):
     text = re.sub(r"\s+", " ", path.read_text())
     leaves = [sha256("leaf", struct.pack("<Q", i)) for i in range(3)]
     receipt = parse((folder / "ids.receipt.json").read_text())
+    private = parse((folder / "private-2.receipt.json").read_text())
     for what, value in {
         "tokens": sha256("ree-tokens/1", struct.pack("<5i", 1, 9038, 2501, 263, 931)).hex(),
         "text": sha256("ree-text/1", b"Once upon a time").hex(),
@@ -257,8 +279,10 @@ def check_numerics(path, folder):
         "root": root(leaves).hex(),
         "top": top(leaves).hex(),
         "canonical": canonical({"b": [1e21, 0.000001, "\u20ac\n"], "a": {}}),
-        "canonical hash": sha256("ree-receipt/1", canonical({"b": [1e21, 0.000001, "\u20ac\n"], "a": {}}).encode()).hex(),
+        "canonical hash": sha256("ree-receipt/2", canonical({"b": [1e21, 0.000001, "\u20ac\n"], "a": {}}).encode()).hex(),
         "receipt": receipt["receipt_hash"],
+        "private receipt": private["receipt_hash"],
+        "salt": private["body"]["private"]["salt_sha256"],
     }.items():
         check(value in text, f"NUMERICS.md: {what} {value}")
 
@@ -281,6 +305,7 @@ def main():
     check_trees(args.folder)
     for receipt in receipts:
         check_receipt(receipt)
+    check_private(args.folder)
     if args.schema:
         check_schema(args.schema, receipts, args.ree_run)
     if args.numerics:
