@@ -1,6 +1,7 @@
 #include "audit/make_receipt.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -137,6 +138,8 @@ enum ree_status ree_receipt_make_text(const struct ree_text_run *run, struct ree
     out->finish_reason = ree_finish_name(g->finish);
     // Of a text that ended within its prompt, the hash is over a part that nobody could name.
     if (g->n > g->n_prompt) memcpy(out->logits_sha256, g->logits_sha256, sizeof g->logits_sha256);
+    if (run->request_sha256)
+        snprintf(out->request_sha256, sizeof out->request_sha256, "%s", run->request_sha256);
     put_trace(out, run->trace);
     if (run->stats && !(out->stats = describe_stats(run->stats))) return no_memory(err);
     REE_TRY(ree_receipt_seal(out, err));

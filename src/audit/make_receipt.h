@@ -42,6 +42,7 @@ struct ree_text_run {
     size_t n_stops;
     const struct ree_generation *generation;
     const unsigned char *salt; // REE_SALT_SIZE random bytes: makes a private receipt; NULL: not
+    const char *request_sha256;             // of the request that this answers; NULL: none
     const struct ree_traced *trace;         // NULL: none
     const char *device;                     // NULL: not said
     const struct ree_generate_stats *stats; // NULL: not said

@@ -17,6 +17,7 @@
 
 #include "generate/generator.h"
 #include "receipt/receipt.h"
+#include "receipt/request.h"
 
 enum ree_verify_outcome { REE_VERIFY_AGREES, REE_VERIFY_DIFFERS, REE_VERIFY_NOT_CHECKED };
 
@@ -54,6 +55,10 @@ const char *ree_verdict_name(enum ree_verdict verdict);
 
 // What ree_receipt_check finds. Sets `cannot` where this ree cannot run what the receipt is of.
 void ree_verify_receipt(struct ree_verification *v, const struct ree_receipt *receipt);
+// Whether it answers this request, in every parameter. Without one (NULL), a receipt that names a
+// request is not checked in that.
+void ree_verify_request(struct ree_verification *v, const struct ree_receipt *receipt,
+                        const struct ree_request *request);
 // Whether it is signed with this public key, in hexadecimal.
 void ree_verify_key(struct ree_verification *v, const struct ree_receipt *receipt,
                     const char *public_key);

@@ -618,6 +618,59 @@ def encodings(folder):
             agrees(path, trained, "--prompt-ids", ",".join(map(str, [1, *pieces])))
 
 
+def requests(folder):
+    """What a verifier asked for is not for the prover to choose."""
+    ask, other, path, to = (folder / name for name in ("ask.json", "other.json", "r.json", "changed.json"))
+    wanted = ["--temperature", "0.8", "--top-k", "20", "--max-new-tokens", "12", "--stop", "zzz"]
+    for file in (ask, other):
+        done = run("request", STORIES, "--prompt-text", PROMPT, *wanted, "--output", file)
+        check(done.returncode == 0, f"request: {done.stderr}")
+    request = vectors.parse(ask.read_text())
+    digest = sha("ree-request/1", vectors.canonical(plain(request["body"])).encode())
+    check(request["request_sha256"] == digest, "hashed as NUMERICS.md says")
+    seed = struct.unpack("<Q", hashlib.sha256(b"ree-seed/1\0" + bytes.fromhex(digest)).digest()[:8])[0]
+    done = run(STORIES, "--request", ask, "--receipt-path", path)
+    check(done.returncode == 0, f"a run of a request: {done.stderr}")
+    made = vectors.parse(path.read_text())
+    check(made["body"]["request_sha256"] == digest and made["body"]["sampling"]["seed"] == str(seed), "named, and its seed")
+    agrees(path, STORIES, "--request", ask)
+    agrees(path, STORIES, "--request", ask, "--stepwise")
+    in_part(path, STORIES, ["request"])
+    in_part(path, STORIES, ["request"], "--prompt-text", PROMPT)
+    code, found = verify(path, STORIES, "--request", other)
+    check(code == 1 and list(found) == ["request"], f"another request: {found}")
+    make(folder / "none.json", STORIES, "--max-new-tokens", 4)
+    code, found = verify(folder / "none.json", STORIES, "--request", ask)
+    check(code == 1 and "request" in found, f"a receipt that answers none: {found}")
+    # An honest run with other parameters, said to answer the request.
+    for options, named in ((["--seed", "5"], "seed"), (["--temperature", "0.7", "--seed", str(seed)], "sampling"),
+                           (["--seed", str(seed), "--max-new-tokens", "11"], "max_new_tokens"),
+                           (["--seed", str(seed), "--stop", "never"], "stop"),
+                           (["--seed", str(seed), "--prompt-text", "The fox"], "prompt")):
+        lie = make(path, STORIES, *wanted, *options)
+        lie["body"]["request_sha256"] = digest
+        code, found = verify(write(to, seal(lie)), STORIES, "--request", ask)
+        check(code == 1 and named in found["request"], f"{named}: {found}")
+    hidden = run(STORIES, "--request", ask, "--receipt-path", path, "--private")
+    check(hidden.returncode == 0, f"private: {hidden.stderr}")
+    agrees(path, STORIES, "--request", ask)
+    for options in (["--prompt-text", "a"], ["--temperature", "1"], ["--stop", "x"], ["--max-new-tokens", "3"], ["--seed", "1"],
+                    ["--ignore-eos"]):
+        done = run(STORIES, "--request", ask, *options)
+        check(done.returncode == 2 and "--request" in done.stderr, f"{options}: {done.stderr}")
+    request["body"]["sampling"]["top_k"] = 21
+    to.write_text(vectors.canonical(plain(request)))
+    done = run(STORIES, "--request", to)
+    check(done.returncode == 1 and "damaged" in done.stderr, f"a request that was changed: {done.stderr}")
+    request["body"]["model"]["graph_sha256"] = "0" * 64
+    request["request_sha256"] = sha("ree-request/1", vectors.canonical(plain(request["body"])).encode())
+    to.write_text(vectors.canonical(plain(request)))
+    done = run(STORIES, "--request", to, "--receipt-path", path)
+    check(done.returncode == 1 and "another model" in done.stderr and not done.stdout, f"another model: {done.stderr}")
+    check(run("request", STORIES, "--prompt-text", "a").returncode == 2, "nowhere to write to")
+    check(run("request", STORIES, "--output", to).returncode == 2, "no prompt")
+
+
 # Other forms of a model
 
 def exported(folder):
@@ -765,7 +818,7 @@ def main():
     parser.add_argument("--device")
     args = parser.parse_args()
     rooms = [elsewhere, other_models, endings, changes_of_receipts, changes_of_models, cannot, private, signed, hostile, spelled, boundary, ends_and_limits,
-             every_field, encodings, exported, without_cache,
+             every_field, encodings, requests, exported, without_cache,
              tensors, interrupted]
     if args.device:
         harness.need_device(args.ree_run, args.device)

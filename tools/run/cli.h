@@ -29,6 +29,7 @@ int ree_run_trace(int argc, char **argv);
 int ree_run_verify(int argc, char **argv);
 int ree_run_validate(int argc, char **argv);
 int ree_run_keygen(int argc, char **argv);
+int ree_run_request(int argc, char **argv);
 
 // Walks the arguments: "--name value", "--name=value", "--flag", "--" and positionals.
 //

@@ -244,14 +244,36 @@ static int serve(struct job *job) {
     return code ? code : cli_ranks_serve(&job->o->ranks);
 }
 
+// Prompt and parameters of a request, in the place of options.
+static int take_request(struct job *job) {
+    struct generate_options *o = job->o;
+    struct ree_error err;
+    if (!o->request) return 0;
+    if (ree_request_load(o->request, &job->request, &err) != REE_OK) return cli_fail(&err);
+    const struct ree_request *r = &job->request;
+    const char **stops = realloc(o->stops, (r->n_stops + 1) * sizeof *stops);
+    if (stops) o->stops = stops;
+    if (!stops || !prompts_of_ids(&job->prompts, r->tokens, r->n_tokens)) {
+        cli_error("out of memory");
+        return CLI_FAILED;
+    }
+    for (size_t i = 0; i < r->n_stops; i++)
+        o->stops[i] = r->stops[i];
+    o->n_stops = r->n_stops;
+    o->sampling = r->sampling;
+    o->max_new_tokens = r->max_new_tokens;
+    return 0;
+}
+
 static int prepare(struct job *job) {
     struct generate_options *o = job->o;
     int code = cli_receipt_prepare(&o->receipt);
+    if (!code) code = take_request(job);
     if (!code) code = generate_open_checkpoint(job);
     if (!code) code = open_generator(job);
     if (code) return code;
     code = load_tokenizer(job);
-    if (!code)
+    if (!code && !o->request)
         code = prompts_load(&job->prompts, o->prompts, o->n_prompts, job->tokenizer, o->chat_family,
                             o->raw);
     if (!code) code = find_eos(job);
@@ -276,6 +298,7 @@ static void finish(struct job *job) {
     ree_text_checkpoint_finish(&job->resumed);
     watch_finish(&job->watch);
     prompts_finish(&job->prompts);
+    ree_request_finish(&job->request);
     ree_tokenizer_destroy(job->tokenizer);
     ree_generator_destroy(job->generator);
     cli_parts_finish(&job->o->parts);
@@ -284,6 +307,7 @@ static void finish(struct job *job) {
 int ree_run_generate(int argc, char **argv) {
     struct generate_options o;
     struct job job = {.o = &o};
+    ree_request_init(&job.request);
     if (cli_wants_help(argc, argv)) return generate_options_help();
     int code = CLI_USAGE;
     if (generate_options_parse(&o, argc, argv)) {

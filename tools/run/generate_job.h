@@ -6,6 +6,7 @@
 #include "generate_options.h"
 #include "generate_report.h"
 #include "receipt/checkpoint.h"
+#include "receipt/request.h"
 #include "watch.h"
 #include "writer.h"
 
@@ -14,6 +15,7 @@ struct job {
     struct ree_generator *generator;
     struct ree_tokenizer *tokenizer;
     struct prompts prompts;
+    struct ree_request request; // with --request
     struct writer *writers;
     struct ree_generation *generations;
     struct token_logprob **logprobs; // per sequence

@@ -8,6 +8,8 @@
 #include "groups.h"
 #include "rows.h"
 
+#define DEFAULT_MOST 256 // new tokens
+
 #define AT(field) offsetof(struct generate_options, field)
 
 static bool take_prompt(struct cli *cli, const char *name, void *options) {
@@ -60,6 +62,9 @@ static const struct cli_row rows[] = {
     {.name = "--messages", .value = "FILE", .kind = ROW_TAKE, .take = take_prompt,
      .help = "a conversation, [{\"role\": \"user\", \"content\": \"...\"}, ...], put into the "
              "form that the model was trained on"},
+    {.name = "--request", .value = "FILE", .kind = ROW_STRING, .at = AT(request),
+     .help = "what somebody asked for with 'ree-run request': prompt and parameters are those of "
+             "the request, and the receipt names it"},
     {.name = "--chat-family", .value = "NAME", .kind = ROW_STRING, .at = AT(chat_family),
      .help = "that form, where the tokenizer does not tell: llama3, chatml, ..."},
     {.name = "--raw-prompt", .kind = ROW_FLAG, .at = AT(raw),
@@ -164,10 +169,27 @@ int generate_options_help(void) {
     return cli_rows_help(rows, N_ROWS);
 }
 
+// What a request decides is not for others to say.
+static void check_request(struct cli *cli, const struct generate_options *o) {
+    const struct ree_sampling *s = &o->sampling;
+    bool samples = s->temperature != 0 || o->top_k || s->top_p != 1 || s->min_p != 0 ||
+                   s->repetition_penalty != 1 || s->seed;
+    const char *given = o->n_prompts                        ? "the prompt"
+                        : samples                           ? "the sampling"
+                        : o->n_stops                        ? "--stop"
+                        : o->max_new_tokens != DEFAULT_MOST ? "--max-new-tokens"
+                        : o->ignore_eos                     ? "the end of a text"
+                                                            : NULL;
+    if (given) cli_usage(cli, "%s is decided by --request", given);
+    if (o->checkpoint.resumes) cli_usage(cli, "--request and --resume do not go together");
+}
+
 static void check(struct cli *cli, struct generate_options *o) {
     struct ree_error err;
     if (!o->model) cli_usage(cli, "no model is named");
-    if (!o->n_prompts)
+    if (o->request) {
+        check_request(cli, o);
+    } else if (!o->n_prompts)
         cli_usage(cli, "there is no prompt: --prompt-text, --prompt-ids, --prompt-file or "
                        "--messages");
     if (o->receipt.path && o->n_prompts > 1)
@@ -188,7 +210,7 @@ static void check(struct cli *cli, struct generate_options *o) {
 
 bool generate_options_parse(struct generate_options *o, int argc, char **argv) {
     struct cli cli;
-    *o = (struct generate_options){.sampling = ree_greedy, .max_new_tokens = 256};
+    *o = (struct generate_options){.sampling = ree_greedy, .max_new_tokens = DEFAULT_MOST};
     o->prompts = calloc((size_t)argc, sizeof *o->prompts);
     o->stops = calloc((size_t)argc, sizeof *o->stops);
     if (!o->prompts || !o->stops) {
@@ -208,6 +230,8 @@ void generate_options_finish(struct generate_options *o) {
 
 bool ree_run_is_generate(int argc, char **argv) {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (prompt_is_option(argv[i])) return true;
+        if (prompt_is_option(argv[i]) || strcmp(argv[i], "--request") == 0 ||
+            strncmp(argv[i], "--request=", 10) == 0)
+            return true;
     return false;
 }

@@ -18,7 +18,7 @@ struct checkpoint_options {
 };
 
 struct generate_options {
-    const char *model, *tokenizer, *chat_family;
+    const char *model, *tokenizer, *chat_family, *request;
     struct cli_quantize quantize;
     struct cli_device device;
     struct cli_parts parts;

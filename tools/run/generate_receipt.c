@@ -17,6 +17,7 @@ static struct ree_text_run describe_run(const struct job *job,
         .n_stops = job->o->n_stops,
         .generation = job->generations,
         .salt = job->o->receipt.is_private ? job->o->receipt.salt : NULL,
+        .request_sha256 = job->o->request ? job->request.request_sha256 : NULL,
         .trace = job->has_trace ? &job->traced : NULL,
         .device = cli_parts_device(&job->o->parts),
         .stats = stats,
@@ -31,11 +32,17 @@ int generate_prepare_receipt(struct job *job, const struct ree_generate_options 
         cli_error("a receipt is of one prompt, and %zu are given", job->prompts.n);
         return CLI_USAGE;
     }
+    const struct ree_request *request = &job->request;
     struct ree_text_run run = describe_run(job, options, NULL);
     if ((wanted && ree_receipt_try_text(&run, &err) != REE_OK) ||
         ree_model_hashes_make(job->generator->model, cli_progress, NULL, &job->hashes, &err) !=
             REE_OK)
         return cli_fail(&err);
+    if (request->graph_sha256[0] && (strcmp(request->graph_sha256, job->hashes.graph) != 0 ||
+                                     strcmp(request->weights_sha256, job->hashes.weights) != 0)) {
+        cli_error("%s: asks for another model", job->o->request);
+        return CLI_FAILED;
+    }
     return 0;
 }
 

@@ -23,6 +23,7 @@ static const char overview[] =
     "       ree-run referee CLAIM MODEL  who is right about that operator\n"
     "       ree-run trace TRACE          what a trace is of\n"
     "       ree-run keygen FILE          keys to sign receipts with\n"
+    "       ree-run request MODEL        what somebody else shall run, for 'verify --request'\n"
     "       ree-run help SUBCOMMAND      the manual page of run, generate, inspect, ...\n"
     "       ree-run --version\n"
     "\n"
@@ -52,6 +53,7 @@ static const struct {
     {"validate", ree_run_validate},
     {"verify", ree_run_verify},
     {"keygen", ree_run_keygen},
+    {"request", ree_run_request},
     {"compare", ree_run_compare},
     {"diff", ree_run_diff},
     {"dispute", ree_run_dispute},

@@ -265,6 +265,21 @@ int prompts_load(struct prompts *prompts, const struct prompt_arg *args, size_t 
     return code;
 }
 
+bool prompts_of_ids(struct prompts *prompts, const int32_t *ids, size_t n) {
+    int32_t *copy = malloc((n + 1) * sizeof *copy);
+    *prompts = (struct prompts){.list = malloc(sizeof *prompts->list),
+                                .is_chat = calloc(1, sizeof *prompts->is_chat)};
+    if (!copy || !prompts->list || !prompts->is_chat) {
+        free(copy);
+        prompts_finish(prompts);
+        return false;
+    }
+    memcpy(copy, ids, n * sizeof *ids);
+    prompts->list[0] = (struct ree_prompt){copy, n};
+    prompts->n = 1;
+    return true;
+}
+
 void prompts_finish(struct prompts *prompts) {
     for (size_t i = 0; i < prompts->n; i++)
         free((int32_t *)(uintptr_t)prompts->list[i].ids);

@@ -28,6 +28,8 @@ struct prompts {
 // may be NULL; raw: no tokens are added to texts. Prints what is wrong and returns an exit code.
 int prompts_load(struct prompts *prompts, const struct prompt_arg *args, size_t n_args,
                  const struct ree_tokenizer *tokenizer, const char *chat_family, bool raw);
+// One prompt of these ids, copied. False: out of memory.
+bool prompts_of_ids(struct prompts *prompts, const int32_t *ids, size_t n);
 void prompts_finish(struct prompts *prompts);
 
 #endif

@@ -15,6 +15,8 @@
 struct job {
     struct verify_options *o;
     struct ree_receipt receipt;
+    struct ree_request request; // with --request
+    struct ree_prompt asked;    // its prompt
     struct ree_verification v;
     struct ree_generator *generator; // of a text
     struct ree_tokenizer *tokenizer;
@@ -98,7 +100,9 @@ static int verify_text(struct job *job) {
     struct ree_verify_text what = {.receipt = &job->receipt,
                                    .generator = job->generator,
                                    .tokenizer = job->tokenizer,
-                                   .prompt = job->prompts.n ? job->prompts.list : NULL,
+                                   .prompt = o->request       ? &job->asked
+                                             : job->prompts.n ? job->prompts.list
+                                                              : NULL,
                                    .ignores_eos = o->ignore_eos,
                                    .stepwise = o->stepwise || o->watch.trace,
                                    .traced = o->watch.trace != NULL};
@@ -148,7 +152,11 @@ static int verify(struct job *job) {
     }
     int code = cli_receipt_salt(&job->receipt, o->receipt, o->salt);
     if (code) return code == CLI_USAGE ? code : CLI_CANNOT;
+    if (o->request && ree_request_load(o->request, &job->request, &err) != REE_OK)
+        return cannot(&err);
+    job->asked = (struct ree_prompt){job->request.tokens, job->request.n_tokens};
     ree_verify_receipt(&job->v, &job->receipt);
+    ree_verify_request(&job->v, &job->receipt, o->request ? &job->request : NULL);
     char key[65];
     if (o->key && !cli_public_key(o->key, key)) return CLI_CANNOT;
     if (o->key) ree_verify_key(&job->v, &job->receipt, key);
@@ -167,10 +175,12 @@ static const char *outcome_name(enum ree_verify_outcome outcome) {
 }
 
 // What the prover chose, and what it says without proof.
-static void report_claims(const struct ree_receipt *r, struct ree_strbuf *out) {
+static void report_claims(const struct ree_receipt *r, bool is_requested, struct ree_strbuf *out) {
     const struct ree_sampling *s = &r->sampling;
     if (r->kind == REE_RECEIPT_TEXT) {
-        ree_strbuf_printf(out, "chosen by the prover: temperature %.9g", (double)s->temperature);
+        ree_strbuf_printf(out, "%s: temperature %.9g",
+                          is_requested ? "as requested" : "chosen by the prover",
+                          (double)s->temperature);
         if (s->temperature > 0)
             ree_strbuf_printf(out, ", top_k %u, top_p %.9g, min_p %.9g, seed %llu", s->top_k,
                               (double)s->top_p, (double)s->min_p, (unsigned long long)s->seed);
@@ -204,7 +214,7 @@ static void report_text(const struct job *job, struct ree_strbuf *out) {
         cli_append_name(out, v->checks[i].detail);
         ree_strbuf_append(out, "\n", 1);
     }
-    report_claims(&job->receipt, out);
+    report_claims(&job->receipt, job->o->request != NULL, out);
     ree_strbuf_printf(out, "\n%s", ree_verdict_name(ree_verification_verdict(v)));
     if (!v->differs && v->cannot[0]) {
         ree_strbuf_append(out, ": ", 2);
@@ -255,6 +265,7 @@ static int run(struct verify_options *o) {
     struct ree_error err;
     struct job job = {.o = o};
     ree_verification_init(&job.v);
+    ree_request_init(&job.request);
     int code =
         ree_receipt_load(o->receipt, &job.receipt, &err) == REE_OK ? verify(&job) : cannot(&err);
     if (!code) code = report(&job);
@@ -267,6 +278,7 @@ static int run(struct verify_options *o) {
     cli_parts_finish(&o->parts);
     ree_verification_finish(&job.v);
     ree_receipt_finish(&job.receipt);
+    ree_request_finish(&job.request);
     return code;
 }
 

@@ -57,6 +57,9 @@ static const struct cli_row rows[] = {
      .help = "the receipt has to be signed with this key ('ree-run help validate')"},
     {.name = "--ignore-eos", .kind = ROW_FLAG, .at = AT(ignore_eos),
      .help = "accept an answer that was made with --ignore-eos: no token ends it"},
+    {.name = "--request", .value = "FILE", .kind = ROW_STRING, .at = AT(request),
+     .help = "the receipt has to answer this request ('ree-run help request'), whose prompt and "
+             "parameters are then not the prover's choice"},
     {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
      .help = "one JSON object instead of text"},
 
@@ -108,6 +111,7 @@ static void check(struct cli *cli, const struct verify_options *o) {
     if (!o->model) cli_usage(cli, "no model is named");
     cli_quantize_check(cli, &o->quantize);
     cli_parts_check(cli, &o->parts, &o->device);
+    if (o->request && o->n_prompts) cli_usage(cli, "the prompt is that of --request");
     if (o->n_prompts > 1)
         cli_usage(cli, "a receipt is of one prompt, and %zu are given", o->n_prompts);
     if (o->device.options.operation_set != REE_REPRODUCIBLE)

@@ -10,7 +10,7 @@
 #include "watch.h"
 
 struct verify_options {
-    const char *receipt, *model, *tokenizer, *chat_family, *key, *salt;
+    const char *receipt, *model, *tokenizer, *chat_family, *key, *salt, *request;
     struct cli_quantize quantize;
     struct cli_device device;
     struct cli_parts parts;

@@ -1,0 +1,207 @@
+// ree-run request: what a verifier asks a prover to run, as a file.
+#include "receipt/request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "audit/make_receipt.h"
+#include "base/sha256.h"
+#include "base/status.h"
+#include "cli.h"
+#include "prompts.h"
+#include "rows.h"
+
+struct options {
+    const char *model, *output, *tokenizer, *chat_family;
+    struct prompt_arg *prompts;
+    const char **stops;
+    size_t n_prompts, n_stops;
+    struct ree_sampling sampling;
+    uint64_t top_k, max_new_tokens;
+    bool raw, any_model;
+};
+
+#define AT(field) offsetof(struct options, field)
+
+static bool take_prompt(struct cli *cli, const char *name, void *options) {
+    struct options *o = options;
+    return prompt_option(cli, name, o->prompts, &o->n_prompts);
+}
+
+static bool take_stop(struct cli *cli, const char *name, void *options) {
+    struct options *o = options;
+    const char *stop = NULL;
+    if (!cli_option_text(cli, name, &stop)) return false;
+    if (stop && !stop[0]) cli_usage(cli, "--stop wants a text that is not empty, not ''");
+    if (stop) o->stops[o->n_stops++] = stop;
+    return true;
+}
+
+static const struct cli_row rows[] = {
+    // clang-format off
+    {.kind = ROW_TEXT, .help =
+  "ree-run request MODEL --prompt-text TEXT --output FILE [options]: ask for a run\n"
+  "\n"
+  "Writes a request: a model, a prompt, parameters, and 32 random bytes. Whoever runs it\n"
+  "('ree-run MODEL --request FILE --receipt-path RECEIPT') can choose none of these; with a\n"
+  "temperature, the seed of the draws follows from the request, so that nobody draws until the\n"
+  "answer pleases. 'ree-run verify RECEIPT MODEL --request FILE' then says whether the receipt\n"
+  "answers this request. Keep the file to yourself until the run is due: who has it earlier can\n"
+  "run it earlier.\n"
+  "\n"
+  "what is asked for\n"},
+    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model)},
+    {.name = "--output", .value = "FILE", .kind = ROW_STRING, .at = AT(output),
+     .help = "the request"},
+    {.name = "--prompt-text", .value = "TEXT", .kind = ROW_TAKE, .take = take_prompt,
+     .help = "a text"},
+    {.name = "--prompt-ids", .value = "IDS", .kind = ROW_TAKE, .take = take_prompt,
+     .help = "token ids, separated by commas; needs no tokenizer"},
+    {.name = "--messages", .value = "FILE", .kind = ROW_TAKE, .take = take_prompt,
+     .help = "a conversation, as 'ree-run help generate' has it"},
+    {.name = "--chat-family", .value = "NAME", .kind = ROW_STRING, .at = AT(chat_family),
+     .help = "its form, where the tokenizer does not tell"},
+    {.name = "--raw-prompt", .kind = ROW_FLAG, .at = AT(raw),
+     .help = "add nothing to texts, and take special tokens that are spelled out as such"},
+    {.name = "--tokenizer", .value = "PATH", .kind = ROW_STRING, .at = AT(tokenizer),
+     .help = "tokenizer.json, a folder with one, or a *.tiktoken file; otherwise MODEL's"},
+    {.name = "--max-new-tokens", .value = "N", .kind = ROW_NUMBER,
+     .at = AT(max_new_tokens), .max = INT32_MAX,
+     .help = "at most so many tokens of an answer (otherwise 256); 0: until the context is full"},
+    {.name = "--stop", .value = "TEXT", .kind = ROW_TAKE, .take = take_stop,
+     .help = "end before this text; may be given several times"},
+    {.name = "--temperature", .value = "T", .kind = ROW_REAL,
+     .at = AT(sampling.temperature), .high = 1e6,
+     .help = "0 (the default): always the likeliest token; else drawn at this temperature"},
+    {.name = "--top-k", .value = "K", .kind = ROW_NUMBER, .at = AT(top_k), .max = 1 << 24,
+     .help = "draw from the K likeliest tokens (0, the default: from all)"},
+    {.name = "--top-p", .value = "P", .kind = ROW_REAL,
+     .at = AT(sampling.top_p), .high = 1, .above = true,
+     .help = "draw from the likeliest whose probabilities add up to P (otherwise 1)"},
+    {.name = "--min-p", .value = "P", .kind = ROW_REAL, .at = AT(sampling.min_p), .high = 1,
+     .help = "leave out what is less likely than P times the likeliest (otherwise 0)"},
+    {.name = "--repetition-penalty", .value = "R", .kind = ROW_REAL,
+     .at = AT(sampling.repetition_penalty), .high = 1e6, .above = true,
+     .help = "divide the logits of tokens that were there before (otherwise 1: do not)"},
+    {.name = "--any-model", .kind = ROW_FLAG, .at = AT(any_model),
+     .help = "do not ask for this very model; otherwise all of its weights are read and hashed"},
+    {.kind = ROW_TEXT, .help =
+  "\nexamples\n"
+  "  ree-run request tools/sample/stories --prompt-text \"Once upon a time\" --temperature 0.8 \\\n"
+  "      --max-new-tokens 64 --output ask.json\n"
+  "  ree-run tools/sample/stories --request ask.json --receipt-path r.json\n"
+  "  ree-run verify r.json tools/sample/stories --request ask.json\n"
+  "\n"
+  "exit status: 0 success, 1 failure, 2 wrong usage\n"},
+    // clang-format on
+};
+#define N_ROWS (sizeof rows / sizeof *rows)
+
+static void check(struct cli *cli, struct options *o) {
+    struct ree_error err;
+    if (!o->model) cli_usage(cli, "no model is named");
+    if (!o->output) cli_usage(cli, "--output FILE: where to write the request");
+    if (o->n_prompts != 1)
+        cli_usage(cli, "a request is of one prompt, and %zu are given", o->n_prompts);
+    o->sampling.top_k = (uint32_t)o->top_k;
+    if (ree_sampling_check(&o->sampling, &err) != REE_OK) cli_usage(cli, "%s", err.message);
+}
+
+// Beside the model, unless the option says where. NULL: none, which prompts_load says if it
+// matters.
+static int load_tokenizer(const struct options *o, struct ree_tokenizer **out) {
+    struct ree_error err;
+    struct stat st;
+    const char *slash = strrchr(o->model, '/');
+    bool is_file = stat(o->model, &st) == 0 && !S_ISDIR(st.st_mode);
+    char *folder = !is_file ? strdup(o->model)
+                   : slash  ? strndup(o->model, (size_t)(slash - o->model) + 1)
+                            : strdup(".");
+    if (!folder) {
+        cli_error("out of memory");
+        return CLI_FAILED;
+    }
+    enum ree_status status = ree_tokenizer_load(o->tokenizer ? o->tokenizer : folder, out, &err);
+    free(folder);
+    if (status == REE_OK) return 0;
+    *out = NULL;
+    return status == REE_NOT_FOUND && !o->tokenizer ? 0 : cli_fail(&err);
+}
+
+static int name_model(const struct options *o, struct ree_request *request) {
+    struct ree_error err;
+    struct ree_model *model;
+    struct ree_model_hashes hashes;
+    struct ree_model_options options = {.on_progress = cli_progress};
+    if (o->any_model) return 0;
+    if (ree_model_load(o->model, &options, &model, &err) != REE_OK) return cli_fail(&err);
+    enum ree_status status = ree_model_hashes_make(model, cli_progress, NULL, &hashes, &err);
+    ree_model_destroy(model);
+    if (status != REE_OK) return cli_fail(&err);
+    memcpy(request->graph_sha256, hashes.graph, sizeof hashes.graph);
+    memcpy(request->weights_sha256, hashes.weights, sizeof hashes.weights);
+    return 0;
+}
+
+static int write_request(const struct options *o, const struct ree_prompt *prompt) {
+    struct ree_error err;
+    struct ree_request request;
+    unsigned char nonce[32];
+    struct ree_strbuf text;
+    ree_request_init(&request);
+    if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce) {
+        cli_error("the system has no random bytes for a nonce");
+        return CLI_FAILED;
+    }
+    ree_hex(nonce, request.nonce);
+    request.tokens = prompt->ids;
+    request.n_tokens = prompt->n;
+    request.sampling = o->sampling;
+    request.max_new_tokens = o->max_new_tokens;
+    request.stops = o->stops;
+    request.n_stops = o->n_stops;
+    int code = name_model(o, &request);
+    if (code) return code;
+    if (ree_request_seal(&request, &err) != REE_OK ||
+        ree_request_write(&request, o->output, &err) != REE_OK)
+        return cli_fail(&err);
+    ree_strbuf_init(&text);
+    ree_strbuf_printf(&text, "%s\n", request.request_sha256);
+    return cli_print(&text);
+}
+
+static int run(const struct options *o) {
+    struct ree_tokenizer *tokenizer = NULL;
+    struct prompts prompts = {0};
+    int code = cli_check_place(o->output, "a request");
+    if (!code) code = load_tokenizer(o, &tokenizer);
+    if (!code)
+        code = prompts_load(&prompts, o->prompts, o->n_prompts, tokenizer, o->chat_family, o->raw);
+    if (!code) code = write_request(o, prompts.list);
+    prompts_finish(&prompts);
+    ree_tokenizer_destroy(tokenizer);
+    return code;
+}
+
+int ree_run_request(int argc, char **argv) {
+    struct cli cli;
+    struct options o = {.sampling = ree_greedy, .max_new_tokens = 256};
+    if (cli_wants_help(argc, argv)) return cli_rows_help(rows, N_ROWS);
+    o.prompts = calloc((size_t)argc, sizeof *o.prompts);
+    o.stops = calloc((size_t)argc, sizeof *o.stops);
+    int code = CLI_FAILED;
+    if (!o.prompts || !o.stops) {
+        cli_error("out of memory");
+    } else {
+        cli_init(&cli, argc, argv);
+        cli_rows_parse(&cli, rows, N_ROWS, &o);
+        if (!cli.failed) check(&cli, &o);
+        code = cli.failed ? CLI_USAGE : run(&o);
+    }
+    free(o.prompts);
+    free(o.stops);
+    return code;
+}
