@@ -17,14 +17,14 @@ void ree_verification_finish(struct ree_verification *v) {
     ree_verification_init(v);
 }
 
-enum ree_verdict ree_verification_verdict(const struct ree_verification *v) {
-    if (v->differs) return REE_VERDICT_DIFFERS;
-    if (v->failed || v->cannot[0]) return REE_VERDICT_CANNOT;
+enum ree_verify_verdict ree_verification_verdict(const struct ree_verification *v) {
+    if (v->differs) return REE_VERIFIED_FALSE;
+    if (v->failed || v->cannot[0]) return REE_VERIFIED_NOT;
     if (v->is_partial) return REE_VERIFIED_PART;
     return v->is_prefix ? REE_VERIFIED_PREFIX : REE_VERIFIED;
 }
 
-const char *ree_verdict_name(enum ree_verdict verdict) {
+const char *ree_verify_verdict_name(enum ree_verify_verdict verdict) {
     static const char *const names[] = {"verified", "verified prefix of an answer",
                                         "verified in part", "differs", "cannot be checked"};
     return names[verdict];

@@ -39,19 +39,19 @@ struct ree_verification {
     double run_seconds;
 };
 
-enum ree_verdict {
+enum ree_verify_verdict {
     REE_VERIFIED,
     REE_VERIFIED_PREFIX, // all was checked; the answer was interrupted
     REE_VERIFIED_PART,   // nothing differs, and something was not checked
-    REE_VERDICT_DIFFERS,
-    REE_VERDICT_CANNOT, // nothing differs, and `cannot` says why it was not checked
+    REE_VERIFIED_FALSE,
+    REE_VERIFIED_NOT, // nothing differs, and `cannot` says why it was not checked
 };
 
 void ree_verification_init(struct ree_verification *v);
 void ree_verification_finish(struct ree_verification *v);
-enum ree_verdict ree_verification_verdict(const struct ree_verification *v);
+enum ree_verify_verdict ree_verification_verdict(const struct ree_verification *v);
 // "verified", "verified prefix of an answer", "verified in part", "differs", "cannot be checked"
-const char *ree_verdict_name(enum ree_verdict verdict);
+const char *ree_verify_verdict_name(enum ree_verify_verdict verdict);
 
 // What ree_receipt_check finds. Sets `cannot` where this ree cannot run what the receipt is of.
 void ree_verify_receipt(struct ree_verification *v, const struct ree_receipt *receipt);

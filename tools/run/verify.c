@@ -215,7 +215,7 @@ static void report_text(const struct job *job, struct ree_strbuf *out) {
         ree_strbuf_append(out, "\n", 1);
     }
     report_claims(&job->receipt, job->o->request != NULL, out);
-    ree_strbuf_printf(out, "\n%s", ree_verdict_name(ree_verification_verdict(v)));
+    ree_strbuf_printf(out, "\n%s", ree_verify_verdict_name(ree_verification_verdict(v)));
     if (!v->differs && v->cannot[0]) {
         ree_strbuf_append(out, ": ", 2);
         cli_append_name(out, v->cannot);
@@ -230,7 +230,7 @@ static void report_text(const struct job *job, struct ree_strbuf *out) {
 static void report_json(const struct job *job, struct ree_strbuf *out) {
     const struct ree_verification *v = &job->v;
     cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "result", ree_verdict_name(ree_verification_verdict(v)));
+    cJSON_AddStringToObject(root, "result", ree_verify_verdict_name(ree_verification_verdict(v)));
     if (v->cannot[0]) cJSON_AddStringToObject(root, "reason", v->cannot);
     cJSON *checks = cJSON_AddArrayToObject(root, "checks");
     for (size_t i = 0; i < v->n; i++) {
