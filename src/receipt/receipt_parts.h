@@ -40,6 +40,14 @@ bool ree_receipt_sampling_is_canonical(const struct ree_sampling *sampling);
 void ree_receipt_tokens_sha256(const int32_t *ids, size_t n, char hex[65]);
 void ree_receipt_text_sha256(const char *text, char hex[65]);
 
+// Ed25519 (RFC 8032) of any message. The key is a PEM file as ree_key_create writes it.
+enum ree_status ree_ed25519_sign(const char *key_path, const void *message, size_t nbytes,
+                                 char public_key[65], unsigned char signature[REE_SIGNATURE_SIZE],
+                                 struct ree_error *err);
+// public_key: 64 hexadecimal digits. False also if they are none.
+bool ree_ed25519_holds(const char *public_key, const void *message, size_t nbytes,
+                       const unsigned char signature[REE_SIGNATURE_SIZE]);
+
 // Whether the signature is one of receipt_hash by public_key.
 bool ree_receipt_signature_holds(const struct ree_receipt *receipt);
 

@@ -39,21 +39,24 @@ static bool signature_of_hex(const char *hex, unsigned char out[REE_SIGNATURE_SI
     return ree_unhex(half, out) && ree_unhex(hex + 64, out + 32);
 }
 
-bool ree_receipt_signature_holds(const struct ree_receipt *receipt) {
-    unsigned char message[MESSAGE_SIZE], signature[REE_SIGNATURE_SIZE];
-    ree_digest public_key;
-    if (!message_of(receipt, message) || !ree_unhex(receipt->public_key, public_key) ||
-        !signature_of_hex(receipt->signature, signature))
-        return false;
-    EVP_PKEY *key =
-        EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, public_key, sizeof public_key);
+bool ree_ed25519_holds(const char *public_key, const void *message, size_t nbytes,
+                       const unsigned char signature[REE_SIGNATURE_SIZE]) {
+    ree_digest bytes;
+    if (!ree_unhex(public_key, bytes)) return false;
+    EVP_PKEY *key = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, bytes, sizeof bytes);
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
     bool ok = key && ctx && EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, key) == 1 &&
-              EVP_DigestVerify(ctx, signature, sizeof signature, message, sizeof message) == 1;
+              EVP_DigestVerify(ctx, signature, REE_SIGNATURE_SIZE, message, nbytes) == 1;
     EVP_MD_CTX_free(ctx);
     EVP_PKEY_free(key);
     ERR_clear_error();
     return ok;
+}
+
+bool ree_receipt_signature_holds(const struct ree_receipt *receipt) {
+    unsigned char message[MESSAGE_SIZE], signature[REE_SIGNATURE_SIZE];
+    return message_of(receipt, message) && signature_of_hex(receipt->signature, signature) &&
+           ree_ed25519_holds(receipt->public_key, message, sizeof message, signature);
 }
 
 // OpenSSL would ask on the terminal.
@@ -108,22 +111,29 @@ static enum ree_status openssl_failed(struct ree_error *err, const char *what) {
     return ree_fail(err, REE_INTERNAL, "OpenSSL cannot %s: %s", what, why);
 }
 
-enum ree_status ree_receipt_sign(struct ree_receipt *receipt, const char *key_path,
+enum ree_status ree_ed25519_sign(const char *key_path, const void *message, size_t nbytes,
+                                 char public_key[65], unsigned char signature[REE_SIGNATURE_SIZE],
                                  struct ree_error *err) {
-    unsigned char message[MESSAGE_SIZE], signature[REE_SIGNATURE_SIZE];
-    size_t n = sizeof signature;
+    size_t n = REE_SIGNATURE_SIZE;
     EVP_PKEY *key;
-    receipt->is_signed = false;
-    if (!message_of(receipt, message))
-        return ree_fail(err, REE_INVALID, "the receipt has no hash yet: it was not sealed");
     REE_TRY(read_key(key_path, true, &key, err));
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
     bool ok = ctx && EVP_DigestSignInit(ctx, NULL, NULL, NULL, key) == 1 &&
-              EVP_DigestSign(ctx, signature, &n, message, sizeof message) == 1 &&
-              n == sizeof signature && public_half(key, receipt->public_key);
+              EVP_DigestSign(ctx, signature, &n, message, nbytes) == 1 && n == REE_SIGNATURE_SIZE &&
+              public_half(key, public_key);
     EVP_MD_CTX_free(ctx);
     EVP_PKEY_free(key);
-    if (!ok) return openssl_failed(err, "sign");
+    return ok ? REE_OK : openssl_failed(err, "sign");
+}
+
+enum ree_status ree_receipt_sign(struct ree_receipt *receipt, const char *key_path,
+                                 struct ree_error *err) {
+    unsigned char message[MESSAGE_SIZE], signature[REE_SIGNATURE_SIZE];
+    receipt->is_signed = false;
+    if (!message_of(receipt, message))
+        return ree_fail(err, REE_INVALID, "the receipt has no hash yet: it was not sealed");
+    REE_TRY(
+        ree_ed25519_sign(key_path, message, sizeof message, receipt->public_key, signature, err));
     hex_of_signature(signature, receipt->signature);
     receipt->is_signed = true;
     return REE_OK;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """ree-run validate and keygen from the outside: what they find, what they say, their exit codes."""
 
+import base64
 import json
 import os
 import pathlib
@@ -223,6 +224,78 @@ def openssl(data, folder):
     cannot("validate", receipt, "--public-key", folder / "rsa", message="no Ed25519 key")
 
 
+def attestations(data, folder):
+    """DSSE envelopes: other tools' checks agree with ours, and none passes that says something else."""
+    model = HERE.parents[1] / "tools" / "sample" / "digits.onnx"
+    image = model.parent / "seven.npy"
+    receipt, path, other = folder / "r.json", folder / "r.dsse", folder / "other.json"
+    for key in ("operator", "liar"):
+        run("keygen", folder / key)
+    for where in (receipt, other):
+        done = run(model, "--input", image, "--receipt-path", where, "--sign", folder / "operator", "--dsse", path if
+                   where == receipt else folder / "other.dsse")
+        check(done.returncode == 0, f"--dsse: {done.stderr}")
+    public = folder / "operator.pub"
+    check(findings(receipt, "--dsse", path, "--public-key", public, code=0) == set(), "an attestation")
+    check(findings(receipt, "--dsse", path, "--public-key", folder / "liar.pub", code=1) == {"public key", "attestation"},
+          "of another key")
+    receipt.write_text(receipt.read_text().replace("}\n", "} \n"))
+    check(findings(receipt, "--dsse", path, code=1) == {"attestation"}, "of another file: one byte")
+    receipt.write_text(receipt.read_text().replace("} \n", "}\n"))
+    envelope = json.loads(path.read_text())
+    statement = json.loads(base64.b64decode(envelope["payload"]))
+    kind = "application/vnd.in-toto+json"
+
+    def signed(payload, key="operator", keyid=None):
+        body = json.dumps(payload).encode() if not isinstance(payload, bytes) else payload
+        message, signature = folder / "message", folder / "signature"
+        message.write_bytes(b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(body), body))
+        subprocess.run(["openssl", "pkeyutl", "-sign", "-inkey", folder / key, "-rawin", "-in", message, "-out", signature],
+                       check=True)
+        return {"payloadType": kind, "payload": base64.b64encode(body).decode(),
+                "signatures": [{"keyid": keyid or envelope["signatures"][0]["keyid"],
+                                "sig": base64.b64encode(signature.read_bytes()).decode()}]}
+
+    def refused(what, lie):
+        bad = folder / "bad.dsse"
+        bad.write_text(lie if isinstance(lie, str) else json.dumps(lie))
+        check(findings(receipt, "--dsse", bad, "--public-key", public, code=1) == {"attestation"}, f"attestation: {what}")
+
+    if not shutil.which("openssl"):
+        print("openssl: not here, so no attestation was forged")
+        return
+    good = folder / "good.dsse"
+    good.write_text(json.dumps(signed(statement)))
+    check(findings(receipt, "--dsse", good, "--public-key", public, code=0) == set(), "one that openssl signed")
+    refused("signed by another, in the operator's name", signed(statement, "liar"))
+    refused("two files", signed(dict(statement, subject=statement["subject"] * 2)))
+    refused("no file", signed(dict(statement, subject=[])))
+    refused("another file", signed(dict(statement, subject=[{"name": "r.json", "digest": {"sha256": "0" * 64}}])))
+    refused("another predicate", signed(dict(statement, predicateType="https://slsa.dev/provenance/v1")))
+    refused("no statement", signed(dict(statement, _type="https://in-toto.io/Statement/v0.1")))
+    refused("a key twice", signed(json.dumps(statement)[:-1].encode() + b', "_type": "x"}'))
+    refused("no JSON", signed(b"{"))
+    refused("no signature", dict(envelope, signatures=[]))
+    refused("another type", dict(envelope, payloadType="text/plain"))
+    refused("another payload", dict(envelope, payload=base64.b64encode(json.dumps(statement).encode() + b" ").decode()))
+    refused("no base64", dict(envelope, payload=envelope["payload"][:-4] + "===="))
+    refused("spaces", dict(envelope, payload=envelope["payload"] + "\n\n\n\n"))
+    refused("payload twice", path.read_text().replace("{", '{"payload":"",', 1))
+    refused("half of it", path.read_text()[:-20])
+    cannot_write = run(model, "--input", image, "--receipt-path", receipt, "--dsse", path)
+    check(cannot_write.returncode == 2 and "--sign" in cannot_write.stderr, "--dsse without a key")
+    try:
+        from cryptography.hazmat.primitives.serialization import load_pem_public_key
+        from securesystemslib.dsse import Envelope
+        from securesystemslib.signer import SSlibKey
+    except ImportError:
+        print("securesystemslib: not here, so in-toto's own check was not tried")
+        return
+    key = SSlibKey.from_crypto(load_pem_public_key(public.read_bytes())).to_dict()
+    keyid = envelope["signatures"][0]["keyid"]
+    check(Envelope.from_dict(envelope).verify([SSlibKey.from_dict(keyid, key)], 1), "in-toto's library agrees")
+
+
 def main():
     global ree_run
     parser = harness.parser(__doc__)
@@ -230,7 +303,7 @@ def main():
     args = parser.parse_args()
     ree_run = args.ree_run
     good_receipts(args.data)
-    for part in (altered_receipts, malformed_files, wrong_usage, keys, openssl):
+    for part in (altered_receipts, malformed_files, wrong_usage, keys, openssl, attestations):
         with tempfile.TemporaryDirectory() as folder:
             part(args.data, pathlib.Path(folder))
     return harness.finish()

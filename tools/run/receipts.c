@@ -8,16 +8,18 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "receipt/dsse.h"
 
 #include "cli.h"
 
 bool cli_receipt_option(struct cli *cli, struct cli_receipt *receipt) {
     if (cli_flag(cli, "--private")) return receipt->is_private = true;
     return cli_option(cli, "--receipt-path", &receipt->path) ||
-           cli_option(cli, "--sign", &receipt->key);
+           cli_option(cli, "--sign", &receipt->key) || cli_option(cli, "--dsse", &receipt->dsse);
 }
 
 void cli_receipt_check(struct cli *cli, const struct cli_receipt *receipt) {
+    if (receipt->dsse && !receipt->key) cli_usage(cli, "--dsse needs --sign KEY");
     if (receipt->path) return;
     if (receipt->key) cli_usage(cli, "--sign is of a receipt, and there is no --receipt-path");
     if (receipt->is_private)
@@ -44,6 +46,7 @@ int cli_receipt_prepare(struct cli_receipt *receipt) {
         return CLI_FAILED;
     }
     int code = cli_check_place(receipt->path, "a receipt");
+    if (!code && receipt->dsse) code = cli_check_place(receipt->dsse, "an attestation");
     if (!code && receipt->key && ree_key_public(receipt->key, public_key, &err) != REE_OK)
         code = cli_fail(&err);
     return code;
@@ -120,5 +123,8 @@ int cli_receipt_save(const struct cli_receipt *receipt, struct ree_receipt *made
     if (receipt->key && ree_receipt_sign(made, receipt->key, &err) != REE_OK) return cli_fail(&err);
     if (receipt->is_private && save_salt(receipt, &err) != REE_OK) return cli_fail(&err);
     if (ree_receipt_write(made, receipt->path, &err) != REE_OK) return cli_fail(&err);
+    if (receipt->dsse &&
+        ree_dsse_write(made, receipt->path, receipt->key, receipt->dsse, &err) != REE_OK)
+        return cli_fail(&err);
     return 0;
 }

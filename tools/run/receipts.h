@@ -8,6 +8,7 @@ struct cli;
 struct cli_receipt {
     const char *path; // NULL: none is wanted
     const char *key;  // NULL: not signed
+    const char *dsse; // file for an attestation; NULL: none
     bool is_private;
     unsigned char salt[REE_SALT_SIZE]; // of a private one
 };
@@ -17,7 +18,9 @@ struct cli_receipt {
     "for\n"                                                                                        \
     "                       others to verify ('ree-run help verify'). Reads all weights once "     \
     "more\n"                                                                                       \
-    "  --sign KEY           sign it with this private key\n"
+    "  --sign KEY           sign it with this private key\n"                                      \
+    "  --dsse FILE          with --sign: an in-toto statement about the receipt, too, in a DSSE\n" \
+    "                       envelope, for tools that know these\n"
 
 bool cli_receipt_option(struct cli *cli, struct cli_receipt *receipt);
 // --sign and --private without --receipt-path are wrong usage.

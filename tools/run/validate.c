@@ -2,13 +2,14 @@
 #include "cli.h"
 #include "receipts.h"
 
+#include "receipt/dsse.h"
 #include "receipt/receipt.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const char help[] =
-    "ree-run validate RECEIPT [--public-key FILE|HEX] [--json]\n"
+    "ree-run validate RECEIPT [--public-key FILE|HEX] [--dsse FILE] [--json]\n"
     "\n"
     "Checks that a receipt is whole and unaltered: that it is made as one has to be, that its\n"
     "hashes are those of its contents, and its signature, if it has one. Nothing is run and no\n"
@@ -18,6 +19,11 @@ static const char help[] =
     "  --public-key FILE|HEX  the receipt has to be signed with this key: a file as 'ree-run\n"
     "                         keygen' writes it, or 64 hexadecimal digits. Without this a\n"
     "                         signature shows only that somebody made it\n"
+    "  --dsse FILE            an attestation of it (a DSSE envelope, as --dsse of a run writes "
+    "it)\n"
+    "                         has to be signed, with the key of --public-key if that is given, "
+    "and\n"
+    "                         be about this very file\n"
     "  --json                 one JSON object instead of text\n"
     "\n"
     "examples\n"
@@ -30,7 +36,7 @@ static const char help[] =
 #define CANNOT_CHECK 2
 
 struct report {
-    struct ree_receipt_finding findings[REE_RECEIPT_MAX_FINDINGS + 1];
+    struct ree_receipt_finding findings[REE_RECEIPT_MAX_FINDINGS + 2];
     size_t n;
     bool ok;
 };
@@ -47,6 +53,20 @@ static void check_key(const struct ree_receipt *receipt, const char *key, struct
     else
         snprintf(finding->detail, sizeof finding->detail,
                  "the receipt is not signed, asked for was %s", key);
+    report->ok = report->ok && finding->ok;
+}
+
+static void check_dsse(const char *path, const char *receipt_path, const char *key,
+                       struct report *report) {
+    struct ree_receipt_finding *finding = &report->findings[report->n++];
+    struct ree_error err;
+    char signer[65];
+    finding->what = "attestation";
+    finding->ok = ree_dsse_check(path, receipt_path, key, signer, &err) == REE_OK;
+    if (finding->ok)
+        snprintf(finding->detail, sizeof finding->detail, "by %s", signer);
+    else
+        snprintf(finding->detail, sizeof finding->detail, "%.250s", err.message);
     report->ok = report->ok && finding->ok;
 }
 
@@ -84,16 +104,17 @@ static int print_json(const struct ree_receipt *receipt, const struct report *re
     return cli_print(&out);
 }
 
-static int validate(const char *path, const char *key_text, bool json) {
+static int validate(const char *path, const char *key_text, const char *dsse, bool json) {
     struct ree_error err;
     struct ree_receipt receipt;
     struct report report;
-    char key[65];
+    char key[65] = "";
     if (key_text && !cli_public_key(key_text, key)) return CANNOT_CHECK;
     int code = CANNOT_CHECK;
     if (ree_receipt_load(path, &receipt, &err) == REE_OK) {
         report.n = ree_receipt_check(&receipt, report.findings, &report.ok);
-        if (key_text) check_key(&receipt, key, &report);
+        if (key_text && (!dsse || receipt.is_signed)) check_key(&receipt, key, &report);
+        if (dsse) check_dsse(dsse, path, key, &report);
         code = report.ok ? 0 : CLI_FAILED;
         // Not told is not checked.
         if ((json ? print_json(&receipt, &report) : print_text(&receipt, &report)) != 0)
@@ -107,7 +128,7 @@ static int validate(const char *path, const char *key_text, bool json) {
 
 int ree_run_validate(int argc, char **argv) {
     struct cli cli;
-    const char *path = NULL, *key = NULL;
+    const char *path = NULL, *key = NULL, *dsse = NULL;
     bool json = false, wants_help = false;
     cli_init(&cli, argc, argv);
     while (cli_next(&cli)) {
@@ -115,11 +136,12 @@ int ree_run_validate(int argc, char **argv) {
             json = true;
         else if (cli_flag(&cli, "--help"))
             wants_help = true;
-        else if (!cli_option(&cli, "--public-key", &key) && !cli_positional(&cli, &path))
+        else if (!cli_option(&cli, "--public-key", &key) && !cli_option(&cli, "--dsse", &dsse) &&
+                 !cli_positional(&cli, &path))
             cli_unknown(&cli);
     }
     if (cli.failed) return CLI_USAGE;
     if (wants_help) return cli_print_text(help);
     if (!path) cli_usage(&cli, "which receipt?");
-    return cli.failed ? CLI_USAGE : validate(path, key, json);
+    return cli.failed ? CLI_USAGE : validate(path, key, dsse, json);
 }

@@ -1,0 +1,248 @@
+#include "receipt/dsse.h"
+
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "receipt/receipt_parts.h"
+
+#define PAYLOAD_TYPE "application/vnd.in-toto+json"
+#define STATEMENT_TYPE "https://in-toto.io/Statement/v1"
+#define PREDICATE_TYPE "urn:ree:receipt:"
+
+static enum ree_status no_memory(struct ree_error *err) {
+    return ree_fail(err, REE_NO_MEMORY, "out of memory");
+}
+
+// Base64, RFC 4648 section 4. The caller frees; NULL: out of memory.
+static char *encode(const void *bytes, size_t n) {
+    char *text = n < INT32_MAX / 2 ? malloc(4 * ((n + 2) / 3) + 1) : NULL;
+    if (text) EVP_EncodeBlock((unsigned char *)text, bytes, (int)n);
+    return text;
+}
+
+// NULL where it is no base64, or memory is exhausted.
+static unsigned char *decode(const char *text, size_t *out_n) {
+    size_t n = strlen(text), padding = 0;
+    unsigned char *bytes = n % 4 == 0 && n < INT32_MAX ? malloc(n / 4 * 3 + 1) : NULL;
+    if (!bytes) return NULL;
+    while (padding < 2 && padding < n && text[n - 1 - padding] == '=')
+        padding++;
+    // EVP_DecodeBlock would trim white space, and takes '=' anywhere.
+    if (strcspn(text, " \t\r\n=") != n - padding ||
+        EVP_DecodeBlock(bytes, (const unsigned char *)text, (int)n) < 0) {
+        free(bytes);
+        return NULL;
+    }
+    *out_n = n / 4 * 3 - padding;
+    return bytes;
+}
+
+// What is signed.
+static void append_pae(struct ree_strbuf *out, const void *payload, size_t n) {
+    ree_strbuf_printf(out, "DSSEv1 %zu %s %zu ", strlen(PAYLOAD_TYPE), PAYLOAD_TYPE, n);
+    ree_strbuf_append(out, payload, n);
+}
+
+static enum ree_status hash_file(const char *path, char hex[65], struct ree_error *err) {
+    void *bytes;
+    size_t n;
+    REE_TRY(ree_file_read_small(path, REE_RECEIPT_MAX_SIZE, &bytes, &n, err));
+    struct ree_hasher *hasher = ree_hasher_create(NULL);
+    ree_hasher_update(hasher, bytes, n);
+    ree_hasher_finish(hasher, hex);
+    free(bytes);
+    return REE_OK;
+}
+
+static const char *file_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool add_item(cJSON *object, const char *name, cJSON *item) {
+    if (item && cJSON_AddItemToObject(object, name, item)) return true;
+    cJSON_Delete(item);
+    return false;
+}
+
+// The receipt as it is in its file, but for its own signature.
+static cJSON *predicate_of(const struct ree_receipt *receipt) {
+    struct ree_receipt plain = *receipt;
+    char *text = NULL;
+    size_t n = 0;
+    plain.is_signed = false;
+    cJSON *json = NULL;
+    if (ree_receipt_encode(&plain, &text, &n, NULL) == REE_OK)
+        json = cJSON_ParseWithLength(text, n);
+    free(text);
+    return json;
+}
+
+static enum ree_status make_statement(const struct ree_receipt *receipt, const char *receipt_path,
+                                      struct ree_strbuf *out, struct ree_error *err) {
+    char hex[65], type[32];
+    REE_TRY(hash_file(receipt_path, hex, err));
+    snprintf(type, sizeof type, "%s%u", PREDICATE_TYPE, receipt->version);
+    cJSON *root = cJSON_CreateObject(), *subject = cJSON_CreateObject();
+    cJSON *list = cJSON_AddArrayToObject(root, "subject");
+    cJSON *digest = cJSON_AddObjectToObject(subject, "digest");
+    bool ok = cJSON_AddStringToObject(subject, "name", file_name(receipt_path)) &&
+              cJSON_AddStringToObject(digest, "sha256", hex);
+    if (!list || !subject || !cJSON_AddItemToArray(list, subject)) {
+        cJSON_Delete(subject);
+        ok = false;
+    }
+    ok = ok && cJSON_AddStringToObject(root, "_type", STATEMENT_TYPE) &&
+         cJSON_AddStringToObject(root, "predicateType", type) &&
+         add_item(root, "predicate", predicate_of(receipt));
+    enum ree_status status = ok ? ree_canonical_json(root, out, err) : no_memory(err);
+    cJSON_Delete(root);
+    return status == REE_OK && out->failed ? no_memory(err) : status;
+}
+
+static enum ree_status make_envelope(const struct ree_strbuf *statement, const char *key_path,
+                                     struct ree_strbuf *out, struct ree_error *err) {
+    unsigned char signature[REE_SIGNATURE_SIZE];
+    char public_key[65];
+    struct ree_strbuf pae;
+    ree_strbuf_init(&pae);
+    append_pae(&pae, statement->data, statement->size);
+    enum ree_status status =
+        pae.failed ? no_memory(err)
+                   : ree_ed25519_sign(key_path, pae.data, pae.size, public_key, signature, err);
+    ree_strbuf_finish(&pae);
+    if (status != REE_OK) return status;
+    char *payload = encode(statement->data, statement->size);
+    char *sig = encode(signature, sizeof signature);
+    cJSON *root = cJSON_CreateObject(), *entry = cJSON_CreateObject();
+    cJSON *list = cJSON_AddArrayToObject(root, "signatures");
+    bool ok = payload && sig && cJSON_AddStringToObject(root, "payloadType", PAYLOAD_TYPE) &&
+              cJSON_AddStringToObject(root, "payload", payload) &&
+              cJSON_AddStringToObject(entry, "keyid", public_key) &&
+              cJSON_AddStringToObject(entry, "sig", sig);
+    if (!list || !entry || !cJSON_AddItemToArray(list, entry)) {
+        cJSON_Delete(entry);
+        ok = false;
+    }
+    status = ok ? ree_canonical_json(root, out, err) : no_memory(err);
+    ree_strbuf_append(out, "\n", 1);
+    cJSON_Delete(root);
+    free(payload);
+    free(sig);
+    return status == REE_OK && out->failed ? no_memory(err) : status;
+}
+
+enum ree_status ree_dsse_write(const struct ree_receipt *receipt, const char *receipt_path,
+                               const char *key_path, const char *path, struct ree_error *err) {
+    struct ree_strbuf statement, envelope;
+    ree_strbuf_init(&statement);
+    ree_strbuf_init(&envelope);
+    enum ree_status status = make_statement(receipt, receipt_path, &statement, err);
+    if (status == REE_OK) status = make_envelope(&statement, key_path, &envelope, err);
+    if (status == REE_OK) status = ree_file_write(path, envelope.data, envelope.size, err);
+    ree_strbuf_finish(&statement);
+    ree_strbuf_finish(&envelope);
+    return status;
+}
+
+// Checking
+
+static const char *string_of(const cJSON *object, const char *name) {
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+    return text ? text : "";
+}
+
+// Strict JSON without a key that is there twice: other readers could take the other one.
+static enum ree_status parse(const char *text, size_t n, cJSON **out, struct ree_error *err) {
+    struct ree_strbuf canonical;
+    REE_TRY(ree_json_parse_strict(text, n, out, err));
+    ree_strbuf_init(&canonical);
+    enum ree_status status = ree_canonical_json(*out, &canonical, err);
+    ree_strbuf_finish(&canonical);
+    if (status == REE_OK) return REE_OK;
+    cJSON_Delete(*out);
+    *out = NULL;
+    return status;
+}
+
+static enum ree_status check_statement(const char *text, size_t n, const char *receipt_path,
+                                       struct ree_error *err) {
+    cJSON *json;
+    char hex[65];
+    REE_TRY(hash_file(receipt_path, hex, err));
+    REE_TRY(parse(text, n, &json, err));
+    const cJSON *subjects = cJSON_GetObjectItemCaseSensitive(json, "subject");
+    const char *stated = string_of(
+        cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(subjects, 0), "digest"), "sha256");
+    enum ree_status status = REE_OK;
+    if (strcmp(string_of(json, "_type"), STATEMENT_TYPE) != 0)
+        status = ree_fail(err, REE_INVALID, "its payload is no in-toto statement (v1)");
+    else if (strncmp(string_of(json, "predicateType"), PREDICATE_TYPE, strlen(PREDICATE_TYPE)) != 0)
+        status = ree_fail(err, REE_INVALID, "its statement is not about a receipt of ree");
+    else if (cJSON_GetArraySize(subjects) != 1)
+        status = ree_fail(err, REE_INVALID, "its statement is about %d files, expected one",
+                          cJSON_GetArraySize(subjects));
+    else if (strcmp(stated, hex) != 0)
+        status = ree_fail(err, REE_INVALID, "it is of another file: %s has SHA-256 %s, not %.64s",
+                          receipt_path, hex, stated);
+    cJSON_Delete(json);
+    return status;
+}
+
+static enum ree_status check_signature(const cJSON *envelope, const unsigned char *payload,
+                                       size_t n, const char *public_key, char signer[65],
+                                       struct ree_error *err) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(envelope, "signatures"), *entry;
+    struct ree_strbuf pae;
+    bool holds = false;
+    ree_strbuf_init(&pae);
+    append_pae(&pae, payload, n);
+    cJSON_ArrayForEach(entry, list) {
+        const char *key = public_key[0] ? public_key : string_of(entry, "keyid");
+        size_t n_signature = 0;
+        unsigned char *signature = decode(string_of(entry, "sig"), &n_signature);
+        if (!holds && signature && n_signature == REE_SIGNATURE_SIZE && !pae.failed &&
+            ree_ed25519_holds(key, pae.data, pae.size, signature)) {
+            holds = true;
+            snprintf(signer, 65, "%s", key);
+        }
+        free(signature);
+    }
+    bool failed = pae.failed;
+    ree_strbuf_finish(&pae);
+    if (failed) return no_memory(err);
+    if (holds) return REE_OK;
+    return ree_fail(err, REE_INVALID, "none of its signatures is one by %s",
+                    public_key[0] ? public_key : "the key that it names");
+}
+
+static enum ree_status check_envelope(const cJSON *envelope, const char *receipt_path,
+                                      const char *public_key, char signer[65],
+                                      struct ree_error *err) {
+    size_t n = 0;
+    if (strcmp(string_of(envelope, "payloadType"), PAYLOAD_TYPE) != 0)
+        return ree_fail(err, REE_INVALID, "it is no DSSE envelope of an in-toto statement");
+    unsigned char *payload = decode(string_of(envelope, "payload"), &n);
+    if (!payload) return ree_fail(err, REE_INVALID, "its payload is no base64");
+    enum ree_status status = check_signature(envelope, payload, n, public_key, signer, err);
+    if (status == REE_OK) status = check_statement((const char *)payload, n, receipt_path, err);
+    free(payload);
+    return status;
+}
+
+enum ree_status ree_dsse_check(const char *path, const char *receipt_path, const char *public_key,
+                               char signer[65], struct ree_error *err) {
+    void *bytes;
+    size_t n;
+    cJSON *json = NULL;
+    signer[0] = 0;
+    REE_TRY(ree_file_read_small(path, 2 * REE_RECEIPT_MAX_SIZE, &bytes, &n, err));
+    enum ree_status status = parse(bytes, n, &json, err);
+    if (status == REE_OK) status = check_envelope(json, receipt_path, public_key, signer, err);
+    cJSON_Delete(json);
+    free(bytes);
+    return status == REE_OK ? status : ree_fail_prefix(err, "%s", path);
+}

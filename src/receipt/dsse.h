@@ -1,0 +1,30 @@
+// A receipt's attestation in the form that other tools carry and check: an in-toto statement
+// (Statement v1) in a DSSE envelope, signed with Ed25519.
+//
+//     {"payloadType": "application/vnd.in-toto+json",
+//      "payload": base64 of the statement,
+//      "signatures": [{"keyid": the public key in hexadecimal, "sig": base64}]}
+//
+//     statement: {"_type": "https://in-toto.io/Statement/v1",
+//                 "subject": [{"name": file name, "digest": {"sha256": of the receipt's file}}],
+//                 "predicateType": "urn:ree:receipt:2",
+//                 "predicate": the receipt, without its own signature}
+//
+// The signature is over "DSSEv1" SP length SP type SP length SP payload, as DSSE's specification
+// has it (PAE). It proves who signed, not that the receipt is true.
+#ifndef REE_RECEIPT_DSSE_H
+#define REE_RECEIPT_DSSE_H
+
+#include "receipt/receipt.h"
+
+// Writes the attestation of a receipt that lies in `receipt_path`, sealed and written. Whole or not
+// at all.
+enum ree_status ree_dsse_write(const struct ree_receipt *receipt, const char *receipt_path,
+                               const char *key_path, const char *path, struct ree_error *err);
+// Checks the envelope in `path`: its form, its signature by `public_key` (64 hexadecimal digits; ""
+// accepts the key that it names), and that its subject is the file `receipt_path`. REE_INVALID
+// where one of these does not hold. `signer` receives the key.
+enum ree_status ree_dsse_check(const char *path, const char *receipt_path, const char *public_key,
+                               char signer[65], struct ree_error *err);
+
+#endif
