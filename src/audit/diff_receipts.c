@@ -111,9 +111,41 @@ static void tensors(struct list *list, const char *kind, const struct ree_receip
     whole(list, what, n_a, n_b);
 }
 
-size_t ree_receipt_diff(const struct ree_receipt *a, const struct ree_receipt *b,
+// The hashes of an open receipt as a private one has them.
+static void blind(const struct ree_receipt *salted, struct ree_receipt *open) {
+    char *const hashes[] = {open->prompt.tokens_sha256, open->prompt.text_sha256,
+                            open->output.tokens_sha256, open->output.text_sha256,
+                            open->logits_sha256,        open->trace_root};
+    for (size_t i = 0; i < sizeof hashes / sizeof *hashes; i++)
+        ree_receipt_blind(salted, hashes[i]);
+    open->prompt.tokens = open->output.tokens = NULL;
+    open->prompt.text = open->output.text = NULL;
+}
+
+// Makes the hashes of two copies comparable; false: they are blinded with different salts.
+static bool make_comparable(struct ree_receipt *a, struct ree_receipt *b) {
+    if (a->is_private && b->is_private) return strcmp(a->salt_sha256, b->salt_sha256) == 0;
+    if (a->is_private && a->has_salt) blind(a, b);
+    if (b->is_private && b->has_salt) blind(b, a);
+    return (!a->is_private || a->has_salt) && (!b->is_private || b->has_salt);
+}
+
+static void contents(struct list *list, const struct ree_receipt *a, const struct ree_receipt *b) {
+    tokens(list, "prompt tokens", &a->prompt, &b->prompt);
+    text(list, "prompt text", &a->prompt, &b->prompt);
+    sampling(list, a, b);
+    tokens(list, "output tokens", &a->output, &b->output);
+    text(list, "output text", &a->output, &b->output);
+    words(list, "finish reason", a->finish_reason, b->finish_reason);
+    words(list, "logits", a->logits_sha256, b->logits_sha256);
+}
+
+size_t ree_receipt_diff(const struct ree_receipt *first, const struct ree_receipt *second,
                         struct ree_receipt_difference *out, size_t max) {
     struct list list = {out, max, 0};
+    struct ree_receipt copies[] = {*first, *second}; // that borrow everything
+    const struct ree_receipt *a = &copies[0], *b = &copies[1];
+    bool can_compare = make_comparable(&copies[0], &copies[1]);
     static const char *const kinds[] = {"text", "tensors"};
     words(&list, "kind", kinds[a->kind], kinds[b->kind]);
     words(&list, "numerics", a->numerics, b->numerics);
@@ -122,17 +154,18 @@ size_t ree_receipt_diff(const struct ree_receipt *a, const struct ree_receipt *b
     words(&list, "weights", a->weights_sha256, b->weights_sha256);
     if (a->kind == b->kind && a->kind == REE_RECEIPT_TEXT) {
         words(&list, "tokenizer", a->tokenizer_sha256, b->tokenizer_sha256);
-        tokens(&list, "prompt tokens", &a->prompt, &b->prompt);
-        text(&list, "prompt text", &a->prompt, &b->prompt);
-        sampling(&list, a, b);
-        tokens(&list, "output tokens", &a->output, &b->output);
-        text(&list, "output text", &a->output, &b->output);
-        words(&list, "finish reason", a->finish_reason, b->finish_reason);
-        words(&list, "logits", a->logits_sha256, b->logits_sha256);
+        words(&list, "request", a->request_sha256, b->request_sha256);
+        if (can_compare)
+            contents(&list, a, b);
+        else
+            sampling(&list, a, b);
     } else if (a->kind == b->kind) {
         tensors(&list, "input", a->inputs, a->n_inputs, b->inputs, b->n_inputs);
         tensors(&list, "output", a->outputs, a->n_outputs, b->outputs, b->n_outputs);
     }
-    words(&list, "trace", a->trace_root, b->trace_root);
+    if (can_compare)
+        words(&list, "trace", a->trace_root, b->trace_root);
+    else
+        add(&list, "private", "hashes are blinded, and the salts that compare them are not here");
     return list.n;
 }

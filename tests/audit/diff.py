@@ -45,10 +45,12 @@ def alone(folder):
     check(names(diff(one, again, 0)) == [], "two runs of the same")
     done = run("diff", one, again)
     check("say the same" in done.stdout, done.stdout)
+    drawn = ["--temperature", 1e-6]  # the likeliest in any case
+    cold = text(folder / "cold.json", *drawn)
     for option, value, what in [("--seed", 3, "seed"), ("--top-k", 7, "top_k"), ("--top-p", 0.5, "top_p"),
                                 ("--min-p", 0.25, "min_p"), ("--stop", "zzz", "stop")]:
-        other = text(folder / f"{what}.json", option, value)
-        check(names(diff(one, other, 1)) == [what], f"{what} alone differs")
+        other = text(folder / f"{what}.json", *drawn, option, value)
+        check(names(diff(cold, other, 1)) == [what], f"{what} alone differs")
     longer = text(folder / "longer.json", "--max-new-tokens", 8)
     result = diff(one, longer, 1)
     check(names(result) == ["max_new_tokens", "output tokens", "output text"], f"longer: {names(result)}")
@@ -62,7 +64,10 @@ def alone(folder):
     at = next(i for i in range(6) if ids[0][i] != ids[1][i])
     check(detail.startswith(f"token {at} is {ids[0][at]} and {ids[1][at]};"), detail)
     private = text(folder / "private.json", "--private")
-    check(names(diff(one, private, 0)) == [], "what is private says the same by its hashes")
+    check(names(diff(one, private, 0)) == [], "what is private says the same by its hashes, with its salt")
+    check("output tokens" in names(diff(longer, private, 1)), "and another text differs")
+    (folder / "private.json.salt").unlink()
+    check(names(diff(one, private, 1)) == ["private"], "without the salt nothing can be said")
     digit = folder / "digit.json"
     check(run(SAMPLE / "digits.onnx", "--input", SAMPLE / "seven.npy", "--receipt-path", digit).returncode == 0, "digit")
     check({"kind", "graph", "weights"} <= set(names(diff(one, digit, 1))), "a text and tensors")

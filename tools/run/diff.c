@@ -8,6 +8,7 @@
 #include "audit/html.h"
 #include "base/file.h"
 #include "cli.h"
+#include "receipts.h"
 #include "diff_report.h"
 
 #define CLI_DIFFERS 1
@@ -64,6 +65,7 @@ static int load_traces(const char *const paths[2], const struct ree_receipt *rec
             return CLI_CANNOT;
         }
         ree_hex(traces[i]->root, root);
+        if (receipts) ree_receipt_blind(&receipts[i], root);
         if (!receipts || strcmp(root, receipts[i].trace_root) == 0) continue;
         cli_error("%s: is not the trace of this receipt; its root is %s", paths[i], root);
         return CLI_CANNOT;
@@ -139,14 +141,19 @@ static int compare_receipts(struct job *job, const char *const paths[2]) {
     char *traces[2] = {NULL, NULL};
     int code = 0;
     for (int i = 0; i < 2; i++) { // both are initialised by this
-        if (ree_receipt_load(paths[i], &receipts[i], &err) == REE_OK) continue;
-        cli_fail(&err);
-        code = CLI_CANNOT;
+        if (ree_receipt_load(paths[i], &receipts[i], &err) != REE_OK) {
+            cli_fail(&err);
+            code = CLI_CANNOT;
+        } else if (cli_receipt_salt(&receipts[i], paths[i], NULL)) {
+            code = CLI_CANNOT;
+        }
     }
     if (!code) {
         code = report_receipts(job, receipts) ? CLI_DIFFERS : 0;
         for (int i = 0; i < 2; i++)
-            traces[i] = trace_of(paths[i], &receipts[i]);
+            traces[i] = receipts[i].is_private && !receipts[i].has_salt
+                            ? NULL
+                            : trace_of(paths[i], &receipts[i]);
         if (traces[0] && traces[1]) {
             if (!job->json) ree_strbuf_printf(&job->text, "\n");
             int nodes = compare_traces(job, (const char *const *)traces, receipts);
