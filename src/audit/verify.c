@@ -95,6 +95,13 @@ static void note_version_1(struct ree_verification *v, const struct ree_receipt 
                        "ree-receipt/1 lets them have any value");
 }
 
+// ree knows no extension yet. One that is not critical may be passed over, and is not verified.
+static void note_extensions(struct ree_verification *v, const struct ree_receipt *r) {
+    for (const cJSON *item = r->extensions ? r->extensions->child : NULL; item; item = item->next)
+        ree_verify_add(v, "extension", REE_VERIFY_NOT_CHECKED, "'%.128s' is not known here",
+                       item->string);
+}
+
 void ree_verify_receipt(struct ree_verification *v, const struct ree_receipt *receipt) {
     struct ree_receipt_finding findings[REE_RECEIPT_MAX_FINDINGS];
     bool ok;
@@ -103,6 +110,7 @@ void ree_verify_receipt(struct ree_verification *v, const struct ree_receipt *re
         ree_verify_add(v, findings[i].what, findings[i].ok ? REE_VERIFY_AGREES : REE_VERIFY_DIFFERS,
                        "%s", findings[i].ok ? "" : findings[i].detail);
     note_version_1(v, receipt);
+    note_extensions(v, receipt);
     const char *unknown = ree_receipt_unknown_extension(receipt);
     if (unknown)
         snprintf(v->cannot, sizeof v->cannot,
