@@ -360,7 +360,7 @@ say "building ($clang)"
 forget_dead_openmp
 if step "clang build" build_tree build-clang -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER="$clang" \
     -DCMAKE_CXX_COMPILER="clang++${clang#clang}" -DREE_CUDA=OFF; then
-    VK_ICD_FILENAMES=none suite "CPU, built by $clang" build-clang -E 'vulkan|prove|models/real_|_oracle|gpu_check|generate/models|partition/ranks_killed'
+    VK_ICD_FILENAMES=none suite "CPU, built by $clang" build-clang -E 'vulkan|prove|forgery|models/real_|_oracle|gpu_check|generate/models|partition/ranks_killed'
 fi
 
 say "building (AddressSanitizer, UndefinedBehaviorSanitizer)"
@@ -368,7 +368,7 @@ if step "sanitizer build" build_tree build-asan -DCMAKE_BUILD_TYPE=RelWithDebInf
     -DREE_CUDA=OFF
 then
     ASAN_OPTIONS=allocator_may_return_null=1 VK_ICD_FILENAMES=none \
-        suite "CPU, with sanitizers" build-asan -E 'vulkan|strict_aliasing|prove|models/real|_oracle|gpu_check|generate/models|partition/ranks_killed'
+        suite "CPU, with sanitizers" build-asan -E 'vulkan|strict_aliasing|prove|forgery|models/real|_oracle|gpu_check|generate/models|partition/ranks_killed'
     # Opening devices, programs of every RepOp, the cache of pipelines. LeakSanitizer would report the
     # driver's own.
     if [ -n "$lavapipe" ]; then
