@@ -80,6 +80,7 @@ void ree_conv_definition(const struct ree_conv *conv, uint32_t n_threads) {
     uint32_t n_out = p->out[0] * p->out[1] * p->out[2], n_channels = p->groups * p->m;
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1)
     for (uint32_t u = 0; u < p->n * n_channels; u++) {
+        REE_FLOAT_ENV_WORKER();
         for (uint32_t o = 0; o < n_out; o++) {
             float sum;
             if (conv->words.tiles) {

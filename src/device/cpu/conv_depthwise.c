@@ -83,6 +83,7 @@ enum ree_status ree_conv_depthwise(const struct ree_cpu_context *ctx, const stru
             return ree_cpu_no_memory(err, laid_out + sums);
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(dynamic)
     for (uint32_t unit = 0; unit < p->n * p->groups; unit++) {
+        REE_FLOAT_ENV_WORKER();
         void *const *own = ctx->scratch[omp_get_thread_num()].data;
         run_group(conv, &plane, unit, band, own[REE_CONV_SLOT_PANELS],
                   in_output ? NULL : own[REE_CONV_SLOT_TOTALS]);

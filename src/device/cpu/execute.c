@@ -6,6 +6,7 @@
 enum ree_status ree_cpu_run_dispatch(const struct ree_cpu_context *ctx,
                                      const struct ree_dispatch *dispatch, void *const *operands,
                                      struct ree_error *err) {
+    REE_FLOAT_ENV_WORKER();
     const union ree_params *params = &dispatch->params;
     switch (dispatch->op) {
     case REE_REPOP_COPY: return ree_cpu_copy(ctx, &params->copy, operands, err);

@@ -109,6 +109,7 @@ enum ree_status ree_cpu_reduce_f64(const struct ree_cpu_context *ctx,
         if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
     for (uint32_t t = 0; t < n_threads; t++) {
+        REE_FLOAT_ENV_WORKER();
         uint64_t begin, end;
         ree_cpu_split(plan->n_outer, 1, t, n_threads, &begin, &end);
         for (uint64_t o = begin; o < end; o++)
@@ -130,6 +131,7 @@ void ree_cpu_matmul_f64(const struct ree_cpu_context *ctx, const struct ree_matm
     uint32_t n_threads = ree_cpu_threads_for(ctx, n_rows * p->n * p->k * 2);
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1)
     for (uint64_t row = 0; row < n_rows; row++) {
+        REE_FLOAT_ENV_WORKER();
         uint32_t batch = (uint32_t)(row / p->m), i = (uint32_t)(row % p->m);
         const double *x = a + p->a_offset + (int64_t)i * p->a_stride_m +
                           ree_batch_offset(p->batch_rank, p->batch_dims, a_strides, batch);
@@ -153,6 +155,7 @@ void ree_cpu_scan_f64(const struct ree_cpu_context *ctx, const struct ree_scan_p
     uint32_t n_threads = ree_cpu_threads_for(ctx, n_lines * p->k * 4);
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1)
     for (uint64_t line = 0; line < n_lines; line++) {
+        REE_FLOAT_ENV_WORKER();
         uint64_t start = line / p->inner * p->k * p->inner + line % p->inner;
         struct chain chain = chain_begin(p->product != 0);
         for (uint32_t j = 0; j < p->k; j++) {

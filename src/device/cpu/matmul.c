@@ -175,6 +175,7 @@ static void stream_run(const struct ree_cpu_context *ctx, struct stream *s) {
     uint64_t n_units = (uint64_t)n_blocks * plan->n_batch;
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(dynamic)
     for (uint64_t unit = 0; unit < n_units; unit++) {
+        REE_FLOAT_ENV_WORKER();
         uint32_t j = (uint32_t)(unit % n_blocks) * s->width;
         uint32_t n = plan->n - j < s->width ? plan->n - j : s->width;
         stream_block(s, (uint32_t)(unit / n_blocks), j, n);

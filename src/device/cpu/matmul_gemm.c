@@ -371,6 +371,7 @@ enum ree_status ree_gemm_run(const struct ree_cpu_context *ctx, const struct ree
     }
 #pragma omp parallel num_threads(n_threads)
     {
+        REE_FLOAT_ENV_WORKER();
 #pragma omp single
         team.n_threads = (uint32_t)omp_get_num_threads();
         struct own own = own_memory(s, ctx->scratch[omp_get_thread_num()].data);
@@ -394,6 +395,7 @@ enum ree_status ree_gemm_run_batch(const struct ree_cpu_context *ctx, uint32_t n
     }
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(dynamic)
     for (uint32_t i = 0; i < n_batch; i++) {
+        REE_FLOAT_ENV_WORKER();
         void *const *scratch = ctx->scratch[omp_get_thread_num()].data;
         struct own own = own_memory(&s, scratch);
         struct ree_gemm gemm;

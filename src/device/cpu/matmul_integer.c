@@ -39,6 +39,7 @@ void ree_matmul_integer(const struct ree_cpu_context *ctx, const struct ree_matm
     bool wide = ree_dtype_size(p->dtype) == 8;
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1)
     for (uint64_t row = 0; row < n_rows; row++) {
+        REE_FLOAT_ENV_WORKER();
         uint32_t batch = (uint32_t)(row / p->m), i = (uint32_t)(row % p->m);
         int64_t at_a = p->a_offset + (int64_t)i * p->a_stride_m +
                        ree_batch_offset(p->batch_rank, p->batch_dims, a_strides, batch);

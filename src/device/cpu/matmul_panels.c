@@ -99,6 +99,7 @@ void ree_panels_pack(const struct ree_cpu_context *ctx, const struct ree_tiles *
     uint32_t n_threads = ree_cpu_threads_for(ctx, (uint64_t)n_panels * panel_size);
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1)
     for (uint32_t i = 0; i < n_panels; i++) {
+        REE_FLOAT_ENV_WORKER();
         void *dst = (char *)out + i * panel_size;
         uint32_t j = i * cols, n = min_u32(p->n - j, cols);
         if (!p->b_block) {
@@ -197,6 +198,7 @@ enum ree_status ree_panels_run(const struct ree_cpu_context *ctx, const struct r
     if (n_parts == 1) {
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(dynamic)
         for (uint64_t unit = 0; unit < n_panels; unit++) {
+            REE_FLOAT_ENV_WORKER();
             uint32_t panel = (uint32_t)(unit / plan->n_batch);
             uint32_t batch = (uint32_t)(unit % plan->n_batch);
             _Alignas(64) float totals[REE_STREAM_MAX_ROWS * MAX_COLS];
@@ -210,6 +212,7 @@ enum ree_status ree_panels_run(const struct ree_cpu_context *ctx, const struct r
     if (!parts) return ree_cpu_no_memory(err, n_panels * panel_floats * sizeof(float));
 #pragma omp parallel num_threads(n_threads)
     {
+        REE_FLOAT_ENV_WORKER();
 #pragma omp for schedule(dynamic)
         for (uint64_t unit = 0; unit < n_panels * n_parts; unit++) {
             uint64_t i = unit / n_parts, part = unit % n_parts;

@@ -1,6 +1,8 @@
 // cuBLAS, loaded at run time: its names, types and values are those of version 11 and later.
 #include "device/cuda/cuda.h"
 
+#include "base/float_env.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,6 +73,7 @@ enum ree_status ree_cublas_open(CUstream stream, bool tf32, struct ree_cublas **
         return ree_fail(err, REE_UNAVAILABLE,
                         "CUDA: libcublas is not installed, or cannot be used here");
     }
+    ree_float_env_set(); // the library may have changed it
     snprintf(cublas->version, sizeof cublas->version, "%d.%d.%d", version / 10000,
              version / 100 % 100, version % 100);
     *out = cublas;

@@ -1,6 +1,8 @@
 // Loading the CUDA driver.
 #include "device/cuda/driver.h"
 
+#include "base/float_env.h"
+
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +42,7 @@ enum ree_status ree_cuda_driver_open(struct ree_cuda_driver *driver, struct ree_
         CUresult result = driver->init(0);
         if (result == CUDA_SUCCESS) result = driver->device_count(&n_devices);
         if (result == CUDA_SUCCESS && n_devices == 0) result = CUDA_ERROR_NO_DEVICE;
+        ree_float_env_set(); // the driver's libraries may have changed it
         if (result != CUDA_SUCCESS) {
             ree_cuda_fail(driver, err, result, "no device");
             if (err) err->status = REE_UNAVAILABLE;
