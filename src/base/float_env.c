@@ -32,23 +32,33 @@ static void load_x87(uint16_t control, uint16_t flags) {
     __asm__ volatile("fldenv %0" : : "m"(env) : "memory");
 }
 
-static void save(struct ree_float_env *out) {
-    __asm__ volatile("stmxcsr %0\n\tfnstcw %1\n\tfnstsw %2"
-                     : "=m"(out->mxcsr), "=m"(out->x87_control), "=m"(out->x87_status)
-                     :
-                     : "memory");
+static void save_and_set_mxcsr(struct ree_float_env *out) {
+    __asm__ volatile("stmxcsr %0" : "=m"(out->mxcsr) : : "memory");
+    if ((out->mxcsr & ~MXCSR_FLAGS) != MXCSR) load_mxcsr(MXCSR);
 }
 
-// From `now` on.
-static void set(const struct ree_float_env *now) {
-    if ((now->mxcsr & ~MXCSR_FLAGS) != MXCSR) load_mxcsr(MXCSR);
-    if (now->x87_control != X87_CONTROL) load_x87(X87_CONTROL, 0);
+static void restore_mxcsr(const struct ree_float_env *env) {
+    uint32_t now;
+    __asm__ volatile("stmxcsr %0" : "=m"(now) : : "memory");
+    if (now != env->mxcsr) load_mxcsr(env->mxcsr);
+}
+
+static void save_and_set(struct ree_float_env *out) {
+    __asm__ volatile("fnstcw %0\n\tfnstsw %1"
+                     : "=m"(out->x87_control), "=m"(out->x87_status)
+                     :
+                     : "memory");
+    if (out->x87_control != X87_CONTROL) load_x87(X87_CONTROL, 0);
+    save_and_set_mxcsr(out);
 }
 
 static void restore(const struct ree_float_env *env) {
     struct ree_float_env now;
-    save(&now);
-    if (now.mxcsr != env->mxcsr) load_mxcsr(env->mxcsr);
+    __asm__ volatile("fnstcw %0\n\tfnstsw %1"
+                     : "=m"(now.x87_control), "=m"(now.x87_status)
+                     :
+                     : "memory");
+    restore_mxcsr(env);
     if (now.x87_control != env->x87_control || (now.x87_status ^ env->x87_status) & X87_FLAGS)
         load_x87(env->x87_control, env->x87_status & X87_FLAGS);
 }
@@ -63,33 +73,25 @@ static void load_fpcr(uint64_t fpcr) {
     __asm__ volatile("msr fpcr, %0" : : "r"(fpcr) : "memory");
 }
 
-static void save(struct ree_float_env *out) {
+static void save_and_set(struct ree_float_env *out) {
     __asm__ volatile("mrs %0, fpcr\n\tmrs %1, fpsr"
                      : "=&r"(out->fpcr), "=r"(out->fpsr)
                      :
                      : "memory");
-}
-
-// From `now` on.
-static void set(const struct ree_float_env *now) {
-    if (now->fpcr != FPCR) load_fpcr(FPCR);
+    if (out->fpcr != FPCR) load_fpcr(FPCR);
 }
 
 static void restore(const struct ree_float_env *env) {
-    struct ree_float_env now;
-    save(&now);
-    if (now.fpsr != env->fpsr) __asm__ volatile("msr fpsr, %0" : : "r"(env->fpsr) : "memory");
-    if (now.fpcr != env->fpcr) load_fpcr(env->fpcr);
+    uint64_t fpcr, fpsr;
+    __asm__ volatile("mrs %0, fpcr\n\tmrs %1, fpsr" : "=&r"(fpcr), "=r"(fpsr) : : "memory");
+    if (fpsr != env->fpsr) __asm__ volatile("msr fpsr, %0" : : "r"(env->fpsr) : "memory");
+    if (fpcr != env->fpcr) load_fpcr(env->fpcr);
 }
 
 #else
 
-static void save(struct ree_float_env *out) {
+static void save_and_set(struct ree_float_env *out) {
     fegetenv(&out->whole);
-}
-
-static void set(const struct ree_float_env *now) {
-    (void)now;
     fesetenv(FE_DFL_ENV);
 }
 
@@ -103,23 +105,14 @@ static void restore(const struct ree_float_env *env) {
 static _Thread_local struct ree_float_call *current;
 
 void ree_float_env_set(void) {
-    struct ree_float_env now;
-    ree_float_env_enter(&now);
-}
-
-void ree_float_env_enter(struct ree_float_env *out) {
-    save(out);
-    set(out);
-}
-
-void ree_float_env_leave(struct ree_float_env *env) {
-    restore(env);
+    struct ree_float_env before;
+    save_and_set(&before);
 }
 
 void ree_float_call_enter(struct ree_float_call *call) {
     call->is_outermost = !current;
     if (!call->is_outermost) return;
-    ree_float_env_enter(&call->caller);
+    save_and_set(&call->caller);
     current = call;
 }
 
@@ -130,10 +123,31 @@ void ree_float_call_leave(struct ree_float_call *call) {
 }
 
 void ree_float_call_caller(struct ree_float_env *out) {
-    if (current)
+    if (current) {
         *out = current->caller;
-    else
-        save(out);
+        return;
+    }
+    save_and_set(out);
+    restore(out);
+}
+
+void ree_float_worker_enter(struct ree_float_worker *worker) {
+    worker->in_call = current != NULL;
+    if (worker->in_call) return;
+#if defined(__x86_64__)
+    save_and_set_mxcsr(&worker->before);
+#else
+    save_and_set(&worker->before);
+#endif
+}
+
+void ree_float_worker_leave(struct ree_float_worker *worker) {
+    if (worker->in_call) return;
+#if defined(__x86_64__)
+    restore_mxcsr(&worker->before);
+#else
+    restore(&worker->before);
+#endif
 }
 
 void ree_float_thread_enter(struct ree_float_call *call, const struct ree_float_env *caller) {
@@ -151,6 +165,6 @@ void ree_float_callback_enter(struct ree_float_callback *callback) {
 
 void ree_float_callback_leave(struct ree_float_callback *callback) {
     if (!callback->call) return;
-    ree_float_env_enter(&callback->call->caller);
+    save_and_set(&callback->call->caller);
     current = callback->call;
 }
