@@ -101,7 +101,7 @@ static void restore(const struct ree_float_env *env) {
 
 #endif
 
-// The call of ree that the thread is in. NULL: it runs code of the caller's, or is a worker.
+// The call of ree that the thread is in; NULL in code of the caller and in OpenMP workers.
 static _Thread_local struct ree_float_call *current;
 
 void ree_float_env_set(void) {
