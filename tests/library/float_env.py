@@ -1,7 +1,7 @@
 """Programs that load libree with floating-point environments of their own (float_env_host.c): built
 with -ffast-math, whose start-up code has subnormals flushed; rounding down; with exceptions that trap;
 in threads made before and after the library was loaded; with an OpenMP pool whose threads have such
-an environment. Each gets the recorded SHA-256 of the sample models and keeps its environment."""
+an environment; with a driver that changes it while ree loads it (float_env_library.c). Each gets the recorded SHA-256 of the sample models and keeps its environment."""
 import argparse
 import os
 import re
@@ -30,11 +30,11 @@ def skip(reason):
     sys.exit(77)
 
 
-def compile_host(cc, out, *flags):
+def compile_host(cc, out, *flags, source="float_env_host.c"):
     """The program, or None if this compiler cannot make it."""
     done = subprocess.run([cc, "-D_GNU_SOURCE", "-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror", *flags,
                            "-I" + os.path.join(args.source, "src"),
-                           os.path.join(args.source, "tests/library/float_env_host.c"), "-o", out,
+                           os.path.join(args.source, "tests/library", source), "-o", out,
                            "-ldl", "-lpthread", "-lm"], capture_output=True, text=True)
     if done.returncode:
         print(f"{cc} {' '.join(flags)}: {done.stderr.strip().splitlines()[-1]}")
@@ -72,10 +72,12 @@ with tempfile.TemporaryDirectory() as folder:
     if not plain:
         skip("there is no C compiler")
     pool = compile_host(args.cc, os.path.join(folder, "pool"), "-fopenmp")
+    driver = compile_host(args.cc, os.path.join(folder, "driver.so"), "-shared", "-fPIC",
+                          source="float_env_library.c")
     cases = [(plain, "both", "after")]
     if args.device == "cpu":
         cases += [(plain, "both", "main"), (plain, "down", "late"), (plain, "down", "main"), (plain, "traps", "main"), (plain, "both", "before"),
-                  (plain, "traps", "late")]
+                  (plain, "traps", "late"), (plain, "usual", "main")]
     if pool and args.device == "cpu":
         cases.append((pool, "both", "pool"))
     found = {os.path.realpath(shutil.which(cc)): cc for cc in (args.cc, "gcc", "clang") if shutil.which(cc)}
@@ -88,7 +90,8 @@ with tempfile.TemporaryDirectory() as folder:
     expected = None
     wrong = 0
     for program, modes, thread in cases:
-        done = run(program, args.libree, SAMPLES, args.device, modes, thread, env=env, code=None)
+        changes = {"REE_CUDA_DRIVER": driver} if driver and modes == "usual" else {}
+        done = run(program, args.libree, SAMPLES, args.device, modes, thread, env={**env, **changes}, code=None)
         # ree-run is asked afterwards, so that it does not make the record.
         expected = expected or recorded()
         right = done.returncode == 0 and done.stdout == expected

@@ -5,6 +5,7 @@
 //
 // MODES    as-started  what the start-up code left, for a build with -ffast-math
 //          down        rounds down, subnormals are zero
+//          usual       the default environment
 //          traps       no exception is masked
 //          both        down and traps
 // THREAD   main        runs the models
@@ -288,6 +289,9 @@ static void *run(void *user) {
     snprintf(path, sizeof path, "%s/none.onnx", r->samples);
     FAILS(r, lib.ree_model_load(path, &model_options, &model, &err));
     FAILS(r, lib.ree_device_open("nothing", NULL, &device, &err));
+    // Its library is float_env_library.c, which has none of the driver's functions.
+    if (getenv("REE_CUDA_DRIVER"))
+        FAILS(r, lib.ree_device_open("cuda", &device_options, &device, &err));
     snprintf(path, sizeof path, "%s/digits.onnx", r->samples);
     CALL(r, lib.ree_model_load(path, &model_options, &model, &err));
     CALL(r, lib.ree_model_weights_sha256(model, on_progress, r, hex, &err));

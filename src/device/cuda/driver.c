@@ -42,13 +42,13 @@ enum ree_status ree_cuda_driver_open(struct ree_cuda_driver *driver, struct ree_
         CUresult result = driver->init(0);
         if (result == CUDA_SUCCESS) result = driver->device_count(&n_devices);
         if (result == CUDA_SUCCESS && n_devices == 0) result = CUDA_ERROR_NO_DEVICE;
-        ree_float_env_set(); // the driver's libraries may have changed it
         if (result != CUDA_SUCCESS) {
             ree_cuda_fail(driver, err, result, "no device");
             if (err) err->status = REE_UNAVAILABLE;
             status = REE_UNAVAILABLE;
         }
     }
+    ree_float_env_set(); // the driver's libraries may have changed it
     if (status != REE_OK) ree_cuda_driver_close(driver);
     return status;
 }
