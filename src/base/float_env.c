@@ -141,8 +141,7 @@ void ree_float_worker_enter(struct ree_float_worker *worker) {
 #endif
 }
 
-void ree_float_worker_leave(struct ree_float_worker *worker) {
-    if (worker->in_call) return;
+void ree_float_worker_restore(const struct ree_float_worker *worker) {
 #if defined(__x86_64__)
     restore_mxcsr(&worker->before);
 #else

@@ -75,7 +75,10 @@ struct ree_float_worker {
 };
 
 void ree_float_worker_enter(struct ree_float_worker *worker);
-void ree_float_worker_leave(struct ree_float_worker *worker);
+void ree_float_worker_restore(const struct ree_float_worker *worker);
+static inline void ree_float_worker_leave(struct ree_float_worker *worker) {
+    if (!worker->in_call) ree_float_worker_restore(worker);
+}
 
 struct ree_float_callback {
     struct ree_float_call *call; // the call that made the callback; NULL: none

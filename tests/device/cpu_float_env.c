@@ -149,8 +149,11 @@ static void run(enum ree_repop op, uint64_t seed, const struct ree_cpu_context *
     memcpy(operands, c->contents, sizeof operands);
     if (hostile) set_hostile(true);
     const struct registers before = read_registers();
-    // Cases with an index out of range end with an error.
-    ree_cpu_run_dispatch(ctx, &c->dispatch, operands, &err);
+    {
+        REE_FLOAT_ENV_API();
+        // Cases with an index out of range end with an error.
+        ree_cpu_run_dispatch(ctx, &c->dispatch, operands, &err);
+    }
     const struct registers after = read_registers();
     if (hostile) fesetenv(FE_DFL_ENV);
     CHECK_MSG(same(before, after), "%s, seed %u: another environment", ree_repop_name(op),

@@ -96,11 +96,14 @@ static enum ree_status run_whole(const struct ree_cpu_context *ctx, const struct
     size_t size = job->unit_floats * sizeof(float);
     for (uint32_t t = 0; t < n_threads; t++)
         if (!ree_cpu_scratch_get(ctx, t, SLOT_UNIT, size)) return ree_cpu_no_memory(err, size);
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(dynamic)
-    for (uint32_t i = 0; i < job->n_units; i++) {
+#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
+    {
         REE_FLOAT_ENV_WORKER();
-        void *const *own = ctx->scratch[omp_get_thread_num()].data;
-        run_unit(job, i, own[SLOT_UNIT], own[SLOT_WORK]);
+#pragma omp for schedule(dynamic) nowait
+        for (uint32_t i = 0; i < job->n_units; i++) {
+            void *const *own = ctx->scratch[omp_get_thread_num()].data;
+            run_unit(job, i, own[SLOT_UNIT], own[SLOT_WORK]);
+        }
     }
     return REE_OK;
 }
