@@ -21,6 +21,12 @@
 //
 // Threads: an object may be used by one thread at a time; different objects are independent, except
 // that a session also uses its model and its device.
+//
+// Floating-point environment: the bits do not depend on the caller's. Rounding direction, flushing
+// of subnormals (-ffast-math, FTZ and DAZ of x86, FZ of ARM) and exceptions that trap may be set in
+// any thread. A function that computes sets ree's environment and restores the calling thread's
+// before it returns, status flags included. Callbacks run in the caller's environment and may
+// change it. OpenMP threads that ree is the first to start keep the default environment.
 #ifndef REE_H
 #define REE_H
 

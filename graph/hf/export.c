@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "graph/hf/causal.h"
+#include "base/float_env.h"
 #include "graph/hf/hf.h"
 #include "graph/mapping.h"
 #include "graph/onnx/reader.h"
@@ -182,6 +183,7 @@ static enum ree_status export_to(const char *hf_dir, const char *path, const cha
 
 enum ree_status ree_export(const char *hf_dir, const char *out_path,
                            const struct ree_export_options *options, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     static const struct ree_export_options defaults;
     struct ree_error unused;
     if (!err) err = &unused;

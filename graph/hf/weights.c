@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph/hf/causal.h"
+#include "base/float_env.h"
 #include "graph/hf/quantize.h"
 
 // Of a tensor in a data file, so that it begins at a page.
@@ -45,7 +46,9 @@ static const struct ree_stored_tensor *find(struct ree_causal *d, const char *na
 
 static void progress(struct ree_causal *d, const char *what, uint64_t n) {
     d->done += n;
-    if (d->options->on_progress) d->options->on_progress(d->options->user, what, d->done, d->total);
+    if (!d->options->on_progress) return;
+    REE_FLOAT_ENV_CALLBACK();
+    d->options->on_progress(d->options->user, what, d->done, d->total);
 }
 
 // Appends to the data file; false after a failure.

@@ -1,5 +1,6 @@
 #include "graph/onnx/decode.h"
 
+#include "base/float_env.h"
 #include "graph/onnx/wire.h"
 
 #include <string.h>
@@ -32,6 +33,7 @@ static void report(struct ree_decoder *decoder) {
     if (!decoder->on_progress || decoder->used - decoder->reported < REPORT_EVERY) return;
     decoder->reported = decoder->used;
     size_t done = decoder->used < decoder->total ? decoder->used : decoder->total;
+    REE_FLOAT_ENV_CALLBACK();
     decoder->on_progress(decoder->user, "reading", done, decoder->total);
 }
 

@@ -1,5 +1,6 @@
 // From a file or from memory to a checked graph.
 #include "base/container.h"
+#include "base/float_env.h"
 #include "graph/hf/hf.h"
 #include "graph/onnx/reader.h"
 
@@ -137,7 +138,7 @@ static enum ree_status read_model(struct ree_onnx_reader *reader, const Onnx__Mo
 }
 
 struct progress {
-    void (*call)(void *, const char *, uint64_t, uint64_t);
+    void (*on_progress)(void *, const char *, uint64_t, uint64_t);
     void *user;
 };
 
@@ -154,7 +155,7 @@ static enum ree_status load(const void *bytes, size_t nbytes, const char *path,
     struct ree_onnx_reader reader;
     ree_onnx_reader_init(&reader, graph->arena, &graph->mappings, err);
     if (data) ree_mapping_link(&reader.files, data);
-    reader.decoder.on_progress = progress->call;
+    reader.decoder.on_progress = progress->on_progress;
     reader.decoder.user = progress->user;
     graph->file = ree_arena_strdup(graph->arena, path);
     enum ree_status status = REE_OK;
@@ -172,7 +173,10 @@ static enum ree_status load(const void *bytes, size_t nbytes, const char *path,
         ree_graph_destroy(graph);
         return status;
     }
-    if (progress->call) progress->call(progress->user, "reading", nbytes, nbytes);
+    if (progress->on_progress) {
+        REE_FLOAT_ENV_CALLBACK();
+        progress->on_progress(progress->user, "reading", nbytes, nbytes);
+    }
     *out = graph;
     return REE_OK;
 }

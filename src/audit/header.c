@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/float_env.h"
 #include "base/status.h"
 #include "session/model.h"
 
@@ -230,6 +231,7 @@ static enum ree_status hash_constants(struct builder *b) {
             b->options->on_progress(b->options->user, "hashing constants", done, total);
 #pragma omp parallel for if (piece > 65536) schedule(dynamic)
         for (uint32_t i = from; i < to; i++) {
+            REE_FLOAT_ENV_WORKER();
             struct ree_tensor t = ree_audit_constant(b->constants[order[i].index]);
             ree_audit_value_digest(&t, b->h->constants[order[i].index].digest);
         }

@@ -2,6 +2,7 @@
 
 #include "base/dtype.h"
 #include "base/file.h"
+#include "base/float_env.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 
@@ -361,6 +362,7 @@ enum ree_status ree_npy_encode(const struct ree_tensor *tensor, void **out_bytes
 
 enum ree_status ree_tensor_save_npy(const struct ree_tensor *tensor, const char *path,
                                     struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     void *bytes;
     size_t nbytes;
     REE_TRY(ree_npy_encode(tensor, &bytes, &nbytes, err));

@@ -1,5 +1,7 @@
 #include "base/sha256.h"
 
+#include "base/float_env.h"
+
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,12 +94,14 @@ void ree_tensor_digest(const struct ree_tensor *tensor, unsigned char digest[REE
 }
 
 void ree_tensor_sha256(const struct ree_tensor *tensor, char hex[65]) {
+    REE_FLOAT_ENV_API();
     unsigned char digest[REE_SHA256_SIZE];
     ree_tensor_digest(tensor, digest);
     ree_hex(digest, hex);
 }
 
 void ree_tensors_sha256(const struct ree_tensor *tensors, size_t n, char hex[65]) {
+    REE_FLOAT_ENV_API();
     static const char tag[] = "ree-tensors/1";
     EVP_MD_CTX *ctx = begin(tag, sizeof tag);
     for (size_t i = 0; i < n; i++) {

@@ -1,6 +1,7 @@
 // Opening a device by its name: "cpu", "cuda", "vulkan"; "cuda:INDEX", "cuda:NAME" and so on.
 #include "device/device.h"
 
+#include "base/float_env.h"
 #include "base/status.h"
 
 #include <stdio.h>
@@ -8,6 +9,7 @@
 
 enum ree_status ree_device_open(const char *spec, const struct ree_device_options *options,
                                 struct ree_device **out_device, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     static const struct ree_device_options defaults;
     *out_device = NULL;
     if (!options) options = &defaults;
@@ -43,6 +45,7 @@ const char *ree_operation_set_name(enum ree_operation_set set) {
 }
 
 void ree_device_destroy(struct ree_device *device) {
+    REE_FLOAT_ENV_API();
     if (device) device->vtable->destroy(device);
 }
 
@@ -51,10 +54,12 @@ const char *ree_device_name(const struct ree_device *device) {
 }
 
 size_t ree_device_facts(const struct ree_device *device, const struct ree_device_fact **out_facts) {
+    REE_FLOAT_ENV_API();
     return device->vtable->facts(device, out_facts);
 }
 
 size_t ree_device_list(struct ree_device_listing *out_list, size_t max, const char **out_note) {
+    REE_FLOAT_ENV_API();
     static char notes[2 * REE_ERROR_MAX];
     const char *cuda_note = NULL, *vulkan_note = NULL;
     struct ree_device *cpu;

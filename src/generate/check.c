@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/float_env.h"
 #include "base/status.h"
 
 // Logits that are held at a time: 64 MiB of them, or 16 rows.
@@ -53,14 +54,19 @@ static void look(struct checker *c, size_t position, const float *logits, size_t
     if (!chose) snprintf(out->reason, sizeof out->reason, "%s", why.message);
 }
 
+static bool is_interrupted(const struct ree_check *check) {
+    if (!check->is_interrupted) return false;
+    REE_FLOAT_ENV_CALLBACK();
+    return check->is_interrupted(check->user);
+}
+
 // Runs tokens from ... from + length - 1 and looks at the logits of those from `row` on, n_rows of
 // them. Where none are wanted, those of the last are made all the same: a step has some.
 static enum ree_status run(struct checker *c, size_t from, size_t length, size_t row, size_t n_rows,
                            struct ree_error *err) {
     const struct ree_check *check = c->check;
     int64_t start = (int64_t)from;
-    if (check->is_interrupted && check->is_interrupted(check->user))
-        return ree_fail(err, REE_UNAVAILABLE, "interrupted");
+    if (is_interrupted(check)) return ree_fail(err, REE_UNAVAILABLE, "interrupted");
     if (n_rows > c->room) {
         int64_t *grown = realloc(c->rows, n_rows * sizeof *grown);
         if (!grown) return ree_fail(err, REE_NO_MEMORY, "out of memory");

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/float_env.h"
 #include "base/status.h"
 #include "generate/check.h"
 #include "generate/group.h"
@@ -200,7 +201,11 @@ static enum ree_status checkpoint(struct driver *d, struct ree_error *err) {
             to->caches = s->digests ? (const unsigned char(*)[32])s->digests : s->from->caches;
         }
     }
-    enum ree_status status = o->on_checkpoint(o->user, snapshots, d->n, err);
+    enum ree_status status;
+    {
+        REE_FLOAT_ENV_CALLBACK();
+        status = o->on_checkpoint(o->user, snapshots, d->n, err);
+    }
     free(snapshots);
     return status;
 }
@@ -209,7 +214,9 @@ static enum ree_status checkpoint(struct driver *d, struct ree_error *err) {
 
 static bool is_interrupted(struct driver *d) {
     const struct ree_generate_options *o = d->call.options;
-    if (!d->interrupted && o->is_interrupted && o->is_interrupted(o->user)) d->interrupted = true;
+    if (d->interrupted || !o->is_interrupted) return d->interrupted;
+    REE_FLOAT_ENV_CALLBACK();
+    d->interrupted = o->is_interrupted(o->user);
     return d->interrupted;
 }
 
@@ -320,6 +327,7 @@ static void hash_tokens(struct ree_generation *out) {
 enum ree_status ree_generate(struct ree_generator *g, const struct ree_prompt *prompts, size_t n,
                              const struct ree_generate_options *options, struct ree_generation *out,
                              struct ree_generate_stats *out_stats, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     struct ree_error local;
     struct ree_generate_stats stats;
     if (!err) err = &local; // prefixes need the message that they prefix

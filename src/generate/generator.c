@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/float_env.h"
 #include "base/status.h"
 #include "generate/remote.h"
 #include "session/model.h"
@@ -76,6 +77,7 @@ static enum ree_status open_pipeline(struct ree_generator *g, struct ree_device 
 enum ree_status ree_generator_create(const char *path, struct ree_device *device,
                                      const struct ree_generator_options *options,
                                      struct ree_generator **out, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     struct ree_error local;
     if (!err) err = &local; // prefixes need the message that they prefix
     *out = NULL;
@@ -97,6 +99,7 @@ enum ree_status ree_generator_create(const char *path, struct ree_device *device
 }
 
 void ree_generator_destroy(struct ree_generator *g) {
+    REE_FLOAT_ENV_API();
     if (!g) return;
     ree_pipeline_destroy(g->pipeline);
     for (size_t i = 0; g->flights && i < g->options.n_sets; i++)
@@ -117,6 +120,7 @@ struct ree_session *ree_generator_session(struct ree_generator *g) {
 }
 
 void ree_generator_stats(const struct ree_generator *g, struct ree_session_stats *out_stats) {
+    REE_FLOAT_ENV_API();
     ree_pipeline_stats(g->pipeline, out_stats);
 }
 

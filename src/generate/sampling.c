@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "base/float_env.h"
 #include "ree.h"
 #include "repops/scalar/ops.h"
 #include "repops/scalar/philox.h"
@@ -16,6 +17,7 @@
 const struct ree_sampling ree_greedy = {.temperature = 0, .top_p = 1, .repetition_penalty = 1};
 
 enum ree_status ree_sampling_check(const struct ree_sampling *s, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     // A smaller one than that makes quotients infinite, and equal, that are not.
     bool is_greedy = s->temperature == 0;
     if (!is_greedy && !(s->temperature >= 1e-6f && s->temperature <= 1e6f))
@@ -180,6 +182,7 @@ static int32_t sample(const struct ree_sampling *s, struct candidate *c, size_t 
 enum ree_status ree_sampling_choose(const struct ree_sampling *s, const float *logits,
                                     size_t vocab_size, const int32_t *ids, size_t n,
                                     uint64_t position, int32_t *out_id, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     *out_id = -1;
     REE_TRY(ree_sampling_check(s, err));
     if (vocab_size == 0 || vocab_size > (size_t)1 << 24)

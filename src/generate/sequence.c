@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/float_env.h"
 #include "base/status.h"
 #include "device/device.h"
 #include "generate/group.h"
@@ -78,7 +79,11 @@ static enum ree_status report_token(const struct ree_generate_call *call, struct
             return status;
         }
     }
-    bool goes_on = !o->on_token || o->on_token(o->user, &token);
+    bool goes_on = true;
+    if (o->on_token) {
+        REE_FLOAT_ENV_CALLBACK();
+        goes_on = o->on_token(o->user, &token);
+    }
     free(top);
     if (ree_sequence_is_eos(call, token.id)) end_sequence(s, REE_FINISH_EOS);
     if (!goes_on) end_sequence(s, REE_FINISH_STOP);

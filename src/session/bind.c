@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/float_env.h"
 #include "session/plan.h"
 #include "session/session_internal.h"
 
@@ -43,9 +44,11 @@ static enum ree_status load_constant(struct ree_session *session, const struct r
     if (!wraps) session->copied_bytes += value->nbytes;
     session->constants[value->number] = buffer;
     session->weight_bytes += value->nbytes;
-    if (session->options.on_progress)
+    if (session->options.on_progress) {
+        REE_FLOAT_ENV_CALLBACK();
         session->options.on_progress(session->options.user, "weights", session->weight_bytes,
                                      session->model->weight_bytes);
+    }
     return REE_OK;
 }
 
@@ -382,6 +385,7 @@ static enum ree_status bind_input(struct ree_session *s, uint32_t i, const struc
 
 static void report_run(void *user, uint64_t done, uint64_t total) {
     const struct ree_session *s = user;
+    REE_FLOAT_ENV_CALLBACK();
     s->options.on_progress(s->options.user, "running", done, total);
 }
 

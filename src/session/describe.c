@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "session/plan.h"
+#include "base/float_env.h"
 #include "session/session_internal.h"
 
 static const char *constant_name(const struct ree_bind *b, uint32_t number) {
@@ -76,7 +77,10 @@ static enum ree_status hand_over(const struct ree_bind *b, const char *what,
     snprintf(title, sizeof title, b->n_segments > 1 ? "%s, part %zu" : "%s", what, b->n_segments);
     char *s = ree_strbuf_take(text);
     if (!s) return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    b->session->options.on_program(b->session->options.user, title, s);
+    {
+        REE_FLOAT_ENV_CALLBACK();
+        b->session->options.on_program(b->session->options.user, title, s);
+    }
     free(s);
     return REE_OK;
 }

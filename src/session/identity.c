@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/float_env.h"
 #include "base/sha256.h"
 #include "session/model.h"
 
@@ -125,12 +126,16 @@ enum ree_status ree_identity_leaves(const struct ree_constant *constants, size_t
             owners[weights[i].first + k] = (uint32_t)i;
     for (size_t from = 0; status == REE_OK && from < n_chunks; from += BATCH) {
         size_t to = n_chunks - from < BATCH ? n_chunks : from + BATCH;
-        if (on_progress)
+        if (on_progress) {
+            REE_FLOAT_ENV_CALLBACK();
             on_progress(user, "hashing weights", from * REE_WEIGHT_CHUNK,
                         n_chunks * REE_WEIGHT_CHUNK);
+        }
 #pragma omp parallel for if (to - from > 1) schedule(dynamic)
-        for (size_t c = from; c < to; c++)
+        for (size_t c = from; c < to; c++) {
+            REE_FLOAT_ENV_WORKER();
             hash_chunk(&weights[owners[c]], c - weights[owners[c]].first, chunks[c]);
+        }
     }
     for (size_t i = 0; status == REE_OK && i < n; i++)
         hash_leaf(&weights[i], (const ree_digest *)chunks, leaves[i]);
@@ -166,6 +171,7 @@ static enum ree_status in_model(const struct ree_model *model, enum ree_status s
 
 enum ree_status ree_model_graph_sha256(const struct ree_model *model, char hex[65],
                                        struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     struct ree_error local;
     ree_digest digest;
     hex[0] = 0;
@@ -177,6 +183,7 @@ enum ree_status ree_model_weights_sha256(const struct ree_model *model,
                                          void (*on_progress)(void *, const char *, uint64_t,
                                                              uint64_t),
                                          void *user, char hex[65], struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     struct ree_error local;
     ree_digest digest;
     hex[0] = 0;

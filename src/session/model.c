@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/float_env.h"
 #include "device/device.h"
 #include "graph/hf/hf.h"
 #include "graph/lower/lower.h"
@@ -131,7 +132,10 @@ static void report_pass(const struct ree_model_options *options, const char *pas
     ree_strbuf_init(&text);
     ree_graph_print(graph, &text);
     char *s = ree_strbuf_take(&text);
-    if (s) options->on_pass(options->user, pass, s);
+    if (s) {
+        REE_FLOAT_ENV_CALLBACK();
+        options->on_pass(options->user, pass, s);
+    }
     free(s);
 }
 
@@ -229,6 +233,7 @@ static enum ree_status load_quantized(const char *path, const struct ree_model_o
 
 enum ree_status ree_model_load(const char *path, const struct ree_model_options *options,
                                struct ree_model **out_model, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     *out_model = NULL;
     struct ree_graph *graph;
     static const struct ree_model_options none;
@@ -243,6 +248,7 @@ enum ree_status ree_model_load(const char *path, const struct ree_model_options 
 enum ree_status ree_model_load_memory(const void *bytes, size_t nbytes,
                                       const struct ree_model_options *options,
                                       struct ree_model **out_model, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     *out_model = NULL;
     struct ree_graph *graph;
     REE_TRY(ree_onnx_load_memory(bytes, nbytes, &graph, err));
@@ -300,6 +306,7 @@ enum ree_status ree_model_select_rows(struct ree_model *model, size_t output, co
 
 enum ree_status ree_model_inspect(const char *path, struct ree_model **out_model,
                                   struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     *out_model = NULL;
     struct ree_graph *graph;
     REE_TRY(ree_onnx_load(path, NULL, NULL, &graph, err));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/float_env.h"
 #include "session/session_internal.h"
 
 static enum ree_status no_memory(struct ree_error *err) {
@@ -271,6 +272,7 @@ static enum ree_status tell_all(const struct reader *r, struct ree_error *err) {
     size_t failed = b->n_watched;
 #pragma omp parallel if (concurrent)
     {
+        REE_FLOAT_ENV_WORKER();
         void *block = NULL;
         size_t size = 0;
 #pragma omp for schedule(dynamic, 4)

@@ -164,11 +164,19 @@ static enum ree_status make_stages(struct ree_pipeline *p, const struct ree_pipe
 
 // The whole
 
-// Sessions of several threads report to one place.
+// Sessions of several threads report to one place. They call these as callbacks of the caller's,
+// in its floating-point environment.
 static void report_progress(void *user, const char *what, uint64_t done, uint64_t total) {
     struct ree_pipeline *p = user;
     pthread_mutex_lock(&p->reporting);
-    p->on_progress(p->progress_user, what, done, total);
+    p->on_progress(p->report_user, what, done, total);
+    pthread_mutex_unlock(&p->reporting);
+}
+
+static void report_program(void *user, const char *what, const char *text) {
+    struct ree_pipeline *p = user;
+    pthread_mutex_lock(&p->reporting);
+    p->on_program(p->report_user, what, text);
     pthread_mutex_unlock(&p->reporting);
 }
 
@@ -208,10 +216,12 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
     p->max_memory = options->max_memory;
     p->session = options->session;
     pthread_mutex_init(&p->reporting, NULL);
-    if (n_devices > 1 && options->session.on_progress) {
+    if (n_devices > 1) {
         p->on_progress = options->session.on_progress;
-        p->progress_user = options->session.user;
-        p->session.on_progress = report_progress;
+        p->on_program = options->session.on_program;
+        p->report_user = options->session.user;
+        if (p->on_progress) p->session.on_progress = report_progress;
+        if (p->on_program) p->session.on_program = report_program;
         p->session.user = p;
     }
     pthread_mutex_init(&p->lock, NULL);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "session/pipeline.h"
+#include "base/float_env.h"
 #include "session/session_internal.h"
 
 #define REE_NO_PLACE SIZE_MAX
@@ -84,7 +85,9 @@ struct ree_pipeline {
     struct ree_session_options session;
     pthread_mutex_t reporting;
     void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
-    void *progress_user;
+    void (*on_program)(void *user, const char *what, const char *text);
+    void *report_user;               // of both
+    struct ree_float_env caller_env; // of the thread that made the pipeline, for callbacks
 };
 
 // pipeline_plan.c

@@ -4,6 +4,8 @@
 
 #include "session/pipeline_internal.h"
 
+#include "base/float_env.h"
+
 static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
 }
@@ -176,6 +178,7 @@ static void *work(void *user) {
     struct ree_pipeline_worker *worker = user;
     struct ree_pipeline *p = worker->pipeline;
     size_t device = (size_t)(worker - p->workers);
+    REE_FLOAT_ENV_THREAD(&p->caller_env);
     pthread_mutex_lock(&p->lock);
     while (!p->stopping) {
         size_t next = p->n_sets;
@@ -205,6 +208,7 @@ enum ree_status ree_pipeline_start(struct ree_pipeline *p, struct ree_error *err
     if (!p->divided || p->n_workers == 1 || p->n_sets == 1 || p->n_local < p->n_stages)
         return REE_OK;
     p->threaded = true;
+    ree_float_call_caller(&p->caller_env);
     for (size_t i = 0; i < p->n_workers && i < p->n_stages; i++) {
         if (pthread_create(&p->workers[i].thread, NULL, work, &p->workers[i]) != 0)
             return ree_fail(err, REE_NO_MEMORY, "cannot start a thread for each device");

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "graph/mapping.h"
+#include "base/float_env.h"
 #include "session/pipeline_internal.h"
 
 static enum ree_status no_memory(struct ree_error *err) {
@@ -74,6 +75,7 @@ static void advise(const struct ree_pipeline_stage *stage, int advice) {
 
 static void *read_ahead(void *user) {
     struct ree_pipeline *p = user;
+    REE_FLOAT_ENV_WORKER();
     pthread_mutex_lock(&p->lock);
     while (!p->stopping) {
         if (p->ahead == REE_NO_PLACE) {

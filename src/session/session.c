@@ -5,12 +5,15 @@
 
 #include "session/session_internal.h"
 
+#include "base/float_env.h"
+
 // Binds kept for shapes seen before; each holds a program and its literals.
 #define MAX_BINDS 16
 
 enum ree_status ree_session_create(struct ree_model *model, struct ree_device *device,
                                    const struct ree_session_options *options,
                                    struct ree_session **out_session, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     *out_session = NULL;
     if (!model->runnable)
         return ree_fail(err, REE_INVALID, "%s was opened for inspection only", model->graph->file);
@@ -30,6 +33,7 @@ enum ree_status ree_session_create(struct ree_model *model, struct ree_device *d
 }
 
 void ree_session_destroy(struct ree_session *s) {
+    REE_FLOAT_ENV_API();
     if (!s) return;
     while (s->binds) {
         struct ree_bind *next = s->binds->next;
@@ -149,6 +153,7 @@ static enum ree_status collect_tensors(struct ree_session *s, const struct ree_t
 enum ree_status ree_session_run(struct ree_session *s, const struct ree_tensor *inputs,
                                 size_t n_inputs, struct ree_tensor *outputs,
                                 struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     struct ree_error local;
     if (!err) err = &local; // prefixes need the message that they prefix
     memset(outputs, 0, s->model->n_outputs * sizeof *outputs);
@@ -163,6 +168,7 @@ enum ree_status ree_session_run(struct ree_session *s, const struct ree_tensor *
 
 enum ree_status ree_session_bind(struct ree_session *s, const struct ree_tensor *inputs,
                                  size_t n_inputs, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     struct ree_error local;
     if (!err) err = &local; // prefixes need the message that they prefix
     struct ree_tensor *ordered = calloc(s->model->n_inputs + 1, sizeof *ordered);
@@ -207,5 +213,6 @@ enum ree_status ree_session_run_ordered(struct ree_session *s, const struct ree_
 }
 
 void ree_session_stats(const struct ree_session *s, struct ree_session_stats *out_stats) {
+    REE_FLOAT_ENV_API();
     *out_stats = s->stats;
 }

@@ -1,5 +1,6 @@
 // Reads a tensor from any of the formats users have: by the file's extension.
 #include "base/npy.h"
+#include "base/float_env.h"
 #include "base/status.h"
 #include "graph/ir.h"
 
@@ -7,11 +8,13 @@
 
 enum ree_status ree_tensor_load(struct ree_tensor *tensor, const char *path,
                                 struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     return ree_tensor_load_for(tensor, path, NULL, err);
 }
 
 enum ree_status ree_tensor_load_for(struct ree_tensor *tensor, const char *path,
                                     const struct ree_port *port, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     memset(tensor, 0, sizeof *tensor);
     const char *slash = strrchr(path, '/');
     const char *dot = strrchr(slash ? slash : path, '.');

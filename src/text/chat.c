@@ -5,6 +5,7 @@
 // Sources: the model cards' descriptions of the prompt formats of Llama 2, Llama 3, Mistral, Qwen,
 // SmolLM, Phi-3, Gemma and OLMo 2.
 #include "text/json.h"
+#include "base/float_env.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
 
@@ -417,6 +418,7 @@ static const char *end_text(const struct ree_tokenizer *tokenizer, int32_t decla
 enum ree_status ree_chat_prompt(const struct ree_tokenizer *tokenizer, const char *family,
                                 const char *messages, size_t nbytes, bool reply, char **out_text,
                                 size_t *out_nbytes, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     *out_text = NULL;
     *out_nbytes = 0;
     const struct family *found = NULL;

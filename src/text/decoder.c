@@ -1,5 +1,6 @@
 // The public functions that turn ids into text.
 #include "text/decode.h"
+#include "base/float_env.h"
 #include "text/tokenizer.h"
 
 #include <stdlib.h>
@@ -12,6 +13,7 @@ struct ree_decoder {
 
 enum ree_status ree_decoder_create(const struct ree_tokenizer *tokenizer, uint32_t flags,
                                    struct ree_decoder **out_decoder, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     *out_decoder = NULL;
     struct ree_decoder *decoder = calloc(1, sizeof *decoder);
     if (!decoder) return ree_fail(err, REE_NO_MEMORY, "no memory for a decoder");
@@ -54,6 +56,7 @@ static enum ree_status give(struct ree_decoder *decoder, enum ree_status status,
 
 enum ree_status ree_decoder_push(struct ree_decoder *decoder, int32_t id, const char **out_text,
                                  size_t *out_nbytes, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     decoder->chain.out.size = 0;
     return give(decoder, push(decoder, id, err), out_text, out_nbytes);
 }
@@ -66,6 +69,7 @@ enum ree_status ree_decoder_settle(struct ree_decoder *decoder, const char **out
 
 enum ree_status ree_decoder_flush(struct ree_decoder *decoder, const char **out_text,
                                   size_t *out_nbytes, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     decoder->chain.out.size = 0;
     return give(decoder, ree_decoding_flush(&decoder->chain, err), out_text, out_nbytes);
 }
@@ -73,6 +77,7 @@ enum ree_status ree_decoder_flush(struct ree_decoder *decoder, const char **out_
 enum ree_status ree_tokenizer_decode(const struct ree_tokenizer *tokenizer, const int32_t *ids,
                                      size_t n, uint32_t flags, char **out_text, size_t *out_nbytes,
                                      struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     struct ree_decoder *decoder;
     *out_text = NULL;
     *out_nbytes = 0;

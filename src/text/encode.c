@@ -1,6 +1,7 @@
 // Encoding: text, cut at added tokens, normalized, cut again at those that are sought in normalized
 // text, cut into pieces, each given to the model; then what belongs round it.
 #include "text/normalize.h"
+#include "base/float_env.h"
 #include "text/pretokenize.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
@@ -74,6 +75,7 @@ static enum ree_status encode(struct encoder *encoder, const char *text, size_t 
 enum ree_status ree_tokenizer_encode(const struct ree_tokenizer *tokenizer, const char *text,
                                      size_t nbytes, uint32_t flags, int32_t **out_ids,
                                      size_t *out_n, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     *out_ids = NULL;
     *out_n = 0;
     struct encoder encoder = {.tokenizer = tokenizer, .flags = flags};

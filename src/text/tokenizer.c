@@ -2,6 +2,7 @@
 #include "text/tokenizer.h"
 
 #include "base/file.h"
+#include "base/float_env.h"
 #include "text/decode.h"
 #include "text/normalize.h"
 #include "text/pretokenize.h"
@@ -146,6 +147,7 @@ static enum ree_status read_place(struct ree_tokenizer *tokenizer, const struct 
 
 enum ree_status ree_tokenizer_load(const char *path, struct ree_tokenizer **out_tokenizer,
                                    struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     *out_tokenizer = NULL;
     struct place place = {.kind = JSON};
     struct ree_tokenizer *tokenizer = create();

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
+#include "base/float_env.h"
 #include "transport/link.h"
 #include "transport/mpi/mpi_module.h"
 
@@ -46,6 +47,7 @@ enum ree_status ree_link_mpi_create(const struct ree_link_mpi_options *options,
     setenv("UCX_LOG_FILE", "stderr", 0);
     // Open MPI loads parts of itself that look for its symbols everywhere.
     void *module = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    ree_float_env_set(); // MPI's libraries may have changed it
     if (!module) return ree_fail(err, REE_UNAVAILABLE, "%s", dlerror());
     enum ree_status (*open_mpi)(const struct ree_mpi_setup *, struct ree_link **,
                                 struct ree_error *);

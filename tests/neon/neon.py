@@ -13,7 +13,7 @@ parser = argparse.ArgumentParser()
 for name in ("--source", "--folder", "--cc", "--qemu", "--host-hash"):
     parser.add_argument(name, required=True)
 args = parser.parse_args()
-TESTS = ("device", "products", "matmul", "conv")
+TESTS = ("device", "products", "matmul", "conv", "float_env")
 FLAGS = """-std=gnu17 -O2 -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp -D_GNU_SOURCE
     -DREE_VERSION="0" -DREE_CPU_HAVE_NEON -DREE_CPU_HAVE_NEONDOT -I. -Isrc -Itests -Itests/device -Wall -Wextra
     -Werror -Wno-format-truncation""".split()

@@ -1,6 +1,8 @@
 // ree-prove: command line, table and record.
 #include "prove.h"
 
+#include "base/float_env.h"
+
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -196,6 +198,7 @@ static int write_hard_cases(const char *path, struct prove_options options) {
 }
 
 int main(int argc, char **argv) {
+    ree_float_env_set();
     enum { FUNCTION = 256, FORM, FROM, TO, STATE, THREADS, RECORD, HARD, CHECK, LIST, HELP };
     static const struct option long_options[] = {{"function", required_argument, NULL, FUNCTION},
                                                  {"form", required_argument, NULL, FORM},

@@ -1,6 +1,8 @@
 // ree-run: the command line. Chooses the subcommand; each has a file of its own.
 #include "cli.h"
 
+#include "base/float_env.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -92,6 +94,7 @@ static int version(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    ree_float_env_set(); // subcommands call the library's inside too
     if (argc < 2) return usage();
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return cli_print_text(overview);

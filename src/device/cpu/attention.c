@@ -96,10 +96,14 @@ static enum ree_status run_whole(const struct ree_cpu_context *ctx, const struct
     size_t size = job->unit_floats * sizeof(float);
     for (uint32_t t = 0; t < n_threads; t++)
         if (!ree_cpu_scratch_get(ctx, t, SLOT_UNIT, size)) return ree_cpu_no_memory(err, size);
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(dynamic)
-    for (uint32_t i = 0; i < job->n_units; i++) {
-        void *const *own = ctx->scratch[omp_get_thread_num()].data;
-        run_unit(job, i, own[SLOT_UNIT], own[SLOT_WORK]);
+#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
+    {
+        REE_FLOAT_ENV_WORKER();
+#pragma omp for schedule(dynamic) nowait
+        for (uint32_t i = 0; i < job->n_units; i++) {
+            void *const *own = ctx->scratch[omp_get_thread_num()].data;
+            run_unit(job, i, own[SLOT_UNIT], own[SLOT_WORK]);
+        }
     }
     return REE_OK;
 }
@@ -143,6 +147,7 @@ static void run_parts(const struct ree_cpu_context *ctx, const struct job *job,
     const struct ree_attend *a = &job->a;
 #pragma omp parallel num_threads(n_threads)
     {
+        REE_FLOAT_ENV_WORKER();
         float *work = ctx->scratch[omp_get_thread_num()].data[SLOT_WORK];
 #pragma omp for schedule(dynamic)
         for (uint32_t i = 0; i < n_parts; i++)

@@ -81,11 +81,15 @@ enum ree_status ree_conv_depthwise(const struct ree_cpu_context *ctx, const stru
         if (!ree_cpu_scratch_get(ctx, i, REE_CONV_SLOT_PANELS, laid_out) ||
             !ree_cpu_scratch_get(ctx, i, REE_CONV_SLOT_TOTALS, sums))
             return ree_cpu_no_memory(err, laid_out + sums);
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(dynamic)
-    for (uint32_t unit = 0; unit < p->n * p->groups; unit++) {
-        void *const *own = ctx->scratch[omp_get_thread_num()].data;
-        run_group(conv, &plane, unit, band, own[REE_CONV_SLOT_PANELS],
-                  in_output ? NULL : own[REE_CONV_SLOT_TOTALS]);
+#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
+    {
+        REE_FLOAT_ENV_WORKER();
+#pragma omp for schedule(dynamic) nowait
+        for (uint32_t unit = 0; unit < p->n * p->groups; unit++) {
+            void *const *own = ctx->scratch[omp_get_thread_num()].data;
+            run_group(conv, &plane, unit, band, own[REE_CONV_SLOT_PANELS],
+                      in_output ? NULL : own[REE_CONV_SLOT_TOTALS]);
+        }
     }
     return REE_OK;
 }

@@ -97,10 +97,14 @@ enum ree_status ree_conv_direct(const struct ree_cpu_context *ctx, struct ree_co
             ree_conv_pack_panel(&packing, conv->w, g, 0, packed);
         run.packed_w = packed;
     }
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(dynamic)
-    for (uint32_t unit = 0; unit < p->n * p->groups; unit++) {
-        void *const *mine = ctx->scratch[omp_get_thread_num()].data;
-        run_group(&run, unit, mine[REE_CONV_SLOT_PANELS], mine[REE_CONV_SLOT_TOTALS]);
+#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
+    {
+        REE_FLOAT_ENV_WORKER();
+#pragma omp for schedule(dynamic) nowait
+        for (uint32_t unit = 0; unit < p->n * p->groups; unit++) {
+            void *const *mine = ctx->scratch[omp_get_thread_num()].data;
+            run_group(&run, unit, mine[REE_CONV_SLOT_PANELS], mine[REE_CONV_SLOT_TOTALS]);
+        }
     }
     return REE_OK;
 }

@@ -169,6 +169,7 @@ enum ree_status ree_conv_tiles(const struct ree_cpu_context *ctx, struct ree_con
     size_t group_bytes = p->c * ree_conv_n_input(p) * ree_dtype_size(p->x_dtype);
 #pragma omp parallel num_threads(n_threads) if (n_threads > 1)
     {
+        REE_FLOAT_ENV_WORKER();
         void *const *own = ctx->scratch[omp_get_thread_num()].data;
         if (own_weights) {
 #pragma omp for schedule(static)

@@ -252,6 +252,7 @@ enum ree_status ree_cpu_copy(const struct ree_cpu_context *ctx, const struct ree
         }
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
         for (uint32_t t = 0; t < n_threads; t++) {
+            REE_FLOAT_ENV_WORKER();
             uint64_t begin, end;
             ree_cpu_split(n_strips, 1, t, n_threads, &begin, &end);
             copy_strips(&plan, &others, column, begin, end);
@@ -260,6 +261,7 @@ enum ree_status ree_cpu_copy(const struct ree_cpu_context *ctx, const struct ree
     }
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
     for (uint32_t t = 0; t < n_threads; t++) {
+        REE_FLOAT_ENV_WORKER();
         uint64_t begin, end;
         ree_cpu_split(p->n_elements, 64, t, n_threads, &begin, &end);
         copy_range(&plan, begin, end);

@@ -17,6 +17,7 @@
 
 #include <string.h>
 
+#include "base/float_env.h"
 #include "base/status.h"
 #include "device/device.h"
 
@@ -92,6 +93,8 @@ void ree_cpu_scratch_finish(struct ree_cpu_scratch *scratch);
 // for no other number, even where some of the threads have nothing to do. Use:
 //
 //     #pragma omp parallel num_threads(n) if (n > 1)
+//     {
+//         REE_FLOAT_ENV_WORKER(); // the threads may be those of the program that called ree
 uint32_t ree_cpu_threads_for(const struct ree_cpu_context *ctx, uint64_t nanoseconds);
 
 // Before a program runs on n_threads threads. When they are as many as the processors that the

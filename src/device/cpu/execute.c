@@ -29,6 +29,7 @@ enum ree_status ree_cpu_run_dispatch(const struct ree_cpu_context *ctx,
 
 enum ree_status ree_cpu_execute(const struct ree_dispatch *dispatch, void *const *operands,
                                 struct ree_error *err) {
+    REE_FLOAT_ENV_WORKER();
     struct ree_cpu_scratch scratch = {0};
     enum ree_cpu_isa isa;
     REE_TRY(ree_cpu_isa_select_any(&isa, err));

@@ -4,6 +4,7 @@
 
 #include "device/cpu/cpu_internal.h"
 
+// The calling thread must be in ree's floating-point environment.
 enum ree_status ree_cpu_run_dispatch(const struct ree_cpu_context *ctx,
                                      const struct ree_dispatch *dispatch, void *const *operands,
                                      struct ree_error *err);

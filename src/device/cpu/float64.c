@@ -109,6 +109,7 @@ enum ree_status ree_cpu_reduce_f64(const struct ree_cpu_context *ctx,
         if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
     for (uint32_t t = 0; t < n_threads; t++) {
+        REE_FLOAT_ENV_WORKER();
         uint64_t begin, end;
         ree_cpu_split(plan->n_outer, 1, t, n_threads, &begin, &end);
         for (uint64_t o = begin; o < end; o++)
@@ -128,19 +129,23 @@ void ree_cpu_matmul_f64(const struct ree_cpu_context *ctx, const struct ree_matm
     }
     uint64_t n_rows = (uint64_t)p->n_batch * p->m;
     uint32_t n_threads = ree_cpu_threads_for(ctx, n_rows * p->n * p->k * 2);
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1)
-    for (uint64_t row = 0; row < n_rows; row++) {
-        uint32_t batch = (uint32_t)(row / p->m), i = (uint32_t)(row % p->m);
-        const double *x = a + p->a_offset + (int64_t)i * p->a_stride_m +
-                          ree_batch_offset(p->batch_rank, p->batch_dims, a_strides, batch);
-        const double *y =
-            b + p->b_offset + ree_batch_offset(p->batch_rank, p->batch_dims, b_strides, batch);
-        for (uint32_t j = 0; j < p->n; j++) {
-            struct chain chain = chain_begin(false);
-            for (uint32_t l = 0; l < p->k; l++)
-                chain_fma(&chain, x[(int64_t)l * p->a_stride_k],
-                          y[(int64_t)l * p->b_stride_k + (int64_t)j * p->b_stride_n]);
-            out[row * p->n + j] = result(chain_total(&chain) + 0.0);
+#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
+    {
+        REE_FLOAT_ENV_WORKER();
+#pragma omp for nowait
+        for (uint64_t row = 0; row < n_rows; row++) {
+            uint32_t batch = (uint32_t)(row / p->m), i = (uint32_t)(row % p->m);
+            const double *x = a + p->a_offset + (int64_t)i * p->a_stride_m +
+                              ree_batch_offset(p->batch_rank, p->batch_dims, a_strides, batch);
+            const double *y =
+                b + p->b_offset + ree_batch_offset(p->batch_rank, p->batch_dims, b_strides, batch);
+            for (uint32_t j = 0; j < p->n; j++) {
+                struct chain chain = chain_begin(false);
+                for (uint32_t l = 0; l < p->k; l++)
+                    chain_fma(&chain, x[(int64_t)l * p->a_stride_k],
+                              y[(int64_t)l * p->b_stride_k + (int64_t)j * p->b_stride_n]);
+                out[row * p->n + j] = result(chain_total(&chain) + 0.0);
+            }
         }
     }
 }
@@ -151,16 +156,20 @@ void ree_cpu_scan_f64(const struct ree_cpu_context *ctx, const struct ree_scan_p
                       const double *x, double *out) {
     uint64_t n_lines = (uint64_t)p->outer * p->inner;
     uint32_t n_threads = ree_cpu_threads_for(ctx, n_lines * p->k * 4);
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1)
-    for (uint64_t line = 0; line < n_lines; line++) {
-        uint64_t start = line / p->inner * p->k * p->inner + line % p->inner;
-        struct chain chain = chain_begin(p->product != 0);
-        for (uint32_t j = 0; j < p->k; j++) {
-            uint64_t at = start + (uint64_t)(p->reverse ? p->k - 1 - j : j) * p->inner;
-            double term = x[at];
-            if (p->exclusive) out[at] = result(chain_total(&chain));
-            chain_add(&chain, term);
-            if (!p->exclusive) out[at] = result(chain_total(&chain));
+#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
+    {
+        REE_FLOAT_ENV_WORKER();
+#pragma omp for nowait
+        for (uint64_t line = 0; line < n_lines; line++) {
+            uint64_t start = line / p->inner * p->k * p->inner + line % p->inner;
+            struct chain chain = chain_begin(p->product != 0);
+            for (uint32_t j = 0; j < p->k; j++) {
+                uint64_t at = start + (uint64_t)(p->reverse ? p->k - 1 - j : j) * p->inner;
+                double term = x[at];
+                if (p->exclusive) out[at] = result(chain_total(&chain));
+                chain_add(&chain, term);
+                if (!p->exclusive) out[at] = result(chain_total(&chain));
+            }
         }
     }
 }

@@ -190,6 +190,7 @@ enum ree_status ree_cpu_gather(const struct ree_cpu_context *ctx, const struct r
     if (!faults) return ree_cpu_no_memory(err, n_threads * sizeof *faults);
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
     for (uint32_t t = 0; t < n_threads; t++) {
+        REE_FLOAT_ENV_WORKER();
         uint64_t begin, end;
         ree_cpu_split(n_tuples, 1, t, n_threads, &begin, &end);
         faults[t].at = UINT64_MAX;

@@ -173,11 +173,15 @@ static void stream_run(const struct ree_cpu_context *ctx, struct stream *s) {
         s->width -= lanes;
     uint32_t n_blocks = (plan->n + s->width - 1) / s->width;
     uint64_t n_units = (uint64_t)n_blocks * plan->n_batch;
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(dynamic)
-    for (uint64_t unit = 0; unit < n_units; unit++) {
-        uint32_t j = (uint32_t)(unit % n_blocks) * s->width;
-        uint32_t n = plan->n - j < s->width ? plan->n - j : s->width;
-        stream_block(s, (uint32_t)(unit / n_blocks), j, n);
+#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
+    {
+        REE_FLOAT_ENV_WORKER();
+#pragma omp for schedule(dynamic) nowait
+        for (uint64_t unit = 0; unit < n_units; unit++) {
+            uint32_t j = (uint32_t)(unit % n_blocks) * s->width;
+            uint32_t n = plan->n - j < s->width ? plan->n - j : s->width;
+            stream_block(s, (uint32_t)(unit / n_blocks), j, n);
+        }
     }
 }
 

@@ -371,6 +371,7 @@ enum ree_status ree_gemm_run(const struct ree_cpu_context *ctx, const struct ree
     }
 #pragma omp parallel num_threads(n_threads)
     {
+        REE_FLOAT_ENV_WORKER();
 #pragma omp single
         team.n_threads = (uint32_t)omp_get_num_threads();
         struct own own = own_memory(s, ctx->scratch[omp_get_thread_num()].data);
@@ -392,21 +393,25 @@ enum ree_status ree_gemm_run_batch(const struct ree_cpu_context *ctx, uint32_t n
             !ree_cpu_scratch_get(ctx, i, SLOT_TOTALS, s.totals_floats * sizeof(float)))
             return ree_cpu_no_memory(err, (s.packed_a_floats + s.packed_b_floats) * sizeof(float));
     }
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(dynamic)
-    for (uint32_t i = 0; i < n_batch; i++) {
-        void *const *scratch = ctx->scratch[omp_get_thread_num()].data;
-        struct own own = own_memory(&s, scratch);
-        struct ree_gemm gemm;
-        make(user, i, &gemm);
-        gemm = in_order(&gemm, &s);
-        struct team team = {
-            .gemm = &gemm,
-            .blocking = s,
-            .packed_a = scratch[SLOT_A],
-            .packed_b = scratch[SLOT_B],
-            .n_threads = 1,
-        };
-        run_blocks(&team, &own);
+#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
+    {
+        REE_FLOAT_ENV_WORKER();
+#pragma omp for schedule(dynamic) nowait
+        for (uint32_t i = 0; i < n_batch; i++) {
+            void *const *scratch = ctx->scratch[omp_get_thread_num()].data;
+            struct own own = own_memory(&s, scratch);
+            struct ree_gemm gemm;
+            make(user, i, &gemm);
+            gemm = in_order(&gemm, &s);
+            struct team team = {
+                .gemm = &gemm,
+                .blocking = s,
+                .packed_a = scratch[SLOT_A],
+                .packed_b = scratch[SLOT_B],
+                .n_threads = 1,
+            };
+            run_blocks(&team, &own);
+        }
     }
     return REE_OK;
 }

@@ -97,28 +97,32 @@ void ree_panels_pack(const struct ree_cpu_context *ctx, const struct ree_tiles *
     uint32_t n_blocks = p->b_block ? ceil_div(p->k, p->b_block) : 0;
     size_t panel_size = cols * column_size(p, operand);
     uint32_t n_threads = ree_cpu_threads_for(ctx, (uint64_t)n_panels * panel_size);
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1)
-    for (uint32_t i = 0; i < n_panels; i++) {
-        void *dst = (char *)out + i * panel_size;
-        uint32_t j = i * cols, n = min_u32(p->n - j, cols);
-        if (!p->b_block) {
-            int64_t at = p->b_offset + (int64_t)j * p->b_stride_n;
-            if (ree_dtype_size((enum ree_dtype)p->b_dtype) == 1)
-                pack_u8((const uint8_t *)src + at, p->b_stride_n, p->b_stride_k, n, p->k, dst, cols,
-                        0);
-            else
-                pack_u16((const uint16_t *)src + at, p->b_stride_n, p->b_stride_k, n, p->k, dst,
-                         cols, 0);
-        } else if (operand == 1) {
-            size_t pitch = (size_t)n_blocks * p->b_block * p->b_bits / 32;
-            pack_words((const ree_any_u32 *)src + j * pitch, (int64_t)pitch, 1, n,
-                       ceil_div(p->k, 32 / p->b_bits), dst, cols, p->b_bits);
-        } else if (operand == 2) {
-            pack_u32((const ree_any_u32 *)src + (size_t)j * n_blocks, n_blocks, 1, n, n_blocks, dst,
-                     cols, 0);
-        } else {
-            pack_u8((const uint8_t *)src + (size_t)j * n_blocks, n_blocks, 1, n, n_blocks, dst,
-                    cols, 0);
+#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
+    {
+        REE_FLOAT_ENV_WORKER();
+#pragma omp for nowait
+        for (uint32_t i = 0; i < n_panels; i++) {
+            void *dst = (char *)out + i * panel_size;
+            uint32_t j = i * cols, n = min_u32(p->n - j, cols);
+            if (!p->b_block) {
+                int64_t at = p->b_offset + (int64_t)j * p->b_stride_n;
+                if (ree_dtype_size((enum ree_dtype)p->b_dtype) == 1)
+                    pack_u8((const uint8_t *)src + at, p->b_stride_n, p->b_stride_k, n, p->k, dst,
+                            cols, 0);
+                else
+                    pack_u16((const uint16_t *)src + at, p->b_stride_n, p->b_stride_k, n, p->k, dst,
+                             cols, 0);
+            } else if (operand == 1) {
+                size_t pitch = (size_t)n_blocks * p->b_block * p->b_bits / 32;
+                pack_words((const ree_any_u32 *)src + j * pitch, (int64_t)pitch, 1, n,
+                           ceil_div(p->k, 32 / p->b_bits), dst, cols, p->b_bits);
+            } else if (operand == 2) {
+                pack_u32((const ree_any_u32 *)src + (size_t)j * n_blocks, n_blocks, 1, n, n_blocks,
+                         dst, cols, 0);
+            } else {
+                pack_u8((const uint8_t *)src + (size_t)j * n_blocks, n_blocks, 1, n, n_blocks, dst,
+                        cols, 0);
+            }
         }
     }
 }
@@ -195,13 +199,17 @@ enum ree_status ree_panels_run(const struct ree_cpu_context *ctx, const struct r
     if (n_threads > 1 && n_panels < 4 * n_threads)
         n_parts = min_u32(n_chunks, ceil_div(4 * n_threads, (uint32_t)n_panels));
     if (n_parts == 1) {
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(dynamic)
-        for (uint64_t unit = 0; unit < n_panels; unit++) {
-            uint32_t panel = (uint32_t)(unit / plan->n_batch);
-            uint32_t batch = (uint32_t)(unit % plan->n_batch);
-            _Alignas(64) float totals[REE_STREAM_MAX_ROWS * MAX_COLS];
-            run_chunks(s, batch, panel, 0, n_chunks, totals, 0);
-            write_panel(s, batch, panel, totals);
+#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
+        {
+            REE_FLOAT_ENV_WORKER();
+#pragma omp for schedule(dynamic) nowait
+            for (uint64_t unit = 0; unit < n_panels; unit++) {
+                uint32_t panel = (uint32_t)(unit / plan->n_batch);
+                uint32_t batch = (uint32_t)(unit % plan->n_batch);
+                _Alignas(64) float totals[REE_STREAM_MAX_ROWS * MAX_COLS];
+                run_chunks(s, batch, panel, 0, n_chunks, totals, 0);
+                write_panel(s, batch, panel, totals);
+            }
         }
         return REE_OK;
     }
@@ -210,6 +218,7 @@ enum ree_status ree_panels_run(const struct ree_cpu_context *ctx, const struct r
     if (!parts) return ree_cpu_no_memory(err, n_panels * panel_floats * sizeof(float));
 #pragma omp parallel num_threads(n_threads)
     {
+        REE_FLOAT_ENV_WORKER();
 #pragma omp for schedule(dynamic)
         for (uint64_t unit = 0; unit < n_panels * n_parts; unit++) {
             uint64_t i = unit / n_parts, part = unit % n_parts;

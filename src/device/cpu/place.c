@@ -43,7 +43,10 @@ void ree_cpu_place_team(uint32_t n_threads) {
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
     if ((uint32_t)CPU_COUNT(&allowed) != n_threads || !CPU_ISSET(here, &allowed)) return;
 #pragma omp parallel num_threads(n_threads)
-    if (omp_get_thread_num() > 0) bind_self(&allowed, here, omp_get_thread_num() - 1);
+    {
+        REE_FLOAT_ENV_WORKER();
+        if (omp_get_thread_num() > 0) bind_self(&allowed, here, omp_get_thread_num() - 1);
+    }
 }
 
 #else

@@ -213,6 +213,7 @@ static enum ree_status reduce_split(const struct ree_cpu_context *ctx,
     for (uint32_t o = 0; o < plan->n_outer; o++) {
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
         for (uint32_t t = 0; t < n_threads; t++) {
+            REE_FLOAT_ENV_WORKER();
             void *buffer = ree_cpu_scratch_get(ctx, t, 0, REE_CPU_LANES * REE_CHUNK * 8);
             uint64_t begin, end;
             if (plan->chunked) {
@@ -282,6 +283,7 @@ enum ree_status ree_cpu_reduce(const struct ree_cpu_context *ctx, const struct r
     if (p->n_outer < n_threads * grain) grain = 1;
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
     for (uint32_t t = 0; t < n_threads; t++) {
+        REE_FLOAT_ENV_WORKER();
         void *buffer = ree_cpu_scratch_get(ctx, t, 0, size);
         uint64_t begin, end;
         ree_cpu_split(p->n_outer, grain, t, n_threads, &begin, &end);

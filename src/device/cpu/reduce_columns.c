@@ -225,6 +225,7 @@ enum ree_status ree_cpu_reduce_columns(const struct ree_cpu_context *ctx,
             struct tile tile = tile_at(plan, tile_width, item);
 #pragma omp parallel for num_threads(n_threads) schedule(static)
             for (uint32_t t = 0; t < n_threads; t++) {
+                REE_FLOAT_ENV_WORKER();
                 char *rows = ree_cpu_scratch_get(ctx, t, 0, 3 * row_size);
                 uint64_t begin, end;
                 ree_cpu_split(plan->n_chunks, 1, t, n_threads, &begin, &end);
@@ -240,6 +241,7 @@ enum ree_status ree_cpu_reduce_columns(const struct ree_cpu_context *ctx,
 
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
     for (uint32_t t = 0; t < n_threads; t++) {
+        REE_FLOAT_ENV_WORKER();
         char *rows = ree_cpu_scratch_get(ctx, t, 0, 3 * row_size);
         char *acc = rows + row_size, *total = rows + 2 * row_size;
         uint64_t begin, end;

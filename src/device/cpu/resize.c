@@ -122,6 +122,7 @@ enum ree_status ree_cpu_resize(const struct ree_cpu_context *ctx, const struct r
         if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
     for (uint32_t t = 0; t < n_threads; t++) {
+        REE_FLOAT_ENV_WORKER();
         ree_any_u32 *scratch = ree_cpu_scratch_get(ctx, t, 0, size);
         struct rows rows = {scratch, scratch + block, scratch + 2 * block, scratch + 3 * block};
         uint64_t begin, end;

@@ -128,6 +128,7 @@ enum ree_status ree_cpu_scan(const struct ree_cpu_context *ctx, const struct ree
         if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
     for (uint32_t t = 0; t < n_threads; t++) {
+        REE_FLOAT_ENV_WORKER();
         char *scratch = ree_cpu_scratch_get(ctx, t, 0, size);
         uint64_t begin, end;
         ree_cpu_split(n_items, 1, t, n_threads, &begin, &end);

@@ -166,6 +166,7 @@ enum ree_status ree_cpu_scatter(const struct ree_cpu_context *ctx,
     reduction(||                                                                                   \
               : fault)
     for (uint32_t t = 0; t < n_threads; t++) {
+        REE_FLOAT_ENV_WORKER();
         uint64_t begin, end;
         ree_cpu_split(p->n_lines, 16, t, n_threads, &begin, &end);
         fault = fault || !scatter_lines(&job, begin, end);

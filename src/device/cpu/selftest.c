@@ -1,32 +1,15 @@
 #include "device/cpu/selftest.h"
 
+#include "base/float_env.h"
 #include "base/sha256.h"
 #include "device/cache_folder.h"
 #include "device/selftest/identity.h"
 #include "device/selftest/record.h"
 
-#include <fenv.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#if defined(__SSE__)
-#include <xmmintrin.h>
-#endif
-
-// The calling thread's floating-point modes: rounding, subnormals, traps. A library built with
-// -ffast-math may have changed them.
-static uint64_t float_modes(void) {
-#if defined(__SSE__)
-    return _mm_getcsr() & ~0x3Fu; // without the status flags
-#elif defined(__aarch64__)
-    uint64_t control;
-    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
-    return control;
-#else
-    return (uint64_t)fegetround();
-#endif
-}
 
 enum ree_status ree_cpu_test_run(const struct ree_cpu_test *test, enum ree_cpu_isa isa,
                                  char out[33], struct ree_error *err) {
@@ -60,17 +43,16 @@ static enum ree_status run_all(enum ree_cpu_isa isa, char *out_what, struct ree_
 }
 
 // The key has all that the bits depend on: binary, instruction set, processor and what kernels
-// choose by, the C library's functions that kernels call, and floating-point modes. False: one of
-// these is unknown, and results are not kept.
-static bool key_of(enum ree_cpu_isa isa, uint64_t modes, unsigned char key[REE_SHA256_SIZE]) {
+// choose by, and the C library's functions that kernels call. False: one of these is unknown, and
+// results are not kept.
+static bool key_of(enum ree_cpu_isa isa, unsigned char key[REE_SHA256_SIZE]) {
     unsigned char available[REE_N_CPU_ISAS + REE_N_CPU_FEATURES];
     for (int i = 0; i < REE_N_CPU_ISAS; i++)
         available[i] = ree_cpu_isa_available((enum ree_cpu_isa)i);
     for (int i = 0; i < REE_N_CPU_FEATURES; i++)
         available[REE_N_CPU_ISAS + i] = ree_cpu_feature_available((enum ree_cpu_feature)i);
-    struct ree_hasher *hasher = ree_hasher_create("ree-cpu-selftest-key/3");
+    struct ree_hasher *hasher = ree_hasher_create("ree-cpu-selftest-key/4");
     if (!hasher) return false;
-    ree_hasher_update(hasher, &modes, sizeof modes);
     const char *name = ree_cpu_isa_name(isa);
     ree_hasher_update(hasher, name, strlen(name) + 1);
     ree_hasher_update(hasher, available, sizeof available);
@@ -83,11 +65,11 @@ static bool key_of(enum ree_cpu_isa isa, uint64_t modes, unsigned char key[REE_S
 }
 
 // path: of the file with results, from malloc, which it takes over; NULL: none.
-static enum ree_status test_or_recall(enum ree_cpu_isa isa, uint64_t modes, char *path,
-                                      char *out_what, struct ree_error *err) {
+static enum ree_status test_or_recall(enum ree_cpu_isa isa, char *path, char *out_what,
+                                      struct ree_error *err) {
     unsigned char key[REE_SHA256_SIZE];
     struct ree_test_record record;
-    if (!key_of(isa, modes, key)) {
+    if (!key_of(isa, key)) {
         free(path);
         return run_all(isa, out_what, err);
     }
@@ -97,8 +79,7 @@ static enum ree_status test_or_recall(enum ree_cpu_isa isa, uint64_t modes, char
     out_what[0] = '\0';
     if (!entry || entry->state != REE_TEST_PASSED) {
         status = run_all(isa, out_what, err);
-        // Only what passed: a failure may be the calling program's, and another one gets a test of
-        // its own.
+        // Only what passed: what failed is tested again by the next process.
         if (status == REE_OK && !out_what[0])
             ree_test_record_add(&record, key, REE_TEST_PASSED, NULL);
     }
@@ -106,12 +87,10 @@ static enum ree_status test_or_recall(enum ree_cpu_isa isa, uint64_t modes, char
     return status;
 }
 
-// What was found out in this process. A mode that changed after a device was opened is noticed when
-// the next one is opened. Verdicts stay for the life of the process.
+// What was found out in this process. Verdicts stay for the life of the process.
 struct verdict {
     struct verdict *next;
     enum ree_cpu_isa isa;
-    uint64_t modes;
     char wrong[REE_CPU_TEST_TEXT]; // "": right
 };
 
@@ -130,9 +109,9 @@ void ree_cpu_use_cache(const char *cache_dir) {
 }
 
 // NULL: not tested. The lock is held.
-static const struct verdict *find(enum ree_cpu_isa isa, uint64_t modes) {
+static const struct verdict *find(enum ree_cpu_isa isa) {
     for (const struct verdict *v = verdicts; v; v = v->next)
-        if (v->isa == isa && v->modes == modes) return v;
+        if (v->isa == isa) return v;
     return NULL;
 }
 
@@ -144,21 +123,21 @@ struct keeping {
 
 static enum ree_status test(enum ree_cpu_isa isa, const struct keeping *keeping, char *out_what,
                             struct ree_error *err) {
-    const uint64_t modes = float_modes();
+    REE_FLOAT_ENV_WORKER(); // a failure must not be the calling program's
     enum ree_status status = REE_OK;
     char what[REE_CPU_TEST_TEXT] = ""; // copied whole
     pthread_mutex_lock(&lock);
-    const struct verdict *known = find(isa, modes);
+    const struct verdict *known = find(isa);
     if (known) {
         memcpy(what, known->wrong, sizeof what);
     } else {
         char *path = !keeping->last ? ree_cache_path(keeping->cache_dir, RESULTS)
                      : last_path    ? strdup(last_path)
                                     : NULL;
-        status = test_or_recall(isa, modes, path, what, err);
+        status = test_or_recall(isa, path, what, err);
         struct verdict *verdict = status == REE_OK ? calloc(1, sizeof *verdict) : NULL;
         if (verdict) { // otherwise it is tested again
-            *verdict = (struct verdict){.next = verdicts, .isa = isa, .modes = modes};
+            *verdict = (struct verdict){.next = verdicts, .isa = isa};
             memcpy(verdict->wrong, what, sizeof what);
             verdicts = verdict;
         }
@@ -174,9 +153,8 @@ enum ree_status ree_cpu_isa_test(enum ree_cpu_isa isa, const char *cache_dir, ch
 }
 
 const char *ree_cpu_isa_verdict(enum ree_cpu_isa isa) {
-    const uint64_t modes = float_modes();
     pthread_mutex_lock(&lock);
-    const struct verdict *known = find(isa, modes);
+    const struct verdict *known = find(isa);
     pthread_mutex_unlock(&lock);
     return known ? known->wrong : NULL;
 }
@@ -192,12 +170,10 @@ static enum ree_status select_right(const char *name, const struct keeping *keep
         REE_TRY(test(*out, keeping, what, err));
     }
     if (!what[0]) return REE_OK;
-    return ree_fail(
-        err, REE_UNSUPPORTED,
-        "cpu: this build of ree computes wrong bits on this processor with "
-        "instruction set '%s' (%s); was it built with other options, or has the calling "
-        "program changed the floating-point modes (-ffast-math)?",
-        ree_cpu_isa_name(*out), what);
+    return ree_fail(err, REE_UNSUPPORTED,
+                    "cpu: this build of ree computes wrong bits on this processor with "
+                    "instruction set '%s' (%s); was it built with other options?",
+                    ree_cpu_isa_name(*out), what);
 }
 
 enum ree_status ree_cpu_isa_select_right(const char *name, const char *cache_dir,

@@ -1,7 +1,8 @@
 // The CPU tests its own kernels: groups of small hard problems, whose results have recorded SHA-256
 // values. A compiler that moved a bit, or a processor that computes another, is found out before
-// anything counts on it. Once per binary, processor and floating-point modes of the calling thread;
-// the result is kept in the cache folder (device/selftest/record.h).
+// anything counts on it. Once per binary and processor, in ree's floating-point environment
+// whatever the calling program's is; the result is kept in the cache folder
+// (device/selftest/record.h).
 #ifndef REE_DEVICE_CPU_SELFTEST_H
 #define REE_DEVICE_CPU_SELFTEST_H
 
@@ -15,8 +16,8 @@
 enum ree_status ree_cpu_isa_test(enum ree_cpu_isa isa, const char *cache_dir, char *out_what,
                                  struct ree_error *err);
 
-// What was found out in this process under the calling thread's modes: NULL nothing yet, "" right,
-// or the problems that are wrong. Valid for the life of the process.
+// What was found out in this process: NULL nothing yet, "" right, or the problems that are wrong.
+// Valid for the life of the process.
 const char *ree_cpu_isa_verdict(enum ree_cpu_isa isa);
 
 // As ree_cpu_isa_select, but what is selected is right: with name NULL the best one that is. Fails

@@ -1,6 +1,8 @@
 // cuBLAS, loaded at run time: its names, types and values are those of version 11 and later.
 #include "device/cuda/cuda.h"
 
+#include "base/float_env.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,9 +66,11 @@ enum ree_status ree_cublas_open(CUstream stream, bool tf32, struct ree_cublas **
         memcpy(symbols[i].to, &symbol, sizeof symbol);
     }
     int version = 0;
-    if (!found || cublas->create(&cublas->handle) != 0 ||
-        cublas->set_stream(cublas->handle, stream) != 0 ||
-        cublas->get_version(cublas->handle, &version) != 0) {
+    found = found && cublas->create(&cublas->handle) == 0 &&
+            cublas->set_stream(cublas->handle, stream) == 0 &&
+            cublas->get_version(cublas->handle, &version) == 0;
+    ree_float_env_set(); // the library may have changed it
+    if (!found) {
         ree_cublas_close(cublas);
         return ree_fail(err, REE_UNAVAILABLE,
                         "CUDA: libcublas is not installed, or cannot be used here");

@@ -1,6 +1,8 @@
 // Loading the CUDA driver.
 #include "device/cuda/driver.h"
 
+#include "base/float_env.h"
+
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +48,7 @@ enum ree_status ree_cuda_driver_open(struct ree_cuda_driver *driver, struct ree_
             status = REE_UNAVAILABLE;
         }
     }
+    ree_float_env_set(); // the driver's libraries may have changed it
     if (status != REE_OK) ree_cuda_driver_close(driver);
     return status;
 }

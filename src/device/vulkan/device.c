@@ -1,5 +1,6 @@
 // Opening a Vulkan device: what it must have, what it may have, the queue, the vtable.
 #include "device/vulkan/vulkan.h"
+#include "base/float_env.h"
 #include "shaders.h"
 
 #include <stdio.h>
@@ -127,8 +128,9 @@ static enum ree_status create_device(struct ree_vk *vk, struct ree_error *err) {
         .enabledExtensionCount = n_extensions,
         .ppEnabledExtensionNames = extensions,
     };
-    REE_VK_TRY(err, vkCreateDevice(vk->physical, &info, NULL, &vk->handle),
-               "cannot open the device");
+    VkResult created = vkCreateDevice(vk->physical, &info, NULL, &vk->handle);
+    ree_float_env_set(); // libraries that the driver loads may have changed it
+    REE_VK_TRY(err, created, "cannot open the device");
     volkLoadDeviceTable(&vk->vk, vk->handle);
     vk->vk.vkGetDeviceQueue(vk->handle, vk->queue_family, 0, &vk->queue);
 

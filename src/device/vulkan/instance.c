@@ -2,6 +2,8 @@
 // at run time, so a machine without Vulkan runs the same binary.
 #include "device/vulkan/vulkan.h"
 
+#include "base/float_env.h"
+
 #include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -16,6 +18,7 @@ static VkResult loader_result;
 
 static void loader_init(void) {
     loader_result = volkInitialize();
+    ree_float_env_set(); // the loader's libraries may have changed it
 }
 
 enum ree_status ree_vk_fail(struct ree_error *err, VkResult result, const char *what) {
@@ -123,7 +126,9 @@ static enum ree_status create_instance(VkInstance *out, bool validation, struct 
         .enabledExtensionCount = validation ? 1 : 0,
         .ppEnabledExtensionNames = extensions,
     };
-    REE_VK_TRY(err, vkCreateInstance(&info, NULL, out), "cannot create an instance");
+    VkResult created = vkCreateInstance(&info, NULL, out);
+    ree_float_env_set(); // drivers and layers, which are loaded here, may have changed it
+    REE_VK_TRY(err, created, "cannot create an instance");
     load_functions(*out);
     if (validation && user) {
         PFN_vkCreateDebugUtilsMessengerEXT create =

@@ -1,0 +1,104 @@
+"""Programs that load libree with floating-point environments of their own (float_env_host.c): built
+with -ffast-math, whose start-up code has subnormals flushed; rounding down; with exceptions that trap;
+in threads made before and after the library was loaded; with an OpenMP pool whose threads have such
+an environment; with a driver that changes it while ree loads it (float_env_library.c). Each gets the recorded SHA-256 of the sample models and keeps its environment."""
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+parser = argparse.ArgumentParser()
+for name in ("--libree", "--ree-run", "--source", "--cc", "--device"):
+    parser.add_argument(name, required=True)
+args = parser.parse_args()
+SAMPLES = os.path.join(args.source, "tools/sample")
+LONG = "Once upon a time" + 50 * " there was a little girl"
+
+
+def run(*command, env, code=0):
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    if code is not None and done.returncode != code:
+        sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(77)
+
+
+def compile_host(cc, out, *flags, source="float_env_host.c"):
+    """The program, or None if this compiler cannot make it."""
+    done = subprocess.run([cc, "-D_GNU_SOURCE", "-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror", *flags,
+                           "-I" + os.path.join(args.source, "src"),
+                           os.path.join(args.source, "tests/library", source), "-o", out,
+                           "-ldl", "-lpthread", "-lm"], capture_output=True, text=True)
+    if done.returncode:
+        print(f"{cc} {' '.join(flags)}: {done.stderr.strip().splitlines()[-1]}")
+    return out if done.returncode == 0 else None
+
+
+def recorded():
+    """What a right run prints."""
+    values = {}
+    with open(os.path.join(SAMPLES, "recorded.txt")) as file:
+        for line in file:
+            if not line.startswith("#"):
+                value, model, of = line.split()
+                values[model, of] = value
+    digits = values["digits.onnx", "seven"]
+    tokens, logits = values["stories", "tokens"], values["stories", "logits"]
+    long = run(args.ree_run, os.path.join(SAMPLES, "stories"), "--prompt-text", LONG, "--max-new-tokens", "8",
+               "--logits-hash", "--json", "--device", "cpu", env=env).stdout
+    long_tokens, long_logits = (re.search(rf'"{name}_sha256":\s*"([0-9a-f]{{64}})"', long).group(1)
+                                for name in ("tokens", "logits"))
+    return (f"digits {digits}\ndigits-inside {digits}\nstories-tokens {tokens}\nstories-logits {logits}\n"
+            f"digits-inside {digits}\nlong-tokens {long_tokens}\nlong-logits {long_logits}\n"
+            f"parts-tokens {tokens}\nparts-logits {logits}\n")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    # A record of self-tests that is new: the first program makes it.
+    env = {**os.environ, "XDG_CACHE_HOME": folder}
+    if args.device != "cpu":
+        said = run(args.ree_run, "devices", env=env).stdout
+        if not re.search(rf"^{args.device}:", said, flags=re.M):
+            skip(f"there is no {args.device} device")
+        shutil.rmtree(os.path.join(folder, "ree"), ignore_errors=True)
+    plain = compile_host(args.cc, os.path.join(folder, "plain"))
+    if not plain:
+        skip("there is no C compiler")
+    pool = compile_host(args.cc, os.path.join(folder, "pool"), "-fopenmp")
+    driver = compile_host(args.cc, os.path.join(folder, "driver.so"), "-shared", "-fPIC",
+                          source="float_env_library.c")
+    cases = [(plain, "both", "after")]
+    if args.device == "cpu":
+        cases += [(plain, "both", "main"), (plain, "down", "late"), (plain, "down", "main"), (plain, "traps", "main"), (plain, "both", "before"),
+                  (plain, "traps", "late"), (plain, "usual", "main")]
+    if pool and args.device == "cpu":
+        cases.append((pool, "both", "pool"))
+    found = {os.path.realpath(shutil.which(cc)): cc for cc in (args.cc, "gcc", "clang") if shutil.which(cc)}
+    for i, cc in enumerate(found.values()):
+        if args.device != "cpu" and i:
+            break  # a driver compiles for half a minute
+        fast = compile_host(cc, os.path.join(folder, f"fast-{i}"), "-ffast-math")
+        if fast:
+            cases += [(fast, "as-started", "main"), (fast, "as-started", "before")]
+    expected = None
+    wrong = 0
+    for program, modes, thread in cases:
+        changes = {"REE_CUDA_DRIVER": driver} if driver and modes == "usual" else {}
+        done = run(program, args.libree, SAMPLES, args.device, modes, thread, env={**env, **changes}, code=None)
+        # ree-run is asked afterwards, so that it does not make the record.
+        expected = expected or recorded()
+        right = done.returncode == 0 and done.stdout == expected
+        wrong += not right
+        print(f"{os.path.basename(program)} {modes} {thread}: {'right' if right else 'WRONG'}")
+        if not right:
+            print(f"exit code {done.returncode}\n{done.stdout}{done.stderr}", end="")
+    if wrong:
+        sys.exit(f"{wrong} of {len(cases)} programs; expected\n{expected}")
+    print(f"{len(cases)} programs")

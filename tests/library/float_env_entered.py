@@ -1,0 +1,97 @@
+"""By the sources: each function of ree.h begins with REE_FLOAT_ENV_API() or is listed here as one that
+computes nothing with floats; each OpenMP region, and the body of each parallel loop, begins with
+REE_FLOAT_ENV_WORKER(); each call of a function pointer of ree.h follows REE_FLOAT_ENV_CALLBACK()."""
+import argparse
+import glob
+import os
+import re
+import sys
+
+from declared import declared
+
+# Functions that return or free what is there: no floats, no drivers, no threads.
+WITHOUT = set("""
+    ree_chat_families ree_decoder_destroy ree_device_name ree_dtype_bits ree_dtype_name ree_dtype_size
+    ree_finish_name ree_generation_finish ree_generator_info ree_generator_session ree_model_destroy
+    ree_model_input ree_model_ir_version ree_model_metadata ree_model_n_inputs ree_model_n_op_counts
+    ree_model_n_outputs ree_model_notes ree_model_op_counts ree_model_opset ree_model_output
+    ree_model_weight_bytes ree_numerics_version ree_operation_set_name ree_sequence_append
+    ree_status_name ree_tensor_finish ree_tensor_init ree_text_tables ree_tokenizer_bos
+    ree_tokenizer_chat_family ree_tokenizer_destroy ree_tokenizer_eos ree_tokenizer_id
+    ree_tokenizer_is_special ree_tokenizer_sha256 ree_tokenizer_token ree_tokenizer_vocab_size
+    ree_version""".split())
+# The rooms of libree; callbacks of the others are ree-run's, and a device's are ree's own.
+CALLBACK_ROOMS = ("graph/", "src/base/", "src/generate/", "src/session/", "src/text/", "src/receipt/")
+# report_progress and report_program are called as callbacks themselves.
+CALLBACK_EXCEPTIONS = {("src/session/pipeline.c", "on_progress"), ("src/session/pipeline.c", "on_program")}
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--source", required=True)
+args = parser.parse_args()
+wrong = []
+
+
+def read(path):
+    with open(os.path.join(args.source, path)) as file:
+        return file.read()
+
+
+def functions_enter(header, files):
+    functions, _ = declared(header)
+    for name in sorted(WITHOUT - set(functions)):
+        wrong.append(f"{name} is listed, but not in ree.h")
+    for name in functions:
+        definition = re.compile(rf"^[a-z][^;{{}}=]*\b{name}\([^{{}};]*\{{\n *(.*)\n", re.M)
+        found = [(path, m.group(1)) for path, text in files.items() for m in definition.finditer(text)]
+        if len(found) != 1:
+            wrong.append(f"{name}: {len(found)} definitions")
+            continue
+        path, first = found[0]
+        enters = first == "REE_FLOAT_ENV_API();"
+        if name in WITHOUT and enters:
+            wrong.append(f"{path}: {name} is listed as one that does not enter the environment")
+        elif name not in WITHOUT and not enters:
+            wrong.append(f"{path}: {name} does not begin with REE_FLOAT_ENV_API()")
+    return len(functions)
+
+
+def regions_enter(files):
+    n = 0
+    for path, text in files.items():
+        for m in re.finditer(r"^ *#pragma omp parallel( for)?\b(?:[^\n]*\\\n)*[^\n]*\n", text, re.M):
+            n += 1
+            begin = r" *for \([^\n]*\{\n" if m.group(1) else r" *\{\n"
+            if not re.match(begin + r" *REE_FLOAT_ENV_WORKER\(\);\n", text[m.end():]):
+                line = text.count("\n", 0, m.start()) + 1
+                wrong.append(f"{path}:{line}: the region does not begin with REE_FLOAT_ENV_WORKER()")
+    return n
+
+
+def callbacks_leave(header, files):
+    pointers = set(re.findall(r"\(\*((?:on|is)_\w+)\)", header))
+    n, found = 0, set()
+    for path, text in files.items():
+        if not path.startswith(CALLBACK_ROOMS):
+            continue
+        lines = text.split("\n")
+        for i, line in enumerate(lines):
+            for name in re.findall(r"(?:->|\.)(\w+)\(", line) + re.findall(r"^ *(?:return )?(\w+)\(user,", line):
+                if name not in pointers or (path, name) in CALLBACK_EXCEPTIONS:
+                    continue
+                n += 1
+                found.add(name)
+                if "REE_FLOAT_ENV_CALLBACK();" not in lines[i - 1]:
+                    wrong.append(f"{path}:{i + 1}: {name} is called without REE_FLOAT_ENV_CALLBACK()")
+    for name in sorted(pointers - found):
+        wrong.append(f"no call of {name} was found")
+    return n
+
+
+paths = [os.path.relpath(path, args.source) for room in ("src", "graph")
+         for path in glob.glob(os.path.join(args.source, room, "**/*.c"), recursive=True)]
+files = {path: read(path) for path in sorted(paths)}
+header = read("src/ree.h")
+counts = (functions_enter(header, files), regions_enter(files), callbacks_leave(header, files))
+if wrong:
+    sys.exit("\n".join(wrong))
+print(f"{counts[0]} functions, {len(WITHOUT)} of them without floats; {counts[1]} regions; {counts[2]} calls of pointers")
