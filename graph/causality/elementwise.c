@@ -146,6 +146,7 @@ const char *ree_causality_power(struct ree_derivation *d) {
     const char *why = ree_fact_broadcast(d->out, 2, d->in, shifts);
     if (why) return why;
     d->out->dtype = d->in[0]->dtype;
+    if (ree_node_attr(d->node, "axis")) return "it broadcasts as opsets before 7 do";
     if (d->in[1]->may_be_nan) return no_nan;
     bool plain = d->in[1]->has_fill && d->in[1]->fill != 0;
     return d->in[0]->may_be_nan && !plain ? no_nan : NULL;
@@ -266,6 +267,7 @@ const char *ree_causality_cast(struct ree_derivation *d) {
     struct ree_fact *out = d->out;
     enum ree_dtype to = (enum ree_dtype)ree_node_int(d->node, "to", 0);
     bool exact = is_index(x->dtype) && is_index(to);
+    if (to == REE_DTYPE_NONE) return "its type is not a number";
     if (x->counts_only && !exact) return "it turns the number of tokens of a run into data";
     ree_fact_like(out, x);
     out->dtype = to;

@@ -490,8 +490,10 @@ const char *ree_causality_gather(struct ree_derivation *d) {
 // The choice of rows that ree_pass_select_rows makes.
 const char *ree_causality_gather_nd(struct ree_derivation *d) {
     const struct ree_fact *x = d->in[0], *index = d->in[1];
-    if (!index->is_rows || ree_node_int(d->node, "batch_dims", 0) != 1 || x->rank != 3 ||
-        x->axes[1].kind != REE_AXIS_NEW || ree_axis_is_position(&x->axes[0]))
+    bool is_choice = index->is_rows && index->rank == 3 && ree_axis_is_fixed(&index->axes[0], 1) &&
+                     index->axes[1].kind == REE_AXIS_ROWS && ree_axis_is_fixed(&index->axes[2], 1);
+    if (!is_choice || ree_node_int(d->node, "batch_dims", 0) != 1 || x->rank != 3 ||
+        x->axes[1].kind != REE_AXIS_NEW || !ree_axis_is_fixed(&x->axes[0], 1))
         return "it picks elements by their index";
     ree_fact_like(d->out, x);
     d->out->axes[1] = (struct ree_axis){REE_AXIS_ROWS, 0};

@@ -189,7 +189,9 @@ const char *ree_causality_conv(struct ree_derivation *d) {
     if (!ree_axis_is_complete(d, &x->axes[2]) || ree_axis_is_position(&x->axes[1]) ||
         x->follows >> 1 & 1)
         return "it sums over the new tokens, which begin elsewhere in each run";
-    int64_t reach = (w->axes[2].size - 1) * (n_dilations == 1 ? dilations[0] : 1);
+    int64_t reach;
+    if (__builtin_mul_overflow(w->axes[2].size - 1, n_dilations == 1 ? dilations[0] : 1, &reach))
+        return "its kernel is too long";
     bool steps = n_strides == 1 && strides[0] != 1;
     if (steps || w->axes[2].size < 1 || n_dilations > 1 || n_strides > 1 || (n_pads && n_pads != 2))
         return "it does not go along the tokens one by one";
