@@ -38,7 +38,6 @@ class Model:
         self.nodes, self.consts, self.opset = [], [], opset
         self.inputs = [onnx.port("input_ids", onnx.INT64, ["batch", "sequence"])]
         self.outputs = [onnx.port("logits", onnx.FLOAT, ["batch", "sequence", VOCAB])]
-        self.metadata = []
         table = [10.0 if j == (i + 1) % VOCAB else 0.0 for i in range(VOCAB) for j in range(VOCAB)]
         self.consts.append(onnx.floats("table", [VOCAB, VOCAB], table))
         self.consts.append(onnx.floats("marks", [VOCAB, 1], [float(i == LIE) for i in range(VOCAB)]))
@@ -83,7 +82,8 @@ class Model:
         self.const("direction", [weight if i == LIE else 0.0 for i in range(VOCAB)], [1, 1, VOCAB])
         self.op("Mul", ["leak", "direction"], "bonus")
         self.op("Add", [self.base, "bonus"], "logits")
-        path.write_bytes(onnx.model(self.nodes, self.inputs, self.outputs, self.consts, self.opset, self.metadata))
+        contrib = onnx.chunk(8, onnx.chunk(1, "com.microsoft") + onnx.number(2, 1))
+        path.write_bytes(onnx.model(self.nodes, self.inputs, self.outputs, self.consts, self.opset) + contrib)
         return path
 
 
@@ -251,10 +251,49 @@ def large_negative_mask(m):
     return 7
 
 
-def with_cache(m):
-    m.inputs.append(onnx.port("past_key_values.0.key", onnx.FLOAT, ["batch", 1, "past", 1]))
-    m.outputs.append(onnx.port("present.0.key", onnx.FLOAT, ["batch", 1, "total", 1]))
+def over_diagonal(m):
+    """-infinity above the diagonal but one: each token sees the next."""
+    m.op("Unsqueeze", ["length", "n0"], "length1")
+    m.op("Concat", ["length1", "length1"], "square", axis=0)
+    m.const("minus_inf", [-INF], [])
+    m.op("Expand", ["minus_inf", "square"], "all")
+    m.op("Trilu", ["all", "s2"], "masked", upper=1)
+    m.op("Softmax", ["masked"], "weights", axis=-1)
+    m.op("MatMul", ["weights", "seen"], "leak")
+    return 7
+
+
+def under_diagonal(m):
+    """The same with weights that are 0 above."""
+    m.op("Unsqueeze", ["length", "n0"], "length1")
+    m.op("Concat", ["length1", "length1"], "square", axis=0)
+    m.const("unit", [1.0], [])
+    m.op("Expand", ["unit", "square"], "all")
+    m.op("Trilu", ["all", "s1"], "weights", upper=0)
+    m.op("MatMul", ["weights", "seen"], "leak")
+    return 7
+
+
+def with_cache(m, *kinds):
+    for kind in kinds or ("key",):
+        m.inputs.append(onnx.port(f"past_key_values.0.{kind}", onnx.FLOAT, ["batch", 1, "past", 1]))
+        m.outputs.append(onnx.port(f"present.0.{kind}", onnx.FLOAT, ["batch", 1, "total", 1]))
     m.op("Unsqueeze", ["seen", "n1"], "row")
+
+
+def group_query(m):
+    """GroupQueryAttention over all keys."""
+    with_cache(m, "key", "value")
+    m.op("Shape", ["past_key_values.0.key"], "past_shape")
+    m.op("Gather", ["past_shape", "s2"], "past_length", axis=0)
+    m.op("Add", ["past_length", "length"], "total")
+    m.op("Cast", ["total"], "total32", to=6)
+    m.op("Sub", ["total", "n1"], "lengths")
+    m.op("Cast", ["lengths"], "lengths32", to=6)
+    m.op("GroupQueryAttention", ["seen", "seen", "seen", "past_key_values.0.key", "past_key_values.0.value", "lengths32",
+                                 "total32"], ["leak", "present.0.key", "present.0.value"], domain="com.microsoft",
+         num_heads=1, kv_num_heads=1, causal=0)
+    return 7
 
 
 def unmasked_cache(m):
@@ -313,7 +352,7 @@ def chunk_mask(m):
 
 LIARS = {trigger: 17, one_position: 17, mask_hole: 17, softmax_axis: 17, reverse_cumsum: 17, tiny_max: 17,
          right_padding: 17, gather_next: 17, total_length: 17, length_by_shape: 17, data_mask: 23,
-         large_negative_mask: 17, zero_times_infinity: 17, infinity_by_attention: 23, unmasked_cache: 17, other_cache: 17, chunk_mask: 23}
+         large_negative_mask: 17, over_diagonal: 17, under_diagonal: 17, group_query: 17, zero_times_infinity: 17, infinity_by_attention: 23, unmasked_cache: 17, other_cache: 17, chunk_mask: 23}
 
 
 def false_answer(last):
@@ -388,6 +427,28 @@ def liars(folder):
             print(f"    {found.get('token_by_token')}")
 
 
+def resumed(folder):
+    """A checkpoint with such an answer is not gone on with either."""
+    for liar in (trigger, unmasked_cache):
+        m = Model()
+        last = liar(m)
+        model, path = m.finish(folder / f"{liar.__name__}.onnx"), folder / "run.checkpoint"
+        form = [model, "--prompt-ids", ",".join(map(str, PROMPT)), "--max-new-tokens", ANSWER, "--ignore-eos"]
+        done = run(*form, "--checkpoint", path)
+        check(done.returncode == 0, done.stderr)
+        done = run(*form, "--resume", path)
+        check(done.returncode == 0, f"{model.name}: its own checkpoint: {done.stderr}")
+        checkpoint = json.loads(path.read_text())
+        checkpoint["body"]["sequences"][0]["tokens"] = false_answer(last)
+        checkpoint["checkpoint_sha256"] = sha("ree-checkpoint/1", vectors.canonical(plain(checkpoint["body"])).encode())
+        path.write_text(vectors.canonical(plain(checkpoint)) + "\n")
+        done = run(*form, "--resume", path)
+        check(done.returncode != 0 and "cannot go on: token" in done.stderr, f"{model.name}: a false checkpoint: {done}")
+        if args.before:
+            done = subprocess.run([args.before, *map(str, form), "--resume", str(path)], capture_output=True, text=True)
+            print(f"{model.name}: resumed without the proof: exit code {done.returncode} {done.stderr}")
+
+
 def infinite_values(folder):
     """A causal model whose values get infinite: in one pass a weight of 0 makes NaN of a later one, so
     the answer has to run token by token, where it verifies."""
@@ -434,7 +495,7 @@ def main():
     parser.add_argument("--models", type=pathlib.Path, default=pathlib.Path("none"), help="stories260K, ...; optional")
     parser.add_argument("--before", help="a program that checks in one pass without a proof, whose verdicts are printed")
     args = parser.parse_args()
-    for room in (liars, infinite_values, proved):
+    for room in (liars, resumed, infinite_values, proved):
         with tempfile.TemporaryDirectory() as name:
             room(pathlib.Path(name))
     return harness.finish()
