@@ -23,7 +23,8 @@ struct ree_count {
 };
 #define REE_MAX_COUNTS 8
 
-// A statement about elements whose position along axis `key` is later than along axis `query`.
+// Says where a statement holds: at elements whose position along axis `key` is later than their
+// position along axis `query`.
 struct ree_order {
     bool holds;
     uint32_t key, query;

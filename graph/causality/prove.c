@@ -121,7 +121,7 @@ static bool begin(struct ree_prover *p) {
         ree_fact_constant(f, value);
         if (f->why_not) f->why_not = say_of_value(p, "constant", value, f->why_not);
     }
-    // Of an input with a default, what a run gives stands.
+    // An input may have a default value, which a run replaces.
     for (size_t i = 0; i < p->question->n_inputs; i++) {
         const struct ree_value *value = p->question->inputs[i].value;
         struct ree_fact *f = add_fact(p, value);
@@ -145,14 +145,14 @@ static const char *check_arity(struct ree_prover *p, const struct ree_node *node
     return fits ? NULL : say_of_node(p, node, "an input is missing, or there are too many");
 }
 
-// What a node's rule is not asked for: inputs that are not proved, and numbers of tokens that it
-// would take for data.
+// Checks that precede every rule: inputs must be proved, and only some rules may read numbers of
+// tokens or a cache without its new rows.
 static const char *check_inputs(struct ree_prover *p, const struct ree_node *node,
                                 const struct ree_causality_row *row, const struct ree_fact **in) {
     for (size_t i = 0; i < node->n_inputs; i++) {
         const struct ree_value *value = node->inputs[i];
         if (!value) continue;
-        // Of graphs around this one there are none.
+        // A value of another graph (only subgraphs read those) is unknown.
         in[i] = value->graph == p->question->graph ? p->facts[value->id] : NULL;
         if (!in[i]) return say_of_value(p, "value", value, "nothing is known of it");
         if (in[i]->why_not) return in[i]->why_not;

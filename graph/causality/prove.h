@@ -12,16 +12,16 @@
 // with a NaN chooses no token (NUMERICS.md, "Sampling"). So a text whose tokens one pass chooses is
 // the text that generating token by token chooses.
 //
-// Why NaN is let in. A weight of +0 for a later key times an infinite value is NaN, and the sums of
-// NUMERICS.md do have that term. Such a NaN says something of a later token. It must therefore not
-// be turned into a number: operators that may do so (comparisons, casts to integers, Pow, ...) have
-// no rule for inputs that may be NaN for that reason.
+// Why NaN is allowed. The sums of NUMERICS.md have a term for later keys: a weight of +0 times a
+// value, which is NaN if the value is infinite. Such a NaN depends on a later token, so it must not
+// become a number again. Operators that could make a number of it (comparisons, casts to integers,
+// Pow, ...) are not proved if their input may have such a NaN.
 //
 // How. A fact about each value says what its axes are (a known size, the new tokens, all tokens)
-// and from which of these positions its elements depend on tokens. The number of tokens in a run is
-// data of the run and not of a position: it may only become a shape, a range of positions, or a
-// length that a rule knows. Every rule is about what ree's own lowering of the operator computes.
-// What has no rule is not proved.
+// and on the tokens of which axes its elements depend. The number of tokens in a run differs from
+// run to run. It may only become a shape, a range of positions, or a length that a rule expects.
+// Every rule describes what ree's own lowering of the operator computes. An operator without a rule
+// is not proved.
 #ifndef REE_GRAPH_CAUSALITY_PROVE_H
 #define REE_GRAPH_CAUSALITY_PROVE_H
 
