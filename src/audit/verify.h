@@ -10,7 +10,8 @@
 // holds for these parameters.
 //
 // A text is checked in one pass: the model runs over prompt and answer as over one prompt, and at
-// each position has to choose the token that stands there (generate/check.h). Stepwise it is made
+// each position has to choose the token that stands there (generate/check.h). That requires that
+// the model is proved to be causal; otherwise the answer runs token by token. Stepwise it is made
 // anew, token by token; so are answers that a private receipt does not tell.
 #ifndef REE_AUDIT_VERIFY_H
 #define REE_AUDIT_VERIFY_H
@@ -30,11 +31,12 @@ struct ree_verify_check {
 struct ree_verification {
     size_t n, capacity;
     struct ree_verify_check *checks;
-    bool differs;     // at least one does
-    bool is_partial;  // at least one was not checked
-    bool is_prefix;   // the answer was interrupted
-    bool failed;      // memory is exhausted
-    char cannot[512]; // why the receipt cannot be checked here; "": it was
+    bool differs;       // at least one does
+    bool is_partial;    // at least one was not checked
+    bool is_prefix;     // the answer was interrupted
+    bool failed;        // memory is exhausted
+    char cannot[512];   // why the receipt cannot be checked here; "": it was
+    char stepwise[384]; // why a text that could be checked in one pass was not; "": it was
     size_t n_runs;
     double run_seconds;
 };

@@ -230,7 +230,8 @@ static void check_logits(struct text_check *c, const char *here) {
     if (c->r->logits_sha256[0]) ree_verify_blinded(c->v, c->r, "logits", here, c->r->logits_sha256);
 }
 
-static enum ree_status run_once(struct text_check *c, struct ree_error *err) {
+// In one pass, or token by token where that is not proved to be the same.
+static enum ree_status run_given(struct text_check *c, struct ree_error *err) {
     struct ree_check check = {.ids = c->ids,
                               .n_prompt = c->prompt.n,
                               .n = c->prompt.n + c->r->output.n_tokens,
@@ -239,6 +240,7 @@ static enum ree_status run_once(struct text_check *c, struct ree_error *err) {
     struct ree_check_result result;
     REE_TRY(ree_generator_check(c->what->generator, &check, &result, err));
     c->v->n_runs += result.n_runs;
+    snprintf(c->v->stepwise, sizeof c->v->stepwise, "%s", result.why_stepwise);
     if (result.agrees)
         ree_verify_add(c->v, "tokens", REE_VERIFY_AGREES, "%s", "");
     else
@@ -289,7 +291,8 @@ static enum ree_status run_stepwise(struct text_check *c, struct ree_error *err)
 
 static enum ree_status run(struct text_check *c, struct ree_error *err) {
     double start = now();
-    enum ree_status status = c->what->stepwise || !c->ids ? run_stepwise(c, err) : run_once(c, err);
+    enum ree_status status =
+        c->what->stepwise || !c->ids ? run_stepwise(c, err) : run_given(c, err);
     c->v->run_seconds += now() - start;
     if (status != REE_INVALID) return status;
     // No run of this model can have had such tokens.

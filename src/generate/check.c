@@ -1,11 +1,13 @@
 #include "generate/check.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/float_env.h"
 #include "base/status.h"
+#include "generate/causality.h"
 
 // Logits that are held at a time: 64 MiB of them, or 16 rows.
 #define MAX_LOGITS ((size_t)1 << 24)
@@ -19,6 +21,7 @@ struct checker {
     int64_t *rows;
     size_t first_row; // position of the first token whose logits are wanted
     size_t room;      // elements of `rows`
+    bool has_nan;     // a row that was looked at has a NaN
 };
 
 static enum ree_status check_ids(const struct checker *c, int64_t vocab, struct ree_error *err) {
@@ -35,12 +38,19 @@ static size_t most_rows(const struct checker *c) {
     return rows > MIN_ROWS ? rows : MIN_ROWS;
 }
 
+static bool any_nan(const float *logits, size_t vocab) {
+    for (size_t i = 0; i < vocab; i++)
+        if (isnan(logits[i])) return true;
+    return false;
+}
+
 // The logits after the token at `position`: do they choose the one behind it?
 static void look(struct checker *c, size_t position, const float *logits, size_t vocab) {
     const struct ree_check *check = c->check;
     struct ree_check_result *out = c->out;
     size_t next = position + 1;
     struct ree_error why;
+    c->has_nan = c->has_nan || any_nan(logits, vocab);
     if (c->hasher) ree_hasher_update(c->hasher, logits, vocab * sizeof *logits);
     if (next < check->n_prompt || next >= check->n || !out->agrees) return;
     int32_t id;
@@ -127,6 +137,44 @@ static enum ree_status run_whole(struct checker *c, size_t n, struct ree_error *
     return REE_OK;
 }
 
+// One pass over all tokens.
+static enum ree_status run_once(struct checker *c, size_t n, struct ree_error *err) {
+    REE_TRY(ree_generator_begin(c->g, 0, 1, (int64_t)n, err));
+    return c->g->info.has_cache ? run_pieces(c, n, err) : run_whole(c, n, err);
+}
+
+// As ree_generate runs: the prompt in pieces, then the answer token by token.
+static enum ree_status run_steps(struct checker *c, size_t n, struct ree_error *err) {
+    bool has_cache = c->g->info.has_cache;
+    size_t n_prompt = c->check->n_prompt,
+           piece = has_cache ? c->g->options.prefill_chunk : n_prompt;
+    REE_TRY(ree_generator_begin(c->g, 0, 1, (int64_t)n, err));
+    for (size_t from = 0; from < n && !is_done(c);) {
+        size_t left = from < n_prompt ? n_prompt - from : 1, length = left < piece ? left : piece;
+        size_t row = from > c->first_row ? from : c->first_row, end = from + length;
+        size_t n_rows = end > row ? end - row : 0;
+        if (has_cache)
+            REE_TRY(run(c, from, length, row, n_rows, err));
+        else
+            REE_TRY(run(c, 0, end, row, n_rows, err));
+        from = end;
+    }
+    return REE_OK;
+}
+
+static enum ree_status run_all(struct checker *c, size_t n, bool one_pass, struct ree_error *err) {
+    struct ree_check_result *out = c->out;
+    out->agrees = true;
+    out->chosen = -1;
+    out->reason[0] = 0;
+    c->has_nan = false;
+    c->hasher = c->check->hash_logits ? ree_hasher_create("ree-logits/1") : NULL;
+    enum ree_status status = one_pass ? run_once(c, n, err) : run_steps(c, n, err);
+    if (c->hasher) ree_hasher_finish(c->hasher, out->logits_sha256);
+    if (status != REE_OK) out->logits_sha256[0] = 0;
+    return status;
+}
+
 enum ree_status ree_generator_check(struct ree_generator *g, const struct ree_check *check,
                                     struct ree_check_result *out, struct ree_error *err) {
     struct ree_error local;
@@ -141,12 +189,18 @@ enum ree_status ree_generator_check(struct ree_generator *g, const struct ree_ch
     REE_TRY(check_ids(&c, g->info.vocab_size, err));
     size_t n = check->n - 1; // the last token is chosen, and chooses nothing
     if (n == 0 || (check->n == check->n_prompt && !check->hash_logits)) return REE_OK;
-    if (check->hash_logits) c.hasher = ree_hasher_create("ree-logits/1");
-    enum ree_status status = ree_generator_begin(g, 0, 1, (int64_t)n, err);
-    if (status == REE_OK)
-        status = g->info.has_cache ? run_pieces(&c, n, err) : run_whole(&c, n, err);
-    if (c.hasher) ree_hasher_finish(c.hasher, out->logits_sha256);
-    if (status != REE_OK) out->logits_sha256[0] = 0;
+    bool has_steps = check->n > check->n_prompt + 1; // beyond the run of the prompt
+    char why[sizeof out->why_stepwise - 32];
+    bool one_pass = ree_generator_is_causal(g, why, sizeof why);
+    if (!one_pass && has_steps)
+        snprintf(out->why_stepwise, sizeof out->why_stepwise, "causality is not proved: %s", why);
+    enum ree_status status = run_all(&c, n, one_pass, err);
+    // Up to a NaN, which may come from a later token, the proof holds.
+    if (status == REE_OK && one_pass && c.has_nan && has_steps) {
+        snprintf(out->why_stepwise, sizeof out->why_stepwise,
+                 "in one pass a logit is NaN, perhaps because of a later token");
+        status = run_all(&c, n, false, err);
+    }
     free(c.rows);
     return status;
 }

@@ -1,6 +1,8 @@
 // Checking a text that is given: whether a model, asked at each position, chooses the token that
-// stands there. Nothing has to be made token by token, so the whole text runs as a prompt does, and
-// that is several times faster than making it.
+// stands there. If the model is proved to be causal (generate/causality.h), the whole text runs in
+// one pass, as a prompt does, and that is several times faster than making it. Any other model
+// could look ahead in one pass, at tokens that it could not know while it made the text. Its answer
+// runs token by token, as generating it does.
 #ifndef REE_GENERATE_CHECK_H
 #define REE_GENERATE_CHECK_H
 
@@ -24,6 +26,7 @@ struct ree_check_result {
     char reason[160];       // "": none
     char logits_sha256[65]; // with hash_logits, else ""
     size_t n_runs;
+    char why_stepwise[384]; // why the answer ran token by token; "": it ran in one pass
 };
 
 // Fails where the model cannot be run over these ids. The answer may be of any length; the model's

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "generate/causality.h"
 
 static enum ree_status make_room(struct ree_group *group, size_t n, struct ree_error *err) {
     if (n <= group->room) return REE_OK;
@@ -21,6 +22,7 @@ enum ree_status ree_group_begin(struct ree_group *group, struct ree_error *err) 
     struct ree_generate_call *call = group->call;
     struct ree_generator *g = call->g;
     size_t most = 0;
+    bool goes_on = false;
     group->longest = group->from = 0;
     group->wants_check = false;
     for (size_t b = 0; b < group->batch; b++) {
@@ -28,9 +30,13 @@ enum ree_status ree_group_begin(struct ree_group *group, struct ree_error *err) 
         size_t limit = ree_sequence_limit(call, s);
         if (s->n_prefill > group->longest) group->longest = s->n_prefill;
         if (limit > most) most = limit;
+        goes_on = goes_on || s->n_prefill > s->out->n_prompt;
         call->stats->prompt_tokens += s->n_prefill;
         if (g->options.all_logits) s->logits = ree_hasher_create("ree-logits/1");
     }
+    char why[256];
+    group->runs_answers_singly =
+        goes_on && g->info.has_cache && !ree_generator_is_causal(g, why, sizeof why);
     group->piece = g->info.has_cache ? g->options.prefill_chunk : group->longest;
     if (group->piece > group->longest) group->piece = group->longest;
     free(group->starts);
@@ -51,11 +57,25 @@ bool ree_group_is_done(const struct ree_group *group) {
     return true;
 }
 
+// Where the next piece must end. A model that is not proved to be causal gets the tokens of an
+// answer that goes on one by one, as they were made.
+static size_t piece_length(const struct ree_group *group) {
+    size_t from = group->from, left = group->longest - from;
+    size_t length = left < group->piece ? left : group->piece;
+    for (size_t b = 0; group->runs_answers_singly && b < group->batch; b++) {
+        const struct ree_sequence *s = group->sequences[b];
+        size_t n_prompt = s->out->n_prompt;
+        if (s->n_prefill <= n_prompt) continue;
+        size_t most = from < n_prompt ? n_prompt - from : 1;
+        if (most < length) length = most;
+    }
+    return length;
+}
+
 // The prompts' tokens from `from` on, `length` of each sequence. Behind the end of a shorter one
 // its last token is repeated: what that computes is masked, and overwritten later.
 static void prepare_piece(struct ree_group *group) {
-    size_t batch = group->batch, from = group->from, left = group->longest - from;
-    size_t length = left < group->piece ? left : group->piece;
+    size_t batch = group->batch, from = group->from, length = piece_length(group);
     bool all = group->call->g->options.all_logits;
     size_t n_rows = all ? length : 1;
     for (size_t b = 0; b < batch; b++) {

@@ -37,7 +37,8 @@ struct ree_group {
     size_t longest, piece; // tokens of prompts: of the longest, of a step
     size_t from;           // of them are done
     bool in_flight;
-    bool wants_check; // its prompts are done, and caches are to be compared
+    bool runs_answers_singly; // see piece_length in group.c
+    bool wants_check;         // its prompts are done, and caches are to be compared
     struct ree_step step;
     int32_t *ids;
     int64_t *starts, *rows;

@@ -215,6 +215,11 @@ static void report_text(const struct job *job, struct ree_strbuf *out) {
         ree_strbuf_append(out, "\n", 1);
     }
     report_claims(&job->receipt, job->o->request != NULL, out);
+    if (v->stepwise[0]) {
+        ree_strbuf_append(out, "\nran token by token: ", 20);
+        cli_append_name(out, v->stepwise);
+        ree_strbuf_append(out, "\n", 1);
+    }
     ree_strbuf_printf(out, "\n%s", ree_verify_verdict_name(ree_verification_verdict(v)));
     if (!v->differs && v->cannot[0]) {
         ree_strbuf_append(out, ": ", 2);
@@ -242,6 +247,7 @@ static void report_json(const struct job *job, struct ree_strbuf *out) {
     }
     if (job->o->parts.n_devices)
         cJSON_AddStringToObject(root, "device", cli_parts_device(&job->o->parts));
+    if (v->stepwise[0]) cJSON_AddStringToObject(root, "token_by_token", v->stepwise);
     cJSON_AddNumberToObject(root, "runs", (double)v->n_runs);
     cJSON_AddNumberToObject(root, "run_seconds", v->run_seconds);
     if (!checks) out->failed = true;

@@ -35,7 +35,9 @@ static const struct cli_row rows[] = {
   "\n"
   "An answer is checked in one pass: the model runs over prompt and answer as over one prompt,\n"
   "and has to choose, at every position, the token that stands there. That is several times\n"
-  "faster than making the answer was.\n"
+  "faster than making the answer was. It is done only if the model's graph proves that no logits\n"
+  "depend on later tokens. Otherwise the answer runs token by token, and a line says which node\n"
+  "has no proof ('ran token by token: ...').\n"
   "\n"
   "The last line is the verdict. 'verified': everything that the receipt promises was compared\n"
   "with something that the receipt does not decide. Sampling parameters, max_new_tokens and stop\n"
@@ -47,7 +49,7 @@ static const struct cli_row rows[] = {
     {.name = "RECEIPT", .kind = ROW_POSITIONAL, .at = AT(receipt)},
     {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model)},
     {.name = "--stepwise", .kind = ROW_FLAG, .at = AT(stepwise),
-     .help = "make the answer anew, token by token"},
+     .help = "make the answer anew, token by token, whatever is proved of the model"},
     {.name = "--trace", .value = "FILE", .kind = ROW_STRING, .at = AT(watch.trace),
      .help = "make its trace anew, too, stepwise, and compare; it is written to FILE, for "
              "'ree-run diff'"},

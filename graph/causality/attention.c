@@ -1,0 +1,222 @@
+// Rules of attention operators and of rotary embeddings.
+//
+// Attention over keys that are all there up to the query's own: those that a mask excludes have
+// weights of +0, whatever their keys hold (NUMERICS.md, "Attention"). Times an infinite value that
+// is NaN, so results may be NaN.
+#include "graph/causality/facts.h"
+
+#include <string.h>
+
+static const char *const not_masked = "that it excludes later tokens is not proved";
+
+// Where tokens are in a query, key or value of rank 3 or 4.
+static bool token_axis(const struct ree_fact *x, uint32_t *out) {
+    if (x->rank != 3 && x->rank != 4) return false;
+    *out = x->rank == 3 ? 1 : 2;
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (i != *out && ree_axis_is_position(&x->axes[i])) return false;
+    return ree_axis_is_position(&x->axes[*out]);
+}
+
+// (1, heads, tokens, size) from either form; heads: an attribute.
+static bool by_heads(const struct ree_derivation *d, const struct ree_fact *x, const char *heads,
+                     struct ree_fact *out) {
+    uint32_t axis;
+    if (!token_axis(x, &axis) || !ree_axis_is_fixed(&x->axes[0], 1)) return false;
+    ree_fact_like(out, x);
+    if (x->rank == 4) return true;
+    int64_t n = ree_node_int(d->node, heads, 0), width = x->axes[2].size;
+    if (n < 1 || width % n) return false;
+    out->rank = 4;
+    out->axes[1] = (struct ree_axis){REE_AXIS_FIXED, n};
+    out->axes[2] = x->axes[1];
+    out->axes[3] = (struct ree_axis){REE_AXIS_FIXED, width / n};
+    out->follows = x->follows ? 1u << 2 : 0;
+    return true;
+}
+
+// The keys and values that queries meet: what is given, behind what the cache holds.
+static const char *keys(struct ree_derivation *d, const struct ree_fact *fresh,
+                        const struct ree_fact *past, size_t output, struct ree_fact *out) {
+    if (past) {
+        const char *why = ree_fact_append(d, past, fresh, output, 2);
+        if (!why) *out = d->out[output];
+        return why;
+    }
+    *out = *fresh;
+    if (!ree_axis_is_complete(d, &fresh->axes[2]))
+        return "it sees keys of the new tokens alone, which begin elsewhere in each run";
+    if (output < d->n_out) d->out[output] = *fresh;
+    return NULL;
+}
+
+// A mask over (..., queries, keys) that excludes what is later.
+static bool is_causal_mask(const struct ree_fact *mask, const struct ree_axis *query,
+                           const struct ree_axis *key) {
+    if (mask->rank < 2 || mask->rank > 4) return false;
+    uint32_t q = mask->rank - 2, k = mask->rank - 1;
+    const struct ree_order *order = mask->dtype == REE_BOOL ? &mask->if_true : &mask->masked;
+    return ree_axes_same(&mask->axes[q], query) && ree_axes_same(&mask->axes[k], key) &&
+           order->holds && order->query == q && order->key == k;
+}
+
+// Whether a mask that is there fits at all: its rows are queries or one for all, its columns keys.
+static bool fits(const struct ree_fact *mask, const struct ree_axis *query,
+                 const struct ree_axis *key) {
+    if (mask->rank < 2 || mask->rank > 4) return false;
+    for (uint32_t i = 0; i < mask->rank; i++) {
+        const struct ree_axis *axis = &mask->axes[i];
+        if (i + 2 == mask->rank   ? !ree_axis_is_fixed(axis, 1) && !ree_axes_same(axis, query)
+            : i + 1 == mask->rank ? !ree_axes_same(axis, key)
+                                  : ree_axis_is_position(axis))
+            return false;
+    }
+    return true;
+}
+
+const char *ree_causality_attention(struct ree_derivation *d) {
+    const struct ree_fact *mask = ree_causality_in(d, 3), *past_k = ree_causality_in(d, 4),
+                          *past_v = ree_causality_in(d, 5);
+    const struct ree_node *node = d->node;
+    struct ree_fact q, k, v, all_k, all_v;
+    if (ree_causality_in(d, 6)) return "its number of keys is data";
+    if (!by_heads(d, d->in[0], "q_num_heads", &q) || !by_heads(d, d->in[1], "kv_num_heads", &k) ||
+        !by_heads(d, d->in[2], "kv_num_heads", &v))
+        return "its query, key or value is not a row for each token";
+    if (q.axes[2].kind != REE_AXIS_NEW) return "its queries are not the new tokens";
+    const char *why = keys(d, &k, past_k, 1, &all_k);
+    if (!why) why = keys(d, &v, past_v, 2, &all_v);
+    if (why) return why;
+    const struct ree_axis *key = &all_k.axes[2];
+    if (!ree_axes_same(key, &all_v.axes[2])) return "it has other values than keys";
+    if (mask && !fits(mask, &q.axes[2], key)) return "its mask is not one of queries and keys";
+    // Bounds by position need the place of the first query among the keys: behind the past's.
+    bool is_placed = !d->prover->question->has_slack && (!past_k == !d->prover->has_cache);
+    int64_t left = ree_node_int(node, "left_window_size", -1);
+    int64_t right = ree_node_int(node, "right_window_size", -1);
+    bool is_causal = ree_node_int(node, "is_causal", 0) != 0;
+    if ((left >= 0 || right >= 0 || is_causal) && !is_placed)
+        return "where its queries stand among the keys is not proved";
+    if (!is_causal && right != 0 && !(mask && is_causal_mask(mask, &q.axes[2], key)))
+        return not_masked;
+    for (size_t i = 3; i < d->n_out; i++)
+        d->out[i].why_not = "only its result and its caches have rules";
+    uint32_t axis = d->in[0]->rank == 3 ? 1 : 2;
+    ree_fact_like(d->out, d->in[0]);
+    if (axis == 1)
+        d->out->axes[2].size = q.axes[1].size * all_v.axes[3].size;
+    else
+        d->out->axes[3] = all_v.axes[3];
+    d->out->follows = 1u << axis;
+    d->out->may_be_nan = true;
+    return NULL;
+}
+
+// X, cos, sin, and positions where these are tables of all positions.
+const char *ree_causality_rotary(struct ree_derivation *d) {
+    const struct ree_fact *x = d->in[0], *ids = ree_causality_in(d, 3);
+    uint32_t axis;
+    if (!token_axis(x, &axis)) return "its input is not a row for each token";
+    ree_fact_like(d->out, x);
+    for (size_t i = 1; i < 3; i++) {
+        const struct ree_fact *table = d->in[i];
+        d->out->may_be_nan = d->out->may_be_nan || table->may_be_nan;
+        if (ids ? ree_fact_is_plain(table)
+                : table->rank == 3 && ree_axes_same(&table->axes[1], &x->axes[axis]) &&
+                      !ree_axis_is_position(&table->axes[0]) &&
+                      !ree_axis_is_position(&table->axes[2])) {
+            if (table->follows) d->out->follows |= 1u << axis;
+            continue;
+        }
+        return "its angles are not a row for each token";
+    }
+    if (!ids) return NULL;
+    if (ids->rank != 2 || !ree_axes_same(&ids->axes[1], &x->axes[axis]) ||
+        ree_axis_is_position(&ids->axes[0]))
+        return "its positions are not one for each token";
+    if (ids->follows) d->out->follows |= 1u << axis;
+    return NULL;
+}
+
+// com.microsoft: X, positions, cos, sin.
+const char *ree_causality_ms_rotary(struct ree_derivation *d) {
+    if (d->n_in < 4) return "its positions are not one for each token";
+    const struct ree_fact *const in[4] = {d->in[0], d->in[2], d->in[3], d->in[1]};
+    struct ree_derivation other = *d;
+    if (!in[1] || !in[2] || !in[3]) return "its positions are not one for each token";
+    other.in = in;
+    other.n_in = 4;
+    return ree_causality_rotary(&other);
+}
+
+// GroupQueryAttention
+
+enum { QUERY, KEY, VALUE, PAST_KEY, PAST_VALUE, SEQLENS, TOTAL, COS, SIN, POSITIONS, BIAS, SINK };
+
+static bool is_count(const struct ree_fact *f, int64_t n, bool has_cache) {
+    return f && f->n_counts == 1 && f->counts[0].n == n && f->counts[0].fresh == 1 &&
+           f->counts[0].past == (has_cache ? 1 : 0);
+}
+
+// Width of a head, from the key or the packed query.
+static bool read_group(const struct ree_derivation *d, struct ree_fact kv[2], int64_t *width) {
+    const struct ree_fact *q = d->in[QUERY], *const *in = d->in;
+    int64_t heads = ree_node_int(d->node, "num_heads", 0);
+    int64_t kv_heads = ree_node_int(d->node, "kv_num_heads", 0);
+    uint32_t axis;
+    if (heads < 1 || kv_heads < 1 || !q || q->rank != 3 || !token_axis(q, &axis) ||
+        !ree_axis_is_fixed(&q->axes[0], 1))
+        return false;
+    bool packed = !in[KEY] && !in[VALUE];
+    if (packed) {
+        if (q->axes[2].size % (heads + 2 * kv_heads)) return false;
+        *width = q->axes[2].size / (heads + 2 * kv_heads);
+        for (uint32_t i = 0; i < 2; i++) {
+            struct ree_fact part = *q;
+            part.axes[2].size = *width * kv_heads;
+            if (!by_heads(d, &part, "kv_num_heads", &kv[i])) return false;
+        }
+        return true;
+    }
+    if (!in[KEY] || !in[VALUE] || q->axes[2].size % heads) return false;
+    *width = q->axes[2].size / heads;
+    for (uint32_t i = 0; i < 2; i++)
+        if (in[KEY + i]->rank != 3 || !by_heads(d, in[KEY + i], "kv_num_heads", &kv[i]) ||
+            !ree_axes_same(&kv[i].axes[2], &q->axes[1]))
+            return false;
+    return true;
+}
+
+const char *ree_causality_group_query(struct ree_derivation *d) {
+    bool has_cache = d->prover->has_cache;
+    struct ree_fact kv[2], all;
+    int64_t width;
+    if (d->n_in <= TOTAL) return "its lengths are missing";
+    if (!read_group(d, kv, &width)) return "its query, key or value is not a row for each token";
+    if (d->in[QUERY]->axes[1].kind != REE_AXIS_NEW) return "its queries are not the new tokens";
+    if (d->prover->question->has_slack)
+        return "where its queries stand among the keys is not proved";
+    if (!ree_node_int(d->node, "causal", 1)) return not_masked;
+    if (ree_causality_in(d, BIAS)) return "a bias of its scores has no rule";
+    if (!is_count(d->in[TOTAL], 0, has_cache) || !is_count(d->in[SEQLENS], -1, has_cache))
+        return "its lengths are not proved to be those of past and new tokens";
+    if (!d->in[PAST_KEY] != !has_cache || !d->in[PAST_VALUE] != !has_cache)
+        return "it has no cache, and the model has one";
+    const struct ree_fact *ids = ree_causality_in(d, POSITIONS);
+    if (ids && (ids->rank != 2 || ids->axes[1].kind != REE_AXIS_NEW))
+        return "its positions are not one for each token";
+    for (size_t i = COS; i < d->n_in; i++)
+        if (d->in[i] && i != POSITIONS && !ree_fact_is_plain(d->in[i]))
+            return "its angles, sinks or norms are not constant";
+    for (uint32_t i = 0; i < 2; i++) {
+        const char *why = keys(d, &kv[i], d->in[PAST_KEY + i], 1 + i, &all);
+        if (why) return why;
+    }
+    for (size_t i = 3; i < d->n_out; i++)
+        d->out[i].why_not = "only its result and its caches have rules";
+    ree_fact_like(d->out, d->in[QUERY]);
+    d->out->axes[2].size = width * ree_node_int(d->node, "num_heads", 0);
+    d->out->follows = 1u << 1;
+    d->out->may_be_nan = true;
+    return NULL;
+}

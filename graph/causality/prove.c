@@ -1,0 +1,246 @@
+// The proof: facts about the inputs, a rule for each node, and what has to hold at the outputs.
+#include "graph/causality/prove.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/causality/facts.h"
+#include "graph/lower/lower.h"
+
+// Facts about the inputs
+
+static void set_count(struct ree_fact *f, enum ree_dtype dtype, uint32_t rank,
+                      struct ree_count count) {
+    f->dtype = dtype;
+    f->rank = rank;
+    for (uint32_t i = 0; i < rank; i++)
+        f->axes[i] = (struct ree_axis){REE_AXIS_FIXED, 1};
+    f->n_counts = 1;
+    f->counts[0] = count;
+    f->counts_only = true;
+    if (dtype != REE_I64 && dtype != REE_I32) f->why_not = "a length that is no integer";
+}
+
+static void set_row(struct ree_fact *f, enum ree_dtype dtype, uint32_t rank,
+                    enum ree_axis_kind kind) {
+    f->dtype = dtype;
+    f->rank = rank;
+    f->axes[0] = (struct ree_axis){REE_AXIS_FIXED, 1};
+    f->axes[rank - 1] = (struct ree_axis){kind, 0};
+}
+
+static void set_state(struct ree_fact *f, const struct ree_prover *p, size_t i) {
+    const struct ree_causality_input *in = &p->question->inputs[i];
+    const struct ree_value *value = in->value;
+    f->dtype = value->dtype;
+    f->rank = value->rank;
+    for (uint32_t k = 0; k < value->rank; k++)
+        f->axes[k] = (struct ree_axis){REE_AXIS_FIXED, value->dims[k]};
+    f->axes[in->batch_axis] = (struct ree_axis){REE_AXIS_FIXED, 1};
+    f->axes[in->axis] = (struct ree_axis){REE_AXIS_PAST, 0};
+    f->follows = 1u << in->axis;
+    f->may_be_nan = true;
+    f->past = (ptrdiff_t)i + 1;
+    if (!value->has_shape || !in->next) f->why_not = "a cache without a shape or an output";
+}
+
+static void set_input(struct ree_fact *f, const struct ree_prover *p, size_t i) {
+    const struct ree_causality_input *in = &p->question->inputs[i];
+    enum ree_dtype dtype = in->value->dtype;
+    const int64_t past = p->has_cache ? 1 : 0;
+    switch (in->kind) {
+    case REE_CAUSALITY_TOKENS:
+        set_row(f, dtype, 2, REE_AXIS_NEW);
+        f->follows = 1u << 1;
+        break;
+    case REE_CAUSALITY_POSITIONS:
+        set_row(f, dtype, in->rank == 1 ? 1 : 2, REE_AXIS_NEW);
+        f->is_ramp = dtype == REE_I64 || dtype == REE_I32;
+        f->ramp = f->rank - 1;
+        break;
+    case REE_CAUSALITY_ONES:
+        set_row(f, dtype, 2, p->has_cache ? REE_AXIS_ALL : REE_AXIS_NEW);
+        f->has_fill = true;
+        f->fill = 1;
+        break;
+    case REE_CAUSALITY_ZEROS:
+        set_row(f, dtype, 2, REE_AXIS_NEW);
+        f->has_fill = true;
+        break;
+    case REE_CAUSALITY_PAST_LENGTH:
+        set_count(f, dtype, in->rank, (struct ree_count){.past = past});
+        if (p->question->has_slack) f->why_not = "a length of the past that caches do not have";
+        break;
+    case REE_CAUSALITY_TOTAL_LENGTH:
+        set_count(f, dtype, in->rank, (struct ree_count){.fresh = 1, .past = past});
+        break;
+    case REE_CAUSALITY_ROWS:
+        set_row(f, dtype, 3, REE_AXIS_FIXED);
+        f->axes[1] = (struct ree_axis){REE_AXIS_ROWS, 0};
+        f->axes[2] = (struct ree_axis){REE_AXIS_FIXED, 1};
+        f->is_rows = f->counts_only = true;
+        break;
+    case REE_CAUSALITY_STATE: set_state(f, p, i); break;
+    case REE_CAUSALITY_OTHER: f->why_not = "an input that differs between runs"; break;
+    }
+}
+
+// "input 'x': why", for as long as the proof.
+static const char *say(struct ree_prover *p, const char *what, const char *why) {
+    char text[512];
+    snprintf(text, sizeof text, "%s: %s", what, why);
+    const char *copy = ree_arena_strdup(&p->arena, text);
+    return copy ? copy : "out of memory";
+}
+
+static const char *say_of_node(struct ree_prover *p, const struct ree_node *node, const char *why) {
+    char label[256];
+    return say(p, ree_node_label(node, label, sizeof label), why);
+}
+
+static const char *say_of_value(struct ree_prover *p, const char *what,
+                                const struct ree_value *value, const char *why) {
+    char label[256];
+    snprintf(label, sizeof label, "%s '%s'", what, value->name);
+    return say(p, label, why);
+}
+
+static struct ree_fact *add_fact(struct ree_prover *p, const struct ree_value *value) {
+    struct ree_fact *f = ree_arena_alloc(&p->arena, sizeof *f);
+    p->facts[value->id] = f;
+    return f;
+}
+
+static bool begin(struct ree_prover *p) {
+    const struct ree_graph *graph = p->question->graph;
+    for (size_t i = 0; i < graph->n_values; i++) {
+        const struct ree_value *value = graph->values[i];
+        if (value->producer || !value->data) continue;
+        struct ree_fact *f = add_fact(p, value);
+        if (!f) return false;
+        ree_fact_constant(f, value);
+        if (f->why_not) f->why_not = say_of_value(p, "constant", value, f->why_not);
+    }
+    // An input may have a default value, which a run replaces.
+    for (size_t i = 0; i < p->question->n_inputs; i++) {
+        const struct ree_value *value = p->question->inputs[i].value;
+        struct ree_fact *f = add_fact(p, value);
+        if (!f) return false;
+        set_input(f, p, i);
+        if (f->why_not) f->why_not = say_of_value(p, "input", value, f->why_not);
+    }
+    return true;
+}
+
+// Nodes
+
+// Inputs that the operator needs, by the table that it is lowered by.
+static const char *check_arity(struct ree_prover *p, const struct ree_node *node) {
+    const struct ree_op *op = ree_op_find(node->domain, node->op_type, node->opset, NULL);
+    if (!op) return say_of_node(p, node, "the operator has no rule");
+    bool fits = node->n_inputs >= op->min_inputs && node->n_inputs <= op->max_inputs &&
+                node->n_outputs <= op->max_outputs;
+    for (uint32_t i = 0; fits && i < op->min_inputs; i++)
+        fits = node->inputs[i] != NULL;
+    return fits ? NULL : say_of_node(p, node, "an input is missing, or there are too many");
+}
+
+// Checks that precede every rule: inputs must be proved, and only some rules may read numbers of
+// tokens or a cache without its new rows.
+static const char *check_inputs(struct ree_prover *p, const struct ree_node *node,
+                                const struct ree_causality_row *row, const struct ree_fact **in) {
+    for (size_t i = 0; i < node->n_inputs; i++) {
+        const struct ree_value *value = node->inputs[i];
+        if (!value) continue;
+        // A value of another graph (only subgraphs read those) is unknown.
+        in[i] = value->graph == p->question->graph ? p->facts[value->id] : NULL;
+        if (!in[i]) return say_of_value(p, "value", value, "nothing is known of it");
+        if (in[i]->why_not) return in[i]->why_not;
+        if (!row) return say_of_node(p, node, "the operator has no rule");
+        if (in[i]->counts_only && (i >= 32 || !(row->takes_counts >> i & 1)))
+            return say_of_node(p, node, "it makes data of the number of tokens of a run");
+        if (in[i]->past && row->rule != ree_causality_concat && row->rule != ree_causality_shape &&
+            row->rule != ree_causality_attention && row->rule != ree_causality_group_query)
+            return say_of_node(p, node, "it reads a cache without the new tokens");
+    }
+    return row ? NULL : say_of_node(p, node, "the operator has no rule");
+}
+
+static const char *apply(struct ree_prover *p, const struct ree_node *node, struct ree_fact *out) {
+    const struct ree_causality_row *row = ree_causality_find(node);
+    const struct ree_fact **in = ree_arena_alloc_array(&p->arena, node->n_inputs + 1, sizeof *in);
+    if (!in) return "out of memory";
+    const char *why = check_inputs(p, node, row, in);
+    if (!why) why = check_arity(p, node);
+    if (why) return why;
+    struct ree_derivation d = {.prover = p,
+                               .node = node,
+                               .n_in = node->n_inputs,
+                               .n_out = node->n_outputs,
+                               .in = in,
+                               .out = out};
+    why = row->rule(&d);
+    return why ? say_of_node(p, node, why) : NULL;
+}
+
+static bool derive(struct ree_prover *p, const struct ree_node *node) {
+    struct ree_fact *out = ree_arena_alloc_array(&p->arena, node->n_outputs + 4, sizeof *out);
+    if (!out) return false;
+    const char *why = apply(p, node, out);
+    for (size_t i = 0; i < node->n_outputs; i++) {
+        if (why)
+            out[i] = (struct ree_fact){.why_not = why};
+        else if (out[i].why_not)
+            out[i].why_not = say_of_node(p, node, out[i].why_not);
+        if (node->outputs[i]) p->facts[node->outputs[i]->id] = &out[i];
+    }
+    return true;
+}
+
+// Outputs
+
+static const char *check_logits(struct ree_prover *p) {
+    const struct ree_value *value = p->question->logits;
+    const struct ree_fact *f = p->facts[value->id];
+    if (!f) return say_of_value(p, "output", value, "nothing is known of it");
+    if (f->why_not) return f->why_not;
+    bool is_row_each = f->rank == 3 && ree_axis_is_fixed(&f->axes[0], 1) &&
+                       (f->axes[1].kind == REE_AXIS_NEW || f->axes[1].kind == REE_AXIS_ROWS) &&
+                       !ree_axis_is_position(&f->axes[2]) && ree_fact_is_float(f);
+    if (!is_row_each || f->follows & ~(1u << 1) || f->counts_only)
+        return say_of_value(p, "output", value, "it is not a row of logits for each token");
+    return NULL;
+}
+
+static const char *check_state(struct ree_prover *p, size_t i) {
+    const struct ree_value *next = p->question->inputs[i].next;
+    const struct ree_fact *f = next ? p->facts[next->id] : NULL;
+    if (!f) return "a cache without an output";
+    if (f->why_not) return f->why_not;
+    if (f->present == (ptrdiff_t)i + 1) return NULL;
+    return say_of_value(p, "output", next, "it is not the cache with the new tokens behind it");
+}
+
+static const char *prove(struct ree_prover *p) {
+    const struct ree_graph *graph = p->question->graph;
+    p->facts = ree_arena_alloc_array(&p->arena, graph->n_values + 1, sizeof(struct ree_fact *));
+    for (size_t i = 0; i < p->question->n_inputs; i++)
+        p->has_cache = p->has_cache || p->question->inputs[i].kind == REE_CAUSALITY_STATE;
+    if (!p->facts || !begin(p)) return "out of memory";
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        if (graph->nodes[i]->n_outputs && !derive(p, graph->nodes[i])) return "out of memory";
+    const char *why = check_logits(p);
+    for (size_t i = 0; !why && i < p->question->n_inputs; i++)
+        if (p->question->inputs[i].kind == REE_CAUSALITY_STATE) why = check_state(p, i);
+    return why;
+}
+
+bool ree_causality_prove(const struct ree_causality_question *question, char *out_reason,
+                         size_t size) {
+    struct ree_prover p = {.question = question};
+    ree_arena_init(&p.arena);
+    const char *why = prove(&p);
+    snprintf(out_reason, size, "%s", why ? why : "");
+    ree_arena_finish(&p.arena);
+    return !why;
+}

@@ -1,0 +1,127 @@
+// The operators that have a rule. Every other one is not proved to be causal.
+#include <string.h>
+
+#include "graph/causality/facts.h"
+#include "graph/causality/kinds.h"
+
+#define MS "com.microsoft"
+#define ALL_INPUTS 0xffffffffu
+
+// Each operator keeps a NaN wherever an input that is float has one, unless its rule says
+// otherwise: a test runs them all with NaN.
+static const struct ree_causality_row rows[] = {
+    // elementwise.c
+    {"", "Abs", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Acos", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Asin", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Atan", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Ceil", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Cos", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Cosh", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Elu", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Erf", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Exp", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Floor", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Gelu", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "HardSigmoid", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "HardSwish", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "LeakyRelu", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Log", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Mish", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Neg", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Reciprocal", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Relu", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Round", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Sigmoid", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Sign", 0, ree_causality_unary, REE_LOSES_NAN},
+    {"", "Sin", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Sinh", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Softplus", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Softsign", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Sqrt", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Swish", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Tan", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "Tanh", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {"", "IsNaN", 0, ree_causality_unary, REE_IS_NAN},
+    {"", "IsInf", 0, ree_causality_unary, REE_IS_NAN},
+    {MS, "Gelu", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {MS, "QuickGelu", 0, ree_causality_unary, REE_KEEPS_NAN},
+    {MS, "FastGelu", 0, ree_causality_bias, 0},
+    {MS, "BiasGelu", 0, ree_causality_bias, 0},
+    {MS, "BiasAdd", 0, ree_causality_bias, 0},
+    {"", "Add", ALL_INPUTS, ree_causality_arithmetic, REE_ADD},
+    {"", "Sum", 0, ree_causality_arithmetic, REE_ADD},
+    {"", "Sub", ALL_INPUTS, ree_causality_arithmetic, REE_SUB},
+    {"", "Mul", ALL_INPUTS, ree_causality_arithmetic, REE_MUL},
+    {"", "Div", ALL_INPUTS, ree_causality_arithmetic, REE_DIV},
+    {"", "Min", 0, ree_causality_arithmetic, REE_MIN},
+    {"", "Max", 0, ree_causality_arithmetic, REE_MAX},
+    {"", "Pow", 0, ree_causality_power, 0},
+    {"", "Less", 0, ree_causality_compare, REE_LESS},
+    {"", "LessOrEqual", 0, ree_causality_compare, REE_LESS_OR_EQUAL},
+    {"", "Greater", 0, ree_causality_compare, REE_GREATER},
+    {"", "GreaterOrEqual", 0, ree_causality_compare, REE_GREATER_OR_EQUAL},
+    {"", "Equal", 0, ree_causality_compare, REE_EQUAL},
+    {"", "And", 0, ree_causality_logic, REE_AND},
+    {"", "Or", 0, ree_causality_logic, REE_OR},
+    {"", "Xor", 0, ree_causality_logic, REE_XOR},
+    {"", "Not", 0, ree_causality_logic_not, 0},
+    {"", "Where", 0, ree_causality_where, 0},
+    {"", "Cast", ALL_INPUTS, ree_causality_cast, 0},
+    // products.c
+    {"", "MatMul", 0, ree_causality_matmul, 0},
+    {"ree.internal", "MatMul", 0, ree_causality_internal_matmul, 0},
+    {"", "Gemm", 0, ree_causality_gemm, 0},
+    {MS, "MatMulNBits", 0, ree_causality_matmul_nbits, 0},
+    {"", "Softmax", 0, ree_causality_softmax, 0},
+    {"", "ReduceSum", 0, ree_causality_reduce, REE_REDUCE_TO_SUM},
+    {"", "ReduceMean", 0, ree_causality_reduce, REE_REDUCE_OTHER},
+    {"", "ReduceMax", 0, ree_causality_reduce, REE_REDUCE_OTHER},
+    {"", "ReduceMin", 0, ree_causality_reduce, REE_REDUCE_OTHER},
+    {"", "ReduceProd", 0, ree_causality_reduce, REE_REDUCE_OTHER},
+    {"", "ReduceL1", 0, ree_causality_reduce, REE_REDUCE_OTHER},
+    {"", "ReduceL2", 0, ree_causality_reduce, REE_REDUCE_OTHER},
+    {"", "ReduceSumSquare", 0, ree_causality_reduce, REE_REDUCE_OTHER},
+    {"", "CumSum", 0, ree_causality_cumsum, 0},
+    {"", "Conv", 0, ree_causality_conv, 0},
+    {"", "LayerNormalization", 0, ree_causality_norm, 0},
+    {"", "RMSNormalization", 0, ree_causality_norm, 0},
+    {"", "SimplifiedLayerNormalization", 0, ree_causality_norm, 0},
+    {MS, "SimplifiedLayerNormalization", 0, ree_causality_norm, 0},
+    {MS, "SkipLayerNormalization", 0, ree_causality_skip_norm, 0},
+    {MS, "SkipSimplifiedLayerNormalization", 0, ree_causality_skip_norm, 0},
+    // movement.c
+    {"", "Identity", ALL_INPUTS, ree_causality_identity, 0},
+    {"", "Constant", 0, ree_causality_constant_node, 0},
+    {"", "Shape", ALL_INPUTS, ree_causality_shape, 0},
+    {"", "ConstantOfShape", ALL_INPUTS, ree_causality_constant_of_shape, 0},
+    {"", "Range", ALL_INPUTS, ree_causality_range, 0},
+    {"", "Reshape", ALL_INPUTS, ree_causality_reshape, 0},
+    {"", "Transpose", 0, ree_causality_transpose, 0},
+    {"", "Squeeze", ALL_INPUTS, ree_causality_squeeze, 0},
+    {"", "Unsqueeze", ALL_INPUTS, ree_causality_unsqueeze, 0},
+    {"", "Expand", 1u << 1, ree_causality_expand, 0},
+    {"", "Concat", ALL_INPUTS, ree_causality_concat, 0},
+    {"", "Split", 0, ree_causality_split, 0},
+    {"", "Slice", 1u << 0 | 1u << 2, ree_causality_slice, 0},
+    {"", "Gather", 1u << 0, ree_causality_gather, 0},
+    {"", "GatherND", 1u << 1, ree_causality_gather_nd, 0},
+    {"", "Trilu", 0, ree_causality_trilu, 0},
+    {MS, "Trilu", 0, ree_causality_trilu, 0},
+    // attention.c
+    {"", "Attention", 0, ree_causality_attention, 0},
+    {"", "RotaryEmbedding", 0, ree_causality_rotary, 0},
+    {MS, "RotaryEmbedding", 0, ree_causality_ms_rotary, 0},
+    {MS, "GroupQueryAttention", 1u << 5 | 1u << 6, ree_causality_group_query, 0},
+};
+
+const struct ree_causality_row *ree_causality_find(const struct ree_node *node) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!strcmp(rows[i].op_type, node->op_type) && !strcmp(rows[i].domain, node->domain))
+            return &rows[i];
+    return NULL;
+}
+
+int ree_causality_arg(const struct ree_derivation *d) {
+    return ree_causality_find(d->node)->arg;
+}

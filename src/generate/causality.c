@@ -1,0 +1,54 @@
+#include "generate/causality.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "graph/causality/prove.h"
+#include "session/model.h"
+
+// What step.c gives for an input.
+static enum ree_causality_input_kind kind_of(enum ree_role role) {
+    switch (role) {
+    case REE_ROLE_TOKENS: return REE_CAUSALITY_TOKENS;
+    case REE_ROLE_ATTENTION_MASK: return REE_CAUSALITY_ONES;
+    case REE_ROLE_POSITIONS: return REE_CAUSALITY_POSITIONS;
+    case REE_ROLE_TOKEN_TYPES: return REE_CAUSALITY_ZEROS;
+    case REE_ROLE_PAST_LENGTH: return REE_CAUSALITY_PAST_LENGTH;
+    case REE_ROLE_TOTAL_LENGTH: return REE_CAUSALITY_TOTAL_LENGTH;
+    case REE_ROLE_ROWS: return REE_CAUSALITY_ROWS;
+    case REE_ROLE_STATE: return REE_CAUSALITY_STATE;
+    case REE_ROLE_USE_CACHE: break;
+    }
+    return REE_CAUSALITY_OTHER;
+}
+
+bool ree_model_is_causal(const struct ree_model *model, const struct ree_roles *roles,
+                         bool mixes_lengths, char *out_reason, size_t size) {
+    struct ree_causality_input *inputs = calloc(roles->n_inputs + 1, sizeof *inputs);
+    size_t state = 0;
+    snprintf(out_reason, size, "out of memory");
+    if (!inputs) return false;
+    for (size_t i = 0; i < roles->n_inputs; i++) {
+        const struct ree_port *port = &model->inputs[i];
+        inputs[i] = (struct ree_causality_input){.kind = kind_of(roles->of_input[i]),
+                                                 .value = model->input_values[i],
+                                                 .rank = port->has_shape ? port->rank : 0};
+        if (roles->of_input[i] != REE_ROLE_STATE) continue;
+        const struct ree_state_spec *spec = &roles->states[state++];
+        inputs[i].next = model->graph->outputs[spec->output];
+        inputs[i].axis = spec->axis;
+        inputs[i].batch_axis = spec->batch_axis;
+    }
+    struct ree_causality_question question = {.graph = model->graph,
+                                              .n_inputs = roles->n_inputs,
+                                              .inputs = inputs,
+                                              .logits = model->graph->outputs[roles->logits],
+                                              .has_slack = mixes_lengths};
+    bool proved = ree_causality_prove(&question, out_reason, size);
+    free(inputs);
+    return proved;
+}
+
+bool ree_generator_is_causal(const struct ree_generator *g, char *out_reason, size_t size) {
+    return ree_model_is_causal(g->model, &g->roles, g->info.mixes_lengths, out_reason, size);
+}

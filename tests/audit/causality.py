@@ -1,0 +1,504 @@
+#!/usr/bin/env python3
+"""Models that look ahead: in one pass they choose tokens that they could not choose while they made the
+text. A receipt of such tokens must be refused, an honest one of the same model must verify, and models
+that are proved to be causal must be verified in one pass."""
+
+import hashlib
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+sys.path[:0] = [str(HERE.parent / "cli"), str(HERE.parent / "receipt")]
+import harness  # noqa: E402
+import onnx_writer as onnx  # noqa: E402
+import vectors  # noqa: E402
+from harness import check  # noqa: E402
+
+STORIES = HERE.parents[1] / "tools" / "sample" / "stories"
+VOCAB, LIE, PROMPT, ANSWER = 16, 7, [1, 2, 3, 4, 1], 8
+INF = float("inf")
+
+args = None
+
+
+def i64(name, values, shape=None):
+    return onnx.tensor(name, onnx.INT64, [len(values)] if shape is None else shape, struct.pack(f"<{len(values)}q", *values))
+
+
+class Model:
+    """Logits that prefer the token after each one (1 after 0, ...), and token 7 where `leak`, a value
+    [1, sequence, 1] that each model makes in its own way from `seen` (1 where a token is 7), is large."""
+
+    def __init__(self, opset=17):
+        self.nodes, self.consts, self.opset = [], [], opset
+        self.inputs = [onnx.port("input_ids", onnx.INT64, ["batch", "sequence"])]
+        self.outputs = [onnx.port("logits", onnx.FLOAT, ["batch", "sequence", VOCAB])]
+        table = [10.0 if j == (i + 1) % VOCAB else 0.0 for i in range(VOCAB) for j in range(VOCAB)]
+        self.consts.append(onnx.floats("table", [VOCAB, VOCAB], table))
+        self.consts.append(onnx.floats("marks", [VOCAB, 1], [float(i == LIE) for i in range(VOCAB)]))
+        self.base = self.op("Gather", ["table", "input_ids"], "base")
+        self.op("Gather", ["marks", "input_ids"], "seen")
+        self.sizes()
+
+    def op(self, op_type, inputs, output, domain="", **attributes):
+        outputs = [output] if isinstance(output, str) else output
+        self.nodes.append(onnx.node(op_type, inputs, outputs, name=outputs[0], domain=domain, attributes=attributes))
+        return outputs[0]
+
+    def const(self, name, values, shape=None):
+        make = i64 if all(isinstance(v, int) for v in values) else onnx.floats
+        self.consts.append(make(name, values, shape) if make is i64 else make(name, shape if shape is not None else [len(values)], values))
+        return name
+
+    def sizes(self):
+        for i in range(-1, 3):
+            self.const(f"n{i}" if i >= 0 else "last", [i])
+            self.const(f"s{i}" if i >= 0 else "slast", [i], [])
+        self.op("Shape", ["input_ids"], "shape")
+        self.op("Gather", ["shape", "s1"], "length", axis=0)
+        self.op("Range", ["s0", "length", "s1"], "positions")
+        self.op("Unsqueeze", ["positions", "n1"], "column")
+
+    def attend(self, scores, values, mask="mask", axis=-1):
+        """`scores` [sequence, sequence] masked by Where, softmax, times `values`."""
+        self.const("minus_inf", [-INF], [])
+        self.op("Where", [mask, scores, "minus_inf"], "masked")
+        self.op("Softmax", ["masked"], "weights", axis=axis)
+        return self.op("MatMul", ["weights", values], "leak")
+
+    def causal_mask(self, name="mask"):
+        return self.op("LessOrEqual", ["positions", "column"], name)
+
+    def zero_scores(self):
+        self.op("Concat", ["length1", "length1"], "square", axis=0)
+        return self.op("ConstantOfShape", ["square"], "scores")
+
+    def finish(self, path, weight=1000.0):
+        self.const("direction", [weight if i == LIE else 0.0 for i in range(VOCAB)], [1, 1, VOCAB])
+        self.op("Mul", ["leak", "direction"], "bonus")
+        self.op("Add", [self.base, "bonus"], "logits")
+        contrib = onnx.chunk(8, onnx.chunk(1, "com.microsoft") + onnx.number(2, 1))
+        path.write_bytes(onnx.model(self.nodes, self.inputs, self.outputs, self.consts, self.opset) + contrib)
+        return path
+
+
+# What each liar does. It returns the last token of an answer of 7s, which one pass chooses without a
+# token behind it; None: the answer has one 7, at its beginning.
+
+def shifted(m, source="seen"):
+    """The next token's row, and zeros behind the last."""
+    m.const("zero_row", [0.0], [1, 1, 1])
+    m.const("far", [2**31 - 1])
+    m.op("Slice", [source, "n1", "far", "n1"], "rest")
+    return m.op("Concat", ["rest", "zero_row"], "next", axis=1)
+
+
+def trigger(m):
+    shifted(m)
+    m.op("Identity", ["next"], "leak")
+    return 8
+
+
+def one_position(m):
+    shifted(m)
+    m.const("where", [len(PROMPT) - 1], [])
+    m.op("Equal", ["column", "where"], "here")
+    m.op("Cast", ["here"], "here_f", to=1)
+    m.op("Mul", ["next", "here_f"], "leak")
+    return None
+
+
+def mask_hole(m):
+    m.op("Unsqueeze", ["length", "n0"], "length1")
+    m.causal_mask("plain")
+    m.op("Add", ["column", "s1"], "after")
+    m.op("Equal", ["positions", "after"], "hole")
+    m.op("Or", ["plain", "hole"], "mask")
+    m.attend(m.zero_scores(), "seen")
+    return 7
+
+
+def softmax_axis(m):
+    m.causal_mask()
+    m.const("ten", [10.0], [])
+    m.op("Mul", ["seen", "ten"], "score_of_query")
+    m.op("Unsqueeze", ["length", "n0"], "length1")
+    m.op("Concat", ["n1", "length1", "length1"], "cube", axis=0)
+    m.op("Expand", ["score_of_query", "cube"], "scores")
+    m.const("half", [0.5], [])
+    m.const("one", [1.0], [])
+    m.op("Add", ["seen", "one"], "some")
+    m.op("Mul", ["some", "half"], "halves")
+    m.const("minus_inf", [-INF], [])
+    m.op("Where", ["mask", "scores", "minus_inf"], "masked")
+    m.op("Softmax", ["masked"], "weights", axis=-2)
+    m.op("MatMul", ["weights", "halves"], "sum")
+    m.const("little", [0.001], [])
+    m.op("Less", ["sum", "little"], "small")
+    m.op("Cast", ["small"], "leak", to=1)
+    return None
+
+
+def reverse_cumsum(m):
+    m.op("CumSum", ["seen", "s1"], "leak", reverse=1, exclusive=1)
+    return 8
+
+
+def tiny_max(m):
+    m.const("tie", [9.9999 if i == LIE else 0.0 for i in range(VOCAB)], [1, 1, VOCAB])
+    m.op("ReduceMax", ["seen"], "any", axes=[1], keepdims=1)
+    m.const("tiny", [0.00001], [])
+    m.op("Mul", ["any", "tiny"], "leak")
+    m.base = m.op("Max", ["base", "tie"], "tied")
+    return 7
+
+
+def right_padding(m):
+    m.op("Transpose", ["seen"], "signal", perm=[0, 2, 1])
+    m.const("kernel", [0.0, 0.0, 1.0], [1, 1, 3])
+    m.op("Conv", ["signal", "kernel"], "filtered", pads=[1, 1])
+    m.op("Transpose", ["filtered"], "leak", perm=[0, 2, 1])
+    return 8
+
+
+def gather_next(m):
+    m.op("Sub", ["length", "s1"], "last_one")
+    m.op("Add", ["positions", "s1"], "later")
+    m.op("Min", ["later", "last_one"], "index")
+    m.op("Gather", ["seen", "index"], "leak", axis=1)
+    return 7
+
+
+def total_length(m):
+    m.op("Cast", ["length"], "length_f", to=1)
+    m.const("bound", [len(PROMPT) + ANSWER - 2.5], [])
+    m.op("Sub", ["length_f", "bound"], "over")
+    m.op("Relu", ["over"], "positive")
+    m.const("zeros", [0.0], [1, 1, 1])
+    m.op("Mul", ["seen", "zeros"], "nothing")
+    m.op("Add", ["nothing", "positive"], "leak")
+    return 7
+
+
+def length_by_shape(m):
+    """A matrix of ones as large as the text is long, summed: no cast of a size to a float."""
+    m.op("Unsqueeze", ["length", "n0"], "length1")
+    m.const("bound", [len(PROMPT) + ANSWER - 2.5], [])
+    m.const("unit", [1.0], [])
+    m.op("Expand", ["unit", "length1"], "ones")
+    m.op("ReduceSum", ["ones", "n0"], "total", keepdims=0)
+    m.op("Sub", ["total", "bound"], "over")
+    m.op("Relu", ["over"], "positive")
+    m.const("zeros", [0.0], [1, 1, 1])
+    m.op("Mul", ["seen", "zeros"], "nothing")
+    m.op("Add", ["nothing", "positive"], "leak")
+    return 7
+
+
+def data_mask(m):
+    """Attention that is not causal, with a mask that lets a later 7 in."""
+    m.causal_mask("plain")
+    m.const("seven", [LIE], [])
+    m.op("Equal", ["input_ids", "seven"], "is_seven")
+    m.op("Or", ["plain", "is_seven"], "mask")
+    m.op("Attention", ["seen", "seen", "seen", "mask"], "leak", q_num_heads=1, kv_num_heads=1, is_causal=0)
+    return 7
+
+
+def zero_times_infinity(m):
+    """A value that is infinite where a token is 7, which a later weight of 0 makes NaN."""
+    m.causal_mask()
+    m.op("Unsqueeze", ["length", "n0"], "length1")
+    m.const("huge", [3e38], [])
+    m.op("Mul", ["seen", "huge"], "large")
+    m.op("Mul", ["large", "huge"], "infinite")
+    m.const("minus_inf", [-INF], [])
+    m.op("Where", ["mask", m.zero_scores(), "minus_inf"], "masked")
+    m.op("Softmax", ["masked"], "weights", axis=-1)
+    m.op("MatMul", ["weights", "infinite"], "sum")
+    m.op("IsNaN", ["sum"], "told")
+    m.op("Cast", ["told"], "leak", to=1)
+    return 8
+
+
+def infinity_by_attention(m):
+    """The same with the operator, and a comparison in place of IsNaN."""
+    m.const("huge", [3e38], [])
+    m.op("Mul", ["seen", "huge"], "large")
+    m.op("Mul", ["large", "huge"], "infinite")
+    m.op("Attention", ["seen", "seen", "infinite"], "sum", q_num_heads=1, kv_num_heads=1, is_causal=1)
+    m.op("Equal", ["sum", "sum"], "same")
+    m.op("Not", ["same"], "told")
+    m.op("Cast", ["told"], "leak", to=1)
+    return 8
+
+
+def large_negative_mask(m):
+    """A mask of the lowest number in place of -infinity: scores below it are as good as masked ones."""
+    m.causal_mask()
+    m.op("Unsqueeze", ["length", "n0"], "length1")
+    m.const("lowest", [-3.4028234663852886e38], [])
+    m.op("Sub", [m.zero_scores(), "lowest"], "up")
+    m.op("Sub", ["scores", "up"], "down")
+    m.op("Where", ["mask", "down", "lowest"], "masked")
+    m.op("Softmax", ["masked"], "weights", axis=-1)
+    m.op("MatMul", ["weights", "seen"], "leak")
+    return 7
+
+
+def over_diagonal(m):
+    """-infinity above the diagonal but one: each token sees the next."""
+    m.op("Unsqueeze", ["length", "n0"], "length1")
+    m.op("Concat", ["length1", "length1"], "square", axis=0)
+    m.const("minus_inf", [-INF], [])
+    m.op("Expand", ["minus_inf", "square"], "all")
+    m.op("Trilu", ["all", "s2"], "masked", upper=1)
+    m.op("Softmax", ["masked"], "weights", axis=-1)
+    m.op("MatMul", ["weights", "seen"], "leak")
+    return 7
+
+
+def under_diagonal(m):
+    """The same with weights that are 0 above."""
+    m.op("Unsqueeze", ["length", "n0"], "length1")
+    m.op("Concat", ["length1", "length1"], "square", axis=0)
+    m.const("unit", [1.0], [])
+    m.op("Expand", ["unit", "square"], "all")
+    m.op("Trilu", ["all", "s1"], "weights", upper=0)
+    m.op("MatMul", ["weights", "seen"], "leak")
+    return 7
+
+
+def with_cache(m, *kinds):
+    for kind in kinds or ("key",):
+        m.inputs.append(onnx.port(f"past_key_values.0.{kind}", onnx.FLOAT, ["batch", 1, "past", 1]))
+        m.outputs.append(onnx.port(f"present.0.{kind}", onnx.FLOAT, ["batch", 1, "total", 1]))
+    m.op("Unsqueeze", ["seen", "n1"], "row")
+
+
+def group_query(m):
+    """GroupQueryAttention over all keys."""
+    with_cache(m, "key", "value")
+    m.op("Shape", ["past_key_values.0.key"], "past_shape")
+    m.op("Gather", ["past_shape", "s2"], "past_length", axis=0)
+    m.op("Add", ["past_length", "length"], "total")
+    m.op("Cast", ["total"], "total32", to=6)
+    m.op("Sub", ["total", "n1"], "lengths")
+    m.op("Cast", ["lengths"], "lengths32", to=6)
+    m.op("GroupQueryAttention", ["seen", "seen", "seen", "past_key_values.0.key", "past_key_values.0.value", "lengths32",
+                                 "total32"], ["leak", "present.0.key", "present.0.value"], domain="com.microsoft",
+         num_heads=1, kv_num_heads=1, causal=0)
+    return 7
+
+
+def unmasked_cache(m):
+    with_cache(m)
+    m.op("Concat", ["past_key_values.0.key", "row"], "present.0.key", axis=2)
+    m.op("ReduceMax", ["present.0.key"], "any", axes=[2], keepdims=0)
+    m.const("zeros", [0.0], [1, 1, 1])
+    m.op("Mul", ["seen", "zeros"], "nothing")
+    m.op("Add", ["nothing", "any"], "leak")
+    return 7
+
+
+def other_cache(m):
+    """What attention sees of the new tokens is not what the cache keeps of them: it forgets 4s."""
+    with_cache(m)
+    m.const("fours", [float(i == 4) for i in range(VOCAB)], [VOCAB, 1])
+    m.op("Gather", ["fours", "input_ids"], "four")
+    m.op("Unsqueeze", ["four", "n1"], "four_row")
+    m.const("zeros", [0.0], [1, 1, 1, 1])
+    m.op("Mul", ["four_row", "zeros"], "forgotten")
+    m.op("Concat", ["past_key_values.0.key", "forgotten"], "present.0.key", axis=2)
+    m.op("Concat", ["past_key_values.0.key", "four_row"], "keys", axis=2)
+    m.op("Shape", ["past_key_values.0.key"], "past_shape")
+    m.op("Gather", ["past_shape", "s2"], "past_length", axis=0)
+    m.op("Add", ["past_length", "length"], "total")
+    m.op("Range", ["s0", "total", "s1"], "key_positions")
+    m.op("Range", ["past_length", "total", "s1"], "new_positions")
+    m.op("Unsqueeze", ["new_positions", "n1"], "query_positions")
+    m.op("LessOrEqual", ["key_positions", "query_positions"], "mask")
+    m.const("minus_inf", [-INF], [])
+    m.op("MatMul", ["four_row", "keys_t"], "products")
+    m.nodes.insert(-1, onnx.node("Transpose", ["keys"], ["keys_t"], attributes={"perm": [0, 1, 3, 2]}))
+    m.const("flat", [0.0], [])
+    m.op("Mul", ["products", "flat"], "scores")
+    m.op("Where", ["mask", "scores", "minus_inf"], "masked")
+    m.op("Softmax", ["masked"], "weights", axis=-1)
+    m.op("MatMul", ["weights", "keys"], "sum")
+    m.op("Squeeze", ["sum", "n1"], "leak")
+    return 7
+
+
+def chunk_mask(m):
+    """Among the new tokens positions are counted from 0: right in one pass, and nowhere else."""
+    with_cache(m)
+    m.op("Concat", ["past_key_values.0.key", "row"], "present.0.key", axis=2)
+    m.op("Attention", ["row", "present.0.key", "present.0.key"], "sum", is_causal=1)
+    m.op("Squeeze", ["sum", "n1"], "leak_seven")
+    m.const("zeros", [0.0], [1, 1, 1])
+    m.op("Mul", ["leak_seven", "zeros"], "nothing")
+    m.const("four", [4], [])
+    m.op("GreaterOrEqual", ["column", "four"], "late")
+    m.op("Cast", ["late"], "late_f", to=1)
+    m.op("Add", ["nothing", "late_f"], "leak")
+    return 7
+
+
+LIARS = {trigger: 17, one_position: 17, mask_hole: 17, softmax_axis: 17, reverse_cumsum: 17, tiny_max: 17,
+         right_padding: 17, gather_next: 17, total_length: 17, length_by_shape: 17, data_mask: 23,
+         large_negative_mask: 17, over_diagonal: 17, under_diagonal: 17, group_query: 17, zero_times_infinity: 17, infinity_by_attention: 23, unmasked_cache: 17, other_cache: 17, chunk_mask: 23}
+
+
+def false_answer(last):
+    if last is None:
+        answer = [LIE]
+        while len(answer) < ANSWER:
+            answer.append((answer[-1] + 1) % VOCAB)
+        return answer
+    return [LIE] * (ANSWER - 1) + [last]
+
+
+def run(*arguments):
+    return harness.call(args.ree_run, *arguments)
+
+
+def sha(tag, data):
+    return hashlib.sha256(tag.encode() + b"\0" + data).hexdigest()
+
+
+def plain(value):
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [plain(v) for v in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def forge(path, receipt, answer):
+    out = receipt["body"]["output"]
+    out["tokens"] = answer
+    out["tokens_sha256"] = sha("ree-tokens/1", struct.pack(f"<{len(answer)}i", *answer))
+    receipt["receipt_hash"] = sha("ree-receipt/1", vectors.canonical(plain(receipt["body"])).encode())
+    path.write_text(vectors.canonical(plain(receipt)) + "\n")
+    return path
+
+
+def verify(receipt, model, *options):
+    done = run("verify", receipt, model, "--json", *options)
+    check(done.stdout != "", f"{model.name}: {done.stderr}")
+    return json.loads(done.stdout) if done.stdout else {"result": "none"}
+
+
+def make(path, model, *options):
+    done = run(model, "--prompt-ids", ",".join(map(str, PROMPT)), "--max-new-tokens", ANSWER, "--ignore-eos",
+               "--receipt-path", path, *options)
+    check(done.returncode == 0, f"{model.name}: {done.stderr}")
+    return vectors.parse(path.read_text())
+
+
+def liars(folder):
+    for liar, opset in LIARS.items():
+        m = Model(opset)
+        last = liar(m)
+        model = folder / f"{liar.__name__}.onnx"
+        m.finish(model)
+        honest, false = folder / "honest.json", folder / "false.json"
+        receipt = make(honest, model)
+        made = [int(t) for t in receipt["body"]["output"]["tokens"]]
+        answer = false_answer(last)
+        check(made != answer, f"{model.name}: stepwise it makes the false answer: {made}")
+        for options in ((), ("--no-fold", "--no-fuse")):
+            found = verify(honest, model, *options)
+            check(found["result"] == "verified", f"{model.name}: its own text: {found}")
+            check("causality is not proved" in found.get("token_by_token", ""), f"{model.name}: {found}")
+        found = verify(forge(false, receipt, answer), model)
+        check(found["result"] == "differs" and any(c["name"] == "tokens" and c["outcome"] == "differs" for c in found["checks"]),
+              f"{model.name}: a false text: {found}")
+        # What one pass would have said, where the program that looks at it is given.
+        if args.before:
+            done = subprocess.run([args.before, "verify", str(false), str(model)], capture_output=True, text=True)
+            print(f"{model.name}: without the proof: {done.stdout.splitlines()[-1:]} {done.stderr}")
+            print(f"    {found.get('token_by_token')}")
+
+
+def resumed(folder):
+    """A checkpoint with such an answer is not gone on with either."""
+    for liar in (trigger, unmasked_cache):
+        m = Model()
+        last = liar(m)
+        model, path = m.finish(folder / f"{liar.__name__}.onnx"), folder / "run.checkpoint"
+        form = [model, "--prompt-ids", ",".join(map(str, PROMPT)), "--max-new-tokens", ANSWER, "--ignore-eos"]
+        done = run(*form, "--checkpoint", path)
+        check(done.returncode == 0, done.stderr)
+        done = run(*form, "--resume", path)
+        check(done.returncode == 0, f"{model.name}: its own checkpoint: {done.stderr}")
+        checkpoint = json.loads(path.read_text())
+        checkpoint["body"]["sequences"][0]["tokens"] = false_answer(last)
+        checkpoint["checkpoint_sha256"] = sha("ree-checkpoint/1", vectors.canonical(plain(checkpoint["body"])).encode())
+        path.write_text(vectors.canonical(plain(checkpoint)) + "\n")
+        done = run(*form, "--resume", path)
+        check(done.returncode != 0 and "cannot go on: token" in done.stderr, f"{model.name}: a false checkpoint: {done}")
+        if args.before:
+            done = subprocess.run([args.before, *map(str, form), "--resume", str(path)], capture_output=True, text=True)
+            print(f"{model.name}: resumed without the proof: exit code {done.returncode} {done.stderr}")
+
+
+def infinite_values(folder):
+    """A causal model whose values get infinite: in one pass a weight of 0 makes NaN of a later one, so
+    the answer has to run token by token, where it verifies."""
+    m = Model(23)
+    m.const("huge", [3e38], [])
+    m.op("Mul", ["seen", "huge"], "large")
+    m.op("Mul", ["large", "huge"], "infinite")
+    m.op("Attention", ["seen", "seen", "infinite"], "sum", q_num_heads=1, kv_num_heads=1, is_causal=1)
+    m.const("unit", [1.0], [])
+    m.op("Min", ["sum", "unit"], "leak")
+    model, path = m.finish(folder / "infinite.onnx"), folder / "r.json"
+    made = make(path, model)["body"]["output"]["tokens"]
+    check([int(t) for t in made] == [2, 3, 4, 5, 6, 7, 7, 7], f"a text with 7s: {made}")
+    found = verify(path, model)
+    check(found["result"] == "verified" and "NaN" in found.get("token_by_token", ""), f"{found}")
+
+
+def proved(folder):
+    """Models whose causality has to be proved, and two that are not: their masks are finite numbers."""
+    forms = [STORIES]
+    for opset in (17, 23):
+        path = folder / f"stories-{opset}.onnx"
+        done = run("export", STORIES, "-o", path, "--opset", opset, "--colocate-tensors")
+        check(done.returncode == 0, done.stderr)
+        forms.append(path)
+    others = [args.models / "stories260K", args.models / "genai-tiny" / "tiny-qwen35-cuda"]
+    for model in forms + [m for m in others if m.exists()]:
+        path = folder / "r.json"
+        make(path, model)
+        for options in ((), ("--no-fold",), ("--no-fuse",)):
+            found = verify(path, model, *options)
+            check(found["result"] == "verified" and "token_by_token" not in found, f"{model} {options}: {found}")
+            check(found["runs"] == 1, f"{model}: one pass: {found}")
+    for model in (args.models / "capp-gpt" / "model.onnx", args.models / "genai-tiny" / "tiny-random-gpt2-fp32"):
+        if model.exists():
+            make(folder / "r.json", model)
+            found = verify(folder / "r.json", model)
+            check(found["result"] == "verified" and "token_by_token" in found, f"{model}: {found}")
+
+
+def main():
+    global args
+    parser = harness.parser(__doc__)
+    parser.add_argument("--models", type=pathlib.Path, default=pathlib.Path("none"), help="stories260K, ...; optional")
+    parser.add_argument("--before", help="a program that checks in one pass without a proof, whose verdicts are printed")
+    args = parser.parse_args()
+    for room in (liars, resumed, infinite_values, proved):
+        with tempfile.TemporaryDirectory() as name:
+            room(pathlib.Path(name))
+    return harness.finish()
+
+
+sys.exit(main())

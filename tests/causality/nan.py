@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""The proof of causality lets a NaN stand for what a row is, and relies on it that operators keep one:
+each of those that graph/causality/rules.c says this of, with a NaN in each place of each input."""
+
+import pathlib
+import re
+import struct
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+sys.path[:0] = [str(HERE.parent / "cli"), str(HERE.parent / "models")]
+import harness  # noqa: E402
+import npy  # noqa: E402
+import onnx_writer as onnx  # noqa: E402
+from harness import check  # noqa: E402
+
+RULES = HERE.parents[1] / "graph" / "causality" / "rules.c"
+ROWS, WIDTH, OPSET = 3, 4, 24
+NAN = float("nan")
+
+# Operators that make each element of the same element; others mix rows' elements.
+PAIRS = {"Add", "Sum", "Sub", "Mul", "Div", "Min", "Max", "BiasGelu", "FastGelu"}
+MATRIX = [0.0 if i == j else float(i - j) for i in range(WIDTH) for j in range(WIDTH)]
+# Those that have more inputs, which are constant, with attributes; a NaN spreads over its row.
+BY_ROW = {
+    "Softmax": ([], {"axis": -1}), "ReduceSum": (["last"], {}), "ReduceMean": (["last"], {}), "ReduceMax": (["last"], {}),
+    "ReduceMin": (["last"], {}), "ReduceProd": (["last"], {}), "ReduceL1": (["last"], {}), "ReduceL2": (["last"], {}),
+    "ReduceSumSquare": (["last"], {}), "MatMul": (["matrix"], {}), "Gemm": (["matrix"], {}),
+    "LayerNormalization": (["scale"], {"axis": -1}), "RMSNormalization": (["scale"], {"axis": -1}),
+    "SimplifiedLayerNormalization": (["scale"], {"axis": -1}),
+}
+# Two inputs with a NaN in turn; the second is `other`.
+SKIP = {"SkipLayerNormalization": ["scale"], "SkipSimplifiedLayerNormalization": ["scale"]}
+# Checked apart, or of another kind: moves, masks, numbers that are not float.
+ELSEWHERE = {"BiasAdd", "Pow", "Where", "Cast", "MatMulNBits", "CumSum", "Conv", "Attention", "RotaryEmbedding",
+             "GroupQueryAttention"}
+
+
+def rows():
+    """(domain, operator, rule, what it is told) of the table."""
+    found = re.findall(r'\{(""|MS|"ree.internal"), "(\w+)", [^{}]*?ree_causality_(\w+),\s*(\w+)\}', RULES.read_text())
+    check(len(found) > 80, f"{len(found)} rules are found")
+    return [({'""': "", "MS": "com.microsoft"}.get(domain, domain.strip('"')), op, rule, arg) for domain, op, rule, arg in found]
+
+
+def cases():
+    for domain, op, rule, arg in rows():
+        if domain == "ree.internal" or op in ELSEWHERE or arg in ("REE_LOSES_NAN", "REE_IS_NAN"):
+            continue
+        name = f"{domain}:{op}"
+        if op in PAIRS:
+            yield name, domain, op, ["x", "bias3" if op.endswith("Gelu") else "other"], {}, False
+            if op not in ("BiasGelu", "FastGelu"):
+                yield name + ":second", domain, op, ["other", "x"], {}, False
+        elif op in BY_ROW:
+            more, attributes = BY_ROW[op]
+            yield name, domain, op, ["x", *more], attributes, True
+        elif op in SKIP:
+            yield name, domain, op, ["x", "other", *SKIP[op]], {}, True
+            yield name + ":second", domain, op, ["other", "x", *SKIP[op]], {}, True
+        elif rule == "unary":
+            yield name, domain, op, ["x"], {}, False
+        elif rule not in ("compare", "logic", "logic_not", "identity", "constant_node", "shape", "constant_of_shape", "range", "reshape",
+                          "transpose", "squeeze", "unsqueeze", "expand", "concat", "split", "slice", "gather", "gather_nd", "trilu"):
+            check(False, f"{name}: the test does not know the rule {rule}")
+    yield "Pow", "", "Pow", ["x", "two"], {}, False
+    yield "BiasAdd", "com.microsoft", "BiasAdd", ["x3", "bias3", "other3"], {}, False
+
+
+def model(path, cases):
+    nodes, outputs = [], []
+    for i, (_, domain, op, inputs, attributes, _) in enumerate(cases):
+        nodes.append(onnx.node(op, inputs, [f"y{i}"], name=f"n{i}", domain=domain, attributes=attributes))
+        outputs.append(onnx.port(f"y{i}", onnx.FLOAT, None))
+    three = [1, ROWS, WIDTH]
+    nodes.insert(0, onnx.node("Reshape", ["x", "three"], ["x3"]))
+    consts = [onnx.floats("other", [ROWS, WIDTH], [0.5 * k - 2 for k in range(ROWS * WIDTH)]),
+              onnx.floats("other3", three, [0.5 * k - 2 for k in range(ROWS * WIDTH)]), onnx.floats("bias3", [WIDTH], [1.0] * WIDTH),
+              onnx.floats("matrix", [WIDTH, WIDTH], MATRIX), onnx.floats("scale", [WIDTH], [0.0, 1.0, 2.0, -1.0]),
+              onnx.floats("two", [], [2.0]), onnx.tensor("last", onnx.INT64, [1], struct.pack("<q", -1)),
+              onnx.tensor("three", onnx.INT64, [3], struct.pack("<3q", *three))]
+    inputs = [onnx.port("x", onnx.FLOAT, [ROWS, WIDTH])]
+    contrib = onnx.chunk(8, onnx.chunk(1, "com.microsoft") + onnx.number(2, 1))
+    path.write_bytes(onnx.model(nodes, inputs, outputs, consts, OPSET) + contrib)
+
+
+def is_nan(value):
+    return value != value
+
+
+def attention(args, folder):
+    """A key or value that is NaN makes each row NaN that sees it; a later one may do so, or not count."""
+    for which in ("k", "v"):
+        n, width = 6, 4
+        inputs = [onnx.port(name, onnx.FLOAT, [1, n, width]) for name in "qkv"]
+        node = onnx.node("Attention", ["q", "k", "v"], ["y"], name="a",
+                         attributes={"q_num_heads": 1, "kv_num_heads": 1, "is_causal": 1})
+        sums = onnx.node("CumSum", ["v", "axis"], ["sums"], name="c")
+        axis = onnx.tensor("axis", onnx.INT64, [], struct.pack("<q", 1))
+        outputs = [onnx.port("y", onnx.FLOAT, None), onnx.port("sums", onnx.FLOAT, None)]
+        (folder / "a.onnx").write_bytes(onnx.model([node, sums], inputs, outputs, [axis], OPSET))
+        for at in range(n):
+            given = []
+            for name in "qkv":
+                x = [0.125 * (i % 7) for i in range(n * width)]
+                if name == which:
+                    x[at * width:(at + 1) * width] = [NAN] * width
+                npy.save(folder / f"{name}.npy", "<f4", [1, n, width], x)
+                given += ["--input", f"{name}={folder / name}.npy"]
+            done = harness.call(args.ree_run, folder / "a.onnx", *given, "--output-dir", folder / "out")
+            check(done.returncode == 0, done.stderr)
+            y, sums_ = (npy.load(folder / "out" / f"{name}.npy")[2] for name in ("y", "sums"))
+            for row in range(at, n):
+                check(all(map(is_nan, y[row * width:(row + 1) * width])), f"Attention: row {row} sees a NaN of {which} at {at}")
+                check(which == "k" or all(map(is_nan, sums_[row * width:(row + 1) * width])), f"CumSum: row {row}, a NaN at {at}")
+
+
+def main():
+    parser = harness.parser(__doc__)
+    args = parser.parse_args()
+    all_cases = list(cases())
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        attention(args, folder)
+        model(folder / "all.onnx", all_cases)
+        for at in range(ROWS * WIDTH):
+            x = [0.25 * k for k in range(ROWS * WIDTH)]
+            x[at] = NAN
+            npy.save(folder / "x.npy", "<f4", [ROWS, WIDTH], x)
+            done = harness.call(args.ree_run, folder / "all.onnx", "--input", folder / "x.npy", "--output-dir", folder / "out")
+            if not check(done.returncode == 0, done.stderr):
+                break
+            for i, (label, _, _, _, _, by_row) in enumerate(all_cases):
+                values = npy.load(folder / "out" / f"y{i}.npy")[2]
+                width = len(values) // ROWS
+                row = at // WIDTH
+                told = values[row * width:(row + 1) * width] if by_row else [values[at]]
+                check(all(map(is_nan, told)), f"{label}: a NaN at {at} becomes {told}")
+    return harness.finish()
+
+
+sys.exit(main())
