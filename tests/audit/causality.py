@@ -417,6 +417,8 @@ def liars(folder):
             found = verify(honest, model, *options)
             check(found["result"] == "verified", f"{model.name}: its own text: {found}")
             check("causality is not proved" in found.get("token_by_token", ""), f"{model.name}: {found}")
+        text = run("verify", honest, model).stdout
+        check("\nran token by token: causality is not proved: node '" in text, f"{model.name}: the line that says so: {text}")
         found = verify(forge(false, receipt, answer), model)
         check(found["result"] == "differs" and any(c["name"] == "tokens" and c["outcome"] == "differs" for c in found["checks"]),
               f"{model.name}: a false text: {found}")

@@ -176,7 +176,7 @@ static void report_text(const struct job *job, struct ree_strbuf *out) {
         ree_strbuf_append(out, "\n", 1);
     }
     if (v->stepwise[0]) {
-        ree_strbuf_append(out, "\nran token by token: ", 20);
+        ree_strbuf_printf(out, "\nran token by token: ");
         cli_append_name(out, v->stepwise);
         ree_strbuf_append(out, "\n", 1);
     }
