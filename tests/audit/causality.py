@@ -335,6 +335,29 @@ def other_cache(m):
     return 7
 
 
+def positions_from_zero(m):
+    """A mask whose queries count from 0 in each run, over a cache: in one pass it is the right one."""
+    with_cache(m)
+    m.const("fours", [float(i == 4) for i in range(VOCAB)], [VOCAB, 1])
+    m.op("Gather", ["fours", "input_ids"], "four")
+    m.op("Unsqueeze", ["four", "n1"], "four_row")
+    m.op("Concat", ["past_key_values.0.key", "four_row"], "present.0.key", axis=2)
+    m.op("Shape", ["present.0.key"], "present_shape")
+    m.op("Gather", ["present_shape", "s2"], "total", axis=0)
+    m.op("Range", ["s0", "total", "s1"], "key_positions")
+    m.op("LessOrEqual", ["key_positions", "column"], "mask")
+    m.op("Transpose", ["present.0.key"], "keys", perm=[0, 1, 3, 2])
+    m.op("MatMul", ["four_row", "keys"], "products")
+    m.const("flat", [0.0], [])
+    m.op("Mul", ["products", "flat"], "scores")
+    m.const("minus_inf", [-INF], [])
+    m.op("Where", ["mask", "scores", "minus_inf"], "masked")
+    m.op("Softmax", ["masked"], "weights", axis=-1)
+    m.op("MatMul", ["weights", "present.0.key"], "sum")
+    m.op("Squeeze", ["sum", "n1"], "leak")
+    return 7
+
+
 def chunk_mask(m):
     """Among the new tokens positions are counted from 0: right in one pass, and nowhere else."""
     with_cache(m)
@@ -352,7 +375,8 @@ def chunk_mask(m):
 
 LIARS = {trigger: 17, one_position: 17, mask_hole: 17, softmax_axis: 17, reverse_cumsum: 17, tiny_max: 17,
          right_padding: 17, gather_next: 17, total_length: 17, length_by_shape: 17, data_mask: 23,
-         large_negative_mask: 17, over_diagonal: 17, under_diagonal: 17, group_query: 17, zero_times_infinity: 17, infinity_by_attention: 23, unmasked_cache: 17, other_cache: 17, chunk_mask: 23}
+         large_negative_mask: 17, over_diagonal: 17, under_diagonal: 17, group_query: 17, zero_times_infinity: 17, infinity_by_attention: 23, unmasked_cache: 17, other_cache: 17,
+         positions_from_zero: 17, chunk_mask: 23}
 
 
 def false_answer(last):
@@ -417,6 +441,8 @@ def liars(folder):
             found = verify(honest, model, *options)
             check(found["result"] == "verified", f"{model.name}: its own text: {found}")
             check("causality is not proved" in found.get("token_by_token", ""), f"{model.name}: {found}")
+        text = run("verify", honest, model).stdout
+        check("\nran token by token: causality is not proved: node '" in text, f"{model.name}: the line that says so: {text}")
         found = verify(forge(false, receipt, answer), model)
         check(found["result"] == "differs" and any(c["name"] == "tokens" and c["outcome"] == "differs" for c in found["checks"]),
               f"{model.name}: a false text: {found}")

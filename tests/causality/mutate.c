@@ -16,6 +16,7 @@
 #define MAX_TOKENS 10
 
 static uint64_t state;
+static struct ree_arena *arena; // the changed graph's
 
 static uint32_t draw(uint32_t below) {
     state = state * 6364136223846793005u + 1442695040888963407u;
@@ -67,7 +68,7 @@ static struct ree_node *some_node(struct ree_graph *g) {
 }
 
 static void set_int(struct ree_node *node, const char *name, int64_t value) {
-    struct ree_attr *grown = calloc(node->n_attrs + 1, sizeof *grown);
+    struct ree_attr *grown = ree_arena_alloc_array(arena, node->n_attrs + 1, sizeof *grown);
     if (node->n_attrs) memcpy(grown, node->attrs, node->n_attrs * sizeof *grown);
     size_t i = 0;
     while (i < node->n_attrs && strcmp(grown[i].name, name) != 0)
@@ -78,7 +79,7 @@ static void set_int(struct ree_node *node, const char *name, int64_t value) {
 }
 
 static void change_ints(struct ree_attr *a, int64_t value) {
-    int64_t *ints = malloc(a->n * sizeof *ints); // dies with the process
+    int64_t *ints = ree_arena_alloc_array(arena, a->n, sizeof *ints);
     memcpy(ints, a->ints, a->n * sizeof *ints);
     size_t i = draw((uint32_t)a->n), j = draw((uint32_t)a->n);
     ints[i] = value;
@@ -141,7 +142,8 @@ static bool change_operator(struct ree_node *node) {
 
 static bool change_input(struct ree_graph *g, struct ree_node *node) {
     if (!node->n_inputs) return false;
-    struct ree_value **inputs = malloc(node->n_inputs * sizeof(struct ree_value *));
+    struct ree_value **inputs =
+        ree_arena_alloc_array(arena, node->n_inputs, sizeof(struct ree_value *));
     memcpy(inputs, node->inputs, node->n_inputs * sizeof *inputs);
     size_t i = draw((uint32_t)node->n_inputs), j = draw((uint32_t)node->n_inputs);
     switch (draw(3)) {
@@ -166,7 +168,7 @@ static bool change_constant(struct ree_graph *g) {
     if (!node->n_inputs) return false;
     struct ree_value *v = node->inputs[draw((uint32_t)node->n_inputs)];
     if (!v || !v->data || v->nbytes > 64 || !v->nbytes) return false;
-    char *copy = calloc(1, v->nbytes + 8);
+    char *copy = ree_arena_alloc(arena, v->nbytes + 8);
     memcpy(copy, v->data, v->nbytes);
     static const int64_t ints[] = {-1, 0, 1, 2, -2, 3, 1 << 20};
     static const float floats[] = {0, 1, -INFINITY, INFINITY, -3.40282347e38f, -1, NAN};
@@ -190,7 +192,7 @@ static struct ree_value *add_constant(struct ree_graph *g, int64_t n, bool scala
     char name[32];
     snprintf(name, sizeof name, "made.%u", number++);
     struct ree_value *v = ree_graph_add_value(g, name);
-    int64_t *data = calloc(2, sizeof *data);
+    int64_t *data = ree_arena_alloc_array(arena, 2, sizeof *data);
     *data = n;
     v->dtype = REE_I64;
     v->has_shape = true;
@@ -203,9 +205,10 @@ static struct ree_value *add_constant(struct ree_graph *g, int64_t n, bool scala
 
 static struct ree_node *add_node(struct ree_graph *g, const char *op, size_t n,
                                  struct ree_value *const *inputs, uint32_t at) {
-    struct ree_node *node = calloc(1, sizeof *node);
-    struct ree_value **ports = calloc(n + 1, sizeof(struct ree_value *));
-    struct ree_node **nodes = calloc(g->n_nodes + 1, sizeof(struct ree_node *));
+    struct ree_node *node = ree_arena_alloc(arena, sizeof *node);
+    struct ree_value **ports = ree_arena_alloc_array(arena, n + 1, sizeof(struct ree_value *));
+    struct ree_node **nodes =
+        ree_arena_alloc_array(arena, g->n_nodes + 1, sizeof(struct ree_node *));
     memcpy(ports, inputs, n * sizeof *ports);
     char name[32];
     static uint32_t number;
@@ -285,7 +288,8 @@ static bool insert(struct ree_graph *g, struct ree_node *reader) {
         set_int(made, "upper", draw(2));
         break;
     }
-    struct ree_value **inputs = malloc(reader->n_inputs * sizeof(struct ree_value *));
+    struct ree_value **inputs =
+        ree_arena_alloc_array(arena, reader->n_inputs, sizeof(struct ree_value *));
     memcpy(inputs, reader->inputs, reader->n_inputs * sizeof *inputs);
     inputs[i] = made->outputs[0];
     reader->inputs = inputs;
@@ -473,6 +477,7 @@ static void try_one(const char *path, struct ree_device *device, uint64_t seed, 
     REQUIRE(ree_model_from_graph(graph, &options, &t.model, &err) == REE_OK);
     REQUIRE(ree_roles_find(t.model, &(struct ree_port_names){0}, &roles, &err) == REE_OK);
     graph = t.model->graph;
+    arena = graph->arena;
     int32_t vocab = (int32_t)ree_model_output(t.model, roles.logits)->dims[2];
     uint32_t done = 0;
     for (uint32_t i = 0; i < 100 && done < n_changes; i++)

@@ -216,7 +216,7 @@ static void report_text(const struct job *job, struct ree_strbuf *out) {
     }
     report_claims(&job->receipt, job->o->request != NULL, out);
     if (v->stepwise[0]) {
-        ree_strbuf_append(out, "\nran token by token: ", 20);
+        ree_strbuf_printf(out, "\nran token by token: ");
         cli_append_name(out, v->stepwise);
         ree_strbuf_append(out, "\n", 1);
     }
