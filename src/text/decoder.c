@@ -63,6 +63,7 @@ enum ree_status ree_decoder_push(struct ree_decoder *decoder, int32_t id, const 
 
 enum ree_status ree_decoder_settle(struct ree_decoder *decoder, const char **out_text,
                                    size_t *out_nbytes, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     decoder->chain.out.size = 0;
     return give(decoder, ree_decoding_settle(&decoder->chain, err), out_text, out_nbytes);
 }

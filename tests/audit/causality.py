@@ -408,7 +408,7 @@ def forge(path, receipt, answer):
     out = receipt["body"]["output"]
     out["tokens"] = answer
     out["tokens_sha256"] = sha("ree-tokens/1", struct.pack(f"<{len(answer)}i", *answer))
-    receipt["receipt_hash"] = sha("ree-receipt/1", vectors.canonical(plain(receipt["body"])).encode())
+    receipt["receipt_hash"] = sha(receipt["schema"], vectors.canonical(plain(receipt["body"])).encode())
     path.write_text(vectors.canonical(plain(receipt)) + "\n")
     return path
 
@@ -505,8 +505,9 @@ def proved(folder):
         path = folder / "r.json"
         make(path, model)
         for options in ((), ("--no-fold",), ("--no-fuse",)):
+            # Prompts of ids need not be what their text is encoded to, so that some are verified in part.
             found = verify(path, model, *options)
-            check(found["result"] == "verified" and "token_by_token" not in found, f"{model} {options}: {found}")
+            check(found["result"].startswith("verified") and "token_by_token" not in found, f"{model} {options}: {found}")
             check(found["runs"] == 1, f"{model}: one pass: {found}")
     for model in (args.models / "capp-gpt" / "model.onnx", args.models / "genai-tiny" / "tiny-random-gpt2-fp32"):
         if model.exists():
