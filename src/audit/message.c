@@ -21,6 +21,7 @@ static bool add_query(cJSON *root, const struct ree_query *q) {
 }
 
 static bool add_reply(cJSON *root, const struct ree_query *q, const struct ree_reply *r) {
+    if (r->is_silent) return cJSON_AddTrueToObject(root, "silent") != NULL;
     if (q->ask == REE_ASK_COMMIT && !cJSON_AddNumberToObject(root, "n_steps", (double)r->n_steps))
         return false;
     cJSON *array = cJSON_AddArrayToObject(root, "digests");

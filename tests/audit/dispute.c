@@ -121,7 +121,8 @@ static enum ree_status hold(const struct runs *r, struct ree_dispute *out) {
     struct ree_error err;
     REQUIRE(ree_party_of_trace(&r->a, &parties[0], &err) == REE_OK);
     REQUIRE(ree_party_of_trace(&r->b, &parties[1], &err) == REE_OK);
-    enum ree_status status = ree_dispute(&r->a.header, parties, NULL, out, &err);
+    enum ree_status status =
+        ree_dispute(&(struct ree_dispute_terms){.header = &r->a.header}, parties, NULL, out, &err);
     CHECK_MSG(status == REE_OK, "%s", err.message);
     ree_party_of_trace_destroy(parties[0]);
     ree_party_of_trace_destroy(parties[1]);
@@ -238,7 +239,8 @@ static void test_liars(void) {
             .base.answer = lie, .honest = honest[side], .at = draw(16), .shorten = draw(4) == 0};
         parties[side] = &liar.base;
         parties[!side] = honest[!side];
-        enum ree_status status = ree_dispute(&r.a.header, parties, NULL, &d, &err);
+        enum ree_status status = ree_dispute(&(struct ree_dispute_terms){.header = &r.a.header},
+                                             parties, NULL, &d, &err);
         CHECK_MSG(status == REE_OK, "%s", err.message);
         if (liar.lied) {
             CHECK_MSG(d.kind == REE_DISPUTE_LIED && d.liar == side && d.lie[0] && !d.claim,
@@ -260,9 +262,9 @@ static void test_liars(void) {
 static void test_misread(const struct ree_claim *claim) {
     CHECK(ree_claim_misread(claim, 0) == -1 && ree_claim_misread(claim, 1) == -1);
     if (!claim->n_inputs) return;
-    claim->sides[1].inputs[0][5] ^= 1;
+    claim->sides[1].at.inputs[0][5] ^= 1;
     CHECK(ree_claim_misread(claim, 0) == -1 && ree_claim_misread(claim, 1) == 0);
-    claim->sides[1].inputs[0][5] ^= 1;
+    claim->sides[1].at.inputs[0][5] ^= 1;
 }
 
 // Whether a text is a claim whose digests lead to the roots. What the header's digest alone binds,
