@@ -66,8 +66,9 @@ static enum ree_status tell(const struct ree_referee_options *options, struct re
     REE_TRY(ree_rules_make(court->model, arena, &court->rules, err));
     court->has_receipts = options->receipts[0] && options->receipts[1];
     for (unsigned k = 0; k < 2; k++)
-        if (options->receipts[k] && ree_told_make(options->receipts[k], &court->rules, arena,
-                                                  &court->told[k], err) != REE_OK)
+        if (options->receipts[k] &&
+            ree_told_make(options->receipts[k], &court->rules, &options->tokens[k], arena,
+                          &court->told[k], err) != REE_OK)
             return ree_fail_prefix(err, "%c's receipt", "AB"[k]);
     return court->has_receipts ? ree_told_compare(&court->told[0], &court->told[1], err) : REE_OK;
 }
@@ -137,8 +138,12 @@ enum ree_status ree_referee_opened(const struct ree_claim *c, struct ree_opened 
     REE_TRY(check_numerics(c, err));
     REE_TRY(bind(c, options, out, err));
     REE_TRY(check_model(c, model, err));
-    REE_TRY(tell(options, &court, &model->arena, err));
-    return decide(&court, out, err);
+    struct ree_arena arena;
+    ree_arena_init(&arena);
+    enum ree_status status = tell(options, &court, &arena, err);
+    if (status == REE_OK) status = decide(&court, out, err);
+    ree_arena_finish(&arena);
+    return status;
 }
 
 // What can be refused without the model is refused before it is loaded.

@@ -12,6 +12,7 @@
 
 #include "audit/claim.h"
 #include "audit/open_model.h"
+#include "audit/rules.h"
 #include "receipt/receipt.h"
 
 enum ree_verdict { REE_VERDICT_A, REE_VERDICT_B, REE_VERDICT_NEITHER };
@@ -33,6 +34,7 @@ struct ree_referee_options {
     const char *model;                     // file or folder
     const char *folder;                    // of the recorded values (audit/recorded.h); NULL: none
     const struct ree_receipt *receipts[2]; // of A and B; NULL: not at hand
+    struct ree_told_tokens tokens[2];      // of private receipts
     const char *keys[2];                   // that these are signed with, in hexadecimal; NULL: any
     void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total); // NULL: off
 };

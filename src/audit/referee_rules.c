@@ -117,8 +117,7 @@ static enum ree_status judge_choices(const struct ree_court *court, struct ree_r
     REE_TRY(check_before(court, court->rules.logits, err));
     for (unsigned k = 0; k < 2; k++) {
         const struct ree_told *t = &court->told[k];
-        if (!t->ids)
-            return ree_fail(err, REE_UNSUPPORTED, "a private receipt does not tell its tokens");
+        if (!t->ids) return ree_fail(err, REE_UNSUPPORTED, REE_TOLD_NOTHING);
         if (step < t->n_prompt_steps || step - t->n_prompt_steps >= t->n_output)
             return ree_fail(err, REE_INVALID, "%c's receipt has no token after step %llu", "AB"[k],
                             (unsigned long long)step - 1);
@@ -275,8 +274,7 @@ enum ree_status ree_referee_length(const struct ree_court *court, struct ree_rul
     const struct ree_told *a = &court->told[0], *b = &court->told[1];
     if (a->n_output == b->n_output)
         return ree_fail(err, REE_INVALID, "the receipts have the same number of tokens");
-    if (!a->ids || !b->ids)
-        return ree_fail(err, REE_UNSUPPORTED, "a private receipt does not tell its tokens");
+    if (!a->ids || !b->ids) return ree_fail(err, REE_UNSUPPORTED, REE_TOLD_NOTHING);
     if (ree_told_differ(a, b) != SIZE_MAX)
         return ree_fail(err, REE_INVALID,
                         "the receipts differ in a token: that has to be decided first");

@@ -70,21 +70,50 @@ enum ree_status ree_rules_make(const struct ree_opened *m, struct ree_arena *are
 
 // The run of a receipt
 
-static enum ree_status tell_text(const struct ree_receipt *r, const struct ree_rules *rules,
+static bool has_hash(const struct ree_receipt *r, const int32_t *ids, size_t n,
+                     const char *stated) {
+    char hex[65];
+    struct ree_hasher *h = ree_hasher_create("ree-tokens/1");
+    ree_hasher_update(h, ids, n * sizeof *ids);
+    ree_hasher_finish(h, hex);
+    ree_receipt_blind(r, hex);
+    return strcmp(hex, stated) == 0;
+}
+
+static enum ree_status check_tokens(const struct ree_receipt *r,
+                                    const struct ree_told_tokens *tokens, struct ree_error *err) {
+    size_t n_prompt = r->prompt.n_tokens, n_output = r->output.n_tokens;
+    if (tokens->n < n_prompt || tokens->n - n_prompt != n_output)
+        return ree_fail(err, REE_INVALID, "%zu tokens are given, and the receipt has %zu and %zu",
+                        tokens->n, n_prompt, n_output);
+    if (r->version > 1 && r->is_private && !r->has_salt)
+        return ree_fail(err, REE_INVALID, "tokens of a private receipt are compared with its salt");
+    if (!has_hash(r, tokens->ids, n_prompt, r->prompt.tokens_sha256) ||
+        !has_hash(r, tokens->ids + n_prompt, n_output, r->output.tokens_sha256))
+        return ree_fail(err, REE_INVALID, "the tokens that are given are not the receipt's");
+    return REE_OK;
+}
+
+static enum ree_status tell_text(const struct ree_receipt *r, const struct ree_told_tokens *tokens,
                                  struct ree_arena *arena, struct ree_told *t,
                                  struct ree_error *err) {
     t->n_prompt = r->prompt.n_tokens;
     t->n_output = r->output.n_tokens;
+    bool is_given = tokens && tokens->ids;
     bool is_listed = r->prompt.tokens && (r->output.tokens || !t->n_output);
     if (t->n_prompt == 0)
         return ree_fail(err, REE_INVALID, "a prompt without tokens cannot be run");
-    if (!is_listed && (t->n_prompt > MAX_UNLISTED || t->n_output > MAX_UNLISTED))
+    if (is_given) REE_TRY(check_tokens(r, tokens, err));
+    if (!is_listed && !is_given && (t->n_prompt > MAX_UNLISTED || t->n_output > MAX_UNLISTED))
         return ree_fail(err, REE_UNSUPPORTED, "more than %zu tokens that are not listed",
                         MAX_UNLISTED);
-    size_t n = t->n_prompt + t->n_output;
-    if (is_listed) {
+    if (is_listed || is_given) {
+        size_t n = t->n_prompt + t->n_output;
         t->ids = ree_arena_alloc_array(arena, n + 1, sizeof *t->ids);
         if (!t->ids) return no_memory(err);
+    }
+    if (is_given) memcpy(t->ids, tokens->ids, tokens->n * sizeof *t->ids);
+    if (is_listed && !is_given) {
         memcpy(t->ids, r->prompt.tokens, t->n_prompt * sizeof *t->ids);
         if (t->n_output)
             memcpy(t->ids + t->n_prompt, r->output.tokens, t->n_output * sizeof *t->ids);
@@ -96,20 +125,19 @@ static enum ree_status tell_text(const struct ree_receipt *r, const struct ree_r
     t->n_prompt_steps = (t->n_prompt + t->piece - 1) / t->piece;
     t->has_n_steps = t->n_output > 0;
     t->n_steps = t->n_prompt_steps + (t->n_output ? t->n_output - 1 : 0);
-    (void)rules;
     return REE_OK;
 }
 
 enum ree_status ree_told_make(const struct ree_receipt *r, const struct ree_rules *rules,
-                              struct ree_arena *arena, struct ree_told *out,
-                              struct ree_error *err) {
+                              const struct ree_told_tokens *tokens, struct ree_arena *arena,
+                              struct ree_told *out, struct ree_error *err) {
     memset(out, 0, sizeof *out);
     out->receipt = r;
     out->has_cache = rules->has_cache;
     if (!r->has_trace)
         return ree_fail(err, REE_INVALID, "the receipt has no trace: it is committed to no root");
     if (r->kind == REE_RECEIPT_TEXT) {
-        if (r->trace_chunk) return tell_text(r, rules, arena, out, err);
+        if (r->trace_chunk) return tell_text(r, tokens, arena, out, err);
         return ree_fail(err, REE_INVALID, "a receipt of a text, whose trace has no prompt");
     }
     if (r->trace_chunk)
@@ -272,8 +300,7 @@ enum ree_status ree_told_input(const struct ree_told *t, const struct ree_opened
     enum ree_rule_kind kind = input < rules->n ? rules->rules[input].kind : REE_RULE_NONE;
     memset(out, 0, sizeof(ree_digest));
     if (kind == REE_RULE_GIVEN) return given_input(t, m, input, out, err);
-    if (kind == REE_RULE_TOKENS && !t->ids)
-        return ree_fail(err, REE_UNSUPPORTED, "a private receipt does not tell its tokens");
+    if (kind == REE_RULE_TOKENS && !t->ids) return ree_fail(err, REE_UNSUPPORTED, REE_TOLD_NOTHING);
     if (kind == REE_RULE_MADE || kind == REE_RULE_TOKENS)
         return made_input(t, m, step, input, out, err);
     return ree_fail(err, REE_INTERNAL, "input %u does not follow from a receipt", input);

@@ -49,7 +49,7 @@ enum ree_status ree_rules_make(const struct ree_opened *model, struct ree_arena 
 struct ree_told {
     const struct ree_receipt *receipt; // borrowed
     size_t n_prompt, n_output;
-    int32_t *ids; // prompt and output (n_prompt + n_output); NULL: the receipt is private
+    int32_t *ids; // prompt and output (n_prompt + n_output); NULL: not known, of a private receipt
     size_t piece; // prompt tokens in a step
     uint64_t n_prompt_steps;
     bool has_n_steps;
@@ -57,9 +57,17 @@ struct ree_told {
     bool has_cache;
 };
 
-// Fails with REE_INVALID if the receipt has no trace or contradicts itself. In the arena.
+// Tokens of prompt and output, for a private receipt; ids NULL: not known.
+struct ree_told_tokens {
+    size_t n;
+    const int32_t *ids;
+};
+
+// Fails with REE_INVALID if the receipt has no trace or cannot be of a run, or if `tokens` (may be
+// NULL) are not those whose hashes it has. In the arena.
 enum ree_status ree_told_make(const struct ree_receipt *receipt, const struct ree_rules *rules,
-                              struct ree_arena *arena, struct ree_told *out, struct ree_error *err);
+                              const struct ree_told_tokens *tokens, struct ree_arena *arena,
+                              struct ree_told *out, struct ree_error *err);
 // Whether two receipts are of the same run, apart from its result: model, numerics, prompt,
 // sampling, what ends the answer, how the prompt is cut. REE_INVALID with what differs.
 enum ree_status ree_told_compare(const struct ree_told *a, const struct ree_told *b,
@@ -69,6 +77,8 @@ enum ree_status ree_told_compare(const struct ree_told *a, const struct ree_told
 size_t ree_told_differ(const struct ree_told *a, const struct ree_told *b);
 // The step that reads the token at this place; n_steps for the last token.
 uint64_t ree_told_step_of(const struct ree_told *told, size_t place);
+
+#define REE_TOLD_NOTHING "a private receipt does not tell its tokens: --a-tokens and --b-tokens do"
 
 // The digest that an input with the rule GIVEN, MADE or TOKENS has in a step. REE_UNSUPPORTED if
 // the receipt does not tell it: token ids of a private receipt, floats of a model that runs once.

@@ -142,7 +142,7 @@ static void seal(struct said *s) {
     free(steps);
     ree_hex(s->trace.root, s->receipt.trace_root);
     REQUIRE(ree_receipt_seal(&s->receipt, &err) == REE_OK);
-    REQUIRE(ree_told_make(&s->receipt, &truth.rules, &s->arena, &s->told, &err) == REE_OK);
+    REQUIRE(ree_told_make(&s->receipt, &truth.rules, NULL, &s->arena, &s->told, &err) == REE_OK);
 }
 
 // A party that says it
@@ -314,7 +314,7 @@ static void put_token(struct said *s, size_t place, bool in_trace, bool in_recei
     if (token == was) token++;
     s->output[place] = token;
     REQUIRE(ree_receipt_seal(&s->receipt, &err) == REE_OK);
-    REQUIRE(ree_told_make(&s->receipt, &truth.rules, &s->arena, &told, &err) == REE_OK);
+    REQUIRE(ree_told_make(&s->receipt, &truth.rules, NULL, &s->arena, &told, &err) == REE_OK);
     uint64_t step = ree_told_step_of(&told, told.n_prompt + place);
     if (in_trace && step < s->trace.n_steps)
         CHECK(ree_told_input(&told, &truth.opened, &truth.rules, step, truth.rules.tokens,
@@ -675,6 +675,15 @@ static void open_step(struct ree_claim *c, const struct said *s, uint64_t step, 
     teller_finish(&t);
 }
 
+static uint32_t maker_of(uint32_t value) {
+    const struct ree_trace_header *h = &truth.opened.header;
+    uint32_t node = 0;
+    while (value < h->nodes[node].first_output ||
+           value - h->nodes[node].first_output >= h->nodes[node].n_outputs)
+        node++;
+    return node;
+}
+
 // A claim of any kind but node, about any place, that leads to both roots.
 static struct ree_claim *claim_anything(const struct said *const sides[2], enum ree_claim_kind kind,
                                         uint64_t step, uint32_t input, uint32_t before) {
@@ -695,9 +704,7 @@ static struct ree_claim *claim_anything(const struct said *const sides[2], enum 
     c->has_before = before != UINT32_MAX && step > 0 &&
                     (kind == REE_CLAIM_OF_INPUT || kind == REE_CLAIM_OF_TOKEN);
     if (c->has_before) {
-        while (before < h->nodes[c->before.node].first_output ||
-               before - h->nodes[c->before.node].first_output >= h->nodes[c->before.node].n_outputs)
-            c->before.node++;
+        c->before.node = maker_of(before);
         c->before.output = before - h->nodes[c->before.node].first_output;
         c->before.n_inputs = h->nodes[c->before.node].n_inputs;
         c->before.n_outputs = h->nodes[c->before.node].n_outputs;
@@ -722,6 +729,154 @@ static struct ree_claim *claim_anything(const struct said *const sides[2], enum 
         teller_finish(&t);
     }
     return c;
+}
+
+// A claim about any node.
+static struct ree_claim *claim_node(const struct said *const sides[2], uint64_t step,
+                                    uint32_t node) {
+    const struct ree_trace_header *h = &truth.opened.header;
+    const struct ree_trace_node *n = &h->nodes[node];
+    struct ree_claim *c = claim_anything(sides, REE_CLAIM_OF_NODE, step, 0, UINT32_MAX);
+    c->node = node;
+    c->op = *n;
+    c->n_inputs = n->n_inputs;
+    c->n_outputs = n->n_outputs;
+    c->inputs = ree_arena_alloc_array(&c->arena, n->n_inputs + 1, sizeof *c->inputs);
+    REQUIRE(c->inputs);
+    for (unsigned k = 0; k < 2; k++)
+        open_step(c, sides[k], step, node, &c->sides[k].at);
+    for (uint32_t i = 0; i < n->n_inputs; i++) {
+        struct ree_claim_input *in = &c->inputs[i];
+        if (n->inputs[i] == REE_TRACE_OMITTED) continue;
+        uint32_t v = (uint32_t)n->inputs[i];
+        in->source = v < h->n_inputs                    ? REE_CLAIM_INPUT
+                     : v < h->n_inputs + h->n_constants ? REE_CLAIM_CONSTANT
+                                                        : REE_CLAIM_NODE;
+        in->index = in->source == REE_CLAIM_INPUT ? v : v - h->n_inputs;
+        if (in->source == REE_CLAIM_CONSTANT)
+            memcpy(in->digest, h->constants[in->index].digest, sizeof in->digest);
+        if (in->source == REE_CLAIM_NODE) in->index = maker_of(v);
+        // What the one party says: both must have it for the claim to hold.
+        unsigned teller = (unsigned)draw(2);
+        const ree_digest *at = ree_trace_step(&sides[teller]->trace, step);
+        if (in->source == REE_CLAIM_INPUT) memcpy(in->digest, at[v], sizeof in->digest);
+        for (unsigned k = 0; k < 2; k++) {
+            struct ree_claim_opening o = {0};
+            if (in->source == REE_CLAIM_INPUT)
+                prove(c, ree_trace_step(&sides[k]->trace, step), h->n_inputs, v, &in->proofs[k]);
+            if (in->source != REE_CLAIM_NODE) continue;
+            open_step(c, sides[k], step, in->index, &o);
+            in->proofs[k] = o.node_proof;
+            if (k != teller) continue;
+            in->output = v - h->nodes[in->index].first_output;
+            in->n_inputs = h->nodes[in->index].n_inputs;
+            in->n_outputs = h->nodes[in->index].n_outputs;
+            memcpy(in->op, h->ops[in->index], sizeof in->op);
+            in->inputs = o.inputs;
+            in->outputs = o.outputs;
+            memcpy(in->digest, o.outputs[in->output], sizeof in->digest);
+        }
+    }
+    return c;
+}
+
+// Nodes behind the first that differs, too: whoever reads what both agree on and gives something
+// else than the node does is wrong, and only that party.
+static void test_claims_about_nodes(void) {
+    unsigned n_decided = 0, n_named_here = 0, n = 0;
+    for (int k = 0; k < 400; k++) {
+        struct said honest, lying;
+        struct ree_error err;
+        struct ree_ruling ruling;
+        unsigned liar = draw(2);
+        said_init(&honest);
+        said_init(&lying);
+        seal(&honest);
+        size_t n_outputs = honest.trace.header.n_step_digests - honest.trace.header.n_inputs;
+        uint64_t step = some_step(&honest);
+        uint32_t node = (uint32_t)draw(honest.trace.header.n_nodes);
+        if (k % 4 == 0) lie_misread(&lying);
+        if (k % 4 == 1) lie_cache(&lying);
+        // Several outputs of one step; the claim is about one of them.
+        for (int i = 0; k % 4 > 1 && i < 12; i++)
+            draw_digest(step_of(&lying, step)[truth.rules.n + draw(n_outputs)]);
+        const struct ree_trace_node *damaged = &honest.trace.header.nodes[node];
+        if (k % 2)
+            draw_digest(step_of(
+                &lying, step)[ree_trace_place(&honest.trace.header, damaged->first_output)]);
+        seal(&lying);
+        const struct said *const sides[2] = {liar ? &honest : &lying, liar ? &lying : &honest};
+        struct ree_claim *c = claim_node(sides, step, node);
+        if (ree_claim_check(c, &err) == REE_OK) {
+            enum ree_status status = rule(c, sides, &ruling, &err);
+            CHECK_MSG(!ruling.is_wrong[!liar], "node %u in step %llu: %s", node,
+                      (unsigned long long)step, ruling.why[!liar]);
+            CHECK_MSG(status == REE_OK && ruling.is_wrong[liar], "%s", err.message);
+            n_named_here += ruling.is_wrong[liar];
+            n_decided += status == REE_OK;
+            ree_ruling_finish(&ruling);
+        }
+        n++;
+        ree_claim_destroy(c);
+        said_finish(&honest);
+        said_finish(&lying);
+    }
+    printf("%u claims about nodes, %u decided, %u named\n", n, n_decided, n_named_here);
+    CHECK(n_decided > 50);
+}
+
+// A claim of each kind with one character changed: it is refused, or says the same.
+static void test_altered_claims(void) {
+    bool seen[5] = {false};
+    unsigned n_altered = 0, n_ruled = 0;
+    for (size_t i = 0; i < N_LIES; i++) {
+        struct said honest, lying;
+        struct teller tellers[2];
+        struct ree_dispute d;
+        struct ree_error err;
+        struct ree_ruling ruling;
+        struct ree_strbuf text;
+        said_init(&honest);
+        said_init(&lying);
+        seal(&honest);
+        lies[i].tell(&lying);
+        seal(&lying);
+        const struct said *const sides[2] = {&honest, &lying};
+        teller_init(&tellers[0], sides[0]);
+        teller_init(&tellers[1], sides[1]);
+        hold(sides, tellers, &d);
+        ree_strbuf_init(&text);
+        bool is_new = d.claim && d.claim->kind != REE_CLAIM_OF_NODE && !seen[d.claim->kind];
+        if (is_new) REQUIRE(ree_claim_encode(d.claim, &text, &err) == REE_OK);
+        if (is_new) seen[d.claim->kind] = true;
+        for (size_t at = 0; at < text.size; at++) {
+            struct ree_claim *read;
+            char was = text.data[at];
+            text.data[at] = was == '0' ? '1' : was == '9' ? '8' : was ^ 1;
+            err.message[0] = 0;
+            n_altered++;
+            if (ree_claim_decode(text.data, text.size, &read, &err) == REE_OK) {
+                enum ree_status status = rule(read, sides, &ruling, &err);
+                CHECK_MSG(!ruling.is_wrong[0], "byte %zu: %s", at, ruling.why[0]);
+                CHECK(status == REE_OK || err.message[0]);
+                n_ruled += status == REE_OK;
+                ree_ruling_finish(&ruling);
+                ree_claim_destroy(read);
+            } else {
+                CHECK(err.message[0]);
+            }
+            text.data[at] = was;
+        }
+        ree_strbuf_finish(&text);
+        ree_dispute_finish(&d);
+        teller_finish(&tellers[0]);
+        teller_finish(&tellers[1]);
+        said_finish(&honest);
+        said_finish(&lying);
+    }
+    CHECK(seen[REE_CLAIM_OF_INPUT] && seen[REE_CLAIM_OF_TOKEN] && seen[REE_CLAIM_OF_HEADER] &&
+          seen[REE_CLAIM_OF_LENGTH]);
+    printf("%u altered claims, %u still decided\n", n_altered, n_ruled);
 }
 
 static uint32_t value_before(uint32_t input) {
@@ -847,6 +1002,8 @@ int main(int argc, char **argv) {
         test_leaving();
         test_interrupted();
         test_claims_about_anything();
+        test_claims_about_nodes();
+        test_altered_claims();
         printf("%u lies named by claims: %u inputs, %u nodes, %u lengths, %u headers, %u tokens\n",
                n_named, n_kinds[REE_DISPUTE_INPUT], n_kinds[REE_DISPUTE_NODE],
                n_kinds[REE_DISPUTE_LENGTH], n_kinds[REE_DISPUTE_HEADER],

@@ -309,6 +309,45 @@ def private(folder, about):
     refused(*decide, says="without its salt")
     answer(*decide, "--a-salt", folder / "salt", code=0)
     refused(*decide, "--a-salt", folder / "forged-hidden.json.salt", says="salt of another receipt")
+    (folder / "salt").rename(salt)
+
+    # A token: receipts that do not tell their tokens take them from files.
+    receipt = json.loads((folder / "clean.json").read_text())["body"]
+    ids = receipt["prompt"]["tokens"] + receipt["output"]["tokens"]
+    place, step = len(receipt["prompt"]["tokens"]) + 3, about["n_steps"] - (len(receipt["output"]["tokens"]) - 1) + 3
+    files = {}
+    for name, change in (("hidden", 0), ("forged-hidden", 1)):
+        told = [*ids[:place], ids[place] + change, *ids[place + 1:]]
+        files[name] = folder / f"{name}.ids"
+        files[name].write_text(", ".join(map(str, told)) + "\n")
+        if not change:
+            continue
+        forged = Trace(folder / "hidden.trace")
+        forged.set(step, about["tokens"], tensor_i64([told[place]]))
+        blind = json.loads((folder / "hidden.json").read_text())
+        opened = bytes.fromhex(salt.read_text().strip())
+        output = told[len(receipt["prompt"]["tokens"]):]
+        root = forged.save(folder / "forged-hidden.trace")
+        body = blind["body"]
+        for part, key, digest in (
+                (body["output"], "tokens_sha256",
+                 hashlib.sha256(b"ree-tokens/1\0" + struct.pack(f"<{len(output)}i", *output)).digest()),
+                (body["trace"], "root", bytes.fromhex(root))):
+            part[key] = hashlib.sha256(b"ree-blind/1\0" + opened + digest).hexdigest()
+        text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        blind["receipt_hash"] = hashlib.sha256(b"ree-receipt/2\0" + text.encode()).hexdigest()
+        (folder / "forged-hidden.json").write_text(json.dumps(blind))
+        (folder / "forged-hidden.json.salt").write_text(salt.read_text())
+    tokens = ["--a-tokens", files["hidden"], "--b-tokens", files["forged-hidden"]]
+    found = answer("dispute", "--a", folder / "hidden.trace", "--b", folder / "forged-hidden.trace", "--claim", claim,
+                   "--model", SAMPLE, *both, *tokens, code=1)
+    check(found["result"] == "input" and found["input"] == "input_ids", f"{found}")
+    refused(*decide, says="--a-tokens")
+    refused(*decide, *tokens[:2], "--b-tokens", files["hidden"], says="not the receipt's")
+    ruling = answer(*decide, *tokens, code=0)
+    check(ruling["right"] == "A" and "logits choose" in ruling["b"]["reason"], f"{ruling}")
+    (folder / "bad.ids").write_text("1,2,x")
+    refused(*decide, "--a-tokens", folder / "bad.ids", says="token 2 is no number")
 
 
 def once(folder):

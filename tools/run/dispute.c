@@ -39,15 +39,10 @@ static const char help[] =
     "Nobody signs an answer. A party that contradicts its root here, or does not answer, is named\n"
     "by this referee, who watched; the transcript is no proof for others. A claim is.\n"
     "\n"
-    "  --claim FILE        write it\n"
-    "  --model MODEL       the model of the runs, a file or a folder\n"
-    "  --a-receipt FILE, --b-receipt FILE     the parties' receipts, whose roots they must have\n"
-    "  --a-salt FILE, --b-salt FILE           the salt of a private receipt (otherwise\n"
-    "                                         RECEIPT.salt, if it is there)\n"
-    "  --a-public-key FILE|HEX, --b-public-key FILE|HEX\n"
-    "                      the receipt has to be signed with this key\n"
-    "  --transcript FILE   write every message, a line of JSON each\n"
-    "  --json              one JSON object instead of text\n"
+    "  --claim FILE           write it\n"
+    "  --model MODEL          the model of the runs, a file or a folder\n" SIDES_HELP
+    "  --transcript FILE      write every message, a line of JSON each\n"
+    "  --json                 one JSON object instead of text\n"
     "\n"
     "example\n"
     "  ree-run dispute --a mine.trace --b theirs.trace --claim claim.json \\\n"
@@ -241,7 +236,8 @@ static enum ree_status hold_to_receipts(const struct options *o, struct terms *t
     for (unsigned k = 0; k < 2; k++) {
         const struct ree_receipt *r = sides_receipt(&o->sides, k);
         REE_TRY(ree_bind_receipt(k, r, sides_key(&o->sides, k), lie, err));
-        REE_TRY(ree_told_make(r, &t->rules, &t->model.arena, &t->told[k], err));
+        REE_TRY(
+            ree_told_make(r, &t->rules, &o->sides.tokens[k], &t->model.arena, &t->told[k], err));
         t->terms.runs[k] = &t->told[k];
     }
     REE_TRY(ree_told_compare(&t->told[0], &t->told[1], err));
@@ -288,6 +284,7 @@ static void name(const struct options *o, struct terms *t, const struct ree_disp
     for (unsigned k = 0; k < 2; k++) {
         options.receipts[k] = sides_receipt(&o->sides, k);
         options.keys[k] = sides_key(&o->sides, k);
+        options.tokens[k] = o->sides.tokens[k];
     }
     out->is_tried = true;
     out->is_decided =

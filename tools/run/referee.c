@@ -32,19 +32,12 @@ static const char help[] =
     "binds who signed it, if the key is required here; one that is not signed binds whoever\n"
     "published it. All but nodes and caches take both receipts to be decided.\n"
     "\n"
-    "  --inputs DIR                       values that a node read, or logits, as either party's "
-    "run\n"
-    "                                     wrote them (--dump-tensors REGEX --dump-folder DIR, of "
-    "the\n"
-    "                                     same prompt or inputs; for caches, all steps up to the "
-    "one\n"
-    "                                     disputed). They must have the digests of the claim\n"
-    "  --a-receipt FILE, --b-receipt FILE     the parties' receipts\n"
-    "  --a-salt FILE, --b-salt FILE           the salt of a private receipt (otherwise\n"
-    "                                         RECEIPT.salt, if it is there)\n"
-    "  --a-public-key FILE|HEX, --b-public-key FILE|HEX\n"
-    "                                     the receipt has to be signed with this key\n"
-    "  --json                             one JSON object instead of text\n"
+    "  --inputs DIR           values that a node read, or logits, as either party's run wrote "
+    "them\n"
+    "                         (--dump-tensors REGEX --dump-folder DIR, of the same prompt or\n"
+    "                         inputs; for caches, all steps up to the one disputed). They must\n"
+    "                         have the digests of the claim\n" SIDES_HELP
+    "  --json                 one JSON object instead of text\n"
     "\n"
     "Claims of ree-claim/1 are read. They are of nodes only.\n"
     "\n"
@@ -178,6 +171,7 @@ static int decide(struct options *o, const struct ree_claim *claim) {
     for (unsigned k = 0; k < 2; k++) {
         o->referee.receipts[k] = sides_receipt(&o->sides, k);
         o->referee.keys[k] = sides_key(&o->sides, k);
+        o->referee.tokens[k] = o->sides.tokens[k];
     }
     enum ree_status status = ree_referee(claim, &o->referee, &ruling, &err);
     cli_progress_end();

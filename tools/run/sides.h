@@ -2,15 +2,29 @@
 #ifndef REE_RUN_SIDES_H
 #define REE_RUN_SIDES_H
 
+#include "audit/rules.h"
 #include "cli.h"
-#include "receipt/receipt.h"
 
 struct sides {
-    const char *paths[2], *salts[2], *keys[2]; // as given; NULL: not given
+    const char *paths[2], *salts[2], *keys[2], *token_paths[2]; // as given; NULL: not given
     bool is_loaded[2];
     struct ree_receipt receipts[2];
     char public_keys[2][65];
+    int32_t *ids[2];
+    struct ree_told_tokens tokens[2];
 };
+
+#define SIDES_HELP                                                                                 \
+    "  --a-receipt FILE, --b-receipt FILE\n"                                                       \
+    "                         the parties' receipts\n"                                             \
+    "  --a-salt FILE, --b-salt FILE\n"                                                             \
+    "                         the salt of a private receipt (otherwise RECEIPT.salt, if it is\n"   \
+    "                         there)\n"                                                            \
+    "  --a-tokens FILE, --b-tokens FILE\n"                                                         \
+    "                         the tokens of a private receipt, prompt and output: numbers, with\n" \
+    "                         commas or white space between them\n"                                \
+    "  --a-public-key FILE|HEX, --b-public-key FILE|HEX\n"                                         \
+    "                         the receipt has to be signed with this key\n"
 
 bool sides_option(struct cli *cli, struct sides *sides); // whether the option is one of them
 void sides_check(struct cli *cli, const struct sides *sides);
