@@ -292,7 +292,9 @@ enum ree_status ree_dispute(const struct ree_dispute_terms *terms,
         ree_claim_destroy(out->claim);
         out->claim = NULL;
     }
-    return is_named ? REE_OK : status;
+    if (!is_named) return status;
+    return transcript ? ree_message_encode_name(out->liar ? "B" : "A", out, transcript, err)
+                      : REE_OK;
 }
 
 void ree_dispute_finish(struct ree_dispute *dispute) {

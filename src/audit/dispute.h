@@ -65,5 +65,9 @@ void ree_dispute_finish(struct ree_dispute *dispute);
 enum ree_status ree_message_encode(const char *party, const struct ree_query *query,
                                    const struct ree_reply *reply, struct ree_strbuf *out,
                                    struct ree_error *err);
+// The last line of the transcript of a dispute of the kind LIED or SILENT: who is named, and that
+// the transcript is no proof of it.
+enum ree_status ree_message_encode_name(const char *party, const struct ree_dispute *dispute,
+                                        struct ree_strbuf *out, struct ree_error *err);
 
 #endif

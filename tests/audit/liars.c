@@ -493,11 +493,18 @@ static struct ree_dispute_terms terms_of(const struct said *const sides[2]) {
 
 static void hold(const struct said *const sides[2], struct teller tellers[2],
                  struct ree_dispute *out) {
+    struct ree_strbuf transcript;
+    ree_strbuf_init(&transcript);
     struct ree_error err = {0};
     struct ree_party *parties[2] = {&tellers[0].base, &tellers[1].base};
     struct ree_dispute_terms terms = terms_of(sides);
-    enum ree_status status = ree_dispute(&terms, parties, NULL, out, &err);
+    enum ree_status status = ree_dispute(&terms, parties, &transcript, out, &err);
     CHECK_MSG(status == REE_OK, "%s", err.message);
+    bool is_named = out->kind == REE_DISPUTE_LIED || out->kind == REE_DISPUTE_SILENT;
+    ree_strbuf_append(&transcript, "", 1);
+    CHECK(!transcript.failed && !!strstr(transcript.data, "none for others") == is_named);
+    CHECK(!!strstr(transcript.data, "\"silent\":true") == (out->kind == REE_DISPUTE_SILENT));
+    ree_strbuf_finish(&transcript);
 }
 
 // A claim as whoever gets its file has it.

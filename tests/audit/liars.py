@@ -247,7 +247,7 @@ def forged_node(folder, about):
     claim, _ = names_b(folder, "node", "node", "output 0")
     decide = ["referee", claim, SAMPLE, "--inputs", folder / "values"]
     done = run(*decide)
-    check(done.returncode == 3 and "of no receipt" in done.stdout and "this binds nobody: either root" in done.stdout,
+    check(done.returncode == 3 and "of no receipt" in done.stdout and "this binds nobody: neither root" in done.stdout,
           done.stdout)
     done = run(*decide, "--b-receipt", folder / "forged.json")
     check(done.returncode == 3 and "this binds nobody: A's root" in done.stdout, done.stdout)
@@ -286,7 +286,10 @@ def forged_node(folder, about):
     refused(*dispute, "--model", SAMPLE, "--a-receipt", folder / "clean.json", says="both parties")
 
     # An invented counterparty: its root is that of no receipt.
-    found = answer(*dispute, "--model", SAMPLE, *with_receipts(folder, "clean", "clean"), code=3)
+    lines = folder / "transcript.jsonl"
+    found = answer(*dispute, "--model", SAMPLE, *with_receipts(folder, "clean", "clean"), "--transcript", lines, code=3)
+    last = json.loads(lines.read_text().splitlines()[-1])
+    check(last["named"] == "B" and last["reason"] == found["reason"] and "none for others" in last["proof"], f"{last}")
     check(found["result"] == "lied" and found["liar"] == "B" and "its receipt" in found["reason"], f"{found}")
     text = run(*dispute, "--model", SAMPLE, *with_receipts(folder, "clean", "clean")).stdout
     check("proves it to nobody else" in text, text)

@@ -112,11 +112,10 @@ static void report_text(const struct ree_claim *c, const struct options *o,
                           r->why[k]);
     ree_strbuf_printf(out, "%s\n", ree_verdict_text(r->verdict));
     if (!is_bound(r))
-        ree_strbuf_printf(out,
-                          "this binds nobody: %s is of no receipt, and anyone can make up a root\n",
-                          r->is_bound[0]   ? "B's root"
-                          : r->is_bound[1] ? "A's root"
-                                           : "either root");
+        ree_strbuf_printf(out, "this binds nobody: %s, and anyone can make up a root\n",
+                          r->is_bound[0]   ? "B's root is of no receipt"
+                          : r->is_bound[1] ? "A's root is of no receipt"
+                                           : "neither root is of a receipt");
 }
 
 static void add_side(cJSON *object, const struct ree_claim *c, const struct options *o,
