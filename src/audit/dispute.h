@@ -20,7 +20,8 @@
 
 enum ree_dispute_kind {
     REE_DISPUTE_SAME,      // the same root
-    REE_DISPUTE_OTHER_RUN, // the headers differ, and it is not known which is the model's
+    REE_DISPUTE_OTHER_RUN, // the headers differ, and it is not known which is the model's; or both
+                           // have the same header, and it is not the model's
     REE_DISPUTE_INPUT,     // the first that differs is an input of the model
     REE_DISPUTE_NODE,      // ... a node
     REE_DISPUTE_LENGTH,    // equal as far as both go, or not as long as the receipt says

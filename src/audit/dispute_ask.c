@@ -105,6 +105,12 @@ enum ree_status ree_side_tree(struct ree_side *s, enum ree_ask halves, uint64_t 
 
 // What a party is committed to
 
+// A tree of no leaves has one top: with another its root would differ, and no leaf would.
+static bool is_top(uint64_t n, const ree_digest top) {
+    static const ree_digest zeros;
+    return n > 0 || memcmp(top, zeros, sizeof zeros) == 0;
+}
+
 enum ree_status ree_side_commit(struct ree_side *s) {
     struct ree_bench *b = s->bench;
     struct ree_query query = {.ask = REE_ASK_COMMIT};
@@ -122,6 +128,8 @@ enum ree_status ree_side_commit(struct ree_side *s) {
         ree_claim_trace_digest(s->header, s->steps_root, digest);
         if (memcmp(digest, s->root, sizeof digest) != 0)
             status = ree_side_lied(s, "its header and steps do not hash to its root");
+        else if (!is_top(reply.n_steps, reply.digests[1]))
+            status = ree_side_lied(s, "no steps, and a top above them");
     }
     if (status == REE_OK)
         status = ree_side_tree(s, REE_ASK_STEPS, reply.n_steps, reply.digests[1], &s->steps);
@@ -165,6 +173,9 @@ enum ree_status ree_side_step(struct ree_side *s, uint64_t step, struct ree_clai
         if (!leads(s->steps_root, b->out->n_steps[s->k], step, leaf, &out->step_proof))
             status = ree_side_lied(s, "its inputs and nodes of step %llu do not lead to its root",
                                    (unsigned long long)step);
+        else if (!is_top(b->header->n_inputs, reply.digests[0]) ||
+                 !is_top(b->header->n_nodes, reply.digests[1]))
+            status = ree_side_lied(s, "no inputs or nodes, and a top above them");
     }
     ree_reply_finish(&reply);
     return status;

@@ -201,7 +201,9 @@ enum ree_status ree_told_compare(const struct ree_told *a, const struct ree_told
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!parts[i].same)
-            return ree_fail(err, REE_INVALID, "the receipts are of different runs: %s differs",
+            return ree_fail(err, REE_INVALID,
+                            "the receipts are of different runs: %s differs; which of them answers "
+                            "a request, 'ree-run verify --request' says",
                             parts[i].what);
     return REE_OK;
 }

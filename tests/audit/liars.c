@@ -655,6 +655,61 @@ static void test_interrupted(void) {
     }
 }
 
+// Two that have the same header, which is not this version's, are not judged by it.
+static void test_shared_header(void) {
+    struct said said[2];
+    struct teller tellers[2];
+    struct ree_dispute d;
+    for (unsigned k = 0; k < 2; k++) {
+        said_init(&said[k]);
+        said[k].trace.header.nodes[3].name = "another";
+        if (k) lie_output(&said[k]);
+        seal(&said[k]);
+        teller_init(&tellers[k], &said[k]);
+    }
+    const struct said *const sides[2] = {&said[0], &said[1]};
+    hold(sides, tellers, &d);
+    CHECK(d.kind == REE_DISPUTE_OTHER_RUN && !d.claim);
+    ree_dispute_finish(&d);
+    for (unsigned k = 0; k < 2; k++) {
+        teller_finish(&tellers[k]);
+        said_finish(&said[k]);
+    }
+}
+
+// Two that lie, each about something of its own: no dispute fails, and whoever is named did lie.
+static void test_two_liars(void) {
+    unsigned n_decided = 0;
+    for (int k = 0; k < 100; k++) {
+        struct said said[2];
+        struct teller tellers[2];
+        struct ree_dispute d;
+        struct ree_ruling ruling;
+        struct ree_error err;
+        for (unsigned i = 0; i < 2; i++) {
+            said_init(&said[i]);
+            lies[draw(N_LIES)].tell(&said[i]);
+            seal(&said[i]);
+            teller_init(&tellers[i], &said[i]);
+        }
+        const struct said *const sides[2] = {&said[0], &said[1]};
+        hold(sides, tellers, &d);
+        if (d.claim) {
+            enum ree_status status = rule(d.claim, sides, &ruling, &err);
+            CHECK(status == REE_OK ? ruling.is_wrong[0] || ruling.is_wrong[1] : err.message[0]);
+            n_decided += status == REE_OK;
+            ree_ruling_finish(&ruling);
+        }
+        ree_dispute_finish(&d);
+        for (unsigned i = 0; i < 2; i++) {
+            teller_finish(&tellers[i]);
+            said_finish(&said[i]);
+        }
+    }
+    printf("100 disputes of two liars, %u decided\n", n_decided);
+    CHECK(n_decided > 50);
+}
+
 // Claims that no dispute led to
 
 static void prove(struct ree_claim *c, const ree_digest *leaves, uint64_t n, uint64_t index,
@@ -1008,6 +1063,8 @@ int main(int argc, char **argv) {
         test_lies();
         test_leaving();
         test_interrupted();
+        test_shared_header();
+        test_two_liars();
         test_claims_about_anything();
         test_claims_about_nodes();
         test_altered_claims();

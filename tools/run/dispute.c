@@ -115,8 +115,12 @@ static void report_text(const struct options *o, const struct ree_dispute *d,
     switch (d->kind) {
     case REE_DISPUTE_SAME: ree_strbuf_printf(out, "the same\n"); break;
     case REE_DISPUTE_OTHER_RUN:
-        ree_strbuf_printf(out, "cannot be compared: their headers differ ('ree-run diff' says in "
-                               "what)\n");
+        if (memcmp(traces[0]->header.digest, traces[1]->header.digest, sizeof(ree_digest)) == 0)
+            ree_strbuf_printf(out, "cannot be decided: both have a header that this version of ree "
+                                   "does not make of the model\n");
+        else
+            ree_strbuf_printf(out, "cannot be compared: their headers differ ('ree-run diff' says "
+                                   "in what)\n");
         break;
     case REE_DISPUTE_INPUT:
         ree_strbuf_printf(out, "step %llu: input '", (unsigned long long)d->step);
