@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "audit/verify.h"
 #include "base/status.h"
 
 static const char who[] = "AB";
@@ -29,7 +30,8 @@ enum ree_status ree_bind_receipt(unsigned k, const struct ree_receipt *r, const 
         if (strcmp(f->what, "receipt") == 0 || strcmp(f->what, "signature") == 0)
             return ree_fail(err, REE_INVALID, "%c's receipt is altered: %s: %s", who[k], f->what,
                             f->detail);
-        if (!lie[0]) snprintf(lie, REE_BIND_LIE, "%s: %s", f->what, f->detail);
+        if (!lie[0])
+            snprintf(lie, REE_BIND_LIE, "it contradicts itself: %s: %s", f->what, f->detail);
     }
     const char *unknown = ree_receipt_unknown_extension(r);
     if (unknown)
@@ -43,10 +45,32 @@ enum ree_status ree_bind_receipt(unsigned k, const struct ree_receipt *r, const 
     return REE_OK;
 }
 
-enum ree_status ree_bind_side(const struct ree_claim *c, unsigned k, const struct ree_receipt *r,
-                              const char *public_key, char lie[REE_BIND_LIE],
-                              struct ree_error *err) {
+enum ree_status ree_bind_request(unsigned k, const struct ree_receipt *r, const char *public_key,
+                                 const struct ree_request *request, char lie[REE_BIND_LIE],
+                                 struct ree_error *err) {
     REE_TRY(ree_bind_receipt(k, r, public_key, lie, err));
+    if (!request || lie[0]) return REE_OK;
+    if (r->version > 1 && r->is_private && !r->has_salt)
+        return ree_fail(err, REE_INVALID,
+                        "%c's receipt is private: without its salt nobody can tell "
+                        "whether it answers the request",
+                        who[k]);
+    struct ree_verification v;
+    ree_verification_init(&v);
+    ree_verify_request(&v, r, request);
+    for (size_t i = 0; i < v.n && !lie[0]; i++)
+        if (v.checks[i].outcome == REE_VERIFY_DIFFERS)
+            snprintf(lie, REE_BIND_LIE, "it does not answer the request: %.300s",
+                     v.checks[i].detail);
+    enum ree_status status = v.failed ? ree_fail(err, REE_NO_MEMORY, "out of memory") : REE_OK;
+    ree_verification_finish(&v);
+    return status;
+}
+
+enum ree_status ree_bind_side(const struct ree_claim *c, unsigned k, const struct ree_receipt *r,
+                              const char *public_key, const struct ree_request *request,
+                              char lie[REE_BIND_LIE], struct ree_error *err) {
+    REE_TRY(ree_bind_request(k, r, public_key, request, lie, err));
     if (!r->has_trace)
         return ree_fail(err, REE_INVALID, "%c's receipt has no trace: it is committed to no root",
                         who[k]);

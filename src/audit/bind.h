@@ -5,6 +5,7 @@
 
 #include "audit/claim.h"
 #include "receipt/receipt.h"
+#include "receipt/request.h"
 
 // Whether a root is the receipt's; false for a private receipt without its salt.
 bool ree_bind_root(const struct ree_receipt *receipt, const ree_digest root);
@@ -15,10 +16,16 @@ bool ree_bind_root(const struct ree_receipt *receipt, const ree_digest root);
 enum ree_status ree_bind_receipt(unsigned k, const struct ree_receipt *receipt,
                                  const char *public_key, char lie[REE_BIND_LIE],
                                  struct ree_error *err);
+// The same for a receipt that has to answer this request (NULL: not required): `lie` also says in
+// what it does not.
+enum ree_status ree_bind_request(unsigned k, const struct ree_receipt *receipt,
+                                 const char *public_key, const struct ree_request *request,
+                                 char lie[REE_BIND_LIE], struct ree_error *err);
 // The same, and whether side k (0: A) of the claim is that of the receipt: root, model, numerics,
 // operation set and prefill chunk.
 enum ree_status ree_bind_side(const struct ree_claim *claim, unsigned k,
                               const struct ree_receipt *receipt, const char *public_key,
-                              char lie[REE_BIND_LIE], struct ree_error *err);
+                              const struct ree_request *request, char lie[REE_BIND_LIE],
+                              struct ree_error *err);
 
 #endif

@@ -14,6 +14,7 @@
 #include "audit/open_model.h"
 #include "audit/rules.h"
 #include "receipt/receipt.h"
+#include "receipt/request.h"
 
 enum ree_verdict { REE_VERDICT_A, REE_VERDICT_B, REE_VERDICT_NEITHER };
 const char *ree_verdict_text(enum ree_verdict verdict); // "A is right"
@@ -36,6 +37,7 @@ struct ree_referee_options {
     const struct ree_receipt *receipts[2]; // of A and B; NULL: not at hand
     struct ree_told_tokens tokens[2];      // of private receipts
     const char *keys[2];                   // that these are signed with, in hexadecimal; NULL: any
+    const struct ree_request *request;     // that both have to answer; NULL: none
     void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total); // NULL: off
 };
 

@@ -238,6 +238,36 @@ def forged_length(folder, about):
     refused("referee", claim, SAMPLE, *both, says="interrupted")
 
 
+def stopped(folder, about):
+    """A stop text ends an answer where it is complete, not before and not later."""
+    make(folder, "full", *about["args"], dump=False)
+    made = run(SAMPLE, *PROMPT, *about["args"], "--stop", "was", "--trace", folder / "stop.trace", "--receipt-path",
+               folder / "stop.json")
+    check(made.returncode == 0, made.stderr)
+    honest, full = (json.loads((folder / f"{name}.json").read_text()) for name in ("stop", "full"))
+    n = len(honest["body"]["output"]["tokens"])
+    check(honest["body"]["output"]["finish_reason"] == "stop" and 2 < n < 12, f"{n} tokens up to the stop text")
+    claim = folder / "claim.json"
+    for longer in (True, False):
+        forged = json.loads(json.dumps(full if longer else honest))
+        if longer:  # it goes on
+            forged["body"]["sampling"]["stop"] = honest["body"]["sampling"]["stop"]
+            trace = Trace(folder / "full.trace")
+        else:
+            forged["body"]["output"]["tokens"].pop()
+            trace = Trace(folder / "stop.trace")
+            del trace.steps[-trace.each():]
+            trace.n_steps -= 1
+        seal(forged, folder / "forged.json", trace.save(folder / "forged.trace"), n_steps=trace.n_steps)
+        both = with_receipts(folder, "stop", "forged")
+        found = answer("dispute", "--a", folder / "stop.trace", "--b", folder / "forged.trace", "--claim", claim,
+                       "--model", SAMPLE, *both, code=1)
+        says = "goes on after token" if longer else "nothing ends it"
+        check(found["result"] == "length" and found["wrong"] == ["B"] and says in found["reason_b"], f"{found}")
+        ruling = answer("referee", claim, SAMPLE, *both, code=0)
+        check(ruling["right"] == "A" and says in ruling["b"]["reason"], f"{ruling}")
+
+
 def forged_node(folder, about):
     """And what a claim of a node says before and after receipts are at hand; keys; ree-claim/1."""
     node = next(i for i, n in enumerate(about["nodes"]) if n["op_type"] == "MatMul")
@@ -293,6 +323,37 @@ def forged_node(folder, about):
     check(found["result"] == "lied" and found["liar"] == "B" and "its receipt" in found["reason"], f"{found}")
     text = run(*dispute, "--model", SAMPLE, *with_receipts(folder, "clean", "clean")).stdout
     check("proves it to nobody else" in text, text)
+
+
+def requested(folder, about):
+    """A request names the party whose receipt is of another run; a receipt that contradicts itself names
+    its own."""
+    request, claim = folder / "request.json", folder / "claim.json"
+    made = run("request", SAMPLE, "--prompt-text", "Once upon a time", "--max-new-tokens", 12, "--output", request)
+    check(made.returncode == 0, made.stderr)
+    for name, args in (("asked", []), ("forged", ["--inject-fault", "20:5:3"])):
+        made = run(SAMPLE, "--request", request, "--device", "cpu", "--prefill-chunk", 4, "--trace",
+                   folder / f"{name}.trace", "--receipt-path", folder / f"{name}.json", "--dump-tensors", ".",
+                   "--dump-folder", folder / f"{name}-values", *args)
+        check(made.returncode == 0, made.stderr)
+    traces = ["dispute", "--a", folder / "asked.trace", "--b", folder / "forged.trace", "--claim", claim,
+              "--model", SAMPLE]
+    both = with_receipts(folder, "asked", "forged")
+    decide = ["referee", claim, SAMPLE, "--inputs", folder / "asked-values", *both, "--request", request]
+    answer(*traces, *both, "--request", request, code=1)
+    ruling = answer(*decide, code=0)
+    check(ruling["right"] == "A" and ruling["b"]["reason"] == "output 0", f"{ruling}")
+    receipt = json.loads((folder / "forged.json").read_text())
+    receipt["body"]["sampling"]["max_new_tokens"] += 1
+    seal(receipt, folder / "forged.json", receipt["body"]["trace"]["root"])
+    refused(*traces, *both, says="different runs: ends differs")
+    refused(*traces, *both, "--request", request, says="B's receipt is a lie: it does not answer", code=3)
+    ruling = answer(*decide, code=0)
+    check(ruling["right"] == "A" and "max_new_tokens is not as requested" in ruling["b"]["reason"], f"{ruling}")
+    receipt["body"]["sampling"]["max_new_tokens"] = 5
+    seal(receipt, folder / "forged.json", receipt["body"]["trace"]["root"])
+    refused(*traces, *both, says="B's receipt is a lie: it contradicts itself: counts", code=3)
+    refused(*traces, "--request", request, says="--a-receipt")
 
 
 def private(folder, about):
@@ -394,7 +455,7 @@ def main():
                      cache=next(i for i, x in enumerate(inputs) if x.get("cache_axis", -1) >= 0))
         liars(options.liars, SAMPLE, folder)
         rules(folder, options.liars)
-        for part in (forged_cache, forged_token, forged_header, forged_length, forged_node, private):
+        for part in (forged_cache, forged_token, forged_header, forged_length, stopped, forged_node, requested, private):
             part(folder, about)
         once(folder)
     return harness.finish()

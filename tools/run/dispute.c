@@ -48,11 +48,10 @@ static const char help[] =
     "  ree-run dispute --a mine.trace --b theirs.trace --claim claim.json \\\n"
     "    --model tools/sample/stories --a-receipt mine.json --b-receipt theirs.json\n"
     "\n"
-    "exit status: 0 the same root, 1 they differ and the claim is written, 2 nothing can be "
-    "decided:\n"
-    "another model, other inputs, another number of steps (or wrong usage), 3 a party "
-    "contradicted\n"
-    "what it is committed to, or did not answer\n";
+    "exit status: 0 the same root, 1 they differ and the claim is written, 2 nothing can be\n"
+    "decided: another model, other inputs, another number of steps (or wrong usage), 3 a party is\n"
+    "named without a claim: it contradicted its root, did not answer, or its receipt contradicts\n"
+    "itself or the request\n";
 
 struct options {
     const char *traces[2], *claim, *transcript, *model;
@@ -232,14 +231,18 @@ struct terms {
     struct ree_rules rules;
     struct ree_told told[2];
     struct ree_dispute_terms terms;
+    bool lies; // a receipt says something that it cannot
 };
 
 static enum ree_status hold_to_receipts(const struct options *o, struct terms *t,
                                         struct ree_error *err) {
-    char lie[REE_BIND_LIE]; // the referee names who tells it, with a claim
+    char lie[REE_BIND_LIE];
     for (unsigned k = 0; k < 2; k++) {
         const struct ree_receipt *r = sides_receipt(&o->sides, k);
-        REE_TRY(ree_bind_receipt(k, r, sides_key(&o->sides, k), lie, err));
+        REE_TRY(
+            ree_bind_request(k, r, sides_key(&o->sides, k), sides_request(&o->sides), lie, err));
+        t->lies = t->lies || lie[0];
+        if (lie[0]) return ree_fail(err, REE_INVALID, "%c's receipt is a lie: %s", "AB"[k], lie);
         REE_TRY(
             ree_told_make(r, &t->rules, &o->sides.tokens[k], &t->model.arena, &t->told[k], err));
         t->terms.runs[k] = &t->told[k];
@@ -284,7 +287,7 @@ static enum ree_status make_terms(const struct options *o, const struct ree_trac
 static void name(const struct options *o, struct terms *t, const struct ree_dispute *d,
                  struct naming *out) {
     if (!d->claim || d->kind == REE_DISPUTE_NODE) return;
-    struct ree_referee_options options = {0};
+    struct ree_referee_options options = {.request = sides_request(&o->sides)};
     for (unsigned k = 0; k < 2; k++) {
         options.receipts[k] = sides_receipt(&o->sides, k);
         options.keys[k] = sides_key(&o->sides, k);
@@ -311,7 +314,7 @@ static int hold(const struct options *o, const struct ree_trace *const traces[2]
         status =
             ree_dispute(&terms.terms, parties, o->transcript ? &transcript : NULL, &dispute, err);
     if (status == REE_OK) status = save(o, &dispute, &transcript, err);
-    int code = CLI_CANNOT;
+    int code = terms.lies ? CLI_LIED : CLI_CANNOT;
     if (status == REE_OK) {
         name(o, &terms, &dispute, &naming);
         if (o->json)
@@ -320,7 +323,7 @@ static int hold(const struct options *o, const struct ree_trace *const traces[2]
             report_text(o, &dispute, traces, &naming, &text);
         code = cli_print(&text) ? CLI_CANNOT : exit_code(&dispute);
     } else {
-        cli_fail(err);
+        cli_fail(err); // who lies in a receipt is named by it, which anyone can check
     }
     ree_ruling_finish(&naming.ruling);
     ree_dispute_finish(&dispute);

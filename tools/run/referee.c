@@ -167,6 +167,7 @@ static int decide(struct options *o, const struct ree_claim *claim) {
     struct ree_ruling ruling = {0};
     struct ree_strbuf text;
     int code = CLI_UNDECIDED;
+    o->referee.request = sides_request(&o->sides);
     for (unsigned k = 0; k < 2; k++) {
         o->referee.receipts[k] = sides_receipt(&o->sides, k);
         o->referee.keys[k] = sides_key(&o->sides, k);

@@ -16,10 +16,13 @@ bool sides_option(struct cli *cli, struct sides *s) {
            cli_option(cli, "--a-tokens", &s->token_paths[0]) ||
            cli_option(cli, "--b-tokens", &s->token_paths[1]) ||
            cli_option(cli, "--a-public-key", &s->keys[0]) ||
-           cli_option(cli, "--b-public-key", &s->keys[1]);
+           cli_option(cli, "--b-public-key", &s->keys[1]) ||
+           cli_option(cli, "--request", &s->request_path);
 }
 
 void sides_check(struct cli *cli, const struct sides *s) {
+    if (!cli->failed && s->request_path && !s->paths[0] && !s->paths[1])
+        cli_usage(cli, "a request is answered by receipts: --a-receipt and --b-receipt");
     for (unsigned k = 0; k < 2 && !cli->failed; k++)
         if (!s->paths[k] && (s->salts[k] || s->keys[k] || s->token_paths[k]))
             cli_usage(cli, "a salt, tokens and a public key are of a receipt: --%c-receipt",
@@ -67,6 +70,9 @@ static enum ree_status load_tokens(struct sides *s, unsigned k, struct ree_error
 
 int sides_load(struct sides *s) {
     struct ree_error err;
+    ree_request_init(&s->request);
+    if (s->request_path && ree_request_load(s->request_path, &s->request, &err) != REE_OK)
+        return cli_fail(&err);
     for (unsigned k = 0; k < 2; k++) {
         if (!s->paths[k]) continue;
         s->is_loaded[k] = true;
@@ -80,6 +86,7 @@ int sides_load(struct sides *s) {
 }
 
 void sides_finish(struct sides *s) {
+    if (s->request_path) ree_request_finish(&s->request);
     for (unsigned k = 0; k < 2; k++) {
         free(s->ids[k]);
         if (s->is_loaded[k]) ree_receipt_finish(&s->receipts[k]);
@@ -92,4 +99,8 @@ const struct ree_receipt *sides_receipt(const struct sides *s, unsigned k) {
 
 const char *sides_key(const struct sides *s, unsigned k) {
     return s->keys[k] ? s->public_keys[k] : NULL;
+}
+
+const struct ree_request *sides_request(const struct sides *s) {
+    return s->request_path ? &s->request : NULL;
 }

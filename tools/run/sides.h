@@ -4,8 +4,11 @@
 
 #include "audit/rules.h"
 #include "cli.h"
+#include "receipt/request.h"
 
 struct sides {
+    const char *request_path; // as given; NULL: not given
+    struct ree_request request;
     const char *paths[2], *salts[2], *keys[2], *token_paths[2]; // as given; NULL: not given
     bool is_loaded[2];
     struct ree_receipt receipts[2];
@@ -24,7 +27,10 @@ struct sides {
     "                         the tokens of a private receipt, prompt and output: numbers, with\n" \
     "                         commas or white space between them\n"                                \
     "  --a-public-key FILE|HEX, --b-public-key FILE|HEX\n"                                         \
-    "                         the receipt has to be signed with this key\n"
+    "                         the receipt has to be signed with this key\n"                        \
+    "  --request FILE         both receipts have to answer this request ('ree-run help "           \
+    "request'):\n"                                                                                 \
+    "                         a receipt of another prompt or other parameters is wrong\n"
 
 bool sides_option(struct cli *cli, struct sides *sides); // whether the option is one of them
 void sides_check(struct cli *cli, const struct sides *sides);
@@ -32,6 +38,7 @@ void sides_check(struct cli *cli, const struct sides *sides);
 int sides_load(struct sides *sides);
 void sides_finish(struct sides *sides);
 const struct ree_receipt *sides_receipt(const struct sides *sides, unsigned k); // NULL: not given
+const struct ree_request *sides_request(const struct sides *sides);             // likewise
 const char *sides_key(const struct sides *sides, unsigned k);                   // likewise
 
 #endif
