@@ -8,8 +8,15 @@
 
 struct ree_claim *ree_claim_create(void) {
     struct ree_claim *claim = calloc(1, sizeof *claim);
-    if (claim) ree_arena_init(&claim->arena);
+    if (!claim) return NULL;
+    ree_arena_init(&claim->arena);
+    claim->version = 2;
     return claim;
+}
+
+const char *ree_claim_kind_name(enum ree_claim_kind kind) {
+    static const char *const names[] = {"node", "input", "token", "header", "length"};
+    return names[kind];
 }
 
 void ree_claim_destroy(struct ree_claim *claim) {
@@ -91,24 +98,65 @@ static void record_digest(const struct ree_claim *c, const struct ree_claim_side
                           ree_digest out) {
     ree_digest op;
     ree_claim_op_digest(&c->op, op);
-    ree_claim_node_digest(op, c->n_inputs, (const ree_digest *)side->inputs, c->n_outputs,
-                          (const ree_digest *)side->outputs, out);
+    ree_claim_node_digest(op, c->n_inputs, (const ree_digest *)side->at.inputs, c->n_outputs,
+                          (const ree_digest *)side->at.outputs, out);
+}
+
+static const char who[] = "AB";
+
+static enum ree_status check_step(const struct ree_claim_side *side, unsigned k, uint64_t step,
+                                  const struct ree_claim_opening *o, struct ree_error *err) {
+    ree_digest digest;
+    ree_claim_step_digest(step, o->inputs_root, o->nodes_root, digest);
+    if (leads(side->steps_root, side->n_steps, step, digest, &o->step_proof)) return REE_OK;
+    return ree_fail(err, REE_INVALID, "%c's step does not lead to the root of its steps", who[k]);
+}
+
+static enum ree_status check_node(const struct ree_claim *c, unsigned k, uint32_t node,
+                                  const ree_digest record, const struct ree_claim_opening *o,
+                                  struct ree_error *err) {
+    if (leads(o->nodes_root, c->n_nodes, node, record, &o->node_proof)) return REE_OK;
+    return ree_fail(err, REE_INVALID,
+                    "%c's record of the node does not lead to the root of its nodes", who[k]);
+}
+
+static enum ree_status check_before(const struct ree_claim *c, unsigned k, struct ree_error *err) {
+    const struct ree_claim_opening *o = &c->sides[k].before;
+    ree_digest digest;
+    if (c->step == 0) return ree_fail(err, REE_INVALID, "there is no step before the first");
+    if (c->before.output >= c->before.n_outputs)
+        return ree_fail(err, REE_INVALID, "the node before has no output %u", c->before.output);
+    ree_claim_node_digest(c->before.op, c->before.n_inputs, (const ree_digest *)o->inputs,
+                          c->before.n_outputs, (const ree_digest *)o->outputs, digest);
+    REE_TRY(check_node(c, k, c->before.node, digest, o, err));
+    return check_step(&c->sides[k], k, c->step - 1, o, err);
 }
 
 static enum ree_status check_side(const struct ree_claim *c, unsigned k, struct ree_error *err) {
     const struct ree_claim_side *side = &c->sides[k];
-    char who = "AB"[k];
     ree_digest digest;
-    record_digest(c, side, digest);
-    if (!leads(side->nodes_root, c->n_nodes, c->node, digest, &side->node_proof))
-        return ree_fail(err, REE_INVALID,
-                        "%c's record of the node does not lead to the root of its nodes", who);
-    ree_claim_step_digest(c->step, side->inputs_root, side->nodes_root, digest);
-    if (!leads(side->steps_root, side->n_steps, c->step, digest, &side->step_proof))
-        return ree_fail(err, REE_INVALID, "%c's step does not lead to the root of its steps", who);
-    ree_claim_trace_digest(c->header, side->steps_root, digest);
+    if (c->kind == REE_CLAIM_OF_NODE) {
+        record_digest(c, side, digest);
+        REE_TRY(check_node(c, k, c->node, digest, &side->at, err));
+    }
+    if (c->kind == REE_CLAIM_OF_INPUT &&
+        !leads(side->at.inputs_root, c->n_step_inputs, c->input, side->input, &side->input_proof))
+        return ree_fail(err, REE_INVALID, "%c's input does not lead to the root of its inputs",
+                        who[k]);
+    if (c->kind == REE_CLAIM_OF_NODE || c->kind == REE_CLAIM_OF_INPUT)
+        REE_TRY(check_step(side, k, c->step, &side->at, err));
+    if (c->has_before) REE_TRY(check_before(c, k, err));
+    if (c->kind == REE_CLAIM_OF_HEADER || c->kind == REE_CLAIM_OF_LENGTH) {
+        ree_merkle_root_of_top(side->n_steps, side->steps_top, digest);
+        if (!same(digest, side->steps_root))
+            return ree_fail(err, REE_INVALID, "%c's steps are not as many as it says", who[k]);
+    }
+    ree_claim_trace_digest(side->header, side->steps_root, digest);
     if (!same(digest, side->root))
-        return ree_fail(err, REE_INVALID, "%c's steps do not lead to the root of its trace", who);
+        return ree_fail(err, REE_INVALID, "%c's steps do not lead to the root of its trace",
+                        who[k]);
+    if (c->kind != REE_CLAIM_OF_HEADER && !same(side->header, c->header))
+        return ree_fail(err, REE_INVALID, "%c's header is not the header of the claim", who[k]);
     return REE_OK;
 }
 
@@ -130,7 +178,7 @@ static enum ree_status check_input(const struct ree_claim *c, uint32_t i, struct
     for (unsigned k = 0; k < 2; k++) {
         const struct ree_claim_side *side = &c->sides[k];
         bool is_node = in->source == REE_CLAIM_NODE;
-        if (!leads(is_node ? side->nodes_root : side->inputs_root,
+        if (!leads(is_node ? side->at.nodes_root : side->at.inputs_root,
                    is_node ? c->n_nodes : c->n_step_inputs, in->index, digest, &in->proofs[k]))
             return ree_fail(err, REE_INVALID, "input %u does not lead to what %c is committed to",
                             i, "AB"[k]);
@@ -138,16 +186,26 @@ static enum ree_status check_input(const struct ree_claim *c, uint32_t i, struct
     return REE_OK;
 }
 
+// The inputs of a step, a token and a number of steps may be the same: then the parties differ in
+// what their receipts say of them.
+static enum ree_status check_difference(const struct ree_claim *c, struct ree_error *err) {
+    const struct ree_claim_side *x = &c->sides[0], *y = &c->sides[1];
+    ree_digest a, b;
+    if (c->kind == REE_CLAIM_OF_HEADER && same(x->header, y->header))
+        return ree_fail(err, REE_INVALID, "both parties have the same header");
+    if (c->kind != REE_CLAIM_OF_NODE) return REE_OK;
+    record_digest(c, x, a);
+    record_digest(c, y, b);
+    if (same(a, b)) return ree_fail(err, REE_INVALID, "both parties say the same of the node");
+    return REE_OK;
+}
+
 enum ree_status ree_claim_check(const struct ree_claim *c, struct ree_error *err) {
     for (unsigned k = 0; k < 2; k++)
         REE_TRY(check_side(c, k, err));
-    for (uint32_t i = 0; i < c->n_inputs; i++)
+    for (uint32_t i = 0; c->kind == REE_CLAIM_OF_NODE && i < c->n_inputs; i++)
         REE_TRY(check_input(c, i, err));
-    ree_digest a, b;
-    record_digest(c, &c->sides[0], a);
-    record_digest(c, &c->sides[1], b);
-    if (same(a, b)) return ree_fail(err, REE_INVALID, "both parties say the same of the node");
-    return REE_OK;
+    return check_difference(c, err);
 }
 
 int64_t ree_claim_misread(const struct ree_claim *c, unsigned side) {
@@ -155,7 +213,7 @@ int64_t ree_claim_misread(const struct ree_claim *c, unsigned side) {
     for (uint32_t i = 0; i < c->n_inputs; i++) {
         const unsigned char *agreed =
             c->inputs[i].source == REE_CLAIM_OMITTED ? zeros : c->inputs[i].digest;
-        if (!same(agreed, c->sides[side].inputs[i])) return i;
+        if (!same(agreed, c->sides[side].at.inputs[i])) return i;
     }
     return -1;
 }

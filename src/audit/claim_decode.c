@@ -99,29 +99,68 @@ static enum ree_status take_op(const struct ree_fields *root, struct ree_claim *
     return take_digest(&part, "attributes_sha256", c->op.attributes, err);
 }
 
+static enum ree_status take_step(const struct ree_fields *part, struct ree_claim_opening *out,
+                                 struct ree_error *err) {
+    REE_TRY(take_proof(part, "step_proof", &out->step_proof, err));
+    REE_TRY(take_digest(part, "inputs_root", out->inputs_root, err));
+    return take_digest(part, "nodes_root", out->nodes_root, err);
+}
+
+// Both parties' records of a node have to be of the same lengths; `is_first`: these are not known.
+static enum ree_status take_node(const struct ree_fields *part, bool is_first,
+                                 struct ree_claim_opening *out, uint32_t *n_inputs,
+                                 uint32_t *n_outputs, struct ree_error *err) {
+    uint32_t inputs, outputs;
+    REE_TRY(take_proof(part, "node_proof", &out->node_proof, err));
+    REE_TRY(take_digests(part, "inputs", &inputs, &out->inputs, err));
+    REE_TRY(take_digests(part, "outputs", &outputs, &out->outputs, err));
+    if (!is_first && (inputs != *n_inputs || outputs != *n_outputs))
+        return ree_fail(err, REE_INVALID, "the parties' records are of different lengths");
+    *n_inputs = inputs;
+    *n_outputs = outputs;
+    return REE_OK;
+}
+
+static enum ree_status take_side_before(const struct ree_fields *side, struct ree_claim *c,
+                                        unsigned k, struct ree_error *err) {
+    struct ree_fields part;
+    REE_TRY(ree_fields_open(side, "before", "before",
+                            "step_proof inputs_root nodes_root node_proof inputs outputs", "",
+                            &part, err));
+    REE_TRY(take_step(&part, &c->sides[k].before, err));
+    return take_node(&part, k == 0, &c->sides[k].before, &c->before.n_inputs, &c->before.n_outputs,
+                     err);
+}
+
+// Fields of a side that each kind has. What a side should not have shows in the encoding.
 static enum ree_status take_side(const struct ree_fields *root, struct ree_claim *c, unsigned k,
                                  struct ree_error *err) {
     struct ree_claim_side *s = &c->sides[k];
     struct ree_fields part;
-    uint32_t n_inputs, n_outputs;
-    REE_TRY(ree_fields_open(root, k ? "b" : "a", k ? "b" : "a",
-                            "root n_steps steps_root step_proof inputs_root nodes_root node_proof "
-                            "inputs outputs",
-                            "", &part, err));
+    bool whole = c->kind == REE_CLAIM_OF_HEADER || c->kind == REE_CLAIM_OF_LENGTH;
+    bool at = c->kind == REE_CLAIM_OF_NODE || c->kind == REE_CLAIM_OF_INPUT;
+    REE_TRY(ree_fields_open(root, k ? "b" : "a", k ? "b" : "a", "root n_steps",
+                            "header_sha256 steps_top steps_root step_proof inputs_root nodes_root "
+                            "node_proof inputs outputs input_sha256 input_proof before",
+                            &part, err));
     REE_TRY(take_digest(&part, "root", s->root, err));
     REE_TRY(take_u64(&part, "n_steps", &s->n_steps, err));
-    REE_TRY(take_digest(&part, "steps_root", s->steps_root, err));
-    REE_TRY(take_proof(&part, "step_proof", &s->step_proof, err));
-    REE_TRY(take_digest(&part, "inputs_root", s->inputs_root, err));
-    REE_TRY(take_digest(&part, "nodes_root", s->nodes_root, err));
-    REE_TRY(take_proof(&part, "node_proof", &s->node_proof, err));
-    REE_TRY(take_digests(&part, "inputs", &n_inputs, &s->inputs, err));
-    REE_TRY(take_digests(&part, "outputs", &n_outputs, &s->outputs, err));
-    if (k && (n_inputs != c->n_inputs || n_outputs != c->n_outputs))
-        return ree_fail(err, REE_INVALID, "the parties' records are of different lengths");
-    c->n_inputs = n_inputs;
-    c->n_outputs = n_outputs;
-    return REE_OK;
+    memcpy(s->header, c->header, sizeof s->header);
+    if (c->version > 1) REE_TRY(take_digest(&part, "header_sha256", s->header, err));
+    if (whole) {
+        REE_TRY(take_digest(&part, "steps_top", s->steps_top, err));
+        ree_merkle_root_of_top(s->n_steps, s->steps_top, s->steps_root);
+    } else {
+        REE_TRY(take_digest(&part, "steps_root", s->steps_root, err));
+    }
+    if (at) REE_TRY(take_step(&part, &s->at, err));
+    if (c->kind == REE_CLAIM_OF_NODE)
+        REE_TRY(take_node(&part, k == 0, &s->at, &c->n_inputs, &c->n_outputs, err));
+    if (c->kind == REE_CLAIM_OF_INPUT) {
+        REE_TRY(take_digest(&part, "input_sha256", s->input, err));
+        REE_TRY(take_proof(&part, "input_proof", &s->input_proof, err));
+    }
+    return c->has_before ? take_side_before(&part, c, k, err) : REE_OK;
 }
 
 static enum ree_status take_proofs(const struct ree_fields *part, struct ree_claim_input *in,
@@ -180,20 +219,54 @@ static enum ree_status take_inputs(const struct ree_fields *root, struct ree_cla
     return REE_OK;
 }
 
+static enum ree_status take_before(const struct ree_fields *root, struct ree_claim *c,
+                                   struct ree_error *err) {
+    struct ree_fields part;
+    REE_TRY(ree_fields_open(root, "before", "before", "node output op_sha256", "", &part, err));
+    REE_TRY(take_u32(&part, "node", &c->before.node, err));
+    REE_TRY(take_u32(&part, "output", &c->before.output, err));
+    return take_digest(&part, "op_sha256", c->before.op, err);
+}
+
+static enum ree_status take_kind(const struct ree_fields *root, struct ree_claim *c,
+                                 struct ree_error *err) {
+    const char *schema = NULL, *kind = NULL;
+    REE_TRY(ree_field_string(root, "schema", &schema, err));
+    if (strcmp(schema, REE_CLAIM_SCHEMA_1) == 0) {
+        c->version = 1;
+        c->kind = REE_CLAIM_OF_NODE;
+        return REE_OK;
+    }
+    if (strcmp(schema, REE_CLAIM_SCHEMA) != 0)
+        return ree_fields_wrong(root, "schema", REE_CLAIM_SCHEMA " or " REE_CLAIM_SCHEMA_1, err);
+    REE_TRY(ree_field_string(root, "kind", &kind, err));
+    for (unsigned k = REE_CLAIM_OF_NODE; kind && k <= REE_CLAIM_OF_LENGTH; k++)
+        if (strcmp(kind, ree_claim_kind_name((enum ree_claim_kind)k)) == 0) {
+            c->kind = (enum ree_claim_kind)k;
+            return REE_OK;
+        }
+    return ree_fields_wrong(root, "kind", "node, input, token, header or length", err);
+}
+
 static enum ree_status take_claim(const cJSON *json, struct ree_claim *c, struct ree_error *err) {
     struct ree_fields root = {json, "claim", &c->arena};
-    const char *schema = NULL;
-    REE_TRY(ree_fields_check(&root, "schema header step node op a b inputs", "", err));
-    REE_TRY(ree_field_string(&root, "schema", &schema, err));
-    if (strcmp(schema, REE_CLAIM_SCHEMA) != 0)
-        return ree_fields_wrong(&root, "schema", REE_CLAIM_SCHEMA, err);
+    REE_TRY(
+        ree_fields_check(&root, "schema header a b", "kind step input before node op inputs", err));
+    REE_TRY(take_kind(&root, c, err));
     REE_TRY(take_header(&root, c, err));
-    REE_TRY(take_u64(&root, "step", &c->step, err));
-    REE_TRY(take_u32(&root, "node", &c->node, err));
-    REE_TRY(take_op(&root, c, err));
+    if (c->kind != REE_CLAIM_OF_HEADER && c->kind != REE_CLAIM_OF_LENGTH)
+        REE_TRY(take_u64(&root, "step", &c->step, err));
+    if (c->kind == REE_CLAIM_OF_INPUT) REE_TRY(take_u32(&root, "input", &c->input, err));
+    c->has_before = c->kind == REE_CLAIM_OF_TOKEN ||
+                    (c->kind == REE_CLAIM_OF_INPUT && ree_field(&root, "before"));
+    if (c->has_before) REE_TRY(take_before(&root, c, err));
+    if (c->kind == REE_CLAIM_OF_NODE) {
+        REE_TRY(take_u32(&root, "node", &c->node, err));
+        REE_TRY(take_op(&root, c, err));
+    }
     REE_TRY(take_side(&root, c, 0, err));
     REE_TRY(take_side(&root, c, 1, err));
-    return take_inputs(&root, c, err);
+    return c->kind == REE_CLAIM_OF_NODE ? take_inputs(&root, c, err) : REE_OK;
 }
 
 static enum ree_status compare_text(const struct ree_claim *c, const void *text, size_t nbytes,

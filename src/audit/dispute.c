@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit/bind.h"
 #include "audit/dispute_ask.h"
 
 static enum ree_status no_memory(struct ree_bench *b) {
@@ -17,6 +18,9 @@ static enum ree_status first_in_step(struct ree_bench *b, enum ree_ask halves, u
     for (unsigned k = 0; k < 2 && status == REE_OK; k++)
         status = ree_side_tree(&b->sides[k], halves, n, tops[k], &trees[k]);
     if (status == REE_OK) status = ree_tree_first(&trees[0], &trees[1], out, b->err);
+    // Not without a collision of SHA-256.
+    if (status == REE_OK && *out >= n)
+        status = ree_fail(b->err, REE_INTERNAL, "two tops differ, and no leaf below them does");
     ree_tree_finish(&trees[0]);
     ree_tree_finish(&trees[1]);
     return status;
@@ -24,10 +28,13 @@ static enum ree_status first_in_step(struct ree_bench *b, enum ree_ask halves, u
 
 // The claim
 
-static enum ree_status describe(struct ree_bench *b) {
+// What every claim has: the header that both should have, and what each side is committed to.
+static enum ree_status begin_claim(struct ree_bench *b, enum ree_claim_kind kind, uint64_t step) {
     const struct ree_trace_header *h = b->header;
-    struct ree_claim *c = b->out->claim;
-    const struct ree_trace_node *node = &h->nodes[b->out->node];
+    struct ree_claim *c = b->out->claim = ree_claim_create();
+    if (!c) return no_memory(b);
+    c->kind = kind;
+    c->step = step;
     memcpy(c->header, h->digest, sizeof c->header);
     memcpy(c->graph_sha256, h->graph_sha256, sizeof c->graph_sha256);
     memcpy(c->weights_sha256, h->weights_sha256, sizeof c->weights_sha256);
@@ -36,7 +43,21 @@ static enum ree_status describe(struct ree_bench *b) {
     c->prefill_chunk = h->prefill_chunk;
     c->n_step_inputs = h->n_inputs;
     c->n_nodes = h->n_nodes;
-    c->step = b->out->step;
+    for (unsigned k = 0; k < 2; k++) {
+        struct ree_claim_side *side = &c->sides[k];
+        memcpy(side->root, b->sides[k].root, sizeof side->root);
+        memcpy(side->header, b->sides[k].header, sizeof side->header);
+        memcpy(side->steps_top, b->sides[k].steps_top, sizeof side->steps_top);
+        memcpy(side->steps_root, b->sides[k].steps_root, sizeof side->steps_root);
+        side->n_steps = b->out->n_steps[k];
+    }
+    return c->numerics && c->operation_set ? REE_OK : no_memory(b);
+}
+
+static enum ree_status describe_node(struct ree_bench *b) {
+    const struct ree_trace_header *h = b->header;
+    struct ree_claim *c = b->out->claim;
+    const struct ree_trace_node *node = &h->nodes[b->out->node];
     c->node = b->out->node;
     c->op.name = ree_arena_strdup(&c->arena, node->name);
     c->op.domain = ree_arena_strdup(&c->arena, node->domain);
@@ -46,8 +67,7 @@ static enum ree_status describe(struct ree_bench *b) {
     c->n_inputs = node->n_inputs;
     c->n_outputs = node->n_outputs;
     c->inputs = ree_arena_alloc_array(&c->arena, (size_t)c->n_inputs + 1, sizeof *c->inputs);
-    bool ok =
-        c->numerics && c->operation_set && c->op.name && c->op.domain && c->op.op_type && c->inputs;
+    bool ok = c->op.name && c->op.domain && c->op.op_type && c->inputs;
     return ok ? REE_OK : no_memory(b);
 }
 
@@ -79,8 +99,10 @@ static enum ree_status trace_input(struct ree_bench *b, int32_t value, struct re
     if (v < h->n_inputs) {
         in->source = REE_CLAIM_INPUT;
         in->index = v;
-        REE_TRY(ree_side_input(&b->sides[0], v, in->digest, &in->proofs[0]));
-        return ree_side_input(&b->sides[1], v, in->digest, &in->proofs[1]);
+        for (unsigned k = 0; k < 2; k++)
+            REE_TRY(ree_side_input(&b->sides[k], b->out->step, &b->out->claim->sides[k].at, v,
+                                   in->digest, &in->proofs[k]));
+        return REE_OK;
     }
     in->source = REE_CLAIM_NODE;
     in->index = maker_of(h, v, b->out->node);
@@ -88,68 +110,179 @@ static enum ree_status trace_input(struct ree_bench *b, int32_t value, struct re
     in->n_inputs = h->nodes[in->index].n_inputs;
     in->n_outputs = h->nodes[in->index].n_outputs;
     memcpy(in->op, h->ops[in->index], sizeof in->op);
-    REE_TRY(ree_side_node(&b->sides[0], in->index, &in->inputs, &in->outputs, &in->proofs[0]));
+    for (unsigned k = 0; k < 2; k++)
+        REE_TRY(ree_side_node(&b->sides[k], b->out->step, &b->out->claim->sides[k].at, in->index,
+                              &in->inputs, &in->outputs, &in->proofs[k]));
     memcpy(in->digest, in->outputs[in->output], sizeof in->digest);
-    return ree_side_node(&b->sides[1], in->index, &in->inputs, &in->outputs, &in->proofs[1]);
+    return REE_OK;
 }
 
-static enum ree_status make_claim(struct ree_bench *b) {
+static enum ree_status claim_node(struct ree_bench *b) {
     struct ree_claim *c = b->out->claim;
     const struct ree_trace_node *node = &b->header->nodes[b->out->node];
-    REE_TRY(describe(b));
-    for (unsigned k = 0; k < 2; k++)
-        REE_TRY(ree_side_node(&b->sides[k], b->out->node, &c->sides[k].inputs, &c->sides[k].outputs,
-                              &c->sides[k].node_proof));
+    REE_TRY(describe_node(b));
+    for (unsigned k = 0; k < 2; k++) {
+        struct ree_claim_opening *at = &c->sides[k].at;
+        REE_TRY(ree_side_node(&b->sides[k], b->out->step, at, b->out->node, &at->inputs,
+                              &at->outputs, &at->node_proof));
+    }
     for (uint32_t i = 0; i < node->n_inputs; i++)
         REE_TRY(trace_input(b, node->inputs[i], &c->inputs[i]));
-    return ree_claim_check(c, b->err);
+    b->out->kind = REE_DISPUTE_NODE;
+    return REE_OK;
+}
+
+// Opens the node of the step before that makes this value.
+static enum ree_status open_before(struct ree_bench *b, uint32_t value) {
+    const struct ree_trace_header *h = b->header;
+    struct ree_claim *c = b->out->claim;
+    uint32_t node = maker_of(h, value, h->n_nodes);
+    if (node == UINT32_MAX) return ree_fail(b->err, REE_INTERNAL, "no node makes value %u", value);
+    c->has_before = true;
+    c->before.node = node;
+    c->before.output = value - h->nodes[node].first_output;
+    c->before.n_inputs = h->nodes[node].n_inputs;
+    c->before.n_outputs = h->nodes[node].n_outputs;
+    memcpy(c->before.op, h->ops[node], sizeof c->before.op);
+    for (unsigned k = 0; k < 2; k++) {
+        struct ree_claim_opening *o = &c->sides[k].before;
+        REE_TRY(ree_side_step(&b->sides[k], c->step - 1, o, NULL, NULL));
+        REE_TRY(ree_side_node(&b->sides[k], c->step - 1, o, node, &o->inputs, &o->outputs,
+                              &o->node_proof));
+    }
+    return REE_OK;
+}
+
+// An input of a step whose roots are open. Without rules it is named, and nobody can decide it.
+static enum ree_status claim_input(struct ree_bench *b, uint32_t input) {
+    const struct ree_rules *rules = b->terms->rules;
+    struct ree_claim *c = b->out->claim;
+    c->input = b->out->input = input;
+    if (rules) {
+        for (unsigned k = 0; k < 2; k++)
+            REE_TRY(ree_side_input(&b->sides[k], c->step, &c->sides[k].at, input, c->sides[k].input,
+                                   &c->sides[k].input_proof));
+        const struct ree_rule *rule = &rules->rules[input];
+        bool chosen = rule->kind == REE_RULE_TOKENS && rules->logits != UINT32_MAX;
+        if (c->step > 0 && (chosen || rule->kind == REE_RULE_CACHE))
+            REE_TRY(open_before(b, chosen ? rules->logits : rule->value));
+    }
+    b->out->kind = REE_DISPUTE_INPUT;
+    return REE_OK;
 }
 
 static enum ree_status find_in_step(struct ree_bench *b) {
     struct ree_dispute *out = b->out;
     ree_digest inputs[2], nodes[2];
     uint64_t found;
-    out->claim = ree_claim_create();
-    if (!out->claim) return no_memory(b);
+    REE_TRY(begin_claim(b, REE_CLAIM_OF_NODE, out->step));
     for (unsigned k = 0; k < 2; k++)
-        REE_TRY(ree_side_step(&b->sides[k], inputs[k], nodes[k]));
+        REE_TRY(
+            ree_side_step(&b->sides[k], out->step, &out->claim->sides[k].at, inputs[k], nodes[k]));
     if (memcmp(inputs[0], inputs[1], sizeof(ree_digest)) != 0) {
         REE_TRY(first_in_step(b, REE_ASK_INPUTS, b->header->n_inputs, inputs, &found));
-        out->kind = REE_DISPUTE_INPUT;
-        out->input = (uint32_t)found;
-        return REE_OK;
+        out->claim->kind = REE_CLAIM_OF_INPUT;
+        return claim_input(b, (uint32_t)found);
     }
     REE_TRY(first_in_step(b, REE_ASK_NODES, b->header->n_nodes, nodes, &found));
     out->node = (uint32_t)found;
-    REE_TRY(make_claim(b));
-    out->kind = REE_DISPUTE_NODE;
+    return claim_node(b);
+}
+
+// The receipts differ in a token that the step reads, or that none reads: in the logits of the step
+// before both are held to what they chose.
+static enum ree_status find_token(struct ree_bench *b, uint64_t step) {
+    const struct ree_rules *rules = b->terms->rules;
+    bool is_read = step < b->out->n_steps[0] && step < b->out->n_steps[1];
+    b->out->step = step;
+    if (is_read) {
+        REE_TRY(begin_claim(b, REE_CLAIM_OF_INPUT, step));
+        for (unsigned k = 0; k < 2; k++)
+            REE_TRY(ree_side_step(&b->sides[k], step, &b->out->claim->sides[k].at, NULL, NULL));
+        return claim_input(b, rules->tokens);
+    }
+    REE_TRY(begin_claim(b, REE_CLAIM_OF_TOKEN, step));
+    REE_TRY(open_before(b, rules->logits));
+    b->out->kind = REE_DISPUTE_TOKEN;
     return REE_OK;
+}
+
+// Whether a receipt says so, and its tokens do.
+static bool has_steps(const struct ree_told *t, uint64_t n) {
+    return t->receipt->trace_steps == n && (!t->has_n_steps || t->n_steps == n);
+}
+
+// What follows from the roots and the receipts alone. *done: that ends it.
+static enum ree_status check_whole(struct ree_bench *b, bool *done) {
+    const struct ree_dispute_terms *t = b->terms;
+    bool is_other = false, is_length = false;
+    for (unsigned k = 0; k < 2; k++) {
+        struct ree_side *s = &b->sides[k];
+        if (t->runs[k] && !ree_bind_root(t->runs[k]->receipt, s->root))
+            return ree_side_lied(s, "its root is not that of its receipt");
+        is_other |= memcmp(s->header, b->header->digest, sizeof s->header) != 0;
+        is_length |= t->runs[k] && !has_steps(t->runs[k], b->out->n_steps[k]);
+    }
+    *done = is_other || is_length;
+    // If both have the same other header, another version of ree may have made both traces.
+    bool is_shared = memcmp(b->sides[0].header, b->sides[1].header, sizeof(ree_digest)) == 0;
+    bool is_named = t->is_model && !is_shared;
+    b->out->kind = !is_other  ? REE_DISPUTE_LENGTH
+                   : is_named ? REE_DISPUTE_HEADER
+                              : REE_DISPUTE_OTHER_RUN;
+    if (is_other) return is_named ? begin_claim(b, REE_CLAIM_OF_HEADER, 0) : REE_OK;
+    return is_length ? begin_claim(b, REE_CLAIM_OF_LENGTH, 0) : REE_OK;
 }
 
 static enum ree_status hold(struct ree_bench *b) {
+    const struct ree_dispute_terms *t = b->terms;
     struct ree_dispute *out = b->out;
+    bool done = false;
     REE_TRY(ree_side_commit(&b->sides[0]));
     REE_TRY(ree_side_commit(&b->sides[1]));
     const struct ree_side *x = &b->sides[0], *y = &b->sides[1];
-    if (memcmp(x->root, y->root, sizeof x->root) == 0) return REE_OK;
-    for (unsigned k = 0; k < 2; k++)
-        if (memcmp(b->sides[k].header, b->header->digest, sizeof(ree_digest)) != 0) {
-            out->kind = REE_DISPUTE_OTHER_RUN;
-            return REE_OK;
-        }
-    REE_TRY(ree_tree_first(&b->sides[0].steps, &b->sides[1].steps, &out->step, b->err));
+    bool is_same = memcmp(x->root, y->root, sizeof x->root) == 0;
+    if (!is_same || t->runs[0]) {
+        REE_TRY(check_whole(b, &done));
+        if (done) return REE_OK;
+    }
+    out->kind = REE_DISPUTE_SAME;
+    uint64_t token_step = UINT64_MAX;
+    if (t->runs[0] && t->rules && t->rules->logits != UINT32_MAX) {
+        size_t place = ree_told_differ(t->runs[0], t->runs[1]);
+        if (place != SIZE_MAX && place >= t->runs[0]->n_prompt)
+            token_step = ree_told_step_of(t->runs[0], place);
+    }
+    out->step = out->n_steps[0];
+    if (!is_same)
+        REE_TRY(ree_tree_first(&b->sides[0].steps, &b->sides[1].steps, &out->step, b->err));
+    if (token_step <= out->step) return find_token(b, token_step);
+    if (is_same) return REE_OK;
     bool a_ends = out->step == out->n_steps[0], b_ends = out->step == out->n_steps[1];
     if (!a_ends && !b_ends) return find_in_step(b);
     out->kind = REE_DISPUTE_LENGTH;
-    return REE_OK;
+    return t->rules ? begin_claim(b, REE_CLAIM_OF_LENGTH, 0) : REE_OK;
 }
 
-enum ree_status ree_dispute(const struct ree_trace_header *header,
+// Whether the kind ends with a claim; those of a party that lied or left are half made.
+static bool has_claim(const struct ree_bench *b) {
+    switch (b->out->kind) {
+    case REE_DISPUTE_NODE:
+    case REE_DISPUTE_HEADER:
+    case REE_DISPUTE_TOKEN: return true;
+    case REE_DISPUTE_LENGTH: return b->out->claim != NULL;
+    case REE_DISPUTE_INPUT: return b->terms->rules != NULL;
+    default: return false;
+    }
+}
+
+enum ree_status ree_dispute(const struct ree_dispute_terms *terms,
                             struct ree_party *const parties[2], struct ree_strbuf *transcript,
                             struct ree_dispute *out, struct ree_error *err) {
     struct ree_error local;
-    if (!err) err = &local; // prefixes need the message that they prefix
-    struct ree_bench b = {.header = header, .transcript = transcript, .out = out, .err = err};
+    if (!err) err = &local; // what it says is part of the result
+    struct ree_bench b = {
+        .terms = terms, .header = terms->header, .transcript = transcript, .out = out, .err = err};
     memset(out, 0, sizeof *out);
     for (unsigned k = 0; k < 2; k++) {
         b.sides[k].bench = &b;
@@ -157,13 +290,17 @@ enum ree_status ree_dispute(const struct ree_trace_header *header,
         b.sides[k].k = k;
     }
     enum ree_status status = hold(&b);
+    bool is_named = out->kind == REE_DISPUTE_LIED || out->kind == REE_DISPUTE_SILENT;
+    if (status == REE_OK && has_claim(&b)) status = ree_claim_check(out->claim, err);
     ree_tree_finish(&b.sides[0].steps);
     ree_tree_finish(&b.sides[1].steps);
-    if (status != REE_OK || out->kind != REE_DISPUTE_NODE) {
+    if (status != REE_OK || !has_claim(&b)) {
         ree_claim_destroy(out->claim);
         out->claim = NULL;
     }
-    return out->kind == REE_DISPUTE_LIED ? REE_OK : status;
+    if (!is_named) return status;
+    return transcript ? ree_message_encode_name(out->liar ? "B" : "A", out, transcript, err)
+                      : REE_OK;
 }
 
 void ree_dispute_finish(struct ree_dispute *dispute) {

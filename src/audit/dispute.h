@@ -2,8 +2,12 @@
 // for digests until the first node is found in which they differ. First which step: down the tree
 // of steps, into the first half that differs; then, within the step, inputs and nodes, likewise.
 // What either says has to hash to what it said before, so a party that makes things up is named at
-// once. It takes O(log steps + log nodes) messages of a few digests, and as many more as the node
-// has inputs.
+// once, and so is a party that does not answer. It takes O(log steps + log nodes) messages of a few
+// digests, and as many more as the node has inputs.
+//
+// Inputs of a step follow from the step before, from the model and from the receipts
+// (audit/rules.h). With these rules every dispute ends with a claim (audit/claim.h) that a referee
+// can decide, or with a name.
 //
 // "Verde: Verification via Refereed Delegation for Machine Learning Programs" (2025) describes the
 // idea.
@@ -12,32 +16,47 @@
 
 #include "audit/claim.h"
 #include "audit/party.h"
+#include "audit/rules.h"
 
 enum ree_dispute_kind {
     REE_DISPUTE_SAME,      // the same root
-    REE_DISPUTE_OTHER_RUN, // the headers differ
+    REE_DISPUTE_OTHER_RUN, // the headers differ, and it is not known which is the model's; or both
+                           // have the same header, and it is not the model's
     REE_DISPUTE_INPUT,     // the first that differs is an input of the model
-    REE_DISPUTE_NODE,      // ... a node: there is a claim
-    REE_DISPUTE_LENGTH,    // equal as far as both go
+    REE_DISPUTE_NODE,      // ... a node
+    REE_DISPUTE_LENGTH,    // equal as far as both go, or not as long as the receipt says
     REE_DISPUTE_LIED,      // a party contradicted what it is committed to
+    REE_DISPUTE_SILENT,    // a party did not answer
+    REE_DISPUTE_HEADER,    // a header is not the model's
+    REE_DISPUTE_TOKEN,     // the last token that the receipts share
 };
 
+// LIED and SILENT rest on the word of whoever asked: the answers are not signed, so that the record
+// proves nothing to others. All other kinds that name a party rest on a claim, which anyone can
+// check against the roots.
 struct ree_dispute {
     enum ree_dispute_kind kind;
     uint64_t n_steps[2]; // as the parties say
-    uint64_t step;       // of INPUT and NODE; of LENGTH those that both have
+    uint64_t step;       // of INPUT, NODE and TOKEN; of LENGTH those that both have
     uint32_t input, node;
-    struct ree_claim *claim; // of NODE
-    unsigned liar;           // of LIED: 0 is A
-    char lie[160];           // what was wrong
+    // Of NODE; with rules also of INPUT, HEADER, TOKEN and LENGTH. NULL: there is none.
+    struct ree_claim *claim;
+    unsigned liar; // of LIED and SILENT: 0 is A
+    char lie[160]; // what was wrong
     // Questions and answers together; bytes of their JSON.
     uint64_t n_messages, n_bytes;
 };
 
-// `header` is what the parties should have; where it is not theirs, OTHER_RUN. `transcript` (may be
-// NULL) receives every message: JSON lines. Fails where a party fails to answer or memory is
-// exhausted, naming it.
-enum ree_status ree_dispute(const struct ree_trace_header *header,
+// What the parties are held to.
+struct ree_dispute_terms {
+    const struct ree_trace_header *header; // that both traces should have
+    bool is_model;                         // it was made from the model
+    const struct ree_rules *rules;         // NULL: not known
+    const struct ree_told *runs[2];        // of both receipts, of the same run; NULL: not known
+};
+
+// `transcript` (may be NULL) receives every message: JSON lines. Fails only if memory is exhausted.
+enum ree_status ree_dispute(const struct ree_dispute_terms *terms,
                             struct ree_party *const parties[2], struct ree_strbuf *transcript,
                             struct ree_dispute *out, struct ree_error *err);
 void ree_dispute_finish(struct ree_dispute *dispute);
@@ -47,5 +66,9 @@ void ree_dispute_finish(struct ree_dispute *dispute);
 enum ree_status ree_message_encode(const char *party, const struct ree_query *query,
                                    const struct ree_reply *reply, struct ree_strbuf *out,
                                    struct ree_error *err);
+// The last line of the transcript of a dispute of the kind LIED or SILENT: who is named, and that
+// the transcript is no proof of it.
+enum ree_status ree_message_encode_name(const char *party, const struct ree_dispute *dispute,
+                                        struct ree_strbuf *out, struct ree_error *err);
 
 #endif

@@ -14,17 +14,22 @@ static enum ree_status no_memory(struct ree_bench *b) {
     return ree_fail(b->err, REE_NO_MEMORY, "out of memory");
 }
 
-// A lie ends the dispute: a failure on the way up, a result at the top (ree_dispute).
-__attribute__((format(printf, 2, 3))) static enum ree_status lied(struct ree_side *s,
-                                                                  const char *format, ...) {
+// Names the party that ends the dispute: a failure on the way up, a result at the top
+// (ree_dispute).
+static enum ree_status name(struct ree_side *s, enum ree_dispute_kind kind) {
+    struct ree_dispute *out = s->bench->out;
+    out->kind = kind;
+    out->liar = s->k;
+    return ree_fail(s->bench->err, REE_INVALID, "%s: %s", who[s->k], out->lie);
+}
+
+enum ree_status ree_side_lied(struct ree_side *s, const char *format, ...) {
     struct ree_dispute *out = s->bench->out;
     va_list args;
     va_start(args, format);
     vsnprintf(out->lie, sizeof out->lie, format, args);
     va_end(args);
-    out->kind = REE_DISPUTE_LIED;
-    out->liar = s->k;
-    return ree_fail(s->bench->err, REE_INVALID, "%s: %s", who[s->k], out->lie);
+    return name(s, REE_DISPUTE_LIED);
 }
 
 static enum ree_status note(struct ree_bench *b, const struct ree_side *s,
@@ -42,6 +47,14 @@ static enum ree_status note(struct ree_bench *b, const struct ree_side *s,
     return status;
 }
 
+// Whatever the reason: a party that could choose a failure would end the dispute unnamed.
+static enum ree_status silent(struct ree_side *s, const struct ree_query *query) {
+    struct ree_dispute *out = s->bench->out;
+    snprintf(out->lie, sizeof out->lie, "%.*s", (int)sizeof out->lie - 1, s->bench->err->message);
+    enum ree_status status = note(s->bench, s, query, &(struct ree_reply){.is_silent = true});
+    return status == REE_OK ? name(s, REE_DISPUTE_SILENT) : status;
+}
+
 // `n`: digests that the answer has to begin with; the rest is a proof, whose length is checked with
 // it.
 static enum ree_status ask(struct ree_side *s, const struct ree_query *query, size_t n,
@@ -49,14 +62,14 @@ static enum ree_status ask(struct ree_side *s, const struct ree_query *query, si
     struct ree_bench *b = s->bench;
     memset(reply, 0, sizeof *reply);
     REE_TRY(note(b, s, query, NULL));
-    enum ree_status status = s->party->answer(s->party, query, reply, b->err);
-    if (status != REE_OK) {
-        ree_fail_prefix(b->err, "%s does not answer", who[s->k]);
-        return status;
-    }
+    b->err->message[0] = 0;
+    if (s->party->answer(s->party, query, reply, b->err) != REE_OK) return silent(s, query);
+    size_t given = reply->n, most = n + REE_MERKLE_MAX_PROOF;
+    // Of an answer that is too long the transcript has the beginning.
+    if (given > most + 1) reply->n = most + 1;
     REE_TRY(note(b, s, query, reply));
-    if (has_proof ? reply->n < n || reply->n - n > REE_MERKLE_MAX_PROOF : reply->n != n)
-        return lied(s, "an answer of %zu digests, where %zu are expected", reply->n, n);
+    if (has_proof ? given < n || given > most : given != n)
+        return ree_side_lied(s, "an answer of %zu digests, where %zu are expected", given, n);
     return REE_OK;
 }
 
@@ -78,7 +91,7 @@ static enum ree_status open_halves(void *user, uint64_t first, uint64_t count, r
 static enum ree_status halves_lied(void *user, struct ree_error *err) {
     struct ree_side *s = user;
     (void)err;
-    return lied(s, "two halves of a tree do not hash to what is above them");
+    return ree_side_lied(s, "two halves of a tree do not hash to what is above them");
 }
 
 enum ree_status ree_side_tree(struct ree_side *s, enum ree_ask halves, uint64_t n,
@@ -92,21 +105,31 @@ enum ree_status ree_side_tree(struct ree_side *s, enum ree_ask halves, uint64_t 
 
 // What a party is committed to
 
+// A tree of no leaves has one top: with another its root would differ, and no leaf would.
+static bool is_top(uint64_t n, const ree_digest top) {
+    static const ree_digest zeros;
+    return n > 0 || memcmp(top, zeros, sizeof zeros) == 0;
+}
+
 enum ree_status ree_side_commit(struct ree_side *s) {
     struct ree_bench *b = s->bench;
     struct ree_query query = {.ask = REE_ASK_COMMIT};
     struct ree_reply reply;
     ree_digest digest;
     enum ree_status status = ask(s, &query, 3, false, &reply);
-    if (status == REE_OK && reply.n_steps > MAX_STEPS) status = lied(s, "more than 2^53 steps");
+    if (status == REE_OK && reply.n_steps > MAX_STEPS)
+        status = ree_side_lied(s, "more than 2^53 steps");
     if (status == REE_OK) {
         b->out->n_steps[s->k] = reply.n_steps;
         memcpy(s->header, reply.digests[0], sizeof s->header);
+        memcpy(s->steps_top, reply.digests[1], sizeof s->steps_top);
         memcpy(s->root, reply.digests[2], sizeof s->root);
         ree_merkle_root_of_top(reply.n_steps, reply.digests[1], s->steps_root);
         ree_claim_trace_digest(s->header, s->steps_root, digest);
         if (memcmp(digest, s->root, sizeof digest) != 0)
-            status = lied(s, "its header and steps do not hash to its root");
+            status = ree_side_lied(s, "its header and steps do not hash to its root");
+        else if (!is_top(reply.n_steps, reply.digests[1]))
+            status = ree_side_lied(s, "no steps, and a top above them");
     }
     if (status == REE_OK)
         status = ree_side_tree(s, REE_ASK_STEPS, reply.n_steps, reply.digests[1], &s->steps);
@@ -133,37 +156,37 @@ static bool leads(const ree_digest root, uint64_t n, uint64_t index, const ree_d
     return ree_merkle_verify(root, n, index, leaf, (const ree_digest *)proof->digests, proof->n);
 }
 
-// The roots within the disputed step.
-enum ree_status ree_side_step(struct ree_side *s, ree_digest inputs_top, ree_digest nodes_top) {
+enum ree_status ree_side_step(struct ree_side *s, uint64_t step, struct ree_claim_opening *out,
+                              ree_digest inputs_top, ree_digest nodes_top) {
     struct ree_bench *b = s->bench;
-    struct ree_claim_side *side = &b->out->claim->sides[s->k];
-    struct ree_query query = {.ask = REE_ASK_STEP, .step = b->out->step};
+    struct ree_query query = {.ask = REE_ASK_STEP, .step = step};
     struct ree_reply reply;
     ree_digest leaf;
-    memcpy(side->root, s->root, sizeof side->root);
-    memcpy(side->steps_root, s->steps_root, sizeof side->steps_root);
-    side->n_steps = b->out->n_steps[s->k];
     enum ree_status status = ask(s, &query, 2, true, &reply);
-    if (status == REE_OK) status = copy_proof(b, &reply, 2, &side->step_proof);
+    if (status == REE_OK) status = copy_proof(b, &reply, 2, &out->step_proof);
     if (status == REE_OK) {
-        memcpy(inputs_top, reply.digests[0], sizeof(ree_digest));
-        memcpy(nodes_top, reply.digests[1], sizeof(ree_digest));
-        ree_merkle_root_of_top(b->header->n_inputs, inputs_top, side->inputs_root);
-        ree_merkle_root_of_top(b->header->n_nodes, nodes_top, side->nodes_root);
-        ree_claim_step_digest(b->out->step, side->inputs_root, side->nodes_root, leaf);
-        if (!leads(side->steps_root, side->n_steps, b->out->step, leaf, &side->step_proof))
-            status = lied(s, "its inputs and nodes of the step do not lead to its root");
+        if (inputs_top) memcpy(inputs_top, reply.digests[0], sizeof(ree_digest));
+        if (nodes_top) memcpy(nodes_top, reply.digests[1], sizeof(ree_digest));
+        ree_merkle_root_of_top(b->header->n_inputs, reply.digests[0], out->inputs_root);
+        ree_merkle_root_of_top(b->header->n_nodes, reply.digests[1], out->nodes_root);
+        ree_claim_step_digest(step, out->inputs_root, out->nodes_root, leaf);
+        if (!leads(s->steps_root, b->out->n_steps[s->k], step, leaf, &out->step_proof))
+            status = ree_side_lied(s, "its inputs and nodes of step %llu do not lead to its root",
+                                   (unsigned long long)step);
+        else if (!is_top(b->header->n_inputs, reply.digests[0]) ||
+                 !is_top(b->header->n_nodes, reply.digests[1]))
+            status = ree_side_lied(s, "no inputs or nodes, and a top above them");
     }
     ree_reply_finish(&reply);
     return status;
 }
 
-// What a side says of a node, checked.
-enum ree_status ree_side_node(struct ree_side *s, uint32_t node, ree_digest **inputs,
-                              ree_digest **outputs, struct ree_claim_proof *proof) {
+enum ree_status ree_side_node(struct ree_side *s, uint64_t step, const struct ree_claim_opening *of,
+                              uint32_t node, ree_digest **inputs, ree_digest **outputs,
+                              struct ree_claim_proof *proof) {
     struct ree_bench *b = s->bench;
     const struct ree_trace_node *n = &b->header->nodes[node];
-    struct ree_query query = {.ask = REE_ASK_NODE, .step = b->out->step, .index = node};
+    struct ree_query query = {.ask = REE_ASK_NODE, .step = step, .index = node};
     struct ree_reply reply;
     ree_digest leaf;
     size_t total = (size_t)n->n_inputs + n->n_outputs;
@@ -177,24 +200,25 @@ enum ree_status ree_side_node(struct ree_side *s, uint32_t node, ree_digest **in
     if (status == REE_OK) {
         ree_claim_node_digest(b->header->ops[node], n->n_inputs, (const ree_digest *)*inputs,
                               n->n_outputs, (const ree_digest *)*outputs, leaf);
-        if (!leads(b->out->claim->sides[s->k].nodes_root, b->header->n_nodes, node, leaf, proof))
-            status = lied(s, "its record of node %u does not lead to its root", node);
+        if (!leads(of->nodes_root, b->header->n_nodes, node, leaf, proof))
+            status = ree_side_lied(s, "its record of node %u does not lead to its root", node);
     }
     ree_reply_finish(&reply);
     return status;
 }
 
-enum ree_status ree_side_input(struct ree_side *s, uint32_t input, ree_digest out,
+enum ree_status ree_side_input(struct ree_side *s, uint64_t step,
+                               const struct ree_claim_opening *of, uint32_t input, ree_digest out,
                                struct ree_claim_proof *proof) {
     struct ree_bench *b = s->bench;
-    struct ree_query query = {.ask = REE_ASK_INPUT, .step = b->out->step, .index = input};
+    struct ree_query query = {.ask = REE_ASK_INPUT, .step = step, .index = input};
     struct ree_reply reply;
     enum ree_status status = ask(s, &query, 1, true, &reply);
     if (status == REE_OK) status = copy_proof(b, &reply, 1, proof);
     if (status == REE_OK) {
         memcpy(out, reply.digests[0], sizeof(ree_digest));
-        if (!leads(b->out->claim->sides[s->k].inputs_root, b->header->n_inputs, input, out, proof))
-            status = lied(s, "its digest of input %u does not lead to its root", input);
+        if (!leads(of->inputs_root, b->header->n_inputs, input, out, proof))
+            status = ree_side_lied(s, "its digest of input %u does not lead to its root", input);
     }
     ree_reply_finish(&reply);
     return status;

@@ -21,6 +21,7 @@ static bool add_query(cJSON *root, const struct ree_query *q) {
 }
 
 static bool add_reply(cJSON *root, const struct ree_query *q, const struct ree_reply *r) {
+    if (r->is_silent) return cJSON_AddTrueToObject(root, "silent") != NULL;
     if (q->ask == REE_ASK_COMMIT && !cJSON_AddNumberToObject(root, "n_steps", (double)r->n_steps))
         return false;
     cJSON *array = cJSON_AddArrayToObject(root, "digests");
@@ -33,16 +34,34 @@ static bool add_reply(cJSON *root, const struct ree_query *q, const struct ree_r
     return ok;
 }
 
-enum ree_status ree_message_encode(const char *party, const struct ree_query *query,
-                                   const struct ree_reply *reply, struct ree_strbuf *out,
-                                   struct ree_error *err) {
-    cJSON *root = cJSON_CreateObject();
-    bool ok = cJSON_AddStringToObject(root, reply ? "from" : "to", party) &&
-              (reply ? add_reply(root, query, reply) : add_query(root, query));
+static enum ree_status put_line(cJSON *root, bool ok, struct ree_strbuf *out,
+                                struct ree_error *err) {
     enum ree_status status =
         ok ? ree_canonical_json(root, out, err) : ree_fail(err, REE_NO_MEMORY, "out of memory");
     cJSON_Delete(root);
     ree_strbuf_append(out, "\n", 1);
     if (status == REE_OK && out->failed) status = ree_fail(err, REE_NO_MEMORY, "out of memory");
     return status;
+}
+
+enum ree_status ree_message_encode_name(const char *party, const struct ree_dispute *dispute,
+                                        struct ree_strbuf *out, struct ree_error *err) {
+    cJSON *root = cJSON_CreateObject();
+    bool is_silent = dispute->kind == REE_DISPUTE_SILENT;
+    bool ok = cJSON_AddStringToObject(root, "named", party) &&
+              cJSON_AddStringToObject(root, "for", is_silent ? "silence" : "contradiction") &&
+              cJSON_AddStringToObject(root, "reason", dispute->lie) &&
+              cJSON_AddStringToObject(root, "proof",
+                                      "none for others: whoever asked was there, and answers are "
+                                      "not signed");
+    return put_line(root, ok, out, err);
+}
+
+enum ree_status ree_message_encode(const char *party, const struct ree_query *query,
+                                   const struct ree_reply *reply, struct ree_strbuf *out,
+                                   struct ree_error *err) {
+    cJSON *root = cJSON_CreateObject();
+    bool ok = cJSON_AddStringToObject(root, reply ? "from" : "to", party) &&
+              (reply ? add_reply(root, query, reply) : add_query(root, query));
+    return put_line(root, ok, out, err);
 }

@@ -27,6 +27,7 @@ struct ree_query {
 // What tops and proofs are: receipt/merkle.h.
 struct ree_reply {
     uint64_t n_steps; // of COMMIT
+    bool is_silent;   // for the transcript: the party did not answer
     size_t n, capacity;
     ree_digest *digests;
 };

@@ -90,15 +90,19 @@ static struct place place_of(const char *folder, const struct ree_opened *m, uin
 
 // States
 
-// The value of a graph's output that a state is kept from.
-static uint32_t value_of_state(const struct ree_opened *m, size_t state) {
+uint32_t ree_recorded_value_of_output(const struct ree_opened *m, size_t output) {
     const struct ree_graph *graph = m->model->graph;
-    const struct ree_value *value = graph->outputs[m->roles.states[state].output];
-    if (!value->producer) return UINT32_MAX;
+    const struct ree_value *value = output < graph->n_outputs ? graph->outputs[output] : NULL;
+    if (!value || !value->producer) return UINT32_MAX;
     const struct ree_trace_node *node = &m->header.nodes[value->producer->id];
     for (uint32_t i = 0; i < node->n_outputs; i++)
         if (value->producer->outputs[i] == value) return node->first_output + i;
     return UINT32_MAX;
+}
+
+// The value of a graph's output that a state is kept from.
+static uint32_t value_of_state(const struct ree_opened *m, size_t state) {
+    return ree_recorded_value_of_output(m, m->roles.states[state].output);
 }
 
 ptrdiff_t ree_recorded_state(const struct ree_opened *m, uint32_t value, bool *out_new) {
@@ -190,5 +194,22 @@ enum ree_status ree_recorded_load(const char *folder, const struct ree_opened *m
                           "what is recorded has another digest than both parties "
                           "are committed to");
     if (status != REE_OK) ree_tensor_finish(out);
+    return status;
+}
+
+enum ree_status ree_recorded_given(const char *folder, const struct ree_opened *m, uint32_t input,
+                                   const char *sha256, ree_digest out, struct ree_error *err) {
+    struct ree_tensor tensor;
+    enum ree_dtype dtype;
+    char hex[65];
+    struct place p = place_of(folder, m, 0, input, &dtype);
+    enum ree_status status = load_file(&p, dtype, &tensor, err);
+    if (status == REE_OK) {
+        ree_tensor_sha256(&tensor, hex);
+        ree_audit_value_digest(&tensor, out);
+        if (strcmp(hex, sha256) != 0)
+            status = ree_fail(err, REE_INVALID, "what is recorded is not the receipt's input");
+    }
+    ree_tensor_finish(&tensor);
     return status;
 }

@@ -18,6 +18,14 @@ enum ree_status ree_recorded_load(const char *folder, const struct ree_opened *m
                                   uint32_t value, const ree_digest digest, struct ree_tensor *out,
                                   struct ree_error *err);
 
+// The digest that a recorded input of the only step has in a trace, if the tensor has the hash that
+// a receipt has of it.
+enum ree_status ree_recorded_given(const char *folder, const struct ree_opened *model,
+                                   uint32_t input, const char *sha256, ree_digest out,
+                                   struct ree_error *err);
+
+// The value that is an output of the model's graph; UINT32_MAX if no node makes it.
+uint32_t ree_recorded_value_of_output(const struct ree_opened *model, size_t output);
 // The number of the state that a value is kept as, or was; -1: none. *out_new: it is an output.
 ptrdiff_t ree_recorded_state(const struct ree_opened *model, uint32_t value, bool *out_new);
 // The digest of a value that is all of a state.

@@ -1,11 +1,12 @@
 #include "audit/referee.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "audit/header.h"
-#include "audit/recompute.h"
-#include "audit/recorded.h"
+#include "audit/bind.h"
+#include "audit/referee_parts.h"
 #include "base/status.h"
 
 static bool same(const ree_digest a, const ree_digest b) {
@@ -41,160 +42,131 @@ static enum ree_status check_model(const struct ree_claim *c, const struct ree_o
         return ree_fail(err, REE_INVALID,
                         "the traces have another header than this version of ree makes of the "
                         "model: made by another version, with --no-fold, or altered");
-    return REE_OK;
-}
-
-// A part of the claim against the header, which is now known to be the model's.
-static enum ree_status check_source(const struct ree_trace_header *h, int32_t value, uint32_t i,
-                                    const struct ree_claim_input *in, struct ree_error *err) {
-    enum ree_claim_source source = REE_CLAIM_OMITTED;
-    uint32_t index = 0;
-    bool ok = true;
-    if (value != REE_TRACE_OMITTED && (uint32_t)value < h->n_inputs) {
-        source = REE_CLAIM_INPUT;
-        index = (uint32_t)value;
-    } else if (value != REE_TRACE_OMITTED && (uint32_t)value < h->n_inputs + h->n_constants) {
-        source = REE_CLAIM_CONSTANT;
-        index = (uint32_t)value - h->n_inputs;
-        ok = in->index == index && same(in->digest, h->constants[index].digest);
-    } else if (value != REE_TRACE_OMITTED) {
-        source = REE_CLAIM_NODE;
-        index = in->index;
-        ok = in->index < h->n_nodes && in->output < h->nodes[in->index].n_outputs &&
-             h->nodes[in->index].first_output + in->output == (uint32_t)value &&
-             same(in->op, h->ops[in->index]) && in->n_inputs == h->nodes[in->index].n_inputs &&
-             in->n_outputs == h->nodes[in->index].n_outputs;
-    }
-    if (in->source != source || in->index != index || !ok)
-        return ree_fail(err, REE_INVALID, "input %u of the node is not what the model says", i);
-    return REE_OK;
-}
-
-static enum ree_status check_node(const struct ree_claim *c, const struct ree_trace_header *h,
-                                  struct ree_error *err) {
-    ree_digest op;
-    ree_claim_op_digest(&c->op, op);
-    if (c->n_nodes != h->n_nodes || c->n_step_inputs != h->n_inputs || c->node >= h->n_nodes)
+    if (c->n_nodes != m->header.n_nodes || c->n_step_inputs != m->header.n_inputs)
         return ree_fail(err, REE_INVALID, "the model has another number of nodes or inputs");
-    const struct ree_trace_node *node = &h->nodes[c->node];
-    if (!same(op, h->ops[c->node]))
-        return ree_fail(err, REE_INVALID, "node %u of the model is another operator", c->node);
-    if (c->n_inputs != node->n_inputs || c->n_outputs != node->n_outputs)
-        return ree_fail(err, REE_INVALID, "node %u of the model has other inputs or outputs",
-                        c->node);
-    for (uint32_t i = 0; i < c->n_inputs; i++)
-        REE_TRY(check_source(h, node->inputs[i], i, &c->inputs[i], err));
     return REE_OK;
 }
 
-// Computing
+// Whether the roots are those of receipts
 
-static enum ree_status load_inputs(const struct ree_claim *c, const struct ree_opened *m,
-                                   const char *folder, struct ree_tensor *tensors,
-                                   struct ree_ruling *out, struct ree_error *err) {
-    const struct ree_trace_node *node = &m->header.nodes[c->node];
-    for (uint32_t i = 0; i < c->n_inputs; i++) {
-        if (c->inputs[i].source == REE_CLAIM_OMITTED) continue;
-        if (c->inputs[i].source == REE_CLAIM_CONSTANT) {
-            out->n_constant++;
-            continue;
-        }
-        if (ree_recorded_load(folder, m, c->step, (uint32_t)node->inputs[i], c->inputs[i].digest,
-                              &tensors[i], err) != REE_OK)
-            return ree_fail_prefix(err, "input %u of the node", i);
-        out->n_loaded++;
-    }
-    return REE_OK;
-}
-
-// Digests of what was computed, as a trace has them. `states` was found before the graph was cut.
-static enum ree_status digest_outputs(const struct ree_claim *c, const struct ree_tensor *tensors,
-                                      const int64_t *axes, const bool *omitted,
-                                      struct ree_ruling *out, struct ree_error *err) {
-    out->n_outputs = c->n_outputs;
-    out->outputs = calloc((size_t)c->n_outputs + 1, sizeof *out->outputs);
-    if (!out->outputs) return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    for (uint32_t i = 0; i < c->n_outputs; i++) {
-        if (omitted[i]) continue;
-        if (axes[i] < 0) {
-            ree_audit_value_digest(&tensors[i], out->outputs[i]);
-            continue;
-        }
-        if (axes[i] >= tensors[i].rank)
-            return ree_fail(err, REE_INTERNAL, "a cache came out without its rows");
-        ree_recorded_rows_digest(&tensors[i], (uint32_t)axes[i], out->outputs[i]);
-    }
-    return REE_OK;
-}
-
-static void judge(const struct ree_claim *c, struct ree_ruling *out) {
-    bool right[2];
+static enum ree_status bind(const struct ree_claim *c, const struct ree_referee_options *options,
+                            struct ree_ruling *out, struct ree_error *err) {
     for (unsigned k = 0; k < 2; k++) {
-        out->misread[k] = ree_claim_misread(c, k);
-        out->wrong[k] = -1;
-        for (uint32_t i = c->n_outputs; i-- > 0;)
-            if (!same(c->sides[k].outputs[i], out->outputs[i])) out->wrong[k] = i;
-        right[k] = out->misread[k] < 0 && out->wrong[k] < 0;
+        if (!options->receipts[k]) continue;
+        char lie[REE_BIND_LIE];
+        REE_TRY(ree_bind_side(c, k, options->receipts[k], options->keys[k], options->request, lie,
+                              err));
+        out->is_bound[k] = true;
+        if (lie[0]) ree_ruling_wrong(out, k, "its receipt: %s", lie);
     }
-    // Both cannot be: their records differ.
-    out->verdict = right[0] ? REE_VERDICT_A : right[1] ? REE_VERDICT_B : REE_VERDICT_NEITHER;
+    return REE_OK;
 }
 
-struct work {
-    struct ree_tensor *inputs, *outputs;
-    int64_t *axes; // per output; -1: no state
-    bool *omitted;
-};
-
-static enum ree_status compute(const struct ree_claim *c, struct ree_opened *m, const char *folder,
-                               struct work *w, struct ree_ruling *out, struct ree_error *err) {
-    const struct ree_trace_node *node = &m->header.nodes[c->node];
-    bool is_new;
-    for (uint32_t i = 0; i < c->n_outputs; i++) {
-        ptrdiff_t state = ree_recorded_state(m, node->first_output + i, &is_new);
-        w->axes[i] = state < 0 ? -1 : (int64_t)m->roles.states[state].axis;
-        w->omitted[i] = node->omitted[i];
-    }
-    ree_model_infer(m->model->graph); // types, for what .npy has none
-    REE_TRY(load_inputs(c, m, folder, w->inputs, out, err));
-    REE_TRY(ree_recompute(m->model, c->node, w->inputs, c->n_inputs, w->outputs, err));
-    return digest_outputs(c, w->outputs, w->axes, w->omitted, out, err);
+static enum ree_status tell(const struct ree_referee_options *options, struct ree_court *court,
+                            struct ree_arena *arena, struct ree_error *err) {
+    REE_TRY(ree_rules_make(court->model, arena, &court->rules, err));
+    court->has_receipts = options->receipts[0] && options->receipts[1];
+    for (unsigned k = 0; k < 2; k++)
+        if (options->receipts[k] &&
+            ree_told_make(options->receipts[k], &court->rules, &options->tokens[k], arena,
+                          &court->told[k], err) != REE_OK)
+            return ree_fail_prefix(err, "%c's receipt", "AB"[k]);
+    return court->has_receipts ? ree_told_compare(&court->told[0], &court->told[1], err) : REE_OK;
 }
 
-static enum ree_status decide(const struct ree_claim *c, struct ree_opened *m, const char *folder,
-                              struct ree_ruling *out, struct ree_error *err) {
-    struct work w = {calloc((size_t)c->n_inputs + 1, sizeof *w.inputs),
-                     calloc((size_t)c->n_outputs + 1, sizeof *w.outputs),
-                     calloc((size_t)c->n_outputs + 1, sizeof *w.axes),
-                     calloc((size_t)c->n_outputs + 1, sizeof *w.omitted)};
-    enum ree_status status = w.inputs && w.outputs && w.axes && w.omitted
-                                 ? compute(c, m, folder, &w, out, err)
-                                 : ree_fail(err, REE_NO_MEMORY, "out of memory");
-    for (uint32_t i = 0; w.inputs && i < c->n_inputs; i++)
-        ree_tensor_finish(&w.inputs[i]);
-    for (uint32_t i = 0; w.outputs && i < c->n_outputs; i++)
-        ree_tensor_finish(&w.outputs[i]);
-    free(w.inputs);
-    free(w.outputs);
-    free(w.axes);
-    free(w.omitted);
-    if (status == REE_OK) judge(c, out);
+// Every claim has the number of steps of both roots.
+static void count_steps(const struct ree_court *court, struct ree_ruling *out) {
+    for (unsigned k = 0; k < 2; k++) {
+        const struct ree_told *t = &court->told[k];
+        unsigned long long n = court->claim->sides[k].n_steps;
+        if (!t->receipt) continue;
+        if (t->receipt->trace_steps != n)
+            ree_ruling_wrong(out, k, "its receipt says %llu steps, its root has %llu",
+                             (unsigned long long)t->receipt->trace_steps, n);
+        if (t->has_n_steps && t->n_steps != n)
+            ree_ruling_wrong(out, k, "the tokens of its receipt take %llu steps, its root has %llu",
+                             (unsigned long long)t->n_steps, n);
+    }
+}
+
+// Judging
+
+void ree_ruling_wrong(struct ree_ruling *r, unsigned k, const char *format, ...) {
+    if (r->is_wrong[k]) return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(r->why[k], sizeof r->why[k], format, args);
+    va_end(args);
+    r->is_wrong[k] = true;
+}
+
+static enum ree_status judge(const struct ree_court *court, struct ree_ruling *out,
+                             struct ree_error *err) {
+    switch (court->claim->kind) {
+    case REE_CLAIM_OF_NODE:
+        return ree_referee_node(court->claim, court->model, court->folder, out, err);
+    case REE_CLAIM_OF_INPUT: return ree_referee_input(court, out, err);
+    case REE_CLAIM_OF_TOKEN: return ree_referee_token(court, out, err);
+    case REE_CLAIM_OF_HEADER: return ree_referee_header(court, out, err);
+    case REE_CLAIM_OF_LENGTH: return ree_referee_length(court, out, err);
+    }
+    return ree_fail(err, REE_INTERNAL, "a claim of no kind");
+}
+
+static enum ree_status decide(const struct ree_court *court, struct ree_ruling *out,
+                              struct ree_error *err) {
+    count_steps(court, out);
+    // Who contradicts its own receipt is named, and the claim need not be decided beyond that.
+    if (!out->is_wrong[0] && !out->is_wrong[1]) REE_TRY(judge(court, out, err));
+    if (!out->is_wrong[0] && !out->is_wrong[1])
+        return ree_fail(err, REE_INVALID,
+                        "the claim shows nothing wrong: neither party breaks a rule there");
+    out->verdict = !out->is_wrong[0]   ? REE_VERDICT_A
+                   : !out->is_wrong[1] ? REE_VERDICT_B
+                                       : REE_VERDICT_NEITHER;
+    return REE_OK;
+}
+
+enum ree_status ree_referee_opened(const struct ree_claim *c, struct ree_opened *model,
+                                   const struct ree_referee_options *options,
+                                   struct ree_ruling *out, struct ree_error *err) {
+    struct ree_error local;
+    if (!err) err = &local; // prefixes need the message that they prefix
+    struct ree_court court = {.claim = c, .model = model, .folder = options->folder};
+    memset(out, 0, sizeof *out);
+    out->misread[0] = out->misread[1] = out->wrong[0] = out->wrong[1] = -1;
+    REE_TRY(ree_claim_check(c, err));
+    REE_TRY(check_numerics(c, err));
+    REE_TRY(bind(c, options, out, err));
+    REE_TRY(check_model(c, model, err));
+    struct ree_arena arena;
+    ree_arena_init(&arena);
+    // Receipts of which one is a lie already need not be of one run.
+    bool is_named = out->is_wrong[0] || out->is_wrong[1];
+    enum ree_status status = is_named ? REE_OK : tell(options, &court, &arena, err);
+    if (status == REE_OK) status = decide(&court, out, err);
+    ree_arena_finish(&arena);
     return status;
+}
+
+// What can be refused without the model is refused before it is loaded.
+static enum ree_status check_early(const struct ree_claim *c,
+                                   const struct ree_referee_options *options,
+                                   struct ree_error *err) {
+    struct ree_ruling unused = {0};
+    REE_TRY(ree_claim_check(c, err));
+    REE_TRY(check_numerics(c, err));
+    return bind(c, options, &unused, err);
 }
 
 enum ree_status ree_referee(const struct ree_claim *c, const struct ree_referee_options *options,
                             struct ree_ruling *out, struct ree_error *err) {
-    struct ree_error local;
-    if (!err) err = &local; // prefixes need the message that they prefix
     struct ree_opened opened = {0};
     memset(out, 0, sizeof *out);
-    REE_TRY(ree_claim_check(c, err));
-    REE_TRY(check_numerics(c, err));
+    REE_TRY(check_early(c, options, err));
     struct ree_open_options open = {REE_REPRODUCIBLE, c->prefill_chunk, options->on_progress};
     enum ree_status status = ree_open_model(options->model, &open, &opened, err);
-    if (status == REE_OK) status = check_model(c, &opened, err);
-    if (status == REE_OK) status = check_node(c, &opened.header, err);
-    if (status == REE_OK) status = decide(c, &opened, options->folder, out, err);
+    if (status == REE_OK) status = ree_referee_opened(c, &opened, options, out, err);
     ree_opened_finish(&opened);
     return status;
 }

@@ -36,6 +36,13 @@ struct ree_step {
     const int64_t *rows;   // (batch, n_rows): which, counted from the first new token
 };
 
+// An input of a step, made from the step alone: token ids, positions, masks, lengths. `input` must
+// not be a cache. `total` is the number of tokens that the attention mask covers. Release *out with
+// ree_tensor_finish, also on failure.
+enum ree_status ree_step_input(const struct ree_model *model, const struct ree_roles *roles,
+                               const struct ree_step *step, int64_t total, size_t input,
+                               struct ree_tensor *out, struct ree_error *err);
+
 // A step in flight.
 struct ree_flight {
     struct ree_step step;

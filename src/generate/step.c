@@ -54,13 +54,12 @@ static void set_number(struct ree_tensor *t, size_t i, int64_t value) {
     }
 }
 
-// How an input of the step is filled. `total` is what the attention mask covers.
-static enum ree_status fill(const struct ree_generator *g, const struct ree_step *step,
-                            int64_t total, size_t input, struct ree_tensor *t,
-                            struct ree_error *err) {
-    const struct ree_port *port = ree_model_input(g->model, input);
+enum ree_status ree_step_input(const struct ree_model *model, const struct ree_roles *roles,
+                               const struct ree_step *step, int64_t total, size_t input,
+                               struct ree_tensor *t, struct ree_error *err) {
+    const struct ree_port *port = ree_model_input(model, input);
     int64_t batch = (int64_t)step->batch, n = (int64_t)step->length;
-    enum ree_role role = g->roles.of_input[input];
+    enum ree_role role = roles->of_input[input];
     int64_t dims[3] = {batch, n, 1};
     uint32_t rank = 2;
     if (role == REE_ROLE_ATTENTION_MASK) dims[1] = total;
@@ -157,7 +156,8 @@ static enum ree_status fill_all(const struct ree_generator *g, int64_t total,
     if (!flight->inputs) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     for (size_t i = 0; i < g->roles.n_inputs; i++)
         if (g->roles.of_input[i] != REE_ROLE_STATE)
-            REE_TRY(fill(g, &flight->step, total, i, &flight->inputs[flight->n_inputs++], err));
+            REE_TRY(ree_step_input(g->model, &g->roles, &flight->step, total, i,
+                                   &flight->inputs[flight->n_inputs++], err));
     return REE_OK;
 }
 

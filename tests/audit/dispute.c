@@ -121,7 +121,8 @@ static enum ree_status hold(const struct runs *r, struct ree_dispute *out) {
     struct ree_error err;
     REQUIRE(ree_party_of_trace(&r->a, &parties[0], &err) == REE_OK);
     REQUIRE(ree_party_of_trace(&r->b, &parties[1], &err) == REE_OK);
-    enum ree_status status = ree_dispute(&r->a.header, parties, NULL, out, &err);
+    enum ree_status status =
+        ree_dispute(&(struct ree_dispute_terms){.header = &r->a.header}, parties, NULL, out, &err);
     CHECK_MSG(status == REE_OK, "%s", err.message);
     ree_party_of_trace_destroy(parties[0]);
     ree_party_of_trace_destroy(parties[1]);
@@ -238,7 +239,8 @@ static void test_liars(void) {
             .base.answer = lie, .honest = honest[side], .at = draw(16), .shorten = draw(4) == 0};
         parties[side] = &liar.base;
         parties[!side] = honest[!side];
-        enum ree_status status = ree_dispute(&r.a.header, parties, NULL, &d, &err);
+        enum ree_status status = ree_dispute(&(struct ree_dispute_terms){.header = &r.a.header},
+                                             parties, NULL, &d, &err);
         CHECK_MSG(status == REE_OK, "%s", err.message);
         if (liar.lied) {
             CHECK_MSG(d.kind == REE_DISPUTE_LIED && d.liar == side && d.lie[0] && !d.claim,
@@ -256,13 +258,48 @@ static void test_liars(void) {
     CHECK_MSG(n_lies > 300, "%u lies were told", n_lies);
 }
 
+// A party with no steps and a top above them: its root is its own, and no step of it differs.
+static enum ree_status say_nothing(struct ree_party *party, const struct ree_query *query,
+                                   struct ree_reply *out, struct ree_error *err) {
+    struct liar *l = REE_CONTAINER_OF(party, struct liar, base);
+    ree_digest digests[3] = {{0}, {1}, {0}}, steps;
+    if (query->ask != REE_ASK_COMMIT) return l->honest->answer(l->honest, query, out, err);
+    REQUIRE(l->honest->answer(l->honest, query, out, err) == REE_OK);
+    memcpy(digests[0], out->digests[0], sizeof(ree_digest));
+    ree_merkle_root_of_top(0, digests[1], steps);
+    ree_claim_trace_digest(digests[0], steps, digests[2]);
+    out->n_steps = 0;
+    memcpy(out->digests, digests, sizeof digests);
+    return REE_OK;
+}
+
+static void test_tops_of_nothing(void) {
+    struct runs r;
+    struct ree_dispute d;
+    struct ree_error err;
+    struct ree_party *honest[2];
+    runs_init(&r, 5, 5, false);
+    r.a.n_steps = 0;
+    set_root(&r.a);
+    REQUIRE(ree_party_of_trace(&r.a, &honest[0], &err) == REE_OK);
+    REQUIRE(ree_party_of_trace(&r.b, &honest[1], &err) == REE_OK);
+    struct liar liar = {.base.answer = say_nothing, .honest = honest[1]};
+    struct ree_party *parties[2] = {honest[0], &liar.base};
+    struct ree_dispute_terms terms = {.header = &r.a.header};
+    CHECK(ree_dispute(&terms, parties, NULL, &d, &err) == REE_OK);
+    CHECK(d.kind == REE_DISPUTE_LIED && d.liar == 1);
+    ree_party_of_trace_destroy(honest[0]);
+    ree_party_of_trace_destroy(honest[1]);
+    runs_finish(&r);
+}
+
 // A party that invents a record of what it read: all it is committed to is consistent.
 static void test_misread(const struct ree_claim *claim) {
     CHECK(ree_claim_misread(claim, 0) == -1 && ree_claim_misread(claim, 1) == -1);
     if (!claim->n_inputs) return;
-    claim->sides[1].inputs[0][5] ^= 1;
+    claim->sides[1].at.inputs[0][5] ^= 1;
     CHECK(ree_claim_misread(claim, 0) == -1 && ree_claim_misread(claim, 1) == 0);
-    claim->sides[1].inputs[0][5] ^= 1;
+    claim->sides[1].at.inputs[0][5] ^= 1;
 }
 
 // Whether a text is a claim whose digests lead to the roots. What the header's digest alone binds,
@@ -343,6 +380,7 @@ int main(void) {
     test_lengths();
     test_same();
     test_liars();
+    test_tops_of_nothing();
     test_claims();
     return test_finish();
 }

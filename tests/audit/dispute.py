@@ -21,6 +21,7 @@ from harness import check  # noqa: E402
 SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
 PROMPT = ["--prompt-text", "Once upon a time", "--prefill-chunk", "4", "--max-new-tokens", "12", "--ignore-eos"]
 N_FLIPS = 200
+UNBOUND = 3  # the referee's exit code without receipts: tests/audit/liars.py has those with
 
 ree_run = None
 
@@ -87,7 +88,7 @@ def flips(folder, about):
         if kind in kinds and rng.random() < 0.6:
             continue
         kinds.add(kind)
-        ruling = answer("referee", claim, SAMPLE, "--inputs", folder / "values", codes=(0,))
+        ruling = answer("referee", claim, SAMPLE, "--inputs", folder / "values", codes=(UNBOUND,))
         check(ruling.get("right") == "AB"[swap], f"{kind}, node {node} in step {step}: {ruling}")
     check(done >= 100, f"{done} faults")
     damageable = {about["nodes"][i]["op_type"] for i in nodes if i not in fixed}
@@ -113,7 +114,7 @@ def neither(folder, about):
     other, claim = folder / "other.trace", folder / "neither.json"
     run(SAMPLE, *PROMPT, "--trace", other, "--inject-fault", f"{node}:5:12")
     answer("dispute", "--a", other, "--b", folder / "damaged.trace", "--claim", claim, codes=(1,))
-    ruling = answer("referee", claim, SAMPLE, "--inputs", folder / "values", codes=(1,))
+    ruling = answer("referee", claim, SAMPLE, "--inputs", folder / "values", codes=(UNBOUND,))
     check(ruling["right"] == "neither", f"{ruling}")
 
 
@@ -160,7 +161,7 @@ def altered_inputs(folder, about):
     node, claim = damage(folder, about, "Attention", 5)
     values = folder / "altered"
     shutil.copytree(folder / "values", values)
-    ok = answer("referee", claim, SAMPLE, "--inputs", values, codes=(0,))
+    ok = answer("referee", claim, SAMPLE, "--inputs", values, codes=(UNBOUND,))
     check(ok.get("right") == "A", f"{ok}")
     cache = json.loads(claim.read_text())["inputs"]
     for file in (next((values / "step-00002").glob(f"{node:05}-*-1.npy")),
@@ -175,7 +176,7 @@ def altered_inputs(folder, about):
         file.write_bytes(good)
     # What lies behind the node does not matter, nor what other nodes gave.
     shutil.rmtree(values / "step-00006")
-    ok = answer("referee", claim, SAMPLE, "--inputs", values, codes=(0,))
+    ok = answer("referee", claim, SAMPLE, "--inputs", values, codes=(UNBOUND,))
     check(ok.get("right") == "A", f"{ok}")
 
 
@@ -211,7 +212,7 @@ def altered_traces(folder, about):
     claim = folder / "forged.json"
     found = answer("dispute", "--a", forged, "--b", folder / "clean.trace", "--claim", claim, codes=(1,))
     check((found["step"], found["node"]) == (4, node), f"{found}")
-    ruling = answer("referee", claim, SAMPLE, "--inputs", folder / "values", codes=(0,))
+    ruling = answer("referee", claim, SAMPLE, "--inputs", folder / "values", codes=(UNBOUND,))
     check(ruling["right"] == "B", f"{ruling}")
 
 
@@ -234,7 +235,9 @@ def others(folder, about):
     check(len(text) == found["bytes"] and text.count("\n") == found["messages"], f"{found}")
     refused("dispute", "--a", clean, says="--b")
     refused("dispute", "--a", clean, "--b", clean, says="--claim")
-    refused("referee", clean, SAMPLE, says="--inputs")
+    _, node_claim = damage(folder, about, "MatMul", 5)
+    refused("referee", node_claim, SAMPLE, says="--inputs")
+    refused("referee", clean, says="a claim and a model")
 
 
 def main():

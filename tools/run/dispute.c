@@ -3,9 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit/bind.h"
 #include "audit/dispute.h"
+#include "audit/referee.h"
 #include "base/file.h"
 #include "cli.h"
+#include "sides.h"
 
 #define CLI_DIFFERS 1
 #define CLI_CANNOT 2
@@ -27,25 +30,45 @@ static const char help[] =
     "both\n"
     "roots. That is the claim, which 'ree-run referee' decides.\n"
     "\n"
-    "  --claim FILE        write it\n"
-    "  --transcript FILE   write every message, a line of JSON each\n"
-    "  --json              one JSON object instead of text\n"
+    "With --model and both receipts a dispute ends with a claim wherever the runs part: also in "
+    "an\n"
+    "input of a step, in a token, in the header or in the number of steps. Who is wrong is then\n"
+    "printed, if it follows from the model, the roots and the receipts alone. With --model only,\n"
+    "that holds for caches.\n"
+    "\n"
+    "Nobody signs an answer. A party that contradicts its root here, or does not answer, is named\n"
+    "by this referee, who watched; the transcript is no proof for others. A claim is.\n"
+    "\n"
+    "  --claim FILE           write it\n"
+    "  --model MODEL          the model of the runs, a file or a folder\n" SIDES_HELP
+    "  --transcript FILE      write every message, a line of JSON each\n"
+    "  --json                 one JSON object instead of text\n"
     "\n"
     "example\n"
-    "  ree-run dispute --a mine.trace --b theirs.trace --claim claim.json\n"
+    "  ree-run dispute --a mine.trace --b theirs.trace --claim claim.json \\\n"
+    "    --model tools/sample/stories --a-receipt mine.json --b-receipt theirs.json\n"
     "\n"
-    "exit status: 0 the same root, 1 they differ in a node and the claim is written, 2 no node "
-    "can\n"
-    "be named: another model, other inputs, another number of steps (or wrong usage), 3 a party\n"
-    "contradicted what it is committed to\n";
+    "exit status: 0 the same root, 1 they differ and the claim is written, 2 nothing can be\n"
+    "decided: another model, other inputs, another number of steps (or wrong usage), 3 a party is\n"
+    "named without a claim: it contradicted its root, did not answer, or its receipt contradicts\n"
+    "itself or the request\n";
 
 struct options {
-    const char *traces[2], *claim, *transcript;
+    const char *traces[2], *claim, *transcript, *model;
+    struct sides sides;
     bool json;
 };
 
+// What is known of who is wrong without any value.
+struct naming {
+    bool is_tried, is_decided;
+    struct ree_ruling ruling;
+    struct ree_error err; // why it is not decided
+};
+
 static const char *kind_name(enum ree_dispute_kind kind) {
-    static const char *const names[] = {"same", "other_run", "input", "node", "length", "lied"};
+    static const char *const names[] = {"same", "other_run", "input",  "node", "length",
+                                        "lied", "silent",    "header", "token"};
     return names[kind];
 }
 
@@ -74,19 +97,36 @@ static void append_roots(struct ree_strbuf *out, const struct ree_trace *const t
     }
 }
 
+static void append_naming(const struct ree_dispute *d, const struct naming *n,
+                          struct ree_strbuf *out) {
+    if (!n->is_tried) return;
+    for (unsigned k = 0; k < 2 && n->is_decided; k++)
+        if (n->ruling.is_wrong[k])
+            ree_strbuf_printf(out, "%c is wrong: %s\n", "AB"[k], n -> ruling.why[k]);
+    if (!n->is_decided && d->claim)
+        ree_strbuf_printf(out, "not decided here: %s\n", n->err.message);
+}
+
 static void report_text(const struct options *o, const struct ree_dispute *d,
-                        const struct ree_trace *const traces[2], struct ree_strbuf *out) {
+                        const struct ree_trace *const traces[2], const struct naming *naming,
+                        struct ree_strbuf *out) {
     append_roots(out, traces);
     switch (d->kind) {
     case REE_DISPUTE_SAME: ree_strbuf_printf(out, "the same\n"); break;
     case REE_DISPUTE_OTHER_RUN:
-        ree_strbuf_printf(out, "cannot be compared: their headers differ ('ree-run diff' says in "
-                               "what)\n");
+        if (memcmp(traces[0]->header.digest, traces[1]->header.digest, sizeof(ree_digest)) == 0)
+            ree_strbuf_printf(out, "cannot be decided: both have a header that this version of ree "
+                                   "does not make of the model\n");
+        else
+            ree_strbuf_printf(out, "cannot be compared: their headers differ ('ree-run diff' says "
+                                   "in what)\n");
         break;
     case REE_DISPUTE_INPUT:
         ree_strbuf_printf(out, "step %llu: input '", (unsigned long long)d->step);
         cli_append_name(out, traces[0]->header.inputs[d->input].name);
-        ree_strbuf_printf(out, "' differs: the runs were given different things\n");
+        ree_strbuf_printf(out, d->claim ? "' differs\n"
+                                        : "' differs: only the model says where it comes from "
+                                          "(--model)\n");
         break;
     case REE_DISPUTE_NODE:
         ree_strbuf_printf(out, "step %llu: ", (unsigned long long)d->step);
@@ -94,20 +134,44 @@ static void report_text(const struct options *o, const struct ree_dispute *d,
         ree_strbuf_printf(out, " is the first that differs\n");
         break;
     case REE_DISPUTE_LENGTH:
-        ree_strbuf_printf(out, "equal as far as both go: %llu steps\n",
-                          (unsigned long long)d->step);
+        ree_strbuf_printf(out, d->n_steps[0] == d->n_steps[1]
+                                   ? "the number of steps differs from the receipts\n"
+                                   : "the number of steps differs\n");
+        break;
+    case REE_DISPUTE_HEADER: ree_strbuf_printf(out, "a header is not the model's\n"); break;
+    case REE_DISPUTE_TOKEN:
+        ree_strbuf_printf(out, "the tokens chosen after step %llu differ\n",
+                          (unsigned long long)d->step - 1);
         break;
     case REE_DISPUTE_LIED:
         ree_strbuf_printf(out, "%c contradicts its root: %s\n", "AB"[d->liar], d -> lie);
         break;
+    case REE_DISPUTE_SILENT:
+        ree_strbuf_printf(out, "%c does not answer: %s\n", "AB"[d->liar], d -> lie);
+        break;
     }
+    if (d->kind == REE_DISPUTE_LIED || d->kind == REE_DISPUTE_SILENT)
+        ree_strbuf_printf(out, "that is the word of this referee: the transcript proves it to "
+                               "nobody else\n");
+    append_naming(d, naming, out);
     ree_strbuf_printf(out, "%llu messages, %llu bytes\n", (unsigned long long)d->n_messages,
                       (unsigned long long)d->n_bytes);
-    if (d->kind == REE_DISPUTE_NODE) ree_strbuf_printf(out, "claim %s\n", o->claim);
+    if (d->claim) ree_strbuf_printf(out, "claim %s\n", o->claim);
+}
+
+static void add_naming(cJSON *object, const struct naming *n) {
+    if (!n->is_tried) return;
+    cJSON *wrong = cJSON_AddArrayToObject(object, "wrong");
+    for (unsigned k = 0; k < 2 && n->is_decided; k++) {
+        if (!n->ruling.is_wrong[k]) continue;
+        cJSON_AddItemToArray(wrong, cJSON_CreateString(k ? "B" : "A"));
+        cJSON_AddStringToObject(object, k ? "reason_b" : "reason_a", n->ruling.why[k]);
+    }
+    if (!n->is_decided) cJSON_AddStringToObject(object, "undecided", n->err.message);
 }
 
 static void report_json(const struct ree_dispute *d, const struct ree_trace *const traces[2],
-                        struct ree_strbuf *out) {
+                        const struct naming *naming, struct ree_strbuf *out) {
     cJSON *object = cJSON_CreateObject();
     cJSON_AddStringToObject(object, "result", kind_name(d->kind));
     cJSON *roots = cJSON_AddArrayToObject(object, "roots");
@@ -116,7 +180,7 @@ static void report_json(const struct ree_dispute *d, const struct ree_trace *con
         ree_hex(traces[k]->root, root);
         cJSON_AddItemToArray(roots, cJSON_CreateString(root));
     }
-    if (d->kind == REE_DISPUTE_INPUT || d->kind == REE_DISPUTE_NODE)
+    if (d->kind == REE_DISPUTE_INPUT || d->kind == REE_DISPUTE_NODE || d->kind == REE_DISPUTE_TOKEN)
         cJSON_AddNumberToObject(object, "step", (double)d->step);
     if (d->kind == REE_DISPUTE_INPUT)
         cJSON_AddStringToObject(object, "input", traces[0]->header.inputs[d->input].name);
@@ -127,10 +191,12 @@ static void report_json(const struct ree_dispute *d, const struct ree_trace *con
         cJSON_AddStringToObject(object, "op_type", d->claim->op.op_type);
         cJSON_AddNumberToObject(object, "n_inputs", d->claim->n_inputs);
     }
-    if (d->kind == REE_DISPUTE_LIED) {
+    if (d->kind == REE_DISPUTE_LIED || d->kind == REE_DISPUTE_SILENT) {
         cJSON_AddStringToObject(object, "liar", d->liar ? "B" : "A");
         cJSON_AddStringToObject(object, "reason", d->lie);
     }
+    add_naming(object, naming);
+    cJSON_AddBoolToObject(object, "claim", d->claim != NULL);
     cJSON_AddNumberToObject(object, "messages", (double)d->n_messages);
     cJSON *last = cJSON_AddNumberToObject(object, "bytes", (double)d->n_bytes);
     if (!last) out->failed = true;
@@ -151,54 +217,148 @@ static enum ree_status save(const struct options *o, const struct ree_dispute *d
     return status;
 }
 
-static int exit_code(enum ree_dispute_kind kind) {
-    if (kind == REE_DISPUTE_SAME) return 0;
-    if (kind == REE_DISPUTE_LIED) return CLI_LIED;
-    return kind == REE_DISPUTE_NODE ? CLI_DIFFERS : CLI_CANNOT;
+static int exit_code(const struct ree_dispute *d) {
+    if (d->kind == REE_DISPUTE_LIED || d->kind == REE_DISPUTE_SILENT) return CLI_LIED;
+    if (d->kind == REE_DISPUTE_SAME) return 0;
+    return d->claim ? CLI_DIFFERS : CLI_CANNOT;
+}
+
+// The terms
+
+// What the parties are held to, and what it is made of.
+struct terms {
+    struct ree_opened model;
+    struct ree_rules rules;
+    struct ree_told told[2];
+    struct ree_dispute_terms terms;
+    bool lies; // a receipt says something that it cannot
+};
+
+static enum ree_status hold_to_receipts(const struct options *o, struct terms *t,
+                                        struct ree_error *err) {
+    char lie[REE_BIND_LIE];
+    for (unsigned k = 0; k < 2; k++) {
+        const struct ree_receipt *r = sides_receipt(&o->sides, k);
+        REE_TRY(
+            ree_bind_request(k, r, sides_key(&o->sides, k), sides_request(&o->sides), lie, err));
+        t->lies = t->lies || lie[0];
+        if (lie[0]) return ree_fail(err, REE_INVALID, "%c's receipt is a lie: %s", "AB"[k], lie);
+        REE_TRY(
+            ree_told_make(r, &t->rules, &o->sides.tokens[k], &t->model.arena, &t->told[k], err));
+        t->terms.runs[k] = &t->told[k];
+    }
+    REE_TRY(ree_told_compare(&t->told[0], &t->told[1], err));
+    const struct ree_receipt *r = t->told[0].receipt;
+    if (strcmp(r->graph_sha256, t->model.header.graph_sha256) != 0 ||
+        strcmp(r->weights_sha256, t->model.header.weights_sha256) != 0)
+        return ree_fail(err, REE_INVALID, "the receipts are of another model");
+    return REE_OK;
+}
+
+// Without a model the header of one party stands for both.
+static enum ree_status make_terms(const struct options *o, const struct ree_trace *const traces[2],
+                                  struct terms *t, struct ree_error *err) {
+    const struct ree_receipt *r = sides_receipt(&o->sides, 0);
+    const struct ree_trace_header *a = &traces[0]->header, *b = &traces[1]->header;
+    t->terms.header = a;
+    bool is_one_run =
+        a->prefill_chunk == b->prefill_chunk && strcmp(a->operation_set, b->operation_set) == 0;
+    if (!o->model || (!r && !is_one_run)) return REE_OK;
+    const char *set = r ? r->operation_set : a->operation_set;
+    if (strcmp(set, ree_operation_set_name(REE_REPRODUCIBLE)) != 0)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "the operation set is '%.32s'; what is right is defined for %s alone", set,
+                        ree_operation_set_name(REE_REPRODUCIBLE));
+    struct ree_open_options open = {REE_REPRODUCIBLE, r ? r->trace_chunk : a->prefill_chunk,
+                                    cli_progress};
+    enum ree_status status = ree_open_model(o->model, &open, &t->model, err);
+    cli_progress_end();
+    REE_TRY(status);
+    REE_TRY(ree_rules_make(&t->model, &t->model.arena, &t->rules, err));
+    t->terms.header = &t->model.header;
+    t->terms.is_model = true;
+    t->terms.rules = &t->rules;
+    return r ? hold_to_receipts(o, t, err) : REE_OK;
+}
+
+// Holding it
+
+// A node takes the values that it read, which are not here.
+static void name(const struct options *o, struct terms *t, const struct ree_dispute *d,
+                 struct naming *out) {
+    if (!d->claim || d->kind == REE_DISPUTE_NODE) return;
+    struct ree_referee_options options = {.request = sides_request(&o->sides)};
+    for (unsigned k = 0; k < 2; k++) {
+        options.receipts[k] = sides_receipt(&o->sides, k);
+        options.keys[k] = sides_key(&o->sides, k);
+        options.tokens[k] = o->sides.tokens[k];
+    }
+    out->is_tried = true;
+    out->is_decided =
+        ree_referee_opened(d->claim, &t->model, &options, &out->ruling, &out->err) == REE_OK;
 }
 
 static int hold(const struct options *o, const struct ree_trace *const traces[2],
                 struct ree_error *err) {
     struct ree_party *parties[2] = {NULL, NULL};
     struct ree_dispute dispute = {0};
+    struct terms terms = {0};
+    struct naming naming = {0};
     struct ree_strbuf transcript, text;
     ree_strbuf_init(&transcript);
     ree_strbuf_init(&text);
     enum ree_status status = ree_party_of_trace(traces[0], &parties[0], err);
     if (status == REE_OK) status = ree_party_of_trace(traces[1], &parties[1], err);
+    if (status == REE_OK) status = make_terms(o, traces, &terms, err);
     if (status == REE_OK)
-        status = ree_dispute(&traces[0]->header, parties, o->transcript ? &transcript : NULL,
-                             &dispute, err);
+        status =
+            ree_dispute(&terms.terms, parties, o->transcript ? &transcript : NULL, &dispute, err);
     if (status == REE_OK) status = save(o, &dispute, &transcript, err);
-    int code = CLI_CANNOT;
+    int code = terms.lies ? CLI_LIED : CLI_CANNOT;
     if (status == REE_OK) {
+        name(o, &terms, &dispute, &naming);
         if (o->json)
-            report_json(&dispute, traces, &text);
+            report_json(&dispute, traces, &naming, &text);
         else
-            report_text(o, &dispute, traces, &text);
-        code = cli_print(&text) ? CLI_CANNOT : exit_code(dispute.kind);
+            report_text(o, &dispute, traces, &naming, &text);
+        code = cli_print(&text) ? CLI_CANNOT : exit_code(&dispute);
     } else {
-        cli_fail(err);
+        cli_fail(err); // who lies in a receipt is named by it, which anyone can check
     }
+    ree_ruling_finish(&naming.ruling);
     ree_dispute_finish(&dispute);
+    if (o->model) ree_opened_finish(&terms.model);
     ree_strbuf_finish(&transcript);
     ree_party_of_trace_destroy(parties[0]);
     ree_party_of_trace_destroy(parties[1]);
     return code;
 }
 
-static int run(const struct options *o) {
+static int run(struct options *o) {
     struct ree_error err;
     struct ree_trace *traces[2] = {NULL, NULL};
     int code = CLI_CANNOT;
-    if (ree_trace_load(o->traces[0], &traces[0], &err) == REE_OK &&
-        ree_trace_load(o->traces[1], &traces[1], &err) == REE_OK)
-        code = hold(o, (const struct ree_trace *const *)traces, &err);
-    else
+    if (ree_trace_load(o->traces[0], &traces[0], &err) != REE_OK ||
+        ree_trace_load(o->traces[1], &traces[1], &err) != REE_OK)
         cli_fail(&err);
+    else if (sides_load(&o->sides) == 0)
+        code = hold(o, (const struct ree_trace *const *)traces, &err);
+    sides_finish(&o->sides);
     ree_trace_destroy(traces[0]);
     ree_trace_destroy(traces[1]);
     return code;
+}
+
+static void check(struct cli *cli, const struct options *o) {
+    const struct sides *s = &o->sides;
+    if (!cli->failed && (!o->traces[0] || !o->traces[1]))
+        cli_usage(cli, "two parties have traces: --a and --b");
+    if (!cli->failed && !o->claim) cli_usage(cli, "a dispute ends with a claim: --claim FILE");
+    if (!cli->failed && !s->paths[0] != !s->paths[1])
+        cli_usage(cli, "both parties have receipts: --a-receipt and --b-receipt");
+    if (!cli->failed && s->paths[0] && !o->model)
+        cli_usage(cli, "what a receipt promises follows from the model: --model");
+    sides_check(cli, s);
 }
 
 int ree_run_dispute(int argc, char **argv) {
@@ -210,12 +370,10 @@ int ree_run_dispute(int argc, char **argv) {
         if (cli_flag(&cli, "--json"))
             o.json = true;
         else if (!cli_option(&cli, "--a", &o.traces[0]) && !cli_option(&cli, "--b", &o.traces[1]) &&
-                 !cli_option(&cli, "--claim", &o.claim) &&
-                 !cli_option(&cli, "--transcript", &o.transcript))
+                 !cli_option(&cli, "--claim", &o.claim) && !cli_option(&cli, "--model", &o.model) &&
+                 !cli_option(&cli, "--transcript", &o.transcript) && !sides_option(&cli, &o.sides))
             cli_unknown(&cli);
     }
-    if (!cli.failed && (!o.traces[0] || !o.traces[1]))
-        cli_usage(&cli, "two parties have traces: --a and --b");
-    if (!cli.failed && !o.claim) cli_usage(&cli, "a dispute ends with a claim: --claim FILE");
+    check(&cli, &o);
     return cli.failed ? CLI_USAGE : run(&o);
 }

@@ -202,6 +202,10 @@ static void check(struct cli *cli, struct generate_options *o) {
     checkpoint_check(cli, o);
     if (watch_wanted(&o->watch) && o->n_prompts > 1)
         cli_usage(cli, "one prompt can be looked into, and %zu are given", o->n_prompts);
+    // A resumed run cuts its tokens into other steps than the receipt's run, from its beginning,
+    // has.
+    if (o->watch.trace && o->checkpoint.resumes)
+        cli_usage(cli, "a trace begins with the prompt: --trace and --resume do not go together");
     // A trace says how its prompt was cut; smaller pieces need less memory.
     if (watch_wanted(&o->watch) && !o->chunk) o->chunk = WATCH_CHUNK;
     o->sampling.top_k = (uint32_t)o->top_k;

@@ -1,74 +1,157 @@
-// ree-run referee: who is right about one node.
+// ree-run referee: who is right where two traces part.
 #include <cjson/cJSON.h>
 #include <string.h>
 
 #include "audit/referee.h"
 #include "cli.h"
+#include "sides.h"
 
 #define CLI_NEITHER 1
 #define CLI_UNDECIDED 2
+#define CLI_UNBOUND 3
 
 static const char help[] =
-    "ree-run referee CLAIM MODEL --inputs DIR [--json]: who is right about one node\n"
+    "ree-run referee CLAIM MODEL [options]: who is right where two runs part\n"
     "\n"
-    "CLAIM was written by 'ree-run dispute': the first node in which two runs differ. DIR holds\n"
-    "what that node read, as either party's run wrote it (--dump-tensors REGEX --dump-folder DIR,\n"
-    "of the same prompt or inputs; for caches, all steps up to the one disputed).\n"
+    "CLAIM was written by 'ree-run dispute'. It is about\n"
     "\n"
-    "Checks that every digest of the claim leads to both roots, that MODEL is the model of both\n"
-    "traces and the node one of it, and that the values in DIR are those which both parties are\n"
-    "committed to. Then computes that node, and no other, on this machine's processor, and "
-    "compares\n"
-    "with what the parties say that it gave.\n"
+    "  node    the first node in which the runs differ. It is computed, alone, on this machine's\n"
+    "          processor, from the values that it read\n"
+    "  input   an input of a step: a cache must be what the same party's step before left; token "
+    "ids\n"
+    "          must be those of its receipt, each chosen from the logits of the step before;\n"
+    "          positions and masks must be what the number of tokens says\n"
+    "  token   the last token of an answer, against the logits that it was chosen from\n"
+    "  header  the trace's header, against the model's\n"
+    "  length  the number of steps, against the receipt's tokens and what ends an answer\n"
     "\n"
-    "  --json      one JSON object instead of text\n"
+    "Checks that every digest of the claim leads to the roots, that MODEL is the model of both\n"
+    "traces, and that each root is that of the party's receipt. A party is judged by what it is\n"
+    "itself committed to. A root that no receipt carries can be made up by anyone: without both\n"
+    "receipts the verdict binds nobody, which the last line and the exit status say. A receipt\n"
+    "binds who signed it, if the key is required here; one that is not signed binds whoever\n"
+    "published it. All but nodes and caches take both receipts to be decided.\n"
     "\n"
-    "exit status: 0 A is right or B is right, 1 neither is, 2 it cannot be decided (or wrong "
-    "usage)\n";
+    "  --inputs DIR           values that a node read, or logits, as either party's run wrote "
+    "them\n"
+    "                         (--dump-tensors REGEX --dump-folder DIR, of the same prompt or\n"
+    "                         inputs; for caches, all steps up to the one disputed). They must\n"
+    "                         have the digests of the claim\n" SIDES_HELP
+    "  --json                 one JSON object instead of text\n"
+    "\n"
+    "Claims of ree-claim/1 are read. They are of nodes only.\n"
+    "\n"
+    "exit status: 0 A is right or B is right, 1 neither is, 2 it cannot be decided, a receipt is "
+    "not\n"
+    "that of the claim (or wrong usage), 3 decided, but a root is of no receipt: binds nobody\n";
 
-static void text_of_side(const struct ree_ruling *r, unsigned k, struct ree_strbuf *out) {
-    ree_strbuf_printf(out, "%c       ", "AB"[k]);
-    if (r->misread[k] >= 0)
-        ree_strbuf_printf(out, "wrong: input %lld of its record is not what was agreed on before\n",
-                          (long long)r->misread[k]);
-    else if (r->wrong[k] >= 0)
-        ree_strbuf_printf(out, "wrong: output %lld\n", (long long)r->wrong[k]);
-    else
-        ree_strbuf_printf(out, "right\n");
+struct options {
+    const char *claim;
+    struct ree_referee_options referee;
+    struct sides sides;
+    bool json;
+};
+
+// Of both roots.
+static bool is_bound(const struct ree_ruling *r) {
+    return r->is_bound[0] && r->is_bound[1];
 }
 
-static void report_text(const struct ree_claim *c, const struct ree_ruling *r,
-                        struct ree_strbuf *out) {
-    ree_strbuf_printf(out, "claim   step %llu, node %u", (unsigned long long)c->step, c->node);
-    if (c->op.name[0]) {
-        ree_strbuf_printf(out, " '");
-        cli_append_name(out, c->op.name);
-        ree_strbuf_printf(out, "'");
+static void append_claim(const struct ree_claim *c, struct ree_strbuf *out) {
+    ree_strbuf_printf(out, "claim   ");
+    switch (c->kind) {
+    case REE_CLAIM_OF_NODE:
+        ree_strbuf_printf(out, "step %llu, node %u", (unsigned long long)c->step, c->node);
+        if (c->op.name[0]) {
+            ree_strbuf_printf(out, " '");
+            cli_append_name(out, c->op.name);
+            ree_strbuf_printf(out, "'");
+        }
+        ree_strbuf_printf(out, " (");
+        cli_append_name(out, c->op.op_type);
+        ree_strbuf_printf(out, ")\n");
+        break;
+    case REE_CLAIM_OF_INPUT:
+        ree_strbuf_printf(out, "step %llu, input %u\n", (unsigned long long)c->step, c->input);
+        break;
+    case REE_CLAIM_OF_TOKEN:
+        ree_strbuf_printf(out, "the token chosen after step %llu\n",
+                          (unsigned long long)c->step - 1);
+        break;
+    case REE_CLAIM_OF_HEADER: ree_strbuf_printf(out, "the headers\n"); break;
+    case REE_CLAIM_OF_LENGTH: ree_strbuf_printf(out, "the number of steps\n"); break;
     }
-    ree_strbuf_printf(out, " (");
-    cli_append_name(out, c->op.op_type);
-    ree_strbuf_printf(out, ")\ninputs  %u from files, %u constant%s of the model\n", r->n_loaded,
-                      r->n_constant, r->n_constant == 1 ? "" : "s");
-    text_of_side(r, 0, out);
-    text_of_side(r, 1, out);
-    ree_strbuf_printf(out, "%s\n", ree_verdict_text(r->verdict));
 }
 
-static void report_json(const struct ree_claim *c, const struct ree_ruling *r,
+static void append_root(const struct ree_claim *c, const struct options *o, unsigned k,
                         struct ree_strbuf *out) {
+    char root[65];
+    const struct ree_receipt *r = sides_receipt(&o->sides, k);
+    ree_hex(c->sides[k].root, root);
+    ree_strbuf_printf(out, "root %c  %s, %llu steps\n        ", "AB"[k], root,
+                      (unsigned long long)c -> sides[k].n_steps);
+    if (!r)
+        ree_strbuf_printf(out, "of no receipt\n");
+    else if (r->is_signed)
+        ree_strbuf_printf(out, "of receipt %s, signed by %s%s\n", r->receipt_hash, r->public_key,
+                          sides_key(&o->sides, k) ? "" : " (no key was required)");
+    else
+        ree_strbuf_printf(out, "of receipt %s, not signed\n", r->receipt_hash);
+}
+
+static void report_text(const struct ree_claim *c, const struct options *o,
+                        const struct ree_ruling *r, struct ree_strbuf *out) {
+    append_claim(c, out);
+    append_root(c, o, 0, out);
+    append_root(c, o, 1, out);
+    if (r->n_loaded || r->n_constant)
+        ree_strbuf_printf(out, "inputs  %u from files, %u constant%s of the model\n", r->n_loaded,
+                          r->n_constant, r->n_constant == 1 ? "" : "s");
+    for (unsigned k = 0; k < 2; k++)
+        ree_strbuf_printf(out, "%c       %s%s\n", "AB"[k], r -> is_wrong[k] ? "wrong: " : "right",
+                          r->why[k]);
+    ree_strbuf_printf(out, "%s\n", ree_verdict_text(r->verdict));
+    if (!is_bound(r))
+        ree_strbuf_printf(out, "this binds nobody: %s, and anyone can make up a root\n",
+                          r->is_bound[0]   ? "B's root is of no receipt"
+                          : r->is_bound[1] ? "A's root is of no receipt"
+                                           : "neither root is of a receipt");
+}
+
+static void add_side(cJSON *object, const struct ree_claim *c, const struct options *o,
+                     const struct ree_ruling *r, unsigned k) {
+    char root[65];
+    const struct ree_receipt *receipt = sides_receipt(&o->sides, k);
+    cJSON *side = cJSON_AddObjectToObject(object, k ? "b" : "a");
+    ree_hex(c->sides[k].root, root);
+    cJSON_AddStringToObject(side, "root", root);
+    cJSON_AddNumberToObject(side, "n_steps", (double)c->sides[k].n_steps);
+    if (receipt) cJSON_AddStringToObject(side, "receipt", receipt->receipt_hash);
+    if (receipt && receipt->is_signed)
+        cJSON_AddStringToObject(side, "public_key", receipt->public_key);
+    cJSON_AddBoolToObject(side, "right", !r->is_wrong[k]);
+    if (r->is_wrong[k]) cJSON_AddStringToObject(side, "reason", r->why[k]);
+    if (r->misread[k] >= 0) cJSON_AddNumberToObject(side, "misread", (double)r->misread[k]);
+    if (r->wrong[k] >= 0) cJSON_AddNumberToObject(side, "wrong_output", (double)r->wrong[k]);
+}
+
+static void report_json(const struct ree_claim *c, const struct options *o,
+                        const struct ree_ruling *r, struct ree_strbuf *out) {
     static const char *const names[] = {"A", "B", "neither"};
     cJSON *object = cJSON_CreateObject();
     cJSON_AddStringToObject(object, "right", names[r->verdict]);
-    cJSON_AddNumberToObject(object, "step", (double)c->step);
-    cJSON_AddNumberToObject(object, "node", c->node);
-    cJSON_AddStringToObject(object, "name", c->op.name);
-    cJSON_AddStringToObject(object, "op_type", c->op.op_type);
-    for (unsigned k = 0; k < 2; k++) {
-        cJSON *side = cJSON_AddObjectToObject(object, k ? "b" : "a");
-        cJSON_AddBoolToObject(side, "right", r->misread[k] < 0 && r->wrong[k] < 0);
-        if (r->misread[k] >= 0) cJSON_AddNumberToObject(side, "misread", (double)r->misread[k]);
-        if (r->wrong[k] >= 0) cJSON_AddNumberToObject(side, "wrong_output", (double)r->wrong[k]);
+    cJSON_AddBoolToObject(object, "bound", is_bound(r));
+    cJSON_AddStringToObject(object, "kind", ree_claim_kind_name(c->kind));
+    if (c->kind != REE_CLAIM_OF_HEADER && c->kind != REE_CLAIM_OF_LENGTH)
+        cJSON_AddNumberToObject(object, "step", (double)c->step);
+    if (c->kind == REE_CLAIM_OF_INPUT) cJSON_AddNumberToObject(object, "input", c->input);
+    if (c->kind == REE_CLAIM_OF_NODE) {
+        cJSON_AddNumberToObject(object, "node", c->node);
+        cJSON_AddStringToObject(object, "name", c->op.name);
+        cJSON_AddStringToObject(object, "op_type", c->op.op_type);
     }
+    add_side(object, c, o, r, 0);
+    add_side(object, c, o, r, 1);
     cJSON *outputs = cJSON_AddArrayToObject(object, "outputs");
     for (uint32_t i = 0; i < r->n_outputs; i++) {
         char hex[65];
@@ -79,49 +162,63 @@ static void report_json(const struct ree_claim *c, const struct ree_ruling *r,
     cli_append_json(out, object, false);
 }
 
-static int run(const char *path, const struct ree_referee_options *options, bool json) {
+static int decide(struct options *o, const struct ree_claim *claim) {
     struct ree_error err;
-    struct ree_claim *claim;
     struct ree_ruling ruling = {0};
     struct ree_strbuf text;
-    if (ree_claim_load(path, &claim, &err) != REE_OK) {
-        cli_fail(&err);
-        return CLI_UNDECIDED;
-    }
     int code = CLI_UNDECIDED;
-    enum ree_status status = ree_referee(claim, options, &ruling, &err);
+    o->referee.request = sides_request(&o->sides);
+    for (unsigned k = 0; k < 2; k++) {
+        o->referee.receipts[k] = sides_receipt(&o->sides, k);
+        o->referee.keys[k] = sides_key(&o->sides, k);
+        o->referee.tokens[k] = o->sides.tokens[k];
+    }
+    enum ree_status status = ree_referee(claim, &o->referee, &ruling, &err);
     cli_progress_end();
     if (status == REE_OK) {
         ree_strbuf_init(&text);
-        if (json)
-            report_json(claim, &ruling, &text);
+        if (o->json)
+            report_json(claim, o, &ruling, &text);
         else
-            report_text(claim, &ruling, &text);
-        if (cli_print(&text) == 0) code = ruling.verdict == REE_VERDICT_NEITHER ? CLI_NEITHER : 0;
+            report_text(claim, o, &ruling, &text);
+        if (cli_print(&text) == 0)
+            code = !is_bound(&ruling)                      ? CLI_UNBOUND
+                   : ruling.verdict == REE_VERDICT_NEITHER ? CLI_NEITHER
+                                                           : 0;
     } else {
         cli_fail(&err);
     }
     ree_ruling_finish(&ruling);
+    return code;
+}
+
+static int run(struct options *o) {
+    struct ree_error err;
+    struct ree_claim *claim;
+    if (ree_claim_load(o->claim, &claim, &err) != REE_OK) {
+        cli_fail(&err);
+        return CLI_UNDECIDED;
+    }
+    int code = sides_load(&o->sides) ? CLI_UNDECIDED : decide(o, claim);
+    sides_finish(&o->sides);
     ree_claim_destroy(claim);
     return code;
 }
 
 int ree_run_referee(int argc, char **argv) {
     struct cli cli;
-    const char *claim = NULL;
-    struct ree_referee_options options = {.on_progress = cli_progress};
-    bool json = false;
+    struct options o = {.referee = {.on_progress = cli_progress}};
     cli_init(&cli, argc, argv);
     while (cli_next(&cli)) {
         if (cli_flag(&cli, "--help")) return cli_print_text(help);
         if (cli_flag(&cli, "--json"))
-            json = true;
-        else if (!cli_option(&cli, "--inputs", &options.folder) && !cli_positional(&cli, &claim) &&
-                 !cli_positional(&cli, &options.model))
+            o.json = true;
+        else if (!cli_option(&cli, "--inputs", &o.referee.folder) &&
+                 !sides_option(&cli, &o.sides) && !cli_positional(&cli, &o.claim) &&
+                 !cli_positional(&cli, &o.referee.model))
             cli_unknown(&cli);
     }
-    if (!cli.failed && !options.model) cli_usage(&cli, "a claim and a model are named");
-    if (!cli.failed && !options.folder)
-        cli_usage(&cli, "what the node read is looked for in --inputs DIR");
-    return cli.failed ? CLI_USAGE : run(claim, &options, json);
+    if (!cli.failed && !o.referee.model) cli_usage(&cli, "a claim and a model are named");
+    sides_check(&cli, &o.sides);
+    return cli.failed ? CLI_USAGE : run(&o);
 }

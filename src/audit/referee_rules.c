@@ -1,0 +1,282 @@
+// Claims about inputs, tokens, headers and lengths: what each party said against its own root, its
+// own receipt and the model (audit/rules.h).
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit/recorded.h"
+#include "audit/referee_parts.h"
+#include "base/status.h"
+#include "generate/answer.h"
+#include "repops/scalar/convert.h"
+
+static bool same(const ree_digest a, const ree_digest b) {
+    return memcmp(a, b, sizeof(ree_digest)) == 0;
+}
+
+static enum ree_status need_receipts(const struct ree_court *court, struct ree_error *err) {
+    if (court->has_receipts) return REE_OK;
+    return ree_fail(err, REE_NOT_FOUND,
+                    "a claim of the kind '%s' is decided by what both receipts say: --a-receipt "
+                    "and --b-receipt",
+                    ree_claim_kind_name(court->claim->kind));
+}
+
+// The node of the step before against the model: it has to make this value.
+static enum ree_status check_before(const struct ree_court *court, uint32_t value,
+                                    struct ree_error *err) {
+    const struct ree_trace_header *h = &court->model->header;
+    const struct ree_claim_before *b = &court->claim->before;
+    if (!court->claim->has_before)
+        return ree_fail(err, REE_INVALID,
+                        "the claim does not open the step before: make it with --model");
+    if (b->node >= h->n_nodes || b->output >= h->nodes[b->node].n_outputs ||
+        h->nodes[b->node].first_output + b->output != value || !same(b->op, h->ops[b->node]) ||
+        b->n_inputs != h->nodes[b->node].n_inputs || b->n_outputs != h->nodes[b->node].n_outputs)
+        return ree_fail(err, REE_INVALID,
+                        "the node of the step before is not the one that the model says");
+    return REE_OK;
+}
+
+static const unsigned char *output_before(const struct ree_claim *c, unsigned k) {
+    return c->sides[k].before.outputs[c->before.output];
+}
+
+// Tokens
+
+static float widen(enum ree_dtype dtype, const void *data, size_t i) {
+    float x;
+    if (dtype == REE_F32) {
+        memcpy(&x, (const char *)data + i * sizeof x, sizeof x);
+        return x;
+    }
+    uint16_t bits;
+    memcpy(&bits, (const char *)data + i * sizeof bits, sizeof bits);
+    uint32_t wide = dtype == REE_BF16 ? (uint32_t)bits << 16 : ree_soft_f16_to_f32(bits);
+    memcpy(&x, &wide, sizeof x);
+    return x;
+}
+
+// The logits of one sequence after the last token of the step before.
+static enum ree_status last_row(const struct ree_tensor *t, float **out, size_t *out_n,
+                                struct ree_error *err) {
+    bool is_known = t->dtype == REE_F32 || t->dtype == REE_F16 || t->dtype == REE_BF16;
+    if (t->kind != REE_TENSOR || !is_known || t->rank != 3 || t->dims[0] != 1 || t->dims[1] < 1 ||
+        t->dims[2] < 1)
+        return ree_fail(err, REE_UNSUPPORTED, "logits of another form than [1, rows, vocabulary]");
+    size_t n = (size_t)t->dims[2], first = ((size_t)t->dims[1] - 1) * n;
+    float *row = malloc(n * sizeof *row);
+    if (!row) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        row[i] = widen(t->dtype, t->data, first + i);
+    *out = row;
+    *out_n = n;
+    return REE_OK;
+}
+
+static enum ree_status load_logits(const struct ree_court *court, const ree_digest digest,
+                                   float **out, size_t *out_n, struct ree_error *err) {
+    struct ree_tensor logits;
+    if (!court->folder)
+        return ree_fail(err, REE_NOT_FOUND,
+                        "the logits that a token is chosen from are looked for in --inputs DIR");
+    enum ree_status status = ree_recorded_load(court->folder, court->model, court->claim->step - 1,
+                                               court->rules.logits, digest, &logits, err);
+    if (status == REE_OK) status = last_row(&logits, out, out_n, err);
+    ree_tensor_finish(&logits);
+    if (status != REE_OK) ree_fail_prefix(err, "logits of the step before");
+    return status;
+}
+
+// The token at `place` of a side's receipt, which has one there, against its own logits.
+static enum ree_status judge_choice(const struct ree_court *court, unsigned k, size_t place,
+                                    struct ree_ruling *out, struct ree_error *err) {
+    const struct ree_told *t = &court->told[k];
+    float *logits = NULL;
+    size_t n;
+    int32_t id = -1;
+    REE_TRY(load_logits(court, output_before(court->claim, k), &logits, &n, err));
+    out->n_loaded++;
+    enum ree_status status =
+        ree_sampling_choose(&t->receipt->sampling, logits, n, t->ids, place, place, &id, err);
+    free(logits);
+    if (status == REE_NO_MEMORY) return status;
+    if (status != REE_OK)
+        ree_ruling_wrong(out, k, "token %zu is %d, and nothing can be chosen there: %s", place,
+                         t->ids[place], err->message);
+    else if (id != t->ids[place])
+        ree_ruling_wrong(out, k, "token %zu is %d, and its logits choose %d", place, t->ids[place],
+                         id);
+    return REE_OK;
+}
+
+static enum ree_status judge_choices(const struct ree_court *court, struct ree_ruling *out,
+                                     struct ree_error *err) {
+    uint64_t step = court->claim->step;
+    if (court->rules.logits == UINT32_MAX)
+        return ree_fail(err, REE_UNSUPPORTED, "no node of the model makes the logits");
+    REE_TRY(check_before(court, court->rules.logits, err));
+    for (unsigned k = 0; k < 2; k++) {
+        const struct ree_told *t = &court->told[k];
+        if (!t->ids) return ree_fail(err, REE_UNSUPPORTED, REE_TOLD_NOTHING);
+        if (step < t->n_prompt_steps || step - t->n_prompt_steps >= t->n_output)
+            return ree_fail(err, REE_INVALID, "%c's receipt has no token after step %llu", "AB"[k],
+                            (unsigned long long)step - 1);
+    }
+    for (unsigned k = 0; k < 2; k++) {
+        size_t place = court->told[k].n_prompt + (size_t)(step - court->told[k].n_prompt_steps);
+        REE_TRY(judge_choice(court, k, place, out, err));
+    }
+    return REE_OK;
+}
+
+enum ree_status ree_referee_token(const struct ree_court *court, struct ree_ruling *out,
+                                  struct ree_error *err) {
+    REE_TRY(need_receipts(court, err));
+    return judge_choices(court, out, err);
+}
+
+// Inputs
+
+static enum ree_status judge_cache(const struct ree_court *court, const struct ree_rule *rule,
+                                   struct ree_ruling *out, struct ree_error *err) {
+    const struct ree_claim *c = court->claim;
+    if (c->step > 0) REE_TRY(check_before(court, rule->value, err));
+    for (unsigned k = 0; k < 2; k++) {
+        const unsigned char *expected = c->step > 0 ? output_before(c, k) : rule->empty;
+        if (same(c->sides[k].input, expected)) continue;
+        if (c->step > 0)
+            ree_ruling_wrong(out, k, "its cache '%s' is not what its own step %llu left",
+                             court->model->header.inputs[c->input].name,
+                             (unsigned long long)c->step - 1);
+        else
+            ree_ruling_wrong(out, k, "its cache '%s' is not empty in the first step",
+                             court->model->header.inputs[c->input].name);
+    }
+    return REE_OK;
+}
+
+// A receipt's hash of a float tensor is over its NaNs as they are: only the tensor itself leads
+// from there to the digest of a trace.
+static enum ree_status expected_input(const struct ree_court *court, unsigned k,
+                                      enum ree_rule_kind kind, ree_digest out,
+                                      struct ree_error *err) {
+    const struct ree_claim *c = court->claim;
+    const struct ree_receipt *r = court->told[k].receipt;
+    const char *name = court->model->header.inputs[c->input].name;
+    enum ree_status status =
+        ree_told_input(&court->told[k], court->model, &court->rules, c->step, c->input, out, err);
+    if (kind != REE_RULE_GIVEN || status != REE_UNSUPPORTED || !court->folder) return status;
+    for (size_t i = 0; i < r->n_inputs; i++)
+        if (strcmp(r->inputs[i].name, name) == 0)
+            return ree_recorded_given(court->folder, court->model, c->input, r->inputs[i].sha256,
+                                      out, err);
+    return ree_fail(err, REE_INVALID, "the receipt has no input '%s'", name);
+}
+
+enum ree_status ree_referee_input(const struct ree_court *court, struct ree_ruling *out,
+                                  struct ree_error *err) {
+    const struct ree_claim *c = court->claim;
+    if (c->input >= court->rules.n)
+        return ree_fail(err, REE_INVALID, "the model has no input %u", c->input);
+    const struct ree_rule *rule = &court->rules.rules[c->input];
+    const char *name = court->model->header.inputs[c->input].name;
+    if (rule->kind == REE_RULE_NONE)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "the model does not say where its input '%s' comes from", name);
+    if (rule->kind == REE_RULE_CACHE) return judge_cache(court, rule, out, err);
+    REE_TRY(need_receipts(court, err));
+    for (unsigned k = 0; k < 2; k++) {
+        ree_digest expected;
+        REE_TRY(expected_input(court, k, rule->kind, expected, err));
+        if (!same(c->sides[k].input, expected))
+            ree_ruling_wrong(out, k, "its input '%s' is not what its receipt says", name);
+    }
+    bool is_decided = out->is_wrong[0] || out->is_wrong[1];
+    if (rule->kind != REE_RULE_TOKENS || is_decided) return REE_OK;
+    // Each reads the tokens of its own receipt: one receipt has a token that nothing chose.
+    return judge_choices(court, out, err);
+}
+
+// Headers
+
+enum ree_status ree_referee_header(const struct ree_court *court, struct ree_ruling *out,
+                                   struct ree_error *err) {
+    REE_TRY(need_receipts(court, err));
+    for (unsigned k = 0; k < 2; k++)
+        if (!same(court->claim->sides[k].header, court->model->header.digest))
+            ree_ruling_wrong(out, k,
+                             "its header is not the one that this version of ree makes of the "
+                             "model");
+    return REE_OK;
+}
+
+// Lengths
+
+// Whether a stop text is complete with the last of n tokens of the answer.
+static enum ree_status is_stopped(const struct ree_court *court, const struct ree_told *t, size_t n,
+                                  bool *out, struct ree_error *err) {
+    const struct ree_receipt *r = t->receipt;
+    struct ree_tokenizer *tokenizer;
+    struct ree_answer answer;
+    char hex[65];
+    *out = false;
+    if (r->n_stops == 0) return REE_OK;
+    REE_TRY(ree_tokenizer_load(court->model->source.folder, &tokenizer, err));
+    ree_tokenizer_sha256(tokenizer, hex);
+    if (strcmp(hex, r->tokenizer_sha256) != 0) {
+        ree_tokenizer_destroy(tokenizer);
+        return ree_fail(err, REE_INVALID, "the tokenizer beside the model is not the receipts'");
+    }
+    enum ree_status status =
+        ree_answer_begin(&answer, tokenizer, r->stops, r->n_stops, t->ids, t->n_prompt,
+                         r->version == 1 ? REE_BOUNDARY_JOINED : REE_BOUNDARY_SETTLED, err);
+    for (size_t i = 0; i < n && status == REE_OK && !answer.stopped; i++)
+        status = ree_answer_push(&answer, t->ids[t->n_prompt + i], err);
+    *out = status == REE_OK && answer.stopped;
+    ree_answer_finish(&answer);
+    ree_tokenizer_destroy(tokenizer);
+    return status;
+}
+
+// As ree_sequence_limit has it.
+static bool is_full(const struct ree_told *t, size_t n) {
+    const struct ree_receipt *r = t->receipt;
+    uint64_t context = (uint64_t)r->context_length, most = r->max_new_tokens;
+    return (most && n >= most) || (context && t->n_prompt + n >= context);
+}
+
+// Two runs with the same tokens, of which one goes on. `s` is the shorter one.
+static enum ree_status judge_end(const struct ree_court *court, unsigned s, struct ree_ruling *out,
+                                 struct ree_error *err) {
+    const struct ree_told *t = &court->told[s];
+    const struct ree_receipt *r = t->receipt;
+    size_t n = t->n_output;
+    bool ends = n > 0 && is_full(t, n),
+         is_interrupted = strcmp(r->finish_reason, "interrupted") == 0;
+    for (size_t i = 0; n > 0 && i < r->n_eos; i++)
+        ends = ends || t->ids[t->n_prompt + n - 1] == r->eos[i];
+    if (!ends) REE_TRY(is_stopped(court, t, n, &ends, err));
+    if (ends)
+        ree_ruling_wrong(out, !s, "its answer goes on after token %zu, which ends it",
+                         t->n_prompt + n - 1);
+    else if (!is_interrupted)
+        ree_ruling_wrong(out, s, "its answer ends after %zu tokens, and nothing ends it there", n);
+    else
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "%c's answer was interrupted, and both are right as far as both go",
+                        "AB"[s]);
+    return REE_OK;
+}
+
+enum ree_status ree_referee_length(const struct ree_court *court, struct ree_ruling *out,
+                                   struct ree_error *err) {
+    REE_TRY(need_receipts(court, err));
+    const struct ree_told *a = &court->told[0], *b = &court->told[1];
+    if (a->n_output == b->n_output)
+        return ree_fail(err, REE_INVALID, "the receipts have the same number of tokens");
+    if (!a->ids || !b->ids) return ree_fail(err, REE_UNSUPPORTED, REE_TOLD_NOTHING);
+    if (ree_told_differ(a, b) != SIZE_MAX)
+        return ree_fail(err, REE_INVALID,
+                        "the receipts differ in a token: that has to be decided first");
+    return judge_end(court, a->n_output > b->n_output, out, err);
+}

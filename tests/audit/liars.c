@@ -1,0 +1,1080 @@
+// Parties that lie about a run of the sample model, each consistent in itself: a value of the trace
+// is made up, everything above it is hashed anew and the receipt is sealed again. Whatever is made
+// up, the dispute and the referee name the party that did, and never the other one. The same holds
+// for a party that stops answering at any message, and for claims about any place of two traces.
+//
+//     liars_test MODEL FOLDER     FOLDER: clean.trace, clean.json, values (tests/audit/liars.py)
+#include "base/container.h"
+#include "audit/dispute.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit/header.h"
+#include "audit/referee.h"
+#include "audit/tree.h"
+#include "test.h"
+
+static uint64_t random_state = 0x9e3779b97f4a7c15u;
+
+static uint64_t draw(uint64_t below) {
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state % below;
+}
+
+static void draw_digest(ree_digest out) {
+    for (size_t i = 0; i < sizeof(ree_digest); i++)
+        out[i] = (unsigned char)draw(256);
+}
+
+// What is true
+
+static struct {
+    const char *model, *values;
+    char receipt_path[4096];
+    struct ree_opened opened; // for claims that leave its graph as it is
+    struct ree_rules rules;
+    struct ree_trace *trace;
+} truth;
+
+// What a party says
+
+struct said {
+    struct ree_arena arena;
+    struct ree_trace trace; // header and digests are its own
+    struct ree_receipt receipt;
+    struct ree_told told;
+    int32_t *output; // tokens
+    // A record of a node that says that it read something else.
+    bool misreads;
+    uint64_t misread_step;
+    uint32_t misread_node;
+    ree_digest misread;
+};
+
+static void copy_header(struct said *s) {
+    struct ree_trace_header *h = &s->trace.header;
+    const struct ree_trace_header *from = &truth.trace->header;
+    *h = *from;
+    h->inputs = ree_arena_alloc_array(&s->arena, h->n_inputs + 1, sizeof *h->inputs);
+    h->constants = ree_arena_alloc_array(&s->arena, h->n_constants + 1, sizeof *h->constants);
+    h->nodes = ree_arena_alloc_array(&s->arena, h->n_nodes + 1, sizeof *h->nodes);
+    REQUIRE(h->inputs && h->constants && h->nodes);
+    memcpy(h->inputs, from->inputs, h->n_inputs * sizeof *h->inputs);
+    memcpy(h->constants, from->constants, h->n_constants * sizeof *h->constants);
+    memcpy(h->nodes, from->nodes, h->n_nodes * sizeof *h->nodes);
+}
+
+// Room for twice the steps and tokens.
+static void said_init(struct said *s) {
+    struct ree_error err;
+    memset(s, 0, sizeof *s);
+    ree_arena_init(&s->arena);
+    copy_header(s);
+    s->trace.n_steps = truth.trace->n_steps;
+    size_t n = s->trace.n_steps * s->trace.header.n_step_digests;
+    s->trace.digests = calloc(2 * n, sizeof(ree_digest));
+    REQUIRE(s->trace.digests);
+    memcpy(s->trace.digests, truth.trace->digests, n * sizeof(ree_digest));
+    REQUIRE(ree_receipt_load(truth.receipt_path, &s->receipt, &err) == REE_OK);
+    s->output =
+        ree_arena_alloc_array(&s->arena, 2 * s->receipt.output.n_tokens + 2, sizeof *s->output);
+    REQUIRE(s->output);
+    memcpy(s->output, s->receipt.output.tokens, s->receipt.output.n_tokens * sizeof *s->output);
+    s->receipt.output.tokens = s->output;
+}
+
+static void said_finish(struct said *s) {
+    free(s->trace.digests);
+    ree_receipt_finish(&s->receipt);
+    ree_arena_finish(&s->arena);
+}
+
+static ree_digest *step_of(struct said *s, uint64_t step) {
+    return s->trace.digests + step * s->trace.header.n_step_digests;
+}
+
+static void record_of(const struct said *s, uint64_t step, uint32_t node, ree_digest *inputs,
+                      ree_digest *outputs) {
+    const struct ree_trace_header *h = &s->trace.header;
+    const struct ree_trace_node *n = &h->nodes[node];
+    const ree_digest *at = ree_trace_step(&s->trace, step);
+    for (uint32_t i = 0; i < n->n_inputs; i++)
+        ree_trace_value_digest(h, at, n->inputs[i], inputs[i]);
+    if (s->misreads && s->misread_step == step && s->misread_node == node)
+        memcpy(inputs[0], s->misread, sizeof(ree_digest));
+    for (uint32_t i = 0; i < n->n_outputs; i++)
+        memcpy(outputs[i], at[ree_trace_place(h, n->first_output) + i], sizeof(ree_digest));
+}
+
+#define MOST 64 // inputs or outputs of a node
+
+// Leaves of the nodes of a step (n_nodes); returns that of the step.
+static void leaves_of(const struct said *s, uint64_t step, ree_digest *nodes, ree_digest out) {
+    const struct ree_trace_header *h = &s->trace.header;
+    ree_digest inputs[MOST], outputs[MOST], roots[2];
+    ree_trace_step_digest(h, step, ree_trace_step(&s->trace, step), nodes, out);
+    if (!s->misreads || s->misread_step != step) return;
+    uint32_t node = s->misread_node;
+    record_of(s, step, node, inputs, outputs);
+    ree_claim_node_digest(h->ops[node], h->nodes[node].n_inputs, (const ree_digest *)inputs,
+                          h->nodes[node].n_outputs, (const ree_digest *)outputs, nodes[node]);
+    ree_merkle_root(ree_trace_step(&s->trace, step), h->n_inputs, roots[0]);
+    ree_merkle_root((const ree_digest *)nodes, h->n_nodes, roots[1]);
+    ree_claim_step_digest(step, roots[0], roots[1], out);
+}
+
+// Everything above what was made up: the tree, the root, the receipt.
+static void seal(struct said *s) {
+    struct ree_error err;
+    struct ree_trace_header *h = &s->trace.header;
+    REQUIRE(ree_trace_header_complete(h, &s->arena, &err) == REE_OK);
+    ree_digest *nodes = calloc(h->n_nodes + 1, sizeof *nodes);
+    ree_digest *steps = calloc(s->trace.n_steps + 1, sizeof *steps);
+    REQUIRE(nodes && steps);
+    for (uint64_t i = 0; i < s->trace.n_steps; i++)
+        leaves_of(s, i, nodes, steps[i]);
+    ree_trace_root(h, (const ree_digest *)steps, s->trace.n_steps, s->trace.root);
+    free(nodes);
+    free(steps);
+    ree_hex(s->trace.root, s->receipt.trace_root);
+    REQUIRE(ree_receipt_seal(&s->receipt, &err) == REE_OK);
+    REQUIRE(ree_told_make(&s->receipt, &truth.rules, NULL, &s->arena, &s->told, &err) == REE_OK);
+}
+
+// A party that says it
+
+struct teller {
+    struct ree_party base;
+    const struct said *said;
+    ree_digest *steps, *nodes;
+    uint64_t asked, leaves_at; // it stops answering at this question; 0: never
+    uint64_t bends_at;         // it alters a digest of this answer; 0: never
+};
+
+static bool add_top(struct ree_reply *out, const ree_digest *leaves, uint64_t n) {
+    ree_digest top;
+    ree_merkle_top(leaves, n, top);
+    return ree_reply_add(out, (const ree_digest *)&top, 1);
+}
+
+static bool add_halves(struct ree_reply *out, const ree_digest *leaves,
+                       const struct ree_query *query) {
+    uint64_t left = ree_tree_left(query->count);
+    return add_top(out, leaves + query->first, left) &&
+           add_top(out, leaves + query->first + left, query->count - left);
+}
+
+static bool add_proof(struct ree_reply *out, const ree_digest *leaves, uint64_t n, uint64_t index) {
+    ree_digest proof[REE_MERKLE_MAX_PROOF];
+    uint32_t length = ree_merkle_proof(leaves, n, index, proof);
+    return ree_reply_add(out, (const ree_digest *)proof, length);
+}
+
+static bool say(struct teller *t, const struct ree_query *query, struct ree_reply *out) {
+    const struct said *s = t->said;
+    const struct ree_trace_header *h = &s->trace.header;
+    const ree_digest *steps = (const ree_digest *)t->steps, *nodes = (const ree_digest *)t->nodes;
+    ree_digest inputs[MOST], outputs[MOST], leaf;
+    if (query->ask == REE_ASK_COMMIT) {
+        out->n_steps = s->trace.n_steps;
+        return ree_reply_add(out, &h->digest, 1) && add_top(out, steps, s->trace.n_steps) &&
+               ree_reply_add(out, &s->trace.root, 1);
+    }
+    if (query->ask == REE_ASK_STEPS) return add_halves(out, steps, query);
+    if (query->step >= s->trace.n_steps) return false;
+    const ree_digest *at = ree_trace_step(&s->trace, query->step);
+    leaves_of(s, query->step, t->nodes, leaf);
+    switch (query->ask) {
+    case REE_ASK_STEP:
+        return add_top(out, at, h->n_inputs) && add_top(out, nodes, h->n_nodes) &&
+               add_proof(out, steps, s->trace.n_steps, query->step);
+    case REE_ASK_INPUTS: return add_halves(out, at, query);
+    case REE_ASK_NODES: return add_halves(out, nodes, query);
+    case REE_ASK_INPUT:
+        return query->index < h->n_inputs && ree_reply_add(out, at + query->index, 1) &&
+               add_proof(out, at, h->n_inputs, query->index);
+    case REE_ASK_NODE:
+        if (query->index >= h->n_nodes) return false;
+        record_of(s, query->step, query->index, inputs, outputs);
+        return ree_reply_add(out, (const ree_digest *)inputs, h->nodes[query->index].n_inputs) &&
+               ree_reply_add(out, (const ree_digest *)outputs, h->nodes[query->index].n_outputs) &&
+               add_proof(out, nodes, h->n_nodes, query->index);
+    default: return false;
+    }
+}
+
+static enum ree_status tell(struct ree_party *party, const struct ree_query *query,
+                            struct ree_reply *out, struct ree_error *err) {
+    static const enum ree_status reasons[] = {REE_NO_MEMORY, REE_NOT_FOUND, REE_INVALID,
+                                              REE_UNAVAILABLE};
+    struct teller *t = REE_CONTAINER_OF(party, struct teller, base);
+    if (++t->asked == t->leaves_at) return reasons[draw(4)];
+    if (!say(t, query, out)) return ree_fail(err, REE_INVALID, "there is no such part");
+    if (t->asked == t->bends_at && out->n) out->digests[draw(out->n)][draw(32)] ^= 1;
+    return REE_OK;
+}
+
+static void teller_init(struct teller *t, const struct said *s) {
+    *t = (struct teller){.base.answer = tell, .said = s};
+    t->steps = calloc(s->trace.n_steps + 1, sizeof *t->steps);
+    t->nodes = calloc(s->trace.header.n_nodes + 1, sizeof *t->nodes);
+    REQUIRE(t->steps && t->nodes);
+    for (uint64_t i = 0; i < s->trace.n_steps; i++)
+        leaves_of(s, i, t->nodes, t->steps[i]);
+}
+
+static void teller_finish(struct teller *t) {
+    free(t->steps);
+    free(t->nodes);
+}
+
+// Lies
+
+static uint64_t some_step(const struct said *s) {
+    return draw(s->trace.n_steps);
+}
+
+static uint64_t some_decode_step(const struct said *s) {
+    uint64_t first = s->trace.n_steps - (s->receipt.output.n_tokens - 1);
+    return first + draw(s->trace.n_steps - first);
+}
+
+static uint32_t some_input(enum ree_rule_kind kind) {
+    for (;;) {
+        uint32_t input = (uint32_t)draw(truth.rules.n);
+        if (truth.rules.rules[input].kind == kind) return input;
+    }
+}
+
+// A digest of the same trace, or one of nothing.
+static void other_digest(const struct said *s, ree_digest out) {
+    ree_digest was;
+    memcpy(was, out, sizeof was);
+    size_t n = s->trace.n_steps * s->trace.header.n_step_digests;
+    if (draw(8) == 0)
+        memset(out, 0, sizeof(ree_digest));
+    else if (draw(2))
+        memcpy(out, s->trace.digests[draw(n)], sizeof(ree_digest));
+    if (memcmp(was, out, sizeof was) == 0) draw_digest(out);
+}
+
+// The nodes after this value of the step, and later steps where `later`, come to something else.
+static void follow(struct said *s, uint64_t step, size_t place, bool later) {
+    size_t n = s->trace.header.n_step_digests, n_inputs = s->trace.header.n_inputs;
+    for (size_t i = place + 1 > n_inputs ? place + 1 : n_inputs; i < n; i++)
+        if (draw(2)) draw_digest(step_of(s, step)[i]);
+    for (uint64_t k = step + 1; later && k < s->trace.n_steps; k++)
+        for (size_t i = 0; i < n; i++)
+            if (draw(2)) draw_digest(step_of(s, k)[i]);
+}
+
+static void lie_input(struct said *s, enum ree_rule_kind kind, uint64_t step) {
+    uint32_t input = some_input(kind);
+    other_digest(s, step_of(s, step)[input]);
+    if (draw(2)) follow(s, step, input, draw(2));
+}
+
+static void lie_mask(struct said *s) {
+    lie_input(s, REE_RULE_MADE, some_step(s));
+}
+
+static void lie_cache(struct said *s) {
+    lie_input(s, REE_RULE_CACHE, 1 + draw(s->trace.n_steps - 1));
+}
+
+static void lie_first_cache(struct said *s) {
+    lie_input(s, REE_RULE_CACHE, 0);
+}
+
+// The step before is made to fit: the node that it comes from is the first that differs.
+static void lie_cache_and_source(struct said *s) {
+    uint64_t step = 1 + draw(s->trace.n_steps - 1);
+    uint32_t input = some_input(REE_RULE_CACHE);
+    int64_t place = ree_trace_place(&s->trace.header, truth.rules.rules[input].value);
+    draw_digest(step_of(s, step)[input]);
+    memcpy(step_of(s, step - 1)[place], step_of(s, step)[input], sizeof(ree_digest));
+}
+
+// All caches of a step come from another step.
+static void lie_old_caches(struct said *s) {
+    uint64_t step = 2 + draw(s->trace.n_steps - 2), from = draw(step - 1);
+    for (uint32_t i = 0; i < truth.rules.n; i++)
+        if (truth.rules.rules[i].kind == REE_RULE_CACHE)
+            memcpy(step_of(s, step)[i], step_of(s, from)[i], sizeof(ree_digest));
+}
+
+static void put_token(struct said *s, size_t place, bool in_trace, bool in_receipt) {
+    struct ree_error err;
+    struct ree_told told;
+    int32_t was = s->output[place], token = (was + 1 + (int32_t)draw(200)) % 300;
+    if (token == was) token++;
+    s->output[place] = token;
+    REQUIRE(ree_receipt_seal(&s->receipt, &err) == REE_OK);
+    REQUIRE(ree_told_make(&s->receipt, &truth.rules, NULL, &s->arena, &told, &err) == REE_OK);
+    uint64_t step = ree_told_step_of(&told, told.n_prompt + place);
+    if (in_trace && step < s->trace.n_steps)
+        CHECK(ree_told_input(&told, &truth.opened, &truth.rules, step, truth.rules.tokens,
+                             step_of(s, step)[truth.rules.tokens], &err) == REE_OK);
+    if (!in_receipt) s->output[place] = was;
+    if (in_trace && step < s->trace.n_steps && draw(2)) follow(s, step, 0, true);
+}
+
+static void lie_token_in_trace(struct said *s) {
+    put_token(s, draw(s->receipt.output.n_tokens - 1), true, false);
+}
+
+static void lie_token_in_receipt(struct said *s) {
+    put_token(s, draw(s->receipt.output.n_tokens), false, true);
+}
+
+static void lie_token_in_both(struct said *s) {
+    put_token(s, draw(s->receipt.output.n_tokens), true, true);
+}
+
+static void lie_last_token(struct said *s) {
+    put_token(s, s->receipt.output.n_tokens - 1, false, true);
+}
+
+// An earlier token of the receipt is another, and the trace parts later.
+static void lie_two_tokens(struct said *s) {
+    size_t n = s->receipt.output.n_tokens, first = draw(n - 3);
+    put_token(s, first, false, true);
+    put_token(s, first + 1 + draw(n - 2 - first), true, true);
+}
+
+// The logits are made to fit the token.
+static void lie_token_and_logits(struct said *s) {
+    size_t place = draw(s->receipt.output.n_tokens - 1);
+    put_token(s, place, true, true);
+    uint64_t step = s->trace.n_steps - (s->receipt.output.n_tokens - 1) + place;
+    draw_digest(step_of(s, step - 1)[ree_trace_place(&s->trace.header, truth.rules.logits)]);
+}
+
+static void lie_prompt_in_trace(struct said *s) {
+    uint64_t step = draw(s->trace.n_steps - (s->receipt.output.n_tokens - 1));
+    other_digest(s, step_of(s, step)[truth.rules.tokens]);
+}
+
+static void lie_output(struct said *s) {
+    const struct ree_trace_header *h = &s->trace.header;
+    uint64_t step = some_step(s);
+    size_t place = h->n_inputs + draw(h->n_step_digests - h->n_inputs);
+    other_digest(s, step_of(s, step)[place]);
+    if (draw(2)) follow(s, step, place, draw(2));
+}
+
+static void lie_misread(struct said *s) {
+    do
+        s->misread_node = (uint32_t)draw(s->trace.header.n_nodes);
+    while (!s->trace.header.nodes[s->misread_node].n_inputs);
+    s->misreads = true;
+    s->misread_step = some_step(s);
+    draw_digest(s->misread);
+}
+
+static void lie_swapped_steps(struct said *s) {
+    uint64_t a = some_decode_step(s), b = some_decode_step(s);
+    if (a == b) a = a + 1 < s->trace.n_steps ? a + 1 : a - 1;
+    for (uint32_t i = 0; i < s->trace.header.n_step_digests; i++) {
+        ree_digest x;
+        memcpy(x, step_of(s, a)[i], sizeof x);
+        memcpy(step_of(s, a)[i], step_of(s, b)[i], sizeof x);
+        memcpy(step_of(s, b)[i], x, sizeof x);
+    }
+}
+
+static void lie_fewer_steps(struct said *s) {
+    s->trace.n_steps -= 1 + draw(s->trace.n_steps - 1);
+    if (draw(2)) s->receipt.trace_steps = s->trace.n_steps;
+}
+
+static void lie_more_steps(struct said *s) {
+    uint64_t more = 1 + draw(s->trace.n_steps);
+    memcpy(step_of(s, s->trace.n_steps), step_of(s, s->trace.n_steps - more),
+           more * s->trace.header.n_step_digests * sizeof(ree_digest));
+    s->trace.n_steps += more;
+    if (draw(2)) s->receipt.trace_steps = s->trace.n_steps;
+}
+
+static void lie_number_of_steps(struct said *s) {
+    s->receipt.trace_steps += 1 + draw(9);
+}
+
+// An answer that ends early, with all that belongs to it.
+static void lie_early_end(struct said *s) {
+    uint64_t fewer = 1 + draw(s->receipt.output.n_tokens - 1);
+    s->trace.n_steps -= fewer;
+    s->receipt.trace_steps = s->trace.n_steps;
+    s->receipt.output.n_tokens -= fewer;
+}
+
+// ... and that goes on. The receipt allows no more tokens than the true one has.
+static void lie_late_end(struct said *s) {
+    size_t n = s->receipt.output.n_tokens, more = 1 + draw(n - 1);
+    size_t each = s->trace.header.n_step_digests * sizeof(ree_digest);
+    memcpy(s->output + n, s->output, more * sizeof *s->output);
+    memcpy(step_of(s, s->trace.n_steps), step_of(s, s->trace.n_steps - more), more * each);
+    s->trace.n_steps += more;
+    s->receipt.trace_steps = s->trace.n_steps;
+    s->receipt.output.n_tokens += more;
+}
+
+static void lie_header(struct said *s) {
+    struct ree_trace_header *h = &s->trace.header;
+    struct ree_trace_node *node = &h->nodes[draw(h->n_nodes)];
+    switch (draw(12)) {
+    case 0: node->name = "another"; break;
+    case 1: node->op_type = "Identity2"; break;
+    case 2: node->domain = "com.example"; break;
+    case 3: node->opset++; break;
+    case 4: draw_digest(node->attributes); break;
+    case 5: draw_digest(h->constants[draw(h->n_constants)].digest); break;
+    case 6: h->graph_sha256[draw(64)] ^= 1; break;
+    case 7: h->weights_sha256[draw(64)] ^= 1; break;
+    case 8: h->numerics = "RepOps/2"; break;
+    case 9: h->operation_set = "default"; break;
+    case 10: h->prefill_chunk++; break;
+    default: h->inputs[draw(h->n_inputs)].cache_axis++; break;
+    }
+}
+
+// A trace of fewer nodes: its steps have fewer digests.
+static void lie_fewer_nodes(struct said *s) {
+    struct ree_trace_header *h = &s->trace.header;
+    uint32_t was = h->n_step_digests, less = h->nodes[h->n_nodes - 1].n_outputs;
+    h->n_nodes--;
+    for (uint64_t i = 1; i < s->trace.n_steps; i++)
+        memmove(s->trace.digests + i * (was - less), s->trace.digests + i * was,
+                (was - less) * sizeof(ree_digest));
+}
+
+static const struct {
+    const char *name;
+    void (*tell)(struct said *said);
+    int times;
+} lies[] = {
+    {"mask or position", lie_mask, 40},
+    {"cache", lie_cache, 60},
+    {"cache of the first step", lie_first_cache, 20},
+    {"cache and its source", lie_cache_and_source, 12},
+    {"caches of another step", lie_old_caches, 20},
+    {"token in the trace", lie_token_in_trace, 30},
+    {"token in the receipt", lie_token_in_receipt, 30},
+    {"token in both", lie_token_in_both, 40},
+    {"last token", lie_last_token, 10},
+    {"two tokens", lie_two_tokens, 20},
+    {"token and logits", lie_token_and_logits, 10},
+    {"prompt in the trace", lie_prompt_in_trace, 15},
+    {"output of a node", lie_output, 50},
+    {"record of a node", lie_misread, 20},
+    {"steps in another order", lie_swapped_steps, 20},
+    {"fewer steps", lie_fewer_steps, 20},
+    {"more steps", lie_more_steps, 20},
+    {"number of steps", lie_number_of_steps, 5},
+    {"early end", lie_early_end, 20},
+    {"late end", lie_late_end, 10},
+    {"header", lie_header, 48},
+    {"fewer nodes", lie_fewer_nodes, 2},
+};
+#define N_LIES (sizeof lies / sizeof *lies)
+
+// Disputes and rulings
+
+static struct ree_dispute_terms terms_of(const struct said *const sides[2]) {
+    return (struct ree_dispute_terms){.header = &truth.opened.header,
+                                      .is_model = true,
+                                      .rules = &truth.rules,
+                                      .runs = {&sides[0]->told, &sides[1]->told}};
+}
+
+static void hold(const struct said *const sides[2], struct teller tellers[2],
+                 struct ree_dispute *out) {
+    struct ree_strbuf transcript;
+    ree_strbuf_init(&transcript);
+    struct ree_error err = {0};
+    struct ree_party *parties[2] = {&tellers[0].base, &tellers[1].base};
+    struct ree_dispute_terms terms = terms_of(sides);
+    enum ree_status status = ree_dispute(&terms, parties, &transcript, out, &err);
+    CHECK_MSG(status == REE_OK, "%s", err.message);
+    bool is_named = out->kind == REE_DISPUTE_LIED || out->kind == REE_DISPUTE_SILENT;
+    ree_strbuf_append(&transcript, "", 1);
+    CHECK(!transcript.failed && !!strstr(transcript.data, "none for others") == is_named);
+    CHECK(!!strstr(transcript.data, "\"silent\":true") == (out->kind == REE_DISPUTE_SILENT));
+    ree_strbuf_finish(&transcript);
+}
+
+// A claim as whoever gets its file has it.
+static struct ree_claim *reread(const struct ree_claim *claim) {
+    struct ree_error err;
+    struct ree_strbuf text;
+    struct ree_claim *out = NULL;
+    ree_strbuf_init(&text);
+    REQUIRE(ree_claim_encode(claim, &text, &err) == REE_OK);
+    enum ree_status status = ree_claim_decode(text.data, text.size, &out, &err);
+    CHECK_MSG(status == REE_OK, "%s", err.message);
+    ree_strbuf_finish(&text);
+    return out;
+}
+
+static enum ree_status rule(const struct ree_claim *claim, const struct said *const sides[2],
+                            struct ree_ruling *out, struct ree_error *err) {
+    struct ree_referee_options options = {
+        .model = truth.model,
+        .folder = truth.values,
+        .receipts = {sides ? &sides[0]->receipt : NULL, sides ? &sides[1]->receipt : NULL}};
+    err->message[0] = 0;
+    return claim->kind == REE_CLAIM_OF_NODE
+               ? ree_referee(claim, &options, out, err)
+               : ree_referee_opened(claim, &truth.opened, &options, out, err);
+}
+
+static unsigned n_named, n_kinds[16];
+
+// The party `liar` is named, and the other one is not.
+static void judge(const char *lie, const struct ree_dispute *d, const struct said *const sides[2],
+                  unsigned liar) {
+    struct ree_error err;
+    struct ree_ruling ruling;
+    n_kinds[d->kind]++;
+    CHECK_MSG(d->claim != NULL, "%s: nothing is claimed: kind %d", lie, (int)d->kind);
+    if (!d->claim) return;
+    struct ree_claim *claim = reread(d->claim);
+    if (!claim) return;
+    enum ree_status status = rule(claim, sides, &ruling, &err);
+    CHECK_MSG(status == REE_OK, "%s: kind %d: %s", lie, (int)d->kind, err.message);
+    if (status == REE_OK) {
+        CHECK_MSG(ruling.verdict == (liar ? REE_VERDICT_A : REE_VERDICT_B) &&
+                      ruling.is_wrong[liar] && !ruling.is_wrong[!liar] && ruling.why[liar][0],
+                  "%s: kind %d: verdict %d, liar %u: %s%s", lie, (int)d->kind, (int)ruling.verdict,
+                  liar, ruling.why[0], ruling.why[1]);
+        CHECK(ruling.is_bound[0] && ruling.is_bound[1]);
+        n_named += ruling.is_wrong[liar];
+    }
+    ree_ruling_finish(&ruling);
+    ree_claim_destroy(claim);
+}
+
+// A dispute in which one lies, at every message of which either of them may leave.
+static void test_lies(void) {
+    for (size_t i = 0; i < N_LIES; i++)
+        for (int k = 0; k < lies[i].times; k++) {
+            struct said honest, lying;
+            struct teller tellers[2];
+            struct ree_dispute d;
+            unsigned liar = draw(2);
+            said_init(&honest);
+            said_init(&lying);
+            seal(&honest);
+            lies[i].tell(&lying);
+            seal(&lying);
+            const struct said *const sides[2] = {liar ? &honest : &lying, liar ? &lying : &honest};
+            teller_init(&tellers[0], sides[0]);
+            teller_init(&tellers[1], sides[1]);
+            hold(sides, tellers, &d);
+            judge(lies[i].name, &d, sides, liar);
+            ree_dispute_finish(&d);
+            teller_finish(&tellers[0]);
+            teller_finish(&tellers[1]);
+            said_finish(&honest);
+            said_finish(&lying);
+        }
+}
+
+// Leaving, or bending an answer, at every message.
+static void test_leaving(void) {
+    unsigned n_left = 0, n_bent = 0;
+    for (size_t i = 0; i < N_LIES; i++) {
+        struct said honest, lying;
+        struct teller tellers[2];
+        struct ree_dispute d;
+        said_init(&honest);
+        said_init(&lying);
+        seal(&honest);
+        lies[i].tell(&lying);
+        seal(&lying);
+        const struct said *const sides[2] = {&honest, &lying};
+        teller_init(&tellers[0], sides[0]);
+        teller_init(&tellers[1], sides[1]);
+        hold(sides, tellers, &d);
+        ree_dispute_finish(&d);
+        uint64_t n[2] = {tellers[0].asked, tellers[1].asked};
+        for (unsigned side = 0; side < 2; side++)
+            for (uint64_t at = 1; at <= n[side]; at++)
+                for (int bends = 0; bends < 2; bends++) {
+                    tellers[0].asked = tellers[1].asked = 0;
+                    *(bends ? &tellers[side].bends_at : &tellers[side].leaves_at) = at;
+                    hold(sides, tellers, &d);
+                    CHECK_MSG(d.kind == (bends ? REE_DISPUTE_LIED : REE_DISPUTE_SILENT) &&
+                                  d.liar == side && !d.claim,
+                              "%s: message %llu of %u: kind %d, liar %u", lies[i].name,
+                              (unsigned long long)at, side, (int)d.kind, d.liar);
+                    *(bends ? &n_bent : &n_left) += 1;
+                    ree_dispute_finish(&d);
+                    tellers[side].bends_at = tellers[side].leaves_at = 0;
+                }
+        teller_finish(&tellers[0]);
+        teller_finish(&tellers[1]);
+        said_finish(&honest);
+        said_finish(&lying);
+    }
+    printf("left at %u messages, bent %u\n", n_left, n_bent);
+}
+
+// An answer that was interrupted is nobody's lie.
+static void test_interrupted(void) {
+    for (int k = 0; k < 8; k++) {
+        struct said whole, part;
+        struct teller tellers[2];
+        struct ree_dispute d;
+        struct ree_ruling ruling;
+        struct ree_error err;
+        said_init(&whole);
+        said_init(&part);
+        seal(&whole);
+        lie_early_end(&part);
+        part.receipt.finish_reason = "interrupted";
+        seal(&part);
+        const struct said *const sides[2] = {k % 2 ? &whole : &part, k % 2 ? &part : &whole};
+        teller_init(&tellers[0], sides[0]);
+        teller_init(&tellers[1], sides[1]);
+        hold(sides, tellers, &d);
+        REQUIRE(d.kind == REE_DISPUTE_LENGTH && d.claim);
+        CHECK(rule(d.claim, sides, &ruling, &err) == REE_UNSUPPORTED &&
+              strstr(err.message, "interrupted"));
+        CHECK(!ruling.is_wrong[0] && !ruling.is_wrong[1]);
+        ree_ruling_finish(&ruling);
+        ree_dispute_finish(&d);
+        teller_finish(&tellers[0]);
+        teller_finish(&tellers[1]);
+        said_finish(&whole);
+        said_finish(&part);
+    }
+}
+
+// Two that have the same header, which is not this version's, are not judged by it.
+static void test_shared_header(void) {
+    struct said said[2];
+    struct teller tellers[2];
+    struct ree_dispute d;
+    for (unsigned k = 0; k < 2; k++) {
+        said_init(&said[k]);
+        said[k].trace.header.nodes[3].name = "another";
+        if (k) lie_output(&said[k]);
+        seal(&said[k]);
+        teller_init(&tellers[k], &said[k]);
+    }
+    const struct said *const sides[2] = {&said[0], &said[1]};
+    hold(sides, tellers, &d);
+    CHECK(d.kind == REE_DISPUTE_OTHER_RUN && !d.claim);
+    ree_dispute_finish(&d);
+    for (unsigned k = 0; k < 2; k++) {
+        teller_finish(&tellers[k]);
+        said_finish(&said[k]);
+    }
+}
+
+// Two that lie, each about something of its own: no dispute fails, and whoever is named did lie.
+static void test_two_liars(void) {
+    unsigned n_decided = 0;
+    for (int k = 0; k < 100; k++) {
+        struct said said[2];
+        struct teller tellers[2];
+        struct ree_dispute d;
+        struct ree_ruling ruling;
+        struct ree_error err;
+        for (unsigned i = 0; i < 2; i++) {
+            said_init(&said[i]);
+            lies[draw(N_LIES)].tell(&said[i]);
+            seal(&said[i]);
+            teller_init(&tellers[i], &said[i]);
+        }
+        const struct said *const sides[2] = {&said[0], &said[1]};
+        hold(sides, tellers, &d);
+        if (d.claim) {
+            enum ree_status status = rule(d.claim, sides, &ruling, &err);
+            CHECK(status == REE_OK ? ruling.is_wrong[0] || ruling.is_wrong[1] : err.message[0]);
+            n_decided += status == REE_OK;
+            ree_ruling_finish(&ruling);
+        }
+        ree_dispute_finish(&d);
+        for (unsigned i = 0; i < 2; i++) {
+            teller_finish(&tellers[i]);
+            said_finish(&said[i]);
+        }
+    }
+    printf("100 disputes of two liars, %u decided\n", n_decided);
+    CHECK(n_decided > 50);
+}
+
+// Claims that no dispute led to
+
+static void prove(struct ree_claim *c, const ree_digest *leaves, uint64_t n, uint64_t index,
+                  struct ree_claim_proof *out) {
+    out->digests = ree_arena_alloc_array(&c->arena, REE_MERKLE_MAX_PROOF, sizeof(ree_digest));
+    REQUIRE(out->digests);
+    out->n = ree_merkle_proof(leaves, n, index, out->digests);
+}
+
+static void open_step(struct ree_claim *c, const struct said *s, uint64_t step, uint32_t node,
+                      struct ree_claim_opening *out) {
+    const struct ree_trace_header *h = &s->trace.header;
+    struct teller t;
+    ree_digest leaf;
+    teller_init(&t, s);
+    leaves_of(s, step, t.nodes, leaf);
+    ree_merkle_root(ree_trace_step(&s->trace, step), h->n_inputs, out->inputs_root);
+    ree_merkle_root((const ree_digest *)t.nodes, h->n_nodes, out->nodes_root);
+    prove(c, (const ree_digest *)t.steps, s->trace.n_steps, step, &out->step_proof);
+    prove(c, (const ree_digest *)t.nodes, h->n_nodes, node, &out->node_proof);
+    out->inputs = ree_arena_alloc_array(&c->arena, MOST, sizeof(ree_digest));
+    out->outputs = ree_arena_alloc_array(&c->arena, MOST, sizeof(ree_digest));
+    REQUIRE(out->inputs && out->outputs);
+    record_of(s, step, node, out->inputs, out->outputs);
+    teller_finish(&t);
+}
+
+static uint32_t maker_of(uint32_t value) {
+    const struct ree_trace_header *h = &truth.opened.header;
+    uint32_t node = 0;
+    while (value < h->nodes[node].first_output ||
+           value - h->nodes[node].first_output >= h->nodes[node].n_outputs)
+        node++;
+    return node;
+}
+
+// A claim of any kind but node, about any place, that leads to both roots.
+static struct ree_claim *claim_anything(const struct said *const sides[2], enum ree_claim_kind kind,
+                                        uint64_t step, uint32_t input, uint32_t before) {
+    const struct ree_trace_header *h = &truth.opened.header;
+    struct ree_claim *c = ree_claim_create();
+    REQUIRE(c);
+    c->kind = kind;
+    c->step = step;
+    c->input = input;
+    memcpy(c->header, h->digest, sizeof c->header);
+    memcpy(c->graph_sha256, h->graph_sha256, 65);
+    memcpy(c->weights_sha256, h->weights_sha256, 65);
+    c->numerics = h->numerics;
+    c->operation_set = h->operation_set;
+    c->prefill_chunk = h->prefill_chunk;
+    c->n_step_inputs = h->n_inputs;
+    c->n_nodes = h->n_nodes;
+    c->has_before = before != UINT32_MAX && step > 0 &&
+                    (kind == REE_CLAIM_OF_INPUT || kind == REE_CLAIM_OF_TOKEN);
+    if (c->has_before) {
+        c->before.node = maker_of(before);
+        c->before.output = before - h->nodes[c->before.node].first_output;
+        c->before.n_inputs = h->nodes[c->before.node].n_inputs;
+        c->before.n_outputs = h->nodes[c->before.node].n_outputs;
+        memcpy(c->before.op, h->ops[c->before.node], sizeof(ree_digest));
+    }
+    for (unsigned k = 0; k < 2; k++) {
+        struct ree_claim_side *side = &c->sides[k];
+        struct teller t;
+        teller_init(&t, sides[k]);
+        memcpy(side->root, sides[k]->trace.root, sizeof side->root);
+        memcpy(side->header, sides[k]->trace.header.digest, sizeof side->header);
+        side->n_steps = sides[k]->trace.n_steps;
+        ree_merkle_top((const ree_digest *)t.steps, side->n_steps, side->steps_top);
+        ree_merkle_root((const ree_digest *)t.steps, side->n_steps, side->steps_root);
+        if (kind == REE_CLAIM_OF_INPUT) {
+            const ree_digest *at = ree_trace_step(&sides[k]->trace, step);
+            open_step(c, sides[k], step, 0, &side->at);
+            memcpy(side->input, at[input], sizeof side->input);
+            prove(c, at, h->n_inputs, input, &side->input_proof);
+        }
+        if (c->has_before) open_step(c, sides[k], step - 1, c->before.node, &side->before);
+        teller_finish(&t);
+    }
+    return c;
+}
+
+// A claim about any node.
+static struct ree_claim *claim_node(const struct said *const sides[2], uint64_t step,
+                                    uint32_t node) {
+    const struct ree_trace_header *h = &truth.opened.header;
+    const struct ree_trace_node *n = &h->nodes[node];
+    struct ree_claim *c = claim_anything(sides, REE_CLAIM_OF_NODE, step, 0, UINT32_MAX);
+    c->node = node;
+    c->op = *n;
+    c->n_inputs = n->n_inputs;
+    c->n_outputs = n->n_outputs;
+    c->inputs = ree_arena_alloc_array(&c->arena, n->n_inputs + 1, sizeof *c->inputs);
+    REQUIRE(c->inputs);
+    for (unsigned k = 0; k < 2; k++)
+        open_step(c, sides[k], step, node, &c->sides[k].at);
+    for (uint32_t i = 0; i < n->n_inputs; i++) {
+        struct ree_claim_input *in = &c->inputs[i];
+        if (n->inputs[i] == REE_TRACE_OMITTED) continue;
+        uint32_t v = (uint32_t)n->inputs[i];
+        in->source = v < h->n_inputs                    ? REE_CLAIM_INPUT
+                     : v < h->n_inputs + h->n_constants ? REE_CLAIM_CONSTANT
+                                                        : REE_CLAIM_NODE;
+        in->index = in->source == REE_CLAIM_INPUT ? v : v - h->n_inputs;
+        if (in->source == REE_CLAIM_CONSTANT)
+            memcpy(in->digest, h->constants[in->index].digest, sizeof in->digest);
+        if (in->source == REE_CLAIM_NODE) in->index = maker_of(v);
+        // What the one party says: both must have it for the claim to hold.
+        unsigned teller = (unsigned)draw(2);
+        const ree_digest *at = ree_trace_step(&sides[teller]->trace, step);
+        if (in->source == REE_CLAIM_INPUT) memcpy(in->digest, at[v], sizeof in->digest);
+        for (unsigned k = 0; k < 2; k++) {
+            struct ree_claim_opening o = {0};
+            if (in->source == REE_CLAIM_INPUT)
+                prove(c, ree_trace_step(&sides[k]->trace, step), h->n_inputs, v, &in->proofs[k]);
+            if (in->source != REE_CLAIM_NODE) continue;
+            open_step(c, sides[k], step, in->index, &o);
+            in->proofs[k] = o.node_proof;
+            if (k != teller) continue;
+            in->output = v - h->nodes[in->index].first_output;
+            in->n_inputs = h->nodes[in->index].n_inputs;
+            in->n_outputs = h->nodes[in->index].n_outputs;
+            memcpy(in->op, h->ops[in->index], sizeof in->op);
+            in->inputs = o.inputs;
+            in->outputs = o.outputs;
+            memcpy(in->digest, o.outputs[in->output], sizeof in->digest);
+        }
+    }
+    return c;
+}
+
+// Nodes behind the first that differs, too: whoever reads what both agree on and gives something
+// else than the node does is wrong, and only that party.
+static void test_claims_about_nodes(void) {
+    unsigned n_decided = 0, n_named_here = 0, n = 0;
+    for (int k = 0; k < 400; k++) {
+        struct said honest, lying;
+        struct ree_error err;
+        struct ree_ruling ruling;
+        unsigned liar = draw(2);
+        said_init(&honest);
+        said_init(&lying);
+        seal(&honest);
+        size_t n_outputs = honest.trace.header.n_step_digests - honest.trace.header.n_inputs;
+        uint64_t step = some_step(&honest);
+        uint32_t node = (uint32_t)draw(honest.trace.header.n_nodes);
+        if (k % 4 == 0) lie_misread(&lying);
+        if (k % 4 == 1) lie_cache(&lying);
+        // Several outputs of one step; the claim is about one of them.
+        for (int i = 0; k % 4 > 1 && i < 12; i++)
+            draw_digest(step_of(&lying, step)[truth.rules.n + draw(n_outputs)]);
+        const struct ree_trace_node *damaged = &honest.trace.header.nodes[node];
+        if (k % 2)
+            draw_digest(step_of(
+                &lying, step)[ree_trace_place(&honest.trace.header, damaged->first_output)]);
+        seal(&lying);
+        const struct said *const sides[2] = {liar ? &honest : &lying, liar ? &lying : &honest};
+        struct ree_claim *c = claim_node(sides, step, node);
+        if (ree_claim_check(c, &err) == REE_OK) {
+            enum ree_status status = rule(c, sides, &ruling, &err);
+            CHECK_MSG(!ruling.is_wrong[!liar], "node %u in step %llu: %s", node,
+                      (unsigned long long)step, ruling.why[!liar]);
+            CHECK_MSG(status == REE_OK && ruling.is_wrong[liar], "%s", err.message);
+            n_named_here += ruling.is_wrong[liar];
+            n_decided += status == REE_OK;
+            ree_ruling_finish(&ruling);
+        }
+        n++;
+        ree_claim_destroy(c);
+        said_finish(&honest);
+        said_finish(&lying);
+    }
+    printf("%u claims about nodes, %u decided, %u named\n", n, n_decided, n_named_here);
+    CHECK(n_decided > 50);
+}
+
+// A claim of each kind with one character changed: it is refused, or says the same.
+static void test_altered_claims(void) {
+    bool seen[5] = {false};
+    unsigned n_altered = 0, n_ruled = 0;
+    for (size_t i = 0; i < N_LIES; i++) {
+        struct said honest, lying;
+        struct teller tellers[2];
+        struct ree_dispute d;
+        struct ree_error err;
+        struct ree_ruling ruling;
+        struct ree_strbuf text;
+        said_init(&honest);
+        said_init(&lying);
+        seal(&honest);
+        lies[i].tell(&lying);
+        seal(&lying);
+        const struct said *const sides[2] = {&honest, &lying};
+        teller_init(&tellers[0], sides[0]);
+        teller_init(&tellers[1], sides[1]);
+        hold(sides, tellers, &d);
+        ree_strbuf_init(&text);
+        bool is_new = d.claim && d.claim->kind != REE_CLAIM_OF_NODE && !seen[d.claim->kind];
+        if (is_new) REQUIRE(ree_claim_encode(d.claim, &text, &err) == REE_OK);
+        if (is_new) seen[d.claim->kind] = true;
+        for (size_t at = 0; at < text.size; at++) {
+            struct ree_claim *read;
+            char was = text.data[at];
+            text.data[at] = was == '0' ? '1' : was == '9' ? '8' : was ^ 1;
+            err.message[0] = 0;
+            n_altered++;
+            if (ree_claim_decode(text.data, text.size, &read, &err) == REE_OK) {
+                enum ree_status status = rule(read, sides, &ruling, &err);
+                CHECK_MSG(!ruling.is_wrong[0], "byte %zu: %s", at, ruling.why[0]);
+                CHECK(status == REE_OK || err.message[0]);
+                n_ruled += status == REE_OK;
+                ree_ruling_finish(&ruling);
+                ree_claim_destroy(read);
+            } else {
+                CHECK(err.message[0]);
+            }
+            text.data[at] = was;
+        }
+        ree_strbuf_finish(&text);
+        ree_dispute_finish(&d);
+        teller_finish(&tellers[0]);
+        teller_finish(&tellers[1]);
+        said_finish(&honest);
+        said_finish(&lying);
+    }
+    CHECK(seen[REE_CLAIM_OF_INPUT] && seen[REE_CLAIM_OF_TOKEN] && seen[REE_CLAIM_OF_HEADER] &&
+          seen[REE_CLAIM_OF_LENGTH]);
+    printf("%u altered claims, %u still decided\n", n_altered, n_ruled);
+}
+
+static uint32_t value_before(uint32_t input) {
+    const struct ree_rule *r = &truth.rules.rules[input];
+    return r->kind == REE_RULE_CACHE    ? r->value
+           : r->kind == REE_RULE_TOKENS ? truth.rules.logits
+                                        : UINT32_MAX;
+}
+
+// Whatever place of the traces a claim is about, and whatever it opens, the honest party is not
+// named; nor is either of two honest ones.
+static void test_claims_about_anything(void) {
+    unsigned n_decided = 0, n = 0;
+    for (int k = 0; k < 600; k++) {
+        struct said honest, lying;
+        struct ree_error err;
+        struct ree_ruling ruling;
+        unsigned liar = draw(2);
+        said_init(&honest);
+        said_init(&lying);
+        seal(&honest);
+        size_t which = draw(N_LIES);
+        if (k % 8 && lies[which].tell != lie_header && lies[which].tell != lie_fewer_nodes)
+            lies[which].tell(&lying);
+        seal(&lying);
+        const struct said *const sides[2] = {liar ? &honest : &lying, liar ? &lying : &honest};
+        uint64_t n_steps =
+            honest.trace.n_steps < lying.trace.n_steps ? honest.trace.n_steps : lying.trace.n_steps;
+        enum ree_claim_kind kind = (enum ree_claim_kind)(1 + draw(4));
+        uint32_t input = (uint32_t)draw(truth.rules.n), before = value_before(input);
+        uint64_t step = draw(n_steps);
+        if (kind == REE_CLAIM_OF_TOKEN) {
+            step = 1 + draw(n_steps);
+            before = truth.rules.logits;
+        } else if (draw(4) == 0) { // any value of the step before
+            before = value_before((uint32_t)draw(truth.rules.n));
+        }
+        struct ree_claim *c = claim_anything(sides, kind, step, input, before);
+        enum ree_status status = rule(c, sides, &ruling, &err);
+        CHECK_MSG(!ruling.is_wrong[!liar], "%s, a claim of the kind %s: %s", lies[which].name,
+                  ree_claim_kind_name(kind), ruling.why[!liar]);
+        CHECK(status == REE_OK || err.message[0]);
+        n_decided += status == REE_OK;
+        n++;
+        bool holds = ree_claim_check(c, &err) == REE_OK; // what does not is refused for that
+        ree_ruling_finish(&ruling);
+        // A root that no receipt carries, receipts of others, and receipts the other way round.
+        struct said stranger;
+        said_init(&stranger);
+        lie_output(&stranger);
+        seal(&stranger);
+        const struct said *const strangers[2] = {sides[0], &stranger};
+        CHECK(rule(c, strangers, &ruling, &err) == REE_INVALID &&
+              (!holds || strstr(err.message, "root that the claim has for B")));
+        ree_ruling_finish(&ruling);
+        const struct said *const swapped[2] = {sides[1], sides[0]};
+        if (memcmp(honest.trace.root, lying.trace.root, sizeof(ree_digest)) != 0)
+            CHECK(rule(c, swapped, &ruling, &err) == REE_INVALID &&
+                  (!holds || strstr(err.message, "root that the claim has")));
+        ree_ruling_finish(&ruling);
+        status = rule(c, NULL, &ruling, &err);
+        CHECK(!ruling.is_bound[0] && !ruling.is_bound[1] && !ruling.is_wrong[!liar]);
+        CHECK(status != REE_OK || kind == REE_CLAIM_OF_INPUT);
+        ree_ruling_finish(&ruling);
+        said_finish(&stranger);
+        ree_claim_destroy(c);
+        said_finish(&honest);
+        said_finish(&lying);
+    }
+    printf("%u claims about anything, %u decided\n", n, n_decided);
+    CHECK(n_decided > 50);
+}
+
+// The rules give what an honest run has, in every step.
+static void test_rules(void) {
+    struct said s;
+    struct ree_error err;
+    unsigned n_kinds_seen[5] = {0};
+    said_init(&s);
+    seal(&s);
+    for (uint64_t step = 0; step < s.trace.n_steps; step++)
+        for (uint32_t i = 0; i < truth.rules.n; i++) {
+            const struct ree_rule *r = &truth.rules.rules[i];
+            ree_digest expected;
+            n_kinds_seen[r->kind]++;
+            if (r->kind == REE_RULE_CACHE) {
+                int64_t place = ree_trace_place(&s.trace.header, r->value);
+                memcpy(expected, step ? step_of(&s, step - 1)[place] : r->empty, sizeof expected);
+            } else {
+                enum ree_status status =
+                    ree_told_input(&s.told, &truth.opened, &truth.rules, step, i, expected, &err);
+                CHECK_MSG(status == REE_OK, "%s", err.message);
+            }
+            CHECK_MSG(memcmp(expected, step_of(&s, step)[i], sizeof expected) == 0,
+                      "step %llu, input %u: not what the rule '%s' says", (unsigned long long)step,
+                      i, ree_rule_name(r->kind));
+        }
+    CHECK(s.told.n_steps == s.trace.n_steps);
+    printf("%llu steps: inputs made %u, tokens %u, caches %u\n",
+           (unsigned long long)s.trace.n_steps, n_kinds_seen[REE_RULE_MADE],
+           n_kinds_seen[REE_RULE_TOKENS], n_kinds_seen[REE_RULE_CACHE]);
+    CHECK(n_kinds_seen[REE_RULE_TOKENS] && !n_kinds_seen[REE_RULE_NONE]);
+    said_finish(&s);
+}
+
+int main(int argc, char **argv) {
+    static char trace[4096], values[4096];
+    struct ree_error err;
+    if (argc < 3) return 2;
+    bool only_rules = argc > 3 && strcmp(argv[3], "--rules") == 0;
+    truth.model = argv[1];
+    snprintf(trace, sizeof trace, "%s/clean.trace", argv[2]);
+    snprintf(values, sizeof values, "%s/values", argv[2]);
+    snprintf(truth.receipt_path, sizeof truth.receipt_path, "%s/clean.json", argv[2]);
+    truth.values = values;
+    REQUIRE(ree_trace_load(trace, &truth.trace, &err) == REE_OK);
+    struct ree_open_options open = {REE_REPRODUCIBLE, truth.trace->header.prefill_chunk, NULL};
+    REQUIRE(ree_open_model(truth.model, &open, &truth.opened, &err) == REE_OK);
+    REQUIRE(ree_rules_make(&truth.opened, &truth.opened.arena, &truth.rules, &err) == REE_OK);
+    test_rules();
+    if (!only_rules) {
+        test_lies();
+        test_leaving();
+        test_interrupted();
+        test_shared_header();
+        test_two_liars();
+        test_claims_about_anything();
+        test_claims_about_nodes();
+        test_altered_claims();
+        printf("%u lies named by claims: %u inputs, %u nodes, %u lengths, %u headers, %u tokens\n",
+               n_named, n_kinds[REE_DISPUTE_INPUT], n_kinds[REE_DISPUTE_NODE],
+               n_kinds[REE_DISPUTE_LENGTH], n_kinds[REE_DISPUTE_HEADER],
+               n_kinds[REE_DISPUTE_TOKEN]);
+        CHECK(n_named > 500);
+    }
+    ree_opened_finish(&truth.opened);
+    ree_trace_destroy(truth.trace);
+    return test_finish();
+}

@@ -1,0 +1,465 @@
+#!/usr/bin/env python3
+"""Disputes with a party that lies, over the sample model. liars.c tells hundreds of lies about one run,
+each consistent in itself, and every one has to be named; here is the run, other runs whose inputs have
+to be what the rules say, and lies told through the command line: forged traces and receipts, sealed
+again."""
+
+import hashlib
+import json
+import pathlib
+import re
+import struct
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+from harness import check  # noqa: E402
+
+SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
+DIGITS = HERE.parents[1] / "tools" / "sample" / "digits.onnx"
+SEVEN, FIVE = (HERE.parents[1] / "tools" / "sample" / f"{name}.npy" for name in ("seven", "five"))
+PROMPT = ["--prompt-text", "Once upon a time", "--device", "cpu", "--ignore-eos"]
+MAGIC = b"ree-trace/1\n"
+
+ree_run = None
+
+
+def run(*args):
+    return harness.call(ree_run, *args)
+
+
+@harness.helper
+def answer(*args, code):
+    done = run(*args, "--json")
+    check(done.returncode == code, f"{args}: exit code {done.returncode}: {done.stderr}{done.stdout}")
+    return json.loads(done.stdout) if done.stdout else {}
+
+
+@harness.helper
+def refused(*args, says, code=2):
+    done = run(*args)
+    check(done.returncode == code, f"{args}: exit code {done.returncode}, expected {code}: {done.stdout}{done.stderr}")
+    check(re.search(says, done.stderr), f"{args}: '{says}' is not in: {done.stderr}")
+
+
+# Forging
+
+
+class Trace:
+    """The bytes of a trace, to be forged and given the root that its contents have."""
+
+    def __init__(self, path):
+        data = path.read_bytes()
+        n = struct.unpack_from("<Q", data, len(MAGIC))[0]
+        start = len(MAGIC) + 8
+        self.header = data[start:start + n]
+        self.steps = bytearray(data[start + n:-len(b"end\n") - 40])
+        self.n_steps = struct.unpack_from("<Q", data, len(data) - 40)[0]
+
+    def each(self):
+        return len(self.steps) // self.n_steps
+
+    def set(self, step, place, digest):
+        at = step * self.each() + 32 * place
+        self.steps[at:at + 32] = digest
+
+    def get(self, step, place):
+        at = step * self.each() + 32 * place
+        return bytes(self.steps[at:at + 32])
+
+    def save(self, path):
+        def text(root):
+            return (MAGIC + struct.pack("<Q", len(self.header)) + self.header + bytes(self.steps) + b"end\n" +
+                    struct.pack("<Q", self.n_steps) + root)
+        path.write_bytes(text(bytes(32)))
+        contents = re.search(r"its contents have ([0-9a-f]{64})", run("trace", path).stderr)
+        root = bytes.fromhex(contents[1])
+        path.write_bytes(text(root))
+        return root.hex()
+
+
+def seal(receipt, path, root, **changes):
+    """A receipt with another root, and other tokens where they are given, sealed again."""
+    body = receipt["body"]
+    body["trace"]["root"] = root
+    body["trace"].update(changes)
+    tokens = body["output"]["tokens"]
+    body["output"]["n_tokens"] = len(tokens)
+    body["output"]["tokens_sha256"] = hashlib.sha256(b"ree-tokens/1\0" + struct.pack(f"<{len(tokens)}i", *tokens)).hexdigest()
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    receipt["receipt_hash"] = hashlib.sha256(b"ree-receipt/2\0" + text.encode()).hexdigest()
+    receipt.pop("signature", None)
+    path.write_text(json.dumps(receipt))
+
+
+def tensor_i64(ids):
+    return hashlib.sha256(b"ree-tensor/1\0" + struct.pack("<IIqq", 7, 2, 1, len(ids)) +
+                          struct.pack(f"<{len(ids)}q", *ids)).digest()
+
+
+# Runs
+
+
+def make(folder, name, *args, dump=True):
+    made = run(SAMPLE, *PROMPT, *args, "--trace", folder / f"{name}.trace", "--receipt-path", folder / f"{name}.json",
+               *(["--dump-tensors", ".", "--dump-folder", folder / "values"] if dump else []))
+    check(made.returncode == 0, made.stderr)
+
+
+def liars(program, *args):
+    done = harness.call(program, *args)
+    print(done.stdout, end="")
+    check(done.returncode == 0, done.stderr)
+
+
+def rules(folder, program):
+    """What the rules say of an honest run's inputs is what its trace has, however it was made."""
+    for i, args in enumerate((["--prefill-chunk", "1"], ["--prefill-chunk", "3", "--logits-hash"],
+                              ["--prefill-chunk", "512", "--logits-hash"],
+                              ["--temperature", "0.8", "--repetition-penalty", "1.3", "--seed", "7"])):
+        other = folder / f"rules-{i}"
+        other.mkdir()
+        make(other, "clean", *args, "--max-new-tokens", "6", dump=False)
+        liars(program, SAMPLE, other, "--rules")
+
+
+# Lies through the command line
+
+
+def with_receipts(folder, a, b):
+    return ["--a-receipt", folder / f"{a}.json", "--b-receipt", folder / f"{b}.json"]
+
+
+@harness.helper
+def names_b(folder, result, kind, reason):
+    """forged.trace and forged.json against the true ones: B is named, by the dispute where no value is
+    needed, and by the referee; without receipts that binds nobody."""
+    claim = folder / "claim.json"
+    claim.unlink(missing_ok=True)
+    found = answer("dispute", "--a", folder / "clean.trace", "--b", folder / "forged.trace", "--claim", claim,
+                   "--model", SAMPLE, *with_receipts(folder, "clean", "forged"), code=1)
+    check(found["result"] == result, f"{found}")
+    if kind != "node" and "logits" not in reason:
+        check(found["wrong"] == ["B"] and re.search(reason, found["reason_b"]), f"{found}")
+    decide = ["referee", claim, SAMPLE, "--inputs", folder / "values"]
+    ruling = answer(*decide, *with_receipts(folder, "clean", "forged"), code=0)
+    check(ruling.get("right") == "A" and ruling["bound"] and ruling["kind"] == kind, f"{ruling}")
+    check(re.search(reason, ruling["b"].get("reason", "")), f"{ruling}")
+    for side, name in (("a", "clean"), ("b", "forged")):
+        body = json.loads((folder / f"{name}.json").read_text())
+        check(ruling[side]["root"] == body["body"]["trace"]["root"] and
+              ruling[side]["receipt"] == body["receipt_hash"], f"{ruling}")
+    text = run(*decide, *with_receipts(folder, "clean", "forged")).stdout
+    check(ruling["a"]["root"] in text and ruling["b"]["root"] in text and "binds nobody" not in text, text)
+    refused(*decide, *with_receipts(folder, "forged", "clean"), says="root that the claim has for A")
+    refused(*decide, *with_receipts(folder, "clean", "clean"), says="root that the claim has for B")
+    one = run(*decide, "--a-receipt", folder / "clean.json")
+    check(one.returncode in (2, 3) and "A is right" in one.stdout + "A is right" * (one.returncode == 2), one.stdout)
+    return claim, found
+
+
+def forged_cache(folder, about):
+    """The case that no dispute could decide: one digest of a cache."""
+    for step, reason in ((5, "own step 4 left"), (0, "not empty")):
+        forged = Trace(folder / "clean.trace")
+        forged.set(step, about["cache"], hashlib.sha256(b"no such cache").digest())
+        seal(json.loads((folder / "clean.json").read_text()), folder / "forged.json", forged.save(folder / "forged.trace"))
+        claim, _ = names_b(folder, "input", "input", reason)
+        # The model alone decides it; then it binds nobody.
+        done = run("referee", claim, SAMPLE)
+        check(done.returncode == 3 and "A is right\nthis binds nobody" in done.stdout, done.stdout)
+        found = answer("dispute", "--a", folder / "forged.trace", "--b", folder / "clean.trace", "--claim", claim,
+                       "--model", SAMPLE, code=1)
+        check(found["wrong"] == ["A"], f"{found}")
+        claim.unlink()
+        found = answer("dispute", "--a", folder / "clean.trace", "--b", folder / "forged.trace", "--claim", claim, code=2)
+        check(found["result"] == "input" and not found["claim"] and not claim.exists(), f"{found}")
+
+
+def forged_token(folder, about):
+    receipt = json.loads((folder / "clean.json").read_text())
+    tokens = receipt["body"]["output"]["tokens"]
+    place = 4
+    step = about["n_steps"] - (len(tokens) - 1) + place
+    forged = Trace(folder / "clean.trace")
+    check(forged.get(step, about["tokens"]) == tensor_i64([tokens[place]]), "the token ids of a step")
+    forged.set(step, about["tokens"], tensor_i64([tokens[place] + 1]))
+    root = forged.save(folder / "forged.trace")
+    seal(receipt, folder / "forged.json", root)
+    names_b(folder, "input", "input", "not what its receipt says")
+    tokens[place] += 1
+    seal(receipt, folder / "forged.json", root)
+    names_b(folder, "input", "input", f"token .* is {tokens[place]}, and its logits choose {tokens[place] - 1}")
+    # The last token is read by no step: both roots are the same.
+    (folder / "forged.trace").write_bytes((folder / "clean.trace").read_bytes())
+    receipt = json.loads((folder / "clean.json").read_text())
+    receipt["body"]["output"]["tokens"][-1] += 1
+    seal(receipt, folder / "forged.json", receipt["body"]["trace"]["root"])
+    claim = folder / "claim.json"
+    both = with_receipts(folder, "clean", "forged")
+    found = answer("dispute", "--a", folder / "clean.trace", "--b", folder / "forged.trace", "--claim", claim,
+                   "--model", SAMPLE, *both, code=1)
+    check(found["result"] == "token" and "logits" in found["undecided"], f"{found}")
+    ruling = answer("referee", claim, SAMPLE, *both, "--inputs", folder / "values", code=0)
+    check(ruling["right"] == "A", f"{ruling}")
+    refused("referee", claim, SAMPLE, *both, says="--inputs DIR")
+    refused("referee", claim, SAMPLE, "--inputs", folder / "values", says="--a-receipt")
+
+
+def forged_header(folder, about):
+    forged = Trace(folder / "clean.trace")
+    name = about["nodes"][3]["name"].encode()
+    forged.header = forged.header.replace(b'"' + name + b'"', b'"another"', 1)
+    seal(json.loads((folder / "clean.json").read_text()), folder / "forged.json", forged.save(folder / "forged.trace"))
+    names_b(folder, "header", "header", "its header is not")
+
+
+def forged_length(folder, about):
+    forged = Trace(folder / "clean.trace")
+    each = forged.each()
+    del forged.steps[-each:]
+    forged.n_steps -= 1
+    root = forged.save(folder / "forged.trace")
+    receipt = json.loads((folder / "clean.json").read_text())
+    seal(receipt, folder / "forged.json", root, n_steps=forged.n_steps)
+    names_b(folder, "length", "length", "tokens of its receipt take")
+    receipt["body"]["output"]["tokens"].pop()
+    seal(receipt, folder / "forged.json", root)
+    names_b(folder, "length", "length", "nothing ends it")
+    receipt["body"]["output"]["finish_reason"] = "interrupted"
+    seal(receipt, folder / "forged.json", root)
+    claim = folder / "claim.json"
+    both = with_receipts(folder, "clean", "forged")
+    found = answer("dispute", "--a", folder / "clean.trace", "--b", folder / "forged.trace", "--claim", claim,
+                   "--model", SAMPLE, *both, code=1)
+    check("interrupted" in found["undecided"] and not found["wrong"], f"{found}")
+    refused("referee", claim, SAMPLE, *both, says="interrupted")
+
+
+def stopped(folder, about):
+    """A stop text ends an answer where it is complete, not before and not later."""
+    make(folder, "full", *about["args"], dump=False)
+    made = run(SAMPLE, *PROMPT, *about["args"], "--stop", "was", "--trace", folder / "stop.trace", "--receipt-path",
+               folder / "stop.json")
+    check(made.returncode == 0, made.stderr)
+    honest, full = (json.loads((folder / f"{name}.json").read_text()) for name in ("stop", "full"))
+    n = len(honest["body"]["output"]["tokens"])
+    check(honest["body"]["output"]["finish_reason"] == "stop" and 2 < n < 12, f"{n} tokens up to the stop text")
+    claim = folder / "claim.json"
+    for longer in (True, False):
+        forged = json.loads(json.dumps(full if longer else honest))
+        if longer:  # it goes on
+            forged["body"]["sampling"]["stop"] = honest["body"]["sampling"]["stop"]
+            trace = Trace(folder / "full.trace")
+        else:
+            forged["body"]["output"]["tokens"].pop()
+            trace = Trace(folder / "stop.trace")
+            del trace.steps[-trace.each():]
+            trace.n_steps -= 1
+        seal(forged, folder / "forged.json", trace.save(folder / "forged.trace"), n_steps=trace.n_steps)
+        both = with_receipts(folder, "stop", "forged")
+        found = answer("dispute", "--a", folder / "stop.trace", "--b", folder / "forged.trace", "--claim", claim,
+                       "--model", SAMPLE, *both, code=1)
+        says = "goes on after token" if longer else "nothing ends it"
+        check(found["result"] == "length" and found["wrong"] == ["B"] and says in found["reason_b"], f"{found}")
+        ruling = answer("referee", claim, SAMPLE, *both, code=0)
+        check(ruling["right"] == "A" and says in ruling["b"]["reason"], f"{ruling}")
+
+
+def forged_node(folder, about):
+    """And what a claim of a node says before and after receipts are at hand; keys; ree-claim/1."""
+    node = next(i for i, n in enumerate(about["nodes"]) if n["op_type"] == "MatMul")
+    made = run(SAMPLE, *PROMPT, *about["args"], "--trace", folder / "forged.trace", "--receipt-path",
+               folder / "forged.json", "--inject-fault", f"{node}:5:3")
+    check(made.returncode == 0, made.stderr)
+    claim, _ = names_b(folder, "node", "node", "output 0")
+    decide = ["referee", claim, SAMPLE, "--inputs", folder / "values"]
+    done = run(*decide)
+    check(done.returncode == 3 and "of no receipt" in done.stdout and "this binds nobody: neither root" in done.stdout,
+          done.stdout)
+    done = run(*decide, "--b-receipt", folder / "forged.json")
+    check(done.returncode == 3 and "this binds nobody: A's root" in done.stdout, done.stdout)
+
+    old = json.loads(claim.read_text())
+    del old["kind"], old["a"]["header_sha256"], old["b"]["header_sha256"]
+    old["schema"] = "ree-claim/1"
+    path = folder / "old.json"
+    path.write_text(json.dumps(old, sort_keys=True, separators=(",", ":")) + "\n")
+    ruling = answer("referee", path, SAMPLE, "--inputs", folder / "values", *with_receipts(folder, "clean", "forged"),
+                    code=0)
+    check(ruling["right"] == "A", f"{ruling}")
+
+    # Receipts that are signed, altered, of other runs.
+    run("keygen", folder / "key")
+    run("keygen", folder / "other-key")
+    made = run(SAMPLE, *PROMPT, *about["args"], "--trace", folder / "signed.trace", "--receipt-path",
+               folder / "signed.json", "--sign", folder / "key")
+    check(made.returncode == 0, made.stderr)
+    signed = [*decide, *with_receipts(folder, "signed", "forged")]
+    ruling = answer(*signed, "--a-public-key", folder / "key.pub", code=0)
+    check("public_key" in ruling["a"] and "public_key" not in ruling["b"], f"{ruling}")
+    check("no key was required" in run(*signed).stdout, "a key that was not required is printed as such")
+    refused(*signed, "--a-public-key", folder / "other-key.pub", says="A's receipt is signed with another key")
+    refused(*signed, "--b-public-key", folder / "key.pub", says="B's receipt is not signed")
+    altered = json.loads((folder / "signed.json").read_text())
+    altered["body"]["output"]["tokens"][0] += 1
+    (folder / "altered.json").write_text(json.dumps(altered))
+    refused(*decide, *with_receipts(folder, "altered", "forged"), says="A's receipt is altered")
+    refused(*decide, "--a-public-key", folder / "key.pub", says="--a-receipt")
+    make(folder, "stranger", *about["args"], "--temperature", "0.5", dump=False)
+    refused(*decide, *with_receipts(folder, "clean", "stranger"), says="root that the claim has for B")
+    dispute = ["dispute", "--a", folder / "clean.trace", "--b", folder / "forged.trace", "--claim", claim]
+    refused(*dispute, "--model", SAMPLE, *with_receipts(folder, "clean", "stranger"), says="different runs: sampling")
+    refused(*dispute, *with_receipts(folder, "clean", "forged"), says="--model")
+    refused(*dispute, "--model", SAMPLE, "--a-receipt", folder / "clean.json", says="both parties")
+
+    # An invented counterparty: its root is that of no receipt.
+    lines = folder / "transcript.jsonl"
+    found = answer(*dispute, "--model", SAMPLE, *with_receipts(folder, "clean", "clean"), "--transcript", lines, code=3)
+    last = json.loads(lines.read_text().splitlines()[-1])
+    check(last["named"] == "B" and last["reason"] == found["reason"] and "none for others" in last["proof"], f"{last}")
+    check(found["result"] == "lied" and found["liar"] == "B" and "its receipt" in found["reason"], f"{found}")
+    text = run(*dispute, "--model", SAMPLE, *with_receipts(folder, "clean", "clean")).stdout
+    check("proves it to nobody else" in text, text)
+
+
+def requested(folder, about):
+    """A request names the party whose receipt is of another run; a receipt that contradicts itself names
+    its own."""
+    request, claim = folder / "request.json", folder / "claim.json"
+    made = run("request", SAMPLE, "--prompt-text", "Once upon a time", "--max-new-tokens", 12, "--output", request)
+    check(made.returncode == 0, made.stderr)
+    for name, args in (("asked", []), ("forged", ["--inject-fault", "20:5:3"])):
+        made = run(SAMPLE, "--request", request, "--device", "cpu", "--prefill-chunk", 4, "--trace",
+                   folder / f"{name}.trace", "--receipt-path", folder / f"{name}.json", "--dump-tensors", ".",
+                   "--dump-folder", folder / f"{name}-values", *args)
+        check(made.returncode == 0, made.stderr)
+    traces = ["dispute", "--a", folder / "asked.trace", "--b", folder / "forged.trace", "--claim", claim,
+              "--model", SAMPLE]
+    both = with_receipts(folder, "asked", "forged")
+    decide = ["referee", claim, SAMPLE, "--inputs", folder / "asked-values", *both, "--request", request]
+    answer(*traces, *both, "--request", request, code=1)
+    ruling = answer(*decide, code=0)
+    check(ruling["right"] == "A" and ruling["b"]["reason"] == "output 0", f"{ruling}")
+    receipt = json.loads((folder / "forged.json").read_text())
+    receipt["body"]["sampling"]["max_new_tokens"] += 1
+    seal(receipt, folder / "forged.json", receipt["body"]["trace"]["root"])
+    refused(*traces, *both, says="different runs: ends differs")
+    refused(*traces, *both, "--request", request, says="B's receipt is a lie: it does not answer", code=3)
+    ruling = answer(*decide, code=0)
+    check(ruling["right"] == "A" and "max_new_tokens is not as requested" in ruling["b"]["reason"], f"{ruling}")
+    receipt["body"]["sampling"]["max_new_tokens"] = 5
+    seal(receipt, folder / "forged.json", receipt["body"]["trace"]["root"])
+    refused(*traces, *both, says="B's receipt is a lie: it contradicts itself: counts", code=3)
+    refused(*traces, "--request", request, says="--a-receipt")
+
+
+def private(folder, about):
+    """Roots of private receipts are blinded: the salt opens them."""
+    for name, args in (("hidden", []), ("forged-hidden", ["--inject-fault", "20:5:3"])):
+        made = run(SAMPLE, *PROMPT, *about["args"], "--trace", folder / f"{name}.trace", "--receipt-path",
+                   folder / f"{name}.json", "--private", *args)
+        check(made.returncode == 0, made.stderr)
+    both, claim = with_receipts(folder, "hidden", "forged-hidden"), folder / "claim.json"
+    answer("dispute", "--a", folder / "hidden.trace", "--b", folder / "forged-hidden.trace", "--claim", claim, "--model",
+           SAMPLE, *both, code=1)
+    decide = ["referee", claim, SAMPLE, "--inputs", folder / "values", *both]
+    ruling = answer(*decide, code=0)
+    check(ruling["right"] == "A" and ruling["bound"], f"{ruling}")
+    salt = folder / "hidden.json.salt"
+    salt.rename(folder / "salt")
+    refused(*decide, says="without its salt")
+    answer(*decide, "--a-salt", folder / "salt", code=0)
+    refused(*decide, "--a-salt", folder / "forged-hidden.json.salt", says="salt of another receipt")
+    (folder / "salt").rename(salt)
+
+    # A token: receipts that do not tell their tokens take them from files.
+    receipt = json.loads((folder / "clean.json").read_text())["body"]
+    ids = receipt["prompt"]["tokens"] + receipt["output"]["tokens"]
+    place, step = len(receipt["prompt"]["tokens"]) + 3, about["n_steps"] - (len(receipt["output"]["tokens"]) - 1) + 3
+    files = {}
+    for name, change in (("hidden", 0), ("forged-hidden", 1)):
+        told = [*ids[:place], ids[place] + change, *ids[place + 1:]]
+        files[name] = folder / f"{name}.ids"
+        files[name].write_text(", ".join(map(str, told)) + "\n")
+        if not change:
+            continue
+        forged = Trace(folder / "hidden.trace")
+        forged.set(step, about["tokens"], tensor_i64([told[place]]))
+        blind = json.loads((folder / "hidden.json").read_text())
+        opened = bytes.fromhex(salt.read_text().strip())
+        output = told[len(receipt["prompt"]["tokens"]):]
+        root = forged.save(folder / "forged-hidden.trace")
+        body = blind["body"]
+        for part, key, digest in (
+                (body["output"], "tokens_sha256",
+                 hashlib.sha256(b"ree-tokens/1\0" + struct.pack(f"<{len(output)}i", *output)).digest()),
+                (body["trace"], "root", bytes.fromhex(root))):
+            part[key] = hashlib.sha256(b"ree-blind/1\0" + opened + digest).hexdigest()
+        text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        blind["receipt_hash"] = hashlib.sha256(b"ree-receipt/2\0" + text.encode()).hexdigest()
+        (folder / "forged-hidden.json").write_text(json.dumps(blind))
+        (folder / "forged-hidden.json.salt").write_text(salt.read_text())
+    tokens = ["--a-tokens", files["hidden"], "--b-tokens", files["forged-hidden"]]
+    found = answer("dispute", "--a", folder / "hidden.trace", "--b", folder / "forged-hidden.trace", "--claim", claim,
+                   "--model", SAMPLE, *both, *tokens, code=1)
+    check(found["result"] == "input" and found["input"] == "input_ids", f"{found}")
+    refused(*decide, says="--a-tokens")
+    refused(*decide, *tokens[:2], "--b-tokens", files["hidden"], says="not the receipt's")
+    ruling = answer(*decide, *tokens, code=0)
+    check(ruling["right"] == "A" and "logits choose" in ruling["b"]["reason"], f"{ruling}")
+    (folder / "bad.ids").write_text("1,2,x")
+    refused(*decide, "--a-tokens", folder / "bad.ids", says="token 2 is no number")
+
+
+def once(folder):
+    """A model that runs once: its inputs are those of the receipts."""
+    for name, picture in (("seven", SEVEN), ("five", FIVE)):
+        made = run(DIGITS, "--input", picture, "--device", "cpu", "--trace", folder / f"{name}.trace", "--receipt-path",
+                   folder / f"{name}.json", "--dump-tensors", ".", "--dump-folder", folder / f"{name}-values")
+        check(made.returncode == 0, made.stderr)
+    claim = folder / "claim.json"
+    traces = ["dispute", "--a", folder / "seven.trace", "--b", folder / "five.trace", "--claim", claim]
+    refused(*traces, "--model", DIGITS, *with_receipts(folder, "seven", "five"), says="different runs: inputs differs")
+    # B computed something else than its receipt says.
+    receipt = json.loads((folder / "seven.json").read_text())
+    body = receipt["body"]
+    body["trace"] = json.loads((folder / "five.json").read_text())["body"]["trace"]
+    receipt["receipt_hash"] = hashlib.sha256(b"ree-receipt/2\0" + json.dumps(
+        body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    (folder / "five.json").write_text(json.dumps(receipt))
+    both = with_receipts(folder, "seven", "five")
+    found = answer(*traces, "--model", DIGITS, *both, code=1)
+    check(found["result"] == "input" and not found["wrong"], f"{found}")
+    ruling = answer("referee", claim, DIGITS, *both, "--inputs", folder / "seven-values", code=0)
+    check(ruling["right"] == "A", f"{ruling}")
+    refused("referee", claim, DIGITS, *both, "--inputs", folder / "five-values", says="not the receipt's input")
+
+
+def main():
+    global ree_run
+    parser = harness.parser()
+    parser.add_argument("--liars", required=True)
+    options = parser.parse_args()
+    ree_run = options.ree_run
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        args = ["--prefill-chunk", "4", "--max-new-tokens", "12"]
+        make(folder, "clean", *args)
+        about = answer("trace", folder / "clean.trace", code=0)
+        header = json.loads(Trace(folder / "clean.trace").header)
+        inputs = header["inputs"]
+        about.update(args=args, tokens=next(i for i, x in enumerate(inputs) if x["name"] == "input_ids"),
+                     cache=next(i for i, x in enumerate(inputs) if x.get("cache_axis", -1) >= 0))
+        liars(options.liars, SAMPLE, folder)
+        rules(folder, options.liars)
+        for part in (forged_cache, forged_token, forged_header, forged_length, stopped, forged_node, requested, private):
+            part(folder, about)
+        once(folder)
+    return harness.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

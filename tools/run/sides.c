@@ -1,0 +1,106 @@
+#include "sides.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "receipts.h"
+
+#define MAX_TOKENS_FILE ((size_t)64 << 20)
+
+bool sides_option(struct cli *cli, struct sides *s) {
+    return cli_option(cli, "--a-receipt", &s->paths[0]) ||
+           cli_option(cli, "--b-receipt", &s->paths[1]) ||
+           cli_option(cli, "--a-salt", &s->salts[0]) || cli_option(cli, "--b-salt", &s->salts[1]) ||
+           cli_option(cli, "--a-tokens", &s->token_paths[0]) ||
+           cli_option(cli, "--b-tokens", &s->token_paths[1]) ||
+           cli_option(cli, "--a-public-key", &s->keys[0]) ||
+           cli_option(cli, "--b-public-key", &s->keys[1]) ||
+           cli_option(cli, "--request", &s->request_path);
+}
+
+void sides_check(struct cli *cli, const struct sides *s) {
+    if (!cli->failed && s->request_path && !s->paths[0] && !s->paths[1])
+        cli_usage(cli, "a request is answered by receipts: --a-receipt and --b-receipt");
+    for (unsigned k = 0; k < 2 && !cli->failed; k++)
+        if (!s->paths[k] && (s->salts[k] || s->keys[k] || s->token_paths[k]))
+            cli_usage(cli, "a salt, tokens and a public key are of a receipt: --%c-receipt",
+                      "ab"[k]);
+}
+
+static bool is_between(char c) {
+    return c == ',' || c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+// Numbers of one to ten digits below 2^31. `text` ends with a NUL.
+static enum ree_status read_ids(const char *text, int32_t *ids, size_t *out_n,
+                                struct ree_error *err) {
+    size_t n = 0;
+    for (const char *at = text;; n++) {
+        while (is_between(*at))
+            at++;
+        if (!*at) break;
+        uint64_t id = 0;
+        size_t n_digits = 0;
+        for (; *at >= '0' && *at <= '9' && n_digits < 11; at++, n_digits++)
+            id = 10 * id + (uint64_t)(*at - '0');
+        if (n_digits == 0 || n_digits > 10 || id > INT32_MAX || (*at && !is_between(*at)))
+            return ree_fail(err, REE_INVALID, "token %zu is no number below 2^31", n);
+        ids[n] = (int32_t)id;
+    }
+    *out_n = n;
+    return REE_OK;
+}
+
+static enum ree_status load_tokens(struct sides *s, unsigned k, struct ree_error *err) {
+    void *bytes;
+    size_t nbytes;
+    REE_TRY(ree_file_read_small(s->token_paths[k], MAX_TOKENS_FILE, &bytes, &nbytes, err));
+    char *text = strndup(bytes, nbytes);
+    free(bytes);
+    s->ids[k] = malloc((nbytes / 2 + 1) * sizeof *s->ids[k]);
+    enum ree_status status = text && s->ids[k] ? read_ids(text, s->ids[k], &s->tokens[k].n, err)
+                                               : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    free(text);
+    s->tokens[k].ids = s->ids[k];
+    if (status != REE_OK) ree_fail_prefix(err, "%s", s->token_paths[k]);
+    return status;
+}
+
+int sides_load(struct sides *s) {
+    struct ree_error err;
+    ree_request_init(&s->request);
+    if (s->request_path && ree_request_load(s->request_path, &s->request, &err) != REE_OK)
+        return cli_fail(&err);
+    for (unsigned k = 0; k < 2; k++) {
+        if (!s->paths[k]) continue;
+        s->is_loaded[k] = true;
+        if (ree_receipt_load(s->paths[k], &s->receipts[k], &err) != REE_OK) return cli_fail(&err);
+        int code = cli_receipt_salt(&s->receipts[k], s->paths[k], s->salts[k]);
+        if (code) return code;
+        if (s->token_paths[k] && load_tokens(s, k, &err) != REE_OK) return cli_fail(&err);
+        if (s->keys[k] && !cli_public_key(s->keys[k], s->public_keys[k])) return CLI_FAILED;
+    }
+    return 0;
+}
+
+void sides_finish(struct sides *s) {
+    if (s->request_path) ree_request_finish(&s->request);
+    for (unsigned k = 0; k < 2; k++) {
+        free(s->ids[k]);
+        if (s->is_loaded[k]) ree_receipt_finish(&s->receipts[k]);
+    }
+}
+
+const struct ree_receipt *sides_receipt(const struct sides *s, unsigned k) {
+    return s->paths[k] ? &s->receipts[k] : NULL;
+}
+
+const char *sides_key(const struct sides *s, unsigned k) {
+    return s->keys[k] ? s->public_keys[k] : NULL;
+}
+
+const struct ree_request *sides_request(const struct sides *s) {
+    return s->request_path ? &s->request : NULL;
+}

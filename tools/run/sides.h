@@ -1,0 +1,44 @@
+// The receipts of the two parties to a dispute: --a-receipt, --b-receipt and what belongs to them.
+#ifndef REE_RUN_SIDES_H
+#define REE_RUN_SIDES_H
+
+#include "audit/rules.h"
+#include "cli.h"
+#include "receipt/request.h"
+
+struct sides {
+    const char *request_path; // as given; NULL: not given
+    struct ree_request request;
+    const char *paths[2], *salts[2], *keys[2], *token_paths[2]; // as given; NULL: not given
+    bool is_loaded[2];
+    struct ree_receipt receipts[2];
+    char public_keys[2][65];
+    int32_t *ids[2];
+    struct ree_told_tokens tokens[2];
+};
+
+#define SIDES_HELP                                                                                 \
+    "  --a-receipt FILE, --b-receipt FILE\n"                                                       \
+    "                         the parties' receipts\n"                                             \
+    "  --a-salt FILE, --b-salt FILE\n"                                                             \
+    "                         the salt of a private receipt (otherwise RECEIPT.salt, if it is\n"   \
+    "                         there)\n"                                                            \
+    "  --a-tokens FILE, --b-tokens FILE\n"                                                         \
+    "                         the tokens of a private receipt, prompt and output: numbers, with\n" \
+    "                         commas or white space between them\n"                                \
+    "  --a-public-key FILE|HEX, --b-public-key FILE|HEX\n"                                         \
+    "                         the receipt has to be signed with this key\n"                        \
+    "  --request FILE         both receipts have to answer this request ('ree-run help "           \
+    "request'):\n"                                                                                 \
+    "                         a receipt of another prompt or other parameters is wrong\n"
+
+bool sides_option(struct cli *cli, struct sides *sides); // whether the option is one of them
+void sides_check(struct cli *cli, const struct sides *sides);
+// Reads what is given. Returns 0, or prints an error and returns an exit code.
+int sides_load(struct sides *sides);
+void sides_finish(struct sides *sides);
+const struct ree_receipt *sides_receipt(const struct sides *sides, unsigned k); // NULL: not given
+const struct ree_request *sides_request(const struct sides *sides);             // likewise
+const char *sides_key(const struct sides *sides, unsigned k);                   // likewise
+
+#endif
