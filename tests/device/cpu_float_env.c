@@ -194,6 +194,9 @@ static void checks_kernels(void) {
 }
 
 int main(void) {
+    // LLVM's OpenMP library would give its threads the environment of the thread that opens a
+    // region, and hide what ree does to theirs. It reads this when the first region opens.
+    setenv("KMP_INHERIT_FP_CONTROL", "0", 1);
     checks_scopes();
     checks_kernels();
     return test_finish();

@@ -61,8 +61,9 @@ def recorded():
 
 
 with tempfile.TemporaryDirectory() as folder:
-    # A record of self-tests that is new: the first program makes it.
-    env = {**os.environ, "XDG_CACHE_HOME": folder}
+    # A record of self-tests that is new: the first program makes it. LLVM's OpenMP library would give
+    # its threads the environment of the thread that opens a region, and hide what ree does to theirs.
+    env = {**os.environ, "XDG_CACHE_HOME": folder, "KMP_INHERIT_FP_CONTROL": "0"}
     if args.device != "cpu":
         said = run(args.ree_run, "devices", env=env).stdout
         if not re.search(rf"^{args.device}:", said, flags=re.M):

@@ -1,8 +1,11 @@
 // Ranks without MPI: processes of this program, connected by sockets. The logits are those of one
 // process; what a rank is asked for and gets from another is refused where it cannot be.
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "generate/generator.h"
 #include "ranks/codec.h"
@@ -95,6 +98,16 @@ static void make_links(uint32_t n, struct ree_link **links) {
     REQUIRE(ree_link_local_create(n, links, &err) == REE_OK);
 }
 
+// Links are closed by all ranks together. MPI sees to that by itself; with sockets, a rank that
+// still waits for its last message would take the end of another's connection for a failure.
+static atomic_uint *n_ended; // shared by the ranks' processes
+
+static void wait_for_all_to_end(uint32_t n) {
+    atomic_fetch_add(n_ended, 1);
+    for (int ms = 0; ms < 60000 && atomic_load(n_ended) < n; ms++)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+}
+
 // What rank 0 makes has to be what is expected. Each rank is a child, rank 0, too: the test itself
 // computes nothing, since a pool of threads does not live on in children.
 static bool is_right(const float *got, size_t n_got, const float *expected, size_t n_expected) {
@@ -105,6 +118,7 @@ static void test_bits(uint32_t n, const float *expected, size_t n_expected) {
     struct ree_link *links[MAX_RANKS];
     pid_t pids[MAX_RANKS];
     make_links(n, links);
+    atomic_store(n_ended, 0);
     for (uint32_t r = 0; r < n; r++) {
         pids[r] = fork();
         if (pids[r] != 0) continue;
@@ -114,6 +128,7 @@ static void test_bits(uint32_t n, const float *expected, size_t n_expected) {
         size_t n_got = 0;
         enum ree_status status = be_rank(t, &got, &n_got, &err);
         if (status != REE_OK) fprintf(stderr, "rank %u: %s\n", r, err.message);
+        wait_for_all_to_end(n);
         ree_transport_close(t);
         _exit(status != REE_OK || (r == 0 && !is_right(got, n_got, expected, n_expected)));
     }
@@ -251,6 +266,9 @@ static void test_steps(void) {
 int main(int argc, char **argv) {
     REQUIRE(argc == 2);
     model = argv[1];
+    n_ended =
+        mmap(NULL, sizeof *n_ended, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(n_ended != MAP_FAILED);
     int ends[2];
     REQUIRE(pipe(ends) == 0);
     pid_t pid = fork();
