@@ -1,5 +1,7 @@
 #include "graph/mapping.h"
 
+#include "graph/mapping_guard.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -25,6 +27,8 @@ enum ree_status ree_mapping_of_fd(int fd, struct ree_mapping **out, struct ree_e
     if (!mapping) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     mapping->is_file = true;
     mapping->size = (size_t)info.st_size;
+    mapping->modified[0] = info.st_mtim.tv_sec;
+    mapping->modified[1] = info.st_mtim.tv_nsec;
     mapping->device = info.st_dev;
     mapping->inode = info.st_ino;
     if (mapping->size > 0) {
@@ -36,6 +40,16 @@ enum ree_status ree_mapping_of_fd(int fd, struct ree_mapping **out, struct ree_e
                             strerror(cause));
         }
         mapping->data = data;
+        mapping->guard = ree_guard_create(data, mapping->size);
+    }
+    mapping->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    int cause = errno;
+    if (mapping->fd < 0 || (mapping->size > 0 && !mapping->guard)) {
+        enum ree_status status =
+            mapping->fd < 0 ? ree_fail(err, REE_IO, "cannot be kept open: %s", strerror(cause))
+                            : ree_fail(err, REE_NO_MEMORY, "out of memory");
+        ree_mapping_destroy(mapping);
+        return status;
     }
     *out = mapping;
     return REE_OK;
@@ -68,6 +82,32 @@ struct ree_mapping *ree_mapping_of_size(size_t size) {
     return mapping;
 }
 
+enum ree_status ree_mapping_check(const struct ree_mapping *mapping, struct ree_error *err) {
+    struct stat info;
+    const char *name = mapping->location ? mapping->location : "";
+    const char *quote = mapping->location ? "'" : "", *colon = mapping->location ? ": " : "";
+    if (!mapping->is_file) return REE_OK;
+    if (fstat(mapping->fd, &info) != 0)
+        return ree_fail(err, REE_IO, "%s%s%s%s%s", quote, name, quote, colon, strerror(errno));
+    if ((uint64_t)info.st_size != mapping->size ||
+        (mapping->guard && ree_guard_is_damaged(mapping->guard)))
+        return ree_fail(err, REE_IO,
+                        "%s%s%s%sthe file was truncated or replaced while it was in use: it has "
+                        "%lld bytes, expected the %zu that it had when it was opened",
+                        quote, name, quote, colon, (long long)info.st_size, mapping->size);
+    if (info.st_mtim.tv_sec != mapping->modified[0] || info.st_mtim.tv_nsec != mapping->modified[1])
+        return ree_fail(err, REE_IO,
+                        "%s%s%s%sthe file was written to while it was in use; load the model again",
+                        quote, name, quote, colon);
+    return REE_OK;
+}
+
+enum ree_status ree_mappings_check(const struct ree_mapping *list, struct ree_error *err) {
+    for (const struct ree_mapping *m = list; m; m = m->next)
+        REE_TRY(ree_mapping_check(m, err));
+    return REE_OK;
+}
+
 void ree_mapping_link(struct ree_mapping **list, struct ree_mapping *mapping) {
     mapping->prev = NULL;
     mapping->next = *list;
@@ -86,7 +126,9 @@ void ree_mapping_unlink(struct ree_mapping **list, struct ree_mapping *mapping) 
 
 void ree_mapping_destroy(struct ree_mapping *mapping) {
     if (!mapping) return;
-    if (mapping->is_file && mapping->size > 0) munmap(mapping->data, mapping->size);
+    ree_guard_destroy(mapping->guard);
+    if (mapping->is_file && mapping->data) munmap(mapping->data, mapping->size);
+    if (mapping->is_file && mapping->fd >= 0) close(mapping->fd);
     free(mapping);
 }
 

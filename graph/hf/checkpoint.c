@@ -39,6 +39,11 @@ static enum ree_status read_json(int folder_fd, const char *name, cJSON **out,
                               file->size, MAX_JSON);
         else
             status = ree_json_parse_object(file->data, file->size, out, err);
+        if (ree_mapping_check(file, err) != REE_OK) {
+            cJSON_Delete(*out);
+            *out = NULL;
+            status = REE_IO;
+        }
         ree_mapping_destroy(file);
     }
     return status == REE_OK ? REE_OK : ree_fail_prefix(err, "%s", name);
@@ -57,7 +62,7 @@ enum ree_status ree_checkpoint_add(struct ree_checkpoint *c, const char *name,
         ree_mapping_destroy(mapping);
         return no_memory(err);
     }
-    c->files[file] = copy;
+    c->files[file] = mapping->location = copy;
     c->mappings[file] = mapping;
     c->n_files++;
     REE_TRY(ree_safetensors_parse(mapping->data, mapping->size, &c->arena, &fresh, &n, err));

@@ -193,6 +193,12 @@ enum ree_status ree_onnx_load(const char *path,
     enum ree_status status = ree_mapping_of_path(path, &file, err);
     if (status == REE_OK) {
         status = load(file->data, file->size, path, NULL, &progress, out_graph, err);
+        // Also after a failure, of which a truncated file is the better reason.
+        if (ree_mapping_check(file, err) != REE_OK) {
+            ree_graph_destroy(*out_graph);
+            *out_graph = NULL;
+            status = REE_IO;
+        }
         ree_mapping_destroy(file);
     }
     return status == REE_OK ? REE_OK : ree_onnx_fail_file(err, path);

@@ -191,7 +191,7 @@ static enum ree_status make_model(struct ree_graph *graph, const struct ree_mode
         ree_graph_destroy(graph);
         return no_memory(err);
     }
-    model->graph = graph;
+    model->files = model->graph = graph;
     model->no_fold = options && options->no_fold;
     model->runnable = runnable;
     model->weight_bytes = weight_bytes(graph);
@@ -266,6 +266,7 @@ enum ree_status ree_model_of_stage(const struct ree_stage_graph *stage,
         return no_memory(err);
     }
     model->graph = stage->graph;
+    model->files = whole->files;
     model->no_fold = whole->no_fold;
     model->runnable = whole->runnable;
     model->weight_bytes = weight_bytes(model->graph);

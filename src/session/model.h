@@ -7,6 +7,7 @@
 
 struct ree_model {
     struct ree_graph *graph;
+    const struct ree_graph *files; // the graph that owns the files that this one reads
     bool no_fold;
     size_t n_inputs; // weights in the style before IR version 4 are not among them
     size_t n_free;   // the last ones, of any kind, type and shape: what an earlier stage made
