@@ -135,7 +135,8 @@ enum ree_status ree_generator_check(struct ree_generator *g, const struct ree_ch
     REE_TRY(check_ids(&c, g->info.vocab_size, err));
     size_t n = check->n - 1; // the last token is chosen, and chooses nothing
     if (n == 0 || (check->n == check->n_prompt && !check->hash_logits)) return REE_OK;
-    if (check->hash_logits) c.hasher = ree_hasher_create("ree-logits/1");
+    if (check->hash_logits) c.hasher = ree_hasher_try_create("ree-logits/1");
+    if (check->hash_logits && !c.hasher) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     enum ree_status status = ree_generator_begin(g, 0, 1, (int64_t)n, err);
     if (status == REE_OK)
         status = g->info.has_cache ? run_pieces(&c, n, err) : run_whole(&c, n, err);

@@ -29,7 +29,9 @@ enum ree_status ree_group_begin(struct ree_group *group, struct ree_error *err) 
         if (s->n_prefill > group->longest) group->longest = s->n_prefill;
         if (limit > most) most = limit;
         call->stats->prompt_tokens += s->n_prefill;
-        if (g->options.all_logits) s->logits = ree_hasher_create("ree-logits/1");
+        if (g->options.all_logits) s->logits = ree_hasher_try_create("ree-logits/1");
+        if (g->options.all_logits && !s->logits)
+            return ree_fail(err, REE_NO_MEMORY, "out of memory");
     }
     group->piece = g->info.has_cache ? g->options.prefill_chunk : group->longest;
     if (group->piece > group->longest) group->piece = group->longest;
