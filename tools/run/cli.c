@@ -1,5 +1,6 @@
 #include "cli.h"
 
+#include "base/file.h"
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -153,6 +154,9 @@ int cli_check_place(const char *path, const char *what) {
         code = CLI_FAILED;
     } else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
         cli_error("%s: is a folder, expected the name of a file", path);
+        code = CLI_FAILED;
+    } else if (ree_file_is_private_key(path)) {
+        cli_error("%s: it holds a private key, which is not written over", path);
         code = CLI_FAILED;
     }
     free(folder);

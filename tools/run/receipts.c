@@ -36,7 +36,6 @@ static char *salt_path_of(const char *path) {
 
 int cli_receipt_prepare(struct cli_receipt *receipt) {
     struct ree_error err;
-    char public_key[65];
     if (!receipt->path) return 0;
     if (receipt->is_private &&
         getrandom(receipt->salt, sizeof receipt->salt, 0) != (ssize_t)sizeof receipt->salt) {
@@ -44,8 +43,7 @@ int cli_receipt_prepare(struct cli_receipt *receipt) {
         return CLI_FAILED;
     }
     int code = cli_check_place(receipt->path, "a receipt");
-    if (!code && receipt->key && ree_key_public(receipt->key, public_key, &err) != REE_OK)
-        code = cli_fail(&err);
+    if (!code && receipt->key && ree_key_check(receipt->key, &err) != REE_OK) code = cli_fail(&err);
     return code;
 }
 
