@@ -24,6 +24,10 @@ static void describe_port(struct ree_port *port, const struct ree_value *value) 
     memcpy(port->symbols, value->symbols, sizeof port->symbols);
 }
 
+static const char *name_of_port(const void *ports, size_t i) {
+    return ((const struct ree_port *)ports)[i].name;
+}
+
 static enum ree_status describe_ports(struct ree_model *model, struct ree_error *err) {
     struct ree_graph *graph = model->graph;
     model->inputs = calloc(graph->n_inputs + 1, sizeof *model->inputs);
@@ -40,6 +44,8 @@ static enum ree_status describe_ports(struct ree_model *model, struct ree_error 
     }
     for (size_t i = 0; i < graph->n_outputs; i++)
         describe_port(&model->outputs[model->n_outputs++], graph->outputs[i]);
+    if (!ree_name_index_init(&model->input_names, model->n_inputs, name_of_port, model->inputs))
+        return no_memory(err);
     return REE_OK;
 }
 
@@ -289,6 +295,7 @@ enum ree_status ree_model_select_rows(struct ree_model *model, size_t output, co
                                       bool *out_done, struct ree_error *err) {
     *out_done = ree_pass_select_rows(model->graph, model->graph->outputs[output], name);
     if (!*out_done) return REE_OK;
+    ree_name_index_finish(&model->input_names);
     free(model->inputs);
     free(model->input_values);
     free(model->outputs);
@@ -314,6 +321,7 @@ void ree_model_destroy(struct ree_model *model) {
     free(model->inputs);
     free(model->input_values);
     free(model->outputs);
+    ree_name_index_finish(&model->input_names);
     free(model->op_counts);
     free(model->notes);
     free(model);

@@ -2,6 +2,7 @@
 #ifndef REE_SESSION_MODEL_H
 #define REE_SESSION_MODEL_H
 
+#include "base/name_index.h"
 #include "graph/identity.h"
 #include "graph/ir.h"
 
@@ -13,6 +14,7 @@ struct ree_model {
     size_t n_free;   // the last ones, of any kind, type and shape: what an earlier stage made
     struct ree_port *inputs;
     const struct ree_value **input_values; // the graph value of each
+    struct ree_name_index input_names;     // their places
     size_t n_outputs;
     struct ree_port *outputs;
     size_t n_op_counts;
