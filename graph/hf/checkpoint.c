@@ -164,6 +164,18 @@ static enum ree_status open_folder(struct ree_checkpoint *c, int folder_fd, stru
     REE_TRY(read_json(folder_fd, "config.json", &c->config, err));
     if (faccessat(folder_fd, "generation_config.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         REE_TRY(read_json(folder_fd, "generation_config.json", &c->generation, err));
+    if (faccessat(folder_fd, "adapter_config.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "it has an adapter (adapter_config.json) that ree does not apply; merge it "
+                        "into the weights first, or take the file away");
+    c->has_code = ree_json_find(c->config, "auto_map") != NULL;
+    if (faccessat(folder_fd, "tokenizer_config.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+        struct ree_error unused; // whoever reads the tokenizer tells
+        cJSON *tokenizer;
+        if (read_json(folder_fd, "tokenizer_config.json", &tokenizer, &unused) == REE_OK)
+            c->has_code = c->has_code || ree_json_find(tokenizer, "auto_map") != NULL;
+        cJSON_Delete(tokenizer);
+    }
     return find_weights(c, folder_fd, err);
 }
 

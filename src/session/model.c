@@ -1,6 +1,7 @@
 // Loading a model: read, count and check the operators, run the passes, describe the ports.
 #include "session/model.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,6 +188,17 @@ static enum ree_status examine(struct ree_model *model, struct ree_error *err) {
     return ree_model_examine(model, err);
 }
 
+// Those of the loader, a line each.
+static enum ree_status take_notes(struct ree_model *model, struct ree_error *err) {
+    const char *notes = model->graph->notes;
+    for (const char *end; notes && (end = strchr(notes, '\n')); notes = end + 1) {
+        char text[1024];
+        snprintf(text, sizeof text, "%.*s", (int)(end - notes), notes);
+        REE_TRY(ree_model_note(model, false, text, err));
+    }
+    return REE_OK;
+}
+
 // Takes the graph over, also on failure.
 static enum ree_status make_model(struct ree_graph *graph, const struct ree_model_options *options,
                                   bool runnable, struct ree_model **out, struct ree_error *err) {
@@ -204,6 +216,7 @@ static enum ree_status make_model(struct ree_graph *graph, const struct ree_mode
     enum ree_status status = ree_identity_init(&model->identity, graph, err);
     size_t capacity = 0;
     if (status == REE_OK) status = count_graph(model, graph, &capacity, err);
+    if (status == REE_OK) status = take_notes(model, err);
     if (status == REE_OK && !runnable) status = examine(model, err);
     if (status == REE_OK) status = describe_ports(model, err);
     if (status == REE_OK && model->n_op_counts)

@@ -202,6 +202,23 @@ void cli_append_shape(struct ree_strbuf *out, enum ree_dtype dtype, uint32_t ran
     ree_strbuf_append(out, "]", 1);
 }
 
+void cli_note(void *unused, const char *text) {
+    struct ree_strbuf shown;
+    (void)unused;
+    ree_strbuf_init(&shown);
+    cli_append_name(&shown, text);
+    cli_progress_end();
+    fprintf(stderr, "ree-run: note: %s\n", shown.data ? shown.data : "");
+    ree_strbuf_finish(&shown);
+}
+
+void cli_print_notes(const struct ree_model *model) {
+    const struct ree_model_note *notes;
+    size_t n = ree_model_notes(model, &notes);
+    for (size_t i = 0; i < n; i++)
+        cli_note(NULL, notes[i].text);
+}
+
 bool cli_must_escape(bool raw_output) {
     return !raw_output && isatty(STDOUT_FILENO);
 }

@@ -91,6 +91,8 @@ void cli_append_shape(struct ree_strbuf *out, enum ree_dtype dtype, uint32_t ran
                       const int64_t *dims);
 // Writes the buffer to standard output and releases it; returns the exit code.
 int cli_print(struct ree_strbuf *text);
+void cli_note(void *unused, const char *text); // to standard error
+void cli_print_notes(const struct ree_model *model);
 // Text that a model made may hold what a terminal takes for commands. Whether it must be escaped:
 // where standard output is a terminal, unless --raw-output was given.
 bool cli_must_escape(bool raw_output);

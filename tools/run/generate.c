@@ -236,6 +236,7 @@ static int open_generator(struct job *job) {
     if (ree_generator_create(o->model, o->parts.devices[0], &options, &job->generator, &err) !=
         REE_OK)
         return cli_fail(&err);
+    cli_print_notes(job->generator->model);
     return 0;
 }
 
