@@ -4,9 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +17,24 @@
 // The struct lies in front of a heap block's data, in whole cache lines.
 #define HEADER 128
 _Static_assert(sizeof(struct ree_mapping) <= HEADER, "the header has room for the struct");
+
+// For ree_mapping_check: a descriptor, or of a model in very many files, when a quarter of the
+// process's descriptors are taken, the file's path.
+static void keep_file(struct ree_mapping *mapping, int fd) {
+    struct rlimit limit;
+    int most = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT_MAX
+                   ? (int)(limit.rlim_cur / 4)
+                   : INT_MAX;
+    mapping->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (mapping->fd >= 0 && mapping->fd < most) return;
+    if (mapping->fd >= 0) close(mapping->fd);
+    mapping->fd = -1;
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    mapping->path = realpath(link, NULL);
+    // Without /proc, or a file without a name: the guard alone watches.
+    if (!mapping->path) mapping->path = strdup("");
+}
 
 enum ree_status ree_mapping_of_fd(int fd, struct ree_mapping **out, struct ree_error *err) {
     *out = NULL;
@@ -42,14 +63,10 @@ enum ree_status ree_mapping_of_fd(int fd, struct ree_mapping **out, struct ree_e
         mapping->data = data;
         mapping->guard = ree_guard_create(data, mapping->size);
     }
-    mapping->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    int cause = errno;
-    if (mapping->fd < 0 || (mapping->size > 0 && !mapping->guard)) {
-        enum ree_status status =
-            mapping->fd < 0 ? ree_fail(err, REE_IO, "cannot be kept open: %s", strerror(cause))
-                            : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    keep_file(mapping, fd);
+    if ((mapping->fd < 0 && !mapping->path) || (mapping->size > 0 && !mapping->guard)) {
         ree_mapping_destroy(mapping);
-        return status;
+        return ree_fail(err, REE_NO_MEMORY, "out of memory");
     }
     *out = mapping;
     return REE_OK;
@@ -87,8 +104,16 @@ enum ree_status ree_mapping_check(const struct ree_mapping *mapping, struct ree_
     const char *name = mapping->location ? mapping->location : "";
     const char *quote = mapping->location ? "'" : "", *colon = mapping->location ? ": " : "";
     if (!mapping->is_file) return REE_OK;
-    if (fstat(mapping->fd, &info) != 0)
+    if (mapping->fd < 0) {
+        // Another file of this name, or none, says nothing of the one that is mapped.
+        if (stat(mapping->path, &info) != 0 || info.st_dev != mapping->device ||
+            info.st_ino != mapping->inode) {
+            info.st_size = (off_t)mapping->size;
+            info.st_mtim = (struct timespec){mapping->modified[0], mapping->modified[1]};
+        }
+    } else if (fstat(mapping->fd, &info) != 0) {
         return ree_fail(err, REE_IO, "%s%s%s%s%s", quote, name, quote, colon, strerror(errno));
+    }
     if ((uint64_t)info.st_size != mapping->size ||
         (mapping->guard && ree_guard_is_damaged(mapping->guard)))
         return ree_fail(err, REE_IO,
@@ -129,6 +154,7 @@ void ree_mapping_destroy(struct ree_mapping *mapping) {
     ree_guard_destroy(mapping->guard);
     if (mapping->is_file && mapping->data) munmap(mapping->data, mapping->size);
     if (mapping->is_file && mapping->fd >= 0) close(mapping->fd);
+    if (mapping->is_file) free(mapping->path);
     free(mapping);
 }
 

@@ -14,7 +14,8 @@ struct ree_mapping {
     unsigned char *data;             // NULL for an empty file; a file's are read-only
     size_t size;
     bool is_file;             // else a heap block, data and this struct in one allocation
-    int fd;                   // of a file: its own descriptor
+    int fd;                   // of a file: its own descriptor; -1: `path` stands for it
+    char *path;               // of a file without a descriptor; malloc
     int64_t modified[2];      // of a file: when it was last written to, in seconds and nanoseconds
     struct ree_guard *guard;  // of a file that is not empty
     uint64_t device, inode;   // of a file: one mapping for two spellings of one path

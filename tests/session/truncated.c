@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -136,6 +137,11 @@ int main(void) {
     test_run(0, true, false);
     test_run(5000, false, false);
     test_run(4 * ROWS * COLUMNS - 100, false, false); // within the last page: no bus error
+    test_run(0, true, true);
+    // As of a model in so many files that not each has a descriptor.
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &(struct rlimit){16, 16}) == 0);
+    test_run(0, false, false);
+    test_run(4 * ROWS * COLUMNS - 100, false, false);
     test_run(0, true, true);
     ree_device_destroy(device);
     unlink(model_path);
