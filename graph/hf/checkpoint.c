@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "graph/onnx/reader.h"
@@ -22,8 +23,11 @@ static enum ree_status map_file(int folder_fd, const char *name, struct ree_mapp
                                 struct ree_error *err) {
     int fd;
     *out = NULL;
+    struct stat info;
+    int64_t owner = fstat(folder_fd, &info) == 0 ? (int64_t)info.st_uid : -1;
     REE_TRY(ree_onnx_open_beneath(folder_fd, name, true, &fd, err));
-    enum ree_status status = ree_mapping_of_fd(fd, out, err);
+    enum ree_status status = ree_onnx_check_links(fd, owner, err);
+    if (status == REE_OK) status = ree_mapping_of_fd(fd, out, err);
     close(fd);
     return status;
 }

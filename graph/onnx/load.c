@@ -4,6 +4,7 @@
 #include "graph/onnx/reader.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 // The newest IR version whose meaning is known here. Older ones than 3 name no operator sets. (14
@@ -37,6 +38,8 @@ void ree_onnx_reader_finish(struct ree_onnx_reader *reader) {
 
 bool ree_onnx_reader_set_folder(struct ree_onnx_reader *reader, const char *path) {
     const char *slash = strrchr(path, '/');
+    struct stat info;
+    reader->owner = stat(path, &info) == 0 ? (int64_t)info.st_uid : -1;
     if (!slash)
         reader->folder = ".";
     else if (slash == path)
