@@ -119,6 +119,7 @@ struct ree_graph {
     struct ree_value **outputs;
     struct ree_graph *parent; // of a subgraph
     struct ree_mapping *mappings;
+    const char *notes; // of the loader for the user, a line each, in the arena; NULL: none
 };
 
 struct ree_graph *ree_graph_create(void); // NULL when memory is exhausted

@@ -1,10 +1,15 @@
 #include "graph/mapping.h"
 
+#include "graph/mapping_guard.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +17,24 @@
 // The struct lies in front of a heap block's data, in whole cache lines.
 #define HEADER 128
 _Static_assert(sizeof(struct ree_mapping) <= HEADER, "the header has room for the struct");
+
+// For ree_mapping_check: a descriptor, or of a model in very many files, when a quarter of the
+// process's descriptors are taken, the file's path.
+static void keep_file(struct ree_mapping *mapping, int fd) {
+    struct rlimit limit;
+    int most = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT_MAX
+                   ? (int)(limit.rlim_cur / 4)
+                   : INT_MAX;
+    mapping->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (mapping->fd >= 0 && mapping->fd < most) return;
+    if (mapping->fd >= 0) close(mapping->fd);
+    mapping->fd = -1;
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    mapping->path = realpath(link, NULL);
+    // Without /proc, or a file without a name: the guard alone watches.
+    if (!mapping->path) mapping->path = strdup("");
+}
 
 enum ree_status ree_mapping_of_fd(int fd, struct ree_mapping **out, struct ree_error *err) {
     *out = NULL;
@@ -25,6 +48,8 @@ enum ree_status ree_mapping_of_fd(int fd, struct ree_mapping **out, struct ree_e
     if (!mapping) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     mapping->is_file = true;
     mapping->size = (size_t)info.st_size;
+    mapping->modified[0] = info.st_mtim.tv_sec;
+    mapping->modified[1] = info.st_mtim.tv_nsec;
     mapping->device = info.st_dev;
     mapping->inode = info.st_ino;
     if (mapping->size > 0) {
@@ -36,6 +61,12 @@ enum ree_status ree_mapping_of_fd(int fd, struct ree_mapping **out, struct ree_e
                             strerror(cause));
         }
         mapping->data = data;
+        mapping->guard = ree_guard_create(data, mapping->size);
+    }
+    keep_file(mapping, fd);
+    if ((mapping->fd < 0 && !mapping->path) || (mapping->size > 0 && !mapping->guard)) {
+        ree_mapping_destroy(mapping);
+        return ree_fail(err, REE_NO_MEMORY, "out of memory");
     }
     *out = mapping;
     return REE_OK;
@@ -68,6 +99,40 @@ struct ree_mapping *ree_mapping_of_size(size_t size) {
     return mapping;
 }
 
+enum ree_status ree_mapping_check(const struct ree_mapping *mapping, struct ree_error *err) {
+    struct stat info;
+    const char *name = mapping->location ? mapping->location : "";
+    const char *quote = mapping->location ? "'" : "", *colon = mapping->location ? ": " : "";
+    if (!mapping->is_file) return REE_OK;
+    if (mapping->fd < 0) {
+        // Another file of this name, or none, says nothing of the one that is mapped.
+        if (stat(mapping->path, &info) != 0 || info.st_dev != mapping->device ||
+            info.st_ino != mapping->inode) {
+            info.st_size = (off_t)mapping->size;
+            info.st_mtim = (struct timespec){mapping->modified[0], mapping->modified[1]};
+        }
+    } else if (fstat(mapping->fd, &info) != 0) {
+        return ree_fail(err, REE_IO, "%s%s%s%s%s", quote, name, quote, colon, strerror(errno));
+    }
+    if ((uint64_t)info.st_size != mapping->size ||
+        (mapping->guard && ree_guard_is_damaged(mapping->guard)))
+        return ree_fail(err, REE_IO,
+                        "%s%s%s%sthe file was truncated or replaced while it was in use: it has "
+                        "%lld bytes, expected the %zu that it had when it was opened",
+                        quote, name, quote, colon, (long long)info.st_size, mapping->size);
+    if (info.st_mtim.tv_sec != mapping->modified[0] || info.st_mtim.tv_nsec != mapping->modified[1])
+        return ree_fail(err, REE_IO,
+                        "%s%s%s%sthe file was written to while it was in use; load the model again",
+                        quote, name, quote, colon);
+    return REE_OK;
+}
+
+enum ree_status ree_mappings_check(const struct ree_mapping *list, struct ree_error *err) {
+    for (const struct ree_mapping *m = list; m; m = m->next)
+        REE_TRY(ree_mapping_check(m, err));
+    return REE_OK;
+}
+
 void ree_mapping_link(struct ree_mapping **list, struct ree_mapping *mapping) {
     mapping->prev = NULL;
     mapping->next = *list;
@@ -86,7 +151,10 @@ void ree_mapping_unlink(struct ree_mapping **list, struct ree_mapping *mapping) 
 
 void ree_mapping_destroy(struct ree_mapping *mapping) {
     if (!mapping) return;
-    if (mapping->is_file && mapping->size > 0) munmap(mapping->data, mapping->size);
+    ree_guard_destroy(mapping->guard);
+    if (mapping->is_file && mapping->data) munmap(mapping->data, mapping->size);
+    if (mapping->is_file && mapping->fd >= 0) close(mapping->fd);
+    if (mapping->is_file) free(mapping->path);
     free(mapping);
 }
 

@@ -2,7 +2,8 @@
 // graph keeps its mappings in a list and releases them when it is destroyed.
 //
 // A mapped file must not be written to or shortened while it is in use: what was checked would no
-// longer hold, and reading past its new end is a bus error, as with every memory-mapped file.
+// longer hold. Reading past a new end gives zeros (graph/mapping_guard.h), so everything that was
+// computed from mapped files is checked by ree_mappings_check before it leaves the library.
 #ifndef REE_GRAPH_MAPPING_H
 #define REE_GRAPH_MAPPING_H
 
@@ -13,6 +14,10 @@ struct ree_mapping {
     unsigned char *data;             // NULL for an empty file; a file's are read-only
     size_t size;
     bool is_file;             // else a heap block, data and this struct in one allocation
+    int fd;                   // of a file: its own descriptor; -1: `path` stands for it
+    char *path;               // of a file without a descriptor; malloc
+    int64_t modified[2];      // of a file: when it was last written to, in seconds and nanoseconds
+    struct ree_guard *guard;  // of a file that is not empty
     uint64_t device, inode;   // of a file: one mapping for two spellings of one path
     const char *location;     // of a file: what the model called it; owned by the graph's arena
     bool checked;             // of a file: its checksum was compared
@@ -27,6 +32,11 @@ enum ree_status ree_mapping_of_path(const char *path, struct ree_mapping **out,
 // A heap block whose data are aligned to 64 bytes and readable, as zeros, up to the next multiple
 // of 64 past `size`. NULL when memory is exhausted.
 struct ree_mapping *ree_mapping_of_size(size_t size);
+
+// REE_IO, with the name, where a file was written to or shortened since it was mapped. Other
+// mappings pass.
+enum ree_status ree_mapping_check(const struct ree_mapping *mapping, struct ree_error *err);
+enum ree_status ree_mappings_check(const struct ree_mapping *list, struct ree_error *err);
 
 void ree_mapping_link(struct ree_mapping **list, struct ree_mapping *mapping);
 void ree_mapping_unlink(struct ree_mapping **list, struct ree_mapping *mapping);

@@ -220,8 +220,8 @@ int64_t ree_model_ir_version(const struct ree_model *model);
 int64_t ree_model_opset(const struct ree_model *model, const char *domain);     // 0: not imported
 const char *ree_model_metadata(const struct ree_model *model, const char *key); // NULL: absent
 uint64_t ree_model_weight_bytes(const struct ree_model *model);
-// What is to be said of a model beside its operators; of inspected models alone, and as far as it
-// shows without inputs.
+// What is to be said of a model beside its operators, as far as it shows without inputs: of an
+// inspected model all of it; of one that is run, what its folder holds and the run does not use.
 struct ree_model_note {
     bool is_problem; // the model cannot be run; false: it runs, but its file says what is not so
     const char *text;
@@ -252,6 +252,7 @@ struct ree_export_options {
     // Progress of copying and quantising: done and total in bytes; NULL: off.
     void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
     void *user;
+    void (*on_note)(void *user, const char *text); // as ree_model_notes of a folder; NULL: off
 };
 
 // Writes the decoder in the folder `hf_dir` (config.json and safetensors, as Hugging Face's

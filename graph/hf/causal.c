@@ -2,6 +2,7 @@
 #include "graph/hf/causal.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/strbuf.h"
@@ -206,9 +207,21 @@ enum ree_status ree_causal_write(struct ree_checkpoint *checkpoint,
     d.prefix = find_prefix(&d);
     for (size_t i = 0; i < checkpoint->n_tensors; i++)
         d.total += checkpoint->tensors[i].nbytes;
+    const char *prefix = d.prefix; // the head changes it
     write_graph(&d);
+    if (ree_writer_ok(&w)) w.status = ree_causal_check_unread(&d, prefix, err);
+    if (checkpoint->has_code && options->on_note)
+        options->on_note(options->note_user, "auto_map names code of the model's own, which ree "
+                                             "does not run: model_type alone decides");
     // The IR versions that came with these opsets.
     enum ree_status status = ree_writer_pack(&w, options->steps ? 8 : 11, out, out_size);
     ree_writer_finish(&w);
+    // Also after a failure, of which a truncated file is the better reason.
+    for (size_t i = 0; i < checkpoint->n_files; i++)
+        if (ree_mapping_check(checkpoint->mappings[i], err) != REE_OK) status = REE_IO;
+    if (status != REE_OK) {
+        free(*out);
+        *out = NULL;
+    }
     return status;
 }

@@ -21,6 +21,8 @@ struct ree_causal_options {
     bool copy; // all tensors, not only the quantised ones
     void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
     void *user;
+    void (*on_note)(void *note_user, const char *text); // NULL: off
+    void *note_user;
 };
 
 // What an architecture calls its tensors. NULL: it has none.
@@ -42,6 +44,12 @@ struct ree_causal {
     const char *mask, *window;   // (batch, 1, sequence, total) bool; of opset 17 (batch, 1, 1, ...)
     uint64_t done, total;        // bytes of tensors written
 };
+
+// unread.c
+
+// Fails where a tensor was not read that would change the result, and notes the others.
+enum ree_status ree_causal_check_unread(const struct ree_causal *d, const char *prefix,
+                                        struct ree_error *err);
 
 // weights.c
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "graph/onnx/reader.h"
@@ -22,8 +23,11 @@ static enum ree_status map_file(int folder_fd, const char *name, struct ree_mapp
                                 struct ree_error *err) {
     int fd;
     *out = NULL;
+    struct stat info;
+    int64_t owner = fstat(folder_fd, &info) == 0 ? (int64_t)info.st_uid : -1;
     REE_TRY(ree_onnx_open_beneath(folder_fd, name, true, &fd, err));
-    enum ree_status status = ree_mapping_of_fd(fd, out, err);
+    enum ree_status status = ree_onnx_check_links(fd, owner, err);
+    if (status == REE_OK) status = ree_mapping_of_fd(fd, out, err);
     close(fd);
     return status;
 }
@@ -39,6 +43,11 @@ static enum ree_status read_json(int folder_fd, const char *name, cJSON **out,
                               file->size, MAX_JSON);
         else
             status = ree_json_parse_object(file->data, file->size, out, err);
+        if (ree_mapping_check(file, err) != REE_OK) {
+            cJSON_Delete(*out);
+            *out = NULL;
+            status = REE_IO;
+        }
         ree_mapping_destroy(file);
     }
     return status == REE_OK ? REE_OK : ree_fail_prefix(err, "%s", name);
@@ -57,7 +66,7 @@ enum ree_status ree_checkpoint_add(struct ree_checkpoint *c, const char *name,
         ree_mapping_destroy(mapping);
         return no_memory(err);
     }
-    c->files[file] = copy;
+    c->files[file] = mapping->location = copy;
     c->mappings[file] = mapping;
     c->n_files++;
     REE_TRY(ree_safetensors_parse(mapping->data, mapping->size, &c->arena, &fresh, &n, err));
@@ -159,6 +168,18 @@ static enum ree_status open_folder(struct ree_checkpoint *c, int folder_fd, stru
     REE_TRY(read_json(folder_fd, "config.json", &c->config, err));
     if (faccessat(folder_fd, "generation_config.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         REE_TRY(read_json(folder_fd, "generation_config.json", &c->generation, err));
+    if (faccessat(folder_fd, "adapter_config.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "it has an adapter (adapter_config.json) that ree does not apply; merge it "
+                        "into the weights first, or take the file away");
+    c->has_code = ree_json_find(c->config, "auto_map") != NULL;
+    if (faccessat(folder_fd, "tokenizer_config.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+        struct ree_error unused; // whoever reads the tokenizer tells
+        cJSON *tokenizer;
+        if (read_json(folder_fd, "tokenizer_config.json", &tokenizer, &unused) == REE_OK)
+            c->has_code = c->has_code || ree_json_find(tokenizer, "auto_map") != NULL;
+        cJSON_Delete(tokenizer);
+    }
     return find_weights(c, folder_fd, err);
 }
 

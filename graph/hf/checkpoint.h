@@ -13,6 +13,7 @@ struct ree_checkpoint {
     const char *folder; // as given
     cJSON *config;      // config.json
     cJSON *generation;  // generation_config.json; NULL: there is none
+    bool has_code;      // config.json or tokenizer_config.json has an auto_map
     size_t n_files;
     const char **files; // names in the folder, in the order of their first mention
     struct ree_mapping **mappings;

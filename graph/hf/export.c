@@ -38,16 +38,22 @@ static enum ree_status check_quantization(uint32_t bits, uint32_t block, struct 
 // are relative to the folder.
 static const char in_memory[] = "/quantised weights";
 
+static void append_note(void *notes, const char *text) {
+    ree_strbuf_printf(notes, "%s\n", text);
+}
+
 // The model's bytes, and where its quantised weights are; NULL: it has none.
 static enum ree_status write_memory(struct ree_checkpoint *checkpoint,
                                     const struct ree_hf_options *o, unsigned char **out,
                                     size_t *out_size, struct ree_mapping **out_data,
-                                    struct ree_error *err) {
+                                    struct ree_strbuf *notes, struct ree_error *err) {
     struct ree_output data = {0};
     struct ree_causal_options options = {.bits = o->quantize_bits,
                                          .block = o->quantize_block ? o->quantize_block : 32,
                                          .on_progress = o->on_progress,
-                                         .user = o->user};
+                                         .user = o->user,
+                                         .on_note = append_note,
+                                         .note_user = notes};
     enum ree_status status = REE_OK;
     if (options.bits) {
         options.data = &data;
@@ -71,13 +77,16 @@ enum ree_status ree_hf_load(const char *folder, const struct ree_hf_options *opt
     unsigned char *bytes = NULL;
     size_t size = 0;
     struct ree_mapping *data = NULL;
+    struct ree_strbuf notes;
+    ree_strbuf_init(&notes);
     enum ree_status status = ree_checkpoint_init(&checkpoint, folder, err);
     if (status == REE_OK) {
-        status = write_memory(&checkpoint, options, &bytes, &size, &data, err);
+        status = write_memory(&checkpoint, options, &bytes, &size, &data, &notes, err);
         ree_checkpoint_finish(&checkpoint);
     }
     if (status != REE_OK) {
         free(bytes);
+        ree_strbuf_finish(&notes);
         return ree_onnx_fail_file(err, folder);
     }
     char *path = join(folder, "/", ""); // a file without a name, in this folder
@@ -88,6 +97,9 @@ enum ree_status ree_hf_load(const char *folder, const struct ree_hf_options *opt
         ree_mapping_destroy(data);
         status = ree_fail(err, REE_NO_MEMORY, "out of memory");
     }
+    if (status == REE_OK && notes.size)
+        (*out_graph)->notes = ree_arena_strdup((*out_graph)->arena, notes.data);
+    ree_strbuf_finish(&notes);
     free(path);
     free(bytes);
     return status;
@@ -172,6 +184,8 @@ static enum ree_status export_to(const char *hf_dir, const char *path, const cha
         .copy = o->colocate_tensors,
         .on_progress = o->on_progress,
         .user = o->user,
+        .on_note = o->on_note,
+        .note_user = o->user,
     };
     struct ree_checkpoint checkpoint;
     if (ree_checkpoint_init(&checkpoint, hf_dir, err) != REE_OK)

@@ -23,6 +23,7 @@ struct ree_stored_tensor {
     int64_t dims[REE_MAX_RANK];
     uint64_t offset, nbytes; // offset: from the start of the file
     uint32_t file;           // number of the file; set by the caller
+    bool is_read;            // by the decoder; set by the caller
 };
 
 // Reads the header of a file of `size` bytes, of which `bytes` are mapped. The tensors, in the

@@ -29,6 +29,7 @@ static const struct ree_stored_tensor *find(struct ree_causal *d, const char *na
     if (!ree_writer_ok(d->w)) return NULL;
     const char *full = ree_writer_name(d->w, "%s%s", d->prefix, name);
     const struct ree_stored_tensor *t = ree_checkpoint_find(d->checkpoint, full);
+    if (t) d->checkpoint->tensors[t - d->checkpoint->tensors].is_read = true;
     if (t && is_wanted(t, rank, dims)) return t;
     char want[160], have[160];
     shape_text(rank, dims, want, sizeof want);

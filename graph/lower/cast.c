@@ -74,6 +74,37 @@ RULE(cast_like) {
     return cast(lower, in[0], in[1]->dtype, &out[0]);
 }
 
+static bool has_nan_payloads(enum ree_dtype dtype) {
+    return dtype == REE_F32 || dtype == REE_F64 || dtype == REE_F16 || dtype == REE_BF16 ||
+           dtype == REE_F8E4M3FN || dtype == REE_F8E5M2;
+}
+
+// The value's bits, those of a NaN canonical (NUMERICS.md, section 1). In operations of integers,
+// and stored as one: a map that stores a float would be free to leave the NaN to whoever reads it.
+static int canonical_bits(struct ree_expr_builder *b, enum ree_dtype dtype, int x) {
+    static const struct {
+        enum ree_dtype dtype;
+        int32_t magnitude, infinity, nan; // a NaN: bits under the mask above those of infinity
+    } formats[] = {
+        {REE_F32, 0x7FFFFFFF, 0x7F800000, 0x7FC00000},
+        {REE_F16, 0x7FFF, 0x7C00, 0x7E00},
+        {REE_BF16, 0x7FFF, 0x7F80, 0x7FC0},
+        {REE_F8E4M3FN, 0x7F, 0x7E, 0x7F}, // the largest number: it has no infinity
+        {REE_F8E5M2, 0x7F, 0x7C, 0x7E},
+    };
+    if (dtype == REE_F64) {
+        int is_nan = ree_expr_op1(b, REE_MAP_isnan_f64, x);
+        return ree_expr_op3(b, REE_MAP_select_b64, is_nan,
+                            ree_expr_i64(b, INT64_C(0x7FF8000000000000)), x);
+    }
+    size_t i = 0;
+    while (formats[i].dtype != dtype)
+        i++;
+    int magnitude = ree_expr_op2(b, REE_MAP_and_b32, x, ree_expr_i32(b, formats[i].magnitude));
+    int is_nan = ree_expr_op2(b, REE_MAP_lt_i32, ree_expr_i32(b, formats[i].infinity), magnitude);
+    return ree_expr_op3(b, REE_MAP_select_b32, is_nan, ree_expr_i32(b, formats[i].nan), x);
+}
+
 // The bits as they are, under another type of the same width in ONNX's sense: the types below a
 // byte have a byte each here, extended by their own sign.
 RULE(bit_cast) {
@@ -92,6 +123,11 @@ RULE(bit_cast) {
                               "bits of %s as bool, of which only 0 and 1 would have a meaning",
                               ree_dtype_name(from));
     struct ree_tval *t = in[0];
+    if (from != to && has_nan_payloads(from)) {
+        struct ree_expr_builder b;
+        ree_expr_init(&b, lower, t->rank, t->dims);
+        return ree_lower_map(&b, canonical_bits(&b, from, ree_expr_tensor(&b, t)), to, &out[0]);
+    }
     if (ree_dtype_bits(to) < 8) {
         struct ree_expr_builder b;
         ree_expr_init(&b, lower, t->rank, t->dims);

@@ -150,6 +150,17 @@ enum ree_status ree_onnx_open_beneath(int folder_fd, const char *location, bool 
     return open_without_links(folder_fd, location, out_fd, err);
 }
 
+enum ree_status ree_onnx_check_links(int fd, int64_t owner, struct ree_error *err) {
+    struct stat info;
+    if (fstat(fd, &info) != 0) return ree_fail(err, REE_IO, "%s", strerror(errno));
+    if (!S_ISREG(info.st_mode) || info.st_nlink < 2 || owner == (int64_t)info.st_uid) return REE_OK;
+    return ree_fail(err, REE_INVALID,
+                    "it has %llu names (hard links) and belongs to user %u, and the model to user "
+                    "%lld: it may be a file from outside of the folder; a copy in its place is "
+                    "read",
+                    (unsigned long long)info.st_nlink, (unsigned)info.st_uid, (long long)owner);
+}
+
 // The mapping of a location, one for each file.
 static enum ree_status map_location(struct ree_onnx_reader *reader, const char *location,
                                     struct ree_mapping **out) {
@@ -171,7 +182,8 @@ static enum ree_status map_location(struct ree_onnx_reader *reader, const char *
     int fd;
     REE_TRY(ree_onnx_open_beneath(reader->folder_fd, location, true, &fd, reader->err));
     struct ree_mapping *mapping;
-    enum ree_status status = ree_mapping_of_fd(fd, &mapping, reader->err);
+    enum ree_status status = ree_onnx_check_links(fd, reader->owner, reader->err);
+    if (status == REE_OK) status = ree_mapping_of_fd(fd, &mapping, reader->err);
     close(fd);
     REE_TRY(status);
     for (struct ree_mapping *m = reader->files; m; m = m->next) {

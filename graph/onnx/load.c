@@ -5,6 +5,7 @@
 #include "graph/onnx/reader.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 // The newest IR version whose meaning is known here. Older ones than 3 name no operator sets. (14
@@ -38,6 +39,8 @@ void ree_onnx_reader_finish(struct ree_onnx_reader *reader) {
 
 bool ree_onnx_reader_set_folder(struct ree_onnx_reader *reader, const char *path) {
     const char *slash = strrchr(path, '/');
+    struct stat info;
+    reader->owner = stat(path, &info) == 0 ? (int64_t)info.st_uid : -1;
     if (!slash)
         reader->folder = ".";
     else if (slash == path)
@@ -197,6 +200,12 @@ enum ree_status ree_onnx_load(const char *path,
     enum ree_status status = ree_mapping_of_path(path, &file, err);
     if (status == REE_OK) {
         status = load(file->data, file->size, path, NULL, &progress, out_graph, err);
+        // Also after a failure, of which a truncated file is the better reason.
+        if (ree_mapping_check(file, err) != REE_OK) {
+            ree_graph_destroy(*out_graph);
+            *out_graph = NULL;
+            status = REE_IO;
+        }
         ree_mapping_destroy(file);
     }
     return status == REE_OK ? REE_OK : ree_onnx_fail_file(err, path);

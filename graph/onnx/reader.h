@@ -39,6 +39,7 @@ struct ree_onnx_reader {
     size_t inlined_nodes, inlined_bytes; // of functions, in all their calls
     const char *folder;                  // where external data lie; NULL: nowhere
     int folder_fd;                       // -1: not open yet
+    int64_t owner;                       // user of the model's file; -1: it could not be asked
     struct ree_error *err;               // never NULL
 };
 
@@ -80,6 +81,10 @@ const char *ree_onnx_type_text(const struct ree_value *value, char *out, size_t 
 enum ree_status ree_onnx_read_tensor(struct ree_onnx_reader *reader, const Onnx__TensorProto *proto,
                                      struct ree_value *value);
 
+// Refuses a file that has other names (hard links) and another owner than the model: a name in the
+// model's folder for a file from elsewhere, which whoever made the folder could not necessarily
+// read. Who shares files between his own folders has one owner.
+enum ree_status ree_onnx_check_links(int fd, int64_t owner, struct ree_error *err);
 // External data (external.c): *out points to the `nbytes` bytes that the tensor names, in a mapped
 // file where its offset is aligned to `alignment`, else in a copy.
 enum ree_status ree_onnx_read_external(struct ree_onnx_reader *reader,

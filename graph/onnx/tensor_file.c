@@ -102,6 +102,8 @@ enum ree_status ree_onnx_tensor_load(const char *path, const struct ree_port *po
         ree_onnx_reader_init(&reader, &arena, &mappings, err);
         status = load(file, path, port, &reader, out_tensor);
         ree_onnx_reader_finish(&reader);
+        if (ree_mappings_check(mappings, err) != REE_OK || ree_mapping_check(file, err) != REE_OK)
+            status = REE_IO;
         ree_mappings_destroy(&mappings);
         ree_arena_finish(&arena);
         ree_mapping_destroy(file);

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "generate/answer.h"
+#include "base/name_index.h"
 #include "base/sha256.h"
 
 static enum ree_status no_memory(struct ree_error *err) {
@@ -171,6 +172,27 @@ static enum ree_status put_tensor(struct ree_receipt *r, const char *name,
     return REE_OK;
 }
 
+static const char *name_of_tensor(const void *tensors, size_t i) {
+    return ((const struct ree_tensor *)tensors)[i].name;
+}
+
+// In the model's order.
+static enum ree_status put_inputs(const struct ree_tensors_run *run, struct ree_receipt *out,
+                                  struct ree_error *err) {
+    struct ree_name_index index;
+    enum ree_status status = REE_OK;
+    if (!ree_name_index_init(&index, run->n_inputs, name_of_tensor, run->inputs))
+        return no_memory(err);
+    for (size_t i = 0; status == REE_OK && i < ree_model_n_inputs(run->of); i++) {
+        const char *name = ree_model_input(run->of, i)->name;
+        size_t k = ree_name_index_find(&index, name);
+        if (k != REE_NO_NAME)
+            status = put_tensor(out, name, &run->inputs[k], &out->inputs[out->n_inputs++], err);
+    }
+    ree_name_index_finish(&index);
+    return status;
+}
+
 enum ree_status ree_receipt_make_tensors(const struct ree_tensors_run *run, struct ree_receipt *out,
                                          struct ree_error *err) {
     ree_receipt_init(out);
@@ -180,12 +202,7 @@ enum ree_status ree_receipt_make_tensors(const struct ree_tensors_run *run, stru
     out->inputs = ree_arena_alloc_array(&out->arena, run->n_inputs + 1, sizeof *out->inputs);
     out->outputs = ree_arena_alloc_array(&out->arena, run->n_outputs + 1, sizeof *out->outputs);
     if (!out->inputs || !out->outputs) return no_memory(err);
-    for (size_t i = 0; i < ree_model_n_inputs(run->of); i++) {
-        const char *name = ree_model_input(run->of, i)->name;
-        for (size_t k = 0; k < run->n_inputs; k++)
-            if (run->inputs[k].name && strcmp(run->inputs[k].name, name) == 0)
-                REE_TRY(put_tensor(out, name, &run->inputs[k], &out->inputs[out->n_inputs++], err));
-    }
+    REE_TRY(put_inputs(run, out, err));
     for (size_t i = 0; i < run->n_outputs; i++)
         REE_TRY(put_tensor(out, run->outputs[i].name, &run->outputs[i],
                            &out->outputs[out->n_outputs++], err));

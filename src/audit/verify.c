@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/name_index.h"
 #include "audit/make_receipt.h"
 
 void ree_verification_init(struct ree_verification *v) {
@@ -171,21 +172,27 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static const struct ree_tensor *find(const struct ree_verify_tensors *what, const char *name) {
-    for (size_t i = 0; i < what->n_inputs; i++)
-        if (strcmp(what->inputs[i].name ? what->inputs[i].name : "", name) == 0)
-            return &what->inputs[i];
-    return NULL;
+static const char *name_of_tensor(const void *tensors, size_t i) {
+    const char *name = ((const struct ree_tensor *)tensors)[i].name;
+    return name ? name : "";
 }
 
-static void check_inputs(struct ree_verification *v, const struct ree_verify_tensors *what) {
+static enum ree_status check_inputs(struct ree_verification *v,
+                                    const struct ree_verify_tensors *what, struct ree_error *err) {
     const struct ree_receipt *r = what->receipt;
     char name[64], hex[65];
+    struct ree_name_index index;
+    bool *known = calloc(what->n_inputs + 1, sizeof *known); // the receipt names it
+    if (!known || !ree_name_index_init(&index, what->n_inputs, name_of_tensor, what->inputs)) {
+        free(known);
+        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    }
     for (size_t i = 0; i < r->n_inputs; i++) {
-        const struct ree_tensor *tensor = find(what, r->inputs[i].name);
+        size_t k = ree_name_index_find(&index, r->inputs[i].name);
         snprintf(name, sizeof name, "input %s", r->inputs[i].name);
-        if (tensor) {
-            ree_tensor_sha256(tensor, hex);
+        if (k != REE_NO_NAME) {
+            known[k] = true;
+            ree_tensor_sha256(&what->inputs[k], hex);
             ree_verify_hash(v, name, hex, r->inputs[i].sha256);
             continue;
         }
@@ -195,13 +202,13 @@ static void check_inputs(struct ree_verification *v, const struct ree_verify_ten
                  r->inputs[i].name);
     }
     for (size_t i = 0; i < what->n_inputs; i++) {
-        bool known = false;
-        for (size_t k = 0; k < r->n_inputs; k++)
-            known = known || find(what, r->inputs[k].name) == &what->inputs[i];
         snprintf(name, sizeof name, "input %s", what->inputs[i].name);
-        if (!known)
+        if (!known[i])
             ree_verify_add(v, name, REE_VERIFY_DIFFERS, "the receipt is of a run without it");
     }
+    ree_name_index_finish(&index);
+    free(known);
+    return REE_OK;
 }
 
 static void check_outputs(struct ree_verification *v, const struct ree_verify_tensors *what,
@@ -230,7 +237,7 @@ enum ree_status ree_verify_tensors(struct ree_verification *v,
     if (!err) err = &local;
     if (what->receipt->has_trace && !what->traced)
         ree_verify_add(v, "trace", REE_VERIFY_NOT_CHECKED, "with --trace it is");
-    check_inputs(v, what);
+    REE_TRY(check_inputs(v, what, err));
     if (v->cannot[0]) return REE_OK;
     if (v->differs) {
         ree_verify_add(v, "outputs", REE_VERIFY_NOT_CHECKED, "what went in differs already");

@@ -69,6 +69,34 @@ done:
     return status;
 }
 
+#define PEM_SEARCHED 65536
+
+bool ree_file_is_private_key(const char *path) {
+    static const char begin[] = "-----BEGIN ", end[] = "PRIVATE KEY-----";
+    // Not blocking, as above.
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    char *text = fd < 0 ? NULL : malloc(PEM_SEARCHED + 1);
+    ssize_t got = text ? read(fd, text, PEM_SEARCHED) : 0;
+    size_t n = got > 0 ? (size_t)got : 0;
+    bool found = false;
+    if (fd >= 0) close(fd);
+    for (size_t at = 0; at < n && !found;) { // a line
+        const char *line_end = memchr(text + at, '\n', n - at);
+        size_t length = line_end ? (size_t)(line_end - text) - at : n - at;
+        found = length >= sizeof begin && memcmp(text + at, begin, sizeof begin - 1) == 0 &&
+                memmem(text + at, length, end, sizeof end - 1);
+        at += length + 1;
+    }
+    if (text) explicit_bzero(text, PEM_SEARCHED);
+    free(text);
+    return found;
+}
+
+static enum ree_status keep_private_key(const char *path, struct ree_error *err) {
+    if (!ree_file_is_private_key(path)) return REE_OK;
+    return ree_fail(err, REE_IO, "%s: it holds a private key, which is not written over", path);
+}
+
 // A file that is being written: without a name, or with one that is nobody's.
 struct draft {
     int fd;
@@ -212,6 +240,7 @@ static enum ree_status write_file(const char *path, const void *bytes, size_t nb
     struct stat info;
     if (stat(path, &info) == 0 && replaces && !S_ISREG(info.st_mode))
         return ree_fail(err, REE_IO, "%s: cannot write it: not a regular file", path);
+    if (replaces) REE_TRY(keep_private_key(path, err));
     struct draft draft = {0};
     bool is_unnamed = open_unnamed(path, &draft);
     if (is_unnamed && finish_draft(&draft, path, bytes, nbytes, mode, replaces)) return REE_OK;
@@ -267,6 +296,7 @@ enum ree_status ree_file_begin(const char *path, unsigned mode, struct ree_file_
     struct stat info;
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
         return ree_fail(err, REE_IO, "%s: cannot write it: not a regular file", path);
+    REE_TRY(keep_private_key(path, err));
     struct ree_file_draft *d = calloc(1, sizeof *d);
     if (d) d->path = with_suffix(path, "");
     if (!d || !d->path) {

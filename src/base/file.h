@@ -10,6 +10,9 @@ enum ree_status ree_file_read(const char *path, void **out_bytes, size_t *out_nb
 // The same of at most so many bytes; of more, and nothing is read, REE_INVALID.
 enum ree_status ree_file_read_small(const char *path, size_t max_nbytes, void **out_bytes,
                                     size_t *out_nbytes, struct ree_error *err);
+// Whether the file begins with, or soon has, a private key in PEM form. No function below that
+// replaces a file replaces one of these: REE_IO.
+bool ree_file_is_private_key(const char *path);
 // Writes the contents first and gives them the name afterwards: a reader sees the old contents or
 // the new, and a failure leaves the old, as does a process that is killed meanwhile (it may leave a
 // file of another name beside it: of the new contents, killed in the moment of replacing, or of a

@@ -19,7 +19,11 @@
 void ree_tensor_digest(const struct ree_tensor *tensor, unsigned char digest[REE_SHA256_SIZE]);
 // What is hashed piece by piece. `tag` is hashed first, with its NUL; NULL: none.
 struct ree_hasher;
+// Never fails: when memory is exhausted the hasher is one of a small reserve. So what is made here
+// must be finished soon, by the same function.
 struct ree_hasher *ree_hasher_create(const char *tag);
+// For hashes that go on over many calls; NULL when memory is exhausted.
+struct ree_hasher *ree_hasher_try_create(const char *tag);
 void ree_hasher_update(struct ree_hasher *hasher, const void *bytes, size_t nbytes);
 void ree_hasher_finish(struct ree_hasher *hasher, char hex[65]); // releases it
 // The same, as bytes.

@@ -1,5 +1,7 @@
 #include "device/facts.h"
 
+#include "device/cache_folder.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +32,12 @@ void ree_facts_add_bytes(struct ree_facts *facts, const char *kind, const char *
         if (++u == 3) break;
     ree_facts_add(facts, kind, name, "%llu %s", (unsigned long long)(bytes >> units[u].shift),
                   units[u].name);
+}
+
+void ree_facts_add_cache(struct ree_facts *facts, const char *path) {
+    char why[512];
+    if (!ree_cache_is_usable(path, why, sizeof why))
+        ree_facts_add(facts, "cache", "not used", "%s", why);
 }
 
 void ree_facts_finish(struct ree_facts *facts) {

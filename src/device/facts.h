@@ -17,6 +17,9 @@ __attribute__((format(printf, 4, 5))) void ree_facts_add(struct ree_facts *facts
                                                          const char *name, const char *format, ...);
 void ree_facts_add_bytes(struct ree_facts *facts, const char *kind, const char *name,
                          uint64_t bytes); // "128 MiB"
+// The reason why a file of the cache folder, or the folder, is not used, if there is one. NULL: no
+// file.
+void ree_facts_add_cache(struct ree_facts *facts, const char *path);
 void ree_facts_finish(struct ree_facts *facts);
 
 #endif

@@ -168,7 +168,8 @@ static enum ree_status run_all(struct checker *c, size_t n, bool one_pass, struc
     out->chosen = -1;
     out->reason[0] = 0;
     c->has_nan = false;
-    c->hasher = c->check->hash_logits ? ree_hasher_create("ree-logits/1") : NULL;
+    c->hasher = c->check->hash_logits ? ree_hasher_try_create("ree-logits/1") : NULL;
+    if (c->check->hash_logits && !c->hasher) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     enum ree_status status = one_pass ? run_once(c, n, err) : run_steps(c, n, err);
     if (c->hasher) ree_hasher_finish(c->hasher, out->logits_sha256);
     if (status != REE_OK) out->logits_sha256[0] = 0;

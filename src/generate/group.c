@@ -32,7 +32,9 @@ enum ree_status ree_group_begin(struct ree_group *group, struct ree_error *err) 
         if (limit > most) most = limit;
         goes_on = goes_on || s->n_prefill > s->out->n_prompt;
         call->stats->prompt_tokens += s->n_prefill;
-        if (g->options.all_logits) s->logits = ree_hasher_create("ree-logits/1");
+        if (g->options.all_logits) s->logits = ree_hasher_try_create("ree-logits/1");
+        if (g->options.all_logits && !s->logits)
+            return ree_fail(err, REE_NO_MEMORY, "out of memory");
     }
     char why[256];
     group->runs_answers_singly =

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "graph/mapping.h"
 
 struct collector {
     struct ree_stage_weights *out;
@@ -74,6 +75,7 @@ ree_stage_weights_make(const struct ree_graph *graph, const struct ree_partition
         c.failed || !out->leaves
             ? ree_fail(err, REE_NO_MEMORY, "out of memory")
             : ree_identity_leaves(out->constants, out->n, on_progress, user, out->leaves, err);
+    if (ree_mappings_check(graph->mappings, err) != REE_OK) status = REE_IO;
     free(c.seen);
     if (status != REE_OK) ree_stage_weights_finish(out);
     return status;

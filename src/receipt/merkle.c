@@ -53,6 +53,37 @@ void ree_merkle_root(const ree_digest *leaves, uint64_t n, ree_digest out) {
     ree_merkle_root_of_top(n, top_digest, out);
 }
 
+void ree_merkle_add(struct ree_merkle_builder *b, const ree_digest leaf) {
+    ree_digest carry, unused;
+    uint32_t level = 0;
+    memcpy(carry, leaf, sizeof carry);
+    if (b->n & 1) {
+        struct ree_hasher *hasher = ree_hasher_create(tree_tag);
+        for (; b->n >> level & 1; level++)
+            node(hasher, b->tops[level], carry, carry);
+        ree_hasher_digest(hasher, unused);
+    }
+    memcpy(b->tops[level], carry, sizeof carry);
+    b->n++;
+}
+
+// The last subtrees are the right halves of those before them.
+void ree_merkle_builder_root(const struct ree_merkle_builder *b, ree_digest out) {
+    ree_digest right = {0}, unused;
+    bool has_right = false;
+    struct ree_hasher *hasher = ree_hasher_create(tree_tag);
+    for (uint32_t level = 0; level < 64; level++) {
+        if (!(b->n >> level & 1)) continue;
+        if (has_right)
+            node(hasher, b->tops[level], right, right);
+        else
+            memcpy(right, b->tops[level], sizeof right);
+        has_right = true;
+    }
+    ree_hasher_digest(hasher, unused);
+    ree_merkle_root_of_top(b->n, right, out);
+}
+
 // Siblings on the way from leaf `index` up to the top of n leaves.
 static uint32_t prove(struct ree_hasher *hasher, const ree_digest *leaves, uint64_t n,
                       uint64_t index, ree_digest *proof) {

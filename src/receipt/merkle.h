@@ -20,6 +20,14 @@ typedef unsigned char ree_digest[REE_SHA256_SIZE];
 
 void ree_merkle_root(const ree_digest *leaves, uint64_t n, ree_digest out);
 void ree_merkle_root_of_top(uint64_t n, const ree_digest top, ree_digest out);
+// The root of leaves that are given one after the other, without a list of them. Initialise with
+// zeros.
+struct ree_merkle_builder {
+    uint64_t n;          // leaves so far
+    ree_digest tops[64]; // of the complete subtrees of n's binary digits: tops[k] is of 2^k leaves
+};
+void ree_merkle_add(struct ree_merkle_builder *builder, const ree_digest leaf);
+void ree_merkle_builder_root(const struct ree_merkle_builder *builder, ree_digest out);
 // The siblings of leaves[index] from the bottom up; returns how many. index < n.
 uint32_t ree_merkle_proof(const ree_digest *leaves, uint64_t n, uint64_t index,
                           ree_digest proof[REE_MERKLE_MAX_PROOF]);

@@ -124,7 +124,7 @@ struct ree_receipt {
     cJSON *stats;                               // unbound; NULL: absent; owned
 };
 
-void ree_receipt_init(struct ree_receipt *receipt); // all empty, version 2, greedy, RepOps/1
+void ree_receipt_init(struct ree_receipt *receipt);   // all empty, version 2, greedy, RepOps/1
 void ree_receipt_finish(struct ree_receipt *receipt); // frees the arena, extensions and stats
 
 // Hashes tokens and texts where they are given, and the body; drops a signature. To be called
@@ -139,7 +139,8 @@ enum ree_status ree_receipt_make_private(struct ree_receipt *receipt,
 bool ree_receipt_set_salt(struct ree_receipt *receipt, const unsigned char salt[REE_SALT_SIZE]);
 // Replaces a hash by what the receipt has for it: blinded if the receipt is private, else as it is.
 void ree_receipt_blind(const struct ree_receipt *receipt, char hex[65]);
-// Signs the sealed receipt with an Ed25519 key, a PEM file as ree_key_create writes it.
+// Signs the sealed receipt with an Ed25519 key, a PEM file as ree_key_create writes it. REE_INVALID
+// for a key that others than its owner can read or write.
 enum ree_status ree_receipt_sign(struct ree_receipt *receipt, const char *key_path,
                                  struct ree_error *err);
 // The file's text. *out is released with free.
@@ -178,6 +179,8 @@ size_t ree_receipt_check(const struct ree_receipt *receipt,
 // Writes a new private key (PEM, PKCS #8, mode 0600) to `path`, which must not exist, and its
 // public half to `path`.pub (PEM). `public_key` receives the latter's 32 bytes in hexadecimal.
 enum ree_status ree_key_create(const char *path, char public_key[65], struct ree_error *err);
+// Whether ree_receipt_sign can sign with the file, without signing.
+enum ree_status ree_key_check(const char *path, struct ree_error *err);
 // The public key of a PEM file, private or public.
 enum ree_status ree_key_public(const char *path, char public_key[65], struct ree_error *err);
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -82,6 +83,12 @@ static enum ree_status read_key(const char *path, bool need_private, EVP_PKEY **
                                 struct ree_error *err) {
     void *pem;
     size_t n;
+    struct stat info;
+    if (need_private && stat(path, &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 077))
+        return ree_fail(err, REE_INVALID,
+                        "%s: others than its owner can use this private key (mode %04o); "
+                        "chmod 600 %s mends that",
+                        path, (unsigned)info.st_mode & 07777, path);
     REE_TRY(ree_file_read_small(path, MAX_KEY_FILE, &pem, &n, err));
     *out = parse_key(pem, n, true);
     if (!*out && !need_private) *out = parse_key(pem, n, false);
@@ -136,6 +143,13 @@ enum ree_status ree_receipt_sign(struct ree_receipt *receipt, const char *key_pa
         ree_ed25519_sign(key_path, message, sizeof message, receipt->public_key, signature, err));
     hex_of_signature(signature, receipt->signature);
     receipt->is_signed = true;
+    return REE_OK;
+}
+
+enum ree_status ree_key_check(const char *path, struct ree_error *err) {
+    EVP_PKEY *key;
+    REE_TRY(read_key(path, true, &key, err));
+    EVP_PKEY_free(key);
     return REE_OK;
 }
 

@@ -1,5 +1,4 @@
 // The digests of a trace, from those of values up to the root.
-#include <stdlib.h>
 #include <string.h>
 
 #include "receipt/trace.h"
@@ -46,20 +45,20 @@ void ree_trace_node_digest(const struct ree_trace_header *h, const ree_digest *s
     ree_hasher_digest(hasher, unused);
 }
 
-// The root of a list that is made one by one would need the list, so there is one. Out of memory
-// there is no digest to give, and a wrong one must not be published.
 void ree_trace_step_digest(const struct ree_trace_header *h, uint64_t number,
                            const ree_digest *step, ree_digest *nodes, ree_digest out) {
-    ree_digest *own = NULL, inputs_root, nodes_root, unused;
-    if (!nodes) nodes = own = malloc(((size_t)h->n_nodes + 1) * sizeof *own);
-    if (!nodes) abort();
+    ree_digest inputs_root, nodes_root, unused;
+    struct ree_merkle_builder builder = {0};
     struct ree_hasher *hasher = ree_hasher_create(node_tag);
-    for (uint32_t i = 0; i < h->n_nodes; i++)
-        hash_node(hasher, h, step, i, nodes[i]);
+    for (uint32_t i = 0; i < h->n_nodes; i++) {
+        ree_digest digest;
+        hash_node(hasher, h, step, i, digest);
+        ree_merkle_add(&builder, digest);
+        if (nodes) memcpy(nodes[i], digest, sizeof digest);
+    }
     ree_hasher_digest(hasher, unused);
     ree_merkle_root(step, h->n_inputs, inputs_root);
-    ree_merkle_root((const ree_digest *)nodes, h->n_nodes, nodes_root);
-    free(own);
+    ree_merkle_builder_root(&builder, nodes_root);
     hasher = ree_hasher_create("ree-step/1");
     ree_hasher_update(hasher, &number, sizeof number);
     ree_hasher_update(hasher, inputs_root, sizeof inputs_root);

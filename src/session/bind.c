@@ -131,12 +131,18 @@ struct slot_table {
     uint32_t n;
     struct ree_slot *slots;
     uint32_t *of_storage; // per storage: 1 + slot
+    uint32_t n_buckets;   // a power of two
+    uint32_t *buckets;    // by a hash of kind and index: 1 + slot
 };
 
 static uint32_t add_slot(struct slot_table *table, enum ree_slot_kind kind, uint32_t index) {
-    for (uint32_t i = 0; i < table->n; i++)
-        if (table->slots[i].kind == kind && table->slots[i].index == index) return i;
+    uint32_t at = (index * 8u + (uint32_t)kind) * 0x9E3779B1u & (table->n_buckets - 1);
+    for (; table->buckets[at]; at = (at + 1) & (table->n_buckets - 1)) {
+        uint32_t slot = table->buckets[at] - 1;
+        if (table->slots[slot].kind == kind && table->slots[slot].index == index) return slot;
+    }
     table->slots[table->n] = (struct ree_slot){kind, index};
+    table->buckets[at] = table->n + 1;
     return table->n++;
 }
 
@@ -335,7 +341,10 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
     size_t most = lower->n_storages + 4;
     table.slots = ree_arena_alloc_array(&b->scratch, most, sizeof *table.slots);
     table.of_storage = ree_arena_alloc_array(&b->scratch, most, sizeof *table.of_storage);
-    if (!table.slots || !table.of_storage) return no_memory(err);
+    for (table.n_buckets = 16; table.n_buckets < 2 * most; table.n_buckets *= 2)
+        ;
+    table.buckets = ree_arena_alloc_array(&b->scratch, table.n_buckets, sizeof *table.buckets);
+    if (!table.slots || !table.of_storage || !table.buckets) return no_memory(err);
     REE_TRY(resolve_operands(b, &table, err));
     for (size_t i = 0; !last && i < lower->n_storages; i++)
         if (own[i]) b->home[i] = (uint32_t)b->n_segments;

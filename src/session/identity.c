@@ -5,6 +5,7 @@
 
 #include "base/float_env.h"
 #include "base/sha256.h"
+#include "graph/mapping.h"
 #include "session/model.h"
 
 // Chunks hashed between two reports of progress.
@@ -162,6 +163,7 @@ enum ree_status ree_identity_weights(const struct ree_identity *identity,
 
 static enum ree_status in_model(const struct ree_model *model, enum ree_status status,
                                 const ree_digest digest, char hex[65], struct ree_error *err) {
+    if (ree_mappings_check(model->files->mappings, err) != REE_OK) status = REE_IO;
     if (status == REE_OK)
         ree_hex(digest, hex);
     else if (model->graph->file[0])

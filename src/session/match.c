@@ -1,5 +1,6 @@
 // Checking what a run is given against what the model wants.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/dtype.h"
@@ -130,47 +131,90 @@ static bool is_shaped(const struct ree_model *model, const struct ree_tensor *in
     return model->inputs[i].has_shape && inputs[i].kind == REE_TENSOR;
 }
 
-// One symbol, one size, over all inputs that are tensors.
+// A symbolic dimension of an input.
+struct symbol {
+    const char *name;
+    size_t input;
+    uint32_t dim;
+};
+
+static int compare_symbols(const void *a, const void *b) {
+    const struct symbol *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    if (!order) order = (x->input > y->input) - (x->input < y->input);
+    return order ? order : (x->dim > y->dim) - (x->dim < y->dim);
+}
+
+static struct symbol *list_symbols(const struct ree_model *m, const struct ree_tensor *inputs,
+                                   size_t *out_n) {
+    size_t n = 0;
+    for (size_t i = 0; i < m->n_inputs; i++)
+        n += is_shaped(m, inputs, i) ? m->inputs[i].rank : 0;
+    struct symbol *symbols = calloc(n + 1, sizeof *symbols);
+    *out_n = 0;
+    for (size_t i = 0; symbols && i < m->n_inputs; i++)
+        for (uint32_t d = 0; is_shaped(m, inputs, i) && d < m->inputs[i].rank; d++) {
+            const char *name = m->inputs[i].symbols[d];
+            // Some exporters write "None" or "?" for every unknown size.
+            if (m->inputs[i].dims[d] >= 0 || !name || !name[0] || !strcmp(name, "None") ||
+                !strcmp(name, "?"))
+                continue;
+            symbols[(*out_n)++] = (struct symbol){name, i, d};
+        }
+    if (symbols) qsort(symbols, *out_n, sizeof *symbols, compare_symbols);
+    return symbols;
+}
+
+// One symbol, one size, over all inputs that are tensors: that where it comes first. Of several
+// that differ, the message is of the first input.
 static enum ree_status check_symbols(const struct ree_model *m, const struct ree_tensor *inputs,
                                      struct ree_error *err) {
-    for (size_t i = 0; i < m->n_inputs; i++)
-        for (uint32_t d = 0; is_shaped(m, inputs, i) && d < m->inputs[i].rank; d++) {
-            const char *symbol = m->inputs[i].symbols[d];
-            // Some exporters write "None" or "?" for every unknown size.
-            if (m->inputs[i].dims[d] >= 0 || !symbol || !symbol[0] || !strcmp(symbol, "None") ||
-                !strcmp(symbol, "?"))
-                continue;
-            for (size_t j = 0; j <= i; j++)
-                for (uint32_t e = 0; is_shaped(m, inputs, j) && e < m->inputs[j].rank; e++) {
-                    const char *other = m->inputs[j].symbols[e];
-                    if (m->inputs[j].dims[e] >= 0 || !other || strcmp(other, symbol)) continue;
-                    if (inputs[j].dims[e] == inputs[i].dims[d]) continue;
-                    char message[512];
-                    snprintf(message, sizeof message,
-                             "'%s' is %lld in input '%s' but %lld in input '%s'", symbol,
-                             (long long)inputs[j].dims[e], m->inputs[j].name,
-                             (long long)inputs[i].dims[d], m->inputs[i].name);
-                    return refuse_inputs(m, err, message);
-                }
-        }
-    return REE_OK;
+    size_t n;
+    struct symbol *symbols = list_symbols(m, inputs, &n);
+    if (!symbols) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    const struct symbol *first = symbols, *wrong = NULL, *against = NULL;
+    for (size_t k = 0; k < n; k++) {
+        const struct symbol *s = &symbols[k];
+        if (strcmp(s->name, first->name)) first = s;
+        if (inputs[s->input].dims[s->dim] == inputs[first->input].dims[first->dim]) continue;
+        if (wrong && (wrong->input < s->input || (wrong->input == s->input && wrong->dim < s->dim)))
+            continue;
+        wrong = s;
+        against = first;
+    }
+    enum ree_status status = REE_OK;
+    if (wrong) {
+        char message[512];
+        snprintf(message, sizeof message, "'%s' is %lld in input '%s' but %lld in input '%s'",
+                 wrong->name, (long long)inputs[against->input].dims[against->dim],
+                 m->inputs[against->input].name, (long long)inputs[wrong->input].dims[wrong->dim],
+                 m->inputs[wrong->input].name);
+        status = refuse_inputs(m, err, message);
+    }
+    free(symbols);
+    return status;
 }
 
-static ptrdiff_t state_of(const struct ree_session_state *states, size_t n_states, size_t input) {
-    for (size_t i = 0; i < n_states; i++)
-        if (states[i].spec.input == input) return (ptrdiff_t)i;
-    return -1;
+// The state that each input has, or -1.
+static ptrdiff_t *map_states(const struct ree_session_state *states, size_t n_states,
+                             size_t n_inputs) {
+    ptrdiff_t *map = malloc((n_inputs + 1) * sizeof *map);
+    for (size_t i = 0; map && i < n_inputs; i++)
+        map[i] = -1;
+    for (size_t i = n_states; map && i-- > 0;)
+        if (states[i].spec.input < n_inputs) map[states[i].spec.input] = (ptrdiff_t)i;
+    return map;
 }
 
-enum ree_status ree_inputs_match(const struct ree_model *m, const struct ree_session_state *states,
-                                 size_t n_states, const struct ree_tensor *inputs, size_t n_inputs,
-                                 struct ree_tensor *ordered, struct ree_error *err) {
+static enum ree_status order_inputs(const struct ree_model *m, const ptrdiff_t *state_of,
+                                    const struct ree_session_state *states,
+                                    const struct ree_tensor *inputs, size_t n_inputs,
+                                    struct ree_tensor *ordered, struct ree_error *err) {
     char message[512];
     for (size_t k = 0; k < n_inputs; k++) {
-        size_t i = 0;
-        while (i < m->n_inputs && (!inputs[k].name || strcmp(inputs[k].name, m->inputs[i].name)))
-            i++;
-        if (i == m->n_inputs) {
+        size_t i =
+            inputs[k].name ? ree_name_index_find(&m->input_names, inputs[k].name) : REE_NO_NAME;
+        if (i == REE_NO_NAME) {
             snprintf(message, sizeof message, "there is no input '%s'",
                      inputs[k].name ? inputs[k].name : "");
             return refuse_inputs(m, err, message);
@@ -182,7 +226,7 @@ enum ree_status ree_inputs_match(const struct ree_model *m, const struct ree_ses
         ordered[i] = inputs[k];
     }
     for (size_t i = 0; i < m->n_inputs; i++) {
-        ptrdiff_t state = state_of(states, n_states, i);
+        ptrdiff_t state = state_of[i];
         if (state >= 0) {
             if (ordered[i].name)
                 return ree_fail(err, REE_INVALID, "input '%s' is kept by the session and not given",
@@ -216,4 +260,14 @@ enum ree_status ree_inputs_match(const struct ree_model *m, const struct ree_ses
         if (ordered[i].kind != REE_TENSOR) ordered[i].dtype = m->inputs[i].dtype;
     }
     return check_symbols(m, ordered, err);
+}
+
+enum ree_status ree_inputs_match(const struct ree_model *m, const struct ree_session_state *states,
+                                 size_t n_states, const struct ree_tensor *inputs, size_t n_inputs,
+                                 struct ree_tensor *ordered, struct ree_error *err) {
+    ptrdiff_t *state_of = map_states(states, n_states, m->n_inputs);
+    if (!state_of) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status = order_inputs(m, state_of, states, inputs, n_inputs, ordered, err);
+    free(state_of);
+    return status;
 }

@@ -1,6 +1,7 @@
 // Loading a model: read, count and check the operators, run the passes, describe the ports.
 #include "session/model.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,10 @@ static void describe_port(struct ree_port *port, const struct ree_value *value) 
     memcpy(port->symbols, value->symbols, sizeof port->symbols);
 }
 
+static const char *name_of_port(const void *ports, size_t i) {
+    return ((const struct ree_port *)ports)[i].name;
+}
+
 static enum ree_status describe_ports(struct ree_model *model, struct ree_error *err) {
     struct ree_graph *graph = model->graph;
     model->inputs = calloc(graph->n_inputs + 1, sizeof *model->inputs);
@@ -41,6 +46,8 @@ static enum ree_status describe_ports(struct ree_model *model, struct ree_error 
     }
     for (size_t i = 0; i < graph->n_outputs; i++)
         describe_port(&model->outputs[model->n_outputs++], graph->outputs[i]);
+    if (!ree_name_index_init(&model->input_names, model->n_inputs, name_of_port, model->inputs))
+        return no_memory(err);
     return REE_OK;
 }
 
@@ -185,6 +192,17 @@ static enum ree_status examine(struct ree_model *model, struct ree_error *err) {
     return ree_model_examine(model, err);
 }
 
+// Those of the loader, a line each.
+static enum ree_status take_notes(struct ree_model *model, struct ree_error *err) {
+    const char *notes = model->graph->notes;
+    for (const char *end; notes && (end = strchr(notes, '\n')); notes = end + 1) {
+        char text[1024];
+        snprintf(text, sizeof text, "%.*s", (int)(end - notes), notes);
+        REE_TRY(ree_model_note(model, false, text, err));
+    }
+    return REE_OK;
+}
+
 // Takes the graph over, also on failure.
 static enum ree_status make_model(struct ree_graph *graph, const struct ree_model_options *options,
                                   bool runnable, struct ree_model **out, struct ree_error *err) {
@@ -195,13 +213,14 @@ static enum ree_status make_model(struct ree_graph *graph, const struct ree_mode
         ree_graph_destroy(graph);
         return no_memory(err);
     }
-    model->graph = graph;
+    model->files = model->graph = graph;
     model->no_fold = options && options->no_fold;
     model->runnable = runnable;
     model->weight_bytes = weight_bytes(graph);
     enum ree_status status = ree_identity_init(&model->identity, graph, err);
     size_t capacity = 0;
     if (status == REE_OK) status = count_graph(model, graph, &capacity, err);
+    if (status == REE_OK) status = take_notes(model, err);
     if (status == REE_OK && !runnable) status = examine(model, err);
     if (status == REE_OK) status = describe_ports(model, err);
     if (status == REE_OK && model->n_op_counts)
@@ -272,6 +291,7 @@ enum ree_status ree_model_of_stage(const struct ree_stage_graph *stage,
         return no_memory(err);
     }
     model->graph = stage->graph;
+    model->files = whole->files;
     model->no_fold = whole->no_fold;
     model->runnable = whole->runnable;
     model->weight_bytes = weight_bytes(model->graph);
@@ -294,6 +314,7 @@ enum ree_status ree_model_select_rows(struct ree_model *model, size_t output, co
                                       bool *out_done, struct ree_error *err) {
     *out_done = ree_pass_select_rows(model->graph, model->graph->outputs[output], name);
     if (!*out_done) return REE_OK;
+    ree_name_index_finish(&model->input_names);
     free(model->inputs);
     free(model->input_values);
     free(model->outputs);
@@ -320,6 +341,7 @@ void ree_model_destroy(struct ree_model *model) {
     free(model->inputs);
     free(model->input_values);
     free(model->outputs);
+    ree_name_index_finish(&model->input_names);
     free(model->op_counts);
     free(model->notes);
     free(model);

@@ -2,16 +2,19 @@
 #ifndef REE_SESSION_MODEL_H
 #define REE_SESSION_MODEL_H
 
+#include "base/name_index.h"
 #include "graph/identity.h"
 #include "graph/ir.h"
 
 struct ree_model {
     struct ree_graph *graph;
+    const struct ree_graph *files; // the graph that owns the files that this one reads
     bool no_fold;
     size_t n_inputs; // weights in the style before IR version 4 are not among them
     size_t n_free;   // the last ones, of any kind, type and shape: what an earlier stage made
     struct ree_port *inputs;
     const struct ree_value **input_values; // the graph value of each
+    struct ree_name_index input_names;     // their places
     size_t n_outputs;
     struct ree_port *outputs;
     size_t n_op_counts;

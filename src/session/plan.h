@@ -17,7 +17,8 @@ struct ree_plan_tensor {
 };
 
 // Assigns offsets and returns the arena's size. Greedy by size: the largest first, each at the
-// lowest place that is free of those alive at the same time.
+// lowest place that is free of those alive at the same time. More than 16384 tensors are placed in
+// the order of time instead, in n log n steps and somewhat more bytes.
 enum ree_status ree_plan_memory(struct ree_plan_tensor *tensors, size_t n,
                                 struct ree_arena *scratch, uint64_t *out_size,
                                 struct ree_error *err);

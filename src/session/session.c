@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "graph/mapping.h"
 #include "session/session_internal.h"
 
 #include "base/float_env.h"
@@ -183,6 +184,16 @@ enum ree_status ree_session_bind(struct ree_session *s, const struct ree_tensor 
     return status;
 }
 
+// What was computed from a file that was truncated meanwhile is no result, whatever else was wrong.
+static enum ree_status check_files(struct ree_session *s, enum ree_status status,
+                                   struct ree_tensor *outputs, struct ree_error *err) {
+    if (ree_mappings_check(s->model->files->mappings, err) == REE_OK) return status;
+    for (size_t i = 0; status == REE_OK && i < s->model->n_outputs; i++)
+        ree_tensor_finish(&outputs[i]);
+    memset(outputs, 0, s->model->n_outputs * sizeof *outputs);
+    return ree_fail_prefix(err, "%s", s->model->files->file);
+}
+
 enum ree_status ree_session_run_ordered(struct ree_session *s, const struct ree_tensor *ordered,
                                         struct ree_tensor *outputs, struct ree_error *err) {
     struct ree_given given = {0};
@@ -207,6 +218,7 @@ enum ree_status ree_session_run_ordered(struct ree_session *s, const struct ree_
         s->stats.run_seconds = now() - bound;
         s->stats.weight_bytes = s->weight_bytes;
     }
+    status = check_files(s, status, outputs, err);
     free((struct ree_tensor *)(uintptr_t)given.tensors);
     if (s->has_fault && s->fault.run-- == 0) s->has_fault = false;
     return status;

@@ -7,11 +7,19 @@
 #include <pcre2.h>
 #include <stdlib.h>
 
-// What one search may cost: calls of the matcher's own recursion, and memory for backtracking. A
-// pattern that needs more on real text is one that blows up.
-#define MATCH_LIMIT 50000000u
+// What a matcher may cost over all its searches, and memory for backtracking. A pattern that needs
+// more on real text is one that blows up.
+//
+// PCRE2's own limit is of the steps from one place of the text, and a step can go through all of
+// it. So the work is counted by callouts, which PCRE2 makes in front of each item of the pattern: a
+// constant for each, and the bytes that were gone through since the last one.
+#define WORK_LIMIT UINT64_C(1000000000) // about a second
+#define WORK_PER_BYTE 1000 // more for each byte that was matched; usual patterns take 30
+#define WORK_OF_CALLOUT 8
 #define HEAP_LIMIT_KIB (256u * 1024)
 #define JIT_STACK_MAX ((size_t)64 * 1024 * 1024)
+// Without callouts: for a pattern that is too large with them.
+#define MATCH_LIMIT 50000000u
 
 struct ree_regex {
     pcre2_code *code;
@@ -23,7 +31,17 @@ struct ree_matcher {
     pcre2_match_data *data;
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
+    uint64_t work, limit;
+    PCRE2_SIZE place; // of the last callout
 };
+
+static int count_work(pcre2_callout_block *callout, void *user) {
+    struct ree_matcher *m = user;
+    PCRE2_SIZE place = callout->current_position;
+    m->work += WORK_OF_CALLOUT + (place > m->place ? place - m->place : 0);
+    m->place = place;
+    return m->work > m->limit ? PCRE2_ERROR_CALLOUT : 0;
+}
 
 enum ree_status ree_regex_create(struct ree_str pattern, struct ree_regex **out_regex,
                                  struct ree_error *err) {
@@ -46,8 +64,11 @@ enum ree_status ree_regex_create(struct ree_str pattern, struct ree_regex **out_
     PCRE2_SIZE place;
     uint32_t options =
         PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY;
-    regex->code = pcre2_compile((PCRE2_SPTR)(text.data ? text.data : ""), text.size, options, &code,
-                                &place, context);
+    PCRE2_SPTR bytes = (PCRE2_SPTR)(text.data ? text.data : "");
+    regex->code =
+        pcre2_compile(bytes, text.size, options | PCRE2_AUTO_CALLOUT, &code, &place, context);
+    if (!regex->code && code == PCRE2_ERROR_PATTERN_TOO_LARGE)
+        regex->code = pcre2_compile(bytes, text.size, options, &code, &place, context);
     if (!regex->code) {
         char why[200];
         pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
@@ -86,6 +107,8 @@ enum ree_status ree_matcher_create(const struct ree_regex *regex, struct ree_mat
         ree_matcher_destroy(matcher);
         return ree_fail(err, REE_NO_MEMORY, "no memory for a regular expression");
     }
+    matcher->limit = WORK_LIMIT;
+    pcre2_set_callout(matcher->context, count_work, matcher);
     pcre2_set_match_limit(matcher->context, MATCH_LIMIT);
     pcre2_set_heap_limit(matcher->context, HEAP_LIMIT_KIB);
     if (matcher->stack) pcre2_jit_stack_assign(matcher->context, NULL, matcher->stack);
@@ -105,6 +128,7 @@ enum ree_status ree_matcher_find(struct ree_matcher *matcher, const char *text, 
                                  size_t from, bool *out_found, size_t *out_start, size_t *out_end,
                                  struct ree_error *err) {
     int rc;
+    matcher->place = from;
     // The text is known to be UTF-8. pcre2_jit_match leaves out checks of its arguments.
     if (matcher->regex->jit)
         rc = pcre2_jit_match(matcher->regex->code, (PCRE2_SPTR)text, n, from, PCRE2_NO_UTF_CHECK,
@@ -114,6 +138,11 @@ enum ree_status ree_matcher_find(struct ree_matcher *matcher, const char *text, 
                          matcher->data, matcher->context);
     *out_found = rc >= 0;
     if (rc == PCRE2_ERROR_NOMATCH) return REE_OK;
+    if (rc == PCRE2_ERROR_CALLOUT)
+        return ree_fail(err, REE_INVALID,
+                        "a regular expression of the tokenizer gave up at byte %zu of the text: it "
+                        "takes more steps than any sensible one",
+                        from);
     if (rc < 0) {
         char why[200];
         pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof why);
@@ -124,6 +153,7 @@ enum ree_status ree_matcher_find(struct ree_matcher *matcher, const char *text, 
     const PCRE2_SIZE *place = pcre2_get_ovector_pointer(matcher->data);
     *out_start = place[0];
     *out_end = place[1];
+    if (*out_end > from) matcher->limit += WORK_PER_BYTE * (uint64_t)(*out_end - from);
     // \K in a lookahead can put the start behind the end, a lookbehind before `from`.
     if (*out_start < from || *out_end < *out_start)
         return ree_fail(err, REE_UNSUPPORTED,

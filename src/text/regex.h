@@ -14,7 +14,8 @@ enum ree_status ree_regex_create(struct ree_str pattern, struct ree_regex **out_
                                  struct ree_error *err);
 void ree_regex_destroy(struct ree_regex *regex);
 
-// A search over one text; a matcher belongs to one thread.
+// Searches in the texts of one call; a matcher belongs to one thread. What it may cost is limited
+// over all its searches, by a constant and a multiple of the bytes that were matched.
 struct ree_matcher;
 enum ree_status ree_matcher_create(const struct ree_regex *regex, struct ree_matcher **out_matcher,
                                    struct ree_error *err);

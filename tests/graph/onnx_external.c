@@ -328,6 +328,29 @@ static void on_progress(void *user, const char *what, uint64_t done, uint64_t to
     calls->n++, calls->done = done, calls->total = total;
 }
 
+// A hard link brings a file from elsewhere into the folder. It is read if its owner is the model's.
+static void test_hard_links(void) {
+    static const struct source source = {"hard.bin", "0", "4", NULL, REE_F32, 1};
+    struct ree_graph *graph = NULL;
+    struct ree_error err = {.message = ""};
+    REQUIRE(link(in_root("secret.bin"), in_root("model/hard.bin")) == 0);
+    CHECK_MSG(load(1, &source, &graph, &err) == REE_OK, "%s", err.message);
+    ree_graph_destroy(graph);
+    if (geteuid() == 0) { // others cannot give files away
+        REQUIRE(chown(in_root("secret.bin"), 12345, (gid_t)-1) == 0);
+        graph = NULL;
+        CHECK(load(1, &source, &graph, &err) == REE_INVALID && !graph);
+        CHECK_MSG(strstr(err.message, "'hard.bin'") &&
+                      strstr(err.message, "2 names (hard links)") &&
+                      strstr(err.message, "user 12345"),
+                  "%s", err.message);
+        REQUIRE(unlink(in_root("secret.bin")) == 0); // one name: the folder's own
+        CHECK_MSG(load(1, &source, &graph, &err) == REE_OK, "%s", err.message);
+        ree_graph_destroy(graph);
+    }
+    unlink(in_root("model/hard.bin"));
+}
+
 static void test_progress(void) {
     enum { N = 20 << 20 };
     char *bytes = calloc(1, N);
@@ -356,6 +379,7 @@ int main(void) {
     test_without_openat2();
     test_tensor_file();
     test_progress();
+    test_hard_links();
     nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     return test_finish();
 }

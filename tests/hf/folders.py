@@ -352,6 +352,62 @@ def test_exported_beside(work):
     check("no weights: the ONNX file", made(folder) == (before[0], f"{folder}/model.onnx"), made(folder))
 
 
+def notes(err):
+    return [line for line in err.splitlines() if line.startswith("ree-run: note: ")]
+
+
+def test_unread(work):
+    """What a folder holds and the decoder does not read: adapters, layers beyond config.json's, biases,
+    code of the model's own."""
+    def with_tensor(name):
+        tensors = weights()
+        tensors[name] = struct.pack("<4f", 1, 2, 3, 4)
+        ALL_SHAPES[name] = [4]
+        return safetensors(tensors)
+
+    errors = {
+        "model.layers.99.input_layernorm.weight": ("is of layer 99", "below 1"),
+        "model.layers.1.mlp.down_proj.weight": ("is of layer 1",),
+        "model.layers.0.self_attn.q_proj.bias": ("is of a layer", "model type 'llama'"),
+        "model.layers.0.self_attn.q_proj.lora_A.weight": ("is of an adapter",),
+        "base_model.adapter.weight": ("is of an adapter",),
+        "model.norm.bias": ("is a bias",),
+        "lm_head.bias": ("is a bias",),
+    }
+    for i, (name, expected) in enumerate(errors.items()):
+        folder = write(work / f"error{i}", data=with_tensor(name))
+        refuses(name, folder, f"'{name}'", *expected)
+        code, out, err = run(folder, *RUN)
+        check(f"{name}: nothing is run", code == 1 and out == "" and f"'{name}'" in err, err)
+
+    folder = write(work / "adapter")
+    (folder / "adapter_config.json").write_text("{}")
+    refuses("adapter_config.json", folder, "adapter_config.json", "that ree does not apply")
+    code, out, err = run(folder, *RUN)
+    check("an adapter: nothing is run", code == 1 and out == "" and "adapter" in err, err)
+
+    plain = write(work / "plain")
+    code, expected, err = run(plain, *RUN)
+    check("nothing to note", code == 0 and not notes(err), err)
+    for name in ("vision_tower.x.weight", "model.layers.0.self_attn.rotary_emb.inv_freq", "lm_head.weight"):
+        folder = write(work / name, data=with_tensor(name))
+        for command in ([folder, *RUN], ["export", folder]):
+            code, out, err = run(*command)
+            wanted = 1 if name.startswith("vision") else 0
+            check(f"{name}: {wanted} notes", code == 0 and len(notes(err)) == wanted, err)
+            check(f"{name} is named", all(name in note and "not read" in note for note in notes(err)), err)
+        code, out, err = run("inspect", folder)
+        check(f"{name}: inspect", code == 0 and (f"'{name}'" in out) == bool(wanted), out)
+    for file in ("config.json", "tokenizer_config.json"):
+        folder = write(work / f"code-{file}")
+        path = folder / file
+        content = json.loads(path.read_text()) if path.exists() else {}
+        path.write_text(json.dumps(content | {"auto_map": {"AutoModel": "modeling_x.X"}}))
+        code, out, err = run(folder, *RUN)
+        check(f"auto_map of {file}: a note, and the same result", code == 0 and out == expected and
+              len(notes(err)) == 1 and "auto_map" in notes(err)[0], err)
+
+
 def test_no_room(work):
     """An export that cannot be written whole leaves the one before it, and nothing else."""
     def of(what, size, *options):
@@ -440,6 +496,7 @@ def main():
         test_places(work, folder, expected)
         test_contexts(work)
         test_exported_beside(work)
+        test_unread(work / "unread")
         test_no_room(work)
         test_windows(work)
         test_alignment(work, expected)

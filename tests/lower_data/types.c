@@ -77,6 +77,19 @@ static void small(void) {
     CHECK_RULE("BitCast/26 to=21", "int4[2] -1 3", "uint4[2] 15 3");
     CHECK_RULE("BitCast/26 to=26", "uint2[2] 2 1", "int2[2] -2 1");
     CHECK_RULE("BitCast/26 to=7", "float64[1] 1", "int64[1] 4607182418800017408");
+    // NaNs with a sign or a payload: integers see the canonical one.
+    CHECK_RULE("BitCast/26 to=6", "float32[5] nan(0x1) -nan inf -inf -0",
+               "int32[5] 2143289344 2143289344 2139095040 -8388608 -2147483648");
+    CHECK_RULE("BitCast/26 to=7", "float64[3] nan(0x1) -nan -inf",
+               "int64[3] 9221120237041090560 9221120237041090560 -4503599627370496");
+    CHECK_RULE("BitCast/26 to=5", "float16[4] 0x7C01 0xFE00 0x7C00 0xFC00",
+               "int16[4] 32256 32256 31744 -1024");
+    CHECK_RULE("BitCast/26 to=4", "bfloat16[4] 0x7F81 0xFFC0 0x7F80 0xFF80",
+               "uint16[4] 32704 32704 32640 65408");
+    CHECK_RULE("BitCast/26 to=10", "bfloat16[2] 0xFF81 0x3F80", "float16[2] 32704 16256");
+    CHECK_RULE("BitCast/26 to=2", "float8e4m3fn[3] 0xFF 0xFE 0x7F", "uint8[3] 127 254 127");
+    CHECK_RULE("BitCast/26 to=2", "float8e5m2[4] 0x7D 0xFF 0x7C 0xFC", "uint8[4] 126 126 124 252");
+    CHECK_RULE("BitCast/26 to=2", "float8e8m0[2] 0xFF 0x7F", "uint8[2] 255 127");
     // Once, from the exact number: 2^30 + 2^22 + 1 lies above a tie of bfloat16.
     CHECK_RULE("Cast/25 to=16", "int32[1] 1077936129", "bfloat16[1] 20097");
 }

@@ -152,7 +152,8 @@ static void check_bytes(const struct example *example) {
 
 int main(int argc, char **argv) {
     REQUIRE(argc == 2);
-    key_path = argv[1];
+    key_path = example_key(argv[1]);
+    REQUIRE(key_path);
     for (size_t i = 0; i < N_EXAMPLES; i++)
         check_changes(&examples[i]);
     printf("changes: %ld refused, %ld noticed\n", n_refused, n_noticed);

@@ -1,6 +1,10 @@
 #include "examples.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
 
 static const int32_t prompt_ids[] = {1, 9038, 2501, 263, 931};
 static const int32_t output_ids[] = {29892, 727, 471, 0, 2147483647, 2};
@@ -127,6 +131,26 @@ void example_private_2(struct ree_receipt *out) {
 void example_tensors_2(struct ree_receipt *out) {
     example_tensors(out);
     out->version = 2;
+}
+
+static char key_copy[] = "/tmp/ree-key-XXXXXX";
+
+static void remove_key(void) {
+    unlink(key_copy);
+}
+
+const char *example_key(const char *path) {
+    void *bytes;
+    size_t n;
+    if (ree_file_read(path, &bytes, &n, NULL) != REE_OK) return NULL;
+    int fd = mkstemp(key_copy); // mode 0600
+    bool ok = fd >= 0 && write(fd, bytes, n) == (ssize_t)n;
+    if (fd >= 0) {
+        close(fd);
+        atexit(remove_key);
+    }
+    free(bytes);
+    return ok ? key_copy : NULL;
 }
 
 char *example_file(const struct example *example, const char *key_path, size_t *out_n) {

@@ -21,6 +21,9 @@ struct example {
 #define N_EXAMPLES 7
 extern const struct example examples[N_EXAMPLES];
 
+// The path of a copy that only its owner can read, as keys to sign with have to be and as files of
+// a repository are not. Removed when the program ends; one for a program. NULL: that failed.
+const char *example_key(const char *path);
 // Sealed, signed with the key and encoded; free. NULL: that failed.
 char *example_file(const struct example *example, const char *key_path, size_t *out_n);
 // Whether the check of a receipt fails, and with this finding.

@@ -291,6 +291,42 @@ static void check_keys(void) {
     CHECK(ree_receipt_sign(&receipt, path_of("key.pub"), &err) == REE_INVALID);
     CHECK_MSG(!receipt.is_signed && strstr(err.message, "private key"), "%s", err.message);
     CHECK(ree_receipt_sign(&receipt, path_of("absent"), &err) == REE_NOT_FOUND);
+
+    // A signing key that others can read, or write, with what mends it.
+    static const mode_t wrong[] = {0640, 0604, 0644, 0620};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        CHECK(chmod(path_of("key"), wrong[i]) == 0);
+        CHECK(ree_receipt_sign(&receipt, path_of("key"), &err) == REE_INVALID);
+        CHECK_MSG(!receipt.is_signed && strstr(err.message, "chmod 600"), "%s", err.message);
+        CHECK(ree_key_public(path_of("key"), hex, &err) == REE_OK); // no secret is used
+    }
+    CHECK(chmod(path_of("key"), 0600) == 0);
+
+    // A file that holds a private key is not written over, whatever is written.
+    size_t n_key;
+    void *key;
+    CHECK(ree_file_read(path_of("key"), &key, &n_key, &err) == REE_OK);
+    struct ree_file_draft *draft;
+    CHECK(ree_receipt_write(&receipt, path_of("key"), &err) == REE_IO);
+    CHECK_MSG(strstr(err.message, "key: it holds a private key"), "%s", err.message);
+    CHECK(ree_file_write(path_of("key"), "x", 1, &err) == REE_IO);
+    CHECK(ree_file_write_secret(path_of("key"), "x", 1, &err) == REE_IO);
+    CHECK(ree_file_begin(path_of("key"), 0666, &draft, &err) == REE_IO);
+    static const char rsa[] = "# mine\n-----BEGIN RSA PRIVATE KEY-----\n";
+    CHECK(ree_file_write(path_of("other"), rsa, sizeof rsa, &err) == REE_OK);
+    CHECK(ree_file_write(path_of("other"), "x", 1, &err) == REE_IO);
+    CHECK(unlink(path_of("other")) == 0);
+    // Text that only speaks of one, as a receipt of a prompt may, can be written over.
+    static const char text[] = "\n{\"text\":\"-----BEGIN PRIVATE KEY-----\"}\nPRIVATE KEY-----";
+    CHECK(ree_file_write(path_of("other"), text, sizeof text, &err) == REE_OK);
+    CHECK(ree_file_write(path_of("other"), "x", 1, &err) == REE_OK);
+    CHECK(unlink(path_of("other")) == 0);
+    size_t n_again;
+    void *again;
+    CHECK(ree_file_read(path_of("key"), &again, &n_again, &err) == REE_OK);
+    CHECK(n_again == n_key && memcmp(again, key, n_key) == 0);
+    free(again);
+    free(key);
     CHECK(ree_key_public(path_of("r.json"), hex, &err) == REE_INVALID && !hex[0]);
     CHECK(ree_file_write(path_of("empty"), "", 0, NULL) == REE_OK);
     CHECK(ree_key_public(path_of("empty"), hex, &err) == REE_INVALID);

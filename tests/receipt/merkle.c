@@ -37,6 +37,11 @@ static void check_tree(uint64_t n, ree_digest root) {
     hash("ree-root/1", &n, 8, top, 32, expected);
     ree_merkle_root(leaves, n, root);
     CHECK_MSG(memcmp(root, expected, 32) == 0, "root of %u", (unsigned)n);
+    struct ree_merkle_builder builder = {0};
+    for (uint64_t i = 0; i < n; i++)
+        ree_merkle_add(&builder, leaves[i]);
+    ree_merkle_builder_root(&builder, expected);
+    CHECK_MSG(memcmp(root, expected, 32) == 0, "root of %u, one by one", (unsigned)n);
     for (uint64_t first = 0; first < n; first += 3) {
         naive_top(first, n - first, expected);
         ree_merkle_top(leaves + first, n - first, top);

@@ -352,7 +352,8 @@ static void check_counts(void) {
 
 int main(int argc, char **argv) {
     REQUIRE(argc == 2);
-    key_path = argv[1];
+    key_path = example_key(argv[1]);
+    REQUIRE(key_path);
     for (size_t i = 0; i < N_EXAMPLES; i++)
         check_identity(&examples[i]);
     check_random();

@@ -223,8 +223,10 @@ static void make_trees(void) {
 }
 
 static void make_receipts(void) {
-    char key[4096], name[64];
-    path_of(key, sizeof key, "rfc8032.pem");
+    char path[4096], name[64];
+    path_of(path, sizeof path, "rfc8032.pem");
+    const char *key = example_key(path);
+    REQUIRE(key);
     for (size_t i = 0; i < 2 * N_EXAMPLES; i++) {
         struct ree_receipt receipt;
         struct ree_error err = {.message = ""};

@@ -65,5 +65,6 @@ int main(void) {
     for (int i = 0; i < 300; i++)
         check_random_program(1 + next(120), 1 + next(60));
     check_random_program(1, 1);
+    check_random_program(17000, 1000); // more than are searched
     return test_finish();
 }

@@ -1,5 +1,7 @@
 #include "cli.h"
 
+#include "base/file.h"
+#include "text/utf8.h"
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -154,6 +156,9 @@ int cli_check_place(const char *path, const char *what) {
     } else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
         cli_error("%s: is a folder, expected the name of a file", path);
         code = CLI_FAILED;
+    } else if (ree_file_is_private_key(path)) {
+        cli_error("%s: it holds a private key, which is not written over", path);
+        code = CLI_FAILED;
     }
     free(folder);
     return code;
@@ -197,6 +202,51 @@ void cli_append_shape(struct ree_strbuf *out, enum ree_dtype dtype, uint32_t ran
     ree_strbuf_append(out, "]", 1);
 }
 
+void cli_note(void *unused, const char *text) {
+    struct ree_strbuf shown;
+    (void)unused;
+    ree_strbuf_init(&shown);
+    cli_append_name(&shown, text);
+    cli_progress_end();
+    fprintf(stderr, "ree-run: note: %s\n", shown.data ? shown.data : "");
+    ree_strbuf_finish(&shown);
+}
+
+void cli_print_notes(const struct ree_model *model) {
+    const struct ree_model_note *notes;
+    size_t n = ree_model_notes(model, &notes);
+    for (size_t i = 0; i < n; i++)
+        cli_note(NULL, notes[i].text);
+}
+
+bool cli_must_escape(bool raw_output) {
+    return !raw_output && isatty(STDOUT_FILENO);
+}
+
+size_t cli_append_escaped(struct ree_strbuf *out, const char *text, size_t n, bool more) {
+    size_t at = 0;
+    while (at < n) {
+        size_t bad, size;
+        bool is_cut = false;
+        if (!ree_utf8_check(text + at, n - at, &bad, &is_cut)) {
+            if (is_cut && more) break;
+            for (size_t i = 0; i < bad; i++)
+                ree_strbuf_printf(out, "\\x%02x", (unsigned char)text[at + i]);
+            at += bad;
+            continue;
+        }
+        uint32_t c = ree_utf8_get(text + at, &size);
+        if (c >= 0x80 && c < 0xA0)
+            ree_strbuf_printf(out, "\\u%04x", c);
+        else if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7F)
+            ree_strbuf_printf(out, "\\x%02x", c);
+        else
+            ree_strbuf_append(out, text + at, size);
+        at += size;
+    }
+    return at;
+}
+
 int cli_print(struct ree_strbuf *text) {
     bool ok = !text->failed;
     cli_progress_end();
@@ -228,8 +278,19 @@ bool cli_wants_help(int argc, char **argv) {
 
 void cli_append_json(struct ree_strbuf *out, struct cJSON *json, bool indented) {
     char *text = indented ? cJSON_Print(json) : cJSON_PrintUnformatted(json);
+    // cJSON escapes control characters below a space alone. The same JSON, also in a pipe: the
+    // others are escaped only for a terminal, which may take them for commands.
+    const bool escapes = cli_must_escape(false);
+    for (const char *c = text; c && *c; c++) {
+        if (escapes && (unsigned char)c[0] == 0xC2 && (unsigned char)c[1] < 0xA0)
+            ree_strbuf_printf(out, "\\u%04x", (unsigned char)*++c);
+        else if (escapes && *c == 0x7F)
+            ree_strbuf_printf(out, "\\u007f");
+        else
+            ree_strbuf_append(out, c, 1);
+    }
     if (text)
-        ree_strbuf_printf(out, "%s\n", text);
+        ree_strbuf_append(out, "\n", 1);
     else
         out->failed = true;
     cJSON_free(text);

@@ -91,6 +91,15 @@ void cli_append_shape(struct ree_strbuf *out, enum ree_dtype dtype, uint32_t ran
                       const int64_t *dims);
 // Writes the buffer to standard output and releases it; returns the exit code.
 int cli_print(struct ree_strbuf *text);
+void cli_note(void *unused, const char *text); // to standard error
+void cli_print_notes(const struct ree_model *model);
+// Text that a model made may hold what a terminal takes for commands. Whether it must be escaped:
+// where standard output is a terminal, unless --raw-output was given.
+bool cli_must_escape(bool raw_output);
+// The text with control characters but newline and tab as \x1b or \u009b, and with \xff for bytes
+// that are not UTF-8. `more` follows: a character that is cut at the end is left out. Returns how
+// many bytes were taken.
+size_t cli_append_escaped(struct ree_strbuf *out, const char *text, size_t n, bool more);
 int cli_print_text(const char *text);       // a manual page
 bool cli_wants_help(int argc, char **argv); // --help is among them
 // JSON and the end of the line; deletes it. NULL is one that there was no memory for.

@@ -87,6 +87,7 @@ int ree_run_export(int argc, char **argv) {
     o.export.quantize_bits = (uint32_t)o.quantize.bits;
     o.export.quantize_block = (uint32_t)o.quantize.block;
     o.export.on_progress = cli_progress;
+    o.export.on_note = cli_note;
     struct ree_error err;
     if (ree_export(o.folder, o.out, &o.export, &err) != REE_OK) return cli_fail(&err);
     cli_append_name(&text, o.out ? o.out : o.folder);

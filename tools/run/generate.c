@@ -94,14 +94,16 @@ static int begin_writers(struct job *job) {
         *w = (struct writer){.tokenizer = job->tokenizer,
                              .stops = job->o->stops,
                              .n_stops = job->o->n_stops,
-                             .prints = n == 1 && !job->o->json};
+                             .prints = n == 1 && !job->o->json,
+                             .escapes = cli_must_escape(job->o->raw_output)};
         if (!writer_begin(w, &job->prompts.list[i])) return CLI_FAILED;
         bool echo = w->prints && !job->o->no_echo && !job->prompts.is_chat[i];
         if (echo) {
-            cli_progress_end();
-            if (writer_prompt(w)->size)
-                fwrite(writer_prompt(w)->data, 1, writer_prompt(w)->size, stdout);
-            fflush(stdout);
+            struct ree_strbuf text;
+            ree_strbuf_init(&text);
+            writer_append(w, writer_prompt(w), &text);
+            int code = cli_print(&text);
+            if (code) return code;
         }
     }
     return 0;
@@ -234,6 +236,7 @@ static int open_generator(struct job *job) {
     if (ree_generator_create(o->model, o->parts.devices[0], &options, &job->generator, &err) !=
         REE_OK)
         return cli_fail(&err);
+    cli_print_notes(job->generator->model);
     return 0;
 }
 

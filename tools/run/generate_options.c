@@ -114,6 +114,9 @@ static const struct cli_row rows[] = {
      .help = "log probabilities of each token and of the N likeliest, 1 to 100"},
     {.name = "--no-echo", .kind = ROW_FLAG, .at = AT(no_echo),
      .help = "print the answer without the prompt"},
+    {.name = "--raw-output", .kind = ROW_FLAG, .at = AT(raw_output),
+     .help = "print texts as they are on a terminal, too. Otherwise control characters, which "
+             "could be commands to it, are shown as \\x1b and the like there"},
     {.name = "--stats", .kind = ROW_FLAG, .at = AT(stats),
      .help = "memory and binding, too"},
 

@@ -31,7 +31,7 @@ struct generate_options {
     struct watch_options watch;
     struct checkpoint_options checkpoint;
     struct cli_ranks ranks;
-    bool raw, ignore_eos, json, logits_hash, no_echo, stats, no_fuse, no_fold;
+    bool raw, ignore_eos, json, logits_hash, no_echo, raw_output, stats, no_fuse, no_fold;
 };
 
 // Parses and checks; false: a message was printed. Release with generate_options_finish, also then.

@@ -31,8 +31,8 @@ void generate_report_text(const struct generate_report *r, struct ree_strbuf *ou
         const struct writer *w = &r->writers[i];
         if (r->prints_texts) {
             ree_strbuf_printf(out, "%sprompt %zu: ", i ? "\n" : "", i);
-            ree_strbuf_append(out, writer_prompt(w)->data, writer_prompt(w)->size);
-            ree_strbuf_append(out, writer_text(w)->data, writer_text(w)->size);
+            writer_append(w, writer_prompt(w), out);
+            writer_append(w, writer_text(w), out);
             ree_strbuf_append(out, "\n", 1);
         }
         append_logprobs(r, i, out);

@@ -2,6 +2,7 @@
 
 #include "base/npy.h"
 #include "cli.h"
+#include "session/model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -102,14 +103,15 @@ static const struct ree_port *only_input(const struct ree_model *model) {
 // "NAME=FILE", where NAME is the longest input name that fits (names may contain '='), or "FILE".
 static int split_argument(const struct ree_model *model, const char *arg,
                           const struct ree_port **out_port, const char **out_file) {
-    size_t longest = 0;
     *out_port = NULL;
-    for (size_t i = 0; i < ree_model_n_inputs(model); i++) {
-        const struct ree_port *port = ree_model_input(model, i);
-        size_t n = strlen(port->name);
-        if (strncmp(arg, port->name, n) != 0 || arg[n] != '=' || n < longest) continue;
-        longest = n;
-        *out_port = port;
+    // From the last '=' on; few names have one.
+    for (size_t n = strlen(arg); n-- > 0 && !*out_port;) {
+        char *name = arg[n] == '=' ? strndup(arg, n) : NULL;
+        if (!name) continue;
+        size_t i = ree_name_index_find(&model->input_names, name);
+        free(name);
+        if (i == REE_NO_NAME) continue;
+        *out_port = ree_model_input(model, i);
         *out_file = arg + n + 1;
     }
     if (*out_port) return 0;
@@ -128,10 +130,9 @@ static int split_argument(const struct ree_model *model, const char *arg,
     return code;
 }
 
-static struct ree_tensor *find(const struct run_inputs *inputs, const char *name) {
-    for (size_t i = 0; i < inputs->n_tensors; i++)
-        if (strcmp(inputs->tensors[i].name, name) == 0) return &inputs->tensors[i];
-    return NULL;
+static size_t *place_of(const struct run_inputs *inputs, const struct ree_model *model,
+                        const struct ree_port *port) {
+    return &inputs->given[port - ree_model_input(model, 0)];
 }
 
 static int append_item(struct ree_tensor *sequence, const struct ree_port *port, const char *file) {
@@ -154,7 +155,8 @@ static int load_argument(struct run_inputs *inputs, const struct ree_model *mode
     size_t n = strlen(file);
     // A sequence is one .pb file, or a .npy file for each item.
     bool item = port->kind == REE_SEQUENCE && (n < 3 || strcmp(file + n - 3, ".pb") != 0);
-    struct ree_tensor *sequence = find(inputs, port->name);
+    size_t *place = place_of(inputs, model, port);
+    struct ree_tensor *sequence = *place ? &inputs->tensors[*place - 1] : NULL;
     if (item && sequence && sequence->kind == REE_SEQUENCE)
         return append_item(sequence, port, file);
     if (sequence) return fail_with_wants(model, "input ", port->name, " is given twice");
@@ -164,7 +166,7 @@ static int load_argument(struct run_inputs *inputs, const struct ree_model *mode
         *t = (struct ree_tensor){.kind = REE_SEQUENCE, .dtype = port->dtype};
     else if (ree_tensor_load_for(t, file, port, &err) != REE_OK)
         return cli_fail(&err);
-    inputs->n_tensors++; // from here on run_inputs_finish releases it
+    *place = ++inputs->n_tensors; // from here on run_inputs_finish releases it
     free(t->name);
     t->name = strdup(port->name);
     if (!t->name) {
@@ -276,7 +278,8 @@ static int check_dims(const struct run_inputs *inputs, const struct ree_model *m
 int run_inputs_load(struct run_inputs *inputs, const struct ree_model *model) {
     size_t n_inputs = ree_model_n_inputs(model);
     inputs->tensors = calloc(n_inputs + inputs->n_args + 1, sizeof *inputs->tensors);
-    if (!inputs->tensors) {
+    inputs->given = calloc(n_inputs + 1, sizeof *inputs->given);
+    if (!inputs->tensors || !inputs->given) {
         cli_error("out of memory");
         return CLI_FAILED;
     }
@@ -287,7 +290,7 @@ int run_inputs_load(struct run_inputs *inputs, const struct ree_model *model) {
     }
     for (size_t i = 0; i < n_inputs; i++) {
         const struct ree_port *port = ree_model_input(model, i);
-        if (port->optional || port->nullable || find(inputs, port->name)) continue;
+        if (port->optional || port->nullable || *place_of(inputs, model, port)) continue;
         if (!inputs->random) return fail_with_wants(model, "input ", port->name, " is missing");
         int code = make_random(inputs, model, port);
         if (code) return code;
@@ -299,6 +302,7 @@ void run_inputs_finish(struct run_inputs *inputs) {
     for (size_t i = 0; i < inputs->n_tensors; i++)
         ree_tensor_finish(&inputs->tensors[i]);
     free(inputs->tensors);
+    free(inputs->given);
     free(inputs->args);
     free(inputs->dims);
     memset(inputs, 0, sizeof *inputs);

@@ -14,6 +14,7 @@ struct run_inputs {
 
     size_t n_tensors;
     struct ree_tensor *tensors; // named
+    size_t *given;              // by the model's inputs: 1 + place among the tensors; 0: none
 };
 
 // For a command line of so many arguments; false: out of memory (printed).

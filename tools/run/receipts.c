@@ -38,7 +38,6 @@ static char *salt_path_of(const char *path) {
 
 int cli_receipt_prepare(struct cli_receipt *receipt) {
     struct ree_error err;
-    char public_key[65];
     if (!receipt->path) return 0;
     if (receipt->is_private &&
         getrandom(receipt->salt, sizeof receipt->salt, 0) != (ssize_t)sizeof receipt->salt) {
@@ -47,8 +46,7 @@ int cli_receipt_prepare(struct cli_receipt *receipt) {
     }
     int code = cli_check_place(receipt->path, "a receipt");
     if (!code && receipt->dsse) code = cli_check_place(receipt->dsse, "an attestation");
-    if (!code && receipt->key && ree_key_public(receipt->key, public_key, &err) != REE_OK)
-        code = cli_fail(&err);
+    if (!code && receipt->key && ree_key_check(receipt->key, &err) != REE_OK) code = cli_fail(&err);
     return code;
 }
 

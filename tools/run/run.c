@@ -167,6 +167,7 @@ static int run(struct options *o) {
     struct ree_model_options model_options = {.no_fold = o->no_fold, .on_progress = cli_progress};
     cli_quantize_model(&o->quantize, &model_options);
     if (ree_model_load(o->model, &model_options, &model, &err) != REE_OK) return cli_fail(&err);
+    cli_print_notes(model);
     // Inputs before the device: a missing one should be said at once.
     code = run_inputs_load(&o->inputs, model);
     if (code) goto done;

@@ -30,6 +30,8 @@ static const char help[] =
     "like),\n"
     "                    and special tokens that the text spells out are text like any other;\n"
     "                    decoding: without the text of special tokens\n"
+    "  --raw-output      print control characters as they are on a terminal, too, where\n"
+    "                    they are otherwise shown as \\x1b and the like\n"
     "  --json            one JSON object instead of text\n"
     "\n"
     "examples\n"
@@ -41,7 +43,7 @@ static const char help[] =
 
 struct request {
     const char *path, *text, *file, *chat, *family, *decode;
-    bool json, no_special;
+    bool json, no_special, raw_output;
 };
 
 // Standard input to its end; free the result. NULL: it cannot be read.
@@ -104,7 +106,11 @@ static int print_ids(const struct request *request, const struct ree_tokenizer *
     struct ree_strbuf out;
     char hex[65];
     ree_strbuf_init(&out);
-    if (prompt) ree_strbuf_printf(&out, "%s\n\n", prompt);
+    if (prompt && cli_must_escape(request->raw_output))
+        cli_append_escaped(&out, prompt, strlen(prompt), false);
+    else if (prompt)
+        ree_strbuf_append(&out, prompt, strlen(prompt));
+    if (prompt) ree_strbuf_append(&out, "\n\n", 2);
     // Few tokens with their pieces, many as a line of numbers.
     for (size_t i = 0; i < n; i++) {
         ree_strbuf_printf(&out, n <= 64 ? "%7d  " : "%d ", ids[i]);
@@ -190,7 +196,10 @@ static int decode(const struct request *request, const struct ree_tokenizer *tok
     // The text and nothing else, so that it can be compared and piped.
     struct ree_strbuf out;
     ree_strbuf_init(&out);
-    ree_strbuf_append(&out, text, n_text);
+    if (cli_must_escape(request->raw_output))
+        cli_append_escaped(&out, text, n_text, false);
+    else
+        ree_strbuf_append(&out, text, n_text);
     free(text);
     return cli_print(&out);
 }
@@ -205,6 +214,8 @@ int ree_run_tokenize(int argc, char **argv) {
             request.json = true;
         else if (cli_flag(&cli, "--no-special"))
             request.no_special = true;
+        else if (cli_flag(&cli, "--raw-output"))
+            request.raw_output = true;
         else if (cli_flag(&cli, "--help"))
             wants_help = true;
         else if (!cli_option_text(&cli, "--text", &request.text) &&

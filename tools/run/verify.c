@@ -92,6 +92,7 @@ static int verify_text(struct job *job) {
     if (ree_generator_create(o->model, o->parts.devices[0], &options, &job->generator, &err) !=
         REE_OK)
         return cannot(&err);
+    cli_print_notes(job->generator->model);
     int code = load_tokenizer(job);
     if (!code)
         code = prompts_load(&job->prompts, o->prompts, o->n_prompts, job->tokenizer, o->chat_family,

@@ -5,15 +5,27 @@
 
 #include "cli.h"
 
-// Prints what was not printed yet of the text's first `certain` bytes.
-static void print(struct writer *w, const struct ree_strbuf *text, size_t certain) {
+// Prints what was not printed yet of the text's first `certain` bytes; `more` may follow them.
+static void print(struct writer *w, const struct ree_strbuf *text, size_t certain, bool more) {
     if (certain <= w->printed) return;
-    if (w->prints) {
-        cli_progress_end();
-        fwrite(text->data + w->printed, 1, certain - w->printed, stdout);
-        fflush(stdout);
+    if (!w->prints) {
+        w->printed = certain;
+        return;
     }
-    w->printed = certain;
+    const char *from = text->data + w->printed;
+    size_t n = certain - w->printed;
+    struct ree_strbuf escaped;
+    ree_strbuf_init(&escaped);
+    if (w->escapes) n = cli_append_escaped(&escaped, from, n, more);
+    w->failed = w->failed || escaped.failed;
+    cli_progress_end();
+    if (!w->escapes)
+        fwrite(from, 1, n, stdout);
+    else if (escaped.size && !escaped.failed)
+        fwrite(escaped.data, 1, escaped.size, stdout);
+    fflush(stdout);
+    ree_strbuf_finish(&escaped);
+    w->printed += n;
 }
 
 static bool fail(struct writer *w, const struct ree_error *err) {
@@ -36,13 +48,13 @@ bool writer_push(struct writer *w, int32_t id) {
     struct ree_error err;
     if (!w->tokenizer) {
         ree_strbuf_printf(&w->ids, "%s%d", w->ids.size ? " " : "", id);
-        if (!w->ids.failed) print(w, &w->ids, w->ids.size);
+        if (!w->ids.failed) print(w, &w->ids, w->ids.size, true);
         w->failed = w->failed || w->ids.failed;
         return true;
     }
     if (ree_answer_push(&w->answer, id, &err) != REE_OK) return fail(w, &err);
     const struct ree_answer *a = &w->answer;
-    print(w, &a->text, a->text.size - (a->stopped ? 0 : ree_answer_held_back(a)));
+    print(w, &a->text, a->text.size - (a->stopped ? 0 : ree_answer_held_back(a)), true);
     return !a->stopped;
 }
 
@@ -52,12 +64,19 @@ void writer_end(struct writer *w) {
     if (ree_answer_end(&w->answer, &err) != REE_OK)
         fail(w, &err);
     else
-        print(w, &w->answer.text, w->answer.text.size);
+        print(w, &w->answer.text, w->answer.text.size, false);
 }
 
 void writer_finish(struct writer *w) {
     ree_answer_finish(&w->answer);
     ree_strbuf_finish(&w->ids);
+}
+
+void writer_append(const struct writer *w, const struct ree_strbuf *text, struct ree_strbuf *out) {
+    if (w->escapes)
+        cli_append_escaped(out, text->data, text->size, false);
+    else
+        ree_strbuf_append(out, text->data, text->size);
 }
 
 const struct ree_strbuf *writer_prompt(const struct writer *w) {

@@ -11,7 +11,8 @@ struct writer {
     bool prints;              // as it comes: of a single sequence
     struct ree_answer answer; // with a tokenizer
     struct ree_strbuf ids;    // without one
-    size_t printed;           // bytes
+    bool escapes;             // for a terminal (cli_append_escaped)
+    size_t printed;           // bytes of the text
     bool failed;
 };
 
@@ -21,6 +22,8 @@ bool writer_begin(struct writer *w, const struct ree_prompt *prompt);
 bool writer_push(struct writer *w, int32_t id);
 void writer_end(struct writer *w); // what was held back
 void writer_finish(struct writer *w);
+// Appends the prompt or the answer as it is printed.
+void writer_append(const struct writer *w, const struct ree_strbuf *text, struct ree_strbuf *out);
 // They may have NULs.
 const struct ree_strbuf *writer_prompt(const struct writer *w); // as the tokenizer spells it
 const struct ree_strbuf *

@@ -7,6 +7,7 @@
 #include "device/cpu/cpu_internal.h"
 #include "device/cpu/execute.h"
 #include "device/cpu/selftest.h"
+#include "device/cache_folder.h"
 #include "device/facts.h"
 
 #include <omp.h>
@@ -292,7 +293,7 @@ static void add_cache_fact(struct cpu_device *device, const char *name, uint64_t
         ree_facts_add(&device->facts, "limit", name, "unknown");
 }
 
-static void gather_facts(struct cpu_device *device) {
+static void gather_facts(struct cpu_device *device, const char *cache_dir) {
     enum ree_cpu_isa isa = device->ctx.isa;
     char available[64] = "";
     for (int i = 0; i < REE_N_CPU_ISAS; i++) {
@@ -317,6 +318,9 @@ static void gather_facts(struct cpu_device *device) {
         ree_facts_add(&device->facts, "self-test", wrong[0] ? "failed" : "passed", "%s%s%s",
                       ree_cpu_isa_name((enum ree_cpu_isa)i), wrong[0] ? ": " : "", wrong);
     }
+    char *path = ree_cache_path(cache_dir, REE_CPU_TEST_RESULTS);
+    ree_facts_add_cache(&device->facts, path);
+    free(path);
     ree_facts_add(&device->facts, "primitive", "add", "native");
     ree_facts_add(&device->facts, "primitive", "mul", "native");
     ree_facts_add(&device->facts, "primitive", "fma", "%s",
@@ -392,7 +396,7 @@ enum ree_status ree_cpu_device_open(const struct ree_device_options *options,
         pages > 0 && page_size > 0 ? (uint64_t)pages * (uint64_t)page_size : (uint64_t)1 << 40;
     device->base.memory_size = device->base.max_buffer_size;
     device->base.copies_room = UINT64_MAX;
-    gather_facts(device);
+    gather_facts(device, options->cache_dir);
     *out = &device->base;
     return REE_OK;
 }

@@ -98,10 +98,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct verdict *verdicts;
 static char *last_path; // of the file with results, by ree_cpu_use_cache; NULL: none
 
-#define RESULTS "cpu.tests"
-
 void ree_cpu_use_cache(const char *cache_dir) {
-    char *path = ree_cache_path(cache_dir, RESULTS);
+    char *path = ree_cache_path(cache_dir, REE_CPU_TEST_RESULTS);
     pthread_mutex_lock(&lock);
     free(last_path);
     last_path = path;
@@ -131,7 +129,7 @@ static enum ree_status test(enum ree_cpu_isa isa, const struct keeping *keeping,
     if (known) {
         memcpy(what, known->wrong, sizeof what);
     } else {
-        char *path = !keeping->last ? ree_cache_path(keeping->cache_dir, RESULTS)
+        char *path = !keeping->last ? ree_cache_path(keeping->cache_dir, REE_CPU_TEST_RESULTS)
                      : last_path    ? strdup(last_path)
                                     : NULL;
         status = test_or_recall(isa, path, what, err);

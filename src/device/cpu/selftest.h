@@ -13,6 +13,7 @@
 // some tens of milliseconds the first time, and no time afterwards in the same process. Fails with
 // REE_NO_MEMORY, and then says nothing of the kernels. Thread-safe.
 #define REE_CPU_TEST_TEXT 512
+#define REE_CPU_TEST_RESULTS "cpu.tests" // the file in the cache folder
 enum ree_status ree_cpu_isa_test(enum ree_cpu_isa isa, const char *cache_dir, char *out_what,
                                  struct ree_error *err);
 

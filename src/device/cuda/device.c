@@ -145,6 +145,7 @@ static enum ree_status open_device(struct ree_cuda *cuda, const char *which,
             ree_cublas_open(cuda->stream, cuda->operation_set == REE_DEFAULT, &cuda->cublas, err));
     REE_TRY(collect_facts(cuda, err));
     ree_cuda_selftest_init(cuda, options->cache_dir);
+    ree_facts_add_cache(&cuda->facts, cuda->tests.path);
     REE_TRY(ree_cuda_written_init(cuda, err));
     REE_TRY(ree_cuda_probe(cuda, options->break_primitive, err));
     if (cuda->facts.failed) return ree_fail(err, REE_NO_MEMORY, "no memory for a device's facts");

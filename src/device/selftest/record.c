@@ -1,11 +1,9 @@
 // The file: a line "ree-selftest/1", then a line for each entry, "KEY passed" or "KEY failed TEXT".
 #include "device/selftest/record.h"
 
-#include "base/file.h"
 #include "base/strbuf.h"
 #include "device/cache_folder.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -74,11 +72,9 @@ static void read_line(struct ree_test_record *record, char *line) {
 }
 
 static void read_file(struct ree_test_record *record) {
-    struct ree_error err;
     void *bytes;
     size_t n;
-    if (!record->path || ree_file_read_small(record->path, MAX_FILE, &bytes, &n, &err) != REE_OK)
-        return;
+    if (!record->path || !ree_cache_read(record->path, MAX_FILE, &bytes, &n)) return;
     char *text = strndup(bytes, n);
     free(bytes);
     if (text && strncmp(text, HEADER, strlen(HEADER)) == 0) {
@@ -97,25 +93,12 @@ void ree_test_record_init(struct ree_test_record *record, char *path) {
     record->is_changed = false;
 }
 
-// Locks the file's folder, until the descriptor is closed: from reading the file to replacing it no
-// other process does either, so that none's entries are lost. -1: the file system has no locks;
-// entries may be lost, and are tested again.
-static int lock_folder(const char *path) {
-    char *folder = strdup(path);
-    char *slash = folder ? strrchr(folder, '/') : NULL;
-    if (slash) *slash = '\0';
-    int file = slash ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    free(folder);
-    if (file >= 0 && flock(file, LOCK_EX) != 0) {
-        close(file);
-        return -1;
-    }
-    return file;
-}
-
 static void write_file(struct ree_test_record *record) {
-    if (!ree_cache_make_folders(record->path)) return;
-    const int lock = lock_folder(record->path);
+    const int folder = ree_cache_open_folder(record->path, true);
+    if (folder < 0) return;
+    // From reading the file to replacing it no other process does either, so that none's entries
+    // are lost. Where a file system has no locks entries may be lost, and are tested again.
+    (void)flock(folder, LOCK_EX);
     read_file(record); // what others added meanwhile
     struct ree_strbuf text;
     ree_strbuf_init(&text);
@@ -130,11 +113,9 @@ static void write_file(struct ree_test_record *record) {
         else
             ree_strbuf_printf(&text, "%s failed %s\n", hex, entry->text ? entry->text : "");
     }
-    struct ree_error err;
-    if (!text.failed && text.size <= MAX_FILE)
-        (void)ree_file_write(record->path, text.data, text.size, &err);
+    if (!text.failed && text.size <= MAX_FILE) ree_cache_write(record->path, text.data, text.size);
     ree_strbuf_finish(&text);
-    if (lock >= 0) close(lock);
+    close(folder); // and the lock
 }
 
 void ree_test_record_finish(struct ree_test_record *record) {

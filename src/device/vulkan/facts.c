@@ -104,6 +104,8 @@ enum ree_status ree_vk_facts_init(struct ree_vk *vk, struct ree_error *err) {
     for (int f = 0; f < REE_VK_N_OBSERVED; f++)
         add_observation(facts, vk, (enum ree_vk_observed)f);
     ree_vk_selftest_facts(vk);
+    ree_facts_add_cache(facts, vk->cache_path);
+    ree_facts_add_cache(facts, vk->tests.path);
     if (facts->failed) return ree_fail(err, REE_NO_MEMORY, "no memory for a device's facts");
     return REE_OK;
 }

@@ -1,6 +1,5 @@
 // Compute pipelines, cached by (shader, specialization, expression) for the life of the device, and
 // the driver's own cache in a file for the next time.
-#include "base/file.h"
 #include "device/cache_folder.h"
 #include "device/selftest/identity.h"
 #include "device/selftest/twin.h"
@@ -11,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 // What a pipeline depends on; compared as bytes, so unused parts are zero.
 struct key {
@@ -94,15 +92,13 @@ static bool digest_of(const void *data, size_t size, unsigned char out[REE_SHA25
 // file that was damaged since must not be used.
 static void *cache_read(const struct ree_vk *vk, size_t *out_size) {
     *out_size = 0;
-    FILE *file = vk->cache_path ? fopen(vk->cache_path, "rb") : NULL;
-    if (!file) return NULL;
-    struct stat info;
     VkPipelineCacheHeaderVersionOne header;
-    uint8_t *data = NULL;
-    size_t size = fstat(fileno(file), &info) == 0 && info.st_size > 0 ? (size_t)info.st_size : 0;
-    if (size >= sizeof header + REE_SHA256_SIZE && size <= (size_t)1 << 30) data = malloc(size);
-    bool ok = data && fread(data, 1, size, file) == size;
-    fclose(file);
+    void *bytes = NULL;
+    size_t size = 0;
+    if (!vk->cache_path || !ree_cache_read(vk->cache_path, (size_t)1 << 30, &bytes, &size))
+        return NULL;
+    uint8_t *data = bytes;
+    bool ok = size >= sizeof header + REE_SHA256_SIZE;
     unsigned char digest[REE_SHA256_SIZE];
     if (ok) size -= REE_SHA256_SIZE;
     ok = ok && digest_of(data, size, digest) && memcmp(data + size, digest, sizeof digest) == 0;
@@ -130,11 +126,10 @@ static void cache_write(const struct ree_vk *vk) {
         size <= sizeof(VkPipelineCacheHeaderVersionOne) || size == vk->cache_loaded_size)
         return;
     uint8_t *data = malloc(size + REE_SHA256_SIZE);
-    struct ree_error err;
     if (data &&
         vk->vk.vkGetPipelineCacheData(vk->handle, vk->pipeline_cache, &size, data) == VK_SUCCESS &&
-        digest_of(data, size, data + size) && ree_cache_make_folders(vk->cache_path))
-        (void)ree_file_write(vk->cache_path, data, size + REE_SHA256_SIZE, &err);
+        digest_of(data, size, data + size))
+        ree_cache_write(vk->cache_path, data, size + REE_SHA256_SIZE);
     free(data);
 }
 

@@ -1,0 +1,28 @@
+// Finds the place of a name in a list in log n steps: models and receipts may have 100,000 inputs.
+#ifndef REE_BASE_NAME_INDEX_H
+#define REE_BASE_NAME_INDEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define REE_NO_NAME ((size_t)-1)
+
+struct ree_name_entry {
+    const char *name;
+    size_t place;
+};
+
+struct ree_name_index {
+    struct ree_name_entry *entries; // sorted by name, equal names by place
+    size_t n;
+};
+
+// An index of n names that name_of gives for places 0 to n - 1; they stay the caller's. A NULL is
+// left out. False: memory is exhausted.
+bool ree_name_index_init(struct ree_name_index *index, size_t n,
+                         const char *(*name_of)(const void *list, size_t place), const void *list);
+// The first place of the name; REE_NO_NAME: none.
+size_t ree_name_index_find(const struct ree_name_index *index, const char *name);
+void ree_name_index_finish(struct ree_name_index *index);
+
+#endif

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Models and receipts with very many inputs, weights and outputs. Names are looked up in log n steps,
+so four times as many cost less than eight times the processor's time, from loading to verifying."""
+
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+import onnx_writer as onnx  # noqa: E402
+from harness import check  # noqa: E402
+
+FEW, MANY, MOST = 6000, 24000, 100000
+LIMIT = 100  # seconds of the processor: it is a failure then
+
+ree_run = None
+
+
+def write(path, n):
+    """n sums of an input and a weight, all inputs of one symbolic size."""
+    nodes = [onnx.node("Add", [f"x{i}", f"w{i}"], [f"y{i}"], f"n{i}") for i in range(n)]
+    path.write_bytes(onnx.model(nodes, [onnx.port(f"x{i}", onnx.FLOAT, ["n"]) for i in range(n)],
+                                [onnx.port(f"y{i}", onnx.FLOAT, ["n"]) for i in range(n)],
+                                [onnx.floats(f"w{i}", [1], [1.0]) for i in range(n)]))
+
+
+def seconds(*args):
+    """The processor's seconds."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([ree_run, *map(str, args)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                          preexec_fn=limit, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    check(done.returncode == 0, f"{args}: exit code {done.returncode}: {done.stderr[-300:]}")
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+def steps(folder, n):
+    model, receipt, trace = folder / f"{n}.onnx", folder / f"{n}.json", folder / "trace"
+    write(model, n)
+    return {
+        "inspect": seconds("inspect", model),
+        "run": seconds(model, "--random-inputs", 1),
+        "trace": seconds(model, "--random-inputs", 1, "--trace", trace),
+        "receipt": seconds(model, "--random-inputs", 1, "--receipt-path", receipt),
+        "validate": seconds("validate", receipt),
+        "verify": seconds("verify", receipt, model, "--random-inputs", 1),
+    }
+
+
+def main():
+    global ree_run
+    args = harness.parser(__doc__).parse_args()
+    ree_run = args.ree_run
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        few, many = steps(folder, FEW), steps(folder, MANY)
+        for step in few:
+            # What a start costs is in both; a moment is allowed for what else the machine does.
+            check(many[step] < 8 * few[step] + 0.2, f"{step}: {few[step]:.2f} s of {FEW}, {many[step]:.2f} s of {MANY}")
+        model, receipt = folder / "most.onnx", folder / "most.json"
+        write(model, MOST)
+        spent = seconds(model, "--random-inputs", 1, "--receipt-path", receipt)
+        spent += seconds("verify", receipt, model, "--random-inputs", 1)
+        print(f"{MOST} inputs: {spent:.1f} s for a receipt and its verification")
+        check(spent < 30, f"{MOST} inputs: {spent:.1f} s")
+    return harness.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
