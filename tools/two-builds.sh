@@ -1,0 +1,84 @@
+#!/bin/sh
+# Two builds of the same sources are the same bytes: ree-run, libree.so and libree.a are built twice, in
+# folders of other names and depths, in other time zones, languages and modes of new files, with another
+# number of jobs and another order of the folder's entries, and compared.
+#
+#     tools/two-builds.sh                 compares builds of the commit that is checked out
+#     tools/two-builds.sh --folder DIR    where to build (build/two-builds)
+#     tools/two-builds.sh --keep          keeps both, to see what differs
+#
+# Takes about four minutes of two cores. Each build's output is in DIR/*.log.
+#
+# Exit codes: 0 the same bytes; 1 they differ, or did not build; 2 wrong usage.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+fail_usage() {
+    echo "two-builds.sh: $* (try --help)" >&2
+    exit 2
+}
+
+folder=build/two-builds keep=no
+while [ $# -gt 0 ]; do
+    case $1 in
+    --help)
+        sed -n '2,/^set/s/^# \{0,1\}//p' "$0"
+        exit 0
+        ;;
+    --keep)
+        keep=yes
+        shift
+        ;;
+    --folder)
+        [ $# -gt 1 ] || fail_usage "$1 needs a value"
+        folder=$2
+        shift 2
+        ;;
+    *) fail_usage "unknown option '$1'" ;;
+    esac
+done
+git rev-parse HEAD >/dev/null 2>&1 || {
+    echo "two-builds.sh: it builds what is committed, and this is no git repository" >&2
+    exit 1
+}
+rm -rf "$folder"
+mkdir -p "$folder" || exit 1
+folder=$(cd "$folder" && pwd)
+
+# build NAME SOURCES JOBS: the commit's files into SOURCES, built in SOURCES/build.
+build() {
+    name=$1 sources=$2 jobs=$3
+    echo "building $name in $sources"
+    start=$(date +%s)
+    if mkdir -p "$sources" && git archive HEAD | tar -x -C "$sources" && (
+        # A cache would give the second build what the first one made.
+        export CCACHE_DISABLE=1
+        cmake -S "$sources" -B "$sources/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DREE_TESTS=OFF \
+            -DREE_CUDA=OFF && ninja -C "$sources/build" -j "$jobs" ree-run ree ree_shared
+    ) >"$folder/$name.log" 2>&1; then
+        echo "built ($(($(date +%s) - start)) s)"
+    else
+        tail -n 30 "$folder/$name.log"
+        echo "$name does not build: $folder/$name.log" >&2
+        exit 1
+    fi
+}
+
+export TZ=UTC LC_ALL=C
+umask 022
+build first "$folder/a" "$(nproc)"
+export TZ=Pacific/Auckland LC_ALL=C.UTF-8
+umask 077
+build second "$folder/another folder/far below" "$(($(nproc) + 1))"
+
+differ=no
+for file in ree-run libree.so libree.a; do
+    first=$folder/a/build/$file second="$folder/another folder/far below/build/$file"
+    if cmp "$first" "$second"; then
+        echo "$file: the same, $(sha256sum <"$first" | cut -c1-64)"
+    else
+        differ=yes
+    fi
+done
+[ $differ = no ] || exit 1
+[ $keep = yes ] || rm -rf "$folder"
