@@ -3,7 +3,6 @@
 text. A receipt of such tokens must be refused, an honest one of the same model must verify, and models
 that are proved to be causal must be verified in one pass."""
 
-import hashlib
 import json
 import pathlib
 import struct
@@ -18,6 +17,7 @@ import harness  # noqa: E402
 import onnx_writer as onnx  # noqa: E402
 import vectors  # noqa: E402
 from harness import check  # noqa: E402
+from sealing import canonical, seal, sha  # noqa: E402
 
 STORIES = HERE.parents[1] / "tools" / "sample" / "stories"
 VOCAB, LIE, PROMPT, ANSWER = 16, 7, [1, 2, 3, 4, 1], 8
@@ -392,24 +392,9 @@ def run(*arguments):
     return harness.call(args.ree_run, *arguments)
 
 
-def sha(tag, data):
-    return hashlib.sha256(tag.encode() + b"\0" + data).hexdigest()
-
-
-def plain(value):
-    if isinstance(value, dict):
-        return {k: plain(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [plain(v) for v in value]
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
 def forge(path, receipt, answer):
-    out = receipt["body"]["output"]
-    out["tokens"] = answer
-    out["tokens_sha256"] = sha("ree-tokens/1", struct.pack(f"<{len(answer)}i", *answer))
-    receipt["receipt_hash"] = sha(receipt["schema"], vectors.canonical(plain(receipt["body"])).encode())
-    path.write_text(vectors.canonical(plain(receipt)) + "\n")
+    receipt["body"]["output"]["tokens"] = answer
+    path.write_text(canonical(seal(receipt)) + "\n")
     return path
 
 
@@ -466,8 +451,8 @@ def resumed(folder):
         check(done.returncode == 0, f"{model.name}: its own checkpoint: {done.stderr}")
         checkpoint = json.loads(path.read_text())
         checkpoint["body"]["sequences"][0]["tokens"] = false_answer(last)
-        checkpoint["checkpoint_sha256"] = sha("ree-checkpoint/1", vectors.canonical(plain(checkpoint["body"])).encode())
-        path.write_text(vectors.canonical(plain(checkpoint)) + "\n")
+        checkpoint["checkpoint_sha256"] = sha("ree-checkpoint/1", canonical(checkpoint["body"]).encode())
+        path.write_text(canonical(checkpoint) + "\n")
         done = run(*form, "--resume", path)
         check(done.returncode != 0 and "cannot go on: token" in done.stderr, f"{model.name}: a false checkpoint: {done}")
         if args.before:

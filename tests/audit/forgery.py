@@ -30,6 +30,7 @@ sys.path[:0] = [str(HERE.parent / "receipt")]
 import harness  # noqa: E402
 import vectors  # noqa: E402  canonical JSON by code of its own
 from harness import check  # noqa: E402
+from sealing import canonical, seal, sha  # noqa: E402
 
 ROOT = HERE.parents[1]
 STORIES = ROOT / "tools" / "sample" / "stories"
@@ -43,39 +44,6 @@ args = None
 
 def run(*arguments):
     return harness.call(args.ree_run, *arguments)
-
-
-def sha(tag, data):
-    import hashlib
-    return hashlib.sha256(tag.encode() + b"\0" + data).hexdigest()
-
-
-def plain(value):
-    """Numbers as vectors.canonical takes them."""
-    if isinstance(value, dict):
-        return {k: plain(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [plain(v) for v in value]
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-def seal(receipt, keep=()):
-    """All hashes that follow from the receipt itself, but those of the paths in `keep`."""
-    body = receipt["body"]
-    for name in ("prompt", "output"):
-        text = body.get(name, {})
-        if isinstance(text.get("tokens"), list) and f"{name}.tokens_sha256" not in keep:
-            ids = [int(i) for i in text["tokens"]]
-            try:
-                text["tokens_sha256"] = sha("ree-tokens/1", struct.pack(f"<{len(ids)}i", *ids))
-            except struct.error:
-                pass  # no token ids
-            if f"{name}.n_tokens" not in keep:
-                text["n_tokens"] = len(ids)
-        if isinstance(text.get("text"), str) and f"{name}.text_sha256" not in keep:
-            text["text_sha256"] = sha("ree-text/1", text["text"].encode())
-    receipt["receipt_hash"] = sha(receipt["schema"], vectors.canonical(plain(body)).encode())
-    return receipt
 
 
 # Lies about a value of a kind; `draw` is a random number generator.
@@ -325,7 +293,7 @@ def tried(number, path, lie, row, model, options):
 
 def write(number, lie):
     path = folder / f"{number}.json"
-    path.write_text(vectors.canonical(plain(lie)))
+    path.write_text(canonical(lie))
     salt = folder / "private.json.salt"
     if "private" in lie["body"] and salt.exists():
         (folder / f"{number}.json.salt").write_text(salt.read_text())

@@ -13,8 +13,9 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "harness"))
+sys.path[:0] = [str(HERE.parent / "harness"), str(HERE.parent / "receipt")]
 import harness  # noqa: E402
+import sealing  # noqa: E402
 from harness import check  # noqa: E402
 
 SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
@@ -85,13 +86,8 @@ def seal(receipt, path, root, **changes):
     body = receipt["body"]
     body["trace"]["root"] = root
     body["trace"].update(changes)
-    tokens = body["output"]["tokens"]
-    body["output"]["n_tokens"] = len(tokens)
-    body["output"]["tokens_sha256"] = hashlib.sha256(b"ree-tokens/1\0" + struct.pack(f"<{len(tokens)}i", *tokens)).hexdigest()
-    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    receipt["receipt_hash"] = hashlib.sha256(b"ree-receipt/2\0" + text.encode()).hexdigest()
     receipt.pop("signature", None)
-    path.write_text(json.dumps(receipt))
+    path.write_text(json.dumps(sealing.seal(receipt)))
 
 
 def tensor_i64(ids):

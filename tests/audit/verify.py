@@ -23,6 +23,7 @@ import harness  # noqa: E402
 import onnx_writer as onnx  # noqa: E402
 import vectors  # noqa: E402  canonical JSON by code of its own
 from harness import check  # noqa: E402
+from sealing import canonical, seal, sha  # noqa: E402
 
 SAMPLES = HERE.parents[1] / "tools" / "sample"
 STORIES = SAMPLES / "stories"
@@ -78,36 +79,8 @@ def agrees(receipt, model, *options):
     check(found == (0, {}), f"{receipt.name} with {model} {options}: {found}")
 
 
-def sha(tag, data):
-    return hashlib.sha256(tag.encode() + b"\0" + data).hexdigest()
-
-
-def seal(receipt):
-    """All hashes that follow from the receipt itself, anew."""
-    body = receipt["body"]
-    for part in ("prompt", "output"):
-        text = body.get(part, {})
-        if "tokens" in text:
-            ids = [int(i) for i in text["tokens"]]
-            text["tokens_sha256"] = sha("ree-tokens/1", struct.pack(f"<{len(ids)}i", *ids))
-            text["n_tokens"] = len(ids)
-        if "text" in text:
-            text["text_sha256"] = sha("ree-text/1", text["text"].encode())
-    receipt["receipt_hash"] = sha(receipt["schema"], vectors.canonical(plain(body)).encode())
-    return receipt
-
-
-def plain(value):
-    """Numbers as vectors.canonical takes them."""
-    if isinstance(value, dict):
-        return {k: plain(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [plain(v) for v in value]
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
 def write(path, receipt):
-    path.write_text(vectors.canonical(plain(receipt)) + "\n")
+    path.write_text(canonical(receipt) + "\n")
     return path
 
 
@@ -626,7 +599,7 @@ def requests(folder):
         done = run("request", STORIES, "--prompt-text", PROMPT, *wanted, "--output", file)
         check(done.returncode == 0, f"request: {done.stderr}")
     request = vectors.parse(ask.read_text())
-    digest = sha("ree-request/1", vectors.canonical(plain(request["body"])).encode())
+    digest = sha("ree-request/1", canonical(request["body"]).encode())
     check(request["request_sha256"] == digest, "hashed as NUMERICS.md says")
     seed = struct.unpack("<Q", hashlib.sha256(b"ree-seed/1\0" + bytes.fromhex(digest)).digest()[:8])[0]
     done = run(STORIES, "--request", ask, "--receipt-path", path)
@@ -659,12 +632,12 @@ def requests(folder):
         done = run(STORIES, "--request", ask, *options)
         check(done.returncode == 2 and "--request" in done.stderr, f"{options}: {done.stderr}")
     request["body"]["sampling"]["top_k"] = 21
-    to.write_text(vectors.canonical(plain(request)))
+    to.write_text(canonical(request))
     done = run(STORIES, "--request", to)
     check(done.returncode == 1 and "damaged" in done.stderr, f"a request that was changed: {done.stderr}")
     request["body"]["model"]["graph_sha256"] = "0" * 64
-    request["request_sha256"] = sha("ree-request/1", vectors.canonical(plain(request["body"])).encode())
-    to.write_text(vectors.canonical(plain(request)))
+    request["request_sha256"] = sha("ree-request/1", canonical(request["body"]).encode())
+    to.write_text(canonical(request))
     done = run(STORIES, "--request", to, "--receipt-path", path)
     check(done.returncode == 1 and "another model" in done.stderr and not done.stdout, f"another model: {done.stderr}")
     check(run("request", STORIES, "--prompt-text", "a").returncode == 2, "nowhere to write to")
