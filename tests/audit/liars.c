@@ -4,483 +4,13 @@
 // for a party that stops answering at any message, and for claims about any place of two traces.
 //
 //     liars_test MODEL FOLDER     FOLDER: clean.trace, clean.json, values (tests/audit/liars.py)
-#include "base/container.h"
-#include "audit/dispute.h"
+#include "liars.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "audit/header.h"
-#include "audit/referee.h"
-#include "audit/tree.h"
 #include "test.h"
-
-static uint64_t random_state = 0x9e3779b97f4a7c15u;
-
-static uint64_t draw(uint64_t below) {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state % below;
-}
-
-static void draw_digest(ree_digest out) {
-    for (size_t i = 0; i < sizeof(ree_digest); i++)
-        out[i] = (unsigned char)draw(256);
-}
-
-// What is true
-
-static struct {
-    const char *model, *values;
-    char receipt_path[4096];
-    struct ree_opened opened; // for claims that leave its graph as it is
-    struct ree_rules rules;
-    struct ree_trace *trace;
-} truth;
-
-// What a party says
-
-struct said {
-    struct ree_arena arena;
-    struct ree_trace trace; // header and digests are its own
-    struct ree_receipt receipt;
-    struct ree_told told;
-    int32_t *output; // tokens
-    // A record of a node that says that it read something else.
-    bool misreads;
-    uint64_t misread_step;
-    uint32_t misread_node;
-    ree_digest misread;
-};
-
-static void copy_header(struct said *s) {
-    struct ree_trace_header *h = &s->trace.header;
-    const struct ree_trace_header *from = &truth.trace->header;
-    *h = *from;
-    h->inputs = ree_arena_alloc_array(&s->arena, h->n_inputs + 1, sizeof *h->inputs);
-    h->constants = ree_arena_alloc_array(&s->arena, h->n_constants + 1, sizeof *h->constants);
-    h->nodes = ree_arena_alloc_array(&s->arena, h->n_nodes + 1, sizeof *h->nodes);
-    REQUIRE(h->inputs && h->constants && h->nodes);
-    memcpy(h->inputs, from->inputs, h->n_inputs * sizeof *h->inputs);
-    memcpy(h->constants, from->constants, h->n_constants * sizeof *h->constants);
-    memcpy(h->nodes, from->nodes, h->n_nodes * sizeof *h->nodes);
-}
-
-// Room for twice the steps and tokens.
-static void said_init(struct said *s) {
-    struct ree_error err;
-    memset(s, 0, sizeof *s);
-    ree_arena_init(&s->arena);
-    copy_header(s);
-    s->trace.n_steps = truth.trace->n_steps;
-    size_t n = s->trace.n_steps * s->trace.header.n_step_digests;
-    s->trace.digests = calloc(2 * n, sizeof(ree_digest));
-    REQUIRE(s->trace.digests);
-    memcpy(s->trace.digests, truth.trace->digests, n * sizeof(ree_digest));
-    REQUIRE(ree_receipt_load(truth.receipt_path, &s->receipt, &err) == REE_OK);
-    s->output =
-        ree_arena_alloc_array(&s->arena, 2 * s->receipt.output.n_tokens + 2, sizeof *s->output);
-    REQUIRE(s->output);
-    memcpy(s->output, s->receipt.output.tokens, s->receipt.output.n_tokens * sizeof *s->output);
-    s->receipt.output.tokens = s->output;
-}
-
-static void said_finish(struct said *s) {
-    free(s->trace.digests);
-    ree_receipt_finish(&s->receipt);
-    ree_arena_finish(&s->arena);
-}
-
-static ree_digest *step_of(struct said *s, uint64_t step) {
-    return s->trace.digests + step * s->trace.header.n_step_digests;
-}
-
-static void record_of(const struct said *s, uint64_t step, uint32_t node, ree_digest *inputs,
-                      ree_digest *outputs) {
-    const struct ree_trace_header *h = &s->trace.header;
-    const struct ree_trace_node *n = &h->nodes[node];
-    const ree_digest *at = ree_trace_step(&s->trace, step);
-    for (uint32_t i = 0; i < n->n_inputs; i++)
-        ree_trace_value_digest(h, at, n->inputs[i], inputs[i]);
-    if (s->misreads && s->misread_step == step && s->misread_node == node)
-        memcpy(inputs[0], s->misread, sizeof(ree_digest));
-    for (uint32_t i = 0; i < n->n_outputs; i++)
-        memcpy(outputs[i], at[ree_trace_place(h, n->first_output) + i], sizeof(ree_digest));
-}
-
-#define MOST 64 // inputs or outputs of a node
-
-// Leaves of the nodes of a step (n_nodes); returns that of the step.
-static void leaves_of(const struct said *s, uint64_t step, ree_digest *nodes, ree_digest out) {
-    const struct ree_trace_header *h = &s->trace.header;
-    ree_digest inputs[MOST], outputs[MOST], roots[2];
-    ree_trace_step_digest(h, step, ree_trace_step(&s->trace, step), nodes, out);
-    if (!s->misreads || s->misread_step != step) return;
-    uint32_t node = s->misread_node;
-    record_of(s, step, node, inputs, outputs);
-    ree_claim_node_digest(h->ops[node], h->nodes[node].n_inputs, (const ree_digest *)inputs,
-                          h->nodes[node].n_outputs, (const ree_digest *)outputs, nodes[node]);
-    ree_merkle_root(ree_trace_step(&s->trace, step), h->n_inputs, roots[0]);
-    ree_merkle_root((const ree_digest *)nodes, h->n_nodes, roots[1]);
-    ree_claim_step_digest(step, roots[0], roots[1], out);
-}
-
-// Everything above what was made up: the tree, the root, the receipt.
-static void seal(struct said *s) {
-    struct ree_error err;
-    struct ree_trace_header *h = &s->trace.header;
-    REQUIRE(ree_trace_header_complete(h, &s->arena, &err) == REE_OK);
-    ree_digest *nodes = calloc(h->n_nodes + 1, sizeof *nodes);
-    ree_digest *steps = calloc(s->trace.n_steps + 1, sizeof *steps);
-    REQUIRE(nodes && steps);
-    for (uint64_t i = 0; i < s->trace.n_steps; i++)
-        leaves_of(s, i, nodes, steps[i]);
-    ree_trace_root(h, (const ree_digest *)steps, s->trace.n_steps, s->trace.root);
-    free(nodes);
-    free(steps);
-    ree_hex(s->trace.root, s->receipt.trace_root);
-    REQUIRE(ree_receipt_seal(&s->receipt, &err) == REE_OK);
-    REQUIRE(ree_told_make(&s->receipt, &truth.rules, NULL, &s->arena, &s->told, &err) == REE_OK);
-}
-
-// A party that says it
-
-struct teller {
-    struct ree_party base;
-    const struct said *said;
-    ree_digest *steps, *nodes;
-    uint64_t asked, leaves_at; // it stops answering at this question; 0: never
-    uint64_t bends_at;         // it alters a digest of this answer; 0: never
-};
-
-static bool add_top(struct ree_reply *out, const ree_digest *leaves, uint64_t n) {
-    ree_digest top;
-    ree_merkle_top(leaves, n, top);
-    return ree_reply_add(out, (const ree_digest *)&top, 1);
-}
-
-static bool add_halves(struct ree_reply *out, const ree_digest *leaves,
-                       const struct ree_query *query) {
-    uint64_t left = ree_tree_left(query->count);
-    return add_top(out, leaves + query->first, left) &&
-           add_top(out, leaves + query->first + left, query->count - left);
-}
-
-static bool add_proof(struct ree_reply *out, const ree_digest *leaves, uint64_t n, uint64_t index) {
-    ree_digest proof[REE_MERKLE_MAX_PROOF];
-    uint32_t length = ree_merkle_proof(leaves, n, index, proof);
-    return ree_reply_add(out, (const ree_digest *)proof, length);
-}
-
-static bool say(struct teller *t, const struct ree_query *query, struct ree_reply *out) {
-    const struct said *s = t->said;
-    const struct ree_trace_header *h = &s->trace.header;
-    const ree_digest *steps = (const ree_digest *)t->steps, *nodes = (const ree_digest *)t->nodes;
-    ree_digest inputs[MOST], outputs[MOST], leaf;
-    if (query->ask == REE_ASK_COMMIT) {
-        out->n_steps = s->trace.n_steps;
-        return ree_reply_add(out, &h->digest, 1) && add_top(out, steps, s->trace.n_steps) &&
-               ree_reply_add(out, &s->trace.root, 1);
-    }
-    if (query->ask == REE_ASK_STEPS) return add_halves(out, steps, query);
-    if (query->step >= s->trace.n_steps) return false;
-    const ree_digest *at = ree_trace_step(&s->trace, query->step);
-    leaves_of(s, query->step, t->nodes, leaf);
-    switch (query->ask) {
-    case REE_ASK_STEP:
-        return add_top(out, at, h->n_inputs) && add_top(out, nodes, h->n_nodes) &&
-               add_proof(out, steps, s->trace.n_steps, query->step);
-    case REE_ASK_INPUTS: return add_halves(out, at, query);
-    case REE_ASK_NODES: return add_halves(out, nodes, query);
-    case REE_ASK_INPUT:
-        return query->index < h->n_inputs && ree_reply_add(out, at + query->index, 1) &&
-               add_proof(out, at, h->n_inputs, query->index);
-    case REE_ASK_NODE:
-        if (query->index >= h->n_nodes) return false;
-        record_of(s, query->step, query->index, inputs, outputs);
-        return ree_reply_add(out, (const ree_digest *)inputs, h->nodes[query->index].n_inputs) &&
-               ree_reply_add(out, (const ree_digest *)outputs, h->nodes[query->index].n_outputs) &&
-               add_proof(out, nodes, h->n_nodes, query->index);
-    default: return false;
-    }
-}
-
-static enum ree_status tell(struct ree_party *party, const struct ree_query *query,
-                            struct ree_reply *out, struct ree_error *err) {
-    static const enum ree_status reasons[] = {REE_NO_MEMORY, REE_NOT_FOUND, REE_INVALID,
-                                              REE_UNAVAILABLE};
-    struct teller *t = REE_CONTAINER_OF(party, struct teller, base);
-    if (++t->asked == t->leaves_at) return reasons[draw(4)];
-    if (!say(t, query, out)) return ree_fail(err, REE_INVALID, "there is no such part");
-    if (t->asked == t->bends_at && out->n) out->digests[draw(out->n)][draw(32)] ^= 1;
-    return REE_OK;
-}
-
-static void teller_init(struct teller *t, const struct said *s) {
-    *t = (struct teller){.base.answer = tell, .said = s};
-    t->steps = calloc(s->trace.n_steps + 1, sizeof *t->steps);
-    t->nodes = calloc(s->trace.header.n_nodes + 1, sizeof *t->nodes);
-    REQUIRE(t->steps && t->nodes);
-    for (uint64_t i = 0; i < s->trace.n_steps; i++)
-        leaves_of(s, i, t->nodes, t->steps[i]);
-}
-
-static void teller_finish(struct teller *t) {
-    free(t->steps);
-    free(t->nodes);
-}
-
-// Lies
-
-static uint64_t some_step(const struct said *s) {
-    return draw(s->trace.n_steps);
-}
-
-static uint64_t some_decode_step(const struct said *s) {
-    uint64_t first = s->trace.n_steps - (s->receipt.output.n_tokens - 1);
-    return first + draw(s->trace.n_steps - first);
-}
-
-static uint32_t some_input(enum ree_rule_kind kind) {
-    for (;;) {
-        uint32_t input = (uint32_t)draw(truth.rules.n);
-        if (truth.rules.rules[input].kind == kind) return input;
-    }
-}
-
-// A digest of the same trace, or one of nothing.
-static void other_digest(const struct said *s, ree_digest out) {
-    ree_digest was;
-    memcpy(was, out, sizeof was);
-    size_t n = s->trace.n_steps * s->trace.header.n_step_digests;
-    if (draw(8) == 0)
-        memset(out, 0, sizeof(ree_digest));
-    else if (draw(2))
-        memcpy(out, s->trace.digests[draw(n)], sizeof(ree_digest));
-    if (memcmp(was, out, sizeof was) == 0) draw_digest(out);
-}
-
-// The nodes after this value of the step, and later steps where `later`, come to something else.
-static void follow(struct said *s, uint64_t step, size_t place, bool later) {
-    size_t n = s->trace.header.n_step_digests, n_inputs = s->trace.header.n_inputs;
-    for (size_t i = place + 1 > n_inputs ? place + 1 : n_inputs; i < n; i++)
-        if (draw(2)) draw_digest(step_of(s, step)[i]);
-    for (uint64_t k = step + 1; later && k < s->trace.n_steps; k++)
-        for (size_t i = 0; i < n; i++)
-            if (draw(2)) draw_digest(step_of(s, k)[i]);
-}
-
-static void lie_input(struct said *s, enum ree_rule_kind kind, uint64_t step) {
-    uint32_t input = some_input(kind);
-    other_digest(s, step_of(s, step)[input]);
-    if (draw(2)) follow(s, step, input, draw(2));
-}
-
-static void lie_mask(struct said *s) {
-    lie_input(s, REE_RULE_MADE, some_step(s));
-}
-
-static void lie_cache(struct said *s) {
-    lie_input(s, REE_RULE_CACHE, 1 + draw(s->trace.n_steps - 1));
-}
-
-static void lie_first_cache(struct said *s) {
-    lie_input(s, REE_RULE_CACHE, 0);
-}
-
-// The step before is made to fit: the node that it comes from is the first that differs.
-static void lie_cache_and_source(struct said *s) {
-    uint64_t step = 1 + draw(s->trace.n_steps - 1);
-    uint32_t input = some_input(REE_RULE_CACHE);
-    int64_t place = ree_trace_place(&s->trace.header, truth.rules.rules[input].value);
-    draw_digest(step_of(s, step)[input]);
-    memcpy(step_of(s, step - 1)[place], step_of(s, step)[input], sizeof(ree_digest));
-}
-
-// All caches of a step come from another step.
-static void lie_old_caches(struct said *s) {
-    uint64_t step = 2 + draw(s->trace.n_steps - 2), from = draw(step - 1);
-    for (uint32_t i = 0; i < truth.rules.n; i++)
-        if (truth.rules.rules[i].kind == REE_RULE_CACHE)
-            memcpy(step_of(s, step)[i], step_of(s, from)[i], sizeof(ree_digest));
-}
-
-static void put_token(struct said *s, size_t place, bool in_trace, bool in_receipt) {
-    struct ree_error err;
-    struct ree_told told;
-    int32_t was = s->output[place], token = (was + 1 + (int32_t)draw(200)) % 300;
-    if (token == was) token++;
-    s->output[place] = token;
-    REQUIRE(ree_receipt_seal(&s->receipt, &err) == REE_OK);
-    REQUIRE(ree_told_make(&s->receipt, &truth.rules, NULL, &s->arena, &told, &err) == REE_OK);
-    uint64_t step = ree_told_step_of(&told, told.n_prompt + place);
-    if (in_trace && step < s->trace.n_steps)
-        CHECK(ree_told_input(&told, &truth.opened, &truth.rules, step, truth.rules.tokens,
-                             step_of(s, step)[truth.rules.tokens], &err) == REE_OK);
-    if (!in_receipt) s->output[place] = was;
-    if (in_trace && step < s->trace.n_steps && draw(2)) follow(s, step, 0, true);
-}
-
-static void lie_token_in_trace(struct said *s) {
-    put_token(s, draw(s->receipt.output.n_tokens - 1), true, false);
-}
-
-static void lie_token_in_receipt(struct said *s) {
-    put_token(s, draw(s->receipt.output.n_tokens), false, true);
-}
-
-static void lie_token_in_both(struct said *s) {
-    put_token(s, draw(s->receipt.output.n_tokens), true, true);
-}
-
-static void lie_last_token(struct said *s) {
-    put_token(s, s->receipt.output.n_tokens - 1, false, true);
-}
-
-// An earlier token of the receipt is another, and the trace parts later.
-static void lie_two_tokens(struct said *s) {
-    size_t n = s->receipt.output.n_tokens, first = draw(n - 3);
-    put_token(s, first, false, true);
-    put_token(s, first + 1 + draw(n - 2 - first), true, true);
-}
-
-// The logits are made to fit the token.
-static void lie_token_and_logits(struct said *s) {
-    size_t place = draw(s->receipt.output.n_tokens - 1);
-    put_token(s, place, true, true);
-    uint64_t step = s->trace.n_steps - (s->receipt.output.n_tokens - 1) + place;
-    draw_digest(step_of(s, step - 1)[ree_trace_place(&s->trace.header, truth.rules.logits)]);
-}
-
-static void lie_prompt_in_trace(struct said *s) {
-    uint64_t step = draw(s->trace.n_steps - (s->receipt.output.n_tokens - 1));
-    other_digest(s, step_of(s, step)[truth.rules.tokens]);
-}
-
-static void lie_output(struct said *s) {
-    const struct ree_trace_header *h = &s->trace.header;
-    uint64_t step = some_step(s);
-    size_t place = h->n_inputs + draw(h->n_step_digests - h->n_inputs);
-    other_digest(s, step_of(s, step)[place]);
-    if (draw(2)) follow(s, step, place, draw(2));
-}
-
-static void lie_misread(struct said *s) {
-    do
-        s->misread_node = (uint32_t)draw(s->trace.header.n_nodes);
-    while (!s->trace.header.nodes[s->misread_node].n_inputs);
-    s->misreads = true;
-    s->misread_step = some_step(s);
-    draw_digest(s->misread);
-}
-
-static void lie_swapped_steps(struct said *s) {
-    uint64_t a = some_decode_step(s), b = some_decode_step(s);
-    if (a == b) a = a + 1 < s->trace.n_steps ? a + 1 : a - 1;
-    for (uint32_t i = 0; i < s->trace.header.n_step_digests; i++) {
-        ree_digest x;
-        memcpy(x, step_of(s, a)[i], sizeof x);
-        memcpy(step_of(s, a)[i], step_of(s, b)[i], sizeof x);
-        memcpy(step_of(s, b)[i], x, sizeof x);
-    }
-}
-
-static void lie_fewer_steps(struct said *s) {
-    s->trace.n_steps -= 1 + draw(s->trace.n_steps - 1);
-    if (draw(2)) s->receipt.trace_steps = s->trace.n_steps;
-}
-
-static void lie_more_steps(struct said *s) {
-    uint64_t more = 1 + draw(s->trace.n_steps);
-    memcpy(step_of(s, s->trace.n_steps), step_of(s, s->trace.n_steps - more),
-           more * s->trace.header.n_step_digests * sizeof(ree_digest));
-    s->trace.n_steps += more;
-    if (draw(2)) s->receipt.trace_steps = s->trace.n_steps;
-}
-
-static void lie_number_of_steps(struct said *s) {
-    s->receipt.trace_steps += 1 + draw(9);
-}
-
-// An answer that ends early, with all that belongs to it.
-static void lie_early_end(struct said *s) {
-    uint64_t fewer = 1 + draw(s->receipt.output.n_tokens - 1);
-    s->trace.n_steps -= fewer;
-    s->receipt.trace_steps = s->trace.n_steps;
-    s->receipt.output.n_tokens -= fewer;
-}
-
-// ... and that goes on. The receipt allows no more tokens than the true one has.
-static void lie_late_end(struct said *s) {
-    size_t n = s->receipt.output.n_tokens, more = 1 + draw(n - 1);
-    size_t each = s->trace.header.n_step_digests * sizeof(ree_digest);
-    memcpy(s->output + n, s->output, more * sizeof *s->output);
-    memcpy(step_of(s, s->trace.n_steps), step_of(s, s->trace.n_steps - more), more * each);
-    s->trace.n_steps += more;
-    s->receipt.trace_steps = s->trace.n_steps;
-    s->receipt.output.n_tokens += more;
-}
-
-static void lie_header(struct said *s) {
-    struct ree_trace_header *h = &s->trace.header;
-    struct ree_trace_node *node = &h->nodes[draw(h->n_nodes)];
-    switch (draw(12)) {
-    case 0: node->name = "another"; break;
-    case 1: node->op_type = "Identity2"; break;
-    case 2: node->domain = "com.example"; break;
-    case 3: node->opset++; break;
-    case 4: draw_digest(node->attributes); break;
-    case 5: draw_digest(h->constants[draw(h->n_constants)].digest); break;
-    case 6: h->graph_sha256[draw(64)] ^= 1; break;
-    case 7: h->weights_sha256[draw(64)] ^= 1; break;
-    case 8: h->numerics = "RepOps/2"; break;
-    case 9: h->operation_set = "default"; break;
-    case 10: h->prefill_chunk++; break;
-    default: h->inputs[draw(h->n_inputs)].cache_axis++; break;
-    }
-}
-
-// A trace of fewer nodes: its steps have fewer digests.
-static void lie_fewer_nodes(struct said *s) {
-    struct ree_trace_header *h = &s->trace.header;
-    uint32_t was = h->n_step_digests, less = h->nodes[h->n_nodes - 1].n_outputs;
-    h->n_nodes--;
-    for (uint64_t i = 1; i < s->trace.n_steps; i++)
-        memmove(s->trace.digests + i * (was - less), s->trace.digests + i * was,
-                (was - less) * sizeof(ree_digest));
-}
-
-static const struct {
-    const char *name;
-    void (*tell)(struct said *said);
-    int times;
-} lies[] = {
-    {"mask or position", lie_mask, 40},
-    {"cache", lie_cache, 60},
-    {"cache of the first step", lie_first_cache, 20},
-    {"cache and its source", lie_cache_and_source, 12},
-    {"caches of another step", lie_old_caches, 20},
-    {"token in the trace", lie_token_in_trace, 30},
-    {"token in the receipt", lie_token_in_receipt, 30},
-    {"token in both", lie_token_in_both, 40},
-    {"last token", lie_last_token, 10},
-    {"two tokens", lie_two_tokens, 20},
-    {"token and logits", lie_token_and_logits, 10},
-    {"prompt in the trace", lie_prompt_in_trace, 15},
-    {"output of a node", lie_output, 50},
-    {"record of a node", lie_misread, 20},
-    {"steps in another order", lie_swapped_steps, 20},
-    {"fewer steps", lie_fewer_steps, 20},
-    {"more steps", lie_more_steps, 20},
-    {"number of steps", lie_number_of_steps, 5},
-    {"early end", lie_early_end, 20},
-    {"late end", lie_late_end, 10},
-    {"header", lie_header, 48},
-    {"fewer nodes", lie_fewer_nodes, 2},
-};
-#define N_LIES (sizeof lies / sizeof *lies)
 
 // Disputes and rulings
 
@@ -560,7 +90,7 @@ static void judge(const char *lie, const struct ree_dispute *d, const struct sai
 
 // A dispute in which one lies, at every message of which either of them may leave.
 static void test_lies(void) {
-    for (size_t i = 0; i < N_LIES; i++)
+    for (size_t i = 0; i < n_lies; i++)
         for (int k = 0; k < lies[i].times; k++) {
             struct said honest, lying;
             struct teller tellers[2];
@@ -587,7 +117,7 @@ static void test_lies(void) {
 // Leaving, or bending an answer, at every message.
 static void test_leaving(void) {
     unsigned n_left = 0, n_bent = 0;
-    for (size_t i = 0; i < N_LIES; i++) {
+    for (size_t i = 0; i < n_lies; i++) {
         struct said honest, lying;
         struct teller tellers[2];
         struct ree_dispute d;
@@ -688,7 +218,7 @@ static void test_two_liars(void) {
         struct ree_error err;
         for (unsigned i = 0; i < 2; i++) {
             said_init(&said[i]);
-            lies[draw(N_LIES)].tell(&said[i]);
+            lies[draw(n_lies)].tell(&said[i]);
             seal(&said[i]);
             teller_init(&tellers[i], &said[i]);
         }
@@ -891,7 +421,7 @@ static void test_claims_about_nodes(void) {
 static void test_altered_claims(void) {
     bool seen[5] = {false};
     unsigned n_altered = 0, n_ruled = 0;
-    for (size_t i = 0; i < N_LIES; i++) {
+    for (size_t i = 0; i < n_lies; i++) {
         struct said honest, lying;
         struct teller tellers[2];
         struct ree_dispute d;
@@ -960,7 +490,7 @@ static void test_claims_about_anything(void) {
         said_init(&honest);
         said_init(&lying);
         seal(&honest);
-        size_t which = draw(N_LIES);
+        size_t which = draw(n_lies);
         if (k % 8 && lies[which].tell != lie_header && lies[which].tell != lie_fewer_nodes)
             lies[which].tell(&lying);
         seal(&lying);
