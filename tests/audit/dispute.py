@@ -20,7 +20,7 @@ from harness import check  # noqa: E402
 
 SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
 PROMPT = ["--prompt-text", "Once upon a time", "--prefill-chunk", "4", "--max-new-tokens", "12", "--ignore-eos"]
-N_FLIPS = 200
+N_FLIPS = 100
 UNBOUND = 3  # the referee's exit code without receipts: tests/audit/liars.py has those with
 
 ree_run = None
