@@ -1,7 +1,7 @@
 // Rules of attention operators and of rotary embeddings.
 //
-// Attention over keys that are all there up to the query's own: those that a mask excludes have
-// weights of +0, whatever their keys hold (NUMERICS.md, "Attention"). Times an infinite value that
+// In every run, attention sees all keys up to the query's own position. A key that a mask excludes
+// has the weight +0, whatever the key holds (NUMERICS.md, "Attention"). +0 times an infinite value
 // is NaN, so results may be NaN.
 #include "graph/causality/facts.h"
 
@@ -35,7 +35,7 @@ static bool by_heads(const struct ree_derivation *d, const struct ree_fact *x, c
     return true;
 }
 
-// The keys and values that queries meet: what is given, behind what the cache holds.
+// The keys (or values) that the queries see: those of the cache, then the node's own.
 static const char *keys(struct ree_derivation *d, const struct ree_fact *fresh,
                         const struct ree_fact *past, size_t output, struct ree_fact *out) {
     if (past) {
@@ -50,7 +50,7 @@ static const char *keys(struct ree_derivation *d, const struct ree_fact *fresh,
     return NULL;
 }
 
-// A mask over (..., queries, keys) that excludes what is later.
+// Whether the mask, over (..., queries, keys), excludes the keys that are later than the query.
 static bool is_causal_mask(const struct ree_fact *mask, const struct ree_axis *query,
                            const struct ree_axis *key) {
     if (mask->rank < 2 || mask->rank > 4) return false;
@@ -60,7 +60,7 @@ static bool is_causal_mask(const struct ree_fact *mask, const struct ree_axis *q
            order->holds && order->query == q && order->key == k;
 }
 
-// Whether a mask that is there fits at all: its rows are queries or one for all, its columns keys.
+// Whether the mask's shape fits: a row for each query, or one for all; a column for each key.
 static bool fits(const struct ree_fact *mask, const struct ree_axis *query,
                  const struct ree_axis *key) {
     if (mask->rank < 2 || mask->rank > 4) return false;
@@ -90,7 +90,8 @@ const char *ree_causality_attention(struct ree_derivation *d) {
     const struct ree_axis *key = &all_k.axes[2];
     if (!ree_axes_same(key, &all_v.axes[2])) return "it has other values than keys";
     if (mask && !fits(mask, &q.axes[2], key)) return "its mask is not one of queries and keys";
-    // Bounds by position need the place of the first query among the keys: behind the past's.
+    // A bound by position counts from the first query's key, which comes after the keys of the
+    // cache.
     bool is_placed = !d->prover->question->has_slack && (!past_k == !d->prover->has_cache);
     int64_t left = ree_node_int(node, "left_window_size", -1);
     int64_t right = ree_node_int(node, "right_window_size", -1);
@@ -112,7 +113,7 @@ const char *ree_causality_attention(struct ree_derivation *d) {
     return NULL;
 }
 
-// X, cos, sin, and positions where these are tables of all positions.
+// Inputs: X, cos, sin. With a fourth input, the positions, cos and sin are tables of all positions.
 const char *ree_causality_rotary(struct ree_derivation *d) {
     const struct ree_fact *x = d->in[0], *ids = ree_causality_in(d, 3);
     uint32_t axis;
@@ -138,7 +139,7 @@ const char *ree_causality_rotary(struct ree_derivation *d) {
     return NULL;
 }
 
-// com.microsoft: X, positions, cos, sin.
+// com.microsoft's operator. Inputs: X, positions, cos, sin.
 const char *ree_causality_ms_rotary(struct ree_derivation *d) {
     if (d->n_in < 4) return "its positions are not one for each token";
     const struct ree_fact *const in[4] = {d->in[0], d->in[2], d->in[3], d->in[1]};

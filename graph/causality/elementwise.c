@@ -19,7 +19,7 @@ const char *ree_causality_unary(struct ree_derivation *d) {
     return NULL;
 }
 
-// Numbers made of sizes
+// Numbers computed from sizes
 
 static bool fits(struct ree_count c, enum ree_dtype dtype) {
     // A run has fewer than 2^30 tokens.
@@ -152,7 +152,7 @@ const char *ree_causality_power(struct ree_derivation *d) {
     return d->in[0]->may_be_nan && !plain ? no_nan : NULL;
 }
 
-// All inputs that are there, added or otherwise brought together.
+// Combines all inputs that are not omitted, by adding, comparing or the like.
 const char *ree_causality_bias(struct ree_derivation *d) {
     const struct ree_fact *in[4];
     uint32_t shifts[4];
@@ -165,7 +165,7 @@ const char *ree_causality_bias(struct ree_derivation *d) {
 
 // Comparisons
 
-// From key position + a <= query position + b.
+// What a comparison says of positions, as key position + a <= query position + b.
 static struct ree_order at_most(uint32_t key, int64_t a, uint32_t query, int64_t b) {
     return (struct ree_order){key != query && b - a <= 0, key, query};
 }
@@ -231,7 +231,7 @@ const char *ree_causality_logic_not(struct ree_derivation *d) {
     return NULL;
 }
 
-// What the chosen input is where the key is later than the query.
+// Which number the chosen input holds where the key is later than the query.
 static void choose(struct ree_fact *out, struct ree_order order, const struct ree_fact *chosen,
                    uint32_t shift) {
     struct ree_order masked = ree_order_shift(chosen->masked, shift);
@@ -281,7 +281,7 @@ const char *ree_causality_cast(struct ree_derivation *d) {
         if (x->has_fill && fabs(x->fill) > MAX_SHIFT) out->has_fill = false;
         return NULL;
     }
-    // Numbers that every type has.
+    // Numbers that no type rounds.
     out->has_fill = x->has_fill && (fabs(x->fill) == INFINITY || x->fill == 0 || x->fill == 1) &&
                     ree_fact_is_float(out);
     out->fill = x->fill;

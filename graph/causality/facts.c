@@ -1,4 +1,4 @@
-// What the rules have in common: axes, counts, broadcasting.
+// What the rules share: axes, counts, broadcasting.
 #include "graph/causality/facts.h"
 
 #include <string.h>
@@ -185,7 +185,7 @@ void ree_fact_constant(struct ree_fact *out, const struct ree_value *value) {
         out->axes[i] = (struct ree_axis){REE_AXIS_FIXED, value->dims[i]};
         if (__builtin_mul_overflow(count, value->dims[i], &count)) count = INT64_MAX;
     }
-    // An infinity or NaN of a constant is there in every run.
+    // An infinity or a NaN in a constant is the same in every run.
     out->has_fill = count == 1 && read_element(value, 0, &out->fill);
     bool counts = value->dtype == REE_I64 || value->dtype == REE_I32;
     if (!counts || value->rank > 1 || count < 1 || count > REE_MAX_COUNTS) return;
@@ -213,7 +213,7 @@ const char *ree_fact_append(struct ree_derivation *d, const struct ree_fact *pas
     ree_fact_like(&d->out[output], past);
     d->out[output].axes[axis] = (struct ree_axis){REE_AXIS_ALL, 0};
     d->out[output].follows = 1u << axis;
-    d->out[output].may_be_nan = true; // as what earlier runs put there
+    d->out[output].may_be_nan = true; // earlier runs may have put one there
     d->out[output].present = past->past;
     return NULL;
 }

@@ -11,7 +11,7 @@ static void copy_shape(struct ree_fact *out, const struct ree_fact *f) {
     memcpy(out->axes, f->axes, sizeof out->axes);
 }
 
-// All of `f`, whose positions stay on their axes.
+// Everything that `f` says; the positions stay on their axes.
 static void keep(struct ree_fact *out, const struct ree_fact *f) {
     copy_shape(out, f);
     ree_fact_move(out, f, same);
@@ -101,7 +101,7 @@ const char *ree_causality_constant_of_shape(struct ree_derivation *d) {
     return NULL;
 }
 
-// start, limit, delta: positions, if they begin and end as the tokens do.
+// Range, of start, limit, delta: positions, if it starts at the first token and ends at the last.
 const char *ree_causality_range(struct ree_derivation *d) {
     const struct ree_fact *start = d->in[0], *limit = d->in[1], *delta = d->in[2];
     struct ree_fact *out = d->out;
@@ -132,8 +132,8 @@ const char *ree_causality_range(struct ree_derivation *d) {
 
 // Reshape
 
-// The axes of x's positions have to be those of out, in the same order, with as many elements
-// between them. to: where each goes.
+// Each axis of x that counts positions has to be an axis of out, in the same order and with as many
+// elements before, between and after them. to[i]: the axis of out that axis i of x becomes.
 static const char *align(const struct ree_fact *x, const struct ree_fact *out, int *to) {
     uint32_t j = 0;
     int64_t left = 1, right = 1;
@@ -156,7 +156,7 @@ static const char *align(const struct ree_fact *x, const struct ree_fact *out, i
     return NULL;
 }
 
-// The size that is left open, at out->axes[open].
+// The size that the shape leaves open (-1), at out->axes[open].
 static const char *infer_size(const struct ree_fact *x, struct ree_fact *out, uint32_t open) {
     int64_t inside = 1, outside = 1;
     uint32_t n_inside = 0, n_outside = 0, before = 0;
@@ -500,7 +500,7 @@ const char *ree_causality_gather_nd(struct ree_derivation *d) {
     return NULL;
 }
 
-// Rows are queries, columns keys, where both count from the first token.
+// Trilu. Rows are queries and columns are keys, if both count from the first token.
 const char *ree_causality_trilu(struct ree_derivation *d) {
     const struct ree_fact *x = d->in[0], *k = ree_causality_in(d, 1);
     bool upper = ree_node_int(d->node, "upper", 1) != 0;
@@ -518,7 +518,7 @@ const char *ree_causality_trilu(struct ree_derivation *d) {
     bool is_bool = x->dtype == REE_BOOL;
     if (!upper && diagonal <= 0) *(is_bool ? &d->out->if_true : &d->out->zeroed) = order;
     if (upper && diagonal <= 1) {
-        // What is later than the query stays as it was.
+        // Elements later than the query are kept.
         bool masked =
             x->masked.holds && x->masked.key == order.key && x->masked.query == order.query;
         if (!is_bool && (masked || (x->has_fill && x->fill == -INFINITY))) d->out->masked = order;

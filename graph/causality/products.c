@@ -9,8 +9,8 @@ static const char *const over_tokens = "it sums over tokens, among them later on
 
 // Products
 
-// What is left of `follows` when an axis has been summed over in which elements later than the
-// query were zero.
+// The axes that a sum depends on, if it was taken over an axis whose elements are zero wherever
+// they are later than the query.
 static uint32_t without(uint32_t follows, uint32_t axis) {
     return follows & ~(1u << axis);
 }
@@ -28,7 +28,7 @@ const char *ree_causality_matmul(struct ree_derivation *d) {
     uint32_t ka = a->rank - 1, kb = b->rank - 2, rank = a->rank > b->rank ? a->rank : b->rank;
     uint32_t sa = rank - a->rank, sb = rank - b->rank;
     if (!ree_axes_same(&a->axes[ka], &b->axes[kb])) return "its inputs' shapes do not fit";
-    // The batch's axes, with those of the product in place of the last two.
+    // The axes of the batch, then the product's two.
     struct ree_fact left = *a, right = *b;
     left.axes[ka] = right.axes[kb] = (struct ree_axis){REE_AXIS_FIXED, 1};
     left.follows = without(a->follows, ka);
@@ -54,7 +54,7 @@ const char *ree_causality_matmul(struct ree_derivation *d) {
     return NULL;
 }
 
-// A matrix of weights from input 1, (n, k) or (k, n); what is added is plain, too.
+// Input 1 is a matrix of weights, (n, k) or (k, n). What is added must be a constant, too.
 static const char *by_weights(struct ree_derivation *d, int64_t k, int64_t n) {
     const struct ree_fact *x = d->in[0];
     for (size_t i = 1; i < d->n_in; i++)
@@ -133,7 +133,7 @@ const char *ree_causality_reduce(struct ree_derivation *d) {
             ones = ree_axis_count(&x->axes[i]);
             is_count = true;
         } else if (counts && !ree_axis_is_fixed(&x->axes[i], 1)) {
-            counts = false; // of several
+            counts = false; // the result is more than the number of tokens
         }
         if (reduced[i] && x->follows >> i & 1) return over_tokens;
         to[i] = reduced[i] && !keeps ? -1 : (int)out->rank++;
@@ -146,7 +146,7 @@ const char *ree_causality_reduce(struct ree_derivation *d) {
     kept.n_counts = 0;
     ree_fact_move(out, &kept, to);
     if (!is_count) return NULL;
-    // A sum of ones: how many they are.
+    // A sum of ones is their number.
     out->n_counts = 1;
     out->counts[0] = ones;
     out->counts_only = true;
@@ -168,7 +168,7 @@ const char *ree_causality_cumsum(struct ree_derivation *d) {
         return "it sums over the new tokens, which begin elsewhere in each run";
     if (x->follows) d->out->follows |= 1u << axis;
     if (!x->has_fill || x->fill != 1 || (x->dtype != REE_I64 && x->dtype != REE_I32)) return NULL;
-    // Of ones: positions.
+    // A running sum of ones gives positions.
     d->out->is_ramp = true;
     d->out->ramp = axis;
     d->out->shift = ree_node_int(d->node, "exclusive", 0) ? 0 : 1;
@@ -202,7 +202,7 @@ const char *ree_causality_conv(struct ree_derivation *d) {
     return NULL;
 }
 
-// Norms: over the last axes, which are no tokens.
+// Norms, over the last axes, which must not be axes of tokens.
 
 static const char *norm_over(const struct ree_fact *x, int64_t from) {
     uint32_t axis;
@@ -221,7 +221,7 @@ const char *ree_causality_norm(struct ree_derivation *d) {
     return norm_over(d->in[0], ree_node_int(d->node, "axis", -1));
 }
 
-// input, skip, then weights; the sum of the first two is the fourth output.
+// Inputs: input, skip, weights. The fourth output is input + skip.
 const char *ree_causality_skip_norm(struct ree_derivation *d) {
     uint32_t shifts[2];
     for (size_t i = 2; i < d->n_in; i++)

@@ -85,7 +85,7 @@ static void set_input(struct ree_fact *f, const struct ree_prover *p, size_t i) 
     }
 }
 
-// "input 'x': why", for as long as the proof.
+// Makes the text "input 'x': why". It lives as long as the proof.
 static const char *say(struct ree_prover *p, const char *what, const char *why) {
     char text[512];
     snprintf(text, sizeof text, "%s: %s", what, why);
@@ -145,14 +145,14 @@ static const char *check_arity(struct ree_prover *p, const struct ree_node *node
     return fits ? NULL : say_of_node(p, node, "an input is missing, or there are too many");
 }
 
-// Checks that precede every rule: inputs must be proved, and only some rules may read numbers of
-// tokens or a cache without its new rows.
+// Checks before every rule. Its inputs must be proved. Only some rules may read a number that
+// depends on the number of tokens, or a cache that does not yet hold the new rows.
 static const char *check_inputs(struct ree_prover *p, const struct ree_node *node,
                                 const struct ree_causality_row *row, const struct ree_fact **in) {
     for (size_t i = 0; i < node->n_inputs; i++) {
         const struct ree_value *value = node->inputs[i];
         if (!value) continue;
-        // A value of another graph (only subgraphs read those) is unknown.
+        // Only subgraphs read values of another graph. Nothing is known about those.
         in[i] = value->graph == p->question->graph ? p->facts[value->id] : NULL;
         if (!in[i]) return say_of_value(p, "value", value, "nothing is known of it");
         if (in[i]->why_not) return in[i]->why_not;
