@@ -46,13 +46,16 @@ __attribute__((weak)) unsigned char *ree_mutants_reached;
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 __attribute__((weak, constructor)) void ree_mutant_begin(void) {
+    if (ree_mutants_reached) return; // each file of the program calls this
     const char *n = getenv("REE_MUTANT"), *path = getenv("REE_MUTANTS_REACHED");
     if (n) ree_mutant_of_run = atoi(n);
     int fd = path ? open(path, O_RDWR) : -1;
     if (fd < 0) return;
     void *map = mmap(NULL, %d, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (map != MAP_FAILED) ree_mutants_reached = map;
+    close(fd);
 }
 static inline bool ree_mutant(int n) {
     if (ree_mutants_reached) ree_mutants_reached[n] = 1;
