@@ -23,6 +23,7 @@
 #define BYTES ((uint64_t)8 << 20)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 static struct budget_device one, two;
 
@@ -119,6 +120,14 @@ static uint32_t seed_of(const struct ree_model *model) {
     for (; text && *text; text++)
         hash = (hash ^ (unsigned char)*text) * 16777619u;
     return hash;
+}
+
+// Before the first input, whose time is limited.
+int LLVMFuzzerInitialize(int *argc, char ***argv) {
+    (void)argc;
+    (void)argv;
+    open_devices();
+    return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {

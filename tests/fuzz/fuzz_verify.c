@@ -19,6 +19,7 @@
 #include "receipt/receipt_parts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 // A receipt may ask for as many tokens as the context has; each costs a step of the model.
 #define MOST_TOKENS 64
@@ -153,6 +154,14 @@ static void judge(struct job *job) {
          "verified, and the input is another");
     verify_judge(r, &job->c, job->c.n_request ? &job->request : NULL,
                  job->has_prompt ? &job->prompt : NULL, verdict == REE_VERIFIED_PREFIX);
+}
+
+// Before the first input, whose time is limited.
+int LLVMFuzzerInitialize(int *argc, char ***argv) {
+    (void)argc;
+    (void)argv;
+    verify_world();
+    return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {

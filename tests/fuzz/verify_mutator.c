@@ -140,6 +140,10 @@ static uint32_t size_of(const cJSON *parent) {
     return (uint32_t)cJSON_GetArraySize(parent);
 }
 
+static void insert(cJSON *array, uint32_t at, cJSON *item) {
+    if (!cJSON_InsertItemInArray(array, (int)at, item)) cJSON_Delete(item);
+}
+
 static void change_array(cJSON *array) {
     uint32_t n = size_of(array);
     cJSON *item = n ? child_at(array, below(n)) : NULL;
@@ -148,13 +152,10 @@ static void change_array(cJSON *array) {
         if (item) cJSON_Delete(cJSON_DetachItemViaPointer(array, item));
         break;
     case 1:
-        cJSON_InsertItemInArray(array, (int)below(n + 1),
-                                item && !one_in(3) ? cJSON_Duplicate(item, true) : any_value());
+        insert(array, below(n + 1), item && !one_in(3) ? cJSON_Duplicate(item, true) : any_value());
         break;
     case 2: // the last one goes elsewhere
-        if (n > 1)
-            cJSON_InsertItemInArray(array, (int)below(n - 1),
-                                    cJSON_DetachItemFromArray(array, (int)n - 1));
+        if (n > 1) insert(array, below(n - 1), cJSON_DetachItemFromArray(array, (int)n - 1));
         break;
     default:
         while (item && item->next)
