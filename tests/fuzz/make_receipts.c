@@ -1,11 +1,45 @@
-// Writes the seeds of fuzz_verify: the honest receipts, each with what verifies it.
+// Writes the seeds of fuzz_verify: the honest receipts, each with what verifies it, and what the
+// mutator makes of them: always the same.
 #include "verify_world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+#define N_LIES 30 // of each receipt
+
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
+
+// In the place of libFuzzer's.
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size) {
+    (void)max_size;
+    if (size) data[size / 2] ^= 1;
+    return size;
+}
+
+static uint8_t bytes[1 << 16];
+
+static size_t join(const struct verify_world *world, const struct honest *h) {
+    const struct verify_case c = {.options = h->options,
+                                  .request = (const uint8_t *)world->request,
+                                  .n_request = h->is_asked ? world->n_request : 0,
+                                  .receipt = (const uint8_t *)h->receipt,
+                                  .n_receipt = h->n_receipt};
+    return verify_case_join(&c, bytes, sizeof bytes);
+}
+
+static void write_seed(const char *folder, const char *name, unsigned lie, size_t size) {
+    char path[4096];
+    int n = snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (lie) snprintf(path + n, sizeof path - (size_t)n, "_lie_%02u", lie);
+    FILE *file = fopen(path, "wb");
+    if (!size || !file || fwrite(bytes, 1, size, file) != size || fclose(file) != 0) {
+        perror(path);
+        exit(1);
+    }
+}
+
 int main(int argc, char **argv) {
-    static uint8_t bytes[1 << 16];
     if (argc != 2) {
         fprintf(stderr, "usage: %s FOLDER\n", argv[0]);
         return 1;
@@ -13,18 +47,11 @@ int main(int argc, char **argv) {
     const struct verify_world *world = verify_world();
     for (size_t i = 0; i < N_HONEST; i++) {
         const struct honest *h = &world->honest[i];
-        const struct verify_case c = {.options = h->options,
-                                      .request = (const uint8_t *)world->request,
-                                      .n_request = h->is_asked ? world->n_request : 0,
-                                      .receipt = (const uint8_t *)h->receipt,
-                                      .n_receipt = h->n_receipt};
-        char path[4096];
-        size_t size = verify_case_join(&c, bytes, sizeof bytes);
-        snprintf(path, sizeof path, "%s/%s", argv[1], h->name);
-        FILE *file = fopen(path, "wb");
-        if (!size || !file || fwrite(bytes, 1, size, file) != size || fclose(file) != 0) {
-            perror(path);
-            return 1;
+        write_seed(argv[1], h->name, 0, join(world, h));
+        for (unsigned k = 1; k <= N_LIES; k++) {
+            size_t size = join(world, h);
+            size = LLVMFuzzerCustomMutator(bytes, size, sizeof bytes, 1000 * (unsigned)i + k);
+            write_seed(argv[1], h->name, k, size);
         }
     }
     return 0;
