@@ -1,16 +1,14 @@
-// Writes the seeds of fuzz_verify: the honest receipts, each with what verifies it, and what the
-// mutator makes of them: always the same.
+// Writes what fuzz_verify begins with, the honest receipts, each with what verifies it; and into a
+// second folder lies, of which each has one place changed by the mutator. They are the same at any
+// time.
+#include "verify_mutator.h"
 #include "verify_world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define N_LIES 30 // of each receipt
+#define N_LIES 3 // about each place
 
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
-
-// In the place of libFuzzer's.
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size) {
     (void)max_size;
     if (size) data[size / 2] ^= 1;
@@ -28,10 +26,10 @@ static size_t join(const struct verify_world *world, const struct honest *h) {
     return verify_case_join(&c, bytes, sizeof bytes);
 }
 
-static void write_seed(const char *folder, const char *name, unsigned lie, size_t size) {
+static void write_seed(const char *folder, const char *name, uint32_t lie, size_t size) {
     char path[4096];
     int n = snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (lie) snprintf(path + n, sizeof path - (size_t)n, "_lie_%02u", lie);
+    if (lie) snprintf(path + n, sizeof path - (size_t)n, "_lie_%03u", lie);
     FILE *file = fopen(path, "wb");
     if (!size || !file || fwrite(bytes, 1, size, file) != size || fclose(file) != 0) {
         perror(path);
@@ -40,18 +38,19 @@ static void write_seed(const char *folder, const char *name, unsigned lie, size_
 }
 
 int main(int argc, char **argv) {
-    if (argc != 2) {
-        fprintf(stderr, "usage: %s FOLDER\n", argv[0]);
+    if (argc != 3) {
+        fprintf(stderr, "usage: %s HONEST LIES\n", argv[0]);
         return 1;
     }
     const struct verify_world *world = verify_world();
     for (size_t i = 0; i < N_HONEST; i++) {
         const struct honest *h = &world->honest[i];
         write_seed(argv[1], h->name, 0, join(world, h));
-        for (unsigned k = 1; k <= N_LIES; k++) {
-            size_t size = join(world, h);
-            size = LLVMFuzzerCustomMutator(bytes, size, sizeof bytes, 1000 * (unsigned)i + k);
-            write_seed(argv[1], h->name, k, size);
+        for (uint32_t k = 0;; k++) {
+            size_t size =
+                verify_change_place(bytes, join(world, h), sizeof bytes, k / N_LIES, 7919 * k + 1);
+            if (!size) break;
+            write_seed(argv[2], h->name, k + 1, size);
         }
     }
     return 0;

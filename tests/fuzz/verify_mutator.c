@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+#include "verify_mutator.h"
+
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
 
 static uint32_t state;
@@ -261,6 +262,22 @@ static void start_anew(const struct verify_world *w, struct verify_case *c) {
                               .n_receipt = h->n_receipt};
 }
 
+// Makes both consistent again, but for what is left out now and then, and prints them.
+static bool seal(cJSON *receipt, cJSON *request, struct verify_case *c, char **out_receipt,
+                 char **out_request) {
+    uint32_t what = RESEAL_HASH;
+    if (request && !one_in(8)) reseal_request(request);
+    if (request && !one_in(4)) reseal_link(receipt, request);
+    if (!one_in(6)) what |= RESEAL_TOKENS;
+    if (!one_in(6)) what |= RESEAL_TEXTS;
+    if (!one_in(10)) reseal_receipt(receipt, what);
+    *out_receipt = reseal_print(receipt, &c->n_receipt);
+    if (request) *out_request = reseal_print(request, &c->n_request);
+    c->receipt = (const uint8_t *)*out_receipt;
+    c->request = (const uint8_t *)*out_request;
+    return *out_receipt && (!request || *out_request);
+}
+
 // Changes both texts where they are JSON; false: they are not.
 static bool change_case(struct verify_case *c, char **out_receipt, char **out_request) {
     cJSON *receipt = cJSON_ParseWithLength((const char *)c->receipt, c->n_receipt);
@@ -269,17 +286,46 @@ static bool change_case(struct verify_case *c, char **out_receipt, char **out_re
     bool ok = receipt && receipt->child && (request || !c->n_request);
     for (uint32_t n = 1 + (one_in(3) ? below(3) : 0); ok && n > 0; n--)
         change(request && request->child && one_in(3) ? request : receipt);
-    if (ok && request && !one_in(8)) reseal_request(request);
-    if (ok && request && !one_in(4)) reseal_link(receipt, request);
-    uint32_t what = RESEAL_HASH;
-    if (!one_in(6)) what |= RESEAL_TOKENS;
-    if (!one_in(6)) what |= RESEAL_TEXTS;
-    if (ok && !one_in(10)) reseal_receipt(receipt, what);
-    if (ok) *out_receipt = reseal_print(receipt, &c->n_receipt);
-    if (ok && request) *out_request = reseal_print(request, &c->n_request);
+    ok = ok && seal(receipt, request, c, out_receipt, out_request);
     cJSON_Delete(receipt);
     cJSON_Delete(request);
-    return ok && *out_receipt && (!c->n_request || *out_request);
+    return ok;
+}
+
+// The place of that number below a value, in the order of the text; of an array, its first element
+// alone. *place counts down.
+static cJSON *find_numbered(cJSON *parent, uint32_t *place, cJSON **out_parent) {
+    for (cJSON *item = parent->child; item; item = cJSON_IsArray(parent) ? NULL : item->next) {
+        *out_parent = parent;
+        if ((*place)-- == 0) return item;
+        cJSON *found = find_numbered(item, place, out_parent);
+        if (found) return found;
+    }
+    return NULL;
+}
+
+size_t verify_change_place(uint8_t *data, size_t size, size_t max_size, uint32_t place,
+                           uint32_t seed) {
+    struct verify_case c;
+    char *receipt_text = NULL, *request_text = NULL;
+    cJSON *parent = NULL, *request = NULL, *item = NULL;
+    state = seed;
+    if (!verify_case_split(data, size, &c)) return 0;
+    cJSON *receipt = cJSON_ParseWithLength((const char *)c.receipt, c.n_receipt);
+    if (c.n_request) request = cJSON_ParseWithLength((const char *)c.request, c.n_request);
+    if (receipt) item = find_numbered(receipt, &place, &parent);
+    if (request && !item) item = find_numbered(request, &place, &parent);
+    size_t n = 0;
+    if (item) {
+        change_value(parent, item);
+        if (seal(receipt, request, &c, &receipt_text, &request_text))
+            n = verify_case_join(&c, data, max_size);
+    }
+    free(receipt_text);
+    free(request_text);
+    cJSON_Delete(receipt);
+    cJSON_Delete(request);
+    return n;
 }
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed) {
@@ -295,11 +341,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
         c.n_request = c.n_request ? 0 : w->n_request;
     }
     size_t n = 0;
-    if (change_case(&c, &receipt, &request)) {
-        c.receipt = (const uint8_t *)receipt;
-        c.request = (const uint8_t *)request;
-        n = verify_case_join(&c, data, max_size);
-    }
+    if (change_case(&c, &receipt, &request)) n = verify_case_join(&c, data, max_size);
     free(receipt);
     free(request);
     return n ? n : LLVMFuzzerMutate(data, size, max_size);
