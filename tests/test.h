@@ -17,7 +17,8 @@
 
 #define TEST_SKIPPED 77
 
-static long test_n_passed_, test_n_failed_;
+// Threads of a test count, too.
+static _Atomic long test_n_passed_, test_n_failed_;
 
 // After this many printed failures the rest is only counted, so that a log stays readable.
 #define TEST_MAX_PRINTED 100

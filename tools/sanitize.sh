@@ -4,8 +4,12 @@
 #
 #     tools/sanitize.sh memory     MemorySanitizer: values that are used before they are set. Tests of the
 #                                  CPU's portable kernels and of RepOps; a model's run
+#     tools/sanitize.sh thread     ThreadSanitizer: threads that race. Tests of the CPU's kernels, of pipelines,
+#                                  transport, ranks and the cache of self-tests; runs of models with several
+#                                  threads, groups, partitions and devices
 #     tools/sanitize.sh type       TypeSanitizer (clang 20 or later): accesses through a type that the
 #                                  object does not have, whatever way the pointer took. The same programs
+#                                  as memory
 #     tools/sanitize.sh analyze    clang's static analyzer over src, graph and tools
 #
 #     --compiler CLANG   which clang (the newest in the path)
@@ -13,8 +17,12 @@
 #     --jobs N           processes at a time (all processors)
 #
 # The libraries are not instrumented: OpenMP, protobuf-c, cJSON, OpenSSL, PCRE2. In a model's run the heap
-# therefore counts as set. Kernels for single instruction sets are left out of both: intrinsics may access
-# memory through any type.
+# therefore counts as set. Kernels for single instruction sets are left out of "memory" and "type": intrinsics
+# may access memory through any type.
+#
+# ThreadSanitizer sees what OpenMP's threads wait for by way of archer (libarcher.so, which comes with
+# LLVM's OpenMP). What libraries access is left out, as archer's authors advise: OpenMP's own memory would
+# be reported. Nothing else is suppressed. Tests that fork are among those that run; none had to be left out.
 #
 # Exit codes: 0 nothing was found; 1 something was, or a test failed; 2 wrong usage; 77 no clang for it.
 set -u
@@ -41,7 +49,7 @@ while [ $# -gt 0 ]; do
         esac
         shift 2
         ;;
-    memory | type | analyze)
+    memory | thread | type | analyze)
         [ -z "$mode" ] || fail_usage "one check at a time"
         mode=$1
         shift
@@ -49,7 +57,7 @@ while [ $# -gt 0 ]; do
     *) fail_usage "unknown argument '$1'" ;;
     esac
 done
-[ -n "$mode" ] || fail_usage "say which check: memory, type or analyze"
+[ -n "$mode" ] || fail_usage "say which check: memory, thread, type or analyze"
 
 if [ -z "$compiler" ]; then
     for version in 24 23 22 21 20 19 18 17 16 15 14; do
@@ -113,6 +121,84 @@ for description, frame in (p for p in places.values() if len(p) == 2):
     print(re.sub(r"at 0x[0-9a-f]+ ", "", description), "|", " < ".join(where.stdout.split("\n")[:6]))
 print(f"{n_false} places are known to be right")
 ' "$1"
+}
+
+# The library that tells ThreadSanitizer of OpenMP's barriers; nothing if there is none. The compiler's
+# own, since its OpenMP has to know it.
+archer() {
+    root=$("$compiler" -print-resource-dir)/../../..
+    for path in "$root/lib/libarcher.so" "$root"/lib/*/libarcher.so; do
+        [ ! -f "$path" ] || (cd "$(dirname "$path")" && echo "$PWD/libarcher.so")
+    done | head -n 1
+}
+
+# thread_run NAME COMMAND...: the command, its output in a log, its reports counted. Sets status.
+thread_run() {
+    name=$1
+    shift
+    OMP_TOOL_LIBRARIES=$archer OMP_WAIT_POLICY=passive VK_ICD_FILENAMES=none XDG_CACHE_HOME=$build/cache \
+        TSAN_OPTIONS="ignore_noninstrumented_modules=1${symbolizer:+ external_symbolizer_path=$symbolizer}" \
+        "$@" >"$build/$name.log" 2>&1
+    code=$?
+    n=$(grep -c 'WARNING: ThreadSanitizer' "$build/$name.log")
+    n_runs=$((n_runs + 1)) n_reports=$((n_reports + n))
+    if [ "$code" != 0 ] || [ "$n" != 0 ]; then
+        echo "$name: exit code $code, $n reports, $build/$name.log"
+        status=1
+    else
+        echo "$name: nothing found"
+    fi
+}
+
+threads() {
+    archer=$(archer)
+    if [ -z "$archer" ]; then
+        echo "skipped: $compiler has no libarcher.so, which is in the package of its OpenMP"
+        return 77
+    fi
+    symbolizer=$(command -v llvm-symbolizer)
+    build=$(cd "$build" && pwd)
+    configure -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE="-O1 -g -DNDEBUG" -DREE_SANITIZE=thread \
+        >"$build/configure.log" 2>&1 || {
+        tail -n 20 "$build/configure.log"
+        return 1
+    }
+    programs="device_cache_folder base_sha256_memory transport_frames transport_local transport_guardian
+        partition_codec partition_weights partition_ranks_local"
+    for name in $kernel_tests device float_env place selftest team wrap; do
+        programs="$programs device_cpu_$name"
+    done
+    for name in observe pipeline random_graphs states truncated; do programs="$programs session_$name"; done
+    # shellcheck disable=SC2086 # a list of words
+    TSAN_OPTIONS=ignore_noninstrumented_modules=1 ninja -C "$build" -j "$jobs" ree-run $programs \
+        >"$build/build.log" 2>&1 || {
+        tail -n 20 "$build/build.log"
+        return 1
+    }
+    status=0 n_runs=0 n_reports=0
+    stories=$PWD/tools/sample/stories
+    for name in $programs; do
+        set --
+        [ "$name" != partition_ranks_local ] || set -- "$stories"
+        REE_TEST_SAMPLE=1/10 thread_run "$name" "$(find "$build" -name "$name" -type f | head -n 1)" "$@"
+    done
+    ree=$build/ree-run
+    many="--prompt-text Once --prompt-text The --prompt-text One --prompt-text A --max-new-tokens 6"
+    thread_run run_text "$ree" "$stories" --prompt-text "Once upon a time" --max-new-tokens 10 --threads 4 \
+        --receipt-path "$build/r.json"
+    thread_run run_verify "$ree" verify "$build/r.json" "$stories" --threads 4
+    thread_run run_trace "$ree" "$stories" --prompt-text Once --max-new-tokens 4 --threads 4 \
+        --trace "$build/t.trace"
+    # shellcheck disable=SC2086 # a list of words
+    thread_run run_groups "$ree" "$stories" $many --threads 2 --n-partitions 3 --batch-size 2 --micro-batches 2
+    # shellcheck disable=SC2086
+    thread_run run_devices "$ree" "$stories" $many --device cpu,cpu --threads 2 --n-partitions 4 \
+        --batch-size 1 --micro-batches 3
+    # shellcheck disable=SC2086
+    thread_run run_memory "$ree" "$stories" $many --threads 2 --max-device-memory 3M --n-partitions 4
+    thread_run run_digits "$ree" tools/sample/digits.onnx --input image=tools/sample/seven.npy --threads 4
+    echo "$n_runs programs, $n_reports reports"
+    return $status
 }
 
 sanitize() {
@@ -293,4 +379,8 @@ sys.exit(1 if n_wrong or broken or not commands else 0)
 EOF
 }
 
-if [ "$mode" = analyze ]; then analyze; else sanitize; fi
+case $mode in
+analyze) analyze ;;
+thread) threads ;;
+*) sanitize ;;
+esac

@@ -386,17 +386,20 @@ say "building (fuzzers)"
 build_fuzzers() {
     configure_tree build-fuzz -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_COMPILER="$clang" \
         -DREE_SANITIZE=ON -DREE_FUZZ=ON -DREE_CUDA=OFF &&
-        ninja -C build-fuzz fuzz_onnx fuzz_checkpoint fuzz_seeds fuzz_tokenizer fuzz_source fuzz_receipt \
-            fuzz_claim fuzz_message fuzz_trace
+        ninja -C build-fuzz fuzz_onnx fuzz_value fuzz_checkpoint fuzz_seeds fuzz_tokenizer fuzz_source \
+            fuzz_receipt fuzz_claim fuzz_message fuzz_trace fuzz_run fuzz_verify
 }
 
-# fuzz TARGET SEEDS [options]: half a minute of fuzz_TARGET, one process.
+# fuzz TARGET SEEDS... [options]: 20 seconds of fuzz_TARGET, one process. Sizes from hostile numbers
+# may exhaust memory, which is an error like others.
 # shellcheck disable=SC2317
 fuzz() {
-    target=$1 seeds=$2
-    shift 2
-    mkdir -p "build-fuzz/corpus-$target" && "build-fuzz/tests/fuzz/fuzz_$target" -max_total_time=30 \
-        -artifact_prefix=build-fuzz/ "$@" "build-fuzz/corpus-$target" "$seeds"
+    target=$1
+    shift
+    mkdir -p "build-fuzz/corpus-$target" &&
+        ASAN_OPTIONS=allocator_may_return_null=1 OMP_WAIT_POLICY=passive \
+            "build-fuzz/tests/fuzz/fuzz_$target" -max_total_time=20 -artifact_prefix=build-fuzz/ \
+            "build-fuzz/corpus-$target" "$@"
 }
 
 # both COMMAND1 -- COMMAND2: side by side; both have to succeed. Words of theirs have no spaces.
@@ -417,17 +420,22 @@ both() {
 }
 
 if step "fuzzer build" build_fuzzers; then
-    say "fuzzing (half a minute each, two side by side)"
-    data=tests/data
-    step "fuzzing readers of models and checkpoints" both fuzz onnx build-fuzz/tests/fuzz/seeds -- \
-        fuzz checkpoint build-fuzz/tests/fuzz/checkpoints -max_len=8192
-    step "fuzzing readers of tokenizers and of models' folders" both \
-        fuzz tokenizer $data/tokenizers -timeout=20 -dict=tests/fuzz/tokenizer.dict -- \
-        fuzz source $data/folders
-    step "fuzzing readers of receipts and claims" both \
-        fuzz receipt $data/receipt -timeout=20 -dict=tests/fuzz/receipt.dict -- \
+    say "fuzzing (20 seconds each, two side by side; runs of models twice)"
+    data=tests/data seeds=build-fuzz/tests/fuzz
+    runs="$seeds/runs $data/runs -timeout=20 -max_len=8192"
+    step "fuzzing readers of models and checkpoints" both fuzz onnx $seeds/seeds -- \
+        fuzz checkpoint $seeds/checkpoints -max_len=8192
+    step "fuzzing readers of values and tokenizers" both fuzz value $seeds/values -- \
+        fuzz tokenizer $data/tokenizers -timeout=20 -dict=tests/fuzz/tokenizer.dict
+    step "fuzzing readers of receipts and of models' folders" both \
+        fuzz receipt $data/receipt -timeout=20 -dict=tests/fuzz/receipt.dict -- fuzz source $data/folders
+    step "fuzzing readers of traces and claims" both fuzz trace $data/trace -timeout=20 -- \
         fuzz claim $data/claim -timeout=20 -max_len=65536 -dict=tests/fuzz/receipt.dict
-    step "fuzzing readers of traces and of messages between ranks" both \
-        fuzz trace $data/trace -timeout=20 -- fuzz message $data/messages -timeout=20
+    # shellcheck disable=SC2086 # a list of words
+    step "fuzzing readers of messages between ranks, and runs of models" both \
+        fuzz message $data/messages -timeout=20 -- fuzz run $runs
+    # shellcheck disable=SC2086
+    step "fuzzing verification and runs of models" both \
+        fuzz verify $seeds/receipts $data/verify -timeout=60 -max_len=16384 -- fuzz run $runs
 fi
 summary

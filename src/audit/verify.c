@@ -8,6 +8,7 @@
 
 #include "base/name_index.h"
 #include "audit/make_receipt.h"
+#include "session/model.h"
 
 void ree_verification_init(struct ree_verification *v) {
     *v = (struct ree_verification){0};
@@ -187,9 +188,17 @@ static enum ree_status check_inputs(struct ree_verification *v,
         free(known);
         return ree_fail(err, REE_NO_MEMORY, "out of memory");
     }
+    size_t next = 0; // of the model's inputs
     for (size_t i = 0; i < r->n_inputs; i++) {
         size_t k = ree_name_index_find(&index, r->inputs[i].name);
+        size_t place = ree_name_index_find(&what->model->input_names, r->inputs[i].name);
         snprintf(name, sizeof name, "input %s", r->inputs[i].name);
+        if (place != REE_NO_NAME && place < next) {
+            ree_verify_add(v, name, REE_VERIFY_DIFFERS,
+                           "the receipt names it twice, or not in the model's order");
+            continue;
+        }
+        if (place != REE_NO_NAME) next = place + 1;
         if (k != REE_NO_NAME) {
             known[k] = true;
             ree_tensor_sha256(&what->inputs[k], hex);

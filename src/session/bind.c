@@ -512,7 +512,8 @@ static enum ree_status lower_model(struct ree_bind *b, struct ree_error *err) {
     for (size_t i = 0; i < model->n_outputs; i++) {
         const struct ree_value *value = graph->outputs[i];
         if (!b->values[value->id]) {
-            if (value->producer || value->is_input)
+            // Weights of models before IR version 4 are inputs of the graph, too.
+            if (!value->data && (value->producer || value->is_input))
                 return ree_fail(err, REE_INTERNAL, "output '%s' was not computed", value->name);
             REE_TRY(ree_lower_value(&b->lower, value, REE_STORAGE_CONST, value->dims,
                                     &b->values[value->id]));
