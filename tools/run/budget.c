@@ -58,15 +58,27 @@ static void describe_size(uint64_t n, char *out, size_t size) {
     snprintf(out, size, unit ? "%llu%c" : "%llu", (unsigned long long)n, units[unit]);
 }
 
-// A library of C++ ends the process where it gets no memory.
-static void on_abort(int signal_number) {
-    char line[160];
-    (void)signal_number;
-    // snprintf of strings and numbers takes no lock and no memory in the C libraries there are.
-    snprintf(line, sizeof line,
-             "ree-run: a library ended the process, perhaps for want of memory%s\n", memory_text);
+static int failure_code(void) {
+    return limits.cannot ? limits.cannot : CLI_FAILED;
+}
+
+// A library of C++ aborts where it gets no memory, and a driver may use the NULL that it got. What
+// is called here takes no lock and no memory in the C libraries there are.
+static void on_fatal(int signal_number) {
+    char line[200];
+    snprintf(line, sizeof line, "ree-run: ended by signal %d, perhaps for want of memory%s\n",
+             signal_number, memory_text);
     tell(line);
-    _exit(limits.cannot ? limits.cannot : CLI_FAILED);
+    _exit(failure_code());
+}
+
+static void catch_fatal(void) {
+    static char stack[1 << 14]; // the thread's own may be what there is no memory for
+    const stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
+    struct sigaction action = {.sa_handler = on_fatal, .sa_flags = SA_ONSTACK};
+    sigaltstack(&alternate, NULL);
+    sigaction(SIGABRT, &action, NULL);
+    sigaction(SIGSEGV, &action, NULL);
 }
 
 static int limit_memory(void) {
@@ -82,15 +94,17 @@ static int limit_memory(void) {
     limit.rlim_cur = limit.rlim_max;
     if (setrlimit(RLIMIT_DATA, &limit) != 0) {
         cli_error("--max-memory: %s", strerror(errno));
-        return limits.cannot ? limits.cannot : CLI_FAILED;
+        return failure_code();
     }
-    signal(SIGABRT, on_abort);
+    catch_fatal();
     return 0;
 }
 
 const char *budget_hint(const char *message) {
     static const char *const signs[] = {"out of memory", "no memory", "Cannot allocate memory",
-                                        "larger than memory", "cannot start a thread"};
+                                        "larger than memory", "cannot start a thread",
+                                        // What drivers make of it is not always the truth.
+                                        "Vulkan: ", "CUDA: "};
     for (size_t i = 0; limits.max_memory && i < sizeof signs / sizeof *signs; i++)
         if (strstr(message, signs[i])) return memory_text;
     return "";
@@ -142,7 +156,7 @@ static int start_clock(void) {
     pthread_attr_destroy(&attr);
     if (error) {
         cli_error("--timeout: cannot start a thread: %s", strerror(error));
-        return limits.cannot ? limits.cannot : CLI_FAILED;
+        return failure_code();
     }
     pthread_detach(thread);
     return 0;
@@ -165,8 +179,10 @@ void budget_results(void) {
 // A library that calls exit(1), as OpenMP does without a thread, must not be taken for a verdict.
 static void on_exit_of_library(void) {
     if (atomic_load(&stage) == ENDED) return;
-    tell("ree-run: a library ended the process\n");
-    _exit(limits.cannot ? limits.cannot : CLI_FAILED);
+    char line[160];
+    snprintf(line, sizeof line, "ree-run: a library ended the process%s\n", memory_text);
+    tell(line);
+    _exit(failure_code());
 }
 
 int budget_start(const struct budget *budget) {

@@ -88,7 +88,7 @@ int ree_run_export(int argc, char **argv) {
     o.export.on_progress = cli_progress;
     o.export.on_note = cli_note;
     struct ree_error err;
-    if (!o.out) cli_place_add(CLI_FILLS, o.folder);
+    if (!o.out) cli_place_add_suffixed(CLI_WRITES, o.folder, "/model.onnx");
     int code = cli_start(&(struct cli_start){0});
     if (code) return code;
     if (ree_export(o.folder, o.out, &o.export, &err) != REE_OK) return cli_fail(&err);
