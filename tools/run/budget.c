@@ -119,9 +119,18 @@ static void sleep_until(uint64_t seconds) {
         ;
 }
 
+// Which LLVM's OpenMP makes (sandbox.c) and removes at an ordinary end.
+static void remove_file_of_openmp(void) {
+    char path[96];
+    snprintf(path, sizeof path, "/dev/shm/__KMP_REGISTERED_LIB_%d_%u", (int)getpid(),
+             (unsigned)getuid());
+    unlink(path);
+}
+
 static void end_process(void) {
     char line[160];
     ree_file_abandon_named();
+    remove_file_of_openmp();
     sandbox_remove_unused();
     snprintf(line, sizeof line, "ree-run: %s--timeout: not done after %llu s\n", cli_rank_prefix(),
              (unsigned long long)limits.timeout);
