@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +105,30 @@ struct draft {
     char link[32]; // without a name: where it can be found nevertheless
 };
 
+// The names of drafts that have one, for ree_file_abandon_named. The lock is held while a name
+// comes or goes, so that none is missed; the names are few, as drafts without a name are the rule.
+#define MAX_NAMED 16
+static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
+static const char *names[MAX_NAMED];
+
+static void replace_name(const char *old, const char *new) {
+    for (size_t i = 0; i < MAX_NAMED; i++) {
+        if (names[i] != old) continue;
+        names[i] = new;
+        return;
+    }
+}
+
+void ree_file_abandon_named(void) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec++;
+    // Held by a thread that waits for a disk: its name stays.
+    if (pthread_mutex_timedlock(&names_lock, &until) != 0) return;
+    for (size_t i = 0; i < MAX_NAMED; i++)
+        if (names[i]) unlink(names[i]);
+}
+
 static char *with_suffix(const char *path, const char *suffix) {
     size_t size = strlen(path) + strlen(suffix) + 1;
     char *name = malloc(size);
@@ -128,7 +153,12 @@ static bool open_unnamed(const char *path, struct draft *draft) {
 
 static bool open_named(const char *path, struct draft *draft) {
     draft->name = with_suffix(path, ".XXXXXX");
+    pthread_mutex_lock(&names_lock);
     draft->fd = draft->name ? mkostemp(draft->name, O_CLOEXEC) : -1;
+    if (draft->fd >= 0) replace_name(NULL, draft->name);
+    int error = errno;
+    pthread_mutex_unlock(&names_lock);
+    errno = error;
     if (draft->fd >= 0) return true;
     free(draft->name);
     draft->name = NULL;
@@ -157,7 +187,13 @@ static bool name_draft(struct draft *draft, const char *path) {
         snprintf(suffix, sizeof suffix, ".%d-%u", (int)getpid(), i);
         draft->name = with_suffix(path, suffix);
         if (!draft->name) return false;
-        if (link_draft(draft, draft->name)) return true;
+        pthread_mutex_lock(&names_lock);
+        bool ok = link_draft(draft, draft->name);
+        if (ok) replace_name(NULL, draft->name);
+        int error = errno;
+        pthread_mutex_unlock(&names_lock);
+        errno = error;
+        if (ok) return true;
         free(draft->name);
         draft->name = NULL;
         if (errno != EEXIST) return false;
@@ -165,11 +201,7 @@ static bool name_draft(struct draft *draft, const char *path) {
     return false;
 }
 
-static bool give_name(struct draft *draft, const char *path, bool replaces) {
-    if (!draft->name) {
-        if (link_draft(draft, path)) return true;
-        if (!replaces || errno != EEXIST || !name_draft(draft, path)) return false;
-    }
+static bool move(const struct draft *draft, const char *path, bool replaces) {
     if (replaces) return rename(draft->name, path) == 0;
     if (renameat2(AT_FDCWD, draft->name, AT_FDCWD, path, RENAME_NOREPLACE) == 0) return true;
     if (errno != EINVAL && errno != ENOSYS) return false;
@@ -177,11 +209,30 @@ static bool give_name(struct draft *draft, const char *path, bool replaces) {
     return link(draft->name, path) == 0 && unlink(draft->name) == 0;
 }
 
+static bool give_name(struct draft *draft, const char *path, bool replaces) {
+    if (!draft->name) {
+        if (link_draft(draft, path)) return true;
+        if (!replaces || errno != EEXIST || !name_draft(draft, path)) return false;
+    }
+    pthread_mutex_lock(&names_lock);
+    bool ok = move(draft, path, replaces);
+    if (ok) replace_name(draft->name, NULL);
+    int error = errno;
+    pthread_mutex_unlock(&names_lock);
+    errno = error;
+    return ok;
+}
+
 // Closes the draft; errno stays.
 static void close_draft(struct draft *draft, bool unlinks) {
     int error = errno;
     close(draft->fd); // fsync has told what this could
-    if (unlinks && draft->name) unlink(draft->name);
+    if (draft->name) {
+        pthread_mutex_lock(&names_lock);
+        if (unlinks) unlink(draft->name);
+        replace_name(draft->name, NULL);
+        pthread_mutex_unlock(&names_lock);
+    }
     free(draft->name);
     errno = error;
 }

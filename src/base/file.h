@@ -40,5 +40,9 @@ enum ree_status ree_file_sync(struct ree_file_draft *draft, struct ree_error *er
 // Releases the draft in any case.
 enum ree_status ree_file_commit(struct ree_file_draft *draft, struct ree_error *err);
 void ree_file_abandon(struct ree_file_draft *draft); // accepts NULL
+// For a thread that is about to end the process with _exit while others may be writing: removes the
+// drafts that have a name of their own beside that of their file. No draft can be named or
+// published afterwards; who tries waits for the end.
+void ree_file_abandon_named(void);
 
 #endif

@@ -1,5 +1,6 @@
 // ree-run bench: how fast single RepOps and whole models are.
 #include "bench.h"
+#include "start.h"
 
 #include <cjson/cJSON.h>
 #include <omp.h>
@@ -54,15 +55,14 @@ static const char help[] =
     "\n"
     "Other programs and the processor's clock make results vary: look at the middle half, and\n"
     "compare only what ran by turns. OpenBLAS is found as libopenblas.so.0 (Debian:\n"
-    "libopenblas0-pthread); without it there is no ratio.\n"
-    "\n"
+    "libopenblas0-pthread); without it there is no ratio.\n" CLI_START_HELP_PLAIN "\n"
     "examples\n"
     "  ree-run bench matmul --threads 1\n"
     "  ree-run bench matmul --size 1x4096x4096\n"
     "  ree-run bench conv --size 1x128x28x28 --filters 128 --device vulkan\n"
     "  ree-run bench model gpt2.onnx --dim batch=1 --dim sequence=128 --device cuda\n"
     "\n"
-    "exit status: 0 success, 1 failure, 2 wrong usage\n";
+    "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n";
 
 void bench_report(struct bench *bench, const struct bench_result *result) {
     if (bench->n_results < sizeof bench->results / sizeof *bench->results)
@@ -178,7 +178,7 @@ static void parse(struct cli *cli, struct bench *bench, struct arguments *a) {
         } else if (cli_flag(cli, "--help")) {
             a->wants_help = true;
         } else if (cli_option(cli, "--input", &value)) {
-            if (value) a->inputs.args[a->inputs.n_args++] = value;
+            if (value) run_inputs_add(&a->inputs, value);
         } else if (cli_option(cli, "--dim", &value)) {
             if (value) run_inputs_add_dim(&a->inputs, cli, value);
         } else if (!cli_device_option(cli, &bench->options) &&
@@ -189,7 +189,8 @@ static void parse(struct cli *cli, struct bench *bench, struct arguments *a) {
                    !cli_option_number(cli, "--kernel", 1, 1 << 10, &bench->kernel) &&
                    !cli_option_number(cli, "--stride", 1, 1 << 10, &bench->stride) &&
                    !cli_option_number(cli, "--groups", 1, 1 << 16, &bench->groups) &&
-                   !cli_positional(cli, &a->what) && !cli_positional(cli, &a->model)) {
+                   !cli_positional(cli, &a->what) &&
+                   !cli_positional_place(cli, CLI_READS_BESIDE, &a->model)) {
             cli_unknown(cli);
         }
     }
@@ -216,6 +217,7 @@ static int run(struct bench *bench, const struct arguments *a, struct ree_model 
     bench->is_gpu = is_gpu(bench->device);
     if (bench->is_cpu && !model) bench_openblas_open(&bench->blas, bench->n_threads);
     open_peers(bench);
+    if (sandbox_close(&err) != REE_OK) return cli_fail(&err);
     ree_strbuf_init(&text);
     enum ree_status status =
         model ? bench_model(bench, a->model, model, &a->inputs, a->json, &text, &err)
@@ -252,7 +254,8 @@ int ree_run_bench(int argc, char **argv) {
         if (a.wants_help && !cli.failed) {
             code = cli_print_text(help);
         } else if (!cli.failed) {
-            code = a.model ? bench_model_load(&bench, a.model, &a.inputs, &model) : 0;
+            code = cli_start(&(struct cli_start){.uses = sandbox_uses(bench.options.spec)});
+            if (code == 0 && a.model) code = bench_model_load(&bench, a.model, &a.inputs, &model);
             if (code == 0) code = run(&bench, &a, model);
         }
     } else {

@@ -1,6 +1,7 @@
 #include "cli.h"
 
 #include "base/file.h"
+#include "start.h"
 #include "text/utf8.h"
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -17,12 +18,15 @@ void cli_init(struct cli *cli, int argc, char **argv) {
 }
 
 bool cli_next(struct cli *cli) {
-    if (cli->failed || ++cli->at >= cli->argc) return false;
-    if (!cli->positional_only && strcmp(cli->argv[cli->at], "--") == 0) {
-        cli->positional_only = true;
-        cli->at++;
-    }
-    return cli->at < cli->argc;
+    do {
+        if (cli->failed || ++cli->at >= cli->argc) return false;
+        if (!cli->positional_only && strcmp(cli->argv[cli->at], "--") == 0) {
+            cli->positional_only = true;
+            cli->at++;
+        }
+        if (cli->at >= cli->argc) return false;
+    } while (cli_start_option(cli));
+    return true;
 }
 
 static bool is_option(const struct cli *cli) {
@@ -120,8 +124,13 @@ void cli_error(const char *format, ...) {
     va_end(args);
     snprintf(last_error, sizeof last_error, "%s", text ? text : "out of memory");
     // At once: lines of several processes may come at the same time.
-    fprintf(stderr, "ree-run: %s%s\n", rank_prefix, text ? text : last_error);
+    fprintf(stderr, "ree-run: %s%s%s%s\n", rank_prefix, text ? text : last_error,
+            budget_hint(last_error), sandbox_hint(last_error));
     free(text);
+}
+
+const char *cli_rank_prefix(void) {
+    return rank_prefix;
 }
 
 const char *cli_last_error(void) {

@@ -6,6 +6,7 @@
 #define REE_TOOLS_RUN_CLI_H
 
 #include "base/strbuf.h"
+#include "places.h"
 #include "ree.h"
 
 #define CLI_FAILED 1
@@ -75,6 +76,7 @@ __attribute__((format(printf, 1, 2))) void cli_error(const char *format, ...);
 const char *cli_last_error(void); // the message of the last one; ""
 // From here on errors begin with "rank 2: ": of one of several processes.
 void cli_set_rank(uint32_t rank);
+const char *cli_rank_prefix(void); // "rank 2: "; "" of one process
 // The same for a library error; returns CLI_FAILED.
 int cli_fail(const struct ree_error *err);
 

@@ -6,6 +6,7 @@
 
 #include "groups.h"
 #include "rows.h"
+#include "start.h"
 #include "watch.h"
 
 // Options of a device, which may be given for both or for each.
@@ -57,7 +58,7 @@ static const struct cli_row rows[] = {
   "\n"
   "what is run: a language model (both are given the same tokens: those that A finds the\n"
   "likeliest; see 'ree-run help generate')\n"},
-    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model)},
+    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .place = CLI_READS_BESIDE},
     {.name = "--prompt-text", .value = "TEXT", .kind = ROW_TAKE, .take = take_prompt,
      .help = "a text, or"},
     {.name = "--prompt-ids", .value = "IDS", .kind = ROW_TAKE, .take = take_prompt,
@@ -69,6 +70,7 @@ static const struct cli_row rows[] = {
      .at = AT(chunk), .min = 1, .max = 1 << 20,
      .help = "tokens of a prompt in one run (otherwise 64)"},
     {.name = "--tokenizer", .value = "PATH", .kind = ROW_STRING, .at = AT(tokenizer),
+     .place = CLI_READS_BESIDE,
      .help = "tokenizer.json, a folder with one, or a *.tiktoken file"},
     {.name = "--ignore-eos", .kind = ROW_FLAG, .at = AT(ignore_eos),
      .help = "go on after tokens that end a text"},
@@ -92,12 +94,13 @@ static const struct cli_row rows[] = {
      .help = "every node in the table, and not just those that differ"},
     {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
      .help = "one JSON object instead of text"},
-    {.name = "--html", .value = "FILE", .kind = ROW_STRING, .at = AT(html),
+    {.name = "--html", .value = "FILE", .kind = ROW_STRING, .at = AT(html), .place = CLI_WRITES,
      .help = "a page with a picture of the difference over depth, and the table"},
     {.name = "--inject-fault", .value = "NODE:STEP:BIT[:OUTPUT]", .kind = ROW_STRING,
      .at = AT(fault),
      .help = "flip one bit on B, to see that it is found; see 'ree-run help run'"},
 
+    {.kind = ROW_TEXT, .help = CLI_START_HELP_VERDICT},
     {.kind = ROW_TEXT, .help =
   "\nfor tests of ree itself (of one device or of both, as above)\n" CLI_DEVICE_TEST_HELP
   "\nexamples\n"
@@ -135,7 +138,11 @@ int ree_run_compare(int argc, char **argv) {
     } else if (run_inputs_init(&o.inputs, argc)) {
         struct compare_job job = {.o = &o};
         parse(&cli, &o);
-        code = cli.failed ? CLI_USAGE : compare_work(&job, &o);
+        const struct cli_start start = {.uses = sandbox_uses(o.devices[0].spec) |
+                                                sandbox_uses(o.devices[1].spec),
+                                        .cannot = COMPARE_CANNOT};
+        code = cli.failed ? CLI_USAGE : cli_start(&start);
+        if (!code) code = compare_work(&job, &o);
         compare_finish(&job);
     }
     free(o.prompts);

@@ -11,6 +11,7 @@
 #include "generate/ends.h"
 #include "compare.h"
 #include "session/profile.h"
+#include "start.h"
 #include "watch.h"
 
 // Opening
@@ -27,7 +28,8 @@ static enum ree_status load_tokenizer(struct compare_job *job) {
 
 static enum ree_status find_eos(struct compare_job *job) {
     const struct ree_generator_info *info = ree_generator_info(job->generators[0]);
-    if (job->o->ignore_eos || ree_ends_of(info, job->tokenizer, &job->eos, &job->n_eos)) return REE_OK;
+    if (job->o->ignore_eos || ree_ends_of(info, job->tokenizer, &job->eos, &job->n_eos))
+        return REE_OK;
     return ree_fail(&job->err, REE_NO_MEMORY, "out of memory");
 }
 
@@ -51,7 +53,7 @@ static enum ree_status open_sides(struct compare_job *job) {
         // For the RepOps of a node, where it differs.
         ree_session_measure(job->sessions[k], true);
     }
-    return REE_OK;
+    return sandbox_close(&job->err);
 }
 
 static const struct ree_model *model_of(const struct compare_job *job) {
@@ -145,6 +147,7 @@ static enum ree_status check_fault(struct compare_job *job) {
 }
 
 static int report(struct compare_job *job) {
+    budget_results();
     const struct compare_options *o = job->o;
     struct compare_report *r = &job->report;
     struct ree_strbuf text;

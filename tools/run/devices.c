@@ -1,5 +1,5 @@
 // ree-run devices: what this machine can run on, its limits, and the probe's verdicts.
-#include "cli.h"
+#include "start.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -24,13 +24,12 @@ static const char help[] =
     "  --threads N, --cpu-isa ISA, --form FORM, --validation    as for running a model\n"
     "  --break-primitive NAME  for tests: this primitive pretends to be wrong, and the probe has "
     "to\n"
-    "                          notice\n"
-    "\n"
+    "                          notice\n" CLI_START_HELP_PLAIN "\n"
     "examples\n"
     "  ree-run devices\n"
     "  ree-run devices vulkan:nvidia\n"
     "\n"
-    "exit status: 0 success, 1 DEVICE cannot be opened, 2 wrong usage\n";
+    "exit status: 0 success, 1 DEVICE cannot be opened, 2 wrong usage, 124 --timeout\n";
 
 static void report_text(const struct ree_device_listing *listing, const struct ree_device *device,
                         const struct ree_error *err, struct ree_strbuf *out) {
@@ -113,6 +112,10 @@ int ree_run_devices(int argc, char **argv) {
     ree_strbuf_init(&text);
     if (wants_help) return cli_print_text(help);
     if (!spec) spec = options.spec;
+
+    unsigned all = SANDBOX_DEVICE | SANDBOX_VULKAN | SANDBOX_CUDA;
+    int code = cli_start(&(struct cli_start){.uses = spec ? sandbox_uses(spec) : all});
+    if (code) return code;
 
     static struct ree_device_listing listings[MAX_DEVICES];
     const char *note = NULL;

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "cli.h"
 #include "receipts.h"
+#include "start.h"
 #include "diff_report.h"
 
 #define CLI_DIFFERS 1
@@ -28,8 +29,8 @@ static const char help[] =
     "  --all       every node that differs, in every step, and not just the first: 'new' where\n"
     "              all that it read agrees\n"
     "  --json      one JSON object instead of text\n"
-    "  --html FILE a page with a picture: which nodes of which steps differ\n"
-    "\n"
+    "  --html FILE a page with a picture: which nodes of which steps "
+    "differ\n" CLI_START_HELP_VERDICT "\n"
     "exit status: 0 the same, 1 they differ, 2 they cannot be compared (or wrong usage)\n";
 
 static bool save_page(const struct diff_pair *p, const char *const paths[2], const char *path,
@@ -215,11 +216,13 @@ int ree_run_diff(int argc, char **argv) {
             job.json = true;
         else if (cli_flag(&cli, "--all"))
             job.all = true;
-        else if (!cli_option(&cli, "--html", &job.html) && !cli_positional(&cli, &paths[0]) &&
-                 !cli_positional(&cli, &paths[1]))
+        else if (!cli_option_place(&cli, "--html", CLI_WRITES, &job.html) &&
+                 !cli_positional_place(&cli, CLI_READS_BESIDE, &paths[0]) &&
+                 !cli_positional_place(&cli, CLI_READS_BESIDE, &paths[1]))
             cli_unknown(&cli);
     }
     if (!cli.failed && !paths[1]) cli_usage(&cli, "two traces, or two receipts, are compared");
     if (cli.failed) return CLI_USAGE;
-    return compare(paths, &job);
+    int code = cli_start(&(struct cli_start){.cannot = CLI_CANNOT});
+    return code ? code : compare(paths, &job);
 }

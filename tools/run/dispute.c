@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "cli.h"
 #include "sides.h"
+#include "start.h"
 
 #define CLI_DIFFERS 1
 #define CLI_CANNOT 2
@@ -42,8 +43,7 @@ static const char help[] =
     "  --claim FILE           write it\n"
     "  --model MODEL          the model of the runs, a file or a folder\n" SIDES_HELP
     "  --transcript FILE      write every message, a line of JSON each\n"
-    "  --json                 one JSON object instead of text\n"
-    "\n"
+    "  --json                 one JSON object instead of text\n" CLI_START_HELP_VERDICT "\n"
     "example\n"
     "  ree-run dispute --a mine.trace --b theirs.trace --claim claim.json \\\n"
     "    --model tools/sample/stories --a-receipt mine.json --b-receipt theirs.json\n"
@@ -369,11 +369,16 @@ int ree_run_dispute(int argc, char **argv) {
         if (cli_flag(&cli, "--help")) return cli_print_text(help);
         if (cli_flag(&cli, "--json"))
             o.json = true;
-        else if (!cli_option(&cli, "--a", &o.traces[0]) && !cli_option(&cli, "--b", &o.traces[1]) &&
-                 !cli_option(&cli, "--claim", &o.claim) && !cli_option(&cli, "--model", &o.model) &&
-                 !cli_option(&cli, "--transcript", &o.transcript) && !sides_option(&cli, &o.sides))
+        else if (!cli_option_place(&cli, "--a", CLI_READS, &o.traces[0]) &&
+                 !cli_option_place(&cli, "--b", CLI_READS, &o.traces[1]) &&
+                 !cli_option_place(&cli, "--claim", CLI_WRITES, &o.claim) &&
+                 !cli_option_place(&cli, "--model", CLI_READS_BESIDE, &o.model) &&
+                 !cli_option_place(&cli, "--transcript", CLI_WRITES, &o.transcript) &&
+                 !sides_option(&cli, &o.sides))
             cli_unknown(&cli);
     }
     check(&cli, &o);
-    return cli.failed ? CLI_USAGE : run(&o);
+    if (cli.failed) return CLI_USAGE;
+    int code = cli_start(&(struct cli_start){.uses = SANDBOX_DEVICE, .cannot = CLI_CANNOT});
+    return code ? code : run(&o);
 }

@@ -1,5 +1,5 @@
 // ree-run export: a Hugging Face checkpoint as an ONNX model.
-#include "cli.h"
+#include "start.h"
 #include "quantize.h"
 
 #include <string.h>
@@ -41,14 +41,13 @@ static const char help[] =
     "\n"
     "Files are opened in HF_DIR only. Symbolic links may not lead out of it, with one exception:\n"
     "those of a Hugging Face cache, from snapshots/REVISION to a file in the blobs folder beside\n"
-    "snapshots.\n"
-    "\n"
+    "snapshots.\n" CLI_START_HELP_PLAIN "\n"
     "examples\n"
     "  ree-run export ~/models/SmolLM2-135M\n"
     "  ree-run export ~/models/Qwen3-0.6B -o qwen3.onnx --colocate-tensors --quantize 8\n"
     "  ree-run inspect ~/models/SmolLM2-135M\n"
     "\n"
-    "exit status: 0 success, 1 failure, 2 wrong usage\n";
+    "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n";
 
 struct options {
     const char *folder, *out;
@@ -61,11 +60,11 @@ static void parse(struct cli *cli, struct options *o) {
     while (cli_next(cli)) {
         if (cli_flag(cli, "--colocate-tensors"))
             o->export.colocate_tensors = true;
-        else if (cli_option(cli, "-o", &o->out) ||
+        else if (cli_option_place(cli, "-o", CLI_WRITES, &o->out) ||
                  cli_option_number(cli, "--opset", 17, 23, &o->opset) ||
                  cli_quantize_option(cli, &o->quantize))
             continue;
-        else if (!cli_positional(cli, &o->folder))
+        else if (!cli_positional_place(cli, CLI_READS_BESIDE, &o->folder))
             cli_unknown(cli);
     }
     if (!o->folder) cli_usage(cli, "no folder is named");
@@ -89,6 +88,9 @@ int ree_run_export(int argc, char **argv) {
     o.export.on_progress = cli_progress;
     o.export.on_note = cli_note;
     struct ree_error err;
+    if (!o.out) cli_place_add_suffixed(CLI_WRITES, o.folder, "/model.onnx");
+    int code = cli_start(&(struct cli_start){0});
+    if (code) return code;
     if (ree_export(o.folder, o.out, &o.export, &err) != REE_OK) return cli_fail(&err);
     cli_append_name(&text, o.out ? o.out : o.folder);
     ree_strbuf_printf(&text, "%s\n", o.out ? "" : "/model.onnx");

@@ -8,6 +8,7 @@
 #include "generate/ends.h"
 #include "generate_job.h"
 #include "rows.h"
+#include "start.h"
 
 #define CLI_INTERRUPTED 130 // as shells count it: 128 + SIGINT
 
@@ -207,6 +208,7 @@ static int generate(struct job *job) {
         return cli_fail(&err);
     }
     if (job->failed) return CLI_FAILED;
+    budget_results();
     // The file first: what is printed is then true of what was written.
     code = cli_ranks_end(&job->o->ranks);
     if (!code) code = watch_end(&job->watch, &job->traced, &job->has_trace);
@@ -314,7 +316,11 @@ int ree_run_generate(int argc, char **argv) {
     if (cli_wants_help(argc, argv)) return generate_options_help();
     int code = CLI_USAGE;
     if (generate_options_parse(&o, argc, argv)) {
+        const char *ranks = "several processes";
         code = cli_ranks_start(&o.ranks);
+        if (!code)
+            code = cli_start(&(struct cli_start){.uses = sandbox_uses(o.device.spec),
+                                                 .no_sandbox = o.ranks.n ? ranks : NULL});
         if (!code && o.ranks.rank > 0) {
             code = serve(&job);
         } else {

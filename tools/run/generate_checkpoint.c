@@ -23,6 +23,8 @@ void checkpoint_check(struct cli *cli, struct generate_options *o) {
     struct checkpoint_options *c = &o->checkpoint;
     if (c->resumes && !c->from) c->from = c->path;
     if (!c->path) c->path = c->from;
+    cli_place_add(CLI_READS, c->from);
+    cli_place_add(CLI_WRITES, c->path);
     if (!c->path) {
         if (c->resumes) cli_usage(cli, "--resume of what? There is no --checkpoint FILE");
         if (c->every) cli_usage(cli, "--checkpoint-every is of a checkpoint, and there is none");

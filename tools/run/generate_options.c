@@ -7,6 +7,7 @@
 
 #include "groups.h"
 #include "rows.h"
+#include "start.h"
 
 #define DEFAULT_MOST 256 // new tokens
 
@@ -51,7 +52,7 @@ static const struct cli_row rows[] = {
   "with the same SHA-256 made the same tokens, and they do so on every device.\n"
   "\n"
   "prompts (each may be given several times: they then run together)\n"},
-    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model)},
+    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .place = CLI_READS_BESIDE},
     {.name = "--prompt-text", .value = "TEXT", .kind = ROW_TAKE, .take = take_prompt,
      .help = "a text"},
     {.name = "--prompt-ids", .value = "IDS", .kind = ROW_TAKE, .take = take_prompt,
@@ -62,7 +63,7 @@ static const struct cli_row rows[] = {
     {.name = "--messages", .value = "FILE", .kind = ROW_TAKE, .take = take_prompt,
      .help = "a conversation, [{\"role\": \"user\", \"content\": \"...\"}, ...], put into the "
              "form that the model was trained on"},
-    {.name = "--request", .value = "FILE", .kind = ROW_STRING, .at = AT(request),
+    {.name = "--request", .value = "FILE", .kind = ROW_STRING, .at = AT(request), .place = CLI_READS,
      .help = "what somebody asked for with 'ree-run request': prompt and parameters are those of "
              "the request, and the receipt names it"},
     {.name = "--chat-family", .value = "NAME", .kind = ROW_STRING, .at = AT(chat_family),
@@ -71,6 +72,7 @@ static const struct cli_row rows[] = {
      .help = "add nothing to texts (no token for the beginning), and take special tokens that "
              "are spelled out in them as such: for forms not known here"},
     {.name = "--tokenizer", .value = "PATH", .kind = ROW_STRING, .at = AT(tokenizer),
+     .place = CLI_READS_BESIDE,
      .help = "tokenizer.json, a folder with one, or a *.tiktoken file"},
 
     {.kind = ROW_TEXT, .help = "\nhow much\n"},
@@ -154,6 +156,7 @@ static const struct cli_row rows[] = {
   "                       'ree-run help run'\n\n"},
     {.kind = ROW_GROUP, .take = take_ranks, .at = AT(ranks), .help = CLI_RANKS_HELP},
 
+    {.kind = ROW_TEXT, .help = CLI_START_HELP_PLAIN},
     {.kind = ROW_TEXT, .help =
   "\nfor tests of ree itself\n" CLI_DEVICE_TEST_HELP CLI_RANKS_TEST_HELP
   "\nexamples\n"
@@ -163,7 +166,7 @@ static const struct cli_row rows[] = {
   "\n"
   "Ctrl-C ends the generation and reports what was made; a second one ends the program.\n"
   "\n"
-  "exit status: 0 success, 1 failure, 2 wrong usage, 130 interrupted\n"},
+  "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout, 130 interrupted\n"},
     // clang-format on
 };
 #define N_ROWS (sizeof rows / sizeof *rows)

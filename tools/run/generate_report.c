@@ -8,6 +8,7 @@
 
 #include "cli.h"
 #include "parts.h"
+#include "sandbox.h"
 
 static double rate(double n, double seconds) {
     return seconds > 0 ? n / seconds : 0;
@@ -67,6 +68,7 @@ void generate_report_text(const struct generate_report *r, struct ree_strbuf *ou
     if (r->session->peak_bytes)
         ree_strbuf_printf(out, "at most %.1f MiB held on a device\n",
                           (double)r->session->peak_bytes / 1048576);
+    ree_strbuf_printf(out, "sandbox: %s\n", sandbox_text());
     cli_stages_text(r->pipeline, out);
 }
 
@@ -147,6 +149,7 @@ static void add_stats(const struct generate_report *r, cJSON *root) {
     cJSON_AddNumberToObject(stats, "bind_seconds", r->session->bind_seconds);
     if (r->session->peak_bytes)
         cJSON_AddNumberToObject(stats, "peak_bytes", (double)r->session->peak_bytes);
+    cJSON_AddStringToObject(stats, "sandbox", sandbox_text());
     cli_stages_json(r->pipeline, stats);
 }
 

@@ -199,10 +199,18 @@ bool run_inputs_init(struct run_inputs *inputs, int argc) {
     return false;
 }
 
+void run_inputs_add(struct run_inputs *inputs, const char *text) {
+    inputs->args[inputs->n_args++] = text;
+    // Which '=' ends the name is known with the model only.
+    cli_place_add(CLI_READS, text);
+    for (const char *at = text; (at = strchr(at, '=')) != NULL;)
+        cli_place_add(CLI_READS, ++at);
+}
+
 bool run_inputs_option(struct cli *cli, struct run_inputs *inputs) {
     const char *value = NULL;
     if (cli_option(cli, "--input", &value)) {
-        if (value) inputs->args[inputs->n_args++] = value;
+        if (value) run_inputs_add(inputs, value);
     } else if (cli_option(cli, "--dim", &value)) {
         if (value) run_inputs_add_dim(inputs, cli, value);
     } else if (cli_option_number(cli, "--random-inputs", 0, UINT64_MAX, &inputs->seed)) {

@@ -22,6 +22,8 @@ bool run_inputs_init(struct run_inputs *inputs, int argc);
 // --input, --dim and --random-inputs.
 struct cli;
 bool run_inputs_option(struct cli *cli, struct run_inputs *inputs);
+// The value of an --input; there is space for as many as arguments.
+void run_inputs_add(struct run_inputs *inputs, const char *text);
 // The value of a --dim; what is no NAME=SIZE is wrong usage.
 void run_inputs_add_dim(struct run_inputs *inputs, struct cli *cli, const char *text);
 

@@ -1,7 +1,7 @@
 // ree-run inspect: what a model wants, gives and is made of, and whether ree can run it.
 #include "inspect.h"
 
-#include "cli.h"
+#include "start.h"
 #include "inputs.h"
 
 #include <cjson/cJSON.h>
@@ -28,14 +28,15 @@ static const char help[] =
     "              what runs on a device, in order, and where its intermediate tensors lie\n"
     "  --dim NAME=SIZE, --input NAME=FILE   with --passes: the sizes that the last two are for, "
     "as\n"
-    "              for a run (otherwise 1), or the inputs, where shapes hang on their values\n"
-    "\n"
+    "              for a run (otherwise 1), or the inputs, where shapes hang on their "
+    "values\n" CLI_START_HELP_PLAIN "\n"
     "examples\n"
     "  ree-run inspect tools/sample/digits.onnx\n"
     "  ree-run inspect model.onnx --json | python3 -m json.tool\n"
     "  ree-run inspect model.onnx --passes --dim batch=4\n"
     "\n"
-    "exit status: 0 the model was read (runnable or not), 1 failure, 2 wrong usage\n";
+    "exit status: 0 the model was read (runnable or not), 1 failure, 2 wrong usage, 124 "
+    "--timeout\n";
 
 static size_t count_unsupported(const struct ree_model *model) {
     const struct ree_op_count *counts = ree_model_op_counts(model);
@@ -255,8 +256,8 @@ static int parse_and_run(struct cli *cli, struct run_inputs *inputs) {
         else if (cli_option(cli, "--dim", &value)) {
             if (value) run_inputs_add_dim(inputs, cli, value);
         } else if (cli_option(cli, "--input", &value)) {
-            if (value) inputs->args[inputs->n_args++] = value;
-        } else if (!cli_positional(cli, &path))
+            if (value) run_inputs_add(inputs, value);
+        } else if (!cli_positional_place(cli, CLI_READS_BESIDE, &path))
             cli_unknown(cli);
         value = NULL;
     }
@@ -267,6 +268,8 @@ static int parse_and_run(struct cli *cli, struct run_inputs *inputs) {
     if (!passes && inputs->n_dims + inputs->n_args)
         cli_usage(cli, "--dim and --input are for --passes");
     if (cli->failed) return CLI_USAGE;
+    int code = cli_start(&(struct cli_start){.uses = SANDBOX_DEVICE});
+    if (code) return code;
     return passes ? inspect_passes(path, inputs) : inspect(path, json, &hashes);
 }
 

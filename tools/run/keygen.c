@@ -1,5 +1,5 @@
 // ree-run keygen: a pair of keys to sign receipts with.
-#include "cli.h"
+#include "start.h"
 
 #include "receipt/receipt.h"
 
@@ -11,13 +11,13 @@ static const char help[] =
     "Makes a pair of Ed25519 keys to sign receipts with: the private key in FILE, which only you\n"
     "can read and which has no password, and the public key in FILE.pub, for those who check\n"
     "your receipts. Neither file may be there already. The public key is printed, too, as 64\n"
-    "hexadecimal digits. Both are PEM files, as 'openssl genpkey -algorithm ed25519' makes them.\n"
-    "\n"
+    "hexadecimal digits. Both are PEM files, as 'openssl genpkey -algorithm ed25519' makes "
+    "them.\n" CLI_START_HELP_PLAIN "\n"
     "examples\n"
     "  ree-run keygen operator\n"
     "  ree-run validate receipt.json --public-key operator.pub\n"
     "\n"
-    "exit status: 0 success, 1 failure, 2 wrong usage\n";
+    "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n";
 
 static int keygen(const char *path) {
     struct ree_error err;
@@ -43,5 +43,8 @@ int ree_run_keygen(int argc, char **argv) {
     if (cli.failed) return CLI_USAGE;
     if (wants_help) return cli_print_text(help);
     if (!path || !*path) cli_usage(&cli, "a file for the key?");
-    return cli.failed ? CLI_USAGE : keygen(path);
+    if (cli.failed) return CLI_USAGE;
+    cli_place_add(CLI_WRITES, path);
+    int code = cli_start(&(struct cli_start){0});
+    return code ? code : keygen(path);
 }

@@ -1,4 +1,5 @@
 // ree-run: the command line. Chooses the subcommand; each has a file of its own.
+#include "budget.h"
 #include "cli.h"
 
 #include "base/float_env.h"
@@ -37,7 +38,7 @@ static const char overview[] =
     "The bits depend on the model, the inputs and the numerics version alone: not on the device,\n"
     "its driver, the number of threads or how the work was cut. NUMERICS.md defines them.\n"
     "\n"
-    "exit status: 0 success, 1 failure, 2 wrong usage\n";
+    "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n";
 
 static const struct {
     const char *name;
@@ -93,8 +94,7 @@ static int version(int argc, char **argv) {
     return cli_print(&out);
 }
 
-int main(int argc, char **argv) {
-    ree_float_env_set(); // subcommands call the library's inside too
+static int choose(int argc, char **argv) {
     if (argc < 2) return usage();
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return cli_print_text(overview);
@@ -108,4 +108,10 @@ int main(int argc, char **argv) {
     bool generates = ree_run_is_generate(argc, argv);
     argv[0] = generates ? generate_name : run_name;
     return generates ? ree_run_generate(argc, argv) : ree_run_run(argc, argv);
+}
+
+int main(int argc, char **argv) {
+    budget_begin();
+    ree_float_env_set(); // subcommands call the library's inside too
+    return budget_end(choose(argc, argv));
 }

@@ -1,6 +1,7 @@
 #include "outputs.h"
 
 #include "parts.h"
+#include "sandbox.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -177,6 +178,7 @@ void run_report_text(const struct run_report *report, struct ree_strbuf *out) {
     if (s->peak_bytes)
         ree_strbuf_printf(out, "        at most %.1f KiB held on a device\n",
                           (double)s->peak_bytes / 1024);
+    ree_strbuf_printf(out, "sandbox: %s\n", sandbox_text());
     cli_stages_text(report->pipeline, out);
 }
 
@@ -278,6 +280,7 @@ void run_report_json(const struct run_report *report, struct ree_strbuf *out) {
         cJSON_AddNumberToObject(stats, "bind_seconds", s->bind_seconds);
         cJSON_AddNumberToObject(stats, "run_seconds", s->run_seconds);
         if (s->peak_bytes) cJSON_AddNumberToObject(stats, "peak_bytes", (double)s->peak_bytes);
+        cJSON_AddStringToObject(stats, "sandbox", sandbox_text());
         cli_stages_json(report->pipeline, stats);
     }
     if (!outputs) out->failed = true;

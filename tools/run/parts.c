@@ -1,5 +1,7 @@
 #include "parts.h"
 
+#include "sandbox.h"
+
 #include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +14,7 @@ bool cli_parts_option(struct cli *cli, struct cli_parts *parts) {
         return true;
     }
     return cli_option_number(cli, "--n-partitions", 1, REE_MAX_STAGES, &parts->n) ||
-           cli_option(cli, "--plan", &parts->plan);
+           cli_option_place(cli, "--plan", CLI_READS, &parts->plan);
 }
 
 void cli_parts_check(struct cli *cli, const struct cli_parts *parts,
@@ -49,7 +51,8 @@ enum ree_status cli_parts_open(struct cli_parts *parts, const struct cli_device 
         if (!list[length]) break;
         list += length + 1;
     }
-    return parts->names.failed ? ree_fail(err, REE_NO_MEMORY, "out of memory") : REE_OK;
+    if (parts->names.failed) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    return sandbox_close(err);
 }
 
 const char *cli_parts_device(const struct cli_parts *parts) {

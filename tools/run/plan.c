@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli.h"
+#include "start.h"
 #include "graph/mapping.h"
 #include "graph/partition/notes.h"
 #include "graph/partition/plan_file.h"
@@ -65,14 +65,13 @@ static const char help[] =
     "                    model to ree, with the same hashes. Where weights lie in other files, "
     "OUT\n"
     "                    has to be in MODEL's folder\n"
-    "  --json            what -o writes, instead of the table\n"
-    "\n"
+    "  --json            what -o writes, instead of the table\n" CLI_START_HELP_PLAIN "\n"
     "examples\n"
     "  ree-run plan tools/sample/stories --n-partitions 3\n"
     "  ree-run plan model.onnx --device cuda:0,cuda:1 -o plan.json\n"
     "  ree-run plan ./Qwen2.5-0.5B --max-device-memory 600M --context 4096\n"
     "\n"
-    "exit status: 0 success, 1 failure, 2 wrong usage\n";
+    "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n";
 
 struct options {
     const char *model, *devices, *memory, *out, *write;
@@ -96,10 +95,11 @@ static void parse(struct cli *cli, struct options *o) {
                  cli_option_number(cli, "--context", 1, 1 << 30, &o->plan.context) ||
                  cli_option(cli, "--device", &o->devices) ||
                  cli_option(cli, "--max-device-memory", &o->memory) ||
-                 cli_option(cli, "--plan", &o->plan.plan_path) || cli_option(cli, "-o", &o->out) ||
-                 cli_option(cli, "--write", &o->write))
+                 cli_option_place(cli, "--plan", CLI_READS, &o->plan.plan_path) ||
+                 cli_option_place(cli, "-o", CLI_WRITES, &o->out) ||
+                 cli_option_place(cli, "--write", CLI_WRITES, &o->write))
             continue;
-        else if (!cli_positional(cli, &o->model))
+        else if (!cli_positional_place(cli, CLI_READS_BESIDE, &o->model))
             cli_unknown(cli);
     }
     if (cli->failed) return;
@@ -319,5 +319,6 @@ int ree_run_plan(int argc, char **argv) {
         }
     cli_init(&cli, argc, argv);
     parse(&cli, &o);
-    return cli.failed ? CLI_USAGE : run(&o);
+    int code = cli.failed ? CLI_USAGE : cli_start(&(struct cli_start){0});
+    return code ? code : run(&o);
 }

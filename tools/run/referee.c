@@ -5,6 +5,7 @@
 #include "audit/referee.h"
 #include "cli.h"
 #include "sides.h"
+#include "start.h"
 
 #define CLI_NEITHER 1
 #define CLI_UNDECIDED 2
@@ -39,8 +40,7 @@ static const char help[] =
     "                         have the digests of the claim\n" SIDES_HELP
     "  --json                 one JSON object instead of text\n"
     "\n"
-    "Claims of ree-claim/1 are read. They are of nodes only.\n"
-    "\n"
+    "Claims of ree-claim/1 are read. They are of nodes only.\n" CLI_START_HELP_VERDICT "\n"
     "exit status: 0 A is right or B is right, 1 neither is, 2 it cannot be decided, a receipt is "
     "not\n"
     "that of the claim (or wrong usage), 3 decided, but a root is of no receipt: binds nobody\n";
@@ -213,12 +213,15 @@ int ree_run_referee(int argc, char **argv) {
         if (cli_flag(&cli, "--help")) return cli_print_text(help);
         if (cli_flag(&cli, "--json"))
             o.json = true;
-        else if (!cli_option(&cli, "--inputs", &o.referee.folder) &&
-                 !sides_option(&cli, &o.sides) && !cli_positional(&cli, &o.claim) &&
-                 !cli_positional(&cli, &o.referee.model))
+        else if (!cli_option_place(&cli, "--inputs", CLI_READS, &o.referee.folder) &&
+                 !sides_option(&cli, &o.sides) &&
+                 !cli_positional_place(&cli, CLI_READS, &o.claim) &&
+                 !cli_positional_place(&cli, CLI_READS_BESIDE, &o.referee.model))
             cli_unknown(&cli);
     }
     if (!cli.failed && !o.referee.model) cli_usage(&cli, "a claim and a model are named");
     sides_check(&cli, &o.sides);
-    return cli.failed ? CLI_USAGE : run(&o);
+    if (cli.failed) return CLI_USAGE;
+    int code = cli_start(&(struct cli_start){.uses = SANDBOX_DEVICE, .cannot = CLI_UNDECIDED});
+    return code ? code : run(&o);
 }

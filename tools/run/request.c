@@ -13,6 +13,7 @@
 #include "cli.h"
 #include "prompts.h"
 #include "rows.h"
+#include "start.h"
 
 struct options {
     const char *model, *output, *tokenizer, *chat_family;
@@ -53,8 +54,8 @@ static const struct cli_row rows[] = {
   "run it earlier.\n"
   "\n"
   "what is asked for\n"},
-    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model)},
-    {.name = "--output", .value = "FILE", .kind = ROW_STRING, .at = AT(output),
+    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .place = CLI_READS_BESIDE},
+    {.name = "--output", .value = "FILE", .kind = ROW_STRING, .at = AT(output), .place = CLI_WRITES,
      .help = "the request"},
     {.name = "--prompt-text", .value = "TEXT", .kind = ROW_TAKE, .take = take_prompt,
      .help = "a text"},
@@ -67,6 +68,7 @@ static const struct cli_row rows[] = {
     {.name = "--raw-prompt", .kind = ROW_FLAG, .at = AT(raw),
      .help = "add nothing to texts, and take special tokens that are spelled out as such"},
     {.name = "--tokenizer", .value = "PATH", .kind = ROW_STRING, .at = AT(tokenizer),
+     .place = CLI_READS_BESIDE,
      .help = "tokenizer.json, a folder with one, or a *.tiktoken file; otherwise MODEL's"},
     {.name = "--max-new-tokens", .value = "N", .kind = ROW_NUMBER,
      .at = AT(max_new_tokens), .max = INT32_MAX,
@@ -88,6 +90,7 @@ static const struct cli_row rows[] = {
      .help = "divide the logits of tokens that were there before (otherwise 1: do not)"},
     {.name = "--any-model", .kind = ROW_FLAG, .at = AT(any_model),
      .help = "do not ask for this very model; otherwise all of its weights are read and hashed"},
+    {.kind = ROW_TEXT, .help = CLI_START_HELP_PLAIN},
     {.kind = ROW_TEXT, .help =
   "\nexamples\n"
   "  ree-run request tools/sample/stories --prompt-text \"Once upon a time\" --temperature 0.8 \\\n"
@@ -95,7 +98,7 @@ static const struct cli_row rows[] = {
   "  ree-run tools/sample/stories --request ask.json --receipt-path r.json\n"
   "  ree-run verify r.json tools/sample/stories --request ask.json\n"
   "\n"
-  "exit status: 0 success, 1 failure, 2 wrong usage\n"},
+  "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n"},
     // clang-format on
 };
 #define N_ROWS (sizeof rows / sizeof *rows)
@@ -199,7 +202,8 @@ int ree_run_request(int argc, char **argv) {
         cli_init(&cli, argc, argv);
         cli_rows_parse(&cli, rows, N_ROWS, &o);
         if (!cli.failed) check(&cli, &o);
-        code = cli.failed ? CLI_USAGE : run(&o);
+        code = cli.failed ? CLI_USAGE : cli_start(&(struct cli_start){0});
+        if (!code) code = run(&o);
     }
     free(o.prompts);
     free(o.stops);

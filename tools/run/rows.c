@@ -34,12 +34,12 @@ static bool take(struct cli *cli, const struct cli_row *row, void *options) {
     void *place = (char *)options + row->at;
     switch (row->kind) {
     case ROW_TEXT: return false;
-    case ROW_POSITIONAL: return cli_positional(cli, place);
+    case ROW_POSITIONAL: return cli_positional_place(cli, row->place, place);
     case ROW_FLAG:
         if (!cli_flag(cli, row->name)) return false;
         *(bool *)place = true;
         return true;
-    case ROW_STRING: return cli_option(cli, row->name, place);
+    case ROW_STRING: return cli_option_place(cli, row->name, row->place, place);
     case ROW_NUMBER: return cli_option_number(cli, row->name, row->min, row->max, place);
     case ROW_REAL: return take_real(cli, row, place);
     case ROW_TAKE:

@@ -15,6 +15,7 @@
 #include <stddef.h>
 
 #include "cli.h"
+#include "places.h"
 
 enum cli_row_kind {
     ROW_TEXT,       // no option: help, printed as it is
@@ -32,7 +33,8 @@ struct cli_row {
     const char *value; // what stands for its value in the help; NULL: it has none
     const char *help;  // one sentence or more, cut into lines here
     enum cli_row_kind kind;
-    size_t at; // of its place in the struct of options
+    enum cli_place_kind place; // of a positional or a string that is a path
+    size_t at;                 // of its place in the struct of options
     uint64_t min, max;
     double low, high;
     bool above; // the low end does not belong to it

@@ -7,6 +7,7 @@
 #include "quantize.h"
 #include "receipts.h"
 #include "rows.h"
+#include "start.h"
 #include "watch.h"
 
 #include <stdlib.h>
@@ -38,7 +39,7 @@ static const struct cli_row rows[] = {
   "and below them one SHA-256 over all: two runs with the same line gave the same bits.\n"
   "\n"
   "inputs\n"},
-    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model)},
+    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .place = CLI_READS_BESIDE},
     {.kind = ROW_GROUP, .take = cli_take_inputs, .at = AT(inputs), .help =
   "  --input NAME=FILE    the tensor for input NAME, as .npy (NumPy) or .pb (ONNX TensorProto);\n"
   "                       once for each input; just FILE when the model has one input. A\n"
@@ -50,7 +51,7 @@ static const struct cli_row rows[] = {
      .help = "draw inputs that are one small grey image"},
 
     {.kind = ROW_TEXT, .help = "\nresults\n"},
-    {.name = "--output-dir", .value = "DIR", .kind = ROW_STRING, .at = AT(output_dir),
+    {.name = "--output-dir", .value = "DIR", .kind = ROW_STRING, .at = AT(output_dir), .place = CLI_FILLS,
      .help = "write each output to DIR/NAME.npy (a sequence to NAME_0.npy, ...)"},
     {.name = "--top", .value = "K", .kind = ROW_NUMBER, .at = AT(top), .min = 1, .max = 1000,
      .help = "show the K largest entries, 1 to 1000, of each row of float outputs, with names "
@@ -88,6 +89,7 @@ static const struct cli_row rows[] = {
   "                       the same bits again on the same device and driver; default: none. The\n"
   "                       last two take the vendor's libraries where a device has them, to see\n"
   "                       what reproducibility costs\n"
+  CLI_START_HELP_PLAIN
   "\n"
   "for tests of ree itself\n" CLI_DEVICE_TEST_HELP
   "\n"
@@ -96,7 +98,7 @@ static const struct cli_row rows[] = {
   "  ree-run model.onnx --input x=x.npy --input mask=mask.npy --output-dir results\n"
   "  ree-run model.onnx --random-inputs 1 --dim batch=4 --device vulkan:nvidia --json\n"
   "\n"
-  "exit status: 0 success, 1 failure, 2 wrong usage\n"},
+  "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n"},
     // clang-format on
 };
 #define N_ROWS (sizeof rows / sizeof *rows)
@@ -198,6 +200,7 @@ static int run(struct options *o) {
         goto done;
     }
     n_outputs = ree_model_n_outputs(model);
+    budget_results();
     code = watch_end(&watch, &traced, &has_trace);
     if (code) goto done;
 
@@ -238,7 +241,9 @@ int ree_run_run(int argc, char **argv) {
     cli_init(&cli, argc, argv);
     if (run_inputs_init(&o.inputs, argc)) {
         parse(&cli, &o);
-        code = cli.failed ? CLI_USAGE : run(&o);
+        const struct cli_start start = {.uses = sandbox_uses(o.device.spec)};
+        code = cli.failed ? CLI_USAGE : cli_start(&start);
+        if (!code) code = run(&o);
     }
     run_inputs_finish(&o.inputs);
     return code;

@@ -10,19 +10,22 @@
 #define MAX_TOKENS_FILE ((size_t)64 << 20)
 
 bool sides_option(struct cli *cli, struct sides *s) {
-    return cli_option(cli, "--a-receipt", &s->paths[0]) ||
-           cli_option(cli, "--b-receipt", &s->paths[1]) ||
-           cli_option(cli, "--a-salt", &s->salts[0]) || cli_option(cli, "--b-salt", &s->salts[1]) ||
-           cli_option(cli, "--a-tokens", &s->token_paths[0]) ||
-           cli_option(cli, "--b-tokens", &s->token_paths[1]) ||
-           cli_option(cli, "--a-public-key", &s->keys[0]) ||
-           cli_option(cli, "--b-public-key", &s->keys[1]) ||
-           cli_option(cli, "--request", &s->request_path);
+    return cli_option_place(cli, "--a-receipt", CLI_READS, &s->paths[0]) ||
+           cli_option_place(cli, "--b-receipt", CLI_READS, &s->paths[1]) ||
+           cli_option_place(cli, "--a-salt", CLI_READS, &s->salts[0]) ||
+           cli_option_place(cli, "--b-salt", CLI_READS, &s->salts[1]) ||
+           cli_option_place(cli, "--a-tokens", CLI_READS, &s->token_paths[0]) ||
+           cli_option_place(cli, "--b-tokens", CLI_READS, &s->token_paths[1]) ||
+           cli_option_place(cli, "--a-public-key", CLI_READS, &s->keys[0]) ||
+           cli_option_place(cli, "--b-public-key", CLI_READS, &s->keys[1]) ||
+           cli_option_place(cli, "--request", CLI_READS, &s->request_path);
 }
 
 void sides_check(struct cli *cli, const struct sides *s) {
     if (!cli->failed && s->request_path && !s->paths[0] && !s->paths[1])
         cli_usage(cli, "a request is answered by receipts: --a-receipt and --b-receipt");
+    for (unsigned k = 0; k < 2; k++)
+        cli_place_add_suffixed(CLI_READS, s->paths[k], ".salt");
     for (unsigned k = 0; k < 2 && !cli->failed; k++)
         if (!s->paths[k] && (s->salts[k] || s->keys[k] || s->token_paths[k]))
             cli_usage(cli, "a salt, tokens and a public key are of a receipt: --%c-receipt",

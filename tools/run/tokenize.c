@@ -1,5 +1,5 @@
 // ree-run tokenize: text to token ids and back, with a model's tokenizer.
-#include "cli.h"
+#include "start.h"
 
 #include "base/file.h"
 
@@ -32,14 +32,13 @@ static const char help[] =
     "                    decoding: without the text of special tokens\n"
     "  --raw-output      print control characters as they are on a terminal, too, where\n"
     "                    they are otherwise shown as \\x1b and the like\n"
-    "  --json            one JSON object instead of text\n"
-    "\n"
+    "  --json            one JSON object instead of text\n" CLI_START_HELP_PLAIN "\n"
     "examples\n"
     "  ree-run tokenize model/ --text 'Hello, world'\n"
     "  ree-run tokenize model/ --decode '9906 11 1917'\n"
     "  ree-run tokenize model/ --chat conversation.json --json\n"
     "\n"
-    "exit status: 0 success, 1 failure, 2 wrong usage\n";
+    "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n";
 
 struct request {
     const char *path, *text, *file, *chat, *family, *decode;
@@ -219,11 +218,11 @@ int ree_run_tokenize(int argc, char **argv) {
         else if (cli_flag(&cli, "--help"))
             wants_help = true;
         else if (!cli_option_text(&cli, "--text", &request.text) &&
-                 !cli_option(&cli, "--file", &request.file) &&
-                 !cli_option(&cli, "--chat", &request.chat) &&
+                 !cli_option_place(&cli, "--file", CLI_READS, &request.file) &&
+                 !cli_option_place(&cli, "--chat", CLI_READS, &request.chat) &&
                  !cli_option(&cli, "--family", &request.family) &&
                  !cli_option_text(&cli, "--decode", &request.decode) &&
-                 !cli_positional(&cli, &request.path))
+                 !cli_positional_place(&cli, CLI_READS_BESIDE, &request.path))
             cli_unknown(&cli);
     }
     if (cli.failed) return CLI_USAGE;
@@ -242,8 +241,10 @@ int ree_run_tokenize(int argc, char **argv) {
     if (cli.failed) return CLI_USAGE;
     struct ree_error err;
     struct ree_tokenizer *tokenizer;
+    int code = cli_start(&(struct cli_start){0});
+    if (code) return code;
     if (ree_tokenizer_load(request.path, &tokenizer, &err) != REE_OK) return cli_fail(&err);
-    int code = request.decode ? decode(&request, tokenizer) : encode(&request, tokenizer);
+    code = request.decode ? decode(&request, tokenizer) : encode(&request, tokenizer);
     ree_tokenizer_destroy(tokenizer);
     return code;
 }

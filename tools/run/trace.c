@@ -2,18 +2,18 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
-#include "cli.h"
+#include "start.h"
 #include "receipt/trace.h"
 
-static const char help[] = "ree-run trace FILE [--json]: what a trace is of\n"
-                           "\n"
-                           "FILE was written by --trace of 'run' or 'generate'. It is checked as a "
-                           "whole: what is printed\n"
-                           "is true of its contents, which the root stands for.\n"
-                           "\n"
-                           "  --json      one JSON object instead of text\n"
-                           "\n"
-                           "exit status: 0 success, 1 failure, 2 wrong usage\n";
+static const char help[] =
+    "ree-run trace FILE [--json]: what a trace is of\n"
+    "\n"
+    "FILE was written by --trace of 'run' or 'generate'. It is checked as a "
+    "whole: what is printed\n"
+    "is true of its contents, which the root stands for.\n"
+    "\n"
+    "  --json      one JSON object instead of text\n" CLI_START_HELP_PLAIN "\n"
+    "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n";
 
 static uint64_t n_caches(const struct ree_trace_header *h) {
     uint64_t n = 0;
@@ -82,11 +82,13 @@ int ree_run_trace(int argc, char **argv) {
         if (cli_flag(&cli, "--help")) return cli_print_text(help);
         if (cli_flag(&cli, "--json"))
             json = true;
-        else if (!cli_positional(&cli, &path))
+        else if (!cli_positional_place(&cli, CLI_READS, &path))
             cli_unknown(&cli);
     }
     if (!cli.failed && !path) cli_usage(&cli, "no trace is named");
     if (cli.failed) return CLI_USAGE;
+    int code = cli_start(&(struct cli_start){0});
+    if (code) return code;
     struct ree_trace *trace;
     if (ree_trace_load(path, &trace, &err) != REE_OK) return cli_fail(&err);
     if (json)

@@ -1,5 +1,5 @@
 // ree-run validate: whether a receipt is what it says, without running anything.
-#include "cli.h"
+#include "start.h"
 #include "receipts.h"
 
 #include "receipt/dsse.h"
@@ -24,8 +24,7 @@ static const char help[] =
     "                         has to be signed, with the key of --public-key if that is given, "
     "and\n"
     "                         be about this very file\n"
-    "  --json                 one JSON object instead of text\n"
-    "\n"
+    "  --json                 one JSON object instead of text\n" CLI_START_HELP_VERDICT "\n"
     "examples\n"
     "  ree-run validate receipt.json\n"
     "  ree-run validate receipt.json --public-key operator.pub\n"
@@ -136,12 +135,15 @@ int ree_run_validate(int argc, char **argv) {
             json = true;
         else if (cli_flag(&cli, "--help"))
             wants_help = true;
-        else if (!cli_option(&cli, "--public-key", &key) && !cli_option(&cli, "--dsse", &dsse) &&
-                 !cli_positional(&cli, &path))
+        else if (!cli_option_place(&cli, "--public-key", CLI_READS, &key) &&
+                 !cli_option_place(&cli, "--dsse", CLI_READS, &dsse) &&
+                 !cli_positional_place(&cli, CLI_READS, &path))
             cli_unknown(&cli);
     }
     if (cli.failed) return CLI_USAGE;
     if (wants_help) return cli_print_text(help);
     if (!path) cli_usage(&cli, "which receipt?");
-    return cli.failed ? CLI_USAGE : validate(path, key, dsse, json);
+    if (cli.failed) return CLI_USAGE;
+    int code = cli_start(&(struct cli_start){.cannot = CANNOT_CHECK});
+    return code ? code : validate(path, key, dsse, json);
 }

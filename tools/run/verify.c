@@ -6,6 +6,7 @@
 #include "audit/verify.h"
 #include "receipts.h"
 #include "rows.h"
+#include "start.h"
 #include "verify_options.h"
 
 #define CLI_DIFFERS 1
@@ -257,6 +258,7 @@ static void report_json(const struct job *job, struct ree_strbuf *out) {
 
 static int report(struct job *job) {
     struct ree_strbuf text;
+    budget_results();
     ree_strbuf_init(&text);
     if (job->v.failed) text.failed = true;
     if (job->o->json)
@@ -292,7 +294,12 @@ static int run(struct verify_options *o) {
 int ree_run_verify(int argc, char **argv) {
     struct verify_options o;
     if (cli_wants_help(argc, argv)) return verify_options_help();
-    int code = verify_options_parse(&o, argc, argv) ? run(&o) : CLI_USAGE;
+    int code = CLI_USAGE;
+    if (verify_options_parse(&o, argc, argv)) {
+        const struct cli_start start = {.uses = sandbox_uses(o.device.spec), .cannot = CLI_CANNOT};
+        code = cli_start(&start);
+        if (!code) code = run(&o);
+    }
     verify_options_finish(&o);
     return code;
 }

@@ -5,6 +5,7 @@
 
 #include "groups.h"
 #include "rows.h"
+#include "start.h"
 
 #define AT(field) offsetof(struct verify_options, field)
 
@@ -46,20 +47,22 @@ static const struct cli_row rows[] = {
   "named. Device, date and speed prove nothing and are printed as claims.\n"
   "\n"
   "how\n"},
-    {.name = "RECEIPT", .kind = ROW_POSITIONAL, .at = AT(receipt)},
-    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model)},
+    {.name = "RECEIPT", .kind = ROW_POSITIONAL, .at = AT(receipt), .place = CLI_READS},
+    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .place = CLI_READS_BESIDE},
     {.name = "--stepwise", .kind = ROW_FLAG, .at = AT(stepwise),
      .help = "make the answer anew, token by token, whatever is proved of the model"},
-    {.name = "--trace", .value = "FILE", .kind = ROW_STRING, .at = AT(watch.trace),
+    {.name = "--trace", .value = "FILE", .kind = ROW_STRING, .at = AT(watch.trace), .place = CLI_WRITES,
      .help = "make its trace anew, too, stepwise, and compare; it is written to FILE, for "
              "'ree-run diff'"},
     {.name = "--tokenizer", .value = "PATH", .kind = ROW_STRING, .at = AT(tokenizer),
+     .place = CLI_READS_BESIDE,
      .help = "tokenizer.json, a folder with one, or a *.tiktoken file"},
     {.name = "--public-key", .value = "FILE|HEX", .kind = ROW_STRING, .at = AT(key),
+     .place = CLI_READS,
      .help = "the receipt has to be signed with this key ('ree-run help validate')"},
     {.name = "--ignore-eos", .kind = ROW_FLAG, .at = AT(ignore_eos),
      .help = "accept an answer that was made with --ignore-eos: no token ends it"},
-    {.name = "--request", .value = "FILE", .kind = ROW_STRING, .at = AT(request),
+    {.name = "--request", .value = "FILE", .kind = ROW_STRING, .at = AT(request), .place = CLI_READS,
      .help = "the receipt has to answer this request ('ree-run help request'), whose prompt and "
              "parameters are then not the prover's choice"},
     {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
@@ -77,7 +80,7 @@ static const struct cli_row rows[] = {
     {.name = "--messages", .kind = ROW_TAKE, .take = take_prompt},
     {.name = "--chat-family", .kind = ROW_STRING, .at = AT(chat_family)},
     {.name = "--raw-prompt", .kind = ROW_FLAG, .at = AT(raw)},
-    {.name = "--salt", .kind = ROW_STRING, .at = AT(salt)},
+    {.name = "--salt", .kind = ROW_STRING, .at = AT(salt), .place = CLI_READS},
     {.kind = ROW_GROUP, .take = cli_take_inputs, .at = AT(inputs)},
     {.kind = ROW_GROUP, .take = cli_take_quantize, .at = AT(quantize), .help = CLI_QUANTIZE_HELP},
 
@@ -91,6 +94,7 @@ static const struct cli_row rows[] = {
      .at = AT(chunk), .min = 1, .max = 1 << 20,
      .help = "tokens in one run (otherwise 512)"},
 
+    {.kind = ROW_TEXT, .help = CLI_START_HELP_VERDICT},
     {.kind = ROW_TEXT, .help =
   "\nfor tests of ree itself\n" CLI_DEVICE_TEST_HELP
   "\nexamples\n"
@@ -111,6 +115,7 @@ int verify_options_help(void) {
 static void check(struct cli *cli, const struct verify_options *o) {
     if (!o->receipt) cli_usage(cli, "no receipt is named");
     if (!o->model) cli_usage(cli, "no model is named");
+    cli_place_add_suffixed(CLI_READS, o->receipt, ".salt");
     cli_quantize_check(cli, &o->quantize);
     cli_parts_check(cli, &o->parts, &o->device);
     if (o->request && o->n_prompts) cli_usage(cli, "the prompt is that of --request");

@@ -9,9 +9,9 @@
 #include "session/model.h"
 
 bool watch_option(struct cli *cli, struct watch_options *o) {
-    return cli_option(cli, "--trace", &o->trace) ||
+    return cli_option_place(cli, "--trace", CLI_WRITES, &o->trace) ||
            cli_option_text(cli, "--dump-tensors", &o->dump) ||
-           cli_option(cli, "--dump-folder", &o->dump_folder) ||
+           cli_option_place(cli, "--dump-folder", CLI_FILLS, &o->dump_folder) ||
            cli_option(cli, "--format", &o->format) ||
            cli_option_text(cli, "--inject-fault", &o->fault);
 }

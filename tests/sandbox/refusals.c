@@ -1,0 +1,246 @@
+// The sandbox of ree-run from the inside: what it refuses, in the thread that entered it and in one
+// that was there before it was closed; what stays.
+//
+//     refusals cpu|vulkan      in an empty folder of its own
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "places.h"
+#include "sandbox.h"
+#include "test.h"
+
+#define FAILS(call, error)                                                                         \
+    do {                                                                                           \
+        errno = 0;                                                                                 \
+        long result_ = (long)(call);                                                               \
+        int errno_ = errno;                                                                        \
+        CHECK_MSG(result_ == -1 && errno_ == (error), "%s, %s: gives %ld, errno %d (%s)", who,     \
+                  #call, result_, errno_, strerror(errno_));                                       \
+    } while (0)
+#define WORKS(call)                                                                                \
+    do {                                                                                           \
+        long result_ = (long)(call);                                                               \
+        CHECK_MSG(result_ >= 0, "%s, %s: errno %d (%s)", who, #call, errno, strerror(errno));      \
+    } while (0)
+
+static bool has_landlock, has_seccomp;
+
+static void make_file(const char *path) {
+    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    REQUIRE(fd >= 0 && write(fd, "text", 4) == 4 && close(fd) == 0);
+}
+
+static int open_and_close(const char *path, int flags) {
+    int fd = open(path, flags | O_CLOEXEC, 0600);
+    return fd < 0 ? -1 : close(fd);
+}
+
+static void check_files(const char *who) {
+    WORKS(open_and_close("named/read.txt", O_RDONLY));
+    FAILS(open_and_close("named/read.txt", O_WRONLY), EACCES);
+    FAILS(open_and_close("named/beside.txt", O_RDONLY), EACCES);
+    FAILS(open_and_close("other/secret.txt", O_RDONLY), EACCES);
+    FAILS(open_and_close("other/secret.txt", O_WRONLY), EACCES);
+    FAILS(open_and_close("other/secret.txt", O_WRONLY | O_TRUNC), EACCES);
+    FAILS(open_and_close("other", O_RDONLY | O_DIRECTORY), EACCES);
+    FAILS(open_and_close("other/new.txt", O_CREAT | O_WRONLY), EACCES);
+    FAILS(open_and_close("home/.ssh/key", O_RDONLY), EACCES);
+    WORKS(open_and_close("home/model.onnx", O_RDONLY));
+    WORKS(open_and_close("home/weights/data.bin", O_RDONLY));
+    FAILS(unlink("other/secret.txt"), EACCES);
+    FAILS(mkdir("other/folder", 0700), EACCES);
+    FAILS(symlink("secret.txt", "other/link"), EACCES);
+    // EXDEV where a file system could not either.
+    CHECK(rename("other/secret.txt", "out/secret.txt") != 0 && (errno == EACCES || errno == EXDEV));
+    CHECK(link("other/secret.txt", "out/secret.txt") != 0 && (errno == EACCES || errno == EXDEV));
+    FAILS(open_and_close("/proc/1/mem", O_RDONLY), EACCES);
+    // Outputs: a file of the folder, made, replaced and removed.
+    WORKS(open_and_close("out/new.txt", O_CREAT | O_WRONLY));
+    WORKS(rename("out/new.txt", "out/newer.txt"));
+    WORKS(unlink("out/newer.txt"));
+    FAILS(symlink("x", "out/link"), EACCES);
+    WORKS(mkdir("made/below/more", 0700));
+    WORKS(rmdir("made/below/more"));
+    // What drivers and libraries use.
+    WORKS(open_and_close("/proc/self/status", O_RDONLY));
+    WORKS(open_and_close("/dev/null", O_WRONLY));
+    WORKS(open_and_close("/dev/urandom", O_RDONLY));
+    WORKS(open_and_close("/usr", O_RDONLY | O_DIRECTORY));
+}
+
+static void check_calls(const char *who) {
+    static char program[] = "/bin/true";
+    char *const arguments[] = {program, NULL};
+    char buffer[8];
+    struct iovec here = {buffer, sizeof buffer}, there = {buffer, sizeof buffer};
+    union bpf_attr bpf = {.map_type = BPF_MAP_TYPE_ARRAY};
+    struct perf_event_attr perf = {.type = PERF_TYPE_SOFTWARE, .size = sizeof perf};
+    FAILS(execve(program, arguments, NULL), EPERM);
+    FAILS(execveat(AT_FDCWD, program, arguments, NULL, 0), EPERM);
+    FAILS(ptrace(PTRACE_TRACEME, 0, NULL, NULL), EPERM);
+    FAILS(process_vm_readv(getpid(), &here, 1, &there, 1, 0), EPERM);
+    FAILS(process_vm_writev(getpid(), &here, 1, &there, 1, 0), EPERM);
+    FAILS(socket(AF_INET, SOCK_STREAM, 0), EPERM);
+    FAILS(socket(AF_INET, SOCK_DGRAM, 0), EPERM);
+    FAILS(socket(AF_INET6, SOCK_STREAM, 0), EPERM);
+    FAILS(socket(AF_PACKET, SOCK_RAW, 0), EPERM);
+    FAILS(mount("none", "other", "tmpfs", 0, NULL), EPERM);
+    FAILS(umount2("other", 0), EPERM);
+    FAILS(unshare(CLONE_NEWUSER), EPERM);
+    FAILS(setns(0, 0), EPERM);
+    FAILS(chroot("."), EPERM);
+    FAILS(setuid(getuid()), EPERM);
+    FAILS(syscall(SYS_setresgid, -1, -1, -1), EPERM);
+    FAILS(syscall(SYS_bpf, BPF_MAP_CREATE, &bpf, sizeof bpf), EPERM);
+    FAILS(syscall(SYS_perf_event_open, &perf, 0, -1, -1, 0), EPERM);
+    FAILS(syscall(SYS_userfaultfd, 0), EPERM);
+    FAILS(syscall(SYS_keyctl, 0, 0, 0, 0, 0), EPERM);
+    FAILS(syscall(425, 1, buffer), EPERM);        // io_uring_setup
+    FAILS(syscall(428, AT_FDCWD, ".", 0), EPERM); // open_tree
+    FAILS(syscall(SYS_init_module, buffer, 1, ""), EPERM);
+    FAILS(syscall(SYS_kexec_load, 0, 0, NULL, 0), EPERM);
+    FAILS(chmod("other/secret.txt", 0777), EPERM);
+    FAILS(chown("other/secret.txt", getuid(), getgid()), EPERM);
+    FAILS(truncate("other/secret.txt", 0), EPERM);
+    FAILS(ioctl(STDIN_FILENO, TIOCSTI, buffer), EPERM);
+    FAILS(syscall(435, NULL, 0), ENOSYS); // clone3
+    FAILS(syscall(100000), ENOSYS);       // of the future
+#ifdef __x86_64__
+    FAILS(syscall(0x40000000 | 39), EPERM); // getpid of x32
+#endif
+}
+
+#ifdef __x86_64__
+static sigjmp_buf no_i386;
+static void on_fault(int signal_number) {
+    (void)signal_number;
+    siglongjmp(no_i386, 1);
+}
+
+// getpid by the numbers of i386; kernels without that emulation raise a signal.
+static void check_i386(const char *who) {
+    static volatile int result; // longjmp may forget one in a register
+    struct sigaction action = {.sa_handler = on_fault}, before;
+    result = -EPERM;
+    sigaction(SIGSEGV, &action, &before);
+    if (sigsetjmp(no_i386, 1) == 0) {
+        int got;
+        __asm__ volatile("int $0x80" : "=a"(got) : "a"(20));
+        result = got;
+    }
+    sigaction(SIGSEGV, &before, NULL);
+    CHECK_MSG(result == -EPERM, "%s: a call by the numbers of i386 gives %d", who, result);
+}
+#endif
+
+static void *nothing(void *unused) {
+    return unused;
+}
+
+static void check_closed(const char *who) {
+    pthread_t thread;
+    FAILS(socket(AF_UNIX, SOCK_STREAM, 0), EPERM);
+    FAILS(socket(AF_NETLINK, SOCK_RAW, 0), EPERM);
+    FAILS(fork(), EPERM);
+    FAILS(syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL), EPERM);
+    FAILS(kill(getppid(), 0), EPERM);
+    FAILS(kill(-1, 0), EPERM);
+    WORKS(kill(getpid(), 0));
+    CHECK_MSG(pthread_create(&thread, NULL, nothing, NULL) == 0, "%s: threads can be made", who);
+    pthread_join(thread, NULL);
+#ifdef __x86_64__
+    check_i386(who);
+#endif
+}
+
+static void check_all(const char *who) {
+    if (has_landlock) check_files(who);
+    if (has_seccomp) check_calls(who);
+    if (has_seccomp) check_closed(who);
+}
+
+// A thread that is there before the sandbox is closed, as those of drivers are.
+static pthread_barrier_t closed;
+
+static void *other_thread(void *unused) {
+    pthread_barrier_wait(&closed);
+    check_all("a thread from before");
+    return unused;
+}
+
+static void check_before(const char *who) {
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    WORKS(fd);
+    close(fd);
+    FAILS(socket(AF_INET, SOCK_STREAM, 0), EPERM);
+    pid_t child = fork();
+    if (child == 0) _exit(open_and_close("other/secret.txt", O_RDONLY) == 0);
+    int status = -1;
+    WORKS(child);
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK_MSG(!has_landlock || status == 0, "a child is held by the same rules");
+}
+
+static void make_files(void) {
+    static const char *const folders[] = {"named",     "other",        "out",  "home",
+                                          "home/.ssh", "home/weights", "cache"};
+    static const char *const files[] = {"named/read.txt",   "named/beside.txt",
+                                        "other/secret.txt", "home/.ssh/key",
+                                        "home/model.onnx",  "home/weights/data.bin"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        REQUIRE(mkdir(folders[i], 0700) == 0);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        make_file(files[i]);
+    char *here = realpath(".", NULL), path[4200];
+    REQUIRE(here != NULL);
+    snprintf(path, sizeof path, "%s/home", here);
+    setenv("HOME", path, 1);
+    snprintf(path, sizeof path, "%s/cache", here);
+    setenv("XDG_CACHE_HOME", path, 1);
+    free(here);
+}
+
+int main(int argc, char **argv) {
+    struct ree_error err;
+    pthread_t thread;
+    REQUIRE(argc == 2);
+    make_files();
+    cli_place_add(CLI_READS, "named/read.txt");
+    cli_place_add(CLI_READS_BESIDE, "home/model.onnx");
+    cli_place_add(CLI_WRITES, "out/new.txt");
+    cli_place_add(CLI_FILLS, "made/below");
+    REQUIRE(sandbox_enter(sandbox_uses(argv[1])) == 0);
+    printf("%s\n", sandbox_text());
+    has_landlock = strncmp(sandbox_text(), "landlock", 8) == 0;
+    has_seccomp = strstr(sandbox_text(), "no seccomp") == NULL && strstr(sandbox_text(), "seccomp");
+    if (!has_landlock && !has_seccomp) return test_skip("a kernel without either");
+    bool uses_driver = strcmp(argv[1], "cpu") != 0;
+    if (uses_driver) check_before("before drivers are open");
+    REQUIRE(pthread_barrier_init(&closed, NULL, 2) == 0);
+    REQUIRE(pthread_create(&thread, NULL, other_thread, NULL) == 0);
+    REQUIRE(sandbox_close(&err) == REE_OK);
+    check_all("the thread that entered");
+    pthread_barrier_wait(&closed);
+    pthread_join(thread, NULL);
+    CHECK(access("other/secret.txt", R_OK) == 0); // it is still there
+    sandbox_remove_unused();
+    CHECK(!has_landlock || access("made", F_OK) != 0);
+    return test_finish();
+}

@@ -1,0 +1,208 @@
+// Memory: RLIMIT_DATA, which counts what a process may write and only it has (heap, buffers, caches
+// of keys and values, stacks of threads), not what is only mapped to be read. RLIMIT_AS would count
+// address space: a model's weights, which are mapped and which the kernel drops from memory when
+// others need it; gigabytes that libraries reserve and never touch, and terabytes with CUDA.
+// Neither counts the memory of devices, nor what a driver shares with itself (lavapipe's buffers);
+// --max-device-memory limits those.
+//
+// Time: a thread that waits, and ends the process with _exit. Whatever the others are in by then, a
+// loop without end or a driver's compiler, does not have to take part.
+#include "budget.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "cli.h"
+#include "sandbox.h"
+
+#define GRACE 10               // seconds for writing results
+#define STACK_SIZE (256 << 10) // bytes; --max-memory counts it
+
+// Of the one process, hence the statics.
+enum stage { WORKING, WRITING, ENDED, TIMED_OUT };
+static _Atomic enum stage stage;
+static struct timespec began;
+static struct budget limits;
+static char memory_text[48];
+
+void budget_begin(void) {
+    clock_gettime(CLOCK_MONOTONIC, &began);
+}
+
+// Writes a line without stdio, whose locks another thread may hold.
+static void tell(const char *line) {
+    ssize_t n = 0;
+    if (isatty(STDERR_FILENO)) n = write(STDERR_FILENO, "\r\033[K", 4); // a line of progress
+    n += write(STDERR_FILENO, line, strlen(line));
+    (void)n;
+}
+
+// Memory
+
+static void describe_size(uint64_t n, char *out, size_t size) {
+    static const char units[] = " KMGT";
+    size_t unit = 0;
+    while (unit + 1 < sizeof units - 1 && n >= 1024 && n % 1024 == 0) {
+        n /= 1024;
+        unit++;
+    }
+    snprintf(out, size, unit ? "%llu%c" : "%llu", (unsigned long long)n, units[unit]);
+}
+
+static int failure_code(void) {
+    return limits.cannot ? limits.cannot : CLI_FAILED;
+}
+
+// A library of C++ aborts where it gets no memory, and a driver may use the NULL that it got. What
+// is called here takes no lock and no memory in the C libraries there are.
+static void on_fatal(int signal_number) {
+    char line[200];
+    snprintf(line, sizeof line, "ree-run: ended by signal %d, perhaps for want of memory%s\n",
+             signal_number, memory_text);
+    tell(line);
+    _exit(failure_code());
+}
+
+static void catch_fatal(void) {
+    static char stack[1 << 14]; // the thread's own may be what there is no memory for
+    const stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
+    struct sigaction action = {.sa_handler = on_fatal, .sa_flags = SA_ONSTACK};
+    sigaltstack(&alternate, NULL);
+    sigaction(SIGABRT, &action, NULL);
+    sigaction(SIGSEGV, &action, NULL);
+}
+
+static int limit_memory(void) {
+    struct rlimit limit;
+    char size[24];
+    if (!limits.max_memory) return 0;
+    describe_size(limits.max_memory, size, sizeof size);
+    snprintf(memory_text, sizeof memory_text, " (--max-memory is %s)", size);
+    if (getrlimit(RLIMIT_DATA, &limit) != 0) limit.rlim_max = RLIM_INFINITY;
+    // A smaller limit that is there stays.
+    if (limit.rlim_max == RLIM_INFINITY || limits.max_memory < limit.rlim_max)
+        limit.rlim_max = (rlim_t)limits.max_memory;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_DATA, &limit) != 0) {
+        cli_error("--max-memory: %s", strerror(errno));
+        return failure_code();
+    }
+    catch_fatal();
+    return 0;
+}
+
+const char *budget_hint(const char *message) {
+    static const char *const signs[] = {"out of memory", "no memory", "Cannot allocate memory",
+                                        "larger than memory", "cannot start a thread",
+                                        // What drivers make of it is not always the truth.
+                                        "Vulkan: ", "CUDA: "};
+    for (size_t i = 0; limits.max_memory && i < sizeof signs / sizeof *signs; i++)
+        if (strstr(message, signs[i])) return memory_text;
+    return "";
+}
+
+// Time
+
+static void sleep_until(uint64_t seconds) {
+    struct timespec until = began;
+    until.tv_sec += (time_t)seconds;
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+        ;
+}
+
+// Which LLVM's OpenMP makes (sandbox.c) and removes at an ordinary end.
+static void remove_file_of_openmp(void) {
+    char path[96];
+    snprintf(path, sizeof path, "/dev/shm/__KMP_REGISTERED_LIB_%d_%u", (int)getpid(),
+             (unsigned)getuid());
+    unlink(path);
+}
+
+static void end_process(void) {
+    char line[160];
+    ree_file_abandon_named();
+    remove_file_of_openmp();
+    sandbox_remove_unused();
+    snprintf(line, sizeof line, "ree-run: %s--timeout: not done after %llu s\n", cli_rank_prefix(),
+             (unsigned long long)limits.timeout);
+    tell(line);
+    _exit(limits.cannot ? limits.cannot : BUDGET_TIMED_OUT);
+}
+
+static void *watch_time(void *unused) {
+    (void)unused;
+    sleep_until(limits.timeout);
+    enum stage now = WORKING;
+    if (!atomic_compare_exchange_strong(&stage, &now, TIMED_OUT) && now == WRITING) {
+        sleep_until(limits.timeout + GRACE);
+        if (!atomic_compare_exchange_strong(&stage, &now, TIMED_OUT)) return NULL;
+        now = WORKING;
+    }
+    if (now == WORKING) end_process();
+    return NULL;
+}
+
+static int start_clock(void) {
+    pthread_t thread;
+    pthread_attr_t attr;
+    sigset_t all, before;
+    if (!limits.timeout) return 0;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_SIZE);
+    sigfillset(&all); // signals are for the thread that works
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&thread, &attr, watch_time, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    if (error) {
+        cli_error("--timeout: cannot start a thread: %s", strerror(error));
+        return failure_code();
+    }
+    pthread_detach(thread);
+    return 0;
+}
+
+// Goes on to the next stage, unless the time was over first: then the other thread ends the
+// process.
+static void move_on(enum stage next) {
+    enum stage now = atomic_load(&stage);
+    while (now != TIMED_OUT)
+        if (atomic_compare_exchange_weak(&stage, &now, next)) return;
+    for (;;)
+        pause();
+}
+
+void budget_results(void) {
+    move_on(WRITING);
+}
+
+// A library that calls exit(1), as OpenMP does without a thread, must not be taken for a verdict.
+static void on_exit_of_library(void) {
+    if (atomic_load(&stage) == ENDED) return;
+    char line[160];
+    snprintf(line, sizeof line, "ree-run: a library ended the process%s\n", memory_text);
+    tell(line);
+    _exit(failure_code());
+}
+
+int budget_start(const struct budget *budget) {
+    limits = *budget;
+    atexit(on_exit_of_library);
+    int code = limit_memory();
+    return code ? code : start_clock();
+}
+
+int budget_end(int code) {
+    move_on(ENDED);
+    sandbox_remove_unused();
+    return code;
+}

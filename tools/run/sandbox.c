@@ -1,0 +1,314 @@
+#include "sandbox.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <omp.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/status.h"
+#include "cli.h"
+#include "driver_places.h"
+#include "landlock.h"
+#include "places.h"
+#include "seccomp.h"
+
+#define READS (LANDLOCK_READ_FILE | LANDLOCK_READ_DIR)
+#define OPENS (READS | LANDLOCK_WRITE_FILE | LANDLOCK_TRUNCATE | LANDLOCK_IOCTL_DEV)
+#define WRITES                                                                                     \
+    (READS | LANDLOCK_WRITE_FILE | LANDLOCK_TRUNCATE | LANDLOCK_MAKE_REG | LANDLOCK_REMOVE_FILE)
+#define FILLS (WRITES | LANDLOCK_MAKE_DIR)
+#define CHANGES (FILLS | LANDLOCK_REMOVE_DIR | LANDLOCK_REFER)
+
+#define MAX_MADE 64
+
+// Of the one process, hence the statics.
+static char text[64] = "none";
+static bool has_landlock, has_seccomp, is_closed;
+static char *made[MAX_MADE]; // folders, those above before those below
+static size_t n_made;
+
+struct build {
+    struct landlock_rules rules;
+    char home[4096]; // without links; "": unknown
+    int error;       // the first errno of a rule
+};
+
+static void allow(struct build *b, const char *path, uint64_t access) {
+    if (!landlock_allow(&b->rules, path, access) && !b->error) b->error = errno;
+}
+
+// Folders that are made
+
+static void remember(const char *path) {
+    char *copy = n_made < MAX_MADE ? strdup(path) : NULL;
+    if (copy) made[n_made++] = copy;
+}
+
+void sandbox_remove_unused(void) {
+    for (size_t i = n_made; i-- > 0;)
+        rmdir(made[i]); // fails where something is in it
+}
+
+// The folder and all above it, of which what is made may be removed at the end.
+static bool make(struct build *b, const char *path, mode_t mode) {
+    struct stat info;
+    char *copy = strdup(path);
+    if (!copy) return false;
+    for (char *at = copy + 1; *at; at++) {
+        bool is_end = !at[1] && *at != '/';
+        if (*at != '/' && !is_end) continue;
+        if (!is_end) *at = 0;
+        if (mkdir(copy, mode) == 0) {
+            remember(copy);
+            char *slash = strrchr(copy, '/');
+            if (slash && slash != copy) *slash = 0;
+            // An empty folder below may be removed, and nothing else.
+            allow(b, slash ? (slash == copy ? "/" : copy) : ".", LANDLOCK_REMOVE_DIR);
+            if (slash && slash != copy) *slash = '/';
+        }
+        if (!is_end) *at = '/';
+    }
+    bool ok = stat(copy, &info) == 0 && S_ISDIR(info.st_mode);
+    free(copy);
+    return ok;
+}
+
+// For driver_places.h
+
+static void may_read(void *user, const char *path) {
+    allow(user, path, READS);
+}
+
+static void may_open(void *user, const char *path) {
+    allow(user, path, OPENS);
+}
+
+static void may_change(void *user, const char *path) {
+    allow(user, path, CHANGES);
+}
+
+static bool make_for_owner(void *user, const char *path) {
+    return make(user, path, 0700);
+}
+
+// Places of the command line
+
+// Whether the user's folder is `path` or lies below it.
+static bool holds_home(const struct build *b, const char *path) {
+    size_t n = strlen(path);
+    if (n == 1) n = 0; // "/"
+    return b->home[0] && strncmp(b->home, path, n) == 0 && (!b->home[n] || b->home[n] == '/');
+}
+
+// A folder with all in it. Of the user's own folder, and of those above it, what is not hidden: a
+// model that was downloaded there does not bring keys and passwords within reach.
+static void allow_folder(struct build *b, const char *path) {
+    char *whole = realpath(path, NULL);
+    if (!whole) return;
+    DIR *dir = holds_home(b, whole) ? opendir(whole) : NULL;
+    if (!dir) allow(b, whole, READS);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        char *name;
+        if (entry->d_name[0] == '.' || entry->d_type == DT_LNK ||
+            asprintf(&name, "%s/%s", whole, entry->d_name) < 0)
+            continue;
+        allow_folder(b, name);
+        free(name);
+    }
+    if (dir) closedir(dir);
+    free(whole);
+}
+
+// A model's folder may show files that lie elsewhere. Links to weights may lead out of it only in a
+// Hugging Face cache (graph/onnx/hub_cache.c); other files are read where links lead. Only such are
+// let through whose own name is that of a model's file: a link in a stranger's folder to a key must
+// not bring the key within reach.
+static bool is_of_model(const char *path) {
+    static const char *const ends[] = {".json", ".onnx", ".txt", ".model", ".tiktoken", ".jinja"};
+    const char *name = strrchr(path, '/') + 1;
+    size_t n = strlen(name);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        size_t size = strlen(ends[i]);
+        if (name[0] != '.' && n > size && strcmp(name + n - size, ends[i]) == 0) return true;
+    }
+    return false;
+}
+
+static void allow_links(struct build *b, const char *folder) {
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        struct stat info;
+        char *name, *whole = NULL;
+        if (asprintf(&name, "%s/%s", folder, entry->d_name) < 0) continue;
+        if (lstat(name, &info) == 0 && S_ISLNK(info.st_mode)) whole = realpath(name, NULL);
+        if (whole && stat(whole, &info) == 0 && S_ISREG(info.st_mode) && is_of_model(whole))
+            allow(b, whole, READS);
+        free(whole);
+        free(name);
+    }
+    if (dir) closedir(dir);
+    char *whole = realpath(folder, NULL), *blobs;
+    char *slash = whole ? strrchr(whole, '/') : NULL;
+    if (slash) *slash = 0;
+    slash = slash ? strrchr(whole, '/') : NULL;
+    if (slash && strcmp(slash, "/snapshots") == 0 &&
+        asprintf(&blobs, "%.*s/blobs", (int)(slash - whole), whole) >= 0) {
+        allow(b, blobs, READS);
+        free(blobs);
+    }
+    free(whole);
+}
+
+static char *folder_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+}
+
+static void allow_beside(struct build *b, const char *path) {
+    struct stat info;
+    bool is_folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    char *folder = is_folder ? strdup(path) : folder_of(path);
+    if (!is_folder) allow(b, path, READS); // where a link leads
+    if (folder) {
+        allow_folder(b, folder);
+        allow_links(b, folder);
+    }
+    free(folder);
+}
+
+static void allow_place(struct build *b, const struct cli_place *place) {
+    char *folder = NULL;
+    switch (place->kind) {
+    case CLI_NO_PLACE: break;
+    case CLI_READS: allow(b, place->path, READS); break;
+    case CLI_READS_BESIDE: allow_beside(b, place->path); break;
+    case CLI_WRITES:
+        folder = folder_of(place->path);
+        if (folder) allow(b, folder, WRITES);
+        break;
+    case CLI_FILLS:
+        if (make(b, place->path, 0777)) allow(b, place->path, FILLS);
+        break;
+    }
+    free(folder);
+}
+
+// Before the door closes
+
+// The driver of NVIDIA starts this program, which has more rights than the user, where the device
+// nodes are missing after a boot. It could not later.
+static void make_nvidia_nodes(void) {
+    static char program[] = "/usr/bin/nvidia-modprobe", minor[] = "-c", zero[] = "0", uvm[] = "-u";
+    char *const arguments[] = {program, minor, zero, uvm, NULL};
+    char *const environment[] = {NULL};
+    pid_t child;
+    if (access("/dev/nvidia-uvm", F_OK) == 0 || access(program, X_OK) != 0) return;
+    if (posix_spawn(&child, program, NULL, NULL, arguments, environment) == 0)
+        waitpid(child, NULL, 0);
+}
+
+// LLVM's OpenMP makes a file of shared memory when it is first used, ends the process where it
+// cannot, and removes the file at the end.
+static void start_openmp(struct build *b) {
+    char path[96];
+    if (omp_get_max_threads() < 1) return;
+    snprintf(path, sizeof path, "/dev/shm/__KMP_REGISTERED_LIB_%d_%u", (int)getpid(),
+             (unsigned)getuid());
+    if (access(path, F_OK) != 0) return;
+    allow(b, path, LANDLOCK_READ_FILE | LANDLOCK_WRITE_FILE);
+    allow(b, "/dev/shm", LANDLOCK_REMOVE_FILE);
+}
+
+unsigned sandbox_uses(const char *devices) {
+    unsigned uses = SANDBOX_DEVICE;
+    if (devices && strstr(devices, "vulkan")) uses |= SANDBOX_VULKAN;
+    if (devices && strstr(devices, "cuda")) uses |= SANDBOX_CUDA;
+    return uses;
+}
+
+static void build_rules(struct build *b, unsigned uses) {
+    const struct driver_places drivers = {may_read, may_open, may_change, make_for_owner, b};
+    const struct cli_place *places;
+    size_t n = cli_places(&places);
+    char *home = getenv("HOME") ? realpath(getenv("HOME"), NULL) : NULL;
+    if (home) snprintf(b->home, sizeof b->home, "%s", home);
+    free(home);
+    driver_places_of_system(&drivers);
+    if (uses & SANDBOX_DEVICE) driver_places_of_ree(&drivers);
+    if (uses & SANDBOX_VULKAN) driver_places_of_vulkan(&drivers);
+    if (uses & SANDBOX_CUDA) driver_places_of_cuda(&drivers);
+    start_openmp(b);
+    for (size_t i = 0; i < n; i++)
+        allow_place(b, &places[i]);
+}
+
+// Entering
+
+// Whether a system call is not there, in this kernel or in this container.
+static bool is_missing(int error) {
+    return error == ENOSYS || error == EOPNOTSUPP || error == EPERM;
+}
+
+static void describe(const struct landlock_rules *rules) {
+    const char *why = rules->error == ENOSYS       ? "kernel without landlock"
+                      : rules->error == EOPNOTSUPP ? "landlock is switched off"
+                                                   : "landlock is not allowed here";
+    if (has_landlock)
+        snprintf(text, sizeof text, "landlock %d%s", rules->abi,
+                 has_seccomp ? ", seccomp" : " (no seccomp)");
+    else
+        snprintf(text, sizeof text, "%s (%s)", has_seccomp ? "seccomp" : "none", why);
+}
+
+static int refused(const char *what, int error) {
+    cli_error("the sandbox: %s: %s (--no-sandbox runs without)", what, strerror(error));
+    return CLI_FAILED;
+}
+
+int sandbox_enter(unsigned uses) {
+    struct build b = {0};
+    if (uses & SANDBOX_CUDA) make_nvidia_nodes();
+    has_landlock = landlock_begin(&b.rules);
+    if (!has_landlock && (b.rules.abi || !is_missing(b.rules.error)))
+        return refused("Landlock", b.rules.error);
+    if (has_landlock) build_rules(&b, uses);
+    if (b.error) return refused("a Landlock rule", b.error);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return refused("no_new_privs", errno);
+    if (has_landlock && !landlock_enter(&b.rules)) return refused("Landlock", errno);
+    is_closed = !(uses & (SANDBOX_VULKAN | SANDBOX_CUDA));
+    has_seccomp = seccomp_enter(is_closed ? SECCOMP_CLOSED : SECCOMP_BEFORE_DRIVERS);
+    if (!has_seccomp && !is_missing(errno)) return refused("seccomp", errno);
+    describe(&b.rules);
+    return 0;
+}
+
+enum ree_status sandbox_close(struct ree_error *err) {
+    if (!has_seccomp || is_closed) return REE_OK;
+    is_closed = true;
+    if (seccomp_enter(SECCOMP_CLOSED)) return REE_OK;
+    return ree_fail(err, REE_INTERNAL,
+                    "the sandbox: seccomp for all threads: %s (--no-sandbox runs without)",
+                    strerror(errno));
+}
+
+void sandbox_skip(const char *why) {
+    snprintf(text, sizeof text, "none (%s)", why);
+}
+
+const char *sandbox_text(void) {
+    return text;
+}
+
+const char *sandbox_hint(const char *message) {
+    bool is_refusal = has_landlock && strstr(message, strerror(EACCES));
+    return is_refusal ? " (the sandbox refuses files that the command line does not name; "
+                        "--no-sandbox)"
+                      : "";
+}

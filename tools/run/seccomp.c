@@ -1,0 +1,258 @@
+// A list of what is refused, and not of what is allowed. The drivers of GPUs, the compilers in
+// them, OpenMP and the C library decide which system calls a run makes, and each release decides
+// anew; a list of allowed calls would end runs on machines that nobody tried, or be as wide as this
+// one. What such a list is better at, calls that do not exist yet, is met by a ceiling: a call with
+// a number above the newest known here gets ENOSYS, as on an older kernel, which libraries are
+// prepared for.
+//
+// What is refused fails with EPERM and does not end the process: a library that only tries goes on.
+// Files are Landlock's affair, but for what it does not govern (chmod, truncate before its version
+// 3, ...).
+#include "seccomp.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(__x86_64__) && defined(__LP64__)
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__) && defined(__LP64__) && !defined(__AARCH64EB__)
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
+#endif
+
+#ifdef ARCHITECTURE
+
+// Sanitizers find leaks from a process that traces this one.
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer) ||                           \
+    __has_feature(memory_sanitizer) || __has_feature(thread_sanitizer)
+#define IS_SANITIZED 1
+#else
+#define IS_SANITIZED 0
+#endif
+
+// From 424 on every architecture has the same numbers, which headers may be too old for.
+#define NR_PIDFD_SEND_SIGNAL 424
+#define NR_IO_URING_SETUP 425
+#define NR_IO_URING_REGISTER 427
+#define NR_OPEN_TREE 428
+#define NR_FSPICK 433 // 428 to 433: the new calls for mounting
+#define NR_CLONE3 435
+#define NR_PIDFD_GETFD 438
+#define NR_PROCESS_MADVISE 440
+#define NR_MOUNT_SETATTR 442
+#define NR_QUOTACTL_FD 443
+#define NR_FCHMODAT2 452
+#define NR_SETXATTRAT 463
+#define NR_REMOVEXATTRAT 466
+#define NR_OPEN_TREE_ATTR 467
+#define NR_FILE_SETATTR 469
+#define NR_NEWEST 469 // of Linux 6.17
+#define X32_BIT 0x40000000u
+
+static const uint32_t refused[] = {
+    // clang-format off
+    // Other programs, and the memory and the descriptors of other processes
+    SYS_execve, SYS_execveat, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp,
+    NR_PIDFD_GETFD, NR_PIDFD_SEND_SIGNAL, NR_PROCESS_MADVISE,
+#if !IS_SANITIZED
+    SYS_ptrace,
+#endif
+    // The machine: file systems, modules, kernels, clocks, names
+    SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_swapon, SYS_swapoff, SYS_quotactl,
+    NR_QUOTACTL_FD, NR_MOUNT_SETATTR, NR_OPEN_TREE_ATTR, SYS_acct, SYS_reboot, SYS_init_module,
+    SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_kexec_file_load, SYS_settimeofday,
+    SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex, SYS_sethostname, SYS_setdomainname,
+    SYS_syslog, SYS_vhangup, SYS_open_by_handle_at, SYS_fanotify_init,
+    // Users and namespaces
+    SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid,
+    SYS_setfsuid, SYS_setfsgid, SYS_setgroups, SYS_capset, SYS_unshare, SYS_setns,
+    // Parts of the kernel with a long list of holes
+    SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_add_key, SYS_request_key, SYS_keyctl,
+    // What Landlock leaves open of files. By descriptor (fchmod) it stays: the file had to be opened.
+    SYS_fchmodat, SYS_fchownat, SYS_setxattr, SYS_lsetxattr, SYS_removexattr, SYS_lremovexattr,
+    SYS_truncate, NR_FCHMODAT2, NR_SETXATTRAT, NR_REMOVEXATTRAT, NR_FILE_SETATTR,
+    // Calls that only the older architecture has
+#ifdef SYS_chmod
+    SYS_chmod, SYS_chown, SYS_lchown, SYS_iopl, SYS_ioperm, SYS_modify_ldt, SYS_uselib,
+#endif
+    // clang-format on
+};
+
+static const uint32_t refused_when_closed[] = {
+#if defined(SYS_fork) && !IS_SANITIZED
+    SYS_fork,
+    SYS_vfork,
+#endif
+    SYS_mq_open,
+};
+
+#define MAX_INSTRUCTIONS 400
+struct filter {
+    struct sock_filter code[MAX_INSTRUCTIONS];
+    unsigned short n;
+};
+
+static void add(struct filter *f, uint16_t code, uint32_t k, uint8_t jt, uint8_t jf) {
+    if (f->n < MAX_INSTRUCTIONS) f->code[f->n] = (struct sock_filter){code, jt, jf, k};
+    f->n++;
+}
+
+#define LOAD (BPF_LD | BPF_W | BPF_ABS)
+#define EQUALS (BPF_JMP | BPF_JEQ | BPF_K)
+#define ABOVE (BPF_JMP | BPF_JGT | BPF_K)
+#define AT_LEAST (BPF_JMP | BPF_JGE | BPF_K)
+#define HAS_ANY (BPF_JMP | BPF_JSET | BPF_K)
+#define ALLOWED SECCOMP_RET_ALLOW
+#define FAILS_WITH(error) (SECCOMP_RET_ERRNO | (error))
+
+static void end(struct filter *f, uint32_t action) {
+    add(f, BPF_RET | BPF_K, action, 0, 0);
+}
+
+static void load_number(struct filter *f) {
+    add(f, LOAD, offsetof(struct seccomp_data, nr), 0, 0);
+}
+
+// The low half of an argument. All that are looked at here are ints to the kernel, which ignores
+// the rest; so must the filter, or a high half would hide the value.
+static void load_argument(struct filter *f, unsigned i) {
+    add(f, LOAD, (uint32_t)(offsetof(struct seccomp_data, args) + i * sizeof(uint64_t)), 0, 0);
+}
+
+static void refuse_call(struct filter *f, uint32_t number, int error) {
+    add(f, EQUALS, number, 0, 1);
+    end(f, FAILS_WITH((uint32_t)error));
+}
+
+static void refuse_calls(struct filter *f, const uint32_t *numbers, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        refuse_call(f, numbers[i], EPERM);
+}
+
+static void refuse_range(struct filter *f, uint32_t first, uint32_t last) {
+    add(f, AT_LEAST, first, 0, 2);
+    add(f, ABOVE, last, 1, 0);
+    end(f, FAILS_WITH(EPERM));
+}
+
+// Families of sockets. A pair (socketpair) reaches nobody else.
+static void restrict_sockets(struct filter *f, enum seccomp_step step) {
+    if (step == SECCOMP_CLOSED) {
+        refuse_call(f, SYS_socket, EPERM);
+        return;
+    }
+    add(f, EQUALS, SYS_socket, 0, 5);
+    load_argument(f, 0);
+    add(f, EQUALS, AF_UNIX, 2, 0);
+    add(f, EQUALS, AF_NETLINK, 1, 0); // devices, as the kernel tells of them
+    end(f, FAILS_WITH(EPERM));
+    load_number(f); // after a load of an argument
+}
+
+// Threads stay; namespaces go and, at the end, processes.
+static void restrict_clone(struct filter *f, enum seccomp_step step) {
+    const uint32_t namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
+                                CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+    const bool threads_only = step == SECCOMP_CLOSED && !IS_SANITIZED;
+    // Its flags lie in memory, where a filter cannot look; C libraries then use clone.
+    refuse_call(f, NR_CLONE3, ENOSYS);
+    add(f, EQUALS, SYS_clone, 0, threads_only ? 5 : 4);
+    load_argument(f, 0);
+    if (threads_only) {
+        add(f, HAS_ANY, CLONE_THREAD, 0, 1); // not a thread: refused
+        add(f, HAS_ANY, namespaces, 0, 1);   // a thread without new namespaces: goes on
+    } else {
+        add(f, HAS_ANY, namespaces, 0, 1);
+    }
+    end(f, FAILS_WITH(EPERM));
+    load_number(f);
+}
+
+// Typing into the terminal of whoever started the command.
+static void restrict_terminal(struct filter *f) {
+    add(f, EQUALS, SYS_ioctl, 0, 5);
+    load_argument(f, 1);
+    add(f, EQUALS, TIOCSTI, 1, 0);
+    add(f, EQUALS, TIOCLINUX, 0, 1);
+    end(f, FAILS_WITH(EPERM));
+    load_number(f);
+}
+
+// Signals to other processes, which Landlock refuses from its version 6 on.
+static void restrict_signals(struct filter *f) {
+    static const uint32_t calls[] = {SYS_kill, SYS_tgkill, SYS_rt_sigqueueinfo,
+                                     SYS_rt_tgsigqueueinfo};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        add(f, EQUALS, calls[i], 0, 4);
+        load_argument(f, 0);
+        add(f, EQUALS, (uint32_t)getpid(), 1, 0);
+        end(f, FAILS_WITH(EPERM));
+        load_number(f);
+    }
+}
+
+static void make_filter(struct filter *f, enum seccomp_step step) {
+    // Another architecture's calls have other numbers.
+    add(f, LOAD, offsetof(struct seccomp_data, arch), 0, 0);
+    add(f, EQUALS, ARCHITECTURE, 1, 0);
+    end(f, FAILS_WITH(EPERM));
+    load_number(f);
+#ifdef __x86_64__
+    // x32: the same architecture to the kernel, with numbers of its own.
+    add(f, AT_LEAST, X32_BIT, 0, 1);
+    end(f, FAILS_WITH(EPERM));
+#endif
+    add(f, ABOVE, NR_NEWEST, 0, 1);
+    end(f, FAILS_WITH(ENOSYS));
+    refuse_calls(f, refused, sizeof refused / sizeof *refused);
+    refuse_range(f, NR_IO_URING_SETUP, NR_IO_URING_REGISTER);
+    refuse_range(f, NR_OPEN_TREE, NR_FSPICK);
+    restrict_sockets(f, step);
+    restrict_clone(f, step);
+    restrict_terminal(f);
+    if (step == SECCOMP_CLOSED) {
+        refuse_calls(f, refused_when_closed,
+                     sizeof refused_when_closed / sizeof *refused_when_closed);
+        restrict_signals(f);
+    }
+    end(f, ALLOWED);
+}
+
+bool seccomp_enter(enum seccomp_step step) {
+    static struct filter f;
+    f.n = 0;
+    make_filter(&f, step);
+    if (f.n > MAX_INSTRUCTIONS) {
+        errno = E2BIG;
+        return false;
+    }
+    struct sock_fprog program = {f.n, f.code};
+    // TSYNC: OpenMP, drivers and heartbeats have threads by now. One that cannot be reached is
+    // told by its id.
+    long result =
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+    if (result > 0) errno = ESRCH;
+    if (result < 0 && errno == EINVAL) errno = ENOSYS; // a kernel without filters
+    return result == 0;
+}
+
+#else
+
+bool seccomp_enter(enum seccomp_step step) {
+    (void)step;
+    errno = ENOSYS;
+    return false;
+}
+
+#endif
