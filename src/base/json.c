@@ -18,7 +18,9 @@ enum ree_status ree_json_parse(const void *text, size_t size, cJSON **out, struc
     const char *end = copy;
     cJSON *root = cJSON_ParseWithLengthOpts(copy, size + 1, &end, true);
     size_t at = end && end >= copy && end <= copy + size ? (size_t)(end - copy) : 0;
+    bool is_memory = !root && ree_json_is_well_formed(copy, size);
     free(copy);
+    if (is_memory) return ree_fail(err, REE_NO_MEMORY, "out of memory for its %zu bytes", size);
     if (!root) return ree_fail(err, REE_INVALID, "it is not JSON, near byte %zu", at);
     *out = root;
     return REE_OK;

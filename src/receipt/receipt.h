@@ -167,11 +167,12 @@ struct ree_receipt_finding {
     const char *what; // "receipt", "prompt tokens", "prompt text", "output tokens", "output text",
                       // "salt", "parameters", "signature", "counts"
     bool ok;
+    bool unknown; // not ok, for want of memory: it says nothing about the receipt
     char detail[256];
 };
 #define REE_RECEIPT_MAX_FINDINGS 16
 // Compares all hashes that the receipt itself allows to be computed, and the signature. Returns how
-// many findings there are; *out_ok: all are.
+// many findings there are; *out_ok: all are ok. Whoever judges by them must look at `unknown`, too.
 size_t ree_receipt_check(const struct ree_receipt *receipt,
                          struct ree_receipt_finding findings[REE_RECEIPT_MAX_FINDINGS],
                          bool *out_ok);

@@ -5,6 +5,7 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -276,6 +277,19 @@ bool cli_wants_help(int argc, char **argv) {
     return false;
 }
 
+// cJSON drops what it has no memory for, and says so to nobody who adds twenty fields in a row.
+static atomic_bool json_failed;
+
+static void *json_malloc(size_t size) {
+    void *memory = malloc(size);
+    if (!memory) atomic_store(&json_failed, true);
+    return memory;
+}
+
+void cli_json_init(void) {
+    cJSON_InitHooks(&(cJSON_Hooks){json_malloc, free});
+}
+
 void cli_append_json(struct ree_strbuf *out, struct cJSON *json, bool indented) {
     char *text = indented ? cJSON_Print(json) : cJSON_PrintUnformatted(json);
     // cJSON escapes control characters below a space alone. The same JSON, also in a pipe: the
@@ -289,7 +303,7 @@ void cli_append_json(struct ree_strbuf *out, struct cJSON *json, bool indented) 
         else
             ree_strbuf_append(out, c, 1);
     }
-    if (text)
+    if (text && !atomic_load(&json_failed))
         ree_strbuf_append(out, "\n", 1);
     else
         out->failed = true;

@@ -102,6 +102,9 @@ bool cli_must_escape(bool raw_output);
 size_t cli_append_escaped(struct ree_strbuf *out, const char *text, size_t n, bool more);
 int cli_print_text(const char *text);       // a manual page
 bool cli_wants_help(int argc, char **argv); // --help is among them
+// Before any JSON is made: cli_append_json then fails if anything of this process's JSON was lost
+// for want of memory.
+void cli_json_init(void);
 // JSON and the end of the line; deletes it. NULL is one that there was no memory for.
 struct cJSON;
 void cli_append_json(struct ree_strbuf *out, struct cJSON *json, bool indented);

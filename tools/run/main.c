@@ -95,6 +95,7 @@ static int version(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     ree_float_env_set(); // subcommands call the library's inside too
+    cli_json_init();
     if (argc < 2) return usage();
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return cli_print_text(overview);
