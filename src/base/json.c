@@ -35,6 +35,18 @@ enum ree_status ree_json_parse_object(const void *text, size_t size, cJSON **out
     return ree_fail(err, REE_INVALID, "it is not a JSON object");
 }
 
+bool ree_json_put(cJSON *array, cJSON *item) {
+    if (item && cJSON_AddItemToArray(array, item)) return true;
+    cJSON_Delete(item);
+    return false;
+}
+
+bool ree_json_put_as(cJSON *object, const char *key, cJSON *item) {
+    if (item && cJSON_AddItemToObject(object, key, item)) return true;
+    cJSON_Delete(item);
+    return false;
+}
+
 const cJSON *ree_json_find(const cJSON *object, const char *key) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
     return item && !cJSON_IsNull(item) ? item : NULL;

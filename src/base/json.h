@@ -23,6 +23,11 @@ enum ree_status ree_json_parse_object(const void *text, size_t size, cJSON **out
 // them accepts. Allocates nothing.
 bool ree_json_is_well_formed(const char *text, size_t size);
 
+// Adds an item to an array or an object, or deletes it: false if there was no memory for one of
+// the three. Each may be NULL, which is such a failure before.
+bool ree_json_put(cJSON *array, cJSON *item);
+bool ree_json_put_as(cJSON *object, const char *key, cJSON *item);
+
 const cJSON *ree_json_find(const cJSON *object, const char *key); // NULL: absent or null
 
 // A whole number of at most 2^53 in magnitude.

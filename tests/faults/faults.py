@@ -74,7 +74,7 @@ def scenarios(inputs):
         Scenario("generate, private", *text, "--stop", "xyz", "--trace", "t", "--receipt-path", "r.json", "--private",
                  files=["t", "r.json", "r.json.salt"]),
         Scenario("generate, batch", *text, "--prompt-text", "The", "--temperature", "0.8", "--top-p", "0.9", "--seed", "3",
-                 "--json", "--checkpoint", "c", "--checkpoint-every", "2", files=["c"]),
+                 "--json", "--checkpoint", "c", "--checkpoint-every", "2", files=["c"], replaces=False),
         Scenario("generate, resume", *text, "--checkpoint", inputs / "checkpoint", "--resume", "--receipt-path", "r.json",
                  files=["r.json"]),
         Scenario("generate, exported", inputs / "q8.onnx", "--prompt-text", PROMPT, *short, "--tokenizer", STORIES),

@@ -280,9 +280,13 @@ bool cli_wants_help(int argc, char **argv) {
 // cJSON drops what it has no memory for, and says so to nobody who adds twenty fields in a row.
 static atomic_bool json_failed;
 
+void cli_json_fail(void) {
+    atomic_store(&json_failed, true);
+}
+
 static void *json_malloc(size_t size) {
     void *memory = malloc(size);
-    if (!memory) atomic_store(&json_failed, true);
+    if (!memory) cli_json_fail();
     return memory;
 }
 

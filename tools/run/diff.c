@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/json.h"
 #include "audit/diff_receipts.h"
 #include "audit/html.h"
 #include "base/file.h"
@@ -83,7 +84,7 @@ static int compare_traces(struct job *job, const char *const paths[2],
         struct diff_pair p = {.a = traces[0], .b = traces[1], .all = job->all};
         ree_trace_diff(p.a, p.b, &p.diff);
         if (job->json)
-            cJSON_AddItemToObject(job->object, "trace", diff_report_json(&p));
+            ree_json_put_as(job->object, "trace", diff_report_json(&p));
         else
             diff_report_text(&p, &job->text);
         code = p.diff.kind == REE_DIFF_SAME        ? 0
@@ -108,7 +109,7 @@ static bool report_receipts(struct job *job, const struct ree_receipt receipts[2
         cJSON *object = cJSON_CreateObject();
         cJSON_AddStringToObject(object, "what", found[i].what);
         cJSON_AddStringToObject(object, "detail", found[i].detail);
-        cJSON_AddItemToArray(list, object);
+        ree_json_put(list, object);
     }
     if (job->json) return n > 0;
     for (size_t i = 0; i < shown; i++) {

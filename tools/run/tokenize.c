@@ -1,6 +1,7 @@
 // ree-run tokenize: text to token ids and back, with a model's tokenizer.
 #include "cli.h"
 
+#include "base/json.h"
 #include "base/file.h"
 
 #include <cjson/cJSON.h>
@@ -95,11 +96,11 @@ static int print_ids(const struct request *request, const struct ree_tokenizer *
     if (request->json) {
         cJSON *root = cJSON_CreateObject(), *pieces;
         if (prompt) cJSON_AddStringToObject(root, "prompt", prompt);
-        cJSON_AddItemToObject(root, "ids", cJSON_CreateIntArray(ids, (int)n));
+        ree_json_put_as(root, "ids", cJSON_CreateIntArray(ids, (int)n));
         pieces = cJSON_AddArrayToObject(root, "tokens");
         for (size_t i = 0; i < n; i++) {
             const char *piece = ree_tokenizer_token(tokenizer, ids[i]);
-            cJSON_AddItemToArray(pieces, cJSON_CreateString(piece ? piece : ""));
+            ree_json_put(pieces, cJSON_CreateString(piece ? piece : ""));
         }
         return print_json(root, tokenizer);
     }

@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "receipts.h"
 
+#include "base/json.h"
 #include "receipt/dsse.h"
 #include "receipt/receipt.h"
 
@@ -105,7 +106,7 @@ static int print_json(const struct ree_receipt *receipt, const struct report *re
         cJSON_AddStringToObject(item, "what", report->findings[i].what);
         cJSON_AddBoolToObject(item, "ok", report->findings[i].ok);
         cJSON_AddStringToObject(item, "detail", report->findings[i].detail);
-        cJSON_AddItemToArray(array, item);
+        ree_json_put(array, item);
     }
     ree_strbuf_init(&out);
     cli_append_json(&out, root, true);
