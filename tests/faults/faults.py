@@ -46,11 +46,12 @@ class Scenario:
     that say that the command could not be done."""
 
     def __init__(self, name, *arguments, files=(), fails=(1,), kinds=("memory", "json", "read", "short"), cold=False,
-                 threads=True, replaces=True, same_output=True):
+                 threads=True, replaces=True, same_output=True, together=()):
         self.name, self.files, self.fails, self.cold = name, set(files), fails, cold
         self.kinds = set(kinds) | ({"write", "write-full"} if files else set())
         self.replaces = replaces  # files that are there already
         self.same_output = same_output  # on standard output
+        self.together = together  # files that are old or new together
         self.arguments = [*map(str, arguments), *(["--threads", "1"] if threads else [])]
 
 
@@ -72,7 +73,7 @@ def scenarios(inputs):
         Scenario("run, partitions", DIGITS, "--input", SEVEN, "--n-partitions", "3"),
         Scenario("generate", *text, "--stop", "ZZZ", "--logits-hash"),
         Scenario("generate, private", *text, "--stop", "xyz", "--trace", "t", "--receipt-path", "r.json", "--private",
-                 files=["t", "r.json", "r.json.salt"]),
+                 files=["t", "r.json", "r.json.salt"], together=["r.json", "r.json.salt"]),
         Scenario("generate, batch", *text, "--prompt-text", "The", "--temperature", "0.8", "--top-p", "0.9", "--seed", "3",
                  "--json", "--checkpoint", "c", "--checkpoint-every", "2", files=["c"], replaces=False),
         Scenario("generate, resume", *text, "--checkpoint", inputs / "checkpoint", "--resume", "--receipt-path", "r.json",
@@ -157,6 +158,16 @@ def normal(data, folder):
     return re.sub(r"[-+0-9.e]+ *(s|ms|tokens/s|MB|KB|GB|bytes)\b", "TIME", re.sub(r" {2,}", "  ", text))
 
 
+def is_earlier_checkpoint(contents):
+    """Whether it is a whole checkpoint: those of a run replace each other."""
+    try:
+        checkpoint = json.loads(contents)
+        body = json.dumps(checkpoint["body"], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return checkpoint["checkpoint_sha256"] == hashlib.sha256(b"ree-checkpoint/1\0" + body.encode()).hexdigest()
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
 class Sweep:
     """The points of one scenario, kind and mode."""
 
@@ -193,8 +204,11 @@ class Sweep:
         for name, contents in files.items():
             if name not in clean_files:
                 return f"the file {name} is left"
-            if contents not in (clean_files[name], "old"):
+            if contents not in (clean_files[name], "old") and not is_earlier_checkpoint(contents):
                 return f"the file {name} is neither the old nor the new one"
+        # Where everything fails from some point on, nothing can be put back.
+        if self.mode != "onward" and len({files.get(name) == clean_files[name] for name in self.scenario.together}) > 1:
+            return f"some of {self.scenario.together} are new, and others old"
         if status == clean_status:
             missing = [n for n in clean_files if files.get(n) != clean_files[n]]
             if missing:

@@ -248,18 +248,25 @@ size_t cli_append_escaped(struct ree_strbuf *out, const char *text, size_t n, bo
     return at;
 }
 
+static bool output_lost; // of the whole process, once for all
+
+bool cli_write(const char *bytes, size_t n) {
+    cli_progress_end();
+    bool ok = n == 0 || fwrite(bytes, 1, n, stdout) == n;
+    // Flushed here, so that a full disk or a closed pipe is not mistaken for success.
+    if (fflush(stdout) != 0) ok = false;
+    if (!ok && !output_lost) cli_error("cannot write to standard output: %s", strerror(errno));
+    output_lost = output_lost || !ok;
+    return !output_lost;
+}
+
 int cli_print(struct ree_strbuf *text) {
     bool ok = !text->failed;
     cli_progress_end();
-    if (!ok)
+    if (ok)
+        ok = cli_write(text->data, text->size);
+    else
         cli_error("out of memory");
-    else if (text->size && fwrite(text->data, 1, text->size, stdout) != text->size)
-        ok = false;
-    // Flushed here, so that a full disk or a closed pipe is not mistaken for success.
-    if (fflush(stdout) != 0 || !ok) {
-        if (!text->failed) cli_error("cannot write to standard output: %s", strerror(errno));
-        ok = false;
-    }
     ree_strbuf_finish(text);
     return ok ? 0 : CLI_FAILED;
 }

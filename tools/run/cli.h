@@ -89,6 +89,9 @@ void cli_append_name(struct ree_strbuf *out, const char *name);
 void cli_append_port(struct ree_strbuf *out, const struct ree_port *port);
 void cli_append_shape(struct ree_strbuf *out, enum ree_dtype dtype, uint32_t rank,
                       const int64_t *dims);
+// Writes to standard output. False if this, or anything before it, could not be written; the first
+// failure prints its reason.
+bool cli_write(const char *bytes, size_t n);
 // Writes the buffer to standard output and releases it; returns the exit code.
 int cli_print(struct ree_strbuf *text);
 void cli_note(void *unused, const char *text); // to standard error

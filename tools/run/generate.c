@@ -203,7 +203,7 @@ static int generate(struct job *job) {
         writer_end(&job->writers[i]);
     if (status != REE_OK) {
         // Below the text that there is.
-        if (job->writers[0].prints) printf("\n");
+        if (job->writers[0].prints) cli_write("\n", 1);
         return cli_fail(&err);
     }
     if (job->failed) return CLI_FAILED;

@@ -136,6 +136,7 @@ static int encode(const struct request *request, const struct ree_tokenizer *tok
     } else {
         text = read_input(request->chat ? request->chat : request->file, &n);
     }
+    if (!text && request->text) cli_error("out of memory");
     if (!text) return CLI_FAILED;
     enum ree_status status = REE_OK;
     if (request->chat) {
@@ -159,6 +160,7 @@ static int encode(const struct request *request, const struct ree_tokenizer *tok
 // Numbers between spaces, commas and brackets.
 static int32_t *parse_ids(const char *text, size_t *out_n) {
     int32_t *ids = calloc(strlen(text) / 2 + 1, sizeof *ids);
+    if (!ids) cli_error("out of memory");
     *out_n = 0;
     while (ids && *(text += strspn(text, " ,[]\t\r\n"))) {
         char *end;
@@ -180,6 +182,7 @@ static int decode(const struct request *request, const struct ree_tokenizer *tok
     struct ree_error err;
     size_t n_list = 0, n, n_text;
     char *list = strcmp(request->decode, "-") == 0 ? read_stdin(&n_list) : strdup(request->decode);
+    if (!list && strcmp(request->decode, "-") != 0) cli_error("out of memory");
     int32_t *ids = list ? parse_ids(list, &n) : NULL;
     free(list);
     if (!ids) return CLI_FAILED;
