@@ -26,7 +26,8 @@ from harness import check  # noqa: E402
 SAMPLE = HERE.parents[1] / "tools" / "sample"
 DIGITS, SEVEN, STORIES = SAMPLE / "digits.onnx", SAMPLE / "seven.npy", SAMPLE / "stories"
 PROMPT = "Once upon a time"
-SAMPLED_POINTS = 24  # of a scenario, in each mode, where REE_TEST_SAMPLE asks for a part
+# Of a scenario, where REE_TEST_SAMPLE asks for a part; other kinds and modes: 3.
+SAMPLED_POINTS = {("memory", "one"): 8}
 MAX_JSON_POINTS = 400  # thousands of one parse are alike
 MAX_SHOWN = 8  # failures of a scenario that are shown in full
 SANITIZER_EXIT = 99
@@ -127,6 +128,8 @@ def prepare(ree_run, inputs):
     text("b", "--trace", inputs / "b.trace", "--inject-fault", "30:1:22")
     text("private", "--private")
     text("kept", "--checkpoint", inputs / "checkpoint")
+    for command in ([DIGITS, "--input", SEVEN], [STORIES, "--prompt-text", PROMPT, "--max-new-tokens", "1"]):
+        run(*command, "--threads", "1")  # fills the cache of the self-tests
     run("request", STORIES, "--prompt-text", PROMPT, "--max-new-tokens", "4", "--output", inputs / "request.json")
     run(STORIES, "--request", inputs / "request.json", "--receipt-path", inputs / "asked.json")
     run("export", STORIES, "-o", inputs / "q8.onnx", "--quantize", "8", "--colocate-tensors")
@@ -155,6 +158,9 @@ def normal(data, folder):
         text = data.decode()
     except UnicodeDecodeError:
         return hashlib.sha256(data).hexdigest()
+    # A proof for which there was no memory: the text is then verified token by token.
+    text = re.sub(r"\nran token by token: causality is not proved: out of memory\n", "", text)
+    text = re.sub(r"[0-9]+ runs? of the model", "RUNS", text)
     return re.sub(r"[-+0-9.e]+ *(s|ms|tokens/s|MB|KB|GB|bytes)\b", "TIME", re.sub(r" {2,}", "  ", text))
 
 
@@ -234,8 +240,6 @@ class Sweep:
 
     def clean(self):
         """A run in which nothing fails: exit code, standard output, error and files; None: it failed."""
-        list(self.sweep("one", 0, 1, 0))  # fills the cache of the self-tests
-        self.remove(0)
         (_, self.counts["points"], status), = self.sweep("one", 0, 1, 0)
         outcome = self.outcome(0)
         self.remove(0)
@@ -246,15 +250,17 @@ class Sweep:
         return None
 
     def run(self):
-        clean, points = self.clean(), self.counts["points"]
-        if not clean or not points:
-            return
         before = self.folder / "before"  # old files, which a failure leaves
         before.mkdir()
         for name in self.scenario.files:
             if "/" not in name and self.scenario.replaces:
                 (before / name).write_text("old")
-        most = SAMPLED_POINTS if self.options.sampled else MAX_JSON_POINTS if self.kind == "json" else points
+        clean, points = self.clean(), self.counts["points"]
+        if not clean or not points:
+            return
+        most = points if self.kind != "json" else MAX_JSON_POINTS
+        if self.options.sampled:
+            most = SAMPLED_POINTS.get((self.kind, self.mode), 3)
         step = max(1, points // most)
         first = 1 + int(hashlib.sha256(self.scenario.name.encode()).hexdigest(), 16) % step
         last = -1
@@ -282,11 +288,12 @@ def main():
     parser.add_argument("--sweep", required=True, help="the program faults_sweep")
     parser.add_argument("--kind", choices=["memory", "write", "read"], action="append")
     parser.add_argument("--only", default="", help="scenarios whose names match this regular expression")
+    parser.add_argument("--sample", action="store_true", help="a few points of each, as with REE_TEST_SAMPLE")
     parser.add_argument("--points", help="FIRST-LAST: these points only")
     parser.add_argument("--table", help="write what was counted to this file")
     parser.add_argument("--shown", type=int, default=MAX_SHOWN, help="failures of a scenario that are shown in full")
     options = parser.parse_args()
-    options.sampled = os.environ.get("REE_TEST_SAMPLE", "1/1") != "1/1"
+    options.sampled = options.sample or os.environ.get("REE_TEST_SAMPLE", "1/1") != "1/1"
     os.environ["ASAN_OPTIONS"] = f"exitcode={SANITIZER_EXIT}:allocator_may_return_null=1"
     modes = {"memory": [("memory", "one"), ("memory", "onward"), ("json", "one")],
              "write": [("write", "one"), ("write", "onward"), ("write-full", "one")],
@@ -308,6 +315,8 @@ def main():
                 sweep.run()
                 shutil.rmtree(folder)
                 c = sweep.counts
+                if not c["points"]:
+                    continue
                 rows.append((scenario.name, kind, mode, *c.values()))
                 print(f"{scenario.name}: {kind} {mode}: {c['points']} points, {c['run']} run: {c['failed']} failed with "
                       f"a reason, {c['same']} the same result, {c['wrong']} wrong; {time.monotonic() - begin:.0f} s",

@@ -287,6 +287,10 @@ bool cli_wants_help(int argc, char **argv) {
 // cJSON drops what it has no memory for, and says so to nobody who adds twenty fields in a row.
 static atomic_bool json_failed;
 
+bool cli_json_lost(void) {
+    return atomic_load(&json_failed);
+}
+
 void cli_json_fail(void) {
     atomic_store(&json_failed, true);
 }
@@ -314,7 +318,7 @@ void cli_append_json(struct ree_strbuf *out, struct cJSON *json, bool indented) 
         else
             ree_strbuf_append(out, c, 1);
     }
-    if (text && !atomic_load(&json_failed))
+    if (text && !cli_json_lost())
         ree_strbuf_append(out, "\n", 1);
     else
         out->failed = true;

@@ -109,6 +109,7 @@ bool cli_wants_help(int argc, char **argv); // --help is among them
 // for want of memory.
 void cli_json_init(void);
 void cli_json_fail(void); // the same for what was lost beside cJSON
+bool cli_json_lost(void); // whether anything was: for who prints JSON in another way
 // JSON and the end of the line; deletes it. NULL is one that there was no memory for.
 struct cJSON;
 void cli_append_json(struct ree_strbuf *out, struct cJSON *json, bool indented);

@@ -323,6 +323,8 @@ int ree_run_generate(int argc, char **argv) {
         }
         code = cli_ranks_finish(&o.ranks, code);
         finish(&job);
+    } else if (!o.prompts || !o.stops) {
+        code = CLI_FAILED; // out of memory
     }
     generate_options_finish(&o);
     return code;
