@@ -119,7 +119,8 @@ struct ree_graph {
     struct ree_value **outputs;
     struct ree_graph *parent; // of a subgraph
     struct ree_mapping *mappings;
-    const char *notes; // of the loader for the user, a line each, in the arena; NULL: none
+    const char *notes;  // of the loader for the user, a line each, in the arena; NULL: none
+    bool lacked_memory; // a pass gave up
 };
 
 struct ree_graph *ree_graph_create(void); // NULL when memory is exhausted
@@ -186,7 +187,9 @@ enum ree_status ree_onnx_tensor_load(const char *path, const struct ree_port *po
                                      struct ree_tensor *out_tensor, struct ree_error *err);
 
 // Passes (graph/passes/): each takes the graph to an equivalent one, subgraphs first. Returns
-// whether it changed.
+// whether it changed. A pass that gave up for want of memory sets the graph's `lacked_memory`: the
+// graph still computes the same, but is not the one that this model has everywhere else (in traces,
+// in plans).
 bool ree_pass_dead_code(struct ree_graph *graph);
 bool ree_pass_identity(
     struct ree_graph *graph); // Identity, Dropout at inference, Cast to its own type

@@ -161,6 +161,7 @@ bool ree_pass_common_subexpressions(struct ree_graph *graph) {
         .heads = calloc(n_buckets, sizeof *table.heads),
         .nexts = calloc(graph->n_nodes + 1, sizeof *table.nexts),
     };
+    if (!table.heads || !table.nexts) graph->lacked_memory = true;
     bool merged = table.heads && table.nexts && merge_all(&rewrite, &table);
     if (merged) ree_rewrite_apply(&rewrite);
     free(table.heads);

@@ -31,6 +31,7 @@ bool ree_pass_dead_code(struct ree_graph *graph) {
     if (!ree_rewrite_init(&rewrite, graph)) return changed;
     struct liveness liveness = {graph, calloc(graph->n_values + 1, sizeof(bool))};
     if (!liveness.live) {
+        graph->lacked_memory = true;
         ree_rewrite_finish(&rewrite);
         return changed;
     }

@@ -45,7 +45,10 @@ static bool take_factor(struct ree_graph *graph, struct ree_node *node) {
     if (value == node->inputs[1] || !is_matrix_constant(value)) return false;
     struct ree_attr *attrs = ree_arena_alloc_array(graph->arena, 2, sizeof *attrs);
     struct ree_value **inputs = ree_arena_alloc_array(graph->arena, 2, sizeof(struct ree_value *));
-    if (!attrs || !inputs) return false;
+    if (!attrs || !inputs) {
+        graph->lacked_memory = true;
+        return false;
+    }
     attrs[0] = (struct ree_attr){.name = "transB", .kind = REE_ATTR_INT, .i = transposed};
     attrs[1] = (struct ree_attr){.name = "widened", .kind = REE_ATTR_INT, .i = widened};
     inputs[0] = node->inputs[0];

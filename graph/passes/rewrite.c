@@ -7,8 +7,11 @@ bool ree_pass_subgraphs(struct ree_graph *graph, bool (*pass)(struct ree_graph *
     bool changed = false;
     for (size_t i = 0; i < graph->n_nodes; i++)
         for (size_t j = 0; j < graph->nodes[i]->n_attrs; j++)
-            if (graph->nodes[i]->attrs[j].graph)
-                changed = pass(graph->nodes[i]->attrs[j].graph) || changed;
+            if (graph->nodes[i]->attrs[j].graph) {
+                struct ree_graph *body = graph->nodes[i]->attrs[j].graph;
+                changed = pass(body) || changed;
+                graph->lacked_memory = graph->lacked_memory || body->lacked_memory;
+            }
     return changed;
 }
 
@@ -19,6 +22,7 @@ bool ree_rewrite_init(struct ree_rewrite *rewrite, struct ree_graph *graph) {
     rewrite->removed = calloc(graph->n_nodes + 1, sizeof *rewrite->removed);
     if (rewrite->replacement && rewrite->removed) return true;
     ree_rewrite_finish(rewrite);
+    graph->lacked_memory = true;
     return false;
 }
 

@@ -15,7 +15,8 @@ struct ree_rewrite {
 // Runs a pass over the graph's subgraphs; whether one of them changed.
 bool ree_pass_subgraphs(struct ree_graph *graph, bool (*pass)(struct ree_graph *));
 
-bool ree_rewrite_init(struct ree_rewrite *rewrite, struct ree_graph *graph); // false: no memory
+// False: no memory, which the graph then says.
+bool ree_rewrite_init(struct ree_rewrite *rewrite, struct ree_graph *graph);
 void ree_rewrite_finish(struct ree_rewrite *rewrite);
 // What stands for `value` now.
 struct ree_value *ree_rewrite_resolve(const struct ree_rewrite *rewrite, struct ree_value *value);

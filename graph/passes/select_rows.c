@@ -220,6 +220,7 @@ bool ree_pass_select_rows(struct ree_graph *graph, struct ree_value *output, con
     struct cone cone = {.frontier = {head->inputs[0]}, .n_frontier = 1, .n_nodes = 1, .n_best = 1};
     cone.best = head->inputs[0];
     cone.nodes = ree_arena_alloc_array(graph->arena, graph->n_nodes, sizeof(struct ree_node *));
+    graph->lacked_memory = true; // until the end
     if (!cone.nodes) return false;
     cone.nodes[0] = head;
     while (grow(&cone))
@@ -255,5 +256,6 @@ bool ree_pass_select_rows(struct ree_graph *graph, struct ree_value *output, con
     output->dims[1] = -1;
     output->symbols[1] = NULL;
     ree_graph_count_uses(graph);
+    graph->lacked_memory = false;
     return true;
 }

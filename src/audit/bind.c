@@ -26,6 +26,8 @@ enum ree_status ree_bind_receipt(unsigned k, const struct ree_receipt *r, const 
     for (size_t i = 0; !ok && i < n; i++) {
         const struct ree_receipt_finding *f = &findings[i];
         if (f->ok) continue;
+        if (f->unknown)
+            return ree_fail(err, REE_NO_MEMORY, "%c's receipt: %s: %s", who[k], f->what, f->detail);
         // Anyone can have altered what its hash and its signature do not hold together.
         if (strcmp(f->what, "receipt") == 0 || strcmp(f->what, "signature") == 0)
             return ree_fail(err, REE_INVALID, "%c's receipt is altered: %s: %s", who[k], f->what,

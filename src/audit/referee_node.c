@@ -124,7 +124,7 @@ static enum ree_status compute(const struct ree_claim *c, struct ree_opened *m, 
         w->axes[i] = state < 0 ? -1 : (int64_t)m->roles.states[state].axis;
         w->omitted[i] = node->omitted[i];
     }
-    ree_model_infer(m->model->graph); // types, for what .npy has none
+    REE_TRY(ree_model_infer(m->model->graph, err)); // types, for what .npy has none
     REE_TRY(load_inputs(c, m, folder, w->inputs, out, err));
     REE_TRY(ree_recompute(m->model, c->node, w->inputs, c->n_inputs, w->outputs, err));
     return digest_outputs(c, w->outputs, w->axes, w->omitted, out, err);

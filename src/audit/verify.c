@@ -108,9 +108,15 @@ void ree_verify_receipt(struct ree_verification *v, const struct ree_receipt *re
     struct ree_receipt_finding findings[REE_RECEIPT_MAX_FINDINGS];
     bool ok;
     size_t n = ree_receipt_check(receipt, findings, &ok);
-    for (size_t i = 0; i < n; i++)
-        ree_verify_add(v, findings[i].what, findings[i].ok ? REE_VERIFY_AGREES : REE_VERIFY_DIFFERS,
-                       "%s", findings[i].ok ? "" : findings[i].detail);
+    for (size_t i = 0; i < n; i++) {
+        const struct ree_receipt_finding *f = &findings[i];
+        v->failed = v->failed || f->unknown;
+        ree_verify_add(v, f->what,
+                       f->ok        ? REE_VERIFY_AGREES
+                       : f->unknown ? REE_VERIFY_NOT_CHECKED
+                                    : REE_VERIFY_DIFFERS,
+                       "%s", f->ok ? "" : f->detail);
+    }
     note_version_1(v, receipt);
     note_extensions(v, receipt);
     const char *unknown = ree_receipt_unknown_extension(receipt);

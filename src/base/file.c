@@ -72,14 +72,23 @@ done:
 
 #define PEM_SEARCHED 65536
 
-bool ree_file_is_private_key(const char *path) {
+// Without malloc: a guard that memory can switch off is none. False, with errno: what is there
+// cannot be read.
+static bool find_private_key(const char *path, bool *out_found) {
     static const char begin[] = "-----BEGIN ", end[] = "PRIVATE KEY-----";
     // Not blocking, as above.
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    char *text = fd < 0 ? NULL : malloc(PEM_SEARCHED + 1);
-    ssize_t got = text ? read(fd, text, PEM_SEARCHED) : 0;
-    size_t n = got > 0 ? (size_t)got : 0;
+    char text[PEM_SEARCHED];
+    size_t n = 0;
+    int error = 0;
     bool found = false;
+    while (fd >= 0 && n < sizeof text) {
+        ssize_t got = read(fd, text + n, sizeof text - n);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) error = errno;
+        if (got <= 0) break;
+        n += (size_t)got;
+    }
     if (fd >= 0) close(fd);
     for (size_t at = 0; at < n && !found;) { // a line
         const char *line_end = memchr(text + at, '\n', n - at);
@@ -88,13 +97,23 @@ bool ree_file_is_private_key(const char *path) {
                 memmem(text + at, length, end, sizeof end - 1);
         at += length + 1;
     }
-    if (text) explicit_bzero(text, PEM_SEARCHED);
-    free(text);
-    return found;
+    explicit_bzero(text, n);
+    *out_found = found;
+    errno = error;
+    return error == 0;
+}
+
+bool ree_file_is_private_key(const char *path) {
+    bool found;
+    return find_private_key(path, &found) && found;
 }
 
 static enum ree_status keep_private_key(const char *path, struct ree_error *err) {
-    if (!ree_file_is_private_key(path)) return REE_OK;
+    bool found;
+    if (!find_private_key(path, &found))
+        return ree_fail(err, REE_IO, "%s: what is there, and would be replaced, cannot be read: %s",
+                        path, strerror(errno));
+    if (!found) return REE_OK;
     return ree_fail(err, REE_IO, "%s: it holds a private key, which is not written over", path);
 }
 

@@ -18,7 +18,9 @@ enum ree_status ree_json_parse(const void *text, size_t size, cJSON **out, struc
     const char *end = copy;
     cJSON *root = cJSON_ParseWithLengthOpts(copy, size + 1, &end, true);
     size_t at = end && end >= copy && end <= copy + size ? (size_t)(end - copy) : 0;
+    bool is_memory = !root && ree_json_is_well_formed(copy, size);
     free(copy);
+    if (is_memory) return ree_fail(err, REE_NO_MEMORY, "out of memory for its %zu bytes", size);
     if (!root) return ree_fail(err, REE_INVALID, "it is not JSON, near byte %zu", at);
     *out = root;
     return REE_OK;
@@ -31,6 +33,18 @@ enum ree_status ree_json_parse_object(const void *text, size_t size, cJSON **out
     cJSON_Delete(*out);
     *out = NULL;
     return ree_fail(err, REE_INVALID, "it is not a JSON object");
+}
+
+bool ree_json_put(cJSON *array, cJSON *item) {
+    if (item && cJSON_AddItemToArray(array, item)) return true;
+    cJSON_Delete(item);
+    return false;
+}
+
+bool ree_json_put_as(cJSON *object, const char *key, cJSON *item) {
+    if (item && cJSON_AddItemToObject(object, key, item)) return true;
+    cJSON_Delete(item);
+    return false;
 }
 
 const cJSON *ree_json_find(const cJSON *object, const char *key) {

@@ -8,7 +8,8 @@
 
 #include "base/status.h"
 
-// The text has to be one value and nothing else. Release with cJSON_Delete.
+// The text has to be one value and nothing else. Release with cJSON_Delete. REE_INVALID: it is not
+// JSON; REE_NO_MEMORY if it is and cJSON could not allocate.
 enum ree_status ree_json_parse(const void *text, size_t size, cJSON **out, struct ree_error *err);
 // The same, with nothing let through that RFC 8259 forbids and cJSON takes (01, a control character
 // or \u0000 in a string), and at most 64 levels: for what is hashed. UTF-8 and keys that are there
@@ -17,6 +18,15 @@ enum ree_status ree_json_parse_strict(const void *text, size_t size, cJSON **out
                                       struct ree_error *err);
 enum ree_status ree_json_parse_object(const void *text, size_t size, cJSON **out,
                                       struct ree_error *err); // one object
+
+// Whether the text is JSON, as RFC 8259 and cJSON both have it: false for some texts that one of
+// them accepts. Allocates nothing.
+bool ree_json_is_well_formed(const char *text, size_t size);
+
+// Adds an item to an array or an object, or deletes it: false if there was no memory for one of
+// the three. Each may be NULL, which is such a failure before.
+bool ree_json_put(cJSON *array, cJSON *item);
+bool ree_json_put_as(cJSON *object, const char *key, cJSON *item);
 
 const cJSON *ree_json_find(const cJSON *object, const char *key); // NULL: absent or null
 

@@ -1,5 +1,6 @@
 #include "generate/source.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,11 +24,12 @@ static char *join(const char *folder, const char *name) {
     return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
 }
 
+// Without malloc: what decides which file is the model must not depend on memory. A path that does
+// not fit the system does not take either.
 static bool exists(const char *folder, const char *name) {
-    char *path = join(folder, name);
-    bool found = path && access(path, F_OK) == 0;
-    free(path);
-    return found;
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof path, "%s/%s", folder, name);
+    return n >= 0 && (size_t)n < sizeof path && access(path, F_OK) == 0;
 }
 
 // NULL in *out where there is no such file.

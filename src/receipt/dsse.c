@@ -23,10 +23,13 @@ static char *encode(const void *bytes, size_t n) {
     return text;
 }
 
-// NULL where it is no base64, or memory is exhausted.
-static unsigned char *decode(const char *text, size_t *out_n) {
+// NULL: it is no base64, or *out_failed, memory is exhausted.
+static unsigned char *decode(const char *text, size_t *out_n, bool *out_failed) {
     size_t n = strlen(text), padding = 0;
-    unsigned char *bytes = n % 4 == 0 && n < INT32_MAX ? malloc(n / 4 * 3 + 1) : NULL;
+    *out_failed = false;
+    if (n % 4 != 0 || n >= INT32_MAX) return NULL;
+    unsigned char *bytes = malloc(n / 4 * 3 + 1);
+    *out_failed = !bytes;
     if (!bytes) return NULL;
     while (padding < 2 && padding < n && text[n - 1 - padding] == '=')
         padding++;
@@ -197,24 +200,26 @@ static enum ree_status check_signature(const cJSON *envelope, const unsigned cha
                                        struct ree_error *err) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(envelope, "signatures"), *entry;
     struct ree_strbuf pae;
-    bool holds = false;
+    bool holds = false, failed = false;
     ree_strbuf_init(&pae);
     append_pae(&pae, payload, n);
     cJSON_ArrayForEach(entry, list) {
         const char *key = public_key[0] ? public_key : string_of(entry, "keyid");
         size_t n_signature = 0;
-        unsigned char *signature = decode(string_of(entry, "sig"), &n_signature);
+        bool no_bytes, no_answer = false;
+        unsigned char *signature = decode(string_of(entry, "sig"), &n_signature, &no_bytes);
         if (!holds && signature && n_signature == REE_SIGNATURE_SIZE && !pae.failed &&
-            ree_ed25519_holds(key, pae.data, pae.size, signature)) {
+            ree_ed25519_holds(key, pae.data, pae.size, signature, &no_answer)) {
             holds = true;
             snprintf(signer, 65, "%s", key);
         }
+        failed = failed || no_bytes || no_answer;
         free(signature);
     }
-    bool failed = pae.failed;
+    failed = failed || pae.failed;
     ree_strbuf_finish(&pae);
-    if (failed) return no_memory(err);
     if (holds) return REE_OK;
+    if (failed) return no_memory(err);
     return ree_fail(err, REE_INVALID, "none of its signatures is one by %s",
                     public_key[0] ? public_key : "the key that it names");
 }
@@ -225,7 +230,9 @@ static enum ree_status check_envelope(const cJSON *envelope, const char *receipt
     size_t n = 0;
     if (strcmp(string_of(envelope, "payloadType"), PAYLOAD_TYPE) != 0)
         return ree_fail(err, REE_INVALID, "it is no DSSE envelope of an in-toto statement");
-    unsigned char *payload = decode(string_of(envelope, "payload"), &n);
+    bool failed;
+    unsigned char *payload = decode(string_of(envelope, "payload"), &n, &failed);
+    if (failed) return no_memory(err);
     if (!payload) return ree_fail(err, REE_INVALID, "its payload is no base64");
     enum ree_status status = check_signature(envelope, payload, n, public_key, signer, err);
     if (status == REE_OK) status = check_statement((const char *)payload, n, receipt_path, err);

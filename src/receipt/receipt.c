@@ -123,8 +123,9 @@ bool ree_receipt_sampling_is_canonical(const struct ree_sampling *s) {
     return s->temperature > 0 || (s->top_k == 0 && s->top_p == 1 && s->min_p == 0 && s->seed == 0);
 }
 
-enum ree_status ree_receipt_write(const struct ree_receipt *receipt, const char *path,
-                                  struct ree_error *err) {
+enum ree_status ree_receipt_draft(const struct ree_receipt *receipt, const char *path,
+                                  struct ree_file_draft **out, struct ree_error *err) {
+    *out = NULL;
     char *text;
     size_t n;
     struct ree_receipt read;
@@ -133,9 +134,21 @@ enum ree_status ree_receipt_write(const struct ree_receipt *receipt, const char 
     // Nothing is written that could not be read again.
     status = ree_receipt_decode(text, n, path, &read, err);
     ree_receipt_finish(&read);
-    if (status == REE_OK) status = ree_file_write(path, text, n, err);
+    if (status == REE_OK) status = ree_file_begin(path, 0666, out, err);
+    if (status == REE_OK) status = ree_file_append(*out, text, n, err);
+    if (status == REE_OK) status = ree_file_sync(*out, err);
     free(text);
+    if (status == REE_OK) return REE_OK;
+    ree_file_abandon(*out);
+    *out = NULL;
     return status;
+}
+
+enum ree_status ree_receipt_write(const struct ree_receipt *receipt, const char *path,
+                                  struct ree_error *err) {
+    struct ree_file_draft *draft;
+    REE_TRY(ree_receipt_draft(receipt, path, &draft, err));
+    return ree_file_commit(draft, err);
 }
 
 enum ree_status ree_receipt_load(const char *path, struct ree_receipt *out, struct ree_error *err) {

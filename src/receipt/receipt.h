@@ -60,6 +60,7 @@
 #ifndef REE_RECEIPT_RECEIPT_H
 #define REE_RECEIPT_RECEIPT_H
 
+#include "base/file.h"
 #include "base/arena.h"
 #include "receipt/canonical.h"
 
@@ -150,6 +151,10 @@ enum ree_status ree_receipt_encode(const struct ree_receipt *receipt, char **out
 // not be read again: fields missing, out of range, more than 64 MiB.
 enum ree_status ree_receipt_write(const struct ree_receipt *receipt, const char *path,
                                   struct ree_error *err);
+// The same up to the name: ree_file_commit puts the receipt in its place, ree_file_abandon does
+// not.
+enum ree_status ree_receipt_draft(const struct ree_receipt *receipt, const char *path,
+                                  struct ree_file_draft **out, struct ree_error *err);
 
 // Reads and checks the structure: every field of the right type and range, none unknown but within
 // "unbound", none missing, JSON as RFC 8259 has it. Any layout will do. Hashes are not compared:
@@ -167,11 +172,12 @@ struct ree_receipt_finding {
     const char *what; // "receipt", "prompt tokens", "prompt text", "output tokens", "output text",
                       // "salt", "parameters", "signature", "counts"
     bool ok;
+    bool unknown; // not ok, for want of memory: it says nothing about the receipt
     char detail[256];
 };
 #define REE_RECEIPT_MAX_FINDINGS 16
 // Compares all hashes that the receipt itself allows to be computed, and the signature. Returns how
-// many findings there are; *out_ok: all are.
+// many findings there are; *out_ok: all are ok. Whoever judges by them must look at `unknown`, too.
 size_t ree_receipt_check(const struct ree_receipt *receipt,
                          struct ree_receipt_finding findings[REE_RECEIPT_MAX_FINDINGS],
                          bool *out_ok);

@@ -16,6 +16,7 @@ __attribute__((format(printf, 4, 5))) static void add(struct report *report, con
     struct ree_receipt_finding *finding = &report->findings[report->n++];
     finding->what = what;
     finding->ok = ok;
+    finding->unknown = false;
     va_list args;
     va_start(args, format);
     vsnprintf(finding->detail, sizeof finding->detail, format, args);
@@ -37,6 +38,7 @@ static void check_body(struct report *report, const struct ree_receipt *receipt)
     char hex[65];
     if (ree_receipt_body_digest(receipt, digest, &err) != REE_OK) {
         add(report, "receipt", false, "%s", err.message);
+        report->findings[report->n - 1].unknown = err.status == REE_NO_MEMORY;
         return;
     }
     ree_hex(digest, hex);
@@ -101,9 +103,13 @@ size_t ree_receipt_check(const struct ree_receipt *receipt,
         check_parameters(&report, receipt);
     }
     if (receipt->is_signed) {
-        bool ok = ree_receipt_signature_holds(receipt);
-        add(&report, "signature", ok, ok ? "by %s" : "it is none of this receipt by %s",
+        bool failed, ok = ree_receipt_signature_holds(receipt, &failed);
+        add(&report, "signature", ok,
+            ok       ? "by %s"
+            : failed ? "out of memory: whether it is by %s"
+                     : "it is none of this receipt by %s",
             receipt->public_key);
+        report.findings[report.n - 1].unknown = failed;
     }
     *out_ok = report.ok;
     return report.n;

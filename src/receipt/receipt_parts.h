@@ -44,11 +44,12 @@ void ree_receipt_text_sha256(const char *text, char hex[65]);
 enum ree_status ree_ed25519_sign(const char *key_path, const void *message, size_t nbytes,
                                  char public_key[65], unsigned char signature[REE_SIGNATURE_SIZE],
                                  struct ree_error *err);
-// public_key: 64 hexadecimal digits. False also if they are none.
+// public_key: 64 hexadecimal digits. False also if they are none. *out_failed: false for want of
+// memory, which says nothing about the signature.
 bool ree_ed25519_holds(const char *public_key, const void *message, size_t nbytes,
-                       const unsigned char signature[REE_SIGNATURE_SIZE]);
+                       const unsigned char signature[REE_SIGNATURE_SIZE], bool *out_failed);
 
-// Whether the signature is one of receipt_hash by public_key.
-bool ree_receipt_signature_holds(const struct ree_receipt *receipt);
+// Whether the signature is one of receipt_hash by public_key. *out_failed: as above.
+bool ree_receipt_signature_holds(const struct ree_receipt *receipt, bool *out_failed);
 
 #endif

@@ -41,23 +41,28 @@ static bool signature_of_hex(const char *hex, unsigned char out[REE_SIGNATURE_SI
 }
 
 bool ree_ed25519_holds(const char *public_key, const void *message, size_t nbytes,
-                       const unsigned char signature[REE_SIGNATURE_SIZE]) {
+                       const unsigned char signature[REE_SIGNATURE_SIZE], bool *out_failed) {
     ree_digest bytes;
+    *out_failed = false;
     if (!ree_unhex(public_key, bytes)) return false;
     EVP_PKEY *key = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, bytes, sizeof bytes);
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    bool ok = key && ctx && EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, key) == 1 &&
-              EVP_DigestVerify(ctx, signature, REE_SIGNATURE_SIZE, message, nbytes) == 1;
+    // Any 32 bytes become a key, so a failure before the comparison is one of memory.
+    *out_failed = !key || !ctx || EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, key) != 1;
+    bool ok =
+        !*out_failed && EVP_DigestVerify(ctx, signature, REE_SIGNATURE_SIZE, message, nbytes) == 1;
+    if (!ok && ERR_GET_REASON(ERR_peek_last_error()) == ERR_R_MALLOC_FAILURE) *out_failed = true;
     EVP_MD_CTX_free(ctx);
     EVP_PKEY_free(key);
     ERR_clear_error();
     return ok;
 }
 
-bool ree_receipt_signature_holds(const struct ree_receipt *receipt) {
+bool ree_receipt_signature_holds(const struct ree_receipt *receipt, bool *out_failed) {
     unsigned char message[MESSAGE_SIZE], signature[REE_SIGNATURE_SIZE];
+    *out_failed = false;
     return message_of(receipt, message) && signature_of_hex(receipt->signature, signature) &&
-           ree_ed25519_holds(receipt->public_key, message, sizeof message, signature);
+           ree_ed25519_holds(receipt->public_key, message, sizeof message, signature, out_failed);
 }
 
 // OpenSSL would ask on the terminal.

@@ -39,32 +39,40 @@ static bool blows_up(const struct ree_node *node, uint64_t nbytes) {
     return nbytes > ((uint64_t)1 << 20) && nbytes / 4 > in;
 }
 
+static enum ree_status no_memory(struct ree_error *err) {
+    return ree_fail(err, REE_NO_MEMORY, "out of memory");
+}
+
 // The numbers of strings that the scratch memory has, as text that the graph has.
-static bool spell_out(struct ree_graph *graph, const struct ree_lower *lower, void *strings,
-                      size_t n) {
+static enum ree_status spell_out(struct ree_graph *graph, const struct ree_lower *lower,
+                                 void *strings, size_t n, struct ree_error *err) {
     for (size_t i = 0; i < n; i++) {
         int64_t number;
         memcpy(&number, (char *)strings + 8 * i, 8);
         const char *text = ree_lower_text(lower, number);
         const char *copy = text ? ree_arena_strdup(graph->arena, text) : NULL;
-        if (!copy) return false;
+        if (!copy) return no_memory(err);
         memcpy((char *)strings + 8 * i, &copy, 8);
     }
-    return true;
+    return REE_OK;
 }
 
-// Takes the results of a lowered node over into the graph; false leaves the node in place.
-static bool adopt(struct ree_graph *graph, struct ree_lower *lower, struct ree_node *node,
-                  struct ree_tval **values) {
+// Takes the results of a lowered node over into the graph, or leaves the node in place.
+static enum ree_status adopt(struct ree_graph *graph, struct ree_lower *lower,
+                             struct ree_node *node, struct ree_tval **values, bool *out_folded,
+                             struct ree_error *err) {
     const void *data[64];
-    if (node->n_outputs > 64) return false;
+    *out_folded = false;
+    if (node->n_outputs > 64) return REE_OK;
     for (size_t i = 0; i < node->n_outputs; i++) {
         if (!node->outputs[i]) continue;
         struct ree_tval *t = values[node->outputs[i]->id];
-        if (t->kind != REE_TENSOR) return false;
+        if (t->kind != REE_TENSOR) return REE_OK;
         uint64_t nbytes = (uint64_t)ree_tval_count(t) * ree_dtype_size(t->dtype);
-        if (!ree_lower_is_host(t) || nbytes > FOLD_LIMIT || blows_up(node, nbytes)) return false;
-        if (ree_lower_host(lower, t, &data[i]) != REE_OK) return false;
+        if (!ree_lower_is_host(t) || nbytes > FOLD_LIMIT || blows_up(node, nbytes)) return REE_OK;
+        enum ree_status status = ree_lower_host(lower, t, &data[i]);
+        if (status == REE_NO_MEMORY) return no_memory(err);
+        if (status != REE_OK) return REE_OK;
     }
     void *copies[64];
     for (size_t i = 0; i < node->n_outputs; i++) {
@@ -72,9 +80,9 @@ static bool adopt(struct ree_graph *graph, struct ree_lower *lower, struct ree_n
         const struct ree_tval *t = values[node->outputs[i]->id];
         size_t nbytes = (size_t)ree_tval_count(t) * ree_dtype_size(t->dtype);
         copies[i] = ree_arena_alloc(graph->arena, nbytes + 64); // padded for whole-word kernels
-        if (!copies[i]) return false;
+        if (!copies[i]) return no_memory(err);
         memcpy(copies[i], data[i], nbytes);
-        if (t->dtype == REE_STRING && !spell_out(graph, lower, copies[i], nbytes / 8)) return false;
+        if (t->dtype == REE_STRING) REE_TRY(spell_out(graph, lower, copies[i], nbytes / 8, err));
     }
     for (size_t i = 0; i < node->n_outputs; i++) {
         struct ree_value *value = node->outputs[i];
@@ -88,7 +96,8 @@ static bool adopt(struct ree_graph *graph, struct ree_lower *lower, struct ree_n
         value->nbytes = (size_t)ree_tval_count(t) * ree_dtype_size(t->dtype);
         value->producer = NULL;
     }
-    return true;
+    *out_folded = true;
+    return REE_OK;
 }
 
 enum ree_status ree_model_fold(struct ree_graph *graph, struct ree_error *err) {
@@ -114,12 +123,19 @@ enum ree_status ree_model_fold(struct ree_graph *graph, struct ree_error *err) {
             struct ree_tval **values =
                 ree_arena_alloc_array(&scratch, graph->n_values + 1, sizeof *values);
             if (!values) {
-                status = ree_fail(err, REE_NO_MEMORY, "out of memory");
+                status = no_memory(err);
                 break;
             }
-            folded = ree_lower_node(&lower, node, values) == REE_OK &&
-                     adopt(graph, &lower, node, values);
+            // What cannot be folded is left to the device, unless only memory was missing: the
+            // graph must be the same in every process.
+            status = ree_lower_node(&lower, node, values);
+            if (status == REE_NO_MEMORY)
+                ree_fail(err, status, "%s", ignored.message);
+            else
+                status =
+                    status == REE_OK ? adopt(graph, &lower, node, values, &folded, err) : REE_OK;
             ree_arena_finish(&scratch);
+            if (status != REE_OK) break;
         }
         if (!folded) {
             node->id = (uint32_t)to;

@@ -57,10 +57,16 @@ static bool blames_node(const struct ree_lower *lower, struct ree_node *node,
     return !check.missing;
 }
 
+static enum ree_status no_memory(struct ree_error *err) {
+    return ree_fail(err, REE_NO_MEMORY, "out of memory");
+}
+
 // Lowers what can be lowered; values of failing nodes, and of those after them, stay NULL.
-// `outcomes` is by node, zeroed; or NULL.
-static bool trial(struct ree_graph *graph, int64_t size, struct ree_arena *arena,
-                  struct ree_tval ***out_values, struct outcome *outcomes) {
+// `outcomes` is by node, zeroed; or NULL. Fails only for want of memory, which says nothing about
+// the graph.
+static enum ree_status trial(struct ree_graph *graph, int64_t size, struct ree_arena *arena,
+                             struct ree_tval ***out_values, struct outcome *outcomes,
+                             struct ree_error *err) {
     struct ree_error error;
     struct ree_lower lower = {
         .arena = arena,
@@ -74,7 +80,7 @@ static bool trial(struct ree_graph *graph, int64_t size, struct ree_arena *arena
         .read_storage = value_unknown,
     };
     struct ree_tval **values = ree_arena_alloc_array(arena, graph->n_values + 1, sizeof *values);
-    if (!values) return false;
+    if (!values) return no_memory(err);
     for (size_t i = 0; i < graph->n_inputs; i++) {
         const struct ree_value *value = graph->inputs[i];
         bool tensor = value->kind == REE_TENSOR && !value->nullable && value->dtype != REE_STRING;
@@ -82,14 +88,17 @@ static bool trial(struct ree_graph *graph, int64_t size, struct ree_arena *arena
         int64_t dims[REE_MAX_RANK];
         for (uint32_t d = 0; d < value->rank; d++)
             dims[d] = value->dims[d] < 0 ? size : value->dims[d];
-        if (ree_lower_value(&lower, value, REE_STORAGE_INPUT, dims, &values[value->id]) != REE_OK)
-            values[value->id] = NULL;
+        enum ree_status status =
+            ree_lower_value(&lower, value, REE_STORAGE_INPUT, dims, &values[value->id]);
+        if (status == REE_NO_MEMORY) return no_memory(err);
+        if (status != REE_OK) values[value->id] = NULL;
     }
     for (size_t i = 0; i < graph->n_nodes; i++) {
         struct ree_node *node = graph->nodes[i];
         lower.contradicts = lower.wants_data = false;
         enum ree_status status = ree_lower_node(&lower, node, values);
         if (status == REE_OK) continue;
+        if (status == REE_NO_MEMORY) return no_memory(err);
         for (size_t k = 0; k < node->n_outputs; k++)
             if (node->outputs[k]) values[node->outputs[k]->id] = NULL;
         if (!outcomes || !blames_node(&lower, node, values, status)) continue;
@@ -97,7 +106,7 @@ static bool trial(struct ree_graph *graph, int64_t size, struct ree_arena *arena
             (struct outcome){status, lower.contradicts, ree_arena_strdup(arena, error.message)};
     }
     *out_values = values;
-    return true;
+    return REE_OK;
 }
 
 // Takes over what two trials agree on.
@@ -254,8 +263,8 @@ static enum ree_status examine(struct ree_model *model, struct ree_arena *arena,
     size_t n_trials = 2;
     for (size_t i = 0; i < n_trials; i++) {
         outcomes[i] = ree_arena_alloc_array(arena, graph->n_nodes + 1, sizeof *outcomes[i]);
-        if (!live || !outcomes[i] || !trial(graph, trial_sizes[i], arena, &values[i], outcomes[i]))
-            return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        if (!live || !outcomes[i]) return no_memory(err);
+        REE_TRY(trial(graph, trial_sizes[i], arena, &values[i], outcomes[i], err));
         for (size_t k = 0; i == 1 && k < graph->n_nodes; k++)
             candidate |= live[k] && is_problem(outcomes, k, 2, open);
         if (i == 1 && candidate) n_trials = N_TRIALS;
@@ -278,12 +287,13 @@ enum ree_status ree_model_examine(struct ree_model *model, struct ree_error *err
     return status;
 }
 
-void ree_model_infer(struct ree_graph *graph) {
+enum ree_status ree_model_infer(struct ree_graph *graph, struct ree_error *err) {
     struct ree_arena arena;
     ree_arena_init(&arena);
     struct ree_tval **a, **b;
-    if (trial(graph, trial_sizes[0], &arena, &a, NULL) &&
-        trial(graph, trial_sizes[1], &arena, &b, NULL))
-        fill_in(graph, a, b);
+    enum ree_status status = trial(graph, trial_sizes[0], &arena, &a, NULL, err);
+    if (status == REE_OK) status = trial(graph, trial_sizes[1], &arena, &b, NULL, err);
+    if (status == REE_OK) fill_in(graph, a, b);
     ree_arena_finish(&arena);
+    return status;
 }

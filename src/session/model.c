@@ -132,43 +132,47 @@ static enum ree_status check_types(const struct ree_graph *graph, struct ree_err
     return status;
 }
 
-static void report_pass(const struct ree_model_options *options, const char *pass,
-                        const struct ree_graph *graph) {
-    if (!options || !options->on_pass) return;
+// After a pass, which fails only for want of memory.
+static enum ree_status end_pass(const struct ree_model_options *options, const char *pass,
+                                const struct ree_graph *graph, struct ree_error *err) {
+    if (graph->lacked_memory) return no_memory(err);
+    if (!options || !options->on_pass) return REE_OK;
     struct ree_strbuf text;
     ree_strbuf_init(&text);
     ree_graph_print(graph, &text);
     char *s = ree_strbuf_take(&text);
-    if (s) {
+    if (!s) return no_memory(err);
+    {
         REE_FLOAT_ENV_CALLBACK();
         options->on_pass(options->user, pass, s);
     }
     free(s);
+    return REE_OK;
 }
 
 static enum ree_status run_passes(struct ree_model *model, const struct ree_model_options *options,
                                   struct ree_error *err) {
     struct ree_graph *graph = model->graph;
-    report_pass(options, "read", graph);
+    REE_TRY(end_pass(options, "read", graph, err));
     ree_pass_identity(graph);
-    report_pass(options, "identity", graph);
+    REE_TRY(end_pass(options, "identity", graph, err));
     // Before folding, which would copy the weights.
     ree_pass_factors(graph);
-    report_pass(options, "factors", graph);
+    REE_TRY(end_pass(options, "factors", graph, err));
     ree_pass_dead_code(graph);
-    report_pass(options, "dead-code", graph);
+    REE_TRY(end_pass(options, "dead-code", graph, err));
     if (!model->no_fold) {
         REE_TRY(ree_model_fold(graph, err));
-        report_pass(options, "fold", graph);
+        REE_TRY(end_pass(options, "fold", graph, err));
     }
     ree_pass_common_subexpressions(graph);
-    report_pass(options, "common-subexpressions", graph);
+    REE_TRY(end_pass(options, "common-subexpressions", graph, err));
     ree_pass_dead_code(graph);
-    report_pass(options, "dead-code", graph);
+    REE_TRY(end_pass(options, "dead-code", graph, err));
     ree_graph_count_uses(graph);
     if (options && options->on_pass) {
-        ree_model_infer(graph);
-        report_pass(options, "shapes", graph);
+        REE_TRY(ree_model_infer(graph, err));
+        REE_TRY(end_pass(options, "shapes", graph, err));
     }
     return REE_OK;
 }
@@ -313,6 +317,7 @@ enum ree_status ree_model_of_stage(const struct ree_stage_graph *stage,
 enum ree_status ree_model_select_rows(struct ree_model *model, size_t output, const char *name,
                                       bool *out_done, struct ree_error *err) {
     *out_done = ree_pass_select_rows(model->graph, model->graph->outputs[output], name);
+    if (model->graph->lacked_memory) return no_memory(err);
     if (!*out_done) return REE_OK;
     ree_name_index_finish(&model->input_names);
     free(model->inputs);

@@ -56,8 +56,9 @@ struct ree_given {
     const struct ree_tensor *tensors;
 };
 
-// Fills in types and shapes of values as far as they follow from the declared inputs.
-void ree_model_infer(struct ree_graph *graph);
+// Fills in types and shapes of values as far as they follow from the declared inputs. Fails only
+// for want of memory.
+enum ree_status ree_model_infer(struct ree_graph *graph, struct ree_error *err);
 // The same, noting down what a run would refuse whatever it is given, and declared shapes that are
 // not so. Nodes that nothing depends on are left out.
 enum ree_status ree_model_examine(struct ree_model *model, struct ree_error *err);

@@ -77,7 +77,7 @@ enum ree_status ree_pipeline_divide(struct ree_pipeline *p, const struct ree_pip
         REE_TRY(ree_model_graph_sha256(p->model, sha256, err));
         request.graph_sha256 = sha256;
     }
-    ree_model_infer(p->model->graph);
+    REE_TRY(ree_model_infer(p->model->graph, err));
     enum ree_status status =
         ree_partition_choose(p->model->graph, &options, &request, &p->partition, &origin, err);
     if (status != REE_OK) {

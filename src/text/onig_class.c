@@ -24,6 +24,8 @@ void ree_onig_put(struct ree_strbuf *out, const char *text) {
 }
 
 void ree_onig_put_strbuf(struct ree_strbuf *out, const struct ree_strbuf *text) {
+    // A part of a pattern is another pattern.
+    out->failed = out->failed || text->failed;
     if (text->size) ree_strbuf_append(out, text->data, text->size);
 }
 
@@ -80,6 +82,7 @@ void ree_onig_add_items(struct ree_onig_set *set, const char *items, bool opposi
 
 // One character of the set, as a pattern.
 void ree_onig_put_set(struct ree_strbuf *out, const struct ree_onig_set *set) {
+    out->failed = out->failed || set->items.failed || set->rest.failed;
     if (!set->rest.size) {
         ree_strbuf_printf(out, "[");
         ree_onig_put_strbuf(out, &set->items);
@@ -255,7 +258,8 @@ static enum ree_status class_body(struct ree_onig *t, int depth, bool opposite,
             continue;
         }
         if (t->at >= t->n) status = ree_onig_wrong(t, "a bracket that is not closed");
-        if (status == REE_OK && !part.items.size && !part.rest.size)
+        bool failed = part.items.failed || part.rest.failed; // ree_regex_create tells
+        if (status == REE_OK && !part.items.size && !part.rest.size && !failed)
             status = ree_onig_refuse(t, "a set without characters");
         if (status != REE_OK) break;
         t->at += end ? 1 : 2;

@@ -84,6 +84,7 @@ static enum ree_status read_merge(struct ree_lm *lm, const cJSON *merge, uint32_
     bool found;
     if (cJSON_IsString(merge)) {
         found = find_joined(lm, merge->valuestring, text, ids);
+        if (!found && text->failed) return ree_fail(err, REE_NO_MEMORY, "no memory for the merges");
         if (!found)
             return ree_fail(err, REE_INVALID,
                             "merges[%u] '%.80s' is not two tokens that a space separates and whose "
@@ -96,6 +97,7 @@ static enum ree_status read_merge(struct ree_lm *lm, const cJSON *merge, uint32_
             return ree_fail(err, REE_INVALID, "merges[%u] is neither a string nor two", rank);
         found = find_merge(lm, left->valuestring, strlen(left->valuestring), right->valuestring,
                            strlen(right->valuestring), text, ids);
+        if (!found && text->failed) return ree_fail(err, REE_NO_MEMORY, "no memory for the merges");
         if (!found)
             return ree_fail(
                 err, REE_INVALID,

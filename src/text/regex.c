@@ -72,7 +72,8 @@ enum ree_status ree_regex_create(struct ree_str pattern, struct ree_regex **out_
     if (!regex->code) {
         char why[200];
         pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
-        status = ree_fail(err, REE_INVALID, "the regular expression '%.200s' does not compile: %s",
+        enum ree_status kind = code == PCRE2_ERROR_HEAP_FAILED ? REE_NO_MEMORY : REE_INVALID;
+        status = ree_fail(err, kind, "the regular expression '%.200s' does not compile: %s",
                           pattern.data, why);
         goto done;
     }

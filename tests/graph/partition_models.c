@@ -38,7 +38,7 @@ static void open_fixture(struct fixture *f, const char *path) {
         status = ree_model_select_rows(f->model, f->roles.logits, REE_ROWS_INPUT, &done, &err);
     CHECK_MSG(status == REE_OK, "%s: %s", path, err.message);
     REQUIRE(status == REE_OK);
-    ree_model_infer(f->model->graph);
+    ree_model_infer(f->model->graph, NULL);
     f->states = calloc(f->roles.n_states + 1, sizeof *f->states);
     REQUIRE(f->states);
     for (size_t i = 0; i < f->roles.n_states; i++)

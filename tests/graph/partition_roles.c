@@ -32,7 +32,7 @@ static struct ree_model *load(const char *text) {
               err.message);
     REQUIRE(model);
     pb_free(&bytes);
-    ree_model_infer(model->graph);
+    ree_model_infer(model->graph, NULL);
     return model;
 }
 

@@ -311,7 +311,7 @@ static void test_read_in_branch(void) {
              "  b = If(go) {then_branch=() -> (t) { r = ReduceSum(past) {keepdims=0} t = Add(a, r) "
              "}, else_branch=() -> (e) { e = Neg(a) }}"
              "  c = MatMul(b, w) d = Sin(c) f = MatMul(d, w) y = Cos(f) }");
-    ree_model_infer(model->graph);
+    ree_model_infer(model->graph, NULL);
     const struct ree_partition_state state = {0, 1};
     struct ree_partition_options options = {.n_stages = 2, .n_states = 1, .states = &state};
     struct ree_partition plan;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+
 static const char help[] =
     "ree-run bench matmul|conv|map|rows|attention [options]\n"
     "ree-run bench model MODEL [options]: how fast this machine computes\n"
@@ -116,7 +118,7 @@ static void print_json(const struct bench *bench, struct ree_strbuf *out) {
             cJSON_AddNumberToObject(item, "baseline_rate", r->baseline_rate);
             cJSON_AddNumberToObject(item, "ratio", rate(r, 0.5) / r->baseline_rate);
         }
-        cJSON_AddItemToArray(list, item);
+        ree_json_put(list, item);
     }
     cli_append_json(out, root, true);
 }

@@ -1,6 +1,7 @@
 // `ree-run bench model`: whole runs of an ONNX model, where their time goes, and what bounds them.
 #include "bench.h"
 
+#include "base/json.h"
 #include "base/status.h"
 #include "session/profile.h"
 
@@ -254,7 +255,7 @@ static void json_profile(struct report *r, cJSON *root) {
         cJSON_AddNumberToObject(item, "seconds", bench_quantile(&sum->times, 0.5));
         cJSON_AddNumberToObject(item, "flops", sum->cost.flops);
         cJSON_AddNumberToObject(item, "bytes", sum->cost.bytes);
-        cJSON_AddItemToArray(list, item);
+        ree_json_put(list, item);
     }
     qsort(r->entries, r->n_entries, sizeof *r->entries, slower_first);
     list = cJSON_AddArrayToObject(root, "dispatches"); // the slowest first
@@ -266,7 +267,7 @@ static void json_profile(struct report *r, cJSON *root) {
         cJSON_AddNumberToObject(item, "seconds", entry->seconds);
         cJSON_AddNumberToObject(item, "flops", entry->cost.flops);
         cJSON_AddNumberToObject(item, "bytes", entry->cost.bytes);
-        cJSON_AddItemToArray(list, item);
+        ree_json_put(list, item);
     }
 }
 
@@ -290,7 +291,7 @@ static void print_json(const struct bench *bench, struct report *r, struct ree_s
         cJSON_AddNumberToObject(item, "seconds", bench_quantile(&c->times, 0.5));
         cJSON_AddNumberToObject(item, "seconds_lower_quartile", bench_quantile(&c->times, 0.25));
         cJSON_AddNumberToObject(item, "seconds_upper_quartile", bench_quantile(&c->times, 0.75));
-        cJSON_AddItemToArray(sets, item);
+        ree_json_put(sets, item);
     }
     if (r->has_memory) {
         cJSON_AddStringToObject(root, "memory", r->memory.name);

@@ -6,6 +6,7 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -256,18 +257,25 @@ size_t cli_append_escaped(struct ree_strbuf *out, const char *text, size_t n, bo
     return at;
 }
 
+static bool output_lost; // of the whole process, once for all
+
+bool cli_write(const char *bytes, size_t n) {
+    cli_progress_end();
+    bool ok = n == 0 || fwrite(bytes, 1, n, stdout) == n;
+    // Flushed here, so that a full disk or a closed pipe is not mistaken for success.
+    if (fflush(stdout) != 0) ok = false;
+    if (!ok && !output_lost) cli_error("cannot write to standard output: %s", strerror(errno));
+    output_lost = output_lost || !ok;
+    return !output_lost;
+}
+
 int cli_print(struct ree_strbuf *text) {
     bool ok = !text->failed;
     cli_progress_end();
-    if (!ok)
+    if (ok)
+        ok = cli_write(text->data, text->size);
+    else
         cli_error("out of memory");
-    else if (text->size && fwrite(text->data, 1, text->size, stdout) != text->size)
-        ok = false;
-    // Flushed here, so that a full disk or a closed pipe is not mistaken for success.
-    if (fflush(stdout) != 0 || !ok) {
-        if (!text->failed) cli_error("cannot write to standard output: %s", strerror(errno));
-        ok = false;
-    }
     ree_strbuf_finish(text);
     return ok ? 0 : CLI_FAILED;
 }
@@ -285,6 +293,27 @@ bool cli_wants_help(int argc, char **argv) {
     return false;
 }
 
+// cJSON drops what it has no memory for, and says so to nobody who adds twenty fields in a row.
+static atomic_bool json_failed;
+
+bool cli_json_lost(void) {
+    return atomic_load(&json_failed);
+}
+
+void cli_json_fail(void) {
+    atomic_store(&json_failed, true);
+}
+
+static void *json_malloc(size_t size) {
+    void *memory = malloc(size);
+    if (!memory) cli_json_fail();
+    return memory;
+}
+
+void cli_json_init(void) {
+    cJSON_InitHooks(&(cJSON_Hooks){json_malloc, free});
+}
+
 void cli_append_json(struct ree_strbuf *out, struct cJSON *json, bool indented) {
     char *text = indented ? cJSON_Print(json) : cJSON_PrintUnformatted(json);
     // cJSON escapes control characters below a space alone. The same JSON, also in a pipe: the
@@ -298,7 +327,7 @@ void cli_append_json(struct ree_strbuf *out, struct cJSON *json, bool indented) 
         else
             ree_strbuf_append(out, c, 1);
     }
-    if (text)
+    if (text && !cli_json_lost())
         ree_strbuf_append(out, "\n", 1);
     else
         out->failed = true;

@@ -91,6 +91,9 @@ void cli_append_name(struct ree_strbuf *out, const char *name);
 void cli_append_port(struct ree_strbuf *out, const struct ree_port *port);
 void cli_append_shape(struct ree_strbuf *out, enum ree_dtype dtype, uint32_t rank,
                       const int64_t *dims);
+// Writes to standard output. False if this, or anything before it, could not be written; the first
+// failure prints its reason.
+bool cli_write(const char *bytes, size_t n);
 // Writes the buffer to standard output and releases it; returns the exit code.
 int cli_print(struct ree_strbuf *text);
 void cli_note(void *unused, const char *text); // to standard error
@@ -104,6 +107,11 @@ bool cli_must_escape(bool raw_output);
 size_t cli_append_escaped(struct ree_strbuf *out, const char *text, size_t n, bool more);
 int cli_print_text(const char *text);       // a manual page
 bool cli_wants_help(int argc, char **argv); // --help is among them
+// Before any JSON is made: cli_append_json then fails if anything of this process's JSON was lost
+// for want of memory.
+void cli_json_init(void);
+void cli_json_fail(void); // the same for what was lost beside cJSON
+bool cli_json_lost(void); // whether anything was: for who prints JSON in another way
 // JSON and the end of the line; deletes it. NULL is one that there was no memory for.
 struct cJSON;
 void cli_append_json(struct ree_strbuf *out, struct cJSON *json, bool indented);

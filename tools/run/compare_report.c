@@ -6,6 +6,8 @@
 #include "cli.h"
 #include "compare.h"
 
+#include "base/json.h"
+
 // Numbers, as both reports have them. JSON has no infinity.
 static void add_double(cJSON *object, const char *key, double x) {
     if (isfinite(x))
@@ -166,14 +168,14 @@ static cJSON *first_json(const struct compare_report *r) {
         cJSON_AddNumberToObject(bucket, "from", (double)first);
         cJSON_AddNumberToObject(bucket, "to", (double)last);
         cJSON_AddNumberToObject(bucket, "elements", (double)f->ulp.histogram[i]);
-        cJSON_AddItemToArray(histogram, bucket);
+        ree_json_put(histogram, bucket);
     }
     if (!f->other_shape) {
         cJSON *worst = cJSON_AddObjectToObject(object, "worst");
         cJSON *at = cJSON_AddArrayToObject(worst, "index");
         index_of(f->ulp.worst, f->rank, f->dims, index);
         for (uint32_t i = 0; i < f->rank; i++)
-            cJSON_AddItemToArray(at, cJSON_CreateNumber((double)index[i]));
+            ree_json_put(at, cJSON_CreateNumber((double)index[i]));
         add_double(worst, "a", f->ulp.worst_a);
         add_double(worst, "b", f->ulp.worst_b);
         if (f->ulp.is_float) cJSON_AddNumberToObject(worst, "ulp", (double)f->ulp.worst_ulp);
@@ -184,7 +186,7 @@ static cJSON *first_json(const struct compare_report *r) {
         cJSON_AddStringToObject(item, "primitive", r->suspects[i].name);
         cJSON_AddStringToObject(item, "side", r->suspects[i].side ? "B" : "A");
         cJSON_AddStringToObject(item, "verdict", r->suspects[i].verdict);
-        cJSON_AddItemToArray(suspects, item);
+        ree_json_put(suspects, item);
     }
     return object;
 }
@@ -213,7 +215,7 @@ void compare_report_json(const struct compare_report *r, struct ree_strbuf *out)
         cJSON *device = cJSON_CreateObject();
         cJSON_AddStringToObject(device, "device", r->devices[k]);
         cJSON_AddStringToObject(device, "operation_set", ree_operation_set_name(r->sets[k]));
-        cJSON_AddItemToArray(devices, device);
+        ree_json_put(devices, device);
     }
     cJSON_AddNumberToObject(object, "n_steps", (double)r->result.n_steps);
     cJSON_AddNumberToObject(object, "nodes_differ", (double)r->result.n_differ);
@@ -221,12 +223,12 @@ void compare_report_json(const struct compare_report *r, struct ree_strbuf *out)
     if (r->is_text) {
         cJSON *tokens = cJSON_AddArrayToObject(object, "tokens");
         for (size_t i = 0; i < r->n_ids; i++)
-            cJSON_AddItemToArray(tokens, cJSON_CreateNumber(r->ids[i]));
+            ree_json_put(tokens, cJSON_CreateNumber(r->ids[i]));
     }
-    if (r->result.first.found) cJSON_AddItemToObject(object, "first", first_json(r));
+    if (r->result.first.found) ree_json_put_as(object, "first", first_json(r));
     cJSON *nodes = cJSON_AddArrayToObject(object, "nodes");
     for (size_t i = 0; i < r->result.n_nodes; i++)
-        cJSON_AddItemToArray(nodes, drift_json(r, i));
+        ree_json_put(nodes, drift_json(r, i));
     if (!(nodes && (size_t)cJSON_GetArraySize(nodes) == r->result.n_nodes)) out->failed = true;
     cli_append_json(out, object, false);
 }

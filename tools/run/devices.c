@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
+
 #define MAX_DEVICES 64
 
 static const char help[] =
@@ -75,10 +77,10 @@ static void report_json(const struct ree_device_listing *listing, const struct r
             cJSON_AddStringToObject(fact, "kind", facts[i].kind);
             cJSON_AddStringToObject(fact, "name", facts[i].name);
             cJSON_AddStringToObject(fact, "value", facts[i].value);
-            cJSON_AddItemToArray(list, fact);
+            ree_json_put(list, fact);
         }
     }
-    cJSON_AddItemToArray(devices, item);
+    ree_json_put(devices, item);
 }
 
 // The options that concern another kind of device than the one being opened are left out.

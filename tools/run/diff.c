@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/json.h"
 #include "audit/diff_receipts.h"
 #include "audit/html.h"
 #include "base/file.h"
@@ -84,7 +85,7 @@ static int compare_traces(struct job *job, const char *const paths[2],
         struct diff_pair p = {.a = traces[0], .b = traces[1], .all = job->all};
         ree_trace_diff(p.a, p.b, &p.diff);
         if (job->json)
-            cJSON_AddItemToObject(job->object, "trace", diff_report_json(&p));
+            ree_json_put_as(job->object, "trace", diff_report_json(&p));
         else
             diff_report_text(&p, &job->text);
         code = p.diff.kind == REE_DIFF_SAME        ? 0
@@ -109,7 +110,7 @@ static bool report_receipts(struct job *job, const struct ree_receipt receipts[2
         cJSON *object = cJSON_CreateObject();
         cJSON_AddStringToObject(object, "what", found[i].what);
         cJSON_AddStringToObject(object, "detail", found[i].detail);
-        cJSON_AddItemToArray(list, object);
+        ree_json_put(list, object);
     }
     if (job->json) return n > 0;
     for (size_t i = 0; i < shown; i++) {
@@ -171,19 +172,25 @@ static int compare_receipts(struct job *job, const char *const paths[2]) {
     return code;
 }
 
-// Receipts are JSON, traces begin with their name. What cannot be read is left to the reader.
-static bool is_receipt(const char *path) {
+enum kind { IS_TRACE, IS_RECEIPT, IS_UNREADABLE };
+
+// Receipts are JSON, traces begin with their name. Why a file is unreadable, its reader says.
+static enum kind kind_of(const char *path) {
     struct stat st;
-    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return false; // a pipe would be waited for
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return IS_TRACE; // a pipe would be waited for
     FILE *file = fopen(path, "rb");
-    int first = file ? getc(file) : EOF;
-    if (file) fclose(file);
-    return first == '{';
+    if (!file) return IS_UNREADABLE;
+    int first = getc(file);
+    fclose(file);
+    return first == '{' ? IS_RECEIPT : IS_TRACE;
 }
 
 static int compare(const char *const paths[2], struct job *job) {
-    bool first = is_receipt(paths[0]), second = is_receipt(paths[1]);
-    if (first != second) {
+    enum kind kinds[] = {kind_of(paths[0]), kind_of(paths[1])};
+    for (int i = 0; i < 2; i++)
+        if (kinds[i] == IS_UNREADABLE) kinds[i] = kinds[1 - i];
+    bool first = kinds[0] == IS_RECEIPT;
+    if (kinds[0] != kinds[1]) {
         cli_error("%s is a receipt and %s is none: two of a kind are compared",
                   paths[first ? 0 : 1], paths[first ? 1 : 0]);
         return CLI_CANNOT;
@@ -195,7 +202,7 @@ static int compare(const char *const paths[2], struct job *job) {
         // Of two traces the object is what they came to.
         cJSON *object = first ? job->object : cJSON_GetObjectItem(job->object, "trace");
         char *text = object ? cJSON_PrintUnformatted(object) : NULL;
-        if (text)
+        if (text && !cli_json_lost())
             ree_strbuf_printf(&job->text, "%s\n", text);
         else if (code != CLI_CANNOT)
             job->text.failed = true;

@@ -2,6 +2,8 @@
 
 #include "cli.h"
 
+#include "base/json.h"
+
 static const struct {
     uint32_t bit;
     const char *key, *text;
@@ -137,7 +139,7 @@ static cJSON *node_json(const struct diff_pair *p, uint64_t step, uint32_t node)
 
 static void list_json(void *user, uint64_t step, uint32_t node) {
     const struct listing *l = user;
-    cJSON_AddItemToArray(l->array, node_json(l->p, step, node));
+    ree_json_put(l->array, node_json(l->p, step, node));
 }
 
 static cJSON *first_json(const struct diff_pair *p) {
@@ -153,13 +155,13 @@ static cJSON *first_json(const struct diff_pair *p) {
         cJSON_AddStringToObject(input, "value", text.data ? text.data : "");
         cJSON_AddBoolToObject(input, "agrees",
                               ree_trace_value_agrees(p->a, p->b, d->step, node->inputs[i]));
-        cJSON_AddItemToArray(inputs, input);
+        ree_json_put(inputs, input);
         ree_strbuf_finish(&text);
     }
     cJSON *outputs = cJSON_AddArrayToObject(first, "outputs_agree");
     for (uint32_t i = 0; i < node->n_outputs; i++)
-        cJSON_AddItemToArray(outputs, cJSON_CreateBool(ree_trace_value_agrees(
-                                          p->a, p->b, d->step, (int32_t)(node->first_output + i))));
+        ree_json_put(outputs, cJSON_CreateBool(ree_trace_value_agrees(
+                                  p->a, p->b, d->step, (int32_t)(node->first_output + i))));
     return first;
 }
 
@@ -172,21 +174,20 @@ cJSON *diff_report_json(const struct diff_pair *p) {
     cJSON *steps = cJSON_AddArrayToObject(object, "n_steps");
     for (int i = 0; i < 2; i++) {
         ree_hex((i ? p->b : p->a)->root, root);
-        cJSON_AddItemToArray(roots, cJSON_CreateString(root));
-        cJSON_AddItemToArray(steps, cJSON_CreateNumber((double)(i ? p->b : p->a)->n_steps));
+        ree_json_put(roots, cJSON_CreateString(root));
+        ree_json_put(steps, cJSON_CreateNumber((double)(i ? p->b : p->a)->n_steps));
     }
     if (d->kind == REE_DIFF_OTHER_RUN) {
         cJSON *header = cJSON_AddArrayToObject(object, "header");
         for (size_t i = 0; i < N_PARTS; i++)
-            if (d->header & parts[i].bit)
-                cJSON_AddItemToArray(header, cJSON_CreateString(parts[i].key));
+            if (d->header & parts[i].bit) ree_json_put(header, cJSON_CreateString(parts[i].key));
     }
     if (d->kind == REE_DIFF_INPUT) {
         cJSON *first = cJSON_AddObjectToObject(object, "first");
         cJSON_AddNumberToObject(first, "step", (double)d->step);
         cJSON_AddStringToObject(first, "input", p->a->header.inputs[d->input].name);
     }
-    if (d->kind == REE_DIFF_NODE) cJSON_AddItemToObject(object, "first", first_json(p));
+    if (d->kind == REE_DIFF_NODE) ree_json_put_as(object, "first", first_json(p));
     if (d->kind == REE_DIFF_INPUT || d->kind == REE_DIFF_NODE) {
         cJSON_AddNumberToObject(object, "steps_before", (double)d->step);
         cJSON_AddNumberToObject(object, "nodes_before", (double)d->n_before);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "audit/bind.h"
 #include "audit/dispute.h"
 #include "audit/referee.h"
@@ -164,7 +165,7 @@ static void add_naming(cJSON *object, const struct naming *n) {
     cJSON *wrong = cJSON_AddArrayToObject(object, "wrong");
     for (unsigned k = 0; k < 2 && n->is_decided; k++) {
         if (!n->ruling.is_wrong[k]) continue;
-        cJSON_AddItemToArray(wrong, cJSON_CreateString(k ? "B" : "A"));
+        ree_json_put(wrong, cJSON_CreateString(k ? "B" : "A"));
         cJSON_AddStringToObject(object, k ? "reason_b" : "reason_a", n->ruling.why[k]);
     }
     if (!n->is_decided) cJSON_AddStringToObject(object, "undecided", n->err.message);
@@ -178,7 +179,7 @@ static void report_json(const struct ree_dispute *d, const struct ree_trace *con
     for (unsigned k = 0; k < 2; k++) {
         char root[65];
         ree_hex(traces[k]->root, root);
-        cJSON_AddItemToArray(roots, cJSON_CreateString(root));
+        ree_json_put(roots, cJSON_CreateString(root));
     }
     if (d->kind == REE_DISPUTE_INPUT || d->kind == REE_DISPUTE_NODE || d->kind == REE_DISPUTE_TOKEN)
         cJSON_AddNumberToObject(object, "step", (double)d->step);

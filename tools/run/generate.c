@@ -204,7 +204,7 @@ static int generate(struct job *job) {
         writer_end(&job->writers[i]);
     if (status != REE_OK) {
         // Below the text that there is.
-        if (job->writers[0].prints) printf("\n");
+        if (job->writers[0].prints) cli_write("\n", 1);
         return cli_fail(&err);
     }
     if (job->failed) return CLI_FAILED;
@@ -329,6 +329,8 @@ int ree_run_generate(int argc, char **argv) {
         }
         code = cli_ranks_finish(&o.ranks, code);
         finish(&job);
+    } else if (!o.prompts || !o.stops) {
+        code = CLI_FAILED; // out of memory
     }
     generate_options_finish(&o);
     return code;

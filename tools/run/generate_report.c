@@ -10,6 +10,8 @@
 #include "parts.h"
 #include "sandbox.h"
 
+#include "base/json.h"
+
 static double rate(double n, double seconds) {
     return seconds > 0 ? n / seconds : 0;
 }
@@ -75,7 +77,7 @@ void generate_report_text(const struct generate_report *r, struct ree_strbuf *ou
 static void add_ids(cJSON *object, const char *name, const int32_t *ids, size_t n) {
     cJSON *array = cJSON_AddArrayToObject(object, name);
     for (size_t i = 0; i < n; i++)
-        cJSON_AddItemToArray(array, cJSON_CreateNumber(ids[i]));
+        ree_json_put(array, cJSON_CreateNumber(ids[i]));
 }
 
 static void add_logprobs(const struct generate_report *r, size_t i, cJSON *object) {
@@ -93,9 +95,9 @@ static void add_logprobs(const struct generate_report *r, size_t i, cJSON *objec
             cJSON_AddNumberToObject(entry, "id", t->top[j].id);
             // JSON has no infinity; cJSON writes null.
             cJSON_AddNumberToObject(entry, "logprob", (double)t->top[j].logprob);
-            cJSON_AddItemToArray(top, entry);
+            ree_json_put(top, entry);
         }
-        cJSON_AddItemToArray(list, token);
+        ree_json_put(list, token);
     }
 }
 
@@ -162,7 +164,7 @@ void generate_report_json(const struct generate_report *r, struct ree_strbuf *ou
         for (size_t i = 0; i < r->n; i++) {
             cJSON *object = cJSON_CreateObject();
             add_sequence(r, i, object);
-            cJSON_AddItemToArray(list, object);
+            ree_json_put(list, object);
         }
     }
     cJSON_AddStringToObject(root, "device", r->device);
@@ -171,6 +173,6 @@ void generate_report_json(const struct generate_report *r, struct ree_strbuf *ou
     if (r->receipt_hash[0]) cJSON_AddStringToObject(root, "receipt_hash", r->receipt_hash);
     run_trace_json(r->trace, root);
     add_stats(r, root);
-    if (r->ranks) cJSON_AddItemToObject(root, "processes", cli_ranks_report_json(r->ranks));
+    if (r->ranks) ree_json_put_as(root, "processes", cli_ranks_report_json(r->ranks));
     cli_append_json(out, root, false);
 }

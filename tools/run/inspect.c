@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+
 static const char help[] =
     "ree-run inspect MODEL [options]: what a model wants, gives and is made of\n"
     "\n"
@@ -167,10 +169,10 @@ static void add_ports_json(cJSON *root, const char *title, size_t n,
             cJSON *dim = port->dims[j] >= 0 ? cJSON_CreateNumber((double)port->dims[j])
                          : port->symbols[j] ? cJSON_CreateString(port->symbols[j])
                                             : cJSON_CreateNull();
-            cJSON_AddItemToArray(shape, dim);
+            ree_json_put(shape, dim);
         }
         cJSON_AddBoolToObject(item, "optional", port->optional);
-        cJSON_AddItemToArray(ports, item);
+        ree_json_put(ports, item);
     }
 }
 
@@ -180,8 +182,7 @@ static void add_notes_json(cJSON *root, const char *title, const struct ree_mode
     size_t n = ree_model_notes(model, &notes);
     cJSON *list = cJSON_AddArrayToObject(root, title);
     for (size_t i = 0; i < n; i++)
-        if (notes[i].is_problem == problems)
-            cJSON_AddItemToArray(list, cJSON_CreateString(notes[i].text));
+        if (notes[i].is_problem == problems) ree_json_put(list, cJSON_CreateString(notes[i].text));
 }
 
 static void add_opset_json(void *user, const char *domain, int64_t version) {
@@ -210,7 +211,7 @@ static void report_json(const struct ree_model *model, const struct hashes *hash
         cJSON_AddNumberToObject(item, "count", counts[i].count);
         cJSON_AddBoolToObject(item, "supported", counts[i].supported);
         if (counts[i].reason) cJSON_AddStringToObject(item, "reason", counts[i].reason);
-        cJSON_AddItemToArray(operators, item);
+        ree_json_put(operators, item);
     }
     add_notes_json(root, "problems", model, true);
     add_notes_json(root, "warnings", model, false);

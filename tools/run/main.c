@@ -113,5 +113,6 @@ static int choose(int argc, char **argv) {
 int main(int argc, char **argv) {
     budget_begin();
     ree_float_env_set(); // subcommands call the library's inside too
+    cli_json_init();
     return budget_end(choose(argc, argv));
 }

@@ -11,6 +11,8 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/json.h"
+
 #define MAX_TOP_ROWS 16 // of a long output; the rest is counted
 #define MAX_STRINGS 16  // shown as text, likewise
 
@@ -61,6 +63,7 @@ static void append_label(struct ree_strbuf *out, const struct ree_model *model, 
     const char *label = NULL;
     size_t length = find_label(model, n, index, &label);
     char *copy = length ? strndup(label, length) : NULL;
+    out->failed = out->failed || (length && !copy);
     if (copy)
         cli_append_name(out, copy);
     else
@@ -190,6 +193,7 @@ static cJSON *top_json(const struct run_report *report, const struct ree_tensor 
     if (!rows || !has_rows(t, &n_rows, &n)) return rows;
     uint32_t k = (int64_t)report->top < n ? report->top : (uint32_t)n;
     int64_t *best = calloc(k, sizeof *best);
+    if (!best) cli_json_fail();
     for (int64_t r = 0; best && r < n_rows; r++) {
         const float *row = (const float *)t->data + r * n;
         find_top(row, n, k, best);
@@ -201,12 +205,13 @@ static cJSON *top_json(const struct run_report *report, const struct ree_tensor 
             char *copy = length ? strndup(label, length) : NULL;
             cJSON_AddNumberToObject(entry, "index", (double)best[j]);
             if (copy) cJSON_AddStringToObject(entry, "label", copy);
+            if (length && !copy) cli_json_fail();
             // JSON has no NaN and no infinity; cJSON writes null.
             cJSON_AddNumberToObject(entry, "value", (double)row[best[j]]);
             free(copy);
-            cJSON_AddItemToArray(entries, entry);
+            ree_json_put(entries, entry);
         }
-        cJSON_AddItemToArray(rows, entries);
+        ree_json_put(rows, entries);
     }
     free(best);
     return rows;
@@ -219,16 +224,16 @@ static void add_tensor_json(const struct run_report *report, const struct ree_te
     cJSON_AddStringToObject(output, "type", ree_dtype_name(t->dtype));
     cJSON *shape = cJSON_AddArrayToObject(output, "shape");
     for (uint32_t j = 0; j < t->rank; j++)
-        cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)t->dims[j]));
+        ree_json_put(shape, cJSON_CreateNumber((double)t->dims[j]));
     ree_tensor_sha256(t, hex);
     cJSON_AddStringToObject(output, "sha256", hex);
     if (t->dtype == REE_STRING) {
         char *const *strings = t->data;
         cJSON *values = cJSON_AddArrayToObject(output, "strings");
         for (size_t j = 0; j < t->nbytes / sizeof *strings; j++)
-            cJSON_AddItemToArray(values, cJSON_CreateString(strings[j] ? strings[j] : ""));
+            ree_json_put(values, cJSON_CreateString(strings[j] ? strings[j] : ""));
     }
-    if (report->top) cJSON_AddItemToObject(output, "top", top_json(report, t));
+    if (report->top) ree_json_put_as(output, "top", top_json(report, t));
 }
 
 static void add_output_json(const struct run_report *report, const struct ree_tensor *t,
@@ -248,7 +253,7 @@ static void add_output_json(const struct run_report *report, const struct ree_te
     for (size_t i = 0; i < t->n_items; i++) {
         cJSON *item = cJSON_CreateObject();
         add_tensor_json(report, &t->items[i], item);
-        cJSON_AddItemToArray(items, item);
+        ree_json_put(items, item);
     }
 }
 
@@ -259,7 +264,7 @@ void run_report_json(const struct run_report *report, struct ree_strbuf *out) {
     for (size_t i = 0; i < report->n_outputs; i++) {
         cJSON *output = cJSON_CreateObject();
         add_output_json(report, &report->outputs[i], output);
-        cJSON_AddItemToArray(outputs, output);
+        ree_json_put(outputs, output);
     }
     ree_tensors_sha256(report->outputs, report->n_outputs, hex);
     cJSON_AddStringToObject(root, "sha256", hex);

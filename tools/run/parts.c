@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+
 bool cli_parts_option(struct cli *cli, struct cli_parts *parts) {
     const char *size = NULL;
     if (cli_option(cli, "--max-device-memory", &size)) {
@@ -101,6 +103,6 @@ void cli_stages_json(const struct ree_pipeline *pipeline, cJSON *out) {
         cJSON *stage = cJSON_CreateObject();
         const char *end = ree_pipeline_stage_end(pipeline, i);
         if (end) cJSON_AddStringToObject(stage, "ends_with", end);
-        cJSON_AddItemToArray(stages, stage);
+        ree_json_put(stages, stage);
     }
 }

@@ -63,8 +63,7 @@ static enum ree_status open_model(const char *path, struct planned *p, struct re
     REE_TRY(ree_model_load(p->model_path, &options, &p->model, err));
     REE_TRY(ree_model_graph_sha256(p->model, p->graph_sha256, err));
     if (find_states(p, err) != REE_OK) return ree_fail_prefix(err, "%s", p->model_path);
-    ree_model_infer(p->model->graph);
-    return REE_OK;
+    return ree_model_infer(p->model->graph, err);
 }
 
 static enum ree_status make_plan(const struct planned_options *o, struct planned *p,

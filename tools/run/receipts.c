@@ -67,15 +67,14 @@ bool cli_public_key(const char *text, char key[65]) {
     return true;
 }
 
-static enum ree_status save_salt(const struct cli_receipt *receipt, struct ree_error *err) {
+#define MAX_OLD_SALT 4096 // bytes of a file that a salt replaces
+
+static enum ree_status save_salt(const struct cli_receipt *receipt, const char *path,
+                                 struct ree_error *err) {
     char text[66];
     ree_hex(receipt->salt, text);
     strcpy(text + 64, "\n");
-    char *path = salt_path_of(receipt->path);
-    if (!path) return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    enum ree_status status = ree_file_write_secret(path, text, 65, err);
-    free(path);
-    return status;
+    return ree_file_write_secret(path, text, 65, err);
 }
 
 // 64 hexadecimal digits, and perhaps a newline.
@@ -117,11 +116,38 @@ int cli_receipt_salt(struct ree_receipt *receipt, const char *path, const char *
     return code;
 }
 
+// Receipt and salt, of which each is worth nothing without the other: the salt gets its name when
+// the receipt is on the disk but for its name, and an old salt comes back if that name fails.
+static enum ree_status save(const struct cli_receipt *receipt, const struct ree_receipt *made,
+                            struct ree_error *err) {
+    struct ree_file_draft *draft;
+    struct ree_error ignored;
+    if (!receipt->is_private) return ree_receipt_write(made, receipt->path, err);
+    char *path = salt_path_of(receipt->path);
+    if (!path) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    void *old = NULL;
+    size_t n_old = 0;
+    // One that cannot be read is replaced all the same.
+    bool is_new = ree_file_read_small(path, MAX_OLD_SALT, &old, &n_old, &ignored) == REE_NOT_FOUND;
+    enum ree_status status = ree_receipt_draft(made, receipt->path, &draft, err);
+    if (status == REE_OK) {
+        status = save_salt(receipt, path, err);
+        if (status != REE_OK)
+            ree_file_abandon(draft);
+        else if ((status = ree_file_commit(draft, err)) != REE_OK && is_new)
+            unlink(path);
+        else if (status != REE_OK && old)
+            ree_file_write_secret(path, old, n_old, &ignored);
+    }
+    free(old);
+    free(path);
+    return status;
+}
+
 int cli_receipt_save(const struct cli_receipt *receipt, struct ree_receipt *made) {
     struct ree_error err;
     if (receipt->key && ree_receipt_sign(made, receipt->key, &err) != REE_OK) return cli_fail(&err);
-    if (receipt->is_private && save_salt(receipt, &err) != REE_OK) return cli_fail(&err);
-    if (ree_receipt_write(made, receipt->path, &err) != REE_OK) return cli_fail(&err);
+    if (save(receipt, made, &err) != REE_OK) return cli_fail(&err);
     if (receipt->dsse &&
         ree_dsse_write(made, receipt->path, receipt->key, receipt->dsse, &err) != REE_OK)
         return cli_fail(&err);

@@ -2,6 +2,7 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "audit/referee.h"
 #include "cli.h"
 #include "sides.h"
@@ -156,7 +157,7 @@ static void report_json(const struct ree_claim *c, const struct options *o,
     for (uint32_t i = 0; i < r->n_outputs; i++) {
         char hex[65];
         ree_hex(r->outputs[i], hex);
-        cJSON_AddItemToArray(outputs, cJSON_CreateString(hex));
+        ree_json_put(outputs, cJSON_CreateString(hex));
     }
     if (!outputs) out->failed = true;
     cli_append_json(out, object, false);

@@ -1,6 +1,7 @@
 // ree-run tokenize: text to token ids and back, with a model's tokenizer.
 #include "start.h"
 
+#include "base/json.h"
 #include "base/file.h"
 
 #include <cjson/cJSON.h>
@@ -94,11 +95,11 @@ static int print_ids(const struct request *request, const struct ree_tokenizer *
     if (request->json) {
         cJSON *root = cJSON_CreateObject(), *pieces;
         if (prompt) cJSON_AddStringToObject(root, "prompt", prompt);
-        cJSON_AddItemToObject(root, "ids", cJSON_CreateIntArray(ids, (int)n));
+        ree_json_put_as(root, "ids", cJSON_CreateIntArray(ids, (int)n));
         pieces = cJSON_AddArrayToObject(root, "tokens");
         for (size_t i = 0; i < n; i++) {
             const char *piece = ree_tokenizer_token(tokenizer, ids[i]);
-            cJSON_AddItemToArray(pieces, cJSON_CreateString(piece ? piece : ""));
+            ree_json_put(pieces, cJSON_CreateString(piece ? piece : ""));
         }
         return print_json(root, tokenizer);
     }
@@ -134,6 +135,7 @@ static int encode(const struct request *request, const struct ree_tokenizer *tok
     } else {
         text = read_input(request->chat ? request->chat : request->file, &n);
     }
+    if (!text && request->text) cli_error("out of memory");
     if (!text) return CLI_FAILED;
     enum ree_status status = REE_OK;
     if (request->chat) {
@@ -157,6 +159,7 @@ static int encode(const struct request *request, const struct ree_tokenizer *tok
 // Numbers between spaces, commas and brackets.
 static int32_t *parse_ids(const char *text, size_t *out_n) {
     int32_t *ids = calloc(strlen(text) / 2 + 1, sizeof *ids);
+    if (!ids) cli_error("out of memory");
     *out_n = 0;
     while (ids && *(text += strspn(text, " ,[]\t\r\n"))) {
         char *end;
@@ -178,6 +181,7 @@ static int decode(const struct request *request, const struct ree_tokenizer *tok
     struct ree_error err;
     size_t n_list = 0, n, n_text;
     char *list = strcmp(request->decode, "-") == 0 ? read_stdin(&n_list) : strdup(request->decode);
+    if (!list && strcmp(request->decode, "-") != 0) cli_error("out of memory");
     int32_t *ids = list ? parse_ids(list, &n) : NULL;
     free(list);
     if (!ids) return CLI_FAILED;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "start.h"
+#include "base/json.h"
 #include "receipt/trace.h"
 
 static const char help[] =
@@ -64,7 +65,7 @@ static void report_json(const struct ree_trace *t, struct ree_strbuf *out) {
         cJSON_AddStringToObject(node, "op_type", h->nodes[i].op_type);
         cJSON_AddNumberToObject(node, "opset", (double)h->nodes[i].opset);
         cJSON_AddNumberToObject(node, "n_outputs", h->nodes[i].n_outputs);
-        cJSON_AddItemToArray(nodes, node);
+        ree_json_put(nodes, node);
     }
     if (!(nodes && (uint32_t)cJSON_GetArraySize(nodes) == h->n_nodes)) out->failed = true;
     cli_append_json(out, object, false);

@@ -2,6 +2,7 @@
 #include "start.h"
 #include "receipts.h"
 
+#include "base/json.h"
 #include "receipt/dsse.h"
 #include "receipt/receipt.h"
 
@@ -40,9 +41,16 @@ struct report {
     bool ok;
 };
 
+// A finding that says nothing about the receipt: memory is exhausted, or a file cannot be read.
+static const struct ree_receipt_finding *find_unknown(const struct report *report) {
+    for (size_t i = 0; i < report->n; i++)
+        if (report->findings[i].unknown) return &report->findings[i];
+    return NULL;
+}
+
 static void check_key(const struct ree_receipt *receipt, const char *key, struct report *report) {
     struct ree_receipt_finding *finding = &report->findings[report->n++];
-    finding->what = "public key";
+    *finding = (struct ree_receipt_finding){.what = "public key"};
     finding->ok = receipt->is_signed && strcmp(receipt->public_key, key) == 0;
     if (finding->ok)
         snprintf(finding->detail, sizeof finding->detail, "%s, as asked for", key);
@@ -60,8 +68,9 @@ static void check_dsse(const char *path, const char *receipt_path, const char *k
     struct ree_receipt_finding *finding = &report->findings[report->n++];
     struct ree_error err;
     char signer[65];
-    finding->what = "attestation";
-    finding->ok = ree_dsse_check(path, receipt_path, key, signer, &err) == REE_OK;
+    enum ree_status status = ree_dsse_check(path, receipt_path, key, signer, &err);
+    *finding = (struct ree_receipt_finding){
+        .what = "attestation", .ok = status == REE_OK, .unknown = status == REE_NO_MEMORY};
     if (finding->ok)
         snprintf(finding->detail, sizeof finding->detail, "by %s", signer);
     else
@@ -96,7 +105,7 @@ static int print_json(const struct ree_receipt *receipt, const struct report *re
         cJSON_AddStringToObject(item, "what", report->findings[i].what);
         cJSON_AddBoolToObject(item, "ok", report->findings[i].ok);
         cJSON_AddStringToObject(item, "detail", report->findings[i].detail);
-        cJSON_AddItemToArray(array, item);
+        ree_json_put(array, item);
     }
     ree_strbuf_init(&out);
     cli_append_json(&out, root, true);
@@ -115,8 +124,13 @@ static int validate(const char *path, const char *key_text, const char *dsse, bo
         if (key_text && (!dsse || receipt.is_signed)) check_key(&receipt, key, &report);
         if (dsse) check_dsse(dsse, path, key, &report);
         code = report.ok ? 0 : CLI_FAILED;
+        const struct ree_receipt_finding *unknown = find_unknown(&report);
+        if (unknown) {
+            cli_error("%s: %s: %s", path, unknown->what, unknown->detail);
+            code = CANNOT_CHECK;
+        }
         // Not told is not checked.
-        if ((json ? print_json(&receipt, &report) : print_text(&receipt, &report)) != 0)
+        else if ((json ? print_json(&receipt, &report) : print_text(&receipt, &report)) != 0)
             code = CANNOT_CHECK;
     } else {
         cli_fail(&err);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "audit/verify.h"
 #include "receipts.h"
 #include "rows.h"
@@ -245,7 +246,7 @@ static void report_json(const struct job *job, struct ree_strbuf *out) {
         cJSON_AddStringToObject(check, "name", v->checks[i].name);
         cJSON_AddStringToObject(check, "outcome", outcome_name(v->checks[i].outcome));
         if (v->checks[i].detail[0]) cJSON_AddStringToObject(check, "detail", v->checks[i].detail);
-        cJSON_AddItemToArray(checks, check);
+        ree_json_put(checks, check);
     }
     if (job->o->parts.n_devices)
         cJSON_AddStringToObject(root, "device", cli_parts_device(&job->o->parts));

@@ -1,9 +1,13 @@
 #include "writer.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "cli.h"
+
+static void lack_memory(struct writer *w) {
+    if (!w->failed) cli_error("out of memory");
+    w->failed = true;
+}
 
 // Prints what was not printed yet of the text's first `certain` bytes; `more` may follow them.
 static void print(struct writer *w, const struct ree_strbuf *text, size_t certain, bool more) {
@@ -17,13 +21,9 @@ static void print(struct writer *w, const struct ree_strbuf *text, size_t certai
     struct ree_strbuf escaped;
     ree_strbuf_init(&escaped);
     if (w->escapes) n = cli_append_escaped(&escaped, from, n, more);
-    w->failed = w->failed || escaped.failed;
-    cli_progress_end();
-    if (!w->escapes)
-        fwrite(from, 1, n, stdout);
-    else if (escaped.size && !escaped.failed)
-        fwrite(escaped.data, 1, escaped.size, stdout);
-    fflush(stdout);
+    if (escaped.failed) lack_memory(w);
+    // What is lost here, the report's exit code tells: the answer goes on, for its receipt.
+    if (!escaped.failed) cli_write(w->escapes ? escaped.data : from, w->escapes ? escaped.size : n);
     ree_strbuf_finish(&escaped);
     w->printed += n;
 }
@@ -49,8 +49,8 @@ bool writer_push(struct writer *w, int32_t id) {
     if (!w->tokenizer) {
         ree_strbuf_printf(&w->ids, "%s%d", w->ids.size ? " " : "", id);
         if (!w->ids.failed) print(w, &w->ids, w->ids.size, true);
-        w->failed = w->failed || w->ids.failed;
-        return true;
+        if (w->ids.failed) lack_memory(w);
+        return !w->failed;
     }
     if (ree_answer_push(&w->answer, id, &err) != REE_OK) return fail(w, &err);
     const struct ree_answer *a = &w->answer;

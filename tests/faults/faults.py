@@ -1,0 +1,333 @@
+#!/usr/bin/env python3
+"""ree-run when one call fails: every allocation of ree's own in turn, or every call that writes or
+reads a file. README.md beside this file says what must come of it, and how to run all points.
+
+A run that says that it succeeded has to have printed and written the same as one in which nothing
+failed. One that says that it failed has to say why, with an exit code that means that and nothing else
+(`verify` must not say "differs"), and leave files that are old or new, whole, and no others. Nothing
+may leak, crash or hang."""
+
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+from harness import check  # noqa: E402
+
+SAMPLE = HERE.parents[1] / "tools" / "sample"
+DIGITS, SEVEN, STORIES = SAMPLE / "digits.onnx", SAMPLE / "seven.npy", SAMPLE / "stories"
+PROMPT = "Once upon a time"
+# Of a scenario, where REE_TEST_SAMPLE asks for a part; other kinds and modes: 3.
+SAMPLED_POINTS = {("memory", "one"): 8}
+MAX_JSON_POINTS = 400  # thousands of one parse are alike
+MAX_SHOWN = 8  # failures of a scenario that are shown in full
+SANITIZER_EXIT = 99
+
+WHY = {
+    "memory": r"memory|Cannot allocate|Resource temporarily unavailable",
+    "json": r"memory",
+    "write": r"Input/output error",
+    "write-full": r"No space left on device",
+    "read": r"Input/output error",
+    "short": r"^$",  # no reason to fail
+}
+
+
+class Scenario:
+    """A command line of ree-run. `files`: what it writes, relative to its folder. `fails`: exit codes
+    that say that the command could not be done."""
+
+    def __init__(self, name, *arguments, files=(), fails=(1,), kinds=("memory", "json", "read", "short"), cold=False,
+                 threads=True, replaces=True, same_output=True, together=()):
+        self.name, self.files, self.fails, self.cold = name, set(files), fails, cold
+        self.kinds = set(kinds) | ({"write", "write-full"} if files else set())
+        self.replaces = replaces  # files that are there already
+        self.same_output = same_output  # on standard output
+        self.together = together  # files that are old or new together
+        self.arguments = [*map(str, arguments), *(["--threads", "1"] if threads else [])]
+
+
+def scenarios(inputs):
+    """In the order in which README.md lists them."""
+    short = ["--max-new-tokens", "4"]
+    text = [STORIES, "--prompt-text", PROMPT, *short]
+    private = inputs / "private.json"
+    parties = ["--a", inputs / "a.trace", "--b", inputs / "b.trace", "--model", STORIES,
+               "--a-receipt", inputs / "a.json", "--b-receipt", inputs / "b.json"]
+    return [
+        Scenario("run", DIGITS, "--input", SEVEN),
+        Scenario("run, self-tests", DIGITS, "--input", SEVEN, cold=True, kinds=("memory", "json", "read", "short", "write", "write-full")),
+        Scenario("run, files", DIGITS, "--input", SEVEN, "--top", "3", "--json", "--output-dir", "out", "--receipt-path", "r.json",
+                 "--sign", inputs / "key", "--dsse", "r.dsse", "--trace", "t",
+                 files=["out/probabilities.npy", "r.json", "r.dsse", "t"]),
+        Scenario("run, dumps", DIGITS, "--input", SEVEN, "--dump-tensors", "relu|image", "--dump-folder", "d",
+                 files=["d/*"]),
+        Scenario("run, partitions", DIGITS, "--input", SEVEN, "--n-partitions", "3"),
+        Scenario("generate", *text, "--stop", "ZZZ", "--logits-hash"),
+        Scenario("generate, private", *text, "--stop", "xyz", "--trace", "t", "--receipt-path", "r.json", "--private",
+                 files=["t", "r.json", "r.json.salt"], together=["r.json", "r.json.salt"]),
+        Scenario("generate, batch", *text, "--prompt-text", "The", "--temperature", "0.8", "--top-p", "0.9", "--seed", "3",
+                 "--json", "--checkpoint", "c", "--checkpoint-every", "2", files=["c"], replaces=False),
+        Scenario("generate, resume", *text, "--checkpoint", inputs / "checkpoint", "--resume", "--receipt-path", "r.json",
+                 files=["r.json"]),
+        Scenario("generate, exported", inputs / "q8.onnx", "--prompt-text", PROMPT, *short, "--tokenizer", STORIES),
+        Scenario("generate, quantised", *text, "--quantize", "8", "--n-partitions", "2"),
+        Scenario("verify", "verify", inputs / "a.json", STORIES, fails=(2,)),
+        Scenario("verify, private", "verify", private, STORIES, "--prompt-text", PROMPT, fails=(2,)),
+        Scenario("verify, trace", "verify", inputs / "a.json", STORIES, "--trace", "t", files=["t"], fails=(2,)),
+        Scenario("verify, run", "verify", inputs / "digits.json", DIGITS, "--input", SEVEN, "--json", fails=(2,)),
+        Scenario("verify, request", "verify", inputs / "asked.json", STORIES, "--request", inputs / "request.json", fails=(2,)),
+        Scenario("validate", "validate", inputs / "digits.json", fails=(2,), threads=False),
+        Scenario("diff", "diff", inputs / "a.trace", inputs / "b.trace", "--html", "d.html", files=["d.html"], fails=(2,),
+                 threads=False),
+        Scenario("diff, receipts", "diff", inputs / "a.json", inputs / "b.json", "--json", fails=(2,), threads=False),
+        Scenario("trace", "trace", inputs / "a.trace", threads=False),
+        Scenario("dispute", "dispute", *parties, "--claim", "claim.json", "--transcript", "talk", files=["claim.json", "talk"],
+                 fails=(2,), threads=False),
+        Scenario("referee", "referee", inputs / "claim.json", STORIES, "--a-receipt", inputs / "a.json",
+                 "--b-receipt", inputs / "b.json", "--inputs", inputs / "dump", fails=(2,), threads=False),
+        Scenario("compare", "compare", STORIES, "--prompt-text", "A", "--max-new-tokens", "2", "--html", "c.html",
+                 "--inject-fault", "20:0:22", files=["c.html"], fails=(2,)),
+        Scenario("export", "export", STORIES, "-o", "m.onnx", "--quantize", "4", "--colocate-tensors", files=["m.onnx", "m.onnx.data"], threads=False),
+        Scenario("inspect", "inspect", STORIES, "--json", "--hash", threads=False),
+        Scenario("inspect, passes", "inspect", DIGITS, "--passes", threads=False),
+        Scenario("plan", "plan", STORIES, "--n-partitions", "2", "-o", "plan.json", files=["plan.json"], threads=False),
+        Scenario("tokenize", "tokenize", STORIES, "--text", PROMPT, "--json", threads=False),
+        Scenario("tokenize, byte level", "tokenize", HERE.parent / "data/tokenizers/byte_level.json", "--text", "it's 12 o'clock",
+                 threads=False),
+        Scenario("tokenize, unigram", "tokenize", HERE.parent / "data/tokenizers/unigram.json", "--text", PROMPT, threads=False),
+        Scenario("tokenize, chat", "tokenize", STORIES, "--chat", inputs / "chat.json", "--family", "chatml", threads=False),
+        Scenario("request", "request", STORIES, "--prompt-text", PROMPT, "--output", "q.json", files=["q.json"], threads=False),
+        Scenario("keygen", "keygen", "k", files=["k", "k.pub"], same_output=False, threads=False, replaces=False),
+    ]
+
+
+def prepare(ree_run, inputs):
+    """What the scenarios read."""
+    def run(*arguments, codes=(0,)):
+        done = harness.call(ree_run, *arguments)
+        if done.returncode not in codes:
+            sys.exit(f"ree-run {' '.join(map(str, arguments))}: exit code {done.returncode}: {done.stderr}")
+
+    def text(name, *more):
+        run(STORIES, "--prompt-text", PROMPT, "--max-new-tokens", "4", "--threads", "1",
+            "--receipt-path", inputs / f"{name}.json", *more)
+
+    run("keygen", inputs / "key")
+    run(DIGITS, "--input", SEVEN, "--receipt-path", inputs / "digits.json", "--sign", inputs / "key")
+    text("a", "--trace", inputs / "a.trace", "--dump-tensors", ".*", "--dump-folder", inputs / "dump")
+    text("b", "--trace", inputs / "b.trace", "--inject-fault", "30:1:22")
+    text("private", "--private")
+    text("kept", "--checkpoint", inputs / "checkpoint")
+    for command in ([DIGITS, "--input", SEVEN], [STORIES, "--prompt-text", PROMPT, "--max-new-tokens", "1"]):
+        run(*command, "--threads", "1")  # fills the cache of the self-tests
+    run("request", STORIES, "--prompt-text", PROMPT, "--max-new-tokens", "4", "--output", inputs / "request.json")
+    run(STORIES, "--request", inputs / "request.json", "--receipt-path", inputs / "asked.json")
+    run("export", STORIES, "-o", inputs / "q8.onnx", "--quantize", "8", "--colocate-tensors")
+    run("dispute", "--a", inputs / "a.trace", "--b", inputs / "b.trace", "--model", STORIES, "--a-receipt",
+        inputs / "a.json", "--b-receipt", inputs / "b.json", "--claim", inputs / "claim.json", codes=(1,))
+    (inputs / "chat.json").write_text('[{"role": "user", "content": "Hello"}]')
+
+
+# What two runs that did the same need not have in common: times, dates and sizes of memory.
+
+def without_times(value):
+    if isinstance(value, dict):
+        skipped = re.compile(r"second|_s$|^unbound$|^stats$|date|per_second|bytes|speed|memory")
+        return {k: without_times(v) for k, v in value.items() if not skipped.search(k)}
+    return [without_times(v) for v in value] if isinstance(value, list) else value
+
+
+def normal(data, folder):
+    data = data.replace(str(folder).encode(), b"FOLDER")
+    data = re.sub(rb"(?<=KEY-----\n)[^-]*", b"...", data)  # a new key
+    try:
+        return json.dumps(without_times(json.loads(data)), sort_keys=True)
+    except ValueError:
+        pass
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return hashlib.sha256(data).hexdigest()
+    # A proof for which there was no memory: the text is then verified token by token.
+    text = re.sub(r"\nran token by token: causality is not proved: out of memory\n", "", text)
+    text = re.sub(r"[0-9]+ runs? of the model", "RUNS", text)
+    return re.sub(r"[-+0-9.e]+ *(s|ms|tokens/s|MB|KB|GB|bytes)\b", "TIME", re.sub(r" {2,}", "  ", text))
+
+
+def is_earlier_checkpoint(contents):
+    """Whether it is a whole checkpoint: those of a run replace each other."""
+    try:
+        checkpoint = json.loads(contents)
+        body = json.dumps(checkpoint["body"], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return checkpoint["checkpoint_sha256"] == hashlib.sha256(b"ree-checkpoint/1\0" + body.encode()).hexdigest()
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
+class Sweep:
+    """The points of one scenario, kind and mode."""
+
+    def __init__(self, options, scenario, kind, mode, folder):
+        self.options, self.scenario, self.kind, self.mode, self.folder = options, scenario, kind, mode, folder
+        self.counts = {"points": 0, "run": 0, "failed": 0, "same": 0, "wrong": 0}
+
+    def sweep(self, mode, first, step, last):
+        """Runs points, and yields (point, points that it came by, status)."""
+        environment = dict(os.environ)
+        if self.scenario.cold:
+            environment["REE_FAULTS_COLD"] = "1"
+        command = [self.options.sweep, self.folder, self.kind, mode, first, step, last, "--", *self.scenario.arguments]
+        with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True, env=environment) as process:
+            for line in process.stdout:
+                yield tuple(map(int, line.split()))
+        check(process.returncode == 0, f"{self.scenario.name}: sweep: exit code {process.returncode}")
+
+    def outcome(self, point):
+        """Standard output, error, and the files that are there, by name."""
+        own, out = self.folder / str(point), self.folder / f"{point}.out"
+        files = {str(p.relative_to(own)): normal(p.read_bytes(), own) for p in own.rglob("*") if not p.is_dir()}
+        stdout, stderr = (out / "stdout").read_bytes(), (out / "stderr").read_text(errors="replace")
+        return normal(stdout, own), stderr, files
+
+    def wrong(self, status, outcome, clean):
+        """What is wrong with it; None: nothing."""
+        stdout, stderr, files = outcome
+        clean_status, clean_stdout, _, clean_files = clean
+        if status == SANITIZER_EXIT:
+            return "a sanitizer's report"
+        if status < 0:
+            return f"signal {-status}"
+        for name, contents in files.items():
+            if name not in clean_files:
+                return f"the file {name} is left"
+            if contents not in (clean_files[name], "old") and not is_earlier_checkpoint(contents):
+                return f"the file {name} is neither the old nor the new one"
+        # Where everything fails from some point on, nothing can be put back.
+        if self.mode != "onward" and len({files.get(name) == clean_files[name] for name in self.scenario.together}) > 1:
+            return f"some of {self.scenario.together} are new, and others old"
+        if status == clean_status:
+            missing = [n for n in clean_files if files.get(n) != clean_files[n]]
+            if missing:
+                return f"success, and the file {missing[0]} is not the one that was to be written"
+            return None if stdout == clean_stdout or not self.scenario.same_output else "success, and another output"
+        if status not in self.scenario.fails:
+            return f"exit code {status}"
+        if not re.search(WHY[self.kind], stderr):
+            return "the message does not say why"
+        if self.kind.startswith("write") and not re.search(r"\S: .*: |standard output", stderr):
+            return "the message does not say which file"
+        return None
+
+    def remove(self, point):
+        shutil.rmtree(self.folder / str(point))
+        shutil.rmtree(self.folder / f"{point}.out")
+
+    def show(self, point):
+        """The stack of the call that fails, where the program has a sanitizer to print it."""
+        self.remove(point)
+        list(self.sweep("show", point, 1, point))
+        print((self.folder / f"{point}.out" / "stderr").read_text(errors="replace")[:6000], flush=True)
+
+    def clean(self):
+        """A run in which nothing fails: exit code, standard output, error and files; None: it failed."""
+        (_, self.counts["points"], status), = self.sweep("one", 0, 1, 0)
+        outcome = self.outcome(0)
+        self.remove(0)
+        if check(status >= 0 and status not in (SANITIZER_EXIT, *self.scenario.fails),
+                 f"{self.scenario.name}: nothing fails, and exit code {status}, {self.counts['points']} points: "
+                 f"{outcome[1][:3000]}"):
+            return status, *outcome
+        return None
+
+    def run(self):
+        before = self.folder / "before"  # old files, which a failure leaves
+        before.mkdir()
+        for name in self.scenario.files:
+            if "/" not in name and self.scenario.replaces:
+                (before / name).write_text("old")
+        clean, points = self.clean(), self.counts["points"]
+        if not clean or not points:
+            return
+        most = points if self.kind != "json" else MAX_JSON_POINTS
+        if self.options.sampled:
+            most = SAMPLED_POINTS.get((self.kind, self.mode), 3)
+        step = max(1, points // most)
+        first = 1 + int(hashlib.sha256(self.scenario.name.encode()).hexdigest(), 16) % step
+        last = -1
+        if self.options.points:
+            (first, last), step = map(int, self.options.points.split("-")), 1
+        shown = 0
+        for point, n, status in self.sweep(self.mode, first, step, last):
+            if n < point:  # it was not reached
+                self.remove(point)
+                continue
+            outcome = self.outcome(point)
+            why = self.wrong(status, outcome, clean)
+            self.counts["run"] += 1
+            self.counts["wrong" if why else "same" if status == clean[0] else "failed"] += 1
+            check(not why, f"{self.scenario.name}: {self.kind} {self.mode} {point} of {points}: {why}")
+            if why and shown < self.options.shown:
+                shown += 1
+                print(outcome[1][:4000], flush=True)
+                self.show(point)
+            self.remove(point)
+
+
+def main():
+    parser = harness.parser(__doc__)
+    parser.add_argument("--sweep", required=True, help="the program faults_sweep")
+    parser.add_argument("--kind", choices=["memory", "write", "read"], action="append")
+    parser.add_argument("--only", default="", help="scenarios whose names match this regular expression")
+    parser.add_argument("--sample", action="store_true", help="a few points of each, as with REE_TEST_SAMPLE")
+    parser.add_argument("--points", help="FIRST-LAST: these points only")
+    parser.add_argument("--table", help="write what was counted to this file")
+    parser.add_argument("--shown", type=int, default=MAX_SHOWN, help="failures of a scenario that are shown in full")
+    options = parser.parse_args()
+    options.sampled = options.sample or os.environ.get("REE_TEST_SAMPLE", "1/1") != "1/1"
+    os.environ["ASAN_OPTIONS"] = f"exitcode={SANITIZER_EXIT}:allocator_may_return_null=1"
+    modes = {"memory": [("memory", "one"), ("memory", "onward"), ("json", "one")],
+             "write": [("write", "one"), ("write", "onward"), ("write-full", "one")],
+             "read": [("read", "one"), ("short", "one")]}
+    rows = []
+    with tempfile.TemporaryDirectory(dir=".", prefix="faults-") as scratch:
+        scratch = pathlib.Path(scratch).resolve()
+        os.environ["XDG_CACHE_HOME"] = str(scratch / "cache")
+        inputs = scratch / "inputs"
+        inputs.mkdir()
+        prepare(options.ree_run, inputs)
+        for scenario in scenarios(inputs):
+            for kind, mode in [m for k in options.kind or modes for m in modes[k]]:
+                if kind not in scenario.kinds or not re.search(options.only, scenario.name):
+                    continue
+                folder = scratch / "points"
+                folder.mkdir()
+                sweep, begin = Sweep(options, scenario, kind, mode, folder), time.monotonic()
+                sweep.run()
+                shutil.rmtree(folder)
+                c = sweep.counts
+                if not c["points"]:
+                    continue
+                rows.append((scenario.name, kind, mode, *c.values()))
+                print(f"{scenario.name}: {kind} {mode}: {c['points']} points, {c['run']} run: {c['failed']} failed with "
+                      f"a reason, {c['same']} the same result, {c['wrong']} wrong; {time.monotonic() - begin:.0f} s",
+                      flush=True)
+    if options.table:
+        with open(options.table, "w") as file:
+            file.write("| command | what fails | which | points | run | failed with a reason | the same result | wrong |\n")
+            file.write("|---|---|---|---|---|---|---|---|\n")
+            file.writelines("| " + " | ".join(map(str, row)) + " |\n" for row in rows)
+    return harness.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
