@@ -120,7 +120,10 @@ static const struct honest *find_honest(const struct job *job) {
     must(ree_receipt_body_digest(r, body, &err) == REE_OK, "a body without a digest");
     ree_hex(body, hex);
     if (strcmp(hex, r->receipt_hash) != 0) return NULL;
-    if (r->is_signed && !ree_receipt_signature_holds(r)) return NULL;
+    bool failed = false;
+    bool holds = !r->is_signed || ree_receipt_signature_holds(r, &failed);
+    must(!failed, "a signature that could not be checked");
+    if (!holds) return NULL;
     for (size_t i = 0; i < N_HONEST; i++) {
         const struct honest *h = &w->honest[i];
         bool is_asked = job->c.n_request == w->n_request &&
