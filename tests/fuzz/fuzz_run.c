@@ -29,7 +29,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 // are made while a model is bound are in no device's budget.
 const char *__asan_default_options(void);
 __attribute__((visibility("default"))) const char *__asan_default_options(void) {
-    return "allocator_may_return_null=1:max_allocation_size_mb=64";
+    return "allocator_may_return_null=1:max_allocation_size_mb=32";
 }
 
 static struct budget_device one, two;
