@@ -32,7 +32,7 @@ static void put_element(enum ree_dtype dtype, unsigned char *at, uint32_t *state
     int64_t whole = (int64_t)below(state, 3) - (below(state, 8) == 0);
     if (below(state, 16) == 0) whole = below(state, 8);
     // Sizes in between would be taken, and cost seconds.
-    if (below(state, 32) == 0) whole = (int64_t)below(state, 1u << 24) << (40 * below(state, 2));
+    if (below(state, 32) == 0) whole = (int64_t)below(state, 1u << 22) << (40 * below(state, 2));
     if (whole > 256 && whole < (int64_t)1 << 32) whole %= 256;
     uint32_t bits = below(state, 1u << 16);
     size_t size = ree_dtype_size(dtype);
