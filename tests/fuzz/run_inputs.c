@@ -29,11 +29,12 @@ static void put_element(enum ree_dtype dtype, unsigned char *at, uint32_t *state
     float f = floats[below(state, n_floats)];
     if (below(state, 64) == 0) f = below(state, 2) ? __builtin_inff() : __builtin_nanf("");
     double d = (double)f;
-    int64_t whole = (int64_t)below(state, 3) - (below(state, 8) == 0);
+    int64_t whole = below(state, 3);
+    if (below(state, 8) == 0) whole--;
     if (below(state, 16) == 0) whole = below(state, 8);
     // Sizes in between would be taken, and cost seconds.
-    if (below(state, 32) == 0) whole = (int64_t)below(state, 1u << 24) << (40 * below(state, 2));
-    if (whole > 256 && whole < (int64_t)1 << 32) whole %= 256;
+    if (below(state, 32) == 0) whole = (int64_t)(1 + below(state, 1u << 22)) << 40;
+    if (below(state, 32) == 0) whole = below(state, 256);
     uint32_t bits = below(state, 1u << 16);
     size_t size = ree_dtype_size(dtype);
     switch (dtype) {

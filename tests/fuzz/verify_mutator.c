@@ -15,6 +15,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 
 static uint32_t state;
 
+// Draws are statements of their own: compilers evaluate arguments in different orders, and seeds
+// are to be the same with each.
 static uint32_t below(uint32_t n) {
     state = state * 1664525u + 1013904223u;
     return (uint32_t)((uint64_t)(state >> 8) * n >> 24);
@@ -123,10 +125,12 @@ static void change_string(cJSON *item) {
         return;
     }
     snprintf(text, sizeof text, "%s", was);
-    if (n >= 64 && strspn(was, "0123456789abcdef") == n && !one_in(8))
-        text[below((uint32_t)n)] = "0123456789abcdef"[below(16)];
-    else
+    if (n >= 64 && strspn(was, "0123456789abcdef") == n && !one_in(8)) {
+        uint32_t at = below((uint32_t)n);
+        text[at] = "0123456789abcdef"[below(16)];
+    } else {
         change_text(text, sizeof text, was);
+    }
     cJSON_SetValuestring(item, text);
 }
 
@@ -152,9 +156,11 @@ static void change_array(cJSON *array) {
     case 0:
         if (item) cJSON_Delete(cJSON_DetachItemViaPointer(array, item));
         break;
-    case 1:
-        insert(array, below(n + 1), item && !one_in(3) ? cJSON_Duplicate(item, true) : any_value());
+    case 1: {
+        cJSON *added = item && !one_in(3) ? cJSON_Duplicate(item, true) : any_value();
+        insert(array, below(n + 1), added);
         break;
+    }
     case 2: // the last one goes elsewhere
         if (n > 1) insert(array, below(n - 1), cJSON_DetachItemFromArray(array, (int)n - 1));
         break;
@@ -166,6 +172,7 @@ static void change_array(cJSON *array) {
 
 static void change_object(cJSON *object) {
     uint32_t n = size_of(object);
+    const char *key;
     cJSON *item = n ? child_at(object, below(n)) : NULL;
     switch (below(5)) {
     case 0:
@@ -173,11 +180,11 @@ static void change_object(cJSON *object) {
         if (item) cJSON_Delete(cJSON_DetachItemViaPointer(object, item));
         break;
     case 2: // twice, or under two names
-        if (item)
-            cJSON_AddItemToObject(object, one_in(2) ? item->string : any_key(),
-                                  cJSON_Duplicate(item, true));
+        if (!item) break;
+        key = one_in(2) ? item->string : any_key();
+        cJSON_AddItemToObject(object, key, cJSON_Duplicate(item, true));
         break;
-    default: cJSON_AddItemToObject(object, any_key(), any_value());
+    default: key = any_key(); cJSON_AddItemToObject(object, key, any_value());
     }
 }
 
