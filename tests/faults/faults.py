@@ -128,8 +128,6 @@ def prepare(ree_run, inputs):
     text("b", "--trace", inputs / "b.trace", "--inject-fault", "30:1:22")
     text("private", "--private")
     text("kept", "--checkpoint", inputs / "checkpoint")
-    for command in ([DIGITS, "--input", SEVEN], [STORIES, "--prompt-text", PROMPT, "--max-new-tokens", "1"]):
-        run(*command, "--threads", "1")  # fills the cache of the self-tests
     run("request", STORIES, "--prompt-text", PROMPT, "--max-new-tokens", "4", "--output", inputs / "request.json")
     run(STORIES, "--request", inputs / "request.json", "--receipt-path", inputs / "asked.json")
     run("export", STORIES, "-o", inputs / "q8.onnx", "--quantize", "8", "--colocate-tensors")
@@ -176,6 +174,8 @@ def is_earlier_checkpoint(contents):
 
 class Sweep:
     """The points of one scenario, kind and mode."""
+
+    is_warm = False  # the cache of the self-tests, whose entries are of this program
 
     def __init__(self, options, scenario, kind, mode, folder):
         self.options, self.scenario, self.kind, self.mode, self.folder = options, scenario, kind, mode, folder
@@ -240,7 +240,11 @@ class Sweep:
 
     def clean(self):
         """A run in which nothing fails: exit code, standard output, error and files; None: it failed."""
-        (_, self.counts["points"], status), = self.sweep("one", 0, 1, 0)
+        for _ in range(1 if Sweep.is_warm else 2):
+            if (self.folder / "0").exists():
+                self.remove(0)
+            (_, self.counts["points"], status), = self.sweep("one", 0, 1, 0)
+        Sweep.is_warm = True
         outcome = self.outcome(0)
         self.remove(0)
         if check(status >= 0 and status not in (SANITIZER_EXIT, *self.scenario.fails),

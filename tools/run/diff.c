@@ -126,15 +126,17 @@ static bool report_receipts(struct job *job, const struct ree_receipt receipts[2
     return n > 0;
 }
 
-// The trace beside a receipt; NULL: there is none, or no memory.
-static char *trace_of(const char *path, const struct ree_receipt *receipt) {
+// The trace beside a receipt; NULL: there is none, or *out_failed: no memory.
+static char *trace_of(const char *path, const struct ree_receipt *receipt, bool *out_failed) {
     const char *slash = strrchr(path, '/'), *name = receipt->trace_file;
     if (!receipt->has_trace || !name || !name[0] || strchr(name, '/')) return NULL;
     struct ree_strbuf text;
     ree_strbuf_init(&text);
     if (slash) ree_strbuf_append(&text, path, (size_t)(slash - path) + 1);
     ree_strbuf_append(&text, name, strlen(name));
-    return ree_strbuf_take(&text);
+    char *trace = ree_strbuf_take(&text);
+    *out_failed = *out_failed || !trace;
+    return trace;
 }
 
 static int compare_receipts(struct job *job, const char *const paths[2]) {
@@ -152,10 +154,12 @@ static int compare_receipts(struct job *job, const char *const paths[2]) {
     }
     if (!code) {
         code = report_receipts(job, receipts) ? CLI_DIFFERS : 0;
+        bool failed = false;
         for (int i = 0; i < 2; i++)
             traces[i] = receipts[i].is_private && !receipts[i].has_salt
                             ? NULL
-                            : trace_of(paths[i], &receipts[i]);
+                            : trace_of(paths[i], &receipts[i], &failed);
+        if (failed) job->text.failed = true;
         if (traces[0] && traces[1]) {
             if (!job->json) ree_strbuf_printf(&job->text, "\n");
             int nodes = compare_traces(job, (const char *const *)traces, receipts);

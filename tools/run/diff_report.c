@@ -29,6 +29,7 @@ static void append_node(struct ree_strbuf *out, const struct ree_trace *t, uint3
     struct ree_strbuf text;
     ree_strbuf_init(&text);
     ree_trace_node_text(&t->header, node, &text);
+    out->failed = out->failed || text.failed;
     cli_append_name(out, text.data ? text.data : "?");
     ree_strbuf_finish(&text);
 }
@@ -37,6 +38,7 @@ static void append_value(struct ree_strbuf *out, const struct ree_trace *t, int3
     struct ree_strbuf text;
     ree_strbuf_init(&text);
     ree_trace_value_text(&t->header, value, &text);
+    out->failed = out->failed || text.failed;
     cli_append_name(out, text.data ? text.data : "?");
     ree_strbuf_finish(&text);
 }
@@ -153,6 +155,7 @@ static cJSON *first_json(const struct diff_pair *p) {
         ree_trace_value_text(&p->a->header, node->inputs[i], &text);
         cJSON *input = cJSON_CreateObject();
         cJSON_AddStringToObject(input, "value", text.data ? text.data : "");
+        if (text.failed) cli_json_fail();
         cJSON_AddBoolToObject(input, "agrees",
                               ree_trace_value_agrees(p->a, p->b, d->step, node->inputs[i]));
         ree_json_put(inputs, input);

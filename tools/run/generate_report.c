@@ -106,7 +106,10 @@ static void add_text(cJSON *object, const char *name, const struct ree_strbuf *t
     struct ree_arena arena;
     ree_arena_init(&arena);
     const char *spelled = ree_receipt_spell(&arena, text);
-    if (spelled) cJSON_AddStringToObject(object, name, spelled);
+    if (spelled)
+        cJSON_AddStringToObject(object, name, spelled);
+    else
+        cli_json_fail();
     ree_arena_finish(&arena);
 }
 

@@ -134,6 +134,7 @@ static void append_stage(const struct options *o, const struct planned *p, size_
     struct ree_strbuf device;
     ree_strbuf_init(&device);
     append_device(o, i, &device);
+    out->failed = out->failed || device.failed;
     ree_strbuf_printf(out, "%5zu  %-*s%6zu %13llu %9llu %14llu %5.1f%%  ", i, width,
                       device.data ? device.data : "", cost->n_nodes,
                       (unsigned long long)cost->weight_bytes, (unsigned long long)cost->state_bytes,

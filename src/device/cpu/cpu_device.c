@@ -397,6 +397,10 @@ enum ree_status ree_cpu_device_open(const struct ree_device_options *options,
     device->base.memory_size = device->base.max_buffer_size;
     device->base.copies_room = UINT64_MAX;
     gather_facts(device, options->cache_dir);
+    if (device->facts.failed) {
+        device->base.vtable->destroy(&device->base);
+        return ree_fail(err, REE_NO_MEMORY, "cpu: no memory for the device's facts");
+    }
     *out = &device->base;
     return REE_OK;
 }
