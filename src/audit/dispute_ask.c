@@ -47,7 +47,8 @@ static enum ree_status note(struct ree_bench *b, const struct ree_side *s,
     return status;
 }
 
-// Whatever the reason: a party that could choose a failure would end the dispute unnamed.
+// Whatever the reason: a party that could choose a failure would end the dispute unnamed. A local
+// one chooses none: the memory that it lacks is this process's.
 static enum ree_status silent(struct ree_side *s, const struct ree_query *query) {
     struct ree_dispute *out = s->bench->out;
     snprintf(out->lie, sizeof out->lie, "%.*s", (int)sizeof out->lie - 1, s->bench->err->message);
@@ -63,7 +64,9 @@ static enum ree_status ask(struct ree_side *s, const struct ree_query *query, si
     memset(reply, 0, sizeof *reply);
     REE_TRY(note(b, s, query, NULL));
     b->err->message[0] = 0;
-    if (s->party->answer(s->party, query, reply, b->err) != REE_OK) return silent(s, query);
+    enum ree_status status = s->party->answer(s->party, query, reply, b->err);
+    if (status == REE_NO_MEMORY && s->party->is_local) return status;
+    if (status != REE_OK) return silent(s, query);
     size_t given = reply->n, most = n + REE_MERKLE_MAX_PROOF;
     // Of an answer that is too long the transcript has the beginning.
     if (given > most + 1) reply->n = most + 1;

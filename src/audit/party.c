@@ -141,6 +141,7 @@ enum ree_status ree_party_of_trace(const struct ree_trace *trace, struct ree_par
     struct trace_party *p = calloc(1, sizeof *p);
     if (!p) return no_memory(err);
     p->base.answer = answer;
+    p->base.is_local = true;
     p->trace = trace;
     p->step = UINT64_MAX;
     p->steps = calloc((size_t)trace->n_steps + 1, sizeof *p->steps);

@@ -39,6 +39,9 @@ struct ree_party {
     // Fills an empty reply. Fails where it does not have what is asked for.
     enum ree_status (*answer)(struct ree_party *party, const struct ree_query *query,
                               struct ree_reply *out, struct ree_error *err);
+    // It answers within the asking process. Its REE_NO_MEMORY is then the asker's own failure; of
+    // any other party it counts as silence.
+    bool is_local;
 };
 
 // A party that tells what is in a trace, which outlives it.
