@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/float_env.h"
 #include "base/strbuf.h"
 #include "repops/scalar/ops.h"
 
@@ -210,9 +211,11 @@ enum ree_status ree_causal_write(struct ree_checkpoint *checkpoint,
     const char *prefix = d.prefix; // the head changes it
     write_graph(&d);
     if (ree_writer_ok(&w)) w.status = ree_causal_check_unread(&d, prefix, err);
-    if (checkpoint->has_code && options->on_note)
+    if (checkpoint->has_code && options->on_note) {
+        REE_FLOAT_ENV_CALLBACK();
         options->on_note(options->note_user, "auto_map names code of the model's own, which ree "
                                              "does not run: model_type alone decides");
+    }
     // The IR versions that came with these opsets.
     enum ree_status status = ree_writer_pack(&w, options->steps ? 8 : 11, out, out_size);
     ree_writer_finish(&w);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/float_env.h"
 #include "base/strbuf.h"
 #include "graph/hf/causal.h"
 
@@ -78,6 +79,7 @@ enum ree_status ree_causal_check_unread(const struct ree_causal *d, const char *
         char text[768];
         snprintf(text, sizeof text, "%zu of %zu tensors are not read: %s%s", n, c->n_tensors,
                  names.data, n > MAX_NAMED ? ", ..." : "");
+        REE_FLOAT_ENV_CALLBACK();
         d->options->on_note(d->options->note_user, text);
     }
     ree_strbuf_finish(&names);

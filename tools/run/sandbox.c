@@ -61,9 +61,9 @@ static bool make(struct build *b, const char *path, mode_t mode) {
     struct stat info;
     char *copy = strdup(path);
     if (!copy) return false;
-    for (char *at = copy + 1; *at; at++) {
+    for (char *at = copy; *at; at++) {
         bool is_end = !at[1] && *at != '/';
-        if (*at != '/' && !is_end) continue;
+        if ((*at != '/' || at == copy) && !is_end) continue;
         if (!is_end) *at = 0;
         if (mkdir(copy, mode) == 0) {
             remember(copy);
