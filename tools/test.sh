@@ -363,7 +363,7 @@ if step "clang build" build_tree build-clang -DCMAKE_BUILD_TYPE=Release -DCMAKE_
     # Another compiler may move bits: kernels, operators and models are run once more. What only counts,
     # compares and refuses was tested with the first one, and is with sanitizers below.
     VK_ICD_FILENAMES=none suite "CPU, built by $clang" build-clang -E \
-        'vulkan|prove|models/real_|_oracle|gpu_check|generate/models|partition/ranks_killed|^(audit|cli|receipt|transport)/|device_cuda_(products|shapes)'
+        'vulkan|prove|models/real_|_oracle|gpu_check|generate/models|partition/ranks_killed|^(audit|cli|faults|receipt|sandbox|transport)/|device_cuda_(products|shapes)'
 fi
 
 say "building (AddressSanitizer, UndefinedBehaviorSanitizer)"
