@@ -35,7 +35,7 @@ static bool by_heads(const struct ree_derivation *d, const struct ree_fact *x, c
     return true;
 }
 
-// The keys (or values) that the queries see: those of the cache, then the node's own.
+// The keys, or the values, that the queries see: first the cache's, then the node's own.
 static const char *keys(struct ree_derivation *d, const struct ree_fact *fresh,
                         const struct ree_fact *past, size_t output, struct ree_fact *out) {
     if (past) {

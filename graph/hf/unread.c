@@ -1,5 +1,5 @@
-// Tensors of a checkpoint that the decoder does not read. What would change its result is an error,
-// so that nobody takes the answers of another model for those of this one; the rest is a note.
+// Tensors of a checkpoint that the decoder does not read. A tensor that would change the result is
+// an error: the answers would be those of another model. Any other tensor gives a note.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,8 @@ static bool ends_with(const char *name, const char *end) {
     return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-// Tables that are computed instead: angles of old checkpoints of llama, masks of those of gpt2. And
-// a head that is tied to the embeddings, written out nevertheless.
+// Tensors that are not needed: tables that ree computes itself (angles in old llama checkpoints,
+// masks in gpt2's), and a copy of the embeddings where the head is tied to them.
 static bool is_known(const struct ree_causal *d, const char *name) {
     char head[64];
     snprintf(head, sizeof head, "%s.weight", d->names->head);

@@ -79,12 +79,13 @@ static bool has_nan_payloads(enum ree_dtype dtype) {
            dtype == REE_F8E4M3FN || dtype == REE_F8E5M2;
 }
 
-// The value's bits, those of a NaN canonical (NUMERICS.md, section 1). In operations of integers,
-// and stored as one: a map that stores a float would be free to leave the NaN to whoever reads it.
+// The bits of the value; a NaN becomes the canonical NaN (NUMERICS.md, section 1). The expression
+// uses integers only, and its result is stored as an integer: a map that stores a float may keep a
+// NaN's bits as they are.
 static int canonical_bits(struct ree_expr_builder *b, enum ree_dtype dtype, int x) {
     static const struct {
         enum ree_dtype dtype;
-        int32_t magnitude, infinity, nan; // a NaN: bits under the mask above those of infinity
+        int32_t magnitude, infinity, nan; // x is a NaN if (x & magnitude) > infinity
     } formats[] = {
         {REE_F32, 0x7FFFFFFF, 0x7F800000, 0x7FC00000},
         {REE_F16, 0x7FFF, 0x7C00, 0x7E00},

@@ -116,10 +116,10 @@ static void allow_folder(struct build *b, const char *path) {
     if (!dir) allow(b, whole, READS);
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
         char *name;
-        if (entry->d_name[0] == '.' || entry->d_type == DT_LNK ||
-            asprintf(&name, "%s/%s", whole, entry->d_name) < 0)
-            continue;
-        allow_folder(b, name);
+        struct stat info;
+        if (entry->d_name[0] == '.' || asprintf(&name, "%s/%s", whole, entry->d_name) < 0) continue;
+        // Not d_type: some file systems leave it unknown, and a link would be followed.
+        if (lstat(name, &info) == 0 && !S_ISLNK(info.st_mode)) allow_folder(b, name);
         free(name);
     }
     if (dir) closedir(dir);
