@@ -24,6 +24,7 @@
 
 #include "places.h"
 #include "sandbox.h"
+#include "seccomp.h"
 #include "test.h"
 
 #define FAILS(call, error)                                                                         \
@@ -94,7 +95,7 @@ static void check_calls(const char *who) {
     struct perf_event_attr perf = {.type = PERF_TYPE_SOFTWARE, .size = sizeof perf};
     FAILS(execve(program, arguments, NULL), EPERM);
     FAILS(execveat(AT_FDCWD, program, arguments, NULL, 0), EPERM);
-    FAILS(ptrace(PTRACE_TRACEME, 0, NULL, NULL), EPERM);
+    if (!SECCOMP_ALLOWS_LEAK_CHECK) FAILS(ptrace(PTRACE_TRACEME, 0, NULL, NULL), EPERM);
     FAILS(process_vm_readv(getpid(), &here, 1, &there, 1, 0), EPERM);
     FAILS(process_vm_writev(getpid(), &here, 1, &there, 1, 0), EPERM);
     FAILS(socket(AF_INET, SOCK_STREAM, 0), EPERM);
@@ -158,8 +159,10 @@ static void check_closed(const char *who) {
     pthread_t thread;
     FAILS(socket(AF_UNIX, SOCK_STREAM, 0), EPERM);
     FAILS(socket(AF_NETLINK, SOCK_RAW, 0), EPERM);
-    FAILS(fork(), EPERM);
-    FAILS(syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL), EPERM);
+    if (!SECCOMP_ALLOWS_LEAK_CHECK) {
+        FAILS(fork(), EPERM);
+        FAILS(syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL), EPERM);
+    }
     FAILS(kill(getppid(), 0), EPERM);
     FAILS(kill(-1, 0), EPERM);
     WORKS(kill(getpid(), 0));

@@ -30,17 +30,6 @@
 
 #ifdef ARCHITECTURE
 
-// Sanitizers find leaks from a process that traces this one.
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer) ||                           \
-    __has_feature(memory_sanitizer) || __has_feature(thread_sanitizer)
-#define IS_SANITIZED 1
-#else
-#define IS_SANITIZED 0
-#endif
-
 // From 424 on every architecture has the same numbers, which headers may be too old for.
 #define NR_PIDFD_SEND_SIGNAL 424
 #define NR_IO_URING_SETUP 425
@@ -65,7 +54,7 @@ static const uint32_t refused[] = {
     // Other programs, and the memory and the descriptors of other processes
     SYS_execve, SYS_execveat, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp,
     NR_PIDFD_GETFD, NR_PIDFD_SEND_SIGNAL, NR_PROCESS_MADVISE,
-#if !IS_SANITIZED
+#if !SECCOMP_ALLOWS_LEAK_CHECK
     SYS_ptrace,
 #endif
     // The machine: file systems, modules, kernels, clocks, names
@@ -90,7 +79,7 @@ static const uint32_t refused[] = {
 };
 
 static const uint32_t refused_when_closed[] = {
-#if defined(SYS_fork) && !IS_SANITIZED
+#if defined(SYS_fork) && !SECCOMP_ALLOWS_LEAK_CHECK
     SYS_fork,
     SYS_vfork,
 #endif
@@ -164,7 +153,7 @@ static void restrict_sockets(struct filter *f, enum seccomp_step step) {
 static void restrict_clone(struct filter *f, enum seccomp_step step) {
     const uint32_t namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
                                 CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
-    const bool threads_only = step == SECCOMP_CLOSED && !IS_SANITIZED;
+    const bool threads_only = step == SECCOMP_CLOSED && !SECCOMP_ALLOWS_LEAK_CHECK;
     // Its flags lie in memory, where a filter cannot look; C libraries then use clone.
     refuse_call(f, NR_CLONE3, ENOSYS);
     add(f, EQUALS, SYS_clone, 0, threads_only ? 5 : 4);

@@ -4,6 +4,19 @@
 
 #include <stdbool.h>
 
+// Sanitizers look for leaks from a second process, which traces this one: under one the filters
+// leave fork, clone and ptrace alone.
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                               \
+    __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) ||                         \
+    __has_feature(thread_sanitizer)
+#define SECCOMP_ALLOWS_LEAK_CHECK 1
+#else
+#define SECCOMP_ALLOWS_LEAK_CHECK 0
+#endif
+
 // Filters add up: the second tightens the first.
 enum seccomp_step {
     // Before the drivers of GPUs are opened, which may ask a service through a UNIX socket, and
