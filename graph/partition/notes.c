@@ -1,25 +1,14 @@
 #include "graph/partition/notes.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/name_index.h"
 #include "graph/partition/hints.h"
 
 #define NONE UINT32_MAX
 
 // Keys in the file, in their order in the notes.
 enum { ROLE, LAYER, PHASE, VALUES, STAGE, N_KEYS };
-
-struct name {
-    const char *name;
-    uint32_t index; // of a value of the graph, or of a node of the file
-};
-
-struct names {
-    size_t n;
-    struct name *list; // sorted by name, then by index
-};
 
 struct noting {
     const struct ree_graph *graph;
@@ -28,33 +17,15 @@ struct noting {
     const struct ree_file_nodes *file;
     struct ree_arena *arena;
     struct ree_arena scratch;
-    struct names values, readers, makers;
-    uint32_t *node_of; // per node of the file: of the graph; NONE
+    struct ree_name_index values;          // places: values of the graph
+    struct ree_name_index readers, makers; // places: nodes of the file
+    uint32_t *node_of;                     // per node of the file: of the graph; NONE
 };
 
-static int by_name(const void *a, const void *b) {
-    const struct name *x = a, *y = b;
-    int order = strcmp(x->name, y->name);
-    return order ? order : (x->index > y->index) - (x->index < y->index);
-}
-
 // The first of that name; NONE.
-static uint32_t find(const struct names *names, const char *name) {
-    size_t low = 0, high = names->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (strcmp(names->list[middle].name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    bool found = low < names->n && strcmp(names->list[low].name, name) == 0;
-    return found ? names->list[low].index : NONE;
-}
-
-static bool make_room(struct noting *n, struct names *names, size_t count) {
-    names->list = ree_arena_alloc_array(&n->scratch, count + 1, sizeof *names->list);
-    return names->list != NULL;
+static uint32_t find(const struct ree_name_index *names, const char *name) {
+    size_t place = ree_name_index_find(names, name);
+    return place == REE_NO_NAME ? NONE : (uint32_t)place;
 }
 
 static bool find_names(struct noting *n) {
@@ -63,21 +34,22 @@ static bool find_names(struct noting *n) {
         n_inputs += n->file->nodes[i].n_inputs;
         n_outputs += n->file->nodes[i].n_outputs;
     }
-    if (!make_room(n, &n->values, n->graph->n_values) || !make_room(n, &n->readers, n_inputs) ||
-        !make_room(n, &n->makers, n_outputs))
+    if (!ree_name_index_reserve(&n->values, n->graph->n_values) ||
+        !ree_name_index_reserve(&n->readers, n_inputs) ||
+        !ree_name_index_reserve(&n->makers, n_outputs))
         return false;
     for (size_t i = 0; i < n->graph->n_values; i++)
-        n->values.list[n->values.n++] = (struct name){n->graph->values[i]->name, (uint32_t)i};
+        ree_name_index_add(&n->values, n->graph->values[i]->name, i);
     for (size_t i = 0; i < n->file->n; i++) {
         const struct ree_file_node *node = &n->file->nodes[i];
         for (size_t j = 0; j < node->n_inputs; j++)
-            n->readers.list[n->readers.n++] = (struct name){node->inputs[j], (uint32_t)i};
+            ree_name_index_add(&n->readers, node->inputs[j], i);
         for (size_t j = 0; j < node->n_outputs; j++)
-            n->makers.list[n->makers.n++] = (struct name){node->outputs[j], (uint32_t)i};
+            ree_name_index_add(&n->makers, node->outputs[j], i);
     }
-    struct names *all[] = {&n->values, &n->readers, &n->makers};
-    for (size_t i = 0; i < 3; i++)
-        if (all[i]->n) qsort(all[i]->list, all[i]->n, sizeof *all[i]->list, by_name);
+    ree_name_index_sort(&n->values);
+    ree_name_index_sort(&n->readers);
+    ree_name_index_sort(&n->makers);
     return true;
 }
 
@@ -229,6 +201,9 @@ enum ree_status ree_partition_notes(const struct ree_graph *graph,
     bool ok = find_names(&n) && find_nodes(&n);
     for (size_t i = 0; ok && i < file->n; i++)
         ok = note(&n, i, &notes[i]);
+    ree_name_index_finish(&n.values);
+    ree_name_index_finish(&n.readers);
+    ree_name_index_finish(&n.makers);
     ree_arena_finish(&n.scratch);
     return ok ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
 }

@@ -9,16 +9,28 @@ static int compare(const void *a, const void *b) {
     return order ? order : (x->place > y->place) - (x->place < y->place);
 }
 
-bool ree_name_index_init(struct ree_name_index *index, size_t n,
-                         const char *(*name_of)(const void *list, size_t place), const void *list) {
+bool ree_name_index_reserve(struct ree_name_index *index, size_t n) {
     index->n = 0;
     index->entries = calloc(n + 1, sizeof *index->entries);
-    if (!index->entries) return false;
+    return index->entries != NULL;
+}
+
+void ree_name_index_add(struct ree_name_index *index, const char *name, size_t place) {
+    index->entries[index->n++] = (struct ree_name_entry){name, place};
+}
+
+void ree_name_index_sort(struct ree_name_index *index) {
+    qsort(index->entries, index->n, sizeof *index->entries, compare);
+}
+
+bool ree_name_index_init(struct ree_name_index *index, size_t n,
+                         const char *(*name_of)(const void *list, size_t place), const void *list) {
+    if (!ree_name_index_reserve(index, n)) return false;
     for (size_t i = 0; i < n; i++) {
         const char *name = name_of(list, i);
-        if (name) index->entries[index->n++] = (struct ree_name_entry){name, i};
+        if (name) ree_name_index_add(index, name, i);
     }
-    qsort(index->entries, index->n, sizeof *index->entries, compare);
+    ree_name_index_sort(index);
     return true;
 }
 

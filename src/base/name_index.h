@@ -21,6 +21,11 @@ struct ree_name_index {
 // left out. False: memory is exhausted.
 bool ree_name_index_init(struct ree_name_index *index, size_t n,
                          const char *(*name_of)(const void *list, size_t place), const void *list);
+// The same in steps, for names that do not lie in one list: room for n, each name added, then
+// sorted. False: memory is exhausted.
+bool ree_name_index_reserve(struct ree_name_index *index, size_t n);
+void ree_name_index_add(struct ree_name_index *index, const char *name, size_t place);
+void ree_name_index_sort(struct ree_name_index *index);
 // The first place of the name; REE_NO_NAME: none.
 size_t ree_name_index_find(const struct ree_name_index *index, const char *name);
 void ree_name_index_finish(struct ree_name_index *index);

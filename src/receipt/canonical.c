@@ -180,6 +180,14 @@ enum ree_status ree_canonical_json(const cJSON *value, struct ree_strbuf *out,
     return out->failed ? ree_fail(err, REE_NO_MEMORY, "out of memory") : REE_OK;
 }
 
+enum ree_status ree_canonical_check(const cJSON *value, struct ree_error *err) {
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    enum ree_status status = ree_canonical_json(value, &text, err);
+    ree_strbuf_finish(&text);
+    return status;
+}
+
 enum ree_status ree_canonical_sha256(const cJSON *value, const char *tag, ree_digest out,
                                      struct ree_error *err) {
     struct ree_strbuf text;

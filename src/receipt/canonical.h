@@ -11,6 +11,8 @@
 // that is not UTF-8, a key twice in one object, more than 64 levels.
 enum ree_status ree_canonical_json(const cJSON *value, struct ree_strbuf *out,
                                    struct ree_error *err);
+// Whether it has one: what other readers of JSON could read otherwise is refused so.
+enum ree_status ree_canonical_check(const cJSON *value, struct ree_error *err);
 // SHA-256 over a tag, with its NUL, and the canonical text; `tag` NULL: over the text alone.
 enum ree_status ree_canonical_sha256(const cJSON *value, const char *tag, ree_digest out,
                                      struct ree_error *err);

@@ -120,10 +120,11 @@ static enum ree_status get_checkpoint(const cJSON *json, struct ree_text_checkpo
     static const char *const schemas[] = {REE_TEXT_CHECKPOINT_SCHEMA};
     struct ree_fields root = {json, "checkpoint", &out->run.arena};
     size_t schema;
+    REE_TRY(ree_canonical_check(json, err));
     REE_TRY(ree_fields_check(&root, "schema", NULL, err));
     REE_TRY(ree_field_name(&root, "schema", schemas, 1, &schema, err));
     REE_TRY(ree_fields_check(&root, "schema body checkpoint_sha256", "", err));
-    REE_TRY(check_hash(&root, err)); // with keys that are there twice refused
+    REE_TRY(check_hash(&root, err));
     return get_body(&root, out, err);
 }
 

@@ -160,11 +160,8 @@ static const char *string_of(const cJSON *object, const char *name) {
 
 // Strict JSON without a key that is there twice: other readers could take the other one.
 static enum ree_status parse(const char *text, size_t n, cJSON **out, struct ree_error *err) {
-    struct ree_strbuf canonical;
     REE_TRY(ree_json_parse_strict(text, n, out, err));
-    ree_strbuf_init(&canonical);
-    enum ree_status status = ree_canonical_json(*out, &canonical, err);
-    ree_strbuf_finish(&canonical);
+    enum ree_status status = ree_canonical_check(*out, err);
     if (status == REE_OK) return REE_OK;
     cJSON_Delete(*out);
     *out = NULL;

@@ -253,12 +253,7 @@ static enum ree_status get_receipt(const cJSON *json, struct ree_receipt *out,
                                    struct ree_error *err) {
     // Keys that are there twice, bytes that are not UTF-8 and numbers that are not finite have no
     // canonical form, anywhere in the file.
-    struct ree_strbuf text;
-    ree_strbuf_init(&text);
-    enum ree_status status = ree_canonical_json(json, &text, err);
-    ree_strbuf_finish(&text);
-    if (status != REE_OK) return status;
-
+    REE_TRY(ree_canonical_check(json, err));
     struct ree_fields root = {json, "receipt", &out->arena};
     size_t schema;
     REE_TRY(ree_fields_check(&root, "schema", NULL, err));

@@ -155,13 +155,9 @@ static enum ree_status get_request(const cJSON *json, struct ree_request *out,
                                    struct ree_error *err) {
     static const char *const schemas[] = {SCHEMA};
     struct ree_fields root = {json, "request", &out->arena};
-    struct ree_strbuf text;
     size_t schema;
     char stated[65] = "";
-    ree_strbuf_init(&text); // keys that are there twice have no canonical form
-    enum ree_status status = ree_canonical_json(json, &text, err);
-    ree_strbuf_finish(&text);
-    if (status != REE_OK) return status;
+    REE_TRY(ree_canonical_check(json, err));
     REE_TRY(ree_fields_check(&root, "schema", NULL, err));
     REE_TRY(ree_field_name(&root, "schema", schemas, 1, &schema, err));
     REE_TRY(ree_fields_check(&root, "schema body request_sha256", "", err));

@@ -15,9 +15,10 @@ enum ree_status ree_onig_translate(struct ree_str pattern, struct ree_strbuf *ou
                                    struct ree_error *err);
 
 // What stands inside brackets for a property of characters (\p{name}, [:name:]) in *out_items; with
-// *out_opposite, for its opposite. False for a name that is not one (onig_names.c).
-bool ree_onig_property(const char *name, size_t n, const char **out_items, bool *out_opposite,
-                       char buffer[80]);
+// *out_opposite, for its opposite (onig_names.c). REE_INVALID for a name that is not one;
+// REE_NO_MEMORY.
+enum ree_status ree_onig_property(const char *name, size_t n, const char **out_items,
+                                  bool *out_opposite, char buffer[80]);
 
 // Inside brackets: White_Space, and word characters.
 #define REE_ONIG_SPACE "\\t-\\r\\x{85}\\p{Z}"

@@ -103,6 +103,15 @@ void ree_onig_put_set(struct ree_strbuf *out, const struct ree_onig_set *set) {
     ree_onig_put(out, ")");
 }
 
+// ree_onig_property with an error for what is none.
+static enum ree_status find_property(struct ree_onig *t, const char *name, size_t n,
+                                     const char *what, const char **out_items, bool *out_opposite,
+                                     char buffer[80]) {
+    enum ree_status status = ree_onig_property(name, n, out_items, out_opposite, buffer);
+    if (status == REE_INVALID) return ree_onig_refuse(t, what);
+    return status == REE_OK ? REE_OK : ree_fail(t->err, status, "out of memory");
+}
+
 // \p{name}, \p{^name} and \P{name}, behind the letter.
 static enum ree_status property(struct ree_onig *t, bool opposite, struct ree_onig_set *set) {
     if (!ree_onig_take(t, "{")) return ree_onig_refuse(t, "a property without braces");
@@ -110,8 +119,9 @@ static enum ree_status property(struct ree_onig *t, bool opposite, struct ree_on
     const char *name = t->s + t->at, *end = memchr(name, '}', t->n - t->at), *items;
     char buffer[80];
     bool other;
-    if (!end || !ree_onig_property(name, (size_t)(end - name), &items, &other, buffer))
-        return ree_onig_refuse(t, "the property of characters");
+    if (!end) return ree_onig_refuse(t, "the property of characters");
+    REE_TRY(find_property(t, name, (size_t)(end - name), "the property of characters", &items,
+                          &other, buffer));
     t->at += (size_t)(end - name) + 1;
     ree_onig_add_items(set, items, opposite != other);
     return REE_OK;
@@ -207,9 +217,9 @@ static enum ree_status posix_bracket(struct ree_onig *t, struct ree_onig_set *se
     bool other;
     bool punct = end - from == 5 && memcmp(t->s + from, "punct", 5) == 0;
     const char *name = punct ? "posixpunct" : t->s + from;
-    if (!ree_onig_property(name, punct ? strlen(name) : end - from, &items, &other, buffer) ||
-        items == buffer)
-        return ree_onig_refuse(t, "the class of characters");
+    REE_TRY(find_property(t, name, punct ? strlen(name) : end - from, "the class of characters",
+                          &items, &other, buffer));
+    if (items == buffer) return ree_onig_refuse(t, "the class of characters");
     t->at = end + 2;
     ree_onig_add_items(set, items, opposite != other);
     return REE_OK;

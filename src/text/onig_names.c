@@ -73,17 +73,18 @@ static const struct property properties[] = {
     {"unassigned", "\\p{Cn}", false},
 };
 
-static bool compiles(const char *pattern) {
-    int code;
+static enum ree_status compiles(const char *pattern) {
+    int code = 0;
     PCRE2_SIZE place;
     pcre2_code *made =
         pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF, &code, &place, NULL);
     pcre2_code_free(made);
-    return made != NULL;
+    if (made) return REE_OK;
+    return code == PCRE2_ERROR_HEAP_FAILED ? REE_NO_MEMORY : REE_INVALID;
 }
 
-bool ree_onig_property(const char *name, size_t n, const char **out_items, bool *out_opposite,
-                       char buffer[80]) {
+enum ree_status ree_onig_property(const char *name, size_t n, const char **out_items,
+                                  bool *out_opposite, char buffer[80]) {
     char plain[40];
     size_t size = 0;
     for (size_t i = 0; i < n; i++) {
@@ -91,7 +92,7 @@ bool ree_onig_property(const char *name, size_t n, const char **out_items, bool 
         if (c == ' ' || c == '-' || c == '_') continue;
         if (c >= 'A' && c <= 'Z') c = (char)(c - 'A' + 'a');
         if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) || size + 1 == sizeof plain)
-            return false;
+            return REE_INVALID;
         plain[size++] = c;
     }
     plain[size] = '\0';
@@ -101,7 +102,7 @@ bool ree_onig_property(const char *name, size_t n, const char **out_items, bool 
         if (strcmp(plain, properties[i].name) != 0) continue;
         *out_items = properties[i].items;
         *out_opposite = properties[i].opposite;
-        return true;
+        return REE_OK;
     }
     if (size == 1 || size == 2) { // a general category; PCRE2 minds the case of these
         plain[0] = (char)(plain[0] - 'a' + 'A');
@@ -110,7 +111,8 @@ bool ree_onig_property(const char *name, size_t n, const char **out_items, bool 
     }
     // A script is what characters belong to, not also what they are used in, as PCRE2 has it.
     snprintf(buffer, 80, "\\p{sc:%s}", plain);
-    if (compiles(buffer)) return true;
+    enum ree_status status = compiles(buffer);
+    if (status != REE_INVALID) return status;
     snprintf(buffer, 80, "\\p{%s}", plain);
     return compiles(buffer);
 }

@@ -18,6 +18,26 @@
 
 static char folder[] = "/tmp/ree_receipt_files.XXXXXX";
 
+// Calls of this process, the library's included: the linker puts these in the place of libc's.
+static int n_umask, n_synced_folders;
+mode_t __real_umask(mode_t mask);
+mode_t __wrap_umask(mode_t mask);
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+
+mode_t __wrap_umask(mode_t mask) {
+    n_umask++;
+    return __real_umask(mask);
+}
+
+int __wrap_fsync(int fd) {
+    struct stat info, ours;
+    if (fstat(fd, &info) == 0 && S_ISDIR(info.st_mode) && stat(folder, &ours) == 0 &&
+        info.st_ino == ours.st_ino && info.st_dev == ours.st_dev)
+        n_synced_folders++;
+    return __real_fsync(fd);
+}
+
 static const char *path_of(const char *name) {
     static char paths[4][128];
     static int next;
@@ -76,7 +96,11 @@ static void check_write(void) {
     uint64_t seed = 0;
     const char *path = path_of("r.json");
     umask(027);
+    int n_before = n_umask;
     CHECK_MSG(write_one(path, 10, 1, &err) == REE_OK, "%s", err.message);
+    CHECK_MSG(n_umask == n_before, "the mask of the whole process stays as it is");
+    CHECK_MSG(n_synced_folders == 1, "the new name is on the disk: folder synced %d times",
+              n_synced_folders);
     CHECK(is_valid(path, &seed) && seed == 1);
     CHECK(stat(path, &info) == 0 && (info.st_mode & 0777) == 0640);
     umask(022);

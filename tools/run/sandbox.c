@@ -44,6 +44,33 @@ static void allow(struct build *b, const char *path, uint64_t access) {
     if (!landlock_allow(&b->rules, path, access) && !b->error) b->error = errno;
 }
 
+// A rule that is missing for want of memory would show as a file that the sandbox refuses.
+static void lack_memory(struct build *b) {
+    if (!b->error) b->error = ENOMEM;
+}
+
+// realpath; NULL where the path leads nowhere.
+static char *real_path(struct build *b, const char *path) {
+    char *whole = realpath(path, NULL);
+    if (!whole && errno == ENOMEM) lack_memory(b);
+    return whole;
+}
+
+// folder/name, to be freed; NULL: lack_memory.
+static char *join(struct build *b, const char *folder, const char *name) {
+    char *path;
+    if (asprintf(&path, "%s/%s", folder, name) >= 0) return path;
+    lack_memory(b);
+    return NULL;
+}
+
+// opendir; NULL where the path is no folder, or one that the user may not list.
+static DIR *open_folder(struct build *b, const char *path) {
+    DIR *dir = opendir(path);
+    if (!dir && errno == ENOMEM) lack_memory(b);
+    return dir;
+}
+
 // Folders that are made
 
 static void remember(const char *path) {
@@ -60,7 +87,10 @@ void sandbox_remove_unused(void) {
 static bool make(struct build *b, const char *path, mode_t mode) {
     struct stat info;
     char *copy = strdup(path);
-    if (!copy) return false;
+    if (!copy) {
+        lack_memory(b);
+        return false;
+    }
     for (char *at = copy; *at; at++) {
         bool is_end = !at[1] && *at != '/';
         if ((*at != '/' || at == copy) && !is_end) continue;
@@ -110,16 +140,15 @@ static bool holds_home(const struct build *b, const char *path) {
 // A folder with all in it. Of the user's own folder, and of those above it, what is not hidden: a
 // model that was downloaded there does not bring keys and passwords within reach.
 static void allow_folder(struct build *b, const char *path) {
-    char *whole = realpath(path, NULL);
+    char *whole = real_path(b, path);
     if (!whole) return;
-    DIR *dir = holds_home(b, whole) ? opendir(whole) : NULL;
+    DIR *dir = holds_home(b, whole) ? open_folder(b, whole) : NULL;
     if (!dir) allow(b, whole, READS);
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
-        char *name;
         struct stat info;
-        if (entry->d_name[0] == '.' || asprintf(&name, "%s/%s", whole, entry->d_name) < 0) continue;
+        char *name = entry->d_name[0] == '.' ? NULL : join(b, whole, entry->d_name);
         // Not d_type: some file systems leave it unknown, and a link would be followed.
-        if (lstat(name, &info) == 0 && !S_ISLNK(info.st_mode)) allow_folder(b, name);
+        if (name && lstat(name, &info) == 0 && !S_ISLNK(info.st_mode)) allow_folder(b, name);
         free(name);
     }
     if (dir) closedir(dir);
@@ -142,45 +171,49 @@ static bool is_of_model(const char *path) {
 }
 
 static void allow_links(struct build *b, const char *folder) {
-    DIR *dir = opendir(folder);
+    DIR *dir = open_folder(b, folder);
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
         struct stat info;
-        char *name, *whole = NULL;
-        if (asprintf(&name, "%s/%s", folder, entry->d_name) < 0) continue;
-        if (lstat(name, &info) == 0 && S_ISLNK(info.st_mode)) whole = realpath(name, NULL);
+        char *name = join(b, folder, entry->d_name), *whole = NULL;
+        if (name && lstat(name, &info) == 0 && S_ISLNK(info.st_mode)) whole = real_path(b, name);
         if (whole && stat(whole, &info) == 0 && S_ISREG(info.st_mode) && is_of_model(whole))
             allow(b, whole, READS);
         free(whole);
         free(name);
     }
     if (dir) closedir(dir);
-    char *whole = realpath(folder, NULL), *blobs;
+    char *whole = real_path(b, folder);
     char *slash = whole ? strrchr(whole, '/') : NULL;
     if (slash) *slash = 0;
     slash = slash ? strrchr(whole, '/') : NULL;
-    if (slash && strcmp(slash, "/snapshots") == 0 &&
-        asprintf(&blobs, "%.*s/blobs", (int)(slash - whole), whole) >= 0) {
-        allow(b, blobs, READS);
+    if (slash && strcmp(slash, "/snapshots") == 0) {
+        *slash = 0;
+        char *blobs = join(b, whole, "blobs");
+        if (blobs) allow(b, blobs, READS);
         free(blobs);
     }
     free(whole);
 }
 
-static char *folder_of(const char *path) {
+// To be freed; NULL: lack_memory.
+static char *folder_of(struct build *b, const char *path) {
     const char *slash = strrchr(path, '/');
-    return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    if (!folder) lack_memory(b);
+    return folder;
 }
 
 static void allow_beside(struct build *b, const char *path) {
     struct stat info;
     bool is_folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-    char *folder = is_folder ? strdup(path) : folder_of(path);
+    char *above = is_folder ? NULL : folder_of(b, path);
+    const char *folder = is_folder ? path : above;
     if (!is_folder) allow(b, path, READS); // where a link leads
     if (folder) {
         allow_folder(b, folder);
         allow_links(b, folder);
     }
-    free(folder);
+    free(above);
 }
 
 static void allow_place(struct build *b, const struct cli_place *place) {
@@ -190,7 +223,7 @@ static void allow_place(struct build *b, const struct cli_place *place) {
     case CLI_READS: allow(b, place->path, READS); break;
     case CLI_READS_BESIDE: allow_beside(b, place->path); break;
     case CLI_WRITES:
-        folder = folder_of(place->path);
+        folder = folder_of(b, place->path);
         if (folder) allow(b, folder, WRITES);
         break;
     case CLI_FILLS:
@@ -237,7 +270,7 @@ static void build_rules(struct build *b, unsigned uses) {
     const struct driver_places drivers = {may_read, may_open, may_change, make_for_owner, b};
     const struct cli_place *places;
     size_t n = cli_places(&places);
-    char *home = getenv("HOME") ? realpath(getenv("HOME"), NULL) : NULL;
+    char *home = getenv("HOME") ? real_path(b, getenv("HOME")) : NULL;
     if (home) snprintf(b->home, sizeof b->home, "%s", home);
     free(home);
     driver_places_of_system(&drivers);
