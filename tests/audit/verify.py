@@ -543,6 +543,11 @@ def every_field(folder):
     in_part(write(path, seal(receipt)), STORIES, ["trace"])
     code, found = verify(path, STORIES, "--trace", folder / "again.trace")
     check(code == 1 and list(found) == ["trace"], f"a made-up trace: {found}")
+    receipt["unbound"]["ree_version"] = "0.0.1"  # whose passes may be others
+    in_part(write(path, seal(receipt)), STORIES, ["trace"], "--trace", folder / "again.trace")
+    for command in ([STORIES, "--prompt-text", PROMPT, "--receipt-path", path], ["verify", path, STORIES]):
+        done = run(*command, "--trace", folder / "again.trace", "--no-fold")
+        check(done.returncode == 2 and "--no-fold" in done.stderr, f"a trace of other nodes: {done}")
     receipt = make(path, STORIES, "--max-new-tokens", 5)
     del receipt["body"]["output"]["text"], receipt["body"]["output"]["text_sha256"]
     code, found = verify(write(path, seal(receipt)), STORIES)

@@ -205,6 +205,7 @@ static void check(struct cli *cli, struct generate_options *o) {
     cli_receipt_check(cli, &o->receipt);
     watch_check(cli, &o->watch);
     o->watch.is_secret = o->receipt.is_private;
+    if (o->receipt.path && o->watch.trace && o->no_fold) cli_usage(cli, CLI_TRACE_IS_FOLDED);
     checkpoint_check(cli, o);
     if (watch_wanted(&o->watch) && o->n_prompts > 1)
         cli_usage(cli, "one prompt can be looked into, and %zu are given", o->n_prompts);

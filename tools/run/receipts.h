@@ -25,6 +25,10 @@ struct cli_receipt {
 bool cli_receipt_option(struct cli *cli, struct cli_receipt *receipt);
 // --sign and --private without --receipt-path are wrong usage.
 void cli_receipt_check(struct cli *cli, const struct cli_receipt *receipt);
+// The root of a trace depends on the nodes that passes leave, so that a receipt with a trace is of
+// those that ree makes unasked; --no-fold with both is wrong usage.
+#define CLI_TRACE_IS_FOLDED                                                                        \
+    "a receipt's trace is of the graph with its constants folded: --no-fold leaves it another root"
 // Before the run: whether the file can be written and the key be read, so that hours of work are
 // not lost for it. Draws the salt of a private one. Prints what is wrong and returns an exit code.
 int cli_receipt_prepare(struct cli_receipt *receipt);

@@ -111,6 +111,7 @@ static void parse(struct cli *cli, struct options *o) {
     cli_parts_check(cli, &o->parts, &o->device);
     cli_receipt_check(cli, &o->receipt);
     watch_check(cli, &o->watch);
+    if (o->receipt.path && o->watch.trace && o->no_fold) cli_usage(cli, CLI_TRACE_IS_FOLDED);
     if (o->receipt.is_private)
         cli_usage(cli, "--private is of texts; a receipt of tensors has nothing but hashes");
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "groups.h"
+#include "receipts.h"
 #include "rows.h"
 #include "start.h"
 
@@ -118,6 +119,7 @@ static void check(struct cli *cli, const struct verify_options *o) {
     cli_place_add_suffixed(CLI_READS, o->receipt, ".salt");
     cli_quantize_check(cli, &o->quantize);
     cli_parts_check(cli, &o->parts, &o->device);
+    if (o->watch.trace && o->no_fold) cli_usage(cli, CLI_TRACE_IS_FOLDED);
     if (o->request && o->n_prompts) cli_usage(cli, "the prompt is that of --request");
     if (o->n_prompts > 1)
         cli_usage(cli, "a receipt is of one prompt, and %zu are given", o->n_prompts);
