@@ -33,7 +33,7 @@ static void record(void) {
         char digest[33];
         const char *name = ree_cpu_tests[i].name;
         REQUIRE(ree_cpu_test_run(&ree_cpu_tests[i], REE_CPU_PORTABLE, digest, &err) == REE_OK);
-        printf("{\"%s\", %s, \"%s\"},\n", name, name, digest);
+        printf("GROUP(%s, \"%s\")\n", name, digest);
     }
 }
 

@@ -31,7 +31,7 @@ enum ree_status ree_cpu_isa_select_right(const char *name, const char *cache_dir
 // Its test's result is kept in the folder last passed to ree_cpu_use_cache; before that, nowhere.
 enum ree_status ree_cpu_isa_select_any(enum ree_cpu_isa *out, struct ree_error *err);
 
-// Groups of problems, selftest_problems.c.
+// Groups of problems (selftest_problems.h).
 struct ree_hasher;
 struct ree_cpu_trial;
 struct ree_cpu_test {
