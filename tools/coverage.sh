@@ -84,10 +84,12 @@ set --
 for program in "$folder/tree/ree-run" $(find "$folder/tree/tests" -type f -perm -u+x ! -name '*.py' ! -name '*.sh'); do
     [ "$(head -c 4 "$program" | tail -c 3)" != ELF ] || set -- "$@" -object "$program"
 done
+# The build writes names that begin at the tree's root (-ffile-prefix-map).
+not_ours='^(.*/)?(tests|tree|build|third_party)/'
 "llvm-cov-$version" export -summary-only -instr-profile "$folder/all.profdata" "$@" \
-    -ignore-filename-regex '/(tests|tree|third_party)/' >"$folder/summary.json" 2>>"$folder/build.log" || exit 1
+    -ignore-filename-regex "$not_ours" >"$folder/summary.json" 2>>"$folder/build.log" || exit 1
 "llvm-cov-$version" show -format html -output-dir "$folder/html" -instr-profile "$folder/all.profdata" "$@" \
-    -show-branches count -ignore-filename-regex '/(tests|tree|third_party)/' >/dev/null 2>>"$folder/build.log"
+    -show-branches count -ignore-filename-regex "$not_ours" -compilation-dir "$PWD" >/dev/null 2>>"$folder/build.log"
 python3 - "$folder/summary.json" "$PWD" <<'END'
 import collections
 import json
