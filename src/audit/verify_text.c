@@ -379,6 +379,7 @@ enum ree_status ree_verify_text(struct ree_verification *v, const struct ree_ver
                                 struct ree_error *err) {
     struct ree_error local;
     if (!err) err = &local; // its messages become findings
+    REE_TRY(ree_roles_check_bound(&what->generator->roles, err));
     struct text_check c = {.v = v, .what = what, .r = what->receipt};
     ree_arena_init(&c.arena);
     if (c.r->has_trace && !what->traced)

@@ -5,12 +5,24 @@
 
 #include "base/float_env.h"
 #include "base/status.h"
+#include "generate/causality.h"
 #include "generate/remote.h"
 #include "session/model.h"
 
+// Sequences of different lengths run together if each may have unused rows behind its cache that
+// change nothing. ree's own conversions say that they were made for it; metadata is bound by no
+// hash, so that the graph itself has to prove it, or the bits would depend on what a file says.
+static bool can_mix_lengths(const struct ree_generator *g) {
+    const char *format = ree_model_metadata(g->model, "ree.format");
+    char reason[256];
+    return !g->options.exact_lengths && g->roles.n_states > 0 && format &&
+           strcmp(format, "ree-causal-lm/1") == 0 && g->roles.positions != REE_NO_INPUT &&
+           !g->roles.fixed_batch &&
+           ree_model_is_causal(g->model, &g->roles, true, reason, sizeof reason);
+}
+
 static void describe(struct ree_generator *g, bool one_row) {
     const struct ree_port *logits = ree_model_output(g->model, g->roles.logits);
-    const char *format = ree_model_metadata(g->model, "ree.format");
     struct ree_generator_info *info = &g->info;
     info->model_path = g->source.model_path;
     info->folder = g->source.folder;
@@ -21,9 +33,7 @@ static void describe(struct ree_generator *g, bool one_row) {
     info->n_eos = g->source.n_eos;
     info->eos = g->source.eos;
     info->has_cache = g->roles.n_states > 0;
-    info->mixes_lengths = !g->options.exact_lengths && info->has_cache && format &&
-                          strcmp(format, "ree-causal-lm/1") == 0 &&
-                          g->roles.positions != REE_NO_INPUT && !g->roles.fixed_batch;
+    info->mixes_lengths = can_mix_lengths(g);
     info->computes_one_row = one_row;
 }
 

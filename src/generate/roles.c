@@ -230,8 +230,8 @@ static enum ree_status find_inputs(const struct ree_model *model,
                     "no language model: expected an input 'input_ids', int64[batch, sequence]");
 }
 
-enum ree_status ree_roles_find(const struct ree_model *model, const struct ree_port_names *names,
-                               struct ree_roles *out, struct ree_error *err) {
+static enum ree_status find_all(const struct ree_model *model, const struct ree_port_names *names,
+                                struct ree_roles *out, struct ree_error *err) {
     size_t n = ree_model_n_inputs(model);
     *out = (struct ree_roles){.n_inputs = n, .tokens = REE_NO_INPUT, .positions = REE_NO_INPUT};
     out->of_input = calloc(n + 1, sizeof *out->of_input);
@@ -243,6 +243,68 @@ enum ree_status ree_roles_find(const struct ree_model *model, const struct ree_p
         if (out->of_input[i] == REE_ROLE_STATE) status = find_state(model, names, out, i, err);
     if (status != REE_OK) ree_roles_finish(out);
     return status;
+}
+
+static bool is_given(const struct ree_port_names *names) {
+    return names->input_ids || names->attention_mask || names->position_ids || names->logits ||
+           names->past[0] || names->past[1] || names->present[0] || names->present[1];
+}
+
+static enum ree_status differ(const char *what, const struct ree_port *by_folder,
+                              const struct ree_port *by_name, struct ree_error *err) {
+    return ree_fail(err, REE_INVALID,
+                    "genai_config.json takes '%s' for %s, and by the names of the model's ports it "
+                    "is '%s'",
+                    by_folder->name, what, by_name->name);
+}
+
+static enum ree_status compare(const struct ree_model *model, const struct ree_roles *folder,
+                               const struct ree_roles *ports, struct ree_error *err) {
+    if (folder->logits != ports->logits)
+        return differ("the logits", ree_model_output(model, folder->logits),
+                      ree_model_output(model, ports->logits), err);
+    for (size_t i = 0; i < folder->n_inputs; i++)
+        if (folder->of_input[i] != ports->of_input[i])
+            return ree_fail(err, REE_INVALID,
+                            "genai_config.json says that the input '%s' is for something else than "
+                            "its name says",
+                            ree_model_input(model, i)->name);
+    for (size_t i = 0; i < folder->n_states; i++)
+        if (folder->states[i].output != ports->states[i].output)
+            return differ("the next cache", ree_model_output(model, folder->states[i].output),
+                          ree_model_output(model, ports->states[i].output), err);
+    return REE_OK;
+}
+
+enum ree_status ree_roles_find(const struct ree_model *model, const struct ree_port_names *names,
+                               struct ree_roles *out, struct ree_error *err) {
+    static const struct ree_port_names none;
+    struct ree_roles ports;
+    struct ree_error unused;
+    REE_TRY(find_all(model, names, out, err));
+    if (!is_given(names)) return REE_OK;
+    enum ree_status status = find_all(model, &none, &ports, &unused);
+    if (status == REE_OK) {
+        status = compare(model, out, &ports, err);
+        ree_roles_finish(&ports);
+    } else if (status == REE_NO_MEMORY) {
+        status = no_memory(err);
+    } else {
+        out->by_folder = true;
+        status = REE_OK;
+    }
+    if (status != REE_OK) ree_roles_finish(out);
+    return status;
+}
+
+enum ree_status ree_roles_check_bound(const struct ree_roles *roles, struct ree_error *err) {
+    if (!roles->by_folder) return REE_OK;
+    return ree_fail(
+        err, REE_UNSUPPORTED,
+        "what the model's inputs and outputs are for is said by genai_config.json only, "
+        "which no hash of a model is over: no receipt can be of it. Names such as "
+        "input_ids, attention_mask, position_ids, past_key_values.0.key, present.0.key "
+        "and logits say it in the model");
 }
 
 void ree_roles_finish(struct ree_roles *roles) {

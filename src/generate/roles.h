@@ -25,11 +25,16 @@ struct ree_roles {
     size_t n_states;
     struct ree_state_spec *states;
     bool fixed_batch; // the model takes one sequence at a time
+    bool by_folder;   // names in its folder were needed to find them
 };
 
-// Fails with what was not understood.
+// Fails with what was not understood, and where the folder's names say otherwise than the names of
+// the ports: files of the folder are in no hash of the model.
 enum ree_status ree_roles_find(const struct ree_model *model, const struct ree_port_names *names,
                                struct ree_roles *out, struct ree_error *err);
+// Whether the hashes of a model say all about what its ports are for. REE_UNSUPPORTED if they do
+// not: two folders could have one model give two answers, both with a receipt that is right.
+enum ree_status ree_roles_check_bound(const struct ree_roles *roles, struct ree_error *err);
 void ree_roles_finish(struct ree_roles *roles);
 
 #define REE_ROWS_INPUT "logits_rows"

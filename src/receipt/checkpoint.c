@@ -110,7 +110,8 @@ enum ree_status ree_text_checkpoint_write(const struct ree_text_checkpoint *c, c
     if (status != REE_OK)
         ree_fail_prefix(err, "%s", path);
     else
-        status = ree_file_write(path, text.data, text.size, err);
+        status = (c->is_secret ? ree_file_write_secret : ree_file_write)(path, text.data, text.size,
+                                                                         err);
     ree_strbuf_finish(&text);
     return status;
 }

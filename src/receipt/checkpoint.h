@@ -30,6 +30,7 @@ struct ree_text_checkpoint {
     // stands beside it. The rest of a receipt is empty. Of a file that was read, its arena has all.
     struct ree_receipt run;
     bool logits_hash;
+    bool is_secret; // the file is for its owner only; not in the file
     size_t n;
     const struct ree_snapshot *sequences;
 };

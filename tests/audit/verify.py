@@ -372,7 +372,18 @@ def private(folder):
     check((folder / "t.trace").stat().st_mode & 0o777 == 0o600, "the trace of a private run")
     check(traced["body"]["trace"]["root"].encode() not in (folder / "t.trace").read_bytes(), "its root is blinded")
     agrees(folder / "traced.json", STORIES, "--prompt-text", PROMPT, "--trace", folder / "again.trace")
+    check((folder / "again.trace").stat().st_mode & 0o777 == 0o600, "the trace that its verifier makes")
     in_part(folder / "traced.json", STORIES, ["trace"], "--prompt-text", PROMPT)
+    short = [STORIES, "--prompt-text", PROMPT, "--max-new-tokens", 3, "--private", "--receipt-path", folder / "p.json"]
+    looked = [*short, "--dump-tensors", "logits", "--dump-folder", folder / "values"]
+    for command in ([*short, "--checkpoint", folder / "p.ckpt", "--checkpoint-every", 1], looked):
+        done = run(*command)
+        check(done.returncode == 0, f"a private run: {done.stderr}")
+    check((folder / "p.ckpt").stat().st_mode & 0o777 == 0o600, "the checkpoint of a private run")
+    check((folder / "values" / "step-00000").stat().st_mode & 0o777 == 0o700, "values of a private run")
+    (folder / "values" / "step-00000").chmod(0o755)
+    done = run(*looked)
+    check(done.returncode == 1 and "others may read" in done.stderr, f"a folder that others may read: {done}")
     agrees(path, STORIES, "--prompt-text", PROMPT)
     agrees(path, STORIES, "--prompt-ids", ",".join(str(int(i)) for i in open_one["body"]["prompt"]["tokens"]))
     agrees(folder / "open.json", STORIES, "--prompt-text", PROMPT)

@@ -21,6 +21,7 @@ struct watch_dump {
     char *step_folder;
     uint64_t step;
     bool has_folder;        // of this step
+    bool is_secret;         // folders of steps are for their owner only
     size_t n_files, n_left; // written; left out, there being too many
     size_t n_unfit;         // left out as a .npy cannot hold them
 };
@@ -59,8 +60,9 @@ static bool chooses_any(const struct watch_dump *d) {
     return false;
 }
 
-enum ree_status dump_create(const char *regex, const char *folder, const struct ree_model *model,
-                            struct watch_dump **out, struct ree_error *err) {
+enum ree_status dump_create(const char *regex, const char *folder, bool is_secret,
+                            const struct ree_model *model, struct watch_dump **out,
+                            struct ree_error *err) {
     char message[128];
     *out = NULL;
     struct watch_dump *d = calloc(1, sizeof *d);
@@ -72,6 +74,7 @@ enum ree_status dump_create(const char *regex, const char *folder, const struct 
     }
     d->graph = model->graph;
     d->folder = folder;
+    d->is_secret = is_secret;
     if (!compile(&d->regex, regex, message, sizeof message)) {
         free(d->step_folder);
         free(d);
@@ -90,16 +93,29 @@ enum ree_status dump_create(const char *regex, const char *folder, const struct 
     return status;
 }
 
+static enum ree_status make_step_folder(struct watch_dump *d, struct ree_error *err) {
+    struct stat info;
+    if (d->has_folder) return REE_OK;
+    bool is_there = mkdir(d->step_folder, d->is_secret ? 0700 : 0777) != 0;
+    if (is_there && errno != EEXIST)
+        return ree_fail(err, REE_IO, "%s: cannot make this folder: %s", d->step_folder,
+                        strerror(errno));
+    if (is_there && d->is_secret && stat(d->step_folder, &info) == 0 && (info.st_mode & 077))
+        return ree_fail(err, REE_IO,
+                        "%s: others may read this folder, and the run is private: name a new "
+                        "--dump-folder",
+                        d->step_folder);
+    d->has_folder = true;
+    return REE_OK;
+}
+
 static enum ree_status save(struct watch_dump *d, const struct ree_tensor *tensor, const char *name,
                             struct ree_error *err) {
     if (d->n_files == DUMP_MAX_FILES) {
         d->n_left++;
         return REE_OK;
     }
-    if (!d->has_folder && mkdir(d->step_folder, 0777) != 0 && errno != EEXIST)
-        return ree_fail(err, REE_IO, "%s: cannot make this folder: %s", d->step_folder,
-                        strerror(errno));
-    d->has_folder = true;
+    REE_TRY(make_step_folder(d, err));
     size_t size = strlen(d->step_folder) + strlen(name) + 8;
     char *path = malloc(size);
     if (!path) return ree_fail(err, REE_NO_MEMORY, "out of memory");

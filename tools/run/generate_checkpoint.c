@@ -63,6 +63,7 @@ static int describe(struct job *job, const struct ree_generate_options *options)
     run->eos = options->eos;
     run->n_eos = options->n_eos;
     job->checkpoint.logits_hash = job->o->logits_hash;
+    job->checkpoint.is_secret = job->o->receipt.is_private; // it has the tokens
     for (size_t i = 0; i < n; i++)
         job->prompts_only[i] = (struct ree_snapshot){.ids = job->prompts.list[i].ids,
                                                      .n_prompt = job->prompts.list[i].n,

@@ -34,7 +34,8 @@ int generate_prepare_receipt(struct job *job, const struct ree_generate_options 
     }
     const struct ree_request *request = &job->request;
     struct ree_text_run run = describe_run(job, options, NULL);
-    if ((wanted && ree_receipt_try_text(&run, &err) != REE_OK) ||
+    if ((wanted && (ree_roles_check_bound(&job->generator->roles, &err) != REE_OK ||
+                    ree_receipt_try_text(&run, &err) != REE_OK)) ||
         ree_model_hashes_make(job->generator->model, cli_progress, NULL, &job->hashes, &err) !=
             REE_OK)
         return cli_fail(&err);

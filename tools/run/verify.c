@@ -62,6 +62,7 @@ static int begin_trace(struct job *job, const struct ree_model *model,
                             .prefill_chunk = job->receipt.trace_chunk,
                             .n_states = n_states,
                             .states = states};
+    job->o->watch.is_secret = job->receipt.is_private;
     if (!job->o->watch.trace || job->v.differs) return 0;
     return watch_begin(&job->watch, &job->o->watch, &run) ? CLI_CANNOT : 0;
 }

@@ -151,7 +151,8 @@ int watch_begin(struct watch *w, const struct watch_options *options, const stru
     }
     if (status == REE_OK && options->trace) status = start_recorder(w, run, &err);
     if (status == REE_OK && options->dump) {
-        status = dump_create(options->dump, options->dump_folder, run->model, &w->dump, &err);
+        status = dump_create(options->dump, options->dump_folder, options->is_secret, run->model,
+                             &w->dump, &err);
         if (status == REE_OK) w->parts[w->n_parts++] = dump_observer(w->dump);
     }
     // A fault alone needs no observer but to count steps; without its callback nothing is read.

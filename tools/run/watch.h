@@ -14,7 +14,7 @@ struct watch_options {
     const char *trace;                       // file; NULL: none
     const char *dump, *dump_folder, *format; // NULL: not given
     const char *fault;                       // NULL: none
-    bool is_secret;                          // the trace is for its owner only
+    bool is_secret;                          // what is written is for its owner only
 };
 
 #define WATCH_HELP                                                                                 \
