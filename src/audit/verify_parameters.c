@@ -38,29 +38,28 @@ enum ree_status ree_verify_ends(struct ree_verification *v, const struct ree_ver
     const struct ree_receipt *r = what->receipt;
     int32_t *ids = NULL;
     size_t n = 0;
-    if (!what->ignores_eos &&
-        !ree_ends_of(ree_generator_info(what->generator), what->tokenizer, &ids, &n))
+    if (!ree_ends_of(ree_generator_info(what->generator), what->tokenizer, &ids, &n))
         return ree_fail(err, REE_NO_MEMORY, "out of memory");
     char here[160], stated[160];
     list_ids(ids, n, here, sizeof here);
     list_ids(r->eos, r->n_eos, stated, sizeof stated);
-    const char *whose = what->ignores_eos ? "with --ignore-eos" : "the model has";
-    if (same_set(ids, n, r->eos, r->n_eos))
+    const char *hint = r->n_eos ? "" : " (--ignore-eos accepts that)";
+    if (same_set(ids, n, r->eos, r->n_eos) || (what->ignores_eos && r->n_eos == 0))
         ree_verify_add(v, "ends", REE_VERIFY_AGREES, "%s", "");
-    else if (!matters(ids, n, r->eos, r->n_eos, answer, n_answer))
-        ree_verify_add(v, "ends", REE_VERIFY_AGREES,
-                       "tokens that end a text: %s %s, the receipt %s, which makes no difference "
-                       "for this answer",
-                       whose, here, stated);
-    else if (!what->ignores_eos && n == 0)
+    else if (n == 0)
         ree_verify_add(v, "ends", REE_VERIFY_NOT_CHECKED,
                        "this copy of the model does not say which tokens end a text; the receipt "
                        "says %s",
                        stated);
+    else if (!matters(ids, n, r->eos, r->n_eos, answer, n_answer))
+        ree_verify_add(v, "ends", REE_VERIFY_NOT_CHECKED,
+                       "tokens that end a text: the model has %s, the receipt says %s, which makes "
+                       "no difference for this answer%s",
+                       here, stated, hint);
     else
         ree_verify_add(v, "ends", REE_VERIFY_DIFFERS,
-                       "tokens that end a text: %s %s, the receipt says %s%s", whose, here, stated,
-                       r->n_eos ? "" : " (--ignore-eos accepts that)");
+                       "tokens that end a text: the model has %s, the receipt says %s%s", here,
+                       stated, hint);
     free(ids);
     return REE_OK;
 }
@@ -71,14 +70,14 @@ void ree_verify_context(struct ree_verification *v, const struct ree_verify_text
     if (here == stated)
         ree_verify_add(v, "context length", REE_VERIFY_AGREES, "%s", "");
     else if (stated == 0)
-        ree_verify_add(v, "context length", REE_VERIFY_AGREES,
+        ree_verify_add(v, "context length", REE_VERIFY_NOT_CHECKED,
                        "the receipt does not say it; the model's is %lld", (long long)here);
     else if (here)
         ree_verify_add(v, "context length", REE_VERIFY_DIFFERS,
                        "the model's is %lld, the receipt says %lld", (long long)here,
                        (long long)stated);
     else if ((int64_t)n < stated)
-        ree_verify_add(v, "context length", REE_VERIFY_AGREES,
+        ree_verify_add(v, "context length", REE_VERIFY_NOT_CHECKED,
                        "this copy of the model does not say it; the receipt says %lld, which is "
                        "not reached",
                        (long long)stated);

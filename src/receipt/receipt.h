@@ -82,6 +82,9 @@ struct ree_receipt_text {
     const char *text;      // UTF-8 without a NUL inside; NULL: private, or no tokenizer
 };
 
+// Tokens of a prompt in one step of a trace, at most.
+#define REE_MAX_PREFILL_CHUNK (1 << 20)
+
 struct ree_receipt {
     struct ree_arena arena; // of a receipt that was read: holds the strings and arrays below
     uint32_t version;       // of the schema: 1 or 2
@@ -105,7 +108,7 @@ struct ree_receipt {
     bool has_trace;
     char trace_root[65];
     uint64_t trace_steps;
-    uint32_t trace_chunk;
+    uint32_t trace_chunk; // of a text: 1 to REE_MAX_PREFILL_CHUNK; of tensors: 0
     // Private; the salt is not in the file
     bool is_private;
     char salt_sha256[65];

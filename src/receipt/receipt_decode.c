@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/name_index.h"
+
 // At most 20 digits, none of them a leading zero.
 static enum ree_status get_seed(const struct ree_fields *part, uint64_t *out,
                                 struct ree_error *err) {
@@ -114,7 +116,10 @@ static enum ree_status get_trace(const struct ree_fields *body, struct ree_recei
         ree_fields_open(body, "trace", "body.trace", "root n_steps prefill_chunk", "", &part, err));
     REE_TRY(ree_field_hex(&part, "root", out->trace_root, sizeof out->trace_root, err));
     REE_TRY(ree_field_whole(&part, "n_steps", 1, REE_RECEIPT_MAX_NUMBER, &steps, err));
-    REE_TRY(ree_field_whole(&part, "prefill_chunk", 0, UINT32_MAX, &chunk, err));
+    // A text's prompt is cut into steps; a model that runs once has none.
+    bool is_text = out->kind == REE_RECEIPT_TEXT;
+    REE_TRY(ree_field_whole(&part, "prefill_chunk", is_text, is_text ? REE_MAX_PREFILL_CHUNK : 0,
+                            &chunk, err));
     out->has_trace = true;
     out->trace_steps = (uint64_t)steps;
     out->trace_chunk = (uint32_t)chunk;
@@ -154,23 +159,42 @@ static enum ree_status get_private(const struct ree_fields *body, struct ree_rec
     return REE_OK;
 }
 
+// The names of an object's members; NULL has none. A receipt may have very many extensions.
+static bool index_names(const cJSON *object, struct ree_name_index *index) {
+    size_t n = 0;
+    const cJSON *first = object ? object->child : NULL;
+    for (const cJSON *item = first; item; item = item->next)
+        n++;
+    if (!ree_name_index_reserve(index, n)) return false;
+    for (const cJSON *item = first; item; item = item->next)
+        ree_name_index_add(index, item->string, index->n);
+    ree_name_index_sort(index);
+    return true;
+}
+
 static enum ree_status get_extensions(const struct ree_fields *body, struct ree_receipt *out,
                                       struct ree_error *err) {
     const cJSON *extensions = ree_field(body, "extensions");
+    struct ree_name_index index;
+    if (extensions && !cJSON_IsObject(extensions))
+        return ree_fields_wrong(body, "extensions", "an object", err);
     if (ree_field(body, "critical")) {
         REE_TRY(ree_field_strings(body, "critical", &out->critical, &out->n_critical, err));
         if (!out->n_critical)
             return ree_fail(err, REE_INVALID, "body.critical is empty; it has to be left out");
     }
-    for (size_t i = 0; i < out->n_critical; i++) {
+    if (!index_names(extensions, &index)) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status = REE_OK;
+    for (size_t i = 0; i < out->n_critical && status == REE_OK; i++) {
         if (i && strcmp(out->critical[i - 1], out->critical[i]) >= 0)
-            return ree_fail(err, REE_INVALID, "body.critical is not in ascending order");
-        if (!cJSON_GetObjectItemCaseSensitive(extensions, out->critical[i]))
-            return ree_fail(err, REE_INVALID, "body.critical names '%.64s', which is no extension",
-                            out->critical[i]);
+            status = ree_fail(err, REE_INVALID, "body.critical is not in ascending order");
+        else if (ree_name_index_find(&index, out->critical[i]) == REE_NO_NAME)
+            status =
+                ree_fail(err, REE_INVALID, "body.critical names '%.64s', which is no extension",
+                         out->critical[i]);
     }
-    if (!extensions) return REE_OK;
-    if (!cJSON_IsObject(extensions)) return ree_fields_wrong(body, "extensions", "an object", err);
+    ree_name_index_finish(&index);
+    if (status != REE_OK || !extensions) return status;
     if (!extensions->child)
         return ree_fail(err, REE_INVALID, "body.extensions is empty; it has to be left out");
     out->extensions =

@@ -144,6 +144,9 @@ def end_lists(draw, value):
     tokens = [int(i) for i in drawn["body"]["output"]["tokens"]]
     yield [tokens[3]]
     yield [tokens[-1]]
+    # Which make no difference for the answer, and are false all the same.
+    foreign = [i for i in range(VOCAB) if i not in tokens and i not in map(int, value)]
+    yield from ([], [*map(int, value), foreign[0]], foreign[:100], foreign[-1:], foreign)
     while True:
         yield sorted({draw.choice(tokens), draw.randrange(VOCAB)} | set(map(int, value)))
 
@@ -181,9 +184,8 @@ TEXT = {
     "sampling.seed": (seeds, CHOICE, ("tokens",)),
     "sampling.max_new_tokens": (counts, CHOICE, ("finish", "counts")),
     "sampling.stop": (stop_lists, CHOICE, ("finish", "decoded answer")),
-    "sampling.eos": (end_lists, DIFFERS, ("finish", "ends")),
-    "sampling.context_length": (lambda draw, value: (n for n in counts(draw, value) if n), DIFFERS,
-                                ("context length", "counts")),
+    "sampling.eos": (end_lists, (DIFFERS, PART), ("finish", "ends")),
+    "sampling.context_length": (counts, (DIFFERS, PART), ("context length", "counts")),
     "output.tokens_sha256": (hashes, DIFFERS, ("output tokens",)),
     "output.n_tokens": (counts, REFUSED, ()),
     "output.text_sha256": (hashes, DIFFERS, ("output text",)),
@@ -193,8 +195,8 @@ TEXT = {
     "output.text": (texts, DIFFERS, ("decoded answer",)),
     "trace.root": (hashes, DIFFERS, ("trace",)),
     "trace.n_steps": (lambda draw, value: (n for n in counts(draw, value) if n), DIFFERS, ("trace",)),
-    "trace.prefill_chunk": (lambda draw, value: iter(n for n in (1, 2, 3, 63, 65, 127, 128, 512, *range(4, 40))), DIFFERS,
-                            ("trace",)),
+    "trace.prefill_chunk": (lambda draw, value: iter((1, 2, 3, 63, 65, 127, 128, 512, 0, 2**20 + 1, 2**32 - 1, *range(4, 40))),
+                            (DIFFERS, REFUSED), ("trace",)),
     "private": (any_json, REFUSED, ()),
     "request_sha256": (hashes, DIFFERS, ("request",)),
     "extensions": (lambda draw, value: ({f"x{i}": draw.randrange(9)} for i in range(99)), PART, ("extension",)),

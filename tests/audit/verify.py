@@ -530,6 +530,9 @@ def ends_and_limits(folder):
     n = 5 + 8
     code, found = forged({"context_length": n, "max_new_tokens": 0}, finish_reason="length", tokens=tokens[:8])
     check(code == 1 and "context length" in found, f"a short context: {found}")
+    for name, field in [({"eos": [1, *(i for i in range(400, 500) if i not in tokens)]}, "ends"), ({"eos": []}, "ends"), ({"context_length": 0}, "context length")]:
+        code, found = forged(name)
+        check(code == 3 and list(found) == [field], f"{field} of the prover's own, without effect: {found}")
     code, found = forged({}, finish_reason="interrupted", tokens=tokens[:8])
     check(code == 1 and "finish" not in found, f"an interruption is no end, and the text's hash is another: {found}")
     for name, value in [("seed", "7"), ("top_k", 3), ("top_p", 0.5), ("min_p", 0.25)]:
@@ -567,6 +570,12 @@ def every_field(folder):
     receipt["body"].update(extensions={"grammar": {}}, critical=["grammar"])
     code, reason = verify(write(path, seal(receipt)), STORIES)
     check(code == 2 and "'grammar'" in reason, f"an extension that must be understood: {reason}")
+    names = [f"x{i:06}" for i in range(50000)]
+    receipt["body"].update(extensions={n: 0 for n in names}, critical=names)
+    begin = time.monotonic()
+    code, reason = verify(write(path, seal(receipt)), STORIES)
+    check(code == 2 and "'x000000'" in reason and time.monotonic() - begin < 60, f"very many extensions: {reason}")
+    receipt["body"]["extensions"] = {"grammar": {}}
     del receipt["body"]["critical"]
     in_part(write(path, seal(receipt)), STORIES, ["extension"])
     tensors_path = folder / "tensors.json"

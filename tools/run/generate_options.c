@@ -141,7 +141,7 @@ static const struct cli_row rows[] = {
     {.name = "--no-fold", .kind = ROW_FLAG, .at = AT(no_fold)},
     {.kind = ROW_GROUP, .take = cli_take_parts, .at = AT(parts), .help = CLI_PARTS_HELP},
     {.name = "--prefill-chunk", .value = "N", .kind = ROW_NUMBER,
-     .at = AT(chunk), .min = 1, .max = 1 << 20,
+     .at = AT(chunk), .min = 1, .max = REE_MAX_PREFILL_CHUNK,
      .help = "tokens of a prompt in one run (otherwise 512)"},
     {.name = "--batch-size", .value = "N", .kind = ROW_NUMBER,
      .at = AT(batch), .min = 1, .max = 4096,

@@ -92,7 +92,7 @@ static const struct cli_row rows[] = {
     {.name = "--no-fold", .kind = ROW_FLAG, .at = AT(no_fold)},
     {.kind = ROW_GROUP, .take = cli_take_parts, .at = AT(parts), .help = CLI_PARTS_HELP},
     {.name = "--prefill-chunk", .value = "N", .kind = ROW_NUMBER,
-     .at = AT(chunk), .min = 1, .max = 1 << 20,
+     .at = AT(chunk), .min = 1, .max = REE_MAX_PREFILL_CHUNK,
      .help = "tokens in one run (otherwise 512)"},
 
     {.kind = ROW_TEXT, .help = CLI_START_HELP_VERDICT},
