@@ -168,6 +168,39 @@ static enum ree_status parse(const char *text, size_t n, cJSON **out, struct ree
     return status;
 }
 
+// Others read a receipt's contents from the statement, and never see the file.
+static enum ree_status check_predicate(const cJSON *statement, const char *receipt_path,
+                                       struct ree_error *err) {
+    struct ree_receipt receipt;
+    struct ree_strbuf here, there;
+    char type[32];
+    ree_strbuf_init(&here);
+    ree_strbuf_init(&there);
+    const cJSON *stated = cJSON_GetObjectItemCaseSensitive(statement, "predicate");
+    cJSON *predicate = NULL;
+    enum ree_status status = ree_receipt_load(receipt_path, &receipt, err);
+    if (status == REE_OK) {
+        snprintf(type, sizeof type, "%s%u", PREDICATE_TYPE, receipt.version);
+        predicate = predicate_of(&receipt);
+        if (!predicate) status = no_memory(err);
+    }
+    if (status == REE_OK && strcmp(string_of(statement, "predicateType"), type) != 0)
+        status = ree_fail(err, REE_INVALID, "its predicateType is '%.64s', expected '%s'",
+                          string_of(statement, "predicateType"), type);
+    if (status == REE_OK && !stated)
+        status = ree_fail(err, REE_INVALID, "its statement has no predicate");
+    if (status == REE_OK) status = ree_canonical_json(predicate, &here, err);
+    if (status == REE_OK) status = ree_canonical_json(stated, &there, err);
+    if (status == REE_OK &&
+        (here.size != there.size || memcmp(here.data, there.data, here.size) != 0))
+        status = ree_fail(err, REE_INVALID, "its predicate is not what is in %s", receipt_path);
+    cJSON_Delete(predicate);
+    ree_strbuf_finish(&here);
+    ree_strbuf_finish(&there);
+    ree_receipt_finish(&receipt);
+    return status;
+}
+
 static enum ree_status check_statement(const char *text, size_t n, const char *receipt_path,
                                        struct ree_error *err) {
     cJSON *json;
@@ -188,6 +221,8 @@ static enum ree_status check_statement(const char *text, size_t n, const char *r
     else if (strcmp(stated, hex) != 0)
         status = ree_fail(err, REE_INVALID, "it is of another file: %s has SHA-256 %s, not %.64s",
                           receipt_path, hex, stated);
+    else
+        status = check_predicate(json, receipt_path, err);
     cJSON_Delete(json);
     return status;
 }

@@ -22,8 +22,8 @@
 enum ree_status ree_dsse_write(const struct ree_receipt *receipt, const char *receipt_path,
                                const char *key_path, const char *path, struct ree_error *err);
 // Checks the envelope in `path`: its form, its signature by `public_key` (64 hexadecimal digits; ""
-// accepts the key that it names), and that its subject is the file `receipt_path`. REE_INVALID
-// where one of these does not hold. `signer` receives the key.
+// accepts the key that it names), that its subject is the file `receipt_path` and its predicate
+// what is in that file. REE_INVALID where one of these does not hold. `signer` receives the key.
 enum ree_status ree_dsse_check(const char *path, const char *receipt_path, const char *public_key,
                                char signer[65], struct ree_error *err);
 

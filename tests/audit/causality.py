@@ -513,4 +513,5 @@ def main():
     return harness.finish()
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

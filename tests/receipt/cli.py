@@ -272,6 +272,14 @@ def attestations(data, folder):
     refused("no file", signed(dict(statement, subject=[])))
     refused("another file", signed(dict(statement, subject=[{"name": "r.json", "digest": {"sha256": "0" * 64}}])))
     refused("another predicate", signed(dict(statement, predicateType="https://slsa.dev/provenance/v1")))
+    for kind_of in ("urn:ree:receipt:77", "urn:ree:receipt:1", "urn:ree:receipt:2-x", "urn:ree:receipt:"):
+        refused("a receipt of another version", signed(dict(statement, predicateType=kind_of)))
+    body = statement["predicate"]["body"]
+    changed = dict(body, outputs=[dict(body["outputs"][0], sha256="0" * 64)])
+    for name, lie in (("another body", dict(statement["predicate"], body=changed)), ("no body", {}),
+                      ("more than it", dict(statement["predicate"], note=1))):
+        refused(f"{name} in the predicate", signed(dict(statement, predicate=lie)))
+    refused("no predicate", signed({k: v for k, v in statement.items() if k != "predicate"}))
     refused("no statement", signed(dict(statement, _type="https://in-toto.io/Statement/v0.1")))
     refused("a key twice", signed(json.dumps(statement)[:-1].encode() + b', "_type": "x"}'))
     refused("no JSON", signed(b"{"))

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Every family of checkpoints that is converted: the graph that ree makes of it is proved to be causal, so that
+a text is verified in one pass, and its sequences of different lengths run together. A small checkpoint of each,
+with random weights, whose tensors are those that ree asks for."""
+
+import json
+import pathlib
+import random
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+from harness import check  # noqa: E402
+
+COMMON = {"hidden_size": 8, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 4, "intermediate_size": 12,
+          "num_hidden_layers": 2, "vocab_size": 40, "max_position_embeddings": 64, "rms_norm_eps": 1e-6, "hidden_act": "silu",
+          "tie_word_embeddings": False}
+GEMMA = {"sliding_window": 8, "sliding_window_pattern": 2, "query_pre_attn_scalar": 4,
+         "hidden_activation": "gelu_pytorch_tanh", "rope_local_base_freq": 1e4}
+FAMILIES = {
+    "llama": COMMON, "mistral": COMMON | {"sliding_window": 8}, "qwen2": COMMON, "qwen3": COMMON,
+    "phi3": COMMON | {"sliding_window": 8, "pad_token_id": 0}, "olmo2": COMMON, "smollm3": COMMON,
+    "gemma3_text": COMMON | GEMMA,
+    "gpt2": {"n_embd": 8, "n_head": 2, "n_layer": 2, "n_positions": 64, "n_inner": None, "vocab_size": 40,
+             "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5},
+}
+
+
+def write(folder, config, shapes):
+    header, data = {}, b""
+    for name, shape in shapes.items():
+        draw, n = random.Random(name), 1
+        for size in shape:
+            n *= size
+        values = struct.pack(f"<{n}f", *(draw.uniform(-0.5, 0.5) for _ in range(n)))
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
+        data += values
+    text = json.dumps(header).encode()
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def checkpoint(run, folder, family):
+    """Tensors that are missing are named in messages, with their shapes."""
+    shapes, config = {}, {"model_type": family, **FAMILIES[family]}
+    for _ in range(60):
+        write(folder, config, shapes or {"x": [1]})
+        done = run(folder, "--prompt-ids", "1,2,3", "--max-new-tokens", 1)
+        missing = re.search(r"'([\w.]+)'.*?(\[[\d, ]+\])", done.stderr)
+        if done.returncode == 0 or not missing or missing[1] in shapes:
+            return done
+        shapes[missing[1]] = json.loads(missing[2])
+    return done
+
+
+def main():
+    args = harness.parser(__doc__).parse_args()
+
+    def run(*command):
+        return subprocess.run([args.ree_run, *map(str, command)], capture_output=True, text=True)
+
+    for family in FAMILIES:
+        with tempfile.TemporaryDirectory() as name:
+            folder, receipt = pathlib.Path(name), pathlib.Path(name) / "r.json"
+            done = checkpoint(run, folder, family)
+            if not check(done.returncode == 0, f"{family}: {done.stderr}"):
+                continue
+            prompts = ["--prompt-ids", "1,2,3", "--prompt-ids", "4,5,6,7,8,9,10", "--max-new-tokens", 12, "--ignore-eos", "--json"]
+            done = run(folder, *prompts, "--stats")
+            check(done.returncode == 0, f"{family}: {done.stderr}")
+            runs = json.loads(done.stdout)["stats"]["runs"] if done.returncode == 0 else 0
+            check(12 <= runs < 18, f"{family}: two prompts of different lengths, 12 tokens of each: {runs} runs")
+            done = run(folder, "--prompt-ids", "1,2,3", "--max-new-tokens", 30, "--ignore-eos", "--receipt-path", receipt)
+            check(done.returncode == 0, f"{family}: {done.stderr}")
+            done = run("verify", receipt, folder, "--ignore-eos", "--json")
+            check(done.returncode == 0 and json.loads(done.stdout)["runs"] == 1, f"{family}: in one pass: {done.stdout}")
+    return harness.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
