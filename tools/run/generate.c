@@ -167,6 +167,8 @@ static int join(struct job *job) {
                       ree_operation_set_name(o->device.options.operation_set));
     ree_strbuf_printf(&agreed, "--no-fold (0 or 1)\t%d\n", o->no_fold);
     ree_strbuf_printf(&agreed, "exact lengths (0 or 1)\t%d\n", watch_wanted(&o->watch));
+    ree_strbuf_printf(&agreed, "sequences of different lengths together (0 or 1)\t%d\n",
+                      ree_generator_info(job->generator)->mixes_lengths);
     ree_strbuf_printf(&agreed, "a number of sets of\t%u\n", job->generator->options.n_sets);
     int code = 0;
     if (agreed.failed) {
