@@ -111,7 +111,8 @@ static void draw_receipt(struct ree_receipt *out) {
     if (out->has_trace) {
         draw_hash(out->trace_root, false);
         out->trace_steps = 1 + draw(draw(2) ? 100 : REE_RECEIPT_MAX_NUMBER);
-        out->trace_chunk = (uint32_t)draw(0);
+        if (out->kind == REE_RECEIPT_TEXT)
+            out->trace_chunk = 1 + (uint32_t)draw(REE_MAX_PREFILL_CHUNK);
     }
     if (out->kind == REE_RECEIPT_TENSORS) {
         for (int k = 0; k < 2; k++)
