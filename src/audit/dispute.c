@@ -1,5 +1,6 @@
 #include "audit/dispute.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -301,6 +302,17 @@ enum ree_status ree_dispute(const struct ree_dispute_terms *terms,
     if (!is_named) return status;
     return transcript ? ree_message_encode_name(out->liar ? "B" : "A", out, transcript, err)
                       : REE_OK;
+}
+
+enum ree_status ree_dispute_withheld(struct ree_dispute *d, unsigned k,
+                                     struct ree_strbuf *transcript, struct ree_error *err) {
+    ree_dispute_finish(d);
+    d->kind = REE_DISPUTE_SILENT;
+    d->liar = k;
+    snprintf(d->lie, sizeof d->lie,
+             "it does not give the tokens of its private receipt, which decide this (--%c-tokens)",
+             "ab"[k]);
+    return transcript ? ree_message_encode_name(k ? "B" : "A", d, transcript, err) : REE_OK;
 }
 
 void ree_dispute_finish(struct ree_dispute *dispute) {
