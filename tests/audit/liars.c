@@ -97,6 +97,10 @@ static void test_lie(const struct lie *lie, const struct form *form) {
     unsigned liar = draw(2);
     said_init(&honest);
     said_init(&lying);
+    if (form && draw(2)) { // not with --ignore-eos
+        honest.receipt.eos = lying.receipt.eos = truth.opened.source.eos;
+        honest.receipt.n_eos = lying.receipt.n_eos = truth.opened.source.n_eos;
+    }
     seal(&honest);
     lie->tell(&lying);
     if (form) form->change(&lying);
