@@ -219,7 +219,11 @@ static enum ree_status check_whole(struct ree_bench *b, bool *done) {
     bool is_other = false, is_length = false;
     for (unsigned k = 0; k < 2; k++) {
         struct ree_side *s = &b->sides[k];
-        if (t->runs[k] && !ree_bind_root(t->runs[k]->receipt, s->root))
+        const struct ree_receipt *r = t->runs[k] ? t->runs[k]->receipt : NULL;
+        if (r && r->version > 1 && r->is_private && !r->has_salt)
+            return ree_side_lied(s, "it does not give the salt of its private receipt, without "
+                                    "which nobody can tell its root");
+        if (r && !ree_bind_root(r, s->root))
             return ree_side_lied(s, "its root is not that of its receipt");
         is_other |= memcmp(s->header, b->header->digest, sizeof s->header) != 0;
         is_length |= t->runs[k] && !has_steps(t->runs[k], b->out->n_steps[k]);

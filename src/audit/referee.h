@@ -62,11 +62,12 @@ enum ree_status ree_referee_opened(const struct ree_claim *claim, struct ree_ope
 enum ree_status ree_referee_same(struct ree_opened *model,
                                  const struct ree_referee_options *options, struct ree_ruling *out,
                                  struct ree_error *err);
-// In what two receipts of one root differ beside it: names, for people. What private receipts blind
-// with different salts is not compared. Returns how many.
+// In what two receipts of one run differ beside their roots: names, for people. What private
+// receipts blind with different salts is not compared. REE_NO_MEMORY.
 #define REE_REFEREE_MAX_DIFFERENCES 12
-size_t ree_referee_differences(const struct ree_receipt *a, const struct ree_receipt *b,
-                               const char *out[REE_REFEREE_MAX_DIFFERENCES]);
+enum ree_status ree_referee_differences(const struct ree_receipt *a, const struct ree_receipt *b,
+                                        const char *out[REE_REFEREE_MAX_DIFFERENCES], size_t *out_n,
+                                        struct ree_error *err);
 void ree_ruling_finish(struct ree_ruling *ruling);
 
 #endif

@@ -9,18 +9,92 @@
 #include "generate/answer.h"
 #include "generate/ends.h"
 
+// Sets. Lists of a receipt mean the same in any order and however often something is in them; they
+// can be as long as its file, so they are sorted once.
+
+struct id_set {
+    size_t n;
+    int32_t *ids; // ascending, each once; malloc
+};
+
+static int compare_ids(const void *a, const void *b) {
+    const int32_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static enum ree_status make_ids(const int32_t *ids, size_t n, struct id_set *out,
+                                struct ree_error *err) {
+    *out = (struct id_set){.ids = calloc(n + 1, sizeof *ids)};
+    if (!out->ids) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (n) memcpy(out->ids, ids, n * sizeof *ids);
+    qsort(out->ids, n, sizeof *ids, compare_ids);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || out->ids[i] != out->ids[out->n - 1]) out->ids[out->n++] = out->ids[i];
+    return REE_OK;
+}
+
+static bool has_id(const struct id_set *set, int32_t id) {
+    return bsearch(&id, set->ids, set->n, sizeof id, compare_ids) != NULL;
+}
+
+static bool same_ids(const struct id_set *a, const struct id_set *b) {
+    return a->n == b->n && memcmp(a->ids, b->ids, a->n * sizeof *a->ids) == 0;
+}
+
+static enum ree_status compare_eos(const struct ree_receipt *x, const struct ree_receipt *y,
+                                   bool *same, struct ree_error *err) {
+    struct id_set a = {0}, b = {0};
+    enum ree_status status = make_ids(x->eos, x->n_eos, &a, err);
+    if (status == REE_OK) status = make_ids(y->eos, y->n_eos, &b, err);
+    if (status == REE_OK) *same = same_ids(&a, &b);
+    free(a.ids);
+    free(b.ids);
+    return status;
+}
+
+static int compare_strings(const void *a, const void *b) {
+    const char *const *x = a, *const *y = b;
+    return strcmp(*x, *y);
+}
+
+// The texts of a list, ascending, each once. *out is released with free.
+static enum ree_status make_strings(const char *const *texts, size_t n, const char ***out,
+                                    size_t *out_n, struct ree_error *err) {
+    const char **set = *out = calloc(n + 1, sizeof *set);
+    *out_n = 0;
+    if (!set) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (n) memcpy(set, texts, n * sizeof *set);
+    qsort(set, n, sizeof *set, compare_strings);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || strcmp(set[i], set[*out_n - 1]) != 0) set[(*out_n)++] = set[i];
+    return REE_OK;
+}
+
+static enum ree_status compare_stops(const struct ree_receipt *x, const struct ree_receipt *y,
+                                     bool *same, struct ree_error *err) {
+    const char **a = NULL, **b = NULL;
+    size_t n_a, n_b;
+    enum ree_status status = make_strings(x->stops, x->n_stops, &a, &n_a, err);
+    if (status == REE_OK) status = make_strings(y->stops, y->n_stops, &b, &n_b, err);
+    if (status == REE_OK) *same = n_a == n_b;
+    for (size_t i = 0; status == REE_OK && *same && i < n_a; i++)
+        *same = strcmp(a[i], b[i]) == 0;
+    free(a);
+    free(b);
+    return status;
+}
+
 // What lies beside the model.
 struct beside {
     struct ree_tokenizer *tokenizer; // NULL: there is none
     char tokenizer_sha256[65];
-    int32_t *eos;
-    size_t n_eos;
+    struct id_set eos;
     int64_t context_length; // 0: not known
 };
 
 static void finish_beside(struct beside *b) {
     ree_tokenizer_destroy(b->tokenizer);
-    free(b->eos);
+    free(b->eos.ids);
 }
 
 static enum ree_status load_beside(const struct ree_opened *m, struct beside *out,
@@ -32,46 +106,13 @@ static enum ree_status load_beside(const struct ree_opened *m, struct beside *ou
     if (status != REE_OK) out->tokenizer = NULL;
     if (status != REE_OK && status != REE_NOT_FOUND) return status;
     if (out->tokenizer) ree_tokenizer_sha256(out->tokenizer, out->tokenizer_sha256);
-    return ree_ends_of(&info, out->tokenizer, &out->eos, &out->n_eos)
-               ? REE_OK
-               : ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
-// Lists of ids, which mean the same in any order and however often an id is in them.
-
-static bool has(const int32_t *ids, size_t n, int32_t id) {
-    for (size_t i = 0; i < n; i++)
-        if (ids[i] == id) return true;
-    return false;
-}
-
-// Whether one of `tokens` is in one list and not in the other.
-static bool matters(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b,
-                    const int32_t *tokens, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        if (has(a, n_a, tokens[i]) != has(b, n_b, tokens[i])) return true;
-    return false;
-}
-
-static bool same_eos(const struct ree_receipt *x, const struct ree_receipt *y) {
-    return !matters(x->eos, x->n_eos, y->eos, y->n_eos, x->eos, x->n_eos) &&
-           !matters(x->eos, x->n_eos, y->eos, y->n_eos, y->eos, y->n_eos);
-}
-
-static bool has_stop(const struct ree_receipt *r, const char *stop) {
-    for (size_t i = 0; i < r->n_stops; i++)
-        if (strcmp(r->stops[i], stop) == 0) return true;
-    return false;
-}
-
-static bool has_stops_of(const struct ree_receipt *x, const struct ree_receipt *y) {
-    for (size_t i = 0; i < y->n_stops; i++)
-        if (!has_stop(x, y->stops[i])) return false;
-    return true;
-}
-
-static bool same_stops(const struct ree_receipt *x, const struct ree_receipt *y) {
-    return has_stops_of(x, y) && has_stops_of(y, x);
+    int32_t *ids;
+    size_t n;
+    if (!ree_ends_of(&info, out->tokenizer, &ids, &n))
+        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    status = make_ids(ids, n, &out->eos, err);
+    free(ids);
+    return status;
 }
 
 // One receipt
@@ -82,8 +123,10 @@ struct judged {
     unsigned k;
     const struct ree_told *told;
     const struct ree_receipt *receipt, *other;
-    bool decodes;  // the tokenizer is the receipt's
-    size_t n_ends; // tokens up to the first end of the answer; SIZE_MAX: none
+    struct id_set eos;
+    bool is_eos_agreed; // by both receipts
+    bool decodes;       // the tokenizer is the receipt's
+    size_t n_ends;      // tokens up to the first end of the answer; SIZE_MAX: none
     const char *reason;
     bool is_other_text[2]; // prompt, answer: its hash is not that of what the tokens say
     struct ree_ruling *out;
@@ -112,15 +155,15 @@ static void judge_parameters(struct judged *j) {
 // As verify_parameters.c: another list that has no effect on this answer is no lie. Both may have
 // been run with --ignore-eos, which no request allows.
 static void judge_eos(struct judged *j) {
-    const struct ree_receipt *r = j->receipt;
-    const struct beside *b = j->beside;
-    bool is_agreed = same_eos(r, j->other) && (r->n_eos || !j->court->is_requested);
-    if (is_agreed || b->n_eos == 0 ||
-        !matters(r->eos, r->n_eos, b->eos, b->n_eos, j->told->ids + j->told->n_prompt,
-                 j->told->n_output))
-        return;
+    const struct ree_told *t = j->told;
+    bool is_agreed = j->is_eos_agreed && (j->eos.n || !j->court->is_requested), matters = false;
+    for (size_t i = 0; i < t->n_output && !matters; i++) {
+        int32_t id = t->ids[t->n_prompt + i];
+        matters = has_id(&j->eos, id) != has_id(&j->beside->eos, id);
+    }
+    if (is_agreed || j->beside->eos.n == 0 || !matters) return;
     ree_ruling_wrong(j->out, j->k, "%s",
-                     r->n_eos
+                     j->eos.n
                          ? "its receipt says other tokens that end a text than the model, and "
                            "its answer has one of them"
                          : "its receipt says that no token ends a text, and its answer has one "
@@ -137,8 +180,7 @@ static bool is_full(const struct judged *j, size_t n) {
 }
 
 static const char *ending(const struct judged *j, const struct ree_answer *answer, size_t i) {
-    const struct ree_receipt *r = j->receipt;
-    if (has(r->eos, r->n_eos, j->told->ids[j->told->n_prompt + i]))
+    if (has_id(&j->eos, j->told->ids[j->told->n_prompt + i]))
         return ree_finish_name(REE_FINISH_EOS);
     if (j->decodes && answer->stopped) return ree_finish_name(REE_FINISH_STOP);
     return is_full(j, i + 1) ? ree_finish_name(REE_FINISH_LENGTH) : NULL;
@@ -226,8 +268,14 @@ static enum ree_status judge_receipt(const struct ree_court *court, const struct
                        .out = out};
     judge_parameters(&j);
     if (!t->ids) return REE_OK;
-    judge_eos(&j);
-    REE_TRY(read_answer(&j, err));
+    REE_TRY(compare_eos(j.receipt, j.other, &j.is_eos_agreed, err));
+    enum ree_status status = make_ids(j.receipt->eos, j.receipt->n_eos, &j.eos, err);
+    if (status == REE_OK) {
+        judge_eos(&j);
+        status = read_answer(&j, err);
+    }
+    free(j.eos.ids);
+    REE_TRY(status);
     judge_end(&j);
     if (j.is_other_text[0] || j.is_other_text[1])
         ree_ruling_wrong(out, k, "the text of its %s is not what the tokens of its receipt say",
@@ -265,8 +313,13 @@ static bool same_outputs(const struct ree_receipt *x, const struct ree_receipt *
     return true;
 }
 
-size_t ree_referee_differences(const struct ree_receipt *x, const struct ree_receipt *y,
-                               const char *out[REE_REFEREE_MAX_DIFFERENCES]) {
+enum ree_status ree_referee_differences(const struct ree_receipt *x, const struct ree_receipt *y,
+                                        const char *out[REE_REFEREE_MAX_DIFFERENCES], size_t *out_n,
+                                        struct ree_error *err) {
+    bool eos, stops;
+    *out_n = 0;
+    REE_TRY(compare_eos(x, y, &eos, err));
+    REE_TRY(compare_stops(x, y, &stops, err));
     bool is_text = x->kind == REE_RECEIPT_TEXT && y->kind == REE_RECEIPT_TEXT;
     bool is_told = share_salt(x, y);
     const struct {
@@ -277,8 +330,8 @@ size_t ree_referee_differences(const struct ree_receipt *x, const struct ree_rec
         {"outputs", is_text || same_outputs(x, y)},
         {"tokenizer", !is_text || strcmp(x->tokenizer_sha256, y->tokenizer_sha256) == 0},
         {"max_new_tokens", x->max_new_tokens == y->max_new_tokens},
-        {"stop", same_stops(x, y)},
-        {"eos", same_eos(x, y)},
+        {"stop", stops},
+        {"eos", eos},
         {"context_length", x->context_length == y->context_length},
         {"finish_reason", !is_text || strcmp(x->finish_reason, y->finish_reason) == 0},
         {"text of the prompt",
@@ -289,8 +342,7 @@ size_t ree_referee_differences(const struct ree_receipt *x, const struct ree_rec
          !is_told || strcmp(x->output.text_sha256, y->output.text_sha256) == 0},
         {"logits", !is_told || strcmp(x->logits_sha256, y->logits_sha256) == 0},
     };
-    size_t n = 0;
     for (size_t i = 0; i < REE_REFEREE_MAX_DIFFERENCES; i++)
-        if (parts[i].what && !parts[i].same) out[n++] = parts[i].what;
-    return n;
+        if (parts[i].what && !parts[i].same) out[(*out_n)++] = parts[i].what;
+    return REE_OK;
 }

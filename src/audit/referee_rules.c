@@ -245,7 +245,8 @@ static enum ree_status say_why(const struct ree_court *court, const struct ree_r
         return ree_fail(err, REE_UNSUPPORTED,
                         "%c's answer was interrupted, and both are right as far as both go",
                         "AB"[s]);
-    size_t n = ree_referee_differences(receipts[0], receipts[1], differences);
+    size_t n;
+    REE_TRY(ree_referee_differences(receipts[0], receipts[1], differences, &n, err));
     return ree_fail(err, REE_INVALID,
                     "each answer ends where its own receipt says, and the receipts are of "
                     "different runs: %s differs; which of them answers a request, 'ree-run verify "

@@ -147,7 +147,9 @@ static void test_forms(void) {
             CHECK_MSG(status == REE_OK, "%s: %s", forms[i].name, err.message);
             CHECK_MSG(ruling.is_wrong[other] == forms[i].is_lie && !ruling.is_wrong[!other],
                       "%s: %s%s", forms[i].name, ruling.why[0], ruling.why[1]);
-            size_t n = ree_referee_differences(&said[0].receipt, &said[1].receipt, differences);
+            size_t n;
+            CHECK(ree_referee_differences(&said[0].receipt, &said[1].receipt, differences, &n,
+                                          &err) == REE_OK);
             CHECK_MSG(n > 0 || !forms[i].is_lie, "%s: no difference", forms[i].name);
             ree_ruling_finish(&ruling);
             said_finish(&said[0]);
@@ -703,6 +705,41 @@ static void test_claims_about_anything(void) {
     CHECK(n_decided > 50);
 }
 
+// A party that contradicts its own receipt does not hide what the other one did: `first` lies in a
+// way that needs no value, the other one about a cache, and both are named.
+static void test_two_named(void (*first)(struct said *)) {
+    struct said said[2];
+    struct ree_ruling ruling;
+    struct ree_error err;
+    uint32_t input = 0;
+    while (truth.rules.rules[input].kind != REE_RULE_CACHE)
+        input++;
+    said_init(&said[0]);
+    said_init(&said[1]);
+    first(&said[0]);
+    draw_digest(step_of(&said[1], 1)[input]);
+    seal(&said[0]);
+    seal(&said[1]);
+    const struct said *const sides[2] = {&said[0], &said[1]};
+    struct ree_claim *c = claim_anything(sides, REE_CLAIM_OF_INPUT, 1, input, value_before(input));
+    enum ree_status status = rule(c, sides, &ruling, &err);
+    CHECK_MSG(status == REE_OK && ruling.verdict == REE_VERDICT_NEITHER, "A '%s', B '%s'",
+              ruling.why[0], ruling.why[1]);
+    ree_ruling_finish(&ruling);
+    ree_claim_destroy(c);
+    said_finish(&said[0]);
+    said_finish(&said[1]);
+}
+
+static void lie_number(struct said *s) {
+    s->receipt.trace_steps++;
+}
+
+// More tokens than the receipt allows: it contradicts itself.
+static void lie_limit(struct said *s) {
+    s->receipt.max_new_tokens = 1;
+}
+
 // The rules give what an honest run has, in every step.
 static void test_rules(void) {
     struct said s;
@@ -755,6 +792,8 @@ int main(int argc, char **argv) {
         test_lies();
         test_forms();
         test_ends();
+        test_two_named(lie_number);
+        test_two_named(lie_limit);
         test_leaving();
         test_interrupted();
         test_shared_header();

@@ -544,6 +544,7 @@ def private(folder, about):
         check(json.loads(lines.read_text().splitlines()[-1])["named"] == k, "the transcript names it")
         refused("referee", claim, SAMPLE, *both, *given, says=f"{k} does not give the tokens")
     check(not (folder / "withheld.json").exists(), "there is no claim")
+    refused(*traces, *tokens[:2], "--b-tokens", files["hidden"], says="B's receipt: the tokens .* not the receipt's", code=3)
     found = answer(*traces, code=1)
     check(not found["wrong"] and "neither gives" in found["undecided"], f"{found}")
     ruling = answer(*decide, *tokens[2:], code=0)  # B's own logits and tokens are enough

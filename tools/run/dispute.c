@@ -264,6 +264,13 @@ struct terms {
     bool lies; // a receipt says something that it cannot
 };
 
+// A party that gives other tokens than its receipt's does not answer.
+static bool lies_about_tokens(const struct options *o, struct terms *t, unsigned k) {
+    struct ree_told told;
+    return o->sides.tokens[k].ids && ree_told_make(sides_receipt(&o->sides, k), &t->rules, NULL,
+                                                   &t->model.arena, &told, NULL) == REE_OK;
+}
+
 static enum ree_status hold_to_receipts(const struct options *o, struct terms *t,
                                         struct ree_error *err) {
     char lie[REE_BIND_LIE];
@@ -275,6 +282,7 @@ static enum ree_status hold_to_receipts(const struct options *o, struct terms *t
         if (lie[0]) return ree_fail(err, REE_INVALID, "%c's receipt is a lie: %s", "AB"[k], lie);
         enum ree_status status =
             ree_told_make(r, &t->rules, &o->sides.tokens[k], &t->model.arena, &t->told[k], err);
+        if (status == REE_INVALID) t->lies = lies_about_tokens(o, t, k);
         if (status != REE_OK) return ree_fail_prefix(err, "%c's receipt", "AB"[k]);
         t->terms.runs[k] = &t->told[k];
     }
@@ -328,8 +336,8 @@ static enum ree_status name(const struct options *o, struct terms *t, struct ree
     }
     out->is_tried = true;
     if (is_same)
-        out->n_differences =
-            ree_referee_differences(options.receipts[0], options.receipts[1], out->differences);
+        REE_TRY(ree_referee_differences(options.receipts[0], options.receipts[1], out->differences,
+                                        &out->n_differences, err));
     enum ree_status status =
         is_same ? ree_referee_same(&t->model, &options, &out->ruling, &out->err)
                 : ree_referee_opened(d->claim, &t->model, &options, &out->ruling, &out->err);
