@@ -705,6 +705,43 @@ static void test_claims_about_anything(void) {
     CHECK(n_decided > 50);
 }
 
+// A token of the answer ends a text by the model. Two runs with --ignore-eos are right, but for a
+// request, which does not allow it; against one that ends by the model's tokens such a run is
+// wrong.
+static void test_ignored(void) {
+    struct ree_model_source was = truth.opened.source;
+    const struct ree_request request = {0};
+    for (int k = 0; k < 4; k++) {
+        struct said said[2];
+        struct ree_ruling ruling;
+        struct ree_error err = {0};
+        bool is_requested = k & 1, ends = k & 2;
+        said_init(&said[0]);
+        said_init(&said[1]);
+        truth.opened.source.eos = &said[0].output[5];
+        truth.opened.source.n_eos = 1;
+        for (unsigned i = 0; i < 2; i++)
+            said[i].receipt.n_eos = 0;
+        if (ends) { // its answer goes on, too
+            said[0].receipt.eos = truth.opened.source.eos;
+            said[0].receipt.n_eos = 1;
+        }
+        seal(&said[0]);
+        seal(&said[1]);
+        struct ree_referee_options options = {.receipts = {&said[0].receipt, &said[1].receipt},
+                                              .request = is_requested ? &request : NULL};
+        enum ree_status status = ree_referee_same(&truth.opened, &options, &ruling, &err);
+        bool wrong = is_requested || ends;
+        CHECK_MSG(status == REE_OK && ruling.is_wrong[0] == wrong && ruling.is_wrong[1] == wrong &&
+                      (!wrong || strstr(ruling.why[1], "no token ends a text")),
+                  "%d: A '%s', B '%s'", k, ruling.why[0], ruling.why[1]);
+        ree_ruling_finish(&ruling);
+        truth.opened.source = was;
+        said_finish(&said[0]);
+        said_finish(&said[1]);
+    }
+}
+
 // A party that contradicts its own receipt does not hide what the other one did: `first` lies in a
 // way that needs no value, the other one about a cache, and both are named.
 static void test_two_named(void (*first)(struct said *)) {
@@ -792,6 +829,7 @@ int main(int argc, char **argv) {
         test_lies();
         test_forms();
         test_ends();
+        test_ignored();
         test_two_named(lie_number);
         test_two_named(lie_limit);
         test_leaving();
