@@ -1,5 +1,6 @@
 #include "audit/dispute.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -218,7 +219,11 @@ static enum ree_status check_whole(struct ree_bench *b, bool *done) {
     bool is_other = false, is_length = false;
     for (unsigned k = 0; k < 2; k++) {
         struct ree_side *s = &b->sides[k];
-        if (t->runs[k] && !ree_bind_root(t->runs[k]->receipt, s->root))
+        const struct ree_receipt *r = t->runs[k] ? t->runs[k]->receipt : NULL;
+        if (r && r->version > 1 && r->is_private && !r->has_salt)
+            return ree_side_lied(s, "it does not give the salt of its private receipt, without "
+                                    "which nobody can tell its root");
+        if (r && !ree_bind_root(r, s->root))
             return ree_side_lied(s, "its root is not that of its receipt");
         is_other |= memcmp(s->header, b->header->digest, sizeof s->header) != 0;
         is_length |= t->runs[k] && !has_steps(t->runs[k], b->out->n_steps[k]);
@@ -301,6 +306,17 @@ enum ree_status ree_dispute(const struct ree_dispute_terms *terms,
     if (!is_named) return status;
     return transcript ? ree_message_encode_name(out->liar ? "B" : "A", out, transcript, err)
                       : REE_OK;
+}
+
+enum ree_status ree_dispute_withheld(struct ree_dispute *d, unsigned k,
+                                     struct ree_strbuf *transcript, struct ree_error *err) {
+    ree_dispute_finish(d);
+    d->kind = REE_DISPUTE_SILENT;
+    d->liar = k;
+    snprintf(d->lie, sizeof d->lie,
+             "it does not give the tokens of its private receipt, which decide this (--%c-tokens)",
+             "ab"[k]);
+    return transcript ? ree_message_encode_name(k ? "B" : "A", d, transcript, err) : REE_OK;
 }
 
 void ree_dispute_finish(struct ree_dispute *dispute) {

@@ -59,6 +59,10 @@ struct ree_dispute_terms {
 enum ree_status ree_dispute(const struct ree_dispute_terms *terms,
                             struct ree_party *const parties[2], struct ree_strbuf *transcript,
                             struct ree_dispute *out, struct ree_error *err);
+// Of a claim that takes tokens that party k keeps to itself (audit/referee.h: is_withheld): names
+// it as one that does not answer. The claim is gone then.
+enum ree_status ree_dispute_withheld(struct ree_dispute *dispute, unsigned k,
+                                     struct ree_strbuf *transcript, struct ree_error *err);
 void ree_dispute_finish(struct ree_dispute *dispute);
 
 // A message as a line of JSON: the question to a party ("A", "B"), or, where `reply` is not NULL,

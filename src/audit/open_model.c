@@ -11,6 +11,7 @@ static enum ree_status open_text(const char *path, const struct ree_model_option
     bool one_row;
     REE_TRY(ree_model_source_find(path, &out->source, err));
     REE_TRY(ree_model_load(out->source.model_path, options, &out->model, err));
+    REE_TRY(ree_model_source_complete(&out->source, out->model, err));
     REE_TRY(ree_roles_find(out->model, &out->source.names, &out->roles, err));
     REE_TRY(ree_roles_check_bound(&out->roles, err));
     REE_TRY(ree_model_select_rows(out->model, out->roles.logits, REE_ROWS_INPUT, &one_row, err));

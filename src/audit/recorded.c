@@ -36,11 +36,14 @@ static enum ree_status find_file(const struct place *p, char **out, struct ree_e
         if (!fits(entry->d_name, p)) continue;
         size = strlen(folder) + strlen(entry->d_name) + 2;
         *out = malloc(size);
-        if (!*out) break;
+        if (!*out) {
+            status = ree_fail(err, REE_NO_MEMORY, "out of memory");
+            break;
+        }
         snprintf(*out, size, "%s/%s", folder, entry->d_name);
     }
     if (dir) closedir(dir);
-    if (dir && !*out)
+    if (status == REE_OK && !*out)
         status = ree_fail(err, REE_NOT_FOUND, "%s: there is no file %s*%s", folder, p->prefix,
                           p->suffix);
     free(folder);

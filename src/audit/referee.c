@@ -65,13 +65,15 @@ static enum ree_status bind(const struct ree_claim *c, const struct ree_referee_
 static enum ree_status tell(const struct ree_referee_options *options, struct ree_court *court,
                             struct ree_arena *arena, struct ree_error *err) {
     REE_TRY(ree_rules_make(court->model, arena, &court->rules, err));
-    court->has_receipts = options->receipts[0] && options->receipts[1];
+    struct ree_told told[2] = {{0}, {0}};
     for (unsigned k = 0; k < 2; k++)
         if (options->receipts[k] &&
-            ree_told_make(options->receipts[k], &court->rules, &options->tokens[k], arena,
-                          &court->told[k], err) != REE_OK)
+            ree_told_make(options->receipts[k], &court->rules, &options->tokens[k], arena, &told[k],
+                          err) != REE_OK)
             return ree_fail_prefix(err, "%c's receipt", "AB"[k]);
-    return court->has_receipts ? ree_told_compare(&court->told[0], &court->told[1], err) : REE_OK;
+    memcpy(court->told, told, sizeof told);
+    court->has_receipts = options->receipts[0] && options->receipts[1];
+    return court->has_receipts ? ree_told_compare(&told[0], &told[1], err) : REE_OK;
 }
 
 // Every claim has the number of steps of both roots.
@@ -113,12 +115,22 @@ static enum ree_status judge(const struct ree_court *court, struct ree_ruling *o
     return ree_fail(err, REE_INTERNAL, "a claim of no kind");
 }
 
+static bool is_named(const struct ree_ruling *r) {
+    return r->is_wrong[0] || r->is_wrong[1];
+}
+
+// Both are judged by all that is at hand: who lies in one thing must not hide a lie of the other.
 static enum ree_status decide(const struct ree_court *court, struct ree_ruling *out,
                               struct ree_error *err) {
+    struct ree_error why;
     count_steps(court, out);
-    // Who contradicts its own receipt is named, and the claim need not be decided beyond that.
-    if (!out->is_wrong[0] && !out->is_wrong[1]) REE_TRY(judge(court, out, err));
-    if (!out->is_wrong[0] && !out->is_wrong[1])
+    enum ree_status status = judge(court, out, err);
+    if (status == REE_NO_MEMORY) return status;
+    if (court->claim->kind != REE_CLAIM_OF_LENGTH &&
+        ree_referee_receipts(court, out, &why) == REE_NO_MEMORY)
+        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!is_named(out)) REE_TRY(status);
+    if (!is_named(out))
         return ree_fail(err, REE_INVALID,
                         "the claim shows nothing wrong: neither party breaks a rule there");
     out->verdict = !out->is_wrong[0]   ? REE_VERDICT_A
@@ -132,7 +144,10 @@ enum ree_status ree_referee_opened(const struct ree_claim *c, struct ree_opened 
                                    struct ree_ruling *out, struct ree_error *err) {
     struct ree_error local;
     if (!err) err = &local; // prefixes need the message that they prefix
-    struct ree_court court = {.claim = c, .model = model, .folder = options->folder};
+    struct ree_court court = {.claim = c,
+                              .model = model,
+                              .folder = options->folder,
+                              .is_requested = options->request != NULL};
     memset(out, 0, sizeof *out);
     out->misread[0] = out->misread[1] = out->wrong[0] = out->wrong[1] = -1;
     REE_TRY(ree_claim_check(c, err));
@@ -141,9 +156,9 @@ enum ree_status ree_referee_opened(const struct ree_claim *c, struct ree_opened 
     REE_TRY(check_model(c, model, err));
     struct ree_arena arena;
     ree_arena_init(&arena);
-    // Receipts of which one is a lie already need not be of one run.
-    bool is_named = out->is_wrong[0] || out->is_wrong[1];
-    enum ree_status status = is_named ? REE_OK : tell(options, &court, &arena, err);
+    enum ree_status status = tell(options, &court, &arena, err);
+    // Receipts of which one is a lie already need not be of one run. Each is judged by itself.
+    if (status != REE_NO_MEMORY && is_named(out)) status = REE_OK;
     if (status == REE_OK) status = decide(&court, out, err);
     ree_arena_finish(&arena);
     return status;
@@ -168,6 +183,23 @@ enum ree_status ree_referee(const struct ree_claim *c, const struct ree_referee_
     enum ree_status status = ree_open_model(options->model, &open, &opened, err);
     if (status == REE_OK) status = ree_referee_opened(c, &opened, options, out, err);
     ree_opened_finish(&opened);
+    return status;
+}
+
+enum ree_status ree_referee_same(struct ree_opened *model,
+                                 const struct ree_referee_options *options, struct ree_ruling *out,
+                                 struct ree_error *err) {
+    struct ree_error local;
+    if (!err) err = &local; // prefixes need the message that they prefix
+    struct ree_court court = {.model = model, .is_requested = options->request != NULL};
+    struct ree_arena arena;
+    memset(out, 0, sizeof *out);
+    ree_arena_init(&arena);
+    enum ree_status status = tell(options, &court, &arena, err);
+    if (status == REE_OK) status = ree_referee_receipts(&court, out, err);
+    for (unsigned k = 0; k < 2 && status == REE_OK; k++)
+        out->is_withheld[k] = court.told[k].receipt->kind == REE_RECEIPT_TEXT && !court.told[k].ids;
+    ree_arena_finish(&arena);
     return status;
 }
 

@@ -22,8 +22,10 @@ const char *ree_verdict_text(enum ree_verdict verdict); // "A is right"
 struct ree_ruling {
     enum ree_verdict verdict;
     bool is_wrong[2];
-    char why[2][200];   // what is_wrong is about; "" of the other
-    bool is_bound[2];   // the side's root is that of a receipt
+    char why[2][200];       // what is_wrong is about; "" of the other
+    bool is_bound[2];       // the side's root is that of a receipt
+    bool is_withheld[2];    // its tokens would decide, and are not given
+    bool is_end_unknown[2]; // the tokenizer at hand does not find its stop texts
     int64_t misread[2]; // of a node: an input that the side's record has not as agreed; -1: none
     int64_t wrong[2];   // of a node: the first output that differs from the referee's; -1: none
     uint32_t n_outputs;
@@ -54,6 +56,18 @@ enum ree_status ree_referee(const struct ree_claim *claim,
 enum ree_status ree_referee_opened(const struct ree_claim *claim, struct ree_opened *model,
                                    const struct ree_referee_options *options,
                                    struct ree_ruling *out, struct ree_error *err);
+// Two receipts of one root, without a claim: whether one contradicts itself or the model in what a
+// trace does not have, such as why its answer ended. Sets is_wrong and why; nobody may be wrong.
+// Fails as above.
+enum ree_status ree_referee_same(struct ree_opened *model,
+                                 const struct ree_referee_options *options, struct ree_ruling *out,
+                                 struct ree_error *err);
+// In what two receipts of one run differ beside their roots: names, for people. What private
+// receipts blind with different salts is not compared. REE_NO_MEMORY.
+#define REE_REFEREE_MAX_DIFFERENCES 12
+enum ree_status ree_referee_differences(const struct ree_receipt *a, const struct ree_receipt *b,
+                                        const char *out[REE_REFEREE_MAX_DIFFERENCES], size_t *out_n,
+                                        struct ree_error *err);
 void ree_ruling_finish(struct ree_ruling *ruling);
 
 #endif

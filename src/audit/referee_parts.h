@@ -12,6 +12,7 @@ struct ree_court {
     struct ree_rules rules;
     struct ree_told told[2]; // those of receipts that are at hand
     bool has_receipts;       // both are
+    bool is_requested;       // both have to answer a request
     const char *folder;      // NULL: none
 };
 
@@ -30,5 +31,14 @@ enum ree_status ree_referee_header(const struct ree_court *court, struct ree_rul
                                    struct ree_error *err);
 enum ree_status ree_referee_length(const struct ree_court *court, struct ree_ruling *out,
                                    struct ree_error *err);
+// What both receipts of texts say beside their traces: tokenizer, context, which token ends the
+// answer and why, what the tokens say. Each is judged by itself, against the tokenizer and the
+// parameters beside the model. Does nothing without both receipts. A party whose tokens are not
+// known is judged by the rest. Sets is_end_unknown.
+enum ree_status ree_referee_receipts(const struct ree_court *court, struct ree_ruling *out,
+                                     struct ree_error *err);
+// REE_UNSUPPORTED: the claim takes tokens that a party has not given. Sets is_withheld.
+enum ree_status ree_referee_withheld(const struct ree_court *court, struct ree_ruling *out,
+                                     struct ree_error *err);
 
 #endif

@@ -6,7 +6,6 @@
 #include "audit/recorded.h"
 #include "audit/referee_parts.h"
 #include "base/status.h"
-#include "generate/answer.h"
 #include "repops/scalar/convert.h"
 
 static bool same(const ree_digest a, const ree_digest b) {
@@ -109,24 +108,43 @@ static enum ree_status judge_choice(const struct ree_court *court, unsigned k, s
     return REE_OK;
 }
 
+enum ree_status ree_referee_withheld(const struct ree_court *court, struct ree_ruling *out,
+                                     struct ree_error *err) {
+    for (unsigned k = 0; k < 2; k++)
+        out->is_withheld[k] = !court->told[k].ids;
+    if (out->is_withheld[0] && out->is_withheld[1])
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "neither gives the tokens of its private receipt, which decide this: "
+                        "--a-tokens and --b-tokens");
+    unsigned k = out->is_withheld[1];
+    return ree_fail(err, REE_UNSUPPORTED,
+                    "%c does not give the tokens of its private receipt, which decide this: "
+                    "--%c-tokens",
+                    "AB"[k], "ab"[k]);
+}
+
 static enum ree_status judge_choices(const struct ree_court *court, struct ree_ruling *out,
                                      struct ree_error *err) {
     uint64_t step = court->claim->step;
     if (court->rules.logits == UINT32_MAX)
         return ree_fail(err, REE_UNSUPPORTED, "no node of the model makes the logits");
+    bool is_withheld = !court->told[0].ids || !court->told[1].ids;
+    bool is_chosen = court->claim->has_before && step >= court->told[0].n_prompt_steps;
+    // With logits the token of one party can be judged alone.
+    if (is_withheld && (!court->folder || !is_chosen)) return ree_referee_withheld(court, out, err);
     REE_TRY(check_before(court, court->rules.logits, err));
     for (unsigned k = 0; k < 2; k++) {
         const struct ree_told *t = &court->told[k];
-        if (!t->ids) return ree_fail(err, REE_UNSUPPORTED, REE_TOLD_NOTHING);
         if (step < t->n_prompt_steps || step - t->n_prompt_steps >= t->n_output)
             return ree_fail(err, REE_INVALID, "%c's receipt has no token after step %llu", "AB"[k],
                             (unsigned long long)step - 1);
     }
     for (unsigned k = 0; k < 2; k++) {
         size_t place = court->told[k].n_prompt + (size_t)(step - court->told[k].n_prompt_steps);
-        REE_TRY(judge_choice(court, k, place, out, err));
+        if (court->told[k].ids) REE_TRY(judge_choice(court, k, place, out, err));
     }
-    return REE_OK;
+    bool is_decided = out->is_wrong[0] || out->is_wrong[1];
+    return is_withheld && !is_decided ? ree_referee_withheld(court, out, err) : REE_OK;
 }
 
 enum ree_status ree_referee_token(const struct ree_court *court, struct ree_ruling *out,
@@ -187,6 +205,8 @@ enum ree_status ree_referee_input(const struct ree_court *court, struct ree_ruli
     REE_TRY(need_receipts(court, err));
     for (unsigned k = 0; k < 2; k++) {
         ree_digest expected;
+        if (rule->kind == REE_RULE_TOKENS && !court->told[k].ids)
+            continue; // the other may be wrong
         REE_TRY(expected_input(court, k, rule->kind, expected, err));
         if (!same(c->sides[k].input, expected))
             ree_ruling_wrong(out, k, "its input '%s' is not what its receipt says", name);
@@ -212,60 +232,28 @@ enum ree_status ree_referee_header(const struct ree_court *court, struct ree_rul
 
 // Lengths
 
-// Whether a stop text is complete with the last of n tokens of the answer.
-static enum ree_status is_stopped(const struct ree_court *court, const struct ree_told *t, size_t n,
-                                  bool *out, struct ree_error *err) {
-    const struct ree_receipt *r = t->receipt;
-    struct ree_tokenizer *tokenizer;
-    struct ree_answer answer;
-    char hex[65];
-    *out = false;
-    if (r->n_stops == 0) return REE_OK;
-    REE_TRY(ree_tokenizer_load(court->model->source.folder, &tokenizer, err));
-    ree_tokenizer_sha256(tokenizer, hex);
-    if (strcmp(hex, r->tokenizer_sha256) != 0) {
-        ree_tokenizer_destroy(tokenizer);
+// Two runs with the same tokens, of which one goes on. Each ends by its own receipt: who breaks no
+// rule is right, whatever the other one was run with.
+static enum ree_status say_why(const struct ree_court *court, const struct ree_ruling *out,
+                               struct ree_error *err) {
+    const char *differences[REE_REFEREE_MAX_DIFFERENCES];
+    const struct ree_receipt *receipts[2] = {court->told[0].receipt, court->told[1].receipt};
+    unsigned s = court->told[0].n_output > court->told[1].n_output;
+    if (out->is_end_unknown[0] || out->is_end_unknown[1])
         return ree_fail(err, REE_INVALID, "the tokenizer beside the model is not the receipts'");
-    }
-    enum ree_status status =
-        ree_answer_begin(&answer, tokenizer, r->stops, r->n_stops, t->ids, t->n_prompt,
-                         r->version == 1 ? REE_BOUNDARY_JOINED : REE_BOUNDARY_SETTLED, err);
-    for (size_t i = 0; i < n && status == REE_OK && !answer.stopped; i++)
-        status = ree_answer_push(&answer, t->ids[t->n_prompt + i], err);
-    *out = status == REE_OK && answer.stopped;
-    ree_answer_finish(&answer);
-    ree_tokenizer_destroy(tokenizer);
-    return status;
-}
-
-// As ree_sequence_limit has it.
-static bool is_full(const struct ree_told *t, size_t n) {
-    const struct ree_receipt *r = t->receipt;
-    uint64_t context = (uint64_t)r->context_length, most = r->max_new_tokens;
-    return (most && n >= most) || (context && t->n_prompt + n >= context);
-}
-
-// Two runs with the same tokens, of which one goes on. `s` is the shorter one.
-static enum ree_status judge_end(const struct ree_court *court, unsigned s, struct ree_ruling *out,
-                                 struct ree_error *err) {
-    const struct ree_told *t = &court->told[s];
-    const struct ree_receipt *r = t->receipt;
-    size_t n = t->n_output;
-    bool ends = n > 0 && is_full(t, n),
-         is_interrupted = strcmp(r->finish_reason, "interrupted") == 0;
-    for (size_t i = 0; n > 0 && i < r->n_eos; i++)
-        ends = ends || t->ids[t->n_prompt + n - 1] == r->eos[i];
-    if (!ends) REE_TRY(is_stopped(court, t, n, &ends, err));
-    if (ends)
-        ree_ruling_wrong(out, !s, "its answer goes on after token %zu, which ends it",
-                         t->n_prompt + n - 1);
-    else if (!is_interrupted)
-        ree_ruling_wrong(out, s, "its answer ends after %zu tokens, and nothing ends it there", n);
-    else
+    if (strcmp(receipts[s]->finish_reason, "interrupted") == 0)
         return ree_fail(err, REE_UNSUPPORTED,
                         "%c's answer was interrupted, and both are right as far as both go",
                         "AB"[s]);
-    return REE_OK;
+    size_t n;
+    REE_TRY(ree_referee_differences(receipts[0], receipts[1], differences, &n, err));
+    return ree_fail(err, REE_INVALID,
+                    "each answer ends where its own receipt says, and the receipts are of "
+                    "different runs: %s differs; which of them answers a request, 'ree-run verify "
+                    "--request' says",
+                    receipts[0]->version != receipts[1]->version ? "schema"
+                    : n                                          ? differences[0]
+                                                                 : "nothing known");
 }
 
 enum ree_status ree_referee_length(const struct ree_court *court, struct ree_ruling *out,
@@ -274,9 +262,11 @@ enum ree_status ree_referee_length(const struct ree_court *court, struct ree_rul
     const struct ree_told *a = &court->told[0], *b = &court->told[1];
     if (a->n_output == b->n_output)
         return ree_fail(err, REE_INVALID, "the receipts have the same number of tokens");
-    if (!a->ids || !b->ids) return ree_fail(err, REE_UNSUPPORTED, REE_TOLD_NOTHING);
     if (ree_told_differ(a, b) != SIZE_MAX)
         return ree_fail(err, REE_INVALID,
                         "the receipts differ in a token: that has to be decided first");
-    return judge_end(court, a->n_output > b->n_output, out, err);
+    REE_TRY(ree_referee_receipts(court, out, err));
+    if (out->is_wrong[0] || out->is_wrong[1]) return REE_OK;
+    if (!a->ids || !b->ids) return ree_referee_withheld(court, out, err);
+    return say_why(court, out, err);
 }

@@ -147,21 +147,13 @@ enum ree_status ree_told_make(const struct ree_receipt *r, const struct ree_rule
     return REE_OK;
 }
 
+// At temperature 0 most parameters have no effect, and ree-receipt/1 may say anything of them.
 static bool same_sampling(const struct ree_sampling *a, const struct ree_sampling *b) {
+    if (a->temperature == 0 && b->temperature == 0)
+        return a->repetition_penalty == b->repetition_penalty;
     return a->temperature == b->temperature && a->top_k == b->top_k && a->top_p == b->top_p &&
            a->min_p == b->min_p && a->repetition_penalty == b->repetition_penalty &&
            a->seed == b->seed;
-}
-
-static bool same_ends(const struct ree_receipt *a, const struct ree_receipt *b) {
-    if (a->max_new_tokens != b->max_new_tokens || a->context_length != b->context_length ||
-        a->n_eos != b->n_eos || a->n_stops != b->n_stops)
-        return false;
-    for (size_t i = 0; i < a->n_eos; i++)
-        if (a->eos[i] != b->eos[i]) return false;
-    for (size_t i = 0; i < a->n_stops; i++)
-        if (strcmp(a->stops[i], b->stops[i]) != 0) return false;
-    return true;
 }
 
 // Inputs in the model's order.
@@ -195,9 +187,6 @@ enum ree_status ree_told_compare(const struct ree_told *a, const struct ree_told
         {"prompt", same_prompt(a, b)},
         {"inputs", same_inputs(x, y)},
         {"sampling", same_sampling(&x->sampling, &y->sampling)},
-        {"ends", same_ends(x, y)},
-        {"prefill chunk", x->trace_chunk == y->trace_chunk},
-        {"logits", !x->logits_sha256[0] == !y->logits_sha256[0]},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!parts[i].same)
@@ -205,7 +194,14 @@ enum ree_status ree_told_compare(const struct ree_told *a, const struct ree_told
                             "the receipts are of different runs: %s differs; which of them answers "
                             "a request, 'ree-run verify --request' says",
                             parts[i].what);
-    return REE_OK;
+    // Neither changes a token, so the other party can make a trace that is cut in the same way.
+    bool is_cut = x->trace_chunk == y->trace_chunk;
+    if (is_cut && !x->logits_sha256[0] == !y->logits_sha256[0]) return REE_OK;
+    return ree_fail(err, REE_INVALID,
+                    "the receipts are of runs whose traces are cut differently: %s differs; a run "
+                    "with %s as the other's has the same tokens, and can be compared",
+                    is_cut ? "hash of the logits" : "prefill chunk",
+                    is_cut ? "--logits-hash" : "--prefill-chunk");
 }
 
 size_t ree_told_differ(const struct ree_told *a, const struct ree_told *b) {
@@ -302,7 +298,8 @@ enum ree_status ree_told_input(const struct ree_told *t, const struct ree_opened
     enum ree_rule_kind kind = input < rules->n ? rules->rules[input].kind : REE_RULE_NONE;
     memset(out, 0, sizeof(ree_digest));
     if (kind == REE_RULE_GIVEN) return given_input(t, m, input, out, err);
-    if (kind == REE_RULE_TOKENS && !t->ids) return ree_fail(err, REE_UNSUPPORTED, REE_TOLD_NOTHING);
+    if (kind == REE_RULE_TOKENS && !t->ids)
+        return ree_fail(err, REE_UNSUPPORTED, "a private receipt does not tell its tokens");
     if (kind == REE_RULE_MADE || kind == REE_RULE_TOKENS)
         return made_input(t, m, step, input, out, err);
     return ree_fail(err, REE_INTERNAL, "input %u does not follow from a receipt", input);

@@ -69,7 +69,9 @@ enum ree_status ree_told_make(const struct ree_receipt *receipt, const struct re
                               const struct ree_told_tokens *tokens, struct ree_arena *arena,
                               struct ree_told *out, struct ree_error *err);
 // Whether two receipts are of the same run, apart from its result: model, numerics, prompt,
-// sampling, what ends the answer, how the prompt is cut. REE_INVALID with what differs.
+// sampling, how the prompt is cut. What ends an answer is not compared: up to the first end both
+// runs are the same, and each is judged by its own (referee_parts.h). REE_INVALID with what
+// differs.
 enum ree_status ree_told_compare(const struct ree_told *a, const struct ree_told *b,
                                  struct ree_error *err);
 // The place of the first token of the answers in which two runs differ; SIZE_MAX: there is none in
@@ -77,8 +79,6 @@ enum ree_status ree_told_compare(const struct ree_told *a, const struct ree_told
 size_t ree_told_differ(const struct ree_told *a, const struct ree_told *b);
 // The step that reads the token at this place; n_steps for the last token.
 uint64_t ree_told_step_of(const struct ree_told *told, size_t place);
-
-#define REE_TOLD_NOTHING "a private receipt does not tell its tokens: --a-tokens and --b-tokens do"
 
 // The digest that an input with the rule GIVEN, MADE or TOKENS has in a step. REE_UNSUPPORTED if
 // the receipt does not tell it: token ids of a private receipt, floats of a model that runs once.

@@ -21,6 +21,7 @@ struct truth {
     struct ree_opened opened; // for claims that leave its graph as it is
     struct ree_rules rules;
     struct ree_trace *trace;
+    struct ree_tokenizer *tokenizer; // of the model
 };
 extern struct truth truth;
 
@@ -31,6 +32,7 @@ struct said {
     struct ree_receipt receipt;
     struct ree_told told;
     int32_t *output; // tokens
+    bool keeps_text; // of the answer, whatever its tokens say
     // A record of a node that says that it read something else.
     bool misreads;
     uint64_t misread_step;
@@ -71,6 +73,15 @@ struct lie {
 };
 extern const struct lie lies[];
 extern const size_t n_lies;
+// Other forms of a receipt that leave its run as it is: a way out of a dispute, if what differs in
+// form made two runs of one. seal() comes after it.
+struct form {
+    const char *name;
+    void (*change)(struct said *said);
+    bool is_lie; // it contradicts the run or the model by itself
+};
+extern const struct form forms[];
+extern const size_t n_forms;
 uint64_t some_step(const struct said *s);
 void lie_cache(struct said *s);
 void lie_output(struct said *s);

@@ -90,6 +90,15 @@ def seal(receipt, path, root, **changes):
     path.write_text(json.dumps(sealing.seal(receipt)))
 
 
+def without_texts(receipt):
+    """As of a run without a tokenizer: nothing in the receipt follows from the tokens but their hash."""
+    body = receipt["body"]
+    del body["tokenizer_sha256"]
+    for part in ("prompt", "output"):
+        del body[part]["text"], body[part]["text_sha256"]
+    return receipt
+
+
 def tensor_i64(ids):
     return hashlib.sha256(b"ree-tensor/1\0" + struct.pack("<IIqq", 7, 2, 1, len(ids)) +
                           struct.pack(f"<{len(ids)}q", *ids)).digest()
@@ -195,8 +204,13 @@ def forged_token(folder, about):
     seal(receipt, folder / "forged.json", receipt["body"]["trace"]["root"])
     claim = folder / "claim.json"
     both = with_receipts(folder, "clean", "forged")
-    found = answer("dispute", "--a", folder / "clean.trace", "--b", folder / "forged.trace", "--claim", claim,
-                   "--model", SAMPLE, *both, code=1)
+    dispute = ["dispute", "--a", folder / "clean.trace", "--b", folder / "forged.trace", "--claim", claim, "--model",
+               SAMPLE, *both]
+    found = answer(*dispute, code=1)
+    check(found["result"] == "token" and found["wrong"] == ["B"] and "text of its answer" in found["reason_b"],
+          f"{found}")
+    seal(without_texts(receipt), folder / "forged.json", receipt["body"]["trace"]["root"])
+    found = answer(*dispute, code=1)
     check(found["result"] == "token" and "logits" in found["undecided"], f"{found}")
     ruling = answer("referee", claim, SAMPLE, *both, "--inputs", folder / "values", code=0)
     check(ruling["right"] == "A", f"{ruling}")
@@ -225,7 +239,7 @@ def forged_length(folder, about):
     seal(receipt, folder / "forged.json", root)
     names_b(folder, "length", "length", "nothing ends it")
     receipt["body"]["output"]["finish_reason"] = "interrupted"
-    seal(receipt, folder / "forged.json", root)
+    seal(without_texts(receipt), folder / "forged.json", root)
     claim = folder / "claim.json"
     both = with_receipts(folder, "clean", "forged")
     found = answer("dispute", "--a", folder / "clean.trace", "--b", folder / "forged.trace", "--claim", claim,
@@ -342,7 +356,8 @@ def requested(folder, about):
     receipt = json.loads((folder / "forged.json").read_text())
     receipt["body"]["sampling"]["max_new_tokens"] += 1
     seal(receipt, folder / "forged.json", receipt["body"]["trace"]["root"])
-    refused(*traces, *both, says="different runs: ends differs")
+    found = answer(*traces, *both, code=1)  # another limit is no way out, with a request or without
+    check(found["result"] == "node", f"{found}")
     refused(*traces, *both, "--request", request, says="B's receipt is a lie: it does not answer", code=3)
     ruling = answer(*decide, code=0)
     check(ruling["right"] == "A" and "max_new_tokens is not as requested" in ruling["b"]["reason"], f"{ruling}")
@@ -350,6 +365,121 @@ def requested(folder, about):
     seal(receipt, folder / "forged.json", receipt["body"]["trace"]["root"])
     refused(*traces, *both, says="B's receipt is a lie: it contradicts itself: counts", code=3)
     refused(*traces, "--request", request, says="--a-receipt")
+
+
+def rewrite(folder, name, new, change, schema=None):
+    """A receipt of the trace `name` in another form, sealed."""
+    receipt = json.loads((folder / f"{name}.json").read_text())
+    receipt["schema"] = schema or receipt["schema"]
+    change(receipt["body"])
+    seal(receipt, folder / f"{new}.json", receipt["body"]["trace"]["root"])
+
+
+def forms(folder, about):
+    """Forms of a receipt that `verify` accepts, or that no run gives, are no way out of a dispute: whoever
+    computed something else is named as without them."""
+    request, claim = folder / "request.json", folder / "claim.json"
+    run("request", SAMPLE, "--prompt-text", "Once upon a time", "--max-new-tokens", 6, "--output", request)
+    for name, args in (("true", []), ("false", ["--inject-fault", "20:5:3"])):
+        made = run(SAMPLE, "--request", request, "--device", "cpu", "--prefill-chunk", 4, "--trace",
+                   folder / f"{name}.trace", "--receipt-path", folder / f"{name}.json", *args)
+        check(made.returncode == 0, made.stderr)
+    traces = ["dispute", "--a", folder / "true.trace", "--b", folder / "false.trace", "--claim", claim, "--model", SAMPLE]
+    for what, key, value in (("eos", "eos", [1, 1]), ("other eos", "eos", [639, 1]), ("no eos", "eos", []),
+                             ("context", "context_length", 0)):
+        rewrite(folder, "false", "form", lambda body: body["sampling"].update({key: value}))
+        rewrite(folder, "true", "true-form", lambda body: body["sampling"].update({key: value}))
+        done = run("verify", folder / "true-form.json", SAMPLE, "--request", request)
+        check(done.returncode in (0, 3) and "differs" not in done.stdout, f"{what}: {done.stdout}")
+        for more in ([], ["--request", request]):
+            both = [*with_receipts(folder, "true", "form"), *more]
+            found = answer(*traces, *both, code=1)
+            check(found["result"] == "node", f"{what}: {found}")
+            ruling = answer("referee", claim, SAMPLE, *both, "--inputs", folder / "asked-values", code=0)
+            check(ruling["right"] == "A" and ruling["b"]["reason"] == "output 0", f"{what}: {ruling}")
+    # An answer that is cut, said to have ended by a stop text, which nobody can find with this tokenizer.
+    for name, n in (("whole", 6), ("cut", 4)):
+        make(folder, name, "--max-new-tokens", n, "--stop", "zebra", dump=False)
+    for tokenizer, says in (("", "nothing ends it"), ("ab" * 32, "tokenizer is not the model's")):
+        def change(body):
+            body["sampling"]["max_new_tokens"] = 6
+            body["output"]["finish_reason"] = "stop"
+            body["tokenizer_sha256"] = tokenizer or body["tokenizer_sha256"]
+        rewrite(folder, "cut", "form", change)
+        both = with_receipts(folder, "whole", "form")
+        found = answer("dispute", "--a", folder / "whole.trace", "--b", folder / "cut.trace", "--claim", claim, "--model",
+                       SAMPLE, *both, code=1)
+        check(found["wrong"] == ["B"] and says in found["reason_b"], f"{found}")
+        ruling = answer("referee", claim, SAMPLE, *both, code=0)
+        check(ruling["right"] == "A" and says in ruling["b"]["reason"], f"{ruling}")
+    # Both go on beyond the stop text.
+    for name in ("whole", "cut"):
+        def beyond(body):
+            body["sampling"].update(stop=[" there"], max_new_tokens=20)
+            body["output"]["finish_reason"] = "stop"
+        rewrite(folder, name, f"{name}-beyond", beyond)
+    both = with_receipts(folder, "cut-beyond", "whole-beyond")
+    found = answer("dispute", "--a", folder / "cut.trace", "--b", folder / "whole.trace", "--claim", claim, "--model",
+                   SAMPLE, *both, code=1)
+    check(found["wrong"] == ["A", "B"], f"{found}")
+    ruling = answer("referee", claim, SAMPLE, *both, code=1)
+    check(ruling["right"] == "neither" and all("goes on after token" in ruling[k]["reason"] for k in "ab"), f"{ruling}")
+
+
+def versions(folder, about):
+    """The bytes that a prompt's last tokens begin are text of the answer in ree-receipt/1 alone. Each
+    answer ends by its own receipt: neither version makes the other one's party wrong, nor hides a lie."""
+    vocabulary = json.loads((SAMPLE / "tokenizer.json").read_text())["model"]["vocab"]
+    prompt = ",".join(str(i) for i in (5, 6, vocabulary["\u00e2"], vocabulary["\u0124"]))  # bytes e2 82 at the end
+    stop, claim = "\ufffd", folder / "claim.json"
+    for name, n in (("new", 6), ("old", 1)):
+        made = run(SAMPLE, "--prompt-ids", prompt, "--device", "cpu", "--ignore-eos", "--max-new-tokens", n, "--stop", stop,
+                   "--trace", folder / f"{name}.trace", "--receipt-path", folder / f"{name}.json")
+        check(made.returncode == 0, made.stderr)
+
+    def old(body, text=""):
+        body["sampling"]["max_new_tokens"] = 6
+        body["prompt"]["text"] = body["prompt"]["text"].rstrip(stop)
+        body["output"].update(text=text, finish_reason="stop")
+    rewrite(folder, "old", "old-1", old, "ree-receipt/1")
+    done = run("verify", folder / "old-1.json", SAMPLE, "--ignore-eos")
+    check(done.returncode == 3 and "differs" not in done.stdout, done.stdout)
+    for a, b in (("new", "old"), ("old", "new")):
+        both = [x for k, name in (("a", a), ("b", b))
+                for x in (f"--{k}-receipt", folder / f"{'old-1' if name == 'old' else name}.json")]
+        traces = ["dispute", "--a", folder / f"{a}.trace", "--b", folder / f"{b}.trace", "--claim", claim, "--model", SAMPLE]
+        found = answer(*traces, *both, code=1)
+        check(not found["wrong"] and "schema differs" in found["undecided"], f"{found}")
+        refused("referee", claim, SAMPLE, *both, says="schema differs")
+    # The same tokens in version 2 end nowhere, and an older receipt has to be right by its own version.
+    rewrite(folder, "old", "old-2", old)
+    rewrite(folder, "old", "old-3", lambda body: old(body, "x"), "ree-receipt/1")
+    request = folder / "request.json"
+    run("request", SAMPLE, "--prompt-ids", prompt, "--max-new-tokens", 6, "--stop", stop, "--output", request)
+    traces = ["dispute", "--a", folder / "new.trace", "--b", folder / "old.trace", "--claim", claim, "--model", SAMPLE]
+    for name, says in (("old-2", "nothing ends it"), ("old-3", "text of its answer")):
+        found = answer(*traces, *with_receipts(folder, "new", name), code=1)
+        check(found["wrong"] == ["B"] and says in found["reason_b"], f"{name}: {found}")
+    refused(*traces, *with_receipts(folder, "new", "old-1"), "--request", request, says="it does not answer", code=3)
+
+
+def same_root(folder, about):
+    """Receipts of one trace that differ in what a trace does not have."""
+    dispute = ["dispute", "--a", folder / "clean.trace", "--b", folder / "clean.trace", "--claim", folder / "claim.json",
+               "--model", SAMPLE]
+    found = answer(*dispute, *with_receipts(folder, "clean", "clean"), code=0)
+    check(found["result"] == "same" and not found["receipts_differ"] and not found["wrong"], f"{found}")
+    for change, names, says in (
+            (lambda body: body["output"].update(finish_reason="interrupted"), ["finish_reason"], "ends by \"length\""),
+            (lambda body: body["output"].update(text="another"), ["text of the answer"], "text of its answer"),
+            (lambda body: body["sampling"].update(eos=[1, 639]), ["eos"], None)):
+        rewrite(folder, "clean", "form", change)
+        both = with_receipts(folder, "clean", "form")
+        found = answer(*dispute, *both, code=3 if says else 2)
+        check(found["result"] == "same" and found["receipts_differ"] == names and
+              found["wrong"] == (["B"] if says else []) and (says or "") in found.get("reason_b", ""), f"{found}")
+        text = run(*dispute, *both).stdout
+        check(f"a trace does not have: {', '.join(names)}\n" in text and ("B is wrong" in text) == bool(says), text)
 
 
 def private(folder, about):
@@ -389,6 +519,7 @@ def private(folder, about):
         output = told[len(receipt["prompt"]["tokens"]):]
         root = forged.save(folder / "forged-hidden.trace")
         body = blind["body"]
+        del body["tokenizer_sha256"], body["prompt"]["text_sha256"], body["output"]["text_sha256"]
         for part, key, digest in (
                 (body["output"], "tokens_sha256",
                  hashlib.sha256(b"ree-tokens/1\0" + struct.pack(f"<{len(output)}i", *output)).digest()),
@@ -403,6 +534,27 @@ def private(folder, about):
                    "--model", SAMPLE, *both, *tokens, code=1)
     check(found["result"] == "input" and found["input"] == "input_ids", f"{found}")
     refused(*decide, says="--a-tokens")
+    # Who keeps its tokens to itself is named as one that does not answer.
+    traces = ["dispute", "--a", folder / "hidden.trace", "--b", folder / "forged-hidden.trace", "--claim",
+              folder / "withheld.json", "--model", SAMPLE, *both]
+    for given, k in ((tokens[:2], "B"), (tokens[2:], "A")):
+        lines = folder / "withheld.jsonl"
+        found = answer(*traces, *given, "--transcript", lines, code=3)
+        check(found["result"] == "silent" and found["liar"] == k and f"--{k.lower()}-tokens" in found["reason"], f"{found}")
+        check(json.loads(lines.read_text().splitlines()[-1])["named"] == k, "the transcript names it")
+        refused("referee", claim, SAMPLE, *both, *given, says=f"{k} does not give the tokens")
+    check(not (folder / "withheld.json").exists(), "there is no claim")
+    refused(*traces, *tokens[:2], "--b-tokens", files["hidden"], says="B's receipt: the tokens .* not the receipt's", code=3)
+    found = answer(*traces, code=1)
+    check(not found["wrong"] and "neither gives" in found["undecided"], f"{found}")
+    ruling = answer(*decide, *tokens[2:], code=0)  # B's own logits and tokens are enough
+    check(ruling["right"] == "A" and "logits choose" in ruling["b"]["reason"], f"{ruling}")
+    same = ["dispute", "--a", folder / "hidden.trace", "--b", folder / "hidden.trace", "--claim", folder / "withheld.json",
+            "--model", SAMPLE, *with_receipts(folder, "hidden", "hidden")]
+    found = answer(*same, code=2)
+    check(found["result"] == "same" and found["withheld"] == ["A", "B"], f"{found}")
+    found = answer(*same, *tokens[:2], "--b-tokens", files["hidden"], code=0)
+    check(found["result"] == "same" and not found["withheld"], f"{found}")
     refused(*decide, *tokens[:2], "--b-tokens", files["hidden"], says="not the receipt's")
     ruling = answer(*decide, *tokens, code=0)
     check(ruling["right"] == "A" and "logits choose" in ruling["b"]["reason"], f"{ruling}")
@@ -451,7 +603,8 @@ def main():
                      cache=next(i for i, x in enumerate(inputs) if x.get("cache_axis", -1) >= 0))
         liars(options.liars, SAMPLE, folder)
         rules(folder, options.liars)
-        for part in (forged_cache, forged_token, forged_header, forged_length, stopped, forged_node, requested, private):
+        for part in (forged_cache, forged_token, forged_header, forged_length, stopped, forged_node, requested, forms, versions,
+                     same_root, private):
             part(folder, about)
         once(folder)
     return harness.finish()

@@ -248,3 +248,117 @@ const struct lie lies[] = {
     {"fewer nodes", lie_fewer_nodes, 2},
 };
 const size_t n_lies = sizeof lies / sizeof *lies;
+
+// Forms
+
+static void put_eos(struct said *s, const int32_t *ids, size_t n) {
+    int32_t *copy = ree_arena_alloc_array(&s->arena, n + 1, sizeof *copy);
+    REQUIRE(copy);
+    if (n) memcpy(copy, ids, n * sizeof *ids);
+    s->receipt.eos = copy;
+    s->receipt.n_eos = n;
+}
+
+static void form_eos_twice(struct said *s) {
+    int32_t eos = truth.opened.source.eos[0];
+    put_eos(s, (const int32_t[]){eos, eos}, 2);
+}
+
+static bool is_in_answer(const struct said *s, int32_t id) {
+    for (size_t i = 0; i < s->receipt.output.n_tokens; i++)
+        if (s->output[i] == id) return true;
+    return false;
+}
+
+// Tokens that the answer does not have, before and behind the model's: a list in another order.
+static void form_eos_foreign(struct said *s) {
+    int32_t ids[3] = {0, truth.opened.source.eos[0], 0};
+    for (int i = 0; i < 3; i += 2)
+        do
+            ids[i] = 2 + (int32_t)draw(600);
+        while (is_in_answer(s, ids[i]));
+    put_eos(s, ids, 1 + draw(3));
+}
+
+static void form_eos_none(struct said *s) {
+    put_eos(s, NULL, 0);
+}
+
+// The answer is said to end with its last token, which ends no text.
+static void form_eos_last(struct said *s) {
+    int32_t last = s->output[s->receipt.output.n_tokens - 1];
+    put_eos(s, &last, 1);
+    s->receipt.finish_reason = "eos";
+}
+
+static void form_context_unknown(struct said *s) {
+    s->receipt.context_length = 0;
+}
+
+static void form_context_other(struct said *s) {
+    s->receipt.context_length += 1 + (int64_t)draw(100);
+}
+
+// With parameters that have no effect, which version 1 may say anything of.
+static void form_version_1(struct said *s) {
+    s->receipt.version = 1;
+    s->receipt.sampling.top_k = (uint32_t)draw(9);
+    s->receipt.sampling.seed = draw(9);
+}
+
+static void form_tokenizer_other(struct said *s) {
+    memset(s->receipt.tokenizer_sha256, 'a', 64);
+}
+
+static void form_tokenizer_none(struct said *s) {
+    struct ree_receipt_text *texts[] = {&s->receipt.prompt, &s->receipt.output};
+    for (int i = 0; i < 2; i++) {
+        texts[i]->text = NULL;
+        texts[i]->text_sha256[0] = 0;
+    }
+    s->receipt.tokenizer_sha256[0] = 0;
+}
+
+static const char *const stops[] = {"zebra", "zebra", "\n\n\n\n"};
+
+static void form_stops(struct said *s) {
+    size_t first = draw(3);
+    s->receipt.stops = stops + first;
+    s->receipt.n_stops = 1 + draw(3 - first);
+}
+
+static void form_stops_undecodable(struct said *s) {
+    form_tokenizer_none(s);
+    form_stops(s);
+}
+
+static void form_limit(struct said *s) {
+    s->receipt.max_new_tokens = 100 + draw(100);
+}
+
+static void form_finish(struct said *s) {
+    s->receipt.finish_reason = draw(2) ? "stop" : "eos";
+}
+
+static void form_text(struct said *s) {
+    s->receipt.output.text = " another";
+    s->keeps_text = true;
+}
+
+const struct form forms[] = {
+    {"eos twice", form_eos_twice, false},
+    {"eos of others", form_eos_foreign, false},
+    {"no eos", form_eos_none, false},
+    {"the last token as eos", form_eos_last, true},
+    {"context unknown", form_context_unknown, false},
+    {"another context", form_context_other, true},
+    {"version 1", form_version_1, false},
+    {"another tokenizer", form_tokenizer_other, true},
+    {"no tokenizer", form_tokenizer_none, false},
+    {"stop texts", form_stops, false},
+    {"stop texts and no tokenizer", form_stops_undecodable, true},
+    {"another limit", form_limit, true},
+    {"another reason of the end", form_finish, true},
+    {"another text", form_text, true},
+};
+const size_t n_forms = sizeof forms / sizeof *forms;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit/make_receipt.h"
+#include "generate/answer.h"
 #include "test.h"
 
 struct truth truth;
@@ -90,6 +92,25 @@ void leaves_of(const struct said *s, uint64_t step, ree_digest *nodes, ree_diges
     ree_claim_step_digest(step, roots[0], roots[1], out);
 }
 
+// The texts of the tokens, as an honest receipt has them.
+static void spell(struct said *s) {
+    struct ree_error err;
+    struct ree_answer answer;
+    struct ree_receipt *r = &s->receipt;
+    if (!r->tokenizer_sha256[0]) return;
+    REQUIRE(ree_answer_begin(&answer, truth.tokenizer, r->stops, r->n_stops, r->prompt.tokens,
+                             r->prompt.n_tokens,
+                             r->version == 1 ? REE_BOUNDARY_JOINED : REE_BOUNDARY_SETTLED,
+                             &err) == REE_OK);
+    for (size_t i = 0; i < r->output.n_tokens; i++)
+        REQUIRE(ree_answer_push(&answer, s->output[i], &err) == REE_OK);
+    REQUIRE(ree_answer_end(&answer, &err) == REE_OK);
+    r->prompt.text = ree_receipt_spell(&s->arena, &answer.prompt);
+    if (!s->keeps_text) r->output.text = ree_receipt_spell(&s->arena, &answer.text);
+    REQUIRE(r->prompt.text && r->output.text);
+    ree_answer_finish(&answer);
+}
+
 void seal(struct said *s) {
     struct ree_error err;
     struct ree_trace_header *h = &s->trace.header;
@@ -103,6 +124,7 @@ void seal(struct said *s) {
     free(nodes);
     free(steps);
     ree_hex(s->trace.root, s->receipt.trace_root);
+    spell(s);
     REQUIRE(ree_receipt_seal(&s->receipt, &err) == REE_OK);
     REQUIRE(ree_told_make(&s->receipt, &truth.rules, NULL, &s->arena, &s->told, &err) == REE_OK);
 }

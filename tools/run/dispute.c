@@ -49,10 +49,11 @@ static const char help[] =
     "  ree-run dispute --a mine.trace --b theirs.trace --claim claim.json \\\n"
     "    --model tools/sample/stories --a-receipt mine.json --b-receipt theirs.json\n"
     "\n"
-    "exit status: 0 the same root, 1 they differ and the claim is written, 2 nothing can be\n"
-    "decided: another model, other inputs, another number of steps (or wrong usage), 3 a party is\n"
-    "named without a claim: it contradicted its root, did not answer, or its receipt contradicts\n"
-    "itself or the request\n";
+    "exit status: 0 the same root, and the receipts say the same, 1 they differ and the claim is\n"
+    "written, 2 nothing can be decided: another model, other inputs, another number of steps, or\n"
+    "the same root and receipts that differ in what a trace does not have (or wrong usage), 3 a\n"
+    "party is named without a claim: it contradicted its root, did not answer, or its receipt\n"
+    "contradicts itself, the model or the request\n";
 
 struct options {
     const char *traces[2], *claim, *transcript, *model;
@@ -65,6 +66,9 @@ struct naming {
     bool is_tried, is_decided;
     struct ree_ruling ruling;
     struct ree_error err; // why it is not decided
+    // Of receipts of one root: in what they differ.
+    size_t n_differences;
+    const char *differences[REE_REFEREE_MAX_DIFFERENCES];
 };
 
 static const char *kind_name(enum ree_dispute_kind kind) {
@@ -98,14 +102,26 @@ static void append_roots(struct ree_strbuf *out, const struct ree_trace *const t
     }
 }
 
-static void append_naming(const struct ree_dispute *d, const struct naming *n,
-                          struct ree_strbuf *out) {
+static void append_naming(const struct naming *n, struct ree_strbuf *out) {
     if (!n->is_tried) return;
     for (unsigned k = 0; k < 2 && n->is_decided; k++)
         if (n->ruling.is_wrong[k])
             ree_strbuf_printf(out, "%c is wrong: %s\n", "AB"[k], n -> ruling.why[k]);
-    if (!n->is_decided && d->claim)
-        ree_strbuf_printf(out, "not decided here: %s\n", n->err.message);
+    if (!n->is_decided) ree_strbuf_printf(out, "not decided here: %s\n", n->err.message);
+}
+
+static void append_same(const struct naming *n, struct ree_strbuf *out) {
+    ree_strbuf_printf(out, n->n_differences ? "the same root; the receipts differ in what a trace "
+                                              "does not have: "
+                                            : "the same\n");
+    for (size_t i = 0; i < n->n_differences; i++)
+        ree_strbuf_printf(out, "%s%s", n->differences[i], i + 1 < n->n_differences ? ", " : "\n");
+    for (unsigned k = 0; k < 2; k++)
+        if (n->ruling.is_withheld[k])
+            ree_strbuf_printf(out,
+                              "%c does not give the tokens of its private receipt (--%c-tokens): "
+                              "the last one, and how its answer ends, are not compared\n",
+                              "AB"[k], "ab"[k]);
 }
 
 static void report_text(const struct options *o, const struct ree_dispute *d,
@@ -113,7 +129,7 @@ static void report_text(const struct options *o, const struct ree_dispute *d,
                         struct ree_strbuf *out) {
     append_roots(out, traces);
     switch (d->kind) {
-    case REE_DISPUTE_SAME: ree_strbuf_printf(out, "the same\n"); break;
+    case REE_DISPUTE_SAME: append_same(naming, out); break;
     case REE_DISPUTE_OTHER_RUN:
         if (memcmp(traces[0]->header.digest, traces[1]->header.digest, sizeof(ree_digest)) == 0)
             ree_strbuf_printf(out, "cannot be decided: both have a header that this version of ree "
@@ -154,14 +170,22 @@ static void report_text(const struct options *o, const struct ree_dispute *d,
     if (d->kind == REE_DISPUTE_LIED || d->kind == REE_DISPUTE_SILENT)
         ree_strbuf_printf(out, "that is the word of this referee: the transcript proves it to "
                                "nobody else\n");
-    append_naming(d, naming, out);
+    append_naming(naming, out);
     ree_strbuf_printf(out, "%llu messages, %llu bytes\n", (unsigned long long)d->n_messages,
                       (unsigned long long)d->n_bytes);
     if (d->claim) ree_strbuf_printf(out, "claim %s\n", o->claim);
 }
 
-static void add_naming(cJSON *object, const struct naming *n) {
+static void add_naming(cJSON *object, const struct ree_dispute *d, const struct naming *n) {
     if (!n->is_tried) return;
+    if (d->kind == REE_DISPUTE_SAME) {
+        cJSON *differ = cJSON_AddArrayToObject(object, "receipts_differ");
+        cJSON *withheld = cJSON_AddArrayToObject(object, "withheld");
+        for (size_t i = 0; i < n->n_differences; i++)
+            ree_json_put(differ, cJSON_CreateString(n->differences[i]));
+        for (unsigned k = 0; k < 2; k++)
+            if (n->ruling.is_withheld[k]) ree_json_put(withheld, cJSON_CreateString(k ? "B" : "A"));
+    }
     cJSON *wrong = cJSON_AddArrayToObject(object, "wrong");
     for (unsigned k = 0; k < 2 && n->is_decided; k++) {
         if (!n->ruling.is_wrong[k]) continue;
@@ -196,7 +220,7 @@ static void report_json(const struct ree_dispute *d, const struct ree_trace *con
         cJSON_AddStringToObject(object, "liar", d->liar ? "B" : "A");
         cJSON_AddStringToObject(object, "reason", d->lie);
     }
-    add_naming(object, naming);
+    add_naming(object, d, naming);
     cJSON_AddBoolToObject(object, "claim", d->claim != NULL);
     cJSON_AddNumberToObject(object, "messages", (double)d->n_messages);
     cJSON *last = cJSON_AddNumberToObject(object, "bytes", (double)d->n_bytes);
@@ -218,9 +242,14 @@ static enum ree_status save(const struct options *o, const struct ree_dispute *d
     return status;
 }
 
-static int exit_code(const struct ree_dispute *d) {
+static int exit_code(const struct ree_dispute *d, const struct naming *n) {
+    const struct ree_ruling *r = &n->ruling;
     if (d->kind == REE_DISPUTE_LIED || d->kind == REE_DISPUTE_SILENT) return CLI_LIED;
-    if (d->kind == REE_DISPUTE_SAME) return 0;
+    if (d->kind == REE_DISPUTE_SAME && (r->is_wrong[0] || r->is_wrong[1])) return CLI_LIED;
+    if (d->kind == REE_DISPUTE_SAME) {
+        bool is_open = n->n_differences || r->is_withheld[0] || r->is_withheld[1];
+        return is_open || (n->is_tried && !n->is_decided) ? CLI_CANNOT : 0;
+    }
     return d->claim ? CLI_DIFFERS : CLI_CANNOT;
 }
 
@@ -235,6 +264,13 @@ struct terms {
     bool lies; // a receipt says something that it cannot
 };
 
+// A party that gives other tokens than its receipt's does not answer.
+static bool lies_about_tokens(const struct options *o, struct terms *t, unsigned k) {
+    struct ree_told told;
+    return o->sides.tokens[k].ids && ree_told_make(sides_receipt(&o->sides, k), &t->rules, NULL,
+                                                   &t->model.arena, &told, NULL) == REE_OK;
+}
+
 static enum ree_status hold_to_receipts(const struct options *o, struct terms *t,
                                         struct ree_error *err) {
     char lie[REE_BIND_LIE];
@@ -244,8 +280,10 @@ static enum ree_status hold_to_receipts(const struct options *o, struct terms *t
             ree_bind_request(k, r, sides_key(&o->sides, k), sides_request(&o->sides), lie, err));
         t->lies = t->lies || lie[0];
         if (lie[0]) return ree_fail(err, REE_INVALID, "%c's receipt is a lie: %s", "AB"[k], lie);
-        REE_TRY(
-            ree_told_make(r, &t->rules, &o->sides.tokens[k], &t->model.arena, &t->told[k], err));
+        enum ree_status status =
+            ree_told_make(r, &t->rules, &o->sides.tokens[k], &t->model.arena, &t->told[k], err);
+        if (status == REE_INVALID) t->lies = lies_about_tokens(o, t, k);
+        if (status != REE_OK) return ree_fail_prefix(err, "%c's receipt", "AB"[k]);
         t->terms.runs[k] = &t->told[k];
     }
     REE_TRY(ree_told_compare(&t->told[0], &t->told[1], err));
@@ -285,9 +323,11 @@ static enum ree_status make_terms(const struct options *o, const struct ree_trac
 // Holding it
 
 // A node takes the values that it read, which are not here.
-static void name(const struct options *o, struct terms *t, const struct ree_dispute *d,
-                 struct naming *out) {
-    if (!d->claim || d->kind == REE_DISPUTE_NODE) return;
+static enum ree_status name(const struct options *o, struct terms *t, struct ree_dispute *d,
+                            struct ree_strbuf *transcript, struct naming *out,
+                            struct ree_error *err) {
+    bool is_same = d->kind == REE_DISPUTE_SAME && t->terms.runs[0];
+    if ((!d->claim && !is_same) || d->kind == REE_DISPUTE_NODE) return REE_OK;
     struct ree_referee_options options = {.request = sides_request(&o->sides)};
     for (unsigned k = 0; k < 2; k++) {
         options.receipts[k] = sides_receipt(&o->sides, k);
@@ -295,8 +335,17 @@ static void name(const struct options *o, struct terms *t, const struct ree_disp
         options.tokens[k] = o->sides.tokens[k];
     }
     out->is_tried = true;
-    out->is_decided =
-        ree_referee_opened(d->claim, &t->model, &options, &out->ruling, &out->err) == REE_OK;
+    if (is_same)
+        REE_TRY(ree_referee_differences(options.receipts[0], options.receipts[1], out->differences,
+                                        &out->n_differences, err));
+    enum ree_status status =
+        is_same ? ree_referee_same(&t->model, &options, &out->ruling, &out->err)
+                : ree_referee_opened(d->claim, &t->model, &options, &out->ruling, &out->err);
+    const bool *withheld = out->ruling.is_withheld;
+    out->is_decided = status == REE_OK;
+    if (is_same || out->is_decided || withheld[0] == withheld[1]) return REE_OK;
+    out->is_tried = false; // who is silent is named as such
+    return ree_dispute_withheld(d, withheld[1], transcript, err);
 }
 
 static int hold(const struct options *o, const struct ree_trace *const traces[2],
@@ -308,21 +357,20 @@ static int hold(const struct options *o, const struct ree_trace *const traces[2]
     struct ree_strbuf transcript, text;
     ree_strbuf_init(&transcript);
     ree_strbuf_init(&text);
+    struct ree_strbuf *lines = o->transcript ? &transcript : NULL;
     enum ree_status status = ree_party_of_trace(traces[0], &parties[0], err);
     if (status == REE_OK) status = ree_party_of_trace(traces[1], &parties[1], err);
     if (status == REE_OK) status = make_terms(o, traces, &terms, err);
-    if (status == REE_OK)
-        status =
-            ree_dispute(&terms.terms, parties, o->transcript ? &transcript : NULL, &dispute, err);
+    if (status == REE_OK) status = ree_dispute(&terms.terms, parties, lines, &dispute, err);
+    if (status == REE_OK) status = name(o, &terms, &dispute, lines, &naming, err);
     if (status == REE_OK) status = save(o, &dispute, &transcript, err);
     int code = terms.lies ? CLI_LIED : CLI_CANNOT;
     if (status == REE_OK) {
-        name(o, &terms, &dispute, &naming);
         if (o->json)
             report_json(&dispute, traces, &naming, &text);
         else
             report_text(o, &dispute, traces, &naming, &text);
-        code = cli_print(&text) ? CLI_CANNOT : exit_code(&dispute);
+        code = cli_print(&text) ? CLI_CANNOT : exit_code(&dispute, &naming);
     } else {
         cli_fail(err); // who lies in a receipt is named by it, which anyone can check
     }

@@ -1,0 +1,348 @@
+// Receipts of texts against the tokenizer and the parameters of the model, without any run: what
+// ends an answer, and what its tokens say (audit/referee_parts.h).
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit/make_receipt.h"
+#include "audit/referee_parts.h"
+#include "base/status.h"
+#include "generate/answer.h"
+#include "generate/ends.h"
+
+// Sets. Lists of a receipt mean the same in any order and however often something is in them; they
+// can be as long as its file, so they are sorted once.
+
+struct id_set {
+    size_t n;
+    int32_t *ids; // ascending, each once; malloc
+};
+
+static int compare_ids(const void *a, const void *b) {
+    const int32_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static enum ree_status make_ids(const int32_t *ids, size_t n, struct id_set *out,
+                                struct ree_error *err) {
+    *out = (struct id_set){.ids = calloc(n + 1, sizeof *ids)};
+    if (!out->ids) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (n) memcpy(out->ids, ids, n * sizeof *ids);
+    qsort(out->ids, n, sizeof *ids, compare_ids);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || out->ids[i] != out->ids[out->n - 1]) out->ids[out->n++] = out->ids[i];
+    return REE_OK;
+}
+
+static bool has_id(const struct id_set *set, int32_t id) {
+    return bsearch(&id, set->ids, set->n, sizeof id, compare_ids) != NULL;
+}
+
+static bool same_ids(const struct id_set *a, const struct id_set *b) {
+    return a->n == b->n && memcmp(a->ids, b->ids, a->n * sizeof *a->ids) == 0;
+}
+
+static enum ree_status compare_eos(const struct ree_receipt *x, const struct ree_receipt *y,
+                                   bool *same, struct ree_error *err) {
+    struct id_set a = {0}, b = {0};
+    enum ree_status status = make_ids(x->eos, x->n_eos, &a, err);
+    if (status == REE_OK) status = make_ids(y->eos, y->n_eos, &b, err);
+    if (status == REE_OK) *same = same_ids(&a, &b);
+    free(a.ids);
+    free(b.ids);
+    return status;
+}
+
+static int compare_strings(const void *a, const void *b) {
+    const char *const *x = a, *const *y = b;
+    return strcmp(*x, *y);
+}
+
+// The texts of a list, ascending, each once. *out is released with free.
+static enum ree_status make_strings(const char *const *texts, size_t n, const char ***out,
+                                    size_t *out_n, struct ree_error *err) {
+    const char **set = *out = calloc(n + 1, sizeof *set);
+    *out_n = 0;
+    if (!set) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (n) memcpy(set, texts, n * sizeof *set);
+    qsort(set, n, sizeof *set, compare_strings);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || strcmp(set[i], set[*out_n - 1]) != 0) set[(*out_n)++] = set[i];
+    return REE_OK;
+}
+
+static enum ree_status compare_stops(const struct ree_receipt *x, const struct ree_receipt *y,
+                                     bool *same, struct ree_error *err) {
+    const char **a = NULL, **b = NULL;
+    size_t n_a, n_b;
+    enum ree_status status = make_strings(x->stops, x->n_stops, &a, &n_a, err);
+    if (status == REE_OK) status = make_strings(y->stops, y->n_stops, &b, &n_b, err);
+    if (status == REE_OK) *same = n_a == n_b;
+    for (size_t i = 0; status == REE_OK && *same && i < n_a; i++)
+        *same = strcmp(a[i], b[i]) == 0;
+    free(a);
+    free(b);
+    return status;
+}
+
+// What lies beside the model.
+struct beside {
+    struct ree_tokenizer *tokenizer; // NULL: there is none
+    char tokenizer_sha256[65];
+    struct id_set eos;
+    int64_t context_length; // 0: not known
+};
+
+static void finish_beside(struct beside *b) {
+    ree_tokenizer_destroy(b->tokenizer);
+    free(b->eos.ids);
+}
+
+static enum ree_status load_beside(const struct ree_opened *m, struct beside *out,
+                                   struct ree_error *err) {
+    struct ree_generator_info info = {.n_eos = m->source.n_eos, .eos = m->source.eos};
+    memset(out, 0, sizeof *out);
+    out->context_length = m->source.context_length;
+    enum ree_status status = ree_tokenizer_load(m->source.folder, &out->tokenizer, err);
+    if (status != REE_OK) out->tokenizer = NULL;
+    if (status != REE_OK && status != REE_NOT_FOUND) return status;
+    if (out->tokenizer) ree_tokenizer_sha256(out->tokenizer, out->tokenizer_sha256);
+    int32_t *ids;
+    size_t n;
+    if (!ree_ends_of(&info, out->tokenizer, &ids, &n))
+        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    status = make_ids(ids, n, &out->eos, err);
+    free(ids);
+    return status;
+}
+
+// One receipt
+
+struct judged {
+    const struct ree_court *court;
+    const struct beside *beside;
+    unsigned k;
+    const struct ree_told *told;
+    const struct ree_receipt *receipt, *other;
+    struct id_set eos;
+    bool is_eos_agreed; // by both receipts
+    bool decodes;       // the tokenizer is the receipt's
+    size_t n_ends;      // tokens up to the first end of the answer; SIZE_MAX: none
+    const char *reason;
+    bool is_other_text[2]; // prompt, answer: its hash is not that of what the tokens say
+    struct ree_ruling *out;
+};
+
+// The tokenizer and the context are the model's. What both receipts say is not disputed: the
+// referee's copy may be another, or say less.
+static void judge_parameters(struct judged *j) {
+    const struct ree_receipt *r = j->receipt, *other = j->other;
+    const struct beside *b = j->beside;
+    j->decodes = b->tokenizer && strcmp(r->tokenizer_sha256, b->tokenizer_sha256) == 0;
+    if (b->tokenizer && r->tokenizer_sha256[0] && !j->decodes &&
+        strcmp(other->tokenizer_sha256, b->tokenizer_sha256) == 0)
+        ree_ruling_wrong(j->out, j->k,
+                         "its receipt's tokenizer is not the model's, which the other's is");
+    if (!r->tokenizer_sha256[0] && r->n_stops)
+        ree_ruling_wrong(j->out, j->k,
+                         "its receipt has stop texts, and no tokenizer to find them with");
+    if (b->context_length && r->context_length && r->context_length != b->context_length &&
+        r->context_length != other->context_length)
+        ree_ruling_wrong(j->out, j->k,
+                         "its receipt says a context of %lld tokens, the model's is %lld",
+                         (long long)r->context_length, (long long)b->context_length);
+}
+
+// As verify_parameters.c: another list that has no effect on this answer is no lie. Both may have
+// been run with --ignore-eos, which no request allows.
+static void judge_eos(struct judged *j) {
+    const struct ree_told *t = j->told;
+    bool is_agreed = j->is_eos_agreed && (j->eos.n || !j->court->is_requested), matters = false;
+    for (size_t i = 0; i < t->n_output && !matters; i++) {
+        int32_t id = t->ids[t->n_prompt + i];
+        matters = has_id(&j->eos, id) != has_id(&j->beside->eos, id);
+    }
+    if (is_agreed || j->beside->eos.n == 0 || !matters) return;
+    ree_ruling_wrong(j->out, j->k, "%s",
+                     j->eos.n
+                         ? "its receipt says other tokens that end a text than the model, and "
+                           "its answer has one of them"
+                         : "its receipt says that no token ends a text, and its answer has one "
+                           "that does by the model");
+}
+
+// As ree_sequence_limit has it, with the model's context where the receipt says none.
+static bool is_full(const struct judged *j, size_t n) {
+    const struct ree_receipt *r = j->receipt;
+    uint64_t context =
+        (uint64_t)(r->context_length ? r->context_length : j->beside->context_length);
+    uint64_t most = r->max_new_tokens;
+    return (most && n >= most) || (context && j->told->n_prompt + n >= context);
+}
+
+static const char *ending(const struct judged *j, const struct ree_answer *answer, size_t i) {
+    if (has_id(&j->eos, j->told->ids[j->told->n_prompt + i]))
+        return ree_finish_name(REE_FINISH_EOS);
+    if (j->decodes && answer->stopped) return ree_finish_name(REE_FINISH_STOP);
+    return is_full(j, i + 1) ? ree_finish_name(REE_FINISH_LENGTH) : NULL;
+}
+
+static enum ree_status compare_text(const struct judged *j, const struct ree_strbuf *decoded,
+                                    const struct ree_receipt_text *stated, bool *is_other,
+                                    struct ree_error *err) {
+    struct ree_arena arena;
+    char hex[65];
+    ree_arena_init(&arena);
+    const char *text = ree_receipt_spell(&arena, decoded);
+    if (text) {
+        struct ree_hasher *h = ree_hasher_create("ree-text/1");
+        ree_hasher_update(h, text, strlen(text));
+        ree_hasher_finish(h, hex);
+        ree_receipt_blind(j->receipt, hex);
+        *is_other = strcmp(hex, stated->text_sha256) != 0;
+    }
+    ree_arena_finish(&arena);
+    return text ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+}
+
+// Goes through the answer's tokens once: its first end, then its text.
+static enum ree_status read_answer(struct judged *j, struct ree_error *err) {
+    const struct ree_receipt *r = j->receipt;
+    const int32_t *ids = j->told->ids;
+    size_t n = j->told->n_output;
+    struct ree_answer answer;
+    enum ree_status status =
+        j->decodes
+            ? ree_answer_begin(&answer, j->beside->tokenizer, r->stops, r->n_stops, ids,
+                               j->told->n_prompt,
+                               r->version == 1 ? REE_BOUNDARY_JOINED : REE_BOUNDARY_SETTLED, err)
+            : REE_OK;
+    j->n_ends = SIZE_MAX;
+    for (size_t i = 0; i < n && status == REE_OK; i++) {
+        if (j->decodes) status = ree_answer_push(&answer, ids[j->told->n_prompt + i], err);
+        if (status != REE_OK || j->reason) continue;
+        j->reason = ending(j, &answer, i);
+        if (j->reason) j->n_ends = i + 1;
+    }
+    if (j->decodes && status == REE_OK) status = ree_answer_end(&answer, err);
+    bool is_told = r->version == 1 || !r->is_private || r->has_salt;
+    if (j->decodes && is_told && status == REE_OK)
+        status = compare_text(j, &answer.prompt, &r->prompt, &j->is_other_text[0], err);
+    if (j->decodes && is_told && status == REE_OK)
+        status = compare_text(j, &answer.text, &r->output, &j->is_other_text[1], err);
+    if (j->decodes) ree_answer_finish(&answer);
+    if (status != REE_INVALID) return status;
+    // Ids that the tokenizer lacks.
+    ree_ruling_wrong(j->out, j->k, "its tokens: %.150s", err->message);
+    return REE_OK;
+}
+
+// How the answer ends against what the receipt says of it. Without the tokenizer, stop texts are
+// not found: the answer may end before its last token, which is said in `unknown`.
+static void judge_end(struct judged *j) {
+    static const char interrupted[] = "interrupted";
+    const char *stated = j->receipt->finish_reason;
+    size_t n = j->told->n_output;
+    bool is_unknown = !j->decodes && j->receipt->n_stops;
+    if (j->n_ends < n)
+        ree_ruling_wrong(j->out, j->k, "its answer goes on after token %zu, which ends it",
+                         j->told->n_prompt + j->n_ends - 1);
+    else if (is_unknown)
+        j->out->is_end_unknown[j->k] = true;
+    else if (!j->reason && strcmp(stated, interrupted) != 0)
+        ree_ruling_wrong(j->out, j->k,
+                         "its answer ends after %zu tokens, and nothing ends it there", n);
+    else if (j->reason && strcmp(stated, j->reason) != 0)
+        ree_ruling_wrong(j->out, j->k, "its answer ends by \"%s\", and its receipt says \"%s\"",
+                         j->reason, stated);
+}
+
+static enum ree_status judge_receipt(const struct ree_court *court, const struct beside *beside,
+                                     unsigned k, struct ree_ruling *out, struct ree_error *err) {
+    const struct ree_told *t = &court->told[k];
+    struct judged j = {.court = court,
+                       .beside = beside,
+                       .k = k,
+                       .told = t,
+                       .receipt = t->receipt,
+                       .other = court->told[!k].receipt,
+                       .out = out};
+    judge_parameters(&j);
+    if (!t->ids) return REE_OK;
+    REE_TRY(compare_eos(j.receipt, j.other, &j.is_eos_agreed, err));
+    enum ree_status status = make_ids(j.receipt->eos, j.receipt->n_eos, &j.eos, err);
+    if (status == REE_OK) {
+        judge_eos(&j);
+        status = read_answer(&j, err);
+    }
+    free(j.eos.ids);
+    REE_TRY(status);
+    judge_end(&j);
+    if (j.is_other_text[0] || j.is_other_text[1])
+        ree_ruling_wrong(out, k, "the text of its %s is not what the tokens of its receipt say",
+                         j.is_other_text[0] ? "prompt" : "answer");
+    return REE_OK;
+}
+
+enum ree_status ree_referee_receipts(const struct ree_court *court, struct ree_ruling *out,
+                                     struct ree_error *err) {
+    struct beside beside = {0};
+    for (unsigned k = 0; k < 2; k++)
+        if (!court->told[k].receipt || court->told[k].receipt->kind != REE_RECEIPT_TEXT)
+            return REE_OK;
+    enum ree_status status = load_beside(court->model, &beside, err);
+    for (unsigned k = 0; k < 2 && status == REE_OK; k++)
+        status = judge_receipt(court, &beside, k, out, err);
+    finish_beside(&beside);
+    return status;
+}
+
+// Two receipts
+
+// Whether hashes of both can be compared: not blinded, or with one salt.
+static bool share_salt(const struct ree_receipt *x, const struct ree_receipt *y) {
+    return x->is_private == y->is_private &&
+           (!x->is_private || strcmp(x->salt_sha256, y->salt_sha256) == 0);
+}
+
+static bool same_outputs(const struct ree_receipt *x, const struct ree_receipt *y) {
+    if (x->n_outputs != y->n_outputs) return false;
+    for (size_t i = 0; i < x->n_outputs; i++)
+        if (strcmp(x->outputs[i].name, y->outputs[i].name) != 0 ||
+            strcmp(x->outputs[i].sha256, y->outputs[i].sha256) != 0)
+            return false;
+    return true;
+}
+
+enum ree_status ree_referee_differences(const struct ree_receipt *x, const struct ree_receipt *y,
+                                        const char *out[REE_REFEREE_MAX_DIFFERENCES], size_t *out_n,
+                                        struct ree_error *err) {
+    bool eos, stops;
+    *out_n = 0;
+    REE_TRY(compare_eos(x, y, &eos, err));
+    REE_TRY(compare_stops(x, y, &stops, err));
+    bool is_text = x->kind == REE_RECEIPT_TEXT && y->kind == REE_RECEIPT_TEXT;
+    bool is_told = share_salt(x, y);
+    const struct {
+        const char *what;
+        bool same;
+    } parts[REE_REFEREE_MAX_DIFFERENCES] = {
+        {"kind", x->kind == y->kind},
+        {"outputs", is_text || same_outputs(x, y)},
+        {"tokenizer", !is_text || strcmp(x->tokenizer_sha256, y->tokenizer_sha256) == 0},
+        {"max_new_tokens", x->max_new_tokens == y->max_new_tokens},
+        {"stop", stops},
+        {"eos", eos},
+        {"context_length", x->context_length == y->context_length},
+        {"finish_reason", !is_text || strcmp(x->finish_reason, y->finish_reason) == 0},
+        {"text of the prompt",
+         !is_told || strcmp(x->prompt.text_sha256, y->prompt.text_sha256) == 0},
+        {"tokens of the answer",
+         !is_told || strcmp(x->output.tokens_sha256, y->output.tokens_sha256) == 0},
+        {"text of the answer",
+         !is_told || strcmp(x->output.text_sha256, y->output.text_sha256) == 0},
+        {"logits", !is_told || strcmp(x->logits_sha256, y->logits_sha256) == 0},
+    };
+    for (size_t i = 0; i < REE_REFEREE_MAX_DIFFERENCES; i++)
+        if (parts[i].what && !parts[i].same) out[(*out_n)++] = parts[i].what;
+    return REE_OK;
+}
