@@ -45,7 +45,7 @@ struct ree_fact {
     struct ree_order if_true;  // bool: false there, so where it is true, key <= query
     struct ree_order if_false; // bool: true there, so where it is false, key <= query
     struct ree_order masked;   // float: -inf there, or NaN if may_be_nan
-    struct ree_order zeroed;   // float: +0 or -0 there, or NaN if may_be_nan
+    struct ree_order zeroed;   // float: +0, -0 or NaN there
     bool is_ramp;              // integer: an element is its position along `ramp` plus `shift`
     uint32_t ramp;
     int64_t shift;

@@ -260,6 +260,8 @@ bool ree_causality_prove(const struct ree_causality_question *question, char *ou
     ree_arena_init(&p.arena);
     const char *why = prove(&p);
     snprintf(out_reason, size, "%s", why ? why : "");
+    for (size_t i = 0; question->on_fact && p.facts && i < question->graph->n_values; i++)
+        if (p.facts[i]) question->on_fact(question->user, question->graph->values[i], p.facts[i]);
     ree_arena_finish(&p.arena);
     return !why;
 }
