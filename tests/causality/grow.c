@@ -143,6 +143,27 @@ static struct ree_node *transposed(void) {
     return n;
 }
 
+// Lists made tables: two put across each other, or one whose elements change places.
+static struct ree_node *tabled(void) {
+    struct ree_value *a = list(), *b = list();
+    struct ree_node *n;
+    if (draw(2)) {
+        int64_t axis = draw(2);
+        struct ree_node *column = NODE("Unsqueeze", a, add_numbers(graph, 1, &axis, 1));
+        axis = draw(4) ? !axis : axis;
+        struct ree_node *row = NODE("Unsqueeze", b, add_numbers(graph, 1, &axis, 1));
+        n = column && row ? NODE(draw(2) ? "Add" : "Mul", column->outputs[0], row->outputs[0])
+                          : NULL;
+    } else {
+        int64_t sizes[2] = {2, -1};
+        n = NODE("Concat", a, draw(2) ? a : b);
+        n = n ? NODE("Reshape", n->outputs[0], add_numbers(graph, 2, sizes, 1)) : NULL;
+        n = n ? NODE("Transpose", n->outputs[0]) : NULL;
+    }
+    return n && draw(2) ? NODE("Reshape", n->outputs[0], add_numbers(graph, 1, (int64_t[]){-1}, 1))
+                        : n;
+}
+
 static struct ree_node *sliced(void) {
     struct ree_value *v = pick(draw(2) ? ANY : LIST);
     if (!v) return NULL;
@@ -303,8 +324,9 @@ static struct ree_node *attended(void) {
 
 static struct ree_node *some(void) {
     static struct ree_node *(*const kinds[])(void) = {
-        shaped,   transposed,    sliced,   joined,  split,    gathered, axes_changed, computed,
-        computed, made_of_sizes, compared, weighed, attended, reduced,  axes_changed, sliced};
+        shaped,       transposed, sliced,       joined,        split,    gathered,
+        axes_changed, computed,   computed,     made_of_sizes, compared, weighed,
+        attended,     reduced,    axes_changed, sliced,        tabled};
     return kinds[draw(sizeof kinds / sizeof *kinds)]();
 }
 
