@@ -167,11 +167,12 @@ static struct ree_node *tabled(void) {
 static struct ree_node *sliced(void) {
     struct ree_value *v = pick(draw(2) ? ANY : LIST);
     if (!v) return NULL;
+    static const int64_t far[2] = {INT32_MAX, INT64_MAX}, both[2] = {0, -1};
+    static const int64_t steps[2] = {INT64_MAX, INT64_MAX - 1};
     size_t k = rank_of(v) > 1 && !draw(4) ? 2 : 1;
-    struct ree_value *bounds[5] = {
-        v, numbers(k), draw(4) ? numbers(k) : list(),
-        k == 1 ? axis_of(v) : add_numbers(graph, 2, (int64_t[]){0, -1}, 1), numbers(k)};
-    static const int64_t far[2] = {INT32_MAX, INT64_MAX};
+    struct ree_value *bounds[5] = {v, numbers(k), draw(4) ? numbers(k) : list(),
+                                   k == 1 ? axis_of(v) : add_numbers(graph, 2, both, 1),
+                                   draw(3) ? numbers(k) : add_numbers(graph, k, steps, 1)};
     if (!draw(3)) bounds[2] = add_numbers(graph, k, far, 1);
     return node("Slice", 3 + draw(3), bounds);
 }
