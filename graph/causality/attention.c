@@ -104,10 +104,10 @@ const char *ree_causality_attention(struct ree_derivation *d) {
         d->out[i].why_not = "only its result and its caches have rules";
     uint32_t axis = d->in[0]->rank == 3 ? 1 : 2;
     ree_fact_like(d->out, d->in[0]);
-    if (axis == 1)
-        d->out->axes[2].size = q.axes[1].size * all_v.axes[3].size;
-    else
-        d->out->axes[3] = all_v.axes[3];
+    if (axis == 1 &&
+        __builtin_mul_overflow(q.axes[1].size, all_v.axes[3].size, &d->out->axes[2].size))
+        return "its result is too large";
+    if (axis == 2) d->out->axes[3] = all_v.axes[3];
     d->out->follows = 1u << axis;
     d->out->may_be_nan = true;
     return NULL;
@@ -159,28 +159,27 @@ static bool is_count(const struct ree_fact *f, int64_t n, bool has_cache) {
            f->counts[0].past == (has_cache ? 1 : 0);
 }
 
-// Width of a head, from the key or the packed query.
-static bool read_group(const struct ree_derivation *d, struct ree_fact kv[2], int64_t *width) {
+// Keys and values, apart or packed with the query.
+static bool read_group(const struct ree_derivation *d, struct ree_fact kv[2]) {
     const struct ree_fact *q = d->in[QUERY], *const *in = d->in;
     int64_t heads = ree_node_int(d->node, "num_heads", 0);
     int64_t kv_heads = ree_node_int(d->node, "kv_num_heads", 0);
     uint32_t axis;
-    if (heads < 1 || kv_heads < 1 || !q || q->rank != 3 || !token_axis(q, &axis) ||
-        !ree_axis_is_fixed(&q->axes[0], 1))
+    if (heads < 1 || heads > INT32_MAX || kv_heads < 1 || heads % kv_heads || !q || q->rank != 3 ||
+        !token_axis(q, &axis) || !ree_axis_is_fixed(&q->axes[0], 1))
         return false;
     bool packed = !in[KEY] && !in[VALUE];
     if (packed) {
-        if (q->axes[2].size % (heads + 2 * kv_heads)) return false;
-        *width = q->axes[2].size / (heads + 2 * kv_heads);
+        int64_t all = heads + 2 * kv_heads; // at most 3 * INT32_MAX
+        if (q->axes[2].size % all) return false;
         for (uint32_t i = 0; i < 2; i++) {
             struct ree_fact part = *q;
-            part.axes[2].size = *width * kv_heads;
+            part.axes[2].size = q->axes[2].size / all * kv_heads;
             if (!by_heads(d, &part, "kv_num_heads", &kv[i])) return false;
         }
         return true;
     }
     if (!in[KEY] || !in[VALUE] || q->axes[2].size % heads) return false;
-    *width = q->axes[2].size / heads;
     for (uint32_t i = 0; i < 2; i++)
         if (in[KEY + i]->rank != 3 || !by_heads(d, in[KEY + i], "kv_num_heads", &kv[i]) ||
             !ree_axes_same(&kv[i].axes[2], &q->axes[1]))
@@ -191,9 +190,8 @@ static bool read_group(const struct ree_derivation *d, struct ree_fact kv[2], in
 const char *ree_causality_group_query(struct ree_derivation *d) {
     bool has_cache = d->prover->has_cache;
     struct ree_fact kv[2], all;
-    int64_t width;
     if (d->n_in <= TOTAL) return "its lengths are missing";
-    if (!read_group(d, kv, &width)) return "its query, key or value is not a row for each token";
+    if (!read_group(d, kv)) return "its query, key or value is not a row for each token";
     if (d->in[QUERY]->axes[1].kind != REE_AXIS_NEW) return "its queries are not the new tokens";
     if (d->prover->question->has_slack)
         return "where its queries stand among the keys is not proved";
@@ -216,7 +214,9 @@ const char *ree_causality_group_query(struct ree_derivation *d) {
     for (size_t i = 3; i < d->n_out; i++)
         d->out[i].why_not = "only its result and its caches have rules";
     ree_fact_like(d->out, d->in[QUERY]);
-    d->out->axes[2].size = width * ree_node_int(d->node, "num_heads", 0);
+    if (__builtin_mul_overflow(kv[1].axes[3].size, ree_node_int(d->node, "num_heads", 0),
+                               &d->out->axes[2].size))
+        return "its result is too large";
     d->out->follows = 1u << 1;
     d->out->may_be_nan = true;
     return NULL;

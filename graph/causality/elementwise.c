@@ -29,10 +29,6 @@ static bool fits(struct ree_count c, enum ree_dtype dtype) {
            c.past >= -times && c.past <= times;
 }
 
-static bool is_number(struct ree_count c) {
-    return c.fresh == 0 && c.past == 0;
-}
-
 static bool add(struct ree_count a, struct ree_count b, int64_t sign, struct ree_count *out) {
     return !__builtin_add_overflow(a.n, sign * b.n, &out->n) &&
            !__builtin_add_overflow(a.fresh, sign * b.fresh, &out->fresh) &&
@@ -40,9 +36,9 @@ static bool add(struct ree_count a, struct ree_count b, int64_t sign, struct ree
 }
 
 static bool multiply(struct ree_count a, struct ree_count b, struct ree_count *out) {
-    if (!is_number(a) && !is_number(b)) return false;
-    int64_t factor = is_number(a) ? a.n : b.n;
-    struct ree_count of = is_number(a) ? b : a;
+    if (!ree_count_is_number(a) && !ree_count_is_number(b)) return false;
+    int64_t factor = ree_count_is_number(a) ? a.n : b.n;
+    struct ree_count of = ree_count_is_number(a) ? b : a;
     return !__builtin_mul_overflow(of.n, factor, &out->n) &&
            !__builtin_mul_overflow(of.fresh, factor, &out->fresh) &&
            !__builtin_mul_overflow(of.past, factor, &out->past);
@@ -55,7 +51,7 @@ static bool combine(int arg, struct ree_count a, struct ree_count b, struct ree_
     case REE_SUB: return add(a, b, -1, out);
     case REE_MUL: return multiply(a, b, out);
     case REE_DIV:
-        if (!is_number(a) || !is_number(b) || a.n < 0 || b.n <= 0) return false;
+        if (!ree_count_is_number(a) || !ree_count_is_number(b) || a.n < 0 || b.n <= 0) return false;
         *out = (struct ree_count){.n = a.n / b.n};
         return true;
     default: return false;
@@ -64,8 +60,10 @@ static bool combine(int arg, struct ree_count a, struct ree_count b, struct ree_
 
 static void count(struct ree_derivation *d, int arg, const struct ree_fact *a,
                   const struct ree_fact *b) {
-    size_t n = a->n_counts > b->n_counts ? a->n_counts : b->n_counts;
-    if (!a->n_counts || !b->n_counts) return;
+    size_t n;
+    // Of more than one element, counts are of lists: one broadcasts against a list of as many, or
+    // against one element.
+    if (!a->n_counts || !b->n_counts || !ree_fact_elements(d->out, &n)) return;
     if ((a->n_counts != n && a->n_counts != 1) || (b->n_counts != n && b->n_counts != 1)) return;
     for (size_t i = 0; i < n; i++) {
         struct ree_count c = {0};
@@ -74,7 +72,6 @@ static void count(struct ree_derivation *d, int arg, const struct ree_fact *a,
             !fits(c, a->dtype))
             return;
         d->out->counts[i] = c;
-        d->out->counts_only = d->out->counts_only || !is_number(c);
     }
     d->out->n_counts = n;
 }
@@ -124,6 +121,7 @@ const char *ree_causality_arithmetic(struct ree_derivation *d) {
     int arg = ree_causality_arg(d);
     uint32_t shifts[2];
     if (d->n_in != 2) return d->n_in == 1 ? ree_causality_unary(d) : "it has more than two inputs";
+    if (!d->in[1]) return "an input is missing";
     const char *why = ree_fact_broadcast(d->out, 2, d->in, shifts);
     if (why) return why;
     const struct ree_fact *a = d->in[0], *b = d->in[1];
@@ -131,11 +129,9 @@ const char *ree_causality_arithmetic(struct ree_derivation *d) {
     if (ree_node_attr(d->node, "axis")) return "it broadcasts as opsets before 7 do";
     d->out->dtype = a->dtype;
     count(d, arg, a, b);
-    if ((a->counts_only || b->counts_only) && !d->out->n_counts)
-        return "it computes with the number of tokens of a run";
     if (ree_fact_is_float(d->out))
         mask(d->out, arg, d->in, shifts);
-    else if (a->dtype == REE_I32 || a->dtype == REE_I64)
+    else if (ree_fact_is_index(a))
         shift_ramp(d->out, arg, d->in, shifts);
     return NULL;
 }
@@ -208,8 +204,8 @@ const char *ree_causality_logic(struct ree_derivation *d) {
     const char *why = ree_fact_broadcast(d->out, 2, d->in, shifts);
     if (why) return why;
     d->out->dtype = REE_BOOL;
-    if (arg == REE_XOR) return NULL;
     if (ree_node_attr(d->node, "axis")) return "it broadcasts as opsets before 7 do";
+    if (arg == REE_XOR) return NULL;
     const struct ree_fact *a = d->in[0], *b = d->in[1];
     struct ree_order any[2] = {
         ree_order_shift(arg == REE_AND ? a->if_true : a->if_false, shifts[0]),
@@ -258,16 +254,13 @@ const char *ree_causality_where(struct ree_derivation *d) {
 
 // Casts
 
-static bool is_index(enum ree_dtype dtype) {
-    return dtype == REE_I64 || dtype == REE_I32;
-}
-
 const char *ree_causality_cast(struct ree_derivation *d) {
     const struct ree_fact *x = d->in[0];
     struct ree_fact *out = d->out;
-    enum ree_dtype to = (enum ree_dtype)ree_node_int(d->node, "to", 0);
-    bool exact = is_index(x->dtype) && is_index(to);
-    if (to == REE_DTYPE_NONE) return "its type is not a number";
+    int64_t type = ree_node_int(d->node, "to", 0);
+    enum ree_dtype to = (enum ree_dtype)type;
+    bool exact = ree_fact_is_index(x) && (to == REE_I64 || to == REE_I32);
+    if (type < 1 || type > REE_I2) return "its type is not a number";
     if (x->counts_only && !exact) return "it turns the number of tokens of a run into data";
     ree_fact_like(out, x);
     out->dtype = to;

@@ -29,6 +29,10 @@ bool ree_fact_is_float(const struct ree_fact *f) {
     return f->dtype == REE_F32 || f->dtype == REE_F16 || f->dtype == REE_BF16;
 }
 
+bool ree_fact_is_index(const struct ree_fact *f) {
+    return f->dtype == REE_I32 || f->dtype == REE_I64;
+}
+
 bool ree_fact_is_plain(const struct ree_fact *f) {
     for (uint32_t i = 0; i < f->rank; i++)
         if (ree_axis_is_position(&f->axes[i])) return false;
@@ -42,6 +46,71 @@ void ree_fact_like(struct ree_fact *out, const struct ree_fact *f) {
     out->follows = f->follows;
     out->may_be_nan = f->may_be_nan;
 }
+
+// What a fact must be
+
+bool ree_fact_elements(const struct ree_fact *f, size_t *out) {
+    int64_t n = 1;
+    for (uint32_t i = 0; i < f->rank; i++) {
+        if (ree_axis_is_position(&f->axes[i])) return false;
+        if (__builtin_mul_overflow(n, f->axes[i].size, &n)) return false;
+    }
+    if (n < 0 || n > REE_MAX_COUNTS) return false;
+    *out = (size_t)n;
+    return true;
+}
+
+static bool is_position_of(const struct ree_fact *f, uint32_t axis) {
+    return axis < f->rank && ree_axis_is_position(&f->axes[axis]);
+}
+
+static void settle_order(const struct ree_fact *f, struct ree_order *o, bool has_type) {
+    bool fits = has_type && is_position_of(f, o->key) && is_position_of(f, o->query);
+    if (!o->holds || !fits || o->key == o->query) *o = (struct ree_order){0};
+}
+
+bool ree_count_is_number(struct ree_count c) {
+    return c.fresh == 0 && c.past == 0;
+}
+
+static void settle_counts(struct ree_fact *f) {
+    size_t n;
+    bool fits = f->n_counts && f->n_counts <= REE_MAX_COUNTS && ree_fact_is_index(f) &&
+                ree_fact_elements(f, &n) && n == f->n_counts && (f->rank <= 1 || n == 1);
+    if (!fits) f->n_counts = 0;
+    bool differs = f->is_rows;
+    for (size_t i = 0; i < f->n_counts; i++) {
+        differs = differs || !ree_count_is_number(f->counts[i]);
+        if (!ree_count_is_number(f->counts[i]) || (double)f->counts[i].n != f->fill)
+            f->has_fill = false;
+    }
+    if (!fits && f->counts_only && !f->is_rows)
+        f->why_not = "it makes data of the number of tokens of a run";
+    f->counts_only = differs;
+}
+
+void ree_fact_settle(struct ree_fact *f) {
+    if (f->why_not) return;
+    if (f->rank > REE_MAX_RANK) {
+        f->why_not = "its result has too many dimensions";
+        return;
+    }
+    for (uint32_t i = 0; i < f->rank; i++)
+        if (!ree_axis_is_position(&f->axes[i]) &&
+            (f->axes[i].size < 0 || f->axes[i].size > REE_MAX_SIZE))
+            f->why_not = "a dimension of its result is no size";
+    for (uint32_t i = 0; i < 32; i++)
+        if (f->follows >> i & 1 && !is_position_of(f, i))
+            f->why_not = "which tokens it depends on is not known";
+    settle_order(f, &f->if_true, f->dtype == REE_BOOL);
+    settle_order(f, &f->if_false, f->dtype == REE_BOOL);
+    settle_order(f, &f->masked, ree_fact_is_float(f));
+    settle_order(f, &f->zeroed, ree_fact_is_float(f));
+    if (!f->is_ramp || !ree_fact_is_index(f) || !is_position_of(f, f->ramp)) f->is_ramp = false;
+    settle_counts(f);
+}
+
+// Moving facts
 
 static struct ree_order move_order(struct ree_order o, const int *to) {
     if (!o.holds || to[o.key] < 0 || to[o.query] < 0) return (struct ree_order){0};
@@ -187,8 +256,7 @@ void ree_fact_constant(struct ree_fact *out, const struct ree_value *value) {
     }
     // An infinity or a NaN in a constant is the same in every run.
     out->has_fill = count == 1 && read_element(value, 0, &out->fill);
-    bool counts = value->dtype == REE_I64 || value->dtype == REE_I32;
-    if (!counts || value->rank > 1 || count < 1 || count > REE_MAX_COUNTS) return;
+    if (!ree_fact_is_index(out) || value->rank > 1 || count < 1 || count > REE_MAX_COUNTS) return;
     out->n_counts = (size_t)count;
     for (int64_t i = 0; i < count; i++)
         out->counts[i].n = value->dtype == REE_I64 ? ((const int64_t *)value->data)[i]

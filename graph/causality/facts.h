@@ -5,7 +5,7 @@
 #include "graph/causality/prove.h"
 
 enum ree_axis_kind {
-    REE_AXIS_FIXED, // `size` elements in every run
+    REE_AXIS_FIXED, // `size` elements in every run that has no error
     REE_AXIS_NEW,   // the new tokens: element i stands at position P + i
     REE_AXIS_ALL,   // all tokens: element j stands at position j
     REE_AXIS_PAST,  // tokens before the new ones
@@ -16,12 +16,14 @@ struct ree_axis {
     enum ree_axis_kind kind;
     int64_t size; // FIXED
 };
+#define REE_MAX_SIZE INT32_MAX // no run has a larger tensor
 
 // A number made of sizes: n + fresh * S + past * P.
 struct ree_count {
     int64_t n, fresh, past;
 };
 #define REE_MAX_COUNTS 8
+bool ree_count_is_number(struct ree_count count); // the same in every run
 
 // Says where a statement holds: at elements whose position along axis `key` is later than their
 // position along axis `query`.
@@ -30,26 +32,30 @@ struct ree_order {
     uint32_t key, query;
 };
 
+// What a value is in every run. Rules write facts, and ree_fact_settle holds each one to what the
+// comments of its fields say, so that a rule's error cannot make a proof of it.
 struct ree_fact {
     const char *why_not; // the value is not known to be causal; NULL: all below holds
     enum ree_dtype dtype;
     uint32_t rank;
-    struct ree_axis axes[REE_MAX_RANK];
-    uint32_t follows; // axes, by bit, on whose positions' tokens (and earlier ones) it depends
-    bool may_be_nan;  // elements may be NaN in place of what they are
+    struct ree_axis axes[REE_MAX_RANK]; // sizes are 0 to REE_MAX_SIZE
+    // Axes of tokens, by bit, on whose positions' tokens (and earlier ones) it depends.
+    uint32_t follows;
+    bool may_be_nan;           // elements may be NaN in place of what they are
     struct ree_order if_true;  // bool: false there, so where it is true, key <= query
     struct ree_order if_false; // bool: true there, so where it is false, key <= query
     struct ree_order masked;   // float: -inf there, or NaN if may_be_nan
-    struct ree_order zeroed;   // float: +0 or -0 there, or NaN if may_be_nan
+    struct ree_order zeroed;   // float: +0, -0 or NaN there
     bool is_ramp;              // integer: an element is its position along `ramp` plus `shift`
     uint32_t ramp;
     int64_t shift;
     bool has_fill; // all elements are this number
     double fill;
-    // Integer: the elements, made of sizes. Unless all are plain numbers, the value differs between
-    // runs, and `counts_only` is set: only rules that take counts may read it.
+    // int32 and int64 of rank 0 or 1, or of one element: the elements, made of sizes. Unless all
+    // are plain numbers, the value differs between runs, and `counts_only` is set: only rules that
+    // take counts may read it.
     bool counts_only;
-    size_t n_counts; // 0: not known
+    size_t n_counts; // the number of elements; 0: their values are not known
     struct ree_count counts[REE_MAX_COUNTS];
     bool is_rows;      // the ROWS input itself: numbers that count from P
     ptrdiff_t past;    // a cache's input: 1 + its number among the question's inputs; 0: none
@@ -76,7 +82,9 @@ typedef const char *(*ree_causality_rule)(struct ree_derivation *d);
 
 struct ree_causality_row {
     const char *domain, *op_type;
-    uint32_t takes_counts; // inputs, by bit, that may be counts_only
+    // Inputs, by bit, that may be counts_only: those whose elements become elements of the outputs,
+    // which then must have counts, too, and those that say a size, a length or a position.
+    uint32_t counts_as_data, counts_as_sizes;
     ree_causality_rule rule;
     int arg; // of rules that serve several operators
 };
@@ -91,12 +99,19 @@ bool ree_axis_is_position(const struct ree_axis *axis);
 // Every position up to a query's own is among the axis's elements, and the element's number is its
 // position: sums over them are the same in every run.
 bool ree_axis_is_complete(const struct ree_derivation *d, const struct ree_axis *axis);
+// The elements in every run, at most REE_MAX_COUNTS. False: they are more, or differ between runs.
+bool ree_fact_elements(const struct ree_fact *f, size_t *out);
+// Checks what a rule has said. Drops what is said of the elements where the fields' comments do not
+// allow it; sets why_not where a shape, or what the value follows, cannot be.
+void ree_fact_settle(struct ree_fact *f);
 bool ree_fact_is_float(const struct ree_fact *f);
+bool ree_fact_is_index(const struct ree_fact *f); // int32 or int64
 bool ree_fact_is_plain(const struct ree_fact *f); // no tokens, no positions: a constant
 // Shape and type of `f`, with what it follows and may_be_nan, and nothing else.
 void ree_fact_like(struct ree_fact *out, const struct ree_fact *f);
 // The whole of `f` with its axes moved: axis i becomes to[i], or is dropped where that is -1.
-// out->axes and out->rank are the caller's to set.
+// out->axes and out->rank are the caller's to set. Counts are kept in their order, so that the
+// caller must not exchange elements.
 void ree_fact_move(struct ree_fact *out, const struct ree_fact *f, const int *to);
 // The common shape, what it follows, may_be_nan; *shift[i] is what is added to an axis of in[i].
 const char *ree_fact_broadcast(struct ree_fact *out, size_t n, const struct ree_fact *const *in,

@@ -27,7 +27,7 @@ const char *ree_causality_constant_node(struct ree_derivation *d) {
     const struct ree_attr *number = ree_node_attr(d->node, "value_int");
     size_t n;
     const int64_t *numbers = ree_node_ints(d->node, "value_ints", &n);
-    if (value && value->tensor) {
+    if (value && value->tensor && d->node->n_attrs == 1) {
         ree_fact_constant(d->out, value->tensor);
         return d->out->why_not;
     }
@@ -35,7 +35,8 @@ const char *ree_causality_constant_node(struct ree_derivation *d) {
         numbers = &number->i;
         n = 1;
     }
-    if (!numbers || n > REE_MAX_COUNTS) return "a constant of a kind that has no rule";
+    if (!numbers || n < 1 || n > REE_MAX_COUNTS || d->node->n_attrs != 1)
+        return "a constant of a kind that has no rule";
     d->out->dtype = REE_I64;
     d->out->rank = number ? 0 : 1;
     d->out->axes[0] = (struct ree_axis){REE_AXIS_FIXED, (int64_t)n};
@@ -48,12 +49,6 @@ const char *ree_causality_constant_node(struct ree_derivation *d) {
 }
 
 // Shapes
-
-static void set_counts_only(struct ree_fact *out) {
-    out->counts_only = false;
-    for (size_t i = 0; i < out->n_counts; i++)
-        out->counts_only = out->counts_only || out->counts[i].fresh || out->counts[i].past;
-}
 
 const char *ree_causality_shape(struct ree_derivation *d) {
     const struct ree_fact *x = d->in[0];
@@ -73,7 +68,6 @@ const char *ree_causality_shape(struct ree_derivation *d) {
             return "the number of rows that are wanted is no size";
         d->out->counts[i - start] = ree_axis_count(&x->axes[i]);
     }
-    set_counts_only(d->out);
     return NULL;
 }
 
@@ -203,7 +197,7 @@ const char *ree_causality_reshape(struct ree_derivation *d) {
     out->rank = (uint32_t)shape->n_counts;
     for (uint32_t i = 0; i < out->rank; i++) {
         struct ree_count c = shape->counts[i];
-        bool is_number = !c.fresh && !c.past;
+        bool is_number = ree_count_is_number(c);
         if (is_number && c.n == -1 && open < 0) {
             open = (int)i;
             out->axes[i] = (struct ree_axis){REE_AXIS_FIXED, 1};
@@ -237,6 +231,7 @@ const char *ree_causality_transpose(struct ree_derivation *d) {
         d->out->axes[i] = x->axes[from];
     }
     ree_fact_move(d->out, x, to);
+    if (x->rank > 1 && x->n_counts > 1) d->out->n_counts = 0; // their order changes
     return NULL;
 }
 
@@ -305,19 +300,15 @@ const char *ree_causality_expand(struct ree_derivation *d) {
 
 // Parts
 
-static const char *join_counts(struct ree_derivation *d) {
+static void join_counts(struct ree_derivation *d) {
     size_t n = 0;
-    bool only = false, all = true;
     for (size_t i = 0; i < d->n_in; i++) {
         const struct ree_fact *x = d->in[i];
-        only = only || x->counts_only;
-        all = all && x->n_counts && x->rank == 1 && n + x->n_counts <= REE_MAX_COUNTS;
-        for (size_t k = 0; all && k < x->n_counts; k++)
+        if (!x->n_counts || x->rank != 1 || x->n_counts > REE_MAX_COUNTS - n) return;
+        for (size_t k = 0; k < x->n_counts; k++)
             d->out->counts[n++] = x->counts[k];
     }
-    d->out->n_counts = all ? n : 0;
-    set_counts_only(d->out);
-    return only && !all ? "it makes data of the number of tokens of a run" : NULL;
+    d->out->n_counts = n;
 }
 
 const char *ree_causality_concat(struct ree_derivation *d) {
@@ -344,7 +335,8 @@ const char *ree_causality_concat(struct ree_derivation *d) {
         if (__builtin_add_overflow(size, x->axes[axis].size, &size)) return "it is too large";
     }
     d->out->axes[axis].size = size;
-    return join_counts(d);
+    join_counts(d);
+    return NULL;
 }
 
 const char *ree_causality_split(struct ree_derivation *d) {
@@ -359,6 +351,10 @@ const char *ree_causality_split(struct ree_derivation *d) {
     if (why) return why;
     if (n ? n != d->n_out : x->axes[axis].size % (int64_t)d->n_out)
         return "its parts are not constant";
+    int64_t left = x->axes[axis].size;
+    for (size_t i = 0; i < n; left -= sizes[i++])
+        if (sizes[i] < 0 || sizes[i] > left) return "its parts are not those of the whole";
+    if (n && left) return "its parts are not those of the whole";
     for (size_t i = 0; i < d->n_out; i++) {
         struct ree_fact part = *x;
         part.axes[axis].size = n ? sizes[i] : x->axes[axis].size / (int64_t)d->n_out;
@@ -403,7 +399,7 @@ static const char *read_bounds(const struct ree_derivation *d, struct bounds *b)
 
 static bool is_whole(const struct ree_axis *axis, int64_t start, struct ree_count end) {
     struct ree_count size = ree_axis_count(axis);
-    bool beyond = !end.fresh && !end.past && end.n >= INT32_MAX;
+    bool beyond = ree_count_is_number(end) && end.n >= INT32_MAX;
     bool equal = axis->kind != REE_AXIS_ROWS && !memcmp(&size, &end, sizeof size);
     return start == 0 && (beyond || equal);
 }
@@ -411,6 +407,24 @@ static bool is_whole(const struct ree_axis *axis, int64_t start, struct ree_coun
 static int64_t clamp(int64_t at, int64_t size) {
     at = at < 0 ? at + size : at;
     return at < 0 ? 0 : at > size ? size : at;
+}
+
+// Part of an axis: `start` is within it unless n is 0. Steps may be any number from 1 on.
+struct cut {
+    int64_t start, step, n;
+};
+
+static struct cut cut_axis(int64_t size, int64_t from, int64_t to, int64_t step) {
+    int64_t start = clamp(from, size), end = clamp(to, size);
+    return (struct cut){start, step, end > start ? 1 + (end - start - 1) / step : 0};
+}
+
+// Of a list. The counts of other values with several elements are not known.
+static void cut_counts(struct ree_fact *part, const struct ree_fact *x, struct cut c) {
+    part->n_counts = 0;
+    if (x->rank != 1) return;
+    for (int64_t k = 0; k < c.n && c.start + k * c.step < (int64_t)x->n_counts; k++)
+        part->counts[part->n_counts++] = x->counts[c.start + k * c.step];
 }
 
 const char *ree_causality_slice(struct ree_derivation *d) {
@@ -431,19 +445,12 @@ const char *ree_causality_slice(struct ree_derivation *d) {
                 return "it cuts the axis of tokens";
             continue;
         }
-        if (b.ends[i].fresh || b.ends[i].past) return "its bounds depend on the number of tokens";
-        int64_t size = x->axes[axis].size;
-        int64_t start = clamp(b.starts[i], size), end = clamp(b.ends[i].n, size);
-        int64_t n = end > start ? (end - start + b.steps[i] - 1) / b.steps[i] : 0;
-        part.axes[axis].size = n;
-        for (int64_t k = 0; k < n && x->n_counts; k++)
-            part.counts[k] = x->counts[start + k * b.steps[i]];
-        part.n_counts = x->n_counts ? (size_t)n : 0;
+        if (!ree_count_is_number(b.ends[i])) return "its bounds depend on the number of tokens";
+        struct cut c = cut_axis(x->axes[axis].size, b.starts[i], b.ends[i].n, b.steps[i]);
+        part.axes[axis].size = c.n;
+        cut_counts(&part, x, c);
     }
-    if (x->counts_only && (x->rank != 1 || b.n != 1 || !part.n_counts))
-        return "it makes data of the number of tokens of a run";
-    if (x->rank != 1 || b.n != 1) part.n_counts = 0;
-    set_counts_only(&part);
+    if (part.is_rows) return "it picks some of the rows that are wanted";
     keep(d->out, &part);
     return NULL;
 }
@@ -468,8 +475,7 @@ const char *ree_causality_gather(struct ree_derivation *d) {
     memcpy(out->axes + axis, index->axes, index->rank * sizeof *out->axes);
     out->follows |= index->follows << axis;
     out->may_be_nan = x->may_be_nan;
-    if (!x->n_counts || x->rank != 1)
-        return x->counts_only ? "it makes data of the number of tokens of a run" : NULL;
+    if (!x->n_counts || x->rank != 1) return NULL;
     int64_t numbers[REE_MAX_COUNTS];
     size_t n = 0;
     bool known = index->rank <= 1 && ree_fact_numbers(index, &n, numbers);
@@ -479,12 +485,11 @@ const char *ree_causality_gather(struct ree_derivation *d) {
         if (known) out->counts[i] = x->counts[at];
     }
     out->n_counts = known ? n : 0;
-    set_counts_only(out);
-    if (out->n_counts == 1 && !out->counts_only) {
+    if (out->n_counts == 1 && ree_count_is_number(out->counts[0])) {
         out->has_fill = true;
         out->fill = (double)out->counts[0].n;
     }
-    return x->counts_only && !known ? "it makes data of the number of tokens of a run" : NULL;
+    return NULL;
 }
 
 // The choice of rows that ree_pass_select_rows makes.

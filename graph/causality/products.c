@@ -149,7 +149,6 @@ const char *ree_causality_reduce(struct ree_derivation *d) {
     // A sum of ones is their number.
     out->n_counts = 1;
     out->counts[0] = ones;
-    out->counts_only = true;
     return NULL;
 }
 
@@ -204,6 +203,24 @@ const char *ree_causality_conv(struct ree_derivation *d) {
 
 // Norms, over the last axes, which must not be axes of tokens.
 
+// Whether each is a constant that has as many elements as x, or one, along each axis.
+static const char *check_scales(const struct ree_derivation *d, const struct ree_fact *x,
+                                size_t from) {
+    for (size_t i = from; i < d->n_in; i++) {
+        const struct ree_fact *scale = d->in[i];
+        if (!scale) continue;
+        if (!ree_fact_is_plain(scale)) return "its scale or bias is not constant";
+        if (scale->rank > x->rank) return "its scale or bias does not fit in every run";
+        for (uint32_t k = 0; k < scale->rank; k++) {
+            const struct ree_axis *axis = &scale->axes[k];
+            if (!ree_axis_is_fixed(axis, 1) &&
+                !ree_axes_same(axis, &x->axes[x->rank - scale->rank + k]))
+                return "its scale or bias does not fit in every run";
+        }
+    }
+    return NULL;
+}
+
 static const char *norm_over(const struct ree_fact *x, int64_t from) {
     uint32_t axis;
     if (!ree_read_axis(from, x->rank, &axis)) return "its axis is out of range";
@@ -213,8 +230,8 @@ static const char *norm_over(const struct ree_fact *x, int64_t from) {
 }
 
 const char *ree_causality_norm(struct ree_derivation *d) {
-    for (size_t i = 1; i < d->n_in; i++)
-        if (d->in[i] && !ree_fact_is_plain(d->in[i])) return "its scale or bias is not constant";
+    const char *why = check_scales(d, d->in[0], 1);
+    if (why) return why;
     for (size_t i = 1; i < d->n_out; i++)
         d->out[i].why_not = "only its first output has a rule";
     ree_fact_like(d->out, d->in[0]);
@@ -224,9 +241,8 @@ const char *ree_causality_norm(struct ree_derivation *d) {
 // Inputs: input, skip, weights. The fourth output is input + skip.
 const char *ree_causality_skip_norm(struct ree_derivation *d) {
     uint32_t shifts[2];
-    for (size_t i = 2; i < d->n_in; i++)
-        if (d->in[i] && !ree_fact_is_plain(d->in[i])) return "its scale or bias is not constant";
     const char *why = ree_fact_broadcast(d->out, 2, d->in, shifts);
+    if (!why) why = check_scales(d, d->out, 2);
     if (why) return why;
     d->out->dtype = d->in[0]->dtype;
     for (size_t i = 1; i < d->n_out; i++)

@@ -17,7 +17,6 @@ static void set_count(struct ree_fact *f, enum ree_dtype dtype, uint32_t rank,
         f->axes[i] = (struct ree_axis){REE_AXIS_FIXED, 1};
     f->n_counts = 1;
     f->counts[0] = count;
-    f->counts_only = true;
     if (dtype != REE_I64 && dtype != REE_I32) f->why_not = "a length that is no integer";
 }
 
@@ -119,6 +118,7 @@ static bool begin(struct ree_prover *p) {
         struct ree_fact *f = add_fact(p, value);
         if (!f) return false;
         ree_fact_constant(f, value);
+        ree_fact_settle(f);
         if (f->why_not) f->why_not = say_of_value(p, "constant", value, f->why_not);
     }
     // An input may have a default value, which a run replaces.
@@ -127,6 +127,7 @@ static bool begin(struct ree_prover *p) {
         struct ree_fact *f = add_fact(p, value);
         if (!f) return false;
         set_input(f, p, i);
+        ree_fact_settle(f);
         if (f->why_not) f->why_not = say_of_value(p, "input", value, f->why_not);
     }
     return true;
@@ -157,13 +158,29 @@ static const char *check_inputs(struct ree_prover *p, const struct ree_node *nod
         if (!in[i]) return say_of_value(p, "value", value, "nothing is known of it");
         if (in[i]->why_not) return in[i]->why_not;
         if (!row) return say_of_node(p, node, "the operator has no rule");
-        if (in[i]->counts_only && (i >= 32 || !(row->takes_counts >> i & 1)))
+        if (in[i]->counts_only &&
+            (i >= 32 || !((row->counts_as_data | row->counts_as_sizes) >> i & 1)))
             return say_of_node(p, node, "it makes data of the number of tokens of a run");
         if (in[i]->past && row->rule != ree_causality_concat && row->rule != ree_causality_shape &&
             row->rule != ree_causality_attention && row->rule != ree_causality_group_query)
             return say_of_node(p, node, "it reads a cache without the new tokens");
     }
     return row ? NULL : say_of_node(p, node, "the operator has no rule");
+}
+
+// Checks after every rule, whatever it is.
+static void settle_output(struct ree_derivation *d, const struct ree_causality_row *row, size_t i) {
+    struct ree_fact *out = &d->out[i];
+    ree_fact_settle(out);
+    if (out->why_not) return;
+    for (size_t k = 0; k < d->n_in && k < 32; k++)
+        if (d->in[k] && d->in[k]->counts_only && row->counts_as_data >> k & 1 && !out->n_counts &&
+            !out->is_rows)
+            out->why_not = "it makes data of the number of tokens of a run";
+    // Only inputs are caches, and only one value is what a cache will hold.
+    out->past = 0;
+    if (out->present && d->node->outputs[i] != d->prover->question->inputs[out->present - 1].next)
+        out->present = 0;
 }
 
 static const char *apply(struct ree_prover *p, const struct ree_node *node, struct ree_fact *out) {
@@ -180,6 +197,8 @@ static const char *apply(struct ree_prover *p, const struct ree_node *node, stru
                                .in = in,
                                .out = out};
     why = row->rule(&d);
+    for (size_t i = 0; !why && i < node->n_outputs; i++)
+        settle_output(&d, row, i);
     return why ? say_of_node(p, node, why) : NULL;
 }
 
@@ -241,6 +260,8 @@ bool ree_causality_prove(const struct ree_causality_question *question, char *ou
     ree_arena_init(&p.arena);
     const char *why = prove(&p);
     snprintf(out_reason, size, "%s", why ? why : "");
+    for (size_t i = 0; question->on_fact && p.facts && i < question->graph->n_values; i++)
+        if (p.facts[i]) question->on_fact(question->user, question->graph->values[i], p.facts[i]);
     ree_arena_finish(&p.arena);
     return !why;
 }

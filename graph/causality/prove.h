@@ -49,6 +49,8 @@ struct ree_causality_input {
     uint32_t axis, batch_axis;
 };
 
+struct ree_fact;
+
 struct ree_causality_question {
     const struct ree_graph *graph; // after all passes, as it is lowered
     size_t n_inputs;
@@ -57,6 +59,10 @@ struct ree_causality_question {
     // Caches have positions beyond the last token, of no meaning. Then P, as caches and lengths
     // show it, is not the position of the first new token; the positions input has that.
     bool has_slack;
+    // Called with what was derived of each value (facts.h), whatever the answer is: for tests that
+    // compare it with runs. NULL: off.
+    void (*on_fact)(void *user, const struct ree_value *value, const struct ree_fact *fact);
+    void *user;
 };
 
 // False where it is not proved, with the reason: "node 'x' (Op): ...".

@@ -22,12 +22,10 @@ static enum ree_causality_input_kind kind_of(enum ree_role role) {
     return REE_CAUSALITY_OTHER;
 }
 
-bool ree_model_is_causal(const struct ree_model *model, const struct ree_roles *roles,
-                         bool mixes_lengths, char *out_reason, size_t size) {
-    struct ree_causality_input *inputs = calloc(roles->n_inputs + 1, sizeof *inputs);
+void ree_model_causality_question(const struct ree_model *model, const struct ree_roles *roles,
+                                  bool mixes_lengths, struct ree_causality_input *inputs,
+                                  struct ree_causality_question *out) {
     size_t state = 0;
-    snprintf(out_reason, size, "out of memory");
-    if (!inputs) return false;
     for (size_t i = 0; i < roles->n_inputs; i++) {
         const struct ree_port *port = &model->inputs[i];
         inputs[i] = (struct ree_causality_input){.kind = kind_of(roles->of_input[i]),
@@ -39,11 +37,20 @@ bool ree_model_is_causal(const struct ree_model *model, const struct ree_roles *
         inputs[i].axis = spec->axis;
         inputs[i].batch_axis = spec->batch_axis;
     }
-    struct ree_causality_question question = {.graph = model->graph,
-                                              .n_inputs = roles->n_inputs,
-                                              .inputs = inputs,
-                                              .logits = model->graph->outputs[roles->logits],
-                                              .has_slack = mixes_lengths};
+    *out = (struct ree_causality_question){.graph = model->graph,
+                                           .n_inputs = roles->n_inputs,
+                                           .inputs = inputs,
+                                           .logits = model->graph->outputs[roles->logits],
+                                           .has_slack = mixes_lengths};
+}
+
+bool ree_model_is_causal(const struct ree_model *model, const struct ree_roles *roles,
+                         bool mixes_lengths, char *out_reason, size_t size) {
+    struct ree_causality_input *inputs = calloc(roles->n_inputs + 1, sizeof *inputs);
+    struct ree_causality_question question;
+    snprintf(out_reason, size, "out of memory");
+    if (!inputs) return false;
+    ree_model_causality_question(model, roles, mixes_lengths, inputs, &question);
     bool proved = ree_causality_prove(&question, out_reason, size);
     free(inputs);
     return proved;

@@ -13,4 +13,12 @@ bool ree_generator_is_causal(const struct ree_generator *generator, char *out_re
 bool ree_model_is_causal(const struct ree_model *model, const struct ree_roles *roles,
                          bool mixes_lengths, char *out_reason, size_t size);
 
+// The question that is asked of a model with the roles of its ports. `inputs` has
+// roles->n_inputs elements, and the question refers to them.
+struct ree_causality_input;
+struct ree_causality_question;
+void ree_model_causality_question(const struct ree_model *model, const struct ree_roles *roles,
+                                  bool mixes_lengths, struct ree_causality_input *inputs,
+                                  struct ree_causality_question *out);
+
 #endif

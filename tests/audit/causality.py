@@ -373,10 +373,145 @@ def chunk_mask(m):
     return 7
 
 
+def not_foldable(m, values, name):
+    """The numbers as a list that no pass computes: added to 0 times the text's length."""
+    m.op("Unsqueeze", ["length", "n0"], "length1")
+    m.op("Mul", ["length1", "n0"], "nothing")
+    m.const(name + "_known", values)
+    return m.op("Add", ["nothing", name + "_known"], name)
+
+
+def sum_over_second(m, matrix):
+    """The sum over the axis that the second element of four says: 1, the tokens'."""
+    m.const("four", [4])
+    m.op("Reshape", [matrix, "four"], "flat")
+    m.op("Slice", ["flat", "n1", "n2", "n0"], "axis")
+    m.op("ReduceSum", ["seen", "axis"], "leak", keepdims=1)
+    return 7
+
+
+def outer_counts(m):
+    """Two lists across each other: [[0, 1], [1, 2]]. As one list it would be [0, 2], with the axis 2."""
+    not_foldable(m, [0, 1], "list")
+    m.op("Unsqueeze", ["list", "n1"], "down")
+    m.op("Unsqueeze", ["list", "n0"], "across")
+    return sum_over_second(m, m.op("Add", ["down", "across"], "matrix"))
+
+
+def transposed_counts(m):
+    """[[2, 2], [1, 1]] transposed, which begins with 2, 1. As it was, it would begin with 2, 2."""
+    not_foldable(m, [2, 2, 1, 1], "list")
+    m.const("square", [2, 2])
+    m.op("Reshape", ["list", "square"], "rows")
+    return sum_over_second(m, m.op("Transpose", ["rows"], "matrix", perm=[1, 0]))
+
+
+def see_twice_as_far(m, queries):
+    """Causal attention by 2 * sequence queries, believed to be `sequence`: number 2 i + 1 is put at position i."""
+    m.op("Attention", [queries, "keys", "seen"], "sums", q_num_heads=1, kv_num_heads=1, is_causal=1)
+    m.op("Unsqueeze", ["length", "n0"], "length1")
+    m.op("Concat", ["n1", "length1", "last"], "pairs", axis=0)
+    m.op("Reshape", ["sums", "pairs"], "both")
+    m.op("ReduceMax", ["both", "n2"], "leak", keepdims=1)
+    return 7
+
+
+def step_overflow(m):
+    """A step of 2^63 - 1 takes one element. Believed to take none, it doubles the rows unseen."""
+    m.op("Concat", ["seen"] * 4, "wide", axis=2)
+    m.const("far", [2**31 - 1])
+    m.const("step", [2**63 - 1])
+    m.op("Slice", ["wide", "n0", "far", "n2", "step"], "part")
+    m.op("Concat", ["seen", "part"], "twice", axis=2)
+    m.const("rows", [1, -1, 1])
+    m.op("Identity", ["seen"], "keys")
+    return see_twice_as_far(m, m.op("Reshape", ["twice", "rows"], "queries"))
+
+
+def head_sizes(m):
+    """GroupQueryAttention whose values have heads of another size than the queries'."""
+    m.op("Concat", ["seen"] * 2, "keys", axis=2)
+    m.op("Concat", ["seen"] * 4, "values", axis=2)
+    m.op("Sub", ["length", "n1"], "before")
+    m.op("Cast", ["before"], "before32", to=6)
+    m.op("Cast", ["length"], "length32", to=6)
+    m.op("GroupQueryAttention", ["keys", "keys", "values", "", "", "before32", "length32"], "four",
+         domain="com.microsoft", num_heads=1, kv_num_heads=1)
+    m.const("rows", [1, -1, 2])
+    return see_twice_as_far(m, m.op("Reshape", ["four", "rows"], "queries"))
+
+
 LIARS = {trigger: 17, one_position: 17, mask_hole: 17, softmax_axis: 17, reverse_cumsum: 17, tiny_max: 17,
          right_padding: 17, gather_next: 17, total_length: 17, length_by_shape: 17, data_mask: 23,
          large_negative_mask: 17, over_diagonal: 17, under_diagonal: 17, group_query: 17, zero_times_infinity: 17, infinity_by_attention: 23, unmasked_cache: 17, other_cache: 17,
-         positions_from_zero: 17, chunk_mask: 23}
+         positions_from_zero: 17, chunk_mask: 23, outer_counts: 17, transposed_counts: 17, step_overflow: 23, head_sizes: 23}
+
+
+# Models that the proof must refuse without a fault of its own. What they compute does not matter; some
+# cannot run.
+
+def many_counts(m):
+    """Broadcast counts of 8 * 8 * ... elements, and a slice far behind the first eight."""
+    m.op("Unsqueeze", ["length", "n0"], "length1")
+    m.const("ones", [1] * 8)
+    m.op("Mul", ["length1", "ones"], "list")
+    total = None
+    for i in range(7):
+        m.const(f"sizes{i}", [8 if k == i else 1 for k in range(7)])
+        m.op("Reshape", ["list", f"sizes{i}"], f"part{i}")
+        total = m.op("Add", [total, f"part{i}"], f"total{i}") if total else f"part{i}"
+    m.const("all", [8**7])
+    m.op("Reshape", [total, "all"], "flat")
+    m.const("far", [2**31 - 1])
+    m.const("start", [8**7 - 8])
+    m.op("Slice", ["flat", "start", "far", "n0"], "cut")
+    m.op("Gather", ["cut", "s0"], "one")
+    m.op("Cast", ["one"], "number", to=1)
+    m.op("Mul", ["seen", "number"], "leak")
+
+
+def no_heads(m):
+    """Packed heads: 2 + 2 * (2^63 - 1) is 0 in 64 bits."""
+    m.op("Cast", ["length"], "length32", to=6)
+    m.op("GroupQueryAttention", ["seen", "", "", "", "", "length32", "length32"], "leak", domain="com.microsoft",
+         num_heads=2, kv_num_heads=2**63 - 1)
+
+
+def omitted_input(m):
+    m.op("Sum", ["seen", ""], "leak")
+
+
+def empty_list(m):
+    m.nodes.append(onnx.node("Constant", [], ["list"], name="list") +
+                   onnx.chunk(5, onnx.chunk(1, "value_ints") + onnx.number(20, 7)))
+    m.op("Unsqueeze", ["length", "n0"], "length1")
+    m.op("Concat", ["length1", "list"], "longer", axis=0)
+    m.outputs.append(onnx.port("longer", onnx.INT64, None))
+    m.op("Identity", ["seen"], "leak")
+
+
+def long_cast(m):
+    """A type that is int64 if only 32 bits of its number are read."""
+    m.op("Cast", ["length"], "same", to=2**32 + 7)
+    m.op("Range", ["s0", "same", "s1"], "numbers")
+    m.outputs.append(onnx.port("numbers", onnx.INT64, None))
+    m.op("Identity", ["seen"], "leak")
+
+
+def long_bounds(m):
+    """Every bound of every kind, on a list and on an axis of tokens."""
+    m.op("Shape", ["seen"], "sizes")
+    numbers = [0, 1, -1, 2**31 - 1, 2**62, 2**63 - 1, -2**63, -2**63 + 1]
+    for i, n in enumerate(numbers):
+        m.const(f"bound{i}", [n])
+    names = [f"bound{i}" for i in range(len(numbers))]
+    for k, (start, end, step) in enumerate((a, b, c) for a in names for b in names for c in names):
+        m.op("Slice", ["sizes" if k % 2 else "seen", start, end, "n0" if k % 2 else "n2", step], f"slice{k}")
+        m.outputs.append(onnx.port(f"slice{k}", onnx.INT64 if k % 2 else onnx.FLOAT, None))
+    m.op("Identity", ["seen"], "leak")
+
+
+HOSTILE = (many_counts, no_heads, omitted_input, empty_list, long_cast, long_bounds)
 
 
 def false_answer(last):
@@ -436,6 +571,29 @@ def liars(folder):
             done = subprocess.run([args.before, "verify", str(false), str(model)], capture_output=True, text=True)
             print(f"{model.name}: without the proof: {done.stdout.splitlines()[-1:]} {done.stderr}")
             print(f"    {found.get('token_by_token')}")
+
+
+def hostile(folder):
+    plain = Model(23)
+    plain.op("Identity", ["seen"], "leak")
+    path = folder / "claim.json"
+    done = run(plain.finish(folder / "plain.onnx"), "--prompt-ids", "1,2", "--max-new-tokens", 1, "--receipt-path", path)
+    check(done.returncode == 0, done.stderr)
+    receipt = vectors.parse(path.read_text())
+    for attack in HOSTILE:
+        m = Model(17)
+        attack(m)
+        model = m.finish(folder / f"{attack.__name__}.onnx")
+        for options in ((), ("--no-fold", "--no-fuse")):
+            # With the hashes of this model, so that verify looks at its graph.
+            path.write_text(canonical(seal(receipt)) + "\n")
+            for check_ in verify(path, model, *options).get("checks", []):
+                if check_["outcome"] == "differs" and check_["name"] in ("graph", "weights"):
+                    receipt["body"]["model"][check_["name"] + "_sha256"] = check_["detail"].split()[2].strip(",")
+            path.write_text(canonical(seal(receipt)) + "\n")
+            done = run("verify", path, model, *options)
+            broken = "Sanitizer" in done.stderr or "runtime error" in done.stderr
+            check(done.returncode in (0, 1, 2) and not broken, f"{model.name}: {done.returncode} {done.stdout} {done.stderr}")
 
 
 def resumed(folder):
@@ -507,7 +665,7 @@ def main():
     parser.add_argument("--models", type=pathlib.Path, default=pathlib.Path("none"), help="stories260K, ...; optional")
     parser.add_argument("--before", help="a program that checks in one pass without a proof, whose verdicts are printed")
     args = parser.parse_args()
-    for room in (liars, resumed, infinite_values, proved):
+    for room in (liars, hostile, resumed, infinite_values, proved):
         with tempfile.TemporaryDirectory() as name:
             room(pathlib.Path(name))
     return harness.finish()

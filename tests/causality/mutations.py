@@ -171,18 +171,19 @@ def main():
     parser = harness.parser(__doc__)
     parser.add_argument("--mutate", required=True, help="the program causality_mutate")
     parser.add_argument("--count", type=int, default=300, help="changed models of each form")
+    parser.add_argument("--grown", type=int, default=20, help="models of each form that get random nodes")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         models = [make(folder / f"{make.__name__}.onnx") for make in (without_cache, steps_with_cache, attention, group_query)]
         done = harness.call(args.ree_run, "export", STORIES, "-o", folder / "steps.onnx", "--opset", 17, "--colocate-tensors")
         check(done.returncode == 0, done.stderr)
-        done = subprocess.run([args.mutate, str(args.count), *map(str, models)], text=True, stderr=subprocess.STDOUT,
+        done = subprocess.run([args.mutate, str(args.count), str(args.grown), *map(str, models)], text=True, stderr=subprocess.STDOUT,
                               stdout=subprocess.PIPE)
         print(done.stdout)
         check(done.returncode == 0, "changed models that are said to be causal are")
         # Large ones: a few.
-        done = subprocess.run([args.mutate, str(args.count // 6), str(folder / "steps.onnx"), str(STORIES)], text=True,
+        done = subprocess.run([args.mutate, str(args.count // 6), "0", str(folder / "steps.onnx"), str(STORIES)], text=True,
                               stderr=subprocess.STDOUT, stdout=subprocess.PIPE)
         print(done.stdout)
         check(done.returncode == 0, "changed stories that are said to be causal are")
