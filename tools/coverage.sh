@@ -11,7 +11,8 @@
 #     --jobs N         processes at a time (all processors)
 #     --full           all of ONNX's operator tests, not a tenth of them
 #
-# Takes about half an hour of two cores. Processes that end by _exit or a signal leave no record.
+# Takes about half an hour of two cores. Processes that end by _exit or a signal leave no record, nor do commands
+# of ree-run in their sandbox, which refuses the file of the profile.
 #
 # Exit codes: 0 the table is there; 1 it did not build, or a test failed; 2 wrong usage.
 set -u
