@@ -353,8 +353,8 @@ const char *ree_causality_split(struct ree_derivation *d) {
         return "its parts are not constant";
     int64_t left = x->axes[axis].size;
     for (size_t i = 0; i < n; left -= sizes[i++])
-        if (sizes[i] < 0 || sizes[i] > left) return "its parts are not those of the whole";
-    if (n && left) return "its parts are not those of the whole";
+        if (sizes[i] < 0 || sizes[i] > left) return "its parts do not add up to the whole";
+    if (n && left) return "its parts do not add up to the whole";
     for (size_t i = 0; i < d->n_out; i++) {
         struct ree_fact part = *x;
         part.axes[axis].size = n ? sizes[i] : x->axes[axis].size / (int64_t)d->n_out;

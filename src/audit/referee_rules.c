@@ -249,8 +249,8 @@ static enum ree_status say_why(const struct ree_court *court, const struct ree_r
     REE_TRY(ree_referee_differences(receipts[0], receipts[1], differences, &n, err));
     return ree_fail(err, REE_INVALID,
                     "each answer ends where its own receipt says, and the receipts are of "
-                    "different runs: %s differs; which of them answers a request, 'ree-run verify "
-                    "--request' says",
+                    "different runs: %s differs ('ree-run verify --request' tells which of them "
+                    "answers a request)",
                     receipts[0]->version != receipts[1]->version ? "schema"
                     : n                                          ? differences[0]
                                                                  : "nothing known");

@@ -191,8 +191,8 @@ enum ree_status ree_told_compare(const struct ree_told *a, const struct ree_told
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!parts[i].same)
             return ree_fail(err, REE_INVALID,
-                            "the receipts are of different runs: %s differs; which of them answers "
-                            "a request, 'ree-run verify --request' says",
+                            "the receipts are of different runs: %s differs ('ree-run verify "
+                            "--request' tells which of them answers a request)",
                             parts[i].what);
     // Neither changes a token, so the other party can make a trace that is cut in the same way.
     bool is_cut = x->trace_chunk == y->trace_chunk;

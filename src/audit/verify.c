@@ -159,9 +159,9 @@ enum ree_status ree_verify_model(struct ree_verification *v, const struct ree_re
     return REE_OK;
 }
 
-// The root of a trace is over the nodes that passes leave of a graph, and passes are those of a
-// version. What the receipt says of its version is bound by nothing, so that it may spare a
-// receipt the word "differs", and never give it the word "verified".
+// A trace has a digest for each node of the optimised graph, and versions of ree optimise
+// differently. The version in a receipt is not covered by its hash: it may turn "differs" into "not
+// checked", and must never lead to "verified".
 static bool is_of_other_version(const struct ree_receipt *receipt) {
     return receipt->ree_version && strcmp(receipt->ree_version, ree_version()) != 0;
 }
@@ -179,8 +179,8 @@ void ree_verify_trace(struct ree_verification *v, const struct ree_receipt *rece
     else if (strcmp(blinded, receipt->trace_root) != 0 && is_of_other_version(receipt))
         ree_verify_add(
             v, "trace", REE_VERIFY_NOT_CHECKED,
-            "the roots differ; the receipt says that ree %.32s made it, whose passes may "
-            "leave other nodes than those of this ree, %s: verify it with that one",
+            "the roots differ. The receipt says that ree %.32s made it, which may optimise the "
+            "graph differently from this ree, %s: verify it with that version",
             receipt->ree_version, ree_version());
     else
         ree_verify_blinded(v, receipt, "trace", hex, receipt->trace_root);

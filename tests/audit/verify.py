@@ -570,11 +570,11 @@ def every_field(folder):
     receipt["body"].update(extensions={"grammar": {}}, critical=["grammar"])
     code, reason = verify(write(path, seal(receipt)), STORIES)
     check(code == 2 and "'grammar'" in reason, f"an extension that must be understood: {reason}")
-    names = [f"x{i:06}" for i in range(50000)]
+    names = [f"x{i:06}" for i in range(300000)]
     receipt["body"].update(extensions={n: 0 for n in names}, critical=names)
-    begin = time.monotonic()
-    code, reason = verify(write(path, seal(receipt)), STORIES)
-    check(code == 2 and "'x000000'" in reason and time.monotonic() - begin < 60, f"very many extensions: {reason}")
+    # Looked up one by one they take some minutes.
+    code, reason = verify(write(path, seal(receipt)), STORIES, "--timeout", 60)
+    check(code == 2 and "'x000000'" in reason, f"very many extensions: {reason}")
     receipt["body"]["extensions"] = {"grammar": {}}
     del receipt["body"]["critical"]
     in_part(write(path, seal(receipt)), STORIES, ["extension"])

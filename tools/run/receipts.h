@@ -18,7 +18,7 @@ struct cli_receipt {
     "for\n"                                                                                        \
     "                       others to verify ('ree-run help verify'). Reads all weights once "     \
     "more\n"                                                                                       \
-    "  --sign KEY           sign it with this private key\n"                                      \
+    "  --sign KEY           sign it with this private key\n"                                       \
     "  --dsse FILE          with --sign: an in-toto statement about the receipt, too, in a DSSE\n" \
     "                       envelope, for tools that know these\n"
 
@@ -28,7 +28,8 @@ void cli_receipt_check(struct cli *cli, const struct cli_receipt *receipt);
 // The root of a trace depends on the nodes that passes leave, so that a receipt with a trace is of
 // those that ree makes unasked; --no-fold with both is wrong usage.
 #define CLI_TRACE_IS_FOLDED                                                                        \
-    "a receipt's trace is of the graph with its constants folded: --no-fold leaves it another root"
+    "a receipt's trace is of the graph with its constants folded: --no-fold leaves it another "    \
+    "root"
 // Before the run: whether the file can be written and the key be read, so that hours of work are
 // not lost for it. Draws the salt of a private one. Prints what is wrong and returns an exit code.
 int cli_receipt_prepare(struct cli_receipt *receipt);
