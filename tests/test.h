@@ -7,7 +7,8 @@
 //     }
 //
 // One program is one test for CTest. Exit codes: 0 all passed, 1 something failed, 77 skipped
-// (register with SKIP_RETURN_CODE 77). The counters belong to the file that includes this header.
+// (register with SKIP_RETURN_CODE 77). With REE_TEST_STOP set, the first failure ends the program.
+// The counters belong to the file that includes this header.
 #ifndef REE_TESTS_TEST_H
 #define REE_TESTS_TEST_H
 
@@ -29,7 +30,7 @@ static _Atomic long test_n_passed_, test_n_failed_;
 #define CHECK_MSG(cond, ...)                                                                       \
     ((cond) ? (void)test_n_passed_++                                                               \
             : (void)(test_fail_at_(__FILE__, __LINE__) &&                                          \
-                     (fprintf(stderr, __VA_ARGS__), fputc('\n', stderr))))
+                     (fprintf(stderr, __VA_ARGS__), fputc('\n', stderr), test_stop_())))
 
 // For a precondition without which going on makes no sense (an allocation, a fixture).
 #define REQUIRE(cond)                                                                              \
@@ -44,6 +45,11 @@ static inline bool test_fail_at_(const char *file, int line) {
     fflush(stdout);
     fprintf(stderr, "%s:%d: FAILED: ", file, line);
     return true;
+}
+
+static inline int test_stop_(void) {
+    if (getenv("REE_TEST_STOP")) exit(1);
+    return 0;
 }
 
 // Prints the totals; the value main returns. A program that checked nothing has failed.

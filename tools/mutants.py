@@ -228,7 +228,7 @@ def tests_of(folder):
 def run(command, folder, seconds, **changes):
     """Whether it passes, and how long it takes."""
     environment = {**os.environ, "VK_ICD_FILENAMES": "none", "OMP_WAIT_POLICY": "passive", "REE_TEST_SAMPLE": "1/10",
-                   "XDG_CACHE_HOME": str(folder / "cache"), **changes}
+                   "REE_TEST_STOP": "1", "XDG_CACHE_HOME": str(folder / "cache"), **changes}
     start = time.monotonic()
     process = subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

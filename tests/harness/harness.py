@@ -7,6 +7,7 @@
 """
 
 import argparse
+import os
 import subprocess
 import sys
 
@@ -21,7 +22,8 @@ def helper(function):
 
 
 def check(ok, what):
-    """Counts; prints what is wrong, and the line. Gives `ok` back."""
+    """Counts; prints what is wrong, and the line. Gives `ok` back. With REE_TEST_STOP set, the first failure ends the
+    test."""
     global passed, failed
     if ok:
         passed += 1
@@ -31,6 +33,8 @@ def check(ok, what):
         while caller.f_code in _helpers:
             caller = caller.f_back
         print(f"line {caller.f_lineno}: FAILED: {what}", flush=True)
+        if "REE_TEST_STOP" in os.environ:
+            sys.exit(1)
     return ok
 
 
