@@ -4,51 +4,23 @@
 #include <string.h>
 
 #include "audit/make_receipt.h"
+#include "audit/read_answer.h"
 #include "audit/referee_parts.h"
 #include "base/status.h"
-#include "generate/answer.h"
 #include "generate/ends.h"
+#include "generate/id_set.h"
 
-// Sets. Lists of a receipt mean the same in any order and however often something is in them; they
-// can be as long as its file, so they are sorted once.
-
-struct id_set {
-    size_t n;
-    int32_t *ids; // ascending, each once; malloc
-};
-
-static int compare_ids(const void *a, const void *b) {
-    const int32_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-static enum ree_status make_ids(const int32_t *ids, size_t n, struct id_set *out,
-                                struct ree_error *err) {
-    *out = (struct id_set){.ids = calloc(n + 1, sizeof *ids)};
-    if (!out->ids) return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    if (n) memcpy(out->ids, ids, n * sizeof *ids);
-    qsort(out->ids, n, sizeof *ids, compare_ids);
-    for (size_t i = 0; i < n; i++)
-        if (i == 0 || out->ids[i] != out->ids[out->n - 1]) out->ids[out->n++] = out->ids[i];
-    return REE_OK;
-}
-
-static bool has_id(const struct id_set *set, int32_t id) {
-    return bsearch(&id, set->ids, set->n, sizeof id, compare_ids) != NULL;
-}
-
-static bool same_ids(const struct id_set *a, const struct id_set *b) {
-    return a->n == b->n && memcmp(a->ids, b->ids, a->n * sizeof *a->ids) == 0;
-}
+// Lists of a receipt mean the same in any order and however often something is in them; they can be
+// as long as its file, so they are sorted once.
 
 static enum ree_status compare_eos(const struct ree_receipt *x, const struct ree_receipt *y,
                                    bool *same, struct ree_error *err) {
-    struct id_set a = {0}, b = {0};
-    enum ree_status status = make_ids(x->eos, x->n_eos, &a, err);
-    if (status == REE_OK) status = make_ids(y->eos, y->n_eos, &b, err);
-    if (status == REE_OK) *same = same_ids(&a, &b);
-    free(a.ids);
-    free(b.ids);
+    struct ree_id_set a = {0}, b = {0};
+    enum ree_status status = ree_id_set_make(x->eos, x->n_eos, &a, err);
+    if (status == REE_OK) status = ree_id_set_make(y->eos, y->n_eos, &b, err);
+    if (status == REE_OK) *same = ree_id_set_is_same(&a, &b);
+    ree_id_set_finish(&a);
+    ree_id_set_finish(&b);
     return status;
 }
 
@@ -88,13 +60,13 @@ static enum ree_status compare_stops(const struct ree_receipt *x, const struct r
 struct beside {
     struct ree_tokenizer *tokenizer; // NULL: there is none
     char tokenizer_sha256[65];
-    struct id_set eos;
+    struct ree_id_set eos;
     int64_t context_length; // 0: not known
 };
 
 static void finish_beside(struct beside *b) {
     ree_tokenizer_destroy(b->tokenizer);
-    free(b->eos.ids);
+    ree_id_set_finish(&b->eos);
 }
 
 static enum ree_status load_beside(const struct ree_opened *m, struct beside *out,
@@ -110,7 +82,7 @@ static enum ree_status load_beside(const struct ree_opened *m, struct beside *ou
     size_t n;
     if (!ree_ends_of(&info, out->tokenizer, &ids, &n))
         return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    status = make_ids(ids, n, &out->eos, err);
+    status = ree_id_set_make(ids, n, &out->eos, err);
     free(ids);
     return status;
 }
@@ -123,7 +95,7 @@ struct judged {
     unsigned k;
     const struct ree_told *told;
     const struct ree_receipt *receipt, *other;
-    struct id_set eos;
+    struct ree_id_set eos;
     bool is_eos_agreed; // by both receipts
     bool decodes;       // the tokenizer is the receipt's
     size_t n_ends;      // tokens up to the first end of the answer; SIZE_MAX: none
@@ -159,7 +131,7 @@ static void judge_eos(struct judged *j) {
     bool is_agreed = j->is_eos_agreed && (j->eos.n || !j->court->is_requested), matters = false;
     for (size_t i = 0; i < t->n_output && !matters; i++) {
         int32_t id = t->ids[t->n_prompt + i];
-        matters = has_id(&j->eos, id) != has_id(&j->beside->eos, id);
+        matters = ree_id_set_has(&j->eos, id) != ree_id_set_has(&j->beside->eos, id);
     }
     if (is_agreed || j->beside->eos.n == 0 || !matters) return;
     ree_ruling_wrong(j->out, j->k, "%s",
@@ -168,22 +140,6 @@ static void judge_eos(struct judged *j) {
                            "its answer has one of them"
                          : "its receipt says that no token ends a text, and its answer has one "
                            "that does by the model");
-}
-
-// As ree_sequence_limit has it, with the model's context where the receipt says none.
-static bool is_full(const struct judged *j, size_t n) {
-    const struct ree_receipt *r = j->receipt;
-    uint64_t context =
-        (uint64_t)(r->context_length ? r->context_length : j->beside->context_length);
-    uint64_t most = r->max_new_tokens;
-    return (most && n >= most) || (context && j->told->n_prompt + n >= context);
-}
-
-static const char *ending(const struct judged *j, const struct ree_answer *answer, size_t i) {
-    if (has_id(&j->eos, j->told->ids[j->told->n_prompt + i]))
-        return ree_finish_name(REE_FINISH_EOS);
-    if (j->decodes && answer->stopped) return ree_finish_name(REE_FINISH_STOP);
-    return is_full(j, i + 1) ? ree_finish_name(REE_FINISH_LENGTH) : NULL;
 }
 
 static enum ree_status compare_text(const struct judged *j, const struct ree_strbuf *decoded,
@@ -204,32 +160,26 @@ static enum ree_status compare_text(const struct judged *j, const struct ree_str
     return text ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
 }
 
-// Goes through the answer's tokens once: its first end, then its text.
+// Where the answer ends, and what its tokens say.
 static enum ree_status read_answer(struct judged *j, struct ree_error *err) {
     const struct ree_receipt *r = j->receipt;
-    const int32_t *ids = j->told->ids;
-    size_t n = j->told->n_output;
-    struct ree_answer answer;
-    enum ree_status status =
-        j->decodes
-            ? ree_answer_begin(&answer, j->beside->tokenizer, r->stops, r->n_stops, ids,
-                               j->told->n_prompt,
-                               r->version == 1 ? REE_BOUNDARY_JOINED : REE_BOUNDARY_SETTLED, err)
-            : REE_OK;
-    j->n_ends = SIZE_MAX;
-    for (size_t i = 0; i < n && status == REE_OK; i++) {
-        if (j->decodes) status = ree_answer_push(&answer, ids[j->told->n_prompt + i], err);
-        if (status != REE_OK || j->reason) continue;
-        j->reason = ending(j, &answer, i);
-        if (j->reason) j->n_ends = i + 1;
-    }
-    if (j->decodes && status == REE_OK) status = ree_answer_end(&answer, err);
+    int64_t context = r->context_length ? r->context_length : j->beside->context_length;
+    struct ree_answer_question question = {.receipt = r,
+                                           .tokenizer = j->decodes ? j->beside->tokenizer : NULL,
+                                           .ids = j->told->ids,
+                                           .n_prompt = j->told->n_prompt,
+                                           .n_answer = j->told->n_output,
+                                           .context_length = (uint64_t)context};
+    struct ree_answer_read read;
+    enum ree_status status = ree_answer_read(&question, &read, err);
     bool is_told = r->version == 1 || !r->is_private || r->has_salt;
+    j->n_ends = read.n_until_end;
+    j->reason = read.reason;
     if (j->decodes && is_told && status == REE_OK)
-        status = compare_text(j, &answer.prompt, &r->prompt, &j->is_other_text[0], err);
+        status = compare_text(j, &read.answer.prompt, &r->prompt, &j->is_other_text[0], err);
     if (j->decodes && is_told && status == REE_OK)
-        status = compare_text(j, &answer.text, &r->output, &j->is_other_text[1], err);
-    if (j->decodes) ree_answer_finish(&answer);
+        status = compare_text(j, &read.answer.text, &r->output, &j->is_other_text[1], err);
+    ree_answer_read_finish(&read);
     if (status != REE_INVALID) return status;
     // Ids that the tokenizer lacks.
     ree_ruling_wrong(j->out, j->k, "its tokens: %.150s", err->message);
@@ -269,12 +219,12 @@ static enum ree_status judge_receipt(const struct ree_court *court, const struct
     judge_parameters(&j);
     if (!t->ids) return REE_OK;
     REE_TRY(compare_eos(j.receipt, j.other, &j.is_eos_agreed, err));
-    enum ree_status status = make_ids(j.receipt->eos, j.receipt->n_eos, &j.eos, err);
+    enum ree_status status = ree_id_set_make(j.receipt->eos, j.receipt->n_eos, &j.eos, err);
     if (status == REE_OK) {
         judge_eos(&j);
         status = read_answer(&j, err);
     }
-    free(j.eos.ids);
+    ree_id_set_finish(&j.eos);
     REE_TRY(status);
     judge_end(&j);
     if (j.is_other_text[0] || j.is_other_text[1])

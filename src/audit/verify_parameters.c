@@ -6,23 +6,14 @@
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "generate/ends.h"
-
-static bool has(const int32_t *ids, size_t n, int32_t id) {
-    for (size_t i = 0; i < n; i++)
-        if (ids[i] == id) return true;
-    return false;
-}
+#include "generate/id_set.h"
 
 // Whether one of the answer's tokens ends a text by one list and not by the other.
-static bool matters(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b,
-                    const int32_t *answer, size_t n) {
+static bool matters(const struct ree_id_set *a, const struct ree_id_set *b, const int32_t *answer,
+                    size_t n) {
     for (size_t i = 0; i < n; i++)
-        if (has(a, n_a, answer[i]) != has(b, n_b, answer[i])) return true;
+        if (ree_id_set_has(a, answer[i]) != ree_id_set_has(b, answer[i])) return true;
     return false;
-}
-
-static bool same_set(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b) {
-    return !matters(a, n_a, b, n_b, a, n_a) && !matters(a, n_a, b, n_b, b, n_b);
 }
 
 // "2 32000", "none"; cut off where a message would get too long.
@@ -33,25 +24,43 @@ static void list_ids(const int32_t *ids, size_t n, char *out, size_t size) {
     if (at >= size) snprintf(out + size - 4, 4, "...");
 }
 
-enum ree_status ree_verify_ends(struct ree_verification *v, const struct ree_verify_text *what,
-                                const int32_t *answer, size_t n_answer, struct ree_error *err) {
+// The tokens that end a text: of the model, and of the receipt.
+struct ends {
+    int32_t *ids; // the model's, in its order
+    size_t n;
+    struct ree_id_set model, receipt;
+};
+
+static void finish_ends(struct ends *ends) {
+    free(ends->ids);
+    ree_id_set_finish(&ends->model);
+    ree_id_set_finish(&ends->receipt);
+}
+
+static enum ree_status find_ends(const struct ree_verify_text *what, struct ends *out,
+                                 struct ree_error *err) {
     const struct ree_receipt *r = what->receipt;
-    int32_t *ids = NULL;
-    size_t n = 0;
-    if (!ree_ends_of(ree_generator_info(what->generator), what->tokenizer, &ids, &n))
+    if (!ree_ends_of(ree_generator_info(what->generator), what->tokenizer, &out->ids, &out->n))
         return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    REE_TRY(ree_id_set_make(out->ids, out->n, &out->model, err));
+    return ree_id_set_make(r->eos, r->n_eos, &out->receipt, err);
+}
+
+static void compare_ends(struct ree_verification *v, const struct ree_verify_text *what,
+                         const struct ends *ends, const int32_t *answer, size_t n_answer) {
+    const struct ree_receipt *r = what->receipt;
     char here[160], stated[160];
-    list_ids(ids, n, here, sizeof here);
+    list_ids(ends->ids, ends->n, here, sizeof here);
     list_ids(r->eos, r->n_eos, stated, sizeof stated);
     const char *hint = r->n_eos ? "" : " (--ignore-eos accepts that)";
-    if (same_set(ids, n, r->eos, r->n_eos) || (what->ignores_eos && r->n_eos == 0))
+    if (ree_id_set_is_same(&ends->model, &ends->receipt) || (what->ignores_eos && r->n_eos == 0))
         ree_verify_add(v, "ends", REE_VERIFY_AGREES, "%s", "");
-    else if (n == 0)
+    else if (ends->n == 0)
         ree_verify_add(v, "ends", REE_VERIFY_NOT_CHECKED,
                        "this copy of the model does not say which tokens end a text; the receipt "
                        "says %s",
                        stated);
-    else if (!matters(ids, n, r->eos, r->n_eos, answer, n_answer))
+    else if (!matters(&ends->model, &ends->receipt, answer, n_answer))
         ree_verify_add(v, "ends", REE_VERIFY_NOT_CHECKED,
                        "tokens that end a text: the model has %s, the receipt says %s, which makes "
                        "no difference for this answer%s",
@@ -60,8 +69,15 @@ enum ree_status ree_verify_ends(struct ree_verification *v, const struct ree_ver
         ree_verify_add(v, "ends", REE_VERIFY_DIFFERS,
                        "tokens that end a text: the model has %s, the receipt says %s%s", here,
                        stated, hint);
-    free(ids);
-    return REE_OK;
+}
+
+enum ree_status ree_verify_ends(struct ree_verification *v, const struct ree_verify_text *what,
+                                const int32_t *answer, size_t n_answer, struct ree_error *err) {
+    struct ends ends = {0};
+    enum ree_status status = find_ends(what, &ends, err);
+    if (status == REE_OK) compare_ends(v, what, &ends, answer, n_answer);
+    finish_ends(&ends);
+    return status;
 }
 
 void ree_verify_context(struct ree_verification *v, const struct ree_verify_text *what, size_t n) {

@@ -5,8 +5,8 @@
 #include <time.h>
 
 #include "audit/make_receipt.h"
+#include "audit/read_answer.h"
 #include "audit/verify_parts.h"
-#include "generate/answer.h"
 #include "generate/check.h"
 
 // Tokens of prompt and answer in one text, as ree_generate has it.
@@ -114,29 +114,6 @@ static void compare_text(struct text_check *c, const char *name, const struct re
                    ours, theirs);
 }
 
-static bool is_eos(const struct ree_receipt *r, int32_t id) {
-    for (size_t i = 0; i < r->n_eos; i++)
-        if (r->eos[i] == id) return true;
-    return false;
-}
-
-// As ree_generate counts, with the model's context where this copy says it.
-static uint64_t limit_of(const struct text_check *c) {
-    int64_t context = c->what->generator->info.context_length;
-    if (!context) context = c->r->context_length;
-    uint64_t limit = context ? (uint64_t)context : MAX_TOKENS;
-    uint64_t n = c->prompt.n, most = c->r->max_new_tokens;
-    return most && most < limit && n + most < limit ? n + most : limit;
-}
-
-// Why the text ends with this token; NULL: it goes on.
-static const char *ending(const struct text_check *c, const struct ree_answer *answer, size_t i) {
-    if (is_eos(c->r, c->ids[i])) return ree_finish_name(REE_FINISH_EOS);
-    if (answer && answer->stopped) return ree_finish_name(REE_FINISH_STOP);
-    if (i + 1 >= limit_of(c)) return ree_finish_name(REE_FINISH_LENGTH);
-    return NULL;
-}
-
 static void compare_finish(struct text_check *c, const char *reason) {
     const char *stated = c->r->finish_reason;
     if (!reason) reason = ree_finish_name(REE_FINISH_INTERRUPTED);
@@ -165,48 +142,45 @@ static enum ree_status note_boundary(struct text_check *c, const struct ree_answ
     return status;
 }
 
-// Texts and the reason of the end, from the tokens. Both go through the tokens once, since a stop
-// text ends a text with the token that completes it.
-static enum ree_status check_tokens(struct text_check *c, struct ree_error *err) {
+static enum ree_status compare_read(struct text_check *c, const struct ree_answer_read *read,
+                                    struct ree_error *err) {
     const struct ree_receipt *r = c->r;
-    size_t n = c->prompt.n + r->output.n_tokens;
-    struct ree_answer answer;
-    REE_TRY(ree_verify_ends(c->v, c->what, c->ids + c->prompt.n, n - c->prompt.n, err));
-    bool decodes = c->knows_texts;
-    enum ree_text_boundary boundary = r->version == 1 ? REE_BOUNDARY_JOINED : REE_BOUNDARY_SETTLED;
-    enum ree_status status =
-        decodes ? ree_answer_begin(&answer, c->what->tokenizer, r->stops, r->n_stops, c->prompt.ids,
-                                   c->prompt.n, boundary, err)
-                : REE_OK;
-    if (status == REE_OK && decodes && boundary == REE_BOUNDARY_JOINED)
-        status = note_boundary(c, &answer, err);
-    if (!decodes && r->n_stops) {
+    if (c->knows_texts && r->version == 1) REE_TRY(note_boundary(c, &read->answer, err));
+    if (!c->knows_texts && r->n_stops) {
         ree_verify_add(c->v, "finish", REE_VERIFY_NOT_CHECKED,
                        "stop texts take the receipt's tokenizer");
         return REE_OK;
     }
-    const char *reason = NULL;
-    size_t i = c->prompt.n;
-    for (; status == REE_OK && i < n && !reason; i++) {
-        if (decodes) status = ree_answer_push(&answer, c->ids[i], err);
-        reason = ending(c, decodes ? &answer : NULL, i);
-    }
-    bool early = i < n;
-    if (status == REE_OK && early)
+    if (read->n_until_end < r->output.n_tokens)
         ree_verify_add(c->v, "finish", REE_VERIFY_DIFFERS,
                        "token %zu of the answer ends the text (%s), and it goes on",
-                       i - 1 - c->prompt.n, reason);
-    else if (status == REE_OK)
-        compare_finish(c, reason);
-    // What such tokens say is compared all the same.
-    for (; status == REE_OK && decodes && i < n; i++)
-        status = ree_answer_push(&answer, c->ids[i], err);
-    if (status == REE_OK && decodes) status = ree_answer_end(&answer, err);
-    if (status == REE_OK && decodes) {
-        compare_text(c, "decoded prompt", &answer.prompt, &r->prompt);
-        compare_text(c, "decoded answer", &answer.text, &r->output);
+                       read->n_until_end - 1, read->reason);
+    else
+        compare_finish(c, read->reason);
+    if (c->knows_texts) {
+        compare_text(c, "decoded prompt", &read->answer.prompt, &r->prompt);
+        compare_text(c, "decoded answer", &read->answer.text, &r->output);
     }
-    if (decodes) ree_answer_finish(&answer);
+    return REE_OK;
+}
+
+// Texts and the reason of the end, from the tokens.
+static enum ree_status check_tokens(struct text_check *c, struct ree_error *err) {
+    size_t n_answer = c->r->output.n_tokens;
+    int64_t context = c->what->generator->info.context_length;
+    struct ree_answer_question question = {
+        .receipt = c->r,
+        .tokenizer = c->knows_texts ? c->what->tokenizer : NULL,
+        .ids = c->ids,
+        .n_prompt = c->prompt.n,
+        .n_answer = n_answer,
+        // The model's, where this copy says it.
+        .context_length = (uint64_t)(context ? context : c->r->context_length)};
+    struct ree_answer_read read;
+    REE_TRY(ree_verify_ends(c->v, c->what, c->ids + c->prompt.n, n_answer, err));
+    enum ree_status status = ree_answer_read(&question, &read, err);
+    if (status == REE_OK) status = compare_read(c, &read, err);
+    ree_answer_read_finish(&read);
     if (status != REE_INVALID) return status;
     // Ids that the tokenizer lacks.
     ree_verify_add(c->v, "decoded answer", REE_VERIFY_DIFFERS, "%s", err->message);

@@ -41,6 +41,9 @@
 // are all that were made, those included that completed a stop text. A NUL is written as U+FFFD.
 // generate/answer.h, NUMERICS.md "Receipts".
 //
+// Stop texts are not empty, at most REE_RECEIPT_MAX_STOPS, of at most REE_RECEIPT_MAX_STOP_BYTES
+// together: each token of an answer is searched for all of them.
+//
 // Parameters of sampling that have no effect at temperature 0 have the values that turn them off:
 // top_k 0, top_p 1, min_p 0, seed "0".
 //
@@ -67,6 +70,8 @@
 enum ree_receipt_kind { REE_RECEIPT_TEXT, REE_RECEIPT_TENSORS };
 
 #define REE_SALT_SIZE 32
+#define REE_RECEIPT_MAX_STOPS 1024
+#define REE_RECEIPT_MAX_STOP_BYTES 65536
 
 struct ree_receipt_tensor {
     const char *name;

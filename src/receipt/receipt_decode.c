@@ -78,7 +78,7 @@ enum ree_status ree_receipt_get_sampling(const struct ree_fields *body, struct r
     REE_TRY(get_seed(&part, &s->seed, err));
     REE_TRY(
         ree_field_whole(&part, "max_new_tokens", 0, REE_RECEIPT_MAX_NUMBER, &max_new_tokens, err));
-    REE_TRY(ree_field_strings(&part, "stop", &out->stops, &out->n_stops, err));
+    REE_TRY(ree_field_stops(&part, "stop", &out->stops, &out->n_stops, err));
     REE_TRY(ree_field_ids(&part, "eos", &out->eos, &out->n_eos, err));
     REE_TRY(ree_field_whole(&part, "context_length", 0, REE_RECEIPT_MAX_NUMBER,
                             &out->context_length, err));

@@ -443,8 +443,20 @@ def hostile(folder):
     check(code == 1 and "finish" in found, f"a long text: {found}")
     code, found = tried(lambda b: b["sampling"].update(context_length=most, max_new_tokens=most, top_k=2**32 - 1))
     check(code == 1 and "finish" in found, f"large numbers: {found}")
-    code, found = tried(lambda b: b["sampling"].update(stop=["a" * 50000, "é" * 50000] * 20))
+    code, found = tried(lambda b: b["sampling"].update(stop=["a" * 32768, "é" * 16384]))
     check(code == 0, f"long stop texts that never come: {found}")
+    for stops, why in ((["a" * 32768, "é" * 16385], "65538 bytes"), (["no"] * 1025, "1025 texts"), (["a", ""], "[1] is empty")):
+        receipt = vectors.parse(path.read_text())
+        receipt["body"]["sampling"]["stop"] = stops
+        done = run("verify", write(folder / "changed.json", seal(receipt)), STORIES)
+        check(done.returncode == 2 and why in done.stderr, f"{why}: {done.stderr}")
+    # Each token of the answer against each token that ends it: a million of both.
+    many = 10**6
+    start = time.monotonic()
+    code, found = tried(lambda b: (b["output"].update(tokens=[5] * many),
+                                   b["sampling"].update(eos=list(range(1000, 1000 + many)), max_new_tokens=0)))
+    check(code == 1 and "finish" in found, f"many tokens, many ends: {found}")
+    check(time.monotonic() - start < 120, "many tokens, many ends: an answer within two minutes")
     # A private answer of any number of tokens.
     hidden = make(path, STORIES, "--max-new-tokens", 6, "--private")
     for n in (most, 2**30, 2**20):
@@ -662,6 +674,13 @@ def requests(folder):
     to.write_text(canonical(request))
     done = run(STORIES, "--request", to, "--receipt-path", path)
     check(done.returncode == 1 and "another model" in done.stderr and not done.stdout, f"another model: {done.stderr}")
+    for stops in ([""], ["no"] * 1025):
+        request["body"]["sampling"].update(stop=stops, top_k=20)
+        request["request_sha256"] = sha("ree-request/1", canonical(request["body"]).encode())
+        to.write_text(canonical(request))
+        done = run(STORIES, "--request", to)
+        check(done.returncode == 1 and "sampling.stop" in done.stderr and not done.stdout, f"stop texts: {done.stderr}")
+    check(run(STORIES, "--prompt-text", "a", "--stop", "a" * 65537).returncode == 2, "a stop text of too many bytes")
     check(run("request", STORIES, "--prompt-text", "a").returncode == 2, "nowhere to write to")
     check(run("request", STORIES, "--output", to).returncode == 2, "no prompt")
 

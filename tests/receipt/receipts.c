@@ -138,7 +138,9 @@ static void draw_receipt(struct ree_receipt *out) {
     out->context_length = (int64_t)draw(REE_RECEIPT_MAX_NUMBER);
     out->finish_reason = reasons[draw(4)];
     for (size_t i = 0; i < 4; i++) {
-        drawn.stop_list[i] = draw_string(drawn.stops[i], 64);
+        do
+            drawn.stop_list[i] = draw_string(drawn.stops[i], 64);
+        while (!drawn.stop_list[i][0]); // none is empty
         drawn.eos[i] = (int32_t)draw(1ull << 31);
     }
     out->stops = drawn.stop_list;
@@ -221,6 +223,7 @@ static void check_messages(void) {
     refused("0.949999988079071", "0", "body.sampling.top_p is not a binary32 number above 0 to 1");
     refused("0.949999988079071", "1.5", "body.sampling.top_p");
     refused("\"stop\":[", "\"stop\":[1,", "body.sampling.stop is not an array of strings");
+    refused("\"stop\":[", "\"stop\":[\"\",", "body.sampling.stop[0] is empty");
     refused("\"stop\":[", "\"stop\":{},\"x\":[", "body.sampling.x is unknown");
     refused("\"finish_reason\":\"eos\"", "\"finish_reason\":\"end\"",
             "body.output.finish_reason is 'end'");

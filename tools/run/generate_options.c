@@ -20,11 +20,8 @@ static bool take_prompt(struct cli *cli, const char *name, void *options) {
 
 static bool take_stop(struct cli *cli, const char *name, void *options) {
     struct generate_options *o = options;
-    const char *stop = NULL;
-    if (!cli_option_text(cli, name, &stop)) return false;
-    if (stop && !stop[0]) cli_usage(cli, "--stop wants a text that is not empty, not ''");
-    if (stop) o->stops[o->n_stops++] = stop;
-    return true;
+    (void)name;
+    return stop_option(cli, o->stops, &o->n_stops);
 }
 
 static bool take_checkpoint(struct cli *cli, const char *name, void *options) {

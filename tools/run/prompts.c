@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "cli.h"
+#include "receipt/receipt.h"
 #include "text/json.h"
 
 static const struct {
@@ -26,6 +27,23 @@ bool prompt_option(struct cli *cli, const char *name, struct prompt_arg *list, s
     for (size_t i = 0; value && i < N_OPTIONS; i++)
         if (strcmp(options[i].name, name) == 0)
             list[(*n)++] = (struct prompt_arg){options[i].kind, value};
+    return true;
+}
+
+bool stop_option(struct cli *cli, const char **list, size_t *n) {
+    const char *stop = NULL;
+    size_t nbytes = 0;
+    if (!cli_option_text(cli, "--stop", &stop)) return false;
+    if (!stop) return true;
+    if (!stop[0]) cli_usage(cli, "--stop wants a text that is not empty, not ''");
+    for (size_t i = 0; i < *n; i++)
+        nbytes += strlen(list[i]);
+    if (*n == REE_RECEIPT_MAX_STOPS || nbytes + strlen(stop) > REE_RECEIPT_MAX_STOP_BYTES) {
+        cli_usage(cli, "--stop: at most %d texts, of at most %d bytes together",
+                  REE_RECEIPT_MAX_STOPS, REE_RECEIPT_MAX_STOP_BYTES);
+        return true;
+    }
+    list[(*n)++] = stop;
     return true;
 }
 

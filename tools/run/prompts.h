@@ -17,6 +17,8 @@ struct prompt_arg {
 struct cli;
 bool prompt_option(struct cli *cli, const char *name, struct prompt_arg *list, size_t *n);
 bool prompt_is_option(const char *argument); // one of those
+// The option --stop; its value goes behind the *n stop texts. As many as a receipt may have.
+bool stop_option(struct cli *cli, const char **list, size_t *n);
 
 struct prompts {
     size_t n;

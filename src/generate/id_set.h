@@ -1,0 +1,25 @@
+// Sets of token ids. A list from a receipt can be as long as its file: looking for an id takes a
+// binary search, not a walk over the list.
+#ifndef REE_GENERATE_ID_SET_H
+#define REE_GENERATE_ID_SET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ree.h"
+
+struct ree_id_set {
+    size_t n;
+    int32_t *ids; // ascending, each once; malloc
+};
+
+// The set of ids[n], in any order, each as often as it likes. Errors: REE_NO_MEMORY, *out is empty
+// then. Release with ree_id_set_finish.
+enum ree_status ree_id_set_make(const int32_t *ids, size_t n, struct ree_id_set *out,
+                                struct ree_error *err);
+bool ree_id_set_has(const struct ree_id_set *set, int32_t id);
+bool ree_id_set_is_same(const struct ree_id_set *a, const struct ree_id_set *b);
+void ree_id_set_finish(struct ree_id_set *set);
+
+#endif
