@@ -232,6 +232,7 @@ static void check_full(void) {
 
 // Writes new files and one over and over until it is killed.
 static _Noreturn void write_for_ever(void) {
+    signal(SIGINT, SIG_DFL); // a shell starts its background jobs with it ignored
     for (int i = 0;; i++) {
         char name[32];
         snprintf(name, sizeof name, "new%d.json", i % 8);
