@@ -26,6 +26,7 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -272,6 +273,8 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--longest", type=float, default=1200, help="leave out tests that take longer, in seconds")
     options = parser.parse_args()
+    # A shell starts its background jobs with it ignored, which tests would inherit; some interrupt what they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     options.folder = options.folder.resolve()
     options.folder.mkdir(parents=True, exist_ok=True)
     options.files = options.files or FILES
