@@ -8,7 +8,7 @@
 //
 // One program is one test for CTest. Exit codes: 0 all passed, 1 something failed, 77 skipped
 // (register with SKIP_RETURN_CODE 77). With REE_TEST_STOP set, the first failure ends the program.
-// The counters belong to the file that includes this header.
+// All files of a program count together.
 #ifndef REE_TESTS_TEST_H
 #define REE_TESTS_TEST_H
 
@@ -18,8 +18,8 @@
 
 #define TEST_SKIPPED 77
 
-// Threads of a test count, too.
-static _Atomic long test_n_passed_, test_n_failed_;
+// Threads of a test count, too. Weak: defined by each file of a program, and there once.
+__attribute__((weak)) _Atomic long test_n_passed_, test_n_failed_;
 
 // After this many printed failures the rest is only counted, so that a log stays readable.
 #define TEST_MAX_PRINTED 100

@@ -90,4 +90,27 @@ void lie_header(struct said *s);
 void lie_fewer_nodes(struct said *s);
 void lie_early_end(struct said *s);
 
+// liars_court.c
+
+void hold_dispute(const struct said *const sides[2], struct teller tellers[2],
+                  struct ree_dispute *out);
+// A claim as whoever gets its file has it.
+struct ree_claim *read_claim_again(const struct ree_claim *claim);
+// sides: NULL, the referee does not have their receipts.
+enum ree_status rule_on(const struct ree_claim *claim, const struct said *const sides[2],
+                        struct ree_ruling *out, struct ree_error *err);
+// The referee names the party `liar`, and not the other one; counts in n_named and n_disputes.
+void check_named(const char *lie, const struct ree_dispute *d, const struct said *const sides[2],
+                 unsigned liar);
+extern unsigned n_named, n_disputes[16]; // the latter by enum ree_dispute_kind
+
+// liars_ends.c, liars_claims.c
+
+void test_ends(void);
+void test_ignored(void);
+void test_claims_about_anything(void);
+void test_claims_about_nodes(void);
+void test_altered_claims(void);
+void test_two_named(void);
+
 #endif
