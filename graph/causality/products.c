@@ -165,7 +165,6 @@ const char *ree_causality_cumsum(struct ree_derivation *d) {
     if (ree_node_int(d->node, "reverse", 0)) return "it sums from the last token backwards";
     if (!ree_axis_is_complete(d, &x->axes[axis]))
         return "it sums over the new tokens, which begin elsewhere in each run";
-    if (x->follows) d->out->follows |= 1u << axis;
     if (!x->has_fill || x->fill != 1 || (x->dtype != REE_I64 && x->dtype != REE_I32)) return NULL;
     // A running sum of ones gives positions.
     d->out->is_ramp = true;

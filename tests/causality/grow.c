@@ -205,10 +205,21 @@ static struct ree_node *split(void) {
     return n;
 }
 
+// Places of a list of n, counted from its beginning or its end.
+static struct ree_value *places(size_t n) {
+    int64_t at[3];
+    uint32_t n_at = 1 + draw(3);
+    for (uint32_t i = 0; i < n_at; i++)
+        at[i] = (int64_t)draw((uint32_t)(2 * n)) - (int64_t)n;
+    return add_numbers(graph, n_at, at, 1);
+}
+
 static struct ree_node *gathered(void) {
     struct ree_value *v = pick(draw(2) ? ANY : LIST);
     struct ree_value *index = draw(3) ? draw(2) ? scalar() : numbers(1 + draw(3)) : pick(INDEX);
     if (!v) return NULL;
+    const struct ree_fact *f = fact_of(v);
+    if (f && f->n_counts && f->rank == 1 && draw(2)) index = places(f->n_counts);
     struct ree_node *n = NODE("Gather", v, index);
     if (n) set_int(n, "axis", draw_axis(v));
     return n;
