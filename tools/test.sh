@@ -327,7 +327,11 @@ swiftshader:few) on_swiftshader 1/10 "$few_tests" validation ;;
     what="CPU and lavapipe"
     [ -z "$driver" ] || { what=lavapipe; set -- -R vulkan; }
     if [ -n "$lavapipe" ]; then
-        VK_ICD_FILENAMES=$lavapipe suite "$what$built_by" "$tree_of_suite" "$@"
+        # The longest two with half of ONNX's operator tests, and the variants of a few models: the CPU
+        # has all of them, and ctest -R 'models/(onnx|real)_vulkan' has, by itself.
+        VK_ICD_FILENAMES=$lavapipe suite "$what$built_by" "$tree_of_suite" "$@" -E '^models/(onnx|real)_vulkan$'
+        REE_TEST_SAMPLE=${REE_TEST_SAMPLE:-1/2} VK_ICD_FILENAMES=$lavapipe \
+            suite "models on lavapipe$built_by" "$tree_of_suite" -R '^models/(onnx|real)_vulkan$'
     else
         skip_driver "lavapipe is not installed"
         [ -n "$driver" ] || VK_ICD_FILENAMES=none suite "CPU$built_by" "$tree_of_suite"
