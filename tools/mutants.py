@@ -6,11 +6,12 @@ missing, or a change without effect.
     tools/mutants.py --n 300                      300 changes, drawn from all that are possible
     tools/mutants.py --n 300 --files 'src/receipt/*.c'
     tools/mutants.py --only 17,905                these, with what the tests say
+    tools/mutants.py --n 300 --begin 120 --reuse  goes on after the 120th, with the last build
 
 All changes are built into one program, each behind a number, so nothing is compiled per change: the
 environment variable REE_MUTANT says which one is on. A first run of each test notes the changes that
 it reaches; a change is tried with those tests only, the quickest first, until one fails. A test that takes
-ten times as long as it should has noticed, too.
+four times as long as it should, and 20 seconds, has noticed, too: the machine should have nothing else to do.
 
 Changes: a comparison to another one, < to <= and the like; && to ||; a condition to its opposite; + to -; a
 number to the next one; a call left out; an error not passed on (REE_TRY); a failure reported as success.
@@ -24,6 +25,7 @@ import fnmatch
 import mmap
 import os
 import pathlib
+import pickle
 import random
 import shutil
 import signal
@@ -164,7 +166,7 @@ class Mutator:
         if name == "REE_TRY":
             number = self.add(node, f"{short(source)}: its error is ignored")
             return "{ if (ree_mutant(%d)) (void)%s; else %s }" % (number, source[len("REE_TRY"):], text)
-        if name.isupper() or name in ("free", "fclose", "memset") or name.endswith(("_finish", "_destroy", "_init")):
+        if name.isupper() or name in ("free", "fclose", "memset") or name.endswith(("_finish", "_destroy", "_init", "_Delete", "_free")):
             return text  # macros; releasing is what the sanitizers see
         if call.type != "call_expression" and "++" in source or "--" in source:
             return text  # loops that do not end
@@ -266,6 +268,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n", type=int, default=300, help="how many changes (300)")
     parser.add_argument("--only", default="", help="numbers of changes, in place of --n drawn ones")
+    parser.add_argument("--begin", type=int, default=0, metavar="K", help="leave out the first K of those that are drawn")
+    parser.add_argument("--reuse", action="store_true", help="the program and the first runs that are in --folder")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--files", action="append", help="pattern of files; several times for several")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "mutants")
@@ -278,18 +282,24 @@ def main():
     options.folder = options.folder.resolve()
     options.folder.mkdir(parents=True, exist_ok=True)
     options.files = options.files or FILES
-    changes = build(options)
-    tests = [t for t in first_runs(options.folder, tests_of(options.folder)) if t[0] <= options.longest]
+    kept = options.folder / "first_runs.pickle"
+    if options.reuse:
+        changes, tests = pickle.loads(kept.read_bytes())
+    else:
+        changes = build(options)
+        tests = first_runs(options.folder, tests_of(options.folder))
+        kept.write_bytes(pickle.dumps((changes, tests)))
+    tests = [t for t in tests if t[0] <= options.longest]
     reached = set().union(*(t[3] for t in tests))
     print(f"{len(reached)} of {len(changes)} changes are reached by a test")
     chosen = [int(n) for n in options.only.split(",") if n] or \
-        random.Random(options.seed).sample(range(len(changes)), min(options.n, len(changes)))
+        random.Random(options.seed).sample(range(len(changes)), min(options.n, len(changes)))[options.begin:]
     survivors = []
 
     def try_one(number):
         for seconds, name, command, reaches in tests:
             if number in reaches:
-                passes, _ = run(command, options.folder, 30 + 10 * seconds, REE_MUTANT=str(number))
+                passes, _ = run(command, options.folder, 20 + 4 * seconds, REE_MUTANT=str(number))
                 if not passes:
                     return number, name
         return number, None
