@@ -12,14 +12,21 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <asm/sockios.h>
 #include <sys/ioctl.h>
+#include <sys/ipc.h>
 #include <sys/mount.h>
+#include <sys/msg.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "places.h"
@@ -65,6 +72,13 @@ static void check_files(const char *who) {
     FAILS(open_and_close("home/.ssh/key", O_RDONLY), EACCES);
     WORKS(open_and_close("home/model.onnx", O_RDONLY));
     WORKS(open_and_close("home/weights/data.bin", O_RDONLY));
+    // Links in a model's folder: to a file of a model, to one that is hidden; blobs that are a
+    // link.
+    WORKS(open_and_close("home/plain.json", O_RDONLY));
+    FAILS(open_and_close("home/hidden.json", O_RDONLY), EACCES);
+    FAILS(open_and_close("home/.ssh/key.json", O_RDONLY), EACCES);
+    WORKS(open_and_close("hub/blobs/b", O_RDONLY));
+    FAILS(open_and_close("liar/blobs/secret.txt", O_RDONLY), EACCES);
     FAILS(unlink("other/secret.txt"), EACCES);
     FAILS(mkdir("other/folder", 0700), EACCES);
     FAILS(symlink("secret.txt", "other/link"), EACCES);
@@ -113,6 +127,15 @@ static void check_calls(const char *who) {
     FAILS(syscall(SYS_perf_event_open, &perf, 0, -1, -1, 0), EPERM);
     FAILS(syscall(SYS_userfaultfd, 0), EPERM);
     FAILS(syscall(SYS_keyctl, 0, 0, 0, 0, 0), EPERM);
+    FAILS(shmget(IPC_PRIVATE, 4096, 0600), EPERM);
+    FAILS(semget(IPC_PRIVATE, 1, 0600), EPERM);
+    FAILS(msgget(IPC_PRIVATE, 0600), EPERM);
+    FAILS(syscall(SYS_mq_unlink, "none"), EPERM);
+    FAILS(fcntl(STDIN_FILENO, F_SETOWN, getppid()), EPERM);
+    FAILS(fcntl(STDIN_FILENO, F_SETSIG, SIGKILL), EPERM);
+    int owner = getppid();
+    FAILS(ioctl(STDIN_FILENO, FIOSETOWN, &owner), EPERM);
+    FAILS(fsetxattr(STDIN_FILENO, "user.x", "", 0, 0), EPERM);
     FAILS(syscall(425, 1, buffer), EPERM);        // io_uring_setup
     FAILS(syscall(428, AT_FDCWD, ".", 0), EPERM); // open_tree
     FAILS(syscall(SYS_init_module, buffer, 1, ""), EPERM);
@@ -166,6 +189,12 @@ static void check_closed(const char *who) {
     FAILS(kill(getppid(), 0), EPERM);
     FAILS(kill(-1, 0), EPERM);
     WORKS(kill(getpid(), 0));
+    struct rlimit limit;
+    FAILS(syscall(SYS_tkill, getppid(), 0), EPERM);
+    FAILS(prlimit(getppid(), RLIMIT_CORE, NULL, &limit), EPERM);
+    WORKS(prlimit(0, RLIMIT_CORE, NULL, &limit));
+    FAILS(setpriority(PRIO_PROCESS, (id_t)getppid(), 19), EPERM);
+    FAILS(sched_setscheduler(getppid(), SCHED_BATCH, &(struct sched_param){0}), EPERM);
     CHECK_MSG(pthread_create(&thread, NULL, nothing, NULL) == 0, "%s: threads can be made", who);
     pthread_join(thread, NULL);
 #ifdef __x86_64__
@@ -202,15 +231,40 @@ static void check_before(const char *who) {
 }
 
 static void make_files(void) {
-    static const char *const folders[] = {"named",     "other",        "out",  "home",
-                                          "home/.ssh", "home/weights", "cache"};
-    static const char *const files[] = {"named/read.txt",   "named/beside.txt",
-                                        "other/secret.txt", "home/.ssh/key",
-                                        "home/model.onnx",  "home/weights/data.bin"};
+    static const char *const folders[] = {"named",
+                                          "other",
+                                          "out",
+                                          "home",
+                                          "home/.ssh",
+                                          "home/weights",
+                                          "cache",
+                                          "hub",
+                                          "hub/blobs",
+                                          "hub/snapshots",
+                                          "hub/snapshots/1",
+                                          "liar",
+                                          "liar/snapshots",
+                                          "liar/snapshots/1"};
+    static const char *const files[] = {"named/read.txt",
+                                        "named/beside.txt",
+                                        "other/secret.txt",
+                                        "home/.ssh/key",
+                                        "home/model.onnx",
+                                        "home/weights/data.bin",
+                                        "home/.ssh/key.json",
+                                        "home/weights/vocab.json",
+                                        "hub/blobs/b",
+                                        "hub/snapshots/1/model.onnx",
+                                        "liar/snapshots/1/model.onnx"};
+    static const char *const links[][2] = {{".ssh/key.json", "home/hidden.json"},
+                                           {"weights/vocab.json", "home/plain.json"},
+                                           {"../other", "liar/blobs"}};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
         REQUIRE(mkdir(folders[i], 0700) == 0);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         make_file(files[i]);
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++)
+        REQUIRE(symlink(links[i][0], links[i][1]) == 0);
     char *here = realpath(".", NULL), path[4200];
     REQUIRE(here != NULL);
     snprintf(path, sizeof path, "%s/home", here);
@@ -227,6 +281,8 @@ int main(int argc, char **argv) {
     make_files();
     cli_place_add(CLI_READS, "named/read.txt");
     cli_place_add(CLI_READS_BESIDE, "home/model.onnx");
+    cli_place_add(CLI_READS_BESIDE, "hub/snapshots/1/model.onnx");
+    cli_place_add(CLI_READS_BESIDE, "liar/snapshots/1/model.onnx");
     cli_place_add(CLI_WRITES, "out/new.txt");
     cli_place_add(CLI_FILLS, "made/below");
     REQUIRE(sandbox_enter(sandbox_uses(argv[1])) == 0);

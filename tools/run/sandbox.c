@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <omp.h>
+#include <pwd.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,8 +37,9 @@ static size_t n_made;
 
 struct build {
     struct landlock_rules rules;
-    char home[4096]; // without links; "": unknown
-    int error;       // the first errno of a rule
+    // The user's folders, by HOME and by the system's list of users, without links; "": unknown.
+    char homes[2][4096];
+    int error; // the first errno of a rule
 };
 
 static void allow(struct build *b, const char *path, uint64_t access) {
@@ -130,11 +132,26 @@ static bool make_for_owner(void *user, const char *path) {
 
 // Places of the command line
 
-// Whether the user's folder is `path` or lies below it.
+// Whether a folder of the user's is `path` or lies below it.
 static bool holds_home(const struct build *b, const char *path) {
     size_t n = strlen(path);
     if (n == 1) n = 0; // "/"
-    return b->home[0] && strncmp(b->home, path, n) == 0 && (!b->home[n] || b->home[n] == '/');
+    for (size_t i = 0; i < 2; i++) {
+        const char *home = b->homes[i];
+        if (home[0] && strncmp(home, path, n) == 0 && (!home[n] || home[n] == '/')) return true;
+    }
+    return false;
+}
+
+static void find_homes(struct build *b) {
+    const struct passwd *user = getpwuid(getuid());
+    // A service may have no HOME, or another user's.
+    const char *names[2] = {getenv("HOME"), user ? user->pw_dir : NULL};
+    for (size_t i = 0; i < 2; i++) {
+        char *home = names[i] && names[i][0] ? real_path(b, names[i]) : NULL;
+        if (home) snprintf(b->homes[i], sizeof b->homes[i], "%s", home);
+        free(home);
+    }
 }
 
 // A folder with all in it. Of the user's own folder, and of those above it, what is not hidden: a
@@ -157,8 +174,8 @@ static void allow_folder(struct build *b, const char *path) {
 
 // A model's folder may show files that lie elsewhere. Links to weights may lead out of it only in a
 // Hugging Face cache (graph/onnx/hub_cache.c); other files are read where links lead. Only such are
-// let through whose own name is that of a model's file: a link in a stranger's folder to a key must
-// not bring the key within reach.
+// let through whose own name is that of a model's file, and that are not hidden on the way from the
+// folder: a link in a stranger's folder to a key must not bring the key within reach.
 static bool is_of_model(const char *path) {
     static const char *const ends[] = {".json", ".onnx", ".txt", ".model", ".tiktoken", ".jinja"};
     const char *name = strrchr(path, '/') + 1;
@@ -170,29 +187,48 @@ static bool is_of_model(const char *path) {
     return false;
 }
 
-static void allow_links(struct build *b, const char *folder) {
-    DIR *dir = open_folder(b, folder);
+// Whether a component of `path` is hidden that `folder` does not have, too. Both without links.
+static bool is_hidden_from(const char *folder, const char *path) {
+    size_t i = 0, same = 0;
+    for (; folder[i] && folder[i] == path[i]; i++)
+        if (path[i] == '/') same = i;
+    if (!folder[i] && path[i] == '/') same = i;
+    return strstr(path + same, "/.") != NULL;
+}
+
+// The blobs of a Hugging Face cache, beside the folder of snapshots. A link in their place could
+// lead anywhere.
+static void allow_blobs(struct build *b, const char *folder) {
+    char *above = strdup(folder), *slash = above ? strrchr(above, '/') : NULL;
+    if (!above) lack_memory(b);
+    if (slash) *slash = 0;
+    slash = slash ? strrchr(above, '/') : NULL;
+    if (slash && strcmp(slash, "/snapshots") == 0) {
+        struct stat info;
+        *slash = 0;
+        char *blobs = join(b, above, "blobs");
+        if (blobs && lstat(blobs, &info) == 0 && S_ISDIR(info.st_mode)) allow_folder(b, blobs);
+        free(blobs);
+    }
+    free(above);
+}
+
+static void allow_links(struct build *b, const char *path) {
+    char *folder = real_path(b, path);
+    DIR *dir = folder ? open_folder(b, folder) : NULL;
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
         struct stat info;
         char *name = join(b, folder, entry->d_name), *whole = NULL;
         if (name && lstat(name, &info) == 0 && S_ISLNK(info.st_mode)) whole = real_path(b, name);
-        if (whole && stat(whole, &info) == 0 && S_ISREG(info.st_mode) && is_of_model(whole))
+        if (whole && stat(whole, &info) == 0 && S_ISREG(info.st_mode) && is_of_model(whole) &&
+            !is_hidden_from(folder, whole))
             allow(b, whole, READS);
         free(whole);
         free(name);
     }
     if (dir) closedir(dir);
-    char *whole = real_path(b, folder);
-    char *slash = whole ? strrchr(whole, '/') : NULL;
-    if (slash) *slash = 0;
-    slash = slash ? strrchr(whole, '/') : NULL;
-    if (slash && strcmp(slash, "/snapshots") == 0) {
-        *slash = 0;
-        char *blobs = join(b, whole, "blobs");
-        if (blobs) allow(b, blobs, READS);
-        free(blobs);
-    }
-    free(whole);
+    if (folder) allow_blobs(b, folder);
+    free(folder);
 }
 
 // To be freed; NULL: lack_memory.
@@ -270,9 +306,7 @@ static void build_rules(struct build *b, unsigned uses) {
     const struct driver_places drivers = {may_read, may_open, may_change, make_for_owner, b};
     const struct cli_place *places;
     size_t n = cli_places(&places);
-    char *home = getenv("HOME") ? real_path(b, getenv("HOME")) : NULL;
-    if (home) snprintf(b->home, sizeof b->home, "%s", home);
-    free(home);
+    find_homes(b);
     driver_places_of_system(&drivers);
     if (uses & SANDBOX_DEVICE) driver_places_of_ree(&drivers);
     if (uses & SANDBOX_VULKAN) driver_places_of_vulkan(&drivers);

@@ -10,7 +10,9 @@
 // 3, ...).
 #include "seccomp.h"
 
+#include <asm/sockios.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -41,6 +43,7 @@
 #define NR_PROCESS_MADVISE 440
 #define NR_MOUNT_SETATTR 442
 #define NR_QUOTACTL_FD 443
+#define NR_PROCESS_MRELEASE 448
 #define NR_FCHMODAT2 452
 #define NR_SETXATTRAT 463
 #define NR_REMOVEXATTRAT 466
@@ -53,7 +56,11 @@ static const uint32_t refused[] = {
     // clang-format off
     // Other programs, and the memory and the descriptors of other processes
     SYS_execve, SYS_execveat, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp,
-    NR_PIDFD_GETFD, NR_PIDFD_SEND_SIGNAL, NR_PROCESS_MADVISE,
+    NR_PIDFD_GETFD, NR_PIDFD_SEND_SIGNAL, NR_PROCESS_MADVISE, NR_PROCESS_MRELEASE,
+    SYS_migrate_pages, SYS_move_pages,
+    // Memory, semaphores and messages that other processes of the user have by number
+    SYS_shmget, SYS_shmat, SYS_shmctl, SYS_semget, SYS_semop, SYS_semtimedop, SYS_semctl, SYS_msgget,
+    SYS_msgsnd, SYS_msgrcv, SYS_msgctl, SYS_mq_unlink,
 #if !SECCOMP_ALLOWS_LEAK_CHECK
     SYS_ptrace,
 #endif
@@ -68,9 +75,9 @@ static const uint32_t refused[] = {
     SYS_setfsuid, SYS_setfsgid, SYS_setgroups, SYS_capset, SYS_unshare, SYS_setns,
     // Parts of the kernel with a long list of holes
     SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_add_key, SYS_request_key, SYS_keyctl,
-    // What Landlock leaves open of files. By descriptor (fchmod) it stays: the file had to be opened.
-    SYS_fchmodat, SYS_fchownat, SYS_setxattr, SYS_lsetxattr, SYS_removexattr, SYS_lremovexattr,
-    SYS_truncate, NR_FCHMODAT2, NR_SETXATTRAT, NR_REMOVEXATTRAT, NR_FILE_SETATTR,
+    // What Landlock leaves open of files. fchmod stays: files that are written get their modes by it.
+    SYS_fchmodat, SYS_fchownat, SYS_fchown, SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr,
+    SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SYS_truncate, NR_FCHMODAT2, NR_SETXATTRAT, NR_REMOVEXATTRAT, NR_FILE_SETATTR,
     // Calls that only the older architecture has
 #ifdef SYS_chmod
     SYS_chmod, SYS_chown, SYS_lchown, SYS_iopl, SYS_ioperm, SYS_modify_ldt, SYS_uselib,
@@ -80,13 +87,13 @@ static const uint32_t refused[] = {
 
 static const uint32_t refused_when_closed[] = {
 #if defined(SYS_fork) && !SECCOMP_ALLOWS_LEAK_CHECK
-    SYS_fork,
-    SYS_vfork,
+    SYS_fork, SYS_vfork,
 #endif
     SYS_mq_open,
+    SYS_tkill, // of a thread of any process; tgkill names the process, too
 };
 
-#define MAX_INSTRUCTIONS 400
+#define MAX_INSTRUCTIONS 600
 struct filter {
     struct sock_filter code[MAX_INSTRUCTIONS];
     unsigned short n;
@@ -127,6 +134,15 @@ static void refuse_call(struct filter *f, uint32_t number, int error) {
 static void refuse_calls(struct filter *f, const uint32_t *numbers, size_t n) {
     for (size_t i = 0; i < n; i++)
         refuse_call(f, numbers[i], EPERM);
+}
+
+// The call with this value of an argument.
+static void refuse_with(struct filter *f, uint32_t number, unsigned i, uint32_t value) {
+    add(f, EQUALS, number, 0, 4);
+    load_argument(f, i);
+    add(f, EQUALS, value, 0, 1);
+    end(f, FAILS_WITH(EPERM));
+    load_number(f);
 }
 
 static void refuse_range(struct filter *f, uint32_t first, uint32_t last) {
@@ -178,14 +194,39 @@ static void restrict_terminal(struct filter *f) {
     load_number(f);
 }
 
-// Signals to other processes, which Landlock refuses from its version 6 on.
-static void restrict_signals(struct filter *f) {
-    static const uint32_t calls[] = {SYS_kill, SYS_tgkill, SYS_rt_sigqueueinfo,
-                                     SYS_rt_tgsigqueueinfo};
+// Signals by way of a descriptor: the kernel sends them to whatever process is set as its owner.
+static void restrict_owners(struct filter *f) {
+    static const uint32_t commands[] = {F_SETOWN, F_SETOWN_EX, F_SETSIG};
+    static const uint32_t requests[] = {FIOSETOWN, SIOCSPGRP};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        refuse_with(f, SYS_fcntl, 1, commands[i]);
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
+        refuse_with(f, SYS_ioctl, 1, requests[i]);
+}
+
+// Signals to other processes, which Landlock refuses from its version 6 on; their limits and
+// priorities. sched_setaffinity stays: OpenMP sets that of threads, whose numbers are not known
+// here.
+static void restrict_processes(struct filter *f) {
+    static const struct {
+        uint32_t call, argument;
+        bool zero; // 0 is the caller
+    } calls[] = {{SYS_kill, 0, false},
+                 {SYS_tgkill, 0, false},
+                 {SYS_rt_sigqueueinfo, 0, false},
+                 {SYS_rt_tgsigqueueinfo, 0, false},
+                 {SYS_prlimit64, 0, true},
+                 {SYS_setpriority, 1, true},
+                 {SYS_ioprio_set, 1, true},
+                 {SYS_sched_setparam, 0, true},
+                 {SYS_sched_setscheduler, 0, true},
+                 {SYS_sched_setattr, 0, true}};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        add(f, EQUALS, calls[i], 0, 4);
-        load_argument(f, 0);
-        add(f, EQUALS, (uint32_t)getpid(), 1, 0);
+        uint32_t own = (uint32_t)getpid();
+        add(f, EQUALS, calls[i].call, 0, 5);
+        load_argument(f, calls[i].argument);
+        add(f, EQUALS, own, 2, 0);
+        add(f, EQUALS, calls[i].zero ? 0 : own, 1, 0);
         end(f, FAILS_WITH(EPERM));
         load_number(f);
     }
@@ -210,10 +251,11 @@ static void make_filter(struct filter *f, enum seccomp_step step) {
     restrict_sockets(f, step);
     restrict_clone(f, step);
     restrict_terminal(f);
+    restrict_owners(f);
     if (step == SECCOMP_CLOSED) {
         refuse_calls(f, refused_when_closed,
                      sizeof refused_when_closed / sizeof *refused_when_closed);
-        restrict_signals(f);
+        restrict_processes(f);
     }
     end(f, ALLOWED);
 }
