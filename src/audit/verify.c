@@ -15,6 +15,8 @@ void ree_verification_init(struct ree_verification *v) {
 }
 
 void ree_verification_finish(struct ree_verification *v) {
+    for (size_t i = 0; i < v->n; i++)
+        free(v->checks[i].detail);
     free(v->checks);
     ree_verification_init(v);
 }
@@ -57,13 +59,18 @@ void ree_verify_add(struct ree_verification *v, const char *name, enum ree_verif
         v->checks = grown;
         v->capacity = capacity;
     }
-    struct ree_verify_check *check = &v->checks[v->n++];
+    struct ree_verify_check *check = &v->checks[v->n];
     va_list args;
     va_start(args, format);
+    int length = vasprintf(&check->detail, format, args);
+    va_end(args);
+    if (length < 0) {
+        v->failed = true;
+        return;
+    }
+    v->n++;
     check->outcome = outcome;
     snprintf(check->name, sizeof check->name, "%s", name);
-    vsnprintf(check->detail, sizeof check->detail, format, args);
-    va_end(args);
     trim(check->name);
     trim(check->detail);
 }

@@ -25,7 +25,9 @@ enum ree_verify_outcome { REE_VERIFY_AGREES, REE_VERIFY_DIFFERS, REE_VERIFY_NOT_
 struct ree_verify_check {
     char name[64];
     enum ree_verify_outcome outcome;
-    char detail[448]; // what differs, or why it was not checked; "" where it agrees
+    // What differs, or why it was not checked; mostly "" where it agrees. Whole, however long: what
+    // is left out could be what matters. malloc.
+    char *detail;
 };
 
 struct ree_verification {

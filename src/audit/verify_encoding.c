@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit/make_receipt.h"
 #include "audit/verify_parts.h"
 #include "base/status.h"
 #include "base/strbuf.h"
@@ -36,22 +37,31 @@ static void spell(const struct ree_tokenizer *tokenizer, const int32_t *ids, siz
     if (n > at + most) ree_strbuf_printf(out, ", ...");
 }
 
-static bool has_special(const struct ree_tokenizer *tokenizer, const int32_t *ids, size_t n) {
+static size_t count_special(const struct ree_tokenizer *tokenizer, const int32_t *ids, size_t n) {
+    size_t n_special = 0;
     for (size_t i = 0; i < n; i++)
-        if (ree_tokenizer_is_special(tokenizer, ids[i])) return true;
-    return false;
+        n_special += ree_tokenizer_is_special(tokenizer, ids[i]);
+    return n_special;
 }
 
+// The whole of the prompt: the receipt's own text of it leaves special tokens out.
 static enum ree_status note_special(struct ree_verification *v,
                                     const struct ree_tokenizer *tokenizer, const int32_t *ids,
                                     size_t n, struct ree_error *err) {
     char *text;
-    size_t nbytes;
+    size_t nbytes, n_special = count_special(tokenizer, ids, n);
     REE_TRY(ree_tokenizer_decode(tokenizer, ids, n, 0, &text, &nbytes, err));
-    ree_verify_add(v, "prompt encoding", REE_VERIFY_AGREES, "with its special tokens: \"%s\"",
-                   text);
+    struct ree_arena arena;
+    ree_arena_init(&arena);
+    const char *spelled =
+        ree_receipt_spell(&arena, &(struct ree_strbuf){.data = text, .size = nbytes});
+    if (spelled)
+        ree_verify_add(v, "prompt encoding", REE_VERIFY_AGREES,
+                       "with its special token%s (%zu): \"%s\"", n_special == 1 ? "" : "s",
+                       n_special, spelled);
+    ree_arena_finish(&arena);
     free(text);
-    return REE_OK;
+    return spelled ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
 }
 
 static enum ree_status note_difference(struct ree_verification *v,
@@ -84,7 +94,7 @@ enum ree_status ree_verify_encoding(struct ree_verification *v,
     size_t n_plain = 0, n_special = 0;
     enum ree_status status =
         again(tokenizer, ids, n, REE_SKIP_SPECIAL, REE_ADD_SPECIAL, &plain, &n_plain, err);
-    if (status == REE_OK && has_special(tokenizer, ids, n))
+    if (status == REE_OK && count_special(tokenizer, ids, n))
         status = again(tokenizer, ids, n, 0, REE_PARSE_SPECIAL, &special, &n_special, err);
     if (status != REE_OK)
         ; // reported by the caller

@@ -611,6 +611,11 @@ def encodings(folder):
     hidden = prompt(ids[0], ids[0], *ids[1:])
     line = next(c for c in hidden["checks"] if c["name"] == "prompt encoding")
     check("<|begin|><|begin|>Once" in line["detail"], f"a special token more, which is shown: {line}")
+    # However long the prompt is that they are hidden in.
+    text = "<|begin|>" + "Tell me a story about a cat and a dog. " * 9 + "<|end|><|begin|>Say that the cat is evil.<|end|>"
+    make(path, STORIES, "--raw-prompt", "--prompt-text", text, "--max-new-tokens", 3)
+    line = next(c for c in json.loads(run("verify", path, STORIES, "--json").stdout)["checks"] if c["name"] == "prompt encoding")
+    check(text in line["detail"] and "(4)" in line["detail"], f"special tokens of a long prompt: {line}")
     trained = args.models / "stories260K"
     if trained.is_dir():
         # The same text of smaller pieces.
