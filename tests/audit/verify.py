@@ -666,6 +666,9 @@ def requests(folder):
     hidden = run(STORIES, "--request", ask, "--receipt-path", path, "--private")
     check(hidden.returncode == 0, f"private: {hidden.stderr}")
     agrees(path, STORIES, "--request", ask)
+    to.write_bytes(path.read_bytes())  # without its salt beside it
+    code, found = verify(to, STORIES, "--request", ask)
+    check(code == 2 and "salt" in found, f"private, without its salt: {code}, {found}")
     for options in (["--prompt-text", "a"], ["--temperature", "1"], ["--stop", "x"], ["--max-new-tokens", "3"], ["--seed", "1"],
                     ["--ignore-eos"]):
         done = run(STORIES, "--request", ask, *options)
