@@ -22,6 +22,23 @@ static uint64_t take_u64(const unsigned char *from) {
     return value;
 }
 
+// An input of a node takes two bytes of the header and is hashed in every step: a small file could
+// ask for hours. In traces of real models there are up to 11 digests for each that the file has.
+static enum ree_status check_work(const struct ree_trace *t, struct ree_error *err) {
+    const struct ree_trace_header *h = &t->header;
+    const uint64_t most_for_each = 32, spare = (uint64_t)1 << 24;
+    uint64_t n = 0; // digests that a step hashes
+    for (uint32_t i = 0; i < h->n_nodes; i++)
+        n += 2 + (uint64_t)h->nodes[i].n_inputs + h->nodes[i].n_outputs;
+    uint64_t steps = t->n_steps ? t->n_steps : 1;
+    if (n <= most_for_each * h->n_step_digests + spare / steps) return REE_OK;
+    return ree_fail(err, REE_UNSUPPORTED,
+                    "its nodes have %llu inputs and outputs, for %llu values of a step, in %llu "
+                    "steps: more than %llu for each value is not supported",
+                    (unsigned long long)n, (unsigned long long)h->n_step_digests,
+                    (unsigned long long)t->n_steps, (unsigned long long)most_for_each);
+}
+
 static enum ree_status check_steps(const struct ree_trace *t, struct ree_error *err) {
     const struct ree_trace_header *h = &t->header;
     static const ree_digest zeros;
@@ -89,6 +106,7 @@ static enum ree_status decode(struct ree_trace *t, size_t nbytes, struct ree_err
                         "%llu steps of %llu bytes are told of, but there are %zu bytes",
                         (unsigned long long)t->n_steps, (unsigned long long)wanted, rest);
     t->digests = (ree_digest *)((unsigned char *)t->bytes + at);
+    REE_TRY(check_work(t, err));
     REE_TRY(check_steps(t, err));
     return check_root(t, err);
 }

@@ -179,6 +179,45 @@ static void test_spoilt(void) {
     unlink(path);
 }
 
+// A node with many inputs, which take two bytes each, and many steps: hours of hashing.
+static void test_much_work(void) {
+    enum { N_INPUTS = 20000, N_STEPS = 20000 };
+    char path[128];
+    struct ree_error err;
+    struct sample s;
+    struct ree_trace_writer *w;
+    struct ree_trace *t;
+    ree_digest root, step[N_DIGESTS];
+    void *bytes;
+    size_t n;
+    sample_init(&s);
+    s.nodes[0].n_inputs = N_INPUTS;
+    s.nodes[0].inputs = calloc(N_INPUTS, sizeof *s.nodes[0].inputs);
+    path_of(path, "wide.trace");
+    REQUIRE(ree_trace_header_complete(&s.header, &s.arena, &err) == REE_OK);
+    REQUIRE(ree_trace_writer_create(path, 0666, &s.header, &w, &err) == REE_OK);
+    sample_step(step, 0);
+    REQUIRE(ree_trace_writer_step(w, (const ree_digest *)step, &err) == REE_OK);
+    REQUIRE(ree_trace_writer_finish(w, root, &err) == REE_OK);
+    CHECK(ree_trace_load(path, &t, &err) == REE_OK);
+    ree_trace_destroy(t);
+    REQUIRE(ree_file_read(path, &bytes, &n, &err) == REE_OK);
+    // The tail: "end\n", the number of steps, the root.
+    size_t n_tail = 4 + 8 + 32, n_more = (N_STEPS - 1) * sizeof step;
+    unsigned char *more = calloc(1, n + n_more);
+    const uint64_t n_steps = N_STEPS;
+    memcpy(more, bytes, n - n_tail);
+    memcpy(more + n_more + n - n_tail, (unsigned char *)bytes + n - n_tail, n_tail);
+    memcpy(more + n_more + n - 40, &n_steps, sizeof n_steps);
+    CHECK(ree_trace_decode(more, n + n_more, "wide", &t, &err) == REE_UNSUPPORTED);
+    CHECK_MSG(strstr(err.message, "in 20000 steps"), "%s", err.message);
+    free(more);
+    free(bytes);
+    free((void *)s.nodes[0].inputs);
+    ree_arena_finish(&s.arena);
+    unlink(path);
+}
+
 // The same header in another text is another header.
 static void test_header_text(void) {
     static const struct {
@@ -355,6 +394,7 @@ int main(int argc, char **argv) {
     REQUIRE(mkdtemp(folder));
     test_round();
     test_spoilt();
+    test_much_work();
     test_header_text();
     test_complete();
     test_rows();
