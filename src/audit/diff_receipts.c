@@ -148,6 +148,7 @@ size_t ree_receipt_diff(const struct ree_receipt *first, const struct ree_receip
     bool can_compare = make_comparable(&copies[0], &copies[1]);
     static const char *const kinds[] = {"text", "tensors"};
     words(&list, "kind", kinds[a->kind], kinds[b->kind]);
+    whole(&list, "schema's version", a->version, b->version);
     words(&list, "numerics", a->numerics, b->numerics);
     words(&list, "operation set", a->operation_set, b->operation_set);
     words(&list, "graph", a->graph_sha256, b->graph_sha256);
@@ -167,5 +168,11 @@ size_t ree_receipt_diff(const struct ree_receipt *first, const struct ree_receip
         words(&list, "trace", a->trace_root, b->trace_root);
     else
         add(&list, "private", "hashes are blinded, and the salts that compare them are not here");
+    whole(&list, "steps of the trace", a->trace_steps, b->trace_steps);
+    whole(&list, "prefill chunk of the trace", a->trace_chunk, b->trace_chunk);
+    if (!ree_receipt_same_extensions(a, b)) add(&list, "extensions", "not the same");
+    // Whatever this list does not have. A private receipt is hashed otherwise than an open one.
+    if (list.n == 0 && a->is_private == b->is_private)
+        words(&list, "hash of the receipt", a->receipt_hash, b->receipt_hash);
     return list.n;
 }

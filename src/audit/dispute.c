@@ -239,6 +239,77 @@ static enum ree_status check_whole(struct ree_bench *b, bool *done) {
     return is_length ? begin_claim(b, REE_CLAIM_OF_LENGTH, 0) : REE_OK;
 }
 
+// Receipts of tensors
+
+static bool has_hex(const ree_digest digest, const char *stated) {
+    char hex[65];
+    ree_hex(digest, hex);
+    return strcmp(hex, stated) == 0;
+}
+
+// Both are in the model's order; an input that has a value of its own may be missing in a receipt.
+static enum ree_status check_inputs(struct ree_side *s, const struct ree_receipt *r,
+                                    const struct ree_claim_opening *at) {
+    const struct ree_trace_header *h = s->bench->header;
+    uint32_t input = 0;
+    for (size_t i = 0; i < r->n_inputs; i++, input++) {
+        ree_digest digest;
+        struct ree_claim_proof proof;
+        while (input < h->n_inputs && strcmp(h->inputs[input].name, r->inputs[i].name) != 0)
+            input++;
+        if (input >= h->n_inputs)
+            return ree_side_lied(s,
+                                 "its receipt has an input '%.48s', which the model has not, or "
+                                 "not there",
+                                 r->inputs[i].name);
+        REE_TRY(ree_side_input(s, 0, at, input, digest, &proof));
+        if (!has_hex(digest, r->inputs[i].sha256))
+            return ree_side_lied(s, "the input '%.48s' of its receipt is not that of its trace",
+                                 r->inputs[i].name);
+    }
+    return REE_OK;
+}
+
+static enum ree_status check_outputs(struct ree_side *s, const struct ree_receipt *r,
+                                     const struct ree_claim_opening *at) {
+    const struct ree_trace_header *h = s->bench->header;
+    const struct ree_rules *rules = s->bench->terms->rules;
+    if (r->n_outputs != rules->n_outputs)
+        return ree_side_lied(s, "its receipt has %zu outputs, the model %u", r->n_outputs,
+                             rules->n_outputs);
+    for (uint32_t i = 0; i < rules->n_outputs; i++) {
+        const struct ree_rule_output *output = &rules->outputs[i];
+        ree_digest *inputs, *outputs;
+        struct ree_claim_proof proof;
+        if (strcmp(r->outputs[i].name, output->name) != 0)
+            return ree_side_lied(s, "output %u of its receipt is '%.40s', the model's '%.40s'", i,
+                                 r->outputs[i].name, output->name);
+        if (output->value == UINT32_MAX) continue;
+        uint32_t node = maker_of(h, output->value, h->n_nodes);
+        REE_TRY(ree_side_node(s, 0, at, node, &inputs, &outputs, &proof));
+        if (!has_hex(outputs[output->value - h->nodes[node].first_output], r->outputs[i].sha256))
+            return ree_side_lied(s, "the output '%.48s' of its receipt is not that of its trace",
+                                 output->name);
+    }
+    return REE_OK;
+}
+
+// A run of tensors is one step, whose trace has the digests that the receipt has.
+static enum ree_status check_tensors(struct ree_bench *b) {
+    const struct ree_dispute_terms *t = b->terms;
+    enum ree_status status = begin_claim(b, REE_CLAIM_OF_NODE, 0); // its arena has the answers
+    for (unsigned k = 0; k < 2 && status == REE_OK; k++) {
+        const struct ree_receipt *r = t->runs[k]->receipt;
+        struct ree_claim_opening *at = &b->out->claim->sides[k].at;
+        status = ree_side_step(&b->sides[k], 0, at, NULL, NULL);
+        if (status == REE_OK) status = check_inputs(&b->sides[k], r, at);
+        if (status == REE_OK) status = check_outputs(&b->sides[k], r, at);
+    }
+    ree_claim_destroy(b->out->claim);
+    b->out->claim = NULL;
+    return status == REE_OK ? ree_told_compare_inputs(t->runs[0], t->runs[1], b->err) : status;
+}
+
 static enum ree_status hold(struct ree_bench *b) {
     const struct ree_dispute_terms *t = b->terms;
     struct ree_dispute *out = b->out;
@@ -251,6 +322,8 @@ static enum ree_status hold(struct ree_bench *b) {
         REE_TRY(check_whole(b, &done));
         if (done) return REE_OK;
     }
+    bool has_tensors = t->runs[0] && t->runs[0]->receipt->kind == REE_RECEIPT_TENSORS;
+    if (has_tensors && t->rules) REE_TRY(check_tensors(b));
     out->kind = REE_DISPUTE_SAME;
     uint64_t token_step = UINT64_MAX;
     if (t->runs[0] && t->rules && t->rules->logits != UINT32_MAX) {

@@ -73,7 +73,9 @@ static enum ree_status tell(const struct ree_referee_options *options, struct re
             return ree_fail_prefix(err, "%c's receipt", "AB"[k]);
     memcpy(court->told, told, sizeof told);
     court->has_receipts = options->receipts[0] && options->receipts[1];
-    return court->has_receipts ? ree_told_compare(&told[0], &told[1], err) : REE_OK;
+    if (!court->has_receipts) return REE_OK;
+    REE_TRY(ree_told_compare(&told[0], &told[1], err));
+    return ree_told_compare_inputs(&told[0], &told[1], err);
 }
 
 // Every claim has the number of steps of both roots.

@@ -64,7 +64,7 @@ enum ree_status ree_referee_same(struct ree_opened *model,
                                  struct ree_error *err);
 // In what two receipts of one run differ beside their roots: names, for people. What private
 // receipts blind with different salts is not compared. REE_NO_MEMORY.
-#define REE_REFEREE_MAX_DIFFERENCES 12
+#define REE_REFEREE_MAX_DIFFERENCES 17
 enum ree_status ree_referee_differences(const struct ree_receipt *a, const struct ree_receipt *b,
                                         const char *out[REE_REFEREE_MAX_DIFFERENCES], size_t *out_n,
                                         struct ree_error *err);

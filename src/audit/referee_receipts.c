@@ -291,8 +291,15 @@ enum ree_status ree_referee_differences(const struct ree_receipt *x, const struc
         {"text of the answer",
          !is_told || strcmp(x->output.text_sha256, y->output.text_sha256) == 0},
         {"logits", !is_told || strcmp(x->logits_sha256, y->logits_sha256) == 0},
+        {"request", strcmp(x->request_sha256, y->request_sha256) == 0},
+        {"version of the schema", x->version == y->version},
+        {"number of steps", x->trace_steps == y->trace_steps},
+        {"extensions", ree_receipt_same_extensions(x, y)},
     };
     for (size_t i = 0; i < REE_REFEREE_MAX_DIFFERENCES; i++)
         if (parts[i].what && !parts[i].same) out[(*out_n)++] = parts[i].what;
+    // Whatever this list does not have. With salts of their own they differ anyway.
+    if (*out_n == 0 && is_told && strcmp(x->receipt_hash, y->receipt_hash) != 0)
+        out[(*out_n)++] = "hash of the receipt";
     return REE_OK;
 }

@@ -39,6 +39,18 @@ static enum ree_status empty_cache(const struct ree_opened *m, size_t state, ree
     return REE_OK;
 }
 
+static enum ree_status list_outputs(const struct ree_opened *m, struct ree_arena *arena,
+                                    struct ree_rules *out, struct ree_error *err) {
+    size_t n = ree_model_n_outputs(m->model);
+    out->outputs = ree_arena_alloc_array(arena, n + 1, sizeof *out->outputs);
+    if (!out->outputs) return no_memory(err);
+    out->n_outputs = (uint32_t)n;
+    for (size_t i = 0; i < n; i++)
+        out->outputs[i] = (struct ree_rule_output){ree_model_output(m->model, i)->name,
+                                                   ree_recorded_value_of_output(m, i)};
+    return REE_OK;
+}
+
 enum ree_status ree_rules_make(const struct ree_opened *m, struct ree_arena *arena,
                                struct ree_rules *out, struct ree_error *err) {
     memset(out, 0, sizeof *out);
@@ -55,7 +67,7 @@ enum ree_status ree_rules_make(const struct ree_opened *m, struct ree_arena *are
                                                        : REE_RULE_MADE;
         if (out->rules[i].kind == REE_RULE_TOKENS) out->tokens = i;
     }
-    if (!m->is_text) return REE_OK;
+    if (!m->is_text) return list_outputs(m, arena, out, err);
     out->has_cache = m->roles.n_states > 0;
     out->logits = ree_recorded_value_of_output(m, m->roles.logits);
     for (size_t s = 0; s < m->roles.n_states; s++) {
@@ -172,6 +184,18 @@ static bool same_prompt(const struct ree_told *a, const struct ree_told *b) {
     return !a->ids || !b->ids || memcmp(a->ids, b->ids, a->n_prompt * sizeof *a->ids) == 0;
 }
 
+static enum ree_status other_runs(const char *what, struct ree_error *err) {
+    return ree_fail(err, REE_INVALID,
+                    "the receipts are of different runs: %s differs ('ree-run verify --request' "
+                    "tells which of them answers a request)",
+                    what);
+}
+
+enum ree_status ree_told_compare_inputs(const struct ree_told *a, const struct ree_told *b,
+                                        struct ree_error *err) {
+    return same_inputs(a->receipt, b->receipt) ? REE_OK : other_runs("inputs", err);
+}
+
 enum ree_status ree_told_compare(const struct ree_told *a, const struct ree_told *b,
                                  struct ree_error *err) {
     const struct ree_receipt *x = a->receipt, *y = b->receipt;
@@ -185,15 +209,10 @@ enum ree_status ree_told_compare(const struct ree_told *a, const struct ree_told
         {"operation set", strcmp(x->operation_set, y->operation_set) == 0},
         {"kind", x->kind == y->kind},
         {"prompt", same_prompt(a, b)},
-        {"inputs", same_inputs(x, y)},
         {"sampling", same_sampling(&x->sampling, &y->sampling)},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (!parts[i].same)
-            return ree_fail(err, REE_INVALID,
-                            "the receipts are of different runs: %s differs ('ree-run verify "
-                            "--request' tells which of them answers a request)",
-                            parts[i].what);
+        if (!parts[i].same) return other_runs(parts[i].what, err);
     // Neither changes a token, so the other party can make a trace that is cut in the same way.
     bool is_cut = x->trace_chunk == y->trace_chunk;
     if (is_cut && !x->logits_sha256[0] == !y->logits_sha256[0]) return REE_OK;

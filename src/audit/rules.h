@@ -33,12 +33,20 @@ struct ree_rule {
     ree_digest empty; // of CACHE: the input of the first step
 };
 
+// An output of a model that runs once.
+struct ree_rule_output {
+    const char *name; // of the model
+    uint32_t value;   // receipt/trace.h; UINT32_MAX: no node makes it
+};
+
 struct ree_rules {
     uint32_t n;             // inputs of the model
     struct ree_rule *rules; // (n)
-    uint32_t tokens;        // the input with the rule TOKENS; UINT32_MAX: none
-    uint32_t logits;        // value that tokens are chosen from; UINT32_MAX: none
-    bool has_cache;         // a step after the prompt reads one token
+    uint32_t n_outputs;     // 0 for a model of text
+    struct ree_rule_output *outputs;
+    uint32_t tokens; // the input with the rule TOKENS; UINT32_MAX: none
+    uint32_t logits; // value that tokens are chosen from; UINT32_MAX: none
+    bool has_cache;  // a step after the prompt reads one token
 };
 
 // In the arena.
@@ -69,11 +77,14 @@ enum ree_status ree_told_make(const struct ree_receipt *receipt, const struct re
                               const struct ree_told_tokens *tokens, struct ree_arena *arena,
                               struct ree_told *out, struct ree_error *err);
 // Whether two receipts are of the same run, apart from its result: model, numerics, prompt,
-// sampling, how the prompt is cut. What ends an answer is not compared: up to the first end both
-// runs are the same, and each is judged by its own (referee_parts.h). REE_INVALID with what
-// differs.
+// sampling, how the prompt is cut. Inputs of a model that runs once are apart
+// (ree_told_compare_inputs), since a trace has them, too. What ends an answer is not compared: up
+// to the first end both runs are the same, and each is judged by its own (referee_parts.h).
+// REE_INVALID with what differs.
 enum ree_status ree_told_compare(const struct ree_told *a, const struct ree_told *b,
                                  struct ree_error *err);
+enum ree_status ree_told_compare_inputs(const struct ree_told *a, const struct ree_told *b,
+                                        struct ree_error *err);
 // The place of the first token of the answers in which two runs differ; SIZE_MAX: there is none in
 // what both have, or it is not known.
 size_t ree_told_differ(const struct ree_told *a, const struct ree_told *b);

@@ -160,3 +160,11 @@ enum ree_status ree_receipt_load(const char *path, struct ree_receipt *out, stru
     free(bytes);
     return status;
 }
+
+bool ree_receipt_same_extensions(const struct ree_receipt *a, const struct ree_receipt *b) {
+    if (a->n_critical != b->n_critical) return false;
+    for (size_t i = 0; i < a->n_critical; i++)
+        if (strcmp(a->critical[i], b->critical[i]) != 0) return false;
+    if (!a->extensions || !b->extensions) return !a->extensions && !b->extensions;
+    return cJSON_Compare(a->extensions, b->extensions, true);
+}

@@ -144,6 +144,8 @@ enum ree_status ree_receipt_seal(struct ree_receipt *receipt, struct ree_error *
 enum ree_status ree_receipt_make_private(struct ree_receipt *receipt,
                                          const unsigned char salt[REE_SALT_SIZE],
                                          struct ree_error *err);
+// The same extensions, and the same of them critical.
+bool ree_receipt_same_extensions(const struct ree_receipt *a, const struct ree_receipt *b);
 // Gives the receipt its salt; false if it is not the salt of this receipt.
 bool ree_receipt_set_salt(struct ree_receipt *receipt, const unsigned char salt[REE_SALT_SIZE]);
 // Replaces a hash by what the receipt has for it: blinded if the receipt is private, else as it is.

@@ -9,8 +9,10 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
+sys.path.insert(0, str(HERE.parent / "receipt"))
 import harness  # noqa: E402
 from harness import check  # noqa: E402
+from sealing import seal  # noqa: E402
 
 SAMPLE = HERE.parents[1] / "tools" / "sample"
 PROMPT = "Once upon a time"
@@ -107,6 +109,35 @@ def with_traces(folder):
     check(run("diff", a, b).returncode == 2, "half a receipt")
 
 
+def forged(folder):
+    """Whatever is bound and differs is named, in receipts that are sealed again."""
+    one, other = text(folder / "one.json", "--trace", folder / "one.trace"), folder / "other.json"
+    receipt = json.loads(one.read_text())
+    del receipt["unbound"]["trace_file"]
+    one.write_text(json.dumps(receipt))
+
+    def changed(what, change):
+        lie = json.loads(json.dumps(receipt))
+        change(lie)
+        other.write_text(json.dumps(seal(lie)))
+        check(names(diff(one, other, 1)) == [what], f"{what}: {names(diff(one, other, 1))}")
+
+    changed("extensions", lambda r: r["body"].update(extensions={"refund": {"x": 1}}, critical=["refund"]))
+    changed("extensions", lambda r: r["body"].update(extensions={"refund": {"x": 1}}))
+    changed("schema's version", lambda r: r.update(schema="ree-receipt/1"))
+    changed("steps of the trace", lambda r: r["body"]["trace"].update(n_steps=77))
+    changed("prefill chunk of the trace", lambda r: r["body"]["trace"].update(prefill_chunk=3))
+    changed("request", lambda r: r["body"].update(request_sha256="0" * 64))
+    # A trace beside them whose name sends commands to a terminal.
+    receipt["unbound"]["trace_file"] = "a\x1b[31m\x9b.trace"
+    (folder / receipt["unbound"]["trace_file"]).write_bytes((folder / "one.trace").read_bytes())
+    receipt["body"]["trace"]["root"] = "0" * 64
+    for path in (one, other):
+        path.write_text(json.dumps(seal(receipt)))
+    done = run("diff", one, other)
+    check(done.returncode == 2 and "\\x1b[31m" in done.stderr and "\x1b" not in done.stderr, done.stderr)
+
+
 def main():
     global ree_run
     parser = harness.parser()
@@ -114,6 +145,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         alone(pathlib.Path(name))
         with_traces(pathlib.Path(name))
+        forged(pathlib.Path(name))
     return harness.finish()
 
 

@@ -15,8 +15,10 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
+sys.path.insert(0, str(HERE.parent / "receipt"))
 import harness  # noqa: E402
 from harness import check  # noqa: E402
+from sealing import seal  # noqa: E402
 
 SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
 PROMPT = ["--prompt-text", "Once upon a time", "--prefill-chunk", "4", "--max-new-tokens", "12", "--ignore-eos"]
@@ -240,6 +242,39 @@ def others(folder, about):
     refused("referee", clean, says="a claim and a model")
 
 
+def tensors(folder, about):
+    """Receipts of tensors: who says another input or output than its own trace has is named."""
+    model = SAMPLE.parent / "digits.onnx"
+    trace, damaged, claim = folder / "digit.trace", folder / "other.trace", folder / "digit.claim"
+    honest, lying = folder / "digit.json", folder / "lie.json"
+    run(model, "--input", SAMPLE.parent / "seven.npy", "--trace", trace, "--receipt-path", honest)
+    made = run(model, "--input", SAMPLE.parent / "seven.npy", "--trace", damaged, "--receipt-path", lying, "--inject-fault",
+               "1:0:3")
+    check(made.returncode == 0, made.stderr)
+
+    def held(change, to=trace, whose=honest, codes=(3,)):
+        receipt = json.loads(whose.read_text())
+        change(receipt["body"])
+        (folder / "sealed.json").write_text(json.dumps(seal(receipt)))
+        sides = [("--a", trace, "--a-receipt", honest), ("--b", to, "--b-receipt", folder / "sealed.json")]
+        return answer("dispute", *sides[0], *sides[1], "--claim", claim, "--model", model, codes=codes)
+
+    for change, says in ((lambda b: b["inputs"][0].update(sha256="a" * 64), "input 'image'"),
+                         (lambda b: b["outputs"][0].update(sha256="a" * 64), "output 'probabilities'"),
+                         (lambda b: b["inputs"][0].update(name="zz"), "input 'zz'"),
+                         (lambda b: b["outputs"][0].update(name="zz"), "'zz'"), (lambda b: b.update(outputs=[]), "0 outputs")):
+        for to, whose in ((trace, honest), (damaged, lying)):
+            found = held(change, to, whose)
+            check(found["result"] == "lied" and found["liar"] == "B" and says in found["reason"], f"{says}: {found}")
+    found = held(lambda b: None, codes=(0,))
+    check(found["result"] == "same" and not found["receipts_differ"], f"the same: {found}")
+    found = held(lambda b: None, damaged, lying, codes=(1,))
+    check(found["result"] == "node", f"a damaged node, and a receipt that says so: {found}")
+    for change, says in ((lambda b: b.update(extensions={"x": 1}), "extensions"),):
+        found = held(change, codes=(2,))
+        check(found["receipts_differ"] == [says], f"the same root, another receipt: {found}")
+
+
 def main():
     global ree_run
     parser = harness.parser()
@@ -250,7 +285,7 @@ def main():
                    folder / "values")
         check(made.returncode == 0, made.stderr)
         about = answer("trace", folder / "clean.trace", codes=(0,))
-        for part in (flips, neither, altered_claims, altered_inputs, other_model, altered_traces, others):
+        for part in (flips, neither, altered_claims, altered_inputs, other_model, altered_traces, others, tensors):
             part(folder, about)
     return harness.finish()
 

@@ -120,13 +120,27 @@ void cli_error(const char *format, ...) {
     cli_progress_end();
     va_list args;
     char *text;
+    struct ree_strbuf escaped; // paths and names may come from a receipt
     va_start(args, format);
     if (vasprintf(&text, format, args) < 0) text = NULL;
     va_end(args);
-    snprintf(last_error, sizeof last_error, "%s", text ? text : "out of memory");
+    ree_strbuf_init(&escaped);
+    for (char *line = text, *end; line; line = end) {
+        end = strchr(line, '\n');
+        if (end) *end++ = 0;
+        cli_append_name(&escaped, line);
+        if (end) ree_strbuf_append(&escaped, "\n", 1);
+    }
+    bool ok = text && !escaped.failed;
+    snprintf(last_error, sizeof last_error, "%s",
+             !ok            ? "out of memory"
+             : escaped.data ? escaped.data
+                            : "");
     // At once: lines of several processes may come at the same time.
-    fprintf(stderr, "ree-run: %s%s%s%s\n", rank_prefix, text ? text : last_error,
-            budget_hint(last_error), sandbox_hint(last_error));
+    fprintf(stderr, "ree-run: %s%s%s%s\n", rank_prefix,
+            ok && escaped.data ? escaped.data : last_error, budget_hint(last_error),
+            sandbox_hint(last_error));
+    ree_strbuf_finish(&escaped);
     free(text);
 }
 
@@ -143,7 +157,7 @@ void cli_set_rank(uint32_t rank) {
 }
 
 int cli_fail(const struct ree_error *err) {
-    struct ree_strbuf text;
+    struct ree_strbuf text; // without the ends of lines that cli_error leaves alone
     ree_strbuf_init(&text);
     cli_append_name(&text, err->message);
     cli_error("%s", text.data ? text.data : "out of memory");
@@ -178,7 +192,8 @@ void cli_append_name(struct ree_strbuf *out, const char *name) {
     for (const unsigned char *c = (const unsigned char *)name; *c; c++) {
         // 0x80 to 0x9f are control characters in Latin-1 terminals, and continuation bytes in
         // UTF-8: those are let through only behind a lead byte or another continuation.
-        bool text = (*c >= 0x20 && *c < 0x7f) || *c >= 0xc2;
+        bool leads_control = *c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0;
+        bool text = (*c >= 0x20 && *c < 0x7f) || (*c >= 0xc2 && !leads_control);
         if (*c >= 0x80 && *c < 0xc0)
             text =
                 c != (const unsigned char *)name && c[-1] >= 0x80 && (c[-1] != 0xc2 || *c >= 0xa0);

@@ -204,14 +204,12 @@ static int compare(const char *const paths[2], struct job *job) {
     int code = first ? compare_receipts(job, paths) : compare_traces(job, paths, NULL);
     if (job->json) {
         // Of two traces the object is what they came to.
-        cJSON *object = first ? job->object : cJSON_GetObjectItem(job->object, "trace");
-        char *text = object ? cJSON_PrintUnformatted(object) : NULL;
-        if (text && !cli_json_lost())
-            ree_strbuf_printf(&job->text, "%s\n", text);
+        cJSON *object = first ? job->object : cJSON_DetachItemFromObject(job->object, "trace");
+        if (!first) cJSON_Delete(job->object);
+        if (object)
+            cli_append_json(&job->text, object, false);
         else if (code != CLI_CANNOT)
             job->text.failed = true;
-        cJSON_free(text);
-        cJSON_Delete(job->object);
     }
     return cli_print(&job->text) ? CLI_CANNOT : code;
 }

@@ -161,10 +161,14 @@ static void report_text(const struct options *o, const struct ree_dispute *d,
                           (unsigned long long)d->step - 1);
         break;
     case REE_DISPUTE_LIED:
-        ree_strbuf_printf(out, "%c contradicts its root: %s\n", "AB"[d->liar], d -> lie);
+        ree_strbuf_printf(out, "%c contradicts its root: ", "AB"[d->liar]);
+        cli_append_name(out, d->lie);
+        ree_strbuf_append(out, "\n", 1);
         break;
     case REE_DISPUTE_SILENT:
-        ree_strbuf_printf(out, "%c does not answer: %s\n", "AB"[d->liar], d -> lie);
+        ree_strbuf_printf(out, "%c does not answer: ", "AB"[d->liar]);
+        cli_append_name(out, d->lie);
+        ree_strbuf_append(out, "\n", 1);
         break;
     }
     if (d->kind == REE_DISPUTE_LIED || d->kind == REE_DISPUTE_SILENT)
