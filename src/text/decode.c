@@ -287,7 +287,18 @@ static bool ctc(struct ree_decoding *state, const char *token, size_t n, struct 
     return out->size > 0;
 }
 
-static enum ree_status replace_regex(const struct ree_stage *stage, const char *token, size_t n,
+// Bytes that a stage may make, as a normalizer may (text/encode.c).
+static uint64_t most_bytes(const struct ree_decoding_chain *chain) {
+    return 64 * chain->n_in + (1u << 20);
+}
+
+static enum ree_status too_many(struct ree_error *err) {
+    return ree_fail(err, REE_INVALID,
+                    "the decoder makes more than 64 bytes of text for each byte of its tokens");
+}
+
+static enum ree_status replace_regex(const struct ree_decoding_chain *chain,
+                                     const struct ree_stage *stage, const char *token, size_t n,
                                      struct ree_strbuf *out, struct ree_error *err) {
     struct ree_matcher *matcher;
     struct ree_spans spans = {0};
@@ -299,6 +310,7 @@ static enum ree_status replace_regex(const struct ree_stage *stage, const char *
             ree_strbuf_append(out, stage->strings[1].data, stage->strings[1].size);
         else
             ree_strbuf_append(out, token + span->start, span->end - span->start);
+        if (out->size > most_bytes(chain)) status = too_many(err);
     }
     free(spans.items);
     ree_matcher_destroy(matcher);
@@ -344,7 +356,7 @@ static enum ree_status whole(struct ree_decoding_chain *chain, size_t i, const c
                     state->n_tokens == 0 && state->stage->numbers[0] ? "" : " ");
         break;
     case WORDPIECE: wordpiece(state, token, n, &out); break;
-    case REPLACE: status = replace_regex(state->stage, token, n, &out, err); break;
+    case REPLACE: status = replace_regex(chain, state->stage, token, n, &out, err); break;
     case CTC: some = ctc(state, token, n, &out); break;
     default: // JOIN
         if (state->n_tokens > 0) ree_strbuf_append(&out, " ", 1);
@@ -411,7 +423,7 @@ static enum ree_status replace_string(struct ree_decoding_chain *chain, size_t i
     ree_strbuf_init(&out);
     ree_strbuf_append(text, data, n);
     size_t at = 0;
-    while (pattern.size && at < text->size) {
+    while (pattern.size && at < text->size && out.size <= most_bytes(chain)) {
         const char *found = memmem(text->data + at, text->size - at, pattern.data, pattern.size);
         if (!found) break;
         ree_strbuf_append(&out, text->data + at, (size_t)(found - text->data) - at);
@@ -427,6 +439,7 @@ static enum ree_status replace_string(struct ree_decoding_chain *chain, size_t i
     text->size = keep;
     enum ree_status status = out.failed || text->failed
                                  ? ree_fail(err, REE_NO_MEMORY, "no memory for text")
+                             : out.size > most_bytes(chain) ? too_many(err)
                              : end ? give(chain, i, out.data, out.size, err)
                                    : give_part(chain, i, out.data, out.size, err);
     ree_strbuf_finish(&out);
@@ -436,6 +449,9 @@ static enum ree_status replace_string(struct ree_decoding_chain *chain, size_t i
 // Receives a part of a token; `end`: it is the last one.
 static enum ree_status feed(struct ree_decoding_chain *chain, size_t i, const char *data, size_t n,
                             bool end, struct ree_error *err) {
+    uint64_t *n_bytes = i < chain->n ? &chain->stages[i].n_bytes : &chain->n_out;
+    *n_bytes += n;
+    if (*n_bytes > most_bytes(chain)) return too_many(err);
     if (i == chain->n) {
         ree_strbuf_append(&chain->out, data, n);
         return chain->out.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for text") : REE_OK;
@@ -555,6 +571,7 @@ enum ree_status ree_decoding_settle(struct ree_decoding_chain *chain, struct ree
 
 enum ree_status ree_decoding_push(struct ree_decoding_chain *chain, const char *token, size_t n,
                                   struct ree_error *err) {
+    chain->n_in += n + 1; // stages may join tokens, empty ones too
     return feed(chain, 0, token, n, true, err);
 }
 

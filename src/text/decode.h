@@ -14,12 +14,16 @@ struct ree_decoding {
     uint32_t left;           // Strip: how many more to take off at the start
     uint32_t n_held;         // Strip: characters that are taken off if the token ends here
     bool settled;            // BPEDecoder: the token in `held` has been given
+    uint64_t n_bytes;        // received so far
 };
 
 struct ree_decoding_chain {
     struct ree_decoding *stages;
     size_t n;
     struct ree_strbuf out;
+    // Bytes of tokens, and of text that was made. Stages that replace can make a text twice as long,
+    // each: REE_INVALID where one makes far more than tokens have.
+    uint64_t n_in, n_out;
 };
 
 // The leaves of the decoder's tree in their order.

@@ -112,15 +112,29 @@ static enum ree_status apply(const struct ree_stage *stage, const struct ree_ids
     return REE_OK;
 }
 
-enum ree_status ree_postprocess(const struct ree_stage *stage, struct ree_ids *ids,
-                                struct ree_error *err) {
+// Tokens that a stage makes of n; a template may have the text twice, or any number of times.
+static uint64_t count(const struct ree_stage *stage, uint64_t n) {
+    if (stage->kind->op != TEMPLATE) return n + 2;
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < stage->n_children; i++)
+        total += stage->children[i].n_children +
+                 (stage->children[i].strings[0].data == text_mark ? n : 0);
+    return total;
+}
+
+static enum ree_status process(const struct ree_stage *stage, struct ree_ids *ids, uint64_t most,
+                               struct ree_error *err) {
     if (!stage->kind || stage->kind->op == BYTE_LEVEL) return REE_OK;
     if (stage->kind->op == SEQUENCE) {
         for (uint32_t i = 0; i < stage->n_children; i++)
-            REE_TRY(ree_postprocess(&stage->children[i], ids, err));
+            REE_TRY(process(&stage->children[i], ids, most, err));
         return REE_OK;
     }
     struct ree_ids out = {0};
+    if (count(stage, ids->n) > most)
+        return ree_fail(err, REE_INVALID,
+                        "the post-processor makes more than %llu tokens of this text",
+                        (unsigned long long)most);
     enum ree_status status = apply(stage, ids, &out, err);
     if (status != REE_OK) {
         free(out.items);
@@ -129,6 +143,12 @@ enum ree_status ree_postprocess(const struct ree_stage *stage, struct ree_ids *i
     free(ids->items);
     *ids = out;
     return REE_OK;
+}
+
+enum ree_status ree_postprocess(const struct ree_stage *stage, struct ree_ids *ids,
+                                struct ree_error *err) {
+    // Far more than any tokenizer adds: templates in a sequence can double a text, each.
+    return process(stage, ids, 64 * (uint64_t)ids->n + (1u << 16), err);
 }
 
 bool ree_postprocess_is_empty(const struct ree_stage *stage) {

@@ -164,6 +164,52 @@ static void explosion(void) {
     ree_tokenizer_destroy(tokenizer);
 }
 
+// A tokenizer of one token, "a", with 60 of the same stage in a row, each of which doubles a text.
+static struct ree_tokenizer *doubling(const char *part, const char *list, const char *stage) {
+    struct ree_tokenizer *tokenizer;
+    struct ree_error err = {.message = ""};
+    struct ree_strbuf json;
+    ree_strbuf_init(&json);
+    ree_strbuf_printf(&json,
+                      "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]},"
+                      "\"%s\":{\"type\":\"Sequence\",\"%s\":[",
+                      part, list);
+    for (int i = 0; i < 60; i++)
+        ree_strbuf_printf(&json, "%s%s", i ? "," : "", stage);
+    ree_strbuf_printf(&json, "]}}");
+    enum ree_status status = ree_tokenizer_load_memory(json.data, json.size, &tokenizer, &err);
+    CHECK_MSG(status == REE_OK, "%s", err.message);
+    REQUIRE(status == REE_OK);
+    ree_strbuf_finish(&json);
+    return tokenizer;
+}
+
+// Texts and tokens that grow without end are an error, too.
+static void growth(void) {
+    static const char *const stages[] = {
+        "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"aa\"}",
+        "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"a\"},\"content\":\"aa\"}"};
+    struct ree_tokenizer *tokenizer;
+    struct ree_error err = {.message = ""};
+    const int32_t id = 0;
+    int32_t *ids;
+    char *text;
+    size_t n;
+    for (int i = 0; i < 2; i++) {
+        tokenizer = doubling("decoder", "decoders", stages[i]);
+        CHECK(ree_tokenizer_decode(tokenizer, &id, 1, 0, &text, &n, &err) == REE_INVALID);
+        CHECK_MSG(strstr(err.message, "the decoder makes more than"), "%s", err.message);
+        ree_tokenizer_destroy(tokenizer);
+    }
+    tokenizer = doubling("post_processor", "processors",
+                         "{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"A\","
+                         "\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],\"pair\":[],"
+                         "\"special_tokens\":{}}");
+    CHECK(ree_tokenizer_encode(tokenizer, "a", 1, REE_ADD_SPECIAL, &ids, &n, &err) == REE_INVALID);
+    CHECK_MSG(strstr(err.message, "the post-processor makes more than"), "%s", err.message);
+    ree_tokenizer_destroy(tokenizer);
+}
+
 int main(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct ree_error err = {.message = ""};
@@ -175,5 +221,6 @@ int main(void) {
         deep(depth);
     many_spaces();
     explosion();
+    growth();
     return test_finish();
 }
