@@ -8,7 +8,7 @@
 //     struct ree_session *session;
 //     if (ree_model_load("model.onnx", NULL, &model, &err)) ...        // read, check, fold
 //     if (ree_device_open("cpu", NULL, &device, &err)) ...             // "cuda", "vulkan:1", ...
-//     if (ree_session_create(model, device, NULL, &session, &err)) ... // weights onto the device
+//     if (ree_session_create(model, device, NULL, &session, &err)) ... // model onto the device
 //     if (ree_session_run(session, inputs, n_inputs, outputs, &err)) ...
 //
 // Ownership: the caller owns every object that *_load, *_open or *_create returns and releases it
@@ -357,6 +357,8 @@ struct ree_session_options {
     void (*on_program)(void *user, const char *what, const char *text);
 };
 
+// Creates a session of a loaded model on a device. The model and the device must outlive it. The
+// first run loads the weights onto the device. `options` may be NULL.
 enum ree_status ree_session_create(struct ree_model *model, struct ree_device *device,
                                    const struct ree_session_options *options,
                                    struct ree_session **out_session, struct ree_error *err);
@@ -564,7 +566,8 @@ struct ree_generate_stats {
 
 // Continues each prompt. The tokens of a sequence do not depend on the other sequences in its
 // batch, nor on how prompts are divided into runs. `out` has n entries, which this call initialises
-// even on failure.
+// even on failure; release each with ree_generation_finish. `options` must not be NULL; `out_stats`
+// may be NULL.
 enum ree_status ree_generate(struct ree_generator *generator, const struct ree_prompt *prompts,
                              size_t n, const struct ree_generate_options *options,
                              struct ree_generation *out, struct ree_generate_stats *out_stats,

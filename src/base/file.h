@@ -24,14 +24,14 @@ enum ree_status ree_file_write(const char *path, const void *bytes, size_t nbyte
 // Like ree_file_write; only the owner may read and write the file.
 enum ree_status ree_file_write_secret(const char *path, const void *bytes, size_t nbytes,
                                       struct ree_error *err);
-// Like ree_file_write, but for a new file: fails with REE_IO if the name exists. `mode` is before
-// applying the user's umask.
+// Like ree_file_write, but for a new file: fails with REE_IO if the name exists. The process's
+// umask is applied to `mode`.
 enum ree_status ree_file_create(const char *path, const void *bytes, size_t nbytes, unsigned mode,
                                 struct ree_error *err);
 
 // Like ree_file_create or ree_file_write, in steps, for contents that take hours to compute: the
-// file appears at ree_file_commit and not before; after a failure it does not appear at all. `mode`
-// is before applying the user's umask: 0666, or 0600 for a secret.
+// file appears at ree_file_commit and not before; after a failure it does not appear at all. The
+// process's umask is applied to `mode`: 0666, or 0600 for a secret.
 struct ree_file_draft;
 enum ree_status ree_file_begin(const char *path, unsigned mode, struct ree_file_draft **out,
                                struct ree_error *err);

@@ -1,11 +1,11 @@
 // A language model that runs step by step. A step runs the same number of new tokens for each
 // sequence of a batch and returns the requested logits.
 //
-// There are two kinds of models. In models with metadata ree.format, which ree's own exports have,
-// queries see only keys of positions up to their own, whatever follows. Such models may batch
-// sequences of different lengths: their kv caches have masked positions beyond a sequence's end,
-// and a bind serves until the longest sequence passes a multiple of 256. All other models batch
-// only sequences of one length, and are bound again for each length.
+// There are two kinds of models. Models of the first kind have the metadata ree.format, as ree's
+// own exports do, and are proved to be causal: queries see only keys of positions up to their own.
+// They may batch sequences of different lengths: their kv caches have masked positions beyond a
+// sequence's end, and a bind serves until the longest sequence passes a multiple of 256. All other
+// models batch only sequences of one length, and are bound again for each length.
 #ifndef REE_GENERATE_GENERATOR_H
 #define REE_GENERATE_GENERATOR_H
 
@@ -77,8 +77,9 @@ enum ree_status ree_generator_run_stages(struct ree_generator *g, size_t set,
 enum ree_status ree_generator_step(struct ree_generator *g, const struct ree_step *step,
                                    struct ree_tensor *out_logits, struct ree_error *err);
 
-// Kv caches of a set that has no step in flight.
-// Number of filled positions.
+// Kv caches of a set. The set must not have a step in flight.
+
+// Returns the number of filled positions.
 int64_t ree_generator_cache_rows(const struct ree_generator *g, size_t set);
 uint64_t ree_generator_cache_bytes(const struct ree_generator *g, size_t set);
 // Initialises roles.n_states tensors, as ree_pipeline_read_states does.

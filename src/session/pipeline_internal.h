@@ -20,7 +20,7 @@ struct ree_page_range {
 
 struct ree_pipeline_stage {
     struct ree_pipeline *pipeline;
-    size_t device;                // index
+    size_t device;                // index in pipeline->workers
     struct ree_stage_graph piece; // set if the model is divided and the stage is local
     struct ree_model *model;      // model of `piece`; owned
     struct ree_session *session;  // NULL: not local
