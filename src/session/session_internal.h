@@ -97,8 +97,9 @@ struct ree_bind {
     struct ree_lower lower;
     struct ree_tval **values;      // per graph value
     const struct ree_given *given; // run inputs; borrowed from the caller while binding
-    // The key for finding this bind. Per model input: its kind. Per run input tensor: its shape, and its
-    // value if the bind depends on it, otherwise NULL (`const char *` elements for strings).
+    // The key for finding this bind. Per model input: its kind. Per run input tensor: its shape,
+    // and its value if the bind depends on it, otherwise NULL (`const char *` elements for
+    // strings).
     enum ree_kind *kinds;
     size_t *counts;
     size_t n_tensors;
