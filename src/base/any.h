@@ -1,9 +1,9 @@
-// Elements in memory that are accessed as bits, whatever type they were written with.
+// Types for accessing elements in memory as bits, regardless of the type they were written with.
 //
 // C allows an access only through the type an object has, or through bytes; compilers reorder
 // accesses through different types. Kernels that move, select or mask elements of several types
 // access them through the types below, which may alias all others (an attribute of GCC and Clang).
-// A single value is converted by memcpy, or by ree_bits and ree_float of repops/scalar.
+// To convert a single value, use memcpy, or ree_bits and ree_float of repops/scalar.
 //
 // tests/base/strict_aliasing.py rejects every other cast between pointers to different types.
 #ifndef REE_BASE_ANY_H

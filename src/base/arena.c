@@ -6,8 +6,8 @@
 
 #define BLOCK_SIZE ((size_t)64 * 1024)
 
-// AddressSanitizer watches the bounds of each piece, as it does for malloc: what is not handed out
-// is poisoned, and a few bytes between pieces stay so.
+// AddressSanitizer checks the bounds of each allocation, as it does for malloc: unallocated bytes
+// are poisoned, and a few bytes between allocations stay poisoned.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define WATCHED 1
@@ -26,7 +26,7 @@
 
 struct ree_arena_block {
     struct ree_arena_block *next;
-    size_t used, size;   // bytes of data
+    size_t used, size;   // bytes in data
     unsigned char *data; // 64-byte aligned
 };
 
@@ -73,7 +73,8 @@ void *ree_arena_alloc(struct ree_arena *arena, size_t size) {
     fresh->used = size + GAP;
     ASAN_POISON_MEMORY_REGION(fresh->data + size, want - size);
     if (block && size > BLOCK_SIZE / 4) {
-        // A large request gets a block of its own behind the current one, whose room stays in use.
+        // A large request gets a block of its own. It is inserted after the current block, whose
+        // free space remains available.
         fresh->next = block->next;
         block->next = fresh;
     } else {

@@ -1,4 +1,4 @@
-// Bump allocator: many small allocations with one lifetime. Memory comes zeroed.
+// Bump allocator: many small allocations with one lifetime. The memory is zeroed.
 #ifndef REE_BASE_ARENA_H
 #define REE_BASE_ARENA_H
 
@@ -11,8 +11,10 @@ struct ree_arena {
 };
 
 void ree_arena_init(struct ree_arena *arena);
-void ree_arena_finish(struct ree_arena *arena); // frees everything; the arena may be used again
-// Zeroed, aligned to 64 bytes for sizes of 64 and more, else to 16. NULL when memory is exhausted.
+// frees all allocations; the arena may be used again
+void ree_arena_finish(struct ree_arena *arena);
+// Zeroed; aligned to 64 bytes for sizes of at least 64, otherwise to 16. NULL if memory is
+// exhausted.
 void *ree_arena_alloc(struct ree_arena *arena, size_t size);
 void *ree_arena_alloc_array(struct ree_arena *arena, size_t n,
                             size_t size); // NULL also on overflow

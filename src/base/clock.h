@@ -1,7 +1,7 @@
 #ifndef REE_BASE_CLOCK_H
 #define REE_BASE_CLOCK_H
 
-// Seconds since some moment; nobody sets this clock.
+// Monotonic seconds since an unspecified moment.
 double ree_clock(void);
 
 #endif

@@ -1,11 +1,11 @@
-// From a field to the struct that contains it.
+// Converts a pointer to a field into a pointer to the containing struct.
 #ifndef REE_BASE_CONTAINER_H
 #define REE_BASE_CONTAINER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// The struct of type `type`, which may be const-qualified, whose field `field` is at `pointer`.
+// The struct of type `type` (may be const-qualified) whose field `field` is at `pointer`.
 #define REE_CONTAINER_OF(pointer, type, field)                                                     \
     ((type *)ree_bytes_before(pointer, offsetof(type, field)))
 

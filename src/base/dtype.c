@@ -1,4 +1,4 @@
-// What is known of each element type.
+// Properties of each element type.
 #include "base/dtype.h"
 
 #include "base/any.h"
@@ -72,7 +72,7 @@ uint32_t ree_dtype_bits(enum ree_dtype dtype) {
     case REE_F4E2M1: return 4;
     case REE_U2:
     case REE_I2: return 2;
-    case REE_STRING: return 0; // each as long as it is
+    case REE_STRING: return 0; // variable length
     default: return (uint32_t)ree_dtype_size(dtype) * 8;
     }
 }
@@ -105,7 +105,7 @@ bool ree_dtype_byte_is_valid(enum ree_dtype dtype, uint8_t byte) {
     }
 }
 
-// Stores whether it changes anything or not, which compilers can do in lanes.
+// Every loop stores unconditionally, so that compilers can vectorise it.
 void ree_canonicalise_nans(enum ree_dtype dtype, size_t n, void *data) {
     uint8_t *bytes = data;
     ree_any_u16 *halves = data;

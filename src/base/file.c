@@ -25,7 +25,7 @@ enum ree_status ree_file_read_small(const char *path, size_t max_nbytes, void **
                                     size_t *out_nbytes, struct ree_error *err) {
     *out_bytes = NULL;
     *out_nbytes = 0;
-    // Not blocking: a named pipe must be refused below, not waited for.
+    // O_NONBLOCK: a named pipe must be rejected below; open must not wait for its writer.
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     enum ree_status status = fd < 0 ? status_of_errno() : REE_OK;
     if (fd < 0) return ree_fail(err, status, "%s: %s", path, strerror(errno));
@@ -72,11 +72,11 @@ done:
 
 #define PEM_SEARCHED 65536
 
-// Without malloc: a guard that memory can switch off is none. False, with errno: what is there
-// cannot be read.
+// Uses no malloc: exhausted memory must not disable this check. Returns false and sets errno if the
+// file cannot be read.
 static bool find_private_key(const char *path, bool *out_found) {
     static const char begin[] = "-----BEGIN ", end[] = "PRIVATE KEY-----";
-    // Not blocking, as above.
+    // O_NONBLOCK as above.
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     char text[PEM_SEARCHED];
     size_t n = 0;
@@ -90,7 +90,7 @@ static bool find_private_key(const char *path, bool *out_found) {
         n += (size_t)got;
     }
     if (fd >= 0) close(fd);
-    for (size_t at = 0; at < n && !found;) { // a line
+    for (size_t at = 0; at < n && !found;) { // per line
         const char *line_end = memchr(text + at, '\n', n - at);
         size_t length = line_end ? (size_t)(line_end - text) - at : n - at;
         found = length >= sizeof begin && memcmp(text + at, begin, sizeof begin - 1) == 0 &&
@@ -117,15 +117,15 @@ static enum ree_status keep_private_key(const char *path, struct ree_error *err)
     return ree_fail(err, REE_IO, "%s: it holds a private key, which is not written over", path);
 }
 
-// A file that is being written: without a name, or with one that is nobody's.
+// A file being written. It has no name, or a temporary name that no other file uses.
 struct draft {
     int fd;
-    char *name;    // NULL: none
-    char link[32]; // without a name: where it can be found nevertheless
+    char *name;    // temporary name; NULL: none
+    char link[32]; // if it has no name: path under /proc that linkat can use
 };
 
-// The names of drafts that have one, for ree_file_abandon_named. The lock is held while a name
-// comes or goes, so that none is missed; the names are few, as drafts without a name are the rule.
+// The temporary names in use, for ree_file_abandon_named. The lock is held while a name is added or
+// removed, so that none is missed. The table is small because most drafts have no name.
 #define MAX_NAMED 16
 static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *names[MAX_NAMED];
@@ -142,7 +142,7 @@ void ree_file_abandon_named(void) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec++;
-    // Held by a thread that waits for a disk: its name stays.
+    // A thread that waits for a disk holds the lock: its file remains.
     if (pthread_mutex_timedlock(&names_lock, &until) != 0) return;
     for (size_t i = 0; i < MAX_NAMED; i++)
         if (names[i]) unlink(names[i]);
@@ -155,7 +155,7 @@ static char *with_suffix(const char *path, const char *suffix) {
     return name;
 }
 
-// A file without a name is gone when the process is; not every file system has them.
+// An unnamed file disappears with the process. Not every file system supports unnamed files.
 static bool open_unnamed(const char *path, struct draft *draft) {
     char *folder = with_suffix(path, "");
     if (!folder) return false;
@@ -199,7 +199,7 @@ static bool link_draft(const struct draft *draft, const char *name) {
     return linkat(AT_FDCWD, draft->link, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
 }
 
-// A link does not replace, so a draft without a name gets one for the moment of a rename.
+// linkat does not replace a file, so an unnamed draft gets a temporary name that is then renamed.
 static bool name_draft(struct draft *draft, const char *path) {
     for (unsigned i = 0; i < 1000; i++) {
         char suffix[32];
@@ -224,7 +224,8 @@ static bool move(const struct draft *draft, const char *path, bool replaces) {
     if (replaces) return rename(draft->name, path) == 0;
     if (renameat2(AT_FDCWD, draft->name, AT_FDCWD, path, RENAME_NOREPLACE) == 0) return true;
     if (errno != EINVAL && errno != ENOSYS) return false;
-    // A file system that cannot: two steps, which leave both names if they are interrupted.
+    // The file system lacks this call. Use two steps; an interruption between them leaves both
+    // names.
     return link(draft->name, path) == 0 && unlink(draft->name) == 0;
 }
 
@@ -242,10 +243,10 @@ static bool give_name(struct draft *draft, const char *path, bool replaces) {
     return ok;
 }
 
-// Closes the draft; errno stays.
+// Closes the draft; preserves errno.
 static void close_draft(struct draft *draft, bool unlinks) {
     int error = errno;
-    close(draft->fd); // fsync has told what this could
+    close(draft->fd); // fsync has already reported write errors
     if (draft->name) {
         pthread_mutex_lock(&names_lock);
         if (unlinks) unlink(draft->name);
@@ -256,11 +257,11 @@ static void close_draft(struct draft *draft, bool unlinks) {
     errno = error;
 }
 
-// The mode that the user's mask leaves. umask() itself would change the mask of the whole process
-// for a moment, and with it the files of other threads.
+// Applies the user's umask. Calling umask() would change the mask of the whole process for a
+// moment, and so the modes of files that other threads create.
 static mode_t masked(mode_t mode) {
     char line[128];
-    unsigned mask = 077; // without /proc
+    unsigned mask = 077; // if there is no /proc
     FILE *status = fopen("/proc/self/status", "re");
     while (status && fgets(line, sizeof line, status))
         if (sscanf(line, "Umask: %o", &mask) == 1) break;
@@ -268,8 +269,8 @@ static mode_t masked(mode_t mode) {
     return mode & ~(mode_t)mask;
 }
 
-// A name is on the disk when its folder is. File systems that cannot sync a folder keep names in
-// another way, so a failure is none.
+// A name is on disk only after its folder is synced. File systems that cannot sync a folder store
+// names in another way, so a failure is ignored.
 static void sync_folder_of(const char *path) {
     char *folder = with_suffix(path, "");
     char *slash = folder ? strrchr(folder, '/') : NULL;
@@ -284,7 +285,7 @@ static void sync_folder_of(const char *path) {
     errno = error;
 }
 
-// Mode, contents onto the disk, then the name.
+// Sets the mode, syncs the contents, then gives the draft its name.
 static bool publish(struct draft *draft, const char *path, mode_t mode, bool replaces) {
     bool ok = fchmod(draft->fd, masked(mode)) == 0 && fsync(draft->fd) == 0 &&
               give_name(draft, path, replaces);
@@ -292,7 +293,7 @@ static bool publish(struct draft *draft, const char *path, mode_t mode, bool rep
     return ok;
 }
 
-// Closes the draft.
+// Writes, publishes and closes the draft.
 static bool finish_draft(struct draft *draft, const char *path, const void *bytes, size_t nbytes,
                          mode_t mode, bool replaces) {
     bool ok = write_all(draft->fd, bytes, nbytes) && publish(draft, path, mode, replaces);
@@ -300,7 +301,7 @@ static bool finish_draft(struct draft *draft, const char *path, const void *byte
     return ok;
 }
 
-// Some file systems make files without a name and then cannot link them.
+// Some file systems create unnamed files but cannot link them.
 static bool cannot_link(void) {
     return errno == EXDEV || errno == EPERM || errno == ENOENT || errno == EOPNOTSUPP;
 }
@@ -341,14 +342,14 @@ enum ree_status ree_file_create(const char *path, const void *bytes, size_t nbyt
     return write_file(path, bytes, nbytes, (mode_t)mode, false, err);
 }
 
-// Piece by piece
+// Drafts written in steps
 
 struct ree_file_draft {
     struct draft draft;
     char *path;
     mode_t mode;
     unsigned char buffer[1 << 16];
-    size_t n; // bytes in it
+    size_t n; // bytes in buffer
 };
 
 static enum ree_status cannot_create(const char *path, struct ree_error *err) {
@@ -407,7 +408,7 @@ enum ree_status ree_file_sync(struct ree_file_draft *d, struct ree_error *err) {
     return flush(d) && fsync(d->draft.fd) == 0 ? REE_OK : cannot_write(d->path, err);
 }
 
-// The same contents in a file with a name.
+// Copies the contents to a draft that has a name.
 static bool copy_to_named(struct ree_file_draft *d) {
     struct draft named = {0};
     ssize_t n;

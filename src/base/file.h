@@ -1,48 +1,50 @@
-// Whole files: read into memory, written whole or not at all.
+// Whole files: read into memory; written whole or not at all.
 #ifndef REE_BASE_FILE_H
 #define REE_BASE_FILE_H
 
 #include "ree.h"
 
-// Reads a regular file. *out_bytes is released with free and is not NULL for an empty file.
+// Reads a regular file. Release *out_bytes with free; it is not NULL for an empty file.
 enum ree_status ree_file_read(const char *path, void **out_bytes, size_t *out_nbytes,
                               struct ree_error *err);
-// The same of at most so many bytes; of more, and nothing is read, REE_INVALID.
+// Like ree_file_read, but fails with REE_INVALID, before reading, if the file has more than
+// max_nbytes bytes.
 enum ree_status ree_file_read_small(const char *path, size_t max_nbytes, void **out_bytes,
                                     size_t *out_nbytes, struct ree_error *err);
-// Whether the file begins with, or soon has, a private key in PEM form. No function below that
-// replaces a file replaces one of these: REE_IO.
+// Whether a private key in PEM form begins within the first 64 KiB of the file. The functions below
+// that replace a file fail with REE_IO instead of replacing a file with a private key.
 bool ree_file_is_private_key(const char *path);
 // Writes the contents first and gives them the name afterwards: a reader sees the old contents or
-// the new, and a failure leaves the old, as does a process that is killed meanwhile (it may leave a
-// file of another name beside it: of the new contents, killed in the moment of replacing, or of a
-// part of them, where the file system has no files without a name). What is there already has to be
-// a regular file.
+// the new ones. A failure leaves the old file, and so does killing the process. A killed process
+// may also leave a file of another name in the same folder: with the new contents if it was killed
+// while replacing the old file; with part of them if the file system does not support unnamed
+// files. An existing file at `path` must be a regular file.
 enum ree_status ree_file_write(const char *path, const void *bytes, size_t nbytes,
                                struct ree_error *err);
-// The same, readable and writable by its owner only.
+// Like ree_file_write; only the owner may read and write the file.
 enum ree_status ree_file_write_secret(const char *path, const void *bytes, size_t nbytes,
                                       struct ree_error *err);
-// The same for a new file: REE_IO where the name is taken. `mode` is without the user's mask.
+// Like ree_file_write, but for a new file: fails with REE_IO if the name exists. The process's
+// umask is applied to `mode`.
 enum ree_status ree_file_create(const char *path, const void *bytes, size_t nbytes, unsigned mode,
                                 struct ree_error *err);
 
-// The same piece by piece, for what is made over hours: nothing is there under the name until
-// ree_file_commit, and nothing at all after a failure. `mode` is without the user's mask: 0666,
-// or 0600 for a secret.
+// Like ree_file_create or ree_file_write, in steps, for contents that take hours to compute: the
+// file appears at ree_file_commit and not before; after a failure it does not appear at all. The
+// process's umask is applied to `mode`: 0666, or 0600 for a secret.
 struct ree_file_draft;
 enum ree_status ree_file_begin(const char *path, unsigned mode, struct ree_file_draft **out,
                                struct ree_error *err);
 enum ree_status ree_file_append(struct ree_file_draft *draft, const void *bytes, size_t nbytes,
                                 struct ree_error *err);
-// Puts what was appended onto the disk: from then on only the name can fail.
+// Flushes what was appended to disk: afterwards only giving the name can fail.
 enum ree_status ree_file_sync(struct ree_file_draft *draft, struct ree_error *err);
-// Releases the draft in any case.
+// Gives the file its name. Releases the draft even on failure.
 enum ree_status ree_file_commit(struct ree_file_draft *draft, struct ree_error *err);
 void ree_file_abandon(struct ree_file_draft *draft); // accepts NULL
-// For a thread that is about to end the process with _exit while others may be writing: removes the
-// drafts that have a name of their own beside that of their file. No draft can be named or
-// published afterwards; who tries waits for the end.
+// For a thread that is about to end the process with _exit while other threads may be writing.
+// Deletes the drafts that have a temporary name. Afterwards no draft can get a name or be
+// published; a thread that tries to blocks until the process ends.
 void ree_file_abandon_named(void);
 
 #endif

@@ -2,18 +2,19 @@
 
 #include <stddef.h>
 
-// No header's functions here: a compiler may move them across a change of the environment. The
-// clobber of memory keeps loads and stores on their side, and arithmetic lies in other functions.
+// Do not use functions of <fenv.h> below: a compiler may move them across a change of the
+// environment. The memory clobber keeps loads and stores on their side of the change; arithmetic is
+// in other functions.
 
 #if defined(__x86_64__)
 
 // Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, sections 8.1 and 10.2.3.
-#define MXCSR 0x1F80u // all exceptions masked, to nearest, no FTZ, no DAZ
+#define MXCSR 0x1F80u // all exceptions masked, round to nearest, no FTZ, no DAZ
 #define MXCSR_FLAGS 0x3Fu
-#define X87_CONTROL 0x037Fu // all exceptions masked, to nearest, 64 bits of significand
+#define X87_CONTROL 0x037Fu // all exceptions masked, round to nearest, 64-bit significand
 #define X87_FLAGS 0xFFu     // exceptions, stack fault, summary
 
-// What fnstenv stores and fldenv loads.
+// Memory layout of fnstenv and fldenv.
 struct x87_env {
     uint16_t control, unused0, status, unused1, tags, unused2;
     uint32_t pointers[4];
@@ -23,7 +24,7 @@ static void load_mxcsr(uint32_t mxcsr) {
     __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr) : "memory");
 }
 
-// fnstenv masks all exceptions, so an exception of the caller's that is pending does not trap here.
+// fnstenv masks all exceptions, so a pending exception of the caller does not trap here.
 static void load_x87(uint16_t control, uint16_t flags) {
     struct x87_env env;
     __asm__ volatile("fnstenv %0" : "=m"(env) : : "memory");
@@ -65,8 +66,8 @@ static void restore(const struct ree_float_env *env) {
 
 #elif defined(__aarch64__)
 
-// Arm Architecture Reference Manual, FPCR: to nearest, neither FZ, FZ16 nor FIZ, AH, NEP and DN
-// off, no exception traps.
+// Arm Architecture Reference Manual, FPCR: round to nearest; FZ, FZ16, FIZ, AH, NEP and DN off; no
+// exception traps.
 #define FPCR UINT64_C(0)
 
 static void load_fpcr(uint64_t fpcr) {
@@ -101,7 +102,7 @@ static void restore(const struct ree_float_env *env) {
 
 #endif
 
-// The call of ree that the thread is in; NULL in code of the caller and in OpenMP workers.
+// The outermost call of ree in this thread; NULL in the caller's code and in OpenMP workers.
 static _Thread_local struct ree_float_call *current;
 
 void ree_float_env_set(void) {

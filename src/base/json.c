@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_WHOLE 9007199254740992.0 // 2^53: doubles hold every whole number up to here
+#define MAX_WHOLE 9007199254740992.0 // 2^53: doubles represent every integer up to this
 
 enum ree_status ree_json_parse(const void *text, size_t size, cJSON **out, struct ree_error *err) {
     *out = NULL;
     if (size && memchr(text, 0, size))
         return ree_fail(err, REE_INVALID, "it is not JSON: it has a zero byte");
-    // A copy with a terminator: cJSON looks one byte past the end of some malformed texts.
+    // Copy with a terminator: cJSON reads one byte past the end of some malformed texts.
     char *copy = malloc(size + 1);
     if (!copy) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     if (size) memcpy(copy, text, size);

@@ -1,16 +1,16 @@
-// RFC 8259's grammar, checked without memory: cJSON does not say whether it gave up for want of
-// memory or because of the text.
+// Checks RFC 8259's grammar without allocating: cJSON does not tell whether it failed because
+// memory was exhausted or because of the text.
 #include "base/json.h"
 
 #include <string.h>
 
 #define MAX_DEPTH 1000 // CJSON_NESTING_LIMIT
-#define MAX_NUMBER 62  // characters that every release of cJSON reads of a number
+#define MAX_NUMBER 62  // longest number, in characters, that every release of cJSON reads
 
 struct scanner {
     const char *at, *end;
     uint32_t depth;
-    bool is_object[MAX_DEPTH]; // per level
+    bool is_object[MAX_DEPTH]; // for each open level: object or array
 };
 
 static bool take(struct scanner *s, char c) {
@@ -65,7 +65,7 @@ static bool hex4(struct scanner *s, uint32_t *out) {
     return true;
 }
 
-// Behind "\u". cJSON takes no half of a pair.
+// Reads what follows "\u". Like cJSON, rejects an unpaired surrogate.
 static bool unicode_escape(struct scanner *s) {
     uint32_t high, low;
     if (!hex4(s, &high) || high == 0) return false;
@@ -95,7 +95,7 @@ static bool key(struct scanner *s) {
     return take(s, ':');
 }
 
-// Behind a value: closes the levels that it is the last of; *out_more: another value follows.
+// Called after a value: closes the levels that end with it. *out_more: another value follows.
 static bool close_levels(struct scanner *s, bool *out_more) {
     for (*out_more = false; s->depth > 0;) {
         spaces(s);
@@ -110,7 +110,7 @@ static bool close_levels(struct scanner *s, bool *out_more) {
     return true;
 }
 
-// Up to the first value that is no array or object with something in it.
+// Reads up to the first value that is not a non-empty array or object.
 static bool open_levels(struct scanner *s) {
     for (;;) {
         spaces(s);

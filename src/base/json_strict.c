@@ -1,12 +1,12 @@
-// What cJSON lets through and RFC 8259 does not, so that a text means to us what it means to any
-// other reader.
+// Rejects what cJSON accepts and RFC 8259 forbids, so that a text has the same meaning for ree as
+// for any other reader.
 #include "base/json.h"
 
 #include <string.h>
 
 #define MAX_DEPTH 64
 
-// Of the text that is looked at; `at` is never behind `end`.
+// The text being scanned; `at` is never past `end`.
 struct text {
     const char *start, *at, *end;
 };
@@ -28,7 +28,7 @@ static bool digits(struct text *t) {
     return true;
 }
 
-// cJSON takes what strtod takes: 01, 1. and the like.
+// cJSON accepts what strtod accepts: 01, 1. and similar.
 static bool number(struct text *t) {
     take(t, "-");
     if (take(t, "0")) {
@@ -44,8 +44,8 @@ static bool number(struct text *t) {
     return true;
 }
 
-// Behind the opening quote. What the escapes are is left to cJSON; NUL alone it would cut a string
-// at.
+// Reads a string after its opening quote. cJSON checks the escapes, except that it would truncate a
+// string at \u0000.
 static const char *string(struct text *t) {
     while (t->at < t->end && *t->at != '"') {
         if ((unsigned char)*t->at < 0x20) return "it has a control character in a string";
@@ -57,7 +57,7 @@ static const char *string(struct text *t) {
     return take(t, "\"") ? NULL : "it is not JSON: a string does not end";
 }
 
-// NULL, or what is wrong at t->at.
+// Returns NULL, or what is wrong at t->at.
 static const char *scan(struct text *t) {
     int depth = 0;
     while (t->at < t->end) {
@@ -70,7 +70,7 @@ static const char *scan(struct text *t) {
             if (++depth > MAX_DEPTH) why = "it is nested more than 64 levels deep";
         } else if (take(t, "]}")) {
             depth--;
-        } else if (!take(t, " \t\r\n,:truefalsn")) { // letters of literals, which cJSON reads
+        } else if (!take(t, " \t\r\n,:truefalsn")) { // letters of literals, which cJSON checks
             why = "it is not JSON";
         }
         if (why) return why;
@@ -81,7 +81,7 @@ static const char *scan(struct text *t) {
 enum ree_status ree_json_parse_strict(const void *bytes, size_t size, cJSON **out,
                                       struct ree_error *err) {
     *out = NULL;
-    if (size && memchr(bytes, 0, size)) // strchr above finds NUL in any set
+    if (size && memchr(bytes, 0, size)) // strchr above matches NUL in every set
         return ree_fail(err, REE_INVALID, "it is not JSON: it has a zero byte");
     struct text t = {bytes, bytes, (const char *)bytes + size};
     const char *why = size ? scan(&t) : NULL;

@@ -1,4 +1,4 @@
-// Finds the place of a name in a list in log n steps: models and receipts may have 100,000 inputs.
+// Finds the index of a name in a list in O(log n): models and receipts may have 100,000 inputs.
 #ifndef REE_BASE_NAME_INDEX_H
 #define REE_BASE_NAME_INDEX_H
 
@@ -13,20 +13,20 @@ struct ree_name_entry {
 };
 
 struct ree_name_index {
-    struct ree_name_entry *entries; // sorted by name, equal names by place
+    struct ree_name_entry *entries; // sorted by name, then by place
     size_t n;
 };
 
-// An index of n names that name_of gives for places 0 to n - 1; they stay the caller's. A NULL is
-// left out. False: memory is exhausted.
+// Builds an index of the n names that name_of returns for places 0 to n - 1. The names are
+// borrowed. Skips NULL names. Returns false if memory is exhausted.
 bool ree_name_index_init(struct ree_name_index *index, size_t n,
                          const char *(*name_of)(const void *list, size_t place), const void *list);
-// The same in steps, for names that do not lie in one list: room for n, each name added, then
-// sorted. False: memory is exhausted.
+// The same in three steps, for names that are not in one list: reserve capacity for n names, add
+// each, then sort. ree_name_index_reserve returns false if memory is exhausted.
 bool ree_name_index_reserve(struct ree_name_index *index, size_t n);
 void ree_name_index_add(struct ree_name_index *index, const char *name, size_t place);
 void ree_name_index_sort(struct ree_name_index *index);
-// The first place of the name; REE_NO_NAME: none.
+// Returns the lowest place of the name; REE_NO_NAME if it is absent.
 size_t ree_name_index_find(const struct ree_name_index *index, const char *name);
 void ree_name_index_finish(struct ree_name_index *index);
 

@@ -12,7 +12,7 @@
 
 static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 
-// What 'descr' says after its byte order, and back.
+// The type code in 'descr' that follows the byte order, and its element type.
 static const struct {
     const char *code;
     enum ree_dtype dtype;
@@ -22,7 +22,7 @@ static const struct {
     {"u4", REE_U32}, {"u8", REE_U64}, {"V2", REE_BF16},
 };
 
-// The type that stands in a file for one that NumPy does not have.
+// The type that represents, in a file, a type that NumPy lacks.
 static enum ree_dtype carrier(enum ree_dtype dtype) {
     switch (dtype) {
     case REE_I4:
@@ -49,7 +49,7 @@ struct header {
     int64_t dims[REE_MAX_RANK];
 };
 
-// A reader of the dictionary literal. Nothing but the grammar NumPy writes is accepted.
+// Parser of the dictionary literal. Accepts only the grammar that NumPy writes.
 struct parser {
     const char *at, *end;
     const char *where;
@@ -103,7 +103,7 @@ static enum ree_status parse_descr(struct parser *p, struct header *h) {
             if (memcmp(s + 1, codes[i].code, 2) != 0) continue;
             h->dtype = codes[i].dtype;
             h->big_endian = s[0] == '>';
-            // "|" means that there is no byte order to have; raw bytes have none.
+            // "|" means that byte order does not apply; raw bytes have none.
             if (s[0] == '|' && ree_dtype_size(h->dtype) > 1 && h->dtype != REE_BF16) break;
             return REE_OK;
         }
@@ -139,7 +139,7 @@ static enum ree_status parse_shape(struct parser *p, struct header *h) {
                 return parse_fail(p, "a dimension in 'shape' does not fit in 64 bits");
         h->dims[h->rank++] = dim;
         if (accept(p, ',')) continue;
-        // "(3)" is a number, not a tuple; only "(3,)" and "(2, 3)" are.
+        // "(3)" is a number, not a tuple; "(3,)" and "(2, 3)" are tuples.
         if (h->rank == 1 || !accept(p, ')')) return parse_fail(p, "'shape' is not a proper tuple");
         return REE_OK;
     }
@@ -192,8 +192,8 @@ static void swap_bytes(unsigned char *data, size_t nbytes, size_t elem_size) {
         }
 }
 
-// dst row-major from src column-major: walks dst in order, keeping src's offset as coordinates
-// advance.
+// Copies column-major src to row-major dst: walks dst in order and updates the offset in src as the
+// coordinates advance.
 static void copy_fortran(unsigned char *dst, const unsigned char *src, const struct header *h,
                          size_t elem_size, size_t n_elements) {
     size_t strides[REE_MAX_RANK], index[REE_MAX_RANK] = {0}, offset = 0;
@@ -232,7 +232,8 @@ enum ree_status ree_npy_decode(struct ree_tensor *tensor, const void *bytes, siz
     struct header h = {0};
     struct parser p = {(const char *)b + start, (const char *)b + start + length, where, err};
     REE_TRY(parse_header(&p, &h));
-    // Compare with the file's length before allocating: a header alone must not cost memory.
+    // Check against the file's length before allocating: a forged header must not cause a large
+    // allocation.
     bool text = h.dtype == REE_STRING;
     size_t elem_size = text ? 4 * h.length : ree_dtype_size(h.dtype),
            have = nbytes - start - length;
@@ -250,7 +251,7 @@ enum ree_status ree_npy_decode(struct ree_tensor *tensor, const void *bytes, siz
     if (text && h.fortran_order && h.rank > 1)
         return ree_fail(err, REE_UNSUPPORTED, "%s: strings in Fortran's order are not supported",
                         where);
-    // Strings of length 0 take no bytes in the file, but each one a pointer here.
+    // Strings of length 0 take no bytes in the file, but each takes a pointer in memory.
     if (text && !elem_size && count > MAX_EMPTY_STRINGS)
         return ree_fail(err, REE_UNSUPPORTED, "%s: more than %d empty strings", where,
                         MAX_EMPTY_STRINGS);
@@ -330,14 +331,14 @@ enum ree_status ree_npy_encode(const struct ree_tensor *tensor, void **out_bytes
     struct ree_strbuf text;
     ree_strbuf_init(&text);
     ree_strbuf_append(&text, (const char *)magic, sizeof magic);
-    ree_strbuf_append(&text, "\1\0\0\0", 4); // version 1.0; the length comes below
+    ree_strbuf_append(&text, "\1\0\0\0", 4); // version 1.0; the length is filled in below
     ree_strbuf_printf(&text, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
                       ree_dtype_size(tensor->dtype) == 1 ? '|' : '<', code);
     for (uint32_t i = 0; i < tensor->rank; i++)
         ree_strbuf_printf(&text, "%s%lld%s", i ? " " : "", (long long)tensor->dims[i],
                           i + 1 < tensor->rank || tensor->rank == 1 ? "," : "");
     ree_strbuf_printf(&text, "), }");
-    // Spaces and a newline bring the elements to a multiple of 64 bytes.
+    // Pad with spaces and a newline, so that the elements start at a multiple of 64 bytes.
     while (text.size % 64 != 63 && !text.failed)
         ree_strbuf_append(&text, " ", 1);
     ree_strbuf_append(&text, "\n", 1);

@@ -1,4 +1,4 @@
-// NumPy's strings, '<U': UTF-32 of one length, filled up with NULs, here from and to UTF-8.
+// Converts NumPy's '<U' strings (UTF-32 of equal length, padded with NULs) from and to UTF-8.
 #include "base/npy.h"
 
 #include "base/status.h"
@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The UTF-8 of a code point; returns its bytes, 0 for what is no character.
+// Writes the UTF-8 encoding of a code point and returns its length in bytes; 0 if it is not a
+// character.
 static size_t encode(uint32_t c, char *out) {
     if (c < 0x80) {
         out[0] = (char)c;
@@ -21,17 +22,18 @@ static size_t encode(uint32_t c, char *out) {
     return n;
 }
 
-// The code point at s, whose bytes are counted in *out_n; UINT32_MAX for malformed UTF-8.
+// Returns the code point at `text` and sets *out_n to its length in bytes; UINT32_MAX for malformed
+// UTF-8.
 static uint32_t decode(const char *text, size_t *out_n) {
     const unsigned char *s = (const unsigned char *)text;
     size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xF0 ? 4 : s[0] >= 0xE0 ? 3 : s[0] >= 0xC0 ? 2 : 0;
     if (n == 0 || s[0] > 0xF4) return UINT32_MAX;
     uint32_t c = n == 1 ? s[0] : s[0] & (0x7Fu >> n);
     for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xC0) != 0x80) return UINT32_MAX; // a NUL too
+        if ((s[i] & 0xC0) != 0x80) return UINT32_MAX; // also stops at a NUL
         c = c << 6 | (s[i] & 0x3Fu);
     }
-    // The shortest form, and no surrogate: what comes back must be the same.
+    // Reject overlong forms and surrogates: encoding the result must give the same bytes.
     char again[4];
     *out_n = n;
     return encode(c, again) == n && memcmp(again, s, n) == 0 ? c : UINT32_MAX;

@@ -1,8 +1,8 @@
 #include "base/sha256.h"
 
-// EVP allocates for each hash, and a hash that fails for want of memory would be a wrong one or the
-// end of the process. The functions below work in the caller's memory and cannot fail. OpenSSL 3
-// calls them deprecated; the code behind them is that of EVP.
+// EVP allocates for each hash; without memory a hash would be wrong or the process would have to
+// abort. The functions below work in the caller's memory and cannot fail. OpenSSL 3 marks them as
+// deprecated; their implementation is the one that EVP uses.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/float_env.h"
 
@@ -22,7 +22,7 @@ static void begin(SHA256_CTX *ctx, const char *tag, size_t tag_size) {
 }
 
 static void end(SHA256_CTX *ctx, unsigned char digest[REE_SHA256_SIZE]) {
-    memset(digest, 0, REE_SHA256_SIZE); // MemorySanitizer does not see what libraries write
+    memset(digest, 0, REE_SHA256_SIZE); // MemorySanitizer does not track writes of libraries
     SHA256_Final(digest, ctx);
 }
 
@@ -119,7 +119,7 @@ struct ree_hasher {
     SHA256_CTX ctx;
 };
 
-// For when memory is exhausted: hashes are short, so one of these is soon free again.
+// Used when memory is exhausted. Hashes are short, so an entry is soon free again.
 #define N_RESERVED 256
 static struct ree_hasher reserve[N_RESERVED];
 static atomic_bool is_taken[N_RESERVED];

@@ -1,4 +1,4 @@
-// SHA-256 of tensors: what ree-run prints and what receipts will bind.
+// SHA-256 of tensors, for ree-run's output and for receipts.
 //
 //     tensor  = SHA-256("ree-tensor/1\0", u32 LE dtype, u32 LE rank, i64 LE dims[rank], elements)
 //     tensors = SHA-256("ree-tensors/1\0", per tensor: u32 LE name length, name, tensor digest)
@@ -6,8 +6,8 @@
 //     tokens  = SHA-256("ree-tokens/1\0", i32 LE ids)
 //     logits  = SHA-256("ree-logits/1\0", f32 LE logits of position 0, of position 1, ...)
 //
-// The strings include their NUL; elements are row-major and little-endian; the name of a nameless
-// tensor has length 0. NUMERICS.md, "Hashes". The public functions are in ree.h.
+// The strings include their NUL. Elements are row-major and little-endian. The name of an unnamed
+// tensor has length 0. See NUMERICS.md, "Hashes". The public functions are in ree.h.
 #ifndef REE_BASE_SHA256_H
 #define REE_BASE_SHA256_H
 
@@ -15,20 +15,21 @@
 
 #define REE_SHA256_SIZE 32
 
-// The digest of a tensor as bytes.
+// Computes the digest of a tensor as bytes.
 void ree_tensor_digest(const struct ree_tensor *tensor, unsigned char digest[REE_SHA256_SIZE]);
-// What is hashed piece by piece. `tag` is hashed first, with its NUL; NULL: none.
+// Incremental hashing. `tag` is hashed first, including its NUL; NULL: no tag.
 struct ree_hasher;
-// Never fails: when memory is exhausted the hasher is one of a small reserve. So what is made here
-// must be finished soon, by the same function.
+// Never fails: if memory is exhausted, waits for and returns an entry of a small static reserve.
+// Therefore the function that creates the hasher must finish it, and soon.
 struct ree_hasher *ree_hasher_create(const char *tag);
-// For hashes that go on over many calls; NULL when memory is exhausted.
+// For hashes that span many calls; NULL if memory is exhausted.
 struct ree_hasher *ree_hasher_try_create(const char *tag);
 void ree_hasher_update(struct ree_hasher *hasher, const void *bytes, size_t nbytes);
-void ree_hasher_finish(struct ree_hasher *hasher, char hex[65]); // releases it
-// The same, as bytes.
+void ree_hasher_finish(struct ree_hasher *hasher, char hex[65]); // releases the hasher
+// Like ree_hasher_finish, as bytes.
 void ree_hasher_digest(struct ree_hasher *hasher, unsigned char digest[REE_SHA256_SIZE]);
-// Gives the digest and begins anew, with `tag`: for many short hashes, which it makes cheaper.
+// Returns the digest and restarts the hasher with `tag`. Cheaper than a new hasher for many short
+// hashes.
 void ree_hasher_next(struct ree_hasher *hasher, const char *tag,
                      unsigned char digest[REE_SHA256_SIZE]);
 void ree_hex(const unsigned char digest[REE_SHA256_SIZE], char hex[65]); // lower case, with a NUL

@@ -24,11 +24,11 @@ enum ree_status ree_fail_prefix(struct ree_error *err, const char *format, ...) 
     va_end(args);
     memcpy(rest, err->message, sizeof rest);
     size_t n = strlen(prefix);
-    // A very long context must not push the message itself out: it gets at most half the room.
+    // A very long prefix must not displace the message itself: it gets at most half of the space.
     if (n > sizeof err->message / 2) n = sizeof err->message / 2;
     memcpy(err->message, prefix, n);
     snprintf(err->message + n, sizeof err->message - n, ": %s", rest);
-    // A caller that got REE_OK for a failure would go on with what was never set.
+    // A caller that received REE_OK for a failure would continue with results that were never set.
     if (err->status == REE_OK) err->status = REE_INTERNAL;
     return err->status;
 }
@@ -48,7 +48,8 @@ bool ree_add_size(uint64_t a, uint64_t b, uint64_t *out) {
 }
 
 bool ree_count_elements(uint32_t rank, const int64_t *dims, int64_t *out) {
-    // A size of 0 counts as 1 in the overflow check: partial products are used as strides.
+    // A dimension of 0 counts as 1 in the overflow check, because partial products are used as
+    // strides.
     int64_t n = 1;
     bool empty = false;
     for (uint32_t i = 0; i < rank; i++) {

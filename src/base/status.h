@@ -1,12 +1,12 @@
-// Errors as values. Every function that can fail returns enum ree_status and fills `err` through
-// these.
+// Errors as values. Every function that can fail returns enum ree_status and fills `err` with the
+// functions below.
 #ifndef REE_BASE_STATUS_H
 #define REE_BASE_STATUS_H
 
 #include "ree.h"
 
-// Fills *err (if not NULL) and gives `status`, so that callers write `return ree_fail(err, status,
-// format, ...)`. A macro, so that the compiler sees that the value is the status named.
+// Fills *err (if not NULL) and evaluates to `status`, so that callers write `return ree_fail(err,
+// status, format, ...)`. A macro, so that the compiler knows the value returned.
 #define ree_fail(err, status, ...)                                                                 \
     (ree_fail_message(err, status, __VA_ARGS__), ree_same_status(status))
 static inline enum ree_status ree_same_status(enum ree_status status) {
@@ -14,14 +14,14 @@ static inline enum ree_status ree_same_status(enum ree_status status) {
 }
 __attribute__((format(printf, 3, 4))) void
 ree_fail_message(struct ree_error *err, enum ree_status status, const char *format, ...);
-// Puts the prefix and ": " in front of the message already in *err and returns its status: context
-// added while unwinding ("model.onnx: ", "node 'conv1' (Conv): "). Never returns REE_OK:
-// REE_INTERNAL if err is NULL or holds no failure.
+// Prepends the prefix and ": " to the message in *err and returns its status. Adds context while
+// unwinding ("model.onnx: ", "node 'conv1' (Conv): "). Never returns REE_OK: returns REE_INTERNAL
+// if err is NULL or holds no failure.
 __attribute__((format(printf, 2, 3))) enum ree_status ree_fail_prefix(struct ree_error *err,
                                                                       const char *format, ...);
 #ifdef __clang_analyzer__
-// The analyzer does not see the body in status.c: it would follow callers into "failed, yet
-// REE_OK".
+// The analyzer does not see the body in status.c; without this it would assume that a failure can
+// return REE_OK.
 static inline enum ree_status ree_never_ok(enum ree_status status) {
     if (status == REE_OK) __builtin_unreachable();
     return status;
@@ -29,18 +29,18 @@ static inline enum ree_status ree_never_ok(enum ree_status status) {
 #define ree_fail_prefix(...) ree_never_ok(ree_fail_prefix(__VA_ARGS__))
 #endif
 
-// Returns from the calling function when `expr` is not REE_OK.
+// Returns from the calling function if `expr` is not REE_OK.
 #define REE_TRY(expr)                                                                              \
     do {                                                                                           \
         enum ree_status ree_try_status_ = (expr);                                                  \
         if (ree_try_status_ != REE_OK) return ree_try_status_;                                     \
     } while (0)
 
-// Checked arithmetic on sizes from untrusted files: false (and *out untouched) on overflow or a
-// negative operand.
+// Checked arithmetic on sizes from untrusted files. Returns false and does not change *out on
+// overflow.
 bool ree_mul_size(uint64_t a, uint64_t b, uint64_t *out);
 bool ree_add_size(uint64_t a, uint64_t b, uint64_t *out);
-// Product of dims; false when a dim is negative or the product exceeds INT64_MAX.
+// Product of dims; false if a dim is negative or the product exceeds INT64_MAX.
 bool ree_count_elements(uint32_t rank, const int64_t *dims, int64_t *out);
 
 #endif

@@ -15,7 +15,7 @@ void ree_strbuf_finish(struct ree_strbuf *buf) {
     memset(buf, 0, sizeof *buf);
 }
 
-// Makes room for n more bytes and the terminator.
+// Ensures capacity for n more bytes and the terminator.
 static bool reserve(struct ree_strbuf *buf, size_t n) {
     if (buf->failed) return false;
     if (n >= SIZE_MAX / 2 - buf->size) goto fail;

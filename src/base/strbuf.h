@@ -1,4 +1,4 @@
-// Growing string. After a failed allocation it stays valid and `failed` is set.
+// Growable string. A failed allocation sets `failed`; the string stays valid.
 #ifndef REE_BASE_STRBUF_H
 #define REE_BASE_STRBUF_H
 
@@ -17,6 +17,7 @@ void ree_strbuf_finish(struct ree_strbuf *buf);
 __attribute__((format(printf, 2, 3))) void ree_strbuf_printf(struct ree_strbuf *buf,
                                                              const char *format, ...);
 void ree_strbuf_append(struct ree_strbuf *buf, const char *s, size_t n);
-char *ree_strbuf_take(struct ree_strbuf *buf); // caller frees; "" when empty, NULL when failed
+// Returns the string, which the caller frees, and resets the buffer. "" if empty, NULL if failed.
+char *ree_strbuf_take(struct ree_strbuf *buf);
 
 #endif

@@ -27,7 +27,7 @@ enum ree_status ree_tensor_init(struct ree_tensor *tensor, const char *name, enu
         return ree_fail(err, REE_NO_MEMORY, "tensor '%s': %lld elements do not fit in memory",
                         label, (long long)count);
 
-    // Rounded up to whole words: device buffers over this memory may be read in words.
+    // Rounded up to a multiple of 64 bytes: device buffers over this memory may be read in words.
     void *data = calloc(((size_t)nbytes + 63) / 64 + (nbytes == 0), 64);
     char *copy = name ? strdup(name) : NULL;
     if (!data || (name && !copy)) {

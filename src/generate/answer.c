@@ -28,7 +28,7 @@ enum ree_status ree_answer_begin(struct ree_answer *a, const struct ree_tokenize
     return a->prompt.failed ? no_memory(err) : REE_OK;
 }
 
-// Cuts the text at the first stop text that is complete. `from`: bytes looked at before.
+// Truncates the text at the first complete stop text. `from`: bytes that were already searched.
 static void cut_at_stop(struct ree_answer *a, size_t from) {
     size_t best = a->text.size;
     for (size_t i = 0; i < a->n_stops; i++) {

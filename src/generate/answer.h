@@ -1,11 +1,11 @@
-// The text of a prompt and of the answer to it, token by token, and where a stop text ends it.
+// Decodes the text of a prompt and of its answer token by token, and ends the answer at a stop
+// text.
 //
-// The decoder leaves special tokens out. The prompt's text is what the prompt's tokens say by
-// themselves: at the boundary the decoder gives what it holds back, and an incomplete character
-// becomes U+FFFD. The answer's tokens are decoded as tokens in the middle of a text. The answer's
-// text ends at the first stop text that is complete: of several that become complete with one
-// token, the one that begins first. If no stop text ends it, the text that the decoder holds back at
-// the end belongs to it.
+// Special tokens produce no text. The prompt's text depends only on the prompt's tokens: at its end
+// the decoder returns the text held back, and an incomplete character becomes U+FFFD. The answer's
+// tokens are decoded as the continuation of a text. The answer's text ends at the first complete
+// stop text; if one token completes several, at the one that begins first. If no stop text ends it,
+// it includes the text that the decoder holds back at the end.
 #ifndef REE_GENERATE_ANSWER_H
 #define REE_GENERATE_ANSWER_H
 
@@ -13,30 +13,31 @@
 #include "ree.h"
 
 struct ree_answer {
-    const char *const *stops; // not empty, each; owned by the caller
+    const char *const *stops; // each non-empty; borrowed from the caller
     size_t n_stops;
     struct ree_decoder *decoder;
     struct ree_strbuf prompt, text;
-    bool stopped; // a stop text was found; the tokens that completed it are of the answer
+    // A stop text was found. The tokens that completed it belong to the answer.
+    bool stopped;
     bool ended;
 };
 
-// Where the text of a prompt ends.
+// How to end the text of a prompt.
 enum ree_text_boundary {
-    REE_BOUNDARY_SETTLED, // as above
-    REE_BOUNDARY_JOINED,  // as ree-receipt/1 has it: bytes held back belong to the answer
+    REE_BOUNDARY_SETTLED, // as described above
+    REE_BOUNDARY_JOINED,  // as in ree-receipt/1: bytes held back become part of the answer
 };
 
-// Decodes the prompt. Release with ree_answer_finish, also on failure.
+// Decodes the prompt. Release with ree_answer_finish, even on failure.
 enum ree_status ree_answer_begin(struct ree_answer *answer, const struct ree_tokenizer *tokenizer,
                                  const char *const *stops, size_t n_stops, const int32_t *prompt,
                                  size_t n, enum ree_text_boundary boundary, struct ree_error *err);
-// Takes a token; nothing more once `stopped` is set.
+// Adds a token; does nothing once `stopped` is set.
 enum ree_status ree_answer_push(struct ree_answer *answer, int32_t id, struct ree_error *err);
-// After the last token.
+// Call it after the last token.
 enum ree_status ree_answer_end(struct ree_answer *answer, struct ree_error *err);
 void ree_answer_finish(struct ree_answer *answer);
-// Bytes at the end of the text that may be the beginning of a stop text.
+// Returns the number of bytes at the end of the text that may be the beginning of a stop text.
 size_t ree_answer_held_back(const struct ree_answer *answer);
 
 #endif

@@ -1,11 +1,11 @@
-// Digests of the caches of sequences: NUMERICS.md, "Checkpoints".
+// Digests of the sequences' kv caches: NUMERICS.md, "Checkpoints".
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
 #include "generate/group.h"
 
-// Rows that are read at a time.
+// Positions read at a time.
 #define ROWS_READ 256
 
 static enum ree_status read_rows(struct ree_group *group, size_t b, int64_t first, int64_t n,
@@ -22,7 +22,7 @@ static enum ree_status read_rows(struct ree_group *group, size_t b, int64_t firs
     return REE_OK;
 }
 
-// Takes in the rows that are new since the last time. A row stays as it is, once it is there.
+// Hashes the positions added since the last call. A position never changes once it is written.
 static enum ree_status hash_sequence(struct ree_group *group, size_t b, struct ree_error *err) {
     struct ree_generator *g = group->call->g;
     struct ree_sequence *s = group->sequences[b];

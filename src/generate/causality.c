@@ -6,7 +6,7 @@
 #include "graph/causality/prove.h"
 #include "session/model.h"
 
-// What step.c gives for an input.
+// The kind of value that step.c provides for an input.
 static enum ree_causality_input_kind kind_of(enum ree_role role) {
     switch (role) {
     case REE_ROLE_TOKENS: return REE_CAUSALITY_TOKENS;

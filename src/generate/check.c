@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "generate/causality.h"
 
-// Logits that are held at a time: 64 MiB of them, or 16 rows.
+// Logits held at a time, in elements: 64 MiB, but at least 16 rows.
 #define MAX_LOGITS ((size_t)1 << 24)
 #define MIN_ROWS 16
 
@@ -17,11 +17,11 @@ struct checker {
     struct ree_generator *g;
     const struct ree_check *check;
     struct ree_check_result *out;
-    struct ree_hasher *hasher; // NULL: not wanted
+    struct ree_hasher *hasher; // NULL: not requested
     int64_t *rows;
-    size_t first_row; // position of the first token whose logits are wanted
-    size_t room;      // elements of `rows`
-    bool has_nan;     // a row that was looked at has a NaN
+    size_t first_row; // position of the first token whose logits are needed
+    size_t room;      // capacity of `rows`, in elements
+    bool has_nan;     // a processed row contains a NaN
 };
 
 static enum ree_status check_ids(const struct checker *c, int64_t vocab, struct ree_error *err) {
@@ -44,7 +44,8 @@ static bool any_nan(const float *logits, size_t vocab) {
     return false;
 }
 
-// The logits after the token at `position`: do they choose the one behind it?
+// Hashes the logits of the token at `position` and compares the token they choose with the next
+// token.
 static void look(struct checker *c, size_t position, const float *logits, size_t vocab) {
     const struct ree_check *check = c->check;
     struct ree_check_result *out = c->out;
@@ -70,8 +71,8 @@ static bool is_interrupted(const struct ree_check *check) {
     return check->is_interrupted(check->user);
 }
 
-// Runs tokens from ... from + length - 1 and looks at the logits of those from `row` on, n_rows of
-// them. Where none are wanted, those of the last are made all the same: a step has some.
+// Runs tokens from ... from + length - 1 and processes n_rows rows of logits, beginning with that
+// of token `row`. If n_rows is 0, the last token's logits are computed anyway: every step has some.
 static enum ree_status run(struct checker *c, size_t from, size_t length, size_t row, size_t n_rows,
                            struct ree_error *err) {
     const struct ree_check *check = c->check;
@@ -107,14 +108,14 @@ static bool is_done(const struct checker *c) {
     return !c->out->agrees && !c->hasher;
 }
 
-// With a cache: piece by piece. A piece of which logits are wanted has no more tokens than rows of
-// logits that are held.
+// With a kv cache: runs the text in chunks. A chunk whose logits are needed has at most as many
+// tokens as rows of logits can be held.
 static enum ree_status run_pieces(struct checker *c, size_t n, struct ree_error *err) {
     size_t chunk = c->g->options.prefill_chunk;
     for (size_t from = 0; from < n && !is_done(c);) {
         size_t rows = most_rows(c), length = chunk < n - from ? chunk : n - from;
         if (from + length > c->first_row && length > rows) {
-            // Up to the first row that is wanted there is no limit.
+            // Tokens before the first needed row are not limited.
             size_t before = c->first_row > from ? c->first_row - from : 0;
             length = before + rows < length ? before + rows : length;
         }
@@ -125,8 +126,8 @@ static enum ree_status run_pieces(struct checker *c, size_t n, struct ree_error 
     return REE_OK;
 }
 
-// Without a cache the whole text is one run: once, where all its logits come anyway, else for as
-// many rows at a time as are held.
+// Without a kv cache, each run covers the whole text. Runs it once if the model computes all logits
+// anyway; otherwise once for each block of rows that can be held.
 static enum ree_status run_whole(struct checker *c, size_t n, struct ree_error *err) {
     for (size_t row = c->first_row; row < n && !is_done(c);) {
         size_t left = n - row, most = c->g->info.computes_one_row ? most_rows(c) : left;
@@ -143,7 +144,7 @@ static enum ree_status run_once(struct checker *c, size_t n, struct ree_error *e
     return c->g->info.has_cache ? run_pieces(c, n, err) : run_whole(c, n, err);
 }
 
-// As ree_generate runs: the prompt in pieces, then the answer token by token.
+// Runs as ree_generate does: the prompt in chunks, then the answer token by token.
 static enum ree_status run_steps(struct checker *c, size_t n, struct ree_error *err) {
     bool has_cache = c->g->info.has_cache;
     size_t n_prompt = c->check->n_prompt,
@@ -179,7 +180,7 @@ static enum ree_status run_all(struct checker *c, size_t n, bool one_pass, struc
 enum ree_status ree_generator_check(struct ree_generator *g, const struct ree_check *check,
                                     struct ree_check_result *out, struct ree_error *err) {
     struct ree_error local;
-    if (!err) err = &local; // prefixes need the message that they prefix
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     *out = (struct ree_check_result){.agrees = true, .chosen = -1};
     if (check->n_prompt == 0 || check->n_prompt > check->n)
         return ree_fail(err, REE_INVALID, "a prompt of %zu tokens in a text of %zu",
@@ -188,15 +189,15 @@ enum ree_status ree_generator_check(struct ree_generator *g, const struct ree_ch
     c.first_row = check->hash_logits ? 0 : check->n_prompt - 1;
     REE_TRY(ree_sampling_check(&check->sampling, err));
     REE_TRY(check_ids(&c, g->info.vocab_size, err));
-    size_t n = check->n - 1; // the last token is chosen, and chooses nothing
+    size_t n = check->n - 1; // the last token's logits are not needed
     if (n == 0 || (check->n == check->n_prompt && !check->hash_logits)) return REE_OK;
-    bool has_steps = check->n > check->n_prompt + 1; // beyond the run of the prompt
+    bool has_steps = check->n > check->n_prompt + 1; // more than the prompt's run is needed
     char why[sizeof out->why_stepwise - 32];
     bool one_pass = ree_generator_is_causal(g, why, sizeof why);
     if (!one_pass && has_steps)
         snprintf(out->why_stepwise, sizeof out->why_stepwise, "causality is not proved: %s", why);
     enum ree_status status = run_all(&c, n, one_pass, err);
-    // Up to a NaN, which may come from a later token, the proof holds.
+    // The proof holds up to the first NaN, which may come from a later token.
     if (status == REE_OK && one_pass && c.has_nan && has_steps) {
         snprintf(out->why_stepwise, sizeof out->why_stepwise,
                  "in one pass a logit is NaN, perhaps because of a later token");

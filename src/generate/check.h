@@ -1,8 +1,8 @@
-// Checking a text that is given: whether a model, asked at each position, chooses the token that
-// stands there. If the model is proved to be causal (generate/causality.h), the whole text runs in
-// one pass, as a prompt does, and that is several times faster than making it. Any other model
-// could look ahead in one pass, at tokens that it could not know while it made the text. Its answer
-// runs token by token, as generating it does.
+// Checks a given text: whether the model, run at each position, chooses the token at that position.
+// If the model is proved to be causal (generate/causality.h), the whole text runs in one pass, like
+// a prompt, which is several times faster than generating it. In one pass, any other model could
+// look ahead at tokens that were unknown when the text was generated. For those models the answer
+// runs token by token, as in generation.
 #ifndef REE_GENERATE_CHECK_H
 #define REE_GENERATE_CHECK_H
 
@@ -13,24 +13,27 @@ struct ree_check {
     const int32_t *ids; // prompt and answer
     size_t n_prompt, n; // 1 <= n_prompt <= n
     struct ree_sampling sampling;
-    bool hash_logits; // of all tokens but the last, as ree_generate does with all_logits
-    // Asked before each run; true ends the check with REE_UNAVAILABLE. NULL: off.
+    // Hash the logits of all tokens except the last, as ree_generate does with all_logits.
+    bool hash_logits;
+    // Called before each run; returning true ends the check with REE_UNAVAILABLE. NULL: off.
     bool (*is_interrupted)(void *user);
     void *user;
 };
 
 struct ree_check_result {
-    bool agrees;            // every token of the answer is the one that is chosen
-    size_t position;        // the first that is not, counted from the prompt's first token
-    int32_t given, chosen;  // there; chosen -1: none, because of `reason`
-    char reason[160];       // "": none
-    char logits_sha256[65]; // with hash_logits, else ""
+    bool agrees;     // the model chooses every token of the answer
+    size_t position; // first position that differs, counted from the prompt's first token
+    // Tokens at `position`: in the text, and chosen by the model. chosen is -1 if the model chooses
+    // none, because of `reason`.
+    int32_t given, chosen;
+    char reason[160];       // "" if a token was chosen
+    char logits_sha256[65]; // with hash_logits; otherwise ""
     size_t n_runs;
-    char why_stepwise[384]; // why the answer ran token by token; "": it ran in one pass
+    char why_stepwise[384]; // why the answer ran token by token; "": one pass
 };
 
-// Fails where the model cannot be run over these ids. The answer may be of any length; the model's
-// own context length is not looked at.
+// Fails if the model cannot run over these ids. The answer may have any length; the model's context
+// length is not checked.
 enum ree_status ree_generator_check(struct ree_generator *generator, const struct ree_check *check,
                                     struct ree_check_result *out, struct ree_error *err);
 

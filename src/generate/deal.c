@@ -1,17 +1,18 @@
-// Which sequences run together.
+// Batching: which sequences run together.
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
 #include "generate/group.h"
 
-// Any, or those whose prompts are as long.
+// Whether two sequences may share a batch: any two if lengths may mix, otherwise only prompts of
+// equal length.
 static bool fit(const struct ree_generator *g, const struct ree_sequence *a,
                 const struct ree_sequence *b) {
     return g->info.mixes_lengths || a->n_prefill == b->n_prefill;
 }
 
-// How many groups n sequences that fit each other make.
+// Returns the number of groups for n sequences that may share a batch.
 static size_t count_groups(const struct ree_generator *g, size_t n) {
     size_t most = g->roles.fixed_batch ? 1 : g->options.max_batch, n_sets = g->options.n_sets;
     size_t groups = (n + most - 1) / most;
@@ -19,7 +20,7 @@ static size_t count_groups(const struct ree_generator *g, size_t n) {
     return groups < n ? groups : n;
 }
 
-// The size of group k of them.
+// Returns the size of group k.
 static size_t size_of(const struct ree_generator *g, size_t n, size_t groups, size_t k) {
     size_t most = g->roles.fixed_batch ? 1 : g->options.max_batch;
     if (g->options.n_sets == 1) return k + 1 < groups ? most : n - k * most;

@@ -1,5 +1,5 @@
-// From prompts to tokens: groups of sequences, each driven step by step, several under way at the
-// same time; checkpoints while none is.
+// Generates tokens from prompts: groups of sequences, each driven step by step, several in flight
+// at the same time. Checkpoints are taken while no step is in flight.
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,15 +32,15 @@ struct driver {
     size_t n;
     struct ree_sequence *sequences;
     struct ree_deal deal;
-    size_t next;              // of the deal's groups
-    struct ree_group *groups; // per set
-    uint64_t *cache_bytes;    // per set
+    size_t next;              // next group of the batching to start
+    struct ree_group *groups; // one per cache slot
+    uint64_t *cache_bytes;    // per cache slot
     bool interrupted;
-    bool pauses; // no step is submitted until those in flight are collected
-    double mark; // the time up to which all is accounted for
+    bool pauses; // submit no step until those in flight are collected
+    double mark; // time up to which all seconds are attributed
 };
 
-// Prompts and what goes on from them
+// Prompts and snapshots
 
 static enum ree_status check_ids(const struct ree_generator *g, size_t i, const int32_t *ids,
                                  size_t n, struct ree_error *err) {
@@ -73,7 +73,7 @@ static enum ree_status check_prompts(const struct ree_generator *g,
     return REE_OK;
 }
 
-// Why a sequence cannot have come that far with these options; NULL: it can.
+// Returns why the snapshot cannot come from these options; NULL: it can.
 static const char *why_not(const struct ree_generate_call *call, const struct ree_sequence *s,
                            const struct ree_prompt *prompt) {
     const struct ree_snapshot *from = s->from;
@@ -137,8 +137,8 @@ static enum ree_status start_sequence(struct driver *d, size_t i, const struct r
     return REE_OK;
 }
 
-// A snapshot's tokens, and the hash of the logits of one that is done, have to be what the model
-// gives: a file can say anything, and what it says would go into a receipt.
+// Checks that the model chooses a snapshot's tokens and, if the snapshot is done, that the hash of
+// its logits is right. A file may contain anything, and its contents would go into a receipt.
 static enum ree_status check_answer(struct driver *d, size_t i, struct ree_error *err) {
     const struct ree_snapshot *from = d->sequences[i].from;
     const struct ree_generate_options *o = d->call.options;
@@ -197,7 +197,7 @@ static enum ree_status checkpoint(struct driver *d, struct ree_error *err) {
             to->logits_sha256 = out->logits_sha256;
         } else if (n_states && out->n > out->n_prompt) {
             to->n_caches = n_states;
-            // One that has not been run yet is as it came.
+            // A sequence that has not run yet keeps the snapshot's digests.
             to->caches = s->digests ? (const unsigned char(*)[32])s->digests : s->from->caches;
         }
     }
@@ -235,7 +235,7 @@ static enum ree_status collect(struct driver *d, struct ree_group *group, struct
     double *seconds =
         group->from < group->longest ? &stats->prompt_seconds : &stats->decode_seconds;
     REE_TRY(ree_group_collect(group, err));
-    // Of steps that overlap, the time since the last one was collected.
+    // Steps may overlap: count only the time since the last step was collected.
     double t = ree_clock();
     *seconds += t - d->mark;
     d->mark = t;
@@ -244,12 +244,12 @@ static enum ree_status collect(struct driver *d, struct ree_group *group, struct
     for (size_t i = 0; i < d->call.g->options.n_sets; i++)
         bytes += d->cache_bytes[i];
     if (bytes > stats->cache_bytes) stats->cache_bytes = bytes;
-    // Caches are looked at while nothing runs.
+    // Read kv caches only while nothing runs.
     d->pauses = d->pauses || group->wants_check || is_due(d);
     return REE_OK;
 }
 
-// One turn of a group: takes in the step in flight and submits the next.
+// Advances a group: collects the step in flight and submits the next one.
 static enum ree_status turn(struct driver *d, struct ree_group *group, struct ree_error *err) {
     if (group->in_flight) REE_TRY(collect(d, group, err));
     if (d->pauses) return REE_OK;
@@ -303,7 +303,8 @@ static void finish(struct driver *d) {
     for (size_t set = 0; d->groups && set < n_sets; set++) {
         struct ree_group *group = &d->groups[set];
         struct ree_tensor logits;
-        // After a failure elsewhere: what it reads has to live until it is done.
+        // After a failure of another group: the data that the step reads must stay valid until it
+        // is done.
         if (group->in_flight &&
             ree_generator_collect(d->call.g, set, &logits, &(struct ree_error){0}) == REE_OK)
             ree_tensor_finish(&logits);
@@ -330,7 +331,7 @@ enum ree_status ree_generate(struct ree_generator *g, const struct ree_prompt *p
     REE_FLOAT_ENV_API();
     struct ree_error local;
     struct ree_generate_stats stats;
-    if (!err) err = &local; // prefixes need the message that they prefix
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     if (!out_stats) out_stats = &stats;
     memset(out_stats, 0, sizeof *out_stats);
     memset(out, 0, n * sizeof *out);

@@ -9,9 +9,10 @@
 #include "generate/remote.h"
 #include "session/model.h"
 
-// Sequences of different lengths run together if each may have unused rows behind its cache that
-// change nothing. ree's own conversions say that they were made for it; metadata is bound by no
-// hash, so that the graph itself has to prove it, or the bits would depend on what a file says.
+// Sequences of different lengths may share a batch if unused positions at the end of each kv cache
+// do not change the results. The metadata of ree's own exports states this. But no hash covers
+// metadata, so the graph must also prove it; otherwise the output bits would depend on a file's
+// claim.
 static bool can_mix_lengths(const struct ree_generator *g) {
     const char *format = ree_model_metadata(g->model, "ree.format");
     char reason[256];
@@ -45,7 +46,7 @@ static enum ree_status open_model(struct ree_generator *g, struct ree_error *err
     if (status == REE_OK)
         status = ree_model_select_rows(g->model, g->roles.logits, REE_ROWS_INPUT, &one_row, err);
     if (status == REE_OK && one_row) {
-        // The model has one more input now.
+        // the model now has one more input
         ree_roles_finish(&g->roles);
         status = ree_roles_find(g->model, &g->source.names, &g->roles, err);
     }
@@ -89,7 +90,7 @@ enum ree_status ree_generator_create(const char *path, struct ree_device *device
                                      struct ree_generator **out, struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_error local;
-    if (!err) err = &local; // prefixes need the message that they prefix
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     *out = NULL;
     struct ree_generator *g = calloc(1, sizeof *g);
     if (!g) return ree_fail(err, REE_NO_MEMORY, "out of memory");

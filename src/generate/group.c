@@ -59,8 +59,8 @@ bool ree_group_is_done(const struct ree_group *group) {
     return true;
 }
 
-// Where the next piece must end. A model that is not proved to be causal gets the tokens of an
-// answer that goes on one by one, as they were made.
+// Returns the length of the next chunk. If the model is not proved to be causal, the tokens of a
+// resumed answer run one by one, as they were generated.
 static size_t piece_length(const struct ree_group *group) {
     size_t from = group->from, left = group->longest - from;
     size_t length = left < group->piece ? left : group->piece;
@@ -74,8 +74,8 @@ static size_t piece_length(const struct ree_group *group) {
     return length;
 }
 
-// The prompts' tokens from `from` on, `length` of each sequence. Behind the end of a shorter one
-// its last token is repeated: what that computes is masked, and overwritten later.
+// Prepares `length` prompt tokens of each sequence, beginning with token `from`. After the end of a
+// shorter prompt its last token is repeated: the results are masked and overwritten later.
 static void prepare_piece(struct ree_group *group) {
     size_t batch = group->batch, from = group->from, length = piece_length(group);
     bool all = group->call->g->options.all_logits;
@@ -95,7 +95,7 @@ static void prepare_piece(struct ree_group *group) {
     group->step = (struct ree_step){batch, length, group->ids, group->starts, n_rows, group->rows};
 }
 
-// One more token of each sequence. Those that have ended take part with their last token again.
+// Prepares one more token of each sequence. Sequences that have ended repeat their last token.
 static enum ree_status prepare_single(struct ree_group *group, struct ree_error *err) {
     const struct ree_generator *g = group->call->g;
     size_t batch = group->batch;
@@ -103,7 +103,8 @@ static enum ree_status prepare_single(struct ree_group *group, struct ree_error 
     size_t length = has_cache ? 1 : 0;
     for (size_t b = 0; !has_cache && b < batch; b++)
         if (group->sequences[b]->out->n > length) length = group->sequences[b]->out->n;
-    REE_TRY(make_room(group, batch * length, err)); // without a cache it takes whole sequences
+    // without a kv cache, a step has whole sequences
+    REE_TRY(make_room(group, batch * length, err));
     for (size_t b = 0; b < batch; b++) {
         const struct ree_generation *out = group->sequences[b]->out;
         size_t last = out->n - 1;
@@ -113,7 +114,7 @@ static enum ree_status prepare_single(struct ree_group *group, struct ree_error 
         group->starts[b] = has_cache ? (int64_t)last : 0;
         group->rows[b] = has_cache ? 0 : (int64_t)last;
     }
-    // Without mixing, all stand where those stand that go on.
+    // If lengths cannot mix, all sequences use the position of those that continue.
     for (size_t b = 0; has_cache && !g->info.mixes_lengths && b < batch; b++)
         group->starts[b] = ree_generator_cache_rows(g, group->set);
     group->step = (struct ree_step){batch, length, group->ids, group->starts, 1, group->rows};
@@ -130,7 +131,7 @@ enum ree_status ree_group_submit(struct ree_group *group, struct ree_error *err)
     return REE_OK;
 }
 
-// Rows of logits that count: those of real tokens, each once.
+// Hashes the rows of logits that belong to real tokens, each once.
 static void hash_rows(struct ree_sequence *s, const float *logits, size_t n, size_t vocab) {
     if (s->logits) ree_hasher_update(s->logits, logits, n * vocab * sizeof *logits);
 }

@@ -1,13 +1,13 @@
-// A group of sequences that run together, as a machine that is driven step by step: pieces of the
-// prompts, then a token of each at a time. Between submitting a step and collecting it other groups
-// may do the same. For generate.c.
+// A group of sequences that run together, driven step by step: chunks of the prompts first, then
+// one token of each sequence per step. Other groups may submit and collect steps while this group's
+// step is in flight. For generate.c.
 #ifndef REE_GENERATE_GROUP_H
 #define REE_GENERATE_GROUP_H
 
 #include "generate/generator.h"
 #include "receipt/trace.h"
 
-// What all groups of a call share.
+// Shared by all groups of a call.
 struct ree_generate_call {
     struct ree_generator *g;
     const struct ree_generate_options *options;
@@ -16,70 +16,73 @@ struct ree_generate_call {
 };
 
 struct ree_sequence {
-    size_t number; // among the prompts
+    size_t number; // index of the prompt
     struct ree_generation *out;
-    const struct ree_snapshot *from; // where it goes on; NULL: a prompt
-    size_t n_prefill;                // tokens that run as a prompt: all but an answer's last
-    size_t n_saved;                  // tokens at the last checkpoint
-    bool expects_last;               // its last token is compared with the one that is chosen
+    const struct ree_snapshot *from; // snapshot to resume from; NULL: start from the prompt
+    size_t n_prefill;  // tokens to run as a prompt: all except the last token of an answer
+    size_t n_saved;    // number of tokens at the last checkpoint
+    bool expects_last; // compare the last token with the model's choice
     bool is_done;
-    struct ree_hasher *logits;     // NULL: not wanted, or not running
-    struct ree_trace_rows *caches; // per state, of its first rows; NULL: none yet
-    int64_t n_hashed;              // rows in `caches`
-    ree_digest *digests;           // per state, of `caches` or of `from`; NULL: none
+    struct ree_hasher *logits; // NULL: not requested, or not running
+    // Per kv cache: hash of its first n_hashed positions; NULL: none yet.
+    struct ree_trace_rows *caches;
+    int64_t n_hashed;    // positions in `caches`
+    ree_digest *digests; // per kv cache: digest of `caches` or from `from`; NULL: none
 };
 
 struct ree_group {
     struct ree_generate_call *call;
-    size_t set;   // of the generator
+    size_t set;   // cache slot of the generator
     size_t batch; // 0: no sequences
     struct ree_sequence **sequences;
-    size_t longest, piece; // tokens of prompts: of the longest, of a step
-    size_t from;           // of them are done
+    size_t longest, piece; // prompt tokens of the longest sequence; prompt tokens per step
+    size_t from;           // prompt tokens already run
     bool in_flight;
     bool runs_answers_singly; // see piece_length in group.c
-    bool wants_check;         // its prompts are done, and caches are to be compared
+    bool wants_check;         // the prompts are done, and kv caches must be compared
     struct ree_step step;
     int32_t *ids;
     int64_t *starts, *rows;
-    size_t room; // elements of ids and of rows
+    size_t room; // capacity of ids and of rows, in elements
 };
 
-// The most tokens that the sequence may have.
+// Returns the maximum number of tokens of the sequence.
 size_t ree_sequence_limit(const struct ree_generate_call *call, const struct ree_sequence *s);
-// Whether a token of the answer ends it.
+// Whether the token ends an answer.
 bool ree_sequence_is_eos(const struct ree_generate_call *call, int32_t id);
 
-// With set, call and sequences set.
+// Starts the group. The caller sets `set`, `call`, `batch` and `sequences` first.
 enum ree_status ree_group_begin(struct ree_group *group, struct ree_error *err);
 bool ree_group_is_done(const struct ree_group *group);
-// The next step of one that is not done.
+// Submits the next step. The group must not be done.
 enum ree_status ree_group_submit(struct ree_group *group, struct ree_error *err);
-// Waits for it, takes its logits in and chooses tokens: callbacks are called here.
+// Waits for the step, processes its logits and chooses tokens. Calls the callbacks.
 enum ree_status ree_group_collect(struct ree_group *group, struct ree_error *err);
-// Ends what hashing is going on and empties the group, which may be begun again.
+// Ends pending hashes and empties the group, which may then be started again.
 void ree_group_end(struct ree_group *group);
 
-// Digests of the caches of its sequences that are not done, over all tokens but the last, in their
-// `digests`. While no step is in flight.
+// Computes digests of the kv caches of sequences that are not done, over all tokens except the
+// last, into `digests`. No step may be in flight.
 enum ree_status ree_group_hash_caches(struct ree_group *group, struct ree_error *err);
-// The same, and compares them with those that sequences go on from.
+// Like ree_group_hash_caches; also compares the digests with those of the snapshots that sequences
+// resume from.
 enum ree_status ree_group_check_caches(struct ree_group *group, struct ree_error *err);
 
-// Which sequences run together: order[first[k]] to order[first[k + 1] - 1] are group k.
+// The batching: order[first[k]] to order[first[k + 1] - 1] are the sequences of group k.
 struct ree_deal {
     size_t n_groups;
-    size_t *first; // n_groups + 1
-    size_t *order; // numbers of sequences
+    size_t *first; // n_groups + 1 elements
+    size_t *order; // indices of sequences
 };
-// All sequences that are not done. Groups have near equal size where there are several sets, so
-// that as many run at a time; with one set they are as large as may be.
+// Batches all sequences that are not done. With several cache slots, groups have nearly equal size,
+// so that all slots are used; with one slot, groups are as large as possible.
 enum ree_status ree_deal(const struct ree_generator *g, const struct ree_sequence *sequences,
                          size_t n, struct ree_deal *out, struct ree_error *err);
 void ree_deal_finish(struct ree_deal *deal);
 
-// Chooses its next token from the logits after the last that was run, and reports it. Of a sequence
-// that goes on, where that is its last token: compares.
+// Chooses the sequence's next token from the logits of the last token that ran, and reports it. If
+// the sequence resumes from a snapshot and its last token has not been checked, compares that token
+// with the model's choice instead.
 enum ree_status ree_sequence_add(struct ree_generate_call *call, struct ree_sequence *s,
                                  const float *logits, size_t vocab, struct ree_error *err);
 

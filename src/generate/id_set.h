@@ -1,5 +1,5 @@
-// Sets of token ids. A list from a receipt can be as long as its file: looking for an id takes a
-// binary search, not a walk over the list.
+// Sets of token ids. A list from a receipt can be as long as its file, so lookups use binary search
+// instead of a linear scan.
 #ifndef REE_GENERATE_ID_SET_H
 #define REE_GENERATE_ID_SET_H
 
@@ -11,11 +11,11 @@
 
 struct ree_id_set {
     size_t n;
-    int32_t *ids; // ascending, each once; malloc
+    int32_t *ids; // ascending, without duplicates; malloc
 };
 
-// The set of ids[n], in any order, each as often as it likes. Errors: REE_NO_MEMORY, *out is empty
-// then. Release with ree_id_set_finish.
+// Makes the set of ids[0 ... n-1], which may be unsorted and contain duplicates. Fails with
+// REE_NO_MEMORY; *out is then empty. Release with ree_id_set_finish.
 enum ree_status ree_id_set_make(const int32_t *ids, size_t n, struct ree_id_set *out,
                                 struct ree_error *err);
 bool ree_id_set_has(const struct ree_id_set *set, int32_t id);

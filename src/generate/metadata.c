@@ -1,11 +1,11 @@
-// What a model says of itself: the keys ree.* that graph/hf/causal.c writes.
+// The model's own metadata: the keys ree.* that graph/hf/causal.c writes.
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
 #include "generate/source.h"
 
-// Takes a whole number in [0, 2^31) from *at on: digits alone.
+// Reads an integer in [0, 2^31) at *at and advances *at. Only digits are accepted.
 static bool take_number(const char **at, int32_t *out) {
     int64_t value = 0;
     const char *start = *at;
@@ -15,7 +15,7 @@ static bool take_number(const char **at, int32_t *out) {
     return *at > start && value <= INT32_MAX;
 }
 
-// *found is false where the model has no such key.
+// Sets *found to false if the model has no such key.
 static enum ree_status read_number(const struct ree_model *model, const char *key, int32_t *out,
                                    bool *found, struct ree_error *err) {
     const char *text = ree_model_metadata(model, key), *at = text;
@@ -25,7 +25,7 @@ static enum ree_status read_number(const struct ree_model *model, const char *ke
                     text);
 }
 
-// "2,3"; an empty text is no tokens.
+// Parses "2,3"; an empty text means no tokens.
 static enum ree_status read_eos(const struct ree_model *model, struct ree_model_source *source,
                                 struct ree_error *err) {
     const char *text = ree_model_metadata(model, "ree.eos_token_ids"), *at = text;

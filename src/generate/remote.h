@@ -1,5 +1,5 @@
-// Stages that run in other processes: what a generator does then with a step, in place of running
-// it here. src/ranks makes it; this room knows nothing of messages.
+// Callbacks for a generator whose stages run in several processes: they replace the local step.
+// src/ranks implements them; this module does not know about messages.
 #ifndef REE_GENERATE_REMOTE_H
 #define REE_GENERATE_REMOTE_H
 
@@ -7,19 +7,19 @@
 
 struct ree_remote {
     void *user;
-    // After ree_generator_begin has emptied the caches of the local stages.
+    // Called after ree_generator_begin has emptied the kv caches of the local stages.
     enum ree_status (*begin)(void *user, size_t set, size_t batch, int64_t most,
                              struct ree_error *err);
-    // Runs the local stages (ree_generator_run_stages) and hands over what they made.
+    // Runs the local stages (ree_generator_run_stages) and sends their boundary tensors.
     enum ree_status (*submit)(void *user, size_t set, const struct ree_step *step,
                               struct ree_error *err);
-    // As ree_generator_collect.
+    // Like ree_generator_collect.
     enum ree_status (*collect)(void *user, size_t set, const struct ree_step *step,
                                struct ree_tensor *out_logits, struct ree_error *err);
-    // As ree_generator_read_caches; no step is in flight.
+    // Like ree_generator_read_caches; no step is in flight.
     enum ree_status (*read)(void *user, size_t set, int64_t sequence, int64_t first, int64_t n,
                             struct ree_tensor *out, struct ree_error *err);
-    // Positions that the set's caches hold, wherever they are.
+    // Number of positions that the set's kv caches hold, in any process.
     int64_t (*rows)(void *user, size_t set);
 };
 

@@ -65,7 +65,8 @@ static bool find_role(const struct ree_port *port, const struct ree_port_names *
 
 // Caches
 
-// "past_key_values.%d.key" with a number; NULL: the name is not of that form.
+// Matches a pattern like "past_key_values.%d.key" and returns the number in *out; false if the name
+// has another form.
 static bool layer_of(const char *pattern, const char *name, unsigned *out) {
     const char *at = pattern ? strstr(pattern, "%d") : NULL;
     if (!at || strncmp(name, pattern, (size_t)(at - pattern)) != 0) return false;
@@ -97,7 +98,8 @@ static ptrdiff_t by_pattern(const struct ree_model *model, const struct ree_port
     return -1;
 }
 
-// Names of caches differ in a word: what exporters write for the one and for the other.
+// Finds the output whose name differs from the input's only in a word that exporters use for past
+// and present caches.
 static ptrdiff_t by_word(const struct ree_model *model, const char *input) {
     static const char *const words[][2] = {
         {"past_key_values", "present"},
@@ -120,7 +122,7 @@ static ptrdiff_t by_word(const struct ree_model *model, const char *input) {
     return -1;
 }
 
-// By order, where the names say nothing: the n-th cache in is the n-th cache out.
+// If names do not help, matches by order: the n-th cache input belongs to the n-th cache output.
 static ptrdiff_t by_order(const struct ree_model *model, const struct ree_roles *roles,
                           size_t input) {
     size_t nth = 0;
@@ -141,10 +143,10 @@ static bool has_word(const char *symbol, const char *word) {
     return symbol && strstr(symbol, word) != NULL;
 }
 
-// The dimensions of sequences and of tokens among those that the cache leaves open.
+// Finds the dimensions of sequences and of tokens among the cache's dimensions of unknown size.
 static enum ree_status find_axes(const struct ree_port *in, struct ree_state_spec *spec,
                                  struct ree_error *err) {
-    // (batch, heads, tokens, size) and (2, batch, heads, tokens, size) are the usual forms.
+    // (batch, heads, tokens, size) and (2, batch, heads, tokens, size) are the usual layouts.
     uint32_t batch = in->rank == 5 ? 1 : 0, axis = in->rank == 5 ? 3 : 2;
     for (uint32_t i = 0; i < in->rank; i++)
         if (in->dims[i] < 0 && has_word(in->symbols[i], "batch")) batch = i;
@@ -188,7 +190,7 @@ static enum ree_status find_state(const struct ree_model *model, const struct re
     return REE_OK;
 }
 
-// The whole
+// All roles
 
 static enum ree_status find_logits(const struct ree_model *model,
                                    const struct ree_port_names *names, struct ree_roles *roles,

@@ -1,4 +1,4 @@
-// What the inputs and outputs of a causal language model are for, whatever its exporter calls them.
+// The roles of a causal language model's inputs and outputs, independent of the exporter's names.
 #ifndef REE_GENERATE_ROLES_H
 #define REE_GENERATE_ROLES_H
 
@@ -7,14 +7,14 @@
 
 enum ree_role {
     REE_ROLE_TOKENS,         // ids [batch, sequence]
-    REE_ROLE_ATTENTION_MASK, // 1 for each token so far and each new one [batch, total]
-    REE_ROLE_POSITIONS,      // of the new tokens [batch, sequence], or [sequence]
+    REE_ROLE_ATTENTION_MASK, // 1 for each past and each new token [batch, total]
+    REE_ROLE_POSITIONS,      // positions of the new tokens [batch, sequence] or [sequence]
     REE_ROLE_TOKEN_TYPES,    // zeros [batch, sequence]
-    REE_ROLE_USE_CACHE,      // whether there is a past: a bool, of merged decoders
-    REE_ROLE_PAST_LENGTH,    // tokens so far: a number
-    REE_ROLE_TOTAL_LENGTH,   // tokens so far and new ones: a number
-    REE_ROLE_ROWS,           // which logits are wanted: see ree_model_select_rows
-    REE_ROLE_STATE,          // a cache
+    REE_ROLE_USE_CACHE,      // bool of merged decoders: whether there are past tokens
+    REE_ROLE_PAST_LENGTH,    // number of past tokens
+    REE_ROLE_TOTAL_LENGTH,   // number of past and new tokens
+    REE_ROLE_ROWS,           // rows of the requested logits: see ree_model_select_rows
+    REE_ROLE_STATE,          // a kv cache
 };
 
 struct ree_roles {
@@ -24,16 +24,17 @@ struct ree_roles {
     size_t logits;            // output
     size_t n_states;
     struct ree_state_spec *states;
-    bool fixed_batch; // the model takes one sequence at a time
-    bool by_folder;   // names in its folder were needed to find them
+    bool fixed_batch; // the model accepts only one sequence at a time
+    bool by_folder;   // the roles were found only with names from its folder
 };
 
-// Fails with what was not understood, and where the folder's names say otherwise than the names of
-// the ports: files of the folder are in no hash of the model.
+// Finds the roles. Fails with a message that names what was not recognised. Also fails if the
+// folder's names contradict the ports' own names, because no hash of the model covers the folder's
+// files.
 enum ree_status ree_roles_find(const struct ree_model *model, const struct ree_port_names *names,
                                struct ree_roles *out, struct ree_error *err);
-// Whether the hashes of a model say all about what its ports are for. REE_UNSUPPORTED if they do
-// not: two folders could have one model give two answers, both with a receipt that is right.
+// Fails with REE_UNSUPPORTED unless the model's hashes determine the roles of its ports. Otherwise
+// two folders could make one model give two answers, each with a correct receipt.
 enum ree_status ree_roles_check_bound(const struct ree_roles *roles, struct ree_error *err);
 void ree_roles_finish(struct ree_roles *roles);
 

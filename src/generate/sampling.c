@@ -1,5 +1,5 @@
-// Choosing a token from logits: NUMERICS.md, "Sampling". All in exact integers after one correctly
-// rounded exponential for each token, so no order of additions can matter.
+// Chooses a token from logits: NUMERICS.md, "Sampling". After one correctly rounded exponential per
+// token, all arithmetic is in exact integers, so the order of additions does not matter.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "repops/scalar/ops.h"
 #include "repops/scalar/philox.h"
 
-// Weights are numbers of 2^-40: floor(e * 2^40), e being at most 1.
+// Weights are integers in units of 2^-40: floor(e * 2^40), with e at most 1.
 #define WEIGHT_BITS 40
 #define WEIGHT_ONE ((uint64_t)1 << WEIGHT_BITS)
 
@@ -18,7 +18,8 @@ const struct ree_sampling ree_greedy = {.temperature = 0, .top_p = 1, .repetitio
 
 enum ree_status ree_sampling_check(const struct ree_sampling *s, struct ree_error *err) {
     REE_FLOAT_ENV_API();
-    // A smaller one than that makes quotients infinite, and equal, that are not.
+    // With a smaller temperature, different logits could become equal: their quotients would be
+    // infinite.
     bool is_greedy = s->temperature == 0;
     if (!is_greedy && !(s->temperature >= 1e-6f && s->temperature <= 1e6f))
         return ree_fail(err, REE_INVALID, "temperature is %g, expected 0, or 0.000001 to 1000000",
@@ -41,7 +42,7 @@ struct candidate {
     uint64_t weight;
 };
 
-// Larger logits first, smaller ids first among equals.
+// Sorts by descending logit, then by ascending id.
 static int by_logit(const void *a, const void *b) {
     const struct candidate *x = a, *y = b;
     if (x->logit != y->logit) return x->logit > y->logit ? -1 : 1;
@@ -54,7 +55,7 @@ static int by_id(const void *a, const void *b) {
 }
 
 static enum ree_status check_logits(const float *logits, size_t n, struct ree_error *err) {
-    // Without leaving early: in lanes.
+    // No early exit, so that compilers can vectorise it.
     int any = 0, wrong = 0;
     for (size_t i = 0; i < n; i++) {
         wrong |= logits[i] != logits[i];
@@ -67,13 +68,13 @@ static enum ree_status check_logits(const float *logits, size_t n, struct ree_er
     return ree_fail(err, REE_INVALID, "no token has a logit above -infinity");
 }
 
-// As integers, floats that are numbers have the same order (but that -0 comes before +0).
+// Maps floats that are not NaN to integers of the same order, except that -0 comes before +0.
 static int32_t key_of(float x) {
     int32_t bits = (int32_t)ree_bits(x);
     return bits ^ (bits >> 31 & INT32_MAX);
 }
 
-// The first of the largest. There are no NaNs.
+// Returns the id of the first largest logit. There must be no NaNs.
 static int32_t largest_logit(const float *logits, size_t n) {
     int32_t key = INT32_MIN;
     for (size_t i = 0; i < n; i++) {
@@ -94,7 +95,7 @@ static int32_t largest(const struct candidate *c, size_t n) {
     return c[best].id;
 }
 
-// Each id among ids counts once.
+// Each distinct id in `ids` counts once.
 static void penalise(struct candidate *c, size_t n, float penalty, const int32_t *ids,
                      size_t n_ids) {
     if (penalty == 1) return;
@@ -108,19 +109,19 @@ static void penalise(struct candidate *c, size_t n, float penalty, const int32_t
     }
 }
 
-// p as a number of 2^-32, cut off.
+// p in units of 2^-32, rounded down.
 static uint64_t fraction(float p) {
     return (uint64_t)((double)p * 4294967296.0);
 }
 
-// weight = floor(exp(logit - max) * 2^40); those of weight 0 go.
+// Sets weight = floor(exp(logit - max) * 2^40) and drops candidates of weight 0.
 static size_t weigh(struct candidate *c, size_t n) {
     float max = c[0].logit;
     for (size_t i = 1; i < n; i++)
         if (c[i].logit > max) max = c[i].logit;
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
-        // An infinite logit leaves nothing to the others.
+        // An infinite largest logit leaves weight 0 for all smaller ones.
         float d = c[i].logit == max ? 0 : c[i].logit - max;
         float e = ree_float(ree_op_exp_f32(ree_bits(d)));
         c[i].weight = (uint64_t)((double)e * (double)WEIGHT_ONE);
@@ -129,7 +130,8 @@ static size_t weigh(struct candidate *c, size_t n) {
     return kept;
 }
 
-// The shortest beginning, largest first, whose weights reach the fraction p of all.
+// Returns the length of the shortest prefix, in descending order, whose weights reach the fraction
+// p of the total.
 static size_t nucleus(const struct candidate *c, size_t n, float p) {
     unsigned __int128 total = 0, sum = 0;
     for (size_t i = 0; i < n; i++)
@@ -145,7 +147,7 @@ static size_t above(const struct candidate *c, size_t n, float p) {
     uint64_t most = 0;
     for (size_t i = 0; i < n; i++)
         if (c[i].weight > most) most = c[i].weight;
-    size_t kept = 0; // sorted: a beginning
+    size_t kept = 0; // sorted: counts a prefix
     while (kept < n &&
            (unsigned __int128)c[kept].weight << 32 >= (unsigned __int128)most * fraction(p))
         kept++;
@@ -169,7 +171,7 @@ static int32_t sample(const struct ree_sampling *s, struct candidate *c, size_t 
     bool sorted = s->top_k || s->top_p < 1 || s->min_p > 0;
     for (size_t i = 0; i < n; i++)
         c[i].logit = c[i].logit / s->temperature;
-    // Which are the first k does not depend on weights; but only those with one can be drawn.
+    // The first k do not depend on weights, but only candidates with a weight can be drawn.
     n = weigh(c, n);
     if (sorted) qsort(c, n, sizeof *c, by_logit);
     if (s->top_k && n > s->top_k) n = s->top_k;

@@ -1,4 +1,4 @@
-// A sequence's next token: chosen, reported, and whether it is the last.
+// Chooses and reports a sequence's next token, and decides whether it is the last.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static void end_sequence(struct ree_sequence *s, enum ree_finish finish) {
     s->logits = NULL;
 }
 
-// The likeliest tokens by log softmax, through the RepOp itself.
+// Finds the most likely tokens by log softmax, which the RepOp itself computes.
 static enum ree_status find_logprobs(const float *logits, size_t vocab, uint32_t n, float *logprobs,
                                      struct ree_logprob *top, struct ree_error *err) {
     struct ree_dispatch d = {.op = REE_REPOP_SOFTMAX, .n_operands = 2, .n_outputs = 1};

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "graph/hf/hf.h"
 
-// A configuration is some kilobytes; cJSON recurses over what is nested.
+// In bytes. A configuration has a few kilobytes, and cJSON recurses over nested values.
 #define MAX_CONFIG ((size_t)4 << 20)
 
 static enum ree_status no_memory(struct ree_error *err) {
@@ -24,15 +24,15 @@ static char *join(const char *folder, const char *name) {
     return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
 }
 
-// Without malloc: what decides which file is the model must not depend on memory. A path that does
-// not fit the system does not take either.
+// Uses no malloc: exhausted memory must not change which file is the model. A path longer than
+// PATH_MAX does not exist for the system either.
 static bool exists(const char *folder, const char *name) {
     char path[PATH_MAX];
     int n = snprintf(path, sizeof path, "%s/%s", folder, name);
     return n >= 0 && (size_t)n < sizeof path && access(path, F_OK) == 0;
 }
 
-// NULL in *out where there is no such file.
+// Sets *out to NULL if there is no such file.
 static enum ree_status read_json(const char *folder, const char *name, cJSON **out,
                                  struct ree_error *err) {
     *out = NULL;
@@ -63,7 +63,7 @@ static enum ree_status take_string(const cJSON *object, const char *key, char **
     return *out ? REE_OK : no_memory(err);
 }
 
-// A whole number in [0, 2^31), as token ids and lengths are.
+// Whether the item is an integer in [0, 2^31), the range of token ids and lengths.
 static bool whole_number(const cJSON *item, int32_t *out) {
     int64_t value;
     if (!ree_json_is_whole(item, 0, INT32_MAX, &value)) return false;
@@ -76,7 +76,7 @@ static void take_length(const cJSON *object, const char *key, int64_t *out) {
     if (whole_number(ree_json_find(object, key), &n) && n > 0) *out = n;
 }
 
-// One id or a list of them.
+// Reads one id or a list of ids.
 static enum ree_status take_eos(const cJSON *object, struct ree_model_source *source,
                                 struct ree_error *err) {
     const cJSON *item = ree_json_find(object, "eos_token_id");
@@ -133,9 +133,9 @@ static enum ree_status read_genai(const cJSON *config, struct ree_model_source *
     return take_eos(model, source, err);
 }
 
-// Whether the folder's weights are there and make the model that config.json describes. Then they
-// are the model: an ONNX file beside them may be a quantised export, and what a folder is should
-// not depend on whether it was exported.
+// Whether the folder has weights of a model that config.json describes and ree supports. Then they
+// are the model: an ONNX file in the folder may be a quantised export, and the choice of the model
+// must not depend on whether it was exported.
 static bool is_checkpoint(const struct ree_model_source *source, const cJSON *config) {
     const cJSON *type = ree_json_find(config, "model_type");
     return cJSON_IsString(type) && ree_hf_knows(type->valuestring) &&
@@ -144,7 +144,7 @@ static bool is_checkpoint(const struct ree_model_source *source, const cJSON *co
             exists(source->folder, "model.safetensors.index.json"));
 }
 
-// config.json, then generation_config.json, which has the last word.
+// Reads config.json, then generation_config.json, which takes precedence.
 static enum ree_status read_hugging_face(struct ree_model_source *source, bool *checkpoint,
                                          struct ree_error *err) {
     *checkpoint = false;
@@ -169,8 +169,8 @@ static enum ree_status read_hugging_face(struct ree_model_source *source, bool *
     return REE_OK;
 }
 
-// The names under which exporters put decoders, the likeliest first; for folders that are no
-// checkpoint that can be run.
+// File names that exporters use for decoders, the most likely first. For folders without a
+// supported checkpoint.
 static const char *const onnx_names[] = {
     "model.onnx",
     "decoder_model_merged.onnx",
@@ -218,7 +218,7 @@ static enum ree_status find_beside_file(const char *path, struct ree_model_sourc
     REE_TRY(read_json(source->folder, "genai_config.json", &genai, err));
     bool is_hf;
     if (!genai) return read_hugging_face(source, &is_hf, err);
-    // Its names hold for the file that it names.
+    // Its port names apply only to the file that it names.
     const cJSON *name =
         ree_json_find(ree_json_find(ree_json_find(genai, "model"), "decoder"), "filename");
     const char *base = slash ? slash + 1 : path;

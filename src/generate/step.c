@@ -6,8 +6,8 @@
 #include "generate/remote.h"
 #include "repops/scalar/convert.h"
 
-// A bind serves until the longest sequence passes a multiple of this: one more chunk of the
-// reduction scheme.
+// A bind serves until the longest sequence passes a multiple of this, which is one more chunk of
+// the reduction scheme.
 #define ROWS_STEP REE_PARTITION_ROWS
 
 static int64_t round_up(int64_t n, int64_t to) {
@@ -17,7 +17,7 @@ static int64_t round_up(int64_t n, int64_t to) {
 enum ree_status ree_generator_begin(struct ree_generator *g, size_t set, size_t batch, int64_t most,
                                     struct ree_error *err) {
     REE_TRY(ree_pipeline_reset_states(g->pipeline, set, (int64_t)batch, err));
-    // At once what is sure to be needed, where that is known and moderate.
+    // Reserve memory for the maximum length now if it is known and moderate.
     if (most > 0 && most <= 4096)
         REE_TRY(ree_pipeline_reserve_states(g->pipeline, set, round_up(most, ROWS_STEP), err));
     if (g->remote) return g->remote->begin(g->remote->user, set, batch, most, err);
@@ -31,8 +31,8 @@ static int64_t longest(const struct ree_step *step) {
     return most;
 }
 
-// Room for `total` rows: half as much again as there is, so that a long text moves its cache
-// seldom; where so much is too much, what is needed now.
+// Ensures capacity for `total` positions. Requests half as much more, so that a long text rarely
+// moves its cache; if that exceeds the memory, requests only what is needed now.
 static enum ree_status make_room(struct ree_generator *g, size_t set, int64_t total,
                                  struct ree_error *err) {
     int64_t rows = round_up(total, ROWS_STEP), most = round_up(g->info.context_length, ROWS_STEP);
@@ -111,8 +111,8 @@ static float widen(enum ree_dtype dtype, const void *data, size_t i) {
     return x;
 }
 
-// The rows asked for as float32, of logits (batch, computed rows, vocab_size), which are taken over
-// where they are just that.
+// Converts the requested rows of logits (batch, computed rows, vocab_size) to float32. Moves the
+// tensor if it already has exactly these rows and this type.
 static enum ree_status take_rows(const struct ree_generator *g, const struct ree_step *step,
                                  struct ree_tensor *logits, struct ree_tensor *out,
                                  struct ree_error *err) {
@@ -161,7 +161,7 @@ static enum ree_status fill_all(const struct ree_generator *g, int64_t total,
     return REE_OK;
 }
 
-// The step's inputs, and room for its rows in the caches.
+// Makes the step's inputs, and ensures capacity for its positions in the kv caches.
 static enum ree_status prepare(struct ree_generator *g, size_t set, const struct ree_step *step,
                                struct ree_error *err) {
     int64_t total = longest(step) + (int64_t)step->length;
@@ -262,7 +262,7 @@ enum ree_status ree_generator_run_stages(struct ree_generator *g, size_t set,
         ree_tensor_finish(&outputs[i]);
     free(outputs);
     free(ordered);
-    // A remote flight's step is the same one, and stays.
+    // The step in flight over several processes is the same one; keep it.
     bool is_remote = flight->is_remote;
     struct ree_step kept = flight->step;
     ree_flight_finish(flight);

@@ -6,7 +6,7 @@
 #include "base/status.h"
 
 #define HEAD_NUMBERS 3
-// Room for values whose sizes are not known before a run.
+// In bytes, for values whose sizes are unknown before a run.
 #define SLACK ((size_t)64 << 20)
 
 struct tensor_head {
@@ -122,7 +122,7 @@ static size_t capped(uint64_t a, uint64_t b) {
 }
 
 size_t ree_step_limit(const struct ree_bounds *bounds, const struct ree_cut *cut) {
-    // A run may compute a value for all rows at once, of all sequences.
+    // A run may compute a value for all tokens of all sequences at once.
     size_t rows = capped(bounds->batch, bounds->length);
     return SLACK + capped(rows, 2 * cut->nbytes + 64) + cut->n_values * 96;
 }

@@ -1,4 +1,4 @@
-// The handshake: what each rank says of itself, and rank 0's comparison.
+// The handshake: each rank describes itself, and rank 0 compares.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
 }
 
-// Lines "name\tvalue\n"; the names read well in "rank 1 has NAME VALUE".
+// Writes lines "name\tvalue\n". The names are phrased for "rank 1 has NAME VALUE".
 static enum ree_status describe(const struct ree_ranks *ranks,
                                 const struct ree_ranks_options *options, struct ree_strbuf *out,
                                 struct ree_error *err) {
@@ -33,14 +33,14 @@ static enum ree_status describe(const struct ree_ranks *ranks,
     ree_strbuf_printf(out, "a model whose graph has SHA-256\t%s\n", graph);
     ree_strbuf_printf(out, "a number of stages of\t%zu\n", ranks->n_stages);
     ree_strbuf_printf(out, "a plan with SHA-256\t%s\n", plan);
-    // What a rank takes from rank 0 is bounded by its own.
+    // A rank limits rank 0's requests by its own options.
     ree_strbuf_printf(out, "--batch-size\t%u\n--prefill-chunk\t%u\n", bounds->max_batch,
                       bounds->prefill_chunk);
     if (options->agreed) ree_strbuf_append(out, options->agreed, strlen(options->agreed));
     return out->failed ? no_memory(err) : REE_OK;
 }
 
-// Records u32 length of the name, name, leaf.
+// Writes records of u32 name length, name, leaf.
 static enum ree_status list_weights(const struct ree_stage_weights *weights, struct ree_strbuf *out,
                                     struct ree_error *err) {
     for (size_t i = 0; i < weights->n; i++) {
@@ -102,7 +102,7 @@ enum ree_status ree_ranks_introduce(struct ree_ranks *ranks,
 
 // Rank 0
 
-// A line of a description; false at its end.
+// Reads a line of a description; returns false at its end.
 static bool next_line(const char **at, const char *end, const char **name, size_t *n_name,
                       const char **value, size_t *n_value) {
     const char *newline = *at < end ? memchr(*at, '\n', (size_t)(end - *at)) : NULL;
@@ -184,7 +184,7 @@ static enum ree_status check_rank(struct ree_ranks *ranks, uint32_t rank,
     return status;
 }
 
-// The difference of the clocks is that of the moments of the shortest way there and back.
+// Estimates the clock difference from the message with the shortest round trip.
 static enum ree_status compare_clocks(struct ree_ranks *ranks, uint32_t rank,
                                       struct ree_error *err) {
     double shortest = 1e9;

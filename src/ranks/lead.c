@@ -1,4 +1,4 @@
-// Rank 0 while it generates.
+// Rank 0, the leader, during generation.
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,8 @@
 #include "ranks/ranks_internal.h"
 #include "session/model.h"
 
-// Bytes of rows of caches from one rank: of 256 rows of one sequence.
+// In bytes: limit of a message with positions of kv caches (256 positions of one sequence) from one
+// rank.
 #define REE_ROWS_LIMIT ((size_t)1 << 30)
 
 static enum ree_status lead_begin(void *user, size_t set, size_t batch, int64_t most,
@@ -38,7 +39,7 @@ static enum ree_status lead_submit(void *user, size_t set, const struct ree_step
     return ree_ranks_pass_on(ranks, step, &parcel, number, (uint32_t)set, err);
 }
 
-// The set's logits, which may have to wait for those of others that were submitted before.
+// Receives the set's logits. Logits of sets submitted earlier may arrive first; they are stored.
 static enum ree_status take_logits(struct ree_ranks *ranks, size_t set, struct ree_message *out,
                                    struct ree_error *err) {
     struct ree_rank_set *own = &ranks->sets[set];
@@ -77,7 +78,7 @@ static enum ree_status lead_collect(void *user, size_t set, const struct ree_ste
     return status;
 }
 
-// The rows of the states that a rank keeps.
+// Receives positions of the kv caches that a rank keeps.
 static enum ree_status take_rows(struct ree_ranks *ranks, size_t set, uint32_t rank,
                                  const struct ree_value *const *values, size_t n,
                                  struct ree_tensor *out, struct ree_error *err) {

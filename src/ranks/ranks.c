@@ -52,7 +52,7 @@ enum ree_status ree_ranks_join(struct ree_transport *transport, struct ree_gener
                                const struct ree_ranks_options *options, struct ree_ranks **out,
                                struct ree_error *err) {
     struct ree_error local;
-    if (!err) err = &local; // prefixes need the message that they prefix
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     *out = NULL;
     struct ree_ranks *ranks = calloc(1, sizeof *ranks);
     if (!ranks) return ree_fail(err, REE_NO_MEMORY, "out of memory");

@@ -1,4 +1,4 @@
-// What each rank did: counted, gathered by rank 0 at the end, drawn.
+// Statistics of each rank: counted, collected by rank 0 at the end, and written as a timeline.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "base/strbuf.h"
 #include "ranks/ranks_internal.h"
 
-// Everything in it is 8 bytes wide, so it goes over the wire as it is.
+// Every field is 8 bytes wide, so that the struct is sent unchanged.
 _Static_assert(sizeof(struct ree_rank_report) == 19 * 8, "a field without padding");
 _Static_assert(sizeof(struct ree_span) == 32, "no padding");
 
@@ -21,7 +21,7 @@ void ree_ranks_note(struct ree_ranks *ranks, enum ree_span_kind kind, double fro
     if (spans->n == spans->room) {
         size_t room = 2 * spans->room + 256;
         struct ree_span *list = realloc(spans->list, room * sizeof *list);
-        if (!list) return; // a picture is not worth a failure
+        if (!list) return; // the timeline must not fail the run
         spans->list = list;
         spans->room = room;
     }
@@ -150,7 +150,7 @@ double ree_ranks_overlap(const struct ree_ranks *ranks) {
     return wall > 0 ? busy / wall : 0;
 }
 
-// One process for each rank; microseconds from the first step, on rank 0's clock.
+// One process per rank; microseconds since the first step, on rank 0's clock.
 enum ree_status ree_ranks_save_timeline(const struct ree_ranks *ranks, const char *path,
                                         struct ree_error *err) {
     static const char *const names[REE_N_SPAN_KINDS] = {"run", "send", "wait"};

@@ -1,4 +1,4 @@
-// A rank other than 0 while rank 0 generates.
+// All ranks except 0, during generation.
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,10 +6,10 @@
 #include "generate/remote.h"
 #include "ranks/ranks_internal.h"
 
-// Positions of a set of a model that does not say how many it has.
+// Position limit for a model with unknown context length.
 #define MAX_POSITIONS ((int64_t)1 << 30)
 
-// What a set may hold at most, whatever rank 0 says: the model's context, this rank's options.
+// Limits of a cache slot, whatever rank 0 requests: the model's context and this rank's options.
 static struct ree_bounds largest(const struct ree_generator *g) {
     int64_t context = g->info.context_length;
     int64_t most = context > 0 && context < MAX_POSITIONS ? context : MAX_POSITIONS;
@@ -147,7 +147,7 @@ static size_t limit_now(const struct ree_ranks *ranks) {
 enum ree_status ree_ranks_serve(struct ree_ranks *ranks, struct ree_error *err) {
     const uint32_t kinds = 1u << REE_MESSAGE_BEGIN | 1u << REE_MESSAGE_STEP |
                            1u << REE_MESSAGE_READ | 1u << REE_MESSAGE_END;
-    uint64_t next = 0; // the step to come
+    uint64_t next = 0; // number of the next step
     for (;;) {
         struct ree_message m;
         REE_TRY(ree_ranks_receive(ranks, ranks->rank - 1, kinds, limit_now(ranks), next, &m, err));

@@ -8,14 +8,14 @@
 
 struct collector {
     struct ree_stage_weights *out;
-    size_t room; // for constants
-    // The values taken so far, by a hash of their addresses: 2 * room slots, NULL: free. Constants
-    // of subgraphs are among them, so ids do not tell values apart.
+    size_t room; // capacity for constants
+    // Hash table of the values seen, by address: 2 * room slots; NULL: free. It includes constants
+    // of subgraphs, so ids are not unique.
     const struct ree_value **seen;
     bool failed;
 };
 
-// The value's slot, or the one where it belongs.
+// Returns the value's slot, or the free slot for it.
 static const struct ree_value **find_slot(const struct collector *c, const struct ree_value *v) {
     size_t n = 2 * c->room, at = (size_t)(((uintptr_t)v >> 4) * UINT64_C(0x9E3779B97F4A7C15) % n);
     while (c->seen[at] && c->seen[at] != v)

@@ -1,4 +1,4 @@
-// Binding: the model lowered for given shapes, its memory planned, its program made.
+// Binding: lowers the model for given shapes, plans its memory and creates its program.
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,11 +8,11 @@
 #include "session/session_internal.h"
 
 #define LITERAL_ALIGN 64
-// Results up to this size are computed on the host while binding, when everything they need is
+// Results up to this many bytes are computed on the host while binding, if all their inputs are
 // known there.
 #define HOST_LIMIT ((uint64_t)64 << 10)
-// Values read back while binding: sizes that depend on computed data, conditions of loops. Each
-// ends a segment, whose results stay in memory.
+// Maximum number of values read back while binding: sizes that depend on computed data, loop
+// conditions. Each ends a segment, whose results stay in memory.
 #define MAX_SEGMENTS 1024
 
 static enum ree_status no_memory(struct ree_error *err) {
@@ -23,7 +23,7 @@ static uint64_t round_up(uint64_t n, uint64_t to) {
     return (n + to - 1) / to * to;
 }
 
-// Brings the weight onto the device, once per session.
+// Loads the weight onto the device, once per session.
 static enum ree_status load_constant(struct ree_session *session, const struct ree_value *value,
                                      struct ree_error *err) {
     if (session->constants[value->number]) return REE_OK;
@@ -52,7 +52,7 @@ static enum ree_status load_constant(struct ree_session *session, const struct r
     return REE_OK;
 }
 
-// Makes room in the per-storage arrays for storages added since.
+// Extends the per-storage arrays to storages added since.
 static enum ree_status grow_places(struct ree_bind *b, struct ree_error *err) {
     size_t n = b->lower.n_storages;
     if (n <= b->place_capacity) return REE_OK;
@@ -70,7 +70,7 @@ static enum ree_status grow_places(struct ree_bind *b, struct ree_error *err) {
     return REE_OK;
 }
 
-// What an observer is told of lies at the beginning, without gaps, so that one transfer reads it.
+// Observed values are placed at the beginning without gaps, so that one transfer reads them all.
 static size_t place_watched(struct ree_bind *b, struct ree_plan_tensor *tensors, size_t n,
                             const bool *keep) {
     size_t rest = 0;
@@ -87,8 +87,8 @@ static size_t place_watched(struct ree_bind *b, struct ree_plan_tensor *tensors,
     return rest;
 }
 
-// Memory for the TEMP storages that the dispatches use. In a segment that is not the last
-// everything stays, since what later nodes will want is not known.
+// Allocates the TEMP storages that the dispatches use. In a segment that is not the last,
+// everything is kept, because the needs of later nodes are unknown.
 static enum ree_status place_temporaries(struct ree_bind *b, bool last_segment, const bool *keep,
                                          uint64_t *out_size, struct ree_error *err) {
     struct ree_lower *lower = &b->lower;
@@ -131,8 +131,8 @@ struct slot_table {
     uint32_t n;
     struct ree_slot *slots;
     uint32_t *of_storage; // per storage: 1 + slot
-    uint32_t n_buckets;   // a power of two
-    uint32_t *buckets;    // by a hash of kind and index: 1 + slot
+    uint32_t n_buckets;   // power of two
+    uint32_t *buckets;    // hash table of kind and index: 1 + slot
 };
 
 static uint32_t add_slot(struct slot_table *table, enum ree_slot_kind kind, uint32_t index) {
@@ -190,7 +190,7 @@ static enum ree_status upload_literals(struct ree_bind *b, struct ree_segment *s
     return REE_OK;
 }
 
-// Slots and absolute offsets in place of storages.
+// Replaces storages by slots and absolute offsets.
 static enum ree_status resolve_operands(struct ree_bind *b, struct slot_table *table,
                                         struct ree_error *err) {
     struct ree_lower *lower = &b->lower;
@@ -244,7 +244,7 @@ static enum ree_status add_segment(struct ree_bind *b, struct ree_segment **out,
     return REE_OK;
 }
 
-// Names of the nodes that the dispatches answer to.
+// Makes names for the nodes to which dispatches belong.
 static enum ree_status make_labels(struct ree_bind *b, struct ree_error *err) {
     const struct ree_lower *lower = &b->lower;
     if (!b->labels) {
@@ -282,7 +282,7 @@ static enum ree_status make_program(struct ree_bind *b, struct ree_segment *seg,
     struct ree_device_buffer **constants =
         ree_arena_alloc_array(&b->scratch, seg->n_slots + 1, sizeof *constants);
     if (!constants) return no_memory(err);
-    // Copies are counted per session: with a limit there are none of what goes with the bind.
+    // Copies are counted per session. With a memory budget, data owned by the bind is not copied.
     struct ree_session *s = b->session;
     const bool limited = s->memory && s->memory->limit != UINT64_MAX;
     for (uint32_t i = 0; i < seg->n_slots; i++)
@@ -312,7 +312,7 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
     for (size_t i = 0; last && i < b->n_results; i++)
         keep[b->results[i]->storage->id] = true;
     if (last) ree_bind_keep_watched(b, keep);
-    lower->arena = &b->scratch; // what the passes note down goes with the segment
+    lower->arena = &b->scratch; // data made by the passes lives as long as the segment
     enum ree_status status = ree_prune_program(lower, keep);
     if (status == REE_OK && !session->options.no_fuse) status = ree_fuse_program(lower, keep);
     lower->arena = &b->arena;
@@ -320,8 +320,8 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
     REE_TRY(grow_places(b, err));
     uint64_t size;
     REE_TRY(place_temporaries(b, last, keep, &size, err));
-    // What this segment computes: its own arena while it is built, and a place to find things
-    // later.
+    // Storages that this segment computes. They use the segment's own arena while it is built;
+    // `home` records where later segments find them.
     bool *own = ree_arena_alloc_array(&b->scratch, lower->n_storages + 1, sizeof *own);
     if (!own) return no_memory(err);
     for (size_t i = 0; i < lower->n_dispatches; i++)
@@ -356,7 +356,7 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
     return session->options.on_program ? ree_segment_describe(b, seg, size, err) : REE_OK;
 }
 
-// Turns the dispatches so far into a program, and forgets them.
+// Turns the dispatches so far into a program and clears the list.
 static enum ree_status finish_segment(struct ree_bind *b, bool last, struct ree_error *err) {
     struct ree_segment *seg;
     REE_TRY(add_segment(b, &seg, err));
@@ -374,7 +374,8 @@ static void drop_input(struct ree_session *s, uint32_t i) {
     s->input_sizes[i] = 0;
 }
 
-// Hands the caller's bytes to the device; without a copy where it can read host memory as it is.
+// Passes the caller's bytes to the device; without a copy if the device can read host memory in
+// place.
 static enum ree_status bind_input(struct ree_session *s, uint32_t i, const struct ree_tensor *t,
                                   struct ree_error *err) {
     const struct ree_device_vtable *v = s->device->vtable;
@@ -430,7 +431,7 @@ enum ree_status ree_bind_flush(struct ree_bind *b, struct ree_error *err) {
     return run_segment(b, &b->segments[b->n_segments - 1], b->given, err);
 }
 
-// ree_lower's callback: a shape rule wants a value.
+// Callback of ree_lower: a shape rule needs a value.
 static enum ree_status read_storage(struct ree_lower *lower, struct ree_storage *storage) {
     struct ree_bind *b = lower->user;
     void *copy = ree_arena_alloc(&b->arena, (size_t)storage->nbytes + 64);
@@ -457,7 +458,7 @@ static enum ree_status read_storage(struct ree_lower *lower, struct ree_storage 
     return REE_OK;
 }
 
-// The outputs as they are handed out: every tensor dense.
+// Makes every tensor of the outputs dense.
 static enum ree_status finish_outputs(struct ree_bind *b, struct ree_error *err) {
     const struct ree_model *model = b->session->model;
     size_t n = 0;
@@ -466,7 +467,7 @@ static enum ree_status finish_outputs(struct ree_bind *b, struct ree_error *err)
     b->results = ree_arena_alloc_array(&b->arena, n + 1, sizeof *b->results);
     if (!b->results) return no_memory(err);
     for (size_t i = 0; i < model->n_outputs; i++) {
-        // The node that made the value answers for the copies.
+        // Attribute the copies to the node that produced the value.
         b->lower.node = model->graph->outputs[i]->producer;
         struct ree_tval *t = b->outputs[i];
         ptrdiff_t state = ree_session_state_of_output(b->session, i);
@@ -475,7 +476,7 @@ static enum ree_status finish_outputs(struct ree_bind *b, struct ree_error *err)
             continue;
         }
         if (t->kind == REE_TENSOR) {
-            // What is handed out is read where results are.
+            // Outputs are read from result storages, not from kv caches.
             if (t->storage->kind == REE_STORAGE_STATE) {
                 REE_TRY(ree_lower_new(&b->lower, t->dtype, t->rank, t->dims, &b->outputs[i]));
                 REE_TRY(ree_lower_copy_into(&b->lower, t, b->outputs[i]));
@@ -488,7 +489,7 @@ static enum ree_status finish_outputs(struct ree_bind *b, struct ree_error *err)
         REE_TRY(t->kind == REE_SEQUENCE
                     ? ree_lower_sequence(&b->lower, t->dtype, t->n_items, t->items, &b->outputs[i])
                     : REE_OK);
-        t = b->outputs[i]; // its list of items is its own
+        t = b->outputs[i]; // has its own list of items now
         for (size_t k = 0; k < t->n_items; k++) {
             REE_TRY(ree_lower_dense(&b->lower, t->items[k], &t->items[k]));
             b->results[b->n_results++] = t->items[k];
@@ -512,7 +513,7 @@ static enum ree_status lower_model(struct ree_bind *b, struct ree_error *err) {
     for (size_t i = 0; i < model->n_outputs; i++) {
         const struct ree_value *value = graph->outputs[i];
         if (!b->values[value->id]) {
-            // Weights of models before IR version 4 are inputs of the graph, too.
+            // Weights of models before IR version 4 are also inputs of the graph.
             if (!value->data && (value->producer || value->is_input))
                 return ree_fail(err, REE_INTERNAL, "output '%s' was not computed", value->name);
             REE_TRY(ree_lower_value(&b->lower, value, REE_STORAGE_CONST, value->dims,

@@ -1,4 +1,4 @@
-// Damage done for tests: one bit of one output of a node, in one run.
+// Fault injection for tests: flips one bit of one output of a node, in one run.
 #include "session/observe.h"
 #include "session/session_internal.h"
 
@@ -56,7 +56,7 @@ enum ree_status ree_bind_damage(struct ree_bind *b, struct ree_error *err) {
     else if (ree_lower_is_host(t))
         why = "it is computed while binding";
     if (why) return refuse_fault(node, value, why, err);
-    // A copy: what else shows the same memory stays as it is.
+    // Use a copy: other views of the same memory must not change.
     REE_TRY(ree_lower_new(&b->lower, t->dtype, t->rank, t->dims, &own));
     REE_TRY(ree_lower_copy_into(&b->lower, t, own));
     REE_TRY(ree_bind_flush(b, err));

@@ -1,12 +1,12 @@
-// Constant folding. A node whose inputs are all constants is lowered and its RepOps run by the CPU
-// backend's kernels, so what is folded has the bits that any device would have computed.
+// Constant folding. A node whose inputs are all constant is lowered, and the CPU backend's kernels
+// run its RepOps. So the folded value has the bits that every device would have computed.
 #include <string.h>
 
 #include "device/device.h"
 #include "graph/lower/lower.h"
 #include "session/model.h"
 
-// Larger results are left to the device: folding must not blow a model up.
+// In bytes. Larger results are left to the device: folding must not inflate a model.
 #define FOLD_LIMIT ((uint64_t)256 << 20)
 
 static enum ree_status no_device(struct ree_lower *lower, struct ree_storage *storage) {
@@ -28,8 +28,8 @@ static bool is_foldable(const struct ree_graph *graph, const struct ree_node *no
     return true;
 }
 
-// Whether a result grows so much over its inputs (Expand, ConstantOfShape) that keeping it costs
-// more than making it.
+// Whether a result is so much larger than its inputs (Expand, ConstantOfShape) that storing it
+// costs more than computing it.
 static bool blows_up(const struct ree_node *node, uint64_t nbytes) {
     uint64_t in = 0;
     for (size_t i = 0; i < node->n_inputs; i++)
@@ -43,7 +43,7 @@ static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
 }
 
-// The numbers of strings that the scratch memory has, as text that the graph has.
+// Replaces the string numbers of the lowering by strings in the graph's arena.
 static enum ree_status spell_out(struct ree_graph *graph, const struct ree_lower *lower,
                                  void *strings, size_t n, struct ree_error *err) {
     for (size_t i = 0; i < n; i++) {
@@ -57,7 +57,7 @@ static enum ree_status spell_out(struct ree_graph *graph, const struct ree_lower
     return REE_OK;
 }
 
-// Takes the results of a lowered node over into the graph, or leaves the node in place.
+// Moves the results of a lowered node into the graph, or leaves the node in place.
 static enum ree_status adopt(struct ree_graph *graph, struct ree_lower *lower,
                              struct ree_node *node, struct ree_tval **values, bool *out_folded,
                              struct ree_error *err) {
@@ -126,8 +126,8 @@ enum ree_status ree_model_fold(struct ree_graph *graph, struct ree_error *err) {
                 status = no_memory(err);
                 break;
             }
-            // What cannot be folded is left to the device, unless only memory was missing: the
-            // graph must be the same in every process.
+            // A node that cannot be folded is left to the device. Exhausted memory is an error
+            // instead: the graph must be the same in every process.
             status = ree_lower_node(&lower, node, values);
             if (status == REE_NO_MEMORY)
                 ree_fail(err, status, "%s", ignored.message);
@@ -145,7 +145,7 @@ enum ree_status ree_model_fold(struct ree_graph *graph, struct ree_error *err) {
     ree_arena_finish(&scratch);
     if (status != REE_OK) return status;
     graph->n_nodes = to;
-    // After the graph itself, so that its constants are known within.
+    // Fold subgraphs after the graph itself, so that its constants are known in them.
     for (size_t i = 0; i < to; i++)
         for (size_t j = 0; j < graph->nodes[i]->n_attrs; j++)
             if (graph->nodes[i]->attrs[j].graph)

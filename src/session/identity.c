@@ -50,7 +50,7 @@ enum ree_status ree_identity_graph(const struct ree_identity *identity, ree_dige
 struct weight {
     const struct ree_constant *constant;
     const unsigned char *bytes;
-    unsigned char *own; // of strings, whose bytes are made here
+    unsigned char *own; // for strings: bytes allocated by this file; owned
     size_t nbytes, n_chunks, first;
 };
 
@@ -114,7 +114,7 @@ enum ree_status ree_identity_leaves(const struct ree_constant *constants, size_t
     size_t n_chunks = 0;
     struct weight *weights = calloc(n + 1, sizeof *weights);
     ree_digest *chunks = NULL;
-    uint32_t *owners = NULL; // which weight a chunk is of
+    uint32_t *owners = NULL; // per chunk: index of its weight
     enum ree_status status = weights ? REE_OK : no_memory(err);
     if (status == REE_OK) status = cut(constants, n, weights, &n_chunks, err);
     if (status == REE_OK) {
@@ -177,7 +177,7 @@ enum ree_status ree_model_graph_sha256(const struct ree_model *model, char hex[6
     struct ree_error local;
     ree_digest digest;
     hex[0] = 0;
-    if (!err) err = &local; // prefixes need the message that they prefix
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     return in_model(model, ree_identity_graph(&model->identity, digest, err), digest, hex, err);
 }
 
@@ -189,7 +189,7 @@ enum ree_status ree_model_weights_sha256(const struct ree_model *model,
     struct ree_error local;
     ree_digest digest;
     hex[0] = 0;
-    if (!err) err = &local; // prefixes need the message that they prefix
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     return in_model(model, ree_identity_weights(&model->identity, on_progress, user, digest, err),
                     digest, hex, err);
 }

@@ -5,17 +5,18 @@
 #include "graph/identity.h"
 #include "receipt/merkle.h"
 
-// Weights are hashed in pieces of this size, so that one large tensor keeps all cores busy.
+// Weights are hashed in chunks of this many bytes, so that one large tensor keeps all cores busy.
 #define REE_WEIGHT_CHUNK ((size_t)1 << 20)
 
-// Of a graph whose attributes and weights are all of types that ree has.
+// Hash of the graph, and root hash of its weights. Both fail with REE_UNSUPPORTED if an attribute
+// or a weight has a type that ree lacks.
 enum ree_status ree_identity_graph(const struct ree_identity *identity, ree_digest out,
                                    struct ree_error *err);
 enum ree_status ree_identity_weights(const struct ree_identity *identity,
                                      void (*on_progress)(void *user, const char *what,
                                                          uint64_t done, uint64_t total),
                                      void *user, ree_digest out, struct ree_error *err);
-// The leaves under the root of the weights, one for each of these constants.
+// Computes the leaves of the weights' Merkle tree, one per constant.
 enum ree_status ree_identity_leaves(const struct ree_constant *constants, size_t n,
                                     void (*on_progress)(void *user, const char *what, uint64_t done,
                                                         uint64_t total),

@@ -1,9 +1,9 @@
-// Type and shape inference for people: what `ree-run inspect` and printed graphs show. (A run needs
-// none of it: it lowers the model for the shapes it is given.)
+// Type and shape inference for display: `ree-run inspect` and printed graphs. (A run does not need
+// it: it lowers the model for its actual input shapes.)
 //
-// The rules that lower a node also say what comes out of it, so inference is lowering without a
-// device: once with every unknown size set to one number, once to another. What agrees is static;
-// what differs depends on the inputs.
+// The rules that lower a node also determine its output shapes, so inference lowers the graph
+// without a device: once with every unknown size set to one number, once to another. Sizes that
+// agree are static; sizes that differ depend on the inputs.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +12,17 @@
 #include "graph/lower/lower.h"
 #include "session/model.h"
 
-// Loops are followed so far, and no farther.
+// Loops are followed for at most this many steps.
 #define STEP_LIMIT 4096
-// Problems told of one by one, and shapes.
+// Maximum number of problems reported individually; likewise for shapes.
 #define MAX_NOTES 20
 
-static const int64_t trial_sizes[] = {4, 8, 1}; // the last for what failed with the others
+// the last one only if a node failed with both others
+static const int64_t trial_sizes[] = {4, 8, 1};
 #define N_TRIALS 3
 
-// What lowering a node said: NULL for success, and where it says nothing about the node.
+// Result of lowering a node. `message` is NULL on success, and if the failure is not the node's
+// own.
 struct outcome {
     enum ree_status status;
     bool contradicts;
@@ -46,8 +48,8 @@ static void check_use(void *user, struct ree_value **use) {
         check->missing = true;
 }
 
-// A node fails for reasons of its own if all that it reads is there, whatever data it wants, and if
-// it was not merely followed for too long.
+// A failure is the node's own if all of its inputs are present, it needed no unknown data, and the
+// step limit was not reached.
 static bool blames_node(const struct ree_lower *lower, struct ree_node *node,
                         struct ree_tval **values, enum ree_status status) {
     if (status != REE_INVALID && status != REE_UNSUPPORTED) return false;
@@ -61,9 +63,9 @@ static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
 }
 
-// Lowers what can be lowered; values of failing nodes, and of those after them, stay NULL.
-// `outcomes` is by node, zeroed; or NULL. Fails only for want of memory, which says nothing about
-// the graph.
+// Lowers what can be lowered. Values of failing nodes and of nodes that depend on them stay NULL.
+// `outcomes` is indexed by node and zeroed, or NULL. Fails only if memory is exhausted, which says
+// nothing about the graph.
 static enum ree_status trial(struct ree_graph *graph, int64_t size, struct ree_arena *arena,
                              struct ree_tval ***out_values, struct outcome *outcomes,
                              struct ree_error *err) {
@@ -109,7 +111,7 @@ static enum ree_status trial(struct ree_graph *graph, int64_t size, struct ree_a
     return REE_OK;
 }
 
-// Takes over what two trials agree on.
+// Stores the types and shapes on which two trials agree.
 static void fill_in(struct ree_graph *graph, struct ree_tval **a, struct ree_tval **b) {
     for (size_t i = 0; i < graph->n_values; i++) {
         struct ree_value *value = graph->values[i];
@@ -121,7 +123,7 @@ static void fill_in(struct ree_graph *graph, struct ree_tval **a, struct ree_tva
         value->has_shape = true;
         value->rank = x->rank;
         for (uint32_t d = 0; d < x->rank; d++) {
-            // The name of an unknown size comes from the file alone.
+            // Only the file may name an unknown size.
             if (!declared) value->symbols[d] = NULL;
             value->dims[d] = x->dims[d] == y->dims[d] ? x->dims[d] : -1;
         }
@@ -137,9 +139,9 @@ static bool has_open_sizes(const struct ree_graph *graph) {
     return false;
 }
 
-// Whether the trials say that the node cannot be run. Sizes that were made up may not fit each
-// other: then only what does not hang on sizes counts, an operator or a type that ree lacks, or
-// types that contradict.
+// Whether the trials show that the node cannot be run. Invented sizes may be inconsistent with each
+// other. If there are any, only errors that do not depend on sizes count: an unsupported operator
+// or type, or contradicting types.
 static bool is_problem(struct outcome *const outcomes[N_TRIALS], size_t node, size_t n_trials,
                        bool open) {
     const struct outcome *first = &outcomes[0][node];
@@ -160,7 +162,7 @@ static void mark_use(void *user, struct ree_value **use) {
     if ((*use)->graph == marks->graph) marks->live[(*use)->id] = true;
 }
 
-// Nodes that an output depends on: a run drops the others.
+// Marks nodes on which an output depends; a run drops all others.
 static bool *find_live(const struct ree_graph *graph, struct ree_arena *arena) {
     struct marks marks = {graph, ree_arena_alloc_array(arena, graph->n_values + 1, sizeof(bool))};
     bool *nodes = ree_arena_alloc_array(arena, graph->n_nodes + 1, sizeof *nodes);
@@ -269,7 +271,7 @@ static enum ree_status examine(struct ree_model *model, struct ree_arena *arena,
             candidate |= live[k] && is_problem(outcomes, k, 2, open);
         if (i == 1 && candidate) n_trials = N_TRIALS;
     }
-    // An operator that is missing is told of with the operators, and fails its node here.
+    // The operator counts already report a missing operator, and its node fails in every trial.
     bool missing = false;
     for (size_t i = 0; i < model->n_op_counts; i++)
         missing |= !model->op_counts[i].supported;

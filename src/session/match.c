@@ -1,4 +1,4 @@
-// Checking what a run is given against what the model wants.
+// Checks run inputs against the model's inputs.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static void tensor_text(const struct ree_tensor *t, char *out, size_t size) {
     ree_tval_text(&v, out, size);
 }
 
-// Whether the bytes are those of a tensor of its shape and type.
+// Whether the data size matches shape and type.
 static enum ree_status check_bytes(const char *name, const struct ree_tensor *t,
                                    struct ree_error *err) {
     int64_t count;
@@ -60,7 +60,7 @@ static enum ree_status check_bytes(const char *name, const struct ree_tensor *t,
     return REE_OK;
 }
 
-// Of types that have fewer values than a byte has.
+// For types with fewer than 256 values.
 static enum ree_status check_elements(const char *name, const struct ree_tensor *t,
                                       struct ree_error *err) {
     const uint8_t *bytes = t->data;
@@ -165,8 +165,8 @@ static struct symbol *list_symbols(const struct ree_model *m, const struct ree_t
     return symbols;
 }
 
-// One symbol, one size, over all inputs that are tensors: that where it comes first. Of several
-// that differ, the message is of the first input.
+// A symbol must have the same size in all inputs that are tensors; its first occurrence defines it.
+// If several differ, the message names the first input that does.
 static enum ree_status check_symbols(const struct ree_model *m, const struct ree_tensor *inputs,
                                      struct ree_error *err) {
     size_t n;
@@ -195,7 +195,7 @@ static enum ree_status check_symbols(const struct ree_model *m, const struct ree
     return status;
 }
 
-// The state that each input has, or -1.
+// Per input: the index of its kv cache, or -1.
 static ptrdiff_t *map_states(const struct ree_session_state *states, size_t n_states,
                              size_t n_inputs) {
     ptrdiff_t *map = malloc((n_inputs + 1) * sizeof *map);
@@ -231,7 +231,7 @@ static enum ree_status order_inputs(const struct ree_model *m, const ptrdiff_t *
             if (ordered[i].name)
                 return ree_fail(err, REE_INVALID, "input '%s' is kept by the session and not given",
                                 m->inputs[i].name);
-            // Its shape alone: the contents are on the device.
+            // Only its shape: the contents are on the device.
             ordered[i].name = (char *)(uintptr_t)m->inputs[i].name; // only read
             ordered[i].dtype = m->inputs[i].dtype;
             ordered[i].rank = m->inputs[i].rank;
@@ -256,7 +256,7 @@ static enum ree_status order_inputs(const struct ree_model *m, const ptrdiff_t *
             return refuse_inputs(m, err, message);
         }
         REE_TRY(check_input(m, &m->inputs[i], &ordered[i], err));
-        // What an empty sequence or an absent value would hold, only the model says.
+        // Only the model knows the element type of an empty sequence or an absent value.
         if (ordered[i].kind != REE_TENSOR) ordered[i].dtype = m->inputs[i].dtype;
     }
     return check_symbols(m, ordered, err);

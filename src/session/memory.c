@@ -1,5 +1,5 @@
-// What a session holds of its device's memory, against a limit; and giving back what a run alone
-// needs.
+// Counts the device memory that a session holds against a limit, and releases what is needed only
+// during a run.
 #include <stdlib.h>
 
 #include "session/session_internal.h"
@@ -28,7 +28,7 @@ uint64_t ree_session_copies_room(const struct ree_session *s, uint64_t arena_siz
     if (!m) return UINT64_MAX;
     if (m->no_copies) return 0;
     if (m->limit == UINT64_MAX) return UINT64_MAX;
-    // Inputs, and caches that grow, come later.
+    // Reserve a part for inputs and growing caches.
     uint64_t kept = m->limit / 16,
              more = arena_size > s->arena_size ? arena_size - s->arena_size : 0;
     uint64_t left = m->limit - m->used;
@@ -67,7 +67,8 @@ void ree_session_unload(struct ree_session *s) {
     s->arena = NULL;
     s->arena_size = 0;
     if (s->is_unloaded) return;
-    // Where the device reads them where they lie, nothing is held by programs that know the place.
+    // Otherwise the device reads the weights in place: programs may keep referring to them, and
+    // nothing needs to be released.
     if (s->copied_bytes || s->packed_bytes) {
         drop_weights(s);
         return;

@@ -1,4 +1,4 @@
-// Loading a model: read, count and check the operators, run the passes, describe the ports.
+// Loads a model: reads it, counts and checks its operators, runs the passes, describes the ports.
 #include "session/model.h"
 
 #include <stdio.h>
@@ -37,8 +37,8 @@ static enum ree_status describe_ports(struct ree_model *model, struct ree_error 
     model->outputs = calloc(graph->n_outputs + 1, sizeof *model->outputs);
     if (!model->inputs || !model->input_values || !model->outputs) return no_memory(err);
     for (size_t i = 0; i < graph->n_inputs; i++) {
-        // Before IR version 4 every weight had to be listed as an input; since then an input with
-        // an initializer is one with a default value.
+        // Before IR version 4, every weight had to be listed as an input. Since then, an input with
+        // an initializer has a default value.
         if (graph->inputs[i]->data && graph->ir_version < 4) continue;
         describe_port(&model->inputs[model->n_inputs], graph->inputs[i]);
         model->inputs[model->n_inputs].optional = graph->inputs[i]->data != NULL;
@@ -87,7 +87,7 @@ static enum ree_status count_graph(struct ree_model *model, const struct ree_gra
     return REE_OK;
 }
 
-// The first node without a rule, in the order of the file; NULL when there is none.
+// Returns the first node without a lowering rule, in file order; NULL if there is none.
 static const struct ree_node *find_unsupported(const struct ree_graph *graph, const char **reason) {
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const struct ree_node *node = graph->nodes[i], *inner = NULL;
@@ -99,7 +99,7 @@ static const struct ree_node *find_unsupported(const struct ree_graph *graph, co
     return NULL;
 }
 
-// That node with its reason, and whether there are other kinds of such operators.
+// Fails with that node and its reason, and mentions other unsupported operators.
 static enum ree_status refuse_unsupported(const struct ree_model *model, struct ree_error *err) {
     const char *reason = NULL;
     const struct ree_node *node = find_unsupported(model->graph, &reason);
@@ -125,14 +125,14 @@ static uint64_t weight_bytes(const struct ree_graph *graph) {
     return n;
 }
 
-// Types that ree lacks.
+// Fails if the graph uses types that ree lacks.
 static enum ree_status check_types(const struct ree_graph *graph, struct ree_error *err) {
     enum ree_status status = ree_graph_check_supported(graph, err);
     if (status != REE_OK && graph->file[0]) ree_fail_prefix(err, "%s", graph->file);
     return status;
 }
 
-// After a pass, which fails only for want of memory.
+// Called after a pass. A pass fails only if memory is exhausted.
 static enum ree_status end_pass(const struct ree_model_options *options, const char *pass,
                                 const struct ree_graph *graph, struct ree_error *err) {
     if (graph->lacked_memory) return no_memory(err);
@@ -156,7 +156,7 @@ static enum ree_status run_passes(struct ree_model *model, const struct ree_mode
     REE_TRY(end_pass(options, "read", graph, err));
     ree_pass_identity(graph);
     REE_TRY(end_pass(options, "identity", graph, err));
-    // Before folding, which would copy the weights.
+    // Must precede folding, which would copy the weights.
     ree_pass_factors(graph);
     REE_TRY(end_pass(options, "factors", graph, err));
     ree_pass_dead_code(graph);
@@ -188,7 +188,7 @@ enum ree_status ree_model_note(struct ree_model *model, bool is_problem, const c
     return REE_OK;
 }
 
-// What loading the model to run it, and its first run, would say.
+// Adds notes about errors that loading the model for a run, or its first run, would report.
 static enum ree_status examine(struct ree_model *model, struct ree_error *err) {
     struct ree_error problem;
     if (ree_graph_check_supported(model->graph, &problem) != REE_OK)
@@ -196,7 +196,7 @@ static enum ree_status examine(struct ree_model *model, struct ree_error *err) {
     return ree_model_examine(model, err);
 }
 
-// Those of the loader, a line each.
+// Adds the loader's notes, one per line.
 static enum ree_status take_notes(struct ree_model *model, struct ree_error *err) {
     const char *notes = model->graph->notes;
     for (const char *end; notes && (end = strchr(notes, '\n')); notes = end + 1) {
@@ -207,11 +207,11 @@ static enum ree_status take_notes(struct ree_model *model, struct ree_error *err
     return REE_OK;
 }
 
-// Takes the graph over, also on failure.
+// Takes ownership of the graph, even on failure.
 static enum ree_status make_model(struct ree_graph *graph, const struct ree_model_options *options,
                                   bool runnable, struct ree_model **out, struct ree_error *err) {
     struct ree_error local;
-    if (!err) err = &local; // prefixes need the message that they prefix
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     struct ree_model *model = calloc(1, sizeof *model);
     if (!model) {
         ree_graph_destroy(graph);

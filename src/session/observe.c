@@ -1,5 +1,5 @@
-// What an observer is told: which tensors of a bind that is, and bringing them back from the
-// device as dense tensors.
+// Selects the tensors of a bind that an observer receives, and reads them back from the device as
+// dense tensors.
 #include "session/observe.h"
 
 #include <stdlib.h>
@@ -28,8 +28,7 @@ enum ree_status ree_session_observe(struct ree_session *s, const struct ree_obse
 
 // While binding
 
-// A tensor that shows part of a state is copied now: by the end of the run the state may be
-// another.
+// Copies a tensor that views a kv cache now: the cache may change before the end of the run.
 static enum ree_status detach_tensor(struct ree_lower *lower, struct ree_tval **t) {
     if ((*t)->storage->kind != REE_STORAGE_STATE || ree_tval_count(*t) == 0) return REE_OK;
     struct ree_tval *copy;
@@ -63,7 +62,7 @@ static enum ree_status watch(struct ree_bind *b, const struct ree_node *node, si
         REE_TRY(ree_lower_slice(&b->lower, w->t, kept->axis, before, 1, rows, &w->t));
         w->first_row = before;
     }
-    b->lower.node = node; // answers for the copies
+    b->lower.node = node; // the copies belong to this node
     REE_TRY(detach(&b->lower, &w->t));
     b->n_watched++;
     return REE_OK;
@@ -93,7 +92,7 @@ void ree_bind_keep_watched(const struct ree_bind *b, bool *keep) {
 
 // After a run
 
-// Grows a block of memory; what was in it is lost.
+// Grows a block of memory; discards its contents.
 static void *reserve(void **block, size_t *size, uint64_t nbytes) {
     if (*block && nbytes <= *size) return *block;
     if (nbytes > SIZE_MAX - 64) return NULL;
@@ -104,12 +103,13 @@ static void *reserve(void **block, size_t *size, uint64_t nbytes) {
     return *block;
 }
 
-// All that was computed on the device, in one piece each of the arena and of earlier segments.
+// Host copies of everything computed on the device: one block for the arena, one per earlier
+// segment.
 struct reader {
     struct ree_bind *b;
     const struct ree_given *given;
     char *arena;
-    char **segments; // results of each
+    char **segments; // per segment: its results
 };
 
 static enum ree_status read_all(struct reader *r, struct ree_error *err) {
@@ -134,7 +134,7 @@ static enum ree_status read_all(struct reader *r, struct ree_error *err) {
     return REE_OK;
 }
 
-// Where the storage's bytes are on the host.
+// Returns the host address of the storage's bytes.
 static const char *bytes_of(const struct reader *r, const struct ree_storage *storage) {
     if (storage->kind == REE_STORAGE_INPUT) return r->given->tensors[storage->input].data;
     if (storage->host) return storage->host;
@@ -144,7 +144,7 @@ static const char *bytes_of(const struct reader *r, const struct ree_storage *st
 
 static void copy_strided(char *to, const char *from, int64_t n, int64_t stride, size_t size) {
     for (int64_t i = 0; i < n; i++, to += size)
-        switch (size) { // a copy of known size is one instruction
+        switch (size) { // copies of constant size compile to single instructions
         case 1: *to = from[i * stride]; break;
         case 2: memcpy(to, from + i * stride * 2, 2); break;
         case 4: memcpy(to, from + i * stride * 4, 4); break;
@@ -152,16 +152,16 @@ static void copy_strided(char *to, const char *from, int64_t n, int64_t stride, 
         }
 }
 
-// The elements of a view, row-major. `from`: its storage.
+// Copies the elements of a view, row-major, to `to`. `from` is the view's storage.
 static void gather(const char *from, const struct ree_tval *t, char *to) {
     size_t size = ree_dtype_size(t->dtype);
     from += t->offset * (int64_t)size;
-    // Elements that lie one behind the other, and the dimensions around them.
+    // `run`: number of contiguous elements. `outer`: number of dimensions around them.
     int64_t run = 1, count = ree_tval_count(t);
     uint32_t outer = t->rank;
     while (outer > 0 && (t->dims[outer - 1] == 1 || t->strides[outer - 1] == run))
         run *= t->dims[--outer];
-    int64_t n = 1, stride = 1; // runs of one element: the innermost dimension at once
+    int64_t n = 1, stride = 1; // if run is 1: handle the innermost dimension in one step
     if (run == 1 && outer > 0) {
         n = t->dims[--outer];
         stride = t->strides[outer];
@@ -182,7 +182,7 @@ static void gather(const char *from, const struct ree_tval *t, char *to) {
     }
 }
 
-// Numbers of strings into the strings.
+// Replaces string numbers by the strings.
 static enum ree_status spell(const struct ree_lower *lower, struct ree_tensor *t,
                              struct ree_error *err) {
     _Static_assert(sizeof(int64_t) == sizeof(const char *), "a string's number has its place");
@@ -204,14 +204,14 @@ static void describe(const struct ree_tval *t, struct ree_tensor *out) {
     out->nbytes = (size_t)ree_tval_count(t) * ree_dtype_size(t->dtype);
 }
 
-// out->name is set. `room` is for a copy, where one is needed: out->nbytes.
+// out->name must be set. `room` has space for out->nbytes bytes, for a copy if one is needed.
 static enum ree_status show(const struct reader *r, const struct ree_tval *t, char *room,
                             struct ree_tensor *out, struct ree_error *err) {
     describe(t, out);
     if (!out->nbytes) return REE_OK;
     bool is_float = ree_dtype_is_float(t->dtype);
     const char *from = bytes_of(r, t->storage);
-    // Floats are changed below, and others may show the same bytes as integers.
+    // Floats are changed below, and another view may show the same bytes as integers.
     if (t->dtype != REE_STRING && ree_tval_is_dense(t) && !is_float) {
         from += t->offset * (int64_t)ree_dtype_size(t->dtype);
         out->data = (void *)(uintptr_t)from;
@@ -260,10 +260,10 @@ static enum ree_status tell(const struct reader *r, const struct ree_watched *w,
     return status;
 }
 
-// Less than this is told sooner than threads are woken.
+// In bytes. Smaller amounts are passed on faster than threads wake up.
 #define WORTH_THREADS ((uint64_t)1 << 18)
 
-// The first failure, by the order of values, is the run's.
+// Returns the failure of the first failing value, in the order of values.
 static enum ree_status tell_all(const struct reader *r, struct ree_error *err) {
     const struct ree_bind *b = r->b;
     const bool concurrent =

@@ -1,4 +1,4 @@
-// Making a pipeline: a session for each stage.
+// Creates a pipeline: one session per stage.
 #include "session/pipeline.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ void ree_parcel_finish(struct ree_parcel *parcel) {
 
 // Stages
 
-// Values of a cut are in the order of their ids.
+// Returns the index of the value in the cut, or REE_NO_PLACE. Values of a cut are sorted by id.
 static size_t place_in(const struct ree_cut *cut, const struct ree_value *value) {
     size_t low = 0, high = cut ? cut->n_values : 0;
     while (low < high) {
@@ -33,7 +33,7 @@ static size_t place_in(const struct ree_cut *cut, const struct ree_value *value)
     return cut && low < cut->n_values && cut->values[low] == value ? low : REE_NO_PLACE;
 }
 
-// Where the stage's inputs come from and its outputs go to.
+// Determines where the stage's inputs come from and where its outputs go.
 static enum ree_status connect(struct ree_pipeline_stage *stage, size_t number,
                                struct ree_error *err) {
     const struct ree_pipeline *p = stage->pipeline;
@@ -66,7 +66,8 @@ static enum ree_status connect(struct ree_pipeline_stage *stage, size_t number,
     return REE_OK;
 }
 
-// The stage's output that is one of the whole model's, which are in order; REE_NO_OUTPUT: none.
+// Returns the index of the stage's output that is the given model output; REE_NO_OUTPUT: none. The
+// model outputs of a stage are sorted.
 static size_t own_output(const struct ree_stage_graph *piece, size_t output) {
     size_t low = 0, high = piece->n_whole;
     while (low < high) {
@@ -79,7 +80,7 @@ static size_t own_output(const struct ree_stage_graph *piece, size_t output) {
     return low < piece->n_whole && piece->whole_outputs[low] == output ? low : REE_NO_OUTPUT;
 }
 
-// The states of the stage by its own ports.
+// Declares the stage's kv caches by its own ports.
 static enum ree_status keep_states(struct ree_pipeline_stage *stage, size_t number,
                                    struct ree_error *err) {
     const struct ree_pipeline *p = stage->pipeline;
@@ -162,10 +163,10 @@ static enum ree_status make_stages(struct ree_pipeline *p, const struct ree_pipe
     return REE_OK;
 }
 
-// The whole
+// The whole pipeline
 
-// Sessions of several threads report to one place. They call these as callbacks of the caller's,
-// in its floating-point environment.
+// Serialises the reports of sessions in several threads. The sessions call these functions as
+// callbacks, in the caller's floating-point environment.
 static void report_progress(void *user, const char *what, uint64_t done, uint64_t total) {
     struct ree_pipeline *p = user;
     pthread_mutex_lock(&p->reporting);
@@ -203,7 +204,7 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
                                     struct ree_error *err) {
     struct ree_error local;
     const struct ree_pipeline_options defaults = {0};
-    if (!err) err = &local; // prefixes need the message that they prefix
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     if (!options) options = &defaults;
     *out = NULL;
     if (n_devices == 0) return ree_fail(err, REE_INVALID, "a pipeline over no devices");
@@ -246,7 +247,7 @@ void ree_pipeline_destroy(struct ree_pipeline *p) {
     for (size_t i = 0; p->stages && i < p->n_stages; i++) {
         struct ree_pipeline_stage *stage = &p->stages[i];
         ree_session_destroy(stage->session);
-        if (stage->model) ree_model_destroy(stage->model); // with the piece
+        if (stage->model) ree_model_destroy(stage->model); // also destroys the stage's graph
         free(stage->ranges);
         free(stage->source);
         free(stage->whole_of);

@@ -1,10 +1,10 @@
-// A model over several devices: its stages (graph/partition), each a session on a device, run one
-// after the other. With one stage it is a session and nothing else.
+// A model over several devices. Its stages (graph/partition), each a session on a device, run one
+// after another. A pipeline of one stage is only a session.
 //
-// What crosses a cut is a parcel: the tensors of the cut's values, in their order, in host memory.
-// Several sets of states (caches) may be kept, one for each group of sequences; then runs of
-// different sets may be in flight together, each at a stage of its own, one run of a set at a time.
-// Where there are several devices, each has a thread of its own.
+// The boundary tensors between two stages (struct ree_parcel) are the cut's values, in their order,
+// in host memory. There may be several cache slots (sets of states), one per group of sequences.
+// Runs of different cache slots may be in flight together, each in a different stage; a cache slot
+// has at most one run in flight. With several devices, each has its own thread.
 #ifndef REE_SESSION_PIPELINE_H
 #define REE_SESSION_PIPELINE_H
 
@@ -13,20 +13,21 @@
 #include "session/state.h"
 
 struct ree_pipeline_options {
-    // What decides where the model is cut (graph/partition/choose.h). With n_stages of 0, one
-    // device and one process, no limit, names or file it is not cut, whatever its nodes ask for.
-    size_t n_stages;         // 0: as choose.h says
-    const char *const *ends; // n_stages - 1 names, as ree_partition_from_cuts takes; NULL: planned
-    const char *plan_path;   // where they are read from (plan_file.h) instead; NULL: not
-    uint64_t context;        // rows of caches that the plan counts with; 0: REE_PARTITION_CONTEXT
-    int64_t context_length;  // rows that a sequence can have; 0: not known
-    size_t n_sets;           // 0: 1
-    // Stages that run here, for pipelines over several processes: n_local from `first` on; 0: all.
-    // Or, with n_ranks of 2 and more, the share of this rank (ree_partition_share).
+    // Options that determine the cuts (graph/partition/choose.h). The model is not cut, whatever
+    // its nodes request, if n_stages is 0, there is one device and one process, and max_memory,
+    // `ends` and plan_path are not set.
+    size_t n_stages;         // 0: chosen as in choose.h
+    const char *const *ends; // n_stages - 1 names, as for ree_partition_from_cuts; NULL: planned
+    const char *plan_path;   // plan file with the cuts (plan_file.h), instead of `ends`; NULL: none
+    uint64_t context;        // cache positions that the plan assumes; 0: REE_PARTITION_CONTEXT
+    int64_t context_length;  // maximum cache positions of a sequence; 0: unknown
+    size_t n_sets;           // cache slots; 0: 1
+    // Stages that this process runs: n_local stages from `first` on; 0: all. With n_ranks of at
+    // least 2: the share of this rank (ree_partition_share) instead.
     size_t first, n_local;
     uint32_t rank, n_ranks;
-    // Bytes that a device may hold; 0: no limit. Stages' weights are then on the device only while
-    // they run.
+    // Memory budget per device in bytes; 0: no limit. With a budget, a stage's weights are on the
+    // device only while it runs.
     uint64_t max_memory;
     struct ree_session_options session;
 };
@@ -40,9 +41,9 @@ void ree_parcel_finish(struct ree_parcel *parcel);
 struct ree_pipeline;
 
 // Stages are numbered from 0; stage i runs on device i modulo n_devices. The model and the devices
-// have to outlive the pipeline; planning infers the model's types and shapes (ree_model_infer).
-// `states` and `rows_input` are as for ree_session_keep, ports of the model; n_states may be 0.
-// `options` may be NULL.
+// must outlive the pipeline. Planning infers the model's types and shapes (ree_model_infer).
+// `states` and `rows_input` are as for ree_session_keep, with ports of the model; n_states may be
+// 0. `options` may be NULL.
 enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *const *devices,
                                     size_t n_devices, const struct ree_pipeline_options *options,
                                     const struct ree_state_spec *states, size_t n_states,
@@ -51,31 +52,31 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
 void ree_pipeline_destroy(struct ree_pipeline *pipeline);
 
 size_t ree_pipeline_n_stages(const struct ree_pipeline *pipeline);
-// The name of the value that the last node of a stage makes, as plan files have it; NULL: of the
+// The name of the value that the stage's last node computes, as written in plan files; NULL for the
 // last stage.
 const char *ree_pipeline_stage_end(const struct ree_pipeline *pipeline, size_t stage);
-// NULL where there is one stage that was not asked for by a plan.
+// NULL if the model is not divided.
 const struct ree_partition *ree_pipeline_partition(const struct ree_pipeline *pipeline);
-// The only session; NULL where there are several stages.
+// The only session; NULL if there are several stages.
 struct ree_session *ree_pipeline_session(struct ree_pipeline *pipeline);
 
-// Runs. As ree_session_run, of set 0. All stages have to be local.
+// Runs the model like ree_session_run, with cache slot 0. All stages must be local.
 enum ree_status ree_pipeline_run(struct ree_pipeline *pipeline, const struct ree_tensor *inputs,
                                  size_t n_inputs, struct ree_tensor *outputs,
                                  struct ree_error *err);
-// The same in two halves. The inputs' names and data (not the array) have to live until collect;
-// a submission that fails needs no collect.
+// Asynchronous version of ree_pipeline_run: submit, then collect. The inputs' names and data (not
+// the array) must stay valid until collect. Do not collect after a failed submission.
 enum ree_status ree_pipeline_submit(struct ree_pipeline *pipeline, size_t set,
                                     const struct ree_tensor *inputs, size_t n_inputs,
                                     struct ree_error *err);
 enum ree_status ree_pipeline_collect(struct ree_pipeline *pipeline, size_t set,
                                      struct ree_tensor *outputs, struct ree_error *err);
 
-// One local stage, for those who bring parcels from process to process themselves. `ordered` are
-// the model's inputs in its order, made by ree_pipeline_match; `in` is what the stage before gave
-// (NULL for the first), and is used up; *out (NULL for the last) is made by this call. `outputs`
-// has an entry for each of the model's outputs, zeroed by the caller before the first stage; those
-// that this stage makes are set.
+// Runs one local stage, for callers that move boundary tensors between processes themselves.
+// `ordered` holds the model's inputs in the model's order, from ree_pipeline_match. `in` holds the
+// boundary tensors from the previous stage (NULL for the first stage); this call releases them.
+// This call makes *out (NULL for the last stage). `outputs` has one entry per model output, zeroed
+// by the caller before the first stage; this call sets those that the stage computes.
 enum ree_status ree_pipeline_match(struct ree_pipeline *pipeline, size_t set,
                                    const struct ree_tensor *inputs, size_t n_inputs,
                                    struct ree_tensor *ordered, struct ree_error *err);
@@ -84,28 +85,30 @@ enum ree_status ree_pipeline_run_stage(struct ree_pipeline *pipeline, size_t sta
                                        struct ree_parcel *out, struct ree_tensor *outputs,
                                        struct ree_error *err);
 
-// States, of a set that no run is in flight of: as the functions of sessions (state.h), for the
-// stages that are local.
+// Kv caches of a cache slot that has no run in flight: like the session functions of state.h, for
+// the local stages.
 enum ree_status ree_pipeline_reset_states(struct ree_pipeline *pipeline, size_t set, int64_t batch,
                                           struct ree_error *err);
 enum ree_status ree_pipeline_reserve_states(struct ree_pipeline *pipeline, size_t set, int64_t rows,
                                             struct ree_error *err);
 void ree_pipeline_set_state_rows(struct ree_pipeline *pipeline, size_t set, int64_t rows);
-// How many rows the caches of stages that run elsewhere have; before each run.
+// Sets the number of filled positions of caches in stages that other processes run. Call it before
+// each run.
 void ree_pipeline_set_rows_elsewhere(struct ree_pipeline *pipeline, size_t set, int64_t rows);
 int64_t ree_pipeline_state_rows(const struct ree_pipeline *pipeline, size_t set);
 int64_t ree_pipeline_state_capacity(const struct ree_pipeline *pipeline, size_t set);
 uint64_t ree_pipeline_state_bytes(const struct ree_pipeline *pipeline, size_t set);
-// Rows first ... first + n - 1 of one sequence: `out` has an entry for each of the pipeline's
-// states, as ree_session_read_states makes them; those that are kept in another process have no
+// Reads positions first ... first + n - 1 of one sequence. `out` has one entry per kv cache of the
+// pipeline, made as by ree_session_read_states. Entries of caches kept in another process have no
 // name.
 enum ree_status ree_pipeline_read_states(struct ree_pipeline *pipeline, size_t set,
                                          int64_t sequence, int64_t first, int64_t n,
                                          struct ree_tensor *out, struct ree_error *err);
 
-// Observing and damaging, as of a session (observe.h) with the nodes and states of the whole model;
-// the stages' values come stage by stage, a control node's once. All stages have to be local. Runs
-// of an observed pipeline follow one another: while one is in flight, submitting is REE_INVALID.
+// Observation and fault injection as for a session (observe.h), with the nodes and kv caches of the
+// whole model. Values arrive stage by stage; a control node's value arrives once. All stages must
+// be local. Runs of an observed pipeline cannot overlap: submitting while one is in flight fails
+// with REE_INVALID.
 enum ree_status ree_pipeline_observe(struct ree_pipeline *pipeline,
                                      const struct ree_observer *observer, struct ree_error *err);
 enum ree_status ree_pipeline_inject(struct ree_pipeline *pipeline, const struct ree_fault *fault,

@@ -1,4 +1,4 @@
-// What the files of a pipeline share.
+// Declarations shared by the files of a pipeline.
 #ifndef REE_SESSION_PIPELINE_INTERNAL_H
 #define REE_SESSION_PIPELINE_INTERNAL_H
 
@@ -11,34 +11,40 @@
 #define REE_NO_PLACE SIZE_MAX
 #define REE_NO_PORT SIZE_MAX
 
-// Pages of a mapped file that a stage's weights lie in.
+// Pages of a mapped file that hold weights of a stage.
 struct ree_page_range {
     void *data;
     size_t size;
-    bool is_table; // of which a run reads some rows
+    bool is_table; // a table of which a run reads only some rows
 };
 
 struct ree_pipeline_stage {
     struct ree_pipeline *pipeline;
-    size_t device;                // index
-    struct ree_stage_graph piece; // where the model is divided and the stage is local
-    struct ree_model *model;      // of the piece; owned
+    size_t device;                // index in pipeline->workers
+    struct ree_stage_graph piece; // set if the model is divided and the stage is local
+    struct ree_model *model;      // model of `piece`; owned
     struct ree_session *session;  // NULL: not local
     size_t n_ranges;
-    struct ree_page_range *ranges; // of a pipeline that streams
-    size_t *source;   // per input of the stage: the model's input, or the place in the parcel
-    size_t *whole_of; // per output of the stage: the model's output, or the place in the parcel
-    size_t *passes;   // per value of the cut behind: its place in the cut before, or REE_NO_PLACE
-    size_t *state_of; // per state of the session: which of the pipeline's
+    struct ree_page_range *ranges; // only if the pipeline streams
+    // Per input of the stage: index of the model's input, or index in the incoming boundary
+    // tensors.
+    size_t *source;
+    // Per output of the stage: index of the model's output, or index in the outgoing boundary
+    // tensors.
+    size_t *whole_of;
+    // Per value of the next cut: its index in the previous cut if the stage only forwards it;
+    // otherwise REE_NO_PLACE.
+    size_t *passes;
+    size_t *state_of; // per kv cache of the session: index of the pipeline's kv cache
 };
 
-// A run of a set.
+// The state of a cache slot's run.
 enum ree_job_phase { REE_JOB_NONE, REE_JOB_WAITS, REE_JOB_RUNS, REE_JOB_DONE };
 
 struct ree_pipeline_job {
     enum ree_job_phase phase;
     uint64_t ticket; // order of waiting jobs
-    size_t stage;    // that is next
+    size_t stage;    // next stage to run
     struct ree_tensor *ordered, *outputs;
     struct ree_parcel parcel;
     enum ree_status status;
@@ -48,37 +54,39 @@ struct ree_pipeline_job {
 struct ree_pipeline_worker {
     struct ree_pipeline *pipeline;
     struct ree_device *device;
-    struct ree_memory_count memory; // where it is limited
+    struct ree_memory_count memory; // bytes held, and the memory budget if there is one
     pthread_mutex_t lock;           // held while the device is used
     pthread_t thread;
     bool has_thread;
 };
 
 struct ree_pipeline {
-    struct ree_model *model; // the whole
+    struct ree_model *model; // the whole model
     bool divided;
-    struct ree_partition partition; // if so
+    struct ree_partition partition; // if divided
     size_t n_stages, first, n_local;
     struct ree_pipeline_stage *stages;
-    size_t n_workers; // a device each
+    size_t n_workers; // one per device
     struct ree_pipeline_worker *workers;
-    size_t *graph_inputs, *model_inputs; // per input of the model the graph's, and the other way
+    // Per input of the model: index of the graph's input, and the reverse.
+    size_t *graph_inputs, *model_inputs;
     size_t n_states;
     struct ree_state_spec *specs;
-    struct ree_partition_state *part_states; // the same by inputs and outputs of the graph
-    size_t *owner;                           // per state: the stage that keeps it
+    struct ree_partition_state *part_states; // specs, by inputs and outputs of the graph
+    size_t *owner;                           // per kv cache: the stage that keeps it
     size_t rows_input;
     size_t n_sets;
-    struct ree_pipeline_job *jobs; // per set
-    // Per set, of the states that stages elsewhere keep: sequences and filled rows.
+    struct ree_pipeline_job *jobs; // one per cache slot
+    // Per cache slot: number of sequences, and filled positions of the caches that stages in other
+    // processes keep.
     int64_t *batches, *rows_elsewhere;
     bool threaded, stopping;
     uint64_t tickets;
-    pthread_mutex_t lock; // of the jobs
+    pthread_mutex_t lock; // protects the jobs
     pthread_cond_t changed;
-    uint64_t max_memory; // of a device; 0: no limit
-    bool streams;        // pipeline_stream.c: stages are on the device while they run
-    size_t ahead;        // the stage whose pages are wanted next; REE_NO_PLACE: none
+    uint64_t max_memory; // memory budget per device in bytes; 0: no limit
+    bool streams;        // pipeline_stream.c: weights are on the device only while a stage runs
+    size_t ahead;        // stage whose pages to read ahead next; REE_NO_PLACE: none
     pthread_t reader;
     bool has_observer;
     struct ree_observer observer;
@@ -86,8 +94,9 @@ struct ree_pipeline {
     pthread_mutex_t reporting;
     void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
     void (*on_program)(void *user, const char *what, const char *text);
-    void *report_user;               // of both
-    struct ree_float_env caller_env; // of the thread that made the pipeline, for callbacks
+    void *report_user; // `user` of both callbacks
+    // for callbacks: environment of the thread that created the pipeline
+    struct ree_float_env caller_env;
 };
 
 // pipeline_plan.c
@@ -96,26 +105,28 @@ enum ree_status ree_pipeline_take_states(struct ree_pipeline *pipeline,
                                          struct ree_error *err);
 struct ree_partition_options ree_pipeline_plan_options(const struct ree_pipeline *pipeline,
                                                        uint64_t context);
-// Divides the model if the options ask for it.
+// Divides the model if the options require it.
 enum ree_status ree_pipeline_divide(struct ree_pipeline *pipeline,
                                     const struct ree_pipeline_options *options,
                                     struct ree_error *err);
 // pipeline_run.c
 enum ree_status ree_pipeline_start(struct ree_pipeline *pipeline, struct ree_error *err);
 void ree_pipeline_stop(struct ree_pipeline *pipeline);
-// Submitted and not collected. With the pipeline's lock free.
+// Whether a run was submitted and not yet collected. The caller must not hold the pipeline's lock.
 bool ree_pipeline_is_in_flight(struct ree_pipeline *pipeline, size_t set);
-// The session's states of the set, with the device held; give it back.
+// Locks the stage's device and returns its session with the cache slot selected. Unlock with
+// ree_pipeline_release.
 struct ree_session *ree_pipeline_hold(struct ree_pipeline *pipeline, size_t stage, size_t set);
 void ree_pipeline_release(struct ree_pipeline *pipeline, size_t stage);
-// pipeline_stream.c: has all sessions count what they hold of their devices; with a limit, makes
-// ready for stages that are there only while they run.
+// pipeline_stream.c: makes all sessions count the bytes they hold on their devices. With a memory
+// budget, prepares for stages that are on the device only while they run.
 enum ree_status ree_pipeline_stream(struct ree_pipeline *pipeline, struct ree_error *err);
-// Around a stage's run, with its device held.
+// Called before and after a stage's run, with its device locked.
 enum ree_status ree_pipeline_load(struct ree_pipeline *pipeline, size_t stage,
                                   struct ree_error *err);
 void ree_pipeline_unload(struct ree_pipeline *pipeline, size_t stage);
-// pipeline_states.c: what stages know of the shapes of states elsewhere, before a run.
+// pipeline_states.c: before a run, copies the shapes of caches that other stages keep into the
+// sessions that need only these shapes.
 void ree_pipeline_tell_shapes(struct ree_pipeline *pipeline, size_t set);
 
 #endif

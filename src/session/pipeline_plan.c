@@ -1,4 +1,4 @@
-// What of a model goes into a plan, and the plan.
+// Collects the planner's inputs from the model, and plans.
 #include <stdlib.h>
 
 #include "graph/partition/choose.h"
@@ -8,7 +8,7 @@ static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
 }
 
-// The model's inputs and its graph's, which may have weights among them, by each other's numbers.
+// Maps the model's inputs to the graph's inputs and back. The graph's may include weights.
 static enum ree_status number_inputs(struct ree_pipeline *p, struct ree_error *err) {
     const struct ree_graph *graph = p->model->graph;
     p->graph_inputs = calloc(p->model->n_inputs + 1, sizeof *p->graph_inputs);
@@ -81,7 +81,7 @@ enum ree_status ree_pipeline_divide(struct ree_pipeline *p, const struct ree_pip
     enum ree_status status =
         ree_partition_choose(p->model->graph, &options, &request, &p->partition, &origin, err);
     if (status != REE_OK) {
-        // Files name themselves in their messages.
+        // Plan files name themselves in their messages.
         if (!o->plan_path && p->model->graph->file[0])
             ree_fail_prefix(err, "%s", p->model->graph->file);
         return status;

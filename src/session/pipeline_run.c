@@ -1,4 +1,4 @@
-// Running: one stage; all of them, on the caller's thread or on a thread for each device.
+// Runs one stage, or all stages on the caller's thread or on one thread per device.
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +22,8 @@ void ree_pipeline_release(struct ree_pipeline *p, size_t stage) {
 
 // One stage
 
-// The stage's inputs in its session's order. Shallow: what they show stays the caller's.
+// Collects the stage's inputs in the order of its session. Shallow copies: the data still belongs
+// to the caller.
 static enum ree_status gather(const struct ree_pipeline_stage *stage,
                               const struct ree_session *session, const struct ree_tensor *ordered,
                               const struct ree_parcel *in, struct ree_tensor *given,
@@ -34,7 +35,7 @@ static enum ree_status gather(const struct ree_pipeline_stage *stage,
             piece->inputs[i].is_cut ? in->tensors[stage->source[i]] : ordered[stage->source[i]];
         given[i].name = (char *)(uintptr_t)name; // only read
         ptrdiff_t state = ree_session_state_of_input(session, i);
-        if (state >= 0) // its shape alone: the contents are on the device
+        if (state >= 0) // only its shape: the contents are on the device
             memcpy(given[i].dims, session->states[state].dims, sizeof given[i].dims);
         else if (piece->inputs[i].is_cut)
             REE_TRY(ree_input_check_any(name, &given[i], err));
@@ -42,7 +43,7 @@ static enum ree_status gather(const struct ree_pipeline_stage *stage,
     return REE_OK;
 }
 
-// What was made, and what only passes through, to where it goes.
+// Moves computed outputs and forwarded values to their destinations.
 static void scatter(const struct ree_pipeline_stage *stage, struct ree_tensor *made,
                     struct ree_parcel *in, struct ree_parcel *out, struct ree_tensor *outputs) {
     const struct ree_stage_graph *piece = &stage->piece;
@@ -94,7 +95,7 @@ enum ree_status ree_pipeline_run_stage(struct ree_pipeline *p, size_t number, si
                                        struct ree_parcel *out, struct ree_tensor *outputs,
                                        struct ree_error *err) {
     struct ree_error local;
-    if (!err) err = &local; // prefixes need the message that they prefix
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     if (out) *out = (struct ree_parcel){0};
     enum ree_status status;
     if (number >= p->n_stages || !p->stages[number].session) {
@@ -148,7 +149,7 @@ static void forget(struct ree_pipeline *p, struct ree_pipeline_job *job) {
         ree_tensor_finish(&job->outputs[i]);
     free(job->outputs);
     free(job->ordered);
-    pthread_mutex_lock(&p->lock); // others look at its phase
+    pthread_mutex_lock(&p->lock); // other threads read its phase
     *job = (struct ree_pipeline_job){0};
     pthread_mutex_unlock(&p->lock);
 }
@@ -160,7 +161,7 @@ bool ree_pipeline_is_in_flight(struct ree_pipeline *p, size_t set) {
     return in_flight;
 }
 
-// The stage that is next.
+// Runs the job's next stage.
 static void run_next(struct ree_pipeline *p, size_t set, struct ree_pipeline_job *job) {
     struct ree_parcel out = {0};
     bool last = job->stage + 1 == p->n_stages;
@@ -204,7 +205,8 @@ static void *work(void *user) {
 }
 
 enum ree_status ree_pipeline_start(struct ree_pipeline *p, struct ree_error *err) {
-    // Threads where stages can overlap; processes that run some of the stages have their own.
+    // Threads only if stages can overlap. Processes that run only some of the stages have their own
+    // threads.
     if (!p->divided || p->n_workers == 1 || p->n_sets == 1 || p->n_local < p->n_stages)
         return REE_OK;
     p->threaded = true;
@@ -233,7 +235,7 @@ enum ree_status ree_pipeline_submit(struct ree_pipeline *p, size_t set,
                                     const struct ree_tensor *inputs, size_t n_inputs,
                                     struct ree_error *err) {
     struct ree_error local;
-    if (!err) err = &local; // prefixes need the message that they prefix
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     if (set >= p->n_sets)
         return ree_fail(err, REE_INVALID, "there is no set %zu of %zu", set, p->n_sets);
     struct ree_pipeline_job *job = &p->jobs[set];
@@ -252,7 +254,7 @@ enum ree_status ree_pipeline_submit(struct ree_pipeline *p, size_t set,
     job->outputs = calloc(p->model->n_outputs + 1, sizeof *job->outputs);
     enum ree_status status = job->ordered && job->outputs ? REE_OK : no_memory(err);
     if (status == REE_OK) status = ree_pipeline_match(p, set, inputs, n_inputs, job->ordered, err);
-    // An undivided model's session tells its observer itself.
+    // If the model is not divided, its session calls the observer itself.
     if (status == REE_OK && p->divided && p->has_observer && p->observer.on_inputs)
         status = p->observer.on_inputs(p->observer.user, job->ordered, p->model->n_inputs, err);
     if (status != REE_OK) {

@@ -1,10 +1,10 @@
-// States of all stages, observers and damage, statistics.
+// Kv caches of all stages, observation and fault injection, statistics.
 #include <stdlib.h>
 #include <string.h>
 
 #include "session/pipeline_internal.h"
 
-// States
+// Kv caches
 
 static bool is_elsewhere(const struct ree_session_state *state) {
     return state->spec.output == REE_NO_OUTPUT;
@@ -23,7 +23,7 @@ enum ree_status ree_pipeline_reset_states(struct ree_pipeline *p, size_t set, in
     return status;
 }
 
-// What a device would hold at most while the set's caches on it grow.
+// Estimates the peak memory of a device while the cache slot's caches on it grow.
 static uint64_t foresee(const struct ree_pipeline *p, size_t device, size_t set, int64_t rows) {
     uint64_t used = p->workers[device].memory.used, peak = used;
     for (size_t i = 0; i < p->n_stages; i++) {
@@ -34,7 +34,8 @@ static uint64_t foresee(const struct ree_pipeline *p, size_t device, size_t set,
     return peak;
 }
 
-// Before any cache grows: that of one stage would be of no use without the others'.
+// Checks before any cache grows, because the caches of one stage are useless without those of the
+// others.
 static enum ree_status check_room(struct ree_pipeline *p, size_t device, size_t set, int64_t rows,
                                   struct ree_error *err) {
     const struct ree_pipeline_worker *worker = &p->workers[device];
@@ -91,7 +92,7 @@ void ree_pipeline_set_rows_elsewhere(struct ree_pipeline *p, size_t set, int64_t
     set_rows(p, set, rows, true);
 }
 
-// The pipeline's state where it is kept; NULL: not here.
+// Finds a kv cache of the pipeline in the session that keeps it; NULL: another process keeps it.
 static const struct ree_session_state *find_state(const struct ree_pipeline *p, size_t set,
                                                   size_t number) {
     const struct ree_pipeline_stage *stage = &p->stages[p->owner[number]];
@@ -113,7 +114,7 @@ void ree_pipeline_tell_shapes(struct ree_pipeline *p, size_t set) {
     }
 }
 
-// The first that is kept here.
+// The first kv cache that this process keeps.
 static const struct ree_session_state *first_state(const struct ree_pipeline *p, size_t set) {
     for (size_t i = 0; i < p->n_states; i++) {
         const struct ree_session_state *state = find_state(p, set, i);
@@ -127,7 +128,7 @@ int64_t ree_pipeline_state_rows(const struct ree_pipeline *p, size_t set) {
     return state ? state->dims[state->spec.axis] : 0;
 }
 
-// Of all: some may have grown before there was no memory for the others.
+// The minimum of all: some may have grown before memory for the others was exhausted.
 int64_t ree_pipeline_state_capacity(const struct ree_pipeline *p, size_t set) {
     int64_t least = INT64_MAX;
     for (size_t i = 0; i < p->n_states; i++) {
@@ -158,7 +159,7 @@ enum ree_status ree_pipeline_read_states(struct ree_pipeline *p, size_t set, int
         size_t n_own = s->n_states;
         status = ree_session_read_states(s, sequence, first, n, own, err);
         ree_pipeline_release(p, i);
-        // Those that another stage keeps are empty.
+        // Entries of caches that another stage keeps have no name.
         for (size_t k = 0; status == REE_OK && k < n_own; k++)
             if (own[k].name) out[p->divided ? p->stages[i].state_of[k] : k] = own[k];
     }
@@ -170,7 +171,7 @@ enum ree_status ree_pipeline_read_states(struct ree_pipeline *p, size_t set, int
 
 // Observing
 
-// A stage's value as one of the whole model's.
+// Translates a stage's value to the whole model and passes it on.
 static enum ree_status tell(void *user, const struct ree_observed *value, struct ree_error *err) {
     const struct ree_pipeline_stage *stage = user;
     const struct ree_observer *to = &stage->pipeline->observer;
@@ -209,7 +210,7 @@ enum ree_status ree_pipeline_inject(struct ree_pipeline *p, const struct ree_fau
                                     struct ree_error *err) {
     if (!p->divided) return ree_session_inject(p->stages[0].session, fault, err);
     bool found = false;
-    // All copies of a control node, as all readers of its value would see the damage.
+    // Inject into all copies of a control node, so that every reader of its value sees the fault.
     for (size_t i = 0; i < p->n_stages; i++) {
         const struct ree_pipeline_stage *stage = &p->stages[i];
         for (size_t k = 0; stage->session && k < stage->model->graph->n_nodes; k++) {

@@ -1,6 +1,6 @@
-// Models larger than their devices: as many stages as needed, of which each has its weights on the
-// device only while it runs. The file's pages of the stage that comes next are read ahead
-// meanwhile, those of one that has run are let go.
+// Models larger than their devices: as many stages as needed, each with its weights on the device
+// only while it runs. Meanwhile the file pages of the next stage are read ahead; those of a stage
+// that has run are released.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,7 +16,7 @@ static enum ree_status no_memory(struct ree_error *err) {
 
 // Pages
 
-// Adds the weight's pages if they are a file's.
+// Adds the weight's pages if they are mapped from a file.
 static void add_range(struct ree_pipeline_stage *stage, const struct ree_mapping *mappings,
                       const struct ree_value *value, bool is_table) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)value->data;
@@ -51,7 +51,7 @@ static void note_read(void *user, struct ree_value **use) {
 static enum ree_status find_ranges(struct ree_pipeline_stage *stage, const struct ree_graph *whole,
                                    struct ree_error *err) {
     const struct ree_graph *graph = stage->model->graph;
-    bool *read = calloc(graph->n_values + 1, sizeof *read); // more of them than rows
+    bool *read = calloc(graph->n_values + 1, sizeof *read); // more than some rows are read
     stage->ranges = calloc((size_t)stage->model->n_values + 1, sizeof *stage->ranges);
     if (!stage->ranges || !read) {
         free(read);
@@ -66,7 +66,7 @@ static enum ree_status find_ranges(struct ree_pipeline_stage *stage, const struc
     return REE_OK;
 }
 
-// Clean pages of a mapped file: they are read again when they are next touched.
+// The pages are clean pages of a mapped file: after release they are read again on the next access.
 static void advise(const struct ree_pipeline_stage *stage, int advice) {
     for (size_t i = 0; i < stage->n_ranges; i++)
         if (advice != MADV_WILLNEED || !stage->ranges[i].is_table)
@@ -98,11 +98,11 @@ enum ree_status ree_pipeline_stream(struct ree_pipeline *p, struct ree_error *er
     for (size_t i = 0; i < p->n_stages; i++)
         if (p->stages[i].session)
             p->stages[i].session->memory = &p->workers[p->stages[i].device].memory;
-    if (!p->max_memory || !p->divided || p->n_stages == 1) return REE_OK; // all stays
+    if (!p->max_memory || !p->divided || p->n_stages == 1) return REE_OK; // all weights stay loaded
     for (size_t i = 0; i < p->n_stages; i++)
         if (p->stages[i].session) REE_TRY(find_ranges(&p->stages[i], p->model->graph, err));
-    // Copies of weights would have to be made anew for each run of a stage: for one row that takes
-    // longer than to read them as they lie.
+    // Copies of weights would have to be made again for each run of a stage. For a single token
+    // that takes longer than reading the weights in place.
     for (size_t i = 0; i < p->n_workers; i++)
         p->workers[i].memory.no_copies = true;
     p->ahead = REE_NO_PLACE;

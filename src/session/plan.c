@@ -14,11 +14,11 @@ static int by_size(const void *a, const void *b) {
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-// So many tensors are placed by a search through all of them, which is quadratic.
+// Up to this many tensors are placed by a quadratic search.
 #define MAX_SEARCHED 16384
 
-// Sizes with at most three significant bits, so that there are few of them: 8 for each power of
-// two.
+// Rounds up to a size with at most three significant bits, so that there are few sizes: 8 per power
+// of two.
 static uint64_t round_to_class(uint64_t size, uint32_t *out_class) {
     uint64_t blocks = (size + ALIGN - 1) / ALIGN;
     uint32_t shift = blocks > 8 ? 61 - (uint32_t)__builtin_clzll(blocks - 1) : 0;
@@ -42,15 +42,16 @@ static int by_last(const void *a, const void *b) {
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-// In the order of time: each tensor takes a free place of its class of sizes, or a new one at the
-// end. n log n, and up to a third larger than what a search finds.
+// Places tensors in order of time: each takes a free place of its size class, or a new one at the
+// end. O(n log n); the arena is up to a third larger than with the search.
 static enum ree_status plan_many(struct ree_plan_tensor *tensors, size_t n,
                                  struct ree_arena *scratch, uint64_t *out_size,
                                  struct ree_error *err) {
     enum { N_CLASSES = 64 * 8 };
     struct ree_plan_tensor **order = ree_arena_alloc_array(scratch, n, sizeof *order);
     struct ree_plan_tensor **ends = ree_arena_alloc_array(scratch, n, sizeof *ends);
-    size_t *next = ree_arena_alloc_array(scratch, n, sizeof *next); // in a list of free places
+    // next entry in a list of free places
+    size_t *next = ree_arena_alloc_array(scratch, n, sizeof *next);
     size_t *top = ree_arena_alloc_array(scratch, N_CLASSES, sizeof *top); // 1 + tensor; 0: none
     if (!order || !ends || !next || !top) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     for (size_t i = 0; i < n; i++)

@@ -1,24 +1,24 @@
-// The memory plan: where each intermediate tensor lies in one arena, so that tensors that are never
-// alive together share bytes. Depends on the program alone, so it is the same on every machine.
+// The memory plan: the offset of each intermediate tensor in one arena. Tensors whose lifetimes do
+// not overlap may share bytes. Depends only on the program, so it is the same on every machine.
 #ifndef REE_SESSION_PLAN_H
 #define REE_SESSION_PLAN_H
 
 #include "base/arena.h"
 #include "repops/repop.h"
 
-// A GPU wants operands apart by its alignment, which is 256 bytes at most.
+// In bytes. GPUs require aligned operands; none requires more than 256 bytes.
 #define REE_PLAN_ALIGN 256
 
 struct ree_plan_tensor {
-    uint32_t id; // of the caller
+    uint32_t id; // defined by the caller
     uint64_t nbytes;
-    uint32_t first, last; // dispatches between which it is alive, inclusive
-    uint64_t offset;      // result: bytes, a multiple of 256
+    uint32_t first, last; // first and last dispatch of its lifetime, inclusive
+    uint64_t offset;      // result: in bytes, a multiple of 256
 };
 
-// Assigns offsets and returns the arena's size. Greedy by size: the largest first, each at the
-// lowest place that is free of those alive at the same time. More than 16384 tensors are placed in
-// the order of time instead, in n log n steps and somewhat more bytes.
+// Assigns offsets and returns the arena's size in bytes. Greedy by size: places the largest tensor
+// first, each at the lowest offset that is free during its lifetime. More than 16384 tensors are
+// placed in order of time instead, in O(n log n) and with a somewhat larger arena.
 enum ree_status ree_plan_memory(struct ree_plan_tensor *tensors, size_t n,
                                 struct ree_arena *scratch, uint64_t *out_size,
                                 struct ree_error *err);

@@ -11,7 +11,7 @@ void ree_session_measure(struct ree_session *session, bool on) {
 bool ree_session_profile(const struct ree_session *session,
                          void (*each)(void *user, const struct ree_profile_entry *entry),
                          void *user) {
-    const struct ree_bind *b = session->binds; // the latest run's is the first
+    const struct ree_bind *b = session->binds; // most recently used first
     bool measured = b && b->n_segments > 0;
     for (size_t s = 0; measured && s < b->n_segments; s++)
         measured = !b->segments[s].program || b->segments[s].measured;

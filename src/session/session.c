@@ -1,4 +1,4 @@
-// Sessions: finding or making the bind that runs what is given.
+// Sessions: finds or creates the bind that runs the inputs.
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -8,7 +8,7 @@
 
 #include "base/float_env.h"
 
-// Binds kept for shapes seen before; each holds a program and its literals.
+// Maximum number of cached binds; each holds a program and its literals.
 #define MAX_BINDS 16
 
 enum ree_status ree_session_create(struct ree_model *model, struct ree_device *device,
@@ -67,8 +67,8 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-// The bind for these inputs, moved to the front; the least recently used goes when there are too
-// many.
+// Finds or creates the bind for these inputs and moves it to the front. Evicts the least recently
+// used bind if there are too many.
 static enum ree_status find_bind(struct ree_session *s, const struct ree_given *given,
                                  struct ree_error *err) {
     struct ree_bind **at = &s->binds;
@@ -76,7 +76,7 @@ static enum ree_status find_bind(struct ree_session *s, const struct ree_given *
     while (*at) {
         struct ree_bind *b = *at;
         bool once = b->n_segments > 1;
-        if (once) { // ran on data that will not come again
+        if (once) { // bound to the data of one run
             *at = b->next;
             ree_bind_destroy(b);
             s->n_binds--;
@@ -107,18 +107,19 @@ static enum ree_status find_bind(struct ree_session *s, const struct ree_given *
     return REE_OK;
 }
 
-// The bind, with all that a run of it takes.
+// Finds the bind and allocates everything that a run of it needs.
 static enum ree_status prepare(struct ree_session *s, const struct ree_given *given,
                                struct ree_error *err) {
     enum ree_status status = find_bind(s, given, err);
     if (status == REE_OK) status = ree_bind_reserve(s->binds, err);
-    // What only makes runs faster gives way to what they need.
+    // Copies that only make runs faster are released if memory is exhausted.
     if (status != REE_NO_MEMORY || !ree_session_drop_copies(s)) return status;
     REE_TRY(find_bind(s, given, err));
     return ree_bind_reserve(s->binds, err);
 }
 
-// The tensors among the inputs and within them, as shallow copies, and room for them on the device.
+// Collects the tensors among and within the inputs as shallow copies, and reserves buffer entries
+// for them.
 static size_t n_tensors_in(const struct ree_tensor *t) {
     return t->kind == REE_TENSOR ? 1 : t->kind == REE_SEQUENCE ? t->n_items : 0;
 }
@@ -156,7 +157,7 @@ enum ree_status ree_session_run(struct ree_session *s, const struct ree_tensor *
                                 struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_error local;
-    if (!err) err = &local; // prefixes need the message that they prefix
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     memset(outputs, 0, s->model->n_outputs * sizeof *outputs);
     struct ree_tensor *ordered = calloc(s->model->n_inputs + 1, sizeof *ordered);
     if (!ordered) return ree_fail(err, REE_NO_MEMORY, "out of memory");
@@ -171,7 +172,7 @@ enum ree_status ree_session_bind(struct ree_session *s, const struct ree_tensor 
                                  size_t n_inputs, struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_error local;
-    if (!err) err = &local; // prefixes need the message that they prefix
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     struct ree_tensor *ordered = calloc(s->model->n_inputs + 1, sizeof *ordered);
     if (!ordered) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     struct ree_given given = {0};
@@ -184,7 +185,7 @@ enum ree_status ree_session_bind(struct ree_session *s, const struct ree_tensor 
     return status;
 }
 
-// What was computed from a file that was truncated meanwhile is no result, whatever else was wrong.
+// If a mapped file was truncated meanwhile, the results are invalid, whatever else failed.
 static enum ree_status check_files(struct ree_session *s, enum ree_status status,
                                    struct ree_tensor *outputs, struct ree_error *err) {
     if (ree_mappings_check(s->model->files->mappings, err) == REE_OK) return status;

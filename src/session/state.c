@@ -1,4 +1,4 @@
-// The memory of states: reserving, growing, clearing.
+// Memory of kv caches: reserving, growing, clearing.
 #include "session/state.h"
 
 #include <stdlib.h>
@@ -68,7 +68,7 @@ enum ree_status ree_session_keep(struct ree_session *s, const struct ree_state_s
 }
 
 enum ree_status ree_session_keep_sets(struct ree_session *s, size_t n_sets, struct ree_error *err) {
-    if (s->n_sets == 0) return REE_OK; // it keeps nothing
+    if (s->n_sets == 0) return REE_OK; // no kv caches
     struct ree_session_state **sets = realloc(s->sets, n_sets * sizeof(struct ree_session_state *));
     if (!sets) return no_memory(err);
     s->sets = sets;
@@ -85,7 +85,7 @@ void ree_session_use_set(struct ree_session *s, size_t set) {
     if (set < s->n_sets) s->states = s->sets[set];
 }
 
-// Elements before, along and after the axis.
+// Products of the dims before the axis (*outer) and after it (*inner).
 static void split_dims(const struct ree_session *s, const struct ree_session_state *state,
                        int64_t *outer, int64_t *inner) {
     *outer = *inner = 1;
@@ -124,8 +124,8 @@ enum ree_status ree_session_reset_states(struct ree_session *s, int64_t batch,
     return REE_OK;
 }
 
-// Zeroes `to`, which has `rows` rows, and copies what is filled from the buffer so far: two
-// dispatches on the device itself.
+// Zeroes `to`, which has capacity for `rows` positions, and copies the filled positions from the
+// current buffer: two dispatches on the device.
 static enum ree_status move_rows(struct ree_session *s, const struct ree_session_state *state,
                                  struct ree_device_buffer *to, int64_t rows,
                                  struct ree_error *err) {
@@ -187,7 +187,7 @@ static enum ree_status reserve(struct ree_session *s, struct ree_session_state *
     int64_t dims[REE_MAX_RANK], count;
     memcpy(dims, state->dims, sizeof dims);
     dims[state->spec.axis] = rows;
-    // Elements are counted with 32 bits, and words of 4 bytes are what devices write.
+    // Element counts must fit in 32 bits; devices write words of 4 bytes.
     if (!ree_count_elements(port->rank, dims, &count) || count >= INT64_C(1) << 31)
         return ree_fail(err, REE_UNSUPPORTED, "the cache '%s' would have 2^31 elements or more",
                         port->name);
@@ -211,7 +211,7 @@ static enum ree_status reserve(struct ree_session *s, struct ree_session_state *
     return REE_OK;
 }
 
-// As they are counted (ree_session_take).
+// Bytes held, as counted by ree_session_take.
 static uint64_t held_bytes(const struct ree_session *s, const struct ree_session_state *states) {
     uint64_t n = 0;
     for (size_t i = 0; i < s->n_states; i++)
@@ -235,7 +235,7 @@ void ree_session_foresee(const struct ree_session *s, const struct ree_session_s
         if (state->capacity >= rows || state->spec.output == REE_NO_OUTPUT) continue;
         memcpy(dims, state->dims, sizeof dims);
         dims[state->spec.axis] = rows;
-        // What is too large to count is refused in its turn, with its name.
+        // A cache that is too large is rejected later, with its name.
         if (!ree_count_elements(port_of(s, state)->rank, dims, &count) || count >= INT64_C(1) << 31)
             continue;
         uint64_t nbytes = (uint64_t)count * ree_dtype_size(port_of(s, state)->dtype) + 4;
@@ -245,12 +245,12 @@ void ree_session_foresee(const struct ree_session *s, const struct ree_session_s
     }
 }
 
-// All states together against the device's memory, before any of them grows: where a system hands
-// out more memory than it has, the process would be killed later on. Where all sessions on the
-// device count what they hold, that of the others is counted, too.
+// Checks the total of all kv caches against the device's memory before any of them grows. On a
+// system that overcommits memory, the process would be killed later. If all sessions on the device
+// count what they hold, the other sessions are included.
 static enum ree_status check_memory(const struct ree_session *s, int64_t rows,
                                     struct ree_error *err) {
-    double need = (double)s->weight_bytes; // no overflow
+    double need = (double)s->weight_bytes; // double: cannot overflow
     for (size_t k = 0; k < s->n_sets; k++)
         if (s->sets[k] != s->states) need += (double)ree_session_set_bytes(s, s->sets[k]);
     if (s->memory) need = (double)s->memory->used - (double)held_bytes(s, s->states);
@@ -289,7 +289,7 @@ int64_t ree_session_state_rows(const struct ree_session *s) {
 }
 
 int64_t ree_session_state_capacity(const struct ree_session *s) {
-    int64_t least = INT64_MAX; // some may have grown before there was no room for the others
+    int64_t least = INT64_MAX; // some may have grown before memory for the others was exhausted
     for (size_t i = 0; i < s->n_states; i++)
         if (s->states[i].spec.output != REE_NO_OUTPUT && s->states[i].capacity < least)
             least = s->states[i].capacity;

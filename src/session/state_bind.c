@@ -1,4 +1,4 @@
-// States within a bind: as what the graph sees them, and where their outputs go.
+// Kv caches within a bind: how the graph sees them, and where their outputs are stored.
 #include <string.h>
 
 #include "base/dtype.h"
@@ -26,14 +26,14 @@ ptrdiff_t ree_session_state_of_value(const struct ree_session *s, const struct r
 
 enum ree_status ree_bind_state_input(struct ree_bind *b, size_t index, struct ree_tval **out,
                                      struct ree_error *err) {
-    (void)err; // the lowering's is the same
+    (void)err; // the lowering holds the same pointer
     const struct ree_session_state *state = &b->session->states[index];
     const struct ree_port *port = &b->session->model->inputs[state->spec.input];
     struct ree_lower_state given = {.index = (uint32_t)index,
                                     .rank = port->rank,
                                     .axis = state->spec.axis,
                                     .capacity = state->capacity};
-    // Of one that is elsewhere there is nothing but the shape.
+    // If another session keeps the cache, only its shape exists here.
     if (state->spec.output == REE_NO_OUTPUT) given.capacity = state->dims[state->spec.axis];
     memcpy(given.dims, state->dims, sizeof given.dims);
     return ree_lower_state(&b->lower, port->dtype, &given, out);
@@ -48,7 +48,7 @@ static void set_place(struct ree_tval *t, const struct ree_lower_state *state) {
     t->offset = 0;
 }
 
-// The whole state with other rows in it.
+// A view of the cache's buffer with the dims of t.
 static enum ree_status target(struct ree_bind *b, struct ree_storage *storage,
                               const struct ree_tval *t, struct ree_tval **out) {
     struct ree_tval *view = ree_lower_view(&b->lower, t);
@@ -59,7 +59,7 @@ static enum ree_status target(struct ree_bind *b, struct ree_storage *storage,
     return REE_OK;
 }
 
-// Whether t is the beginning of the whole state, as `place` is.
+// Whether t starts at the beginning of the cache and has its strides, as `place` does.
 static bool lies_in(const struct ree_tval *t, const struct ree_tval *place) {
     bool same = t->storage == place->storage && t->offset == 0;
     for (uint32_t i = 0; same && i < t->rank; i++)
@@ -99,7 +99,8 @@ enum ree_status ree_bind_state_output(struct ree_bind *b, size_t index, struct r
     REE_TRY(target(b, in->storage, t, &place));
     if (t->storage == in->storage) {
         if (lies_in(t, place)) return REE_OK;
-        // Another part of itself: by way of other memory, as the two may overlap.
+        // A different part of the cache itself: copy through temporary memory, because the two may
+        // overlap.
         struct ree_tval *aside;
         REE_TRY(ree_lower_new(&b->lower, t->dtype, t->rank, t->dims, &aside));
         REE_TRY(ree_lower_copy_into(&b->lower, t, aside));

@@ -1,12 +1,12 @@
-// Rows of states, read back: gathered on the device by one program, so that neither the place of a
-// sequence nor the room that a state has shows.
+// Reads positions of kv caches back. One program gathers them on the device, so that the result
+// depends neither on a sequence's index in the batch nor on the cache's capacity.
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/dtype.h"
 #include "session/session_internal.h"
 
-// What one state gives: dims of the tensor, elements to skip, strides.
+// Describes the read of one kv cache: dims of the tensor, offset in elements, strides.
 static enum ree_status plan_read(const struct ree_session *s, size_t index, int64_t sequence,
                                  int64_t first, int64_t n, struct ree_tensor *out,
                                  struct ree_dispatch *d, struct ree_error *err) {
@@ -35,7 +35,7 @@ static enum ree_status plan_read(const struct ree_session *s, size_t index, int6
         if (i == state->spec.batch_axis) offset += sequence * stride;
         if (i == state->spec.axis) offset += first * stride;
         dense *= dims[i];
-        // The state has fewer than 2^31 elements.
+        // A kv cache has fewer than 2^31 elements.
         stride *= i == state->spec.axis ? state->capacity : state->dims[i];
     }
     p->n_elements = (uint32_t)dense;
@@ -48,7 +48,7 @@ static enum ree_status plan_read(const struct ree_session *s, size_t index, int6
     return REE_OK;
 }
 
-// Runs the dispatches, which write into one buffer, and hands its parts out.
+// Runs the dispatches, which write into one buffer, and distributes its contents.
 static enum ree_status gather(struct ree_session *s, const struct ree_dispatch *dispatches,
                               size_t n, struct ree_device_buffer **slots, uint64_t size,
                               struct ree_tensor **of, struct ree_error *err) {

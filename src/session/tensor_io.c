@@ -1,4 +1,4 @@
-// Reads a tensor from any of the formats users have: by the file's extension.
+// Reads a tensor in any supported format, chosen by the file's extension.
 #include "base/npy.h"
 #include "base/float_env.h"
 #include "base/status.h"

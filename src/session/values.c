@@ -1,4 +1,4 @@
-// What callers hand in and get back: tensors, lists of them, strings.
+// Converts the callers' inputs and outputs: tensors, lists of tensors, strings.
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,8 @@ static enum ree_status no_memory(struct ree_error *err) {
 
 // Inputs
 
-// A string tensor is part of the key by its contents: its numbers are this bind's own.
+// The contents of a string tensor are part of the key, because its numbers are valid only in this
+// bind.
 static enum ree_status bind_strings(struct ree_bind *b, size_t k, struct ree_tval **out,
                                     struct ree_error *err) {
     const struct ree_tensor *t = &b->given->tensors[k];
@@ -27,7 +28,7 @@ static enum ree_status bind_strings(struct ree_bind *b, size_t k, struct ree_tva
     return ree_lower_strings(&b->lower, t->rank, t->dims, copies, out);
 }
 
-// Tensor k of those given.
+// Binds run input tensor k.
 static enum ree_status bind_tensor(struct ree_bind *b, size_t k, struct ree_tval **out,
                                    struct ree_error *err) {
     const struct ree_tensor *t = &b->given->tensors[k];
@@ -66,7 +67,7 @@ enum ree_status ree_bind_inputs(struct ree_bind *b, struct ree_error *err) {
     if (!b->capacities || !b->state_rows) return no_memory(err);
     for (size_t i = 0; i < n_states; i++)
         b->capacities[i] = b->session->states[i].capacity;
-    for (size_t i = 0; i < n_states; i++) // of those that have no successor here
+    for (size_t i = 0; i < n_states; i++) // for kv caches that have no output in this model
         b->state_rows[i] = b->session->states[i].dims[b->session->states[i].spec.axis];
     b->n_tensors = given->n_tensors;
     for (size_t i = 0; i < model->n_inputs; i++) {
@@ -100,7 +101,7 @@ static bool same_strings(const char *const *a, const struct ree_tensor *t) {
 }
 
 bool ree_bind_matches(const struct ree_bind *b, const struct ree_given *given) {
-    if (b->n_segments != 1) return false; // baked-in data of one run
+    if (b->n_segments != 1) return false; // contains the data of one run
     if (b->n_tensors != given->n_tensors) return false;
     for (size_t i = 0; i < b->session->n_states; i++)
         if (b->capacities[i] != b->session->states[i].capacity) return false;
@@ -169,7 +170,7 @@ static enum ree_status read_tensor(struct ree_bind *b, const struct ree_tval *t,
     if (!out->nbytes) return REE_OK;
     if (t->dtype == REE_STRING) return read_strings(b, t, given, out, err);
     REE_TRY(read_bytes(b, t, given, out->data, out->nbytes, err));
-    // Payloads and signs of NaNs differ between devices.
+    // NaN payloads and signs differ between devices.
     ree_canonicalise_nans(out->dtype, out->nbytes / ree_dtype_size(out->dtype), out->data);
     return REE_OK;
 }

@@ -1,11 +1,11 @@
-// How a run ends: well, or with a reason that all ranks say. The thread of signs.c has ended before
-// anything here is done: no locks.
+// Ends a run: successfully, or with a reason that all ranks print. The thread of signs.c has ended
+// before anything below runs, so no locks are needed.
 #include <string.h>
 #include <time.h>
 
 #include "transport/transport_internal.h"
 
-// How long others get to print why the run ends.
+// Seconds that other ranks get to print the reason.
 #define GRACE 0.5
 
 static void flush(struct ree_transport *t, double seconds) {
@@ -22,12 +22,12 @@ void ree_transport_fail(struct ree_transport *t, const char *reason, int code) {
     struct ree_part part = {reason, strnlen(reason, REE_ERROR_MAX - 1)};
     struct ree_frame_fields fields = {.kind = REE_MESSAGE_ERROR, .n_parts = 1};
     ree_signs_end(t);
-    // Who was told why needs not tell the others, who have been told, too.
+    // A rank that received a failure does not forward it: its sender has told all other ranks.
     for (uint32_t r = 0; !t->has_failed && r < t->link->n_ranks; r++)
         if (r != t->link->rank)
             (void)ree_transport_post(t, r, REE_CHANNEL_CONTROL, fields, &part, &err);
-    // One rank is to end the run, the first of those that noticed by themselves: mpirun may stumble
-    // over several at a time. The next one does it where that is not enough.
+    // Only one rank should end the run: the first that noticed the failure itself, because mpirun
+    // may fail if several do so at once. If that is not enough, the next rank does it.
     double wait =
         GRACE + (t->has_failed ? 1.5 : 0) + (t->link->rank < 8 ? t->link->rank : 8) * 0.25;
     double until = ree_transport_clock() + wait;

@@ -11,14 +11,15 @@
 #include <time.h>
 #include <unistd.h>
 
-// After SIGTERM: seconds until SIGKILL.
+// Seconds between SIGTERM and SIGKILL.
 #define GRACE 5
 
-// A process, as /proc shows it.
+// A process as listed in /proc.
 struct process {
     pid_t pid;
     char name[32];
-    unsigned long long started; // a pid may be given to another process, but not that, too
+    // Start time: distinguishes processes that reuse a pid.
+    unsigned long long started;
     char state;
 };
 
@@ -30,7 +31,7 @@ static bool find(pid_t pid, struct process *out) {
     ssize_t n = read(fd, text, sizeof text - 1);
     close(fd);
     text[n > 0 ? n : 0] = 0;
-    // pid (name) state and 18 numbers; a name may have anything in it.
+    // pid (name) state and 18 numbers; the name may contain any characters.
     char *open_at = strchr(text, '('), *close_at = strrchr(text, ')');
     if (!open_at || !close_at || close_at < open_at) return false;
     *out = (struct process){.pid = pid};
@@ -55,7 +56,7 @@ static bool starts_ranks(const struct process *p) {
     return false;
 }
 
-// Whether it is gone within that time.
+// Waits until the process has ended, at most that long; returns whether it has ended.
 static bool wait_for_end(const struct process *p, double seconds) {
     for (double waited = 0; waited < seconds; waited += 0.1) {
         if (!is_there(p)) return true;
@@ -76,7 +77,8 @@ static void say(const struct process *starter) {
 static void guard(int fd, const struct process *starter, double seconds) {
     char byte;
     ssize_t n;
-    // mpirun ends what is in a rank's group and session, and waits for the end of its output.
+    // mpirun kills the processes in a rank's group and session, and waits for the end of its
+    // output.
     setsid();
     prctl(PR_SET_NAME, "ree-guardian");
     int limit = (int)sysconf(_SC_OPEN_MAX);

@@ -1,24 +1,25 @@
-// A small process beside each rank that ends mpirun where that hangs.
+// The watchdog: a small process for each rank that ends mpirun if it hangs.
 //
-// Open MPI 4.1's mpirun waits for ever when a rank is killed in the few milliseconds in which it
-// connects to it: it ends the other ranks, says so, and stays ("PMIX ERROR: UNREACHABLE"). None of
-// the ranks is there any more to do something about it.
+// Open MPI 4.1's mpirun can hang forever if a rank is killed during the few milliseconds in which
+// it connects to mpirun: mpirun ends the other ranks, prints "PMIX ERROR: UNREACHABLE", and stays.
+// By then no rank is left that could react.
 #ifndef REE_TRANSPORT_GUARDIAN_H
 #define REE_TRANSPORT_GUARDIAN_H
 
 #include <sys/types.h>
 
 struct ree_guardian {
-    int fd;    // -1: there is none
-    pid_t pid; // this process' child
+    int fd;    // -1: no watchdog
+    pid_t pid; // child of this process
 };
 
-// Before anything of MPI, while the process has one thread. When the descriptor is closed, by this
-// process' end above all, and mpirun is still there `seconds` later, it is ended. There is none
-// where mpirun is not this process' parent, or for another reason, which is no failure.
+// Call it before using MPI, while the process has one thread. When the descriptor is closed
+// (normally because this process has ended) and mpirun is still running `seconds` later, the
+// watchdog ends mpirun. Returns fd -1 if mpirun is not the parent of this process or the watchdog
+// cannot start; this is not an error.
 struct ree_guardian ree_guardian_start(double seconds);
 
-// What is written to the descriptor when all has ended well; then it ends.
+// Written to the descriptor after a successful run; the watchdog then ends without action.
 #define REE_GUARDIAN_WELL "w"
 
 #endif

@@ -1,33 +1,33 @@
-// What carries frames between the ranks of a run: MPI, or sockets for tests. A link neither waits
-// nor looks into frames beyond their headers; deadlines and checks are transport.c's. It is used by
-// several threads, one at a time.
+// Carries frames between the ranks of a run: over MPI, or over sockets for tests. A link never
+// blocks and reads only the headers of frames; transport.c implements deadlines and checks. Several
+// threads use a link, one at a time.
 #ifndef REE_TRANSPORT_LINK_H
 #define REE_TRANSPORT_LINK_H
 
 #include "ree.h"
 
-// Two channels between each pair of ranks, so that signs of life and errors come through while
-// data waits for its turn. Frames of one channel from one sender arrive in their order.
+// Two channels between each pair of ranks, so that heartbeats and errors are not delayed by data.
+// Frames of one channel from one sender arrive in order.
 enum ree_channel { REE_CHANNEL_DATA, REE_CHANNEL_CONTROL, REE_N_CHANNELS };
 
 struct ree_link;
 
 struct ree_link_ops {
-    // Begins to send a frame, which stays where it is until `test` says that it has gone.
+    // Starts sending a frame, which must stay valid until `test` reports that it was sent.
     enum ree_status (*start)(struct ree_link *link, uint32_t to, enum ree_channel channel,
                              const unsigned char *frame, size_t nbytes, void **out_request,
                              struct ree_error *err);
-    // Once done, the request is released.
+    // Whether the frame was sent; if so, releases the request.
     enum ree_status (*test)(struct ree_link *link, void *request, bool *out_done,
                             struct ree_error *err);
-    // The next frame from a rank, if it has arrived whole (malloc), else NULL. Fails where one is
-    // longer than `limit`, before memory is taken for it.
+    // Returns the next frame from a rank (malloc) if it has arrived completely, otherwise NULL.
+    // Fails, before allocating, if a frame is longer than `limit`.
     enum ree_status (*take)(struct ree_link *link, uint32_t from, enum ree_channel channel,
                             size_t limit, unsigned char **out_frame, size_t *out_nbytes,
                             struct ree_error *err);
-    // Ends all ranks. MPI's does not return.
+    // Ends all ranks. Does not return over MPI.
     void (*abort)(struct ree_link *link, int code);
-    // All ranks together, after everything was sent and received. Releases the link.
+    // Collective over all ranks, after everything was sent and received. Releases the link.
     void (*close)(struct ree_link *link);
 };
 
@@ -36,22 +36,23 @@ struct ree_link {
     uint32_t rank, n_ranks;
 };
 
-// `n` ranks within one process or its children, connected by sockets: rank i uses out_links[i].
+// Creates `n` ranks within one process or its children, connected by sockets: rank i uses
+// out_links[i].
 enum ree_status ree_link_local_create(uint32_t n, struct ree_link **out_links,
                                       struct ree_error *err);
 
-// Whether this process is one of several that mpirun started; asks the environment alone.
+// Whether mpirun started this process as one of several; checks only the environment.
 bool ree_link_mpi_started(void);
 struct ree_link_mpi_options {
-    // Where MPI's start takes longer (a rank does not come up), the process ends with exit code 1
-    // and a message, and so it does when MPI's end takes longer.
+    // If starting or ending MPI takes longer than this (a rank does not come up), the process ends
+    // with exit code 1 and a message.
     double seconds;
-    // For tests: bytes of a frame that go as one message of MPI; the same on all ranks. 0: 1 GiB
-    // (MPI's counts are ints). Frames may be longer.
+    // For tests: maximum bytes of a frame per MPI message; must be equal on all ranks. 0: 1 GiB
+    // (MPI's counts are ints). Longer frames are split.
     size_t piece;
 };
-// Loads ree_mpi.so, which lies beside the program, and begins MPI. REE_UNAVAILABLE where ree was
-// built without MPI.
+// Loads ree_mpi.so from the program's folder or the installed modules and starts MPI. Fails with
+// REE_UNAVAILABLE if ree was built without MPI.
 enum ree_status ree_link_mpi_create(const struct ree_link_mpi_options *options,
                                     struct ree_link **out_link, struct ree_error *err);
 

@@ -1,4 +1,4 @@
-// Ranks connected by sockets.
+// Connects ranks by sockets.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +10,10 @@
 #include "transport/frame.h"
 #include "transport/link.h"
 
-// What is being read from a rank.
+// A frame being received from a rank.
 struct incoming {
     unsigned char header[REE_FRAME_HEADER];
-    unsigned char *frame; // once the header is there
+    unsigned char *frame; // allocated after the header has arrived
     size_t have, nbytes;
 };
 
@@ -22,16 +22,16 @@ struct outgoing {
     enum ree_channel channel;
     const unsigned char *frame;
     size_t sent, nbytes;
-    uint64_t turn; // among those of its channel
+    uint64_t turn; // order within its channel
     struct outgoing *next, **former;
 };
 
 struct local {
     struct ree_link link;
-    int *sockets; // (n_ranks, channels); -1: own, or closed
+    int *sockets; // (n_ranks, channels); -1: this rank's own, or closed
     struct incoming *incoming;
-    uint64_t *begun, *ended;   // turns of each socket
-    struct outgoing *outgoing; // what has not gone yet
+    uint64_t *begun, *ended;   // per socket: frames started and frames sent
+    struct outgoing *outgoing; // frames not yet sent
 };
 
 static struct local *local_of(struct ree_link *link) {
@@ -80,7 +80,7 @@ static enum ree_status local_test(struct ree_link *link, void *request, bool *ou
     return REE_OK;
 }
 
-// Reads until *have is `want`. *out_whole is false if the rest has not arrived yet.
+// Reads until *have equals `want`. Sets *out_whole to false if the rest has not arrived yet.
 static enum ree_status read_more(int fd, unsigned char *to, size_t *have, size_t want,
                                  uint32_t from, bool *out_whole, struct ree_error *err) {
     *out_whole = false;
@@ -142,7 +142,7 @@ static void local_close(struct ree_link *link) {
     free(l);
 }
 
-// The others notice by their connections' end.
+// The other ranks notice the end of their connections.
 static void local_abort(struct ree_link *link, int code) {
     struct local *l = local_of(link);
     (void)code;

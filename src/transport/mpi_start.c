@@ -1,4 +1,4 @@
-// Finds out whether mpirun has started this process, and loads the module that speaks MPI.
+// Detects whether mpirun started this process, and loads the MPI module.
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -11,13 +11,13 @@
 #include "transport/mpi/mpi_module.h"
 
 #define MODULE "ree_mpi.so"
-// Seconds that mpirun has, beyond the deadline, to end after a rank did.
+// Seconds beyond the deadline that mpirun may take to end after a rank has ended.
 #define GUARDIAN_SLACK 10
-// Beside the program in a build; the second from the program's folder of an install.
+// In the program's folder for a build; relative to the program's folder for an installation.
 static const char *const places[] = {MODULE, REE_INSTALLED_MODULES MODULE};
 
 bool ree_link_mpi_started(void) {
-    // Open MPI says how many there are; other starters that speak PMIx only which one this is.
+    // Open MPI's variable has the number of ranks; other PMIx starters only set the rank.
     const char *size = getenv("OMPI_COMM_WORLD_SIZE");
     return size ? strcmp(size, "1") != 0 : getenv("PMIX_RANK") != NULL;
 }
@@ -42,17 +42,17 @@ enum ree_status ree_link_mpi_create(const struct ree_link_mpi_options *options,
                         "build again)",
                         path);
     struct ree_mpi_setup setup = {*options, ree_guardian_start(options->seconds + GUARDIAN_SLACK)};
-    // UCX, which MPI may use, reads its environment when it is loaded. It writes its messages to
-    // standard output unless told otherwise, where they would stand among ree-run's results.
+    // UCX, which MPI may use, reads its environment when it is loaded. By default it writes its
+    // messages to standard output, which is for ree-run's results.
     setenv("UCX_LOG_FILE", "stderr", 0);
-    // Open MPI loads parts of itself that look for its symbols everywhere.
+    // Open MPI loads plugins that look up its symbols globally.
     void *module = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     ree_float_env_set(); // MPI's libraries may have changed it
     if (!module) return ree_fail(err, REE_UNAVAILABLE, "%s", dlerror());
     enum ree_status (*open_mpi)(const struct ree_mpi_setup *, struct ree_link **,
                                 struct ree_error *);
     void *symbol = dlsym(module, "ree_mpi_open");
-    memcpy(&open_mpi, &symbol, sizeof symbol); // a function, as POSIX has it
+    memcpy(&open_mpi, &symbol, sizeof symbol); // POSIX allows converting this to a function pointer
     if (!symbol) return ree_fail(err, REE_UNAVAILABLE, "%s", dlerror());
     return open_mpi(&setup, out, err);
 }

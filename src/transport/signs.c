@@ -1,17 +1,18 @@
-// Signs of life: a thread sends them and listens for those of others while the rank works, however
-// long one operator or the reading of a model takes. A process that is stopped or dead sends none.
-// One that hangs while this thread lives says with each sign for how long it has not got on.
+// Heartbeats: a thread sends them and receives those of other ranks while this rank works, however
+// long an operator or the loading of a model takes. A stopped or dead process sends none. If a
+// process hangs while this thread lives, each heartbeat states how long the process has made no
+// progress.
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "transport/transport_internal.h"
 
-// Frames waiting to go to one rank's control channel: more are not sent. A rank that takes none of
-// these is silent anyway.
+// Maximum control frames queued for one rank; further heartbeats are skipped. A rank that receives
+// none of them is silent anyway.
 #define MAX_SIGNS 16
-// After a failure that the thread has met: seconds in which the rank itself may notice. It may be
-// in the midst of something that takes long.
+// Seconds after a failure that the thread has detected in which the rank itself may notice it. The
+// rank may be busy with a long operation.
 #define PATIENCE 5
 
 static double every(const struct ree_transport *t) {
@@ -22,8 +23,8 @@ static enum ree_status send_signs(struct ree_transport *t, double now, struct re
     if (now - t->last_sign < 0.9 * every(t)) return REE_OK;
     t->last_sign = now;
     double still = t->waits ? 0 : now - t->moved;
-    // Whether it works, and for how many milliseconds at the same thing, is all that there is to
-    // say.
+    // A heartbeat contains only whether the rank works, and for how many milliseconds it has made
+    // no progress.
     struct ree_frame_fields fields = {.kind = REE_MESSAGE_ALIVE,
                                       .set = !t->waits,
                                       .step = still > 0 ? (uint64_t)(1000 * still) : 0};
@@ -41,7 +42,7 @@ static void take_failure(struct ree_transport *t, const struct ree_message *m) {
     t->failure.status = REE_IO;
     if (n) memcpy(t->failure.message, m->parts[0].data, n);
     t->failure.message[n] = 0;
-    // What comes over a wire is shown to a person.
+    // The text comes from the network and is shown to a user: replace control characters.
     for (char *c = t->failure.message; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
 }
@@ -107,8 +108,8 @@ enum ree_status ree_signs_exchange(struct ree_transport *t, struct ree_error *er
     REE_TRY(ree_transport_move_out(t, err));
     REE_TRY(ree_signs_take(t, err));
     double now = ree_transport_clock();
-    // Whoever has not looked for long knows nothing of the others' silence: this process, or all
-    // of them, were stopped and go on, or the machine has other things to do.
+    // If this rank has not checked for a long time, it cannot judge the silence of others: this
+    // process or all of them were stopped and continued, or the machine is overloaded.
     if (now - t->looked > t->options.deadline / 2) {
         for (uint32_t r = 0; r < t->link->n_ranks; r++)
             t->peers[r].heard = now;

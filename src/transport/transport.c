@@ -79,7 +79,7 @@ enum ree_status ree_transport_create(struct ree_link *link,
         ree_transport_finish(t);
         return status;
     }
-    // Short pauses are otherwise prolonged by 50 us; a step has some.
+    // By default the kernel may prolong a short sleep by 50 us; a step has several sleeps.
     prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0);
     *out = t;
     return REE_OK;
@@ -238,13 +238,14 @@ static enum ree_status check_expected(const struct ree_expected *expected, uint3
                     from, ree_message_kind_name(m->kind), (unsigned long long)m->step);
 }
 
-// One look; *out_frame is NULL while nothing has come.
+// Checks once; out->frame is NULL if nothing has arrived.
 static enum ree_status look(struct ree_transport *t, uint32_t from,
                             const struct ree_expected *expected, struct ree_message *out,
                             struct ree_error *err) {
     unsigned char *frame;
     size_t nbytes;
-    // Data first: a rank that ends well may be followed by the end of its connection.
+    // Check data first: the connection of a rank that ends successfully may end right after its
+    // last message.
     enum ree_status status =
         t->link->ops->take(t->link, from, REE_CHANNEL_DATA, expected->limit, &frame, &nbytes, err);
     if (status == REE_OK && frame) {
@@ -258,7 +259,7 @@ static enum ree_status look(struct ree_transport *t, uint32_t from,
         ree_fail_prefix(err, "the message from rank %u (step %llu) is", from,
                         (unsigned long long)expected->step);
     if (status == REE_IO) {
-        // A rank that has failed says why before its connection ends.
+        // A failed rank sends the reason before its connection ends.
         struct ree_error why;
         if (ree_signs_take(t, &why) != REE_OK && t->has_failed) *err = why;
     }
@@ -281,7 +282,7 @@ static enum ree_status wait_for(struct ree_transport *t, uint32_t from,
     }
 }
 
-// Whether this rank waits; false: it had failed before.
+// Records whether this rank waits; returns false if it has failed before.
 static bool set_waits(struct ree_transport *t, bool waits, uint64_t step, struct ree_error *err) {
     double now = ree_transport_clock();
     pthread_mutex_lock(&t->lock);
@@ -299,7 +300,7 @@ enum ree_status ree_transport_receive(struct ree_transport *t, uint32_t from,
                                       const struct ree_expected *expected, struct ree_message *out,
                                       struct ree_error *err) {
     struct ree_error local, unused;
-    if (!err) err = &local; // prefixes need the message that they prefix
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     memset(out, 0, sizeof *out);
     double start = ree_transport_clock();
     if (!set_waits(t, true, expected->step, err)) return err->status;
@@ -318,7 +319,7 @@ enum ree_status ree_transport_receive(struct ree_transport *t, uint32_t from,
 void ree_transport_working(struct ree_transport *t) {
     struct ree_error err;
     atomic_store(&t->moved, ree_transport_clock());
-    // Whoever holds the lock does the same.
+    // Whoever holds the lock exchanges heartbeats itself.
     if (pthread_mutex_trylock(&t->lock) != 0) return;
     if (!t->is_broken && ree_signs_exchange(t, &err) != REE_OK) ree_transport_note_broken(t, &err);
     pthread_mutex_unlock(&t->lock);

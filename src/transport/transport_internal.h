@@ -1,8 +1,8 @@
-// What the files of this room share.
+// Declarations shared by the files of this module.
 //
-// Two threads use a transport: the one that sends and receives, and one that sends signs of life
-// and listens for those of others while the first works (signs.c). `lock` is held round everything
-// that touches the link or the fields below; links are used by one thread at a time.
+// Two threads use a transport: one sends and receives; the other exchanges heartbeats while the
+// first works (signs.c). `lock` must be held for every access to the link or to the fields below;
+// so only one thread at a time uses the link.
 #ifndef REE_TRANSPORT_INTERNAL_H
 #define REE_TRANSPORT_INTERNAL_H
 
@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "transport/transport.h"
 
-// Longest frame of the control channel: an error with its text.
+// Maximum size in bytes of a frame on the control channel: an error with its text.
 #define REE_CONTROL_LIMIT (REE_FRAME_HEADER + 8 + REE_ERROR_MAX)
 
 struct ree_sending {
@@ -23,12 +23,13 @@ struct ree_sending {
     enum ree_channel channel;
 };
 
-// What is known of another rank.
+// The state of another rank.
 struct ree_peer {
-    uint64_t sent[REE_N_CHANNELS], received[REE_N_CHANNELS]; // sequence numbers
-    double heard;                                            // when anything came last
-    double still;   // as it says: for how long it has been at one and the same thing
-    size_t n_signs; // frames of control on their way
+    // sequence numbers of the next messages
+    uint64_t sent[REE_N_CHANNELS], received[REE_N_CHANNELS];
+    double heard;   // time of the last message
+    double still;   // seconds without progress, as its last heartbeat states
+    size_t n_signs; // control frames being sent
 };
 
 struct ree_transport {
@@ -39,52 +40,52 @@ struct ree_transport {
     struct ree_sending *sendings;
     size_t n_sendings, room;
     struct ree_transport_count sent[REE_N_MESSAGE_KINDS];
-    uint64_t n_data; // messages of data sent
+    uint64_t n_data; // number of data messages sent
     uint64_t held, most_held;
     double waited;
-    uint64_t step; // that this rank was last at
-    // Signs of life.
+    uint64_t step; // last step of this rank
+    // Heartbeats.
     pthread_t thread;
     pthread_cond_t wake;
     bool has_thread, ends;
-    bool waits;           // in a receive
-    _Atomic double moved; // when this rank last got on with its work
+    bool waits;           // inside a receive
+    _Atomic double moved; // time of this rank's last progress
     double last_sign, looked;
-    double progress; // when any rank was last known to work
+    double progress; // last time at which any rank was known to work
     // Failures.
-    bool has_failed; // a rank said so
+    bool has_failed; // a rank reported a failure
     struct ree_error failure;
-    bool is_refused; // a receive has failed: nothing is to be waited for any more
-    bool is_broken;  // that, or there was something wrong beside what is received
+    bool is_refused; // a receive has failed: all further receives fail
+    bool is_broken;  // a receive or an exchange of heartbeats has failed
     double broken_since;
     struct ree_error broken;
 };
 
-// All with the lock held.
+// The lock must be held for all functions below unless stated otherwise.
 
-// Drops what has gone.
+// Releases frames that have been sent.
 enum ree_status ree_transport_move_out(struct ree_transport *t, struct ree_error *err);
 enum ree_status ree_transport_post(struct ree_transport *t, uint32_t to, enum ree_channel channel,
                                    struct ree_frame_fields fields, const struct ree_part *parts,
                                    struct ree_error *err);
-// Opens a frame that has come and counts it; `frame` is the message's, also on failure.
+// Checks and counts a received frame. The message owns `frame`, even on failure.
 enum ree_status ree_transport_open(struct ree_transport *t, uint32_t from, enum ree_channel channel,
                                    unsigned char *frame, size_t nbytes, struct ree_message *out,
                                    struct ree_error *err);
 void ree_transport_note_broken(struct ree_transport *t, const struct ree_error *err);
 
-void ree_transport_finish(struct ree_transport *t); // frees all but the link
+void ree_transport_finish(struct ree_transport *t); // frees everything except the link
 
 // signs.c
 enum ree_status ree_signs_begin(struct ree_transport *t, struct ree_error *err);
-void ree_signs_end(struct ree_transport *t); // without the lock
-// Takes what the others say, says what there is to say, and judges their silence.
+void ree_signs_end(struct ree_transport *t); // the lock must not be held
+// Receives and sends pending heartbeats, and fails if a rank is silent too long.
 enum ree_status ree_signs_exchange(struct ree_transport *t, struct ree_error *err);
-// Signs of life and errors from all ranks: fails with the reason where one has failed.
+// Receives heartbeats and errors from all ranks. Fails with the reason if a rank has failed.
 enum ree_status ree_signs_take(struct ree_transport *t, struct ree_error *err);
 
-// Soon at first, so that a step is not kept waiting; then seldom, so that an idle rank leaves its
-// core to others.
+// Pauses shortly at first, so that a step is not delayed; later longer, so that an idle rank leaves
+// its core to others. `waited` is in seconds.
 void ree_transport_pause(double waited);
 
 #endif

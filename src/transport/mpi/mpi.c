@@ -1,10 +1,9 @@
-// Ranks connected by MPI. A module of its own, loaded by mpi_start.c: the program itself is not
-// linked to MPI's library. It uses nothing of libree but its headers.
+// Connects ranks by MPI. A separate module that mpi_start.c loads, so that the program itself is
+// not linked with MPI's library. It uses only the headers of libree.
 //
-// Nothing here waits: MPI's blocking calls cannot be given a deadline. What has to be collective
-// (MPI_Init, MPI_Finalize) is watched by a thread. MPI counts in ints: a frame that is longer than
-// a piece goes as several messages, one after the other with the same tag, which MPI keeps in
-// order.
+// Sending and receiving never block: MPI's blocking calls have no deadline. A thread watches the
+// calls that must be collective (MPI_Init, MPI_Finalize). MPI counts in ints: a frame longer than
+// `piece` is sent as several messages in sequence with the same tag, whose order MPI preserves.
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -18,27 +17,27 @@
 #include "transport/frame.h"
 #include "transport/mpi/mpi_module.h"
 
-// Bytes of a frame in one message of MPI.
+// Maximum bytes of a frame per MPI message.
 #define MAX_PIECE ((size_t)1 << 30)
 
 struct receiving {
     MPI_Request request;
-    unsigned char *frame; // NULL: nothing is arriving
-    size_t nbytes, have;  // of the frame, as far as known; of these there are
-    size_t arriving;      // bytes of the piece that is under way; 0: none
+    unsigned char *frame; // NULL: no frame is arriving
+    size_t nbytes, have;  // bytes of the frame, as far as known; bytes received
+    size_t arriving;      // bytes of the message being received; 0: none
     bool is_under_way;
 };
 
 struct sending {
     size_t n;
-    MPI_Request requests[]; // (n pieces)
+    MPI_Request requests[]; // (n)
 };
 
 struct mpi {
     struct ree_link link;
     double seconds;
     struct ree_guardian guardian;
-    size_t piece;                // bytes
+    size_t piece;                // maximum bytes per MPI message
     struct receiving *receiving; // (n_ranks, channels)
 };
 
@@ -46,7 +45,7 @@ static struct mpi *mpi_of(struct ree_link *link) {
     return REE_CONTAINER_OF(link, struct mpi, link);
 }
 
-// Writes what MPI says.
+// Fails with MPI's error text.
 static enum ree_status fail(struct ree_error *err, const char *what, int code) {
     char text[MPI_MAX_ERROR_STRING + 1] = "";
     int n = 0;
@@ -66,7 +65,7 @@ static enum ree_status no_memory(struct ree_error *err) {
     return REE_NO_MEMORY;
 }
 
-// A thread that ends the process unless it is told in time that all is well.
+// A thread that ends the process unless watch_end is called in time.
 struct watch {
     pthread_t thread;
     pthread_mutex_t mutex;
@@ -79,7 +78,7 @@ struct watch {
 static void *watch_over(void *user) {
     struct watch *w = user;
     struct timespec until;
-    // Of no use is a clock that somebody sets.
+    // The clock must be monotonic.
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += (time_t)w->seconds;
     until.tv_nsec += (long)((w->seconds - (double)(time_t)w->seconds) * 1e9);
@@ -134,7 +133,7 @@ static enum ree_status mpi_start(struct ree_link *link, uint32_t to, enum ree_ch
         int code = MPI_Isend(frame + at, (int)(left < m->piece ? left : m->piece), MPI_BYTE,
                              (int)to, (int)channel, MPI_COMM_WORLD, &s->requests[s->n]);
         if (code == MPI_SUCCESS) continue;
-        // The run ends; pieces that are on their way still need their bytes.
+        // The run ends. The requests of messages in flight stay allocated.
         if (s->n == 0) free(s);
         return fail(err, "cannot send", code);
     }
@@ -165,7 +164,7 @@ static enum ree_status too_long(struct ree_error *err, uint64_t nbytes, size_t l
     return REE_INVALID;
 }
 
-// The next piece, where one has come.
+// Starts receiving the next MPI message if one has arrived.
 static enum ree_status begin_piece(struct receiving *r, uint32_t from, enum ree_channel channel,
                                    size_t limit, struct ree_error *err) {
     MPI_Message message;
@@ -190,7 +189,8 @@ static enum ree_status begin_piece(struct receiving *r, uint32_t from, enum ree_
     return REE_OK;
 }
 
-// After the first piece, if it is a full one: room for what its header says that is to come.
+// Called after the first MPI message of a frame if it has full size: allocates memory for the rest,
+// as announced in the frame's header.
 static enum ree_status make_room(struct receiving *r, size_t limit, struct ree_error *err) {
     uint64_t behind = 0;
     if (r->have < REE_FRAME_HEADER) return REE_OK;

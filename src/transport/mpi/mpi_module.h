@@ -1,4 +1,4 @@
-// What ree_mpi.so has to offer.
+// The interface of ree_mpi.so.
 #ifndef REE_TRANSPORT_MPI_MODULE_H
 #define REE_TRANSPORT_MPI_MODULE_H
 
