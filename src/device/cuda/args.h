@@ -124,8 +124,8 @@ enum ree_cuda_product_flag {
     REE_CUDA_TO_SCRATCH = 1, // store results in scratch before step 4 of NUMERICS.md section 3
     REE_CUDA_SWAPPED = 2,    // the kernel's A is operand 1, its B is operand 0
     // The operand is a dense copy in the scratch memory: float32 written by matmul_widen, or bytes
-    // packed by matmul_pack. BY_K: k is its first dimension (never for bytes); otherwise its last.
-    // BATCHED: one copy per batch; otherwise one for all batches.
+    // packed by matmul_pack. BY_K: k is its last dimension; without it, its first (for bytes k is
+    // always the last). BATCHED: one copy per batch; without it, one for all batches.
     REE_CUDA_A_WIDE = 4,
     REE_CUDA_A_WIDE_BY_K = 8,
     REE_CUDA_A_WIDE_BATCHED = 16,

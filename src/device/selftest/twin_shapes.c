@@ -640,9 +640,9 @@ static bool shrink_attention(struct shrinking *s) {
     add(s, REE_HARD_SPARSE, p->v_dtype,
         ree_twin_view(s->size, 4, v0, v1, p->v_strides, &p->v_offset), 1000);
     // Scores of full mantissas over 260 terms spread over a few units, so that many keys count. The
-    // queries' positions leave them many keys on either side of a window, if the dispatch's do:
-    // with a single key the weight is 1 for any score. The last queries of a long prompt have more
-    // than one chunk of keys.
+    // queries have positions at which a window on either side still leaves them many keys, if the
+    // dispatch's queries do: with a single key the weight is 1 for any score. The last queries of a
+    // long prompt have more than one chunk of keys.
     const uint32_t before = p->kv_len > p->q_len ? p->kv_len - p->q_len : 0;
     const int64_t end = (int64_t)old.start + old.q_len;
     if (old.start != 0 || end > REE_CHUNK || grows_ones(s->size))

@@ -19,7 +19,7 @@ uint32_t ree_twin_short_length(const struct ree_twin_size *size, uint32_t like);
 // Returns a length for a sum of `like` terms, with the same number of chunks of 256 terms, up to 9.
 uint32_t ree_twin_sum_length(const struct ree_twin_size *size, uint32_t like);
 // Returns a length for a row: as for sums, but a row of more than 65536 elements stays longer than
-// that, because kernels use another loop for it.
+// that, because kernels use another loop for it. With size->small it is shortened too.
 uint32_t ree_twin_row_length(const struct ree_twin_size *size, uint32_t like);
 
 // Returns the last dimension above 1, or the last dimension if none is.

@@ -5,7 +5,7 @@
 // block's address. Buffers may change between runs; then only the addresses in the blocks are
 // rewritten.
 //
-// If device memory is not host-visible, the host writes the blocks into a host-visible copy, and
+// If memory is not unified, the host writes the blocks into a host-visible copy, and
 // the command buffer first copies them to the device.
 #include "device/vulkan/vulkan.h"
 #include "device/outline.h"
