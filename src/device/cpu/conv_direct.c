@@ -1,5 +1,5 @@
-// Convolution with few output channels per group: summed directly, one channel at a time, with
-// vectors along the output's rows. NUMERICS.md section 3.
+// Convolution with few output channels per group (for example depthwise): summed directly, one
+// channel at a time, with vectors along the output's rows. NUMERICS.md section 3.
 #include "device/cpu/conv.h"
 
 #include <omp.h>

@@ -24,7 +24,7 @@ struct ree_conv_axis {
     uint32_t step;     // increase of the coordinate per output position
     int64_t dilation;  // increase per tap; negative if transposed
     int64_t origin;    // lowest coordinate that is read
-    uint32_t n_phases; // number of phases that are read
+    uint32_t n_phases; // phases that are read; phases[]: their remainders
     uint32_t *phases;
     uint32_t length;   // elements of one phase
     uint32_t furthest; // largest offset of a tap from the output position

@@ -10,8 +10,9 @@
 //
 // Files named *_avx512.c, *_avx2.c and *_neon.c are compiled for that instruction set if the
 // compiler can target it (CMakeLists.txt), and are left out otherwise. REE_CPU_HAVE_AVX512, _AVX2
-// and _NEON tell the other files. These files must contain no code that runs before the context's
-// isa was checked, and no extern inline functions that could replace a portable one at link time.
+// and _NEON tell the other files which ones exist. The files for an instruction set must contain no
+// code that runs before the context's isa was checked, and no extern inline functions that could
+// replace a portable one at link time.
 #ifndef REE_DEVICE_CPU_INTERNAL_H
 #define REE_DEVICE_CPU_INTERNAL_H
 

@@ -25,7 +25,7 @@ const struct ree_cpu_reduce_kernels *ree_cpu_reduce_kernels(enum ree_cpu_isa isa
 void ree_cpu_reduce_rows(const struct ree_cpu_reduce_kernels *kernels, uint32_t kind,
                          const float *const *rows, uint32_t n_rows, uint32_t n, float *out);
 
-// Adds a chunk's result to the total of the chunks before it (or multiplies).
+// Adds a chunk's result to the total of the earlier chunks (PROD: multiplies).
 static inline float ree_cpu_reduce_join(uint32_t kind, float total, float chunk) {
     return kind == REE_REDUCE_PROD ? total * chunk : total + chunk;
 }

@@ -1,5 +1,5 @@
-// The same sums (NUMERICS.md section 3) for outputs whose terms are adjacent to each other: the
-// loops of expressions add row after row of terms to a row of accumulators.
+// The same sums (NUMERICS.md section 3) for neighbouring outputs with neighbouring terms: the loops
+// of expressions add row after row of terms to a row of accumulators.
 #include "device/cpu/reduce.h"
 
 #define MIN_COLUMNS 16 // with fewer, packing the terms of each output is faster

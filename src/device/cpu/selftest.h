@@ -17,7 +17,7 @@
 enum ree_status ree_cpu_isa_test(enum ree_cpu_isa isa, const char *cache_dir, char *out_what,
                                  struct ree_error *err);
 
-// Returns the result known in this process: NULL if not tested, "" if right, or else the problems
+// Returns the result known in this process: NULL if not tested, "" if right, or else the groups
 // that are wrong. Valid for the life of the process.
 const char *ree_cpu_isa_verdict(enum ree_cpu_isa isa);
 

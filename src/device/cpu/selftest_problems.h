@@ -10,11 +10,11 @@
 
 #include "device/cpu/selftest_trial.h"
 
-#define SOME 100 // a dimension whose length the twin chooses
+#define SOME 100     // a dimension whose length the twin chooses
 
-#define ROWS 19 // of a product: more than one tile, with unequal heights
+#define ROWS 19      // of a product: more than one tile, with unequal heights
 #define TALL_ROWS 24 // a multiple of the largest tile height of every instruction set
-#define COLUMNS 37 // some whole tiles and a partial one
+#define COLUMNS 37   // some whole tiles and a partial one
 #define TALL_COLUMNS 44
 #define MAX_HEIGHT 12 // of a tile
 

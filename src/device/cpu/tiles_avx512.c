@@ -1,6 +1,6 @@
 // Tiles for AVX-512: 12 rows of 2 vectors. 24 accumulators, 2 vectors of b and one broadcast of a
-// leave registers free. Per step, 24 multiply-adds require 14 loads, less than the two loads per
-// cycle that are possible.
+// leave registers free. Per step, 24 multiply-adds require 14 loads, which is below the limit of
+// two loads per cycle.
 #include "device/cpu/tiles.h"
 
 #include <immintrin.h>

@@ -1,5 +1,5 @@
 // Tiles for products of 8-bit integers, summed exactly in 32 bits (wrapping):
-//  out(i, j) = sum over l of a(i, l) * b(l, j), NUMERICS.md section 3, integers.
+//     out(i, j) = sum over l of a(i, l) * b(l, j), NUMERICS.md section 3, integers.
 //
 // They are struct ree_tiles whose packed words hold several terms of K instead of one float:
 // - 4 bytes, if the processor has a dot product of bytes (AVX-512 VNNI, AVX-VNNI, NEON dotprod)

@@ -93,8 +93,8 @@ static void encode_tiles(const struct ree_cuda *cuda, const struct ree_dispatch 
 #define MATVEC_WARPS 8
 #define MATVEC_SPLIT_WARPS 4
 
-// B as a matvec kernel reads it: that of the product or, if `swapped`, that of the transposed
-// product, when there is one column. The result in memory is the same.
+// B as a matvec kernel reads it: B of the product or, if `swapped`, B of the transposed product
+// (used if there is one column). The result has the same memory layout in both cases.
 struct matvec {
     bool swapped, by_rows;
     uint32_t m, n, bits;

@@ -1,6 +1,6 @@
-// Hashes everything except the source that compiled code depends on: the processor (for code that
-// runs on it), the driver's libraries, and the environment variables and files that change how a
-// driver compiles. Every start of a program on the same machine hashes the same bytes.
+// Hashes what compiled code depends on in addition to its source: the processor (for code that runs
+// on it), the driver's libraries, and the environment variables and files that change how a driver
+// compiles. Every start of a program on the same machine hashes the same bytes.
 #ifndef REE_DEVICE_SELFTEST_IDENTITY_H
 #define REE_DEVICE_SELFTEST_IDENTITY_H
 

@@ -81,7 +81,7 @@ uint64_t ree_twin_view(const struct ree_twin_size *size, uint32_t rank, const ui
         const uint32_t old = magnitude(strides[d]);
         if (to[d] != 1)
             strides[d] = new_strides[d];
-        else if (old > 1 && size->alignment) // the stride of a dimension of size 1: not 1 either
+        else if (old > 1 && size->alignment) // a dimension of size 1 keeps a stride other than 1
             strides[d] = old % 2 ? 3 : (int32_t)divisor_of(old, size->alignment);
         else if (!size->alignment)
             strides[d] = old != 0;

@@ -118,7 +118,7 @@ struct ree_vk_step *ree_vk_add_step(struct ree_vk_encoding *out, uint32_t shader
     step->shader = shader;
     step->local_size = local_size;
     step->forms = out->forms;
-    step->forms.dot8 = 0; // only selects the module
+    step->forms.dot8 = 0; // dot8 only selects the module
     step->n_groups = (n_threads + local_size - 1) / local_size;
     return step;
 }

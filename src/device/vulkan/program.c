@@ -5,8 +5,8 @@
 // block's address. Buffers may change between runs; then only the addresses in the blocks are
 // rewritten.
 //
-// If memory is not unified, the host writes the blocks into a host-visible copy, and
-// the command buffer first copies them to the device.
+// If memory is not unified, the host writes the blocks into a host-visible copy, and the command
+// buffer first copies them to the device.
 #include "device/vulkan/vulkan.h"
 #include "device/outline.h"
 
@@ -23,7 +23,7 @@ struct block_header {
 };
 _Static_assert(sizeof(struct block_header) == 128, "shaders/include/ree.glsl counts on it");
 
-// A shader's report of the first index out of range. Located before the program's blocks.
+// A shader's report of the first index out of range. It is the first of the program's blocks.
 struct fault {
     uint32_t dispatch;  // index plus 1; 0: no fault
     uint32_t low, high; // the two halves of the index
