@@ -35,7 +35,8 @@ static bool make_folders(char *path) {
     return true;
 }
 
-// Owner and mode of what is open as fd; closes it where they are wrong, and gives -1.
+// Checks owner and mode of the open file or folder. Returns fd, or closes it and returns -1 if they
+// are wrong.
 static int check(int fd, const char *path, char *why, size_t size) {
     struct stat info;
     bool is_open = fd >= 0, ok = is_open && fstat(fd, &info) == 0;
@@ -68,7 +69,7 @@ static int open_folder(const char *path, char *why, size_t size) {
     return fd;
 }
 
-// From its folder, so that nobody can put another one in the folder's place meanwhile.
+// Opens the file relative to its folder, so that nobody can replace the folder in between.
 static int open_file(const char *path, char *why, size_t size) {
     int folder = open_folder(path, why, size);
     if (folder < 0) return -1;

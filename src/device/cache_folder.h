@@ -1,27 +1,31 @@
-// Where a device keeps what it need not find out twice: compiled pipelines, results of self-tests.
+// Files that save a device from repeating work: compiled pipelines and self-test results.
 #ifndef REE_DEVICE_CACHE_FOLDER_H
 #define REE_DEVICE_CACHE_FOLDER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-// "FOLDER/NAME", released with free. FOLDER is cache_dir, or where that is NULL
-// $XDG_CACHE_HOME/ree, or $HOME/.cache/ree. NULL where there is none (cache_dir is "") or no
-// memory.
+// Returns the path "FOLDER/NAME"; the caller releases it with free. FOLDER is cache_dir. If
+// cache_dir is NULL, FOLDER is $XDG_CACHE_HOME/ree, or else $HOME/.cache/ree. Returns NULL if there
+// is no folder (cache_dir is "", or neither variable is an absolute path) or if memory is
+// exhausted.
 char *ree_cache_path(const char *cache_dir, const char *name);
 
-// A file says what need not be tested again, and a driver reads compiled code from one. So a folder
-// or a file that somebody else could have written is not used: both must belong to the user that
-// the process runs as, must not be writable by others, and must not be symbolic links.
+// Security: a cache file decides what is not tested again, and a driver loads compiled code from
+// one. So a folder or file is used only if it belongs to the process's effective user, is not
+// writable by others, and is not a symbolic link.
 //
-// Reads a file of at most so many bytes, to be released with free. False: it is not there, or not
-// used.
+// Reads a file of at most max_nbytes bytes; the caller releases *out_bytes with free. Returns false
+// if the file is missing, too large or not usable by the rule above.
 bool ree_cache_read(const char *path, size_t max_nbytes, void **out_bytes, size_t *out_nbytes);
-// Writes it whole or not at all, readable by its owner only. Makes the folders above it, mode 0700.
+// Replaces the file atomically, readable by its owner only. Creates missing parent folders with
+// mode 0700. Ignores failures.
 void ree_cache_write(const char *path, const void *bytes, size_t nbytes);
-// An open descriptor of the file's folder, which `makes` makes; -1: it is not there, or not used.
+// Returns an open descriptor of the file's folder, or -1 if the folder is missing or not usable.
+// `makes`: create the folder if it is missing.
 int ree_cache_open_folder(const char *path, bool makes);
-// False, with the reason: the folder or the file is there and is not used.
+// Returns false, with the reason in out_why, if the folder or the file exists but is not usable. A
+// missing file is usable. path may be NULL.
 bool ree_cache_is_usable(const char *path, char *out_why, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-// Opening a device by its name: "cpu", "cuda", "vulkan"; "cuda:INDEX", "cuda:NAME" and so on.
+// Opens a device by name: "cpu", "cuda", "vulkan"; "cuda:INDEX", "cuda:NAME", and so on.
 #include "device/device.h"
 
 #include "base/float_env.h"

@@ -1,6 +1,6 @@
-// The device interface: what a backend provides. Buffers, programs of RepOps, and nothing about
-// models. A backend embeds struct ree_device as its first member. All functions may be called from
-// one thread at a time.
+// The device interface that a backend implements: buffers and programs of RepOps. It knows nothing
+// about models. A backend embeds struct ree_device as its first member. The functions are not
+// thread-safe: only one thread may call them at a time.
 #ifndef REE_DEVICE_DEVICE_H
 #define REE_DEVICE_DEVICE_H
 
@@ -12,12 +12,12 @@ struct ree_device_program;
 struct ree_device_vtable {
     void (*destroy)(struct ree_device *device);
 
-    // Uninitialised memory of `size` bytes (size 0 is allowed), 64-byte aligned.
+    // Creates a buffer of `size` uninitialised bytes (size 0 is allowed), 64-byte aligned.
     enum ree_status (*buffer_create)(struct ree_device *device, uint64_t size,
                                      struct ree_device_buffer **out, struct ree_error *err);
-    // A buffer over the caller's memory, read-only, which stays valid until buffer_destroy and is
-    // readable up to the next multiple of 4 bytes. NULL function: the backend cannot, the caller
-    // creates and writes instead.
+    // Creates a read-only buffer over the caller's memory. The memory must stay valid until
+    // buffer_destroy and be readable up to the next multiple of 4 bytes. The function pointer is
+    // NULL if the backend cannot do this; the caller then uses buffer_create and buffer_write.
     enum ree_status (*buffer_wrap)(struct ree_device *device, const void *data, uint64_t size,
                                    struct ree_device_buffer **out, struct ree_error *err);
     void (*buffer_destroy)(struct ree_device *device, struct ree_device_buffer *buffer);
@@ -28,19 +28,19 @@ struct ree_device_vtable {
                                    uint64_t offset, void *data, uint64_t size,
                                    struct ree_error *err);
 
-    // Prepares a program; copies what it needs from `program`. constants[slot] is the buffer bound
-    // to that slot in every run, its contents never changing (the backend may repack them), or NULL
-    // for slots that vary.
+    // Prepares a program and copies what it needs from `program`. constants[slot] is the buffer
+    // that every run binds to that slot, or NULL if the buffer varies. The contents of a constant
+    // buffer must never change, because the backend may repack them.
     enum ree_status (*program_create)(struct ree_device *device, const struct ree_program *program,
                                       struct ree_device_buffer *const *constants,
                                       struct ree_device_program **out, struct ree_error *err);
     void (*program_destroy)(struct ree_device *device, struct ree_device_program *program);
-    // Runs it with slots[i] bound to slot i (constants included) and waits. A fault (an index out
-    // of range) is REE_INVALID with the node's name in front.
+    // Runs the program with slots[i] bound to slot i (constants included) and waits for it. Fails
+    // with REE_INVALID if an index is out of range; the message starts with the node's name.
     enum ree_status (*program_run)(struct ree_device *device, struct ree_device_program *program,
                                    struct ree_device_buffer *const *slots, struct ree_error *err);
-    // Device time of each dispatch of the last run, in seconds; false when not measured. What is
-    // not measured otherwise is while device->wants_times, as far as the device can.
+    // Returns the device time of each dispatch of the last run, in seconds; false if it was not
+    // measured. Some backends measure only while device->wants_times is set.
     bool (*program_times)(struct ree_device *device, struct ree_device_program *program,
                           double *out_seconds);
 
@@ -50,32 +50,33 @@ struct ree_device_vtable {
 struct ree_device {
     const struct ree_device_vtable *vtable;
     char name[256];
-    // Progress of program_run: dispatches done, of how many. Set by the caller; NULL: off.
+    // Called by program_run with the dispatches done and their total. Set by the caller; NULL: off.
     void (*on_progress)(void *user, uint64_t done, uint64_t total);
     void *progress_user;
-    bool wants_times; // program_run is to measure each dispatch, whatever it costs. Set by the
-                      // caller
-    uint64_t max_buffer_size; // bytes; larger tensors are refused by buffer_create with a message
-    uint64_t memory_size;     // bytes in all, used ones included
-    // Bytes that the copies of constants may take which program_create makes, laid out for the
-    // backend; it takes off what it makes. UINT64_MAX: any number. Set by the caller.
+    bool wants_times;         // set by the caller: program_run measures each dispatch at any cost
+    uint64_t max_buffer_size; // bytes; buffer_create rejects larger tensors with a message
+    uint64_t memory_size;     // total bytes, including used ones
+    // Capacity in bytes for the copies of constants that program_create makes in the backend's
+    // layout. program_create subtracts what it uses. UINT64_MAX means no limit. Set by the caller.
     uint64_t copies_room;
 };
 
 // Backends. options is never NULL here.
 enum ree_status ree_cpu_device_open(const struct ree_device_options *options,
                                     struct ree_device **out, struct ree_error *err);
-// Runs one dispatch on the calling thread with operands[i] in host memory. Constant folding, shapes
-// and sampling use it, the twins take its results as the expected ones (device/selftest/twin.h),
-// and CUDA runs through it what no form of its own computes rightly.
+// Runs one dispatch on the calling thread with operands[i] in host memory. Used by constant
+// folding, shape computation and sampling; by the twins, which take its results as the expected
+// ones (device/selftest/twin.h); and by CUDA for dispatches that none of its own kernels computes
+// correctly.
 enum ree_status ree_cpu_execute(const struct ree_dispatch *dispatch, void *const *operands,
                                 struct ree_error *err);
-// The folder where ree_cpu_execute keeps the results of its self-tests; as in struct
-// ree_device_options. Opening a device calls it, so that the folder is the last opened device's.
-// Before the first call nothing is kept.
+// Sets the folder where ree_cpu_execute keeps the results of its self-tests; cache_dir is as in
+// struct ree_device_options. ree_device_open calls it, so the folder is that of the device opened
+// last. Before the first call nothing is kept.
 void ree_cpu_use_cache(const char *cache_dir);
 
-// which: "" for the first, an index, or part of a name. *out_note: why there is none, or NULL.
+// which: "" for the first device, an index, or part of a name. *out_note: why no device was found,
+// or NULL.
 enum ree_status ree_cuda_device_open(const char *which, const struct ree_device_options *options,
                                      struct ree_device **out, struct ree_error *err);
 size_t ree_cuda_device_list(struct ree_device_listing *out_list, size_t max, const char **out_note);

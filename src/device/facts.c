@@ -25,7 +25,7 @@ void ree_facts_add_bytes(struct ree_facts *facts, const char *kind, const char *
     static const struct {
         const char *name;
         int shift;
-        bool whole; // only for multiples of it
+        bool whole; // only for whole multiples of the unit
     } units[] = {{"GiB", 30, true}, {"MiB", 20, false}, {"KiB", 10, true}, {"bytes", 0, false}};
     size_t u = 0;
     while (bytes >> units[u].shift == 0 || (units[u].whole && bytes % (1ull << units[u].shift)))

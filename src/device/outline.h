@@ -1,5 +1,5 @@
-// What a program on a device keeps of the struct ree_program that it was made from: operands and
-// names, not the parameters, which have become something else.
+// The information that a device program keeps from its struct ree_program: operands and names.
+// Parameters are not kept because the backend has translated them.
 #ifndef REE_DEVICE_OUTLINE_H
 #define REE_DEVICE_OUTLINE_H
 
@@ -12,15 +12,16 @@ struct ree_outline {
     char **labels;                                    // [n_dispatches], "node 'conv1' (Conv)"
 };
 
-// What messages call dispatch i; borrowed from `source`.
+// Returns the name of dispatch i in messages; borrowed from `source`.
 const char *ree_outline_label(const struct ree_program *source, uint32_t i);
-// On failure, what there is waits for ree_outline_finish.
+// On failure the caller must still call ree_outline_finish.
 enum ree_status ree_outline_init(struct ree_outline *outline, const struct ree_program *source,
                                  struct ree_error *err);
 void ree_outline_finish(struct ree_outline *outline);
 
-// What a device reports of the first index out of range that a run met: the dispatch's number plus
-// 1, 0 for none, and the index. backend: "CUDA", for a report that makes no sense.
+// Turns the device's report of the first index out of range into an error. dispatch: the number of
+// the dispatch plus 1, or 0 if no fault occurred (returns REE_OK). low, high: the two halves of the
+// index. backend: name for the message about an impossible report, for example "CUDA".
 enum ree_status ree_outline_fault(const struct ree_outline *outline, const char *backend,
                                   uint32_t dispatch, uint32_t low, uint32_t high,
                                   struct ree_error *err);

@@ -24,7 +24,7 @@ int ree_probe_find(const struct ree_probe_primitive *primitives, uint32_t n, con
     return -1;
 }
 
-#define N_RANDOM 1024 // vectors of each operation, beside the special ones
+#define N_RANDOM 1024 // random vectors per operation, in addition to the special ones
 #define N_SPECIAL 24
 #define MAX_VECTORS (REE_PROBE_N_OPERATIONS * (N_RANDOM + N_SPECIAL * N_SPECIAL))
 
@@ -62,7 +62,7 @@ static uint32_t compute(const struct ree_probe_vector *v) {
     return 0;
 }
 
-// Shaders may convert only what fits.
+// The conversion of other values is undefined in shaders.
 static bool is_defined(uint32_t operation, uint32_t a) {
     float x = ree_float(a);
     if (operation == REE_PROBE_FLOAT_TO_UINT) return x > -1 && x < 4294967296.0f;
@@ -79,15 +79,15 @@ static void add(struct ree_probe_vectors *v, uint32_t operation, uint32_t a, uin
     v->n++;
 }
 
-// A number with an exponent near 2^e.
+// Returns a number with a biased exponent within `spread` of `biased`.
 static uint32_t random_near(struct ree_probe_vectors *v, uint32_t biased, uint32_t spread) {
     uint32_t r = random_bits(v);
     uint32_t e = biased + random_bits(v) % (2 * spread + 1) - spread;
     return (r & 0x807FFFFFu) | (e & 255u) << 23;
 }
 
-// Products that nearly cancel, sums that land near midpoints, results near and below the smallest
-// normal number.
+// Adds one random vector: products that nearly cancel, sums near midpoints, results near and below
+// the smallest normal number.
 static void add_random(struct ree_probe_vectors *v, uint32_t operation, uint32_t i) {
     uint32_t a = random_near(v, 127, 3), b = random_near(v, 127, 3), c = random_near(v, 127, 28);
     switch (i % 8) {
@@ -106,7 +106,7 @@ static void add_random(struct ree_probe_vectors *v, uint32_t operation, uint32_t
         a &= 0x807FFFFFu;
         if (i & 8) b &= 0x807FFFFFu;
         break;
-    case 5: // far apart
+    case 5: // exponents far apart
         c = random_near(v, 127, 90);
         a = random_near(v, 127, 60);
         break;

@@ -1,14 +1,14 @@
-// What a device's arithmetic is tried on before it is used: vectors for each primitive of binary32
-// over which devices are known to go wrong, and what the scalar source in C makes of them. A few
-// thousand prove nothing about the rest, but the ways in which devices differ all show in them:
-// subnormals flushed on the way in or out, fma in two roundings, division by reciprocal,
-// float(int(x)) folded. src/device/vulkan/probe.c, src/device/cuda/probe.c.
+// Test vectors for a device's arithmetic, run before the device is used. They cover each binary32
+// primitive in which devices are known to deviate. The expected results come from the scalar source
+// compiled as C. A few thousand vectors are no proof, but they expose all known kinds of deviation:
+// subnormals flushed on input or output, fma with two roundings, division by reciprocal,
+// float(int(x)) folded. Used by src/device/vulkan/probe.c and src/device/cuda/probe.c.
 #ifndef REE_DEVICE_PROBE_VECTORS_H
 #define REE_DEVICE_PROBE_VECTORS_H
 
 #include "base/status.h"
 
-// In the order of shaders/probe.comp and cuda/probe.cu.
+// Same order as in shaders/probe.comp and cuda/probe.cu.
 enum ree_probe_operation {
     REE_PROBE_ADD,
     REE_PROBE_SUB,
@@ -33,27 +33,27 @@ enum ree_probe_operation {
     REE_PROBE_N_OPERATIONS
 };
 
-// What a verdict is about: one operation, or several that a device gets right or wrong together.
+// The unit of a verdict: one operation, or several that a device gets right or wrong together.
 struct ree_probe_primitive {
     const char *name;  // "fma"
-    uint32_t first, n; // operations
+    uint32_t first, n; // range of operations
 };
 #define REE_PROBE_N_PRIMITIVES 10
 extern const struct ree_probe_primitive ree_probe_primitives[REE_PROBE_N_PRIMITIVES];
 
-// The primitive called `name`, or -1.
+// Returns the index of the primitive called `name`, or -1.
 int ree_probe_find(const struct ree_probe_primitive *primitives, uint32_t n, const char *name);
 
-// As a device reads it: four words.
+// Layout as the device reads it: four words.
 struct ree_probe_vector {
     uint32_t operation, a, b, c;
 };
 
 struct ree_probe_vectors {
-    struct ree_probe_vector *list; // (n), by operation
-    uint32_t *expected;            // (n): bits; NaNs canonical
+    struct ree_probe_vector *list; // [n], ordered by operation
+    uint32_t *expected;            // [n]: result bits; NaNs canonical
     uint32_t n;
-    uint64_t random; // state
+    uint64_t random; // state of the random generator
 };
 
 enum ree_status ree_probe_vectors_init(struct ree_probe_vectors *vectors, struct ree_error *err);
@@ -61,10 +61,10 @@ void ree_probe_vectors_finish(struct ree_probe_vectors *vectors);
 
 struct ree_probe_count {
     uint32_t n_vectors, n_wrong;
-    uint32_t example[5]; // the first wrong one: a, b, c, what the device gave, what is right
+    uint32_t example[5]; // of the first wrong vector: a, b, c, device's result, expected result
 };
-// Of vectors begin ... begin + n - 1, those of a primitive; results[i] is vector i's. Float NaNs of
-// any bits are right where a NaN is.
+// Counts wrong results among the vectors of one primitive within [begin, begin + n). results[i] is
+// the device's result for vector i. If a float NaN is expected, any NaN is accepted.
 struct ree_probe_count ree_probe_judge(const struct ree_probe_vectors *vectors,
                                        const uint32_t *results, uint32_t begin, uint32_t n,
                                        const struct ree_probe_primitive *primitive);

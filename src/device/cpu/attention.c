@@ -1,19 +1,19 @@
-// attention: softmax over keys of masked scores, and the values they weigh; NUMERICS.md,
-// "Attention". The steps are in attention_steps.c; here is how they are shared among threads.
+// attention: softmax over keys of masked scores, and the weighted sum of the values; NUMERICS.md,
+// "Attention". The steps are in attention_steps.c; this file distributes them over threads.
 //
-// Where units are many, each is one thread's from scores to result, and the scores of its rows are
-// all that is ever in memory. Where they are few, as when one token is decoded, the threads share
+// If there are many units, one thread computes a unit from scores to result, so only the scores of
+// its rows are in memory. If there are few units, as when one token is decoded, the threads share
 // the chunks of keys of all units, step by step.
 #include "device/cpu/attention.h"
 
 #include <omp.h>
 
-// Rows of a unit, if it has so many queries: enough to repay packing keys and values, and few
-// enough that their scores stay in a second-level cache, if that can be.
+// Rows per unit, if there are that many queries: enough for packing keys and values to pay off, and
+// few enough that their scores stay in a second-level cache if possible.
 #define MIN_ROWS 96
 #define MAX_ROWS 192
 #define CACHED_SCORES (256 << 10)
-#define MAX_SCORES (16 << 20) // of a thread, unless the heads of one query alone have more
+#define MAX_SCORES (16 << 20) // per thread, unless REE_STREAM_MAX_ROWS rows have more
 
 enum scratch_slot { SLOT_WORK, SLOT_UNIT, SLOT_QUERIES };
 
@@ -31,7 +31,7 @@ static uint32_t max_u32(uint32_t a, uint32_t b) {
     return a > b ? a : b;
 }
 
-// Neighbouring queries, from `first` on, with the same keys.
+// Finds neighbouring queries, starting with `first`, that have the same keys.
 static struct ree_attend_queries find_queries(const struct ree_attention_params *p, uint32_t first,
                                               uint32_t at_most) {
     struct ree_attend_queries found = {.first = first, .count = 1};
@@ -59,7 +59,7 @@ static uint32_t list_queries(const struct ree_attention_params *p, uint32_t at_m
 static struct ree_attend_unit unit_of(const struct job *job, uint32_t number) {
     const struct ree_attention_params *p = job->a.p;
     uint32_t group = p->n_heads / p->n_kv_heads, n_pairs = p->batch * p->n_kv_heads;
-    // The last queries first: they often have the most keys.
+    // The last queries come first, because they often have the most keys.
     struct ree_attend_unit u = {
         .queries = job->blocks[job->n_blocks - 1 - number / (n_pairs * job->n_head_blocks)]};
     uint32_t block = number % job->n_head_blocks, pair = number / job->n_head_blocks % n_pairs;
@@ -72,7 +72,7 @@ static struct ree_attend_unit unit_of(const struct job *job, uint32_t number) {
     return u;
 }
 
-// Chunks whose sums fill the lanes of a vector.
+// Returns the number of chunks whose sums fill the lanes of a vector.
 static uint32_t chunks_at_once(const struct ree_attend_unit *u) {
     return max_u32(REE_CPU_LANES / u->n_rows, 1);
 }
@@ -108,7 +108,7 @@ static enum ree_status run_whole(const struct ree_cpu_context *ctx, const struct
     return REE_OK;
 }
 
-// Some chunks of one unit.
+// A range of chunks of one unit.
 struct part {
     const struct ree_attend_unit *u;
     uint32_t chunk, n_chunks;
@@ -140,7 +140,7 @@ static void finish_unit(const struct job *job, const struct ree_attend_unit *u) 
     ree_attend_store(&job->a, u);
 }
 
-// Each step waits for the one before: maxima, then sums, then results need all chunks of a row.
+// Each step waits for the previous one: maxima, sums and results require all chunks of a row.
 static void run_parts(const struct ree_cpu_context *ctx, const struct job *job,
                       const struct ree_attend_unit *units, const struct part *parts,
                       uint32_t n_parts, uint32_t n_threads) {
@@ -228,7 +228,7 @@ static struct ree_attend read_operands(const struct ree_cpu_context *ctx,
     return a;
 }
 
-// One thread's time: products at the rate of the tiles, or reading keys and values.
+// Estimates one thread's time: products at the rate of the tiles, plus reading keys and values.
 static uint64_t nanoseconds(const struct ree_attention_params *p) {
     uint64_t pairs = (uint64_t)p->batch * p->n_heads * p->q_len * p->kv_len;
     uint64_t read = (uint64_t)p->batch * p->n_kv_heads * p->kv_len;
@@ -259,7 +259,7 @@ enum ree_status ree_cpu_attention(const struct ree_cpu_context *ctx,
     for (uint32_t i = 0; i < job.n_blocks; i++)
         n_keys = max_u32(n_keys, blocks[i].n_keys);
     uint64_t n_units = (uint64_t)p->batch * p->n_kv_heads * job.n_head_blocks * job.n_blocks;
-    job.n_units = (uint32_t)n_units; // no more than rows of the output
+    job.n_units = (uint32_t)n_units; // at most the number of output rows
     job.unit_floats = ree_attend_unit_floats(&job.a, n_rows, n_keys, 1);
     job.work_floats = ree_attend_work_floats(&job.a, n_rows);
 

@@ -1,22 +1,23 @@
-// The steps of attention over one block of queries, for the drivers in attention.c.
+// The steps of attention for one block of queries; attention.c drives them.
 //
-// A unit is some neighbouring queries of some neighbouring heads that share a head of keys, and
-// whose sums run over the same keys: its rows. What a step makes of one chunk of REE_CHUNK keys
-// stands by itself, so that chunks may be different threads' work:
+// A unit is a set of rows: neighbouring queries of neighbouring heads that share a kv head and
+// whose sums have the same keys. Each step handles one chunk of REE_CHUNK keys independently of the
+// other chunks, so different threads may process different chunks:
 //
 //     scores    t = masked scores of the chunk, and their maxima
-//     weights   e = exp(t - m) in place of t, and their sums; m is the row's maximum
-//     values    w = e / z in place of e, and the chunk-dot of w and v
+//     weights   e = exp(t - m) replaces t, and their sums; m is the row's maximum
+//     values    w = e / z replaces e, and the chunk-dot of w and v
 //
-// The scores lie chunk by chunk, (rows, keys of the chunk), so that every step's loops run over
-// memory that the one before has just left in a cache.
+// Scores are stored chunk by chunk, (rows, keys of the chunk), so every step loops over memory that
+// the previous step has just left in a cache.
 #ifndef REE_DEVICE_CPU_ATTENTION_H
 #define REE_DEVICE_CPU_ATTENTION_H
 
 #include "device/cpu/factor.h"
 #include "device/cpu/softmax.h"
 
-// Up to this many rows go along keys and values as they lie in memory; more are worth packing.
+// Units with at most this many rows read keys and values directly from memory; for more rows
+// packing them pays off.
 #define REE_ATTEND_STREAM_ROWS 16
 
 struct ree_attend {
@@ -26,14 +27,14 @@ struct ree_attend {
     const struct ree_cpu_reduce_kernels *reduce;
     const float *q;
     const char *k, *v;
-    const void *starts, *n_keys; // the optional operands, NULL where they are not there
+    const void *starts, *n_keys; // optional operands, NULL if absent
     const uint8_t *allowed;
     const float *bias, *sink;
     float *out;
-    bool k_adjacent, v_adjacent; // the elements of a row
+    bool k_adjacent, v_adjacent; // the elements of a row are adjacent
 };
 
-// Queries with the same keys, of every batch and head.
+// A block of queries that have the same keys; it applies to every batch and head.
 struct ree_attend_queries {
     uint32_t first, count;
     uint32_t key, n_keys; // key is a multiple of REE_CHUNK
@@ -45,22 +46,25 @@ struct ree_attend_unit {
     struct ree_attend_queries queries;
     uint32_t n_rows;   // n_heads * queries.count; row r is query r % count of head r / count
     uint32_t n_chunks; // of keys
-    // For row i of the unit:
+    // Memory of the unit; row i of each matrix belongs to row i of the unit.
     float *q;                 // dense (n_rows, head_dim)
     float *packed_q;          // for each chunk of head_dim, for each panel of rows: (terms, rows)
     float *scores;            // for each chunk: (n_rows, keys of the chunk, rounded up)
     float *max, *sum;         // (n_chunks, n_rows)
     float *row_max, *row_sum; // m and z
-    float *y;                 // (n_rows, v_head_dim), or such for each chunk
+    float *y;                 // (n_rows, v_head_dim), or one matrix of this shape per chunk
 };
 
-// Floats of memory of a unit of at most n_rows rows and n_keys keys; n_y: how many y.
+// Returns the number of floats that a unit of at most n_rows rows and n_keys keys requires, with
+// n_y matrices y.
 size_t ree_attend_unit_floats(const struct ree_attend *a, uint32_t n_rows, uint32_t n_keys,
                               uint32_t n_y);
-// Cuts `memory` up, after the numbers were filled in, and reads the queries.
+// Divides `memory` among the unit's pointers and reads the queries. The caller must have set the
+// unit's numbers.
 void ree_attend_begin(const struct ree_attend *a, struct ree_attend_unit *u, uint32_t n_y,
                       float *memory);
-// Memory of a thread for the steps below, in units of at most n_rows rows.
+// Returns the number of floats that a thread requires as `work` in the steps below, for units of at
+// most n_rows rows.
 size_t ree_attend_work_floats(const struct ree_attend *a, uint32_t n_rows);
 
 void ree_attend_scores(const struct ree_attend *a, const struct ree_attend_unit *u, uint32_t chunk,
@@ -69,7 +73,8 @@ void ree_attend_join_max(const struct ree_attend *a, const struct ree_attend_uni
 void ree_attend_weights(const struct ree_attend *a, const struct ree_attend_unit *u, uint32_t chunk,
                         uint32_t n_chunks, float *work);
 void ree_attend_join_sums(const struct ree_attend *a, const struct ree_attend_unit *u);
-// Adds to y, or, of the first chunk, begins it. `alone`: y is the chunk's own.
+// Computes one chunk's values. alone: y belongs to this chunk only and is overwritten. Otherwise
+// the values are added to y; the first chunk initialises it.
 void ree_attend_values(const struct ree_attend *a, const struct ree_attend_unit *u, uint32_t chunk,
                        bool alone, float *y, float *work);
 void ree_attend_add(const struct ree_attend *a, const struct ree_attend_unit *u, const float *from,

@@ -32,7 +32,7 @@ static float *take(float **memory, size_t floats) {
     return taken;
 }
 
-// Rows in panels of equal height.
+// Returns the height of panels that divide the rows evenly.
 static uint32_t panel_rows(const struct ree_attend *a, uint32_t n_rows) {
     uint32_t n_panels = (n_rows + a->tiles->rows - 1) / a->tiles->rows;
     return (n_rows + n_panels - 1) / n_panels;
@@ -42,7 +42,7 @@ static bool streams(bool adjacent, const struct ree_attend_unit *u) {
     return adjacent && u->n_rows <= REE_ATTEND_STREAM_ROWS;
 }
 
-// Rows (n_rows, k) with `pitch` between them to panels, `height` rows each: (k, rows).
+// Packs rows (n_rows, k) with row stride `pitch` into panels of `height` rows each: (k, rows).
 static void pack_rows(const struct ree_attend *a, const float *rows, size_t pitch, uint32_t n_rows,
                       uint32_t k, uint32_t height, float *out) {
     for (uint32_t i = 0; i < n_rows; i += height) {
@@ -77,8 +77,8 @@ void ree_attend_begin(const struct ree_attend *a, struct ree_attend_unit *u, uin
                   panel_rows(a, u->n_rows), u->packed_q + rows * d);
 }
 
-// What a thread needs: weights, or a panel of keys or values, packed; running sums; a block of one
-// repeated number.
+// A thread's memory: packed weights, a packed panel of keys or values, running sums, and a block of
+// one repeated number.
 size_t ree_attend_work_floats(const struct ree_attend *a, uint32_t n_rows) {
     size_t sums = 2 * round_up((size_t)REE_ATTEND_STREAM_ROWS * a->p->v_head_dim);
     size_t panel = (size_t)REE_CHUNK * a->tiles->cols;
@@ -100,7 +100,7 @@ static struct work cut_work(const struct ree_attend *a, const struct ree_attend_
     return w;
 }
 
-// A chunk's keys and scores. `pitch` is n rounded up: the places behind hold -inf, then +0.
+// A chunk's keys and scores. `pitch` is n rounded up; the padding holds -inf, later +0.
 struct chunk {
     uint32_t key, n, pitch;
     float *t; // (n_rows, pitch)
@@ -129,8 +129,8 @@ static int64_t read_position(const void *data, uint32_t dtype, int64_t i) {
                                   : (n > REE_ATTENTION_FAR ? REE_ATTENTION_FAR : n);
 }
 
-// The keys of the chunk, counted from its first, that position and number let take part for one
-// query.
+// Returns the keys of the chunk, relative to its first, that position and key count make visible to
+// one query.
 static void visible(const struct ree_attend *a, const struct ree_attend_unit *u,
                     const struct chunk *c, uint32_t query, uint32_t *out_begin, uint32_t *out_end) {
     const struct ree_attention_params *p = a->p;
@@ -149,8 +149,8 @@ static void visible(const struct ree_attend *a, const struct ree_attend_unit *u,
     *out_begin = begin < end ? (uint32_t)begin : (uint32_t)end;
 }
 
-// Keys that are taken at a time as they lie in memory, while the next are fetched: a vector of keys
-// walks along their elements side by side, which no processor foresees.
+// Number of keys that are processed together in place while the next ones are prefetched. A vector
+// of keys walks along their elements in parallel, a pattern that no processor prefetches by itself.
 #define STREAM_KEYS 32
 
 // t = chunk-dot(q, k) for the first n keys of the chunk.
@@ -205,7 +205,7 @@ static void fill(float *out, uint32_t begin, uint32_t end, float value) {
         out[i] = value;
 }
 
-// The operands that differ from key to key, for row r.
+// Applies the operands that differ per key to row r.
 static void mask_row(const struct ree_attend *a, const struct ree_attend_unit *u,
                      const struct chunk *c, uint32_t r, float *t) {
     const struct ree_attention_params *p = a->p;
@@ -240,7 +240,7 @@ void ree_attend_scores(const struct ree_attend *a, const struct ree_attend_unit 
         visible(a, u, &c, u->queries.first + i, &begin, &end);
         if (end > used && end > begin) used = end;
     }
-    if (used > 0) { // keys that no query sees need no products
+    if (used > 0) { // keys that no query sees require no products
         dot_keys(a, u, &c, used, &w);
         if (p->scale != 1)
             ree_cpu_rows_op(a->expr, REE_MAP_mul_f32, 1, n, c.t, &p->scale, c.t, w.block);
@@ -280,12 +280,12 @@ void ree_attend_join_max(const struct ree_attend *a, const struct ree_attend_uni
     }
 }
 
-// m as it is taken from the scores.
+// Returns the value of m that is subtracted from the scores.
 static float shift_of(const struct ree_attend *a, const struct ree_attend_unit *u, uint32_t r) {
     return a->p->zero_empty && u->row_max[r] == -INFINITY ? 0 : u->row_max[r];
 }
 
-// Sums wait until there is one for each lane of a vector.
+// Sums to compute together, collected until there is one per lane of a vector.
 struct pending {
     const float *x[REE_CPU_LANES];
     float *out[REE_CPU_LANES];
@@ -347,7 +347,7 @@ void ree_attend_join_sums(const struct ree_attend *a, const struct ree_attend_un
 
 // Values
 
-// p = chunk-dot(w, v) of at most REE_STREAM_MAX_ROWS rows at a time; v as it lies in memory.
+// p = chunk-dot(w, v) for at most REE_STREAM_MAX_ROWS rows at a time; v is read in place.
 static void stream_values(const struct ree_attend *a, const struct ree_attend_unit *u,
                           const struct chunk *c, const char *values, const struct work *w,
                           float *out) {
@@ -404,8 +404,8 @@ void ree_attend_values(const struct ree_attend *a, const struct ree_attend_unit 
         tile_values(a, u, &c, values, &w, flags, y);
         return;
     }
-    // Each chunk's result has had +0 added, which only turns a -0 into +0: as the sum's last step
-    // does anyway.
+    // Each chunk's result already includes an addition of +0, which only turns -0 into +0; the
+    // sum's last step does that anyway.
     stream_values(a, u, &c, values, &w, first ? y : w.part);
     if (!first) ree_attend_add(a, u, w.part, y);
 }
@@ -419,7 +419,7 @@ void ree_attend_store(const struct ree_attend *a, const struct ree_attend_unit *
         float *to = a->out + u->batch * (int64_t)s[0] + head * s[1] + query * s[2];
         if (u->n_chunks == 0)
             memset(to, 0, p->v_head_dim * sizeof(float));
-        else // sums of chunks may be NaNs of other patterns
+        else // sums of chunks may be non-canonical NaNs
             a->expr->stores[REE_CPU_STORE_F32](p->v_head_dim, u->y + (size_t)r * p->v_head_dim, to);
     }
 }

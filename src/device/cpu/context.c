@@ -1,4 +1,4 @@
-// What a kernel's context provides: scratch memory, and the number of threads that work deserves.
+// Services of a kernel's context: scratch memory, and the number of threads for a kernel's work.
 #include "device/cpu/cpu_internal.h"
 
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
-// Time that one more thread must be able to save before it is used: opening and closing a parallel
-// region costs 2 to 5 microseconds, and more when the other threads sleep.
+// Minimum time that one more thread must save. Opening and closing a parallel region costs 2 to 5
+// microseconds, and more if the other threads sleep.
 #define NANOSECONDS_PER_THREAD 15000
 
 void *ree_cpu_scratch_get(const struct ree_cpu_context *ctx, uint32_t thread, uint32_t slot,
@@ -16,7 +16,7 @@ void *ree_cpu_scratch_get(const struct ree_cpu_context *ctx, uint32_t thread, ui
     if (size == 0) size = 1;
     if (scratch->size[slot] >= size) return scratch->data[slot];
 
-    // Large blocks in huge pages: packed panels are read in long strides.
+    // Large blocks use huge pages: packed panels are read with long strides.
     size_t alignment = size >= HUGE_PAGE ? HUGE_PAGE : 64;
     size_t rounded = (size + alignment - 1) & ~(alignment - 1);
     void *data;
@@ -42,7 +42,7 @@ enum ree_status ree_cpu_no_memory(struct ree_error *err, size_t size) {
 
 uint32_t ree_cpu_threads_for(const struct ree_cpu_context *ctx, uint64_t nanoseconds) {
     uint64_t grain = ctx->thread_grain ? ctx->thread_grain : NANOSECONDS_PER_THREAD;
-    // libgomp ends the threads that a smaller team leaves over and makes them anew for the next
-    // larger one, which takes longer than the work of many a dispatch.
+    // libgomp ends the excess threads of a smaller team and creates them again for the next larger
+    // one, which takes longer than the work of many dispatches.
     return nanoseconds / grain > 1 ? ctx->n_threads : 1;
 }

@@ -1,12 +1,13 @@
 // conv: out(b, i, o) = expr(sum over (c, k) of x(b, c, o*stride + k*dilation - pad) * w(i, c, k)),
-// NUMERICS.md section 3, the terms in the order (c, kd, kh, kw), zeros outside x included. Of 8-bit
-// integers exactly in 32 bits, wrapping, so that the order means nothing; outside x the pad value.
+// NUMERICS.md section 3. The terms are in the order (c, kd, kh, kw) and include zeros outside x.
+// Sums of 8-bit integers are exact in 32 bits, wrapping, so their order is irrelevant; outside x
+// they use the pad value.
 #include "device/cpu/conv.h"
 
 size_t ree_cpu_conv_pack_size(const struct ree_cpu_context *ctx, const struct ree_conv_params *p,
                               struct ree_cpu_pack_key *key) {
     bool integer = ree_conv_sum_dtype(p) == REE_I32;
-    // Few output channels' floats are read as they are, and those of depthwise kernels.
+    // Not packed: float weights of few output channels, and depthwise kernels.
     if ((p->m < REE_CONV_FEW_CHANNELS && !integer) || ree_conv_is_depthwise(p) || p->m == 0 ||
         p->c == 0 || ree_conv_n_kernel(p) == 0)
         return 0;
@@ -67,7 +68,7 @@ enum ree_status ree_cpu_conv(const struct ree_cpu_context *ctx, const struct ree
     bool whole_groups = n_threads == 1 || p->n * p->groups >= 2 * n_threads;
     if (whole_groups && ree_conv_is_depthwise(p))
         return ree_conv_depthwise(ctx, &conv, n_threads, err);
-    // No taps at all, or a layout out of proportion.
+    // No taps at all, or a layout too large in relation to the tensors.
     if (k == 0 || !ree_conv_layout_init(&conv.layout, p, &conv.words)) {
         ree_conv_definition(&conv, ree_cpu_threads_for(ctx, multiplications * 4));
         return REE_OK;

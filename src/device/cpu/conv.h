@@ -1,16 +1,16 @@
-// What the files of conv share.
+// Shared declarations of the conv files.
 //
 // A convolution is a product of w (rows: output channels, K: taps) with a matrix that is never
-// built: the input is laid out so that a tap is an offset (conv_layout.h), and summed by tiles
-// (conv_tiles.c), or directly where a group has few output channels (conv_direct.c). All of that
-// moves words, which are floats or several terms of an integer sum.
+// built. The input is laid out so that a tap is an offset (conv_layout.h). The sums are computed by
+// tiles (conv_tiles.c), or directly if a group has few output channels (conv_direct.c). All of this
+// moves words: one float, or several terms of an integer sum.
 #ifndef REE_DEVICE_CPU_CONV_H
 #define REE_DEVICE_CPU_CONV_H
 
 #include "device/cpu/conv_layout.h"
 #include "device/cpu/expr.h"
 
-// Fewer output channels per group than this are summed directly. No tile has fewer rows.
+// Groups with fewer output channels than this are summed directly. No tile has fewer rows.
 #define REE_CONV_FEW_CHANNELS 4
 
 struct ree_conv_output {
@@ -19,8 +19,8 @@ struct ree_conv_output {
     size_t elem_size; // of out
 };
 
-// Writes elements [first, first + count) of the output from finished sums (float32, or int32 by the
-// same bits); values may be the output's own memory.
+// Writes elements [first, first + count) of the output from finished sums (float32, or int32 stored
+// in the same 4 bytes). `values` may be the output's own memory.
 static inline void ree_conv_write(const struct ree_conv_output *output, const void *values,
                                   uint32_t first, uint32_t count) {
     if (output->epilogue)
@@ -31,12 +31,12 @@ static inline void ree_conv_write(const struct ree_conv_output *output, const vo
 
 struct ree_conv {
     const struct ree_conv_params *p;
-    const struct ree_tiles *floats, *tiles; // tiles: those of the sum's type
-    struct ree_conv_words words;            // of integers: how x becomes words
+    const struct ree_tiles *floats, *tiles; // tiles: for the sum's type
+    struct ree_conv_words words;            // integers: how bytes of x become words
     struct ree_conv_layout layout;
     const void *x, *w;
     struct ree_conv_output output;
-    const uint32_t *taps; // their offsets
+    const uint32_t *taps; // offsets of the taps
 };
 
 static inline uint64_t ree_conv_n_kernel(const struct ree_conv_params *p) {
@@ -52,30 +52,31 @@ static inline uint32_t ree_conv_ceil_div(uint32_t a, uint32_t b) {
     return a / b + (a % b != 0);
 }
 
-// Packed weights (conv_weights.c): for each group, each chunk of K, each panel of output channels:
-// (chunk's words, rows). Of integers, behind them the sum of each output channel's weights.
+// Layout of packed weights (conv_weights.c): for each group, each chunk of K, each panel of output
+// channels: (chunk's words, rows). For integers, the sum of each output channel's weights follows
+// at the end.
 
 struct ree_conv_packing {
     const struct ree_conv_params *p;
     const struct ree_tiles *tiles;
     const struct ree_integer_tiles *integer; // NULL: floats
-    uint32_t n_words;                        // of K
-    uint32_t panel_rows;                     // of all panels but the last of a group
+    uint32_t n_words;                        // words of K
+    uint32_t panel_rows;                     // rows of every panel except the last of a group
 };
 struct ree_conv_packing ree_conv_packing_of(const struct ree_cpu_context *ctx,
                                             const struct ree_conv_params *p);
 size_t ree_conv_packed_size(const struct ree_conv_packing *packing); // bytes
-// Output channels [i, i + panel_rows) of group g.
+// Packs output channels [i, i + panel_rows) of group g.
 void ree_conv_pack_panel(const struct ree_conv_packing *packing, const void *w, uint32_t g,
                          uint32_t i, float *packed);
 
-// x is laid out as what it is less this: as many times a channel's weights have to be added to its
-// sums.
+// x is laid out as x - shift. Correcting a channel's sums requires adding `shift` times the sum of
+// the channel's weights.
 static inline uint32_t ree_conv_shift(const struct ree_conv *conv) {
     if (!conv->words.flip) return 0;
     return (uint32_t)ree_integer_shift(conv->words.is_signed);
 }
-// What that adds to the sums of output channel `channel` of all groups.
+// Returns the correction to add to the sums of output channel `channel` (counted over all groups).
 static inline uint32_t ree_conv_correction(const struct ree_conv *conv, const float *packed,
                                            uint32_t channel) {
     uint32_t shift = ree_conv_shift(conv);
@@ -84,7 +85,8 @@ static inline uint32_t ree_conv_correction(const struct ree_conv *conv, const fl
     return shift * ((const ree_any_u32 *)packed + n_words)[channel];
 }
 
-// Scratch of the context, by what it is for. The first two are thread 0's, for all.
+// Scratch slots of the context, by purpose. The first two belong to thread 0 and are shared by all
+// threads.
 enum ree_conv_slot {
     REE_CONV_SLOT_SHARED,  // taps and laid-out input
     REE_CONV_SLOT_WEIGHTS, // packed weights
@@ -96,11 +98,11 @@ enum ree_status ree_conv_tiles(const struct ree_cpu_context *ctx, struct ree_con
                                uint32_t n_threads, struct ree_error *err);
 enum ree_status ree_conv_direct(const struct ree_cpu_context *ctx, struct ree_conv *conv,
                                 uint32_t n_threads, struct ree_error *err);
-// Depthwise, by its own kernels: for what is_depthwise says.
+// Depthwise convolution with its own kernels. Requires ree_conv_is_depthwise(p).
 bool ree_conv_is_depthwise(const struct ree_conv_params *p);
 enum ree_status ree_conv_depthwise(const struct ree_cpu_context *ctx, const struct ree_conv *conv,
                                    uint32_t n_threads, struct ree_error *err);
-// For shapes that no layout suits.
+// Computes shapes for which no layout is suitable, straight from the definition.
 void ree_conv_definition(const struct ree_conv *conv, uint32_t n_threads);
 
 #endif

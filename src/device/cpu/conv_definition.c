@@ -1,10 +1,11 @@
-// Convolution by its definition, element by element, for shapes that no layout suits: no taps at
-// all, paddings or dilations out of proportion. NUMERICS.md section 3.
+// Convolution by its definition, element by element, for shapes without a suitable layout: no taps
+// at all, or very large padding or dilation. NUMERICS.md section 3.
 #include "device/cpu/conv.h"
 
 #include <math.h>
 
-// The input element that output coordinate o meets at tap k along one axis, or -1 for padding.
+// Returns the input coordinate that output coordinate o reads at tap k along one axis, or -1 for
+// padding.
 static int64_t input_at(const struct ree_conv_params *p, int axis, uint32_t o, uint32_t k) {
     int64_t at = (int64_t)k * p->dilation[axis];
     if (p->transposed) {
@@ -17,7 +18,7 @@ static int64_t input_at(const struct ree_conv_params *p, int axis, uint32_t o, u
     return at >= 0 && at < p->in[axis] ? at : -1;
 }
 
-// Term l of an element's sum: where its factors are, x's being -1 in the padding.
+// Term l of an element's sum: the positions of its operands; x is -1 in the padding.
 struct term {
     int64_t x;
     size_t w;

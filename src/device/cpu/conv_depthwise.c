@@ -1,7 +1,7 @@
-// Depthwise convolution of planes, for the kernels that models have: each channel's sums are one
-// or a few planes of taps over its own plane (tiles_depthwise.inc). NUMERICS.md section 3.
+// Depthwise convolution of planes, for the kernel sizes that models use. Each channel's sums are
+// one or a few planes of taps over its own plane (tiles_depthwise.inc). NUMERICS.md section 3.
 //
-// 8-bit integers are summed as floats: at most 25 products below 2^16 are exact in 24 bits.
+// 8-bit integers are summed as floats: a sum of at most 25 products below 2^16 is exact in 24 bits.
 #include "device/cpu/conv.h"
 
 #include <omp.h>
@@ -24,7 +24,8 @@ static float byte_as_float(const void *bytes, uint32_t dtype, size_t i) {
     return dtype == REE_I8 ? ((const int8_t *)bytes)[i] : ((const uint8_t *)bytes)[i];
 }
 
-// Rows of sums at a time: what is laid out for them stays in the first-level cache.
+// Returns the number of rows of sums per step, so that their laid-out input stays in the
+// first-level cache.
 static uint32_t rows_at_once(const struct ree_conv *conv, const struct ree_tile_plane *plane) {
     uint32_t rows = 32;
     while (rows > 4 && conv->floats->depthwise_floats(plane, rows) > BAND_FLOATS)
@@ -32,7 +33,7 @@ static uint32_t rows_at_once(const struct ree_conv *conv, const struct ree_tile_
     return ree_conv_min(rows, plane->out_h);
 }
 
-// One group of one image.
+// Computes one group of one image.
 static void run_group(const struct ree_conv *conv, const struct ree_tile_plane *plane,
                       uint32_t unit, uint32_t band, float *laid_out, float *own_sums) {
     const struct ree_conv_params *p = conv->p;

@@ -1,22 +1,22 @@
-// Convolution with few output channels per group (depthwise): summed directly, one channel at a
-// time, vectors lying along the output's rows. NUMERICS.md section 3.
+// Convolution with few output channels per group (for example depthwise): summed directly, one
+// channel at a time, with vectors along the output's rows. NUMERICS.md section 3.
 #include "device/cpu/conv.h"
 
 #include <omp.h>
 
-#define SUMS 4096 // words of sums on their way to an epilogue
+#define SUMS 4096 // words of sums that wait for an epilogue
 
 struct direct_run {
     const struct ree_conv *conv;
-    const float *packed_w; // of integers
+    const float *packed_w; // integers only
 };
 
-// Rows of whole sums of output channel i of a group, from x on.
+// Computes rows of whole sums of output channel i of a group, starting at x.
 static void sum_taps(const struct direct_run *run, uint32_t group, uint32_t i, uint32_t n_rows,
                      const float *x, float *out) {
     const struct ree_conv *conv = run->conv;
     uint32_t width = conv->layout.axes[2].out, pitch = conv->layout.axes[2].length;
-    if (pitch == width) { // the rows are one
+    if (pitch == width) { // the rows are contiguous: treat them as one
         width *= n_rows;
         n_rows = 1;
     }
@@ -27,22 +27,23 @@ static void sum_taps(const struct direct_run *run, uint32_t group, uint32_t i, u
         conv->tiles->taps(n_rows, width, k, w, x, pitch, conv->taps, out);
         return;
     }
-    // Packed, so few channels are one panel: (words, channels).
+    // Packed weights of so few channels are one panel: (words, channels).
     const ree_any_u32 *w = (const ree_any_u32 *)run->packed_w;
     integer->taps(n_rows, width, k, w + (size_t)group * m * k + i, m, (const ree_any_u32 *)x, pitch,
                   conv->taps, ree_conv_correction(conv, run->packed_w, channel),
                   (ree_any_u32 *)out);
 }
 
-// Rows whose sums are computed at a time, all of one depth: they lie at one pitch.
+// Returns the number of rows whose sums are computed together. They have one depth, so their pitch
+// is constant.
 static uint32_t rows_at_once(const struct ree_conv *conv) {
     uint32_t fitting = SUMS / conv->layout.axes[2].out, rows = conv->layout.axes[1].out;
     if (conv->output.elem_size == sizeof(float)) return rows;
     return fitting == 0 ? 1 : ree_conv_min(rows, fitting);
 }
 
-// One group of one image. `sums` holds rows_at_once() rows, unless the output does, and before that
-// the bytes that become words.
+// Computes one group of one image. `sums` is scratch, first for bytes that become words, then for
+// rows_at_once() rows, unless the sums are computed in the output.
 static void run_group(const struct direct_run *run, uint32_t unit, float *laid_out, float *sums) {
     const struct ree_conv *conv = run->conv;
     const struct ree_conv_params *p = conv->p;

@@ -2,7 +2,7 @@
 
 #define MAX_PHASES 64
 
-// Sets everything of an axis but n_phases and length from the parameters.
+// Sets all fields of an axis except n_phases and length from the parameters.
 static struct ree_conv_axis make_axis(const struct ree_conv_params *p, int i) {
     struct ree_conv_axis axis = {.in = p->in[i], .out = p->out[i], .kernel = p->kernel[i]};
     int64_t first; // coordinate of tap 0 at output position 0
@@ -17,13 +17,13 @@ static struct ree_conv_axis make_axis(const struct ree_conv_params *p, int i) {
         axis.dilation = p->dilation[i];
         first = -(int64_t)p->pad[i];
     }
-    // A single output position has no step, and would otherwise cost phases.
+    // A single output position has no step; a step would only add phases.
     if (axis.out == 1) axis.step = 1;
     axis.origin = first + (axis.dilation < 0 ? (axis.kernel - 1) * axis.dilation : 0);
     return axis;
 }
 
-// Distance of a tap's coordinate from the origin, at output position 0.
+// Returns the distance of a tap's coordinate from the origin, at output position 0.
 static uint64_t tap_distance(const struct ree_conv_axis *axis, uint32_t tap) {
     return axis->dilation < 0 ? (uint64_t)(axis->kernel - 1 - tap) * (uint64_t)-axis->dilation
                               : (uint64_t)tap * (uint64_t)axis->dilation;
@@ -52,7 +52,7 @@ static bool find_phases(struct ree_conv_axis *axis) {
     return true;
 }
 
-// Whether x already is what the layout would be along this axis.
+// Returns whether x already has the layout along this axis.
 static bool axis_in_place(const struct ree_conv_axis *axis) {
     return axis->step == 1 && axis->spread == 1 && axis->origin >= 0 &&
            axis->origin + axis->length <= axis->in;
@@ -62,7 +62,8 @@ static uint32_t ceil_div(uint32_t a, uint32_t b) {
     return a / b + (a % b != 0);
 }
 
-// Where it saves a quarter of the words; the words of a plane with folded taps cost more to make.
+// Folds if this saves a quarter of the words, because words of a plane with folded taps cost more
+// to make.
 uint32_t ree_conv_fold(const struct ree_conv_params *p, uint32_t terms) {
     uint64_t plain = (uint64_t)ceil_div(p->c, terms) * p->kernel[2];
     uint64_t folded = ((uint64_t)p->c * p->kernel[2] + terms - 1) / terms;
@@ -74,14 +75,14 @@ uint32_t ree_conv_n_words(const struct ree_conv_params *p, uint32_t terms) {
     return ceil_div(p->c * fold, terms) * p->kernel[0] * p->kernel[1] * (p->kernel[2] / fold);
 }
 
-// The planes of words, once those of elements are known.
+// Sets the fields of the planes of words; requires those of the planes of elements.
 static void set_words(struct ree_conv_layout *layout, const struct ree_conv_params *p) {
     uint32_t terms = layout->words.tiles ? layout->words.tiles->tiles.terms : 1;
     layout->fold = ree_conv_fold(p, terms);
     layout->n_terms = p->c * layout->fold;
     layout->c = ceil_div(layout->n_terms, terms);
     layout->n_taps = ree_conv_n_words(p, terms);
-    // Tap 0 is in the first phase of the last axis, and the others are reached from it.
+    // Tap 0 is in the first phase of the last axis; the other taps are offsets from it.
     layout->c_plane = layout->fold > 1 ? layout->plane / layout->axes[2].n_phases : layout->plane;
 }
 
@@ -115,7 +116,7 @@ bool ree_conv_layout_init(struct ree_conv_layout *layout, const struct ree_conv_
     }
     layout->plane = (uint32_t)plane;
     set_words(layout, p);
-    // Offsets of taps are 32 bits wide.
+    // Offsets of taps have 32 bits.
     if (in_place && !words->tiles) return true;
     if ((uint64_t)layout->c_plane * layout->c > INT32_MAX) return false;
     if (in_place) return true;
@@ -125,7 +126,8 @@ bool ree_conv_layout_init(struct ree_conv_layout *layout, const struct ree_conv_
     return plane <= proportion;
 }
 
-// Where a tap's elements begin, from the output position's in a plane with all its phases.
+// Returns the offset of a tap's elements from those of the output position, in a plane with all its
+// phases.
 static uint32_t tap_offset(const struct ree_conv_layout *layout, const uint32_t taps[3],
                            uint32_t phases_w) {
     const struct ree_conv_axis *axes = layout->axes;
@@ -151,7 +153,8 @@ void ree_conv_layout_taps(const struct ree_conv_layout *layout, uint32_t *out) {
                                                               folded ? 1 : axes[2].n_phases);
 }
 
-// The input element at a coordinate, or -1 for a zero. Divisions cost as much as copying a row.
+// Returns the input element at a coordinate, or -1 for a zero. Its divisions cost as much as
+// copying a row.
 static int64_t element_at(const struct ree_conv_axis *axis, int64_t coordinate) {
     if (coordinate < 0) return -1;
     if (axis->spread != 1) {
@@ -161,8 +164,8 @@ static int64_t element_at(const struct ree_conv_axis *axis, int64_t coordinate) 
     return coordinate < axis->in ? coordinate : -1;
 }
 
-// One row of one phase, where element e is the input at coordinate `first` + e * step, and
-// elements [begin, end) lie inside the input.
+// One row of one phase: element e is the input at coordinate `first` + e * step. Elements [begin,
+// end) are inside the input.
 struct row {
     int64_t first, begin, end;
 };
@@ -170,7 +173,7 @@ struct row {
 static struct row make_row(const struct ree_conv_axis *axis, uint32_t phase) {
     int64_t step = axis->step, length = axis->length;
     struct row row = {.first = axis->origin + axis->phases[phase]};
-    if (axis->spread != 1) return row; // its elements are asked for one by one
+    if (axis->spread != 1) return row; // its elements are looked up one by one
     row.begin = row.first < 0 ? (-row.first + step - 1) / step : 0;
     row.end = row.first >= axis->in ? 0 : (axis->in - row.first + step - 1) / step;
     if (row.begin > length) row.begin = length;
@@ -179,7 +182,7 @@ static struct row make_row(const struct ree_conv_axis *axis, uint32_t phase) {
     return row;
 }
 
-// A channel of elements of one type. The stride of 2 stands apart for the compiler's sake.
+// Fills a channel with elements of one type. The loop for stride 2 helps the compiler.
 #define DEFINE_FILL(type)                                                                          \
     static void fill_row_##type(const struct ree_conv_axis *axis, const struct row *row,           \
                                 const type *x, type pad, type *restrict out) {                     \
@@ -237,7 +240,7 @@ size_t ree_conv_layout_scratch(const struct ree_conv_layout *layout) {
     return (size_t)layout->words.tiles->tiles.terms * layout->plane;
 }
 
-// One plane of words, from its terms' planes of bytes.
+// Makes one plane of words from its terms' planes of bytes.
 static void interleave(const struct ree_conv_layout *layout, const uint8_t *const *terms,
                        ree_any_u32 *out) {
     const struct ree_conv_words *words = &layout->words;
@@ -245,8 +248,8 @@ static void interleave(const struct ree_conv_layout *layout, const uint8_t *cons
         words->tiles->interleave(terms, layout->plane, words->is_signed, words->flip, out);
         return;
     }
-    // For each phase of the other axes: that of tap 0. Behind the last word of any output position
-    // a tap's bytes may end with the plane.
+    // Repeat for each phase of the other axes, using the phase of tap 0. The bytes of a tap may end
+    // with the plane, after the last word of any output position.
     const struct ree_conv_axis *axes = layout->axes;
     uint32_t size = axes[0].length * axes[1].length * axes[2].length;
     uint32_t n_phases = axes[0].n_phases * axes[1].n_phases;
@@ -270,15 +273,15 @@ void ree_conv_layout_fill(const struct ree_conv_layout *layout, const void *x, u
         return;
     }
     uint32_t terms = layout->words.tiles->tiles.terms, fold = layout->fold;
-    // A word's channels follow each other and are at most `terms`: as many planes of bytes, of
-    // which the next channel takes the oldest one's.
+    // A word's channels are consecutive, and there are at most `terms`. So `terms` planes of bytes
+    // suffice; the next channel reuses the oldest plane.
     ree_any_u32 *words = out;
     uint32_t next = first * terms / fold;
     for (uint32_t i = first; i < first + n; i++, words += layout->c_plane) {
         const uint8_t *planes[REE_TILE_MAX_TERMS];
         for (uint32_t t = 0; t < terms; t++) {
             uint32_t term = i * terms + t, c = term / fold;
-            // What a weight of zero meets does not matter.
+            // Padding terms have weight zero, so their value is irrelevant.
             if (term >= layout->n_terms) {
                 planes[t] = planes[0];
                 continue;

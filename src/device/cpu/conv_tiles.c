@@ -1,12 +1,12 @@
-// Convolution by tiles, as a matrix product: the panels of its second factor, one chunk of K by a
-// few output positions, are gathered from the laid-out input when the tiles need them.
-// NUMERICS.md section 3.
+// Convolution by tiles, as a matrix product. The panels of its second operand (one chunk of K by a
+// few output positions) are gathered from the laid-out input when the tiles need them. NUMERICS.md
+// section 3.
 #include "device/cpu/conv.h"
 
 #include <omp.h>
 
-#define MAX_LAID_OUT ((uint64_t)8 << 20) // words of input laid out at a time, if one image allows
-#define TASK_PANELS 8                    // of output positions
+#define MAX_LAID_OUT ((uint64_t)8 << 20) // words of input laid out at a time, at least one image
+#define TASK_PANELS 8                    // panels of output positions per task
 #define MAX_COLS 64
 
 struct tiles_run {
@@ -14,17 +14,17 @@ struct tiles_run {
     struct ree_conv_packing packing;
     const float *packed_w;
     const float *laid_out;   // (images, groups * planes, plane), or x
-    uint32_t task_m, task_o; // a task's output channels and positions
+    uint32_t task_m, task_o; // output channels and positions per task
 };
 
-// The runs of adjacent input that the positions [o, o + n) read.
+// Finds the runs of adjacent input that positions [o, o + n) read.
 static uint32_t find_runs(const struct ree_conv_layout *layout, uint32_t o, uint32_t n,
                           struct ree_tile_run *runs) {
     uint32_t n_runs = 0;
     for (uint32_t end = o + n; o < end;) {
         uint32_t run, at = ree_conv_layout_at(layout, o, &run);
         run = ree_conv_min(run, end - o);
-        // Without padding between them, rows follow each other.
+        // Without padding between them, rows are contiguous.
         if (n_runs && runs[n_runs - 1].at + runs[n_runs - 1].length == at)
             runs[n_runs - 1].length += run;
         else
@@ -40,7 +40,7 @@ struct task {
     uint32_t o, n; // output positions
 };
 
-// Integer sums begin with what their channel's weights add to them.
+// Integer sums start with the correction of their channel.
 static void begin_sums(const struct tiles_run *run, const struct task *t, float *c, size_t ldc) {
     uint32_t channel = t->group * run->conv->p->m + t->i;
     for (uint32_t i = 0; i < t->m; i++) {
@@ -107,7 +107,7 @@ static void choose_tasks(struct tiles_run *run, uint32_t n_images, uint32_t n_th
     if (n_threads > 1) {
         while (n_panels > 2 && others * ree_conv_ceil_div(n_out, n_panels * cols) < 8 * n_threads)
             n_panels--;
-        // More tasks by fewer channels each: their panels of the input are gathered again.
+        // More tasks with fewer channels each: every such task gathers the input's panels again.
         while (run->task_m > 4 * panel_rows && others * ree_conv_ceil_div(n_out, n_panels * cols) *
                                                        ree_conv_ceil_div(m, run->task_m) <
                                                    2 * n_threads)
@@ -132,8 +132,8 @@ enum ree_status ree_conv_tiles(const struct ree_cpu_context *ctx, struct ree_con
     uint32_t images = fitting == 0 ? 1 : fitting < p->n ? (uint32_t)fitting : p->n;
     choose_tasks(&run, images, n_threads);
 
-    // Memory: the laid-out input and the taps are shared, panels and totals each thread's own. A
-    // thread has bytes on their way to words where it later has panels.
+    // Memory: the laid-out input and the taps are shared; each thread has its own panels and
+    // totals. A thread first uses the memory of its panels for the bytes that become words.
     size_t shared = (size_t)images * image_words * sizeof(float);
     size_t weights = ree_conv_packed_size(&run.packing);
     size_t panels =

@@ -1,17 +1,18 @@
-// Packing a convolution's weights: see conv.h.
+// Packs a convolution's weights: see conv.h.
 #include "device/cpu/conv.h"
 
 struct ree_conv_packing ree_conv_packing_of(const struct ree_cpu_context *ctx,
                                             const struct ree_conv_params *p) {
     struct ree_conv_packing packing = {.p = p, .tiles = ree_tiles_for(ctx->isa)};
     if (ree_conv_sum_dtype(p) == REE_I32) {
-        // Weights as they are: what x's bytes lack is then a number for each output channel.
+        // Leave the weights unchanged; the correction for x's bytes is then one number per output
+        // channel.
         packing.integer =
             ree_integer_tiles_for(ctx, p->w_dtype == REE_I8, p->x_dtype == REE_I8, false);
         packing.tiles = &packing.integer->tiles;
     }
     packing.n_words = ree_conv_n_words(p, packing.tiles->terms);
-    // Panels of equal height: 64 rows are 5 * 11 + 9 rather than 5 * 12 + 4.
+    // Panels of nearly equal height: 64 rows are 5 * 11 + 9 instead of 5 * 12 + 4.
     packing.panel_rows = ree_conv_ceil_div(p->m, ree_conv_ceil_div(p->m, packing.tiles->rows));
     return packing;
 }
@@ -34,7 +35,7 @@ static void pack_floats(const struct ree_conv_packing *packing, const float *w, 
             tiles->pack(w + ((size_t)g * p->m + i) * k + k0, k, 1, rows, kc, out, rows);
             continue;
         }
-        // (groups * c, m, kernel): adjacent along the kernel only.
+        // Layout (groups * c, m, kernel): adjacent only along the kernel.
         for (uint32_t l = k0; l < k0 + kc;) {
             uint32_t c = l / taps, tap = l % taps, n = ree_conv_min(taps - tap, k0 + kc - l);
             tiles->pack(w + (((size_t)g * p->c + c) * p->m + i) * taps + tap, taps, 1, rows, n,
@@ -44,8 +45,8 @@ static void pack_floats(const struct ree_conv_packing *packing, const float *w, 
     }
 }
 
-// The bytes of word l of one output channel's weights (c, kernel), in the order of conv_layout.h;
-// zeros where it has fewer terms.
+// Gathers the bytes of word l of one output channel's weights (c, kernel), in the order of
+// conv_layout.h, with zeros for missing terms.
 static void gather_terms(const struct ree_conv_packing *packing, const uint8_t *w, uint32_t l,
                          uint8_t *out) {
     const struct ree_conv_params *p = packing->p;

@@ -1,9 +1,9 @@
-// dst[dst_offset + sum(i * dst_stride)] = src[src_offset + sum(i * src_stride)]: bytes move,
-// nothing is computed (NUMERICS.md, copy).
+// copy: dst[dst_offset + sum(i * dst_stride)] = src[src_offset + sum(i * src_stride)]. Moves bytes
+// and computes nothing (NUMERICS.md, copy).
 //
-// The order of the elements is free, so dimensions are sorted by the destination's stride and
-// merged where both sides allow it. What is left innermost decides: whole rows, one value repeated,
-// a transposition in tiles, or single elements.
+// Elements may be copied in any order. So the dimensions are sorted by the destination's stride and
+// merged if both sides permit it. The innermost dimension then decides the method: whole rows, one
+// repeated value, a transposition in tiles, or single elements.
 #include "base/any.h"
 #include "device/cpu/cpu_internal.h"
 
@@ -87,7 +87,7 @@ static void copy_row(const struct plan *plan, const char *src, char *dst, uint32
     }
 }
 
-// Byte offsets of the position `at` of the first `rank` dimensions.
+// Returns the byte offsets of position `at` of the first `rank` dimensions.
 static void offsets_at(const struct plan *plan, uint32_t rank, uint64_t at, int64_t *out_src,
                        int64_t *out_dst) {
     int64_t src = 0, dst = 0;
@@ -101,14 +101,15 @@ static void offsets_at(const struct plan *plan, uint32_t rank, uint64_t at, int6
     *out_dst = dst * (int64_t)plan->size;
 }
 
-// Elements [begin, end) of the plan's row-major space.
+// Copies elements [begin, end) of the plan's row-major space.
 static void copy_range(const struct plan *plan, uint64_t begin, uint64_t end) {
     uint32_t last = plan->rank - 1, width = plan->dims[last];
     uint64_t line = begin / width;
     uint32_t at = (uint32_t)(begin % width);
     int64_t src_step = plan->src_strides[last] * (int64_t)plan->size;
     int64_t dst_step = plan->dst_strides[last] * (int64_t)plan->size;
-    // The second-last dimension is walked by adding, those outside it by division.
+    // Steps of the second-last dimension are additions; those of outer dimensions require
+    // divisions.
     uint64_t block = last > 0 ? plan->dims[last - 1] : 1;
     int64_t src_line = last > 0 ? plan->src_strides[last - 1] * (int64_t)plan->size : 0;
     int64_t dst_line = last > 0 ? plan->dst_strides[last - 1] * (int64_t)plan->size : 0;
@@ -126,7 +127,7 @@ static void copy_range(const struct plan *plan, uint64_t begin, uint64_t end) {
     }
 }
 
-// Transpositions: dst rows are src columns. 4x4 tiles of 32-bit elements go through vectors.
+// Transpositions: dst rows are src columns. 4x4 tiles of 32-bit elements use vectors.
 
 typedef uint32_t vec4 __attribute__((vector_size(16), aligned(4), may_alias));
 
@@ -182,8 +183,9 @@ static void tile(size_t size, const void *src, int64_t src_line, void *dst, int6
             transpose_4x4(s + i * src_line + j, src_line, d + j * dst_line + i, dst_line);
 }
 
-// The dimension along which the source is contiguous, when the innermost one is contiguous in the
-// destination alone and both are long enough for tiles; else plan->rank.
+// Returns the dimension along which the source is contiguous, if the innermost dimension is
+// contiguous only in the destination and both are long enough for tiles. Otherwise returns
+// plan->rank.
 static uint32_t transposed_dim(const struct plan *plan) {
     uint32_t last = plan->rank - 1;
     if (plan->dst_strides[last] != 1 || plan->dims[last] < 4) return plan->rank;
@@ -193,9 +195,9 @@ static uint32_t transposed_dim(const struct plan *plan) {
     return plan->rank;
 }
 
-// Strips [begin, end) of the transposition: a strip is TILE dst rows of one position of the other
-// dimensions. No hardware foresees the next tile's lines, a row apart each, so they are asked for
-// one tile ahead.
+// Copies strips [begin, end) of the transposition. A strip is TILE dst rows at one position of the
+// other dimensions. The next tile's lines are one row apart, which hardware does not prefetch, so
+// they are prefetched one tile ahead.
 static void copy_strips(const struct plan *plan, const struct plan *others, uint32_t column,
                         uint64_t begin, uint64_t end) {
     uint32_t last = plan->rank - 1;

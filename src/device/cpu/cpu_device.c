@@ -1,8 +1,8 @@
-// The CPU as a device: buffers are host memory, a program is run dispatch by dispatch.
+// The CPU as a device: buffers are host memory, and a program runs dispatch by dispatch.
 //
 // Constant weights of matmul and conv are packed once, when the first program that uses them is
-// created. The packed copy belongs to the constant's buffer, so that every later program over the
-// same weights (another input shape, the next decode step) finds it there.
+// created. The packed copy belongs to the constant's buffer, so later programs over the same
+// weights (another input shape, the next decode step) reuse it.
 #include "base/container.h"
 #include "device/cpu/cpu_internal.h"
 #include "device/cpu/execute.h"
@@ -34,9 +34,10 @@ struct ree_device_buffer {
 
 struct program_step {
     struct ree_dispatch dispatch;
-    const void *packed[REE_CPU_MAX_PACKED]; // by operand; owned by the constants' buffers, or NULL
+    // by operand; borrowed from the constants' buffers, or NULL
+    const void *packed[REE_CPU_MAX_PACKED];
     char *node_name;
-    double seconds; // of the last run
+    double seconds; // time of the last run
 };
 
 struct ree_device_program {
@@ -60,7 +61,7 @@ static struct cpu_device *cpu(struct ree_device *device) {
 
 #define BUFFER_ALIGNMENT 64
 
-// Large buffers come in huge pages where the system has them: weights are read front to back.
+// Large buffers use huge pages if the system supports them: weights are read front to back.
 #define HUGE_PAGE ((size_t)2 << 20)
 
 static enum ree_status buffer_create(struct ree_device *device, uint64_t size,
@@ -69,7 +70,8 @@ static enum ree_status buffer_create(struct ree_device *device, uint64_t size,
     if (size > device->max_buffer_size)
         return ree_fail(err, REE_NO_MEMORY, "cpu: a buffer of %llu bytes is larger than memory",
                         (unsigned long long)size);
-    // Kernels may touch whole words, and vector loads at the end need no special case.
+    // The padding permits kernels to access whole words, and vector loads at the end without a
+    // special case.
     uint64_t rounded = (size / BUFFER_ALIGNMENT + 1) * BUFFER_ALIGNMENT;
     struct ree_device_buffer *buffer = calloc(1, sizeof *buffer);
     void *data = NULL;
@@ -137,8 +139,8 @@ static enum ree_status buffer_read(struct ree_device *device, struct ree_device_
 
 // Programs
 
-// A packed copy of one constant operand: the one that its buffer has already, or a new one; NULL
-// where packing gains nothing or there is no memory, or no room, for a copy.
+// Returns a packed copy of one constant operand: the buffer's existing copy, or a new one. Returns
+// NULL if packing gains nothing, if memory is exhausted, or if copies_room is too small.
 static const void *packed_copy(struct cpu_device *device, const struct ree_dispatch *dispatch,
                                uint32_t i, struct ree_device_buffer *buffer) {
     const struct ree_operand *operand = &dispatch->operands[i];
@@ -156,7 +158,7 @@ static const void *packed_copy(struct cpu_device *device, const struct ree_dispa
     if (size > *room) return NULL;
     struct packed_weights *packed = calloc(1, sizeof *packed);
     void *data = NULL;
-    // Large copies in huge pages: they are read from end to end.
+    // Large copies use huge pages: they are read from end to end.
     size_t alignment = size >= HUGE_PAGE ? HUGE_PAGE : BUFFER_ALIGNMENT;
     if (!packed || posix_memalign(&data, alignment, size) != 0) {
         free(packed);
@@ -175,8 +177,8 @@ static const void *packed_copy(struct cpu_device *device, const struct ree_dispa
     return data;
 }
 
-// Packs B of matmul, or w of conv, when its slot is constant; B's scales and zero points have to
-// be constant with it. Where there is no copy the kernels pack as they go.
+// Packs B of matmul, or w of conv, if its slot is constant. For blockwise weights the scales and
+// zero points must be constant too. Without a copy the kernels pack on the fly.
 static void pack_weights(struct cpu_device *device, struct program_step *step,
                          struct ree_device_buffer *const *constants) {
     const struct ree_dispatch *dispatch = &step->dispatch;
@@ -185,7 +187,7 @@ static void pack_weights(struct cpu_device *device, struct program_step *step,
         dispatch->op == REE_REPOP_CONV ? 2 : ree_matmul_n_factors(&dispatch->params.matmul);
     for (uint32_t i = 1; i < n; i++)
         if (!constants[dispatch->operands[i].slot]) return;
-    // B last: without its scales it would be packed in vain.
+    // B is the last one: if its scales cannot be packed, packing it is useless.
     for (uint32_t i = n; i-- > 1;) {
         step->packed[i] = packed_copy(device, dispatch, i, constants[dispatch->operands[i].slot]);
         if (!step->packed[i]) return;

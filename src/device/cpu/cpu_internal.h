@@ -1,17 +1,18 @@
-// The CPU backend from the inside: what its kernels get and what they may call.
+// Internals of the CPU backend: what its kernels receive and which functions they may call.
 //
-// There is one kernel function per RepOp, ree_cpu_<repop>, in the file of that name. It gets a
-// context, the parameters and one host pointer per operand, and uses as many threads as the context
-// and the amount of work allow. Operands are as repop.h says: tensors start at a multiple of 4
-// bytes, outputs are dense and may be written up to the next multiple of 4 bytes.
+// There is one kernel function per RepOp, ree_cpu_<repop>, in the file of that name. It receives a
+// context, the parameters and one host pointer per operand. It uses as many threads as the context
+// and the amount of work allow. repop.h describes operands: tensors start at a multiple of 4 bytes;
+// outputs are dense and may be written up to the next multiple of 4 bytes.
 //
-// Bits never depend on the context: not on n_threads, not on isa. A kernel that has a faster body
-// for an instruction set computes the same values in it.
+// The result bits never depend on the context: neither on n_threads nor on isa. A kernel with a
+// faster body for an instruction set computes the same values in it.
 //
-// Files named *_avx512.c, *_avx2.c and *_neon.c are compiled for that instruction set where the
-// compiler can target it (CMakeLists.txt), and are otherwise left out; REE_CPU_HAVE_AVX512, _AVX2
-// and _NEON tell the remaining files. They must contain no code that runs before the context's isa
-// was looked at, and no extern inline functions that could replace a portable one at link time.
+// Files named *_avx512.c, *_avx2.c and *_neon.c are compiled for that instruction set if the
+// compiler can target it (CMakeLists.txt), and are left out otherwise. REE_CPU_HAVE_AVX512, _AVX2
+// and _NEON tell the other files which ones exist. The files for an instruction set must contain no
+// code that runs before the context's isa was checked, and no extern inline functions that could
+// replace a portable one at link time.
 #ifndef REE_DEVICE_CPU_INTERNAL_H
 #define REE_DEVICE_CPU_INTERNAL_H
 
@@ -24,21 +25,22 @@
 // Instruction sets (isa.c)
 
 enum ree_cpu_isa {
-    REE_CPU_PORTABLE, // C alone, fmaf included
-    REE_CPU_NEON,     // AArch64 as it comes
+    REE_CPU_PORTABLE, // C only, including fmaf
+    REE_CPU_NEON,     // baseline AArch64
     REE_CPU_AVX2,     // AVX2 and FMA
-    REE_CPU_AVX512,   // AVX-512 F, DQ, VL and BW, and everything of AVX2
+    REE_CPU_AVX512,   // AVX-512 F, DQ, VL and BW, and everything in AVX2
     REE_N_CPU_ISAS
 };
 
 const char *ree_cpu_isa_name(enum ree_cpu_isa isa); // "avx512", ...
 bool ree_cpu_isa_available(enum ree_cpu_isa isa);   // compiled in, and this machine has it
 enum ree_cpu_isa ree_cpu_isa_best(void);
-// The one named, or the best when name is NULL. An unavailable or unknown one is an error that
-// lists those available.
+// Selects the instruction set called `name`, or the best one if name is NULL. Fails if it is
+// unknown or unavailable; the message lists those available.
 enum ree_status ree_cpu_isa_select(const char *name, enum ree_cpu_isa *out, struct ree_error *err);
 
-// What some processors of an instruction set have beyond it; kernels choose for themselves.
+// Extensions that only some processors of an instruction set have. Each kernel checks for them
+// itself.
 enum ree_cpu_feature {
     REE_CPU_FEATURE_NONE,
     REE_CPU_FEATURE_AVX512VNNI,
@@ -50,14 +52,14 @@ bool ree_cpu_feature_available(
     enum ree_cpu_feature feature); // compiled in, and this machine has it
 
 struct ree_cpu_caches {
-    uint64_t l1d, l2, l3; // bytes, of one core as the operating system tells; 0: unknown
+    uint64_t l1d, l2, l3; // bytes per core, as the operating system reports; 0: unknown
 };
 void ree_cpu_caches_detect(struct ree_cpu_caches *out);
 
 // Context
 
-// Scratch memory that outlives a kernel, so that kernels allocate only when a size grows. Each
-// thread has a few blocks of its own.
+// Scratch memory that outlives a kernel, so kernels allocate only when a size grows. Each thread
+// has its own blocks.
 #define REE_CPU_SCRATCH_SLOTS 4
 
 struct ree_cpu_scratch {
@@ -65,22 +67,24 @@ struct ree_cpu_scratch {
     size_t size[REE_CPU_SCRATCH_SLOTS];
 };
 
-// Operands of one dispatch that may be packed: of blockwise weights the scales and zero points too.
+// Number of operands of one dispatch that may be packed. Blockwise weights include scales and zero
+// points.
 #define REE_CPU_MAX_PACKED 4
 
 struct ree_cpu_context {
     uint32_t n_threads; // at least 1
     enum ree_cpu_isa isa;
-    struct ree_cpu_scratch *scratch; // n_threads of them
-    // matmul, conv: packed copies of this dispatch's weights, by operand, or NULL; [0] is unused.
+    struct ree_cpu_scratch *scratch; // [n_threads]
+    // matmul, conv: packed copies of this dispatch's weights, by operand, or NULL. [0] is unused.
     const void *packed[REE_CPU_MAX_PACKED];
-    uint32_t thread_grain; // nanoseconds of work that deserve a thread; 0: the default
-    bool no_dot; // integer products as on processors without the features above; for tests
+    uint32_t thread_grain; // nanoseconds of work that justify a thread; 0: default
+    bool no_dot;           // tests: compute integer products as if the features above were missing
 };
 
-// Block `slot` of thread `thread` with at least `size` bytes, 64-byte aligned, contents undefined;
-// valid until it is asked for again. A thread asks for its own only, or, outside a parallel region,
-// the caller for any. NULL: out of memory (the kernel returns ree_cpu_no_memory).
+// Returns block `slot` of thread `thread`, at least `size` bytes, 64-byte aligned, contents
+// undefined. It is valid until the next call for the same block. Within a parallel region a thread
+// may request only its own blocks; outside, the caller may request any. Returns NULL if out of
+// memory (the kernel then returns ree_cpu_no_memory).
 void *ree_cpu_scratch_get(const struct ree_cpu_context *ctx, uint32_t thread, uint32_t slot,
                           size_t size);
 enum ree_status ree_cpu_no_memory(struct ree_error *err, size_t size);
@@ -88,22 +92,22 @@ void ree_cpu_scratch_finish(struct ree_cpu_scratch *scratch);
 
 // Threads
 
-// How many threads a kernel should use whose work takes one thread about `nanoseconds`: all or one.
-// Opening a parallel region costs some microseconds, so small work stays on the caller. Kernels ask
-// for no other number, even where some of the threads have nothing to do. Use:
+// Returns the number of threads for a kernel whose work takes one thread about `nanoseconds`: all
+// or one. Opening a parallel region costs some microseconds, so small work stays on the calling
+// thread. Kernels must not use any other number, even if some threads have nothing to do. Usage:
 //
 //     #pragma omp parallel num_threads(n) if (n > 1)
 //     {
 //         REE_FLOAT_ENV_WORKER(); // the threads may be those of the program that called ree
 uint32_t ree_cpu_threads_for(const struct ree_cpu_context *ctx, uint64_t nanoseconds);
 
-// Before a program runs on n_threads threads. When they are as many as the processors that the
-// calling thread may use, binds each worker of its OpenMP team to a processor of its own, none of
-// them to the one where the caller runs; the caller itself stays free, and nothing else of the
-// process changes. Does nothing where OMP_PROC_BIND is set: then the user decides.
+// Call before a program runs on n_threads threads. If n_threads equals the number of processors
+// that the calling thread may use, binds each worker of its OpenMP team to its own processor,
+// different from the caller's current one. The caller stays unbound, and no other state of the
+// process changes. Does nothing if OMP_PROC_BIND is set, because the user then decides.
 void ree_cpu_place_team(uint32_t n_threads);
 
-// Part `part` of n_parts of [0, n), cut at multiples of `grain`; may be empty.
+// Returns range `part` of n_parts of [0, n), with bounds at multiples of `grain`; it may be empty.
 static inline void ree_cpu_split(uint64_t n, uint64_t grain, uint32_t part, uint32_t n_parts,
                                  uint64_t *out_begin, uint64_t *out_end) {
     uint64_t n_grains = (n + grain - 1) / grain;
@@ -156,11 +160,11 @@ enum ree_status ree_cpu_attention(const struct ree_cpu_context *ctx,
                                   const struct ree_attention_params *p, void *const *operands,
                                   struct ree_error *err);
 
-// Packed weights: B of matmul, w of conv, laid out as the micro-kernels read them. The size is 0
-// where packing gains nothing; otherwise `out` takes that many bytes, 64-byte aligned. Two
-// dispatches with the same key over the same memory have the same packed bytes. Of matmul, where B
-// is blockwise weights, the scales and zero points (operands 2 and 3) are packed as well; a context
-// has all of them or none.
+// Packed weights: B of matmul or w of conv, in the layout that the micro-kernels read. The size is
+// 0 if packing gains nothing. Otherwise `out` must hold that many bytes, 64-byte aligned. Two
+// dispatches with the same key over the same memory have the same packed bytes. If B of a matmul is
+// blockwise weights, its scales and zero points (operands 2 and 3) are packed too; a context has
+// all of them or none.
 #define REE_CPU_PACK_KEY 16
 struct ree_cpu_pack_key {
     uint32_t words[REE_CPU_PACK_KEY];

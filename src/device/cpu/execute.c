@@ -1,4 +1,4 @@
-// Running one dispatch: the table of kernels.
+// Runs one dispatch: the table of kernels.
 #include "device/cpu/execute.h"
 
 #include "device/cpu/selftest.h"

@@ -1,4 +1,4 @@
-// Running one dispatch with a given context.
+// Runs one dispatch with a given context.
 #ifndef REE_DEVICE_CPU_EXECUTE_H
 #define REE_DEVICE_CPU_EXECUTE_H
 

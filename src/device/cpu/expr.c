@@ -56,7 +56,7 @@ static void plan_source(struct ree_cpu_expr_source *s, const struct ree_expr *ex
         if (dim == 1) continue;
         uint32_t last = s->rank - 1;
         if (s->rank > 0 && s->strides[last] == stride * (int64_t)dim) {
-            s->dims[last] *= dim; // below 2^31, as n_elements is
+            s->dims[last] *= dim; // below 2^31, like n_elements
             s->strides[last] = stride;
         } else {
             s->dims[s->rank] = dim;
@@ -70,10 +70,10 @@ static void plan_source(struct ree_cpu_expr_source *s, const struct ree_expr *ex
     }
 }
 
-// Runs that are over before a call would have paid.
+// Runs shorter than this finish before a call pays off.
 #define SHORT_RUN 16
 
-// Loads a source's elements first ... first+n-1 into out.
+// Loads elements [first, first + n) of a source into out.
 static void load_source(const struct ree_cpu_expr_kernels *kernels,
                         const struct ree_cpu_expr_source *s, uint32_t first, uint32_t n,
                         void *out) {
@@ -101,7 +101,7 @@ static void load_source(const struct ree_cpu_expr_kernels *kernels,
         } else if (s->wide) {
             for (uint32_t i = 0; i < run; i++)
                 ((ree_any_u64 *)to)[i] = (uint64_t)(at + i * stride);
-        } else { // in 32 bits, which is all that is kept
+        } else { // 32 bits suffice, because only those are kept
             uint32_t value = (uint32_t)at, step = (uint32_t)stride;
             for (uint32_t i = 0; i < run; i++)
                 ((ree_any_u32 *)to)[i] = value + i * step;
@@ -123,7 +123,7 @@ static void load_source(const struct ree_cpu_expr_kernels *kernels,
 // Planning
 
 static bool is_float_op(uint32_t op) {
-    // These leave float32 bits whose only NaN is the canonical one.
+    // These operations produce float32 bits whose only NaN is the canonical one.
     switch (op) {
     case REE_MAP_add_f32:
     case REE_MAP_sub_f32:
@@ -136,7 +136,8 @@ static bool is_float_op(uint32_t op) {
     }
 }
 
-// Rough nanoseconds of an instruction for 1024 elements: enough to choose a number of threads.
+// Estimated nanoseconds per instruction for 1024 elements, accurate enough to choose a number of
+// threads.
 static uint64_t op_cost(uint32_t op) {
     if (op >= REE_MAP_mod_f32 && op <= REE_MAP_softplus_f32) return 2000;
     if (op == REE_MAP_pow_i32 || op == REE_MAP_pow_u32) return 8000;
@@ -161,7 +162,7 @@ void ree_cpu_expr_plan(struct ree_cpu_expr_plan *plan, const struct ree_expr *ex
         expr->n_instrs > 0 && is_float_op(expr->instrs[expr->n_instrs - 1].op);
     plan->cost = 200;
 
-    // The last instruction that reads each value: its slot is free afterwards.
+    // The last instruction that reads each value; afterwards its slot is free.
     uint32_t last_use[REE_CPU_EXPR_MAX_VALUES] = {0};
     for (uint32_t i = 0; i < expr->n_instrs; i++) {
         const struct ree_expr_instr *instr = &expr->instrs[i];
@@ -197,7 +198,7 @@ void ree_cpu_expr_plan(struct ree_cpu_expr_plan *plan, const struct ree_expr *ex
             plan->cost += 700;
         }
     }
-    // Slots of constants and operands are theirs for good; those of results are reused.
+    // Slots of constants and operands are permanent; slots of results are reused.
     bool reusable[REE_CPU_EXPR_MAX_VALUES] = {false};
     uint32_t free_slots[REE_CPU_EXPR_MAX_VALUES], n_free = 0;
     for (uint32_t i = 0; i < expr->n_instrs; i++) {
@@ -298,7 +299,7 @@ void ree_cpu_expr_run(const struct ree_cpu_expr_plan *plan, const void *accumula
     }
 }
 
-// Enough for an epilogue's rows; longer ones are cut.
+// Sufficient for most rows of an epilogue; longer rows are divided into blocks.
 #define ROW_BLOCK 256
 
 void ree_cpu_expr_row(const struct ree_cpu_expr_plan *plan, const void *accumulator, uint32_t first,

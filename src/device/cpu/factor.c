@@ -1,14 +1,14 @@
 // See factor.h.
 #include "device/cpu/factor.h"
 
-#define PART_TERMS 64 // widened at a time
+#define PART_TERMS 64 // terms widened at a time
 #define PART_LINES 16
 
 static uint32_t min_u32(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
-// Terms [l, l + n) of one line as floats.
+// Converts terms [l, l + n) of one line to floats.
 static void widen_line(const struct ree_tiles *tiles, const struct ree_factor *f, uint32_t line,
                        uint32_t l, uint32_t n, float *out) {
     if (f->blocks) {
@@ -26,7 +26,7 @@ static void widen_line(const struct ree_tiles *tiles, const struct ree_factor *f
         tiles->widen[type](1, from + i * f->stride_k * size, out + i);
 }
 
-// Lines that lie side by side: a term of all of them is a run.
+// Packs adjacent lines: one term of all lines is a contiguous run.
 static void pack_adjacent(const struct ree_tiles *tiles, const struct ree_factor *f, uint32_t line,
                           uint32_t n_lines, uint32_t l, uint32_t n, float *dst, uint32_t pitch) {
     int64_t size = (int64_t)ree_dtype_size(f->dtype);
@@ -54,7 +54,7 @@ static void pack_widened(const struct ree_tiles *tiles, const struct ree_factor 
                 tiles->pack(part, PART_TERMS, 1, live, n_terms, out, pitch);
                 continue;
             }
-            // A part of a panel's width: packed by itself, then set in.
+            // Part of a panel's width: pack it separately, then copy it into the panel.
             float packed[PART_LINES * PART_TERMS];
             tiles->pack(part, PART_TERMS, 1, live, n_terms, packed, width);
             for (uint32_t t = 0; t < n_terms; t++)

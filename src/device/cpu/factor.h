@@ -1,10 +1,10 @@
-// One operand of a product of whatever type, as the packed panels that tiles read.
+// One operand of a product, of any type, and its packing into the panels that tiles read.
 //
-// A factor is `lines` (rows of A, columns of B) of k terms each. Packed, it is for each chunk of
-// REE_CHUNK words along K, for each panel of lines: (chunk's words, lines of the panel), a word
-// being a float or, for integer products, as many terms as the tiles take at once
+// An operand consists of `lines` (rows of A or columns of B) of k terms each. Its packed form is,
+// for each chunk of REE_CHUNK words along K, for each panel of lines: (chunk's words, lines of the
+// panel). A word is one float or, for integer products, as many terms as one step of the tiles
 // (tiles_integer.h). Narrow floats, integers and blockwise weights become floats a few lines at a
-// time, in the first-level cache, so that no float copy of a matrix is ever in memory.
+// time, in the first-level cache, so no float copy of a whole matrix is ever in memory.
 #ifndef REE_DEVICE_CPU_FACTOR_H
 #define REE_DEVICE_CPU_FACTOR_H
 
@@ -14,29 +14,31 @@ struct ree_factor {
     const char *data; // term 0 of line 0; unused with blocks
     enum ree_dtype dtype;
     int64_t stride_line, stride_k;        // elements
-    const struct ree_tile_blocks *blocks; // NULL: plain
-    // For integer products, else NULL; `flip`: packed with every byte's top bit flipped.
+    const struct ree_tile_blocks *blocks; // blockwise weights; NULL: a plain matrix
+    // integer: for integer products, NULL otherwise. flip: pack every byte with its top bit
+    // flipped.
     const struct ree_integer_tiles *integer;
     bool flip;
-    // From a term to that which is packed soon after it, in elements, where stride_k is 1; 0: a
-    // chunk.
+    // Prefetch distance in elements, from a term to one that is packed soon after it, if stride_k
+    // is 1. 0: one chunk.
     int64_t ahead;
 };
 
-// The factor `elements` further on; one without data, of which only the sizes are asked, as it is.
+// Returns the operand advanced by `elements`. An operand without data is returned unchanged: only
+// its shape is read.
 static inline struct ree_factor ree_factor_at(const struct ree_factor *f, int64_t elements) {
     struct ree_factor at = *f;
     if (!f->blocks && f->data) at.data += elements * (int64_t)ree_dtype_size(f->dtype);
     return at;
 }
 
-// Words [word, word + n_words) of lines [line, line + n_lines): dst[w * pitch + i], i < pitch,
-// zeros beyond n_lines. k: terms of a line.
+// Packs words [word, word + n_words) of lines [line, line + n_lines): dst[w * pitch + i], i <
+// pitch, with zeros beyond n_lines. k: terms of a line.
 void ree_factor_pack(const struct ree_tiles *tiles, const struct ree_factor *f, uint32_t k,
                      uint32_t line, uint32_t n_lines, uint32_t word, uint32_t n_words, float *dst,
                      uint32_t pitch);
 
-// out(i, l) dense, float32, for lines [0, n_lines).
+// Writes out(i, l), dense float32, for lines [0, n_lines).
 void ree_factor_widen(const struct ree_tiles *tiles, const struct ree_factor *f, uint32_t k,
                       uint32_t n_lines, float *out);
 

@@ -1,5 +1,5 @@
 // reduce, matmul and scan over float64: the schemes of NUMERICS.md section 3 in binary64, term by
-// term, threads taking outputs. The speed of float64 matters to nobody here; its bits do.
+// term. Threads divide the outputs. Only the bits matter here, not the speed.
 #include "device/cpu/float64.h"
 
 #include "device/cpu/matmul.h"
@@ -10,7 +10,7 @@ static double result(double x) {
     return ree_from_double_bits(ree_double_result(x));
 }
 
-// A sum or product in chunks, as it grows.
+// The state of a chunked sum or product.
 struct chain {
     bool product;
     uint32_t n; // terms so far
@@ -22,8 +22,8 @@ static struct chain chain_begin(bool product) {
     return (struct chain){.product = product, .total = start, .chunk = start};
 }
 
-// Totals begin with the neutral element: +0 before a sum changes no bits that the last + 0 would
-// leave, and 1 before a product none at all.
+// Totals start with the neutral element. Adding +0 before a sum changes no bits that the final + 0
+// would keep; multiplying a product by 1 changes no bits at all.
 static double chain_total(const struct chain *c) {
     return c->product ? c->total * c->chunk : c->total + c->chunk;
 }

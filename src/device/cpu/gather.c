@@ -1,8 +1,8 @@
-// out[i] = data[offset + sum(i * data_stride) + offset of the index tuple of i]: bytes move,
-// nothing is computed (NUMERICS.md, movement).
+// gather: out[i] = data[offset + sum(i * data_stride) + offset of the index tuple of i]. Moves
+// bytes and computes nothing (NUMERICS.md, movement).
 //
-// Dimensions that the index does not depend on and that lie innermost are copied as a row for each
-// tuple; a whole row then costs one look at the index.
+// Innermost dimensions that the index does not depend on are copied as one row per tuple, so a
+// whole row requires only one index.
 #include "device/cpu/gather.h"
 
 #include <inttypes.h>
@@ -29,7 +29,7 @@ struct plan {
     uint32_t rank; // of the dimensions outside the row
     uint32_t dims[REE_MAX_RANK];
     int64_t data_strides[REE_MAX_RANK], index_strides[REE_MAX_RANK];
-    uint32_t row; // elements that one tuple serves
+    uint32_t row; // elements per tuple
     int64_t row_stride;
 };
 
@@ -88,8 +88,9 @@ static inline void copy_element(size_t size, const char *src, char *dst) {
     }
 }
 
-// n elements along the innermost dimension, each by an index of its own, until one is out of range;
-// returns how many. Inlined for each size, so that the loop has nothing to decide.
+// Gathers n elements along the innermost dimension, each with its own index, up to the first index
+// out of range. Returns the number gathered. Inlined per size, so that the loop has no branches on
+// it.
 static inline __attribute__((always_inline)) uint32_t gather_line(size_t size, bool wide,
                                                                   const struct plan *plan,
                                                                   int64_t data_at, int64_t index_at,
@@ -124,7 +125,7 @@ static uint32_t gather_elements(const struct plan *plan, int64_t data_at, int64_
 #undef LINE
 }
 
-// Tuples [begin, end); stops at the first fault.
+// Gathers tuples [begin, end); stops at the first fault.
 static void gather_range(const struct plan *plan, uint64_t begin, uint64_t end,
                          struct ree_cpu_index_fault *fault) {
     uint32_t coord[REE_MAX_RANK];

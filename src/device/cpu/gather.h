@@ -1,5 +1,5 @@
-// Index tuples, for gather and scatter: sum over j of wrap(index[at + j * step], size[j]) *
-// stride[j], wrap(x, n) = x < 0 ? x + n : x.
+// Index tuples for gather and scatter. The offset of a tuple is the sum over j of wrap(index[at + j
+// * step], size[j]) * stride[j], with wrap(x, n) = x < 0 ? x + n : x.
 #ifndef REE_DEVICE_CPU_GATHER_H
 #define REE_DEVICE_CPU_GATHER_H
 
@@ -14,7 +14,8 @@ struct ree_cpu_indices {
     const int32_t *strides;
 };
 
-// An index out of range; `at` orders faults, so that the first is reported whatever the threads do.
+// An index out of range. `at` orders the faults, so the first one is reported for any number of
+// threads.
 struct ree_cpu_index_fault {
     uint64_t at; // UINT64_MAX: none
     int64_t index;
@@ -26,8 +27,8 @@ static inline int64_t ree_cpu_index_at(const struct ree_cpu_indices *indices, in
                          : ((const int32_t *)indices->data)[at];
 }
 
-// The offset of the tuple at element `at`; false and *fault's index and size when one is out of
-// range.
+// Computes the offset of the tuple at element `at`. If a component is out of range, returns false
+// and sets fault->index and fault->size.
 static inline bool ree_cpu_index_offset(const struct ree_cpu_indices *indices, int64_t at,
                                         int64_t *out, struct ree_cpu_index_fault *fault) {
     int64_t offset = 0;
@@ -45,7 +46,7 @@ static inline bool ree_cpu_index_offset(const struct ree_cpu_indices *indices, i
     return true;
 }
 
-// Reports the first of the threads' faults, if there is one (gather.c).
+// Reports the first of the threads' faults; returns REE_OK if there is none (gather.c).
 enum ree_status ree_cpu_index_report(const struct ree_cpu_index_fault *faults, uint32_t n,
                                      struct ree_error *err);
 

@@ -1,4 +1,4 @@
-// Which instruction sets this machine has, and how large its caches are.
+// Detects which instruction sets and cache sizes this machine has.
 #include "device/cpu/cpu_internal.h"
 
 #include <stdatomic.h>
@@ -19,8 +19,9 @@ const char *ree_cpu_isa_name(enum ree_cpu_isa isa) {
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-// What the compiler's run-time support has no name for: bit `bit` of register eax, ebx, ecx, edx.
-// All of these use registers that AVX2's or AVX-512's test has shown to be saved.
+// Reads bit `bit` of register `which` (eax, ebx, ecx, edx), for features that the compiler's
+// run-time support has no name for. These features use only registers that the check for AVX2 or
+// AVX-512 has shown to be saved.
 static bool cpuid_bit(unsigned leaf, unsigned subleaf, int which, int bit) {
     unsigned r[4] = {0};
     return __get_cpuid_count(leaf, subleaf, &r[0], &r[1], &r[2], &r[3]) && (r[which] >> bit & 1);
@@ -31,7 +32,7 @@ static bool cpuid_bit(unsigned leaf, unsigned subleaf, int which, int bit) {
 #include <sys/auxv.h>
 #endif
 
-// The compiler's run-time support also asks whether the operating system saves the registers.
+// The compiler's run-time support also checks that the operating system saves the registers.
 bool ree_cpu_isa_available(enum ree_cpu_isa isa) {
     switch (isa) {
     case REE_CPU_PORTABLE: return true;
@@ -87,8 +88,8 @@ static bool find_feature(enum ree_cpu_feature feature) {
     return false;
 }
 
-// Asked for in every dispatch, where the instruction that tells takes microseconds on a virtual
-// machine. 0: not asked yet, 1: no, 2: yes.
+// Called in every dispatch, so the result is cached: on a virtual machine the cpuid instruction
+// takes microseconds. 0: not checked yet, 1: no, 2: yes.
 bool ree_cpu_feature_available(enum ree_cpu_feature feature) {
     static atomic_uchar known[REE_N_CPU_FEATURES];
     unsigned char is = atomic_load_explicit(&known[feature], memory_order_relaxed);
@@ -100,7 +101,7 @@ bool ree_cpu_feature_available(enum ree_cpu_feature feature) {
 }
 
 enum ree_cpu_isa ree_cpu_isa_best(void) {
-    int isa = REE_N_CPU_ISAS - 1; // the enumeration ascends in speed
+    int isa = REE_N_CPU_ISAS - 1; // the enumeration is ordered by speed
     while (!ree_cpu_isa_available((enum ree_cpu_isa)isa))
         isa--;
     return (enum ree_cpu_isa)isa;

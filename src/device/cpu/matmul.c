@@ -1,7 +1,8 @@
 // matmul: out(b, i, j) = expr(sum over l of a(b, i, l) * b(b, l, j)), NUMERICS.md section 3.
 //
-// Chooses how: tiles over packed panels (matmul_gemm.c), or, where one side has few rows, one pass
-// over the other side as it lies in memory. Every way computes the same sums in the same order.
+// Chooses the method: tiles over packed panels (matmul_gemm.c) or, if one side has few rows, one
+// pass over the other side in its memory layout. Every method computes the same sums in the same
+// order.
 #include "device/cpu/matmul.h"
 
 #include "device/cpu/float64.h"
@@ -10,9 +11,9 @@
 
 // Folding
 
-// Batches that merely continue the rows of A, against one B, are more rows of A.
+// Folds batches into rows if they only continue the rows of A and share one B.
 static void fold_batch_into_rows(struct ree_matmul_plan *plan) {
-    int64_t next = plan->a_stride_m * plan->m; // distance that continues the rows
+    int64_t next = plan->a_stride_m * plan->m; // stride that continues the rows
     uint64_t rows = plan->m;
     for (uint32_t i = plan->batch_rank; i-- > 0;) {
         if (plan->batch_dims[i] != 1 && plan->b_batch_strides[i] != 0) return;
@@ -25,8 +26,8 @@ static void fold_batch_into_rows(struct ree_matmul_plan *plan) {
     plan->batch_rank = 0;
 }
 
-// A narrow product is turned over when the columns are fewer than the rows: a * b is b * a, bit for
-// bit (a NaN has lost its payload by the end).
+// Transposes a narrow product if it has fewer columns than rows. a * b equals b * a bit for bit,
+// because a NaN's payload is lost in the end.
 static void swap_sides(struct ree_matmul_plan *plan) {
     struct ree_matmul_plan old = *plan;
     plan->m = old.n;
@@ -42,7 +43,7 @@ static void swap_sides(struct ree_matmul_plan *plan) {
     plan->swapped = true;
 }
 
-// Few rows, and the other side adjacent in memory one way or the other.
+// Returns whether there are few rows and the other side is adjacent in memory in one direction.
 static bool can_stream(const struct ree_matmul_plan *plan) {
     if (plan->integer || plan->m > REE_STREAM_MAX_ROWS) return false;
     return plan->b_stride_n == 1 || plan->b_stride_k == 1 || plan->blocks;
@@ -70,8 +71,8 @@ static struct ree_matmul_plan make_plan(const struct ree_matmul_params *p) {
         plan.b_batch_strides[i] = p->b_batch_strides[i];
     }
     if (plan.n_batch != 1 && plan.m != 0) fold_batch_into_rows(&plan);
-    // A single column lies in memory like a single row. (Strides of a dimension of one element
-    // mean nothing and may be 1 for either.)
+    // A single column has the same memory layout as a single row. (The stride of a dimension of one
+    // element is meaningless, so either stride may be 1.)
     if (plan.n < plan.m && plan.n <= REE_STREAM_MAX_ROWS && !plan.blocks) {
         struct ree_matmul_plan turned = plan;
         swap_sides(&turned);
@@ -111,7 +112,7 @@ const float *ree_matmul_rows_at(const struct ree_matmul_plan *plan,
 
 // Streaming
 
-#define STREAM_FLOATS 2048 // of running sums: 8 KiB of the first-level cache
+#define STREAM_FLOATS 2048 // running sums: 8 KiB of the first-level cache
 
 struct stream {
     const struct ree_tiles *tiles;
@@ -119,10 +120,10 @@ struct stream {
     const struct ree_matmul_output *output;
     struct ree_matmul_rows a;
     struct ree_factor b;
-    uint32_t width; // columns at a time
+    uint32_t width; // columns processed together
 };
 
-// Columns [j, j + n) of one product.
+// Computes columns [j, j + n) of one product.
 static void stream_block(const struct stream *s, uint32_t batch, uint32_t j, uint32_t n) {
     const struct ree_matmul_plan *plan = s->plan;
     float acc[STREAM_FLOATS], sums[STREAM_FLOATS];
@@ -147,7 +148,7 @@ static void stream_block(const struct stream *s, uint32_t batch, uint32_t j, uin
             ree_matmul_write(s->output, sums + i * n, first + i * plan->n + j, n);
         return;
     }
-    // Turned over, the columns are rows of the output: adjacent ones, whole.
+    // In a transposed product the columns are adjacent whole rows of the output.
     float *turned = plan->m == 1 ? sums : acc;
     if (plan->m > 1)
         for (uint32_t i = 0; i < plan->m; i++)
@@ -158,13 +159,15 @@ static void stream_block(const struct stream *s, uint32_t batch, uint32_t j, uin
 
 static void stream_run(const struct ree_cpu_context *ctx, struct stream *s) {
     const struct ree_matmul_plan *plan = s->plan;
-    // b is read once: some 10 GB/s for each thread, and as fast as it can multiply when m is large.
+    // b is read once: each thread reads about 10 GB/s, or is limited by its multiplications if m is
+    // large.
     uint64_t elements = (uint64_t)plan->n_batch * plan->n * plan->k;
     uint32_t n_threads = ree_cpu_threads_for(ctx, elements * (2 + plan->m) / 6);
     uint32_t lanes = 4 * s->tiles->lanes;
     s->width = STREAM_FLOATS / plan->m;
     if (plan->n_batch < 2 * n_threads) {
-        // As many blocks for each thread: alone, a thread reads memory more slowly than all do.
+        // Give each thread the same number of blocks: one thread reads memory more slowly than all
+        // do.
         uint32_t turns = (plan->n + n_threads * s->width - 1) / (n_threads * s->width);
         s->width = (plan->n + turns * n_threads - 1) / (turns * n_threads);
     }
@@ -217,7 +220,7 @@ static void make_gemm(const void *user, uint32_t i, struct ree_gemm *gemm) {
     };
 }
 
-// The tiles of an integer product, in which b is packed as it is.
+// Chooses the tiles of an integer product in which b is packed unchanged.
 static void choose_integer(const struct ree_cpu_context *ctx, struct batch *batch) {
     bool a_signed = batch->plan->a_dtype == REE_I8, b_signed = batch->plan->b_dtype == REE_I8;
     const struct ree_integer_tiles *tiles = ree_integer_tiles_for(ctx, a_signed, b_signed, true);
@@ -230,7 +233,7 @@ static enum ree_status tiles_run(const struct ree_cpu_context *ctx, const struct
     const struct ree_matmul_plan *plan = batch->plan;
     uint64_t nanoseconds = (uint64_t)plan->m * plan->n * plan->k / (batch->integer ? 96 : 32) + 1;
     uint32_t n_threads = ree_cpu_threads_for(ctx, nanoseconds * plan->n_batch);
-    // Whole products to each thread, unless they are few and large.
+    // One thread per product, unless the products are few and large.
     if (plan->n_batch > 1 && (plan->n_batch >= 4 * n_threads || nanoseconds < 100000))
         return ree_gemm_run_batch(ctx, plan->n_batch, make_gemm, batch, n_threads, err);
     for (uint32_t i = 0; i < plan->n_batch; i++) {
@@ -272,7 +275,7 @@ static struct ree_factor factor_b(const struct ree_matmul_params *p, const void 
     return ree_factor_at(&f, p->b_offset);
 }
 
-// All of B was packed. (Whether as panels for few rows is up to the plan.)
+// Returns whether all of B is packed. (The plan decides whether as panels for few rows.)
 static bool has_panels(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p) {
     for (uint32_t i = 1; i < ree_matmul_n_factors(p); i++)
         if (!ctx->packed[i]) return false;
@@ -347,8 +350,8 @@ enum ree_status ree_cpu_matmul(const struct ree_cpu_context *ctx, const struct r
     return tiles_run(ctx, &batch, err);
 }
 
-// Packed weights: for few rows panels of narrow weights; else panels of floats, and of bytes of
-// integer products. Other types would grow; they are widened as they are read.
+// Packed weights: panels of narrow weights for few rows, otherwise panels of floats, or of bytes
+// for integer products. Other types would become larger; they are widened when they are read.
 
 #define PACK_MOST_ROWS 64
 #define PACK_MOST_WEIGHTS (1u << 20)
@@ -356,7 +359,8 @@ enum ree_status ree_cpu_matmul(const struct ree_cpu_context *ctx, const struct r
 static bool packable(const struct ree_matmul_params *p, const struct ree_matmul_plan *plan) {
     bool grows = plan->integer ? !is_byte(p->b_dtype) : plan->b_dtype != REE_F32 || plan->blocks;
     if (grows || plan->swapped || can_stream(plan)) return false;
-    // Many rows pay for packing each time; a second copy of a language model's weights is saved.
+    // With many rows, packing each time pays off and avoids a second copy of a language model's
+    // weights.
     if (plan->m >= PACK_MOST_ROWS || (uint64_t)plan->n * plan->k > PACK_MOST_WEIGHTS) return false;
     for (uint32_t i = 0; i < plan->batch_rank; i++)
         if (plan->batch_dims[i] != 1 && plan->b_batch_strides[i] != 0) return false;

@@ -1,4 +1,4 @@
-// What the files of matmul share.
+// Shared declarations of the matmul files.
 #ifndef REE_DEVICE_CPU_MATMUL_H
 #define REE_DEVICE_CPU_MATMUL_H
 
@@ -6,18 +6,18 @@
 #include "device/cpu/expr.h"
 #include "device/cpu/factor.h"
 
-// A matmul whose batch dimensions were folded into m where the layout allows it.
+// A matmul whose batch dimensions are folded into m if the layout allows it.
 struct ree_matmul_plan {
     enum ree_dtype a_dtype, b_dtype;
-    bool integer; // bytes, summed in int32
-    bool blocks;  // b is blockwise weights
+    bool integer; // 8-bit integers, summed in int32
+    bool blocks;  // b holds blockwise weights
     uint32_t m, n, k;
     int64_t a_stride_m, a_stride_k, b_stride_k, b_stride_n;
     uint32_t n_batch, batch_rank;
     uint32_t batch_dims[REE_MAX_RANK];
     int64_t a_batch_strides[REE_MAX_RANK], b_batch_strides[REE_MAX_RANK];
-    // The product was turned over (B' A') so that its m is small: element (i, j) of the plan is
-    // element (j, i) of the output.
+    // The product was transposed (B' A') to make its m small: element (i, j) of the plan is element
+    // (j, i) of the output.
     bool swapped;
 };
 
@@ -27,33 +27,33 @@ struct ree_matmul_output {
     size_t elem_size; // of out
 };
 
-// The rows of A as floats: its own memory, or a dense copy of all products' rows.
+// The rows of A as floats: A itself, or a dense copy of the rows of all products of the batch.
 struct ree_matmul_rows {
     const float *floats;
     int64_t stride_m, stride_k;
     bool copied;
 };
 
-// `adjacent`: stride_k has to be 1. A copy lies in the context's scratch slot 0.
+// adjacent: stride_k must be 1. A copy is located in slot 0 of the context's scratch.
 enum ree_status ree_matmul_rows(const struct ree_cpu_context *ctx, const struct ree_tiles *tiles,
                                 const struct ree_matmul_plan *plan, const struct ree_factor *a,
                                 bool adjacent, struct ree_matmul_rows *out, struct ree_error *err);
 const float *ree_matmul_rows_at(const struct ree_matmul_plan *plan,
                                 const struct ree_matmul_rows *rows, uint32_t batch);
 
-// Few rows times constant narrow weights, laid out beforehand (matmul_panels.c).
+// Few rows times constant narrow weights in a prepacked layout (matmul_panels.c).
 struct ree_panels {
     const struct ree_tiles *tiles;
     const struct ree_matmul_plan *plan;
     const struct ree_matmul_output *output;
-    struct ree_matmul_rows a; // k adjacent
-    const void *b;            // packed, as the following
+    struct ree_matmul_rows a; // k is adjacent
+    const void *b;            // packed, like the next two
     const float *scales;      // of blockwise weights
     const uint8_t *zeros;     // NULL: 2^(bits - 1)
     uint32_t bits, block;
 };
 bool ree_panels_suit(const struct ree_tiles *tiles, const struct ree_matmul_plan *plan);
-// Packs operand 1, 2 or 3: B, scales, zero points.
+// Returns the packed size in bytes of operand 1, 2 or 3: B, scales, zero points.
 size_t ree_panels_size(const struct ree_tiles *tiles, const struct ree_matmul_params *p,
                        uint32_t operand);
 void ree_panels_pack(const struct ree_cpu_context *ctx, const struct ree_tiles *tiles,
@@ -62,44 +62,45 @@ void ree_panels_pack(const struct ree_cpu_context *ctx, const struct ree_tiles *
 enum ree_status ree_panels_run(const struct ree_cpu_context *ctx, const struct ree_panels *panels,
                                struct ree_error *err);
 
-// One product of a batch, tiled. Everything below counts K in packed words (factor.h): floats, or
-// several terms of an integer product, whose "floats" in c and out are int32.
+// One product of a batch, computed with tiles. Everything below counts K in packed words
+// (factor.h). A word is one float, or several terms of an integer product; in that case the
+// "floats" in c and out are int32.
 struct ree_gemm {
     const struct ree_tiles *tiles;
-    uint32_t m, n, k; // k: words
-    uint32_t n_terms; // of K
+    uint32_t m, n, k; // k: in words
+    uint32_t n_terms; // terms of K
     struct ree_factor a, b;
-    const float *packed_b; // the whole of b, or NULL
-    // a is packed as a - a_shift: a_shift times the sum of each column of b is missing.
+    const float *packed_b; // all of b, or NULL
+    // a is packed as a - a_shift, so a_shift times the sum of each column of b must be added.
     int32_t a_shift;
-    uint32_t first; // index in the output of element (0, 0)
+    uint32_t first; // index of element (0, 0) in the output
     const struct ree_matmul_output *output;
 };
 
-// Packed b: for each chunk of k, for each panel of tiles->cols columns: (chunk's length, cols);
-// with an a_shift the sums of all columns behind them.
+// Layout of packed b: for each chunk of k, for each panel of tiles->cols columns: (chunk's length,
+// cols). With an a_shift, the sums of all columns follow.
 size_t ree_gemm_packed_b_floats(const struct ree_tiles *tiles, uint32_t n, uint32_t k, bool sums);
 void ree_gemm_pack_b(const struct ree_gemm *gemm, float *out);
 
 // Runs one product with n_threads threads of the context.
 enum ree_status ree_gemm_run(const struct ree_cpu_context *ctx, const struct ree_gemm *gemm,
                              uint32_t n_threads, struct ree_error *err);
-// Runs many products, one to a thread at a time; `make` fills the i-th.
+// Runs many products, one per thread at a time. `make` fills in product i.
 enum ree_status ree_gemm_run_batch(const struct ree_cpu_context *ctx, uint32_t n_batch,
                                    void (*make)(const void *user, uint32_t i,
                                                 struct ree_gemm *gemm),
                                    const void *user, uint32_t n_threads, struct ree_error *err);
 
-// Writes elements [first, first + count) of the output from finished sums; values may be the
+// Writes elements [first, first + count) of the output from finished sums. `values` may be the
 // output's own memory.
 void ree_matmul_write(const struct ree_matmul_output *output, const void *values, uint32_t first,
                       uint32_t count);
 
-// Products of 32-bit and 64-bit integers, wrapping.
+// Computes products of 32-bit and 64-bit integers, wrapping.
 void ree_matmul_integer(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
                         const void *a, const void *b, const struct ree_matmul_output *output);
 
-// Offset of batch `index` in a tensor with these strides.
+// Returns the offset of batch `index` in a tensor with these strides.
 static inline int64_t ree_batch_offset(uint32_t rank, const uint32_t *dims, const int64_t *strides,
                                        uint32_t index) {
     int64_t offset = 0;

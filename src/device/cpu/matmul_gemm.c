@@ -2,26 +2,29 @@
 //
 // out(i, j) = sum over l of a(i, l) * b(l, j), NUMERICS.md section 3: chunks of 256 along l.
 //
-// The loops, from the outside: blocks of columns and of K for which the panels of b are packed once
-// for all threads, and blocks of rows likewise for a; then the threads take tasks, each a
-// rectangle of the output; in a task, chunks of K ascending; then panels of a (12 KiB, stays in the
-// first-level cache) against panels of b (a task's share of a chunk stays in the second level).
+// The loops, from outermost to innermost:
+// - blocks of columns and of K, whose panels of b are packed once for all threads
+// - blocks of rows, whose panels of a are packed likewise
+// - tasks, each a rectangle of the output, distributed over the threads
+// - in a task, chunks of K in ascending order
+// - panels of a (12 KiB, stay in the first-level cache) times panels of b (a task's share of a
+//   chunk stays in the second-level cache)
 //
-// Where there are few enough rows that one task takes all of them, no two tasks read the same panel
-// of b: then each packs its own, a chunk at a time, and they never leave the second-level cache.
+// If one task covers all rows, no two tasks read the same panel of b. Then each task packs its own
+// panels, one chunk at a time, and they never leave the second-level cache.
 #include "device/cpu/matmul.h"
 
 #include <omp.h>
 #include <stdatomic.h>
 
-// A task's width: REE_CHUNK * TASK_COLS floats of b are half of a 1 MiB second-level cache.
+// Columns of a task: REE_CHUNK * TASK_COLS floats of b are half of a 1 MiB second-level cache.
 #define TASK_COLS 512
-#define TASK_ROWS 192 // at least, where there is more than one thread
-// Shares of memory for packed panels, in floats.
+#define TASK_ROWS 192 // minimum, with more than one thread
+// Maximum memory for packed panels, in floats.
 #define MAX_PACKED_A ((size_t)4 << 20)
 #define MAX_PACKED_B ((size_t)8 << 20)
 #define BLOCK_K 1024  // terms of K packed at a time
-#define OWN_ROWS 1024 // up to so many rows, tasks pack their own panels of b
+#define OWN_ROWS 1024 // with at most this many rows, tasks pack their own panels of b
 
 static uint32_t min_u32(uint32_t a, uint32_t b) {
     return a < b ? a : b;
@@ -34,8 +37,8 @@ size_t ree_gemm_packed_b_floats(const struct ree_tiles *tiles, uint32_t n, uint3
     return (size_t)ceil_div(n, tiles->cols) * tiles->cols * (k + (sums ? 1 : 0));
 }
 
-// One panel of one chunk, columns from j0 of n on; sums of its columns are stored, or added, to
-// `sums`.
+// Packs one panel of one chunk, for the n columns that start at j0. With an a_shift, stores or adds
+// the sums of its columns to `sums`.
 static void pack_b_panel(const struct ree_gemm *g, uint32_t j0, uint32_t n, uint32_t k0,
                          uint32_t kc, uint32_t panel, float *out, float *sums) {
     const struct ree_tiles *tiles = g->tiles;
@@ -70,19 +73,20 @@ void ree_matmul_write(const struct ree_matmul_output *output, const void *values
         memcpy((char *)output->out + (size_t)first * 4, values, (size_t)count * 4);
 }
 
-// How one product is cut up.
+// How one product is divided into blocks and tasks.
 struct blocking {
-    uint32_t panel_rows;    // rows of a panel of a, the same for all but the last
-    uint32_t bm, bn, bk;    // of one block that is packed
-    uint32_t tm, tn;        // of a task
-    bool own_totals;        // totals are kept per task, as the output cannot hold floats
-    bool own_b;             // panels of b are packed per task
-    size_t packed_a_floats; // sizes of the shared and of each thread's own scratch
+    uint32_t panel_rows;    // rows of every panel of a except the last
+    uint32_t bm, bn, bk;    // sizes of one packed block
+    uint32_t tm, tn;        // sizes of a task
+    bool own_totals;        // each task has its own totals, because the output cannot hold floats
+    bool own_b;             // each task packs its own panels of b
+    size_t packed_a_floats; // sizes of the shared scratch and of each thread's
     size_t packed_b_floats;
     size_t totals_floats;
 };
 
-// Columns of a task that takes all rows: such that the thread with the most has as few as possible.
+// Chooses the columns of a task that covers all rows, so that the busiest thread has as few as
+// possible.
 static uint32_t choose_columns(uint32_t n, uint32_t cols, uint32_t n_threads) {
     uint32_t n_panels = ceil_div(n, cols), best = 1, least = UINT32_MAX;
     for (uint32_t panels = min_u32(TASK_COLS / cols, n_panels); panels > 0; panels--) {
@@ -98,7 +102,7 @@ static uint32_t choose_columns(uint32_t n, uint32_t cols, uint32_t n_threads) {
 static struct blocking choose_blocking(const struct ree_gemm *g, uint32_t n_threads) {
     const struct ree_tiles *tiles = g->tiles;
     struct blocking s = {0};
-    // Rows in panels of equal height: 64 rows are 5 * 11 + 9 rather than 5 * 12 + 4.
+    // Panels of nearly equal height: 64 rows are 5 * 11 + 9 instead of 5 * 12 + 4.
     s.panel_rows = ceil_div(g->m, ceil_div(g->m, tiles->rows));
     s.own_totals = g->output->elem_size != sizeof(float);
 
@@ -114,7 +118,7 @@ static struct blocking choose_blocking(const struct ree_gemm *g, uint32_t n_thre
         return s;
     }
 
-    // Totals that live in the task's own memory need all of K in one block.
+    // If a task has its own totals, one block must contain all of K.
     s.bk = s.own_totals || g->packed_b ? g->k : min_u32(g->k, BLOCK_K);
     size_t bm = MAX_PACKED_A / s.bk / s.panel_rows * s.panel_rows;
     if (bm < TASK_ROWS) bm = TASK_ROWS / s.panel_rows * s.panel_rows;
@@ -123,7 +127,7 @@ static struct blocking choose_blocking(const struct ree_gemm *g, uint32_t n_thre
     if (bn < TASK_COLS) bn = TASK_COLS;
     s.bn = bn < g->n ? (uint32_t)bn : g->n;
 
-    // Tasks: a few for each thread, so that a thread that was interrupted delays the others little.
+    // Several tasks per thread, so that an interrupted thread delays the others only a little.
     s.tn = min_u32(s.bn, TASK_COLS / tiles->cols * tiles->cols);
     s.tm = s.bm;
     if (n_threads > 1 || s.own_totals) {
@@ -144,20 +148,21 @@ static struct blocking choose_blocking(const struct ree_gemm *g, uint32_t n_thre
     return s;
 }
 
-// What the threads of a team share.
+// Data shared by the threads of a team.
 struct team {
     const struct ree_gemm *gemm;
     struct blocking blocking;
     float *packed_a, *packed_b;
     uint32_t n_threads;
-    _Atomic uint64_t next; // numbers handed out to threads, see take
+    _Atomic uint64_t next; // next unit number to hand out, see take
 };
 
-// A phase's units are numbered on from `base`. Each thread takes numbers until it gets one past the
-// phase's end, so a phase of n units uses up exactly n + n_threads numbers.
+// Takes the next unit of a phase; false if none is left. A phase's units are numbered from `base`.
+// Each thread takes numbers until it gets one past the phase's end, so a phase of n units uses
+// exactly n + n_threads numbers.
 static bool take(struct team *team, uint64_t base, uint32_t n_units, uint32_t *out) {
     if (team->n_threads == 1) {
-        // The sequence of one thread needs no atomic operation.
+        // A single thread requires no atomic operation.
         uint64_t next = atomic_load_explicit(&team->next, memory_order_relaxed);
         atomic_store_explicit(&team->next, next + 1, memory_order_relaxed);
         *out = (uint32_t)(next - base);
@@ -174,7 +179,8 @@ static void wait_for_team(const struct team *team) {
     }
 }
 
-// Packed a: for each chunk of the block, for each panel: (chunk's length, rows of the panel).
+// Layout of packed a: for each chunk of the block, for each panel: (chunk's length, rows of the
+// panel).
 static void pack_a_panel(const struct team *team, uint32_t i0, uint32_t bm, uint32_t k0,
                          uint32_t bk, uint32_t panel) {
     const struct ree_gemm *g = team->gemm;
@@ -187,7 +193,7 @@ static void pack_a_panel(const struct team *team, uint32_t i0, uint32_t bm, uint
     }
 }
 
-// The sums of b's columns, behind the packed panels.
+// Returns the sums of b's columns, which follow the packed panels.
 static float *column_sums(const struct team *team, uint32_t bn) {
     const struct ree_gemm *g = team->gemm;
     uint32_t width = ceil_div(bn, g->tiles->cols) * g->tiles->cols;
@@ -206,14 +212,15 @@ static void pack_b_panels(const struct team *team, uint32_t j0, uint32_t bn, uin
     }
 }
 
-// A rectangle of one block: rows [i, i + tm) of the block at i0, columns [j, j + tn) of that at j0.
+// A rectangle of one block: rows [i, i + tm) of the block at i0, columns [j, j + tn) of the block
+// at j0.
 struct task {
     uint32_t i0, bm, i, tm;
     uint32_t j0, bn, j, tn;
     uint32_t k0, bk;
 };
 
-// A thread's own memory, where the blocking asks for it.
+// A thread's own memory; NULL if the blocking does not use it.
 struct own {
     float *totals, *b;
 };
@@ -236,7 +243,7 @@ static void add_column_sums(const struct team *team, const struct task *t, float
     }
 }
 
-// Rows [i, i + n) of the task, whose sums are complete, to the output.
+// Writes rows [i, i + n) of the task, whose sums are complete, to the output.
 static void write_rows(const struct ree_gemm *g, const struct task *t, uint32_t first,
                        const float *c, size_t ldc, uint32_t i, uint32_t n) {
     if (t->tn == g->n && ldc == g->n) {
@@ -255,11 +262,11 @@ static void run_task(const struct team *team, const struct task *t, const struct
     float *c = own->totals ? own->totals : (float *)g->output->out + first;
     size_t ldc = own->totals ? t->tn : g->n;
 
-    // A panel's rows are written while they are in the first caches, unless something is still to
-    // be added to all of them.
+    // A panel's rows are written while they are in the first-level caches, unless column sums must
+    // still be added to all rows.
     bool ends = t->k0 + t->bk == g->k, writes = ends && (g->output->epilogue || own->totals);
 
-    // Where packed b is that of the whole matrix, the block is all of it.
+    // If packed b is the whole matrix, the block is the whole matrix too.
     const float *packed_b = g->packed_b ? g->packed_b : team->packed_b;
     uint32_t n_panels = ceil_div(t->bn, cols);
     for (uint32_t l = 0; l < t->bk; l += REE_CHUNK) {
@@ -302,7 +309,7 @@ static void run_tasks(struct team *team, uint64_t base, struct task block, const
     }
 }
 
-// Executed by every thread of the team.
+// Every thread of the team executes this function.
 static void run_blocks(struct team *team, const struct own *own) {
     const struct ree_gemm *g = team->gemm;
     const struct blocking *s = &team->blocking;
@@ -341,7 +348,7 @@ static struct own own_memory(const struct blocking *s, void *const *scratch) {
                         .b = s->own_b ? scratch[SLOT_B] : NULL};
 }
 
-// The gemm with what its blocking says about the order of packing.
+// Returns the gemm with the prefetch distance that matches the blocking's packing order.
 static struct ree_gemm in_order(const struct ree_gemm *gemm, const struct blocking *s) {
     struct ree_gemm g = *gemm;
     if (s->own_b) g.b.ahead = g.tiles->cols * g.b.stride_line;

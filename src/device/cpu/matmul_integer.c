@@ -1,8 +1,8 @@
 // matmul over 32-bit and 64-bit integers: out(b, i, j) = sum over l of a(b, i, l) * b(b, l, j),
-// wrapping, so that the order means nothing and i32 and i64 share the unsigned body.
+// wrapping. So the order is irrelevant, and i32 and i64 use the unsigned code.
 #include "device/cpu/matmul.h"
 
-#define BLOCK 1024 // columns of sums kept at hand
+#define BLOCK 1024 // columns whose sums are computed together
 
 #define DEFINE_ROW(type)                                                                           \
     static void row_##type(const struct ree_matmul_params *p, uint32_t begin, uint32_t count,      \

@@ -1,15 +1,15 @@
-// Few rows times constant narrow weights (float16, bfloat16, bytes, blockwise weights), laid out
-// beforehand as panels: the columns that a kernel takes side by side lie together, in the order in
-// which they are multiplied, so that the weights are read once, in one direction.
+// Few rows times constant narrow weights (float16, bfloat16, bytes, blockwise weights), prepacked
+// as panels. The columns that a kernel processes together are stored together, in the order in
+// which they are multiplied, so the weights are read once, in one direction.
 //
 // out(i, j) = sum over l of a(i, l) * b(l, j), NUMERICS.md section 3: chunks of 256 along l.
 //
-// Threads take panels; where these are few, parts of panels, chunks of which a second pass then
-// adds up in order.
+// Threads process panels. If there are few panels, threads process parts of them, and a second pass
+// adds the chunks in order.
 //
-// Packed, with cols = REE_PANEL_VECS * lanes and zeros beyond column n:
+// Packed layout, with cols = REE_PANEL_VECS * lanes and zeros beyond column n:
 //   plain weights      for each panel (k, cols)
-//   blockwise weights  for each panel (words of k, cols), terms in a word as tiles.h says
+//   blockwise weights  for each panel (words of k, cols), terms in a word as in tiles.h
 //   scales, zeros      for each panel (blocks of k, cols)
 #include "device/cpu/matmul.h"
 
@@ -31,11 +31,11 @@ static uint32_t panel_cols(const struct ree_tiles *tiles) {
 bool ree_panels_suit(const struct ree_tiles *tiles, const struct ree_matmul_plan *plan) {
     if (plan->swapped || plan->integer || plan->m > REE_STREAM_MAX_ROWS) return false;
     if (!plan->blocks && plan->b_dtype == REE_F32) return false;
-    // Columns that lie together are streamed as they are, as fast as memory gives them; a second
-    // copy of a language model's weights is then saved.
+    // Weights whose columns are contiguous are streamed unpacked, as fast as memory delivers them.
+    // This avoids a second copy of a language model's weights.
     bool narrow = plan->b_dtype == REE_BF16 || plan->b_dtype == REE_F16;
     if (!plan->blocks && narrow && plan->b_stride_k == 1 && tiles->lanes > 1) return false;
-    // A panel that is mostly empty costs more than it saves.
+    // A mostly empty panel costs more than it saves.
     if (plan->n <= panel_cols(tiles) / 2) return false;
     for (uint32_t i = 0; i < plan->batch_rank; i++)
         if (plan->batch_dims[i] != 1 && plan->b_batch_strides[i] != 0) return false;
@@ -44,7 +44,7 @@ bool ree_panels_suit(const struct ree_tiles *tiles, const struct ree_matmul_plan
 
 // Packing
 
-// Bytes of one column of operand `operand`: 1 B, 2 scales, 3 zero points.
+// Returns the bytes of one column of operand `operand`: 1 B, 2 scales, 3 zero points.
 static size_t column_size(const struct ree_matmul_params *p, uint32_t operand) {
     if (!p->b_block) return p->k * ree_dtype_size((enum ree_dtype)p->b_dtype);
     if (operand == 1) return ceil_div(p->k, 32 / p->b_bits) * sizeof(uint32_t);
@@ -57,7 +57,7 @@ size_t ree_panels_size(const struct ree_tiles *tiles, const struct ree_matmul_pa
     return (size_t)ceil_div(p->n, cols) * cols * column_size(p, operand);
 }
 
-// The even terms of a word to its low half, the odd ones to the high half.
+// Moves the even terms of a word to its low half and the odd terms to its high half.
 static uint32_t part_word(uint32_t word, uint32_t bits) {
     if (bits == 8) return (word & 0xFF0000FFu) | (word & 0xFF00u) << 8 | (word >> 8 & 0xFF00u);
     uint32_t even = word & 0x0F0F0F0Fu, odd = word >> 4 & 0x0F0F0F0Fu;
@@ -68,7 +68,7 @@ static uint32_t part_word(uint32_t word, uint32_t bits) {
     return even | odd << 16;
 }
 
-#define PACK_ROWS 64 // at a time: a square of the source stays in the first-level cache
+#define PACK_ROWS 64 // rows at a time: a square of the source stays in the first-level cache
 
 // dst(l, c) = src[c * stride_c + l * stride_l] for l < n_rows, c < n_cols; zeros up to cols.
 #define DEFINE_PACK(name, type, value)                                                             \
@@ -129,7 +129,8 @@ void ree_panels_pack(const struct ree_cpu_context *ctx, const struct ree_tiles *
 
 // Multiplying
 
-// Chunks [c0, c1) of one panel: their total to c, or, with a `pitch`, each to c + chunk * pitch.
+// Computes chunks [c0, c1) of one panel. pitch 0: their total goes to c; otherwise each chunk's
+// result goes to c + chunk * pitch.
 static void run_chunks(const struct ree_panels *s, uint32_t batch, uint32_t panel, uint32_t c0,
                        uint32_t c1, float *c, size_t pitch) {
     const struct ree_matmul_plan *plan = s->plan;
@@ -161,7 +162,7 @@ static void run_chunks(const struct ree_panels *s, uint32_t batch, uint32_t pane
     }
 }
 
-// The totals of columns [j, j + n) of all rows, to the output.
+// Writes the totals of one panel's columns, for all rows, to the output.
 static void write_panel(const struct ree_panels *s, uint32_t batch, uint32_t panel,
                         const float *totals) {
     const struct ree_matmul_plan *plan = s->plan;
@@ -189,12 +190,11 @@ enum ree_status ree_panels_run(const struct ree_cpu_context *ctx, const struct r
     uint32_t cols = panel_cols(s->tiles), n_chunks = ceil_div(plan->k, REE_CHUNK);
     uint32_t n_floats = plan->m * cols;
     uint64_t n_panels = (uint64_t)ceil_div(plan->n, cols) * plan->n_batch;
-    // About what a thread multiplies in a nanosecond, when there is memory enough.
+    // Roughly a thread's multiplications per nanosecond, if memory is fast enough.
     uint64_t elements = (uint64_t)plan->n_batch * plan->n * plan->k;
     uint32_t n_threads = ree_cpu_threads_for(ctx, elements * (1 + plan->m) / 16);
 
-    // Parts of a panel: a few for each thread, so that one that was interrupted delays the others
-    // little.
+    // Several parts per thread, so that an interrupted thread delays the others only a little.
     uint32_t n_parts = 1;
     if (n_threads > 1 && n_panels < 4 * n_threads)
         n_parts = min_u32(n_chunks, ceil_div(4 * n_threads, (uint32_t)n_panels));

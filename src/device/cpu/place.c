@@ -1,12 +1,13 @@
-// One processor for each thread of a team that has as many threads as the process has processors.
+// Thread affinity: one processor per thread, for a team with as many threads as the process has
+// processors.
 //
-// Left alone, the system now and then wakes a worker on the processor where the caller already
-// runs and leaves the two there, another processor idle, for some milliseconds: longer than most
-// dispatches take, so that the product of one row ran at half its rate in every second run.
+// Without affinity, the system sometimes wakes a worker on the processor where the caller already
+// runs and leaves both there for some milliseconds, while another processor is idle. That is longer
+// than most dispatches take: the product of one row ran at half its rate in every second run.
 //
-// A worker that the OpenMP library makes anew, as libgomp does when a smaller team came between
-// (kernels ask for none, ree_cpu_threads_for), is free until the caller is seen on another
-// processor.
+// If the OpenMP library recreates a worker, the new one is unbound until the caller is seen on
+// another processor. libgomp does this after a smaller team; kernels never request one
+// (ree_cpu_threads_for).
 #include "device/cpu/cpu_internal.h"
 
 #include <omp.h>
@@ -15,18 +16,19 @@
 
 #ifdef __linux__
 
-// Of the calling thread's team: the caller's processor when it was placed, and its size.
+// State of the calling thread's team when it was last placed: the caller's processor, and the
+// team's size.
 static _Thread_local int placed_around = -1;
 static _Thread_local uint32_t placed_threads;
 
-// Binds the calling thread to the `n`-th processor of `allowed`, `skipped` not counted.
+// Binds the calling thread to the n-th processor of `allowed`, not counting `skipped`.
 static void bind_self(const cpu_set_t *allowed, int skipped, int n) {
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         if (cpu == skipped || !CPU_ISSET(cpu, allowed) || n-- > 0) continue;
         cpu_set_t one;
         CPU_ZERO(&one);
         CPU_SET(cpu, &one);
-        // Where this is not allowed nothing is lost but speed.
+        // A failure costs only speed.
         sched_setaffinity(0, sizeof one, &one);
         return;
     }

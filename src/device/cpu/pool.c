@@ -1,9 +1,10 @@
-// max, or sum / count, or sum of squares over each window, by the scheme in window order
+// pool: max, or sum / count, or sum of squares over each window, by the scheme in window order
 // (NUMERICS.md section 3).
 //
-// The window is walked outermost: for each of its positions, in order, a row of outputs takes in a
-// strided row of inputs, so that vectors run across outputs. Positions outside the input add +0,
-// which changes no accumulator, and are left out; they count as terms of a chunk all the same.
+// The window is the outermost loop: for each window position, in order, a row of outputs
+// accumulates a strided row of inputs, so vectors run across outputs. Positions outside the input
+// would add +0, which changes no accumulator, so they are skipped; they still count as terms of a
+// chunk.
 #include "device/cpu/expr.h"
 #include "repops/scalar/ops.h"
 
@@ -17,8 +18,8 @@ struct job {
     const char *x;
     char *out;
     int64_t *indices;   // NULL if absent
-    size_t size;        // bytes of an element
-    uint32_t width;     // outputs of a row taken at once
+    size_t size;        // bytes per element
+    uint32_t width;     // outputs of a row processed together
     struct span *reach; // of each window position along the last axis
 };
 
@@ -26,7 +27,7 @@ static uint64_t volume(const uint32_t dims[3]) {
     return (uint64_t)dims[0] * dims[1] * dims[2];
 }
 
-// Outputs along the last axis whose window position k lies inside the input.
+// Returns the outputs along the last axis whose window position k is inside the input.
 static struct span reach(const struct ree_pool_params *p, uint32_t k) {
     int64_t shift = (int64_t)k * p->dilation[2] - p->pad_begin[2], stride = p->stride[2];
     // o * stride + shift >= 0, and < in
@@ -37,7 +38,7 @@ static struct span reach(const struct ree_pool_params *p, uint32_t k) {
     return (struct span){(uint32_t)low, (uint32_t)high};
 }
 
-// Number of window positions along axis a, at output o, that lie in [low, high).
+// Returns the number of window positions along axis a, at output o, that are in [low, high).
 static uint32_t count(const struct ree_pool_params *p, uint32_t a, uint32_t o, int64_t low,
                       int64_t high) {
     int64_t start = (int64_t)o * p->stride[a] - p->pad_begin[a];
@@ -54,7 +55,8 @@ static uint32_t count_at(const struct ree_pool_params *p, uint32_t a, uint32_t o
                : count(p, a, o, 0, p->in[a]);
 }
 
-// n inputs from x on, `stride` apart, as values of class W; in place where they lie that way.
+// Returns n inputs with distance `stride`, starting at x, as values of class W; without a copy if
+// they are already stored that way.
 static const void *inputs(const struct job *job, const char *x, uint32_t n, uint32_t stride,
                           void *row) {
     enum ree_cpu_load load = ree_cpu_load_of(job->p->dtype);
@@ -68,7 +70,7 @@ struct rows {
     uint32_t *index; // within the plane
 };
 
-// acc[j] = max(acc[j], value[j]), and where. `at` is the position of value[0] in the plane.
+// acc[j] = max(acc[j], value[j]), and its position. at: position of value[0] in the plane.
 static void take_positions(const struct job *job, const struct rows *rows, uint32_t j,
                            const ree_any_u32 *values, uint32_t n, uint64_t at, uint64_t step) {
     bool is_float = job->p->dtype == REE_F32;
@@ -101,7 +103,7 @@ static void finish_row(const struct job *job, const struct rows *rows, uint32_t 
     job->kernels->ops[REE_MAP_div_f32](n, rows->total, rows->values, NULL, rows->total);
 }
 
-// The outputs first ... first + n - 1 of a row take in window position kw, in input row (id, ih).
+// Accumulates window position kw of input row (id, ih) into outputs [first, first + n) of a row.
 static void take_in(const struct job *job, const char *plane, uint64_t id, uint64_t ih, uint32_t kw,
                     uint32_t first, uint32_t n, const struct rows *rows) {
     const struct ree_pool_params *p = job->p;
@@ -135,12 +137,12 @@ static void take_in(const struct job *job, const char *plane, uint64_t id, uint6
     }
 }
 
-// The value of a maximum over nothing.
+// Returns the maximum of an empty window.
 static uint32_t lowest(uint32_t dtype) {
     return dtype == REE_F32 ? 0xFF800000u : dtype == REE_I8 ? (uint32_t)INT8_MIN : 0;
 }
 
-// Outputs first ... first + n - 1 of the row (od, oh) of one plane.
+// Computes outputs [first, first + n) of row (od, oh) of one plane.
 static void pool_row(const struct job *job, uint32_t plane, uint32_t od, uint32_t oh,
                      uint32_t first, uint32_t n, const struct rows *rows) {
     const struct ree_pool_params *p = job->p;
@@ -151,7 +153,7 @@ static void pool_row(const struct job *job, uint32_t plane, uint32_t od, uint32_
     kernels->fill32(n, 0, rows->total);
     if (job->indices) kernels->fill32(n, UINT32_MAX, rows->index);
 
-    uint32_t term = 0; // window positions of this chunk
+    uint32_t term = 0; // window positions of this chunk so far
     for (uint32_t kd = 0; kd < p->kernel[0]; kd++) {
         int64_t id = (int64_t)od * p->stride[0] + (int64_t)kd * p->dilation[0] - p->pad_begin[0];
         for (uint32_t kh = 0; kh < p->kernel[1]; kh++) {
@@ -196,7 +198,7 @@ enum ree_status ree_cpu_pool(const struct ree_cpu_context *ctx, const struct ree
     if (!job.reach) return ree_cpu_no_memory(err, reach_size);
     for (uint32_t kw = 0; kw < p->kernel[2]; kw++)
         job.reach[kw] = reach(p, kw);
-    // A loop over a row costs some nanoseconds to enter, then about one for two elements.
+    // A loop over a row costs some nanoseconds to start, then about one per two elements.
     uint32_t n_threads = ree_cpu_threads_for(ctx, n_rows * volume(p->kernel) * (8 + p->out[2] / 2));
     if (n_rows == 1) n_threads = 1;
     const size_t row = REE_CPU_EXPR_BLOCK, size = 4 * row * sizeof(uint32_t);

@@ -1,5 +1,5 @@
-// out[o] = ((p0 + p1) + p2) + ... + 0, p_c the sum of chunk c of 256 terms, in order (NUMERICS.md
-// section 3); maxima, integer sums and positions in any order.
+// reduce: out[o] = ((p0 + p1) + p2) + ... + 0, where p_c is the sum of chunk c of 256 terms, in
+// order (NUMERICS.md section 3); maxima, integer sums and positions in any order.
 #include "device/cpu/reduce.h"
 
 #include "device/cpu/float64.h"
@@ -16,7 +16,8 @@ const struct ree_cpu_reduce_kernels *ree_cpu_reduce_kernels(enum ree_cpu_isa isa
     }
 }
 
-// From so many whole chunks on, the lanes are chunks of one row; below, chunks of several rows.
+// With at least this many whole chunks, the lanes are chunks of one row; otherwise, chunks of
+// several rows.
 #define MANY_CHUNKS 8
 
 void ree_cpu_reduce_rows(const struct ree_cpu_reduce_kernels *kernels, uint32_t kind,
@@ -58,7 +59,7 @@ void ree_cpu_reduce_rows(const struct ree_cpu_reduce_kernels *kernels, uint32_t 
         out[r] = ree_cpu_reduce_finish(kind, totals[r]);
 }
 
-// Merges neighbouring dimensions where the strides allow it; leaves at least one.
+// Merges neighbouring dimensions if the strides permit it; keeps at least one.
 static uint32_t merge(uint32_t rank, const uint32_t *dims, const int32_t *strides,
                       uint32_t *out_dims, int64_t *out_strides) {
     uint32_t n = 0;
@@ -126,14 +127,15 @@ static const char *row_of(const struct ree_cpu_reduce_plan *plan, uint32_t o) {
                (int64_t)plan->size;
 }
 
-// Chunks [begin, end) of output o to sums[0 ... end-begin-1]. `buffer` holds a chunk for each lane.
+// Writes the results of chunks [begin, end) of output o to sums[0 ... end-begin-1]. `buffer` holds
+// one chunk per lane.
 static void sum_chunks(const struct ree_cpu_reduce_plan *plan, uint32_t o, uint32_t begin,
                        uint32_t end, float *buffer, float *sums) {
     const char *row = row_of(plan, o);
     const float *lanes[REE_CPU_LANES];
     float values[REE_CPU_LANES];
     for (uint32_t c = begin; c < end;) {
-        // A shorter last chunk goes alone.
+        // A shorter last chunk is computed separately.
         uint32_t n = plan->n_reduce - c * REE_CHUNK;
         uint32_t n_lanes = 1;
         if (n > REE_CHUNK) {
@@ -152,7 +154,7 @@ static void sum_chunks(const struct ree_cpu_reduce_plan *plan, uint32_t o, uint3
     }
 }
 
-// Outputs [begin, end), 16 at a time, where the terms do not lie side by side or do.
+// Computes outputs [begin, end), 16 at a time, with contiguous or packed terms.
 static void sum_outputs(const struct ree_cpu_reduce_plan *plan, uint32_t begin, uint32_t end,
                         float *buffer) {
     uint32_t kind = plan->params->kind;
@@ -199,7 +201,7 @@ static void fold_output(const struct ree_cpu_reduce_plan *plan, uint32_t o, uint
     }
 }
 
-// Few outputs of many terms: the threads share the chunks of each.
+// Few outputs with many terms: the threads share the chunks of each output.
 static enum ree_status reduce_split(const struct ree_cpu_context *ctx,
                                     const struct ree_cpu_reduce_plan *plan, uint32_t n_threads,
                                     struct ree_error *err) {
@@ -266,15 +268,15 @@ enum ree_status ree_cpu_reduce(const struct ree_cpu_context *ctx, const struct r
     if (p->dtype == REE_F64) return ree_cpu_reduce_f64(ctx, &plan, err);
     if (ree_cpu_reduce_is_columns(&plan)) return ree_cpu_reduce_columns(ctx, &plan, err);
 
-    // About a nanosecond for two terms, twice that where they have to be packed.
+    // About a nanosecond per two terms, twice that if they must be packed.
     uint64_t cost = (uint64_t)p->n_outer * (p->n_reduce + 32) / (plan.contiguous ? 2 : 1);
     uint32_t n_threads = ree_cpu_threads_for(ctx, cost);
     const size_t size = REE_CPU_LANES * REE_CHUNK * 8;
     for (uint32_t t = 0; t < n_threads; t++)
         if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);
 
-    // Outputs fewer than threads share those where each is worth it; packed single rows fill the
-    // lanes with chunks as well.
+    // If there are fewer outputs than threads, the threads share each output, provided each has
+    // enough work. Packed single rows also use chunks to fill the lanes.
     bool few = p->n_outer < n_threads && ree_cpu_threads_for(ctx, cost / p->n_outer) > 1;
     if (few || (plan.chunked && !plan.contiguous && p->n_outer < 4 && plan.n_chunks >= MANY_CHUNKS))
         return reduce_split(ctx, &plan, n_threads, err);

@@ -1,8 +1,8 @@
-// The reduction scheme of NUMERICS.md section 3 over floats, for reduce, softmax and norm, and what
-// the files of reduce share.
+// The reduction scheme of NUMERICS.md section 3 over floats, for reduce, softmax and norm, and
+// shared declarations of the reduce files.
 //
-// A chunk is sequential, so vectors run across chunks: 16 lanes, each a chunk of its own, of one
-// row or of neighbouring rows.
+// The terms of a chunk are summed sequentially, so vectors run across chunks: 16 lanes, each with
+// its own chunk, of one row or of neighbouring rows.
 #ifndef REE_DEVICE_CPU_REDUCE_H
 #define REE_DEVICE_CPU_REDUCE_H
 
@@ -10,8 +10,8 @@
 
 #define REE_CPU_LANES 16
 
-// out[l] = x[l][0 ... n-1] accumulated in order, n <= REE_CHUNK, indexed by REE_REDUCE_SUM,
-// _SUM_SQ, _SUM_ABS (from +0) and _PROD (from 1). NaNs are not canonicalised.
+// out[l] = x[l][0 ... n-1] accumulated in order, n <= REE_CHUNK. Indexed by REE_REDUCE_SUM,
+// _SUM_SQ, _SUM_ABS (start +0) and _PROD (start 1). NaNs are not canonicalised.
 struct ree_cpu_reduce_kernels {
     void (*lanes[4])(const float *const x[REE_CPU_LANES], uint32_t n, float out[REE_CPU_LANES]);
 };
@@ -20,19 +20,19 @@ extern const struct ree_cpu_reduce_kernels ree_cpu_reduce_kernels_avx2;   // REE
 extern const struct ree_cpu_reduce_kernels ree_cpu_reduce_kernels_avx512; // REE_CPU_HAVE_AVX512
 const struct ree_cpu_reduce_kernels *ree_cpu_reduce_kernels(enum ree_cpu_isa isa);
 
-// out[r] = reduction of the n contiguous floats at rows[r], by the scheme, for n_rows <=
+// out[r] = reduction of the n contiguous floats at rows[r] by the scheme, for n_rows <=
 // REE_CPU_LANES rows. kind: REE_REDUCE_SUM, _SUM_SQ, _SUM_ABS or _PROD.
 void ree_cpu_reduce_rows(const struct ree_cpu_reduce_kernels *kernels, uint32_t kind,
                          const float *const *rows, uint32_t n_rows, uint32_t n, float *out);
 
-// Adds (multiplies) a chunk's result to those before it.
+// Adds a chunk's result to the total of the earlier chunks (PROD: multiplies).
 static inline float ree_cpu_reduce_join(uint32_t kind, float total, float chunk) {
     return kind == REE_REDUCE_PROD ? total * chunk : total + chunk;
 }
 static inline float ree_cpu_reduce_start(uint32_t kind) {
     return kind == REE_REDUCE_PROD ? 1.0f : 0.0f;
 }
-// The last step: a sum of -0 becomes +0, any NaN the one.
+// The last step: a sum of -0 becomes +0, and any NaN becomes canonical.
 static inline float ree_cpu_reduce_finish(uint32_t kind, float total) {
     return ree_cpu_canonical_nan(kind == REE_REDUCE_PROD ? total : total + 0.0f);
 }
@@ -44,10 +44,10 @@ struct ree_cpu_reduce_plan {
     const struct ree_cpu_expr_kernels *expr;
     const char *x; // at params->offset
     char *out;
-    size_t size; // bytes of an element of x
+    size_t size; // bytes per element of x
     uint32_t n_outer, n_reduce, n_chunks;
     bool chunked;                     // float sums and products: the order matters
-    bool contiguous;                  // the terms of an output lie side by side
+    bool contiguous;                  // the terms of an output are adjacent
     uint32_t outer_rank, reduce_rank; // at least 1
     uint32_t outer_dims[REE_MAX_RANK], reduce_dims[REE_MAX_RANK];
     int64_t outer_strides[REE_MAX_RANK], reduce_strides[REE_MAX_RANK];
@@ -64,26 +64,26 @@ static inline int64_t ree_cpu_reduce_offset(uint32_t rank, const uint32_t *dims,
     return offset;
 }
 
-// Terms first ... first+n-1 of the output whose first term is `row`, side by side: there, or packed
-// into `buffer`.
+// Returns terms [first, first + n) of the output whose first term is `row`, contiguously: in place,
+// or packed into `buffer`.
 const void *ree_cpu_reduce_terms(const struct ree_cpu_reduce_plan *plan, const char *row,
                                  uint32_t first, uint32_t n, void *buffer);
 
-// Everything that may be reduced in any order (reduce_fold.c).
+// Reductions whose terms may be combined in any order (reduce_fold.c).
 struct ree_cpu_fold {
     union {
         float f;
         int64_t i;
         uint64_t u;
     } value;
-    int64_t index; // of ARGMAX and ARGMIN; -1: none yet
+    int64_t index; // for ARGMAX and ARGMIN; -1: none yet
 };
-// Before any term: what an output without terms is.
+// Sets *fold to the value without any terms, which is the result of an empty reduction.
 void ree_cpu_fold_start(uint32_t kind, uint32_t dtype, struct ree_cpu_fold *fold);
-// Takes in n terms, side by side, the first being number `first`.
+// Combines *fold with n contiguous terms; `first` is the number of the first one.
 void ree_cpu_fold_terms(const struct ree_cpu_reduce_plan *plan, struct ree_cpu_fold *fold,
                         const void *terms, uint32_t first, uint32_t n);
-// Takes in the fold of later terms.
+// Combines *fold with the fold of later terms.
 void ree_cpu_fold_join(const struct ree_cpu_reduce_plan *plan, struct ree_cpu_fold *fold,
                        const struct ree_cpu_fold *later);
 void ree_cpu_fold_store(const struct ree_cpu_reduce_plan *plan, const struct ree_cpu_fold *fold,

@@ -1,6 +1,6 @@
-// acc[l] = acc[l] + x[l][i], i ascending (NUMERICS.md section 3), 8 chunks in the lanes of one
-// vector, twice. Four vectors are gathered from 16-byte pieces, so that one 4x4 transposition
-// inside each 128-bit half turns chunks into lanes: half h of vector j starts as chunk 4*h + j.
+// acc[l] = acc[l] + x[l][i], i ascending (NUMERICS.md section 3), with two vectors of 8 chunks each
+// in their lanes. Four vectors are gathered from 16-byte pieces. One 4x4 transposition inside each
+// 128-bit half then turns chunks into lanes: half h of vector j starts as chunk 4*h + j.
 #include "device/cpu/reduce.h"
 
 #include <immintrin.h>

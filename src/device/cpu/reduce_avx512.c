@@ -1,6 +1,6 @@
 // acc[l] = acc[l] + x[l][i], i ascending (NUMERICS.md section 3), 16 chunks in the lanes of one
-// vector. Four vectors are gathered from 16-byte pieces, so that one 4x4 transposition inside each
-// 128-bit quarter turns chunks into lanes: quarter q of vector j starts as chunk 4*q + j.
+// vector. Four vectors are gathered from 16-byte pieces. One 4x4 transposition inside each 128-bit
+// quarter then turns chunks into lanes: quarter q of vector j starts as chunk 4*q + j.
 #include "device/cpu/reduce.h"
 
 #include <immintrin.h>

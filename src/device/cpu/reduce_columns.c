@@ -1,5 +1,5 @@
-// The same sums (NUMERICS.md section 3) where neighbouring outputs have neighbouring terms: row
-// after row of terms is added to a row of accumulators, by the loops of expressions.
+// The same sums (NUMERICS.md section 3) for neighbouring outputs with neighbouring terms: the loops
+// of expressions add row after row of terms to a row of accumulators.
 #include "device/cpu/reduce.h"
 
 #define MIN_COLUMNS 16 // with fewer, packing the terms of each output is faster
@@ -11,11 +11,11 @@ bool ree_cpu_reduce_is_columns(const struct ree_cpu_reduce_plan *plan) {
            plan->outer_dims[last] >= MIN_COLUMNS;
 }
 
-// What a step does to the accumulators: acc = join(acc, prepare(x)), or acc = fma(x, x, acc).
+// One step on the accumulators: acc = join(acc, prepare(x)), or acc = fma(x, x, acc).
 struct steps {
     bool fused_square;
-    uint32_t prepare, join; // enum ree_map_op; prepare 0: nothing (CONST32 is no preparation)
-    bool square;            // x * x by `prepare` with two arguments
+    uint32_t prepare, join; // enum ree_map_op; prepare 0 (CONST32): no preparation
+    bool square;            // prepare computes x * x from two arguments
     uint64_t start;
 };
 
@@ -59,7 +59,7 @@ static struct steps steps_of(uint32_t kind, uint32_t dtype) {
     return s;
 }
 
-// One tile: `width` outputs side by side, from number `first` on.
+// One tile: `width` adjacent outputs, starting with index `first`.
 struct tile {
     const char *x;
     uint32_t first, width;
@@ -72,7 +72,7 @@ static void fill(const struct ree_cpu_reduce_plan *plan, uint32_t n, uint64_t va
         plan->expr->fill32(n, (uint32_t)value, out);
 }
 
-// acc[j] = the terms [begin, end) of output first + j. `row` takes a widened row.
+// acc[j] = the terms [begin, end) of output first + j. `row` is scratch for a widened row.
 static void accumulate(const struct ree_cpu_reduce_plan *plan, const struct steps *s,
                        const struct tile *tile, uint32_t begin, uint32_t end, void *acc,
                        void *row) {
@@ -131,7 +131,7 @@ static void finish(const struct ree_cpu_reduce_plan *plan, const struct tile *ti
     plan->expr->stores[ree_cpu_store_of(plan->params->dtype)](tile->width, total, out);
 }
 
-// Positions. Selects instead of branches, so that the loop over outputs vectorises.
+// Positions. Uses selects instead of branches, so that the loop over outputs vectorises.
 #define DEFINE_POSITIONS(name, T, is_nan)                                                          \
     static void positions_##name(const struct ree_cpu_reduce_plan *plan, const struct tile *tile,  \
                                  T *best, uint32_t *index) {                                       \
@@ -199,7 +199,7 @@ enum ree_status ree_cpu_reduce_columns(const struct ree_cpu_context *ctx,
     uint64_t cost = (uint64_t)plan->n_outer * ((uint64_t)plan->n_reduce + 8) / 2;
     uint32_t n_threads = ree_cpu_threads_for(ctx, cost);
 
-    // Tiles as wide as the accumulators' cache allows, but one for each thread if possible.
+    // Tiles as wide as the accumulators' cache permits, but at least one per thread if possible.
     uint32_t width = plan->outer_dims[plan->outer_rank - 1];
     uint32_t n_lines = plan->n_outer / width;
     uint32_t tile_width = width < MAX_COLUMNS ? width : MAX_COLUMNS;
@@ -217,7 +217,7 @@ enum ree_status ree_cpu_reduce_columns(const struct ree_cpu_context *ctx,
         if (!ree_cpu_scratch_get(ctx, t, 0, 3 * row_size))
             return ree_cpu_no_memory(err, 3 * row_size);
 
-    if (split) { // few outputs of many terms: the threads share the chunks
+    if (split) { // few outputs with many terms: the threads share the chunks
         size_t size = (size_t)plan->n_chunks * tile_width * sizeof(float);
         float *chunks = ree_cpu_scratch_get(ctx, 0, 1, size);
         if (!chunks) return ree_cpu_no_memory(err, size);

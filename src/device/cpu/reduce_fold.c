@@ -1,10 +1,10 @@
-// Reductions whose order does not matter (NUMERICS.md section 3): integer sums and products, which
-// wrap, maxima and minima, and the positions of these. A position is that of the first (last)
-// element which compares equal to the maximum, so -0 and +0 are equal here; of NaNs the first wins.
+// Reductions whose order is irrelevant (NUMERICS.md section 3): integer sums and products, which
+// wrap; maxima and minima; and their positions. A position is that of the first (or last) element
+// that compares equal to the extremum, so -0 and +0 are equal here. For NaNs it is the first one.
 #include "device/cpu/reduce.h"
 #include "repops/scalar/ops.h"
 
-// Terms looked at twice, for the extreme and for its position, before they leave the cache.
+// Terms that are read twice, for the extremum and for its position, before they leave the cache.
 #define POSITION_BLOCK 4096
 
 static uint64_t lowest(uint32_t dtype) {
@@ -49,8 +49,8 @@ void ree_cpu_fold_start(uint32_t kind, uint32_t dtype, struct ree_cpu_fold *fold
     }
 }
 
-// Folds n terms x of type T. V is its type in union `value`, member m; U is unsigned, at least 32
-// bits wide, so that sums wrap without overflow.
+// Folds n terms x of type T. V is the type of member m of union `value`. U is unsigned and has at
+// least 32 bits, so that sums wrap without overflow.
 #define DEFINE_FOLD(name, T, U, V, m)                                                              \
     static V max_##name(const T *x, uint32_t n) {                                                  \
         T best = x[0];                                                                             \
@@ -79,7 +79,7 @@ void ree_cpu_fold_start(uint32_t kind, uint32_t dtype, struct ree_cpu_fold *fold
             return;                                                                                \
         case REE_REDUCE_SUM_ABS:                                                                   \
             for (uint32_t i = 0; i < n; i++)                                                       \
-                acc += x[i] < (T)1 ? (U)0 - (U)(V)x[i] : (U)(V)x[i]; /* also of unsigned x */      \
+                acc += x[i] < (T)1 ? (U)0 - (U)(V)x[i] : (U)(V)x[i]; /* also for unsigned x */     \
             fold->value.u = acc;                                                                   \
             return;                                                                                \
         case REE_REDUCE_PROD:                                                                      \
@@ -110,7 +110,7 @@ void ree_cpu_fold_start(uint32_t kind, uint32_t dtype, struct ree_cpu_fold *fold
         if (!takes_##name(kind, last, fold, value)) return;                                        \
         uint32_t i = last ? n - 1 : 0;                                                             \
         while (x[i] != value)                                                                      \
-            i += last ? UINT32_MAX : 1; /* down or up; the value is there */                       \
+            i += last ? UINT32_MAX : 1; /* down or up; the value exists */                         \
         fold->value.m = value;                                                                     \
         fold->index = (int64_t)first + i;                                                          \
     }

@@ -1,4 +1,4 @@
-// acc[l] = acc[l] + x[l][i], i ascending (NUMERICS.md section 3), in plain C: eight chunks at a
+// acc[l] = acc[l] + x[l][i], i ascending (NUMERICS.md section 3), in plain C. Eight chunks at a
 // time hide the latency of an addition.
 #include "device/cpu/reduce.h"
 

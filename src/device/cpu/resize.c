@@ -1,5 +1,5 @@
-// out[o, j, i] = sum over t of w[j, t] * x[o, index[j, t], i], dot by the scheme, t ascending
-// (NUMERICS.md section 3, resize).
+// resize: out[o, j, i] = sum over t of w[j, t] * x[o, index[j, t], i], a dot product by the scheme,
+// t ascending (NUMERICS.md section 3, resize).
 #include "device/cpu/expr.h"
 #include "repops/scalar/ops.h"
 
@@ -18,7 +18,7 @@ struct rows {
     ree_any_u32 *acc, *total, *weights, *values;
 };
 
-// Adds the chunk to the total and begins the next one.
+// Adds the chunk to the total and starts the next one.
 static void end_chunk(const struct job *job, uint32_t n, const struct rows *rows) {
     job->kernels->ops[REE_MAP_add_f32](n, rows->total, rows->acc, NULL, rows->total);
     job->kernels->fill32(n, 0, rows->acc);
@@ -28,7 +28,7 @@ static bool is_extrapolated(const struct job *job, uint32_t j) {
     return job->p->taps > 0 && job->index[(size_t)j * job->p->taps] == -1;
 }
 
-// out[o, j, first ... first + n - 1]: one weight for the whole row.
+// Computes out[o, j, first ... first + n - 1]: one weight for the whole row.
 static void along_inner(const struct job *job, uint64_t o, uint32_t j, uint32_t first, uint32_t n,
                         const struct rows *rows) {
     const struct ree_resize_params *p = job->p;
@@ -51,11 +51,12 @@ static void along_inner(const struct job *job, uint64_t o, uint32_t j, uint32_t 
         const float *x = job->x + (o * p->k_in + (uint32_t)job->index[tap]) * p->inner + first;
         kernels->ops[REE_MAP_fma_f32](n, rows->weights, x, rows->acc, rows->acc);
     }
-    end_chunk(job, n, rows); // acc is +0 now
+    end_chunk(job, n, rows); // acc is now +0
     kernels->ops[REE_MAP_add_f32](n, rows->total, rows->acc, NULL, out);
 }
 
-// out[o, first ... first + n - 1] where inner is 1: each output its own weights and places.
+// Computes out[o, first ... first + n - 1] for inner = 1: each output has its own weights and
+// indices.
 static void along_axis(const struct job *job, uint64_t o, uint32_t first, uint32_t n,
                        const struct rows *rows) {
     const struct ree_resize_params *p = job->p;
@@ -71,7 +72,7 @@ static void along_axis(const struct job *job, uint64_t o, uint32_t first, uint32
                                          rows->weights);
         for (uint32_t i = 0; i < n; i++) {
             int32_t at = index[(size_t)i * p->taps + t];
-            rows->values[i] = at < 0 ? 0 : ree_bits(x[at]); // extrapolated: set below
+            rows->values[i] = at < 0 ? 0 : ree_bits(x[at]); // extrapolated outputs are set below
         }
         kernels->ops[REE_MAP_fma_f32](n, rows->weights, rows->values, rows->acc, rows->acc);
     }
@@ -82,7 +83,7 @@ static void along_axis(const struct job *job, uint64_t o, uint32_t first, uint32
         if (is_extrapolated(job, first + i)) out[i] = extrapolation;
 }
 
-// Indices are checked once, not in the loops.
+// Checks the indices once, outside the loops.
 static enum ree_status check(const struct job *job, struct ree_error *err) {
     const struct ree_resize_params *p = job->p;
     for (uint32_t j = 0; j < p->k_out; j++) {

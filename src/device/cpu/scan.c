@@ -1,8 +1,8 @@
-// out[j] = the sum (product) of terms 0 ... j by the scheme: the chunks before j's, then j's own so
-// far (NUMERICS.md section 3).
+// scan: out[j] = the sum (or product) of terms 0 ... j by the scheme: the chunks before j's chunk,
+// then j's chunk up to j (NUMERICS.md section 3).
 //
-// Lines side by side (inner > 1) go through the loops of expressions, a row of terms at a time; a
-// single line goes term by term.
+// Adjacent lines (inner > 1) use the loops of expressions, one row of terms at a time. A single
+// line is computed term by term.
 #include "device/cpu/expr.h"
 #include "device/cpu/float64.h"
 #include "repops/scalar/ops.h"
@@ -13,8 +13,8 @@ struct job {
     const char *x;
     char *out;
     size_t size;
-    uint32_t op;    // of two terms
-    uint64_t start; // of no terms
+    uint32_t op;    // combines two terms
+    uint64_t start; // value without terms
 };
 
 #define DEFINE_LINE(T, join)                                                                       \
@@ -36,7 +36,7 @@ struct job {
 DEFINE_LINE(uint32_t, JOIN)
 DEFINE_LINE(uint64_t, JOIN)
 
-// Sums: a last + 0 is needed nowhere, since neither total nor acc is ever -0.
+// Sums require no final + 0, because neither total nor acc is ever -0.
 static void line_float(const struct job *job, const float *x, float *out) {
     const struct ree_scan_params *p = job->p;
     float start = p->product ? 1.0f : 0.0f, total = start, acc = start;
@@ -59,7 +59,7 @@ static void fill_start(const struct job *job, uint32_t n, void *out) {
         job->kernels->fill32(n, (uint32_t)job->start, out);
 }
 
-// `width` lines side by side, from column `first` of matrix `outer` on.
+// Scans `width` adjacent lines, starting with column `first` of matrix `outer`.
 static void scan_columns(const struct job *job, uint64_t outer, uint32_t first, uint32_t width,
                          char *scratch) {
     const struct ree_scan_params *p = job->p;

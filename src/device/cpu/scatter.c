@@ -1,5 +1,5 @@
-// data[target] = combine(data[target], update), update after update where several meet in one
-// element: one rounded operation each, no chunks (NUMERICS.md, scatter).
+// scatter: data[target] = combine(data[target], update). Several updates of one element are applied
+// one after another, each as one rounded operation, without chunks (NUMERICS.md, scatter).
 #include "base/any.h"
 #include "device/cpu/gather.h"
 #include "repops/scalar/ops.h"
@@ -30,7 +30,7 @@ static uint64_t combine_f64(uint32_t kind, uint64_t a, uint64_t b) {
     }
 }
 
-// T computes in U, unsigned and at least 32 bits wide, so that sums and products wrap.
+// T is computed in U, which is unsigned and has at least 32 bits, so that sums and products wrap.
 #define DEFINE_COMBINE(T, U)                                                                       \
     static void combine_##T(uint32_t kind, T *a, T b) {                                            \
         switch (kind) {                                                                            \
@@ -76,7 +76,7 @@ static void apply(const struct job *job, int64_t to, int64_t from) {
     }
 }
 
-// Where position `at` of dimensions [begin, end) lies in data, index and updates.
+// The offsets of position `at` of dimensions [begin, end) in data, index and updates.
 struct place {
     int64_t data, index, update;
 };
@@ -94,8 +94,9 @@ static struct place place_of(const struct ree_scatter_params *p, uint32_t begin,
     return place;
 }
 
-// Lines [begin, end), step after step; lines of neighbouring elements go together, so that memory
-// is walked in order where the steps are the outer dimensions. False at an index out of range.
+// Applies lines [begin, end), step by step. Lines of neighbouring elements are processed together,
+// so that memory is accessed in order if the steps are the outer dimensions. Returns false if an
+// index is out of range.
 static bool scatter_lines(const struct job *job, uint64_t begin, uint64_t end) {
     const struct ree_scatter_params *p = job->p;
     uint32_t n_line_dims = p->rank - p->n_step_dims;
@@ -126,7 +127,7 @@ static bool scatter_lines(const struct job *job, uint64_t begin, uint64_t end) {
     return true;
 }
 
-// The first index out of range, lines in order and each line's steps in order.
+// Reports the first index out of range: lines in order, and each line's steps in order.
 static enum ree_status report_fault(const struct job *job, struct ree_error *err) {
     const struct ree_scatter_params *p = job->p;
     uint32_t n_line_dims = p->rank - p->n_step_dims;

@@ -25,8 +25,8 @@ enum ree_status ree_cpu_test_run(const struct ree_cpu_test *test, enum ree_cpu_i
     return status;
 }
 
-// The names of the groups whose results are not as recorded. A kernel that fails is wrong, unless
-// it is for want of memory.
+// Lists the groups whose results differ from the recorded ones. A kernel that fails counts as
+// wrong, except if memory is exhausted.
 static enum ree_status run_all(enum ree_cpu_isa isa, char *out_what, struct ree_error *err) {
     size_t used = 0;
     out_what[0] = '\0';
@@ -42,9 +42,9 @@ static enum ree_status run_all(enum ree_cpu_isa isa, char *out_what, struct ree_
     return REE_OK;
 }
 
-// The key has all that the bits depend on: binary, instruction set, processor and what kernels
-// choose by, and the C library's functions that kernels call. False: one of these is unknown, and
-// results are not kept.
+// Computes the record's key from everything that the bits depend on: binary, instruction set, the
+// processor and the features by which kernels choose, and the C library's functions that kernels
+// call. Returns false if one of these is unknown; the result is then not recorded.
 static bool key_of(enum ree_cpu_isa isa, unsigned char key[REE_SHA256_SIZE]) {
     unsigned char available[REE_N_CPU_ISAS + REE_N_CPU_FEATURES];
     for (int i = 0; i < REE_N_CPU_ISAS; i++)
@@ -64,7 +64,7 @@ static bool key_of(enum ree_cpu_isa isa, unsigned char key[REE_SHA256_SIZE]) {
     return known;
 }
 
-// path: of the file with results, from malloc, which it takes over; NULL: none.
+// path: the file with results; must come from malloc; ownership is taken. NULL: none.
 static enum ree_status test_or_recall(enum ree_cpu_isa isa, char *path, char *out_what,
                                       struct ree_error *err) {
     unsigned char key[REE_SHA256_SIZE];
@@ -79,7 +79,7 @@ static enum ree_status test_or_recall(enum ree_cpu_isa isa, char *path, char *ou
     out_what[0] = '\0';
     if (!entry || entry->state != REE_TEST_PASSED) {
         status = run_all(isa, out_what, err);
-        // Only what passed: what failed is tested again by the next process.
+        // Only a pass is recorded: the next process repeats a failed test.
         if (status == REE_OK && !out_what[0])
             ree_test_record_add(&record, key, REE_TEST_PASSED, NULL);
     }
@@ -87,16 +87,16 @@ static enum ree_status test_or_recall(enum ree_cpu_isa isa, char *path, char *ou
     return status;
 }
 
-// What was found out in this process. Verdicts stay for the life of the process.
+// A result of this process. Verdicts live as long as the process.
 struct verdict {
     struct verdict *next;
     enum ree_cpu_isa isa;
-    char wrong[REE_CPU_TEST_TEXT]; // "": right
+    char wrong[REE_CPU_TEST_TEXT]; // "": all right
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct verdict *verdicts;
-static char *last_path; // of the file with results, by ree_cpu_use_cache; NULL: none
+static char *last_path; // file with results, set by ree_cpu_use_cache; NULL: none
 
 void ree_cpu_use_cache(const char *cache_dir) {
     char *path = ree_cache_path(cache_dir, REE_CPU_TEST_RESULTS);
@@ -106,22 +106,22 @@ void ree_cpu_use_cache(const char *cache_dir) {
     pthread_mutex_unlock(&lock);
 }
 
-// NULL: not tested. The lock is held.
+// Returns NULL if not tested. The caller must hold the lock.
 static const struct verdict *find(enum ree_cpu_isa isa) {
     for (const struct verdict *v = verdicts; v; v = v->next)
         if (v->isa == isa) return v;
     return NULL;
 }
 
-// Where results are kept.
+// Where results are recorded.
 struct keeping {
     const char *cache_dir;
-    bool last; // at last_path; cache_dir is not used
+    bool last; // use last_path; ignore cache_dir
 };
 
 static enum ree_status test(enum ree_cpu_isa isa, const struct keeping *keeping, char *out_what,
                             struct ree_error *err) {
-    REE_FLOAT_ENV_WORKER(); // a failure must not be the calling program's
+    REE_FLOAT_ENV_WORKER(); // so that the calling program's modes cause no failure
     enum ree_status status = REE_OK;
     char what[REE_CPU_TEST_TEXT] = ""; // copied whole
     pthread_mutex_lock(&lock);
@@ -134,7 +134,7 @@ static enum ree_status test(enum ree_cpu_isa isa, const struct keeping *keeping,
                                     : NULL;
         status = test_or_recall(isa, path, what, err);
         struct verdict *verdict = status == REE_OK ? calloc(1, sizeof *verdict) : NULL;
-        if (verdict) { // otherwise it is tested again
+        if (verdict) { // otherwise the next call tests again
             *verdict = (struct verdict){.next = verdicts, .isa = isa};
             memcpy(verdict->wrong, what, sizeof what);
             verdicts = verdict;

@@ -1,4 +1,4 @@
-// The table of groups, with their recorded results, and running one.
+// The table of groups with their recorded results, and the function that runs one.
 #include "device/cpu/selftest_problems.h"
 
 #include <stdlib.h>
@@ -15,12 +15,12 @@ enum ree_status ree_cpu_test_hash(const struct ree_cpu_test *test,
         .size =
             {
                 .elements = 300,
-                .columns = SOME, // fewer stay as they are
+                .columns = SOME, // fewer columns are kept
                 .length = 300,   // a chunk and a part of the next
                 .long_length = 550,
                 .long_from = UINT32_MAX,
                 .keeps_ones = true,
-                .few_rows = SOME, // fewer stay as they are
+                .few_rows = SOME, // fewer rows are kept
                 .rows = ROWS,
                 .few_queries = 8,
             },

@@ -1,20 +1,20 @@
-// The groups of problems of selftest.h, a function each. Most problems are dispatches that
-// ree_twin_shrink makes small; where the size itself selects the code, the dispatch runs as it is.
+// The problem groups of selftest.h, one function per group. Most problems are dispatches that
+// ree_twin_shrink makes small. If the size itself selects the code, the dispatch runs unchanged.
 //
-// Kernels have a function of their own for each height of a tile, for each number of few rows and
-// for each type of element. Which of them a problem reaches depends on the instruction set, what
-// they compute does not. Lengths are chosen for tiles of 4, 6, 8 and 12 rows and for vectors of 1,
-// 4, 8 and 16 floats, so that all functions run that models need.
+// Kernels have separate functions for each tile height, for each small number of rows and for each
+// element type. Which functions a problem reaches depends on the instruction set; the results do
+// not. Lengths are chosen for tiles of 4, 6, 8 and 12 rows and for vectors of 1, 4, 8 and 16
+// floats, so that all functions that models require are run.
 #ifndef REE_DEVICE_CPU_SELFTEST_PROBLEMS_H
 #define REE_DEVICE_CPU_SELFTEST_PROBLEMS_H
 
 #include "device/cpu/selftest_trial.h"
 
-#define SOME 100     // a dimension that the twin makes its own
+#define SOME 100     // a dimension whose length the twin chooses
 
-#define ROWS 19      // of a product: more than one tile, of unequal heights
-#define TALL_ROWS 24 // a multiple of every instruction set's highest tile
-#define COLUMNS 37   // whole tiles and a part of one
+#define ROWS 19      // of a product: more than one tile, with unequal heights
+#define TALL_ROWS 24 // a multiple of the largest tile height of every instruction set
+#define COLUMNS 37   // some whole tiles and a partial one
 #define TALL_COLUMNS 44
 #define MAX_HEIGHT 12 // of a tile
 

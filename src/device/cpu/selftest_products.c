@@ -1,4 +1,4 @@
-// Products of matrices, convolutions and attention, with epilogues, and shared between threads.
+// Matrix products, convolutions and attention; with epilogues; and shared between threads.
 #include "device/cpu/execute.h"
 #include "device/cpu/selftest_problems.h"
 
@@ -6,14 +6,14 @@
 
 // Products
 
-enum layout { BY_ROWS, BY_COLUMNS, APART }; // of B: what lies side by side in memory
+enum layout { BY_ROWS, BY_COLUMNS, APART }; // of B: which elements are adjacent in memory
 
 struct product {
     uint32_t m, n, a_dtype, b_dtype;
     enum layout layout;
     uint32_t bits; // of blockwise weights; 0: plain B
     bool zero_points;
-    uint32_t n_batch;                // 0: 1
+    uint32_t n_batch;                // 0 counts as 1
     const struct ree_expr *epilogue; // NULL: none
 };
 
@@ -62,7 +62,7 @@ static enum ree_status run_matmul(const struct ree_cpu_trial *t, struct product 
     return ree_cpu_trial_run(t, &d);
 }
 
-// Every height of a tile, with whole vectors and parts of one.
+// Runs every tile height, with whole and partial vectors.
 static enum ree_status run_heights(const struct ree_cpu_trial *t, uint32_t a_dtype,
                                    uint32_t b_dtype) {
     struct ree_cpu_trial shorter = ree_cpu_trial_once(t);
@@ -74,7 +74,7 @@ static enum ree_status run_heights(const struct ree_cpu_trial *t, uint32_t a_dty
     return REE_OK;
 }
 
-// Up to 8 rows are multiplied by B as it lies in memory, or by panels of it.
+// Up to 8 rows are multiplied by B in its memory layout, or by panels of B.
 static enum ree_status run_few_rows(const struct ree_cpu_trial *t, uint32_t b_dtype) {
     for (uint32_t m = 2; m <= 8; m++)
         REE_TRY(run_matmul(t, (struct product){m, 21, REE_F32, b_dtype, .layout = BY_COLUMNS}));
@@ -118,7 +118,7 @@ enum ree_status ree_cpu_test_matmul_blocks(const struct ree_cpu_trial *t) {
     return REE_OK;
 }
 
-// There are tiles for each combination of signs.
+// Each combination of signs has its own tiles.
 enum ree_status ree_cpu_test_matmul_bytes(const struct ree_cpu_trial *t) {
     static const uint32_t dtypes[] = {REE_U8, REE_I8};
     struct ree_cpu_trial twice = *t;
@@ -135,7 +135,7 @@ enum ree_status ree_cpu_test_matmul_bytes(const struct ree_cpu_trial *t) {
     return REE_OK;
 }
 
-// Types that have no tiles.
+// Types without tiles.
 enum ree_status ree_cpu_test_matmul_wide(const struct ree_cpu_trial *t) {
     static const uint32_t dtypes[] = {REE_F64, REE_I32, REE_I64};
     const struct ree_cpu_trial first = ree_cpu_trial_once(t);
@@ -147,11 +147,11 @@ enum ree_status ree_cpu_test_matmul_wide(const struct ree_cpu_trial *t) {
 }
 
 struct filter {
-    uint32_t groups, c, m; // c, m: of a group
+    uint32_t groups, c, m; // c, m: per group
     uint32_t kernel, stride;
     uint32_t x_dtype, w_dtype;
     bool transposed;
-    uint32_t n;                      // images; 0: 2
+    uint32_t n;                      // images; 0 counts as 2
     const struct ree_expr *epilogue; // NULL: none
 };
 
@@ -185,8 +185,8 @@ static enum ree_status run_conv(const struct ree_cpu_trial *t, struct filter f) 
     return ree_cpu_trial_run(t, &d);
 }
 
-// Convolutions of few channels, whose kernels vectorize along the rows of the output. Rows have the
-// lengths that models have.
+// Convolutions with few channels, whose kernels vectorise along the rows of the output. The rows
+// have lengths that occur in models.
 static enum ree_status run_planes(const struct ree_cpu_trial *t, struct filter f, uint32_t width) {
     struct ree_dispatch d = {.op = REE_REPOP_CONV};
     struct ree_twin_operand operands[REE_MAX_OPERANDS] = {0};
@@ -250,7 +250,7 @@ enum ree_status ree_cpu_test_conv_bytes(const struct ree_cpu_trial *t) {
 struct queries {
     uint32_t n, n_heads, n_kv_heads;
     uint32_t dtype; // of keys and values
-    bool all_keys;  // else none behind the query
+    bool all_keys;  // otherwise no keys after the query
 };
 
 static enum ree_status run_attention(const struct ree_cpu_trial *t, struct queries x) {
@@ -279,7 +279,7 @@ static enum ree_status run_attention(const struct ree_cpu_trial *t, struct queri
     return ree_cpu_trial_run(t, &d);
 }
 
-// Keys of two chunks: maxima and sums are joined. One query, and a tile of 24 rows.
+// Keys of two chunks, so maxima and sums are joined. One query, and a tile of 24 rows.
 static enum ree_status run_long_attention(const struct ree_cpu_trial *t) {
     struct ree_cpu_trial longer = ree_cpu_trial_once(t);
     longer.size.long_from = 1;
@@ -302,8 +302,8 @@ enum ree_status ree_cpu_test_attention(const struct ree_cpu_trial *t) {
 
 // Epilogues
 
-// acc * operand 1 (along the columns) + operand 2 (bfloat16), as out_dtype. Of integers acc becomes
-// a float first. dims: the last two are the output's rows and columns.
+// Returns acc * operand 1 (along the columns) + operand 2 (bfloat16), as out_dtype. An integer acc
+// becomes a float first. dims: the last two are the output's rows and columns.
 static struct ree_expr epilogue_of(uint32_t rank, const uint32_t *dims, bool integer,
                                    uint32_t out_dtype) {
     struct ree_expr e = {.rank = rank, .n_elements = 1, .out_dtype = out_dtype, .n_operands = 2};
@@ -316,7 +316,7 @@ static struct ree_expr epilogue_of(uint32_t rank, const uint32_t *dims, bool int
         e.n_elements *= dims[i];
         e.operands[1].strides[i] = stride;
     }
-    // Values: 0 acc, 1 and 2 the operands, then the instructions' results.
+    // Values: 0 is acc, 1 and 2 are the operands, then the instructions' results.
     uint32_t acc = 0, next = 3;
     if (integer) {
         e.instrs[e.n_instrs++] = (struct ree_expr_instr){REE_MAP_i32_to_f32, {0}, {0}};
@@ -358,8 +358,8 @@ enum ree_status ree_cpu_test_epilogue(const struct ree_cpu_trial *t) {
     return REE_OK;
 }
 
-// Work that threads share: parts of one output are computed apart and then joined. The problems are
-// cut up as for two threads.
+// Work shared by threads: parts of one output are computed separately and then joined. The problems
+// are divided as for two threads.
 
 static enum ree_status run_shared_reduce(const struct ree_cpu_trial *t, uint32_t kind,
                                          uint32_t dtype, int32_t stride) {
@@ -374,14 +374,14 @@ static enum ree_status run_shared_reduce(const struct ree_cpu_trial *t, uint32_t
         .reduce_strides = {stride},
     };
     struct ree_cpu_trial longer = *t;
-    longer.size.length = 33 * REE_CHUNK + 50; // several vectors of chunks for each thread
+    longer.size.length = 33 * REE_CHUNK + 50; // several vectors of chunks per thread
     return ree_cpu_trial_run(&longer, &d);
 }
 
 static enum ree_status run_shared(const struct ree_cpu_trial *t) {
     struct ree_cpu_trial longer = *t;
-    longer.size.length = 2 * REE_CHUNK + 50; // three chunks, to be added in order
-    // Threads share the chunks of a panel if there are few panels: with n = 25 that happens for
+    longer.size.length = 2 * REE_CHUNK + 50; // three chunks, added in order
+    // Threads share the chunks of a panel if there are few panels. With n = 25 this happens for
     // panels of 4 to 32 columns, with n = 37 for panels of 64.
     for (uint32_t n = 25; n <= COLUMNS; n += COLUMNS - 25) {
         REE_TRY(run_matmul(&longer, (struct product){2, n, REE_F32, REE_BF16, .layout = BY_ROWS}));
@@ -393,7 +393,7 @@ static enum ree_status run_shared(const struct ree_cpu_trial *t) {
         t, (struct product){TALL_ROWS, TALL_COLUMNS, REE_F32, REE_F32, .layout = BY_ROWS}));
     REE_TRY(run_matmul(
         t, (struct product){TALL_ROWS, TALL_COLUMNS, REE_U8, REE_I8, .layout = BY_ROWS}));
-    // With few groups, tiles compute what has kernels of its own otherwise.
+    // With few groups, tiles compute convolutions that otherwise have their own kernels.
     REE_TRY(run_conv(
         t, (struct filter){2, 1, 1, 3, 1, .x_dtype = REE_F32, .w_dtype = REE_F32, .n = 1}));
     REE_TRY(run_conv(
@@ -419,8 +419,8 @@ enum ree_status ree_cpu_test_shared(const struct ree_cpu_trial *t) {
     two.scratch = scratch;
     struct ree_cpu_trial cut = ree_cpu_trial_once(t);
     cut.ctx = &two;
-    // The calling thread does all parts itself: a test must start no threads. They would stay, and
-    // with libgomp a child that the program forks afterwards would wait for them forever.
+    // The calling thread computes all parts itself: a test must start no threads. They would stay
+    // alive, and with libgomp a child that the program forks later would wait for them forever.
     const int levels = omp_get_max_active_levels();
     omp_set_max_active_levels(0);
     enum ree_status status = run_shared(&cut);

@@ -23,7 +23,7 @@ static void free_packed(struct ree_cpu_context *ctx) {
     }
 }
 
-// Packs the weights of a product, all that may be packed. *out_any: whether there are some.
+// Packs all weights of a product that can be packed. *out_any: whether there are any.
 static enum ree_status pack(struct ree_cpu_context *ctx, const struct ree_dispatch *d,
                             void *const *operands, bool *out_any, struct ree_error *err) {
     *out_any = false;
@@ -59,7 +59,7 @@ static enum ree_status run_packed(const struct ree_cpu_trial *t, struct ree_cpu_
     memcpy(before, memory[last], nbytes);
     enum ree_status status = ree_cpu_run_dispatch(ctx, d, memory, t->err);
     if (status == REE_OK && memcmp(before, memory[last], nbytes) != 0)
-        ree_hasher_update(t->hasher, "packed", 6); // a digest that is not the recorded one
+        ree_hasher_update(t->hasher, "packed", 6); // makes the digest differ from the recorded one
     free(before);
     return status;
 }
@@ -78,7 +78,7 @@ static void fill(const struct ree_cpu_trial *t, const struct ree_hard_values *va
     }
     ree_hard_values_fill(values, round, operand, memory);
     free(kept->bytes);
-    kept->bytes = malloc(nbytes + 1); // without memory nothing is kept
+    kept->bytes = malloc(nbytes + 1); // if memory is exhausted, nothing is kept
     if (kept->bytes) memcpy(kept->bytes, memory, nbytes);
     kept->values = *values;
 }
@@ -91,7 +91,7 @@ static enum ree_status run_round(const struct ree_cpu_trial *t, const struct ree
     REE_TRY(ree_cpu_run_dispatch(t->ctx, d, memory, t->err));
     for (uint32_t i = 0; i < d->n_operands; i++)
         if (operands[i].is_written) ree_hasher_update(t->hasher, memory[i], d->operands[i].size);
-    // Once more with packed weights, where there is such a form: that must change nothing.
+    // Run again with packed weights, if that form exists: the result must be the same.
     struct ree_cpu_context packed = *t->ctx;
     bool any;
     REE_TRY(pack(&packed, d, memory, &any, t->err));

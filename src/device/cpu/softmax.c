@@ -1,5 +1,5 @@
-// m = max x; e = exp(x - m); s = sum e; out = e / s, or (x - m) - log(s): each step rounded once,
-// the sum by the scheme (NUMERICS.md sections 3, 4 and 7).
+// softmax: m = max x; e = exp(x - m); s = sum e; out = e / s, or (x - m) - log(s). Each step is
+// rounded once; the sum follows the scheme (NUMERICS.md sections 3, 4 and 7).
 #include "device/cpu/softmax.h"
 #include "repops/scalar/ops.h"
 
@@ -11,17 +11,17 @@ struct job {
     const struct ree_cpu_reduce_kernels *reduce;
     const float *x;
     float *out;
-    uint32_t at_once; // rows, or columns, of a step
+    uint32_t at_once; // rows, or columns, per step
 };
 
-// A thread's scratch: the block of ree_cpu_rows_op, or rows of columns, and exp(x - m) where the
-// result is not that.
+// Returns the size of a thread's scratch: the block of ree_cpu_rows_op, or rows of columns, and
+// exp(x - m) if the output does not hold it.
 static size_t scratch_size(const struct job *job) {
     size_t e = job->p->log ? (size_t)job->at_once * job->p->k * sizeof(float) : 0;
     return 8 * REE_CPU_ROWS_BLOCK * sizeof(float) + (job->p->inner == 1 ? e : 0);
 }
 
-// Where nothing is above -inf, m becomes 0; later those sums become 1.
+// For rows without a value above -inf, m becomes 0 and later the sum becomes 1.
 static void lift_empty(uint32_t n, float *max, bool *empty) {
     for (uint32_t i = 0; i < n; i++) {
         empty[i] = max[i] == -INFINITY;
@@ -34,8 +34,9 @@ static void sum_empty(uint32_t n, const bool *empty, float *sum) {
         if (empty[i]) sum[i] = 1;
 }
 
-// How many elements of the rows are before their common end of -inf, if the rest is known to
-// become +0: each maximum must be finite. Causal masks and caches that are not full end so.
+// Returns the number of elements before the rows' common tail of -inf, if that tail certainly
+// becomes +0: each maximum must be finite. Causal masks and partly filled caches produce such
+// tails.
 static uint32_t used_length(const struct job *job, uint32_t n_rows, const float *x,
                             const float *max) {
     enum { STEP = 64 };
@@ -57,7 +58,7 @@ static uint32_t used_length(const struct job *job, uint32_t n_rows, const float 
     return used;
 }
 
-// exp(x - max) of n_rows rows, of which the first `used` elements are not known to be +0.
+// Computes exp(x - max) of n_rows rows; only the first `used` elements may differ from +0.
 static void exp_rows(const struct job *job, uint32_t n_rows, uint32_t used, const float *x,
                      const float *max, float *out, float *e, float *block) {
     uint32_t k = job->p->k;
@@ -105,7 +106,7 @@ static void softmax_rows(const struct job *job, uint32_t begin, uint32_t end, vo
     }
 }
 
-// Neighbouring columns of one (k, inner) matrix.
+// Computes neighbouring columns of one (k, inner) matrix.
 static void softmax_columns(const struct job *job, uint64_t item, void *scratch) {
     uint32_t k = job->p->k, inner = job->p->inner, width = job->at_once;
     uint32_t n_tiles = (inner + width - 1) / width;

@@ -1,19 +1,19 @@
-// Rows of floats with one number each, for softmax and norm.
+// Operations on rows of floats with one number per row, for softmax and norm.
 #ifndef REE_DEVICE_CPU_SOFTMAX_H
 #define REE_DEVICE_CPU_SOFTMAX_H
 
 #include "device/cpu/reduce.h"
 #include "repops/scalar/ops.h"
 
-// How many rows of n elements to take at once: enough for every lane of a sum, few enough that they
-// stay in the second-level cache.
+// Returns how many rows of n elements to process at once: enough for every lane of a sum, and few
+// enough to stay in the second-level cache.
 static inline uint32_t ree_cpu_rows_at_once(uint32_t n) {
     const uint32_t budget = 32768; // elements
     if (n * (uint64_t)REE_CPU_LANES <= budget) return REE_CPU_LANES;
     return n >= budget ? 1 : budget / n;
 }
 
-// Elements of the block that ree_cpu_rows_op needs.
+// Number of elements of the `block` that ree_cpu_rows_op requires.
 #define REE_CPU_ROWS_BLOCK (REE_CPU_LANES * 128)
 
 // out[r * n + i] = op(x[r * n + i], y[r]) for n_rows <= REE_CPU_LANES rows; out may be x.

@@ -5,11 +5,11 @@
 //     acc(i, j) = fma(a(i, l), b(l, j), acc(i, j)) from +0, l ascending     NUMERICS.md section 3
 //
 // and adds it to the running total c(i, j). Every output element is one lane of one accumulator, so
-// the bits are those of the scalar definition whatever the tile's size.
+// the bits equal those of the scalar definition for any tile size.
 //
-// The first chunk's total is stored as it is, not as 0 + p0: the two differ only where p0 is -0,
-// and then only in the sign of a zero, which the addition of +0 after the last chunk makes + in
-// either case (sums with anything but zeros do not see that sign).
+// The first chunk's total is stored as p0, not as 0 + p0. The two differ only if p0 is -0, and then
+// only in the sign of a zero. The addition of +0 after the last chunk makes that sign + in either
+// case, and a sum with a non-zero value does not depend on it.
 #ifndef REE_DEVICE_CPU_TILES_H
 #define REE_DEVICE_CPU_TILES_H
 
@@ -22,20 +22,20 @@
 #define REE_STREAM_MAX_ROWS 8
 
 enum {
-    REE_TILE_FIRST = 1, // c holds nothing yet
+    REE_TILE_FIRST = 1, // c holds no total yet
     REE_TILE_LAST = 2,  // add +0 and make NaN canonical
 };
 
-// a: packed (k, rows); b: packed (k, cols of the full tile), of which the first n_cols are wanted;
-// c: row-major with row pitch ldc.
+// a: packed (k, rows). b: packed (k, cols of the full tile); only the first n_cols are computed. c:
+// row-major with row pitch ldc.
 typedef void (*ree_tile_fn)(uint32_t k, const float *a, const float *b, float *c, size_t ldc,
                             uint32_t n_cols, uint32_t flags);
 
 struct ree_tile_run {
-    uint32_t at, length; // length at least 1; all runs of a panel together at most cols
+    uint32_t at, length; // length >= 1; the runs of a panel have at most cols words in total
 };
 
-// The types of elements that tiles take as float32, widened exactly.
+// Element types that tiles accept as float32, widened exactly.
 enum ree_tile_type {
     REE_TILE_F32,
     REE_TILE_F16,
@@ -45,8 +45,8 @@ enum ree_tile_type {
     REE_N_TILE_TYPES
 };
 
-// Blockwise weights, repop.h: column j is n_blocks blocks of `block` numbers of `bits` bits. Value:
-// (q - z) * scale, rounded once.
+// Blockwise weights (repop.h): column j consists of n_blocks blocks of `block` numbers of `bits`
+// bits. The value is (q - z) * scale, rounded once.
 struct ree_tile_blocks {
     const uint8_t *numbers;
     const float *scales;  // (n, n_blocks)
@@ -59,14 +59,14 @@ struct ree_tile_plane {
     uint32_t in_h, in_w, out_h, out_w;
     uint32_t kernel, stride;
     uint32_t pad_h, pad_w;   // at the beginning, at most the kernel
-    enum ree_tile_type type; // of x: F32, or I8 or U8, whose sums are int32
-    float pad;               // outside x
+    enum ree_tile_type type; // of x: F32, or I8 or U8 with int32 sums
+    float pad;               // value outside x
 };
 
 // One chunk of a panel of REE_PANEL_VECS vectors of columns of blockwise weights, laid out for few
-// rows (matmul_panels.c): weights (words of a chunk, columns), u32; scales and zeros (blocks of a
-// chunk, columns), zeros NULL as above. Of the terms in a word the even ones are in the low half,
-// ascending from its lowest bits, the odd ones in the high half.
+// rows (matmul_panels.c). weights: (words of a chunk, columns), u32. scales and zeros: (blocks of a
+// chunk, columns); zeros may be NULL as above. Even terms of a word are in its low half, ascending
+// from the lowest bits; odd terms are in the high half.
 #define REE_PANEL_VECS 4
 struct ree_tile_panel {
     const void *weights;
@@ -76,28 +76,28 @@ struct ree_tile_panel {
 };
 
 struct ree_tiles {
-    uint32_t rows;  // of the largest tile
+    uint32_t rows;  // rows of the largest tile
     uint32_t vecs;  // vectors in a row of the full tile
     uint32_t lanes; // floats in a vector
     uint32_t cols;  // vecs * lanes: the width of a packed panel of b
     ree_tile_fn tile[REE_TILE_MAX_ROWS][REE_TILE_MAX_VECS]; // [rows - 1][vecs - 1]
-    uint32_t terms; // of K in a packed word: 1; of integers 2 or 4 (tiles_integer.h)
+    uint32_t terms; // terms of K per packed word: 1; for integers 2 or 4 (tiles_integer.h)
 
     // dst[l * pitch + i] = src[i * stride_n + l * stride_k] for i < n, l < k; zeros for n <= i <
     // pitch.
     void (*pack)(const float *src, int64_t stride_n, int64_t stride_k, uint32_t n, uint32_t k,
                  float *dst, uint32_t pitch);
 
-    // The same of elements of any type, stride_k being 1. What lies `ahead` elements behind those
-    // that are packed is asked for, to be in the second-level cache when it is packed next.
+    // As pack, for elements of any type, with stride_k 1. Prefetches the elements at distance
+    // `ahead` into the second-level cache, because they are packed next.
     void (*pack_lines[REE_N_TILE_TYPES])(const void *src, int64_t stride_n, int64_t ahead,
                                          uint32_t n, uint32_t k, float *dst, uint32_t pitch);
 
-    // Few rows times b as it lies in memory: out(i, j) = the whole sum over k, +0 and canonical NaN
-    // included, for i < m <= REE_STREAM_MAX_ROWS, j < n. `by_rows` wants b's elements of a row
-    // adjacent (stride of j is 1) and takes acc of m * n floats as scratch; `by_cols` wants b's
-    // elements of a column adjacent (stride of l is 1).
-    // By the type of b's elements.
+    // Few rows times b as it is stored in memory: out(i, j) = the whole sum over k, including the
+    // final +0 and canonical NaN, for i < m <= REE_STREAM_MAX_ROWS, j < n. Indexed by the type of
+    // b's elements. by_rows requires the elements of a row of b to be adjacent (the stride of j is
+    // 1), and acc: m * n floats of scratch. by_cols requires the elements of a column of b to be
+    // adjacent (the stride of l is 1).
     void (*stream_by_rows[REE_N_TILE_TYPES])(uint32_t m, uint32_t n, uint32_t k, const float *a,
                                              int64_t a_stride_m, int64_t a_stride_k, const void *b,
                                              int64_t b_stride_k, float *acc, float *out,
@@ -105,14 +105,14 @@ struct ree_tiles {
     void (*stream_by_cols[REE_N_TILE_TYPES])(uint32_t m, uint32_t n, uint32_t k, const float *a,
                                              int64_t a_stride_m, int64_t a_stride_k, const void *b,
                                              int64_t b_stride_n, float *out, size_t ldo);
-    // The same for columns j ... j+n-1 of blockwise weights.
+    // The same for columns [j, j + n) of blockwise weights.
     void (*stream_blocks)(uint32_t m, uint32_t n, uint32_t k, const float *a, int64_t a_stride_m,
                           int64_t a_stride_k, const struct ree_tile_blocks *b, uint32_t j,
                           float *out, size_t ldo);
 
-    // Few rows times one chunk of a panel of narrow weights, as a tile kernel does it: to c with
-    // FIRST and LAST among the flags. a: (m, k), k adjacent. b: (k, REE_PANEL_VECS * lanes), of
-    // which the first n_cols are wanted.
+    // Few rows times one chunk of a panel of narrow weights; the contract is that of a tile kernel,
+    // with the flags FIRST and LAST. a: (m, k), k adjacent. b: (k, REE_PANEL_VECS * lanes); only
+    // the first n_cols are computed.
     void (*panel[REE_N_TILE_TYPES])(uint32_t m, uint32_t k, const float *a, int64_t a_stride_m,
                                     const void *b, float *c, size_t ldc, uint32_t n_cols,
                                     uint32_t flags);
@@ -120,25 +120,26 @@ struct ree_tiles {
                          const struct ree_tile_panel *b, float *c, size_t ldc, uint32_t n_cols,
                          uint32_t flags);
 
-    // n adjacent elements as floats.
+    // Widens n adjacent elements to floats.
     void (*widen[REE_N_TILE_TYPES])(uint32_t n, const void *src, float *dst);
-    // Terms l ... l+n-1 of column j.
+    // Computes the values of terms [l, l + n) of column j.
     void (*dequantise)(const struct ree_tile_blocks *b, uint32_t j, uint32_t l, uint32_t n,
                        float *dst);
 
-    // One panel of b out of a convolution's input: row l of dst, cols words, is made of n_runs
-    // runs of adjacent words, run r at x + offset[l] + runs[r].at, one after another, then zeros.
+    // Packs one panel of b from a convolution's input. Row l of dst has cols words: n_runs runs of
+    // adjacent words, then zeros. Run r is read at x + offset[l] + runs[r].at.
     void (*pack_runs)(const float *x, const uint32_t *offset, uint32_t k,
                       const struct ree_tile_run *runs, uint32_t n_runs, float *dst);
 
-    // out[r * n + j] = the whole sum over l < k of w[l] * x[offset[l] + r * pitch + j], r < n_rows,
-    // j < n: rows of a convolution whose taps lie at fixed distances.
+    // out[r * n + j] = the whole sum over l < k of w[l] * x[offset[l] + r * pitch + j], for r <
+    // n_rows, j < n: rows of a convolution whose taps have fixed offsets.
     void (*taps)(uint32_t n_rows, uint32_t n, uint32_t k, const float *w, const float *x,
                  size_t pitch, const uint32_t *offset, float *out);
 
-    // Depthwise: what the sums' rows [first, first + n_rows) need of plane x, laid out with its
-    // padding in so many floats, 64-byte aligned; and these rows of whole sums with one kernel w,
-    // out (n_rows, out_w).
+    // Depthwise convolution. depthwise_floats: floats required for the laid-out part of plane x
+    // (with its padding) that n_rows output rows read. depthwise_lay_out: lays out that part for
+    // output rows [first, first + n_rows); `out` must be 64-byte aligned. depthwise: computes the
+    // whole sums of these rows with one kernel w, to out (n_rows, out_w).
     size_t (*depthwise_floats)(const struct ree_tile_plane *p, uint32_t n_rows);
     void (*depthwise_lay_out)(const struct ree_tile_plane *p, const void *x, uint32_t first,
                               uint32_t n_rows, float *out);
@@ -147,7 +148,7 @@ struct ree_tiles {
 };
 
 const struct ree_tiles *ree_tiles_for(enum ree_cpu_isa isa);
-// REE_N_TILE_TYPES for types that tiles do not take.
+// Returns REE_N_TILE_TYPES for types that tiles do not support.
 enum ree_tile_type ree_tile_type_of(enum ree_dtype dtype);
 
 extern const struct ree_tiles ree_tiles_portable;

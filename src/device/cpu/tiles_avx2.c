@@ -1,4 +1,4 @@
-// Tiles for AVX2 and FMA: 6 rows of 2 vectors, 12 accumulators of the 16 registers.
+// Tiles for AVX2 and FMA: 6 rows of 2 vectors use 12 of the 16 registers as accumulators.
 #include "device/cpu/tiles.h"
 
 #include <immintrin.h>
@@ -23,7 +23,7 @@ static inline vec vec_set1(float x) {
 static inline vec vec_load(const float *p) {
     return _mm256_loadu_ps(p);
 }
-// Words of 4 bytes, or the first n of them, that are bits and not floats.
+// Loads words of 4 bytes, or the first n of them, as bits instead of floats.
 static inline vec vec_load_words(const void *p) {
     return _mm256_loadu_ps(p);
 }
@@ -36,7 +36,7 @@ static inline void vec_store(float *p, vec x) {
 static inline vec vec_load_n(const float *p, uint32_t n) {
     return _mm256_maskload_ps(p, first_lanes(n));
 }
-// Not by a masked store, which some processors run in microcode.
+// Avoids a masked store, which some processors run in microcode.
 static inline void vec_store_n(float *p, vec x, uint32_t n) {
     if (n >= 8) {
         _mm256_storeu_ps(p, x);
@@ -65,7 +65,7 @@ static inline vec vec_canonical_nan(vec x) {
     vec nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FC00000));
     return _mm256_blendv_ps(x, nan, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
 }
-// Shuffled within halves, then the middle quarters exchanged.
+// Shuffles within halves, then exchanges the middle quarters.
 static inline vec vec_even(vec a, vec b) {
     __m256d halves = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88));
     return _mm256_castpd_ps(_mm256_permute4x64_pd(halves, 0xD8));
@@ -84,7 +84,7 @@ static inline vec load_bf16(const uint16_t *p) {
     __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
     return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
 }
-// The float of the 16 bits at the bottom of each word, and at the top.
+// Returns the float whose bits are the low (high) 16 bits of each word.
 static inline vec vec_bf16_low(vec words) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(words), 16));
 }

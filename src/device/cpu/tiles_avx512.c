@@ -1,6 +1,6 @@
-// Tiles for AVX-512: 12 rows of 2 vectors. 24 accumulators, 2 vectors of b and a broadcast of a
-// leave registers to spare; per step 24 multiply-adds need 14 loads, under the two that each cycle
-// allows.
+// Tiles for AVX-512: 12 rows of 2 vectors. 24 accumulators, 2 vectors of b and one broadcast of a
+// leave registers free. Per step, 24 multiply-adds require 14 loads, which is below the limit of
+// two loads per cycle.
 #include "device/cpu/tiles.h"
 
 #include <immintrin.h>
@@ -26,7 +26,7 @@ static inline vec vec_set1(float x) {
 static inline vec vec_load(const float *p) {
     return _mm512_loadu_ps(p);
 }
-// Words of 4 bytes, or the first n of them, that are bits and not floats.
+// Loads words of 4 bytes, or the first n of them, as bits instead of floats.
 static inline vec vec_load_words(const void *p) {
     return _mm512_loadu_ps(p);
 }
@@ -71,7 +71,7 @@ static inline vec load_bf16(const uint16_t *p) {
     __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
     return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
 }
-// The float of the 16 bits at the bottom of each word, and at the top.
+// Returns the float whose bits are the low (high) 16 bits of each word.
 static inline vec vec_bf16_low(vec words) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(words), 16));
 }
@@ -103,9 +103,9 @@ static inline vec vec_splice(vec words, uint32_t mask, uint32_t bits) {
         _mm512_castps_si512(words), _mm512_set1_epi32((int)mask), _mm512_set1_epi32((int)bits),
         0xEA)); // (a & b) | c
 }
-// The four bits at 0, and those at 16, as a number less 8. Only the upper half of such a float is
-// not zero: for the bits at 16 it is looked up as 16 bits, by five, of which the last does not
-// count.
+// Returns the four bits at position 0 (at 16) as a number minus 8. Only the upper half of such a
+// float is non-zero. So for position 16 it is looked up as 16 bits; the look-up uses five bits of
+// index, and the table is stored twice because the fifth bit is arbitrary.
 static inline vec vec_table_low(vec words) {
     vec table = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
     return _mm512_permutexvar_ps(_mm512_castps_si512(words), table);
@@ -124,7 +124,8 @@ static inline vec vec_mul(vec a, vec b) {
     return _mm512_mul_ps(a, b);
 }
 
-// Pairs, fours, eights, halves: each step interleaves twice the distance of the one before.
+// Steps: pairs, fours, eights, halves. Each step interleaves at twice the distance of the previous
+// one.
 static inline void vec_transpose(vec *r) {
     vec t[16];
     for (int i = 0; i < 16; i += 4) {

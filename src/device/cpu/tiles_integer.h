@@ -1,48 +1,53 @@
 // Tiles for products of 8-bit integers, summed exactly in 32 bits (wrapping):
-// out(i, j) = sum over l of a(i, l) * b(l, j), NUMERICS.md section 3, integers.
+//     out(i, j) = sum over l of a(i, l) * b(l, j), NUMERICS.md section 3, integers.
 //
-// They are struct ree_tiles whose packed words hold several terms of K instead of one float: 4
-// bytes where the processor has a dot product of bytes (AVX-512 VNNI, AVX-VNNI, NEON dotprod), else
-// 2 numbers of 16 bits (whose products in pairs are one instruction of AVX2 and AVX-512).
-// Everything that moves packed words about (matmul_gemm.c) works on both; the "floats" of c are
-// int32.
+// They are struct ree_tiles whose packed words hold several terms of K instead of one float:
+// - 4 bytes, if the processor has a dot product of bytes (AVX-512 VNNI, AVX-VNNI, NEON dotprod)
+// - otherwise 2 numbers of 16 bits (AVX2 and AVX-512 multiply and add such pairs in one
+//   instruction)
 //
-// What bounds them, for one core: a dot instruction does 4 multiply-adds to a lane, so four times
-// the float32 rate; 16-bit pairs do 2 in two instructions, the float32 rate. The bytes read are
-// a quarter (a half) of float32's for the same tile, so the same tile shapes keep the caches busy.
+// Code that only moves packed words (matmul_gemm.c) works on both; the "floats" of c are int32.
 //
-// The dot products of x86 take one unsigned and one signed operand, those of NEON two alike. The
-// operand that does not fit is packed with its top bits flipped, a' = a + 128 or a - 128, and the
-// sums are put right by adding -128 or +128 times the sum of the other operand's line.
+// Performance bounds for one core: a dot instruction does 4 multiply-adds per lane, so four times
+// the float32 rate. 16-bit pairs do 2 multiply-adds in two instructions, so the float32 rate. The
+// bytes read are a quarter (dot) or a half (pairs) of float32's for the same tile, so the same tile
+// shapes keep the caches busy.
+//
+// The dot products of x86 multiply an unsigned by a signed operand, those of NEON two operands of
+// the same signedness. The operand that does not fit is packed with its top bits flipped, a' = a +
+// 128 or a - 128. The sums are then corrected by adding -128 or +128 times the sum of the other
+// operand's line.
 #ifndef REE_DEVICE_CPU_TILES_INTEGER_H
 #define REE_DEVICE_CPU_TILES_INTEGER_H
 
 #include "device/cpu/tiles.h"
 
 struct ree_integer_tiles {
-    struct ree_tiles tiles; // rows, vecs, lanes, cols, tile, terms, pack_runs; no more
-    bool any_sign;          // 16 bits hold either; else:
+    struct ree_tiles tiles; // only rows, vecs, lanes, cols, tile, terms and pack_runs are set
+    bool any_sign;          // 16-bit terms hold either sign; if false:
     bool a_signed, b_signed;
-    // Packs lines of bytes, of k terms each: word w of line i to dst[w * pitch + i], for i < pitch,
-    // all words that hold a term; zeros beyond n lines and k terms. `flip`: each byte's top bit.
+    // Packs lines of bytes with k terms each: word w of line i goes to dst[w * pitch + i], for i <
+    // pitch and all words that hold a term, with zeros beyond n lines and k terms. flip: flip each
+    // byte's top bit.
     void (*pack)(const uint8_t *src, int64_t stride_line, int64_t stride_k, uint32_t n, uint32_t k,
                  bool is_signed, bool flip, ree_any_u32 *dst, uint32_t pitch);
-    // Words of n adjacent elements, a term from each of `terms` rows of bytes.
+    // Makes words of n adjacent elements, with one term from each of `terms` rows of bytes.
     void (*interleave)(const uint8_t *const *rows, uint32_t n, bool is_signed, bool flip,
                        ree_any_u32 *dst);
     // out[r * n + j] = start + the sum over l < k of the products of the terms of w[l * stride_w]
-    // and x[offset[l] + r * pitch + j], r < n_rows, j < n.
+    // and x[offset[l] + r * pitch + j], for r < n_rows, j < n.
     void (*taps)(uint32_t n_rows, uint32_t n, uint32_t k, const ree_any_u32 *w, uint32_t stride_w,
                  const ree_any_u32 *x, size_t pitch, const uint32_t *offset, uint32_t start,
                  ree_any_u32 *out);
-    uint32_t ones; // a word of ones
+    uint32_t ones; // a word whose terms are all 1
 };
 
-// The tiles for this context's processor in which `b_natural` (else a) needs no flipping.
+// Returns the tiles for this context's processor. If b_natural, b requires no flipping, otherwise a
+// does not.
 const struct ree_integer_tiles *ree_integer_tiles_for(const struct ree_cpu_context *ctx,
                                                       bool a_signed, bool b_signed, bool b_natural);
 
-// b's columns (or a's rows) are a' = a + 128 or a - 128 of what they were: what a is more than a'.
+// Returns a - a' for the operand that is packed as a' = a + 128 (signed) or a - 128 (unsigned).
 static inline int32_t ree_integer_shift(bool is_signed) {
     return is_signed ? -128 : 128;
 }

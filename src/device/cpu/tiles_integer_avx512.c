@@ -1,5 +1,5 @@
-// Tiles for integer products with AVX-512 alone: pairs of 16-bit numbers, two instructions for 32
-// multiply-adds.
+// Tiles for integer products with AVX-512 but without VNNI: pairs of 16-bit numbers, two
+// instructions for 32 multiply-adds.
 #include "device/cpu/tiles_integer.h"
 #include "device/cpu/vec_u32_avx512.h"
 

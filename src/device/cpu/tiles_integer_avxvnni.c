@@ -1,5 +1,5 @@
-// Tiles for integer products with AVX-VNNI, on processors that have it and no AVX-512: one
-// instruction for 32 multiply-adds of unsigned by signed bytes.
+// Tiles for integer products with AVX-VNNI, for processors without AVX-512: one instruction for 32
+// multiply-adds of unsigned and signed bytes.
 #include "device/cpu/tiles_integer.h"
 #include "device/cpu/vec_u32_avx2.h"
 

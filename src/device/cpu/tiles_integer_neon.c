@@ -1,4 +1,5 @@
-// Tiles for integer products with NEON alone: 16-bit numbers, 4 multiply-adds in an instruction.
+// Tiles for integer products with NEON but without dotprod: 16-bit numbers, 4 multiply-adds per
+// instruction.
 #include "device/cpu/tiles_integer.h"
 #include "device/cpu/vec_u32_neon.h"
 
@@ -8,7 +9,7 @@
 #define LANES 4
 #define TERMS 2
 
-// The even terms and the odd ones, each brought to the low half of its lane.
+// Multiplies the even and the odd terms, each moved to the low half of its lane.
 static inline vec vec_dot(vec acc, vec a, vec b) {
     int32x4_t sum = vreinterpretq_s32_u32(acc);
     int16x4_t a0 = vmovn_s32(vreinterpretq_s32_u32(a)), b0 = vmovn_s32(vreinterpretq_s32_u32(b));

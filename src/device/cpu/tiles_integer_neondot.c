@@ -1,5 +1,5 @@
 // Tiles for integer products with NEON's dotprod: one instruction for 16 multiply-adds of bytes of
-// one sign.
+// equal signedness.
 #include "device/cpu/tiles_integer.h"
 #include "device/cpu/vec_u32_neon.h"
 

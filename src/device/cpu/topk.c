@@ -1,9 +1,9 @@
-// The first k of n elements in a total order: by value, equal values by ascending index, NaN above
-// everything, -0 equal to +0 (NUMERICS.md, TopK).
+// topk: the first k of n elements in a total order: by value, equal values by ascending index, NaN
+// above everything, -0 equal to +0 (NUMERICS.md, TopK).
 //
-// Values become unsigned keys in that order, inverted for the largest, so that what is wanted is
-// the k least (key, index) pairs: kept in a heap with the worst on top, which is then sorted in
-// place.
+// Values become unsigned keys in that order, inverted for `largest`, so the result is the k least
+// (key, index) pairs. They are kept in a heap with the worst pair on top, which is finally sorted
+// in place.
 #include "device/cpu/cpu_internal.h"
 #include "repops/scalar/f64.h"
 
@@ -57,7 +57,7 @@ static inline bool before(struct entry a, struct entry b) {
     return a.key < b.key || (a.key == b.key && a.index < b.index);
 }
 
-// heap[at] moves down until no child comes after it; the last in the order is on top.
+// Moves heap[at] down until it comes after all its children; the last in the order is on top.
 static void sift_down(struct entry *heap, uint32_t n, uint32_t at) {
     struct entry e = heap[at];
     for (uint64_t child; (child = 2 * (uint64_t)at + 1) < n; at = (uint32_t)child) {
@@ -78,7 +78,7 @@ static void topk_line(const struct job *job, uint64_t line, struct entry *heap) 
     for (uint32_t i = p->k / 2; i-- > 0;)
         sift_down(heap, p->k, i);
     for (uint32_t i = p->k; i < p->n; i++) {
-        // Of equal keys the earlier index is already in.
+        // For equal keys the earlier index is already in the heap.
         uint64_t key = key_of(p->dtype, p->largest, x + i * step);
         if (key >= heap[0].key) continue;
         heap[0] = (struct entry){key, i};

@@ -1,5 +1,5 @@
-// What a CUDA kernel gets, the same bytes on both sides: a header, and behind it the RepOp's
-// parameter struct (of src/repops/repop.h, or one of those below). Read by C, by CUDA C and, in
+// The argument of a CUDA kernel, with the same bytes on host and device: a header followed by the
+// RepOp's parameter struct (from src/repops/repop.h or below). Compiled as C, as CUDA C and, in
 // tests, by the host's C++ compiler.
 #ifndef REE_DEVICE_CUDA_ARGS_H
 #define REE_DEVICE_CUDA_ARGS_H
@@ -8,38 +8,38 @@
 
 struct ree_cuda_header {
     uint64_t operands[REE_MAX_OPERANDS]; // device addresses
-    uint64_t sizes[REE_MAX_OPERANDS];    // bytes of each
-    uint64_t scratch, scratch_size;      // memory between the launches of one RepOp; 0: none
-    uint64_t fault;                      // of a struct ree_cuda_fault
-    uint32_t dispatch;                   // number in the program
-    uint32_t extra[5];                   // what else the encoder tells the kernel: the kernel says
+    uint64_t sizes[REE_MAX_OPERANDS];    // bytes of each operand
+    uint64_t scratch, scratch_size;      // memory kept between the launches of one RepOp; 0: none
+    uint64_t fault;                      // device address of a struct ree_cuda_fault
+    uint32_t dispatch;                   // index in the program
+    uint32_t extra[5]; // further values from the encoder; each kernel documents its own
 };
 
-// The first index out of range that a run met.
+// The first index out of range in a run.
 struct ree_cuda_fault {
-    uint32_t dispatch;  // plus 1; 0: none
-    uint32_t low, high; // the index
+    uint32_t dispatch;  // index plus 1; 0: no fault
+    uint32_t low, high; // the two halves of the index
     uint32_t unused;
 };
 
-// n / d for n < 2^31 as a multiplication: the high word of n * factor, shifted right. d = 1 has
-// factor 0.
+// n / d for n < 2^31 by multiplication: the high word of n * factor, shifted right by `shift`. For
+// d = 1 the factor is 0.
 struct ree_cuda_divider {
     uint32_t d, factor, shift;
 };
 
-// An expression (struct ree_expr) made ready for cuda/expr.h: dimensions merged, values in few
-// slots that are used again when dead.
+// An expression (struct ree_expr) prepared for cuda/expr.h: dimensions are merged, and values use
+// few slots, which are reused once a value is dead.
 //
-// Slots 0 ... n_operands-1 are the operands; in an epilogue slot n_operands is the accumulator. An
-// argument names a slot, or a constant, or the result of the instruction before.
+// Slots 0 ... n_operands-1 are the operands. In an epilogue, slot n_operands is the accumulator. An
+// argument names a slot, a constant, or the result of the previous instruction.
 #define REE_CUDA_EXPR_MAX_SLOTS (REE_EXPR_MAX_OPERANDS + 1 + REE_EXPR_MAX_INSTRS)
-#define REE_CUDA_ARG_CONSTANT 0x40u // | number of the constant
+#define REE_CUDA_ARG_CONSTANT 0x40u // | index of the constant
 #define REE_CUDA_ARG_LAST 0xFFu
-#define REE_CUDA_NOWHERE 0xFFu // only the next instruction uses the result
+#define REE_CUDA_NOWHERE 0xFFu // `to` of an instruction whose result only the next instruction uses
 
-// Operations that are long integer code: in kernels of their own, so that the others need fewer
-// registers.
+// Operations with long integer code. They have kernels of their own, so that the other kernels need
+// fewer registers.
 #define REE_CUDA_LONG_OPS(X)                                                                       \
     X(pow_f32)                                                                                     \
     X(log1p_f32)                                                                                   \
@@ -67,15 +67,15 @@ struct ree_cuda_instr {
 };
 
 enum ree_cuda_access {
-    REE_CUDA_LINEAR,  // element offset + i, i the number of the element
-    REE_CUDA_SAME,    // element `offset`, whatever i is
+    REE_CUDA_LINEAR,  // element offset + i, where i is the element's index
+    REE_CUDA_SAME,    // element `offset` for every i
     REE_CUDA_STRIDED, // offset + sum(coordinate * stride)
 };
 
 struct ree_cuda_expr_operand {
     uint32_t kind, dtype; // as in struct ree_expr_operand
     uint32_t access;      // enum ree_cuda_access
-    uint32_t tensor;      // number among the expression's tensors
+    uint32_t tensor;      // index among the expression's tensors
     int32_t offset;
     int32_t strides[REE_MAX_RANK];
 };
@@ -85,8 +85,8 @@ struct ree_cuda_expr {
     uint32_t n_elements;
     uint32_t out_dtype;
     uint32_t n_operands, n_tensors, n_instrs;
-    uint32_t n_slots; // in use
-    uint32_t result;  // an argument: where the value is in the end
+    uint32_t n_slots; // slots in use
+    uint32_t result;  // an argument: the final value
     struct ree_cuda_divider dims[REE_MAX_RANK];
     struct ree_cuda_expr_operand operands[REE_EXPR_MAX_OPERANDS];
     struct ree_cuda_instr instrs[REE_EXPR_MAX_INSTRS];
@@ -107,25 +107,25 @@ struct ree_cuda_copy_params {
     int32_t dst_strides[REE_MAX_RANK];
 };
 
-// matmul and conv without their epilogue, and the epilogue made ready.
+// matmul and conv: the parameters without epilogue, and the prepared epilogue.
 struct ree_cuda_matmul_params {
     struct ree_matmul_params p; // its epilogue is not filled in
     struct ree_cuda_expr epilogue;
 };
-// What header.extra tells the kernels of a product.
+// Indices into header.extra for the kernels of a product.
 enum ree_cuda_product_extra {
-    REE_CUDA_PRODUCT_FLAGS,    // of enum ree_cuda_product_flag
-    REE_CUDA_PRODUCT_N_PARTS,  // 1, or the number of chunks, each computed by other blocks
-    REE_CUDA_PRODUCT_N_STAGES, // slices of the tiles, or of a matrix, in shared memory
+    REE_CUDA_PRODUCT_FLAGS,    // bits of enum ree_cuda_product_flag
+    REE_CUDA_PRODUCT_N_PARTS,  // 1, or the number of chunks, each computed by different blocks
+    REE_CUDA_PRODUCT_N_STAGES, // stages (slices of the tiles or of a matrix) in shared memory
     REE_CUDA_PRODUCT_PARTS_AT, // element of the scratch memory where [n_parts][n_outputs] begins
-    REE_CUDA_PRODUCT_OTHER,    // the kernel says
+    REE_CUDA_PRODUCT_OTHER,    // meaning depends on the kernel
 };
 enum ree_cuda_product_flag {
-    REE_CUDA_TO_SCRATCH = 1, // results go to the scratch memory, as they are before step 4
-    REE_CUDA_SWAPPED = 2,    // the kernel's A is operand 1, its B operand 0
-    // A factor lies in the scratch memory, made float32 by matmul_widen (bytes: matmul_pack),
-    // dense: k is its last dimension or (but for bytes) its first; one for all batches or one for
-    // each.
+    REE_CUDA_TO_SCRATCH = 1, // store results in scratch before step 4 of NUMERICS.md section 3
+    REE_CUDA_SWAPPED = 2,    // the kernel's A is operand 1, its B is operand 0
+    // The operand is a dense copy in the scratch memory: float32 written by matmul_widen, or bytes
+    // packed by matmul_pack. BY_K: k is its last dimension; without it, its first (for bytes k is
+    // always the last). BATCHED: one copy per batch; without it, one for all batches.
     REE_CUDA_A_WIDE = 4,
     REE_CUDA_A_WIDE_BY_K = 8,
     REE_CUDA_A_WIDE_BATCHED = 16,
@@ -139,15 +139,15 @@ struct ree_cuda_conv_params {
     struct ree_cuda_expr epilogue;
 };
 
-// Rows that lie side by side in memory, some of them for each block, which keeps them in shared
-// memory: a chunk of 256 elements after the other, each `stride` words from the one before.
+// Rows that are contiguous in memory. Each block handles some of them and keeps them in shared
+// memory, as chunks of 256 elements that start `stride` words apart.
 struct ree_cuda_rows {
     uint32_t n_rows, n; // n elements each
-    uint32_t at_once;   // rows of a block, a power of two up to 64
-    uint32_t n_chunks;  // of a row
+    uint32_t at_once;   // rows per block, a power of two up to 64
+    uint32_t n_chunks;  // chunks per row
     uint32_t stride;
-    uint32_t width;                // elements of an access, 4 or 1; divides n
-    struct ree_cuda_divider items; // accesses of a row
+    uint32_t width;                // elements per access, 4 or 1; divides n
+    struct ree_cuda_divider items; // accesses per row
 };
 
 struct ree_cuda_softmax_params {
@@ -159,19 +159,19 @@ struct ree_cuda_softmax_params {
 struct ree_cuda_norm_params {
     struct ree_norm_params p;
     struct ree_cuda_rows rows;
-    struct ree_cuda_divider row_div, row_mod; // of scale and bias
+    struct ree_cuda_divider row_div, row_mod; // index of scale and bias
 };
 
-// The dimensions are merged; those of `p` are not to be read.
+// The dimensions are merged; kernels must not read those of `p`.
 struct ree_cuda_reduce_params {
     struct ree_reduce_params p;
-    uint32_t n_chunks; // of an output
+    uint32_t n_chunks; // chunks per output
     struct ree_cuda_divider outer[REE_MAX_RANK], reduce[REE_MAX_RANK];
 };
 
 struct ree_cuda_scan_params {
     struct ree_scan_params p;
-    uint32_t n_lines, n_chunks; // n_chunks: of a line
+    uint32_t n_lines, n_chunks; // n_chunks: chunks per line
     struct ree_cuda_divider inner;
 };
 
@@ -185,8 +185,8 @@ struct ree_cuda_resize_params {
     struct ree_cuda_divider inner, k_out;
 };
 
-// The dimensions and strides of `p` are merged, and perhaps in units of several elements:
-// elem_size may then be 16.
+// The dimensions and strides of `p` are merged. Their unit may be several elements, so elem_size
+// may be 16.
 struct ree_cuda_gather_params {
     struct ree_gather_params p;
     struct ree_cuda_divider dims[REE_MAX_RANK];
@@ -202,7 +202,8 @@ struct ree_cuda_topk_params {
     struct ree_cuda_divider inner;
 };
 
-// n vectors; the operations from `broken` on, n_broken of them, are to look wrong.
+// Parameters of the probe over n vectors. Results of operations [broken, broken + n_broken) are
+// falsified on purpose.
 struct ree_cuda_probe_params {
     uint32_t n, broken, n_broken;
 };
@@ -225,7 +226,7 @@ union ree_cuda_params {
     struct ree_attention_params attention;
 };
 
-// The whole argument of a kernel; a kernel reads `header` and its member of `params`.
+// The complete argument. A kernel reads `header` and its own member of `params`.
 struct ree_cuda_args {
     struct ree_cuda_header header;
     union ree_cuda_params params;

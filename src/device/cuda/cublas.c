@@ -1,4 +1,4 @@
-// cuBLAS, loaded at run time: its names, types and values are those of version 11 and later.
+// cuBLAS, loaded at run time. Names, types and values are those of version 11 and later.
 #include "device/cuda/cuda.h"
 
 #include "base/float_env.h"
@@ -92,8 +92,8 @@ const char *ree_cublas_version(const struct ree_cublas *cublas) {
     return cublas->version;
 }
 
-// One factor of (rows, columns) elements as the library sees it, column by column: transposed when
-// its rows are the runs in memory.
+// Describes an operand of (rows, columns) elements in the library's column-major terms: it is
+// transposed if its rows are contiguous.
 static bool layout(int32_t row_stride, int32_t column_stride, uint32_t rows, uint32_t columns,
                    bool *out_by_rows, int *out_ld) {
     if (column_stride == 1 && (rows == 1 || row_stride >= (int32_t)columns)) {
@@ -130,7 +130,7 @@ enum ree_status ree_cublas_run(struct ree_cublas *cublas, const struct ree_matmu
     layout(p->b_stride_k, p->b_stride_n, p->k, p->n, &b_by_rows, &ldb);
     long long a_batch = p->n_batch > 1 ? p->a_batch_strides[0] : 0;
     long long b_batch = p->n_batch > 1 ? p->b_batch_strides[0] : 0;
-    // The library writes columns, we want rows: out^T = b^T a^T.
+    // The library writes column-major and the output is row-major: out^T = b^T a^T.
     int compute =
         cublas->tf32 && p->a_dtype == REE_F32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     int result = cublas->gemm(

@@ -1,8 +1,8 @@
-// The CUDA backend's own header: what its files share. Nothing outside this folder and its tests
-// includes it.
+// Internal header of the CUDA backend, shared by its files. Only this folder and its tests include
+// it.
 //
-// One struct ree_cuda is one opened device: its primary context, one stream on which everything
-// happens in order, its memory, and the kernels loaded so far.
+// One struct ree_cuda is one opened device: its primary context, one stream on which all work runs
+// in order, its memory, and the kernels loaded so far.
 #ifndef REE_DEVICE_CUDA_CUDA_H
 #define REE_DEVICE_CUDA_CUDA_H
 
@@ -17,9 +17,9 @@
 
 struct ree_device_buffer {
     CUdeviceptr address;            // a multiple of 256
-    uint64_t size;                  // as asked for, bytes
-    uint64_t reserved;              // bytes
-    struct ree_device_buffer *next; // while it waits to be used again
+    uint64_t size;                  // requested bytes
+    uint64_t reserved;              // allocated bytes
+    struct ree_device_buffer *next; // next buffer in the list of unused ones
 };
 
 #define REE_CUDA_N_CLASSES 64
@@ -30,13 +30,14 @@ struct ree_cublas;
 struct ree_cuda_tested;
 struct ree_cuda_written;
 
-// What encoders choose by. Choices never change bits. Tests vary these, and so do self-tests: a
-// twin runs the kernels of the larger dispatch.
+// Device properties by which encoders choose kernels. The choice never changes bits. Tests change
+// these values. Self-tests do too, so that a twin runs the kernels that the larger dispatch runs.
 struct ree_cuda_limits {
-    uint32_t n_multiprocessors; // 0: any dispatch has work for all
-    uint32_t max_shared;        // bytes that a block may have, asked for
+    uint32_t n_multiprocessors; // 0: every dispatch counts as large enough for all
+    uint32_t max_shared;        // maximum shared bytes of a block (opt-in)
     uint32_t shared_per_multiprocessor;
-    bool forces_plan; // products of floats: by this tile, each chunk in a block of its own or not
+    // Float products use `tile`, and one block per chunk if `splits`.
+    bool forces_plan;
     bool splits;
     enum ree_cuda_tile tile;
 };
@@ -56,24 +57,24 @@ struct ree_cuda {
     // modules.c
     CUmodule modules[REE_CUDA_N_MODULES];
     CUfunction functions[REE_CUDA_N_KERNELS];
-    uint32_t shared_set[REE_CUDA_N_KERNELS]; // bytes of dynamic shared memory allowed so far
+    uint32_t shared_set[REE_CUDA_N_KERNELS]; // bytes of dynamic shared memory already enabled
     // written.c
     struct ree_cuda_written *written;
-    bool no_written; // the driver cannot compile
+    bool no_written; // the driver cannot compile PTX
     char no_written_why[256];
     // selftest.c
     struct ree_cuda_tested *tested[REE_CUDA_TEST_BUCKETS];
     struct ree_test_record tests;
-    unsigned char identity[REE_SHA256_SIZE]; // of driver, device and binary
+    unsigned char identity[REE_SHA256_SIZE]; // digest of driver, device and binary
     uint32_t n_tests_run;
     uint32_t n_untested;  // kernels that no twin reaches
-    bool has_large_twins; // set by tests: as on a device that is not emulated
+    bool has_large_twins; // set by tests: use large twins on the emulated device too
     // memory.c
     struct ree_cuda_slab *slabs;
     struct ree_device_buffer *unused[REE_CUDA_N_CLASSES];
-    void *staging; // two halves, pinned
+    void *staging; // two pinned halves
     CUevent staged[2];
-    struct ree_cublas *cublas; // NULL: RepOps alone
+    struct ree_cublas *cublas; // NULL: RepOps only
     enum ree_operation_set operation_set;
     struct ree_facts facts; // device.c
 };
@@ -82,19 +83,20 @@ static inline struct ree_cuda *ree_cuda_of(struct ree_device *device) {
     return REE_CONTAINER_OF(device, struct ree_cuda, base);
 }
 
-// Calls and returns on an error, inside a function that has `cuda` and `err`.
+// Makes a driver call and returns on an error. For functions with variables `cuda` and `err`.
 #define REE_CUDA_CALL(call, what) REE_CUDA_TRY(&cuda->driver, err, call, what)
 
-// modules.c: kernels, loaded when first asked for. shared_bytes: dynamic shared memory of a launch.
+// modules.c: kernels, loaded on first use. shared_bytes: dynamic shared memory of a launch.
 enum ree_status ree_cuda_function(struct ree_cuda *cuda, enum ree_cuda_kernel kernel,
                                   uint32_t shared_bytes, CUfunction *out, struct ree_error *err);
 void ree_cuda_modules_finish(struct ree_cuda *cuda);
 const char *ree_cuda_kernel_name(enum ree_cuda_kernel kernel);
-// NULL when this binary has kernels; otherwise why not.
+// Returns NULL if this binary contains kernels; otherwise the reason.
 const char *ree_cuda_no_kernels(void);
 
-// written.c: the kernel compiled for a map's expression; NULL where it is to be interpreted.
-// prepared: ree_cuda_expr_prepare's. _init sees whether the driver compiles, and adds that fact.
+// written.c: JIT-generated kernels for the expressions of maps. _init checks whether the driver can
+// compile and adds a fact about it. _map sets *out to the kernel, or to NULL if the expression must
+// be interpreted; `prepared` comes from ree_cuda_expr_prepare.
 enum ree_status ree_cuda_written_init(struct ree_cuda *cuda, struct ree_error *err);
 void ree_cuda_written_finish(struct ree_cuda *cuda);
 enum ree_status ree_cuda_written_map(struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
@@ -102,18 +104,18 @@ enum ree_status ree_cuda_written_map(struct ree_cuda *cuda, const struct ree_dis
                                      struct ree_error *err);
 struct ree_cuda_step ree_cuda_written_step(uint32_t n_elements); // its launch
 
-// selftest.c: ree_cuda_encode_form in the first form that computes the CPU's bits on this device;
-// REE_CUDA_ON_HOST if none does. _init comes when the driver is open, and reads what earlier
-// runs found out; cache_dir as in struct ree_device_options.
+// selftest.c: encodes a dispatch in the first form that computes the CPU's bits on this device;
+// REE_CUDA_ON_HOST if no other form does. _init requires an open driver and reads the results of
+// earlier processes; cache_dir is as in struct ree_device_options.
 enum ree_status ree_cuda_encode_tested(struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
                                        struct ree_cuda_encoding *out, struct ree_error *err);
-// Whether a twin runs all that the dispatch runs. For tests; nothing is run.
+// For tests: returns whether a twin runs all code that the dispatch runs. Runs nothing.
 bool ree_cuda_twin_reaches(struct ree_cuda *cuda, const struct ree_dispatch *dispatch);
 void ree_cuda_selftest_init(struct ree_cuda *cuda, const char *cache_dir);
 void ree_cuda_selftest_finish(struct ree_cuda *cuda);
 
-// probe.c: tries the device's arithmetic; adds a fact for each primitive, or fails with a message
-// that names one that is wrong. break_primitive: as in struct ree_device_options.
+// probe.c: tests the device's arithmetic. Adds a fact for each primitive, or fails with a message
+// that names a wrong primitive. break_primitive: as in struct ree_device_options.
 enum ree_status ree_cuda_probe(struct ree_cuda *cuda, const char *break_primitive,
                                struct ree_error *err);
 
@@ -130,20 +132,22 @@ enum ree_status ree_cuda_buffer_read(struct ree_device *device, struct ree_devic
                                      uint64_t offset, void *data, uint64_t size,
                                      struct ree_error *err);
 
-// cublas.c: products by NVIDIA's library, for the other operation sets. REE_UNAVAILABLE where it is
-// not installed.
+// cublas.c: products by NVIDIA's library, for the operation sets other than `reproducible`. Fails
+// with REE_UNAVAILABLE if the library is not installed.
 enum ree_status ree_cublas_open(CUstream stream, bool tf32, struct ree_cublas **out,
                                 struct ree_error *err);
 void ree_cublas_close(struct ree_cublas *cublas);
 const char *ree_cublas_version(const struct ree_cublas *cublas); // "13.0.2"
-// Whether the library computes the sums: float32 ones of float32 or of float16 factors, dense but
-// for transposition. An epilogue is another's.
+// Returns whether the library can compute the sums: float32 sums of float32 or float16 operands
+// that are dense except for transposition. An epilogue is not the library's work.
 bool ree_cublas_can(const struct ree_matmul_params *p);
-// Puts it on the stream. a, b, c: the operands, the strides' offsets not yet added.
+// Enqueues the product on the stream. a, b, c: start of the operands; the parameters' offsets are
+// not yet added.
 enum ree_status ree_cublas_run(struct ree_cublas *cublas, const struct ree_matmul_params *p,
                                CUdeviceptr a, CUdeviceptr b, CUdeviceptr c, struct ree_error *err);
 
-// program.c. _assemble: of dispatches that are encoded already; encodings[n_dispatches].
+// program.c. _assemble builds a program from dispatches that are already encoded;
+// encodings[n_dispatches].
 enum ree_status ree_cuda_program_assemble(struct ree_cuda *cuda, const struct ree_program *source,
                                           const struct ree_cuda_encoding *encodings,
                                           struct ree_device_program **out, struct ree_error *err);

@@ -1,4 +1,4 @@
-// Opening CUDA devices: the driver, one device's primary context, one stream.
+// Opens CUDA devices: the driver, a device's primary context, one stream.
 #include "device/cuda/cuda.h"
 
 #include <ctype.h>
@@ -44,7 +44,7 @@ static const struct ree_device_vtable vtable = {
     .facts = facts,
 };
 
-// The number of the device that `which` means: "" the first, an index, or a part of a name.
+// Finds the index of the device that `which` selects: "" the first, an index, or part of a name.
 static enum ree_status find(struct ree_cuda *cuda, const char *which, int *out_index,
                             struct ree_error *err) {
     int n = 0;

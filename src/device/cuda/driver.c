@@ -1,4 +1,4 @@
-// Loading the CUDA driver.
+// Loads the CUDA driver.
 #include "device/cuda/driver.h"
 
 #include "base/float_env.h"
@@ -18,7 +18,7 @@ static const struct {
 
 static enum ree_status load(struct ree_cuda_driver *driver, const char *path,
                             struct ree_error *err) {
-    // Never unloaded: drivers keep threads and thread-local memory of their own.
+    // Never unloaded: drivers keep their own threads and thread-local memory.
     driver->library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!driver->library) return ree_fail(err, REE_UNAVAILABLE, "CUDA: no driver: %s", dlerror());
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {

@@ -1,6 +1,6 @@
-// The CUDA driver API as far as ree uses it, loaded at run time: no CUDA header or library is
-// needed to build this folder, and one binary runs with and without a driver. Names, types and
-// values are those of NVIDIA's driver API, version 11.1 and later.
+// The part of the CUDA driver API that ree uses, loaded at run time. Building this folder requires
+// no CUDA header or library, and one binary runs with and without a driver. Names, types and values
+// are those of NVIDIA's driver API, version 11.1 and later.
 #ifndef REE_DEVICE_CUDA_DRIVER_H
 #define REE_DEVICE_CUDA_DRIVER_H
 
@@ -77,7 +77,7 @@ typedef struct CUDA_MEMSET_NODE_PARAMS_st {
     size_t width, height;
 } CUDA_MEMSET_NODE_PARAMS;
 
-// DRIVER(name here, symbol in the library, parameters)
+// DRIVER(field name, symbol in the library, parameters)
 #define REE_CUDA_DRIVER(DRIVER)                                                                    \
     DRIVER(init, cuInit, (unsigned flags))                                                         \
     DRIVER(driver_version, cuDriverGetVersion, (int *version))                                     \
@@ -139,17 +139,17 @@ typedef struct CUDA_MEMSET_NODE_PARAMS_st {
 
 struct ree_cuda_driver {
     void *library;
-    bool emulated; // the tests' stand-in, which brings the kernels with it
+    bool emulated; // the tests' emulator, which contains the kernels
 #define REE_CUDA_DRIVER_FIELD(name, symbol, parameters) CUresult(*name) parameters;
     REE_CUDA_DRIVER(REE_CUDA_DRIVER_FIELD)
 };
 
-// Loads libcuda.so.1, or what $REE_CUDA_DRIVER names (the tests' stand-in), and initialises it.
-// REE_UNAVAILABLE when there is no driver or no device.
+// Loads libcuda.so.1, or the library that $REE_CUDA_DRIVER names (the tests' emulator), and
+// initialises it. Fails with REE_UNAVAILABLE if there is no driver or no device.
 enum ree_status ree_cuda_driver_open(struct ree_cuda_driver *driver, struct ree_error *err);
 void ree_cuda_driver_close(struct ree_cuda_driver *driver);
 
-// Fails with "CUDA: what: CUDA_ERROR_... (text)", in the status that fits the result.
+// Fails with "CUDA: what: CUDA_ERROR_... (text)" and the matching status.
 enum ree_status ree_cuda_fail(const struct ree_cuda_driver *driver, struct ree_error *err,
                               CUresult result, const char *what);
 #ifdef __clang_analyzer__

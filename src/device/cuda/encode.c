@@ -1,4 +1,4 @@
-// The table of encoders, what they share, and the encoders of copy and map.
+// The table of encoders, shared helpers, and the encoders of copy and map.
 #include "device/cuda/encode.h"
 
 #include "device/cuda/cuda.h"
@@ -24,7 +24,7 @@ static ree_cuda_encoder *const encoders[REE_N_REPOPS] = {
     [REE_REPOP_ATTENTION] = ree_cuda_encode_attention,
 };
 
-// The parameters as repop.h has them, for the RepOps whose kernels take those.
+// Copies the parameters as repop.h defines them, for RepOps whose kernels use them in that form.
 static void copy_params(const struct ree_dispatch *dispatch, union ree_cuda_params *out) {
     const union ree_params *p = &dispatch->params;
     switch (dispatch->op) {
@@ -138,7 +138,7 @@ enum ree_status ree_cuda_encode_copy(const struct ree_cuda *cuda,
         step->extra[0] = (uint32_t)(bytes / 4);
         return REE_OK;
     }
-    // Tiles pay when lines of both sides are long.
+    // Tiles pay off if lines of both sides are long.
     for (uint32_t d = 0; d < last && size == 4 && p.dst_strides[last] == 1; d++) {
         if (p.src_strides[d] != 1 || p.dims[d] < 16 || p.dims[last] < 16) continue;
         uint64_t others = p.n_elements / p.dims[d] / p.dims[last];
@@ -154,7 +154,7 @@ enum ree_status ree_cuda_encode_copy(const struct ree_cuda *cuda,
 }
 
 #define MAP_THREADS 128
-#define MAP_WIDTH 4 // elements of a thread, as in cuda/map.cu
+#define MAP_WIDTH 4 // elements per thread, as in cuda/map.cu
 #define MAP_SHARED (48u << 10)
 
 enum ree_status ree_cuda_encode_map(const struct ree_cuda *cuda,
@@ -167,7 +167,7 @@ enum ree_status ree_cuda_encode_map(const struct ree_cuda *cuda,
     ree_cuda_expr_prepare(expr, false, e);
     bool words = ree_cuda_expr_is_arithmetic(expr);
     uint32_t width = words ? MAP_WIDTH : 1;
-    uint32_t slot = words ? MAP_WIDTH * 4 : 8; // bytes of a thread
+    uint32_t slot = words ? MAP_WIDTH * 4 : 8; // bytes per thread
     uint32_t threads = MAP_THREADS;
     while (e->n_slots * slot * threads > MAP_SHARED)
         threads /= 2;

@@ -1,26 +1,27 @@
-// The encoder of attention: scores, weights, the values' chunks and their sum, with what lies
-// between them in the scratch memory; prompts by tiles.
+// The encoder of attention: scores, weights, the values' chunks and their sum, with intermediate
+// results in the scratch memory. Long prompts use tiles.
 #include "device/cuda/cuda.h"
 
-#define ROWS 8 // of a block, as in cuda/attention.cu
+#define ROWS 8 // queries per block, as in cuda/attention.cu
 #define KEYS 128
 
 // As in cuda/attention_tiles.cu.
 #define TILE 64
 #define TOTALS_BYTES (TILE * TILE * 4)
 #define STAGE_BYTES (8 * 2 * (TILE + 4) * 4)
-#define MIN_QUERIES (TILE / 2) // fewer waste most of a tile
+#define MIN_QUERIES (TILE / 2) // fewer would waste most of a tile
 #define TILE_THREADS 128
 
 static uint64_t tiles_of(uint32_t n) {
     return ((uint64_t)n + TILE - 1) / TILE;
 }
 
-// Whether float32 tiles compute it: enough queries, and so many stages in shared memory.
+// Returns the number of stages if float32 tiles compute the dispatch, otherwise 0. Tiles require
+// enough queries and shared memory for the stages.
 static uint32_t tile_stages(const struct ree_cuda *cuda, const struct ree_attention_params *p) {
     if (p->q_len < MIN_QUERIES || p->k_dtype != REE_F32 || p->v_dtype != REE_F32 || !p->kv_len)
         return 0;
-    uint32_t n_stages = 4; // 33 KiB: four blocks in a multiprocessor
+    uint32_t n_stages = 4; // 33 KiB: four blocks per multiprocessor
     while (n_stages >= 2 && TOTALS_BYTES + n_stages * STAGE_BYTES > cuda->limits.max_shared)
         n_stages--;
     const uint64_t n_products = (uint64_t)p->batch * p->n_heads * tiles_of(p->q_len);
@@ -81,6 +82,7 @@ enum ree_status ree_cuda_encode_attention(const struct ree_cuda *cuda,
         out->steps[s].extra[0] = extra[0];
         out->steps[s].extra[1] = extra[1];
     }
-    out->scratch_bytes = (scores + n_chunks * results + 1) * 4; // never nothing: kernels name it
+    // never 0, because kernels refer to it
+    out->scratch_bytes = (scores + n_chunks * results + 1) * 4;
     return REE_OK;
 }

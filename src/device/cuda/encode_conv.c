@@ -1,4 +1,4 @@
-// The encoder of conv: tiles where there are channels enough, otherwise an output to a thread.
+// The encoder of conv: tiles if there are enough channels, otherwise one thread per output.
 #include "device/cuda/cuda.h"
 #include "device/cuda/encode.h"
 #include "device/cuda/product.h"
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define FEW_CHANNELS 4 // fewer output channels of a group waste most of a tile
+#define FEW_CHANNELS 4 // groups with fewer output channels waste most of a tile
 
 static const enum ree_cuda_kernel points_kernels[REE_CUDA_N_TILES] = {
     REE_CUDA_conv_points_128x128,
@@ -43,7 +43,7 @@ static void encode_tiles(const struct ree_cuda *cuda, const struct ree_dispatch 
                          struct ree_cuda_encoding *out, uint64_t n_outputs, uint32_t n_terms) {
     const struct ree_conv_params *p = &dispatch->params.conv;
     uint32_t n_out = p->out[0] * p->out[1] * p->out[2];
-    // Every output position is an input position, and the only one.
+    // Pointwise: each output position reads exactly the input position with the same index.
     bool points = !p->transposed;
     for (int d = 0; d < 3; d++)
         points = points && p->kernel[d] == 1 && p->stride[d] == 1 && p->pad[d] == 0 &&

@@ -1,5 +1,5 @@
-// Expressions made ready for the interpreter of cuda/expr.h: constants apart, and a slot for each
-// value that must wait, used again when the value is dead.
+// Prepares expressions for the interpreter of cuda/expr.h. Constants are stored separately. Each
+// value that is needed later gets a slot, which is reused once the value is dead.
 #include "device/cuda/encode.h"
 #include "repops/merge.h"
 
@@ -69,12 +69,13 @@ static uint32_t take_slot(struct slots *slots) {
 
 static void prepare_instrs(const struct ree_expr *expr, bool epilogue, struct ree_cuda_expr *out) {
     const uint32_t n_operands = expr->n_operands, first = n_operands + epilogue;
-    uint32_t place[MAX_VALUES];    // an argument: where each value is
-    uint32_t last_use[MAX_VALUES]; // number of the instruction, in expr
+    uint32_t place[MAX_VALUES];    // an argument: location of each value
+    uint32_t last_use[MAX_VALUES]; // index of the instruction in expr
     uint32_t n_uses[MAX_VALUES] = {0};
     bool has_slot[MAX_VALUES] = {false};
     struct slots slots = {.n = 0};
-    // Slots 0 ... are the operands, then the accumulator, which is an epilogue's value 0.
+    // The first slots are the operands, followed by the accumulator, which is an epilogue's value
+    // 0.
     for (uint32_t v = 0; v < first; v++) {
         place[v] = !epilogue ? v : v == 0 ? n_operands : v - 1;
         has_slot[v] = true;
@@ -110,7 +111,7 @@ static void prepare_instrs(const struct ree_expr *expr, bool epilogue, struct re
             uint32_t v = from->args[a];
             if (has_slot[v] && last_use[v] == i) slots.used[place[v]] = false;
         }
-        // The next instruction finds the result in registers; whatever comes later, in a slot.
+        // The next instruction finds the result in registers; later ones read it from a slot.
         uint32_t v = first + i, next = i + 1;
         while (next < expr->n_instrs && is_constant(&expr->instrs[next]))
             next++;
@@ -121,7 +122,7 @@ static void prepare_instrs(const struct ree_expr *expr, bool epilogue, struct re
             to->to = (uint8_t)place[v];
         }
     }
-    // The value is the last instruction's, even when that is a constant behind others.
+    // The result is the last instruction's value, even if that is a constant after others.
     out->result = expr->n_instrs > 0 ? place[first + expr->n_instrs - 1] : place[0];
     if (epilogue && expr->n_instrs == 0) out->result = REE_CUDA_ARG_LAST;
     out->n_slots = slots.n;

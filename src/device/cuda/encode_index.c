@@ -2,8 +2,8 @@
 #include "device/cuda/cuda.h"
 #include "repops/merge.h"
 
-// Makes elements larger, up to 16 bytes, where rows of data stay whole and everything is a
-// multiple.
+// Combines elements into units of up to 16 bytes, if this keeps rows of data whole and all sizes,
+// strides and offsets are multiples of the unit.
 static void widen(const struct ree_dispatch *dispatch, struct ree_gather_params *p) {
     uint32_t last = p->rank - 1, factor = 16 / p->elem_size;
     if (p->index_strides[last] != 0 || p->data_strides[last] != 1) return;
@@ -43,11 +43,11 @@ enum ree_status ree_cuda_encode_gather(const struct ree_cuda *cuda,
     return REE_OK;
 }
 
-// More steps than this do not go one after the other where they need not.
+// Up to this many steps of a line run one after another; more do not, unless the order requires it.
 #define FEW_STEPS 4
-// Shares of the targets: every one of them looks at all indices.
+// Shares of the targets. Each share reads all indices.
 #define MAX_SHARES 256
-#define THREADS_TO_FILL 512 // for each multiprocessor
+#define THREADS_TO_FILL 512 // per multiprocessor
 
 enum ree_status ree_cuda_encode_scatter(const struct ree_cuda *cuda,
                                         const struct ree_dispatch *dispatch,

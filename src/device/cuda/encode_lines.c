@@ -1,7 +1,7 @@
-// The encoders of scan and topk, which work along lines of a tensor.
+// The encoders of scan and topk, which process lines of a tensor.
 #include "device/cuda/cuda.h"
 
-#define THREADS_TO_FILL 256 // for each multiprocessor: threads that walk are enough then
+#define THREADS_TO_FILL 256 // per multiprocessor: enough threads for one thread per line
 
 enum { SCAN_LINES, SCAN_REDUCE, SCAN_CHUNKS }; // as in cuda/scan.cu
 
@@ -35,10 +35,10 @@ enum ree_status ree_cuda_encode_scan(const struct ree_cuda *cuda,
     return REE_OK;
 }
 
-#define SELECT_MOST 2048 // as MOST in cuda/topk.cu
-#define SHORT_LINE 128   // elements whose places are counted
+#define SELECT_MOST 2048 // MOST in cuda/topk.cu
+#define SHORT_LINE 128   // elements of the longest line whose ranks are always counted
 #define LONG_LINE 4096   // elements that keep 1024 threads busy
-#define COUNT_WIDTH 256  // of topk_count, at most
+#define COUNT_WIDTH 256  // maximum of topk_count
 
 enum ree_status ree_cuda_encode_topk(const struct ree_cuda *cuda,
                                      const struct ree_dispatch *dispatch,

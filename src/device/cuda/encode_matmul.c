@@ -1,4 +1,4 @@
-// The encoder of matmul: which kernels, and how the result is cut into tiles and parts.
+// The encoder of matmul: chooses the kernels, the tiles of the result, and the split by chunks.
 #include "device/cuda/cuda.h"
 #include "device/cuda/encode.h"
 #include "device/cuda/product.h"
@@ -39,7 +39,8 @@ static bool is_batched(const struct ree_matmul_params *p, const int32_t *batch_s
     return false;
 }
 
-// Adds the launches that make narrow factors float32 in the scratch memory; returns the flags.
+// Adds the launches that convert narrow operands to float32 in the scratch memory. Returns the
+// flags.
 static uint32_t add_widening(struct ree_cuda_encoding *out, const struct ree_matmul_params *p) {
     uint32_t flags = 0, n_steps = out->n_steps;
     for (uint32_t is_b = 0; is_b < 2; is_b++) {
@@ -88,12 +89,12 @@ static void encode_tiles(const struct ree_cuda *cuda, const struct ree_dispatch 
 }
 
 // Few rows, cuda/matvec.cu.
-#define MATVEC_ROWS 8 // at most
+#define MATVEC_ROWS 8 // maximum
 #define MATVEC_WARPS 8
 #define MATVEC_SPLIT_WARPS 4
 
-// B as a matvec kernel has it: the product itself, or (swapped) that of the transposed matrices,
-// when there is one column. The result lies the same way.
+// B as a matvec kernel reads it: B of the product or, if `swapped`, B of the transposed product
+// (used if there is one column). The result has the same memory layout in both cases.
 struct matvec {
     bool swapped, by_rows;
     uint32_t m, n, bits;
@@ -106,7 +107,7 @@ static bool multiples_of(const struct ree_matmul_params *p, const int32_t *batch
     return offset % n == 0 && stride % n == 0;
 }
 
-// Whether B can be read 16 bytes (or, by rows, four numbers) at a time.
+// Fills *v. Returns whether B can be read 16 bytes (by rows: four elements) at a time.
 static bool matvec_of(const struct ree_dispatch *dispatch, const struct ree_matmul_params *p,
                       struct matvec *v) {
     v->swapped = p->m > MATVEC_ROWS && p->n == 1 && p->b_block == 0;
@@ -160,7 +161,7 @@ static bool encode_matvec(const struct ree_cuda *cuda, const struct ree_dispatch
     const uint32_t n_chunks = (uint32_t)(((uint64_t)p->k + REE_CHUNK - 1) / REE_CHUNK);
     const uint64_t groups = (uint64_t)((v.n + columns - 1) / columns) * p->n_batch;
 
-    // Chunks of one block: all, if that leaves work for every multiprocessor.
+    // Chunks per block: all, if that leaves work for every multiprocessor.
     uint32_t n_warps = n_chunks < MATVEC_WARPS ? n_chunks : MATVEC_WARPS, per_block = n_chunks;
     bool split = n_chunks > MATVEC_SPLIT_WARPS && groups < cuda->limits.n_multiprocessors;
     split = split || (uint64_t)n_chunks * rows * columns * 4 > (32u << 10);
@@ -187,7 +188,7 @@ static bool encode_matvec(const struct ree_cuda *cuda, const struct ree_dispatch
     bool finish = split || !epilogue_fits(dispatch, out, n_warps * 32);
     uint32_t slots = out->params.matmul.epilogue.n_slots * REE_CUDA_SLOT_BYTES * n_warps * 32;
     if (!finish && p->has_epilogue && slots > shared - results)
-        finish = true; // they would lie over the results
+        finish = true; // the slots would overlap the results
     uint32_t extra[5] = {v.swapped ? REE_CUDA_SWAPPED : 0, split ? n_chunks : 1, n_stages};
     extra[REE_CUDA_PRODUCT_OTHER] = per_block;
     if (finish) {
@@ -204,10 +205,10 @@ static bool encode_matvec(const struct ree_cuda *cuda, const struct ree_dispatch
 }
 
 // Products of bytes, cuda/matmul_bytes.cu.
-#define BYTES_SLICE 64 // of a line
-#define BYTES_LINE 80  // in shared memory
+#define BYTES_SLICE 64 // bytes of a line
+#define BYTES_LINE 80  // bytes per line in shared memory
 
-// Whether a factor's lines of k can be copied 16 bytes at a time.
+// Returns whether an operand's lines of k can be copied 16 bytes at a time.
 static bool has_lines(const struct ree_dispatch *dispatch, const struct ree_matmul_params *p,
                       bool is_b, uint32_t unit) {
     return (is_b ? p->b_stride_k : p->a_stride_k) == 1 && p->k % unit == 0 &&
@@ -232,7 +233,7 @@ static bool encode_bytes(const struct ree_cuda *cuda, const struct ree_dispatch 
         add_finish(out, dispatch, extra);
         return true;
     }
-    // Packing pays when what was packed is used several times.
+    // Packing pays off if the packed bytes are used several times.
     if (p->m < 8 || p->n < 8) return false;
     uint64_t line = ((uint64_t)p->k + BYTES_SLICE - 1) / BYTES_SLICE * BYTES_SLICE, sizes[2] = {0};
     for (uint32_t is_b = 0; is_b < 2; is_b++) {

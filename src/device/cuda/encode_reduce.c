@@ -2,11 +2,11 @@
 #include "device/cuda/cuda.h"
 #include "repops/merge.h"
 
-#define LINES 128            // threads of a block of reduce_lines, at most
-#define THREADS_TO_FILL 1024 // for each multiprocessor
-#define SHORT_ROW 16         // terms side by side that are not worth shared memory
-#define BLOCK_TERMS 2048     // from so many terms on, a block for an output rather than a warp
-#define SEGMENT_TERMS 16     // of a thread, at least, where several blocks share an output
+#define LINES 128            // maximum threads per block of reduce_lines
+#define THREADS_TO_FILL 1024 // per multiprocessor
+#define SHORT_ROW 16         // rows of fewer adjacent terms do not use shared memory
+#define BLOCK_TERMS 2048     // with at least this many terms, a block per output instead of a warp
+#define SEGMENT_TERMS 16     // minimum per thread, if several blocks share an output
 #define MAX_SEGMENTS 1024
 
 static uint64_t threads_to_fill(const struct ree_cuda *cuda) {
@@ -26,7 +26,7 @@ static void merge(struct ree_cuda_reduce_params *p) {
         p->reduce[d] = ree_cuda_divider_of(r->reduce_dims[d]);
 }
 
-// Whether every row begins, and ends, at a multiple of 16 bytes.
+// Returns whether every row begins and ends at a multiple of 16 bytes.
 static bool is_wide(const struct ree_dispatch *dispatch, const struct ree_reduce_params *r) {
     bool wide =
         dispatch->operands[0].offset % 16 == 0 && r->offset % 4 == 0 && r->n_reduce % 4 == 0;
@@ -35,7 +35,7 @@ static bool is_wide(const struct ree_dispatch *dispatch, const struct ree_reduce
     return wide;
 }
 
-// Sums and products of floats.
+// Float sums and products, whose order is fixed.
 static void add_ordered(const struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
                         struct ree_cuda_encoding *out) {
     const struct ree_cuda_reduce_params *p = &out->params.reduce;
@@ -63,11 +63,11 @@ static void add_ordered(const struct ree_cuda *cuda, const struct ree_dispatch *
     ree_cuda_add_step(out, REE_CUDA_reduce_join, 128, r->n_outer);
 }
 
-// What may go in any order.
+// Reductions that may use any order.
 static void add_free(const struct ree_cuda *cuda, struct ree_cuda_encoding *out) {
     const struct ree_reduce_params *r = &out->params.reduce.p;
     uint64_t fill = threads_to_fill(cuda);
-    // Neighbouring threads at neighbouring outputs, unless the terms are nearer to each other.
+    // Neighbouring threads compute neighbouring outputs, unless the terms are closer together.
     bool columns = r->n_outer >= 32 && r->outer_strides[r->outer_rank - 1] == 1;
     uint32_t group = columns || r->n_reduce < 32 ? 1 : r->n_reduce < BLOCK_TERMS ? 32 : 256;
     uint64_t n_threads = (uint64_t)r->n_outer * group;

@@ -1,19 +1,19 @@
-// The encoders of softmax and norm: rows kept in shared memory, several to a block, or a block for
-// each row of those that are too long (cuda/rows.h).
+// The encoders of softmax and norm. Rows are kept in shared memory, several per block. A row that
+// is too long for that gets a block of its own (cuda/rows.h).
 #include "device/cuda/cuda.h"
 
 #define THREADS 256
-#define CHUNKS_AT_ONCE 32        // a warp's: each of its threads walks one
-#define TILE_BYTES (48u << 10)   // a block's, so that several fit on a multiprocessor
-#define LONGEST_TILE (96u << 10) // of a row that fills a tile alone
-#define STATIC_BYTES 4096u       // more than what the kernels have besides the tile
+#define CHUNKS_AT_ONCE 32        // per warp: each thread processes one
+#define TILE_BYTES (48u << 10)   // per block, so that several blocks fit on a multiprocessor
+#define LONGEST_TILE (96u << 10) // limit for a row that fills a tile
+#define STATIC_BYTES 4096u       // upper bound of the kernels' other shared memory
 
-// Whether operand i lies at a multiple of 16 bytes.
+// Returns whether operand i is aligned to 16 bytes.
 static bool is_aligned(const struct ree_dispatch *dispatch, uint32_t i) {
     return dispatch->operands[i].offset % 16 == 0;
 }
 
-// Fills *rows; returns the bytes of the tile, or 0 where a row does not fit.
+// Fills *rows. Returns the bytes of the tile, or 0 if a row does not fit.
 static uint32_t make_rows(const struct ree_cuda *cuda, uint32_t n_rows, uint32_t n, bool aligned,
                           struct ree_cuda_rows *rows) {
     uint32_t chunk = n < REE_CHUNK ? n : REE_CHUNK;
@@ -31,7 +31,7 @@ static uint32_t make_rows(const struct ree_cuda *cuda, uint32_t n_rows, uint32_t
         cuda->limits.max_shared > STATIC_BYTES ? cuda->limits.max_shared - STATIC_BYTES : 0;
     if (most > LONGEST_TILE) most = LONGEST_TILE;
     if (row_bytes > most || rows->n_chunks > THREADS) return 0;
-    // More rows for each block while the device stays filled.
+    // Increase the rows per block while enough blocks remain to fill the device.
     while (rows->at_once * 2 * rows->n_chunks <= CHUNKS_AT_ONCE * (n < REE_CHUNK ? 2u : 1u) &&
            rows->at_once * 2 * row_bytes <= TILE_BYTES - STATIC_BYTES &&
            n_rows / (rows->at_once * 2) >= cuda->limits.n_multiprocessors)

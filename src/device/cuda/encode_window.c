@@ -1,4 +1,4 @@
-// The encoders of pool and resize: a thread for each output.
+// The encoders of pool and resize: one thread per output.
 #include "device/cuda/cuda.h"
 
 #define THREADS 256

@@ -1,6 +1,6 @@
-// Device memory: small buffers are parts of slabs, and what is given back waits for the next buffer
-// of its size class, because the driver's own allocation waits for the device. Transfers go through
-// pinned memory in two halves, so that one is filled while the other travels.
+// Device memory. Small buffers are parts of slabs. A released small buffer waits for the next
+// buffer of its size class, because the driver's own allocation waits for the device. Transfers use
+// pinned memory in two halves, so that one half is filled while the other is transferred.
 #include "device/cuda/cuda.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #define ALIGNMENT ((uint64_t)256)
 #define SLAB ((uint64_t)32 << 20)
-#define SMALL ((uint64_t)1 << 20) // larger buffers have memory of their own
+#define SMALL ((uint64_t)1 << 20) // larger buffers have their own memory
 
 struct ree_cuda_slab {
     struct ree_cuda_slab *next;
@@ -16,7 +16,8 @@ struct ree_cuda_slab {
     uint64_t used;
 };
 
-// Four classes for each power of two, from ALIGNMENT on: at most a fifth is wasted.
+// Returns the size class. There are four classes per power of two, starting with ALIGNMENT, so at
+// most a fifth is wasted.
 static uint32_t class_of(uint64_t size, uint64_t *out_reserved) {
     uint64_t reserved = ALIGNMENT;
     uint32_t class = 0;
@@ -58,7 +59,7 @@ static enum ree_status take_from_slab(struct ree_cuda *cuda, struct ree_device_b
     return REE_OK;
 }
 
-// Gives back to the driver what is not in use, whole allocations alone.
+// Releases unused buffers to the driver, but only those that are whole allocations.
 static void trim(struct ree_cuda *cuda) {
     for (uint32_t c = 0; c < REE_CUDA_N_CLASSES; c++) {
         struct ree_device_buffer **link = &cuda->unused[c];
@@ -96,7 +97,7 @@ enum ree_status ree_cuda_buffer_create(struct ree_device *device, uint64_t size,
     if (reserved <= SMALL) {
         status = take_from_slab(cuda, buffer, err);
     } else {
-        // Large ones as large as asked for: weights fill a device.
+        // Large buffers get exactly the requested size: weights fill a device.
         buffer->reserved = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         CUresult result = cuda->driver.memory_alloc(&buffer->address, buffer->reserved);
         if (result == CUDA_ERROR_OUT_OF_MEMORY) {
@@ -144,7 +145,7 @@ void ree_cuda_memory_finish(struct ree_cuda *cuda) {
         while (cuda->unused[c]) {
             struct ree_device_buffer *buffer = cuda->unused[c];
             cuda->unused[c] = buffer->next;
-            free(buffer); // a part of a slab
+            free(buffer); // its memory is part of a slab
         }
     while (cuda->slabs) {
         struct ree_cuda_slab *slab = cuda->slabs;
@@ -176,7 +177,8 @@ enum ree_status ree_cuda_buffer_write(struct ree_device *device, struct ree_devi
     const uint8_t *from = data;
     for (uint64_t i = 0, at = 0; at < size; i++, at += REE_CUDA_STAGING) {
         uint64_t part = size - at < REE_CUDA_STAGING ? size - at : REE_CUDA_STAGING;
-        // The half is free again when its last transfer is done. A fresh event counts as done.
+        // The half is free again once its last transfer has completed. A new event counts as
+        // completed.
         REE_CUDA_CALL(event_wait(cuda->staged[i % 2]), "cannot write to the device");
         memcpy(half_of(cuda, i), from + at, part);
         REE_CUDA_CALL(copy_up(buffer->address + offset + at, half_of(cuda, i), part, cuda->stream),
@@ -195,7 +197,7 @@ enum ree_status ree_cuda_buffer_read(struct ree_device *device, struct ree_devic
     REE_CUDA_CALL(context_set(cuda->context), "cannot use the device");
     const uint64_t n_parts = (size + REE_CUDA_STAGING - 1) / REE_CUDA_STAGING;
     uint8_t *to = data;
-    // Part i is under way while part i-1 is copied out.
+    // Part i is in transfer while part i-1 is copied out.
     for (uint64_t i = 0; i <= n_parts && n_parts > 0; i++) {
         if (i < n_parts) {
             uint64_t at = i * REE_CUDA_STAGING;

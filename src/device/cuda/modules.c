@@ -1,4 +1,4 @@
-// Kernels: modules embedded in the binary, loaded when a program first needs one of theirs.
+// Kernels: modules embedded in the binary, loaded when a program first uses one of their kernels.
 #include "device/cuda/cuda.h"
 #include "kernels.h"
 
@@ -10,7 +10,7 @@ static const char *const names[] = {
 #include "cuda/kernels.def"
 };
 
-// The module of each kernel: kernels.def names it before its kernels.
+// Returns the module of a kernel. In kernels.def a module precedes its kernels.
 static enum ree_cuda_module module_of(enum ree_cuda_kernel kernel) {
     enum { // the number of kernels before each module
 #define MODULE(m) BEFORE_##m, SKIP_##m = BEFORE_##m - 1,
@@ -45,7 +45,7 @@ enum ree_status ree_cuda_function(struct ree_cuda *cuda, enum ree_cuda_kernel ke
         enum ree_cuda_module module = module_of(kernel);
         const struct ree_cuda_image *image = &ree_cuda_images[module];
         if (!cuda->modules[module]) {
-            // The tests' stand-in has the kernels itself, whatever it is given.
+            // The tests' emulator contains the kernels and ignores the data.
             const void *data = image->data ? image->data : "";
             snprintf(what, sizeof what, "cannot load the kernels of '%s'", image->name);
             REE_CUDA_CALL(module_load(&cuda->modules[module], data), what);
@@ -55,7 +55,7 @@ enum ree_status ree_cuda_function(struct ree_cuda *cuda, enum ree_cuda_kernel ke
             module_function(&cuda->functions[kernel], cuda->modules[module], names[kernel]), what);
     }
     *out = cuda->functions[kernel];
-    // More than 48 KiB must be asked for.
+    // More than 48 KiB requires an opt-in.
     if (shared_bytes > 48u << 10 && shared_bytes > cuda->shared_set[kernel]) {
         snprintf(what, sizeof what, "no %u bytes of shared memory for kernel '%s'", shared_bytes,
                  names[kernel]);

@@ -1,8 +1,9 @@
-// The probe: what CUDA promises of arithmetic is tried when a device is opened.
+// The probe tests CUDA's promises about arithmetic when a device is opened.
 //
-// The vectors of probe_vectors.h and, because elementary functions are computed in doubles, some of
-// binary64, each through the operation as every kernel has it (cuda/probe.cu). There is no other
-// form to fall back to: a device that computes one wrongly is refused.
+// It runs the vectors of probe_vectors.h and, because elementary functions are computed in doubles,
+// vectors of binary64. Each vector uses the operation exactly as every kernel does (cuda/probe.cu).
+// CUDA has no alternative form of an operation, so a device that computes one incorrectly is
+// rejected.
 #include "device/cuda/cuda.h"
 #include "device/probe_vectors.h"
 #include "repops/scalar/ops.h"
@@ -13,7 +14,7 @@
 
 #define THREADS 128
 
-// Of doubles, in the order of cuda/probe.cu.
+// Operations on doubles, in the order of cuda/probe.cu.
 enum operation {
     F64_ADD,
     F64_SUB,
@@ -60,15 +61,15 @@ static uint64_t random_bits(uint64_t *state) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return (*state ^ *state >> 33) * 0xFF51AFD7ED558CCDu;
 }
-// A number with an exponent near 2^(biased - 1023).
+// Returns a number with a biased exponent within `spread` of `biased`.
 static uint64_t random_near(uint64_t *state, uint32_t biased, uint32_t spread) {
     uint64_t r = random_bits(state),
              e = biased - spread + (random_bits(state) >> 32) % (2 * spread);
     return (r & 0x800FFFFFFFFFFFFFu) | (e & 2047) << 52;
 }
 
-// As for binary32: cancellation, exact results and ties, subnormals, overflow; for the conversion
-// to binary32 its ties and its subnormals.
+// As for binary32: cancellation, exact results and ties, subnormals, overflow. In addition, ties
+// and subnormals of the conversion to binary32.
 static void random_vector(uint64_t *state, uint32_t i, struct f64_vector *v) {
     v->a = random_near(state, 1023, 3);
     v->b = random_near(state, 1023, 3);
@@ -81,16 +82,16 @@ static void random_vector(uint64_t *state, uint32_t i, struct f64_vector *v) {
         v->a &= 0xFFFFFFFFE0000000u;
         v->b &= 0xFFFFFFFFF0000000u;
         break;
-    case 3: // results that are subnormal
+    case 3: // subnormal results
         v->a = random_near(state, 300, 200);
         v->b = random_near(state, v->operation == F64_DIV ? 1350 : 700, 250);
         v->c = random_near(state, 2, 2);
         break;
-    case 4: // operands that are
+    case 4: // subnormal operands
         v->a &= 0x800FFFFFFFFFFFFFu;
         if (i & 8) v->b &= 0x800FFFFFFFFFFFFFu;
         break;
-    case 5: // ties of a conversion to binary32, and its subnormals
+    case 5: // ties and subnormals of the conversion to binary32
         v->a = random_near(state, i & 8 ? 1023 : 1023 - 140, i & 8 ? 100 : 16);
         v->a = (v->a & 0xFFFFFFFFE0000000u) | 0x10000000u | (i & 16 ? 0 : random_bits(state) & 1);
         break;
@@ -127,7 +128,7 @@ struct broken {
     uint32_t first, n;
 };
 
-// One kernel over n vectors of `size` bytes with results of `result_size`.
+// Runs one kernel over n vectors of `size` bytes with results of `result_size` bytes.
 static enum ree_status run(struct ree_cuda *cuda, enum ree_cuda_kernel kernel, const void *vectors,
                            uint32_t n, size_t size, void *results, size_t result_size,
                            struct broken broken, struct ree_error *err) {
@@ -161,7 +162,7 @@ static enum ree_status run(struct ree_cuda *cuda, enum ree_cuda_kernel kernel, c
     return status;
 }
 
-// The fact, or the refusal that names the primitive.
+// Adds the fact about a primitive, or fails with a message that names it.
 static enum ree_status judge(struct ree_cuda *cuda, const char *name, uint32_t n_vectors,
                              uint32_t n_wrong, const char *example, struct ree_error *err) {
     if (n_wrong > 0)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #define FINISH_THREADS 128
-#define MAX_SLOT_BYTES (32u << 10) // more: the epilogue is a launch of its own
+#define MAX_SLOT_BYTES (32u << 10) // above this limit the epilogue gets its own launch
 
 uint32_t ree_cuda_add_parts(struct ree_cuda_encoding *out, uint64_t n_outputs, uint32_t n_parts) {
     uint32_t at = (uint32_t)(out->scratch_bytes / 4);

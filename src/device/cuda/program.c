@@ -1,10 +1,11 @@
-// Programs: a straight line of RepOps as a chain of kernel launches. A program of one dispatch is
-// launched as it is, and so is one with products by cuBLAS or with a dispatch that the host
-// computes; any other is a CUDA graph, made at the first run and replayed, in which only the
-// addresses change when other buffers are bound.
+// Programs: a sequence of RepOps as a chain of kernel launches.
 //
-// Events around each dispatch measure it. A graph has none: while times are asked for, its launches
-// are made one by one.
+// A program is launched kernel by kernel if it has one dispatch, a product by cuBLAS, or a dispatch
+// that the host computes. Any other program is a CUDA graph, created at the first run and then
+// replayed. If other buffers are bound, only the addresses in the graph change.
+//
+// Events around each dispatch measure its time. A graph has none, so while times are requested its
+// kernels are launched one by one.
 #include "device/cuda/cuda.h"
 #include "device/outline.h"
 
@@ -13,10 +14,10 @@
 
 struct launch {
     uint32_t dispatch;
-    CUfunction function;          // NULL: a product by cuBLAS, or on the host
-    struct ree_dispatch *on_host; // NULL: on the device
+    CUfunction function;          // NULL: cuBLAS or the host computes it
+    struct ree_dispatch *on_host; // NULL: computed on the device
     struct ree_cuda_step step;
-    uint32_t args; // number in program->args
+    uint32_t args; // index in program->args
     CUgraphNode node;
 };
 
@@ -25,15 +26,16 @@ struct ree_device_program {
     uint32_t n_launches;
     struct launch *launches;    // [n_launches]
     struct ree_cuda_args *args; // [n_launches]
-    CUdeviceptr *bound;         // [n_slots] addresses of the last run
+    CUdeviceptr *bound;         // [n_slots], addresses of the last run
     bool is_bound, was_run;
-    struct ree_device_buffer *scratch; // NULL: none
+    struct ree_device_buffer *scratch; // NULL if not required
     struct ree_device_buffer *fault;
     CUgraph graph;
     CUgraphExec exec;
     bool as_graph;
-    CUevent *events; // [n_dispatches + 1]: before the first, after each; NULL until needed
-    bool is_timed;   // the last run recorded them
+    // [n_dispatches + 1]: before the first dispatch, and after each; NULL until first used.
+    CUevent *events;
+    bool is_timed; // the last run recorded the events
 };
 
 static enum ree_status copy_source(struct ree_device_program *program,
@@ -54,7 +56,8 @@ static enum ree_status add_host(struct ree_device_program *program, uint32_t i,
     return REE_OK;
 }
 
-// Appends the launches of dispatch i. Their scratch memory is filled in when all sizes are known.
+// Appends the launches of dispatch i. The scratch addresses are set later, when all sizes are
+// known.
 static enum ree_status add_launches(struct ree_cuda *cuda, struct ree_device_program *program,
                                     uint32_t i, const struct ree_dispatch *dispatch,
                                     const struct ree_cuda_encoding *encoding,
@@ -193,7 +196,7 @@ static CUDA_KERNEL_NODE_PARAMS node_params(struct ree_device_program *program,
     };
 }
 
-// Writes the slots' addresses into the arguments, and into the graph.
+// Writes the slots' addresses into the arguments and into the graph.
 static enum ree_status bind_slots(struct ree_cuda *cuda, struct ree_device_program *program,
                                   struct ree_device_buffer *const *slots, struct ree_error *err) {
     bool same = program->is_bound;
@@ -222,7 +225,8 @@ static enum ree_status bind_slots(struct ree_cuda *cuda, struct ree_device_progr
         void *kernel_params[1];
         CUDA_KERNEL_NODE_PARAMS params = node_params(program, launch, kernel_params);
         CUresult result = cuda->driver.graph_exec_set(program->exec, launch->node, &params);
-        if (result != CUDA_SUCCESS) { // some nodes are new, some old: the next run makes it anew
+        // Some nodes have new addresses, some old ones: the next run rebuilds the graph.
+        if (result != CUDA_SUCCESS) {
             drop_graph(cuda, program);
             return ree_cuda_fail(&cuda->driver, err, result, "cannot change a graph");
         }
@@ -233,7 +237,7 @@ static enum ree_status bind_slots(struct ree_cuda *cuda, struct ree_device_progr
 
 static enum ree_status make_graph(struct ree_cuda *cuda, struct ree_device_program *program,
                                   struct ree_error *err) {
-    drop_graph(cuda, program); // one that was left unfinished
+    drop_graph(cuda, program); // an incomplete one from a failed call
     REE_CUDA_CALL(graph_create(&program->graph, 0), "cannot create a graph");
     CUDA_MEMSET_NODE_PARAMS clear = {
         .dst = program->fault->address,
@@ -269,7 +273,8 @@ static enum ree_status make_events(struct ree_cuda *cuda, struct ree_device_prog
     return REE_OK;
 }
 
-// Records the events up to that after dispatch n - 1; *recorded: how many are.
+// Records the events up to the one after dispatch n - 1. *recorded: number of events recorded so
+// far.
 static enum ree_status record_until(struct ree_cuda *cuda, struct ree_device_program *program,
                                     bool timed, uint32_t n, uint32_t *recorded,
                                     struct ree_error *err) {
@@ -279,8 +284,8 @@ static enum ree_status record_until(struct ree_cuda *cuda, struct ree_device_pro
     return REE_OK;
 }
 
-// Computes a dispatch on the host. The stream has come to its end by then: operands are read when
-// all earlier launches are done.
+// Computes a dispatch on the host. Reading the operands waits for all earlier launches of the
+// stream.
 static enum ree_status run_on_host(struct ree_cuda *cuda, struct ree_device_program *program,
                                    const struct launch *launch,
                                    struct ree_device_buffer *const *slots, struct ree_error *err) {
@@ -293,7 +298,7 @@ static enum ree_status run_on_host(struct ree_cuda *cuda, struct ree_device_prog
         memory[o] = aligned_alloc(64, (operand->size / 64 + 1) * 64);
         if (!memory[o])
             status = ree_fail(err, REE_NO_MEMORY, "no memory to run on the host");
-        else // outputs, too: what lies in the gaps of a view stays
+        else // outputs too: elements in the gaps of a view must keep their values
             status = ree_cuda_buffer_read(device, slots[operand->slot], operand->offset, memory[o],
                                           operand->size, err);
     }
@@ -310,7 +315,7 @@ static enum ree_status run_on_host(struct ree_cuda *cuda, struct ree_device_prog
     return status;
 }
 
-// Waits for what was launched; REE_INVALID if an index was out of range.
+// Waits for all launches. Fails with REE_INVALID if an index was out of range.
 static enum ree_status check_fault(struct ree_cuda *cuda, struct ree_device_program *program,
                                    struct ree_error *err) {
     struct ree_cuda_fault fault;
@@ -318,7 +323,7 @@ static enum ree_status check_fault(struct ree_cuda *cuda, struct ree_device_prog
     return ree_outline_fault(&program->outline, "CUDA", fault.dispatch, fault.low, fault.high, err);
 }
 
-// timed: with the events around each dispatch.
+// timed: record the events around each dispatch.
 static enum ree_status launch_all(struct ree_cuda *cuda, struct ree_device_program *program,
                                   struct ree_device_buffer *const *slots, bool timed,
                                   struct ree_error *err) {
@@ -331,7 +336,8 @@ static enum ree_status launch_all(struct ree_cuda *cuda, struct ree_device_progr
         const struct launch *launch = &program->launches[l];
         REE_TRY(record_until(cuda, program, timed, launch->dispatch, &recorded, err));
         if (launch->on_host) {
-            REE_TRY(check_fault(cuda, program, err)); // not on what a faulted launch left behind
+            // do not compute from the results of a faulted launch
+            REE_TRY(check_fault(cuda, program, err));
             REE_TRY(run_on_host(cuda, program, launch, slots, err));
             continue;
         }

@@ -1,4 +1,5 @@
-// The kernel of an expression, instruction by instruction; ptx_module.c adds what it calls.
+// Writes the kernel of an expression, instruction by instruction. ptx_module.c adds the functions
+// that it calls.
 #include "device/cuda/ptx.h"
 
 #include "device/cuda/ptx_ops.h"
@@ -11,7 +12,7 @@
 #define WIDTH REE_CUDA_PTX_WIDTH
 #define NONE 0u // registers count from 1
 
-// The argument of the kernel, as cuda/kernel.h has it for ree_map_words.
+// The kernel's argument, as cuda/kernel.h declares it for ree_map_words.
 struct arguments {
     struct ree_cuda_header h;
     struct ree_cuda_map_params p;
@@ -70,22 +71,22 @@ void ree_cuda_ptx_key(const struct ree_dispatch *dispatch, const struct ree_cuda
 
 // Writing
 
-// A value of the expression in the elements of a thread.
+// A value of the expression, for the elements of a thread.
 struct value {
     enum ree_class class;
     bool is_number;            // NaNs may have any bits
-    uint32_t registers[WIDTH]; // of its class; one register may stand for several elements
-    uint32_t canonical[WIDTH]; // with NaNs made canonical, or NONE yet
+    uint32_t registers[WIDTH]; // of its class; elements may share one register
+    uint32_t canonical[WIDTH]; // with canonical NaNs; NONE: not yet computed
 };
 
 struct writer {
     const struct ree_cuda_ptx_key *key;
     struct ree_strbuf text; // the kernel's body
     uint32_t n_words, n_doubles, n_predicates, n_halves;
-    uint32_t base[REE_EXPR_MAX_OPERANDS + 1];  // registers: addresses of tensors, then out
-    uint32_t constant[REE_EXPR_MAX_INSTRS];    // registers of constants
-    uint32_t offset[REE_EXPR_MAX_OPERANDS];    // registers
-    uint32_t width;                            // elements being computed
+    uint32_t base[REE_EXPR_MAX_OPERANDS + 1]; // registers: addresses of tensors, then of the output
+    uint32_t constant[REE_EXPR_MAX_INSTRS];   // registers of constants
+    uint32_t offset[REE_EXPR_MAX_OPERANDS];   // registers
+    uint32_t width;                           // elements computed at once
     uint32_t coordinates[WIDTH][REE_MAX_RANK]; // registers
     struct value values[MAX_VALUES];
     bool *needs;
@@ -104,7 +105,7 @@ static void copy_text(struct writer *w, const char *text, size_t n) {
     ree_strbuf_append(&w->text, text, n);
 }
 
-// The instructions of an operation, its names filled in.
+// Writes the instructions of an operation, with its names filled in.
 static void write_op(struct writer *w, const char *text, const char *result, const char *args[3]) {
     const uint32_t p = ++w->n_predicates;
     uint32_t t = NONE, big = NONE, half = NONE;
@@ -149,7 +150,7 @@ static void write_call(struct writer *w, uint32_t op, const char *result, const 
     WRITE("ld.param.b%d %s, [v];\n}\n", bits, result);
 }
 
-// Whether an argument is read as a number, so that all NaNs are alike.
+// Returns whether the operation treats all NaNs of this argument alike.
 static bool reads_number(uint32_t op, uint32_t arg) {
     const char *name = ree_map_op_infos[op].name, *to = strstr(name, "_to_");
     if (to)
@@ -160,7 +161,7 @@ static bool reads_number(uint32_t op, uint32_t arg) {
 
 static uint32_t canonical(struct writer *w, struct value *v, uint32_t e) {
     if (!v->is_number) return v->registers[e];
-    for (uint32_t i = 0; i < e && v->canonical[e] == NONE; i++) // the same register
+    for (uint32_t i = 0; i < e && v->canonical[e] == NONE; i++) // elements that share the register
         if (v->registers[i] == v->registers[e]) v->canonical[e] = v->canonical[i];
     if (v->canonical[e] != NONE) return v->canonical[e];
     const uint32_t p = ++w->n_predicates, from = v->registers[e];
@@ -207,8 +208,8 @@ static void write_instr(struct writer *w, uint32_t i) {
     }
 }
 
-// The coordinates of element number %r<index>: ree_divide of cuda/kernel.h for each dimension, the
-// last first. One that counts to the end alone needs no remainder.
+// Writes the coordinates of element %r<index>: ree_divide of cuda/kernel.h for each dimension, from
+// the last to the first. The first dimension requires no division.
 static void write_coordinates(struct writer *w, uint32_t index, uint32_t *out) {
     uint32_t rest = index;
     for (uint32_t d = w->key->rank; d-- > 0;) {
@@ -235,7 +236,7 @@ static void write_coordinates(struct writer *w, uint32_t index, uint32_t *out) {
     }
 }
 
-// A register with an operand's place for element e of the thread.
+// Returns a register with the position of an operand's element for element e of the thread.
 static uint32_t write_place(struct writer *w, uint32_t o, uint32_t e, uint32_t first) {
     const uint32_t at = word(w), access = w->key->operands[o].access;
     if (access == REE_CUDA_SAME) return w->offset[o];
@@ -258,7 +259,7 @@ static uint32_t write_place(struct writer *w, uint32_t o, uint32_t e, uint32_t f
     return sum;
 }
 
-// "ld.global" of a type, elements extended to the register as repop.h says of loads.
+// Returns the type of "ld.global" that extends elements to the register, as repop.h defines loads.
 static const char *load_type(uint32_t dtype) {
     switch (dtype) {
     case REE_I8:
@@ -274,7 +275,7 @@ static const char *load_type(uint32_t dtype) {
     return size == 8 ? "b64" : size == 4 ? "b32" : "u8";
 }
 
-// The address of element %r<at> of the memory that begins at %d<base>.
+// Returns the address of element %r<at> of the memory that begins at %d<base>.
 static uint32_t write_address(struct writer *w, uint32_t base, uint32_t at, uint32_t dtype) {
     const uint32_t offset = wide(w), address = wide(w);
     WRITE("mul.wide.u32 %%d%u, %%r%u, %u;\nadd.s64 %%d%u, %%d%u, %%d%u;\n", offset, at,
@@ -311,7 +312,7 @@ static void write_operand(struct writer *w, uint32_t o, uint32_t first) {
     memset(v, 0, sizeof *v);
     v->class = ree_dtype_class((enum ree_dtype)w->key->operands[o].dtype);
     const bool is_wide = v->class == REE_CLASS_D;
-    for (uint32_t e = 0; e < w->width; e++) // new ones before their first use below
+    for (uint32_t e = 0; e < w->width; e++) // allocate registers before their first use below
         v->registers[e] = e > 0 && lanes == REE_CUDA_LANES_SAME ? v->registers[0]
                           : is_wide                             ? wide(w)
                                                                 : word(w);
@@ -353,7 +354,7 @@ static void write_result(struct writer *w, uint32_t first) {
     uint32_t r[WIDTH];
     if ((dtype == REE_F32 && v->class == REE_CLASS_W) ||
         (dtype == REE_F64 && v->class == REE_CLASS_D))
-        v->is_number = true; // whatever it was: it is now
+        v->is_number = true; // a stored float must be canonical, whatever operation produced it
     for (uint32_t e = 0; e < w->width; e++)
         r[e] = canonical(w, v, e);
     const char file = v->class == REE_CLASS_D ? 'd' : 'r';
@@ -370,7 +371,7 @@ static void write_result(struct writer *w, uint32_t first) {
     }
 }
 
-// `width` elements from number %r<first> on.
+// Writes the computation of `width` elements, starting with element %r<first>.
 static void write_elements(struct writer *w, uint32_t first, uint32_t width) {
     bool apart = width == 1;
     w->width = width;
@@ -391,7 +392,7 @@ static void write_elements(struct writer *w, uint32_t first, uint32_t width) {
     write_result(w, first);
 }
 
-// What all elements share: addresses, offsets, constants.
+// Writes what all elements share: addresses, offsets, constants.
 static void write_arguments(struct writer *w) {
     uint32_t tensor = 0, constant = 0;
     for (uint32_t o = 0; o <= w->key->n_operands; o++) {
@@ -435,7 +436,7 @@ void ree_cuda_ptx_write(const struct ree_cuda_ptx_key *key, struct ree_strbuf *o
     WRITE("sub.s32 %%r%u, %%r%u, %%r%u;\nsetp.lt.u32 %%p%u, %%r%u, %d;\n@%%p%u bra FEW;\n", left, n,
           first, few, left, WIDTH, few);
     write_elements(w, first, WIDTH);
-    WRITE("bra DONE;\nFEW:\n"); // fewer than four are left
+    WRITE("bra DONE;\nFEW:\n"); // fewer than four elements left
     write_elements(w, first, 1);
     const uint32_t again = ++w->n_predicates;
     WRITE("add.s32 %%r%u, %%r%u, 1;\nsetp.lt.u32 %%p%u, %%r%u, %%r%u;\n@%%p%u bra FEW;\n", first,

@@ -1,11 +1,11 @@
-// A written kernel with what it calls: functions and tables cut out of the PTX that nvcc made of
-// cuda/functions.cu.
+// A JIT-generated kernel together with its callees: functions and tables are copied from the PTX
+// that nvcc generated from cuda/functions.cu.
 #include "device/cuda/ptx.h"
 
 #include <stdio.h>
 #include <string.h>
 
-// The line after `at`.
+// Returns the line after `at`.
 static const char *next_line(const char *at) {
     at += strcspn(at, "\n");
     return *at ? at + 1 : at;
@@ -15,8 +15,8 @@ static bool starts(const char *at, const char *with) {
     return strncmp(at, with, strlen(with)) == 0;
 }
 
-// Appends the function called `name`, as nvcc writes it: from the line that begins ".visible .func"
-// to the one that begins "}". False if there is none.
+// Appends the function called `name` in nvcc's format: from the line that begins with ".visible
+// .func" to the line that begins with "}". Returns false if there is none.
 static bool append_function(const char *functions, const char *name, struct ree_strbuf *out) {
     const size_t n = strlen(name);
     for (const char *at = functions; *at; at = next_line(at)) {
@@ -26,14 +26,14 @@ static bool append_function(const char *functions, const char *name, struct ree_
         while (*end && *end != '}')
             end = next_line(end);
         end = next_line(end);
-        at += strlen(".visible "); // nobody else's: ptxas may put it where it is called
+        at += strlen(".visible "); // internal linkage, so that ptxas may inline it
         ree_strbuf_append(out, at, (size_t)(end - at));
         return true;
     }
     return false;
 }
 
-// Appends the tables that `text` names.
+// Appends the tables that `text` refers to.
 static void append_tables(const char *functions, const char *text, struct ree_strbuf *out) {
     for (const char *at = functions; *at; at = next_line(at)) {
         if (!starts(at, ".global")) continue;

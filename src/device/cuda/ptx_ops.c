@@ -1,10 +1,11 @@
-// Operations that are a few instructions of PTX.
+// Operations that are written as a few PTX instructions.
 #include "device/cuda/ptx_ops.h"
 
-// $d: the result, $a $b $c: the arguments, $p: a predicate, $t $u: 32-bit words, $T: a 64-bit one,
-// $h: a 16-bit one. Numbers are rounded where it says .rn; no .ftz, so that subnormals stay.
+// $d: the result; $a $b $c: the arguments; $p: a predicate; $t: a 32-bit word; $T: a 64-bit word;
+// $h: a 16-bit word. Results are rounded by the suffix .rn. No instruction has .ftz, so subnormals
+// are kept.
 //
-// FLOATS: the result is a number whose NaN may have any bits yet.
+// FLOATS: the result is a float whose NaN may still have any bits.
 #define FLOATS true
 #define NAN_OF(x) "setp.nan.f32 $p, " x ", " x ";\n"
 #define CANON32 "selp.b32 $d, 0x7FC00000, $t, $p;"
@@ -20,8 +21,8 @@ const struct ree_cuda_ptx_op ree_cuda_ptx_ops[REE_N_MAP_OPS] = {
     [REE_MAP_sqrt_f32] = {"sqrt.rn.f32 $d, $a;", FLOATS},
     [REE_MAP_neg_f32] = {"xor.b32 $d, $a, 0x80000000;", FLOATS},
     [REE_MAP_abs_f32] = {"and.b32 $d, $a, 0x7FFFFFFF;", FLOATS},
-    // Of zeros, min has the negative one and max the positive one; of a NaN and a number, the
-    // number, which is not wanted.
+    // For two zeros of different sign, min returns -0 and max returns +0. For a NaN and a number
+    // PTX returns the number; the selection below returns the NaN instead.
     [REE_MAP_min_f32] = {"min.f32 $t, $a, $b;\nsetp.nan.f32 $p, $a, $b;\n" CANON32, false},
     [REE_MAP_max_f32] = {"max.f32 $t, $a, $b;\nsetp.nan.f32 $p, $a, $b;\n" CANON32, false},
     [REE_MAP_floor_f32] = {"cvt.rmi.f32.f32 $d, $a;", FLOATS},
@@ -54,7 +55,7 @@ const struct ree_cuda_ptx_op ree_cuda_ptx_ops[REE_N_MAP_OPS] = {
     [REE_MAP_or_b32] = {"or.b32 $d, $a, $b;", false},
     [REE_MAP_xor_b32] = {"xor.b32 $d, $a, $b;", false},
     [REE_MAP_not_b32] = {"not.b32 $d, $a;", false},
-    [REE_MAP_shl_b32] = {"shl.b32 $d, $a, $b;", false}, // counts beyond 32 count as 32
+    [REE_MAP_shl_b32] = {"shl.b32 $d, $a, $b;", false}, // counts above 32 act as 32
     [REE_MAP_shr_b32] = {"shr.u32 $d, $a, $b;", false},
     [REE_MAP_wrap_i8] = {"bfe.s32 $d, $a, 0, 8;", false},
     [REE_MAP_wrap_u8] = {"and.b32 $d, $a, 255;", false},
@@ -81,12 +82,12 @@ const struct ree_cuda_ptx_op ree_cuda_ptx_ops[REE_N_MAP_OPS] = {
     [REE_MAP_or_b64] = {"or.b64 $d, $a, $b;", false},
     [REE_MAP_xor_b64] = {"xor.b64 $d, $a, $b;", false},
     [REE_MAP_not_b64] = {"not.b64 $d, $a;", false},
-    // The count of an instruction has 32 bits.
+    // The instruction's shift count has 32 bits.
     [REE_MAP_shl_b64] = {"min.u64 $T, $b, 64;\ncvt.u32.u64 $t, $T;\nshl.b64 $d, $a, $t;", false},
     [REE_MAP_shr_b64] = {"min.u64 $T, $b, 64;\ncvt.u32.u64 $t, $T;\nshr.u64 $d, $a, $t;", false},
     [REE_MAP_select_b64] = {"setp.ne.s32 $p, $a, 0;\nselp.b64 $d, $b, $c, $p;", false},
 
-    // To 32-bit integers conversions saturate, and NaN gives 0.
+    // Conversions to 32-bit integers saturate, and NaN becomes 0.
     [REE_MAP_f32_to_i32] = {"cvt.rzi.s32.f32 $d, $a;", false},
     [REE_MAP_f32_to_u32] = {"cvt.rzi.u32.f32 $d, $a;", false},
     [REE_MAP_i32_to_f32] = {"cvt.rn.f32.s32 $d, $a;", false},

@@ -1,14 +1,16 @@
-// Self-tests: what a dispatch runs is tried on a small hard problem before anything counts on it.
+// Self-tests: before a dispatch is first used, the code that it runs is tested on a small hard
+// problem.
 //
-// A driver compiles kernels for devices that this binary does not know, and the kernels written for
-// expressions on every device; the probe sees neither. So before a dispatch is first used, its twin
-// (device/selftest/twin.h) runs on the same kernels in the same modes, and the results are compared
-// with the CPU's by bytes. Where they differ, a map is interpreted instead of compiled, and that is
-// tested in turn; the last form of every RepOp is the host: the CPU backend computes the dispatch,
-// whose operands travel there and back.
+// The driver compiles kernels for devices that this binary does not know, and JIT-generated kernels
+// on every device. The probe covers neither. So the dispatch's twin (device/selftest/twin.h) runs
+// on the same kernels in the same modes, and its results are compared with the CPU's by bytes. If
+// they differ, a map is interpreted instead of compiled, and that form is tested too. The last form
+// of every RepOp is the host: the CPU backend computes the dispatch, and its operands are copied to
+// the host and back.
 //
-// A verdict's key is the twin's dispatch; dispatches that differ only in lengths share it. What no
-// twin reaches is computed on the host, too. Verdicts that passed are kept for the next start.
+// A verdict's key is the twin's dispatch, which dispatches that differ only in lengths share. A
+// dispatch with code that no twin reaches is computed on the host too. Verdicts PASSED are kept for
+// the next start.
 #include "device/cache_folder.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/ptx.h"
@@ -23,8 +25,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A launch as far as it decides what code runs: the kernel, and the switches that the encoder sets
-// in it.
+// The part of a launch that decides which code runs: the kernel, and the switches that the encoder
+// sets in it.
 struct way {
     CUfunction written; // NULL: the kernel is one of kernels.def
     enum ree_cuda_kernel kernel;
@@ -39,7 +41,7 @@ struct ree_cuda_tested {
     enum ree_test_state state;
 };
 
-// How many warps share a row decides how they find its maximum (cuda/rows.h).
+// The number of warps that share a row decides how they find its maximum (cuda/rows.h).
 static uint32_t mode_of_rows(const struct ree_cuda_rows *rows) {
     const uint32_t warps = rows->at_once == 1 ? 0 : rows->at_once < 8 ? 1 : 2;
     return rows->width | warps << 8;
@@ -92,7 +94,7 @@ static bool same_way(const struct way *a, const struct way *b) {
 }
 
 static struct ree_twin_size size_of(const struct ree_cuda *cuda) {
-    // The emulator takes a hundred nanoseconds for each step of a sum.
+    // The emulator takes a hundred nanoseconds per step of a sum.
     const bool slow = cuda->driver.emulated && !cuda->has_large_twins;
     return (struct ree_twin_size){
         .elements = 1500,
@@ -106,19 +108,20 @@ static struct ree_twin_size size_of(const struct ree_cuda *cuda) {
     };
 }
 
-// Limits with which the encoder chooses for the twin what it chose for the larger dispatch.
+// Sets limits with which the encoder makes the same choices for the twin as for the larger
+// dispatch.
 #define N_VIEWS 6
 static void set_view(struct ree_cuda *cuda, const struct ree_cuda_limits *own, enum ree_repop op,
                      uint32_t view) {
     cuda->limits = *own;
     switch (view) {
-    case 1: cuda->limits.n_multiprocessors = 0; break; // every dispatch fills it
+    case 1: cuda->limits.n_multiprocessors = 0; break; // every dispatch fills the device
     case 2: cuda->limits.n_multiprocessors = 1u << 20; break;
     case 3: // few stages
         cuda->limits.shared_per_multiprocessor = 0;
         cuda->limits.n_multiprocessors = 0;
         break;
-    // Some rows at once: a twin of norm has fewer than one of softmax.
+    // Several rows per block. A twin of norm has fewer rows than one of softmax.
     case 4: cuda->limits.n_multiprocessors = op == REE_REPOP_NORM ? 2 : 10; break;
     case 5: cuda->limits.max_shared = 0; break; // no row fits
     default: break;
@@ -126,7 +129,7 @@ static void set_view(struct ree_cuda *cuda, const struct ree_cuda_limits *own, e
 }
 
 static bool tile_of(enum ree_cuda_kernel kernel, enum ree_cuda_tile *out) {
-    // kernels.def has them in the order of enum ree_cuda_tile.
+    // Same order in kernels.def as in enum ree_cuda_tile.
     static const enum ree_cuda_kernel first[] = {
         REE_CUDA_matmul_128x128,
         REE_CUDA_conv_points_128x128,
@@ -144,7 +147,7 @@ static bool tile_of(enum ree_cuda_kernel kernel, enum ree_cuda_tile *out) {
     return false;
 }
 
-// The tile of a product's kernel and whether the product is split, forced upon the twin.
+// Forces the tile of the product's kernel, and whether the product is split, on the twin.
 static bool force_plan(struct ree_cuda *cuda, const struct ree_cuda_encoding *encoding) {
     for (uint32_t s = 0; s < encoding->n_steps; s++)
         if (tile_of(encoding->steps[s].kernel, &cuda->limits.tile)) {
@@ -166,9 +169,9 @@ static bool is_matvec(const struct ree_cuda_encoding *encoding) {
 struct test {
     struct ree_cuda_tested *entry;
     const struct ree_dispatch *dispatch;
-    const struct ree_cuda_encoding *encoding; // the dispatch's own
-    bool passed[REE_CUDA_MAX_STEPS];          // by the entry's ways
-    char what[REE_TWIN_TEXT_SIZE];            // what is wrong; "": nothing so far
+    const struct ree_cuda_encoding *encoding; // the dispatch's own encoding
+    bool passed[REE_CUDA_MAX_STEPS];          // for each of the entry's ways
+    char what[REE_TWIN_TEXT_SIZE];            // first difference found; "": none so far
 };
 
 static bool all_passed(const struct test *test) {
@@ -190,8 +193,8 @@ static enum ree_status run_twin(struct ree_cuda *cuda, struct test *test, struct
     return status;
 }
 
-// Runs the twin, whose dispatch is d, as it is encoded with the limits of now, if that takes a way
-// that is still unknown. twin: NULL if it is only to be known whether it would.
+// Encodes the twin's dispatch d with the current limits, and runs the twin if the encoding uses a
+// way that has not been tested. twin may be NULL: then only marks such ways, without running.
 static enum ree_status try_encoding(struct ree_cuda *cuda, struct test *test,
                                     const struct ree_dispatch *d, struct ree_twin *twin,
                                     struct ree_error *err) {
@@ -218,7 +221,7 @@ static enum ree_status try_views(struct ree_cuda *cuda, struct test *test,
     for (uint32_t forced = 0; forced < 2; forced++)
         for (uint32_t v = 0; v < N_VIEWS; v++) {
             if (status != REE_OK || test->what[0] || all_passed(test)) break;
-            // Without shared memory there is no tile of a product.
+            // Without shared memory a product has no tile.
             const enum ree_repop op = test->dispatch->op;
             if ((v == 3 && !is_matvec(test->encoding)) ||
                 (v == 5 && op != REE_REPOP_SOFTMAX && op != REE_REPOP_NORM))
@@ -255,7 +258,7 @@ bool ree_cuda_twin_reaches(struct ree_cuda *cuda, const struct ree_dispatch *dis
     return try_views(cuda, &test, &d, NULL, &err) == REE_OK && all_passed(&test);
 }
 
-// "matmul_widen, matmul_64x64: operand 2, byte 0 is ..., not ..."
+// Formats "matmul_widen, matmul_64x64: operand 2, byte 0 is ..., not ..."
 static void describe(const struct ree_cuda_tested *entry, const char *what,
                      char out[REE_TWIN_TEXT_SIZE]) {
     size_t n = 0;
@@ -275,8 +278,8 @@ static void hash_text_key(struct ree_hasher *hasher, const struct ree_dispatch *
     ree_hasher_update(hasher, &key, sizeof key);
 }
 
-// The record's key. The binary's build ID in `identity` stands for its kernels and for the values
-// of the twin.
+// Computes the record's key. The binary's build ID in `identity` covers its kernels and the twin's
+// values.
 static bool key_of(const struct ree_cuda *cuda, const struct ree_cuda_tested *entry,
                    unsigned char key[REE_SHA256_SIZE]) {
     struct ree_hasher *hasher = ree_hasher_create("ree-cuda-selftest/1");
@@ -299,7 +302,7 @@ static bool key_of(const struct ree_cuda *cuda, const struct ree_cuda_tested *en
     return true;
 }
 
-// Gives the entry its verdict.
+// Decides the entry's state.
 static enum ree_status judge(struct ree_cuda *cuda, struct test *test, struct ree_error *err) {
     struct ree_cuda_tested *entry = test->entry;
     unsigned char key[REE_SHA256_SIZE];
@@ -319,7 +322,7 @@ static enum ree_status judge(struct ree_cuda *cuda, struct test *test, struct re
     }
     entry->state = all_passed(test) ? REE_TEST_PASSED : REE_TEST_IMPOSSIBLE;
     if (entry->state == REE_TEST_PASSED) {
-        // A failure is not kept: the calling program's floating-point modes may be the reason.
+        // Failures are not recorded: the calling program's floating-point modes may be the cause.
         if (has_key) ree_test_record_add(&cuda->tests, key, REE_TEST_PASSED, NULL);
         return REE_OK;
     }
@@ -357,7 +360,7 @@ static bool is_entry_of(const struct ree_cuda_tested *entry, const struct ree_di
     return true;
 }
 
-// Whether what the encoding runs computes the CPU's bits.
+// Tests whether the code that the encoding runs computes the CPU's bits.
 static enum ree_status test(struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
                             const struct ree_cuda_encoding *encoding, bool *out_passed,
                             struct ree_error *err) {
@@ -365,11 +368,11 @@ static enum ree_status test(struct ree_cuda *cuda, const struct ree_dispatch *di
     struct way ways[REE_CUDA_MAX_STEPS];
     const struct ree_twin_size size = size_of(cuda);
     const uint32_t n_ways = ways_of(dispatch->op, encoding, ways);
-    // The library's products promise no bits.
+    // cuBLAS products promise no bits, so they are not tested.
     *out_passed = n_ways == 0 || encoding->by_cublas;
     if (*out_passed) return REE_OK;
     enum ree_status status = ree_twin_dispatch(dispatch, &size, &twin, err);
-    // Sums over no terms, or no index that would be inside: the host does those.
+    // The twin has no terms or no valid index: the host computes the dispatch.
     if (status == REE_UNSUPPORTED) return REE_OK;
     REE_TRY(status);
     struct ree_cuda_tested **bucket = &cuda->tested[bucket_of(&twin)], *entry = *bucket;
@@ -421,7 +424,7 @@ void ree_cuda_selftest_init(struct ree_cuda *cuda, const char *cache_dir) {
         ree_hash_driver_environment(hasher);
         ree_hasher_digest(hasher, cuda->identity);
     }
-    // What the tests' stand-in computes is of no use to a user's next start.
+    // The emulator's results are useless for a user's next start.
     bool keeps = is_named && (cache_dir || !cuda->driver.emulated);
     ree_test_record_init(&cuda->tests, keeps ? ree_cache_path(cache_dir, "cuda.tests") : NULL);
 }

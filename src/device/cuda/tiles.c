@@ -1,4 +1,4 @@
-// The choice of tiles: an estimate of the time of each.
+// Chooses tiles by an estimate of each one's time.
 #include "device/cuda/tiles.h"
 
 #include "device/cuda/cuda.h"
@@ -9,7 +9,7 @@
 #define TILE_K 8
 struct tile {
     uint32_t rows, columns, threads;
-    double rate; // of the multiply-adds that a multiprocessor could do, estimated
+    double rate; // estimated share of a multiprocessor's multiply-add rate
 };
 static const struct tile tiles[REE_CUDA_N_TILES] = {
     [REE_CUDA_TILE_128X128] = {128, 128, 256, 0.85},
@@ -24,13 +24,13 @@ static uint32_t totals_bytes(const struct tile *t) {
 static uint32_t stage_bytes(const struct tile *t) {
     return TILE_K * (t->rows + 4 + t->columns + 4) * 4;
 }
-// Blocks of a multiprocessor with n_stages.
+// Returns the number of resident blocks per multiprocessor with n_stages.
 static uint32_t n_resident(const struct ree_cuda_limits *limits, const struct tile *t,
                            uint32_t n_stages) {
     uint32_t bytes = totals_bytes(t) + n_stages * stage_bytes(t);
     if (bytes > limits->max_shared) return 0;
     uint32_t n = limits->shared_per_multiprocessor / (bytes + 1024), most = 512 / t->threads;
-    return n < most ? n : most; // 128 registers for each thread
+    return n < most ? n : most; // 128 registers per thread
 }
 
 struct plan {
@@ -39,8 +39,8 @@ struct plan {
     double cost;
 };
 
-// The time of the whole product, in multiply-adds of one multiprocessor: so many rounds of blocks,
-// and the results of chunks through memory, at some 6 multiply-adds for each byte.
+// Estimates the time of the whole product, in multiply-adds of one multiprocessor: the rounds of
+// blocks, plus writing and reading the chunks' results, at about 6 multiply-adds per byte.
 static double cost_of(const struct ree_cuda_limits *limits, const struct tile *t, uint32_t m,
                       uint32_t n, uint32_t k, uint64_t n_products, uint32_t n_parts) {
     uint64_t n_tiles =
@@ -50,8 +50,8 @@ static double cost_of(const struct ree_cuda_limits *limits, const struct tile *t
     uint64_t blocks = n_tiles * n_parts;
     double rounds = (double)((blocks + n_mp - 1) / n_mp);
     double rate = t->rate;
-    if (n_resident(limits, t, 2) < 512 / t->threads) rate *= 0.8; // latency shows
-    uint32_t together = 512 / t->threads; // as many blocks keep a multiprocessor busy
+    if (n_resident(limits, t, 2) < 512 / t->threads) rate *= 0.8; // latency is no longer hidden
+    uint32_t together = 512 / t->threads; // number of blocks that keep a multiprocessor busy
     if (rounds < together) rate *= 0.5 + 0.5 * rounds / together;
     double cost = rounds * t->rows * t->columns * (k_part + 64.0) / rate;
     if (n_parts > 1)
@@ -78,7 +78,7 @@ static struct plan choose(const struct ree_cuda_limits *limits, uint32_t m, uint
     return best;
 }
 
-// As many stages as leave the number of blocks in a multiprocessor as it is.
+// Returns the largest number of stages that does not reduce the resident blocks per multiprocessor.
 static uint32_t choose_stages(const struct ree_cuda_limits *limits, const struct tile *t) {
     uint32_t n = 2;
     while (n < 4 && n_resident(limits, t, n + 1) == n_resident(limits, t, 2))

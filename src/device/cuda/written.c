@@ -1,5 +1,5 @@
-// Kernels written for expressions (ptx.h): compiled by the driver when a program first has one, and
-// kept as long as the device is open. Where the driver cannot compile, maps are interpreted.
+// JIT-generated kernels for expressions (ptx.h). The driver compiles one when a program first uses
+// it; it is kept until the device is closed. If the driver cannot compile, maps are interpreted.
 #include "device/cuda/cuda.h"
 #include "device/cuda/ptx.h"
 #include "kernels.h"
@@ -25,7 +25,7 @@ static void give_up(struct ree_cuda *cuda, const char *why) {
     snprintf(cuda->no_written_why, sizeof cuda->no_written_why, "%s", why);
 }
 
-// The driver's log, or the name of the error, is why.
+// The reason is the driver's log or, if that is empty, the error's name.
 static void give_up_with(struct ree_cuda *cuda, CUresult result, char *log) {
     const char *name = NULL;
     log[strcspn(log, "\n")] = 0;
@@ -40,7 +40,7 @@ static enum ree_status compile(struct ree_cuda *cuda, struct ree_cuda_written *w
     void *values[] = {log, (void *)(uintptr_t)sizeof log};
     struct ree_strbuf text;
     ree_strbuf_init(&text);
-    // The tests' stand-in has the functions itself.
+    // The tests' emulator contains the functions.
     const char *functions = ree_cuda_functions_ptx ? ree_cuda_functions_ptx : "";
     ree_cuda_ptx_module(&written->key, functions, &text);
     if (text.failed || !text.data) {
@@ -88,13 +88,13 @@ enum ree_status ree_cuda_written_map(struct ree_cuda *cuda, const struct ree_dis
 struct ree_cuda_step ree_cuda_written_step(uint32_t n_elements) {
     const uint32_t of_block = REE_CUDA_PTX_THREADS * REE_CUDA_PTX_WIDTH;
     return (struct ree_cuda_step){
-        .kernel = REE_CUDA_map_words, // the name in messages
+        .kernel = REE_CUDA_map_words, // only for the name in messages
         .threads = REE_CUDA_PTX_THREADS,
         .grid = {(n_elements - 1) / of_block + 1, 1},
     };
 }
 
-// a * exp(b): instructions, and the call of a function.
+// Compiles a * exp(b): instructions and a function call.
 static enum ree_status try_one(struct ree_cuda *cuda, struct ree_error *err) {
     struct ree_dispatch dispatch = {.op = REE_REPOP_MAP, .n_operands = 3, .n_outputs = 1};
     struct ree_cuda_expr prepared;

@@ -14,15 +14,15 @@ static uint64_t next(uint64_t *state) {
 }
 
 enum style {
-    STYLE_FULL,                    // full mantissas, exponents close together: every sum rounds
-    STYLE_TIES,                    // multiples of 2^-12: sums of products fall on midpoints
-    STYLE_CANCELLING,              // x, then almost -x
+    STYLE_FULL,                    // full mantissas, similar exponents: every sum rounds
+    STYLE_TIES,                    // multiples of 2^-12: sums of products are midpoints
+    STYLE_CANCELLING,              // x, then nearly -x
     STYLE_INTEGERS,                // -4 ... 4
-    N_MIDDLE_STYLES,               // those above stay in the middle of the range
+    N_MIDDLE_STYLES,               // the styles above have no extreme exponents
     STYLE_SMALL = N_MIDDLE_STYLES, // subnormals and the smallest normal numbers
     STYLE_WIDE,                    // exponents far apart
     N_FINITE_STYLES,
-    STYLE_SPECIALS = N_FINITE_STYLES, // NaN, infinities, the ends of the range, among STYLE_FULL
+    STYLE_SPECIALS = N_FINITE_STYLES, // STYLE_FULL with some NaN, infinities and ends of the range
     N_STYLES
 };
 
@@ -74,7 +74,7 @@ static enum style style_of_vector(enum ree_hard_role role, uint64_t run, uint32_
 
 static enum style style_of(const struct ree_hard_values *v, uint64_t run, uint32_t round) {
     static const struct {
-        uint32_t n, first; // styles, the first run's
+        uint32_t n, first; // number of styles, style of the first run
     } any[REE_HARD_ROUNDS] = {{N_MIDDLE_STYLES, STYLE_FULL},
                               {N_FINITE_STYLES, STYLE_WIDE},
                               {N_STYLES, STYLE_SPECIALS},
@@ -97,7 +97,7 @@ static enum style style_of(const struct ree_hard_values *v, uint64_t run, uint32
     }
 }
 
-// Of BIAS and SCALE, from the value of MODERATE; of SPARSE, from that of FINITE.
+// Applies a role to x: BIAS and SCALE to a value of MODERATE, SPARSE to a value of FINITE.
 static uint32_t of_role(enum ree_hard_role role, uint32_t round, uint32_t x, uint64_t r) {
     static const uint32_t scales[] = {0x00000000, 0x00000001, 0x00400000, 0x44000000};
     static const uint32_t specials[] = {0x7FC00000, 0x7F800000, 0xFF800000, 0xFFC00001};
@@ -118,7 +118,7 @@ static uint32_t peaked(const struct ree_hard_values *v, uint64_t i, uint64_t r) 
     return float_bits((float)(r >> 40) * (-10.0f / 0x1p24f) - 8.0f);
 }
 
-// A float32 as float64: the same number, with a longer mantissa.
+// Converts a float32 to float64: the same number, extended by random mantissa bits.
 static uint64_t widened(uint32_t bits, uint64_t r) {
     float x;
     memcpy(&x, &bits, sizeof x);
@@ -139,26 +139,26 @@ static uint64_t integer(const struct ree_hard_values *v, uint64_t run, uint64_t 
     }
     if (v->role == REE_HARD_DISTINCT) {
         const uint64_t n = (uint64_t)v->high + 1, index = (i * (n == 5 ? 3 : 5) + round) % n;
-        return (r & 1) ? index : index - n; // counted from the end
+        return (r & 1) ? index : index - n; // sometimes negative: counted from the end
     }
     if (v->dtype == REE_BOOL) return !is_masked(v, run) && (r & 3) != 0;
     bool small = (run + round) % 2 == 1;
     return small ? (uint64_t)((int64_t)(r % 13) - 6) : r;
 }
 
-// Some elements of one run. Each step is a short loop over all of them: a self-test spends most of
-// its time here.
+// Some elements of one run. Each step is a short loop over all of them, because a self-test spends
+// most of its time here.
 #define BLOCK 256
 struct block {
     const struct ree_hard_values *v;
     uint32_t round, n;   // n: elements
-    uint64_t run, first; // their run; the first element
-    uint32_t draws;      // random numbers of an element, at r[element * draws]
+    uint64_t run, first; // index of their run; index of the first element
+    uint32_t draws;      // random numbers per element, at r[element * draws]
     uint64_t r[2 * BLOCK];
-    uint32_t x[BLOCK]; // as float32
+    uint32_t x[BLOCK]; // values as float32
 };
 
-// *previous: the number before the block's first; becomes the block's last.
+// *previous: the number before the block's first element; updated to the block's last.
 static void make_floats(struct block *block, uint32_t *previous) {
     const struct ree_hard_values *v = block->v;
     const uint32_t n = block->n, draws = block->draws;
@@ -204,7 +204,7 @@ static void apply_role(struct block *block) {
     }
 }
 
-// Stores the elements as bytes, little-endian: memcpy would make these objects of type uint64_t.
+// Stores elements as bytes, little-endian. memcpy would give these objects the type uint64_t.
 #define STORE(out, size, i, bits)                                                                  \
     for (size_t b_ = 0; b_ < (size); b_++)                                                         \
     (out)[(i) * (size) + b_] = (uint8_t)((uint64_t)(bits) >> 8 * b_)
@@ -242,7 +242,7 @@ static void store(const struct block *block, uint8_t *out) {
     }
 }
 
-// Whether all runs are of one kind.
+// Returns whether all runs have the same style.
 static bool has_one_style(const struct ree_hard_values *v) {
     const bool is_float =
         v->dtype == REE_F32 || v->dtype == REE_F64 || v->dtype == REE_F16 || v->dtype == REE_BF16;
@@ -264,7 +264,8 @@ void ree_hard_values_fill(const struct ree_hard_values *v, uint32_t round, uint3
         (round + salt * UINT64_C(101)) * UINT64_C(1000003) + v->dtype * UINT64_C(7919) + v->n;
     const uint64_t length = has_one_style(v) ? v->n : v->run ? v->run : 1;
     const bool floats = v->role < REE_HARD_BOUNDED;
-    struct block block; // r and x stay undefined: clearing them would take longer than a short fill
+    // r and x stay undefined: clearing them would take longer than a short fill.
+    struct block block;
     block.v = v;
     block.round = round;
     block.draws = floats && v->dtype == REE_F64 ? 2 : 1;

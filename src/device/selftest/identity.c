@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 bool ree_hash_processor(struct ree_hasher *hasher) {
-    // Lines of the first processor that do not change from minute to minute.
+    // Lines of the first processor whose values do not change over time.
     static const char *const keys[] = {"vendor_id",       "cpu family",  "model",    "stepping",
                                        "flags",           "Features",    "CPU part", "CPU variant",
                                        "CPU implementer", "CPU revision"};
@@ -36,8 +36,8 @@ bool ree_hash_processor(struct ree_hasher *hasher) {
 struct search {
     uintptr_t address;
     struct ree_hasher *hasher;
-    uintptr_t base; // where the object with the address was loaded
-    bool found;     // a build ID
+    uintptr_t base; // load address of the object that contains `address`
+    bool found;     // a build ID was found
 };
 
 static bool contains(const struct dl_phdr_info *object, uintptr_t address) {
@@ -50,7 +50,8 @@ static bool contains(const struct dl_phdr_info *object, uintptr_t address) {
     return false;
 }
 
-// A segment of notes: for each a header, a name and a descriptor, both padded to 4 bytes.
+// Searches a note segment. Each note has a header, a name and a descriptor; the last two are padded
+// to 4 bytes.
 static void search_notes(struct search *search, const uint8_t *notes, size_t size) {
     ElfW(Nhdr) header;
     while (size >= sizeof header && !search->found) {
@@ -69,7 +70,7 @@ static void search_notes(struct search *search, const uint8_t *notes, size_t siz
     }
 }
 
-// The build ID of a loaded object, to search->hasher.
+// Adds the build ID of a loaded object to search->hasher.
 static void search_object(struct search *search, const struct dl_phdr_info *object) {
     for (int i = 0; i < object->dlpi_phnum; i++)
         if (object->dlpi_phdr[i].p_type == PT_NOTE)
@@ -93,7 +94,7 @@ bool ree_hash_binary(struct ree_hasher *hasher, const void *address) {
     return search.found;
 }
 
-// Path, size and time of change. False: there is no such file.
+// Hashes path, size and modification time. Returns false if the file does not exist.
 static bool hash_file(struct ree_hasher *hasher, const char *name) {
     struct stat file;
     char *path = realpath(name, NULL);
@@ -120,14 +121,14 @@ bool ree_hash_function(struct ree_hasher *hasher, const void *address) {
     return search.found || ree_hash_file_of(hasher, address);
 }
 
-// Sets of digests: what comes in another order at another start.
+// Sets of digests, for items whose order differs between starts.
 
 struct digests {
     unsigned char (*all)[REE_SHA256_SIZE];
     size_t n, capacity;
 };
 
-// Takes over the hasher, which may be NULL. Without memory nothing is added.
+// Takes ownership of the hasher, which may be NULL. Adds nothing if memory is exhausted.
 static void add_digest(struct digests *digests, struct ree_hasher *hasher) {
     unsigned char digest[REE_SHA256_SIZE];
     if (!hasher) return;
@@ -156,7 +157,7 @@ static void hash_digests(struct ree_hasher *hasher, const struct digests *digest
     if (n > 0) ree_hasher_update(hasher, digests->all, digests->n * sizeof *digests->all);
 }
 
-// Whether all of `few` are in `many`; both are sorted.
+// Returns whether `many` contains all of `few`; both must be sorted.
 static bool includes(const struct digests *many, const struct digests *few) {
     for (size_t i = 0; i < few->n; i++)
         if (!bsearch(few->all[i], many->all, many->n, sizeof *many->all, compare)) return false;
@@ -174,9 +175,10 @@ void ree_hash_driver_environment(struct ree_hasher *hasher) {
         "LP_",        "GALLIVM_", "MESA_", "NIR_", "RADV_", "ACO_",   "AMD_",  "INTEL_",
         "ANV_",       "NVK_",     "NAK_",  "TU_",  "IR3_",  "PANVK_", "CUDA_", "PAN_",
         "NV50_PROG_", "BIFROST_", "V3D",   "AGX_", "VN_",   "VK_",    "__GL_", "DRIRC_"};
-    // These only choose among the drivers. The key has the chosen one's properties and files, so
-    // that a variable which names the driver that would run anyway must not change it. Other
-    // variables of the loader may bring in a layer, and a layer may rewrite modules.
+    // These variables only choose among the drivers. The key already covers the chosen driver's
+    // properties and files, so a variable that names the driver that would run anyway must not
+    // change the key. Other variables of the loader may add a layer, and a layer may rewrite
+    // modules.
     static const char *const choices[] = {
         "VK_ICD_FILENAMES=",         "VK_DRIVER_FILES=",           "VK_ADD_DRIVER_FILES=",
         "VK_LOADER_DRIVERS_SELECT=", "VK_LOADER_DRIVERS_DISABLE=", "VK_LOADER_DEBUG="};
@@ -227,7 +229,7 @@ void ree_hash_driver_settings(struct ree_hasher *hasher) {
     free(files.all);
 }
 
-// Libraries of drivers, of the compilers in them and of layers, by their names.
+// Returns whether the name is that of a library of drivers, of their compilers or of layers.
 static bool is_of_driver(const char *path) {
     static const char *const parts[] = {"vulkan", "llvm",   "gallium", "swiftshader",
                                         "nvidia", "amdvlk", "spirv",   "vklayer",
@@ -259,8 +261,8 @@ static struct known {
 } known[MAX_KNOWN];
 static size_t n_known;
 
-// What is hashed of a device whose driver has these libraries; the lock is held. Takes over
-// `objects`.
+// Returns the digests to hash for a device whose driver has loaded these libraries. The caller must
+// hold the lock. Takes ownership of `objects->all`, except if it returns `objects`.
 static const struct digests *recall(const char *device, struct digests *objects) {
     struct known *k = known;
     while (k < known + n_known && strcmp(k->device, device) != 0)

@@ -1,4 +1,5 @@
-// The file: a line "ree-selftest/1", then a line for each entry, "KEY passed" or "KEY failed TEXT".
+// File format: the line "ree-selftest/1", then one line per entry, "KEY passed" or "KEY failed
+// TEXT".
 #include "device/selftest/record.h"
 
 #include "base/strbuf.h"
@@ -11,7 +12,7 @@
 
 #define HEADER "ree-selftest/1\n"
 #define MAX_FILE ((size_t)16 << 20)
-#define MAX_ENTRIES 4096 // of a file; a longer one is not of ree
+#define MAX_ENTRIES 4096 // per file; ree never writes more
 #define HEX_SIZE (2 * REE_SHA256_SIZE)
 
 static struct ree_test_entry *find(const struct ree_test_record *record,
@@ -32,7 +33,7 @@ void ree_test_record_add(struct ree_test_record *record, const unsigned char key
     if (known) {
         if (known->state != REE_TEST_PASSED || state != REE_TEST_FAILED) return;
         known->state = REE_TEST_FAILED;
-        known->text = text ? strdup(text) : NULL; // one that passed has none
+        known->text = text ? strdup(text) : NULL; // no leak: a passed entry has no text
         record->is_changed = true;
         return;
     }
@@ -96,14 +97,14 @@ void ree_test_record_init(struct ree_test_record *record, char *path) {
 static void write_file(struct ree_test_record *record) {
     const int folder = ree_cache_open_folder(record->path, true);
     if (folder < 0) return;
-    // From reading the file to replacing it no other process does either, so that none's entries
-    // are lost. Where a file system has no locks entries may be lost, and are tested again.
+    // The lock covers reading and replacing the file, so that no process loses another's entries.
+    // On a file system without locks entries may be lost; their tests are then repeated.
     (void)flock(folder, LOCK_EX);
-    read_file(record); // what others added meanwhile
+    read_file(record); // adds the entries that others wrote meanwhile
     struct ree_strbuf text;
     ree_strbuf_init(&text);
     ree_strbuf_printf(&text, HEADER);
-    // The oldest are left out: each build of a program leaves entries of its own.
+    // Drops the oldest entries: each build of a program adds entries of its own.
     for (size_t i = record->n > MAX_ENTRIES ? record->n - MAX_ENTRIES : 0; i < record->n; i++) {
         const struct ree_test_entry *entry = &record->entries[i];
         char hex[HEX_SIZE + 1];
@@ -115,7 +116,7 @@ static void write_file(struct ree_test_record *record) {
     }
     if (!text.failed && text.size <= MAX_FILE) ree_cache_write(record->path, text.data, text.size);
     ree_strbuf_finish(&text);
-    close(folder); // and the lock
+    close(folder); // releases the lock too
 }
 
 void ree_test_record_finish(struct ree_test_record *record) {

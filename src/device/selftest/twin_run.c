@@ -16,7 +16,7 @@ static enum ree_status run_round(struct ree_device *device, struct ree_twin *twi
         REE_TRY(vt->buffer_write(device, buffers[i], d->operands[i].offset, twin->contents[i],
                                  d->operands[i].size, err));
     enum ree_status status = vt->program_run(device, program, buffers, err);
-    if (status == REE_INVALID) { // an index out of range, where all are inside
+    if (status == REE_INVALID) { // an index out of range, although all are in range
         snprintf(out_text, REE_TWIN_TEXT_SIZE, "%s", err->message);
         return REE_OK;
     }
@@ -41,7 +41,7 @@ enum ree_status ree_twin_run(struct ree_device *device, struct ree_twin *twin,
     const struct ree_dispatch *d = &twin->dispatch;
     struct ree_device_buffer *buffers[REE_MAX_OPERANDS] = {NULL};
     enum ree_status status = REE_OK;
-    // A driver's progress is the model's, not the test's.
+    // A caller's progress report covers the model's run, not the test's.
     void (*on_progress)(void *, uint64_t, uint64_t) = device->on_progress;
     device->on_progress = NULL;
     out_text[0] = '\0';

@@ -1,4 +1,4 @@
-// Runs a twin on a device, whatever its backend is, and compares.
+// Runs a twin on a device of any backend and compares the results.
 #ifndef REE_DEVICE_SELFTEST_TWIN_RUN_H
 #define REE_DEVICE_SELFTEST_TWIN_RUN_H
 
@@ -7,9 +7,9 @@
 
 #define REE_TWIN_TEXT_SIZE 512
 
-// Runs `program`, which the device made of the twin alone, with the contents of all rounds.
-// *out_text: what is wrong with the first wrong round, "" if nothing is. An error is one of the
-// device or of the CPU's reference: nothing is known of the twin then.
+// Runs `program`, which the device created from the twin's dispatch only, once per round with that
+// round's contents. *out_text describes the first round with wrong results; "" if all are right. An
+// error comes from the device or from the CPU's reference and says nothing about the twin's result.
 enum ree_status ree_twin_run(struct ree_device *device, struct ree_twin *twin,
                              struct ree_device_program *program, char out_text[REE_TWIN_TEXT_SIZE],
                              struct ree_error *err);

@@ -1,5 +1,5 @@
-// How each RepOp becomes small. Every dimension gets a length of its own. A dimension of size 1
-// stays if an encoder would drop or merge it, or if ree_twin_size says so.
+// How each RepOp becomes small. Every dimension gets its own length. A dimension of size 1 stays if
+// an encoder would drop or merge it, or if ree_twin_size requires it.
 #include "device/selftest/twin_shapes.h"
 
 #include "base/dtype.h"
@@ -26,7 +26,7 @@ static void add_bounded(struct shrinking *s, uint32_t dtype, uint64_t n, int64_t
     s->operands[s->n_operands - 1].values.low = low;
     s->operands[s->n_operands - 1].values.high = high;
 }
-// What an output holds before the run must not matter; it is not zero.
+// The initial contents of an output must not matter, so they are not zero.
 static void add_output(struct shrinking *s, uint32_t dtype, uint64_t n) {
     add_bounded(s, dtype, n, 0, dtype == REE_BOOL ? 1 : 100);
     s->operands[s->n_operands - 1].is_written = true;
@@ -43,12 +43,12 @@ static uint32_t at_most(uint32_t value, uint32_t limit) {
     return value < limit ? value : limit;
 }
 
-// Whether sizes of 1, which select no code, become larger.
+// Returns whether sizes of 1 that select no code become larger.
 static bool grows_ones(const struct ree_twin_size *size) {
     return !size->alignment && !size->keeps_ones;
 }
 
-// An expression's operands over new dimensions, added from the dispatch's next operand on.
+// Changes an expression to the new dimensions and adds its operands after the existing ones.
 static void shrink_expr(struct shrinking *s, struct ree_expr *expr, const uint32_t *to) {
     for (uint32_t i = 0; i < expr->n_operands; i++) {
         struct ree_expr_operand *o = &expr->operands[i];
@@ -62,8 +62,8 @@ static void shrink_expr(struct shrinking *s, struct ree_expr *expr, const uint32
     expr->n_elements = (uint32_t)product(expr->rank, to);
 }
 
-// Tiles of 16 and more elements of two dimensions, where one of them lies side by side in the
-// source and the last one in the result, are copied by code of their own.
+// Backends have separate code to copy tiles: two dimensions of 16 or more elements, one adjacent in
+// the source, and the last one adjacent in the result.
 static void shrink_copied_dims(const struct ree_twin_size *size, const struct ree_copy_params *p,
                                uint32_t *to) {
     const uint32_t last = ree_twin_long_dim(p->rank, p->dims);
@@ -91,7 +91,7 @@ static bool shrink_copy(struct shrinking *s) {
         ree_twin_dims(s->size, p->rank, p->dims, s->size->elements, to);
     }
     uint64_t n_src = ree_twin_view(s->size, p->rank, p->dims, to, p->src_strides, &p->src_offset);
-    // Where bytes begin within a word matters to backends that write words.
+    // The offset of bytes within a word matters to backends that write words.
     int32_t within_word =
         p->elem_size < 4 && !s->size->alignment ? p->dst_offset % (int32_t)(4 / p->elem_size) : 0;
     uint64_t n_dst = ree_twin_view(s->size, p->rank, p->dims, to, p->dst_strides, &p->dst_offset);
@@ -109,7 +109,7 @@ static bool shrink_map(struct shrinking *s) {
     uint32_t to[REE_MAX_RANK];
     if (expr->n_elements == 0) return false;
     if (s->size->alignment) ree_twin_merge_expr(expr);
-    // One element, merged: its operands' strides are 0, and more elements would all be one.
+    // One element, merged: its operands' strides are 0, so more elements would all be equal.
     if (s->size->alignment && expr->n_elements == 1)
         to[0] = 1;
     else
@@ -126,7 +126,7 @@ static void merge_reduce(struct ree_reduce_params *p) {
         p->reduce_rank = ree_twin_merge_dims(p->reduce_rank, p->reduce_dims, 1, reduce);
 }
 
-// The terms of one output: how many threads share them depends on how many there are.
+// Returns the number of terms per output. The number of threads that share them depends on it.
 static uint32_t like_reduction(const struct ree_twin_size *size, uint32_t like) {
     static const uint32_t classes[] = {8192, 2048, 1024};
     if (size->alignment == 0) return size->length;
@@ -147,7 +147,8 @@ static bool shrink_reduce(struct shrinking *s) {
         from[d] = outer ? p->outer_dims[d] : p->reduce_dims[d - p->outer_rank];
         strides[d] = outer ? p->outer_strides[d] : p->reduce_strides[d - p->outer_rank];
     }
-    // Many dimensions of small sizes stay: products of other sizes would be of another class.
+    // Many dimensions of small sizes stay, because a product of other sizes would be in another
+    // class.
     const bool few =
         s->size->alignment && (p->n_reduce < 33 || (p->reduce_rank > 2 && p->n_reduce < 8192));
     if (p->outer_rank)
@@ -173,7 +174,8 @@ static bool shrink_reduce(struct shrinking *s) {
     return true;
 }
 
-// Tiles are 32, 64 or 128 wide: what is less than one, some whole ones, or some and a part.
+// Tiles are 32, 64 or 128 wide. The result is less than one tile, some whole tiles, or some tiles
+// and a part.
 static uint32_t tiled(const struct ree_twin_size *size, uint32_t base, uint32_t n) {
     if (size->alignment && !size->small) base = n < 64 ? 32 : n % 128 == 0 ? 256 : 144;
     return ree_twin_length(size, base, n, 16);
@@ -186,7 +188,7 @@ static uint32_t shrink_columns(const struct shrinking *s, uint32_t columns) {
     return columns <= s->size->columns ? columns : tiled(s->size, s->size->columns, columns);
 }
 
-// Of a sum over n terms.
+// Returns the length of a sum over n terms.
 static uint32_t sum_length(const struct shrinking *s, uint64_t n) {
     if (s->size->alignment) return n < 64 ? (uint32_t)n : ree_twin_sum_length(s->size, (uint32_t)n);
     return s->size->one_chunk && n <= REE_CHUNK ? REE_CHUNK - 6 : s->size->length;
@@ -208,7 +210,7 @@ static bool shrink_matmul(struct shrinking *s) {
     uint32_t m = shrink_rows(s, p->m), n = shrink_columns(s, p->n);
     uint32_t k = at_most(p->k, s->size->length);
     if (p->k > 1 || (p->k == 1 && grows_ones(s->size))) k = sum_length(s, p->k);
-    if (p->b_block && p->k > 0 && s->size->alignment) { // as far from whole blocks
+    if (p->b_block && p->k > 0 && s->size->alignment) { // the same distance from whole blocks
         const uint32_t all = rounded_up(p->k, p->b_block), four = 4 * p->b_block;
         k = rounded_up(ree_twin_sum_length(s->size, all), all % four == 0 ? four : p->b_block) -
             (all - p->k);
@@ -255,7 +257,8 @@ static bool shrink_matmul(struct shrinking *s) {
 // The outputs of a plane are the columns of the product.
 static void conv_outputs(const struct shrinking *s, const uint32_t from[3], uint32_t to[3]) {
     static const uint32_t free[3] = {2, 5, 5};
-    // The same divisor with 4: loads of 16 bytes depend on that of the number of columns.
+    // Same greatest common divisor with 4: loads of 16 bytes depend on that of the number of
+    // columns.
     static const uint32_t aligned[3][4] = {{4, 3, 2, 3}, {4, 5, 6, 5}, {4, 5, 6, 5}};
     for (uint32_t d = 0; d < 3; d++)
         to[d] = from[d] == 1 ? 1 : s->size->alignment ? aligned[d][from[d] % 4] : free[d];
@@ -267,7 +270,7 @@ static void conv_outputs(const struct shrinking *s, const uint32_t from[3], uint
     }
 }
 
-// A twin's sum is long because it has many channels, so its kernel can be small. If it has to have
+// A twin's sum is long because it has many channels, so its kernel can be small. If it must have
 // one channel, the kernel stays long.
 static void conv_kernel(const struct shrinking *s, struct ree_conv_params *p, uint32_t n_terms) {
     uint32_t longest = 0, others = 1;
@@ -397,9 +400,10 @@ static uint32_t next_prime(uint64_t n) {
     return prime;
 }
 
-// What gather and scatter share: views of the data and of the indices over the dimensions and the
-// components. Returns the elements of the data; *n_index: of the indices. The indices of all
-// components are below *range. distinct: they are to be REE_HARD_DISTINCT.
+// Shared by gather and scatter: shrinks the views of the data and of the indices over the
+// dimensions and the components. Returns the number of data elements. *n_index: number of index
+// elements. *range: exclusive bound of the indices of all components. distinct: the indices will be
+// REE_HARD_DISTINCT.
 static uint64_t shrink_indexed(const struct ree_twin_size *size, uint32_t rank,
                                const uint32_t *dims, const uint32_t *to, int32_t *data_strides,
                                int32_t *data_offset, int32_t *index_strides, uint32_t n_components,
@@ -439,7 +443,7 @@ static uint64_t shrink_indexed(const struct ree_twin_size *size, uint32_t rank,
     return n;
 }
 
-// A dimension of size 0 has no index inside.
+// A dimension of size 0 has no valid index.
 static bool has_indices(const struct shrinking *s, uint32_t n_components, const uint32_t *sizes) {
     for (uint32_t j = 0; j < n_components && s->size->alignment; j++)
         if (sizes[j] == 0) return false;
@@ -477,12 +481,12 @@ static bool shrink_scatter(struct shrinking *s) {
     if (!has_indices(s, p->n_components, p->component_sizes)) return false;
     for (uint32_t d = 0; d < p->rank; d++)
         to[d] = p->dims[d] > 1 ? 3 : 1;
-    // Lines share no target. Where it is their indices alone that keep them apart, no two indices
-    // are the same.
+    // Lines never share a target. If only their indices keep them apart, no two indices may be
+    // equal.
     bool distinct = false;
     for (uint32_t d = 0; d < n_line_dims; d++)
         distinct = distinct || (p->dims[d] > 1 && p->data_strides[d] == 0);
-    // The backends treat few steps in another way than many.
+    // Backends have different code for few and for many steps.
     uint64_t n_steps = product(p->n_step_dims, to + n_line_dims);
     for (uint32_t d = n_line_dims; d < p->rank; d++) {
         if (p->n_steps <= 4) to[d] = p->dims[d];
@@ -517,7 +521,8 @@ static bool shrink_scatter(struct shrinking *s) {
 static bool shrink_topk(struct shrinking *s) {
     struct ree_topk_params *p = &s->dispatch->params.topk;
     if (p->outer == 0 || p->n == 0 || p->inner == 0 || p->k == 0) return false;
-    // n decides whether threads select and how many; k how they sort, and whether all are taken.
+    // n decides whether threads select and how many. k decides how they sort, and whether all
+    // elements are taken.
     const bool selects = s->size->alignment && p->n > 128, most = selects && p->k > 2048;
     const bool all = selects && p->k == p->n, many = selects && p->k > 64;
     const uint32_t n = p->n;
@@ -567,12 +572,12 @@ static bool shrink_resize(struct shrinking *s) {
     return true;
 }
 
-// The queries of a head are the rows of a product. The twin has more rows than a thread computes,
-// if the dispatch has at least as many as select the kernels of many rows.
+// The queries of a head are the rows of a product. If the dispatch has enough rows to select the
+// kernels for many rows, the twin has more rows than one thread computes.
 //
 // The encoder makes one product of the few queries of heads that share keys if the queries of
-// neighbouring heads adjoin. Single queries always adjoin. Returns the number of queries by which
-// the strides of q are to be read: 2 where the dispatch has 1 and the twin has several.
+// neighbouring heads are adjacent. Single queries are always adjacent. Returns the number of
+// queries by which to interpret the strides of q: 2 if the dispatch has 1 and the twin has several.
 static uint32_t shrink_queries(const struct shrinking *s, const struct ree_attention_params *old,
                                struct ree_attention_params *p) {
     const uint32_t group = old->n_heads / old->n_kv_heads;
@@ -634,16 +639,16 @@ static bool shrink_attention(struct shrinking *s) {
         p->head_dim);
     add(s, REE_HARD_SPARSE, p->v_dtype,
         ree_twin_view(s->size, 4, v0, v1, p->v_strides, &p->v_offset), 1000);
-    // Scores of full mantissas over 260 terms: a spread of some units, so that many keys count.
-    // Queries stand where a window to either side leaves them many keys, as far as the dispatch's
-    // do: of one key alone the weight is 1, whatever its score is. The last of many queries of a
-    // prompt see more than one chunk.
+    // Scores of full mantissas over 260 terms spread over a few units, so that many keys count. The
+    // queries have positions at which a window on either side still leaves them many keys, if the
+    // dispatch's queries do: with a single key the weight is 1 for any score. The last queries of a
+    // long prompt have more than one chunk of keys.
     const uint32_t before = p->kv_len > p->q_len ? p->kv_len - p->q_len : 0;
     const int64_t end = (int64_t)old.start + old.q_len;
     if (old.start != 0 || end > REE_CHUNK || grows_ones(s->size))
         p->start = (int32_t)(end < old.kv_len ? before / 2 : before);
     if (p->starts_dtype != REE_DTYPE_NONE) p->start = old.start != 0;
-    const uint32_t half = p->kv_len / 2; // n_keys are no fewer
+    const uint32_t half = p->kv_len / 2; // lower bound of n_keys
     if (p->n_keys_dtype != REE_DTYPE_NONE && p->start + (int64_t)p->q_len > half)
         p->start = half > p->q_len ? (int32_t)(half - p->q_len) : 0;
     if (p->left >= 0) p->left = (int32_t)at_most((uint32_t)p->left, p->kv_len / 2);
@@ -668,7 +673,7 @@ static bool shrink_attention(struct shrinking *s) {
     if (p->has_sink)
         add(s, REE_HARD_MODERATE, REE_F32,
             ree_twin_view(s->size, 3, scores0, scores1, p->sink_strides, &p->sink_offset), 1);
-    // The values of a query adjoin: a single one becomes many as if there had been two.
+    // The values of a query are adjacent. A single value becomes several as if there had been two.
     const bool widens = old.v_head_dim == 1 && p->v_head_dim > 1;
     uint32_t out_from[4] = {out0[0], out0[1], out0[2], widens ? 2 : out0[3]};
     int32_t strides[4] = {p->out_strides[0], p->out_strides[1], p->out_strides[2], 1};

@@ -1,4 +1,4 @@
-// The parameters of a twin, from those of the dispatch. twin_shapes.c has one function per RepOp.
+// Derives a twin's parameters from those of the dispatch. twin_shapes.c has one function per RepOp.
 #ifndef REE_DEVICE_SELFTEST_TWIN_SHAPES_H
 #define REE_DEVICE_SELFTEST_TWIN_SHAPES_H
 
@@ -10,8 +10,8 @@ struct ree_twin_operand {
     bool is_written;
 };
 
-// Replaces the parameters in *dispatch by the twin's, fills operands[], and returns the number of
-// operands; 0 if the dispatch has no elements.
+// Replaces the parameters in *dispatch with the twin's, fills operands[], and returns the number of
+// operands, or 0 if the dispatch has no elements.
 uint32_t ree_twin_shrink(struct ree_dispatch *dispatch, const struct ree_twin_size *size,
                          struct ree_twin_operand operands[REE_MAX_OPERANDS]);
 

@@ -2,13 +2,13 @@
 
 #include "repops/merge.h"
 
-#define MOST_CHUNKS 9 // of a sum; more are as many
+#define MOST_CHUNKS 9 // of a sum; sums with more chunks get this number
 
 static uint32_t magnitude(int32_t stride) {
     return stride < 0 ? 0u - (uint32_t)stride : (uint32_t)stride;
 }
 
-// The greatest common divisor of n and a power of two; of 0 and the power it is the power.
+// Returns the greatest common divisor of n and a power of two; for n = 0 the power itself.
 static uint32_t divisor_of(uint32_t n, uint32_t power) {
     uint32_t lowest = n & (0u - n);
     return lowest == 0 || lowest > power ? power : lowest;
@@ -33,7 +33,7 @@ uint32_t ree_twin_row_length(const struct ree_twin_size *size, uint32_t like) {
                                         : ree_twin_sum_length(size, like);
 }
 
-// The next stride of a gap, above `step`.
+// Returns the next stride above `step` that leaves a gap.
 static int64_t next_step(const struct ree_twin_size *size, int64_t step, uint32_t like) {
     if (size->alignment == 0) return step + 1;
     uint32_t divisor = divisor_of(like, size->alignment);
@@ -48,12 +48,12 @@ uint64_t ree_twin_view(const struct ree_twin_size *size, uint32_t rank, const ui
     uint32_t order[REE_TWIN_MAX_VIEW], n = 0; // innermost first
     for (uint32_t d = 0; d < rank; d++) {
         if (to[d] == 0) return 0;
-        // A stride of 0 says nothing of a dimension of size 1.
+        // For a dimension of size 1 a stride of 0 has no meaning.
         if (!size->alignment && from[d] == 1 && to[d] > 1 && strides[d] == 0) strides[d] = 1;
     }
     for (uint32_t d = rank; d-- > 0;) {
         if (strides[d] == 0 || to[d] == 1) continue;
-        // A dimension of size 1 that grows lies outside all others.
+        // A dimension of size 1 that grows becomes the outermost one.
         uint32_t at = n++;
         while (at > 0 && from[d] > 1 &&
                (from[order[at - 1]] <= 1 ||
@@ -81,7 +81,7 @@ uint64_t ree_twin_view(const struct ree_twin_size *size, uint32_t rank, const ui
         const uint32_t old = magnitude(strides[d]);
         if (to[d] != 1)
             strides[d] = new_strides[d];
-        else if (old > 1 && size->alignment) // the stride of a dimension of size 1: not 1 either
+        else if (old > 1 && size->alignment) // a dimension of size 1 keeps a stride other than 1
             strides[d] = old % 2 ? 3 : (int32_t)divisor_of(old, size->alignment);
         else if (!size->alignment)
             strides[d] = old != 0;

@@ -1,4 +1,4 @@
-// Opening a Vulkan device: what it must have, what it may have, the queue, the vtable.
+// Opens a Vulkan device: required and optional features, the queue, the vtable.
 #include "device/vulkan/vulkan.h"
 #include "base/float_env.h"
 #include "shaders.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Extensions that are used when present. Vulkan 1.2 has everything that is required.
+// Optional extensions. Vulkan 1.2 contains everything that is required.
 #define DOT_PRODUCT_EXTENSION VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME
 
 static bool has_extension(VkPhysicalDevice physical, const char *name) {
@@ -116,7 +116,7 @@ static enum ree_status create_device(struct ree_vk *vk, struct ree_error *err) {
     };
     const char *extensions[2];
     uint32_t n_extensions = 0;
-    // A portability driver (Vulkan over Metal) insists on being asked for as such.
+    // A portability driver (Vulkan over Metal) requires its extension to be enabled.
     if (has_extension(vk->physical, "VK_KHR_portability_subset"))
         extensions[n_extensions++] = "VK_KHR_portability_subset";
     if (vk->has_dot8) extensions[n_extensions++] = DOT_PRODUCT_EXTENSION;
@@ -216,7 +216,7 @@ static enum ree_status create(struct ree_vk **out, struct ree_error *err) {
     return REE_OK;
 }
 
-// As far as the driver's properties.
+// First half of opening: up to the driver's properties.
 static enum ree_status introduce(struct ree_vk *vk, const char *which,
                                  const struct ree_device_options *options, struct ree_error *err) {
     REE_TRY(ree_vk_instance_init(vk, which, options->validation, err));
@@ -225,7 +225,7 @@ static enum ree_status introduce(struct ree_vk *vk, const char *which,
     return REE_OK;
 }
 
-// The rest.
+// Second half of opening.
 static enum ree_status open_steps(struct ree_vk *vk, const struct ree_device_options *options,
                                   struct ree_error *err) {
     REE_TRY(create_device(vk, err));
@@ -268,7 +268,7 @@ static enum ree_status open_or_meet(const char *which, const struct ree_device_o
     }
     char name[sizeof vk->base.name];
     memcpy(name, vk->base.name, sizeof name);
-    // The instance is closed before the child begins: threads of the driver would be missing there.
+    // Close the instance before the fork: the child would not have the driver's threads.
     destroy(&vk->base);
     REE_TRY(ree_vk_meet(which, options, name, err));
     return ree_vk_open(which, options, out, err);
@@ -276,8 +276,8 @@ static enum ree_status open_or_meet(const char *which, const struct ree_device_o
 
 enum ree_status ree_vulkan_device_open(const char *which, const struct ree_device_options *options,
                                        struct ree_device **out, struct ree_error *err) {
-    // A child process gets the locks that other threads hold, and not the threads: while it is
-    // made, no other thread may be inside the loader.
+    // A child process inherits the locks that other threads hold, but not the threads. So no other
+    // thread may be inside the loader during the fork.
     pthread_mutex_lock(&ree_vk_opening);
     enum ree_status status = open_or_meet(which, options, out, err);
     pthread_mutex_unlock(&ree_vk_opening);

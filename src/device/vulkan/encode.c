@@ -1,4 +1,4 @@
-// The table of encoders, what they share, and the encoders of copy and map.
+// The table of encoders, shared helpers, and the encoders of copy and map.
 #include "device/vulkan/encode.h"
 
 #include "device/vulkan/vulkan.h"
@@ -25,7 +25,7 @@ const struct ree_vk_thresholds ree_vk_cpu_thresholds = {
     .enough_groups = 256,
     .many_outputs = 4096,
     .many_lines = 4096,
-    .many_rows = 64, // a few threads, each of which walks a row as fast as a group would
+    .many_rows = 64, // few threads, each processes a row as fast as a group would
     .long_row = 1024,
     .long_tiles = UINT64_MAX,
     .long_loops = UINT64_MAX,
@@ -61,15 +61,15 @@ enum ree_status ree_vk_encode(const struct ree_vk *vk, const struct ree_dispatch
                             "ends loops after %llu",
                             ree_repop_name(dispatch->op), (unsigned long long)out->steps[s].loops,
                             vk->base.name, (unsigned long long)vk->loop_budget);
-    if (out->scratch_bytes / 4 <= UINT32_MAX) return REE_OK; // words have numbers of 32 bits
+    if (out->scratch_bytes / 4 <= UINT32_MAX) return REE_OK; // word indices have 32 bits
     return ree_fail(err, REE_UNSUPPORTED,
                     "RepOp %s needs %llu bytes of scratch memory here, more than a shader can "
                     "number",
                     ree_repop_name(dispatch->op), (unsigned long long)out->scratch_bytes);
 }
 
-// What estimates leave out: loops over dimensions, of single operations, of a few hundred
-// iterations.
+// Iterations that the estimates omit: loops over dimensions, and loops of a few hundred iterations
+// inside single operations.
 #define LOOP_SLACK 1024
 
 bool ree_vk_is_long(const struct ree_vk *vk, uint64_t loops, uint64_t threshold) {
@@ -77,12 +77,13 @@ bool ree_vk_is_long(const struct ree_vk *vk, uint64_t loops, uint64_t threshold)
     return vk->loop_budget != UINT64_MAX && loops + LOOP_SLACK > vk->loop_budget;
 }
 
-// Of one operation: the loops of src/repops/scalar/.
+// Returns the loop iterations of one operation in src/repops/scalar/.
 static uint64_t op_loops(uint32_t op) {
     switch (op) {
     case REE_MAP_pow_f32: return ree_vk_loop(126, 0, 0) + ree_vk_loop(32, 0, 0);
     case REE_MAP_mod_f32:
-    case REE_MAP_fmod_f32: return ree_vk_loop(35, 0, 0); // an exponent of up to 277, by 8 bits
+    // exponents differ by up to 277; 8 bits per step
+    case REE_MAP_fmod_f32: return ree_vk_loop(35, 0, 0);
     case REE_MAP_sqrt_f32: return ree_vk_loop(26, 0, 0);
     case REE_MAP_erf_f32: return ree_vk_loop(13, 0, 0);
     case REE_MAP_pow_i32:
@@ -103,7 +104,8 @@ static uint64_t op_loops(uint32_t op) {
 
 uint64_t ree_vk_expr_loops(const struct ree_expr *expr) {
     if (!expr) return 0;
-    // Coordinates, and where each operand's element is: loops that not every driver unrolls.
+    // Coordinates, and the position of each operand's element: not every driver unrolls these
+    // loops.
     uint64_t n = (1 + expr->n_operands) * ree_vk_loop(expr->rank, 0, 0);
     for (uint32_t i = 0; i < expr->n_instrs; i++)
         n += op_loops(expr->instrs[i].op);
@@ -116,7 +118,7 @@ struct ree_vk_step *ree_vk_add_step(struct ree_vk_encoding *out, uint32_t shader
     step->shader = shader;
     step->local_size = local_size;
     step->forms = out->forms;
-    step->forms.dot8 = 0; // has chosen the module
+    step->forms.dot8 = 0; // dot8 only selects the module
     step->n_groups = (n_threads + local_size - 1) / local_size;
     return step;
 }
@@ -147,7 +149,7 @@ enum ree_status ree_vk_encode_copy(const struct ree_vk *vk, const struct ree_dis
     if (p->n_elements == 0) return REE_OK;
     int32_t *sets[] = {p->src_strides, p->dst_strides};
     p->rank = ree_merge_dims(p->rank, p->dims, 2, sets);
-    // Dense: what is written is one run that starts at a whole word.
+    // Dense: the output is one contiguous run that starts at a word boundary.
     int64_t expected = 1;
     bool dense = (uint64_t)p->dst_offset * p->elem_size % 4 == 0;
     for (uint32_t d = p->rank; d-- > 0;) {

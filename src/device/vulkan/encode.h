@@ -1,6 +1,6 @@
-// From a RepOp to compute dispatches: which shader, which specialization constants, how many work
-// groups. One encode_<op>.c for each RepOp that needs more than a few lines, and a table in
-// encode.c.
+// Encodes a RepOp as compute dispatches: which shader, which specialization constants, how many
+// workgroups. There is one encode_<op>.c for each RepOp that needs more than a few lines, and a
+// table in encode.c.
 #ifndef REE_DEVICE_VULKAN_ENCODE_H
 #define REE_DEVICE_VULKAN_ENCODE_H
 
@@ -13,14 +13,14 @@ struct ree_vk;
 #define REE_VK_MAX_SPEC 32
 #define REE_VK_SPEC_LOCAL_SIZE 0 // specialization constant ids, shaders/include/ree.glsl
 #define REE_VK_SPEC_FORMS 1      // REE_VK_N_PRIMITIVES of them
-#define REE_VK_SPEC_FIRST 16     // a step's own
+#define REE_VK_SPEC_FIRST 16     // first id of a step's own constants
 
-// Forms: how a primitive is computed on this device (shaders/include/primitives.glsl). The values
+// Forms: ways to compute a primitive on this device (shaders/include/primitives.glsl). The values
 // are specialization constants.
 enum ree_vk_form {
     REE_VK_NATIVE,  // the device's own instruction
-    REE_VK_FLOAT64, // through float64
-    REE_VK_FLOAT32, // float32 operations that are right in a safe range, integers outside it
+    REE_VK_FLOAT64, // by means of float64
+    REE_VK_FLOAT32, // float32 operations that are correct in a safe range, integers outside it
     REE_VK_INTEGER, // integer operations only
     REE_VK_N_FORMS
 };
@@ -39,51 +39,52 @@ enum ree_vk_primitive {
     REE_VK_N_PRIMITIVES
 };
 
-// How a dispatch computes: a form for each primitive.
+// The form that a dispatch uses for each primitive.
 struct ree_vk_forms {
     uint32_t of[REE_VK_N_PRIMITIVES]; // enum ree_vk_form
-    uint32_t dot8;                    // products of bytes: by the device's own dot product
+    uint32_t dot8;                    // 1: the device's own dot product computes products of bytes
     uint32_t guarded;                 // spirv_stitch.h, guard_words
 };
 
-// Sizes by which the encoders choose between equal ways to compute the same RepOp.
+// Sizes by which the encoders choose between equivalent ways to compute a RepOp.
 struct ree_vk_thresholds {
-    uint64_t enough_groups; // work groups that fill the device: fewer are split by chunks
-    uint64_t many_outputs;  // of reduce: fewer outputs are reduced chunk by chunk
-    uint64_t many_lines;    // of scan: fewer lines are walked chunk by chunk
-    uint64_t many_rows;     // of softmax and norm: fewer rows have a work group each
-    uint64_t long_row;      // on GPUs a longer row's work group has 128 threads, not 64
-    // A thread's loops that take more iterations are shortened, though the driver would end them
-    // only later (ree_vk_is_long): of products by fewer rows for a thread, of everything else and
-    // of products again by chunks or groups.
+    uint64_t enough_groups; // workgroups that fill the device: fewer are split by chunks
+    uint64_t many_outputs;  // reduce: fewer outputs are reduced chunk by chunk
+    uint64_t many_lines;    // scan: fewer lines are computed chunk by chunk
+    uint64_t many_rows;     // softmax and norm: fewer rows get one workgroup each
+    uint64_t long_row;      // GPUs: workgroups of longer rows have 128 threads instead of 64
+    // Maximum loop iterations of a thread, even if the driver's own limit is higher
+    // (ree_vk_is_long). Beyond long_tiles, products use fewer rows per thread. Beyond long_loops,
+    // all RepOps (products too) are split by chunks or groups.
     uint64_t long_tiles, long_loops;
-    uint64_t max_split_scratch; // bytes for the chunks of one product
+    uint64_t max_split_scratch; // bytes for the chunks' results of one product
 };
 extern const struct ree_vk_thresholds ree_vk_gpu_thresholds, ree_vk_cpu_thresholds; // encode.c
 
-// One vkCmdDispatch. Its groups are numbered from 0 to n_groups - 1; the shader sees at least that
-// many and skips those beyond.
+// One vkCmdDispatch. Its workgroups are numbered 0 to n_groups - 1. The shader may be started with
+// more groups and skips the excess.
 struct ree_vk_step {
     uint32_t shader;     // enum ree_vk_shader
-    uint32_t local_size; // threads in a work group
+    uint32_t local_size; // threads per workgroup
     struct ree_vk_forms forms;
     uint64_t n_groups;
     // Upper bound of one thread's loop iterations, summed over all loops (ree_vk_loop). Some
-    // drivers end a thread's loops after loop_budget iterations (struct ree_vk). 0: a few hundred.
+    // drivers end a thread's loops after loop_budget iterations (struct ree_vk). 0: at most a few
+    // hundred.
     uint64_t loops;
-    uint64_t store_loops; // the part of `loops` that stores results
+    uint64_t store_loops; // the share of `loops` that stores results
     uint32_t n_spec;
-    uint32_t spec[REE_VK_MAX_SPEC]; // ids REE_VK_SPEC_FIRST + i
+    uint32_t spec[REE_VK_MAX_SPEC]; // constants with ids REE_VK_SPEC_FIRST + i
 };
 
-// The steps of one RepOp; each waits for the one before.
+// The steps of one RepOp; each step waits for the previous one.
 struct ree_vk_encoding {
     struct ree_vk_forms forms; // of all steps
     uint32_t n_steps;          // 0: nothing to do (an empty output)
     struct ree_vk_step steps[REE_VK_MAX_STEPS];
-    const struct ree_expr *expr; // of map or an epilogue: becomes the shader's ree_expr
-    uint64_t scratch_bytes;      // memory between the steps, shared by all dispatches of a program
-    union ree_params params; // what the shader reads; may be a simpler equivalent of the RepOp's
+    const struct ree_expr *expr; // map or epilogue: becomes the shader's ree_expr
+    uint64_t scratch_bytes;  // memory kept between the steps, shared by all dispatches of a program
+    union ree_params params; // read by the shader; may be a simpler equivalent of the RepOp's
     uint32_t params_size;    // bytes of it that are read
 };
 
@@ -92,51 +93,52 @@ enum ree_status ree_vk_encode(const struct ree_vk *vk, const struct ree_dispatch
                               const struct ree_vk_forms *forms, struct ree_vk_encoding *out,
                               struct ree_error *err);
 
-// What a loop counts in ree_vk_step.loops. n: its iterations. body: what the loops inside it count
-// in each of them. n_inner: how many loops are inside it, at all levels. A driver that runs several
-// threads as one vector leaves a loop by one more iteration, in which no thread is active and each
-// inner loop counts one.
+// Returns the contribution of a loop to ree_vk_step.loops. n: its iterations. body: the
+// contribution of the loops inside it, per iteration. n_inner: the number of loops inside it, at
+// all levels. A driver that runs several threads as one vector leaves a loop by one more iteration,
+// in which no thread is active and each inner loop counts one.
 static inline uint64_t ree_vk_loop(uint64_t n, uint64_t body, uint32_t n_inner) {
     return n * (body + 1) + 1 + n_inner;
 }
-// Those of computing an expression once; expr may be NULL.
+// Returns the loop iterations of computing an expression once; expr may be NULL.
 uint64_t ree_vk_expr_loops(const struct ree_expr *expr);
-// Whether loops of so many iterations have to be shortened: by the driver's limit, less what
-// estimates leave out, or by a threshold.
+// Returns whether loops with this many iterations must be shortened: they exceed `threshold`, or
+// the driver's limit less a margin for loops that the estimates omit.
 bool ree_vk_is_long(const struct ree_vk *vk, uint64_t loops, uint64_t threshold);
 
-// Adds a step with a local size of `local_size` and enough groups for n_threads.
+// Adds a step with a local size of `local_size` and enough groups for n_threads. Returns the step.
 struct ree_vk_step *ree_vk_add_step(struct ree_vk_encoding *out, uint32_t shader,
                                     uint32_t local_size, uint64_t n_threads);
-// Adds the step of n_products products of m rows and n columns over k terms, by tiles
+// Adds the step of n_products products of m rows and n columns over k terms, computed with tiles
 // (encode_matmul.c). can_split: the caller can split the sums by chunks. store_loops: the
-// iterations of storing one result, beside those of the epilogue. Modules lie in the order
-// NAME_1_native, float64, float32, integer, NAME_n_native, float64, float32
-// (shaders/shaders.cmake).
+// iterations of storing one result, not counting those of the epilogue. first_module is the first
+// of these modules, in this order: NAME_1_native, float64, float32, integer, NAME_n_native,
+// float64, float32 (shaders/shaders.cmake).
 struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_encoding *out,
                                      uint32_t first_module, uint32_t m, uint32_t n, uint64_t k,
                                      bool can_split, uint64_t n_products, uint64_t store_loops);
-// Whether the last step's threads would loop too often for this device over all chunks: then each
-// thread has to take one chunk. Called after ree_vk_add_tiles with can_split.
+// Returns whether each thread must compute only one chunk, because it would exceed this device's
+// loop limit over all chunks. Call it after ree_vk_add_tiles with can_split.
 bool ree_vk_must_split(const struct ree_vk *vk, const struct ree_vk_encoding *out);
-// Makes two steps of the last one, which has its constants: the first computes one chunk in each
-// group, into n_outputs words of the scratch memory for each of n_chunks chunks; the second, an
-// output in each thread, adds them. Their last constant is TILE_STAGE.
+// Replaces the last step, whose constants must be complete, by two. The first computes one chunk
+// per group, into n_outputs words of the scratch memory for each of n_chunks chunks. The second
+// adds them, one output per thread. Their last constant is TILE_STAGE.
 void ree_vk_split_chunks(struct ree_vk_encoding *out, uint64_t n_outputs, uint64_t n_chunks);
-// Adds the step of n_rows rows of n elements (encode_rows.c). *out_group: whether a work group
-// computes a row.
+// Adds the step of n_rows rows of n elements (encode_rows.c). *out_group: whether a workgroup
+// computes a row (otherwise one thread does).
 struct ree_vk_step *ree_vk_add_rows(const struct ree_vk *vk, struct ree_vk_encoding *out,
                                     uint32_t shader, uint64_t n_rows, uint32_t n, bool *out_group);
-// The module of a ree_shader_f64 pair (shaders/shaders.cmake) that the encoding's form of fma
-// requires.
+// Returns the module of a ree_shader_f64 pair (shaders/shaders.cmake) that the encoding's form of
+// fma requires.
 uint32_t ree_vk_variant(const struct ree_vk_encoding *out, uint32_t shader);
-// Appends a specialization constant to a step: the first has id REE_VK_SPEC_FIRST.
+// Appends a specialization constant to a step. The first one has id REE_VK_SPEC_FIRST.
 void ree_vk_add_spec(struct ree_vk_step *step, uint32_t value);
 
-// Constants 16 to 26 of a shader that includes expr.glsl; must come before the step's own.
+// Adds constants 16 to 26 of a shader that includes expr.glsl. Must precede the step's own
+// constants.
 void ree_vk_add_expr_spec(struct ree_vk_step *step, const struct ree_expr *expr);
 
-// The encoders, one for each RepOp.
+// The encoders, one per RepOp.
 typedef enum ree_status ree_vk_encoder(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
                                        struct ree_vk_encoding *out, struct ree_error *err);
 ree_vk_encoder ree_vk_encode_copy, ree_vk_encode_map, ree_vk_encode_reduce, ree_vk_encode_matmul,

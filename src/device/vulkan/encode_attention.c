@@ -1,6 +1,6 @@
-// The encoder of attention: scores, softmax and values, each a step over all queries, with the
-// scores in the scratch memory; before them a step for narrow keys and one for narrow values where
-// the products do not convert them.
+// The encoder of attention: scores, softmax and values. Each is a step over all queries, with the
+// scores in the scratch memory. If the products do not convert narrow keys or values, a step for
+// each converts them first.
 #include "device/vulkan/vulkan.h"
 #include "shaders.h"
 
@@ -10,8 +10,8 @@
 struct layout {
     bool combined; // shaders/include/attention.glsl
     bool k_copy, v_copy;
-    uint32_t rows;       // of a product
-    uint64_t n_products; // n_products * rows are the queries of all heads
+    uint32_t rows;       // rows per product
+    uint64_t n_products; // n_products * rows equals the queries of all heads
 };
 
 static struct layout make_layout(const struct ree_vk_encoding *out) {
@@ -19,7 +19,8 @@ static struct layout make_layout(const struct ree_vk_encoding *out) {
     struct layout l = {0};
     uint32_t group = p->n_heads / p->n_kv_heads;
     bool even = p->q_len == 1 || p->q_strides[1] == (int64_t)p->q_len * p->q_strides[2];
-    // Of many queries of a head, neighbours see much the same keys; heads side by side do not.
+    // If a head has many queries, neighbouring queries have mostly the same keys, but neighbouring
+    // heads do not.
     l.combined = group > 1 && even && p->q_len <= FEW_QUERIES;
     l.rows = l.combined ? group * p->q_len : p->q_len;
     l.n_products = (uint64_t)p->batch * (l.combined ? p->n_kv_heads : p->n_heads);
@@ -51,7 +52,7 @@ static void add_widening(struct ree_vk_encoding *out, const struct ree_attention
     out->scratch_bytes += n * 4;
 }
 
-// One of the two products; `narrow`: its second factor is converted as it is read.
+// Adds one of the two products. narrow: its second operand is converted when it is read.
 static struct ree_vk_step *add_product(const struct ree_vk *vk, struct ree_vk_encoding *out,
                                        const struct ree_attention_params *p, const struct layout *l,
                                        uint32_t first_module, uint32_t n, uint32_t k,
@@ -72,7 +73,7 @@ static struct ree_vk_step *add_product(const struct ree_vk *vk, struct ree_vk_en
 static void add_values(const struct ree_vk *vk, struct ree_vk_encoding *out,
                        const struct ree_attention_params *p, const struct layout *l) {
     bool narrow = p->v_dtype != REE_F32 && !l->v_copy;
-    // A result that is NaN is summed again over all its keys where queries see different ones.
+    // If queries have different key ranges, a NaN result is summed again over its own keys.
     bool has_range = (p->left >= 0 || p->right >= 0) && p->starts_dtype == REE_DTYPE_NONE &&
                      p->n_keys_dtype == REE_DTYPE_NONE;
     struct ree_vk_step *step =

@@ -3,7 +3,7 @@
 #include "repops/merge.h"
 #include "shaders.h"
 
-// More steps than this do not go one after the other where they need not.
+// Up to this many steps of a line run one after another; more do not, unless the order requires it.
 #define FEW_STEPS 4
 
 enum ree_status ree_vk_encode_gather(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
@@ -44,7 +44,7 @@ enum ree_status ree_vk_encode_scatter(const struct ree_vk *vk, const struct ree_
     if (p->n_lines == 0 || p->n_steps == 0) return REE_OK;
     if (p->kind != REE_SCATTER_SET || p->n_steps <= FEW_STEPS) {
         add_scatter_stage(out, 0, p->n_lines);
-        // For each step, loops over the dimensions and the index's components.
+        // Each step loops over the dimensions and over the components of the index.
         out->steps[0].loops = (uint64_t)p->n_steps * (1 + p->rank + 1 + p->n_components + 1) + 1;
         return REE_OK;
     }

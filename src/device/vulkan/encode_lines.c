@@ -1,4 +1,4 @@
-// The encoders of topk and scan, which work along lines of a tensor.
+// The encoders of topk and scan, which process lines of a tensor.
 #include "device/vulkan/vulkan.h"
 #include "shaders.h"
 

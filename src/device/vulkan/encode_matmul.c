@@ -1,25 +1,26 @@
-// The encoders of matmul and conv: which module, and how the result is cut into tiles.
+// The encoders of matmul and conv: choose the module and the tiles of the result.
 #include "device/vulkan/vulkan.h"
 #include "repops/merge.h"
 #include "shaders.h"
 
 #include <stddef.h>
 
-#define TILE_COLUMNS 4 // of a thread, shaders/include/tile.glsl
+#define TILE_COLUMNS 4 // per thread, shaders/include/tile.glsl
 #define SPEC_SUBGROUP (40 - REE_VK_SPEC_FIRST)
-#define FEW_ROWS 4  // below: the modules that compute one row in a thread
-#define DOT8_ROWS 8 // of a thread, shaders/dot8.comp
+#define FEW_ROWS 4  // fewer rows use the modules that compute one row per thread
+#define DOT8_ROWS 8 // per thread, shaders/dot8.comp
 
-// Iterations of a thread that computes `rows` rows: of the loop over the terms, and, in emulated
-// forms, of computing each result's chunk once more, in one way or two.
+// Returns the iterations per chunk of a thread that computes `rows` rows: the loop over the terms
+// and, in emulated forms, one or two more computations of each result's chunk.
 static uint64_t chunk_loops(uint32_t form, uint32_t rows) {
     uint64_t again = form == REE_VK_NATIVE ? 0 : form == REE_VK_INTEGER ? 1 : 2;
-    // The float64 form of many rows has two loops, the inner one over a subgroup, of 2 or more.
+    // The float64 form for many rows has two nested loops. The inner one runs over a subgroup of at
+    // least 2.
     uint64_t terms = form == REE_VK_FLOAT64 && rows > 1 ? 2 * REE_CHUNK : REE_CHUNK;
     return terms + rows * TILE_COLUMNS * (again * (REE_CHUNK + 1) + 2) + 8;
 }
 
-// Of all chunks, and of storing the results.
+// Returns the iterations for all chunks and for storing the results.
 static uint64_t tile_loops(uint32_t form, uint32_t rows, uint64_t n_chunks, uint64_t store_loops) {
     return n_chunks * chunk_loops(form, rows) + ree_vk_loop(rows * TILE_COLUMNS, store_loops, 0);
 }
@@ -36,12 +37,12 @@ struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_enco
     store_loops += ree_vk_expr_loops(out->expr);
     bool too_long = ree_vk_is_long(vk, tile_loops(form, rows, n_chunks, store_loops),
                                    vk->thresholds.long_tiles);
-    // Splitting by chunks costs memory; a row in each thread shortens the loops as well.
+    // Splitting by chunks requires memory. One row per thread shortens the loops too.
     if (too_long && !(can_split && n_chunks > 1 && scratch <= vk->thresholds.max_split_scratch))
         rows = 1;
     uint32_t module = first_module + form + (rows > 1 ? REE_VK_N_FORMS : 0);
-    // On a CPU driver a group is a vector's lanes: more would only be more stack. The float64
-    // module for many rows needs exactly one subgroup.
+    // On a CPU driver a group consists of a vector's lanes; more threads would only enlarge the
+    // stack. The float64 module for many rows requires exactly one subgroup.
     bool one_subgroup = vk->is_cpu || (form == REE_VK_FLOAT64 && rows > 1);
     uint32_t lanes = one_subgroup ? vk->subgroup.subgroupSize : 64;
     struct ree_vk_step *step = ree_vk_add_step(out, module, lanes, 1);
@@ -68,7 +69,7 @@ void ree_vk_split_chunks(struct ree_vk_encoding *out, uint64_t n_outputs, uint64
     ree_vk_add_spec(sum, 2);
 }
 
-// The constants every product has, after the expression's; `own` are the module's.
+// Adds the constants of every product: the expression's, then the module's (`own`).
 static void add_constants(const struct ree_vk *vk, struct ree_vk_step *step,
                           const struct ree_expr *epilogue, bool has_epilogue, uint32_t n_own,
                           const uint32_t *own) {
@@ -81,8 +82,8 @@ static void add_constants(const struct ree_vk *vk, struct ree_vk_step *step,
     ree_vk_add_spec(step, vk->subgroup.subgroupSize);
 }
 
-// Adds the step that sums products of packed bytes, after the steps that packed them; the modules
-// are those of matmul or of conv.
+// Adds the step that sums products of packed bytes, after the steps that packed them. is_conv: use
+// the modules of conv instead of matmul.
 static void add_dot8(const struct ree_vk *vk, struct ree_vk_encoding *out, bool is_conv, uint32_t m,
                      uint32_t n, uint64_t n_products, const struct ree_expr *epilogue,
                      bool has_epilogue, uint64_t n_words, uint32_t n_own, const uint32_t *own) {
@@ -101,7 +102,8 @@ static void add_dot8(const struct ree_vk *vk, struct ree_vk_encoding *out, bool 
         ree_vk_add_spec(step, own[i]);
 }
 
-// Copies of a factor in the scratch memory: 1 when all batches share it, 2 for one in each.
+// Returns the kind of an operand's copies in the scratch memory: 1: one for all batches, 2: one per
+// batch.
 static uint32_t n_copies(const struct ree_matmul_params *p, const int32_t *batch_strides) {
     for (uint32_t d = 0; d < p->batch_rank; d++)
         if (batch_strides[d] != 0) return 2;
@@ -142,7 +144,7 @@ static void encode_words(const struct ree_vk *vk, struct ree_vk_encoding *out,
     step->loops = ree_vk_loop(p->k, 0, 0) + ree_vk_expr_loops(out->expr);
 }
 
-// Adds the step that makes one factor float32 in the scratch memory.
+// Adds the step that converts one operand to float32 in the scratch memory.
 static void add_widening(struct ree_vk_encoding *out, const struct ree_matmul_params *p, bool is_b,
                          uint32_t copies, uint32_t a_copies) {
     uint64_t n = (copies == 2 ? p->n_batch : 1) * (uint64_t)p->k * (is_b ? p->n : p->m);
@@ -170,7 +172,7 @@ enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_d
     if (p->dtype != REE_F32) {
         bool bytes = p->dtype == REE_I32 && ree_dtype_size((enum ree_dtype)p->a_dtype) == 1 &&
                      ree_dtype_size((enum ree_dtype)p->b_dtype) == 1;
-        // Packing pays when what was packed is used several times.
+        // Packing pays off if the packed bytes are used several times.
         (bytes && p->m >= FEW_ROWS && p->k > 0 ? encode_bytes : encode_words)(vk, out, p);
         return REE_OK;
     }
@@ -197,7 +199,7 @@ enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_d
     }
     uint64_t n_chunks = ((uint64_t)p->k + REE_CHUNK - 1) / REE_CHUNK;
     if (n_chunks < 2) return REE_OK;
-    // A row or so times a matrix: the chunks of an output go to different groups.
+    // Few rows times a matrix: different groups compute the chunks of an output.
     bool few = p->m < FEW_ROWS && step->n_groups < vk->thresholds.enough_groups;
     if (few || ree_vk_must_split(vk, out))
         ree_vk_split_chunks(out, (uint64_t)p->n_batch * p->m * p->n, n_chunks);

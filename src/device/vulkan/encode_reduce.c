@@ -1,4 +1,4 @@
-// The encoder of reduce: one step, or chunks and then their combination.
+// The encoder of reduce: one step, or one step for the chunks and one to combine them.
 #include "device/vulkan/vulkan.h"
 #include "repops/merge.h"
 #include "shaders.h"

@@ -1,10 +1,11 @@
-// The encoders of softmax and norm: a work group for each row, or a thread.
+// The encoders of softmax and norm: one workgroup or one thread per row.
 #include "device/vulkan/vulkan.h"
 #include "shaders.h"
 
-#define SHORT_ROW 32 // not worth a group
+#define SHORT_ROW 32 // too short for a group
 
-// Of a thread of a group of `size`: passes over its part of the row, sums of whole chunks.
+// Returns the iterations of a thread in a group of `size`: passes over its part of the row, and
+// sums of whole chunks.
 static uint64_t group_loops(uint32_t n, uint32_t size) {
     uint64_t n_walks = ((uint64_t)n + REE_CHUNK * size - 1) / (REE_CHUNK * size);
     return 4 * (uint64_t)n / size + n_walks * (3 * REE_CHUNK + 4 * size) + 64;
@@ -12,7 +13,7 @@ static uint64_t group_loops(uint32_t n, uint32_t size) {
 
 struct ree_vk_step *ree_vk_add_rows(const struct ree_vk *vk, struct ree_vk_encoding *out,
                                     uint32_t shader, uint64_t n_rows, uint32_t n, bool *out_group) {
-    // A thread passes over its row four times at most.
+    // A thread passes over its row at most four times.
     bool long_loops = ree_vk_is_long(vk, 4 * (uint64_t)n, vk->thresholds.long_loops);
     *out_group = n > SHORT_ROW && (n_rows < vk->thresholds.many_rows || long_loops);
     struct ree_vk_step *step;
@@ -21,8 +22,8 @@ struct ree_vk_step *ree_vk_add_rows(const struct ree_vk *vk, struct ree_vk_encod
         step->loops = 4 * (uint64_t)n;
         return step;
     }
-    // On a CPU driver a group is a vector's lanes: more would only be more stack. At most 128,
-    // shaders/include/rows.glsl.
+    // On a CPU driver a group consists of a vector's lanes; more threads would only enlarge the
+    // stack. The maximum is 128, shaders/include/rows.glsl.
     uint32_t size = vk->is_cpu ? vk->subgroup.subgroupSize : n < vk->thresholds.long_row ? 64 : 128;
     if (ree_vk_is_long(vk, group_loops(n, size), vk->thresholds.long_loops)) size = 128;
     step = ree_vk_add_step(out, shader, size, n_rows * size);

@@ -1,5 +1,5 @@
 // The Vulkan loader, the instance, and the choice of a physical device. volk loads libvulkan.so.1
-// at run time, so a machine without Vulkan runs the same binary.
+// at run time, so the same binary runs on a machine without Vulkan.
 #include "device/vulkan/vulkan.h"
 
 #include "base/float_env.h"
@@ -78,8 +78,9 @@ static bool has_layer(const char *name) {
     return found;
 }
 
-// volk keeps the functions of instances in globals. Those of Vulkan itself are the loader's and the
-// same for every instance; those of extensions are not, and are looked up where they are used.
+// volk keeps instance functions in global variables. Functions of core Vulkan belong to the loader
+// and are the same for every instance. Extension functions differ between instances, so they are
+// looked up at their use.
 static void load_functions(VkInstance instance) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     static bool done;
@@ -127,7 +128,7 @@ static enum ree_status create_instance(VkInstance *out, bool validation, struct 
         .ppEnabledExtensionNames = extensions,
     };
     VkResult created = vkCreateInstance(&info, NULL, out);
-    ree_float_env_set(); // drivers and layers, which are loaded here, may have changed it
+    ree_float_env_set(); // drivers and layers loaded by this call may have changed it
     REE_VK_TRY(err, created, "cannot create an instance");
     load_functions(*out);
     if (validation && user) {
@@ -145,7 +146,7 @@ static enum ree_status create_instance(VkInstance *out, bool validation, struct 
     return REE_OK;
 }
 
-// Up to MAX_DEVICES physical devices in the loader's order.
+// Lists up to MAX_DEVICES physical devices in the loader's order.
 static enum ree_status enumerate(VkInstance instance, VkPhysicalDevice *devices, uint32_t *n,
                                  struct ree_error *err) {
     *n = MAX_DEVICES;

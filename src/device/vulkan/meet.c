@@ -1,5 +1,5 @@
-// Drivers that were never met. A driver's compiler may crash on the first module it gets; the
-// process that asked should survive that and go on with another device.
+// First contact with unknown drivers. A driver's compiler may crash on the first module it
+// receives. The calling process must survive that and be able to use another device.
 #include "base/sha256.h"
 #include "device/vulkan/vulkan.h"
 
@@ -18,21 +18,21 @@
 #include <time.h>
 #include <unistd.h>
 
-// Limit for the first open. SwiftShader needs seconds; a driver that needs minutes is taken to
-// hang.
+// Time limit for the first open. SwiftShader needs seconds. A driver that needs minutes is
+// considered to hang.
 #define PATIENCE_MS 300000
-#define KILL_MS 5000 // for the end of a killed process
+#define KILL_MS 5000 // wait for a killed process to end
 #define MAX_MET 32
 
 enum outcome { CAME_BACK, CRASHED, STUCK };
-static const char alive = 'a'; // what the child writes
+static const char alive = 'a'; // the byte that the child writes
 
-// Drivers met in this process, for callers that keep no record.
+// Known drivers of this process, for callers that keep no record.
 static pthread_mutex_t met_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned char met[MAX_MET][REE_SHA256_SIZE];
 static size_t n_met;
 
-// Beside the digests of pipelines in the record.
+// Computes the driver's key in the record, different from the pipelines' digests.
 static void key_of(const struct ree_vk *vk, unsigned char key[REE_SHA256_SIZE]) {
     struct ree_hasher *hasher = ree_hasher_create("ree-vulkan-met/1");
     memcpy(key, vk->identity, REE_SHA256_SIZE);
@@ -62,8 +62,8 @@ void ree_vk_note_met(struct ree_vk *vk) {
     pthread_mutex_unlock(&met_lock);
 }
 
-// So that a driver that calls exit does not run what the host program registered with atexit, nor
-// write what the host's streams hold.
+// Exit handler of the child. If a driver calls exit, the host program's atexit handlers must not
+// run and its buffered streams must not be written.
 static void end_now(void) {
     _exit(1);
 }
@@ -84,7 +84,7 @@ static void prepare_child(pid_t parent) {
     }
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     atexit(end_now);
-    // What a driver prints in a probe is of no use to the user, and may not reach standard output.
+    // A driver's output during the probe is useless to the user and must not reach standard output.
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (null < 0) null = memfd_create("null", MFD_CLOEXEC); // a container without /dev
     if (null < 0) _exit(1);
@@ -92,7 +92,7 @@ static void prepare_child(pid_t parent) {
     dup2(null, STDERR_FILENO);
 }
 
-// In the child: never returns. `report` gets one byte if the driver did not end the process.
+// In the child; never returns. Writes one byte to `report` if the driver did not end the process.
 static void try_device(const char *which, const struct ree_device_options *options, int report) {
     struct ree_device *device;
     struct ree_error err;
@@ -110,7 +110,8 @@ static int64_t now_ms(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-// Waits until the child writes its byte or closes its end of the pipe, which it does by ending.
+// Waits until the child writes its byte or closes its end of the pipe, which also happens when it
+// ends.
 static enum outcome wait_for_report(int pipe_end) {
     const int64_t deadline = now_ms() + PATIENCE_MS;
     for (;;) {
@@ -126,9 +127,9 @@ static enum outcome wait_for_report(int pipe_end) {
     }
 }
 
-// How the child ended, for a message. Empty if somebody else took its exit status: the host program
-// ignores SIGCHLD or reaps every child; or if it was killed and does not end, because its thread
-// waits in the kernel's driver.
+// Describes in `out` how the child ended, for a message. The text is empty in two cases:
+// - the host program ignores SIGCHLD or reaps every child, so the exit status is lost
+// - the child was killed but does not end, because its thread waits in the kernel's driver
 static void reap(pid_t child, bool was_killed, char *out, size_t size) {
     const int64_t deadline = now_ms() + KILL_MS;
     int status;
@@ -154,7 +155,7 @@ enum ree_status ree_vk_meet(const char *which, const struct ree_device_options *
     const pid_t parent = getpid();
     pid_t child = fork();
     if (child == 0) {
-        // Above the standard streams, which the host may have closed.
+        // Move the descriptor above the standard streams, because the host may have closed those.
         int report = fcntl(ends[1], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
         close(ends[0]);
         close(ends[1]);

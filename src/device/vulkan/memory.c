@@ -1,7 +1,7 @@
-// Device memory. Large buffers are allocations of their own; small ones are parts of 16 MiB blocks,
-// because a device may allow only 4096 allocations and a model has thousands of small tensors.
-// Where the host sees device memory (CPU drivers, integrated GPUs) writes and reads are memcpy;
-// elsewhere they go through one staging buffer.
+// Device memory. Large buffers have their own allocation. Small ones are parts of 16 MiB blocks,
+// because a device may allow only 4096 allocations and a model has thousands of small tensors. If
+// device memory is host-visible (CPU drivers, integrated GPUs), writes and reads are memcpy;
+// otherwise they use one staging buffer.
 #include "device/vulkan/vulkan.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #define ALIGNMENT 64ull             // of every buffer, device.h
 #define BLOCK_SIZE (16ull << 20)    // bytes
-#define LARGEST_POOLED (1ull << 20) // bytes; larger buffers get memory of their own
+#define LARGEST_POOLED (1ull << 20) // bytes; larger buffers get their own memory
 #define STAGING_SIZE (16ull << 20)  // bytes
 
 struct free_range {
@@ -19,7 +19,7 @@ struct free_range {
 struct ree_vk_block {
     struct ree_vk_block *next;
     struct ree_device_buffer whole;
-    struct free_range *ranges; // free ones, by ascending offset, never touching
+    struct free_range *ranges; // free ranges by ascending offset, never adjacent
     size_t n_ranges;
 };
 
@@ -52,7 +52,7 @@ static VkBufferCreateInfo buffer_info(uint64_t size) {
 }
 
 enum ree_status ree_vk_memory_init(struct ree_vk *vk, struct ree_error *err) {
-    // All buffers are alike, so one of them tells which memory types will do.
+    // All buffers have the same usage, so one of them shows which memory types are suitable.
     VkBufferCreateInfo info = buffer_info(ALIGNMENT);
     VkBuffer buffer;
     REE_VK_TRY(err, vk->vk.vkCreateBuffer(vk->handle, &info, NULL, &buffer),
@@ -175,7 +175,7 @@ static void block_give(struct ree_vk_block *block, uint64_t offset, uint64_t siz
 
 static enum ree_status block_create(struct ree_vk *vk, struct ree_error *err) {
     struct ree_vk_block *block = calloc(1, sizeof *block);
-    // Every other unit of the smallest size free is the worst case.
+    // Worst case: every second unit of the smallest size is free.
     size_t capacity = BLOCK_SIZE / ALIGNMENT / 2 + 1;
     if (block) block->ranges = calloc(capacity, sizeof *block->ranges);
     if (!block || !block->ranges) {
@@ -279,7 +279,7 @@ void ree_vk_memory_finish(struct ree_vk *vk) {
 
 // Transfers
 
-// Copies between a buffer and the start of the staging buffer, and waits.
+// Copies between a buffer and the start of the staging buffer, and waits for the copy.
 static enum ree_status copy_staged(struct ree_vk *vk, struct ree_device_buffer *buffer,
                                    uint64_t offset, uint64_t size, bool to_device,
                                    struct ree_error *err) {
@@ -310,7 +310,7 @@ static enum ree_status copy_staged(struct ree_vk *vk, struct ree_device_buffer *
     return ree_vk_submit(vk, commands, NULL, NULL, err);
 }
 
-// Exactly one of from and to is given.
+// Writes if `from` is not NULL, reads if `to` is not NULL; exactly one of them must be set.
 static enum ree_status transfer(struct ree_vk *vk, struct ree_device_buffer *buffer,
                                 uint64_t offset, const uint8_t *from, uint8_t *to, uint64_t size,
                                 struct ree_error *err) {

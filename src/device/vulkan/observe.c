@@ -1,13 +1,13 @@
-// For the record: how often a device's own exp, tanh, inversesqrt and float(int(x)) differ from the
-// correctly rounded result. ree computes all of them from the probed primitives instead, so nothing
-// depends on this but what `ree-run devices` prints.
+// Measures, only for the record, how often a device's own exp, tanh, inversesqrt and float(int(x))
+// differ from the correctly rounded result. ree computes these functions from the probed
+// primitives, so only the output of `ree-run devices` depends on the measurement.
 #include "device/vulkan/vulkan.h"
 #include "repops/scalar/ops.h"
 #include "shaders.h"
 
 #include <string.h>
 
-#define N_EACH 1024 // arguments of each function
+#define N_EACH 1024 // arguments per function
 
 static const char *const names[REE_VK_N_OBSERVED] = {"exp", "tanh", "inversesqrt", "float(int(x))"};
 
@@ -15,15 +15,16 @@ const char *ree_vk_observed_name(enum ree_vk_observed function) {
     return names[function];
 }
 
-// Arguments spread evenly over where the function is interesting.
+// Returns argument i, evenly spread over the function's interesting range.
 static uint32_t argument(enum ree_vk_observed function, uint32_t i) {
-    // Multiplied by an odd number modulo 1024: every step once, in no order; exact in binary32.
+    // i * (an odd number) modulo 1024 visits every step once, in mixed order. x is exact in
+    // binary32.
     float x = (float)(i * 619u % N_EACH) / N_EACH;
     switch (function) {
     case REE_VK_OBSERVED_EXP: return ree_bits(x * 160.0f - 80.0f);
     case REE_VK_OBSERVED_TANH: return ree_bits(x * 8.0f - 4.0f);
     case REE_VK_OBSERVED_RSQRT: return ree_bits(x * 1000.0f + 0.125f);
-    default: return ree_bits(x * 4.0f - 2.0f); // those in (-1, 0) become +0
+    default: return ree_bits(x * 4.0f - 2.0f); // values in (-1, 0) become +0
     }
 }
 
@@ -76,7 +77,7 @@ enum ree_status ree_vk_observe(struct ree_vk *vk, struct ree_error *err) {
     return status;
 }
 
-// More iterations than this are not waited for: a driver that goes on so long is taken to go on.
+// Maximum iterations of the test. A driver that reaches it is assumed to have no limit.
 #define N_ITERATIONS (1u << 18)
 
 static enum ree_status count_loops(struct ree_vk *vk, struct ree_device_buffer *block,

@@ -1,5 +1,5 @@
-// Compute pipelines, cached by (shader, specialization, expression) for the life of the device, and
-// the driver's own cache in a file for the next time.
+// Compute pipelines, cached by (shader, specialization, expression) for the life of the device. The
+// driver's own pipeline cache is kept in a file for the next start.
 #include "device/cache_folder.h"
 #include "device/selftest/identity.h"
 #include "device/selftest/twin.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What a pipeline depends on; compared as bytes, so unused parts are zero.
+// Everything that a pipeline depends on. Compared as bytes, so unused parts are zero.
 struct key {
     struct ree_vk_step step; // n_groups is 0
     bool has_expr;
@@ -68,7 +68,8 @@ static uint64_t hash_bytes(const void *bytes, size_t n) {
 
 // The file
 
-// "vulkan-VENDOR-DEVICE-UUID" and the suffix, in the cache folder; NULL: nowhere to put it.
+// Returns the path of "vulkan-VENDOR-DEVICE-UUID" and the suffix in the cache folder, or NULL if
+// there is no folder.
 static char *cache_path(const struct ree_vk *vk, const char *cache_dir, const char *suffix) {
     char uuid[2 * VK_UUID_SIZE + 1], name[160];
     for (uint32_t i = 0; i < VK_UUID_SIZE; i++)
@@ -78,7 +79,7 @@ static char *cache_path(const struct ree_vk *vk, const char *cache_dir, const ch
     return ree_cache_path(cache_dir, name);
 }
 
-// SHA-256 of what the driver gave, at the end of the file.
+// Computes the SHA-256 of the driver's data, which is stored at the end of the file.
 static bool digest_of(const void *data, size_t size, unsigned char out[REE_SHA256_SIZE]) {
     struct ree_hasher *hasher = ree_hasher_create("ree-vulkan-cache/1");
     if (!hasher) return false;
@@ -87,9 +88,9 @@ static bool digest_of(const void *data, size_t size, unsigned char out[REE_SHA25
     return true;
 }
 
-// The file's contents if they are this driver's; NULL otherwise. A driver should check what it is
-// given, and not all of them do. Pipelines that passed their self-tests are not tested again, so a
-// file that was damaged since must not be used.
+// Returns the file's contents if they belong to this driver, otherwise NULL. A driver should
+// validate the data itself, but not every driver does. Pipelines that passed their self-tests are
+// not tested again, so a file that has been corrupted since must not be used.
 static void *cache_read(const struct ree_vk *vk, size_t *out_size) {
     *out_size = 0;
     VkPipelineCacheHeaderVersionOne header;
@@ -118,7 +119,7 @@ static void *cache_read(const struct ree_vk *vk, size_t *out_size) {
     return data;
 }
 
-// Whole or not at all, and never a reason to fail.
+// Replaces the file atomically. Ignores failures.
 static void cache_write(const struct ree_vk *vk) {
     size_t size = 0;
     if (!vk->cache_path ||
@@ -135,7 +136,7 @@ static void cache_write(const struct ree_vk *vk) {
 
 // The device's pipelines
 
-// Everything of a driver that its compiler's output may depend on.
+// Hashes everything about a driver that its compiler's output may depend on.
 static void hash_driver(struct ree_vk *vk) {
     struct ree_hasher *hasher = ree_hasher_create("ree-vulkan-driver/2");
     if (!hasher) return;
@@ -169,8 +170,9 @@ static void hash_driver(struct ree_vk *vk) {
     ree_hasher_digest(hasher, vk->identity);
 }
 
-// Twins, encoders and the kernels that say what is right belong to the program or library that ree
-// is in; what those kernels compute depends on the processor as well.
+// Hashes the program or library that contains ree, because it contains the twins, the encoders and
+// the reference kernels. Includes the processor, on which the reference kernels' results depend
+// too.
 static void hash_tester(struct ree_vk *vk) {
     struct ree_hasher *hasher = ree_hasher_create("ree-vulkan-tester/1");
     const uint32_t version = REE_TWIN_VERSION;
@@ -186,10 +188,10 @@ void ree_vk_identify(struct ree_vk *vk, const char *cache_dir) {
     static const unsigned char none[REE_SHA256_SIZE];
     hash_driver(vk);
     hash_tester(vk);
-    // Without memory for a digest nothing is kept: it would be kept for every driver.
+    // If a digest could not be computed, nothing is stored: it would be used for every driver.
     if (memcmp(vk->identity, none, sizeof none) == 0 || memcmp(vk->tester, none, sizeof none) == 0)
         cache_dir = "";
-    // Not every driver's UUID says what else its compiler goes by.
+    // Some drivers' UUIDs do not cover everything that affects their compiler.
     char suffix[2 * REE_SHA256_SIZE + 8] = "-";
     ree_hex(vk->identity, suffix + 1);
     strcpy(suffix + 1 + 16, ".bin");
@@ -241,14 +243,14 @@ void ree_vk_pipelines_finish(struct ree_vk *vk) {
     if (vk->pipeline_layout) vk->vk.vkDestroyPipelineLayout(vk->handle, vk->pipeline_layout, NULL);
 }
 
-// hasher: takes in the module's words.
+// hasher receives the module's words.
 static enum ree_status create_module(struct ree_vk *vk, const struct ree_vk_step *step,
                                      const struct ree_expr *expr, struct ree_hasher *hasher,
                                      VkShaderModule *out, struct ree_error *err) {
     const struct ree_vk_shader_module *source = &vk->modules[step->shader];
     const VkPhysicalDeviceFloatControlsProperties *controls = &vk->float_controls;
     bool asks = step->shader != REE_VK_SHADER_OBSERVE;
-    // Where widths are not independent, the modes of all of them would have to be declared.
+    // If float widths are not independent, the modes of all widths would have to be declared.
     bool free_denorm =
         asks && controls->denormBehaviorIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
     bool free_rounding =
@@ -277,7 +279,7 @@ static enum ree_status create_module(struct ree_vk *vk, const struct ree_vk_step
     return ree_fail_prefix(err, "%s", source->name);
 }
 
-// Builds out->handle and computes out->digest.
+// Creates out->handle and computes out->digest.
 static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_step *step,
                                        const struct ree_expr *expr, struct ree_vk_pipeline *out,
                                        struct ree_error *err) {
@@ -364,7 +366,7 @@ enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step 
     }
     pipeline->base.shader = step->shader;
     ree_vk_take_record(vk, &pipeline->base);
-    // It stays without a handle, so that nobody tries once more.
+    // The entry stays in the cache without a handle, so that the driver is not tried again.
     if (status != REE_OK) ree_vk_reject_pipeline(vk, &pipeline->base, err ? err->message : "");
     pipeline->hash = hash;
     memcpy(&pipeline->key, &key, sizeof key); // padding included

@@ -1,9 +1,10 @@
-// The probe: a device's arithmetic is tried, not trusted.
+// The probe tests a device's arithmetic instead of trusting it.
 //
 // When a device is opened, each primitive runs over the vectors of probe_vectors.h in each form
-// that the device could use (shaders/include/primitives.glsl), and the bits are compared with those
-// of the scalar source in C. The first form without a wrong result is used; integers, which come
-// last, are tried where they are the choice, and a device that gets them wrong is refused.
+// that the device could use (shaders/include/primitives.glsl). The bits are compared with those of
+// the scalar source compiled as C. The first form without a wrong result is used. Integers are the
+// last form and are tested only if they are needed. A device that computes them incorrectly is
+// rejected.
 #include "device/vulkan/vulkan.h"
 #include "device/probe_vectors.h"
 #include "shaders.h"
@@ -22,7 +23,7 @@ const char *ree_vk_form_name(enum ree_vk_form form) {
     return form_names[form];
 }
 
-// What the device reads and writes, in host-visible memory.
+// The test vectors and the device's buffers, in host-visible memory.
 struct probe {
     struct ree_probe_vectors vectors;
     struct ree_device_buffer *block, *inputs, *results;
@@ -52,12 +53,12 @@ enum ree_status ree_vk_run_vectors(struct ree_vk *vk, const struct ree_vk_step *
     return ree_vk_submit(vk, commands, NULL, NULL, err);
 }
 
-// What is tried, in this order: float64 has fma alone; conversions, comparisons and rounding have
-// no forms but native and integer ones, the latter in a shader of their own.
+// The tests in their order. The form float64 exists only for fma. Conversions, comparisons and
+// rounding have only native and integer forms; the integer forms are in a separate shader.
 struct trial {
     enum ree_vk_form form;
     uint32_t shader;
-    uint32_t first, last; // operations
+    uint32_t first, last; // range of operations
 };
 static const struct trial trials[] = {
     {REE_VK_NATIVE, REE_VK_SHADER_PROBE, 0, REE_PROBE_N_OPERATIONS - 1},
@@ -68,7 +69,8 @@ static const struct trial trials[] = {
      REE_PROBE_N_OPERATIONS - 1},
 };
 
-// Whether integers are what is left for a primitive once the other forms were tried.
+// Returns whether integers are the only remaining form of a primitive, after the other forms were
+// tested.
 static bool needs_integers(const struct ree_vk_verdict *verdict, int p) {
     for (int form = REE_VK_NATIVE; p <= REE_VK_FMA && form < REE_VK_INTEGER; form++)
         if (verdict->allowed[form]) return false;
@@ -79,8 +81,8 @@ static bool is_forced(const struct ree_device_options *options, enum ree_vk_form
     return options->force_form && strcmp(options->force_form, form_names[form]) == 0;
 }
 
-// Runs n vectors from `begin` on. Integers only for primitives that need them, or `all`: their code
-// for the others would be much for a driver's compiler.
+// Runs n vectors, starting with `begin`. Integers are used only for primitives that need them,
+// unless `all` is set: their code for the other primitives would burden the driver's compiler.
 static enum ree_status run(struct ree_vk *vk, struct probe *probe, const struct trial *trial,
                            uint32_t begin, uint32_t n, uint32_t broken, uint32_t n_broken, bool all,
                            struct ree_error *err) {
@@ -123,7 +125,7 @@ static void judge(struct ree_vk *vk, const struct probe *probe, enum ree_vk_form
     }
 }
 
-// The vectors of a trial: they are in the order of operations.
+// Returns the range of a trial's vectors. The vectors are ordered by operation.
 static void range_of(const struct ree_probe_vectors *v, const struct trial *trial, uint32_t *begin,
                      uint32_t *n) {
     uint32_t i = 0;
@@ -187,8 +189,8 @@ static enum ree_status try_forms(struct ree_vk *vk, struct probe *probe,
     return REE_OK;
 }
 
-// The first form to consider: conversions and comparisons are a few integer operations anyway, and
-// that is their only form.
+// Returns the first form to consider. Conversions and comparisons have only the integer form,
+// because they are a few integer operations anyway.
 static int first_form(int primitive) {
     return primitive > REE_VK_FMA ? REE_VK_INTEGER : REE_VK_NATIVE;
 }
@@ -203,7 +205,7 @@ static bool has_right_forms(const struct ree_vk *vk) {
     return true;
 }
 
-// The choice for each primitive: the first form that passed, or the one that was asked for.
+// Chooses the form of each primitive: the first that passed, or the requested one.
 static enum ree_status choose(struct ree_vk *vk, const char *force, struct ree_error *err) {
     int forced = 0;
     while (force && forced < REE_VK_N_FORMS && strcmp(force, form_names[forced]))
@@ -248,8 +250,8 @@ enum ree_status ree_vk_probe(struct ree_vk *vk, const struct ree_device_options 
     if (status == REE_OK) status = create_buffers(vk, &probe, err);
     if (status == REE_OK) status = try_forms(vk, &probe, options, err);
     if (status == REE_OK && !has_right_forms(vk)) {
-        // Integers are wrong as they stand: once more, out of the reach of a compiler that takes
-        // words for floats.
+        // Integers are wrong in their plain form. Test again with guards, which prevent a compiler
+        // from treating words as floats.
         memset(vk->verdicts, 0, sizeof vk->verdicts);
         vk->guarded = true;
         status = try_forms(vk, &probe, options, err);

@@ -1,32 +1,32 @@
-// Programs: a straight line of RepOps as one command buffer, recorded once and submitted at each
-// run.
+// Programs: a sequence of RepOps as one command buffer, recorded once and submitted at each run.
 //
-// Every dispatch has a block in memory: the addresses of its operands, where to report a fault, and
-// its parameters (shaders/include/ree.glsl reads it). A step's push constant is the block's
-// address. Buffers may change from run to run; then only the addresses in the blocks are rewritten.
+// Every dispatch has a block in memory: the addresses of its operands, the address for a fault
+// report, and its parameters (read by shaders/include/ree.glsl). A step's push constant is the
+// block's address. Buffers may change between runs; then only the addresses in the blocks are
+// rewritten.
 //
-// Where the device has memory of its own, the host writes the blocks into a host-visible copy and
-// the command buffer begins by copying them over.
+// If memory is not unified, the host writes the blocks into a host-visible copy, and the command
+// buffer first copies them to the device.
 #include "device/vulkan/vulkan.h"
 #include "device/outline.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-// A block, as shaders/include/ree.glsl declares it. Parameters follow it.
+// A block, as declared in shaders/include/ree.glsl. The parameters follow it.
 struct block_header {
     uint64_t operands[REE_MAX_OPERANDS]; // device addresses
-    uint64_t fault;                      // of a struct fault
-    uint64_t scratch;                    // 0 when the dispatch asked for none
-    uint32_t dispatch;                   // number in the program
+    uint64_t fault;                      // device address of a struct fault
+    uint64_t scratch;                    // 0 if the dispatch requires none
+    uint32_t dispatch;                   // index in the program
     uint32_t unused[3];
 };
 _Static_assert(sizeof(struct block_header) == 128, "shaders/include/ree.glsl counts on it");
 
-// What a shader reports of the first index out of range. The first of the program's blocks.
+// A shader's report of the first index out of range. It is the first of the program's blocks.
 struct fault {
-    uint32_t dispatch;  // plus 1; 0: none
-    uint32_t low, high; // the index
+    uint32_t dispatch;  // index plus 1; 0: no fault
+    uint32_t low, high; // the two halves of the index
     uint32_t unused[13];
 };
 _Static_assert(sizeof(struct fault) == 64, "blocks are aligned to 64 bytes");
@@ -34,14 +34,14 @@ _Static_assert(sizeof(struct fault) == 64, "blocks are aligned to 64 bytes");
 struct ree_device_program {
     struct ree_outline outline;
     uint64_t *block_offsets; // [n_dispatches], bytes
-    uint64_t *bound;         // [n_slots] addresses of the last run
+    uint64_t *bound;         // [n_slots], addresses of the last run
     bool is_bound;
     struct ree_device_buffer *blocks_host; // mapped
-    struct ree_device_buffer *blocks;      // what the device reads; the same when unified
-    struct ree_device_buffer *scratch;     // NULL: none
+    struct ree_device_buffer *blocks;      // read by the device; equals blocks_host if unified
+    struct ree_device_buffer *scratch;     // NULL if not required
     VkCommandBuffer commands;
-    uint32_t last_seen;  // dispatches known to be done, while running
-    VkQueryPool queries; // n_dispatches + 1 timestamps; null when the device has none
+    uint32_t last_seen;  // dispatches known to be done, during a run
+    VkQueryPool queries; // n_dispatches + 1 timestamps; null if unsupported
 };
 
 // Hazards: which ranges were read and written since the last barrier.
@@ -73,7 +73,7 @@ static bool is_written(const struct ree_dispatch *dispatch, uint32_t operand) {
     return operand >= dispatch->n_operands - dispatch->n_outputs;
 }
 
-// Whether a barrier must come before the dispatch; notes its accesses.
+// Decides whether a barrier must precede the dispatch, and records its accesses.
 static enum ree_status note_dispatch(struct hazards *hazards, const struct ree_dispatch *dispatch,
                                      bool uses_scratch, bool *out_barrier, struct ree_error *err) {
     bool barrier = uses_scratch && hazards->scratch;
@@ -155,7 +155,7 @@ static enum ree_status record(struct ree_vk *vk, struct ree_device_program *prog
     VkCommandBuffer commands = program->commands;
     VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
     REE_VK_TRY(err, vk->vk.vkBeginCommandBuffer(commands, &begin), "cannot record");
-    // Everything that earlier submissions and the host wrote is seen by this one.
+    // Make all writes of earlier submissions and of the host visible to this submission.
     if (program->blocks != program->blocks_host) {
         VkBufferCopy all = {.srcOffset = program->blocks_host->offset,
                             .dstOffset = program->blocks->offset,
@@ -346,12 +346,12 @@ static enum ree_status bind_slots(struct ree_device_program *program,
     return REE_OK;
 }
 
-// Counts the timestamps written so far: one before the first dispatch and one after each.
+// Counts the timestamps written so far. There is one before the first dispatch and one after each.
 static void report_progress(struct ree_vk *vk, void *user) {
     struct ree_device_program *program = user;
     uint32_t done = program->last_seen;
     while (done < program->outline.n_dispatches) {
-        uint64_t result[2]; // ticks, available
+        uint64_t result[2]; // ticks, availability
         if (vk->vk.vkGetQueryPoolResults(
                 vk->handle, program->queries, done + 1, 1, sizeof result, result, sizeof result,
                 VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WITH_AVAILABILITY_BIT) != VK_SUCCESS ||

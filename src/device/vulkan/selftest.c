@@ -1,15 +1,15 @@
-// Self-tests: every pipeline runs a small hard problem before anything counts on it.
+// Self-tests: every pipeline runs a small hard problem before it is used.
 //
-// The probe tries one operation at a time, in modules of its own; what a driver's compiler makes of
-// the modules that run is another matter. So before a dispatch's pipelines are first used, its twin
+// The probe tests single operations in its own modules. It does not test how the driver compiles
+// the modules that dispatches run. So before a dispatch's pipelines are first used, its twin
 // (device/selftest/twin.h) runs on them, with the same forms and specialization, and the results
-// are compared with the CPU's by bytes. Where they differ, the dispatch is encoded in the next
-// form, and that one is tested in turn. Verdicts are kept in the record, under a digest of the
-// driver and of the pipeline, so that the next start pays nothing.
+// are compared with the CPU's by bytes. If they differ, the dispatch is encoded in the next form,
+// which is tested too. Verdicts are recorded under a digest of the driver and the pipeline, so the
+// next start does not repeat the tests.
 //
-// Twins have strengths. One whose sums fit a chunk, because the dispatch's do, says nothing of how
-// the same pipeline adds chunks. So a pipeline keeps the strength of the best twin that it passed,
-// and a later dispatch that allows a better one has the pipeline tested again.
+// Twins have strengths. If the dispatch's sums fit one chunk, the twin's sums do too, and it does
+// not test how the same pipeline adds chunks. So a pipeline keeps the strength of the strongest
+// twin that it passed. A later dispatch that allows a stronger twin causes another test.
 #include "device/selftest/twin.h"
 #include "device/selftest/twin_run.h"
 #include "device/vulkan/vulkan.h"
@@ -22,26 +22,26 @@
 #define MAX_LADDER 7
 
 enum strength {
-    WITH_ONES_IN_A_CHUNK, // sizes of 1 stay 1, sums of one chunk stay in one
+    WITH_ONES_IN_A_CHUNK, // sizes of 1 stay 1, one-chunk sums stay in one chunk
     WITH_ONES,
     IN_A_CHUNK,
     FULL,
-    // What only long rows enter (shaders/include/rows.glsl): several passes over the terms of
-    // chunks, as there are more than 8; several passes over the row, as there are more than
-    // threads.
+    // Code that only long rows reach (shaders/include/rows.glsl). MANY_CHUNKS: more than 8 chunks,
+    // so several passes over the terms of chunks. LONG_ROWS: more chunks than threads, so several
+    // passes over the row.
     MANY_CHUNKS,
     LONG_ROWS,
     N_STRENGTHS
 };
 
-// The forms to try, the device's choice first. Returns how many.
+// Fills the list of forms to try, starting with the device's choice. Returns their number.
 static uint32_t make_ladder(const struct ree_vk *vk, struct ree_vk_forms ladder[MAX_LADDER]) {
     struct ree_vk_forms chosen = {.dot8 = vk->has_dot8, .guarded = vk->guarded};
     uint32_t n = 0;
     for (int p = 0; p < REE_VK_N_PRIMITIVES; p++)
         chosen.of[p] = vk->verdicts[p].form;
     ladder[n++] = chosen;
-    if (vk->forced) return n; // a test asked for this form and no other
+    if (vk->forced) return n; // a test requested only this form
     chosen.dot8 = 0;
     if (vk->has_dot8) ladder[n++] = chosen;
     for (uint32_t form = chosen.of[REE_VK_FMA] + 1; form < REE_VK_INTEGER; form++) {
@@ -62,9 +62,10 @@ static uint32_t make_ladder(const struct ree_vk *vk, struct ree_vk_forms ladder[
     return n;
 }
 
-// The thresholds under which a twin takes the way that its original took, whatever the lengths of
-// either: the device's own (variant 0), or such that work is never or always split. Each step of an
-// encoding is reached by one of them, not necessarily the same.
+// Returns thresholds with which a twin takes the same code path as the original dispatch, although
+// its lengths differ. Variant 0 has the device's own thresholds; in the others work is never or
+// always split. Each step of an encoding is reached by one of the variants, not necessarily the
+// same one.
 #define N_VARIANTS 6
 #define FEW                                                                                        \
     .enough_groups = UINT64_MAX, .many_outputs = UINT64_MAX, .many_lines = UINT64_MAX,             \
@@ -72,21 +73,21 @@ static uint32_t make_ladder(const struct ree_vk *vk, struct ree_vk_forms ladder[
 static struct ree_vk_thresholds thresholds_of(const struct ree_vk *vk, int variant) {
     const uint64_t most = UINT64_MAX;
     const struct ree_vk_thresholds others[N_VARIANTS - 1] = {
-        // one step, a thread for each row
+        // one step, one thread per row
         {.long_row = most, .long_tiles = most, .long_loops = most},
         // chunks, and small groups for rows
         {FEW, .long_row = most, .long_tiles = most, .long_loops = most},
-        // the same by long loops: products of many rows, by chunks; large groups for rows
+        // chunks caused by long loops: products of many rows; large groups for rows
         {FEW, .max_split_scratch = most},
-        // products of one row in a thread, by chunks
+        // products with one row per thread, by chunks
         {FEW},
-        // products of one row in a thread, without chunks
+        // products with one row per thread, without chunks
         {.long_row = most, .long_loops = most},
     };
     return variant == 0 ? vk->thresholds : others[variant - 1];
 }
 
-// Encodes a dispatch's twin under one variant. *out_taken: whether it can be.
+// Encodes a dispatch's twin under one variant. *out_taken: whether it can be encoded.
 static enum ree_status encode_twin(struct ree_vk *vk, const struct ree_dispatch *twin, int variant,
                                    const struct ree_vk_forms *forms, struct ree_vk_encoding *out,
                                    bool *out_taken, struct ree_error *err) {
@@ -95,11 +96,11 @@ static enum ree_status encode_twin(struct ree_vk *vk, const struct ree_dispatch 
     enum ree_status status = ree_vk_encode(vk, twin, forms, out, err);
     vk->thresholds = own;
     *out_taken = status == REE_OK;
-    // Too long for this driver in this way.
+    // The loops would be too long for this driver.
     return status == REE_UNSUPPORTED ? REE_OK : status;
 }
 
-// The pipelines of an encoding. Steps without work groups have none here.
+// The pipelines of an encoding. Steps without workgroups are omitted.
 struct pipelines {
     uint32_t n;
     const struct ree_vk_step *steps[REE_VK_MAX_STEPS];
@@ -124,7 +125,7 @@ static bool any_in_state(const struct pipelines *pipelines, enum ree_test_state 
     return false;
 }
 
-// Whether a twin of this strength says more of the pipeline than is known.
+// Returns whether a twin of this strength would add to what is known about the pipeline.
 static bool needs(const struct ree_vk_pipeline *pipeline, enum strength strength) {
     return pipeline->state == REE_TEST_UNKNOWN ||
            (pipeline->state == REE_TEST_PASSED && pipeline->strength < strength);
@@ -135,7 +136,7 @@ static bool any_needs(const struct pipelines *pipelines, enum strength strength)
     return false;
 }
 
-// Whether the encoding uses a pipeline of `wanted` that needs a test of this strength.
+// Returns whether the encoding uses a pipeline of `wanted` that needs a test of this strength.
 static bool covers(const struct ree_vk_encoding *encoding, const struct pipelines *wanted,
                    enum strength strength) {
     for (uint32_t s = 0; s < encoding->n_steps; s++)
@@ -146,7 +147,7 @@ static bool covers(const struct ree_vk_encoding *encoding, const struct pipeline
     return false;
 }
 
-// Pipelines that only prepare operands for others, in the same way in every form.
+// Returns whether a pipeline only prepares operands for others, in the same way in every form.
 static bool prepares(const struct ree_vk_pipeline *pipeline) {
     switch (pipeline->shader) {
     case REE_VK_SHADER_MATMUL_PACK:
@@ -170,7 +171,7 @@ static enum ree_status run_twin(struct ree_vk *vk, struct ree_twin *twin,
     return status;
 }
 
-// "matmul_pack, matmul_dot8 (add native, fma float64): operand 2, byte 0 is ..., not ..."
+// Formats "matmul_pack, matmul_dot8 (add native, fma float64): operand 2, byte 0 is ..., not ..."
 static void describe(const struct ree_vk *vk, const struct pipelines *pipelines,
                      const struct ree_vk_forms *forms, const char *what,
                      char out[REE_TWIN_TEXT_SIZE]) {
@@ -184,7 +185,7 @@ static void describe(const struct ree_vk *vk, const struct pipelines *pipelines,
 }
 
 #define PASSED_FORMAT "%u pipelines so far"
-#define PASSED_TEXT "4294967295 pipelines so far" // as long as it becomes
+#define PASSED_TEXT "4294967295 pipelines so far" // the longest value of the text
 
 static void set_state(struct ree_vk *vk, struct ree_vk_pipeline *pipeline,
                       enum ree_test_state state) {
@@ -194,7 +195,7 @@ static void set_state(struct ree_vk *vk, struct ree_vk_pipeline *pipeline,
     if (vk->passed_text) snprintf(vk->passed_text, sizeof PASSED_TEXT, PASSED_FORMAT, vk->n_passed);
 }
 
-// One fact for all pipelines that failed together.
+// Adds one fact for all pipelines that failed together.
 static void note_failure(struct ree_vk *vk, const char *text) {
     for (size_t i = 0; i < vk->facts.n; i++)
         if (strcmp(vk->facts.list[i].name, "failed") == 0 &&
@@ -203,7 +204,7 @@ static void note_failure(struct ree_vk *vk, const char *text) {
     ree_facts_add(&vk->facts, "self-test", "failed", "%s", text);
 }
 
-// The key of what a pipeline passed; a failure's is the digest itself.
+// Computes the record's key for a passed strength. The key of a failure is the digest itself.
 static void key_of(const struct ree_vk_pipeline *pipeline, enum strength strength,
                    unsigned char key[REE_SHA256_SIZE]) {
     memcpy(key, pipeline->digest, REE_SHA256_SIZE);
@@ -223,9 +224,9 @@ static void note_verdict(struct ree_vk *vk, struct ree_vk_pipeline *pipeline,
     ree_test_record_add(&vk->tests, key, REE_TEST_PASSED, NULL);
 }
 
-// Runs the twin on its encoding and gives the verdict to all its pipelines that needed one. If it
-// failed, that is those which compute, if any; what prepares their operands is found out when the
-// next form fails as well.
+// Runs the twin on its encoding and sets the verdict of all its pipelines that need one. A failure
+// applies only to the pipelines that compute, if there are any. A defect in a pipeline that
+// prepares their operands shows when the next form fails too.
 static enum ree_status judge(struct ree_vk *vk, struct ree_twin *twin,
                              const struct ree_vk_encoding *encoding, enum strength strength,
                              struct ree_error *err) {
@@ -243,7 +244,8 @@ static enum ree_status judge(struct ree_vk *vk, struct ree_twin *twin,
         if (needs(pipelines.list[i], strength) && !prepares(pipelines.list[i])) any_computes = true;
     for (uint32_t i = 0; i < pipelines.n; i++) {
         struct ree_vk_pipeline *pipeline = pipelines.list[i];
-        // One that passed before keeps its verdict: a failure is charged to the others.
+        // A pipeline that already passed keeps its verdict: the failure is attributed to the
+        // others.
         if (!needs(pipeline, strength)) continue;
         if (what[0] && any_computes && prepares(pipeline)) continue;
         note_verdict(vk, pipeline, strength, what[0] ? text : NULL);
@@ -251,18 +253,18 @@ static enum ree_status judge(struct ree_vk *vk, struct ree_twin *twin,
     return REE_OK;
 }
 
-// Threads of a work group that computes a row, at most (encode_rows.c).
+// Returns the maximum number of threads in a workgroup that computes a row (encode_rows.c).
 static uint32_t row_threads(const struct ree_vk *vk) {
     return vk->is_cpu ? vk->subgroup.subgroupSize : 128;
 }
 
-// The most chunks of a row that one pass takes.
+// Returns the maximum number of a row's chunks that one pass handles.
 static uint32_t row_chunks(const struct ree_vk *vk) {
     return row_threads(vk) < 8 ? row_threads(vk) : 8;
 }
 
 static struct ree_twin_size size_of(const struct ree_vk *vk, enum strength strength) {
-    // A row of tiles and a part of the next: 4 columns for each thread of a group.
+    // One row of tiles and a part of the next: 4 columns per thread of a group.
     const uint32_t lanes = vk->is_cpu ? vk->subgroup.subgroupSize : 64;
     const uint32_t n_chunks = strength == LONG_ROWS     ? row_threads(vk) + 1
                               : strength == MANY_CHUNKS ? row_chunks(vk) + 2
@@ -270,7 +272,7 @@ static struct ree_twin_size size_of(const struct ree_vk *vk, enum strength stren
     const bool keeps_ones = strength < IN_A_CHUNK;
     const uint32_t n_keys = strength > FULL ? n_chunks * REE_CHUNK - 6 : 301;
     return (struct ree_twin_size){
-        .elements = 1511, // no multiple of what fits a word
+        .elements = 1511, // not a multiple of the elements of a word
         .columns = 4 * lanes + 5,
         .length = 603, // two chunks and a part that fills no vector
         .long_length = n_chunks * REE_CHUNK - 6,
@@ -284,7 +286,7 @@ static struct ree_twin_size size_of(const struct ree_vk *vk, enum strength stren
     };
 }
 
-// The strongest test that the dispatch calls for.
+// Returns the strongest test that the dispatch requires.
 static enum strength strongest(const struct ree_vk *vk, const struct ree_dispatch *dispatch) {
     const union ree_params *p = &dispatch->params;
     uint32_t n = 0;
@@ -298,7 +300,7 @@ static enum strength strongest(const struct ree_vk *vk, const struct ree_dispatc
     return n > row_chunks(vk) * REE_CHUNK ? MANY_CHUNKS : FULL;
 }
 
-// Runs twins of this strength for those of `wanted` that need one.
+// Runs twins of this strength for the pipelines of `wanted` that need one.
 static enum ree_status test_strength(struct ree_vk *vk, const struct ree_dispatch *dispatch,
                                      const struct ree_vk_forms *forms,
                                      const struct pipelines *wanted, enum strength strength,
@@ -324,7 +326,8 @@ static enum ree_status test_strength(struct ree_vk *vk, const struct ree_dispatc
     return status;
 }
 
-// The driver takes no loops that are too long, or the twins would be no different.
+// Returns whether twins of this strength can add information. If the driver does not limit loops,
+// one-chunk twins take the same code as the longer ones.
 static bool is_of_use(const struct ree_vk *vk, enum strength strength) {
     return vk->loop_budget != UINT64_MAX ||
            (strength != WITH_ONES_IN_A_CHUNK && strength != IN_A_CHUNK);
@@ -332,8 +335,8 @@ static bool is_of_use(const struct ree_vk *vk, enum strength strength) {
 
 enum verdict { PASSED, FAILED, NOT_REACHED };
 
-// Tests what the encoding uses. *why: what is wrong with a pipeline that failed, if that is known
-// and *why is still NULL.
+// Tests the pipelines that the encoding uses. *why: the first difference of a failed pipeline, if
+// it is recorded and *why is still NULL.
 static enum ree_status test(struct ree_vk *vk, const struct ree_dispatch *dispatch,
                             const struct ree_vk_encoding *encoding, enum verdict *out,
                             const char **why, struct ree_error *err) {
@@ -343,7 +346,8 @@ static enum ree_status test(struct ree_vk *vk, const struct ree_dispatch *dispat
     for (int s = strongest(vk, dispatch); s >= 0; s--) {
         if (!is_of_use(vk, (enum strength)s)) continue;
         if (!any_needs(&wanted, (enum strength)s) || any_in_state(&wanted, REE_TEST_FAILED)) break;
-        // That the CPU cannot say what is right is an error, not a reason to go on untested.
+        // If the CPU cannot compute the reference, that is an error and no reason to continue
+        // untested.
         REE_TRY(test_strength(vk, dispatch, &encoding->forms, &wanted, (enum strength)s, err));
     }
     for (uint32_t i = 0; i < wanted.n; i++) {
@@ -357,7 +361,7 @@ static enum ree_status test(struct ree_vk *vk, const struct ree_dispatch *dispat
     return REE_OK;
 }
 
-// Each pipeline that is used although no twin reaches it.
+// Records each pipeline that is used although no twin reaches it.
 static enum ree_status note_untested(struct ree_vk *vk, const struct ree_vk_encoding *encoding,
                                      struct ree_error *err) {
     struct pipelines pipelines;
@@ -385,7 +389,7 @@ enum ree_status ree_vk_encode_tested(struct ree_vk *vk, const struct ree_dispatc
     for (uint32_t i = 0; i < n; i++) {
         enum verdict verdict;
         enum ree_status status = ree_vk_encode(vk, dispatch, &ladder[i], out, err);
-        // Other forms loop longer than this driver allows.
+        // Later forms have longer loops than this driver allows.
         if (status == REE_UNSUPPORTED && why) break;
         if (status == REE_OK) status = test(vk, dispatch, out, &verdict, &why, err);
         // A driver that cannot compile one form may compile the next.
@@ -393,7 +397,7 @@ enum ree_status ree_vk_encode_tested(struct ree_vk *vk, const struct ree_dispatc
         REE_TRY(status);
         if (verdict == PASSED) return REE_OK;
         if (verdict == FAILED) continue;
-        // Shapes for which there is no twin: integers leave a compiler the least to change.
+        // No twin reaches this code. Use integers, where a compiler has the least to change.
         if (i + 1 < n)
             i = n - 2;
         else

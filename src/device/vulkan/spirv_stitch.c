@@ -1,5 +1,5 @@
-// SPIR-V: a header of 5 words, then instructions whose first word is (word count << 16 | opcode).
-// Khronos, "SPIR-V Specification", sections 2.3 and 2.4 (physical and logical layout).
+// SPIR-V consists of a header of 5 words, then instructions whose first word is (word count << 16 |
+// opcode). Khronos, "SPIR-V Specification", sections 2.3 and 2.4 (physical and logical layout).
 #include "device/vulkan/spirv_stitch.h"
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ enum {
     OP_BITWISE_XOR = 198,
     OP_LABEL = 248,
     OP_RETURN_VALUE = 254,
-    GLSL_SQRT = 31, // of the extended instruction set GLSL.std.450
+    GLSL_SQRT = 31, // in the extended instruction set GLSL.std.450
     GLSL_FMA = 50,
     DECORATION_NO_CONTRACTION = 42,
     STORAGE_FUNCTION = 7,
@@ -59,28 +59,28 @@ enum {
 #define MAX_PARAMETERS (REE_EXPR_MAX_OPERANDS + 1)
 #define MAX_VALUES (REE_EXPR_MAX_OPERANDS + 1 + REE_EXPR_MAX_INSTRS)
 
-// One OpFunction ... OpFunctionEnd.
+// A function from OpFunction to OpFunctionEnd.
 struct function {
-    uint32_t id, type;       // OpTypeFunction
+    uint32_t id, type;       // type: OpTypeFunction
     size_t begin, body, end; // word offsets; body is the first OpLabel
-    const char *name;        // "" when it has none
+    const char *name;        // "" if it has none
     bool reachable;
 };
 
 struct module {
     const uint32_t *words;
     size_t n_words;
-    uint32_t bound;         // ids are below
+    uint32_t bound;         // all ids are smaller
     size_t functions_begin; // word offset of the first OpFunction
     struct function *functions;
     size_t n_functions;
-    uint32_t *function_of_id; // index + 1, or 0; [bound]
-    size_t *type_of_id;       // word offset of the type's instruction, or 0; [bound]
+    uint32_t *function_of_id; // [bound], index + 1, or 0
+    size_t *type_of_id;       // [bound], word offset of the type's instruction, or 0
     uint32_t entry;           // function id
-    uint32_t glsl;            // the import of GLSL.std.450; 0: none
+    uint32_t glsl;            // import id of GLSL.std.450; 0: none
     uint32_t uint_type, uvec2_type;
     uint32_t int_type;
-    uint32_t push;                        // the variable of the push constants; 0: none
+    uint32_t push;                        // variable of the push constants; 0: none
     uint32_t small_uint[2], small_int[2]; // ids of the constants 0 and 1; 0: none
 };
 
@@ -126,7 +126,7 @@ static enum ree_status malformed(struct ree_error *err, const char *what) {
     return ree_fail(err, REE_INTERNAL, "a shader of this build is not as expected: %s", what);
 }
 
-// The result id of an instruction inside a function's body, 0 when it has none.
+// Returns the result id of an instruction inside a function's body, or 0 if it has none.
 static uint32_t result_in_body(const struct module *m, size_t at) {
     switch (opcode_at(m, at)) {
     case 0: // OpNop
@@ -222,7 +222,7 @@ static enum ree_status parse(struct module *m, struct ree_error *err) {
     return REE_OK;
 }
 
-// The function called `name` in the source: OpName holds "name(u1;u1;". NULL: none.
+// Returns the function called `name` in the source, or NULL. OpName holds "name(u1;u1;".
 static struct function *find_function(const struct module *m, const char *name) {
     size_t n = strlen(name);
     for (size_t i = 0; i < m->n_functions; i++)
@@ -243,7 +243,8 @@ struct stitch {
     uint32_t n_values;
     uint32_t *callees; // function indices
     size_t n_callees;
-    uint32_t guard_pointer, guard_index; // ids for the guards' zero: its type and member number
+    // ids for loading the guards' zero: pointer type and member index
+    uint32_t guard_pointer, guard_index;
 };
 
 static uint32_t constant32(struct stitch *s, uint32_t value) {
@@ -257,7 +258,7 @@ static void add_value(struct stitch *s, uint32_t id, enum ree_class class) {
     s->classes[s->n_values++] = class;
 }
 
-// Parameters to values: class W is the first component.
+// Converts parameters to values: a value of class W is the first component.
 static void emit_parameters(struct stitch *s, const uint32_t *parameters) {
     const struct ree_expr *expr = s->options->expr;
     uint32_t first = s->options->is_epilogue ? 1 : 0;
@@ -273,7 +274,7 @@ static void emit_parameters(struct stitch *s, const uint32_t *parameters) {
     }
 }
 
-// A call of ree_op_<name>. Parameters that the compiler made pointers get a variable each.
+// Calls ree_op_<name>. A parameter that the compiler declared as a pointer gets a variable.
 static enum ree_status emit_call(struct stitch *s, const struct ree_expr_instr *instr,
                                  struct ree_error *err) {
     const struct ree_map_op_info *info = &ree_map_op_infos[instr->op];
@@ -355,7 +356,7 @@ static enum ree_status emit_body(struct stitch *s, const struct function *functi
     return REE_OK;
 }
 
-// Reachability. Recursion is not possible in shaders; the flag still ends it.
+// Marks reachable functions. Shaders cannot recurse; the flag would end a recursion anyway.
 static void reach(const struct module *m, const struct stitch *s, const struct function *stitched,
                   uint32_t index) {
     struct function *function = &m->functions[index];
@@ -402,7 +403,7 @@ static void emit_modes(struct writer *out, const struct module *m,
     }
 }
 
-// Guards: comparisons of a word with 0 or 1 compare the word xor the push constant `zero`.
+// Guards: a comparison of a word with 0 or 1 uses the word xor the push constant `zero` instead.
 
 static void declare_guard(struct stitch *s) {
     const uint32_t member_of_zero = 1; // shaders/include/ree.glsl, ReePush
@@ -450,9 +451,9 @@ static void emit_function(struct writer *out, struct stitch *s, const struct fun
     }
 }
 
-// fma and sqrt with the decoration that GLSL's `precise` gives to other operations. glslang does
-// not pass it on to extended instructions, and without it the specification lets a driver round an
-// fma twice, and another time otherwise.
+// Decorates fma and sqrt with the decoration that GLSL's `precise` gives to other operations.
+// glslang does not apply it to extended instructions. Without it the specification permits a driver
+// to round an fma twice, and to do so inconsistently.
 static void emit_decorations(struct writer *out, const struct module *m,
                              const struct function *stitched) {
     for (size_t f = 0; f < m->n_functions; f++) {

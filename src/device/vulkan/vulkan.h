@@ -1,9 +1,10 @@
-// The Vulkan backend's own header: what its files share. Nothing outside this folder and its tests
-// includes it.
+// Internal header of the Vulkan backend, shared by its files. Only this folder and its tests
+// include it.
 //
-// One struct ree_vk is one opened device: an instance of its own, a logical device with one queue,
-// its memory, its pipelines and the probe's verdicts. Shaders reach memory by 64-bit buffer device
-// addresses, so there are no descriptor sets; shaders/README.md has the conventions of both sides.
+// One struct ree_vk is one opened device: its own instance, a logical device with one queue, its
+// memory, its pipelines and the probe's verdicts. Shaders access memory through 64-bit buffer
+// device addresses, so there are no descriptor sets. shaders/README.md describes the conventions of
+// both sides.
 #ifndef REE_DEVICE_VULKAN_VULKAN_H
 #define REE_DEVICE_VULKAN_VULKAN_H
 
@@ -21,57 +22,58 @@
 #include "device/vulkan/encode.h"
 
 struct ree_vk_verdict {
-    enum ree_vk_form form;               // what is used
-    bool allowed[REE_VK_N_FORMS];        // exists on this device and passed
-    bool tried[REE_VK_N_FORMS];          // exists on this device and was tried
-    uint32_t n_wrong[REE_VK_N_FORMS];    // of n_vectors
-    uint32_t n_vectors;                  // adversarial vectors tried
-    uint32_t example[REE_VK_N_FORMS][5]; // a, b, c, got, expected of the first wrong one
+    enum ree_vk_form form;               // the form in use
+    bool allowed[REE_VK_N_FORMS];        // the form exists on this device and passed
+    bool tried[REE_VK_N_FORMS];          // the form exists on this device and was tested
+    uint32_t n_wrong[REE_VK_N_FORMS];    // wrong results among n_vectors
+    uint32_t n_vectors;                  // number of adversarial vectors
+    uint32_t example[REE_VK_N_FORMS][5]; // first wrong vector: a, b, c, actual, expected
 };
 
-// What shading languages offer and ree never uses, tried for the record, in a shader that asks for
-// no particular treatment of floats.
+// Functions of shading languages that ree never uses. They are tested only for the record, in a
+// shader that requests no particular treatment of floats.
 enum ree_vk_observed {
     REE_VK_OBSERVED_EXP,
     REE_VK_OBSERVED_TANH,
     REE_VK_OBSERVED_RSQRT,
-    REE_VK_OBSERVED_INT_AND_BACK, // float(int(x)): some compilers fold it to trunc(x), -0 included
+    // float(int(x)): some compilers fold it to trunc(x), which keeps -0
+    REE_VK_OBSERVED_INT_AND_BACK,
     REE_VK_N_OBSERVED
 };
 
 struct ree_vk_observation {
     uint32_t n_wrong, n_vectors;
-    uint32_t example[3]; // argument, got, expected of the first wrong one
+    uint32_t example[3]; // first wrong one: argument, actual, expected
 };
 
 struct ree_vk_block; // a pooled allocation, memory.c
 
 struct ree_device_buffer {
     VkBuffer handle;
-    VkDeviceMemory memory;      // null when the buffer is a part of a block
-    struct ree_vk_block *block; // NULL when the buffer has memory of its own
-    uint64_t offset;            // of this buffer in `handle`, bytes
-    uint64_t size;              // as asked for, bytes
+    VkDeviceMemory memory;      // null if the buffer is part of a block
+    struct ree_vk_block *block; // NULL if the buffer has its own memory
+    uint64_t offset;            // offset of this buffer in `handle`, bytes
+    uint64_t size;              // requested bytes
     uint64_t reserved;          // size rounded up, bytes
-    uint64_t address;           // device address of its first byte, a multiple of 64
-    uint8_t *mapped;            // NULL: the host cannot see it
+    uint64_t address;           // device address of the first byte, a multiple of 64
+    uint8_t *mapped;            // NULL: not host-visible
 };
 
-// One compiled module, which lives as long as the device.
+// One compiled module. It lives as long as the device.
 struct ree_vk_pipeline {
     VkPipeline handle;
     uint32_t shader;                       // enum ree_vk_shader
-    unsigned char digest[REE_SHA256_SIZE]; // of the driver, the module and its constants
-    enum ree_test_state state;             // of its self-test
-    uint32_t strength;                     // PASSED: of the strongest twin that it passed
-    bool counted;                          // in n_untested
+    unsigned char digest[REE_SHA256_SIZE]; // digest of the driver, the module and its constants
+    enum ree_test_state state;             // result of its self-test
+    uint32_t strength; // if PASSED: strength of the strongest twin that it passed
+    bool counted;      // already counted in n_untested
 };
 struct ree_vk_cached_pipeline; // pipeline.c
 
-// The push constants of every shader, as shaders/include/ree.glsl declares them.
+// The push constants of every shader, declared in shaders/include/ree.glsl.
 struct ree_vk_push {
     uint64_t block;  // device address of the dispatch's block
-    uint32_t zero;   // 0: ree_rounded of shaders/include/primitives.glsl
+    uint32_t zero;   // always 0; used by ree_rounded of shaders/include/primitives.glsl
     uint32_t unused; // padding
 };
 
@@ -90,12 +92,13 @@ struct ree_vk {
     VkPhysicalDeviceSubgroupProperties subgroup;
     VkPhysicalDeviceMemoryProperties memory;
     bool has_float64, has_int64, has_int16, has_int8, has_float16;
-    bool guarded;  // words are compared with guards, spirv_stitch.h: integers are wrong without
-    bool has_dot8; // dot product of four bytes; a test may clear it
+    // Compare words with guards (spirv_stitch.h), because the integer form is wrong without them.
+    bool guarded;
+    bool has_dot8; // dot product of four bytes; tests may clear it
     bool is_cpu;   // the driver runs on the host's processor
     bool unified;  // device-local memory is host-visible and cached: no staging
     struct ree_vk_thresholds thresholds;
-    // Iterations after which the driver ends the loops of a thread; UINT64_MAX: none were found.
+    // Loop iterations after which the driver ends a thread's loops; UINT64_MAX: no limit was found.
     // Lavapipe of Mesa 22 has 65535.
     uint64_t loop_budget;
     uint32_t queue_family;
@@ -109,23 +112,25 @@ struct ree_vk {
     // memory.c
     uint32_t device_type, host_type; // memory type indices
     struct ree_vk_block *blocks;
-    struct ree_device_buffer *staging; // NULL until first needed
+    struct ree_device_buffer *staging; // NULL until first used
     // pipeline.c
     VkPipelineLayout pipeline_layout;
     VkPipelineCache pipeline_cache;
     char *cache_path; // NULL: no file
     size_t cache_loaded_size;
     struct ree_vk_cached_pipeline *pipelines;
-    const struct ree_vk_shader_module *modules; // by enum ree_vk_shader; tests put others here
-    unsigned char identity[REE_SHA256_SIZE];    // of the driver and what changes its compiler
-    unsigned char tester[REE_SHA256_SIZE];      // of what tests: this binary, the host's processor
+    // indexed by enum ree_vk_shader; tests may replace it
+    const struct ree_vk_shader_module *modules;
+    unsigned char identity[REE_SHA256_SIZE]; // digest of the driver and what affects its compiler
+    // digest of the tester: this binary, the host's processor
+    unsigned char tester[REE_SHA256_SIZE];
     // selftest.c
     struct ree_test_record tests;
     uint32_t n_tests_run;
-    uint32_t n_untested; // pipelines that are used though no twin reaches them
+    uint32_t n_untested; // pipelines in use that no twin reaches
     uint32_t n_passed;   // pipelines that passed, now or according to the record
-    char *passed_text;   // the value of the fact that says so; NULL: there is none yet
-    bool forced;         // options->force_form: no other form is tried
+    char *passed_text;   // value of the fact about passed pipelines; NULL: not yet added
+    bool forced;         // options->force_form is set: try no other form
     // probe.c
     struct ree_vk_verdict verdicts[REE_VK_N_PRIMITIVES];
     struct ree_vk_observation observations[REE_VK_N_OBSERVED]; // observe.c
@@ -136,18 +141,18 @@ static inline struct ree_vk *ree_vk_of(struct ree_device *device) {
     return REE_CONTAINER_OF(device, struct ree_vk, base);
 }
 
-// instance.c: the loader, the instance, the choice of a physical device.
+// instance.c: the loader, the instance, and the choice of a physical device.
 
-// Held while devices are listed or opened: by one thread of the process at a time.
+// Lock held by the thread that lists or opens devices; one thread of the process at a time.
 extern pthread_mutex_t ree_vk_opening;
 
-// Fills vk->instance, vk->messenger and vk->physical; `which` as in ree_vulkan_device_open.
+// Fills vk->instance, vk->messenger and vk->physical. `which` is as in ree_vulkan_device_open.
 enum ree_status ree_vk_instance_init(struct ree_vk *vk, const char *which, bool validation,
                                      struct ree_error *err);
 void ree_vk_instance_finish(struct ree_vk *vk);
 // Fails with the first message of the validation layer since the last call, if there was one.
 enum ree_status ree_vk_check_validation(struct ree_vk *vk, struct ree_error *err);
-// Fails with "what: VK_ERROR_...", in the status that fits the result.
+// Fails with "what: VK_ERROR_..." and the matching status.
 enum ree_status ree_vk_fail(struct ree_error *err, VkResult result, const char *what);
 #define REE_VK_TRY(err, call, what)                                                                \
     do {                                                                                           \
@@ -155,15 +160,17 @@ enum ree_status ree_vk_fail(struct ree_error *err, VkResult result, const char *
         if (ree_vk_result_ != VK_SUCCESS) return ree_vk_fail((err), ree_vk_result_, (what));       \
     } while (0)
 
-// meet.c: a driver that was never met before is tried in a child process, so that one which crashes
-// in the probe does not take the caller down.
+// meet.c: an unknown driver is first tried in a child process, so that a driver that crashes in the
+// probe does not crash the caller.
 
-// Whether this driver came through the probe, in this process or according to the record.
+// Returns whether this driver has passed the probe without a crash, in this process or according to
+// the record. ree_vk_note_met records that it has.
 bool ree_vk_was_met(const struct ree_vk *vk);
 void ree_vk_note_met(struct ree_vk *vk);
-// Opens the device in a child process and closes it again. No instance may be open for it. Fails
-// if the child crashed or did not come back; that opening it failed is found out by doing so here.
-// Where no process can be made (a limit, a sandbox) the driver is used without this.
+// Opens the device in a child process and closes it again. The caller must have no open instance
+// for it. Fails if the child crashes or does not return in time. Succeeds if opening fails in the
+// child: the caller sees that error when it opens the device itself. Also succeeds if no process
+// can be created (a limit, a sandbox); the driver is then used without this test.
 enum ree_status ree_vk_meet(const char *which, const struct ree_device_options *options,
                             const char *name, struct ree_error *err);
 
@@ -172,8 +179,8 @@ enum ree_status ree_vk_meet(const char *which, const struct ree_device_options *
 // Opens a device without ree_vk_meet.
 enum ree_status ree_vk_open(const char *which, const struct ree_device_options *options,
                             struct ree_device **out, struct ree_error *err);
-// Submits one command buffer and waits for it, however long it takes. While it runs `watch` (may be
-// NULL) is called a few times a second.
+// Submits one command buffer and waits for it without a time limit. Meanwhile calls `watch` (may be
+// NULL) a few times a second.
 enum ree_status ree_vk_submit(struct ree_vk *vk, VkCommandBuffer commands,
                               void (*watch)(struct ree_vk *vk, void *user), void *user,
                               struct ree_error *err);
@@ -189,7 +196,7 @@ enum ree_status ree_vk_memory_init(struct ree_vk *vk, struct ree_error *err);
 void ree_vk_memory_finish(struct ree_vk *vk);
 enum ree_status ree_vk_buffer_create(struct ree_device *device, uint64_t size,
                                      struct ree_device_buffer **out, struct ree_error *err);
-// Memory that the host sees for certain (coherent): staging, and the blocks of programs.
+// Creates a buffer in host-visible, coherent memory: for staging, and for the blocks of programs.
 enum ree_status ree_vk_host_buffer_create(struct ree_vk *vk, uint64_t size,
                                           struct ree_device_buffer **out, struct ree_error *err);
 void ree_vk_buffer_destroy(struct ree_device *device, struct ree_device_buffer *buffer);
@@ -199,54 +206,56 @@ enum ree_status ree_vk_buffer_write(struct ree_device *device, struct ree_device
 enum ree_status ree_vk_buffer_read(struct ree_device *device, struct ree_device_buffer *buffer,
                                    uint64_t offset, void *data, uint64_t size,
                                    struct ree_error *err);
-// For tests: from now on behave as a device whose memory the host cannot see.
+// For tests: from now on the device behaves as if its memory were not host-visible.
 void ree_vk_force_staging(struct ree_vk *vk);
 
 // pipeline.c
 
-// Fills vk->identity and opens the record of self-tests, once the driver's properties are known.
+// Fills vk->identity and opens the record of self-tests. Requires the driver's properties.
 // ree_vk_unidentify writes the record.
 void ree_vk_identify(struct ree_vk *vk, const char *cache_dir);
 void ree_vk_unidentify(struct ree_vk *vk);
 enum ree_status ree_vk_pipelines_init(struct ree_vk *vk, struct ree_error *err);
 void ree_vk_pipelines_finish(struct ree_vk *vk); // writes the cache file if it grew
-// Binds the pipeline and pushes the address of its block.
+// Binds the pipeline and pushes the address of the dispatch's block.
 void ree_vk_pipeline_bind(const struct ree_vk *vk, VkCommandBuffer commands, VkPipeline pipeline,
                           uint64_t block);
-// The pipeline for a step, from the device's cache or built. expr may be NULL. It lives as long as
-// the device. REE_DEVICE where the driver cannot create it.
+// Returns the pipeline of a step, from the device's cache or newly created. expr may be NULL. The
+// pipeline lives as long as the device. Fails with REE_DEVICE if the driver cannot create it.
 enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step *step,
                                     const struct ree_expr *expr, struct ree_vk_pipeline **out,
                                     struct ree_error *err);
-// Whether two steps with the same expression have one pipeline.
+// Returns whether two steps with the same expression share one pipeline.
 bool ree_vk_same_pipeline(const struct ree_vk_step *a, const struct ree_vk_step *b);
 
 // selftest.c
 
-// Encodes a dispatch in the first of the device's forms whose pipelines pass their self-tests, down
-// to integers. Fails with REE_UNSUPPORTED, and the first wrong result, where none does.
+// Encodes a dispatch in the first of the device's forms whose pipelines pass their self-tests;
+// integers are the last form. Fails with REE_UNSUPPORTED and the first wrong result if no form
+// passes.
 enum ree_status ree_vk_encode_tested(struct ree_vk *vk, const struct ree_dispatch *dispatch,
                                      struct ree_vk_encoding *out, struct ree_error *err);
-// The steps of an encoding, as bits, whose pipelines no twin of the dispatch reaches. *out_weak:
-// some are reached only by twins that keep sizes of the dispatch. Asks no driver: of *vk it needs
-// only what ree_vk_encode does.
+// Finds the steps of an encoding whose pipelines no twin of the dispatch reaches. *out_steps is a
+// bit mask of them. *out_weak: some steps are reached only by twins that keep sizes of the
+// dispatch. Makes no driver calls; uses only the fields of *vk that ree_vk_encode uses.
 enum ree_status ree_vk_find_unreached(struct ree_vk *vk, const struct ree_dispatch *dispatch,
                                       const struct ree_vk_encoding *encoding, bool *out_weak,
                                       uint32_t *out_steps, struct ree_error *err);
-// Adds the fact that counts pipelines; those that failed get facts of their own as they come up.
+// Adds the fact that counts pipelines. Each pipeline that fails adds a fact of its own at that
+// time.
 void ree_vk_selftest_facts(struct ree_vk *vk);
-// Gives a new pipeline the state that the record has of it.
+// Sets a new pipeline's state from the record.
 void ree_vk_take_record(struct ree_vk *vk, struct ree_vk_pipeline *pipeline);
-// Marks a pipeline that the driver did not create.
+// Marks a pipeline that the driver failed to create.
 void ree_vk_reject_pipeline(struct ree_vk *vk, struct ree_vk_pipeline *pipeline, const char *why);
 
 // probe.c
 
-// Tries every primitive in every form that could be its choice, fills vk->verdicts.
-// REE_UNSUPPORTED where a primitive has no right form.
+// Tests every form of every primitive that could be chosen, and fills vk->verdicts. Fails with
+// REE_UNSUPPORTED if no form of a primitive is correct.
 enum ree_status ree_vk_probe(struct ree_vk *vk, const struct ree_device_options *options,
                              struct ree_error *err);
-// Runs `step` over n vectors, 64 to a work group, with `block` (host-visible) as its block, and
+// Runs `step` over n vectors, 64 per workgroup, with `block` (host-visible) as its block, and
 // waits.
 enum ree_status ree_vk_run_vectors(struct ree_vk *vk, const struct ree_vk_step *step,
                                    const struct ree_device_buffer *block, uint32_t n,
@@ -256,9 +265,9 @@ const char *ree_vk_primitive_name(enum ree_vk_primitive primitive);
 
 // observe.c
 
-// Counts how often a loop really runs, into vk->loop_budget.
+// Measures how many iterations a loop really runs, into vk->loop_budget.
 enum ree_status ree_vk_count_loops(struct ree_vk *vk, struct ree_error *err);
-// Counts how often the device's own functions are wrong, into vk->observations.
+// Counts wrong results of the device's own functions, into vk->observations.
 enum ree_status ree_vk_observe(struct ree_vk *vk, struct ree_error *err);
 const char *ree_vk_observed_name(enum ree_vk_observed function);
 
@@ -267,7 +276,7 @@ const char *ree_vk_observed_name(enum ree_vk_observed function);
 enum ree_status ree_vk_program_create(struct ree_device *device, const struct ree_program *program,
                                       struct ree_device_buffer *const *constants,
                                       struct ree_device_program **out, struct ree_error *err);
-// The same from encodings, one for each dispatch.
+// Creates a program from encodings, one per dispatch.
 enum ree_status ree_vk_program_assemble(struct ree_vk *vk, const struct ree_program *program,
                                         const struct ree_vk_encoding *encodings,
                                         struct ree_device_program **out, struct ree_error *err);
