@@ -1,16 +1,16 @@
-// A dispute about a run: two parties that are committed to different roots are asked, step by step,
-// for digests until the first node is found in which they differ. First which step: down the tree
-// of steps, into the first half that differs; then, within the step, inputs and nodes, likewise.
-// What either says has to hash to what it said before, so a party that makes things up is named at
-// once, and so is a party that does not answer. It takes O(log steps + log nodes) messages of a few
-// digests, and as many more as the node has inputs.
+// A dispute about a run. Two parties are committed to different roots. Each is asked for digests
+// until the first node that differs is found. The search first bisects the tree of steps to find
+// the first step that differs, and then the inputs and nodes of that step in the same way. Each
+// answer must hash to what the party stated before, so a party that invents an answer is named at
+// once. A party that does not answer is also named. A dispute takes O(log steps + log nodes)
+// messages of a few digests, and one more message per party for each input of the node.
 //
-// Inputs of a step follow from the step before, from the model and from the receipts
+// The inputs of a step follow from the previous step, from the model and from the receipts
 // (audit/rules.h). With these rules every dispute ends with a claim (audit/claim.h) that a referee
-// can decide, or with a name.
+// can decide, or with the name of a party.
 //
-// "Verde: Verification via Refereed Delegation for Machine Learning Programs" (2025) describes the
-// idea.
+// The idea is from "Verde: Verification via Refereed Delegation for Machine Learning Programs"
+// (2025).
 #ifndef REE_AUDIT_DISPUTE_H
 #define REE_AUDIT_DISPUTE_H
 
