@@ -10,8 +10,9 @@ struct ree_receipt_difference {
     char detail[256];
 };
 
-// Writes at most `max` differences, in the order of the fields in receipt.h, and returns their
-// number. Unbound fields are not compared.
+// Compares all bound fields, in the order of receipt.h. Writes the first `max` differences and
+// returns the number of all differences, which may be larger than `max`. Unbound fields are not
+// compared.
 size_t ree_receipt_diff(const struct ree_receipt *a, const struct ree_receipt *b,
                         struct ree_receipt_difference *out, size_t max);
 
