@@ -3,7 +3,8 @@
 // the first step that differs, and then the inputs and nodes of that step in the same way. Each
 // answer must hash to what the party stated before, so a party that invents an answer is named at
 // once. A party that does not answer is also named. A dispute takes O(log steps + log nodes)
-// messages of a few digests, and one more message per party for each input of the node.
+// messages of a few digests, and one more question to each party for each input of the node that is
+// not a constant.
 //
 // The inputs of a step follow from the previous step, from the model and from the receipts
 // (audit/rules.h). With these rules every dispute ends with a claim (audit/claim.h) that a referee

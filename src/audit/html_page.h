@@ -4,7 +4,7 @@
 
 #include "audit/html.h"
 
-#define REE_PAGE_WIDTH 960     // width of pictures, in pixels
+#define REE_PAGE_WIDTH 960     // width of pictures, in SVG units
 #define REE_PAGE_MAX_ROWS 5000 // maximum rows of a table
 
 void ree_page_begin(struct ree_strbuf *out, const char *title);

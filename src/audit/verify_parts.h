@@ -6,8 +6,12 @@
 
 // The parameters of a text receipt that belong to the model and not to the prover: the tokens that
 // end an answer, and the context length. These functions compare them with what the verifier's own
-// copy of the model states. A difference that has no effect on this answer is reported as not
-// checked, because copies of one model do not all state these parameters.
+// copy of the model states. Copies of one model do not all state them, so these cases are reported
+// as not checked:
+//
+// - the copy states no end tokens;
+// - the lists of end tokens differ, without effect on this answer;
+// - the receipt or the copy states no context length.
 
 // answer[n]: the answer's tokens.
 enum ree_status ree_verify_ends(struct ree_verification *v, const struct ree_verify_text *what,

@@ -27,7 +27,7 @@ enum ree_status ree_dsse_write(const struct ree_receipt *receipt, const char *re
 // - it has a valid signature by `public_key` (64 hexadecimal digits; "" accepts the key that the
 //   envelope names);
 // - its subject is the file `receipt_path`;
-// - its predicate has the contents of that file.
+// - its predicate is the receipt in that file, without the receipt's own signature.
 //
 // Fails with REE_INVALID if one of these does not hold. `signer` receives the key in hexadecimal.
 enum ree_status ree_dsse_check(const char *path, const char *receipt_path, const char *public_key,
