@@ -47,9 +47,9 @@ static enum ree_status note(struct ree_bench *b, const struct ree_side *s,
     return status;
 }
 
-// Any failure counts as silence. If a party could choose a failure that does not, it could end the
-// dispute without being named. Only the REE_NO_MEMORY of a local party is excluded (see `ask`),
-// because the memory that it lacks is that of this process.
+// Any failure counts as silence. If some failures did not count, a party could choose one of them
+// and end the dispute without being named. The only exception is the REE_NO_MEMORY of a local party
+// (see `ask`): the memory that it lacks is that of this process.
 static enum ree_status silent(struct ree_side *s, const struct ree_query *query) {
     struct ree_dispute *out = s->bench->out;
     snprintf(out->lie, sizeof out->lie, "%.*s", (int)sizeof out->lie - 1, s->bench->err->message);

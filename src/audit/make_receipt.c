@@ -137,8 +137,8 @@ enum ree_status ree_receipt_make_text(const struct ree_text_run *run, struct ree
     out->n_eos = o->n_eos;
     out->eos = o->eos;
     out->finish_reason = ree_finish_name(g->finish);
-    // Without an answer the hash would be over logits of an unknown part of the prompt, so it is
-    // left out.
+    // If the run ended within the prompt, the hash is over logits of an unknown part of it, so it
+    // is left out.
     if (g->n > g->n_prompt) memcpy(out->logits_sha256, g->logits_sha256, sizeof g->logits_sha256);
     if (run->request_sha256)
         snprintf(out->request_sha256, sizeof out->request_sha256, "%s", run->request_sha256);
