@@ -187,8 +187,8 @@ const char *ree_receipt_unknown_extension(const struct ree_receipt *receipt);
 
 // One finding about a receipt, in words for people: "SHA-256 is ..., the receipt says ...".
 struct ree_receipt_finding {
-    // "receipt", "prompt tokens", "prompt text", "output tokens", "output text", "salt",
-    // "parameters", "signature", "counts"
+    // "receipt", "prompt tokens", "prompt text", "output tokens", "output text", "counts",
+    // "parameters", "signature"
     const char *what;
     bool ok;
     // Not ok because memory was exhausted: it says nothing about the receipt.
