@@ -1,15 +1,15 @@
-// The digest of a node's attributes, subgraphs included. receipt/trace.h says what is hashed.
+// Digest of a node's attributes, including subgraphs. receipt/trace.h defines what is hashed.
 #include <stdlib.h>
 #include <string.h>
 
 #include "audit/header.h"
 #include "base/status.h"
 
-// Bodies within bodies; the reader of models allows fewer.
+// Maximum nesting of subgraphs; the model reader allows fewer levels.
 #define MAX_LEVELS 128
 
 struct scope {
-    const struct ree_graph *model; // the graph around all
+    const struct ree_graph *model; // the outermost graph
     struct ree_value *const *inputs;
     uint32_t n_inputs;
     uint32_t level;
@@ -41,7 +41,7 @@ static void put_text(struct ree_hasher *h, const char *s) {
 }
 
 struct ree_tensor ree_audit_constant(const struct ree_value *value) {
-    struct ree_tensor t = {.name = (char *)(uintptr_t)value->name, // only read
+    struct ree_tensor t = {.name = (char *)(uintptr_t)value->name, // not modified
                            .dtype = value->dtype,
                            .rank = value->rank,
                            .data = (void *)(uintptr_t)value->data,
@@ -66,7 +66,7 @@ static enum ree_status put_reference(const struct scope *scope, const struct ree
     }
     if (value->graph == scope->model) {
         uint32_t k = index_of(scope->inputs, scope->n_inputs, value);
-        // The same value may be listed as the node's own input, too: any place of it will do.
+        // The value may also be one of the node's own inputs. Any of its positions may be used.
         put_u8(h, 4);
         put_u32(h, k);
         return k == UINT32_MAX
@@ -97,7 +97,7 @@ static enum ree_status put_reference(const struct scope *scope, const struct ree
     return REE_OK;
 }
 
-// Bodies
+// Subgraphs
 
 static enum ree_status put_node(const struct scope *scope, const struct ree_graph *graph,
                                 struct ree_hasher *h, const struct ree_node *node) {
@@ -159,7 +159,7 @@ static void put_type(struct ree_hasher *h, const struct ree_value *type) {
     if (type->has_shape) ree_hasher_update(h, type->dims, type->rank * sizeof *type->dims);
 }
 
-// Numbers of kinds as trace.h has them, whatever the enum counts.
+// The kind numbers are those of trace.h and do not depend on the enum's values.
 static enum ree_status put_attribute(const struct scope *scope, struct ree_hasher *h,
                                      const struct ree_attr *a) {
     ree_digest digest;
@@ -238,7 +238,8 @@ static enum ree_status hash_attributes(const struct scope *scope, const struct r
 
 enum ree_status ree_audit_attributes(const struct ree_node *node, struct ree_value *const *inputs,
                                      uint32_t n, ree_digest out, struct ree_error *err) {
-    // The graph that the node is in: bodies, which are all that need it, have it as their parent.
+    // The graph that contains the node, found as the parent of a subgraph. It is needed only if
+    // there are subgraphs.
     const struct ree_graph *model = NULL;
     for (size_t i = 0; i < node->n_attrs; i++)
         if (node->attrs[i].kind == REE_ATTR_GRAPH) model = node->attrs[i].graph->parent;

@@ -28,7 +28,8 @@ enum ree_status ree_bind_receipt(unsigned k, const struct ree_receipt *r, const 
         if (f->ok) continue;
         if (f->unknown)
             return ree_fail(err, REE_NO_MEMORY, "%c's receipt: %s: %s", who[k], f->what, f->detail);
-        // Anyone can have altered what its hash and its signature do not hold together.
+        // If the hash or the signature fails, anyone may have altered the receipt, so nobody is
+        // blamed.
         if (strcmp(f->what, "receipt") == 0 || strcmp(f->what, "signature") == 0)
             return ree_fail(err, REE_INVALID, "%c's receipt is altered: %s: %s", who[k], f->what,
                             f->detail);

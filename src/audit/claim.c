@@ -27,7 +27,7 @@ void ree_claim_destroy(struct ree_claim *claim) {
 
 enum ree_status ree_claim_load(const char *path, struct ree_claim **out, struct ree_error *err) {
     struct ree_error local;
-    if (!err) err = &local; // prefixes need the message that they prefix
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     *out = NULL;
     void *bytes;
     size_t n;
@@ -186,8 +186,8 @@ static enum ree_status check_input(const struct ree_claim *c, uint32_t i, struct
     return REE_OK;
 }
 
-// The inputs of a step, a token and a number of steps may be the same: then the parties differ in
-// what their receipts say of them.
+// Inputs of a step, tokens and numbers of steps may be equal: then the parties differ in what their
+// receipts state about them.
 static enum ree_status check_difference(const struct ree_claim *c, struct ree_error *err) {
     const struct ree_claim_side *x = &c->sides[0], *y = &c->sides[1];
     ree_digest a, b;

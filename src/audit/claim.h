@@ -1,20 +1,20 @@
-// The claim that a dispute ends with: where two traces part, what either party says there, and
-// proofs that lead from there to the roots that the parties are committed to. Whoever has the model
-// can say who is right (audit/referee.h), for most kinds together with the receipts of both
-// parties:
+// The claim that a dispute ends with: where two traces start to differ, what each party states
+// about that point, and proofs that lead from these statements to the roots that the parties are
+// committed to. Anyone who has the model can decide who is right (audit/referee.h). Most kinds also
+// require the receipts of both parties:
 //
-//     kind    where the traces part                        decided by
-//     node    a node of a step, with the same inputs       model, values that the node read
-//     input   an input of a step: a cache, token ids,      model, receipts (not for a cache); for
-//             a mask (audit/rules.h)                       token ids the logits of the step before
-//     token   the token chosen after a step that no        model, receipts, logits of that step
-//             step of both traces reads
-//     header  the headers: nodes, constants, options       model, receipts
-//     length  the number of steps                          model, receipts
+//     kind    the first difference                     decided by
+//     node    a node of a step, with equal inputs      model, values that the node read
+//     input   an input of a step: a cache, token ids,  model, receipts (not for a cache); for token
+//             a mask (audit/rules.h)                   ids the logits of the previous step
+//     token   the token chosen after a step, if no     model, receipts, logits of that step
+//             step of both traces reads it
+//     header  the headers: nodes, constants, options   model, receipts
+//     length  the number of steps                      model, receipts
 //
-// The file is canonical JSON (receipt/canonical.h). It is untrusted: what is read back is checked
-// field by field, and every digest in it leads to a root. ree-claim/1, which is still read, has
-// claims of the kind "node" only, and one header for both parties.
+// The file is canonical JSON (receipt/canonical.h). It is untrusted: decoding checks every field,
+// and every digest in it must lead to a root. ree-claim/1 is still read. It only has claims of the
+// kind "node", and one header for both parties.
 #ifndef REE_AUDIT_CLAIM_H
 #define REE_AUDIT_CLAIM_H
 
@@ -38,47 +38,51 @@ enum ree_claim_kind {
 };
 const char *ree_claim_kind_name(enum ree_claim_kind kind); // "node"
 
-// What a party says of a step, and of one node of it.
+// What a party states about a step, and about one node of it.
 struct ree_claim_opening {
-    struct ree_claim_proof step_proof; // of the step, to steps_root
+    struct ree_claim_proof step_proof; // from the step to steps_root
     ree_digest inputs_root, nodes_root;
     ree_digest *inputs, *outputs;      // of the node
     struct ree_claim_proof node_proof; // to nodes_root
 };
 
-// What one party says.
+// What one party states.
 struct ree_claim_side {
     ree_digest root;   // of the trace
     ree_digest header; // digest of its header
     uint64_t n_steps;
-    ree_digest steps_top; // of HEADER and LENGTH: the top of the tree of steps (receipt/merkle.h)
+    // HEADER and LENGTH: top of the tree of steps (receipt/merkle.h).
+    ree_digest steps_top;
     ree_digest steps_root;
-    struct ree_claim_opening at;        // of NODE; of INPUT without the node
-    ree_digest input;                   // of INPUT
+    // NODE: the disputed step and node. INPUT: the disputed step; the fields of the node are
+    // unused.
+    struct ree_claim_opening at;
+    ree_digest input;                   // INPUT only
     struct ree_claim_proof input_proof; // to at.inputs_root
-    struct ree_claim_opening before;    // of claims with has_before: of the step before
+    struct ree_claim_opening before;    // if has_before: the previous step
 };
 
 enum ree_claim_source {
     REE_CLAIM_OMITTED,
-    REE_CLAIM_CONSTANT, // of the model; its digest is in the header
-    REE_CLAIM_INPUT,    // of the model, in this step
-    REE_CLAIM_NODE,     // output of an earlier node of this step
+    REE_CLAIM_CONSTANT, // a constant of the model; its digest is in the header
+    REE_CLAIM_INPUT,    // an input of the model, in this step
+    REE_CLAIM_NODE,     // an output of an earlier node of this step
 };
 
-// What an input of the node is, agreed by both parties.
+// One input of the node, as both parties state it.
 struct ree_claim_input {
     enum ree_claim_source source;
-    uint32_t index;                   // among constants, inputs or nodes
-    ree_digest digest;                // of the value; of NODE: outputs[output]
-    uint32_t output;                  // of NODE, as are the following
-    ree_digest op;                    // (trace.h)
+    uint32_t index;                   // among the constants, inputs or nodes
+    ree_digest digest;                // of the value; NODE: equals outputs[output]
+    uint32_t output;                  // NODE only, like the fields up to `outputs`
+    ree_digest op;                    // op digest of that node (trace.h)
     uint32_t n_inputs, n_outputs;     // of that node
-    ree_digest *inputs, *outputs;     // what both say of it
-    struct ree_claim_proof proofs[2]; // of INPUT and NODE, one for each party
+    ree_digest *inputs, *outputs;     // of that node; both parties state the same
+    struct ree_claim_proof proofs[2]; // INPUT and NODE: one proof for each party
 };
 
-// Which output of a node of the step before an input has to be, or is chosen from.
+// An output of a node of the previous step: the value that the disputed input must equal, or the
+// logits from which the disputed token is chosen.
 struct ree_claim_before {
     uint32_t node, output;
     ree_digest op;
@@ -89,20 +93,21 @@ struct ree_claim {
     struct ree_arena arena;
     unsigned version; // of the schema: 1 or 2
     enum ree_claim_kind kind;
-    // Of the header that both traces have; of HEADER, the one that they must have.
+    // Of the header that both traces have. HEADER: of the header that both must have.
     ree_digest header;
     char graph_sha256[65], weights_sha256[65];
     const char *numerics, *operation_set;
     uint32_t prefill_chunk;
-    uint32_t n_step_inputs, n_nodes; // inputs of the model; nodes
-    // What is disputed.
-    uint64_t step;   // of NODE and INPUT; of TOKEN the step that would read the token
-    uint32_t input;  // of INPUT
-    bool has_before; // always of TOKEN; of INPUT where there is a step before that decides
+    uint32_t n_step_inputs, n_nodes; // number of model inputs; number of nodes
+    // The disputed point.
+    uint64_t step;  // NODE and INPUT; TOKEN: the step that would read the token
+    uint32_t input; // INPUT
+    // True for TOKEN; for INPUT if the value follows from the previous step.
+    bool has_before;
     struct ree_claim_before before;
-    // Of NODE.
+    // The following fields are for NODE.
     uint32_t node;
-    struct ree_trace_node op; // name to attributes alone
+    struct ree_trace_node op; // only the fields from name to attributes are set
     uint32_t n_inputs, n_outputs;
     struct ree_claim_input *inputs;
     struct ree_claim_side sides[2];
@@ -111,24 +116,24 @@ struct ree_claim {
 struct ree_claim *ree_claim_create(void); // empty; NULL: out of memory
 void ree_claim_destroy(struct ree_claim *claim);
 
-// Canonical JSON and a line end.
+// Appends canonical JSON and a newline.
 enum ree_status ree_claim_encode(const struct ree_claim *claim, struct ree_strbuf *out,
                                  struct ree_error *err);
-// Refuses what encoding would not give: unknown fields, other ways of writing the same. Does not
-// check proofs.
+// Decodes a claim. Fails if the text is not exactly what encoding the result gives: this rejects
+// unknown fields and other layouts. Does not check proofs.
 enum ree_status ree_claim_decode(const void *text, size_t nbytes, struct ree_claim **out,
                                  struct ree_error *err);
 enum ree_status ree_claim_load(const char *path, struct ree_claim **out, struct ree_error *err);
 
-// Whether every digest leads to the root of its side, and the two sides differ where they must.
-// REE_INVALID, with what is wrong. That the node is the one of the model's graph is for the referee
-// to check.
+// Checks that every digest leads to the root of its side, and that the two sides differ where the
+// kind requires it. Fails with REE_INVALID and a message that says what is wrong. Does not check
+// that the node is the one of the model's graph; the referee does.
 enum ree_status ree_claim_check(const struct ree_claim *claim, struct ree_error *err);
-// The first input of the node that a side's record has another digest for than what both agree on;
-// -1: none. Such a side contradicts itself.
+// Returns the first input of the node whose digest in the side's record is not the one that both
+// parties agreed on, or -1 if there is none. If it is not -1, the side contradicts itself.
 int64_t ree_claim_misread(const struct ree_claim *claim, unsigned side);
 
-// The digests that claims are checked by.
+// The digests that claims are checked with (receipt/trace.h).
 void ree_claim_node_digest(const ree_digest op, uint32_t n_inputs, const ree_digest *inputs,
                            uint32_t n_outputs, const ree_digest *outputs, ree_digest out);
 void ree_claim_step_digest(uint64_t step, const ree_digest inputs_root, const ree_digest nodes_root,

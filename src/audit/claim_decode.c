@@ -1,5 +1,5 @@
-// A claim from text. Here types and ranges are checked; what is more than a claim has, or written
-// in another way, shows when the result is encoded again.
+// Decodes a claim. This file checks types and ranges. Unknown fields and other layouts are found by
+// encoding the result again and comparing the texts.
 #include <string.h>
 
 #include "audit/claim.h"
@@ -106,7 +106,8 @@ static enum ree_status take_step(const struct ree_fields *part, struct ree_claim
     return take_digest(part, "nodes_root", out->nodes_root, err);
 }
 
-// Both parties' records of a node have to be of the same lengths; `is_first`: these are not known.
+// Reads a party's record of a node. Both parties' records must have the same lengths. If
+// `is_first`, the lengths are not known yet and are taken from this record.
 static enum ree_status take_node(const struct ree_fields *part, bool is_first,
                                  struct ree_claim_opening *out, uint32_t *n_inputs,
                                  uint32_t *n_outputs, struct ree_error *err) {
@@ -132,7 +133,8 @@ static enum ree_status take_side_before(const struct ree_fields *side, struct re
                      err);
 }
 
-// Fields of a side that each kind has. What a side should not have shows in the encoding.
+// Reads the fields that a side has in this kind of claim. Surplus fields are found by encoding
+// again.
 static enum ree_status take_side(const struct ree_fields *root, struct ree_claim *c, unsigned k,
                                  struct ree_error *err) {
     struct ree_claim_side *s = &c->sides[k];

@@ -1,4 +1,4 @@
-// A claim as text. cJSON's add functions return NULL when memory is exhausted and accept NULL.
+// Encodes a claim. cJSON's add functions return NULL if memory is exhausted, and accept NULL.
 #include "audit/claim.h"
 #include "base/status.h"
 #include "receipt/canonical.h"
@@ -103,7 +103,7 @@ static bool add_before(cJSON *root, const struct ree_claim_before *before) {
            add_hex(o, "op_sha256", before->op);
 }
 
-// What each kind has beside header and sides.
+// Adds the fields that a kind has in addition to the header and the sides.
 static bool add_subject(cJSON *root, const struct ree_claim *c) {
     bool of_step = c->kind != REE_CLAIM_OF_HEADER && c->kind != REE_CLAIM_OF_LENGTH;
     bool ok = !of_step || add_number(root, "step", (double)c->step);

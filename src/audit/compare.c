@@ -10,19 +10,20 @@
 struct ree_compare {
     struct ree_arena arena;
     const struct ree_graph *graph;
-    struct ree_value *const **reads; // per node: what it reads
+    struct ree_value *const **reads; // values that each node reads; one list per node
     uint32_t *n_reads;
-    ptrdiff_t *state_input; // per state: its input's value
+    ptrdiff_t *state_input; // value id of each state's input; one per state
     size_t n_states;
-    bool *differs;                 // per value, in this step
-    bool *state_differs, *was_new; // per state: since some step; in this one
-    // Of the first session, in the order in which they come.
+    bool *differs; // one flag per value, for the current step
+    // One flag per state: differs since an earlier step; differs since the current step.
+    bool *state_differs, *was_new;
+    // Values of the first session in the current step, in the order of arrival.
     struct ree_tensor *kept;
     size_t n_kept, at, capacity;
     struct ree_drift *drift;
-    bool *node_differs; // in this step
+    bool *node_differs; // one flag per node, for the current step
     struct ree_compare_first first;
-    uint64_t n_steps, room; // steps; those that there is room for below
+    uint64_t n_steps, room; // steps done; capacity of `rel` and `ulp` in steps
     float *rel, *ulp;
     uint64_t n_differ, n_new;
 };
@@ -140,8 +141,8 @@ static void measure(const struct ree_tensor *a, const struct ree_tensor *b, stru
         ree_ulp_add(&a->items[i], &b->items[i], out);
 }
 
-// Adds the figures of one run of an output to those of the node. The worst element is told of the
-// first that differs alone.
+// Adds the numbers of one run of an output to those of the node. The worst element is not copied:
+// it is only reported for the first difference.
 static void add_ulp(struct ree_ulp *all, const struct ree_ulp *one) {
     all->n += one->n;
     all->n_differ += one->n_differ;
@@ -265,7 +266,7 @@ static enum ree_status second_end(void *user, struct ree_error *err) {
     for (size_t i = 0; i < c->graph->n_nodes; i++)
         c->drift[i].n_runs++;
     c->n_steps++;
-    c->n_kept = c->at = 0; // all were released
+    c->n_kept = c->at = 0; // every tensor was already released
     return REE_OK;
 }
 

@@ -12,7 +12,8 @@ struct course {
     struct ree_error *err;
 };
 
-// Both generators over ids[from ... n - 1]; *out_id: the likeliest next token by the first.
+// Runs both generators over ids[from ... from + length - 1]. *out_id receives the token that the
+// first generator finds most likely.
 static enum ree_status step(struct course *c, size_t from, size_t length, int32_t *out_id) {
     bool has_cache = c->text->generators[0]->info.has_cache;
     int64_t start = has_cache ? (int64_t)from : 0, row = (int64_t)length - 1;

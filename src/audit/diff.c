@@ -69,7 +69,8 @@ bool ree_trace_value_agrees(const struct ree_trace *a, const struct ree_trace *b
                             int32_t value) {
     if (value == REE_TRACE_OMITTED) return true;
     int64_t place = ree_trace_place(&a->header, (uint32_t)value);
-    return place < 0 || places_agree(a, b, step, place, 1); // constants are the header's
+    // Constants are equal because the headers are.
+    return place < 0 || places_agree(a, b, step, place, 1);
 }
 
 bool ree_trace_inputs_agree(const struct ree_trace *a, const struct ree_trace *b, uint64_t step,
@@ -80,7 +81,7 @@ bool ree_trace_inputs_agree(const struct ree_trace *a, const struct ree_trace *b
     return true;
 }
 
-// The first that differs in a step; false: nothing does.
+// Finds the first difference in a step. Returns false if there is none.
 static bool find_first(const struct ree_trace *a, const struct ree_trace *b, uint64_t step,
                        struct ree_diff *out) {
     if (places_agree(a, b, step, 0, a->header.n_step_digests)) return false;
@@ -143,7 +144,7 @@ void ree_trace_node_text(const struct ree_trace_header *h, uint32_t node, struct
     ree_strbuf_printf(out, " (%s%s%s)", n->domain, n->domain[0] ? "." : "", n->op_type);
 }
 
-// The node that makes a value: the last whose outputs begin at or before it.
+// Finds the node that makes a value: the last node whose outputs begin at or before it.
 static uint32_t maker_of(const struct ree_trace_header *h, uint32_t value) {
     uint32_t low = 0, high = h->n_nodes;
     while (high - low > 1) {
@@ -153,7 +154,7 @@ static uint32_t maker_of(const struct ree_trace_header *h, uint32_t value) {
         else
             high = middle;
     }
-    // Nodes without outputs begin where the next one does.
+    // Nodes without outputs have the same first_output as the next node; skip them.
     while (value - h->nodes[low].first_output >= h->nodes[low].n_outputs)
         low--;
     return low;

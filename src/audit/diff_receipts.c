@@ -29,7 +29,7 @@ static void words(struct list *list, const char *what, const char *a, const char
         add(list, what, "%.100s and %.100s", or_none(a), or_none(b));
 }
 
-// %.9g tells all binary32 numbers apart.
+// Nine significant digits distinguish all binary32 numbers.
 static void number(struct list *list, const char *what, double a, double b) {
     if (a != b) add(list, what, "%.9g and %.9g", a, b);
 }
@@ -42,7 +42,7 @@ static bool same_tokens(const struct ree_receipt_text *a, const struct ree_recei
     return strcmp(a->tokens_sha256, b->tokens_sha256) == 0 && a->n_tokens == b->n_tokens;
 }
 
-// The first token that differs, where both tell them.
+// Reports the first token that differs if both receipts list their tokens.
 static void tokens(struct list *list, const char *what, const struct ree_receipt_text *a,
                    const struct ree_receipt_text *b) {
     if (same_tokens(a, b)) return;
@@ -70,7 +70,7 @@ static void text(struct list *list, const char *what, const struct ree_receipt_t
     size_t i = 0;
     while (a->text[i] && a->text[i] == b->text[i])
         i++;
-    // Not from within a character.
+    // Move back to the first byte of a character.
     while (i > 0 && ((unsigned char)a->text[i] & 0xC0) == 0x80)
         i--;
     add(list, what, "from byte %zu on: \"%.60s\" and \"%.60s\"", i, a->text + i, b->text + i);
@@ -111,7 +111,8 @@ static void tensors(struct list *list, const char *kind, const struct ree_receip
     whole(list, what, n_a, n_b);
 }
 
-// The hashes of an open receipt as a private one has them.
+// Blinds the hashes of an open receipt with the salt of a private one, and removes its tokens and
+// texts.
 static void blind(const struct ree_receipt *salted, struct ree_receipt *open) {
     char *const hashes[] = {open->prompt.tokens_sha256, open->prompt.text_sha256,
                             open->output.tokens_sha256, open->output.text_sha256,
@@ -122,7 +123,8 @@ static void blind(const struct ree_receipt *salted, struct ree_receipt *open) {
     open->prompt.text = open->output.text = NULL;
 }
 
-// Makes the hashes of two copies comparable; false: they are blinded with different salts.
+// Makes the hashes of two copies comparable. Returns false if they are blinded with different
+// salts.
 static bool make_comparable(struct ree_receipt *a, struct ree_receipt *b) {
     if (a->is_private && b->is_private) return strcmp(a->salt_sha256, b->salt_sha256) == 0;
     if (a->is_private && a->has_salt) blind(a, b);
@@ -143,7 +145,7 @@ static void contents(struct list *list, const struct ree_receipt *a, const struc
 size_t ree_receipt_diff(const struct ree_receipt *first, const struct ree_receipt *second,
                         struct ree_receipt_difference *out, size_t max) {
     struct list list = {out, max, 0};
-    struct ree_receipt copies[] = {*first, *second}; // that borrow everything
+    struct ree_receipt copies[] = {*first, *second}; // the copies borrow everything
     const struct ree_receipt *a = &copies[0], *b = &copies[1];
     bool can_compare = make_comparable(&copies[0], &copies[1]);
     static const char *const kinds[] = {"text", "tensors"};

@@ -11,7 +11,7 @@ static enum ree_status no_memory(struct ree_bench *b) {
     return ree_fail(b->err, REE_NO_MEMORY, "out of memory");
 }
 
-// The first that differs within a step, under tops that were checked.
+// Finds the first difference within a step. The tops must already be checked.
 static enum ree_status first_in_step(struct ree_bench *b, enum ree_ask halves, uint64_t n,
                                      ree_digest tops[2], uint64_t *out) {
     struct ree_tree trees[2] = {{0}, {0}};
@@ -19,7 +19,7 @@ static enum ree_status first_in_step(struct ree_bench *b, enum ree_ask halves, u
     for (unsigned k = 0; k < 2 && status == REE_OK; k++)
         status = ree_side_tree(&b->sides[k], halves, n, tops[k], &trees[k]);
     if (status == REE_OK) status = ree_tree_first(&trees[0], &trees[1], out, b->err);
-    // Not without a collision of SHA-256.
+    // Possible only after a collision of SHA-256.
     if (status == REE_OK && *out >= n)
         status = ree_fail(b->err, REE_INTERNAL, "two tops differ, and no leaf below them does");
     ree_tree_finish(&trees[0]);
@@ -29,7 +29,8 @@ static enum ree_status first_in_step(struct ree_bench *b, enum ree_ask halves, u
 
 // The claim
 
-// What every claim has: the header that both should have, and what each side is committed to.
+// Fills in what every claim has: the header that both parties should have, and what each is
+// committed to.
 static enum ree_status begin_claim(struct ree_bench *b, enum ree_claim_kind kind, uint64_t step) {
     const struct ree_trace_header *h = b->header;
     struct ree_claim *c = b->out->claim = ree_claim_create();
@@ -72,7 +73,8 @@ static enum ree_status describe_node(struct ree_bench *b) {
     return ok ? REE_OK : no_memory(b);
 }
 
-// The node that makes a value.
+// Finds the node that makes a value, among the nodes before `before`. Returns UINT32_MAX if none
+// does.
 static uint32_t maker_of(const struct ree_trace_header *h, uint32_t value, uint32_t before) {
     uint32_t node = before;
     while (node-- > 0) {
@@ -82,8 +84,8 @@ static uint32_t maker_of(const struct ree_trace_header *h, uint32_t value, uint3
     return node;
 }
 
-// Both sides' word on where an input of the node comes from. It was found that they agree on all
-// that comes before the node.
+// Asks both sides where an input of the node comes from. The bisection has shown that they agree on
+// everything before the node.
 static enum ree_status trace_input(struct ree_bench *b, int32_t value, struct ree_claim_input *in) {
     const struct ree_trace_header *h = b->header;
     if (value == REE_TRACE_OMITTED) {
@@ -133,7 +135,7 @@ static enum ree_status claim_node(struct ree_bench *b) {
     return REE_OK;
 }
 
-// Opens the node of the step before that makes this value.
+// Opens the node of the previous step that makes this value.
 static enum ree_status open_before(struct ree_bench *b, uint32_t value) {
     const struct ree_trace_header *h = b->header;
     struct ree_claim *c = b->out->claim;
@@ -154,7 +156,8 @@ static enum ree_status open_before(struct ree_bench *b, uint32_t value) {
     return REE_OK;
 }
 
-// An input of a step whose roots are open. Without rules it is named, and nobody can decide it.
+// Claims an input of a step whose roots are open. Without rules the input is only named, and nobody
+// can decide it.
 static enum ree_status claim_input(struct ree_bench *b, uint32_t input) {
     const struct ree_rules *rules = b->terms->rules;
     struct ree_claim *c = b->out->claim;
@@ -190,8 +193,8 @@ static enum ree_status find_in_step(struct ree_bench *b) {
     return claim_node(b);
 }
 
-// The receipts differ in a token that the step reads, or that none reads: in the logits of the step
-// before both are held to what they chose.
+// The receipts differ in a token that the step reads, or that no step reads. Each party is then
+// judged by what the logits of its own previous step choose.
 static enum ree_status find_token(struct ree_bench *b, uint64_t step) {
     const struct ree_rules *rules = b->terms->rules;
     bool is_read = step < b->out->n_steps[0] && step < b->out->n_steps[1];
@@ -208,12 +211,13 @@ static enum ree_status find_token(struct ree_bench *b, uint64_t step) {
     return REE_OK;
 }
 
-// Whether a receipt says so, and its tokens do.
+// True if both the receipt's field and its tokens give n steps.
 static bool has_steps(const struct ree_told *t, uint64_t n) {
     return t->receipt->trace_steps == n && (!t->has_n_steps || t->n_steps == n);
 }
 
-// What follows from the roots and the receipts alone. *done: that ends it.
+// Checks what follows from the roots and receipts without further questions. *done: this decides
+// the dispute.
 static enum ree_status check_whole(struct ree_bench *b, bool *done) {
     const struct ree_dispute_terms *t = b->terms;
     bool is_other = false, is_length = false;
@@ -229,7 +233,8 @@ static enum ree_status check_whole(struct ree_bench *b, bool *done) {
         is_length |= t->runs[k] && !has_steps(t->runs[k], b->out->n_steps[k]);
     }
     *done = is_other || is_length;
-    // If both have the same other header, another version of ree may have made both traces.
+    // If both have the same header and it is not the model's, another version of ree may have made
+    // both traces.
     bool is_shared = memcmp(b->sides[0].header, b->sides[1].header, sizeof(ree_digest)) == 0;
     bool is_named = t->is_model && !is_shared;
     b->out->kind = !is_other  ? REE_DISPUTE_LENGTH
@@ -342,7 +347,7 @@ static enum ree_status hold(struct ree_bench *b) {
     return t->rules ? begin_claim(b, REE_CLAIM_OF_LENGTH, 0) : REE_OK;
 }
 
-// Whether the kind ends with a claim; those of a party that lied or left are half made.
+// True if this kind of dispute ends with a claim. The claims of LIED and SILENT are incomplete.
 static bool has_claim(const struct ree_bench *b) {
     switch (b->out->kind) {
     case REE_DISPUTE_NODE:
@@ -358,7 +363,7 @@ enum ree_status ree_dispute(const struct ree_dispute_terms *terms,
                             struct ree_party *const parties[2], struct ree_strbuf *transcript,
                             struct ree_dispute *out, struct ree_error *err) {
     struct ree_error local;
-    if (!err) err = &local; // what it says is part of the result
+    if (!err) err = &local; // the message is part of the result
     struct ree_bench b = {
         .terms = terms, .header = terms->header, .transcript = transcript, .out = out, .err = err};
     memset(out, 0, sizeof *out);

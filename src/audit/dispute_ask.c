@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A number that a party gives is written in messages as JSON has them.
+// A party's number of steps must be exactly representable in JSON messages.
 #define MAX_STEPS ((uint64_t)1 << 53)
 
 static const char *const who[] = {"A", "B"};
@@ -14,8 +14,8 @@ static enum ree_status no_memory(struct ree_bench *b) {
     return ree_fail(b->err, REE_NO_MEMORY, "out of memory");
 }
 
-// Names the party that ends the dispute: a failure on the way up, a result at the top
-// (ree_dispute).
+// Names the party that ends the dispute. This is a failure for all callers up to ree_dispute, which
+// turns it into a result.
 static enum ree_status name(struct ree_side *s, enum ree_dispute_kind kind) {
     struct ree_dispute *out = s->bench->out;
     out->kind = kind;
@@ -47,8 +47,9 @@ static enum ree_status note(struct ree_bench *b, const struct ree_side *s,
     return status;
 }
 
-// Whatever the reason: a party that could choose a failure would end the dispute unnamed. A local
-// one chooses none: the memory that it lacks is this process's.
+// Any failure counts as silence. If some failures did not count, a party could choose one of them
+// and end the dispute without being named. The only exception is the REE_NO_MEMORY of a local party
+// (see `ask`): the memory that it lacks is that of this process.
 static enum ree_status silent(struct ree_side *s, const struct ree_query *query) {
     struct ree_dispute *out = s->bench->out;
     snprintf(out->lie, sizeof out->lie, "%.*s", (int)sizeof out->lie - 1, s->bench->err->message);
@@ -56,8 +57,8 @@ static enum ree_status silent(struct ree_side *s, const struct ree_query *query)
     return status == REE_OK ? name(s, REE_DISPUTE_SILENT) : status;
 }
 
-// `n`: digests that the answer has to begin with; the rest is a proof, whose length is checked with
-// it.
+// Asks a question. The answer must begin with `n` digests. The rest is a proof, whose length is
+// checked when the proof is.
 static enum ree_status ask(struct ree_side *s, const struct ree_query *query, size_t n,
                            bool has_proof, struct ree_reply *reply) {
     struct ree_bench *b = s->bench;
@@ -68,7 +69,7 @@ static enum ree_status ask(struct ree_side *s, const struct ree_query *query, si
     if (status == REE_NO_MEMORY && s->party->is_local) return status;
     if (status != REE_OK) return silent(s, query);
     size_t given = reply->n, most = n + REE_MERKLE_MAX_PROOF;
-    // Of an answer that is too long the transcript has the beginning.
+    // The transcript keeps only the beginning of an answer that is too long.
     if (given > most + 1) reply->n = most + 1;
     REE_TRY(note(b, s, query, reply));
     if (has_proof ? given < n || given > most : given != n)
@@ -108,7 +109,8 @@ enum ree_status ree_side_tree(struct ree_side *s, enum ree_ask halves, uint64_t 
 
 // What a party is committed to
 
-// A tree of no leaves has one top: with another its root would differ, and no leaf would.
+// A tree without leaves has exactly one valid top. With another top the root would differ although
+// no leaf does.
 static bool is_top(uint64_t n, const ree_digest top) {
     static const ree_digest zeros;
     return n > 0 || memcmp(top, zeros, sizeof zeros) == 0;

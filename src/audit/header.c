@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "session/model.h"
 
-// Constants hashed between two reports of progress, by size: a large one is reported alone.
+// Bytes of constants hashed between two progress reports; at least two constants per report.
 #define REPORT_BYTES ((uint64_t)256 << 20)
 
 static enum ree_status no_memory(struct ree_error *err) {
@@ -60,8 +60,8 @@ void ree_audit_value_digest(const struct ree_tensor *t, ree_digest out) {
 
 struct collector {
     const struct ree_node *node;
-    const struct ree_graph *graph; // that the node is in
-    struct ree_value **list;       // captured values; NULL: count places
+    const struct ree_graph *graph; // the graph that contains the node
+    struct ree_value **list;       // captured values; NULL: only count uses
     size_t n;
 };
 
@@ -88,9 +88,9 @@ enum ree_status ree_audit_inputs(const struct ree_node *node, struct ree_arena *
         if (node->attrs[i].kind == REE_ATTR_GRAPH) graph = node->attrs[i].graph->parent;
     *out = node->inputs;
     *out_n = (uint32_t)node->n_inputs;
-    if (!graph) return REE_OK; // there are no subgraphs
+    if (!graph) return REE_OK; // the node has no subgraphs
     struct collector c = {.node = node, .graph = graph};
-    struct ree_node *walked = (struct ree_node *)(uintptr_t)node; // only read
+    struct ree_node *walked = (struct ree_node *)(uintptr_t)node; // not modified
     ree_node_visit_uses(walked, collect, &c);
     struct ree_value **list =
         ree_arena_alloc_array(arena, node->n_inputs + c.n + 1, sizeof(struct ree_value *));
@@ -112,8 +112,8 @@ struct builder {
     struct ree_arena *arena;
     struct ree_error *err;
     struct ree_trace_header *h;
-    int32_t *numbers;                   // per value's id: 1 + its number; 0: none yet
-    const struct ree_value **constants; // of h->constants
+    int32_t *numbers;                   // indexed by value id: 1 + value number; 0: none yet
+    const struct ree_value **constants; // the values of h->constants
 };
 
 static enum ree_status add_inputs(struct builder *b) {
@@ -130,7 +130,7 @@ static enum ree_status add_inputs(struct builder *b) {
     return REE_OK;
 }
 
-// Those that are read, in the order in which they are.
+// Adds the constants that nodes read, in the order in which they are first read.
 static enum ree_status add_constants(struct builder *b, struct ree_value *const *const *inputs) {
     const struct ree_graph *graph = b->model->graph;
     struct ree_trace_header *h = b->h;
@@ -142,7 +142,7 @@ static enum ree_status add_constants(struct builder *b, struct ree_value *const 
                 if (!value || value->producer) continue;
                 int32_t *number = &b->numbers[value->id];
                 if (*number > (int32_t)h->n_inputs || (pass == 0 && *number < 0)) continue;
-                if (*number > 0) continue; // an input
+                if (*number > 0) continue; // an input of the model
                 if (pass == 0) {
                     *number = -1;
                 } else {
@@ -212,7 +212,7 @@ static int by_size(const void *a, const void *b) {
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-// The largest first, so that the cores end together.
+// Hashes the largest constants first, so that all cores finish at about the same time.
 static enum ree_status hash_constants(struct builder *b) {
     uint32_t n = b->h->n_constants;
     uint64_t total = 0, done = 0;

@@ -1,10 +1,10 @@
-// The page of a comparison: error over depth, and a table.
+// The page of a comparison: relative error over depth, and a table.
 #include "audit/html_page.h"
 
 #include <math.h>
 
 #define HEIGHT 320
-#define MAX_LINES 12 // of steps, in the picture
+#define MAX_LINES 12 // maximum number of steps in the picture
 
 static void append_graph_node(struct ree_strbuf *out, const struct ree_node *node) {
     ree_page_node(out, node->id, node->name, node->domain, node->op_type);
@@ -12,7 +12,7 @@ static void append_graph_node(struct ree_strbuf *out, const struct ree_node *nod
 
 // The picture of a comparison
 
-// Powers of ten that the picture spans.
+// The powers of ten that the picture covers.
 struct scale {
     int low, high;
     size_t n_nodes;
@@ -23,13 +23,13 @@ static double x_of(const struct scale *s, size_t node) {
            (REE_PAGE_WIDTH - 60) * ((double)node + 0.5) / (double)(s->n_nodes ? s->n_nodes : 1);
 }
 
-// No difference is at the bottom, an endless one at the top.
+// No difference is at the bottom, an infinite one at the top.
 static double y_of(const struct scale *s, double rel) {
     double bottom = HEIGHT - 30, top = 15;
     if (!(rel > 0)) return bottom;
     double at = isinf(rel) ? s->high : log10(rel);
     at = at < s->low ? s->low : at > s->high ? s->high : at;
-    // A gap between none and the smallest.
+    // Leave a gap between "no difference" and the smallest difference.
     return bottom - 12 - (bottom - 12 - top) * (at - s->low) / (s->high - s->low);
 }
 
@@ -62,14 +62,14 @@ static void append_grid(struct ree_strbuf *out, const struct scale *s) {
                       REE_PAGE_WIDTH - 10, y, y, y + 4);
     for (int i = 0; i <= 4; i++) {
         size_t node = s->n_nodes ? (s->n_nodes - 1) * (size_t)i / 4 : 0;
-        // The last one ends where the picture does.
+        // Align the last label so that it ends where the picture ends.
         ree_strbuf_printf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">node %zu</text>\n",
                           x_of(s, node), HEIGHT - 10, i == 4 ? "end" : "middle", node);
     }
 }
 
 static int hue_of(size_t line) {
-    return (int)(line * 137 % 360); // neighbours far apart
+    return (int)(line * 137 % 360); // adjacent lines get very different hues
 }
 
 static bool step_differs(const struct ree_compare_result *r, uint64_t step) {
@@ -84,7 +84,7 @@ static void append_line(struct ree_strbuf *out, const struct ree_compare_result 
                       hue_of(line));
     const float *rel = r->rel + step * r->n_nodes;
     for (size_t i = 0; i < r->n_nodes; i++) {
-        // Of a level stretch its ends alone.
+        // Of a run of equal values, draw only the two ends.
         bool level = i > 0 && i + 1 < r->n_nodes && rel[i] == rel[i - 1] && rel[i] == rel[i + 1];
         if (!level) ree_strbuf_printf(out, "%.1f,%.1f ", x_of(s, i), y_of(s, rel[i]));
     }

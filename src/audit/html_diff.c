@@ -1,14 +1,14 @@
-// The page of two traces: which nodes of which steps agree.
+// The page of two traces: which nodes agree in which steps.
 #include "audit/html_page.h"
 
 #include <string.h>
 
-#define MAX_STRIPS 200 // steps
+#define MAX_STRIPS 200 // maximum number of steps in the picture
 
 enum cell { AGREE, DIFFER, NEW, INPUT };
 static const char *const classes[] = {"agree", "differ", "new", "input"};
 
-// Place 0 is the step's inputs, then come the nodes.
+// Place 0 stands for the inputs of the step; the nodes follow.
 static enum cell cell_of(const struct ree_html_diff *page, uint64_t step, uint32_t place) {
     const struct ree_trace *a = page->traces[0], *b = page->traces[1];
     if (place == 0)
@@ -48,7 +48,7 @@ static void append_strip(struct ree_strbuf *out, const struct ree_html_diff *pag
 
 static void append_strips(struct ree_strbuf *out, const struct ree_html_diff *page) {
     uint64_t n = page->diff->n_steps, first = 0;
-    // From a little before the first that differs.
+    // Start a little before the first difference.
     if (n > MAX_STRIPS && page->diff->step > 10) first = page->diff->step - 10;
     uint64_t rows = n - first < MAX_STRIPS ? n - first : MAX_STRIPS;
     ree_strbuf_printf(out,
@@ -71,7 +71,7 @@ static void append_strips(struct ree_strbuf *out, const struct ree_html_diff *pa
                           (unsigned long long)(first + rows - 1), (unsigned long long)n);
 }
 
-// Nodes that differ although all that they read agrees, in all steps.
+// Lists, for all steps, the nodes that differ although everything that they read agrees.
 static void append_new(struct ree_strbuf *out, const struct ree_html_diff *page) {
     const struct ree_trace_header *h = &page->traces[0]->header;
     size_t rows = 0;

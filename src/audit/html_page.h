@@ -1,15 +1,15 @@
-// What every page has; for html_compare.c and html_diff.c.
+// Common parts of the pages; for html_compare.c and html_diff.c.
 #ifndef REE_AUDIT_HTML_PAGE_H
 #define REE_AUDIT_HTML_PAGE_H
 
 #include "audit/html.h"
 
-#define REE_PAGE_WIDTH 960     // of pictures
-#define REE_PAGE_MAX_ROWS 5000 // of tables
+#define REE_PAGE_WIDTH 960     // width of pictures, in SVG units
+#define REE_PAGE_MAX_ROWS 5000 // maximum rows of a table
 
 void ree_page_begin(struct ree_strbuf *out, const char *title);
 void ree_page_end(struct ree_strbuf *out);
-// "12 name (domain.op_type)"; `name` may be NULL.
+// Appends "12 name (domain.op_type)"; `name` may be NULL.
 void ree_page_node(struct ree_strbuf *out, uint32_t number, const char *name, const char *domain,
                    const char *op_type);
 

@@ -112,7 +112,7 @@ static enum ree_status put_texts(struct ree_receipt *r, const struct ree_text_ru
     return status;
 }
 
-// What the sampling does not use is off in a receipt, whatever was asked for.
+// Turns off the parameters that have no effect, whatever values were requested.
 static struct ree_sampling canonical(struct ree_sampling s) {
     if (s.temperature > 0) return s;
     return (struct ree_sampling){.top_p = 1, .repetition_penalty = s.repetition_penalty};
@@ -137,7 +137,8 @@ enum ree_status ree_receipt_make_text(const struct ree_text_run *run, struct ree
     out->n_eos = o->n_eos;
     out->eos = o->eos;
     out->finish_reason = ree_finish_name(g->finish);
-    // Of a text that ended within its prompt, the hash is over a part that nobody could name.
+    // If the run ended within the prompt, the hash is over logits of an unknown part of it, so it
+    // is left out.
     if (g->n > g->n_prompt) memcpy(out->logits_sha256, g->logits_sha256, sizeof g->logits_sha256);
     if (run->request_sha256)
         snprintf(out->request_sha256, sizeof out->request_sha256, "%s", run->request_sha256);
@@ -162,7 +163,7 @@ enum ree_status ree_receipt_try_text(const struct ree_text_run *run, struct ree_
     return status;
 }
 
-// An empty name for a tensor without one.
+// A tensor without a name gets an empty one.
 static enum ree_status put_tensor(struct ree_receipt *r, const char *name,
                                   const struct ree_tensor *tensor, struct ree_receipt_tensor *out,
                                   struct ree_error *err) {
@@ -176,7 +177,7 @@ static const char *name_of_tensor(const void *tensors, size_t i) {
     return ((const struct ree_tensor *)tensors)[i].name;
 }
 
-// In the model's order.
+// Adds the inputs in the model's order.
 static enum ree_status put_inputs(const struct ree_tensors_run *run, struct ree_receipt *out,
                                   struct ree_error *err) {
     struct ree_name_index index;

@@ -1,4 +1,4 @@
-// Messages of a dispute as JSON lines: what is counted, and what a transcript holds.
+// Messages of a dispute as JSON lines: the transcript, and the bytes that are counted.
 #include <string.h>
 
 #include "audit/dispute.h"

@@ -5,7 +5,7 @@
 #include "audit/header.h"
 #include "base/status.h"
 
-// As ree_generator_create does, but for a device.
+// Does the same as ree_generator_create, without a device.
 static enum ree_status open_text(const char *path, const struct ree_model_options *options,
                                  struct ree_opened *out, struct ree_error *err) {
     bool one_row;

@@ -1,4 +1,5 @@
-// The model of a trace, as it was run: a language model with the roles of its inputs, or any other.
+// Opens the model of a trace in the form in which it was run: as a language model with the roles of
+// its inputs, or as any other model.
 #ifndef REE_AUDIT_OPEN_MODEL_H
 #define REE_AUDIT_OPEN_MODEL_H
 
@@ -10,20 +11,21 @@
 struct ree_opened {
     struct ree_model *model;
     bool is_text;
-    struct ree_model_source source; // of text
+    struct ree_model_source source; // is_text only
     struct ree_roles roles;
     struct ree_model_hashes hashes;
     struct ree_arena arena;
-    struct ree_trace_header header; // in it
+    struct ree_trace_header header; // in the arena
 };
 
 struct ree_open_options {
     enum ree_operation_set operation_set;
-    uint32_t prefill_chunk; // 0: a model without steps, else a language model
+    // Prompt tokens per step, for a language model; 0: any other model, which runs in one step.
+    uint32_t prefill_chunk;
     void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total); // NULL: off
 };
 
-// Loads the model, hashes it and makes the header that a trace of it has. Release with
+// Loads and hashes the model, and makes the header that its traces have. Release with
 // ree_opened_finish, also on failure.
 enum ree_status ree_open_model(const char *path, const struct ree_open_options *options,
                                struct ree_opened *out, struct ree_error *err);

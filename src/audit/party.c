@@ -24,14 +24,14 @@ bool ree_reply_add(struct ree_reply *reply, const ree_digest *digests, size_t n)
     return true;
 }
 
-// A trace's
+// A party that answers from a trace
 
 struct trace_party {
     struct ree_party base;
     const struct ree_trace *trace;
-    ree_digest *steps; // leaves
-    uint64_t step;     // whose nodes these are; UINT64_MAX: none yet
-    ree_digest *nodes; // leaves
+    ree_digest *steps; // leaves of the tree of steps
+    uint64_t step;     // the step of `nodes`; UINT64_MAX: none yet
+    ree_digest *nodes; // leaves of the tree of nodes
 };
 
 static enum ree_status no_memory(struct ree_error *err) {

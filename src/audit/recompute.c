@@ -11,7 +11,8 @@ static enum ree_status no_memory(struct ree_error *err) {
 }
 
 bool ree_recompute_is_given(const struct ree_value *value) {
-    // Before IR version 4 every weight had to be listed as an input (session/model.c).
+    // Before IR version 4 every weight had to be listed as an input (session/model.c), so there an
+    // input with data is a constant.
     return value->producer || !value->data || (value->is_input && value->graph->ir_version >= 4);
 }
 
@@ -21,7 +22,8 @@ static bool contains(struct ree_value *const *list, size_t n, const struct ree_v
     return false;
 }
 
-// A value that a node made, or that was an input, as an input of the type that it had.
+// Turns a value that a node made, or that was an input, into a graph input of the tensor's type and
+// shape.
 static void give(struct ree_value *value, const struct ree_tensor *tensor) {
     value->producer = NULL;
     value->is_input = true;
@@ -36,8 +38,8 @@ static void give(struct ree_value *value, const struct ree_tensor *tensor) {
     memset(value->symbols, 0, sizeof value->symbols);
 }
 
-// Leaves the graph with this node, what it reads and what it makes. Names, constants and subgraphs
-// stay as they are.
+// Reduces the graph to this node, what it reads and what it makes. Names, constants and subgraphs
+// are unchanged.
 static enum ree_status cut_out(struct ree_graph *graph, size_t index,
                                struct ree_value *const *reads, uint32_t n,
                                const struct ree_tensor *inputs, struct ree_error *err) {
@@ -93,14 +95,14 @@ static enum ree_status run(struct ree_model *model, const struct ree_tensor *inp
     return status;
 }
 
-// The tensors with the names of the values that they are of, each once.
+// Gives each tensor the name of its value; each value appears once.
 static size_t name_inputs(const struct ree_model *model, struct ree_value *const *reads, uint32_t n,
                           const struct ree_tensor *inputs, struct ree_tensor *out) {
     for (size_t k = 0; k < model->n_inputs; k++)
         for (uint32_t i = 0; i < n; i++)
             if (reads[i] == model->input_values[k]) {
                 out[k] = inputs[i];
-                out[k].name = (char *)(uintptr_t)reads[i]->name; // only read
+                out[k].name = (char *)(uintptr_t)reads[i]->name; // not modified
                 break;
             }
     return model->n_inputs;
@@ -126,7 +128,7 @@ enum ree_status ree_recompute(struct ree_model *whole, size_t index,
         omitted[i] = !node->outputs[i];
     if (status == REE_OK) status = cut_out(graph, index, reads, n, inputs, err);
     if (status == REE_OK) {
-        whole->graph = NULL; // taken over by the new model, also on failure
+        whole->graph = NULL; // the new model takes ownership, also on failure
         status = ree_model_from_graph(graph, NULL, &model, err);
     }
     if (status == REE_OK)

@@ -1,19 +1,19 @@
-// Computing one node of a model alone, on the CPU.
+// Computes a single node of a model on the CPU.
 #ifndef REE_AUDIT_RECOMPUTE_H
 #define REE_AUDIT_RECOMPUTE_H
 
 #include "session/model.h"
 
-// Runs node `node` of the model's graph on inputs[n]: for each value of ree_audit_inputs
-// (audit/header.h) that is neither omitted nor a constant, its tensor; the others are not looked
-// at. outputs[n_outputs of the node] are made by this call, omitted ones zeroed; release each with
-// ree_tensor_finish.
+// Runs node `node` of the model's graph. inputs[n] corresponds to the list from ree_audit_inputs
+// (audit/header.h): the tensor of each value for which ree_recompute_is_given holds. Entries of
+// omitted values and of constants are not read. The call creates outputs[n_outputs of the node],
+// with zeroed tensors for omitted outputs; release each with ree_tensor_finish.
 //
-// The node is cut out of the model, whose graph is gone afterwards: the model can only be
-// destroyed.
+// The call reduces the model's graph to this node. Afterwards the model may only be destroyed.
 enum ree_status ree_recompute(struct ree_model *model, size_t node, const struct ree_tensor *inputs,
                               uint32_t n, struct ree_tensor *outputs, struct ree_error *err);
-// Whether such a value is given, rather than a constant of the model: inputs with a default are.
+// True if the value must be supplied as a tensor, false if it is a constant of the model. An input
+// with a default value must be supplied.
 bool ree_recompute_is_given(const struct ree_value *value);
 
 #endif

@@ -8,15 +8,16 @@
 struct ree_recorder {
     struct ree_arena arena;
     struct ree_trace_header header;
-    struct ree_trace_writer *writer; // NULL: no file
+    struct ree_trace_writer *writer; // NULL: no file is written
     size_t n_states;
     struct ree_state_spec *specs;
-    struct ree_trace_rows *rows; // per state
+    struct ree_trace_rows *rows; // one per state
     bool *begun;
-    ree_digest *step; // being recorded
-    bool *known;      // per digest of it
+    ree_digest *step; // digests of the current step
+    bool *known;      // one flag per digest of the current step
     uint64_t n_steps, capacity;
-    ree_digest *leaves; // per step, without a file: the writer has its own
+    // One leaf per step. Used only without a file; otherwise the writer keeps the leaves.
+    ree_digest *leaves;
     enum ree_status (*on_step)(void *user, uint64_t step, const ree_digest *digests,
                                struct ree_error *err);
     void *user;

@@ -10,7 +10,7 @@
 #include "base/npy.h"
 #include "base/status.h"
 
-// A file or folder is named by what is before and behind the name of a value.
+// Identifies a file by the parts of its name before and after the name of the value.
 struct place {
     const char *folder;
     uint64_t step;
@@ -65,7 +65,7 @@ static enum ree_status load_file(const struct place *p, enum ree_dtype dtype,
     return status;
 }
 
-// The node that makes a value, and which of its outputs it is.
+// Finds the node that makes a value; *out_output receives the index of the output.
 static uint32_t maker_of(const struct ree_trace_header *h, uint32_t value, uint32_t *out_output) {
     uint32_t node = 0;
     while (value < h->nodes[node].first_output ||
@@ -91,7 +91,7 @@ static struct place place_of(const char *folder, const struct ree_opened *m, uin
     return p;
 }
 
-// States
+// Caches
 
 uint32_t ree_recorded_value_of_output(const struct ree_opened *m, size_t output) {
     const struct ree_graph *graph = m->model->graph;
@@ -103,7 +103,7 @@ uint32_t ree_recorded_value_of_output(const struct ree_opened *m, size_t output)
     return UINT32_MAX;
 }
 
-// The value of a graph's output that a state is kept from.
+// The value of the graph output that a cache is kept from.
 static uint32_t value_of_state(const struct ree_opened *m, size_t state) {
     return ree_recorded_value_of_output(m, m->roles.states[state].output);
 }
@@ -123,7 +123,7 @@ void ree_recorded_rows_digest(const struct ree_tensor *tensor, uint32_t axis, re
     memcpy(out, rows.digest, sizeof rows.digest);
 }
 
-// Appends rows; both are dense.
+// Appends rows along `axis`. Both tensors must be dense.
 static enum ree_status append(struct ree_tensor *all, const struct ree_tensor *rows, uint32_t axis,
                               struct ree_error *err) {
     struct ree_tensor grown;
@@ -151,7 +151,8 @@ static enum ree_status append(struct ree_tensor *all, const struct ree_tensor *r
     return REE_OK;
 }
 
-// Rows of the steps before `end`. Those of the first step tell the shape, where end is 0.
+// Loads the rows of the steps before `end`. If end is 0, only the shape is taken from the first
+// step.
 static enum ree_status load_state(const char *folder, const struct ree_opened *m, uint64_t end,
                                   size_t state, struct ree_tensor *out, struct ree_error *err) {
     uint32_t axis = m->roles.states[state].axis, value = value_of_state(m, state);

@@ -1,34 +1,36 @@
-// Values that --dump-tensors wrote, read back:
+// Reads values that --dump-tensors wrote:
 //
-//     FOLDER/step-STEP/input-INDEX-NAME.npy         an input of the model, but a cache
-//     FOLDER/step-STEP/NODE-NAME-OUTPUT.npy         an output of a node; of one that is kept as a
-//                                                   cache the rows that are new in this step
+//     FOLDER/step-STEP/input-INDEX-NAME.npy         an input of the model that is not a cache
+//     FOLDER/step-STEP/NODE-NAME-OUTPUT.npy         an output of a node; if it is kept as a cache,
+//     only
+//                                                   the rows that this step added
 //
-// with numbers of five digits for STEP, INDEX and NODE. NAME is not looked at. The files are
-// untrusted; what they hold has to have the digest that is asked for.
+// STEP, INDEX and NODE are numbers of five digits. NAME is ignored. The files are untrusted: their
+// contents must have the digest that the caller passes.
 #ifndef REE_AUDIT_RECORDED_H
 #define REE_AUDIT_RECORDED_H
 
 #include "audit/open_model.h"
 
-// The value (receipt/trace.h) of a step. A cache is put together from the steps up to this one, of
-// which all rows have to be there. REE_NOT_FOUND: a file is missing; REE_INVALID: the digest is
-// another.
+// Loads a value (receipt/trace.h) of a step. A cache is assembled from the rows of all steps up to
+// this one. Fails with REE_NOT_FOUND if a file is missing and with REE_INVALID if the digest
+// differs.
 enum ree_status ree_recorded_load(const char *folder, const struct ree_opened *model, uint64_t step,
                                   uint32_t value, const ree_digest digest, struct ree_tensor *out,
                                   struct ree_error *err);
 
-// The digest that a recorded input of the only step has in a trace, if the tensor has the hash that
-// a receipt has of it.
+// For a model that runs in one step: computes the digest that a recorded input has in a trace.
+// Fails with REE_INVALID if the tensor does not have the hash that a receipt states for it.
 enum ree_status ree_recorded_given(const char *folder, const struct ree_opened *model,
                                    uint32_t input, const char *sha256, ree_digest out,
                                    struct ree_error *err);
 
-// The value that is an output of the model's graph; UINT32_MAX if no node makes it.
+// Returns the value that is an output of the model's graph, or UINT32_MAX if no node makes it.
 uint32_t ree_recorded_value_of_output(const struct ree_opened *model, size_t output);
-// The number of the state that a value is kept as, or was; -1: none. *out_new: it is an output.
+// Returns the cache that a value belongs to, as its input or its output, or -1. *out_new: the value
+// is the cache's output.
 ptrdiff_t ree_recorded_state(const struct ree_opened *model, uint32_t value, bool *out_new);
-// The digest of a value that is all of a state.
+// Digest of a tensor that holds a whole cache.
 void ree_recorded_rows_digest(const struct ree_tensor *tensor, uint32_t axis, ree_digest out);
 
 #endif

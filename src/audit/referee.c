@@ -18,7 +18,7 @@ const char *ree_verdict_text(enum ree_verdict verdict) {
     return texts[verdict];
 }
 
-// Whether the claim is of this model
+// Checking that the claim is of this model
 
 static enum ree_status check_numerics(const struct ree_claim *c, struct ree_error *err) {
     if (strcmp(c->numerics, ree_numerics_version()) != 0)
@@ -47,7 +47,7 @@ static enum ree_status check_model(const struct ree_claim *c, const struct ree_o
     return REE_OK;
 }
 
-// Whether the roots are those of receipts
+// Checking that the roots are those of receipts
 
 static enum ree_status bind(const struct ree_claim *c, const struct ree_referee_options *options,
                             struct ree_ruling *out, struct ree_error *err) {
@@ -78,7 +78,7 @@ static enum ree_status tell(const struct ree_referee_options *options, struct re
     return ree_told_compare_inputs(&told[0], &told[1], err);
 }
 
-// Every claim has the number of steps of both roots.
+// Every claim states the number of steps of both roots.
 static void count_steps(const struct ree_court *court, struct ree_ruling *out) {
     for (unsigned k = 0; k < 2; k++) {
         const struct ree_told *t = &court->told[k];
@@ -121,7 +121,8 @@ static bool is_named(const struct ree_ruling *r) {
     return r->is_wrong[0] || r->is_wrong[1];
 }
 
-// Both are judged by all that is at hand: who lies in one thing must not hide a lie of the other.
+// Both parties are judged by everything that is available: a lie of one party must not hide a lie
+// of the other.
 static enum ree_status decide(const struct ree_court *court, struct ree_ruling *out,
                               struct ree_error *err) {
     struct ree_error why;
@@ -145,7 +146,7 @@ enum ree_status ree_referee_opened(const struct ree_claim *c, struct ree_opened 
                                    const struct ree_referee_options *options,
                                    struct ree_ruling *out, struct ree_error *err) {
     struct ree_error local;
-    if (!err) err = &local; // prefixes need the message that they prefix
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     struct ree_court court = {.claim = c,
                               .model = model,
                               .folder = options->folder,
@@ -159,14 +160,15 @@ enum ree_status ree_referee_opened(const struct ree_claim *c, struct ree_opened 
     struct ree_arena arena;
     ree_arena_init(&arena);
     enum ree_status status = tell(options, &court, &arena, err);
-    // Receipts of which one is a lie already need not be of one run. Each is judged by itself.
+    // If one receipt is already known to lie, the receipts need not be of the same run. Each is
+    // judged by itself.
     if (status != REE_NO_MEMORY && is_named(out)) status = REE_OK;
     if (status == REE_OK) status = decide(&court, out, err);
     ree_arena_finish(&arena);
     return status;
 }
 
-// What can be refused without the model is refused before it is loaded.
+// Rejects what can be rejected before the model is loaded.
 static enum ree_status check_early(const struct ree_claim *c,
                                    const struct ree_referee_options *options,
                                    struct ree_error *err) {
@@ -192,7 +194,7 @@ enum ree_status ree_referee_same(struct ree_opened *model,
                                  const struct ree_referee_options *options, struct ree_ruling *out,
                                  struct ree_error *err) {
     struct ree_error local;
-    if (!err) err = &local; // prefixes need the message that they prefix
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     struct ree_court court = {.model = model, .is_requested = options->request != NULL};
     struct ree_arena arena;
     memset(out, 0, sizeof *out);

@@ -1,4 +1,4 @@
-// Claims about a node: the node is computed from what both parties agree that it read.
+// Decides claims about a node: computes the node from what both parties agree that it read.
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static bool same(const ree_digest a, const ree_digest b) {
     return memcmp(a, b, sizeof(ree_digest)) == 0;
 }
 
-// A part of the claim against the header, which is now known to be the model's.
+// Checks one input of the claim against the header, which is already known to be the model's.
 static enum ree_status check_source(const struct ree_trace_header *h, int32_t value, uint32_t i,
                                     const struct ree_claim_input *in, struct ree_error *err) {
     enum ree_claim_source source = REE_CLAIM_OMITTED;
@@ -75,7 +75,8 @@ static enum ree_status load_inputs(const struct ree_claim *c, const struct ree_o
     return REE_OK;
 }
 
-// Digests of what was computed, as a trace has them. `states` was found before the graph was cut.
+// Computes the digests of the outputs as a trace has them. `axes` and `omitted` were determined
+// before the graph was reduced to the node.
 static enum ree_status digest_outputs(const struct ree_claim *c, const struct ree_tensor *tensors,
                                       const int64_t *axes, const bool *omitted,
                                       struct ree_ruling *out, struct ree_error *err) {
@@ -111,7 +112,7 @@ static void judge(const struct ree_claim *c, struct ree_ruling *out) {
 
 struct work {
     struct ree_tensor *inputs, *outputs;
-    int64_t *axes; // per output; -1: no state
+    int64_t *axes; // axis of the cache that each output is kept as; -1: none
     bool *omitted;
 };
 
@@ -124,7 +125,8 @@ static enum ree_status compute(const struct ree_claim *c, struct ree_opened *m, 
         w->axes[i] = state < 0 ? -1 : (int64_t)m->roles.states[state].axis;
         w->omitted[i] = node->omitted[i];
     }
-    REE_TRY(ree_model_infer(m->model->graph, err)); // types, for what .npy has none
+    // Infers the types that .npy files cannot express.
+    REE_TRY(ree_model_infer(m->model->graph, err));
     REE_TRY(load_inputs(c, m, folder, w->inputs, out, err));
     REE_TRY(ree_recompute(m->model, c->node, w->inputs, c->n_inputs, w->outputs, err));
     return digest_outputs(c, w->outputs, w->axes, w->omitted, out, err);

@@ -1,5 +1,5 @@
-// Receipts of texts against the tokenizer and the parameters of the model, without any run: what
-// ends an answer, and what its tokens say (audit/referee_parts.h).
+// Judges text receipts against the tokenizer and the parameters of the model, without any run: what
+// ends an answer, and the texts of its tokens (audit/referee_parts.h).
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@
 #include "generate/ends.h"
 #include "generate/id_set.h"
 
-// Lists of a receipt mean the same in any order and however often something is in them; they can be
-// as long as its file, so they are sorted once.
+// Lists of a receipt are sets: order and repetition have no meaning. They can be as long as the
+// file allows, so they are sorted once.
 
 static enum ree_status compare_eos(const struct ree_receipt *x, const struct ree_receipt *y,
                                    bool *same, struct ree_error *err) {
@@ -29,7 +29,7 @@ static int compare_strings(const void *a, const void *b) {
     return strcmp(*x, *y);
 }
 
-// The texts of a list, ascending, each once. *out is released with free.
+// Makes a sorted list of distinct texts. Release *out with free.
 static enum ree_status make_strings(const char *const *texts, size_t n, const char ***out,
                                     size_t *out_n, struct ree_error *err) {
     const char **set = *out = calloc(n + 1, sizeof *set);
@@ -56,9 +56,9 @@ static enum ree_status compare_stops(const struct ree_receipt *x, const struct r
     return status;
 }
 
-// What lies beside the model.
+// What the model's folder has in addition to the model.
 struct beside {
-    struct ree_tokenizer *tokenizer; // NULL: there is none
+    struct ree_tokenizer *tokenizer; // NULL: none
     char tokenizer_sha256[65];
     struct ree_id_set eos;
     int64_t context_length; // 0: not known
@@ -96,16 +96,17 @@ struct judged {
     const struct ree_told *told;
     const struct ree_receipt *receipt, *other;
     struct ree_id_set eos;
-    bool is_eos_agreed; // by both receipts
-    bool decodes;       // the tokenizer is the receipt's
-    size_t n_ends;      // tokens up to the first end of the answer; SIZE_MAX: none
+    bool is_eos_agreed; // both receipts state the same set
+    bool decodes;       // the available tokenizer is the receipt's
+    size_t n_ends;      // answer tokens up to and including the first that ends it; SIZE_MAX: none
     const char *reason;
-    bool is_other_text[2]; // prompt, answer: its hash is not that of what the tokens say
+    // Prompt, answer: the stated hash is not that of the text that the tokens give.
+    bool is_other_text[2];
     struct ree_ruling *out;
 };
 
-// The tokenizer and the context are the model's. What both receipts say is not disputed: the
-// referee's copy may be another, or say less.
+// The tokenizer and the context length must be the model's. What both receipts state is not
+// disputed: the referee's copy of the model may differ or state less.
 static void judge_parameters(struct judged *j) {
     const struct ree_receipt *r = j->receipt, *other = j->other;
     const struct beside *b = j->beside;
@@ -124,8 +125,8 @@ static void judge_parameters(struct judged *j) {
                          (long long)r->context_length, (long long)b->context_length);
 }
 
-// As verify_parameters.c: another list that has no effect on this answer is no lie. Both may have
-// been run with --ignore-eos, which no request allows.
+// As in verify_parameters.c, a different list that has no effect on this answer is not a lie. Both
+// parties may have run with --ignore-eos, but no request allows that.
 static void judge_eos(struct judged *j) {
     const struct ree_told *t = j->told;
     bool is_agreed = j->is_eos_agreed && (j->eos.n || !j->court->is_requested), matters = false;
@@ -160,7 +161,7 @@ static enum ree_status compare_text(const struct judged *j, const struct ree_str
     return text ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
 }
 
-// Where the answer ends, and what its tokens say.
+// Finds where the answer ends, and compares the texts of its tokens.
 static enum ree_status read_answer(struct judged *j, struct ree_error *err) {
     const struct ree_receipt *r = j->receipt;
     int64_t context = r->context_length ? r->context_length : j->beside->context_length;
@@ -181,13 +182,13 @@ static enum ree_status read_answer(struct judged *j, struct ree_error *err) {
         status = compare_text(j, &read.answer.text, &r->output, &j->is_other_text[1], err);
     ree_answer_read_finish(&read);
     if (status != REE_INVALID) return status;
-    // Ids that the tokenizer lacks.
+    // The tokenizer does not have one of the ids.
     ree_ruling_wrong(j->out, j->k, "its tokens: %.150s", err->message);
     return REE_OK;
 }
 
-// How the answer ends against what the receipt says of it. Without the tokenizer, stop texts are
-// not found: the answer may end before its last token, which is said in `unknown`.
+// Compares how the answer ends with what the receipt states. Without the tokenizer stop texts
+// cannot be found, so the answer may end before its last token; then is_end_unknown is set.
 static void judge_end(struct judged *j) {
     static const char interrupted[] = "interrupted";
     const char *stated = j->receipt->finish_reason;
@@ -248,7 +249,7 @@ enum ree_status ree_referee_receipts(const struct ree_court *court, struct ree_r
 
 // Two receipts
 
-// Whether hashes of both can be compared: not blinded, or with one salt.
+// True if the hashes of both receipts can be compared: none is blinded, or both have the same salt.
 static bool share_salt(const struct ree_receipt *x, const struct ree_receipt *y) {
     return x->is_private == y->is_private &&
            (!x->is_private || strcmp(x->salt_sha256, y->salt_sha256) == 0);

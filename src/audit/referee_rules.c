@@ -1,5 +1,5 @@
-// Claims about inputs, tokens, headers and lengths: what each party said against its own root, its
-// own receipt and the model (audit/rules.h).
+// Decides claims about inputs, tokens, headers and lengths: compares the statements of each party
+// with its own root, its own receipt and the model (audit/rules.h).
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static enum ree_status need_receipts(const struct ree_court *court, struct ree_e
                     ree_claim_kind_name(court->claim->kind));
 }
 
-// The node of the step before against the model: it has to make this value.
+// Checks that the claim's node of the previous step is the model's node that makes this value.
 static enum ree_status check_before(const struct ree_court *court, uint32_t value,
                                     struct ree_error *err) {
     const struct ree_trace_header *h = &court->model->header;
@@ -55,7 +55,7 @@ static float widen(enum ree_dtype dtype, const void *data, size_t i) {
     return x;
 }
 
-// The logits of one sequence after the last token of the step before.
+// Copies the logits of the one sequence after the last token of the previous step, as binary32.
 static enum ree_status last_row(const struct ree_tensor *t, float **out, size_t *out_n,
                                 struct ree_error *err) {
     bool is_known = t->dtype == REE_F32 || t->dtype == REE_F16 || t->dtype == REE_BF16;
@@ -86,7 +86,8 @@ static enum ree_status load_logits(const struct ree_court *court, const ree_dige
     return status;
 }
 
-// The token at `place` of a side's receipt, which has one there, against its own logits.
+// Judges the token at `place` of a side's receipt, which must have one there, by the side's own
+// logits.
 static enum ree_status judge_choice(const struct ree_court *court, unsigned k, size_t place,
                                     struct ree_ruling *out, struct ree_error *err) {
     const struct ree_told *t = &court->told[k];
@@ -130,7 +131,7 @@ static enum ree_status judge_choices(const struct ree_court *court, struct ree_r
         return ree_fail(err, REE_UNSUPPORTED, "no node of the model makes the logits");
     bool is_withheld = !court->told[0].ids || !court->told[1].ids;
     bool is_chosen = court->claim->has_before && step >= court->told[0].n_prompt_steps;
-    // With logits the token of one party can be judged alone.
+    // With logits, a single party's token can still be judged.
     if (is_withheld && (!court->folder || !is_chosen)) return ree_referee_withheld(court, out, err);
     REE_TRY(check_before(court, court->rules.logits, err));
     for (unsigned k = 0; k < 2; k++) {
@@ -173,8 +174,8 @@ static enum ree_status judge_cache(const struct ree_court *court, const struct r
     return REE_OK;
 }
 
-// A receipt's hash of a float tensor is over its NaNs as they are: only the tensor itself leads
-// from there to the digest of a trace.
+// A receipt's hash of a float tensor is over unchanged NaNs, a trace's digest over canonical ones.
+// The digest can only be derived from the tensor itself.
 static enum ree_status expected_input(const struct ree_court *court, unsigned k,
                                       enum ree_rule_kind kind, ree_digest out,
                                       struct ree_error *err) {
@@ -206,14 +207,15 @@ enum ree_status ree_referee_input(const struct ree_court *court, struct ree_ruli
     for (unsigned k = 0; k < 2; k++) {
         ree_digest expected;
         if (rule->kind == REE_RULE_TOKENS && !court->told[k].ids)
-            continue; // the other may be wrong
+            continue; // the other party may still be wrong
         REE_TRY(expected_input(court, k, rule->kind, expected, err));
         if (!same(c->sides[k].input, expected))
             ree_ruling_wrong(out, k, "its input '%s' is not what its receipt says", name);
     }
     bool is_decided = out->is_wrong[0] || out->is_wrong[1];
     if (rule->kind != REE_RULE_TOKENS || is_decided) return REE_OK;
-    // Each reads the tokens of its own receipt: one receipt has a token that nothing chose.
+    // Each party reads the tokens of its own receipt, so one receipt has a token that nothing
+    // chose.
     return judge_choices(court, out, err);
 }
 
@@ -232,8 +234,8 @@ enum ree_status ree_referee_header(const struct ree_court *court, struct ree_rul
 
 // Lengths
 
-// Two runs with the same tokens, of which one goes on. Each ends by its own receipt: who breaks no
-// rule is right, whatever the other one was run with.
+// Explains why neither party is wrong: both runs have the same tokens, and one continues. Each ends
+// by its own receipt. A party that breaks no rule is right, whatever the other one was run with.
 static enum ree_status say_why(const struct ree_court *court, const struct ree_ruling *out,
                                struct ree_error *err) {
     const char *differences[REE_REFEREE_MAX_DIFFERENCES];

@@ -9,7 +9,8 @@
 #include "base/status.h"
 #include "generate/generator.h"
 
-// Tokens of a receipt that does not list them: a few bytes could ask for tensors of any size.
+// Maximum number of tokens of a receipt that does not list them. Without it, a receipt of a few
+// bytes could require tensors of any size.
 #define MAX_UNLISTED ((size_t)1 << 20)
 
 static enum ree_status no_memory(struct ree_error *err) {
@@ -73,7 +74,7 @@ enum ree_status ree_rules_make(const struct ree_opened *m, struct ree_arena *are
     for (size_t s = 0; s < m->roles.n_states; s++) {
         struct ree_rule *rule = &out->rules[m->roles.states[s].input];
         rule->value = ree_recorded_value_of_output(m, m->roles.states[s].output);
-        if (rule->value == UINT32_MAX) continue; // no node writes it
+        if (rule->value == UINT32_MAX) continue; // no node makes it
         REE_TRY(empty_cache(m, s, rule->empty, err));
         rule->kind = REE_RULE_CACHE;
     }
@@ -130,7 +131,7 @@ static enum ree_status tell_text(const struct ree_receipt *r, const struct ree_t
         if (t->n_output)
             memcpy(t->ids + t->n_prompt, r->output.tokens, t->n_output * sizeof *t->ids);
     }
-    // As generate/group.c cuts it.
+    // The prompt is cut as in generate/group.c.
     t->piece = t->n_prompt;
     if (t->has_cache && r->trace_chunk < t->piece) t->piece = r->trace_chunk;
     if (t->piece == 0) return ree_fail(err, REE_INVALID, "a text whose prompt is cut into nothing");
@@ -159,7 +160,7 @@ enum ree_status ree_told_make(const struct ree_receipt *r, const struct ree_rule
     return REE_OK;
 }
 
-// At temperature 0 most parameters have no effect, and ree-receipt/1 may say anything of them.
+// At temperature 0 most parameters have no effect, and ree-receipt/1 allows any value for them.
 static bool same_sampling(const struct ree_sampling *a, const struct ree_sampling *b) {
     if (a->temperature == 0 && b->temperature == 0)
         return a->repetition_penalty == b->repetition_penalty;
@@ -168,7 +169,7 @@ static bool same_sampling(const struct ree_sampling *a, const struct ree_samplin
            a->seed == b->seed;
 }
 
-// Inputs in the model's order.
+// Both lists must be in the model's order.
 static bool same_inputs(const struct ree_receipt *a, const struct ree_receipt *b) {
     if (a->n_inputs != b->n_inputs) return false;
     for (size_t i = 0; i < a->n_inputs; i++)
@@ -178,7 +179,8 @@ static bool same_inputs(const struct ree_receipt *a, const struct ree_receipt *b
     return true;
 }
 
-// Hashes of a private receipt are blinded, so its prompt is compared by the number of tokens alone.
+// The hashes of a private receipt are blinded, so without its tokens only the number of prompt
+// tokens is compared.
 static bool same_prompt(const struct ree_told *a, const struct ree_told *b) {
     if (a->n_prompt != b->n_prompt) return false;
     return !a->ids || !b->ids || memcmp(a->ids, b->ids, a->n_prompt * sizeof *a->ids) == 0;
@@ -213,7 +215,8 @@ enum ree_status ree_told_compare(const struct ree_told *a, const struct ree_told
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!parts[i].same) return other_runs(parts[i].what, err);
-    // Neither changes a token, so the other party can make a trace that is cut in the same way.
+    // Neither field changes a token, so the other party can record a trace that is cut in the same
+    // way.
     bool is_cut = x->trace_chunk == y->trace_chunk;
     if (is_cut && !x->logits_sha256[0] == !y->logits_sha256[0]) return REE_OK;
     return ree_fail(err, REE_INVALID,
@@ -237,12 +240,12 @@ uint64_t ree_told_step_of(const struct ree_told *t, size_t place) {
 
 // Inputs
 
-// What a step reads. ids, start and rows are those of the one sequence.
+// What a step reads. `ids`, `start` and `rows` belong to its single sequence.
 struct plan {
     struct ree_step step;
     int64_t start, one_row;
     int64_t *rows;
-    int32_t *ids; // made here; NULL: the receipt's
+    int32_t *ids; // allocated for this plan; NULL: the receipt's are used
 };
 
 static enum ree_status plan_step(const struct ree_told *t, uint64_t number, struct plan *p,
@@ -293,8 +296,8 @@ static enum ree_status made_input(const struct ree_told *t, const struct ree_ope
     return status;
 }
 
-// A receipt hashes tensors with the NaNs that they have, a trace with canonical ones: where there
-// can be NaNs, the hash of the receipt does not tell the digest of the trace.
+// A receipt hashes tensors with unchanged NaNs, a trace with canonical ones. If a tensor can have
+// NaNs, the receipt's hash does not determine the trace's digest.
 static enum ree_status given_input(const struct ree_told *t, const struct ree_opened *m,
                                    uint32_t input, ree_digest out, struct ree_error *err) {
     const struct ree_port *port = ree_model_input(m->model, input);

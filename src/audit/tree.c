@@ -50,7 +50,7 @@ static const struct ree_tree_known *find(const struct ree_tree *tree, uint64_t f
     return NULL;
 }
 
-// The half of (*first, *count) that `index` is in.
+// Replaces the range by its half that contains `index`.
 static void step_down(uint64_t index, uint64_t *first, uint64_t *count) {
     uint64_t left = ree_tree_left(*count);
     if (index < *first + left) {
@@ -61,7 +61,7 @@ static void step_down(uint64_t index, uint64_t *first, uint64_t *count) {
     }
 }
 
-// Whether a range of leaves is a node of a tree of n.
+// True if the range of leaves is a node of a tree of n leaves.
 static bool is_node(uint64_t n, uint64_t first, uint64_t count) {
     uint64_t at = 0, size = n;
     while (size > count)
@@ -81,8 +81,9 @@ static enum ree_status open_node(struct ree_tree *tree, uint64_t first, uint64_t
     return add(tree, first + left, count - left, halves[1], err);
 }
 
-// The top of a range of leaves, from nodes of the tree: where the range is none itself, from those
-// of its halves. Of a tree of n' leaves, the nodes that one of n > n' has too are whole ones.
+// Computes the top of a range of leaves from nodes of the tree. If the range is not a node of the
+// tree itself, it is computed from its two halves. This happens if the other tree has fewer leaves
+// and the range is a node of that tree. It ends at complete subtrees, which both trees have.
 static enum ree_status range_top(struct ree_tree *tree, uint64_t first, uint64_t count,
                                  ree_digest out, struct ree_error *err) {
     if (!is_node(tree->n, first, count)) {
@@ -122,7 +123,7 @@ enum ree_status ree_tree_first(struct ree_tree *a, struct ree_tree *b, uint64_t 
     while (count > 1) {
         uint64_t left = ree_tree_left(count);
         REE_TRY(agree(a, b, first, left, &same, err));
-        // Where the left halves are the same the right ones differ, or the tops would not.
+        // If the left halves are equal, the right halves differ, because the tops do.
         if (same) first += left;
         count = same ? count - left : left;
     }

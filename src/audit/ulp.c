@@ -14,7 +14,7 @@ void ree_ulp_range(uint32_t bucket, uint64_t *out_first, uint64_t *out_last) {
     *out_last = bucket ? *out_first + (*out_first - 1) : 0;
 }
 
-// An element: its bits without the sign, its sign, its value.
+// One element: its bits without the sign, its sign, and its value.
 struct element {
     uint64_t magnitude;
     bool is_negative, is_nan;
@@ -62,7 +62,7 @@ static bool load_float(enum ree_dtype dtype, const void *data, uint64_t i, struc
     return true;
 }
 
-// Types of a byte that are neither float nor whole number count as their bytes.
+// One-byte types that are neither floats nor integers count as unsigned bytes.
 static double load_whole(enum ree_dtype dtype, const void *data, uint64_t i) {
     switch (dtype) {
     case REE_I64: return (double)((const int64_t *)data)[i];
@@ -87,7 +87,7 @@ static void note_errors(struct ree_ulp *out, double a, double b) {
     if (rel > out->max_rel) out->max_rel = rel;
 }
 
-// `badness` orders elements; a worse one, or the first, is kept.
+// Keeps the element if it is the first that differs or `is_worse`.
 static void keep_worst(struct ree_ulp *out, uint64_t at, double a, double b, uint64_t ulp,
                        bool is_worse) {
     if (out->n_differ > 1 && !is_worse) return;

@@ -34,7 +34,7 @@ const char *ree_verify_verdict_name(enum ree_verify_verdict verdict) {
     return names[verdict];
 }
 
-// Takes a character off the end that a buffer's size cut in two.
+// Removes an incomplete character from the end of a string that was cut at the size of its buffer.
 static void trim(char *s) {
     size_t n = strlen(s), back = 0;
     while (back < n && back < 4 && ((unsigned char)s[n - 1 - back] & 0xc0) == 0x80)
@@ -94,7 +94,7 @@ bool ree_verify_blinded(struct ree_verification *v, const struct ree_receipt *re
     return ree_verify_hash(v, name, hex, stated);
 }
 
-// What version 1 leaves open. Each of these is a rule of version 2.
+// Notes what version 1 leaves open. Version 2 has a rule for each of these.
 static void note_version_1(struct ree_verification *v, const struct ree_receipt *r) {
     if (r->version != 1 || r->kind != REE_RECEIPT_TEXT) return;
     if (r->sampling.temperature == 0 &&
@@ -104,7 +104,8 @@ static void note_version_1(struct ree_verification *v, const struct ree_receipt 
                        "ree-receipt/1 lets them have any value");
 }
 
-// ree knows no extension yet. One that is not critical may be passed over, and is not verified.
+// This version of ree knows no extension. An extension that is not critical may be ignored, but
+// counts as not checked.
 static void note_extensions(struct ree_verification *v, const struct ree_receipt *r) {
     for (const cJSON *item = r->extensions ? r->extensions->child : NULL; item; item = item->next)
         ree_verify_add(v, "extension", REE_VERIFY_NOT_CHECKED, "'%.128s' is not known here",
@@ -167,8 +168,8 @@ enum ree_status ree_verify_model(struct ree_verification *v, const struct ree_re
 }
 
 // A trace has a digest for each node of the optimised graph, and versions of ree optimise
-// differently. The version in a receipt is not covered by its hash: it may turn "differs" into "not
-// checked", and must never lead to "verified".
+// differently. The receipt's hash does not cover the version that the receipt states. So the
+// version may turn "differs" into "not checked", but must never lead to "verified".
 static bool is_of_other_version(const struct ree_receipt *receipt) {
     return receipt->ree_version && strcmp(receipt->ree_version, ree_version()) != 0;
 }
@@ -211,12 +212,13 @@ static enum ree_status check_inputs(struct ree_verification *v,
     const struct ree_receipt *r = what->receipt;
     char name[64], hex[65];
     struct ree_name_index index;
-    bool *known = calloc(what->n_inputs + 1, sizeof *known); // the receipt names it
+    // One flag per tensor: the receipt names it.
+    bool *known = calloc(what->n_inputs + 1, sizeof *known);
     if (!known || !ree_name_index_init(&index, what->n_inputs, name_of_tensor, what->inputs)) {
         free(known);
         return ree_fail(err, REE_NO_MEMORY, "out of memory");
     }
-    size_t next = 0; // of the model's inputs
+    size_t next = 0; // index into the model's inputs
     for (size_t i = 0; i < r->n_inputs; i++) {
         size_t k = ree_name_index_find(&index, r->inputs[i].name);
         size_t place = ree_name_index_find(&what->model->input_names, r->inputs[i].name);

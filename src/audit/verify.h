@@ -1,18 +1,21 @@
-// Verifying a receipt: everything that it says, against a model that is at hand. What can be
-// computed from the receipt itself comes first, then what the model is and says of itself (the
-// tokens that end a text, the length of its context), then what follows from the tokens (texts, why
-// the answer ended), then the model runs.
+// Verifies a receipt: compares everything that it states with an available model. The order is:
+//
+// 1. what can be computed from the receipt itself;
+// 2. the model's hashes and parameters (the tokens that end a text, the context length);
+// 3. what follows from the tokens (texts, why the answer ended);
+// 4. what the model computes.
 //
 // "Verified" means that every bound field was compared with something that the receipt does not
-// decide. If a field was not, the receipt is "verified in part". An answer that somebody interrupted
-// is a prefix of what the model would have said, and its verdict says so. max_new_tokens, stop texts
-// and sampling parameters are the prover's choice, unless the receipt names a request; the verdict
-// holds for these parameters.
+// determine. If a field was not compared, the receipt is "verified in part". An interrupted answer
+// is a prefix of what the model would have produced, and the verdict says so. The prover chooses
+// max_new_tokens, stop texts and sampling parameters, unless the receipt names a request; the
+// verdict holds for these parameters.
 //
-// A text is checked in one pass: the model runs over prompt and answer as over one prompt, and at
-// each position has to choose the token that stands there (generate/check.h). That requires that
-// the model is proved to be causal; otherwise the answer runs token by token. Stepwise it is made
-// anew, token by token; so are answers that a private receipt does not tell.
+// A text is checked in one pass: the model runs over prompt and answer as if they were one prompt,
+// and at each position it must choose the token that the receipt has there (generate/check.h). This
+// requires a proof that the model is causal; otherwise the answer is run token by token. In
+// stepwise mode the answer is generated again, token by token. An answer that a private receipt
+// does not contain is also generated again.
 #ifndef REE_AUDIT_VERIFY_H
 #define REE_AUDIT_VERIFY_H
 
@@ -25,30 +28,32 @@ enum ree_verify_outcome { REE_VERIFY_AGREES, REE_VERIFY_DIFFERS, REE_VERIFY_NOT_
 struct ree_verify_check {
     char name[64];
     enum ree_verify_outcome outcome;
-    // What differs, or why it was not checked; mostly "" where it agrees. Whole, however long: what
-    // is left out could be what matters. malloc.
+    // What differs, or why it was not checked; usually "" if it agrees. Never truncated: the part
+    // that is left out could be the one that matters. malloc; freed by ree_verification_finish.
     char *detail;
 };
 
 struct ree_verification {
     size_t n, capacity;
     struct ree_verify_check *checks;
-    bool differs;       // at least one does
-    bool is_partial;    // at least one was not checked
-    bool is_prefix;     // the answer was interrupted
-    bool failed;        // memory is exhausted
-    char cannot[512];   // why the receipt cannot be checked here; "": it was
-    char stepwise[384]; // why a text that could be checked in one pass was not; "": it was
+    bool differs;    // at least one check differs
+    bool is_partial; // at least one field was not checked
+    bool is_prefix;  // the answer was interrupted
+    bool failed;     // memory was exhausted
+    // Why the receipt cannot be checked with this ree or model; "": it was checked.
+    char cannot[512];
+    // Why a text that could be checked in one pass was not; "": it was.
+    char stepwise[384];
     size_t n_runs;
     double run_seconds;
 };
 
 enum ree_verify_verdict {
     REE_VERIFIED,
-    REE_VERIFIED_PREFIX, // all was checked; the answer was interrupted
-    REE_VERIFIED_PART,   // nothing differs, and something was not checked
+    REE_VERIFIED_PREFIX, // everything was checked; the answer was interrupted
+    REE_VERIFIED_PART,   // nothing differs, but something was not checked
     REE_VERIFIED_FALSE,
-    REE_VERIFIED_NOT, // nothing differs, and `cannot` says why it was not checked
+    REE_VERIFIED_NOT, // nothing differs, but it could not be checked; `cannot` has the reason
 };
 
 void ree_verification_init(struct ree_verification *v);
@@ -57,16 +62,18 @@ enum ree_verify_verdict ree_verification_verdict(const struct ree_verification *
 // "verified", "verified prefix of an answer", "verified in part", "differs", "cannot be checked"
 const char *ree_verify_verdict_name(enum ree_verify_verdict verdict);
 
-// What ree_receipt_check finds. Sets `cannot` where this ree cannot run what the receipt is of.
+// Adds the findings of ree_receipt_check. Sets `cannot` if this version of ree cannot run what the
+// receipt describes.
 void ree_verify_receipt(struct ree_verification *v, const struct ree_receipt *receipt);
-// Whether it answers this request, in every parameter. Without one (NULL), a receipt that names a
-// request is not checked in that.
+// Checks that the receipt answers `request` in every parameter. If `request` is NULL and the
+// receipt names a request, that field counts as not checked.
 void ree_verify_request(struct ree_verification *v, const struct ree_receipt *receipt,
                         const struct ree_request *request);
-// Whether it is signed with this public key, in hexadecimal.
+// Checks that the receipt is signed with this public key (hexadecimal).
 void ree_verify_key(struct ree_verification *v, const struct ree_receipt *receipt,
                     const char *public_key);
-// Graph and weights; reads all weights. Nothing else is worth running where one of them differs.
+// Compares the hashes of graph and weights; reads all weights. If one differs, the caller should
+// run nothing.
 enum ree_status ree_verify_model(struct ree_verification *v, const struct ree_receipt *receipt,
                                  const struct ree_model *model,
                                  void (*on_progress)(void *user, const char *what, uint64_t done,
@@ -75,12 +82,13 @@ enum ree_status ree_verify_model(struct ree_verification *v, const struct ree_re
 
 struct ree_verify_text {
     const struct ree_receipt *receipt;
-    struct ree_generator *generator;       // with all_logits where the receipt has a hash of logits
-    const struct ree_tokenizer *tokenizer; // NULL: none is at hand
-    const struct ree_prompt *prompt;       // what the receipt is said to be of; NULL: not said
-    bool ignores_eos; // the verifier accepts an answer that no token ends
+    // Must have all_logits if the receipt has a hash of logits.
+    struct ree_generator *generator;
+    const struct ree_tokenizer *tokenizer; // NULL: not available
+    const struct ree_prompt *prompt;       // prompt that the verifier knows; NULL: the receipt's
+    bool ignores_eos;                      // accept a receipt whose list of end tokens is empty
     bool stepwise;
-    bool traced; // the caller makes a trace while the model runs, stepwise, and compares it
+    bool traced; // the caller records a trace during the run, stepwise, and compares it
 };
 enum ree_status ree_verify_text(struct ree_verification *v, const struct ree_verify_text *what,
                                 struct ree_error *err);
@@ -90,26 +98,26 @@ struct ree_verify_tensors {
     const struct ree_model *model;
     struct ree_pipeline *pipeline;
     size_t n_inputs;
-    const struct ree_tensor *inputs; // named
+    const struct ree_tensor *inputs; // with names
     bool traced;
 };
 enum ree_status ree_verify_tensors(struct ree_verification *v,
                                    const struct ree_verify_tensors *what, struct ree_error *err);
 
-// The trace that was made in the run, if one was, against the receipt's.
+// Compares the trace recorded during the run with the receipt's. Call it only if one was recorded.
 void ree_verify_trace(struct ree_verification *v, const struct ree_receipt *receipt,
                       const ree_digest root, uint64_t n_steps);
 
-// For the parts of this room.
+// For the files of this folder.
 __attribute__((format(printf, 4, 5))) void ree_verify_add(struct ree_verification *v,
                                                           const char *name,
                                                           enum ree_verify_outcome outcome,
                                                           const char *format, ...);
-// Compares a hash made here, which it blinds if the receipt is private, with the receipt's. True if
-// it agrees.
+// Compares a computed hash with the receipt's. Blinds the computed hash first if the receipt is
+// private. Returns true if they agree.
 bool ree_verify_blinded(struct ree_verification *v, const struct ree_receipt *receipt,
                         const char *name, const char *here, const char *stated);
-// Agrees, or differs with both; true if it agrees.
+// Adds a finding: the hashes agree, or they differ (with both hashes). Returns true if they agree.
 bool ree_verify_hash(struct ree_verification *v, const char *name, const char *here,
                      const char *stated);
 

@@ -1,4 +1,4 @@
-// The tokens of a prompt against the encoding of its text.
+// Compares the tokens of a prompt with the encoding of its text.
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ static bool same(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b) {
     return n_a == n_b && (n_a == 0 || memcmp(a, b, n_a * sizeof *a) == 0);
 }
 
-// The tokens' text, decoded with `decode_flags`, as tokens again, encoded with `encode_flags`.
+// Decodes the tokens with `decode_flags` and encodes the text with `encode_flags`.
 static enum ree_status again(const struct ree_tokenizer *tokenizer, const int32_t *ids, size_t n,
                              uint32_t decode_flags, uint32_t encode_flags, int32_t **out_ids,
                              size_t *out_n, struct ree_error *err) {
@@ -25,7 +25,7 @@ static enum ree_status again(const struct ree_tokenizer *tokenizer, const int32_
     return status;
 }
 
-// The tokens from `at` on, each in quotes, as the vocabulary spells them: special ones too.
+// Appends the tokens from `at` on, each in quotes as in the vocabulary, including special tokens.
 static void spell(const struct ree_tokenizer *tokenizer, const int32_t *ids, size_t n, size_t at,
                   struct ree_strbuf *out) {
     const size_t most = 6;

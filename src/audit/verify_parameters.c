@@ -1,4 +1,4 @@
-// Ends and context of a receipt against those of the model.
+// Compares the end tokens and the context length of a receipt with those of the model.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 #include "generate/ends.h"
 #include "generate/id_set.h"
 
-// Whether one of the answer's tokens ends a text by one list and not by the other.
+// True if one of the answer's tokens ends a text by one list but not by the other.
 static bool matters(const struct ree_id_set *a, const struct ree_id_set *b, const int32_t *answer,
                     size_t n) {
     for (size_t i = 0; i < n; i++)
@@ -16,7 +16,7 @@ static bool matters(const struct ree_id_set *a, const struct ree_id_set *b, cons
     return false;
 }
 
-// "2 32000", "none"; cut off where a message would get too long.
+// Writes "2 32000" or "none"; ends with "..." if the list does not fit.
 static void list_ids(const int32_t *ids, size_t n, char *out, size_t size) {
     size_t at = (size_t)snprintf(out, size, "%s", n ? "" : "none");
     for (size_t i = 0; i < n && at < size; i++)
@@ -24,9 +24,9 @@ static void list_ids(const int32_t *ids, size_t n, char *out, size_t size) {
     if (at >= size) snprintf(out + size - 4, 4, "...");
 }
 
-// The tokens that end a text: of the model, and of the receipt.
+// The tokens that end a text: those of the model and those of the receipt.
 struct ends {
-    int32_t *ids; // the model's, in its order
+    int32_t *ids; // the model's ids, in its order
     size_t n;
     struct ree_id_set model, receipt;
 };

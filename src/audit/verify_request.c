@@ -1,4 +1,4 @@
-// A receipt against the request that it answers.
+// Compares a receipt with the request that it answers.
 #include <string.h>
 
 #include "audit/verify_parts.h"

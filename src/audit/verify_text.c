@@ -1,4 +1,5 @@
-// Receipts of texts: what follows from the tokens, then the tokens from the model.
+// Verifies text receipts: first what follows from the tokens, then the tokens themselves, by
+// running the model.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +10,10 @@
 #include "audit/verify_parts.h"
 #include "generate/check.h"
 
-// Tokens of prompt and answer in one text, as ree_generate has it.
+// Maximum number of tokens of prompt and answer; the same limit as in ree_generate.
 #define MAX_TOKENS ((size_t)1 << 30)
-// Of an answer that is not told, and of texts for a model that does not say how long its context
-// is: a few bytes of a receipt could ask for any number of them.
+// Maximum number of tokens of an answer that is not listed, and of texts for a model that does not
+// state its context length. Without it, a receipt of a few bytes could require any amount of work.
 #define MAX_UNTOLD ((size_t)1 << 16)
 
 struct text_check {
@@ -21,8 +22,8 @@ struct text_check {
     const struct ree_receipt *r;
     struct ree_arena arena;
     struct ree_prompt prompt;
-    int32_t *ids;     // prompt and answer; NULL: the answer is not told
-    bool knows_texts; // the tokenizer is the receipt's
+    int32_t *ids;     // prompt and answer; NULL: the answer is not known
+    bool knows_texts; // the available tokenizer is the receipt's
 };
 
 static double now(void) {
@@ -37,7 +38,8 @@ static void hash(const char *tag, const void *bytes, size_t n, char hex[65]) {
     ree_hasher_finish(hasher, hex);
 }
 
-// The prompt, the receipt's own or the one that is given. False: there is nothing to run.
+// Sets the prompt: the verifier's if there is one, else the receipt's. Returns false if there is
+// nothing to run.
 static bool find_prompt(struct text_check *c) {
     const struct ree_receipt_text *own = &c->r->prompt;
     const struct ree_prompt *given = c->what->prompt;
@@ -76,7 +78,7 @@ static bool check_tokenizer(struct text_check *c) {
     return ree_verify_hash(c->v, "tokenizer", hex, c->r->tokenizer_sha256);
 }
 
-// Some bytes of a text from `at` on, in whole characters.
+// Copies some bytes of a text from `at` on, without incomplete characters.
 static void excerpt(const char *text, size_t at, char out[64]) {
     while (at > 0 && ((unsigned char)text[at] & 0xc0) == 0x80)
         at--;
@@ -127,7 +129,8 @@ static void compare_finish(struct text_check *c, const char *reason) {
                        stated);
 }
 
-// Where version 1 counts bytes of the prompt as text of the answer.
+// Reports the bytes that ree-receipt/1 counts as part of the answer although the prompt's tokens
+// produce them.
 static enum ree_status note_boundary(struct text_check *c, const struct ree_answer *joined,
                                      struct ree_error *err) {
     struct ree_answer settled;
@@ -164,7 +167,7 @@ static enum ree_status compare_read(struct text_check *c, const struct ree_answe
     return REE_OK;
 }
 
-// Texts and the reason of the end, from the tokens.
+// Checks the texts and the finish reason, which follow from the tokens.
 static enum ree_status check_tokens(struct text_check *c, struct ree_error *err) {
     size_t n_answer = c->r->output.n_tokens;
     int64_t context = c->what->generator->info.context_length;
@@ -174,7 +177,7 @@ static enum ree_status check_tokens(struct text_check *c, struct ree_error *err)
         .ids = c->ids,
         .n_prompt = c->prompt.n,
         .n_answer = n_answer,
-        // The model's, where this copy says it.
+        // Prefer the model's context length, if this copy states one.
         .context_length = (uint64_t)(context ? context : c->r->context_length)};
     struct ree_answer_read read;
     REE_TRY(ree_verify_ends(c->v, c->what, c->ids + c->prompt.n, n_answer, err));
@@ -182,7 +185,7 @@ static enum ree_status check_tokens(struct text_check *c, struct ree_error *err)
     if (status == REE_OK) status = compare_read(c, &read, err);
     ree_answer_read_finish(&read);
     if (status != REE_INVALID) return status;
-    // Ids that the tokenizer lacks.
+    // The tokenizer does not have one of the ids.
     ree_verify_add(c->v, "decoded answer", REE_VERIFY_DIFFERS, "%s", err->message);
     return REE_OK;
 }
@@ -204,7 +207,7 @@ static void check_logits(struct text_check *c, const char *here) {
     if (c->r->logits_sha256[0]) ree_verify_blinded(c->v, c->r, "logits", here, c->r->logits_sha256);
 }
 
-// In one pass, or token by token where that is not proved to be the same.
+// Checks the tokens in one pass, or token by token if that is not proved to give the same result.
 static enum ree_status run_given(struct text_check *c, struct ree_error *err) {
     struct ree_check check = {.ids = c->ids,
                               .n_prompt = c->prompt.n,
@@ -223,14 +226,16 @@ static enum ree_status run_given(struct text_check *c, struct ree_error *err) {
     return REE_OK;
 }
 
-// Makes as many tokens as the receipt has, whatever they are: what ends a text is checked apart.
+// Generates as many tokens as the receipt has, whatever they are. What ends the text is checked
+// separately.
 static enum ree_status make_anew(struct text_check *c, struct ree_generation *out,
                                  struct ree_error *err) {
     struct ree_generator *g = c->what->generator;
     struct ree_generate_options options = {.sampling = c->r->sampling,
                                            .max_new_tokens = c->r->output.n_tokens};
     struct ree_generate_stats stats;
-    // The receipt says how long the context is, not what lies beside this copy of the model.
+    // Ignore the context length of this copy of the model: the receipt states the length that
+    // applies.
     int64_t context = g->info.context_length;
     g->info.context_length = 0;
     enum ree_status status = ree_generate(g, &c->prompt, 1, &options, out, &stats, err);
@@ -269,7 +274,7 @@ static enum ree_status run(struct text_check *c, struct ree_error *err) {
         c->what->stepwise || !c->ids ? run_stepwise(c, err) : run_given(c, err);
     c->v->run_seconds += now() - start;
     if (status != REE_INVALID) return status;
-    // No run of this model can have had such tokens.
+    // No run of this model can have produced these tokens.
     ree_verify_add(c->v, "tokens", REE_VERIFY_DIFFERS, "%s", err->message);
     return REE_OK;
 }
@@ -285,7 +290,7 @@ static enum ree_status join(struct text_check *c, struct ree_error *err) {
     return REE_OK;
 }
 
-// The work that a receipt asks for is bounded by the model's context, not by its own.
+// The work is limited by the model's context length, not by the one that the receipt states.
 static void bound_work(struct text_check *c) {
     size_t n_answer = c->r->output.n_tokens, most = MAX_UNTOLD;
     size_t context = (size_t)c->what->generator->info.context_length;
@@ -304,7 +309,7 @@ static void bound_work(struct text_check *c) {
 
 static enum ree_status verify(struct text_check *c, struct ree_error *err) {
     size_t n_answer = c->r->output.n_tokens;
-    bool is_other = c->v->differs; // the receipt or the model
+    bool is_other = c->v->differs; // the receipt or the model already differs
     if (!find_prompt(c)) return REE_OK;
     if (c->prompt.n > MAX_TOKENS || n_answer > MAX_TOKENS - c->prompt.n) {
         ree_verify_add(c->v, "counts", REE_VERIFY_DIFFERS, "more tokens than a text can have");
@@ -315,11 +320,11 @@ static enum ree_status verify(struct text_check *c, struct ree_error *err) {
     bound_work(c);
     c->knows_texts = check_tokenizer(c);
     if (c->v->cannot[0]) return REE_OK;
-    // The verifier's own prompt is what it is, whatever its text.
+    // The verifier's own prompt is not questioned, whatever its text is.
     if (c->knows_texts && !c->what->prompt) {
         enum ree_status status =
             ree_verify_encoding(c->v, c->what->tokenizer, c->prompt.ids, c->prompt.n, err);
-        if (status == REE_INVALID) // ids that the tokenizer lacks
+        if (status == REE_INVALID) // the tokenizer does not have one of the ids
             ree_verify_add(c->v, "prompt encoding", REE_VERIFY_DIFFERS, "%s", err->message);
         else if (status != REE_OK)
             return status;
@@ -352,7 +357,7 @@ static enum ree_status verify(struct text_check *c, struct ree_error *err) {
 enum ree_status ree_verify_text(struct ree_verification *v, const struct ree_verify_text *what,
                                 struct ree_error *err) {
     struct ree_error local;
-    if (!err) err = &local; // its messages become findings
+    if (!err) err = &local; // its messages are used in findings
     REE_TRY(ree_roles_check_bound(&what->generator->roles, err));
     struct text_check c = {.v = v, .what = what, .r = what->receipt};
     ree_arena_init(&c.arena);

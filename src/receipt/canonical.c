@@ -8,14 +8,14 @@
 
 #define MAX_DEPTH 64
 
-// Length of the character at s, 1 to 4, or 0 where it is not valid UTF-8 (Unicode 15, table 3-7).
-// The terminating NUL is valid in no place but the first, so nothing behind it is read.
+// Length in bytes of the UTF-8 character at s, 1 to 4, or 0 if it is not valid (Unicode 15, table
+// 3-7). The terminating NUL is not valid as a second or later byte, so nothing after it is read.
 static size_t utf8_size(const unsigned char *s) {
     if (s[0] < 0x80) return 1;
     if (s[0] < 0xC2 || s[0] > 0xF4) return 0;
-    unsigned char low = 0x80, high = 0xBF; // of the second byte
+    unsigned char low = 0x80, high = 0xBF; // range of the second byte
     if (s[0] == 0xE0) low = 0xA0;
-    if (s[0] == 0xED) high = 0x9F; // surrogates
+    if (s[0] == 0xED) high = 0x9F; // excludes surrogates
     if (s[0] == 0xF0) low = 0x90;
     if (s[0] == 0xF4) high = 0x8F;
     if (s[1] < low || s[1] > high) return 0;
@@ -26,7 +26,7 @@ static size_t utf8_size(const unsigned char *s) {
 }
 
 static enum ree_status put_string(struct ree_strbuf *out, const char *text, struct ree_error *err) {
-    static const char short_forms[] = "btn\0fr"; // of 8 to 13; 11 has none
+    static const char short_forms[] = "btn\0fr"; // for characters 8 to 13; 11 has no short form
     const unsigned char *s = (const unsigned char *)text;
     ree_strbuf_append(out, "\"", 1);
     for (size_t size; *s; s += size) {
@@ -45,14 +45,15 @@ static enum ree_status put_string(struct ree_strbuf *out, const char *text, stru
     return REE_OK;
 }
 
-// value > 0. Its shortest digits, k of them, and n so that it is 0.DIGITS times ten to the n; of
-// several of that length the nearest (ECMA-262, Number::toString, step 5).
+// Finds the shortest digits that give `value` > 0: k digits, and n with value = 0.DIGITS * 10^n. If
+// several digit strings have that length, the nearest to `value` is chosen (ECMA-262,
+// Number::toString, step 5).
 static void shortest(double value, char digits[20], int *out_k, int *out_n) {
     char text[40];
-    // If up to 15 digits are enough, the nearest number of 15 is that with zeros behind it
-    // (DBL_DIG), but for subnormal numbers.
+    // If at most 15 digits suffice, the nearest number of 15 digits is the same number padded with
+    // zeros (DBL_DIG). This does not hold for subnormal numbers, which start at 1 digit.
     for (int k = value < DBL_MIN ? 1 : DBL_DIG;; k++) {
-        // d.ddde+xx, where the point may be another sign in some locale.
+        // Prints d.ddde+xx; the decimal point is another character in some locales.
         snprintf(text, sizeof text, "%.*e", k - 1, value);
         char *exponent = strchr(text, 'e');
         int n = atoi(exponent + 1) + 1;
@@ -60,12 +61,13 @@ static void shortest(double value, char digits[20], int *out_k, int *out_n) {
         memcpy(digits + 1, exponent - (k - 1), (size_t)k - 1);
         digits[k] = 0;
         *out_n = n;
-        // Below a power of two doubles lie twice as close as above it: there the nearest number of
-        // k digits can lie below and be another double, and the next one above be this one.
+        // Below a power of two, doubles are twice as dense as above it. There the nearest number of
+        // k digits may be below `value` and read back as another double, while the next larger
+        // number of k digits reads back as `value`.
         for (int up = 0; up < 2; up++) {
             if (up && digits[k - 1]++ == '9') break;
             snprintf(text, sizeof text, "%se%d", digits, n - k);
-            if (strtod(text, NULL) != value && k < 17) continue; // 17 are always enough
+            if (strtod(text, NULL) != value && k < 17) continue; // 17 digits always suffice
             while (k > 1 && digits[k - 1] == '0')
                 k--;
             digits[k] = 0;
@@ -77,12 +79,12 @@ static void shortest(double value, char digits[20], int *out_k, int *out_n) {
 
 static enum ree_status put_number(struct ree_strbuf *out, double value, struct ree_error *err) {
     if (!isfinite(value)) return ree_fail(err, REE_INVALID, "a number is not finite");
-    if (value == 0) { // -0, too
+    if (value == 0) { // also -0
         ree_strbuf_append(out, "0", 1);
         return REE_OK;
     }
-    // Doubles below 2^53 lie at most one apart, so a whole number needs all its digits. At once,
-    // since token ids are many.
+    // Doubles below 2^53 are at most 1 apart, so an integer needs all its digits. This fast path
+    // matters because there are many token ids.
     if (fabs(value) < 9007199254740992 && value == floor(value)) {
         ree_strbuf_printf(out, "%lld", (long long)value);
         return REE_OK;
@@ -102,9 +104,9 @@ static enum ree_status put_number(struct ree_strbuf *out, double value, struct r
     return REE_OK;
 }
 
-// Order of UTF-16 code units. That of UTF-8 bytes is that of code points, which differs where a
-// character above U+FFFF, two surrogates of U+D800 to U+DFFF in UTF-16, meets one of U+E000 to
-// U+FFFF.
+// Compares by UTF-16 code units. The order of UTF-8 bytes is the order of code points. The two
+// orders differ only between a character above U+FFFF (in UTF-16 two surrogates from U+D800 to
+// U+DFFF) and one from U+E000 to U+FFFF.
 static int compare_keys(const void *a, const void *b) {
     const unsigned char *x = (const unsigned char *)(*(const cJSON *const *)a)->string;
     const unsigned char *y = (const unsigned char *)(*(const cJSON *const *)b)->string;
@@ -210,7 +212,7 @@ static int digit(char c) {
 bool ree_unhex(const char *hex, ree_digest out) {
     ree_digest bytes;
     for (size_t i = 0; i < sizeof bytes; i++) {
-        // The second is not looked at where the first is no digit, so not behind the end.
+        // The second digit is read only if the first is valid, so nothing after the NUL is read.
         int high = digit(hex[2 * i]);
         int low = high < 0 ? -1 : digit(hex[2 * i + 1]);
         if (low < 0) return false;

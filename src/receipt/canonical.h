@@ -1,5 +1,6 @@
-// Canonical JSON (RFC 8785, JCS): one text for one value, so that it can be hashed. Keys in the
-// order of their UTF-16 code units, no white space, numbers as ECMAScript prints them.
+// Canonical JSON (RFC 8785, JCS): exactly one text for each value, so that the text can be hashed.
+// Keys are sorted by their UTF-16 code units, there is no white space, and numbers are printed as
+// ECMAScript prints them.
 #ifndef REE_RECEIPT_CANONICAL_H
 #define REE_RECEIPT_CANONICAL_H
 
@@ -7,16 +8,19 @@
 #include "base/strbuf.h"
 #include "receipt/merkle.h"
 
-// Appends the canonical text. REE_INVALID for what has none: a number that is not finite, a string
-// that is not UTF-8, a key twice in one object, more than 64 levels.
+// Appends the canonical text of `value`. Fails with REE_INVALID if the value has none: a number is
+// not finite, a string is not UTF-8, an object has the same key twice, or it is nested more than 64
+// levels deep.
 enum ree_status ree_canonical_json(const cJSON *value, struct ree_strbuf *out,
                                    struct ree_error *err);
-// Whether it has one: what other readers of JSON could read otherwise is refused so.
+// Checks that `value` has a canonical form. This rejects JSON that other readers may interpret
+// differently.
 enum ree_status ree_canonical_check(const cJSON *value, struct ree_error *err);
-// SHA-256 over a tag, with its NUL, and the canonical text; `tag` NULL: over the text alone.
+// SHA-256 of the tag, including its NUL, followed by the canonical text. If `tag` is NULL, only the
+// text is hashed.
 enum ree_status ree_canonical_sha256(const cJSON *value, const char *tag, ree_digest out,
                                      struct ree_error *err);
-// 64 hexadecimal digits in lower case to bytes; false for anything else.
+// Converts exactly 64 lower-case hexadecimal digits to bytes. Returns false for any other string.
 bool ree_unhex(const char *hex, ree_digest out);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "receipt/receipt_parts.h"
 
-// Each of these gives false when memory is exhausted. cJSON accepts an object that is NULL.
+// The add functions return false if memory is exhausted. cJSON accepts NULL as the object.
 
 static bool add_item(cJSON *object, const char *name, cJSON *item) {
     if (item && cJSON_AddItemToObject(object, name, item)) return true;
@@ -103,7 +103,7 @@ enum ree_status ree_text_checkpoint_write(const struct ree_text_checkpoint *c, c
     struct ree_strbuf text;
     ree_strbuf_init(&text);
     enum ree_status status = encode(c, &text, err);
-    // Nothing is written that could not be read again.
+    // Do not write a file that cannot be read again.
     if (status == REE_OK && text.size > REE_RECEIPT_MAX_SIZE)
         status = ree_fail(err, REE_INVALID, "it would have %zu bytes; at most %zu can be read",
                           text.size, REE_RECEIPT_MAX_SIZE);

@@ -1,10 +1,10 @@
-// Two checkpoints of which one is of the run that is asked for: member by member of their bodies.
+// Compares a checkpoint with the requested run, member by member of their bodies.
 #include <stdio.h>
 #include <string.h>
 
 #include "receipt/checkpoint_parts.h"
 
-#define SHOWN 80 // bytes of a value
+#define SHOWN 80 // maximum bytes of a value in a message
 
 struct comparison {
     void (*on_difference)(void *user, const char *line);
@@ -13,7 +13,7 @@ struct comparison {
     struct ree_error *err;
 };
 
-// As canonical JSON, the beginning of it; "missing".
+// The beginning of the value's canonical JSON, or "missing" if it is NULL.
 static enum ree_status show(const cJSON *value, char out[SHOWN + 4], struct ree_error *err) {
     struct ree_strbuf text;
     snprintf(out, SHOWN + 4, "missing");
@@ -42,7 +42,7 @@ static enum ree_status compare_values(struct comparison *c, const char *name, co
     return REE_OK;
 }
 
-// The prompts alone: what has been made of them since is no difference.
+// Compares only the prompts: the tokens generated since then are not a difference.
 static void compare_sequences(struct comparison *c, const struct ree_text_checkpoint *is,
                               const struct ree_text_checkpoint *expected) {
     char line[160];

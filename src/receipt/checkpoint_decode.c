@@ -1,4 +1,4 @@
-// JSON into a checkpoint. The file is untrusted.
+// Decodes a checkpoint from JSON. The file is untrusted.
 #include <stdio.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ static enum ree_status get_caches(const struct ree_fields *part, struct ree_snap
     ree_digest *caches = memory;
     for (size_t i = 0; item; i++, item = item->next) {
         const char *hex = cJSON_GetStringValue(item);
-        if (cJSON_IsNull(item)) continue; // zeros
+        if (cJSON_IsNull(item)) continue; // null: the digest stays all zeros
         if (!hex || !ree_unhex(hex, caches[i]) || strspn(hex, "0") == 64)
             return ree_fail(err, REE_INVALID,
                             "%s.caches[%zu] is not 64 hexadecimal digits in lower case, some not 0",
@@ -62,7 +62,7 @@ static enum ree_status get_sequence(const struct ree_fields *part,
         return ree_fail(err, REE_INVALID, "%s.caches is there, and the sequence is done",
                         part->name);
     if (!out->is_done) return REE_OK;
-    // Not "interrupted", the last: that is no end.
+    // Excludes the last name, "interrupted": such a sequence is not done.
     REE_TRY(ree_field_name(part, "finish_reason", ree_receipt_finish_names, REE_FINISH_INTERRUPTED,
                            &reason, err));
     out->finish = (enum ree_finish)reason;

@@ -1,4 +1,4 @@
-// What the files about checkpoints share; not for others.
+// Internal interface of the checkpoint*.c files.
 #ifndef REE_RECEIPT_CHECKPOINT_PARTS_H
 #define REE_RECEIPT_CHECKPOINT_PARTS_H
 
@@ -6,7 +6,8 @@
 
 #define REE_TEXT_CHECKPOINT_SCHEMA "ree-checkpoint/1"
 
-// What is hashed, as JSON: the caller's. NULL: out of memory.
+// The checkpoint's "body", which is what is hashed. The caller owns the result. NULL: out of
+// memory.
 cJSON *ree_text_checkpoint_body(const struct ree_text_checkpoint *checkpoint);
 
 #endif

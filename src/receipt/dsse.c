@@ -16,14 +16,14 @@ static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
 }
 
-// Base64, RFC 4648 section 4. The caller frees; NULL: out of memory.
+// Base64, RFC 4648 section 4. The caller frees the result. NULL: out of memory.
 static char *encode(const void *bytes, size_t n) {
     char *text = n < INT32_MAX / 2 ? malloc(4 * ((n + 2) / 3) + 1) : NULL;
     if (text) EVP_EncodeBlock((unsigned char *)text, bytes, (int)n);
     return text;
 }
 
-// NULL: it is no base64, or *out_failed, memory is exhausted.
+// Decodes base64. NULL: the text is not base64 or, if *out_failed, memory is exhausted.
 static unsigned char *decode(const char *text, size_t *out_n, bool *out_failed) {
     size_t n = strlen(text), padding = 0;
     *out_failed = false;
@@ -33,7 +33,7 @@ static unsigned char *decode(const char *text, size_t *out_n, bool *out_failed) 
     if (!bytes) return NULL;
     while (padding < 2 && padding < n && text[n - 1 - padding] == '=')
         padding++;
-    // EVP_DecodeBlock would trim white space, and takes '=' anywhere.
+    // EVP_DecodeBlock would trim white space and accept '=' anywhere.
     if (strcspn(text, " \t\r\n=") != n - padding ||
         EVP_DecodeBlock(bytes, (const unsigned char *)text, (int)n) < 0) {
         free(bytes);
@@ -43,7 +43,7 @@ static unsigned char *decode(const char *text, size_t *out_n, bool *out_failed) 
     return bytes;
 }
 
-// What is signed.
+// Appends the bytes that are signed (PAE).
 static void append_pae(struct ree_strbuf *out, const void *payload, size_t n) {
     ree_strbuf_printf(out, "DSSEv1 %zu %s %zu ", strlen(PAYLOAD_TYPE), PAYLOAD_TYPE, n);
     ree_strbuf_append(out, payload, n);
@@ -71,7 +71,7 @@ static bool add_item(cJSON *object, const char *name, cJSON *item) {
     return false;
 }
 
-// The receipt as it is in its file, but for its own signature.
+// The receipt as its file has it, without its signature.
 static cJSON *predicate_of(const struct ree_receipt *receipt) {
     struct ree_receipt plain = *receipt;
     char *text = NULL;
@@ -151,14 +151,14 @@ enum ree_status ree_dsse_write(const struct ree_receipt *receipt, const char *re
     return status;
 }
 
-// Checking
+// Checking an envelope
 
 static const char *string_of(const cJSON *object, const char *name) {
     const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
     return text ? text : "";
 }
 
-// Strict JSON without a key that is there twice: other readers could take the other one.
+// Parses strict JSON. Rejects duplicate keys because other readers may use the other member.
 static enum ree_status parse(const char *text, size_t n, cJSON **out, struct ree_error *err) {
     REE_TRY(ree_json_parse_strict(text, n, out, err));
     enum ree_status status = ree_canonical_check(*out, err);
@@ -168,7 +168,8 @@ static enum ree_status parse(const char *text, size_t n, cJSON **out, struct ree
     return status;
 }
 
-// Others read a receipt's contents from the statement, and never see the file.
+// Other tools read the receipt's contents from the statement and never see the file, so the
+// predicate must equal the file's contents.
 static enum ree_status check_predicate(const cJSON *statement, const char *receipt_path,
                                        struct ree_error *err) {
     struct ree_receipt receipt;

@@ -4,7 +4,8 @@
 
 static const char tree_tag[] = "ree-tree/1";
 
-// node(l, r), with a hasher that has taken in tree_tag and has done so again afterwards.
+// Computes node(l, r). The hasher must have hashed tree_tag only; it is in the same state
+// afterwards.
 static void node(struct ree_hasher *hasher, const ree_digest l, const ree_digest r,
                  ree_digest out) {
     ree_hasher_update(hasher, l, sizeof(ree_digest));
@@ -12,8 +13,8 @@ static void node(struct ree_hasher *hasher, const ree_digest l, const ree_digest
     ree_hasher_next(hasher, tree_tag, out);
 }
 
-// The largest power of two below n, which is at least 2. It halves what is left at each level, so
-// no recursion below is deeper than 64.
+// Largest power of two below n; n must be at least 2. A tree of n leaves has ceil(log2(n)) levels,
+// so no recursion below is deeper than 64.
 static uint64_t left_half(uint64_t n) {
     return (uint64_t)1 << (63 - __builtin_clzll(n - 1));
 }
@@ -35,7 +36,7 @@ static void top(struct ree_hasher *hasher, const ree_digest *leaves, uint64_t n,
 
 void ree_merkle_root_of_top(uint64_t n, const ree_digest top_digest, ree_digest out) {
     struct ree_hasher *hasher = ree_hasher_create("ree-root/1");
-    ree_hasher_update(hasher, &n, sizeof n); // little-endian: sha256.c insists on it
+    ree_hasher_update(hasher, &n, sizeof n); // little-endian, as sha256.c requires
     ree_hasher_update(hasher, top_digest, sizeof(ree_digest));
     ree_hasher_digest(hasher, out);
 }
@@ -67,7 +68,7 @@ void ree_merkle_add(struct ree_merkle_builder *b, const ree_digest leaf) {
     b->n++;
 }
 
-// The last subtrees are the right halves of those before them.
+// Each subtree is the left sibling of all smaller ones together, so combine from the smallest up.
 void ree_merkle_builder_root(const struct ree_merkle_builder *b, ree_digest out) {
     ree_digest right = {0}, unused;
     bool has_right = false;
@@ -84,7 +85,7 @@ void ree_merkle_builder_root(const struct ree_merkle_builder *b, ree_digest out)
     ree_merkle_root_of_top(b->n, right, out);
 }
 
-// Siblings on the way from leaf `index` up to the top of n leaves.
+// Writes the siblings on the path from leaf `index` to the top of n leaves.
 static uint32_t prove(struct ree_hasher *hasher, const ree_digest *leaves, uint64_t n,
                       uint64_t index, ree_digest *proof) {
     if (n == 1) return 0;
@@ -108,7 +109,7 @@ uint32_t ree_merkle_proof(const ree_digest *leaves, uint64_t n, uint64_t index,
     return length;
 }
 
-// Levels above leaf `index`.
+// Number of levels above leaf `index`.
 static uint32_t depth_of(uint64_t n, uint64_t index) {
     uint32_t depth = 0;
     for (; n > 1; depth++) {
@@ -120,7 +121,7 @@ static uint32_t depth_of(uint64_t n, uint64_t index) {
     return depth;
 }
 
-// The top that the proof leads to; its length is depth_of(n, index).
+// Computes the top that follows from the leaf and the proof; `length` must be depth_of(n, index).
 static void climb(struct ree_hasher *hasher, uint64_t n, uint64_t index, const ree_digest leaf,
                   const ree_digest *proof, uint32_t length, ree_digest out) {
     if (n == 1) {

@@ -15,7 +15,7 @@ void ree_receipt_init(struct ree_receipt *receipt) {
         .version = 2,
         .numerics = "RepOps/1",
         .operation_set = "reproducible",
-        // ree_greedy, which belongs to a room above this one.
+        // The same values as ree_greedy, which is in a module above this one.
         .sampling = {.top_p = 1, .repetition_penalty = 1},
     };
     ree_arena_init(&receipt->arena);
@@ -114,7 +114,7 @@ enum ree_status ree_receipt_make_private(struct ree_receipt *receipt,
     return ree_receipt_seal(receipt, err);
 }
 
-// ree knows no extension yet.
+// This version of ree knows no extension, so every critical one is unknown.
 const char *ree_receipt_unknown_extension(const struct ree_receipt *receipt) {
     return receipt->n_critical ? receipt->critical[0] : NULL;
 }
@@ -131,7 +131,7 @@ enum ree_status ree_receipt_draft(const struct ree_receipt *receipt, const char 
     struct ree_receipt read;
     enum ree_status status = ree_receipt_encode(receipt, &text, &n, err);
     if (status != REE_OK) return ree_fail_prefix(err, "%s", path);
-    // Nothing is written that could not be read again.
+    // Do not write a file that cannot be read again.
     status = ree_receipt_decode(text, n, path, &read, err);
     ree_receipt_finish(&read);
     if (status == REE_OK) status = ree_file_begin(path, 0666, out, err);

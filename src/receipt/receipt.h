@@ -1,65 +1,70 @@
-// Receipts: what was run, on what, with which result, as one JSON object that anyone can check.
+// Receipts: what was run, on which model, with which result, as one JSON object that anyone can
+// check.
 //
 //     {
 //       "schema": "ree-receipt/2",
-//       "body": {                                  what is promised; all of it is bound
+//       "body": {                                  the claims; all of it is hashed
 //         "kind": "text" | "tensors",
 //         "numerics": "RepOps/1",
 //         "operation_set": "reproducible",
 //         "model": {"graph_sha256", "weights_sha256"},
-//         "tokenizer_sha256": hex,                 text alone, where there is one
-//         "prompt": {"tokens_sha256", "n_tokens", "text_sha256",    text alone; without a tokenizer
-//                    "tokens": [...], "text": "..."},               no text; with --private no
-//                                                                   tokens and no text
+//         "tokenizer_sha256": hex,                 text only, if there is a tokenizer
+//         "prompt": {"tokens_sha256", "n_tokens", "text_sha256",    text only; no text without a
+//                    "tokens": [...], "text": "..."},               tokenizer; neither tokens nor
+//                                                                   text with --private
 //         "sampling": {"temperature", "top_k", "top_p", "min_p", "repetition_penalty",
 //                      "seed": "decimal digits", "max_new_tokens", "stop": [texts],
 //                      "eos": [ids], "context_length"},
 //         "output": {"tokens_sha256", "n_tokens", "text_sha256", "finish_reason", "logits_sha256",
 //                    "tokens": [...], "text": "..."},
-//         "inputs": [{"name", "sha256"}],          tensors alone, in the model's order
+//         "inputs": [{"name", "sha256"}],          tensors only, in the model's order
 //         "outputs": [{"name", "sha256"}],
-//         "trace": {"root", "n_steps", "prefill_chunk"},            where a trace was made
-//         "private": {"salt_sha256"},              text; hashes are blinded, see below
-//         "request_sha256": hex,                   text; the request that this run answers
+//         "trace": {"root", "n_steps", "prefill_chunk"},            if a trace was made
+//         "private": {"salt_sha256"},              text only; hashes are blinded, see below
+//         "request_sha256": hex,                   text only; the request that this run answers
 //         "extensions": {NAME: anything}, "critical": [NAMES]      see below
 //       },
 //       "receipt_hash": hex,                       SHA-256("ree-receipt/2\0" | canonical body)
 //       "signature": {"algorithm": "ed25519", "public_key": hex, "signature": hex},
-//       "unbound": {"ree_version", "device", "created", "trace_file", "stats": {...}}   for people;
-//       proves nothing
+//       "unbound": {"ree_version", "device", "created", "trace_file", "stats": {...}}
+//                                                  for readers only: not hashed, proves nothing
 //     }
 //
-// Floats of sampling are binary32, written as the shortest decimal number of the double that equals
-// them. output.tokens are the new tokens alone, and output.tokens_sha256 is over them; so is the
-// hash of the prompt over its own ("tokens" in NUMERICS.md, "Hashes"). text_sha256 is
-// SHA-256("ree-text/1\0" | UTF-8 bytes). The signature is over "ree-signature/1\0" | receipt_hash
-// as 32 bytes. The file is this object as canonical JSON with a newline at the end.
+// The floats of "sampling" are binary32 values. Each is written as the shortest decimal number of
+// the double that equals it. output.tokens has only the new tokens. The tokens_sha256 of the prompt
+// and of the output are each over their own tokens only ("tokens" in NUMERICS.md, "Hashes").
+// text_sha256 is SHA-256("ree-text/1\0" | UTF-8 bytes). The signature is over "ree-signature/1\0" |
+// receipt_hash as 32 bytes. The file is this object as canonical JSON followed by a newline.
 //
-// The text of the prompt and of the output: the tokens of both, one after the other, through the
-// tokenizer's decoder, special tokens left out. The prompt's text is what the prompt's tokens say
-// by themselves, the output's what its tokens add, up to the first of the stop texts. output.tokens
-// are all that were made, those included that completed a stop text. A NUL is written as U+FFFD.
-// generate/answer.h, NUMERICS.md "Receipts".
+// Texts: the tokens of the prompt and then those of the output are passed to the tokenizer's
+// decoder, which skips special tokens. The prompt's text is what the prompt's tokens produce
+// without those of the output. The output's text is what the output's tokens add, up to the first
+// stop text. output.tokens has all tokens that were generated, including those that completed a
+// stop text. A NUL is written as U+FFFD. generate/answer.h, NUMERICS.md "Receipts".
 //
-// Stop texts are not empty, at most REE_RECEIPT_MAX_STOPS, of at most REE_RECEIPT_MAX_STOP_BYTES
-// together: each token of an answer is searched for all of them.
+// Stop texts: none is empty, there are at most REE_RECEIPT_MAX_STOPS, and their total length is at
+// most REE_RECEIPT_MAX_STOP_BYTES. The limits exist because each token of an answer is searched for
+// all of them.
 //
-// Parameters of sampling that have no effect at temperature 0 have the values that turn them off:
-// top_k 0, top_p 1, min_p 0, seed "0".
+// At temperature 0 the sampling parameters that have no effect must have the values that turn them
+// off: top_k 0, top_p 1, min_p 0, seed "0".
 //
-// Private: tokens and texts are left out, and each hash of them, of the logits and of the trace is
-// blinded: SHA-256("ree-blind/1\0" | salt | hash). The salt, 32 random bytes, is in a file of its
-// own for the verifier, and "salt_sha256" is SHA-256("ree-salt/1\0" | salt). Without the salt a
-// guess at the text cannot be confirmed.
+// Private receipts have no tokens and no texts. Each hash of tokens, texts, logits and trace is
+// blinded: SHA-256("ree-blind/1\0" | salt | hash). The salt is 32 random bytes in a separate file
+// for the verifier. "salt_sha256" is SHA-256("ree-salt/1\0" | salt). Without the salt nobody can
+// confirm a guess at the text.
 //
-// Extensions: whoever reads a receipt may skip an extension that it does not know, but not one that
-// "critical" names: then it cannot verify the receipt.
+// Extensions: a reader may ignore an extension that it does not know, unless "critical" names it.
+// In that case the reader cannot verify the receipt.
 //
-// ree-receipt/1 is still read. It has none of the last five fields; its hashes of private receipts
-// are not blinded; parameters without effect may have any value; and bytes that the decoder holds
-// back after the prompt's last token count as text of the output.
+// Differences of ree-receipt/1, which is still read:
 //
-// receipt.schema.json beside this file is the same for programs.
+// - it has no "private", "request_sha256", "extensions" or "critical";
+// - the hashes of private receipts are not blinded;
+// - parameters without effect may have any value;
+// - bytes that the decoder holds back after the prompt's last token count as text of the output.
+//
+// receipt.schema.json in this folder is the machine-readable form of this description.
 #ifndef REE_RECEIPT_RECEIPT_H
 #define REE_RECEIPT_RECEIPT_H
 
@@ -78,8 +83,8 @@ struct ree_receipt_tensor {
     char sha256[65];
 };
 
-// A text of tokens. Where a hash is known and the thing is not: NULL with the hash set. A hash that
-// is "" is absent.
+// A sequence of tokens and its text. If only a hash is known, the pointer is NULL and the hash is
+// set. A hash that is "" is absent.
 struct ree_receipt_text {
     char tokens_sha256[65], text_sha256[65];
     size_t n_tokens;
@@ -87,12 +92,13 @@ struct ree_receipt_text {
     const char *text;      // UTF-8 without a NUL inside; NULL: private, or no tokenizer
 };
 
-// Tokens of a prompt in one step of a trace, at most.
+// Maximum number of prompt tokens in one step of a trace.
 #define REE_MAX_PREFILL_CHUNK (1 << 20)
 
 struct ree_receipt {
-    struct ree_arena arena; // of a receipt that was read: holds the strings and arrays below
-    uint32_t version;       // of the schema: 1 or 2
+    // Of a decoded receipt: owns the strings and arrays below.
+    struct ree_arena arena;
+    uint32_t version; // schema version: 1 or 2
     enum ree_receipt_kind kind;
     const char *numerics, *operation_set;
     char graph_sha256[65], weights_sha256[65], tokenizer_sha256[65];
@@ -113,91 +119,99 @@ struct ree_receipt {
     bool has_trace;
     char trace_root[65];
     uint64_t trace_steps;
-    uint32_t trace_chunk; // of a text: 1 to REE_MAX_PREFILL_CHUNK; of tensors: 0
-    // Private; the salt is not in the file
+    uint32_t trace_chunk; // text: 1 to REE_MAX_PREFILL_CHUNK; tensors: 0
+    // Privacy. The salt is not stored in the file.
     bool is_private;
     char salt_sha256[65];
     bool has_salt;
     unsigned char salt[REE_SALT_SIZE];
     // Requests and extensions
-    char request_sha256[65]; // "": of no request
+    char request_sha256[65]; // "": answers no request
     cJSON *extensions;       // an object, owned; NULL: none
-    size_t n_critical;       // names of extensions
+    size_t n_critical;       // names of critical extensions
     const char *const *critical;
     // The rest of the file
     char receipt_hash[65];
     bool is_signed;
     char public_key[65], signature[129];
     const char *device, *ree_version, *created; // unbound; NULL: absent
-    const char *trace_file;                     // unbound: its name, beside the receipt; NULL
-    cJSON *stats;                               // unbound; NULL: absent; owned
+    // Unbound: name of the trace file, in the same folder as the receipt; NULL: absent.
+    const char *trace_file;
+    cJSON *stats; // unbound; NULL: absent; owned
 };
 
 void ree_receipt_init(struct ree_receipt *receipt);   // all empty, version 2, greedy, RepOps/1
 void ree_receipt_finish(struct ree_receipt *receipt); // frees the arena, extensions and stats
 
-// Hashes tokens and texts where they are given, and the body; drops a signature. To be called
-// before signing and writing, and after any change.
+// Computes the hashes of the tokens and texts that are present, and of the body. Removes a
+// signature. Must be called before signing and writing, and after any change.
 enum ree_status ree_receipt_seal(struct ree_receipt *receipt, struct ree_error *err);
-// Makes a sealed receipt of a text private: drops tokens and texts, blinds the hashes with this
-// salt, and seals it again.
+// Makes a sealed text receipt private: removes tokens and texts, blinds the hashes with `salt`, and
+// seals the receipt again.
 enum ree_status ree_receipt_make_private(struct ree_receipt *receipt,
                                          const unsigned char salt[REE_SALT_SIZE],
                                          struct ree_error *err);
-// The same extensions, and the same of them critical.
+// True if both have the same extensions and mark the same ones as critical.
 bool ree_receipt_same_extensions(const struct ree_receipt *a, const struct ree_receipt *b);
-// Gives the receipt its salt; false if it is not the salt of this receipt.
+// Sets the salt of a private receipt. Returns false if `salt` does not match salt_sha256.
 bool ree_receipt_set_salt(struct ree_receipt *receipt, const unsigned char salt[REE_SALT_SIZE]);
-// Replaces a hash by what the receipt has for it: blinded if the receipt is private, else as it is.
+// Replaces a hash by the value that the receipt states for it: blinded if the receipt has a salt,
+// otherwise unchanged.
 void ree_receipt_blind(const struct ree_receipt *receipt, char hex[65]);
-// Signs the sealed receipt with an Ed25519 key, a PEM file as ree_key_create writes it. REE_INVALID
-// for a key that others than its owner can read or write.
+// Signs the sealed receipt with an Ed25519 key, a PEM file as ree_key_create writes it. Fails with
+// REE_INVALID if anyone but the key file's owner can access it.
 enum ree_status ree_receipt_sign(struct ree_receipt *receipt, const char *key_path,
                                  struct ree_error *err);
-// The file's text. *out is released with free.
+// Encodes the receipt as the text of its file. Release *out with free.
 enum ree_status ree_receipt_encode(const struct ree_receipt *receipt, char **out,
                                    size_t *out_nbytes, struct ree_error *err);
-// Whole or not at all (base/file.h). REE_INVALID, and nothing is written, for a receipt that could
-// not be read again: fields missing, out of range, more than 64 MiB.
+// Writes the receipt atomically (base/file.h). Fails with REE_INVALID and writes nothing if the
+// receipt could not be read again: a field is missing or out of range, or the file would exceed 64
+// MiB.
 enum ree_status ree_receipt_write(const struct ree_receipt *receipt, const char *path,
                                   struct ree_error *err);
-// The same up to the name: ree_file_commit puts the receipt in its place, ree_file_abandon does
-// not.
+// Like ree_receipt_write, but does not publish the file yet: ree_file_commit gives it its name,
+// ree_file_abandon discards it.
 enum ree_status ree_receipt_draft(const struct ree_receipt *receipt, const char *path,
                                   struct ree_file_draft **out, struct ree_error *err);
 
-// Reads and checks the structure: every field of the right type and range, none unknown but within
-// "unbound", none missing, JSON as RFC 8259 has it. Any layout will do. Hashes are not compared:
-// ree_receipt_check does that. `where` names the file
-// in messages. Release with ree_receipt_finish, also on failure.
+// Decodes a receipt and checks its structure: strict JSON (RFC 8259, in any layout), every field
+// present with the right type and range, and no unknown field except within "unbound". Does not
+// compare hashes; ree_receipt_check does. `where` names the file in messages. Release with
+// ree_receipt_finish, also on failure.
 enum ree_status ree_receipt_decode(const void *bytes, size_t nbytes, const char *where,
                                    struct ree_receipt *out, struct ree_error *err);
 enum ree_status ree_receipt_load(const char *path, struct ree_receipt *out, struct ree_error *err);
 
-// The first critical extension that this ree does not know; NULL if it knows all of them.
+// Returns the first critical extension that this version of ree does not know, or NULL if there is
+// none.
 const char *ree_receipt_unknown_extension(const struct ree_receipt *receipt);
 
-// One finding about a receipt, for a person: "SHA-256 is ..., the receipt says ...".
+// One finding about a receipt, in words for people: "SHA-256 is ..., the receipt says ...".
 struct ree_receipt_finding {
-    const char *what; // "receipt", "prompt tokens", "prompt text", "output tokens", "output text",
-                      // "salt", "parameters", "signature", "counts"
+    // "receipt", "prompt tokens", "prompt text", "output tokens", "output text", "counts",
+    // "parameters", "signature"
+    const char *what;
     bool ok;
-    bool unknown; // not ok, for want of memory: it says nothing about the receipt
+    // Not ok because memory was exhausted: it says nothing about the receipt.
+    bool unknown;
     char detail[256];
 };
 #define REE_RECEIPT_MAX_FINDINGS 16
-// Compares all hashes that the receipt itself allows to be computed, and the signature. Returns how
-// many findings there are; *out_ok: all are ok. Whoever judges by them must look at `unknown`, too.
+// Checks everything that the receipt's own contents allow: hashes, counts, parameters and the
+// signature. Returns the number of findings; *out_ok is true if all are ok. Callers that judge a
+// receipt by the findings must also check `unknown`.
 size_t ree_receipt_check(const struct ree_receipt *receipt,
                          struct ree_receipt_finding findings[REE_RECEIPT_MAX_FINDINGS],
                          bool *out_ok);
 
 // Writes a new private key (PEM, PKCS #8, mode 0600) to `path`, which must not exist, and its
-// public half to `path`.pub (PEM). `public_key` receives the latter's 32 bytes in hexadecimal.
+// public key (PEM) to `path`.pub. `public_key` receives the 32 bytes of the public key in
+// hexadecimal.
 enum ree_status ree_key_create(const char *path, char public_key[65], struct ree_error *err);
-// Whether ree_receipt_sign can sign with the file, without signing.
+// Checks that ree_receipt_sign can use the key file.
 enum ree_status ree_key_check(const char *path, struct ree_error *err);
-// The public key of a PEM file, private or public.
+// Reads the public key of a PEM file that has a private or a public key.
 enum ree_status ree_key_public(const char *path, char public_key[65], struct ree_error *err);
 
 #endif

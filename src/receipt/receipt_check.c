@@ -1,4 +1,4 @@
-// What a receipt says against what follows from its own contents. Nothing is run.
+// Compares the statements of a receipt with what follows from its own contents. Runs nothing.
 #include "receipt/receipt_parts.h"
 
 #include <stdarg.h>
@@ -64,7 +64,7 @@ static bool is_eos(const struct ree_receipt *receipt, int32_t id) {
     return false;
 }
 
-// Numbers that no run can give together.
+// Checks for numbers that no run can produce together.
 static void check_counts(struct report *report, const struct ree_receipt *r) {
     uint64_t prompt = r->prompt.n_tokens, output = r->output.n_tokens;
     uint64_t context = (uint64_t)r->context_length;
@@ -83,7 +83,7 @@ static void check_counts(struct report *report, const struct ree_receipt *r) {
 }
 
 static void check_parameters(struct report *report, const struct ree_receipt *receipt) {
-    if (receipt->version == 1) return; // it has no rule for them
+    if (receipt->version == 1) return; // version 1 has no rule for them
     bool ok = ree_receipt_sampling_is_canonical(&receipt->sampling);
     add(report, "parameters", ok, "%s",
         ok ? "those without effect are off"

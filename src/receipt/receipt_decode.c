@@ -1,5 +1,5 @@
-// JSON into a receipt. The file is untrusted; what is accepted here, receipt_encode.c writes again
-// as the same canonical text.
+// Decodes a receipt from JSON. The file is untrusted. Whatever this file accepts, receipt_encode.c
+// encodes again as the same canonical text.
 #include "receipt/receipt_fields.h"
 #include "receipt/receipt_parts.h"
 
@@ -8,7 +8,7 @@
 
 #include "base/name_index.h"
 
-// At most 20 digits, none of them a leading zero.
+// Decimal digits without a leading zero, of a number below 2^64.
 static enum ree_status get_seed(const struct ree_fields *part, uint64_t *out,
                                 struct ree_error *err) {
     const char *text = cJSON_GetStringValue(ree_field(part, "seed"));
@@ -116,7 +116,7 @@ static enum ree_status get_trace(const struct ree_fields *body, struct ree_recei
         ree_fields_open(body, "trace", "body.trace", "root n_steps prefill_chunk", "", &part, err));
     REE_TRY(ree_field_hex(&part, "root", out->trace_root, sizeof out->trace_root, err));
     REE_TRY(ree_field_whole(&part, "n_steps", 1, REE_RECEIPT_MAX_NUMBER, &steps, err));
-    // A text's prompt is cut into steps; a model that runs once has none.
+    // The prompt of a text is cut into steps; a tensor model runs in one step.
     bool is_text = out->kind == REE_RECEIPT_TEXT;
     REE_TRY(ree_field_whole(&part, "prefill_chunk", is_text, is_text ? REE_MAX_PREFILL_CHUNK : 0,
                             &chunk, err));
@@ -159,7 +159,8 @@ static enum ree_status get_private(const struct ree_fields *body, struct ree_rec
     return REE_OK;
 }
 
-// The names of an object's members; NULL has none. A receipt may have very many extensions.
+// Indexes the names of an object's members, because a receipt may have very many extensions. NULL
+// has no members.
 static bool index_names(const cJSON *object, struct ree_name_index *index) {
     size_t n = 0;
     const cJSON *first = object ? object->child : NULL;
@@ -202,7 +203,7 @@ static enum ree_status get_extensions(const struct ree_fields *body, struct ree_
     return REE_OK;
 }
 
-// What version 2 added.
+// Reads the fields that version 2 added.
 static enum ree_status get_rest(const struct ree_fields *body, struct ree_receipt *out,
                                 struct ree_error *err) {
     REE_TRY(get_private(body, out, err));
@@ -218,7 +219,7 @@ static enum ree_status get_body(const struct ree_fields *root, struct ree_receip
     REE_TRY(ree_fields_open(root, "body", "body", "kind", NULL, &body, err));
     REE_TRY(ree_field_name(&body, "kind", ree_receipt_kind_names, 2, &kind, err));
     out->kind = (enum ree_receipt_kind)kind;
-    // What version 2 added is unknown in version 1.
+    // Version 1 must not have the fields that version 2 added.
     bool is_new = out->version > 1;
     if (out->kind == REE_RECEIPT_TEXT)
         REE_TRY(ree_fields_check(&body, "kind numerics operation_set model prompt sampling output",
@@ -260,7 +261,7 @@ static enum ree_status get_unbound(const struct ree_fields *root, struct ree_rec
                                    struct ree_error *err) {
     struct ree_fields part;
     if (!ree_field(root, "unbound")) return REE_OK;
-    // Others may put there what they like.
+    // Writers may add any other members.
     REE_TRY(ree_fields_open(root, "unbound", "unbound", "", NULL, &part, err));
     REE_TRY(ree_field_string(&part, "ree_version", &out->ree_version, err));
     REE_TRY(ree_field_string(&part, "device", &out->device, err));
@@ -275,8 +276,8 @@ static enum ree_status get_unbound(const struct ree_fields *root, struct ree_rec
 
 static enum ree_status get_receipt(const cJSON *json, struct ree_receipt *out,
                                    struct ree_error *err) {
-    // Keys that are there twice, bytes that are not UTF-8 and numbers that are not finite have no
-    // canonical form, anywhere in the file.
+    // Rejects duplicate keys, strings that are not UTF-8 and numbers that are not finite, anywhere
+    // in the file: these have no canonical form.
     REE_TRY(ree_canonical_check(json, err));
     struct ree_fields root = {json, "receipt", &out->arena};
     size_t schema;

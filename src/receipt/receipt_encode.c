@@ -1,11 +1,11 @@
-// A receipt as JSON. What is missing in memory, "" or NULL, is missing there.
+// Encodes a receipt as JSON. Fields that are "" or NULL in memory are left out.
 #include "receipt/receipt_parts.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-// Each of these gives false when memory is exhausted. cJSON accepts an object that is NULL.
+// The add functions return false if memory is exhausted. cJSON accepts NULL as the object.
 
 static bool add_string(cJSON *object, const char *name, const char *value) {
     return !value || cJSON_AddStringToObject(object, name, value);
@@ -26,7 +26,7 @@ static bool add_item(cJSON *object, const char *name, cJSON *item) {
 }
 
 static bool add_ids(cJSON *object, const char *name, const int32_t *ids, size_t n) {
-    // Of no ids there may be no array in memory, which cJSON refuses.
+    // An empty list may be NULL, which cJSON_CreateIntArray rejects.
     return n <= INT_MAX &&
            add_item(object, name, n ? cJSON_CreateIntArray(ids, (int)n) : cJSON_CreateArray());
 }
@@ -95,7 +95,7 @@ bool ree_receipt_add_model(cJSON *body, const struct ree_receipt *receipt) {
            add_hash(model, "weights_sha256", receipt->weights_sha256);
 }
 
-// What version 2 added.
+// Adds the fields that version 2 introduced.
 static bool add_rest(cJSON *body, const struct ree_receipt *receipt) {
     if (receipt->is_private) {
         cJSON *part = cJSON_AddObjectToObject(body, "private");

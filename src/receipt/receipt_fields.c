@@ -5,7 +5,7 @@
 
 #include "receipt/receipt.h"
 
-#undef ree_fields_wrong // the header wraps it for clang's analyzer
+#undef ree_fields_wrong // the header wraps it for the clang analyzer
 enum ree_status ree_fields_wrong(const struct ree_fields *part, const char *key,
                                  const char *expected, struct ree_error *err) {
     return ree_fail(err, REE_INVALID, "%s.%s is not %s", part->name, key, expected);
@@ -15,7 +15,7 @@ const cJSON *ree_field(const struct ree_fields *part, const char *key) {
     return cJSON_GetObjectItemCaseSensitive(part->json, key);
 }
 
-// Whether a list of words, separated by spaces, has this one.
+// True if `words`, a list separated by spaces, contains `word`.
 static bool has_word(const char *words, const char *word) {
     size_t n = strlen(word);
     for (const char *at = words; n && (at = strstr(at, word)); at += n)
@@ -24,7 +24,6 @@ static bool has_word(const char *words, const char *word) {
     return false;
 }
 
-// All of `required` are there, and nothing but them and `optional` (NULL: anything more).
 enum ree_status ree_fields_check(const struct ree_fields *part, const char *required,
                                  const char *optional, struct ree_error *err) {
     if (!cJSON_IsObject(part->json))
@@ -59,7 +58,6 @@ enum ree_status ree_field_string(const struct ree_fields *part, const char *key,
     return *out ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
 }
 
-// Hexadecimal digits in lower case, as many as out has room for but the NUL.
 enum ree_status ree_field_hex(const struct ree_fields *part, const char *key, char *out,
                               size_t size, struct ree_error *err) {
     const cJSON *item = ree_field(part, key);
@@ -80,7 +78,6 @@ enum ree_status ree_field_whole(const struct ree_fields *part, const char *key, 
                     key, (long long)min, (long long)max);
 }
 
-// From a string out of a few, its number.
 enum ree_status ree_field_name(const struct ree_fields *part, const char *key,
                                const char *const *names, size_t n, size_t *out,
                                struct ree_error *err) {
@@ -94,7 +91,8 @@ enum ree_status ree_field_name(const struct ree_fields *part, const char *key,
                     part->name, key, value);
 }
 
-// Within the bounds of ree_sampling_check, and a binary32, so that it comes back as it was.
+// The bounds are those of ree_sampling_check. The value must be a binary32 number, so that it
+// round-trips.
 enum ree_status ree_field_float(const struct ree_fields *part, const char *key, bool zero,
                                 double max, float *out, struct ree_error *err) {
     const cJSON *item = ree_field(part, key);

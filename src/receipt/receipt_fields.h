@@ -1,39 +1,40 @@
-// Members of the objects of a receipt, read strictly: null is no way to leave one out. For
-// receipt_decode.c.
+// Strict access to the members of JSON objects, for the decoders of receipts, checkpoints and
+// requests. A member that is null does not count as absent.
 #ifndef REE_RECEIPT_RECEIPT_FIELDS_H
 #define REE_RECEIPT_RECEIPT_FIELDS_H
 
 #include "base/arena.h"
 #include "base/json.h"
 
-// An object of the file, with its name for messages: "body.model". Strings and arrays are copied
-// into the arena.
+// An object of the file and its name in messages, for example "body.model". Decoded strings and
+// arrays are copied into the arena.
 struct ree_fields {
     const cJSON *json;
     const char *name;
     struct ree_arena *arena;
 };
 
-const cJSON *ree_field(const struct ree_fields *part, const char *key); // NULL: none
+const cJSON *ree_field(const struct ree_fields *part, const char *key); // NULL: no such member
+// Fails with REE_INVALID: "NAME.KEY is not EXPECTED".
 enum ree_status ree_fields_wrong(const struct ree_fields *part, const char *key,
                                  const char *expected, struct ree_error *err);
 #ifdef __clang_analyzer__
 #define ree_fields_wrong(...) ree_never_ok(ree_fields_wrong(__VA_ARGS__)) // base/status.h
 #endif
-// It is an object, all of `required` are there (names separated by spaces), and nothing but them
-// and `optional` (NULL: anything more).
+// Checks that it is an object, that it has all members of `required` (names separated by spaces),
+// and that it has no others than these and those of `optional` (NULL: any others are allowed).
 enum ree_status ree_fields_check(const struct ree_fields *part, const char *required,
                                  const char *optional, struct ree_error *err);
-// A member that is an object, checked like that.
+// Opens the member `key`, which must be an object, and checks it with ree_fields_check.
 enum ree_status ree_fields_open(const struct ree_fields *outer, const char *key, const char *name,
                                 const char *required, const char *optional, struct ree_fields *out,
                                 struct ree_error *err);
 
-// These leave *out alone where there is no such member; ree_fields_check sees to those that must be
-// there.
+// These functions leave *out unchanged if the member does not exist. ree_fields_check checks that
+// the required ones exist.
 enum ree_status ree_field_string(const struct ree_fields *part, const char *key, const char **out,
                                  struct ree_error *err);
-// size - 1 hexadecimal digits in lower case.
+// Exactly size - 1 lower-case hexadecimal digits; `out` has `size` bytes.
 enum ree_status ree_field_hex(const struct ree_fields *part, const char *key, char *out,
                               size_t size, struct ree_error *err);
 enum ree_status ree_field_whole(const struct ree_fields *part, const char *key, int64_t min,
@@ -41,22 +42,23 @@ enum ree_status ree_field_whole(const struct ree_fields *part, const char *key, 
 enum ree_status ree_field_ids(const struct ree_fields *part, const char *key, const int32_t **out,
                               size_t *out_n, struct ree_error *err);
 
-// These fail where it is missing.
+// These functions fail if the member does not exist.
 
-// A string out of a few: its number.
+// A string that must be one of names[n]; *out receives its index.
 enum ree_status ree_field_name(const struct ree_fields *part, const char *key,
                                const char *const *names, size_t n, size_t *out,
                                struct ree_error *err);
-// A binary32 number from 0 (or, without `zero`, above 0) to max.
+// A binary32 number from 0 (above 0 unless `zero`) to max.
 enum ree_status ree_field_float(const struct ree_fields *part, const char *key, bool zero,
                                 double max, float *out, struct ree_error *err);
-// Memory for `size` bytes for each item.
+// Allocates `size` bytes for each item.
 enum ree_status ree_field_array(const struct ree_fields *part, const char *key, size_t size,
                                 const cJSON **out_first, void **out, size_t *out_n,
                                 struct ree_error *err);
 enum ree_status ree_field_strings(const struct ree_fields *part, const char *key,
                                   const char *const **out, size_t *out_n, struct ree_error *err);
-// Stop texts: none empty, within REE_RECEIPT_MAX_STOPS and REE_RECEIPT_MAX_STOP_BYTES.
+// Stop texts: an array of non-empty strings within REE_RECEIPT_MAX_STOPS and
+// REE_RECEIPT_MAX_STOP_BYTES.
 enum ree_status ree_field_stops(const struct ree_fields *part, const char *key,
                                 const char *const **out, size_t *out_n, struct ree_error *err);
 

@@ -1,5 +1,5 @@
 // Requests: what a verifier asks a prover to run. A receipt that names a request answers it, so the
-// prover cannot choose the prompt, the parameters or, with a temperature, the draws.
+// prover cannot choose the prompt, the parameters or, at a temperature above 0, the random draws.
 //
 //     {
 //       "schema": "ree-request/1",
@@ -13,8 +13,8 @@
 //       "request_sha256": hex                      SHA-256("ree-request/1\0" | canonical body)
 //     }
 //
-// The seed of the draws follows from the request: the first 8 bytes, little-endian, of
-// SHA-256("ree-seed/1\0" | the 32 bytes of request_sha256); 0 at temperature 0. NUMERICS.md,
+// The seed of the random draws is derived from the request: the first 8 bytes, little-endian, of
+// SHA-256("ree-seed/1\0" | the 32 bytes of request_sha256), or 0 at temperature 0. NUMERICS.md,
 // "Requests".
 #ifndef REE_RECEIPT_REQUEST_H
 #define REE_RECEIPT_REQUEST_H
@@ -23,11 +23,12 @@
 #include "ree.h"
 
 struct ree_request {
-    struct ree_arena arena; // of one that was read: holds the strings and arrays below
+    // Of a decoded request: owns the strings and arrays below.
+    struct ree_arena arena;
     char nonce[65];
     char graph_sha256[65], weights_sha256[65]; // "": any model
     size_t n_tokens;
-    const int32_t *tokens; // of the prompt
+    const int32_t *tokens; // prompt tokens
     struct ree_sampling sampling;
     uint64_t max_new_tokens; // 0: until the context is full
     size_t n_stops;
@@ -37,13 +38,14 @@ struct ree_request {
 
 void ree_request_init(struct ree_request *request);
 void ree_request_finish(struct ree_request *request);
-// Turns off the parameters that have no effect, hashes the request and derives its seed. To be
+// Turns off the parameters that have no effect, hashes the request and derives its seed. Must be
 // called before writing, and after any change.
 enum ree_status ree_request_seal(struct ree_request *request, struct ree_error *err);
-// Canonical JSON with a newline, whole or not at all.
+// Writes canonical JSON followed by a newline, atomically.
 enum ree_status ree_request_write(const struct ree_request *request, const char *path,
                                   struct ree_error *err);
-// Reads and checks a request, its hash included. Release with ree_request_finish, also on failure.
+// Decodes a request and checks it, including its hash. Release with ree_request_finish, also on
+// failure.
 enum ree_status ree_request_decode(const void *bytes, size_t nbytes, const char *where,
                                    struct ree_request *out, struct ree_error *err);
 enum ree_status ree_request_load(const char *path, struct ree_request *out, struct ree_error *err);

@@ -1,4 +1,4 @@
-// Ed25519 (RFC 8032), by OpenSSL: the signature of a receipt, and the files of its keys.
+// Ed25519 (RFC 8032) with OpenSSL: signatures of receipts and the key files.
 #include "receipt/receipt_parts.h"
 
 #include <openssl/crypto.h>
@@ -20,13 +20,13 @@ static const char tag[] = "ree-signature/1";
 
 #define MESSAGE_SIZE (sizeof tag + sizeof(ree_digest))
 
-// What is signed; false where receipt_hash is none.
+// Writes the message that is signed. Returns false if receipt_hash is not a hash.
 static bool message_of(const struct ree_receipt *receipt, unsigned char out[MESSAGE_SIZE]) {
     memcpy(out, tag, sizeof tag);
     return ree_unhex(receipt->receipt_hash, out + sizeof tag);
 }
 
-// A signature is two halves of 32 bytes, R and S.
+// A signature consists of two halves of 32 bytes, R and S.
 static void hex_of_signature(const unsigned char *bytes, char out[129]) {
     ree_hex(bytes, out);
     ree_hex(bytes + 32, out + 64);
@@ -47,7 +47,8 @@ bool ree_ed25519_holds(const char *public_key, const void *message, size_t nbyte
     if (!ree_unhex(public_key, bytes)) return false;
     EVP_PKEY *key = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, bytes, sizeof bytes);
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    // Any 32 bytes become a key, so a failure before the comparison is one of memory.
+    // Any 32 bytes are accepted as a key, so a failure before the comparison means that memory is
+    // exhausted.
     *out_failed = !key || !ctx || EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, key) != 1;
     bool ok =
         !*out_failed && EVP_DigestVerify(ctx, signature, REE_SIGNATURE_SIZE, message, nbytes) == 1;
@@ -65,7 +66,7 @@ bool ree_receipt_signature_holds(const struct ree_receipt *receipt, bool *out_fa
            ree_ed25519_holds(receipt->public_key, message, sizeof message, signature, out_failed);
 }
 
-// OpenSSL would ask on the terminal.
+// Without this callback, OpenSSL would prompt for a password on the terminal.
 static int no_password(char *buffer, int size, int writing, void *user) {
     (void)buffer, (void)size, (void)writing, (void)user;
     return -1;
@@ -83,7 +84,7 @@ static EVP_PKEY *parse_key(const void *pem, size_t n, bool is_private) {
     return NULL;
 }
 
-// Where a public key is enough, either kind will do. Release with EVP_PKEY_free.
+// Reads a private key, or either kind of key unless need_private. Release with EVP_PKEY_free.
 static enum ree_status read_key(const char *path, bool need_private, EVP_PKEY **out,
                                 struct ree_error *err) {
     void *pem;
@@ -167,10 +168,10 @@ enum ree_status ree_key_public(const char *path, char public_key[65], struct ree
     return ok ? REE_OK : openssl_failed(err, "read the public key");
 }
 
-// One half in a new file.
+// Writes the private or the public key to a new file.
 static enum ree_status write_half(const EVP_PKEY *key, bool is_private, const char *path,
                                   struct ree_error *err) {
-    // Of OpenSSL's secure heap where there is one, and cleared when released.
+    // A private key uses OpenSSL's secure heap if there is one; its memory is cleared on release.
     BIO *bio = BIO_new(is_private ? BIO_s_secmem() : BIO_s_mem());
     char *pem = NULL;
     long n = 0;
@@ -193,11 +194,13 @@ enum ree_status ree_key_create(const char *path, char public_key[65], struct ree
     snprintf(public_path, size, "%s.pub", path);
     EVP_PKEY *key = NULL;
     enum ree_status status = REE_OK;
-    if (access(path, F_OK) == 0) // so that nothing is begun in vain; ree_file_create makes sure
+    // Fails early; ree_file_create checks again.
+    if (access(path, F_OK) == 0)
         status = ree_fail(err, REE_IO, "%s: it exists already", path);
     else if (!(key = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519")) || !public_half(key, public_key))
         status = openssl_failed(err, "make a key");
-    // The public half first: a private key is then never without it, nor one removed again.
+    // Write the public key first: then a private key never exists without it, and no private key
+    // has to be removed after a failure.
     if (status == REE_OK) status = write_half(key, false, public_path, err);
     if (status == REE_OK) {
         status = write_half(key, true, path, err);

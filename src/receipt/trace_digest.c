@@ -1,4 +1,4 @@
-// The digests of a trace, from those of values up to the root.
+// The digests of a trace, from values up to the root.
 #include <string.h>
 
 #include "receipt/trace.h"
@@ -23,7 +23,7 @@ void ree_trace_value_digest(const struct ree_trace_header *h, const ree_digest *
 
 static const char node_tag[] = "ree-node/1";
 
-// With a hasher that has taken in node_tag; again afterwards.
+// The hasher must have hashed node_tag only; it is in the same state afterwards.
 static void hash_node(struct ree_hasher *hasher, const struct ree_trace_header *h,
                       const ree_digest *step, uint32_t number, ree_digest out) {
     const struct ree_trace_node *node = &h->nodes[number];

@@ -8,7 +8,7 @@ static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
 }
 
-// Completing
+// Completing a header
 
 static void hash_string(struct ree_hasher *hasher, const char *s) {
     uint32_t n = (uint32_t)strlen(s);
@@ -27,7 +27,7 @@ static void hash_op(const struct ree_trace_node *node, ree_digest out) {
 }
 
 static enum ree_status number_values(struct ree_trace_header *h, struct ree_error *err) {
-    // What has numbers of 31 bits can be referred to, and -1 is left for what is omitted.
+    // Value numbers must fit in 31 bits, because node inputs are int32_t and -1 stands for omitted.
     uint64_t n = (uint64_t)h->n_inputs + h->n_constants, n_outputs = 0;
     for (uint32_t i = 0; i < h->n_nodes; i++) {
         struct ree_trace_node *node = &h->nodes[i];
@@ -72,8 +72,8 @@ enum ree_status ree_trace_header_complete(struct ree_trace_header *h, struct ree
     return status;
 }
 
-// Encoding. cJSON's add functions return NULL when memory is exhausted and accept NULL, so that
-// what is lost shows at the end: a header has to be decoded to what it was.
+// Encoding. cJSON's add functions return NULL if memory is exhausted, and accept NULL. Each result
+// is checked: a header that lost a member would decode to another header.
 static bool add_hex(cJSON *object, const char *key, const ree_digest digest) {
     char hex[65];
     ree_hex(digest, hex);
@@ -183,7 +183,7 @@ static enum ree_status take_hex(struct decoder *d, const cJSON *object, const ch
     return REE_OK;
 }
 
-// The array, and memory for as many things as it has.
+// Finds an array member and allocates memory for as many items as the array has.
 static enum ree_status take_array(struct decoder *d, const cJSON *object, const char *key,
                                   size_t size, const cJSON **out, uint32_t *out_n,
                                   void *out_things) {
@@ -282,7 +282,8 @@ static enum ree_status take_header(struct decoder *d, const cJSON *root,
     return ree_trace_header_complete(h, d->arena, d->err);
 }
 
-// What is not known here, and every other way of writing the same, would be lost.
+// Rejects any text that encoding would not reproduce exactly: unknown fields and other layouts
+// would be lost.
 static enum ree_status compare_text(struct decoder *d, const struct ree_trace_header *h,
                                     const void *text, size_t nbytes) {
     struct ree_strbuf own;

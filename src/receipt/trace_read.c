@@ -1,5 +1,5 @@
-// Reading a trace. The file is untrusted: sizes are held against the file's before anything is
-// allocated by them, and every digest enters the root.
+// Reads a trace. The file is untrusted: sizes are checked against the file's size before they are
+// used for an allocation, and every digest is included in the root.
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 #define MAGIC_SIZE (sizeof REE_TRACE_MAGIC - 1)
 #define END_SIZE (sizeof REE_TRACE_END - 1)
-// "end", the number of steps, the root.
+// The marker "end", the number of steps and the root.
 #define TAIL_SIZE (END_SIZE + sizeof(uint64_t) + sizeof(ree_digest))
 
 static enum ree_status malformed(const char *what, struct ree_error *err) {
@@ -77,7 +77,7 @@ static enum ree_status check_root(const struct ree_trace *t, struct ree_error *e
     return ree_fail(err, REE_INVALID, "its root is %s, but its contents have %s", given, own);
 }
 
-// The contents are `bytes`, which the trace owns already.
+// Decodes `bytes`, which the trace already owns.
 static enum ree_status decode(struct ree_trace *t, size_t nbytes, struct ree_error *err) {
     const unsigned char *bytes = t->bytes;
     if (nbytes < MAGIC_SIZE || memcmp(bytes, REE_TRACE_MAGIC, MAGIC_SIZE) != 0)
@@ -100,7 +100,8 @@ static enum ree_status decode(struct ree_trace *t, size_t nbytes, struct ree_err
         return malformed("the trace has no end: it was cut short or made longer", err);
     t->n_steps = take_u64(tail + END_SIZE);
     memcpy(t->root, tail + END_SIZE + sizeof(uint64_t), sizeof t->root);
-    uint64_t wanted = (uint64_t)t->header.n_step_digests * sizeof(ree_digest); // never 0
+    // Bytes of a step; never 0.
+    uint64_t wanted = (uint64_t)t->header.n_step_digests * sizeof(ree_digest);
     if (t->n_steps != rest / wanted || rest % wanted)
         return ree_fail(err, REE_INVALID,
                         "%llu steps of %llu bytes are told of, but there are %zu bytes",
@@ -111,11 +112,11 @@ static enum ree_status decode(struct ree_trace *t, size_t nbytes, struct ree_err
     return check_root(t, err);
 }
 
-// Takes `bytes` over, also on failure.
+// Takes ownership of `bytes`, also on failure.
 static enum ree_status create(void *bytes, size_t nbytes, const char *path, struct ree_trace **out,
                               struct ree_error *err) {
     struct ree_error local;
-    if (!err) err = &local; // prefixes need the message that they prefix
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     struct ree_trace *t = calloc(1, sizeof *t);
     if (!t) {
         free(bytes);

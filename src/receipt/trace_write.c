@@ -1,4 +1,4 @@
-// A trace on its way into a file, step by step.
+// Writes a trace to a file, step by step.
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@ struct ree_trace_writer {
     const struct ree_trace_header *header;
     struct ree_file_draft *file;
     uint64_t n_steps, capacity;
-    ree_digest *steps; // the leaf of each
-    ree_digest *nodes; // of the step being written
+    ree_digest *steps; // one leaf per step
+    ree_digest *nodes; // node digests of the current step
 };
 
 static enum ree_status no_memory(struct ree_error *err) {

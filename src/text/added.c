@@ -1,20 +1,21 @@
-// Added tokens: found in the text as they are, before (or, by their normalized content, after)
-// normalization. At each place the longest counts, from left to right.
+// Added tokens. They are found in the unchanged text before normalization or, by their normalized
+// content, after it. The text is scanned from left to right, and the longest token at a position
+// wins.
 #include "text/normalize.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
 
 #include <stdlib.h>
 
-// Longer contents make every search slow and are no tokens.
+// Maximum bytes of a content. Longer ones make every search slow, and no token has them.
 #define CONTENT_MAX 4096
-// Bytes of a normalized content: what a small file may make of it.
+// Maximum bytes of a normalized content: limits what a small file can make us allocate.
 #define SOUGHT_MAX(size) ((size)*64 + 1024)
 
 static enum ree_status add(struct ree_tokenizer *tokenizer, struct ree_added_token token,
                            struct ree_error *err) {
     const struct ree_str *content = &token.content;
-    if (content->size == 0) return REE_OK; // cannot be found in a text
+    if (content->size == 0) return REE_OK; // cannot occur in a text
     if (content->size > CONTENT_MAX)
         return ree_fail(err, REE_UNSUPPORTED, "a content of %zu bytes; %d are the most",
                         content->size, CONTENT_MAX);
@@ -49,7 +50,8 @@ enum ree_status ree_added_add_special(struct ree_tokenizer *tokenizer, const cha
     return add(tokenizer, token, err);
 }
 
-// Each content has one id in both vocabularies together, and each id one content.
+// Enters a token into the vocabularies. In both together, each content has one id and each id one
+// content.
 static enum ree_status enter(struct ree_tokenizer *tokenizer, const struct ree_added_token *token,
                              struct ree_error *err) {
     const struct ree_str *content = &token->content;
@@ -67,7 +69,7 @@ static enum ree_status enter(struct ree_tokenizer *tokenizer, const struct ree_a
     return status == REE_OK ? REE_OK : ree_fail_prefix(err, "added_tokens");
 }
 
-// The text that a token is sought by.
+// Determines the text that a token is searched for by.
 static enum ree_status sought(struct ree_tokenizer *tokenizer, const struct ree_added_token *token,
                               struct ree_str *out, struct ree_error *err) {
     *out = token->content;
@@ -97,8 +99,9 @@ static int by_text(const void *a, const void *b) {
     return order ? order : (x->value > y->value) - (x->value < y->value);
 }
 
-// Tokens that normalize to the same text are one to the search: that of the least id, as the file's
-// order is not in the hash (and tokenizers takes any of them).
+// If several tokens normalize to the same text, only the one with the smallest id is found. The
+// order in the file must not decide, because it is not in the tokenizer's hash. The tokenizers
+// library takes any of them.
 static enum ree_status make_trie(struct ree_tokenizer *tokenizer, struct ree_trie *trie,
                                  bool normalized, struct ree_trie_entry *entries,
                                  struct ree_error *err) {
@@ -166,7 +169,7 @@ static bool stands_alone(const char *text, size_t n, size_t start, size_t end) {
     return end == n || !ree_char_is_word(ree_utf8_get(text + end, &step));
 }
 
-// What the flags of a token make of the place where it was found. `done`: what is used already.
+// Extends the position of a token by its flags. `done`: end of the text that is already used.
 static void widen(const struct ree_added_token *token, const char *text, size_t n, size_t done,
                   size_t *start, size_t *end) {
     size_t step;
@@ -188,7 +191,7 @@ enum ree_status ree_added_cut(const struct ree_added_cut *cut, const char *text,
     const struct ree_added_token *tokens = cut->tokenizer->added;
     size_t done = 0, at = 0, size = 0;
     while (at < n && cut->trie->n_nodes > 1) {
-        // Most bytes start no token.
+        // No token starts with this byte; this is the common case.
         if (!cut->trie->first[(unsigned char)text[at]]) {
             at++;
             continue;
@@ -200,7 +203,7 @@ enum ree_status ree_added_cut(const struct ree_added_cut *cut, const char *text,
         }
         const struct ree_added_token *token = &tokens[found];
         size_t start = at, end = at + size;
-        at = end; // also when the token is not taken
+        at = end; // also if the token is skipped below
         if (token->special && !cut->parse_special) continue;
         if (token->single_word && !stands_alone(text, n, start, end)) continue;
         widen(token, text, n, done, &start, &end);
@@ -208,7 +211,8 @@ enum ree_status ree_added_cut(const struct ree_added_cut *cut, const char *text,
             REE_TRY(cut->on_part(cut->user, text + done, start - done, rest_of(origin, done), NULL,
                                  err));
         REE_TRY(cut->on_part(cut->user, NULL, 0, 0, token, err));
-        // Also back into white space that the token before took: tokenizers has it so.
+        // `done` may also move back into white space that the previous token consumed, as in the
+        // tokenizers library.
         done = end;
     }
     if (done == n) return REE_OK;

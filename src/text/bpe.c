@@ -1,5 +1,5 @@
-// Byte pair encoding (Sennrich et al., 2016): a word is cut into characters, and the neighbours
-// with the lowest rank are merged until none can be.
+// Byte pair encoding (Sennrich et al., 2016): a word is cut into characters, and the adjacent pair
+// with the lowest rank is merged until no pair can be merged.
 #include "text/bytes.h"
 #include "text/lm.h"
 #include "text/utf8.h"
@@ -34,9 +34,9 @@ enum ree_status ree_bpe_add_merge(struct ree_lm *lm, int32_t left, int32_t right
     return REE_OK;
 }
 
-// Pairs of characters. A word is cut where no merge can reach over, which makes long texts that
-// have no pre-tokenizer (SentencePiece's) into words: what merges make is the text of its parts,
-// one behind the other, so a pair that is in no such text is never inside a symbol.
+// Adjacent characters. A word is cut at positions that no merge can span. This makes words of long
+// texts without a pre-tokenizer (SentencePiece). A merged symbol is the concatenation of its parts.
+// So a pair of characters that is adjacent in no merged symbol is never inside a symbol.
 
 #define ADJACENT_BITS 18
 
@@ -66,7 +66,7 @@ enum ree_status ree_bpe_prepare(struct ree_lm *lm, struct ree_error *err) {
         lm->letter_ids[byte] = ree_vocab_find(&lm->vocab, text, n);
     }
     if (!lm->merges) {
-        // A free slot, for ree_bpe_find to end at.
+        // ree_bpe_find needs a free slot to end at.
         lm->merges = malloc(sizeof *lm->merges);
         if (!lm->merges) return ree_fail(err, REE_NO_MEMORY, "no memory for the merges");
         lm->merges[0] = (struct ree_merge){.id = -1};
@@ -80,12 +80,12 @@ enum ree_status ree_bpe_prepare(struct ree_lm *lm, struct ree_error *err) {
     return REE_OK;
 }
 
-// The symbols that a word starts as.
+// The initial symbols of a word
 
 struct symbols {
     const struct ree_lm *lm;
     struct ree_ids *ids;
-    bool unknown; // one is waiting, for others to be fused with it
+    bool unknown; // an unknown character is pending, so that adjacent ones can be fused
     struct ree_error *err;
 };
 
@@ -101,12 +101,12 @@ static enum ree_status add_unknown(struct symbols *symbols, const char *text, si
     for (size_t i = 0; i < n && all; i++)
         all = lm->byte_ids[(unsigned char)text[i]] >= 0;
     if (all) {
-        // An unknown one that waits comes behind these; so it is in tokenizers.
+        // A pending unknown character is added after these bytes, as in the tokenizers library.
         for (size_t i = 0; i < n; i++)
             REE_TRY(ree_ids_add(symbols->ids, lm->byte_ids[(unsigned char)text[i]], symbols->err));
         return REE_OK;
     }
-    if (!lm->unk_token.data) return REE_OK; // it vanishes
+    if (!lm->unk_token.data) return REE_OK; // the character is dropped
     if (lm->unk < 0)
         return ree_fail(symbols->err, REE_INVALID, "unk_token '%.80s' is not in the vocabulary",
                         lm->unk_token.data);
@@ -140,7 +140,7 @@ static enum ree_status first_symbols(const struct ree_lm *lm, struct ree_strbuf 
     return symbols.unknown ? ree_ids_add(ids, lm->unk, err) : REE_OK;
 }
 
-// The same for bytes; false when one of them is no token, which first_symbols has to deal with.
+// Like first_symbols, for bytes. Returns false if a byte is not a token; then use first_symbols.
 static bool first_bytes(const struct ree_lm *lm, const char *word, size_t n, struct ree_ids *ids,
                         enum ree_status *status, struct ree_error *err) {
     *status = REE_OK;
@@ -160,7 +160,7 @@ static enum ree_status encode_spelled(const struct ree_lm *lm, struct ree_lm_scr
     return ree_bpe_merge(lm, scratch, &scratch->symbols, err);
 }
 
-// The ids of a word, into scratch->symbols.
+// Writes the ids of a word to scratch->symbols.
 static enum ree_status encode_word(const struct ree_lm *lm, struct ree_lm_scratch *scratch,
                                    const char *word, size_t n, struct ree_error *err) {
     scratch->symbols.n = 0;
@@ -182,13 +182,13 @@ static enum ree_status encode_word(const struct ree_lm *lm, struct ree_lm_scratc
     return status;
 }
 
-// Words and their ids: one slot for each hash, the newest word stays.
+// Cache of words and their ids: one slot per hash, which the latest word replaces.
 
 #define WORD_BYTES 30
 #define WORD_IDS 8
 
 struct ree_lm_word {
-    uint8_t size, n_ids; // size 0: free
+    uint8_t size, n_ids; // size 0: free slot
     char bytes[WORD_BYTES];
     int32_t ids[WORD_IDS];
 };
@@ -196,7 +196,7 @@ struct ree_lm_word {
 enum ree_status ree_lm_scratch_init(struct ree_lm_scratch *scratch, const struct ree_lm *lm,
                                     size_t nbytes, struct ree_error *err) {
     memset(scratch, 0, sizeof *scratch);
-    // Setting up a cache costs as much as a few hundred words.
+    // Creating a cache costs as much as encoding a few hundred words.
     if (lm->kind != REE_LM_BPE || nbytes < 2048) return REE_OK;
     uint32_t n = 256;
     while (n < nbytes / 16 && n < 1u << 15)
@@ -246,8 +246,8 @@ static enum ree_status encode_cached(const struct ree_lm *lm, struct ree_lm_scra
     return append(ids, made->items, made->n, err);
 }
 
-// Whether the word can be cut before word + i. Both neighbours must be symbols of their own: what
-// takes the place of unknown characters is merged and fused by other rules.
+// True if the word can be cut before word + i. Both adjacent characters must be tokens themselves,
+// because replacements of unknown characters are merged and fused by other rules.
 static bool can_cut(const struct ree_lm *lm, const char *word, size_t left_at, uint32_t left,
                     size_t i, size_t step, uint32_t right) {
     return !may_stand_together(lm, left, right) &&

@@ -1,6 +1,6 @@
-// The merging of BPE: always the pair of lowest rank, and of these the leftmost. Short words by
-// looking at all pairs; long ones with a heap of candidates over a linked list, so that a word of n
-// symbols costs n log n.
+// The merges of BPE: always the pair of lowest rank, and among these the leftmost. Short words scan
+// all pairs. Long words use a heap of candidates over a linked list, which takes O(n log n) time
+// for n symbols.
 #include "text/lm.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static uint32_t rank_of(const struct ree_lm *lm, const int32_t *ids, size_t i) {
 }
 
 static void merge_short(const struct ree_lm *lm, struct ree_ids *symbols) {
-    uint32_t ranks[SHORT_WORD]; // of the pair that starts at i
+    uint32_t ranks[SHORT_WORD]; // rank of the pair that starts at i
     int32_t *ids = symbols->items;
     size_t n = symbols->n;
     for (size_t i = 0; i + 1 < n; i++)
@@ -26,7 +26,7 @@ static void merge_short(const struct ree_lm *lm, struct ree_ids *symbols) {
         ids[best] = ree_bpe_find(lm, ids[best], ids[best + 1])->id;
         n--;
         memmove(ids + best + 1, ids + best + 2, (n - best - 1) * sizeof *ids);
-        // ranks[best] and the one before it are of new pairs; the rest moves down.
+        // The pairs at `best` and before it are new. The ranks after them move down.
         if (best + 1 < n) {
             memmove(ranks + best + 1, ranks + best + 2, (n - best - 2) * sizeof *ranks);
             ranks[best] = rank_of(lm, ids, best);
@@ -37,13 +37,13 @@ static void merge_short(const struct ree_lm *lm, struct ree_ids *symbols) {
 }
 
 struct ree_lm_symbol {
-    int32_t id;             // -1: merged into the one before
-    uint32_t before, after; // neighbours; UINT32_MAX: none
+    int32_t id;             // -1: merged into the previous symbol
+    uint32_t before, after; // adjacent symbols; UINT32_MAX: none
 };
 
 struct ree_lm_candidate {
-    uint32_t rank, at; // a pair's left symbol
-    int32_t id;        // what it becomes
+    uint32_t rank, at; // index of the pair's left symbol
+    int32_t id;        // the merged symbol
 };
 
 static bool less(const struct ree_lm_candidate *a, const struct ree_lm_candidate *b) {
@@ -91,7 +91,7 @@ static enum ree_status push_pair(const struct ree_lm *lm, struct ree_lm_scratch 
     return push(scratch, (struct ree_lm_candidate){merge->rank, at, merge->id}, err);
 }
 
-// A candidate counts only when its pair is still there: the symbols may have been merged since.
+// A candidate is valid only if its pair still exists: its symbols may have been merged since.
 static bool is_current(const struct ree_lm *lm, const struct ree_lm_symbol *list,
                        const struct ree_lm_candidate *candidate) {
     const struct ree_lm_symbol *symbol = &list[candidate->at];

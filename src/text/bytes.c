@@ -6,7 +6,8 @@ static bool is_printed(unsigned byte) {
     return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }
 
-// The bytes that are not printed, in their order, are U+0100, U+0101, ...: 0 to 20, 7F to A0, AD.
+// The bytes that are not printable (0 to 20, 7F to A0, AD, in hexadecimal) map in order to U+0100,
+// U+0101, ...
 uint32_t ree_byte_char(unsigned char byte) {
     if (is_printed(byte)) return byte;
     if (byte <= 0x20) return 0x100u + byte;
@@ -56,7 +57,7 @@ bool ree_base64_decode(struct ree_strbuf *out, const char *text, size_t n) {
         int digit = base64_digit(text[i]);
         if (digit < 0) return false;
         bits = bits << 6 | (uint32_t)digit;
-        // Four digits are three bytes: each but the first digit of four completes one.
+        // Four digits encode three bytes: each digit but the first of the four completes a byte.
         if (i % 4 == 0) continue;
         char byte = (char)(bits >> (6 - 2 * (i % 4)));
         ree_strbuf_append(out, &byte, 1);

@@ -1,5 +1,5 @@
-// The two ways in which bytes become text in vocabularies: GPT-2's alphabet, in which each byte has
-// a printable character, and base64.
+// The two encodings of bytes as text in vocabularies: GPT-2's alphabet, which has a printable
+// character for each byte, and base64.
 #ifndef REE_TEXT_BYTES_H
 #define REE_TEXT_BYTES_H
 
@@ -7,15 +7,17 @@
 
 #include <stdint.h>
 
-// The character of GPT-2's alphabet for a byte: itself where Latin-1 prints it, else U+0100 and up.
+// Returns the character of GPT-2's alphabet for a byte: the Latin-1 character if it is printable,
+// otherwise one from U+0100 up.
 uint32_t ree_byte_char(unsigned char byte);
-int ree_char_byte(uint32_t c); // the way back; -1: no character of the alphabet
-void ree_bytes_append(struct ree_strbuf *out, const char *bytes, size_t n); // as characters
-// The bytes that a piece spells; false, with nothing appended, where a character is not of the
+int ree_char_byte(uint32_t c); // the inverse; -1: not in the alphabet
+// Encodes with the alphabet.
+void ree_bytes_append(struct ree_strbuf *out, const char *bytes, size_t n);
+// Decodes a piece to bytes. Returns false and appends nothing if a character is not in the
 // alphabet.
 bool ree_bytes_parse(struct ree_strbuf *out, const char *text, size_t n);
 
-// Decodes base64 with or without padding; false when it is not base64.
+// Decodes base64 with or without padding. Returns false if the text is not base64.
 bool ree_base64_decode(struct ree_strbuf *out, const char *text, size_t n);
 
 #endif

@@ -1,10 +1,10 @@
 // SentencePiece's character maps: a little-endian uint32 with the size in bytes of a double array
-// (darts-clone), the array, and the replacements, each ended by a NUL. The array maps strings of
-// UTF-8 to offsets of replacements.
+// (darts-clone), the array, and the replacements, each ended by a NUL. The array maps UTF-8 strings
+// to offsets of replacements.
 //
-// The order of things is that of Hugging Face's tokenizers: a grapheme cluster of less than six
-// bytes is looked up whole, and its shortest prefix found stands for all of it; in others each
-// character is looked up alone.
+// The lookups are those of Hugging Face's tokenizers. A grapheme cluster of less than six bytes is
+// looked up as a whole; the shortest prefix that is found replaces the whole cluster. Otherwise
+// each character is looked up separately.
 #include "text/normalize.h"
 #include "text/utf8.h"
 
@@ -37,8 +37,8 @@ static uint32_t unit_offset(uint32_t unit) {
     return unit >> 10 << ((unit & 1u << 9) >> 6);
 }
 
-// The value of the shortest prefix of `key` in the array. Indexes that leave the array find
-// nothing.
+// Finds the value of the shortest prefix of `key` in the array. An index outside the array counts
+// as not found.
 static bool shortest_prefix(const struct ree_stage *stage, const char *key, size_t n,
                             uint32_t *out) {
     const struct ree_str *blob = &stage->strings[0];
@@ -71,7 +71,7 @@ static bool replace(const struct ree_stage *stage, const char *key, size_t n,
     if (value > rest) return false;
     const char *text = blob->data + first + value;
     size_t size = strnlen(text, rest - value);
-    // The replacements come from the file; what is not UTF-8 would break what follows.
+    // The file is untrusted, and later stages require valid UTF-8.
     if (ree_utf8_valid_prefix(text, size) != size) return false;
     ree_strbuf_append(out, text, size);
     return true;

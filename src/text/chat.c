@@ -1,6 +1,6 @@
-// Chat prompts. The templates that models come with are programs (Jinja); here are the formats of
-// known families, and how a template is recognised as one of them. A template that is not is
-// refused rather than guessed at.
+// Chat prompts. The chat templates of models are programs (Jinja), which are not run here. This
+// file has the formats of known families. chat_recognise.c decides which family a template belongs
+// to; an unknown template is rejected, not guessed.
 //
 // Sources: the model cards' descriptions of the prompt formats of Llama 2, Llama 3, Mistral, Qwen,
 // SmolLM, Phi-3, Gemma and OLMo 2.
@@ -23,7 +23,7 @@ struct chat {
     const struct message *messages;
     size_t n;
     const char *bos, *eos;
-    const char *preset; // a family's own system message; NULL: none
+    const char *preset; // the family's default system message; NULL: none
     bool reply;
     struct ree_strbuf *out;
 };
@@ -36,7 +36,7 @@ static void put_str(struct chat *chat, struct ree_str text) {
     ree_strbuf_append(chat->out, text.data, text.size);
 }
 
-// Without white space at both ends, as Python's str.strip sees it.
+// Removes white space at both ends, as Python's str.strip does.
 static struct ree_str trim(struct ree_str text) {
     size_t step;
     while (text.size) {
@@ -54,7 +54,7 @@ static struct ree_str trim(struct ree_str text) {
     return text;
 }
 
-// User and assistant in turn from `from` on.
+// Checks that user and assistant alternate from `from` on.
 static enum ree_status want_turns(const struct chat *chat, size_t from, struct ree_error *err) {
     for (size_t i = from; i < chat->n; i++) {
         enum role role = (i - from) % 2 ? ASSISTANT : USER;
@@ -91,7 +91,8 @@ static enum ree_status llama2(struct chat *chat, struct ree_error *err) {
             put(chat, "<<SYS>>\n");
             put_str(chat, chat->messages[0].content);
             put(chat, "\n<</SYS>>\n\n");
-            // The trimming is that of both together: here of the end alone.
+            // The template trims the system and the user text together. So only the end of the user
+            // text is trimmed here.
             struct ree_str trimmed = trim(content);
             content.size = trimmed.size ? (size_t)(trimmed.data - content.data) + trimmed.size : 0;
             put_str(chat, content);
@@ -127,7 +128,7 @@ static enum ree_status llama3(struct chat *chat, struct ree_error *err) {
     return REE_OK;
 }
 
-// The date is the one that the template has for when none is given: a prompt must not depend on the
+// The date is the template's default for a missing date: a prompt must not depend on the current
 // day.
 static enum ree_status llama31(struct chat *chat, struct ree_error *err) {
     (void)err;
@@ -154,7 +155,7 @@ static enum ree_status mistral(struct chat *chat, struct ree_error *err) {
     return REE_OK;
 }
 
-// A system message goes in front of the last user message, when that is the last of all.
+// The system message is put before the last user message if that is the last message of all.
 static enum ree_status mistral3(struct chat *chat, struct ree_error *err) {
     size_t first = chat->messages[0].role == SYSTEM;
     REE_TRY(want_turns(chat, first, err));
@@ -194,8 +195,8 @@ static enum ree_status chatml(struct chat *chat, struct ree_error *err) {
     return REE_OK;
 }
 
-// Qwen 3: what an assistant thought, between <think> and </think>, is left out of turns that a user
-// has answered; a last turn of the assistant has it, be it empty.
+// Qwen 3: the text between <think> and </think> is removed from an assistant turn that a user turn
+// follows. A last turn of the assistant always has the tags, even if they are empty.
 static void qwen3_assistant(struct chat *chat, struct ree_str content, bool answered,
                             bool last_turn) {
     static const char open[] = "<think>", close[] = "</think>";
@@ -233,7 +234,7 @@ static void qwen3_assistant(struct chat *chat, struct ree_str content, bool answ
 
 static enum ree_status qwen3(struct chat *chat, struct ree_error *err) {
     (void)err;
-    size_t query = chat->n - 1; // the last of the user
+    size_t query = chat->n - 1; // the last user message
     for (size_t i = 0; i < chat->n; i++)
         if (chat->messages[i].role == USER) query = i;
     for (size_t i = 0; i < chat->n; i++) {
@@ -285,7 +286,7 @@ static enum ree_status gemma(struct chat *chat, struct ree_error *err) {
     return gemma_turns(chat, 0, err);
 }
 
-// A system message becomes the beginning of the first user message.
+// The system message becomes the beginning of the first user message.
 static enum ree_status gemma3(struct chat *chat, struct ree_error *err) {
     return gemma_turns(chat, chat->messages[0].role == SYSTEM, err);
 }
@@ -310,7 +311,8 @@ static enum ree_status olmo2(struct chat *chat, struct ree_error *err) {
 struct family {
     const char *name;
     enum ree_status (*write)(struct chat *chat, struct ree_error *err);
-    const char *bos, *eos; // where the tokenizer declares none, but has them
+    // Used if the tokenizer has these tokens but does not declare them.
+    const char *bos, *eos;
     const char *preset;
 };
 
@@ -366,7 +368,7 @@ static enum ree_status read_message(const cJSON *json, struct message *message,
     return REE_OK;
 }
 
-// The strings stay with the JSON.
+// The strings remain owned by `json`.
 static enum ree_status read_messages(const cJSON *json, struct message **out, size_t *out_n,
                                      struct ree_error *err) {
     int n = cJSON_IsArray(json) ? cJSON_GetArraySize(json) : 0;
@@ -377,7 +379,7 @@ static enum ree_status read_messages(const cJSON *json, struct message **out, si
     cJSON_ArrayForEach(item, json) {
         enum ree_status status = read_message(item, &(*out)[*out_n], err);
         if (status != REE_OK) return ree_fail_prefix(err, "messages[%zu]", *out_n);
-        // A system message opens a conversation, or there is none.
+        // Only the first message may be a system message.
         if (*out_n > 0 && (*out)[*out_n].role == SYSTEM)
             return ree_fail(err, REE_UNSUPPORTED,
                             "messages[%zu] is a system message, which only "
@@ -408,7 +410,8 @@ static enum ree_status find_family(const struct ree_tokenizer *tokenizer, const 
     return ree_fail(err, REE_NOT_FOUND, "no family of chat templates is called '%.80s'", wanted);
 }
 
-// The token's text: the declared one, or the family's usual one if the tokenizer has it.
+// Returns the text of the declared token or, if none is declared, of the family's usual token if
+// the tokenizer has it.
 static const char *end_text(const struct ree_tokenizer *tokenizer, int32_t declared,
                             const char *usual) {
     if (declared >= 0) return ree_tokenizer_token(tokenizer, declared);
@@ -434,7 +437,7 @@ enum ree_status ree_chat_prompt(const struct ree_tokenizer *tokenizer, const cha
                         .preset = found->preset,
                         .reply = reply,
                         .out = &out};
-    // Templates of this family exist with and without it.
+    // Templates of this family exist with and without BOS.
     if (found->write == phi3 && tokenizer->chat_template &&
         !strstr(tokenizer->chat_template, "bos_token"))
         chat.bos = "";

@@ -1,7 +1,7 @@
-// Which family's chat template a model has. Templates are programs (Jinja) that are not run here:
-// one is known by marks that its family's have and by the texts that it can write into a prompt,
-// each of which has to be one of the family's. A template that is not known is refused rather than
-// guessed at.
+// Recognises the family of a model's chat template. Templates are programs (Jinja), which are not
+// run here. A template is recognised by marks that its family's templates have, and by the texts
+// that it can write into a prompt: each text must be one of the family's. An unknown template is
+// rejected, not guessed.
 #include "text/chat_texts.h"
 #include "text/tokenizer.h"
 
@@ -11,7 +11,8 @@ static bool has(const char *template, const char *mark) {
     return strstr(template, mark) != NULL;
 }
 
-// What a family's templates write besides messages. Roles, and names of members, are in all.
+// The texts that the templates of a family write in addition to messages. `common` has those of all
+// families: roles and names of members.
 static const char *const common[] = {"system",  "user", "assistant", "role",
                                      "content", "",     "equalto",   NULL};
 static const char *const chatml[] = {"<|im_start|>",
@@ -68,8 +69,8 @@ static bool among(const char *text, const char *const *list) {
     return *list != NULL;
 }
 
-// Written only where tools are offered or called, which no prompt made here does: a text that
-// speaks of them, or the punctuation of JSON with its names.
+// True for a text that is written only if tools are offered or called, which no prompt made here
+// does: a text about tools, or JSON punctuation with member names.
 static bool of_tools(const char *text) {
     if (has(text, "tool") || has(text, "Tool") || has(text, "TOOL") || has(text, "function"))
         return (!has(text, "You are") || has(text, "\n\nYou are provided with function")) &&
@@ -92,13 +93,14 @@ static bool of_tools(const char *text) {
 }
 
 struct known {
-    const char *const *texts, *const *more; // more may be NULL
+    const char *const *texts, *const *more; // `more` may be NULL
     bool tools;
-    const char *preset; // a family with this as its own system message; NULL: none has been met
+    // Name of the family whose default system message was found; NULL: none found yet.
+    const char *preset;
     bool same;
 };
 
-// '<|im_start|>system\nPRESET<|im_end|>\n', or PRESET alone.
+// Matches '<|im_start|>system\nPRESET<|im_end|>\n' or PRESET.
 static const char *family_of_preset(const char *text) {
     static const char head[] = "<|im_start|>system\n", tail[] = "<|im_end|>\n";
     size_t n = strlen(text);
@@ -124,12 +126,12 @@ static bool is_known(void *user, const char *text) {
         }
     }
     if (!known->tools) return false;
-    // The turn that Qwen's families give what tools have answered in.
+    // Qwen's families put the answers of tools into a turn of the user.
     if (known->texts == chatml && strcmp(text, "<|im_start|>user") == 0) return true;
     return of_tools(text) || strcmp(text, "return") == 0;
 }
 
-// Every text of the template is the family's.
+// True if every text of the template is one of the family's.
 static bool writes_only(const char *t, const char *const *texts, const char *const *more) {
     struct known known = {texts, more, has(t, "tool"), NULL, true};
     return ree_chat_each_text(t, is_known, &known);
@@ -176,7 +178,7 @@ static const char *recognise_llama3(const char *t) {
 const char *ree_chat_recognise(const struct ree_tokenizer *tokenizer) {
     const char *t = tokenizer->chat_template;
     if (!t) return NULL;
-    // What would change a message on its way into the prompt.
+    // Filters that would change a message.
     static const char *const changes[] = {"upper", "lower",      "replace",
                                           "title", "capitalize", "format("};
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)

@@ -19,7 +19,7 @@ static bool give(struct walk *walk) {
     return ok;
 }
 
-// Appends a literal from its quote on; what is behind it, or NULL.
+// Appends a literal; `at` is at its quote. Returns the position after it, or NULL.
 static const char *literal(struct walk *walk, const char *at) {
     char quote = *at++;
     for (; *at && *at != quote; at++) {
@@ -43,7 +43,7 @@ static const char *skip_space(const char *at) {
     return at;
 }
 
-// The arguments of raise_exception, from the parenthesis on.
+// Skips the arguments of raise_exception; `at` is at the parenthesis.
 static const char *skip_call(struct walk *walk, const char *at) {
     int depth = 0;
     while (at && *at) {
@@ -59,7 +59,8 @@ static const char *skip_call(struct walk *walk, const char *at) {
     return at;
 }
 
-// {{ ... }} or {% ... %}, from behind its beginning; what is behind its end, or NULL.
+// Visits the literals of {{ ... }} or {% ... %}; `at` is after the opening. Returns the position
+// after the end, or NULL.
 static const char *tag(struct walk *walk, const char *at, char closing) {
     static const char raise[] = "raise_exception";
     while (at && *at && !(at[0] == closing && at[1] == '}')) {
@@ -84,7 +85,7 @@ static const char *tag(struct walk *walk, const char *at, char closing) {
     return at && *at ? at + 2 : NULL;
 }
 
-// Text outside tags: what Jinja leaves of it.
+// Visits a text outside tags, without the white space that Jinja removes.
 static bool outside(struct walk *walk, const char *from, const char *to, char before, bool strip,
                     const char *next) {
     bool strip_end = next[0] && (next[2] == '-');
@@ -103,7 +104,7 @@ static bool outside(struct walk *walk, const char *from, const char *to, char be
             line--;
         if (line == from ? before == '\0' || (from[-1] == '\n') : line[-1] == '\n') to = line;
     } else if (!next[0] && to > from && to[-1] == '\n') {
-        to--; // the template's last newline
+        to--; // Jinja removes the template's last newline
     }
     if (from == to) return true;
     ree_strbuf_append(&walk->text, from, (size_t)(to - from));

@@ -1,4 +1,5 @@
-// The files beside a tokenizer: what begins and ends a text, the chat template, added tokens.
+// The other files in a tokenizer's folder: tokens that begin and end a text, the chat template,
+// added tokens.
 #include "base/file.h"
 #include "text/tokenizer.h"
 
@@ -31,7 +32,7 @@ enum ree_status ree_read_sibling(const char *folder, const char *name, cJSON **o
 }
 
 static int32_t id_of(const struct ree_tokenizer *tokenizer, const cJSON *value) {
-    // A token as its text, or as an object with its text.
+    // A token is given as its text or as an object that contains its text.
     if (cJSON_IsObject(value)) value = ree_text_json_get(value, "content");
     if (cJSON_IsString(value))
         return ree_tokenizer_find(tokenizer, value->valuestring, strlen(value->valuestring));
@@ -56,7 +57,7 @@ static enum ree_status add_eos(struct ree_tokenizer *tokenizer, int32_t id, stru
     return REE_OK;
 }
 
-// Ids of generation_config.json and config.json, tokens of the tokenizer's own files.
+// generation_config.json and config.json have ids; the tokenizer's own files have tokens.
 static enum ree_status read_ends(struct ree_tokenizer *tokenizer, const cJSON *json,
                                  const char *bos, const char *eos, struct ree_error *err) {
     if (tokenizer->bos < 0 && bos) tokenizer->bos = id_of(tokenizer, ree_text_json_get(json, bos));
@@ -70,7 +71,7 @@ static enum ree_status read_ends(struct ree_tokenizer *tokenizer, const cJSON *j
     return REE_OK;
 }
 
-// A template, or several with names, of which "default" counts.
+// A single template, or several with names, of which "default" is used.
 static enum ree_status read_template(struct ree_tokenizer *tokenizer, const cJSON *json,
                                      struct ree_error *err) {
     const cJSON *template = ree_text_json_get(json, "chat_template"), *entry;
@@ -90,7 +91,7 @@ static enum ree_status read_template(struct ree_tokenizer *tokenizer, const cJSO
     return REE_OK;
 }
 
-// Newer models have the template in a file of its own.
+// Newer models have the template in a separate file.
 static enum ree_status read_template_file(struct ree_tokenizer *tokenizer, const char *folder,
                                           struct ree_error *err) {
     size_t size = strlen(folder) + sizeof "/chat_template.jinja", nbytes;
@@ -122,8 +123,8 @@ enum ree_status ree_tokenizer_read_config(struct ree_tokenizer *tokenizer, const
         cJSON *json;
         REE_TRY(ree_read_sibling(folder, files[i].file, &json, err));
         if (!json) continue;
-        // Models whose tokenizer declares that nothing begins a text have an id for it all the
-        // same.
+        // If the tokenizer declares that no token begins a text, ignore the ids of the other files:
+        // some models have one anyway.
         if (i == 0) bos_is_null = cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json, "bos_token"));
         const char *bos = bos_is_null ? NULL : files[i].bos;
         enum ree_status status = read_ends(tokenizer, json, bos, files[i].eos, err);
@@ -140,8 +141,8 @@ enum ree_status ree_tokenizer_read_config(struct ree_tokenizer *tokenizer, const
     return read_template_file(tokenizer, folder, err);
 }
 
-// The tokens of "added_tokens_decoder" whose ids are not in the set `known` (a bit for each; NULL:
-// none is).
+// Adds the tokens of "added_tokens_decoder" whose ids are not in the set `known` (one bit per id;
+// NULL: the empty set).
 static enum ree_status read_decoder(struct ree_tokenizer *tokenizer, const cJSON *json,
                                     const unsigned char *known, struct ree_error *err) {
     const cJSON *token;
@@ -185,7 +186,7 @@ enum ree_status ree_tokenizer_read_added(struct ree_tokenizer *tokenizer, const 
     bool had = json && ree_text_json_get(json, "added_tokens_decoder");
     cJSON_Delete(json);
     if (status != REE_OK || had) return status;
-    // Older: texts and ids alone.
+    // Older models have a file with only texts and ids.
     REE_TRY(ree_read_sibling(folder, "added_tokens.json", &json, err));
     cJSON_ArrayForEach(token, json) {
         int32_t id;

@@ -1,7 +1,8 @@
-// How a stage works: it receives tokens, each in one or several parts, and gives tokens in parts to
-// the next. Most stages wait for a token's end; those behind Fuse or ByteLevel, which make one
-// token of everything, must not, and give what is certain: Strip and Replace of a string do so. Any
-// other stage in such a place is right too, but gives its text at the end.
+// A stage receives tokens, each in one or several parts, and passes tokens in parts to the next
+// stage. Most stages wait for the end of a token. A stage after Fuse or ByteLevel must not wait,
+// because these make a single token of the whole text; it must pass on whatever is certain. Strip
+// and Replace of a string do this. Any other stage in such a position is also correct, but passes
+// on its text only at the end.
 #include "text/decode.h"
 
 #include "text/bytes.h"
@@ -23,7 +24,7 @@ enum {
     JOIN
 };
 
-// strings: replacement of a space; numbers: whether one was put in front
+// strings: replacement of a space; numbers: 1 if a replacement was prepended
 static enum ree_status parse_metaspace(struct ree_arena *arena, const cJSON *json,
                                        struct ree_stage *stage, struct ree_error *err) {
     struct ree_str scheme;
@@ -56,13 +57,13 @@ static enum ree_status parse_bpe(struct ree_arena *arena, const cJSON *json,
 static enum ree_status parse_replace(struct ree_arena *arena, const cJSON *json,
                                      struct ree_stage *stage, struct ree_error *err) {
     REE_TRY(ree_stage_pattern(arena, json, stage, err));
-    // Nothing is found between all characters, which is more than a search for a string does here.
+    // An empty pattern matches between all characters, which the string search here cannot do.
     if (!stage->regex && !stage->strings[0].size)
         REE_TRY(ree_regex_create(stage->strings[0], &stage->regex, err));
     return ree_text_json_string(arena, json, "content", "", &stage->strings[1], err);
 }
 
-// strings: the character; numbers: how many at the start, at the end
+// strings: the character; numbers: how many to remove at the start and at the end
 static enum ree_status parse_strip(struct ree_arena *arena, const cJSON *json,
                                    struct ree_stage *stage, struct ree_error *err) {
     REE_TRY(ree_text_json_string(arena, json, "content", " ", &stage->strings[0], err));
@@ -98,7 +99,7 @@ static const struct ree_stage_kind kinds[] = {
 const struct ree_stage_family ree_decoders = {"decoder", "decoders", kinds,
                                               sizeof kinds / sizeof *kinds};
 
-// Without a decoder the tokens are joined by spaces.
+// Used if there is no decoder: joins the tokens with spaces.
 static const struct ree_stage_kind join_kind = {"Join", JOIN, NULL};
 static const struct ree_stage join = {.kind = &join_kind};
 
@@ -150,20 +151,21 @@ void ree_decoding_finish(struct ree_decoding_chain *chain) {
 static enum ree_status feed(struct ree_decoding_chain *chain, size_t i, const char *data, size_t n,
                             bool end, struct ree_error *err);
 
-// A whole token for the next stage.
+// Passes a whole token to the next stage.
 static enum ree_status give(struct ree_decoding_chain *chain, size_t i, const char *data, size_t n,
                             struct ree_error *err) {
     return feed(chain, i + 1, data, n, true, err);
 }
 
-// A part of the only token.
+// Passes a part of the only token to the next stage.
 static enum ree_status give_part(struct ree_decoding_chain *chain, size_t i, const char *data,
                                  size_t n, struct ree_error *err) {
     return n ? feed(chain, i + 1, data, n, false, err) : REE_OK;
 }
 
-// ByteLevel: a token spells bytes; one that has other characters stands for itself. Everything
-// together is read as UTF-8; the beginning of a character is held back.
+// ByteLevel: a token encodes bytes; a token with characters outside the alphabet stands for itself.
+// The bytes of all tokens together are decoded as UTF-8. An incomplete character at the end is held
+// back.
 static enum ree_status byte_level(struct ree_decoding_chain *chain, size_t i, const char *token,
                                   size_t n, struct ree_error *err) {
     struct ree_strbuf *held = &chain->stages[i].held;
@@ -197,7 +199,8 @@ static int hex_digit(char c) {
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-// ByteFallback: what a run of <0xXX> spells, if it is UTF-8 as a whole; else U+FFFD for each byte.
+// ByteFallback: passes on the bytes of a run of <0xXX> tokens if they are valid UTF-8 as a whole,
+// otherwise one U+FFFD per byte.
 static enum ree_status give_run(struct ree_decoding_chain *chain, size_t i, struct ree_error *err) {
     struct ree_strbuf *held = &chain->stages[i].held;
     size_t n = held->size;
@@ -237,7 +240,7 @@ static void replace_all(struct ree_strbuf *out, const char *text, size_t n, stru
     }
 }
 
-// English punctuation that tokens separate: the rules in their order.
+// Joins English punctuation that is separated by spaces. The rules apply in this order.
 static void clean_up(struct ree_strbuf *text) {
     static const char *const rules[][2] = {
         {" .", "."},   {" ?", "?"},     {" !", "!"},     {" ,", ","},
@@ -268,7 +271,7 @@ static void wordpiece(const struct ree_decoding *state, const char *token, size_
     if (state->stage->numbers[0]) clean_up(out);
 }
 
-// CTC: the same token again says that a sound goes on; the padding says nothing.
+// CTC: a repeated token and the padding token produce no text.
 static bool ctc(struct ree_decoding *state, const char *token, size_t n, struct ree_strbuf *out) {
     bool again = state->n_tokens > 0 && state->held.size == n &&
                  (n == 0 || memcmp(state->held.data, token, n) == 0);
@@ -317,7 +320,8 @@ static enum ree_status replace_regex(const struct ree_decoding_chain *chain,
     return status;
 }
 
-// BPEDecoder: the suffix of a word is a space, but in the last token nothing; so one is held.
+// BPEDecoder: the suffix of a word becomes a space, but nothing in the last token. So one token is
+// held back.
 static enum ree_status bpe(struct ree_decoding_chain *chain, size_t i, const char *token, size_t n,
                            struct ree_error *err) {
     struct ree_decoding *state = &chain->stages[i];
@@ -336,7 +340,7 @@ static enum ree_status bpe(struct ree_decoding_chain *chain, size_t i, const cha
     return status;
 }
 
-// A token that is complete. `end`: so is what it becomes; otherwise the next stage gets a part.
+// Decodes a complete token. If `end`, the next stage receives a whole token, otherwise a part.
 static enum ree_status whole(struct ree_decoding_chain *chain, size_t i, const char *token,
                              size_t n, bool end, struct ree_error *err) {
     struct ree_decoding *state = &chain->stages[i];
@@ -371,7 +375,8 @@ static enum ree_status whole(struct ree_decoding_chain *chain, size_t i, const c
     return status;
 }
 
-// Strip: takes off at the start at once; holds back at the end what may have to go.
+// Strip: removes characters at the start immediately, and holds back those that may have to be
+// removed at the end.
 static enum ree_status strip(struct ree_decoding_chain *chain, size_t i, const char *data, size_t n,
                              bool end, struct ree_error *err) {
     struct ree_decoding *state = &chain->stages[i];
@@ -392,7 +397,8 @@ static enum ree_status strip(struct ree_decoding_chain *chain, size_t i, const c
             state->n_held++;
             continue;
         }
-        // One more than may go: the first that is held stays. Any other character: all stay.
+        // A character equal to `content` beyond `stop` is passed on, and the held ones stay held.
+        // Any other character releases all held ones.
         if (!is)
             for (; state->n_held; state->n_held--)
                 ree_strbuf_append(&out, content.data, content.size);
@@ -406,7 +412,7 @@ static enum ree_status strip(struct ree_decoding_chain *chain, size_t i, const c
     return status;
 }
 
-// Length of the longest end of the text that begins the pattern without being all of it.
+// Returns the length of the longest suffix of the text that is a proper prefix of the pattern.
 static size_t begun_match(const char *text, size_t n, struct ree_str pattern) {
     size_t most = pattern.size - 1 < n ? pattern.size - 1 : n;
     for (size_t k = most; k > 0; k--)
@@ -414,7 +420,7 @@ static size_t begun_match(const char *text, size_t n, struct ree_str pattern) {
     return 0;
 }
 
-// Replace of a string: what may become a match with the next part is held back.
+// Replace of a string: holds back a suffix that may become a match with the next part.
 static enum ree_status replace_string(struct ree_decoding_chain *chain, size_t i, const char *data,
                                       size_t n, bool end, struct ree_error *err) {
     struct ree_decoding *state = &chain->stages[i];
@@ -446,7 +452,7 @@ static enum ree_status replace_string(struct ree_decoding_chain *chain, size_t i
     return status;
 }
 
-// Receives a part of a token; `end`: it is the last one.
+// Receives a part of a token. `end`: it is the last part.
 static enum ree_status feed(struct ree_decoding_chain *chain, size_t i, const char *data, size_t n,
                             bool end, struct ree_error *err) {
     uint64_t *n_bytes = i < chain->n ? &chain->stages[i].n_bytes : &chain->n_out;
@@ -479,7 +485,7 @@ static enum ree_status feed(struct ree_decoding_chain *chain, size_t i, const ch
     return status;
 }
 
-// No more tokens come to stage i.
+// Called when stage i receives no more tokens.
 static enum ree_status end(struct ree_decoding_chain *chain, size_t i, struct ree_error *err) {
     if (i == chain->n) return REE_OK;
     struct ree_decoding *state = &chain->stages[i];
@@ -507,7 +513,7 @@ static enum ree_status end(struct ree_decoding_chain *chain, size_t i, struct re
     return status;
 }
 
-// Strip: characters that it would take off at the end are in the middle of the text.
+// Strip: passes on the held characters, which are now in the middle of the text.
 static enum ree_status settle_strip(struct ree_decoding_chain *chain, size_t i,
                                     struct ree_error *err) {
     struct ree_decoding *state = &chain->stages[i];
@@ -532,7 +538,7 @@ static enum ree_status settle_bpe(struct ree_decoding_chain *chain, size_t i,
     return status;
 }
 
-// What stage i has of a token whose end has not come.
+// Passes on what stage i has received of an unfinished token.
 static enum ree_status settle_token(struct ree_decoding_chain *chain, size_t i,
                                     struct ree_error *err) {
     struct ree_decoding *state = &chain->stages[i];
@@ -540,7 +546,7 @@ static enum ree_status settle_token(struct ree_decoding_chain *chain, size_t i,
     enum ree_status status;
     if (token->size == 0) return REE_OK;
     if (state->stage->kind->op == REPLACE && !state->stage->regex)
-        status = give_part(chain, i, token->data, token->size, err); // the start of no match
+        status = give_part(chain, i, token->data, token->size, err); // no match can follow
     else
         status = whole(chain, i, token->data, token->size, false, err);
     token->size = 0;

@@ -1,4 +1,4 @@
-// The public functions that turn ids into text.
+// The public functions that convert ids to text.
 #include "text/decode.h"
 #include "base/float_env.h"
 #include "text/tokenizer.h"
@@ -39,12 +39,12 @@ static enum ree_status push(struct ree_decoder *decoder, int32_t id, struct ree_
     if (decoder->flags & REE_SKIP_SPECIAL && ree_tokenizer_is_special(decoder->tokenizer, id))
         return REE_OK;
     const struct ree_added_token *added = ree_added_of_id(decoder->tokenizer, id);
-    // A token that was found in normalized text is decoded from that.
+    // A token that is searched for in normalized text decodes to its normalized content.
     if (added) piece = &added->sought;
     return ree_decoding_push(&decoder->chain, piece->data, piece->size, err);
 }
 
-// Gives what the call added to the chain's output.
+// Returns the text that the call appended to the chain's output.
 static enum ree_status give(struct ree_decoder *decoder, enum ree_status status,
                             const char **out_text, size_t *out_nbytes) {
     struct ree_strbuf *out = &decoder->chain.out;

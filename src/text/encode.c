@@ -1,5 +1,6 @@
-// Encoding: text, cut at added tokens, normalized, cut again at those that are sought in normalized
-// text, cut into pieces, each given to the model; then what belongs round it.
+// Encoding. The text is cut at added tokens, normalized, and cut again at the added tokens that are
+// searched for in normalized text. The remaining parts are cut into pieces, and the model encodes
+// each piece. Then post-processing adds the tokens before and after.
 #include "text/normalize.h"
 #include "base/float_env.h"
 #include "text/pretokenize.h"
@@ -8,7 +9,7 @@
 
 #include <stdlib.h>
 
-// Bytes of a normalized text: more is no normalizer's doing, but a file that means harm.
+// Maximum bytes of a normalized text. Only a malicious file exceeds it.
 #define NORMAL_MAX(n) ((n)*64 + (1u << 20))
 
 struct encoder {
@@ -19,7 +20,7 @@ struct encoder {
     struct ree_ids ids;
 };
 
-// A part of the normalized text, or a token in it.
+// Handles a part of the normalized text, or an added token in it.
 static enum ree_status encode_part(void *user, const char *text, size_t n, size_t origin,
                                    const struct ree_added_token *added, struct ree_error *err) {
     struct encoder *encoder = user;
@@ -33,7 +34,7 @@ static enum ree_status encode_part(void *user, const char *text, size_t n, size_
     return REE_OK;
 }
 
-// A part of the text as it is, or a token in it.
+// Handles a part of the original text, or an added token in it.
 static enum ree_status encode_raw(void *user, const char *text, size_t n, size_t origin,
                                   const struct ree_added_token *added, struct ree_error *err) {
     struct encoder *encoder = user;
@@ -42,7 +43,7 @@ static enum ree_status encode_raw(void *user, const char *text, size_t n, size_t
     const struct ree_added_cut cut = {tokenizer, &tokenizer->normal,
                                       (encoder->flags & REE_PARSE_SPECIAL) != 0, encode_part,
                                       encoder};
-    // The first character alone comes from the beginning.
+    // Only the first character counts as the beginning of the whole text.
     if (origin) ree_utf8_get(text, &origin);
     if (!tokenizer->normalizer.kind) return ree_added_cut(&cut, text, n, origin, err);
     struct ree_strbuf normal;

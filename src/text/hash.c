@@ -1,5 +1,5 @@
-// The tokenizer's hash: SHA-256 over a description that depends on what the tokenizer does and not
-// on how its files are laid out. README.md says what it is made of.
+// The tokenizer's hash: SHA-256 of a description of what the tokenizer does, which does not depend
+// on the layout of its files. README.md defines the description.
 #include "base/sha256.h"
 #include "text/tokenizer.h"
 
@@ -18,7 +18,7 @@ static int by_pair(const void *a, const void *b) {
     return (x->pair > y->pair) - (x->pair < y->pair);
 }
 
-// Puts the merges in the order of their ranks by counting: places[r + 1] merges have rank r.
+// Sorts the merges by rank, with a counting sort: places[r + 1] counts the merges of rank r.
 static void sort_merges(const struct ree_lm *lm, uint32_t *places, uint32_t n_ranks,
                         struct ree_merge *out) {
     for (uint32_t i = 0; i <= lm->merge_mask; i++)
@@ -50,7 +50,8 @@ static enum ree_status describe_merges(const struct ree_lm *lm, struct ree_strbu
         return ree_fail(err, REE_NO_MEMORY, "no memory for the tokenizer's hash");
     }
     sort_merges(lm, places, n_ranks, merges);
-    // Ranks count only against each other: how many different ones come before.
+    // Only the order of ranks matters, so a rank is written as the number of different smaller
+    // ranks.
     uint32_t rank = 0;
     for (uint32_t i = 0; i < lm->n_merges; i++) {
         if (i > 0 && merges[i].rank != merges[i - 1].rank) rank++;

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-// The next escape \u0000: a backslash that is not itself escaped. NULL: none.
+// Finds the next escape \u0000 whose backslash is not itself escaped. NULL: none.
 static const char *find_nul(const char *text, const char *at, const char *end) {
     while (at < end && (at = memmem(at, (size_t)(end - at), "\\u0000", 6))) {
         size_t slashes = 0;

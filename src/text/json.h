@@ -1,5 +1,5 @@
-// Members of JSON objects, with their types checked. Messages name the member; who calls adds
-// where.
+// Access to members of JSON objects, with type checks. Messages name the member; the caller adds
+// where it is.
 #ifndef REE_TEXT_JSON_H
 #define REE_TEXT_JSON_H
 
@@ -7,19 +7,20 @@
 
 #include <cjson/cJSON.h>
 
-// cJSON ends strings at U+0000. So that one which is spelled \u0000 survives, it becomes these
-// bytes, which UTF-8 does not have; ree_text_json_restore turns them back.
+// cJSON ends strings at U+0000. To preserve a \u0000 in a string, parsing replaces it by these
+// bytes, which do not occur in UTF-8. ree_text_json_restore reverses this.
 #define REE_TEXT_JSON_NUL "\xC0\x80"
 
-// Parses a whole text. Strings in which \u0000 is spelled go through ree_text_json_restore or
-// ree_text_json_copy. *out_json is released with cJSON_Delete.
+// Parses a whole text. Strings that may contain \u0000 must be read with ree_text_json_restore or
+// ree_text_json_copy. Release *out_json with cJSON_Delete.
 enum ree_status ree_text_json_parse(const char *text, size_t nbytes, cJSON **out_json,
                                     struct ree_error *err);
-// A member; NULL when there is none or it is null.
+// Returns a member, or NULL if it does not exist or is null.
 const cJSON *ree_text_json_get(const cJSON *object, const char *name);
 enum ree_status ree_text_json_want(const cJSON *object, const char *name, const cJSON **out,
-                                   struct ree_error *err); // one that must be there
-// A string, copied; `fallback` (may be NULL, then *out has NULL) when there is none.
+                                   struct ree_error *err); // fails if it does not exist
+// Copies a string member into the arena. If it does not exist, `fallback` is copied (NULL: *out has
+// NULL data).
 enum ree_status ree_text_json_string(struct ree_arena *arena, const cJSON *object, const char *name,
                                      const char *fallback, struct ree_str *out,
                                      struct ree_error *err);
@@ -27,11 +28,11 @@ enum ree_status ree_text_json_bool(const cJSON *object, const char *name, bool f
                                    uint32_t *out, struct ree_error *err);
 enum ree_status ree_text_json_u32(const cJSON *object, const char *name, uint32_t fallback,
                                   uint32_t *out, struct ree_error *err);
-// The number as an id: whole and below REE_VOCAB_MAX.
+// Reads a number as an id: an integer below REE_VOCAB_MAX.
 enum ree_status ree_text_json_id(const cJSON *number, int32_t *out, struct ree_error *err);
-// Puts the NULs back into a string of a parsed file, in place, and gives its length.
+// Restores the NULs in a string of a parsed file, in place, and returns its length in bytes.
 size_t ree_text_json_restore(char *text);
-// Copies the text of a string node, NULs restored.
+// Copies a parsed string into the arena, with its NULs restored.
 enum ree_status ree_text_json_copy(struct ree_arena *arena, const char *text, struct ree_str *out,
                                    struct ree_error *err);
 

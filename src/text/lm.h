@@ -1,4 +1,4 @@
-// The models of tokenizers: BPE, Unigram, WordPiece, WordLevel. A model turns a piece of text into
+// The models of tokenizers: BPE, Unigram, WordPiece, WordLevel. A model converts a piece of text to
 // ids.
 #ifndef REE_TEXT_LM_H
 #define REE_TEXT_LM_H
@@ -9,11 +9,11 @@
 
 enum ree_lm_kind { REE_LM_BPE, REE_LM_UNIGRAM, REE_LM_WORDPIECE, REE_LM_WORDLEVEL };
 
-// Two neighbours that become one.
+// A pair of adjacent symbols that is merged into one.
 struct ree_merge {
     uint64_t pair; // left id << 32 | right id
-    uint32_t rank; // lower ones are merged first
-    int32_t id;    // what they become; -1: free slot
+    uint32_t rank; // lower ranks are merged first
+    int32_t id;    // the merged symbol; -1: free slot
 };
 
 struct ree_lm {
@@ -21,18 +21,22 @@ struct ree_lm {
     struct ree_vocab vocab;
     struct ree_str unk_token; // data is NULL: none
     int32_t unk;              // its id; -1: none, or not in the vocabulary
-    uint32_t byte_fallback;   // bytes of unknown characters are <0x00> ... <0xFF>
-    int32_t byte_ids[256];    // of these; -1: not in the vocabulary
+    uint32_t byte_fallback;   // bytes of unknown characters become <0x00> ... <0xFF>
+    int32_t byte_ids[256];    // ids of these byte tokens; -1: not in the vocabulary
 
     // BPE
-    struct ree_merge *merges; // open addressing over `pair`
+    struct ree_merge *merges; // open addressing, keyed by `pair`
     uint32_t merge_mask, n_merges;
     uint32_t fuse_unk, ignore_merges;
-    struct ree_str prefix, suffix; // of all symbols of a word but the first; of the last
-    bool raw_bytes;                // pieces are bytes, to be spelled in GPT-2's alphabet
-    int32_t letter_ids[256];       // of that alphabet's characters; -1: not in the vocabulary
-    uint32_t *adjacent;            // a set (with false positives) of pairs of characters that stand
-                                   // side by side in what merges make; NULL: unknown
+    // Prefix of every symbol of a word but the first; suffix of the last symbol.
+    struct ree_str prefix, suffix;
+    // Pieces are raw bytes, which encoding converts to GPT-2's alphabet.
+    bool raw_bytes;
+    // Ids of the characters of GPT-2's alphabet; -1: not in the vocabulary.
+    int32_t letter_ids[256];
+    // Set, with false positives, of the pairs of characters that are adjacent within a merged
+    // symbol; NULL: unknown.
+    uint32_t *adjacent;
 
     // Unigram
     double *scores; // [vocab.n]
@@ -45,10 +49,12 @@ struct ree_lm {
 
 void ree_lm_finish(struct ree_lm *lm);
 
-// BPE: takes a merge. The last one of a pair counts. REE_NO_MEMORY at most.
+// BPE: adds a merge. A later merge of the same pair replaces the earlier one. Fails only with
+// REE_NO_MEMORY.
 enum ree_status ree_bpe_add_merge(struct ree_lm *lm, int32_t left, int32_t right, int32_t id,
                                   uint32_t rank, struct ree_error *err);
-// What is derived from the vocabulary, merges and options: call when these are complete.
+// Computes what is derived from the vocabulary, merges and options. Call it when these are
+// complete.
 enum ree_status ree_lm_prepare(struct ree_lm *lm, struct ree_error *err);
 
 struct ree_ids {
@@ -62,14 +68,14 @@ static inline enum ree_status ree_ids_add(struct ree_ids *ids, int32_t id, struc
     return REE_OK;
 }
 
-struct ree_lm_word; // of the cache
+struct ree_lm_word; // entry of the cache
 struct ree_lm_symbol;
 struct ree_lm_candidate;
 struct ree_lm_path;
 
-// What encoding needs besides the model; belongs to one thread.
+// Working memory for encoding; belongs to one thread.
 struct ree_lm_scratch {
-    struct ree_lm_word *cache; // of frequent words; may be NULL
+    struct ree_lm_word *cache; // of words; may be NULL
     uint32_t cache_mask;
     struct ree_ids symbols;
     struct ree_lm_symbol *list;
@@ -80,16 +86,16 @@ struct ree_lm_scratch {
     size_t paths_capacity;
     struct ree_strbuf text;
 };
-// `nbytes` is how much text is to come: the cache is made accordingly.
+// `nbytes`: expected bytes of text, which determine the size of the cache.
 enum ree_status ree_lm_scratch_init(struct ree_lm_scratch *scratch, const struct ree_lm *lm,
                                     size_t nbytes, struct ree_error *err);
 void ree_lm_scratch_finish(struct ree_lm_scratch *scratch);
 
-// Appends the ids of a piece, valid UTF-8 of n > 0 bytes.
+// Appends the ids of a piece, which must be valid UTF-8 of n > 0 bytes.
 enum ree_status ree_lm_encode(const struct ree_lm *lm, struct ree_lm_scratch *scratch,
                               const char *piece, size_t n, struct ree_ids *ids,
                               struct ree_error *err);
-// The models behind it.
+// The implementations for each kind of model.
 enum ree_status ree_bpe_encode(const struct ree_lm *lm, struct ree_lm_scratch *scratch,
                                const char *piece, size_t n, struct ree_ids *ids,
                                struct ree_error *err);
@@ -102,7 +108,7 @@ enum ree_status ree_wordpiece_encode(const struct ree_lm *lm, struct ree_lm_scra
                                      const char *piece, size_t n, struct ree_ids *ids,
                                      struct ree_error *err);
 
-// BPE, inside: merges `symbols` (ids of a word) until no neighbours can be (bpe_merge.c).
+// Internal to BPE: merges `symbols` (the ids of a word) until no pair can be merged (bpe_merge.c).
 enum ree_status ree_bpe_merge(const struct ree_lm *lm, struct ree_lm_scratch *scratch,
                               struct ree_ids *symbols, struct ree_error *err);
 static inline const struct ree_merge *ree_bpe_find(const struct ree_lm *lm, int32_t left,
@@ -114,6 +120,6 @@ static inline const struct ree_merge *ree_bpe_find(const struct ree_lm *lm, int3
     return NULL;
 }
 
-// A table of merges is never empty, so that ree_bpe_find needs no test: see ree_lm_prepare.
+// The table of merges always has a free slot (see ree_lm_prepare), so ree_bpe_find always ends.
 
 #endif

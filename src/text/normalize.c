@@ -29,7 +29,7 @@ static enum ree_status parse_bert(struct ree_arena *arena, const cJSON *json,
     REE_TRY(ree_text_json_bool(json, "clean_text", true, &stage->numbers[0], err));
     REE_TRY(ree_text_json_bool(json, "handle_chinese_chars", true, &stage->numbers[1], err));
     REE_TRY(ree_text_json_bool(json, "lowercase", true, &stage->numbers[3], err));
-    // null: as lowercase
+    // null: the same value as lowercase
     return ree_text_json_bool(json, "strip_accents", stage->numbers[3], &stage->numbers[2], err);
 }
 
@@ -41,7 +41,7 @@ static enum ree_status parse_strip(struct ree_arena *arena, const cJSON *json,
     return ree_text_json_bool(json, "strip_right", true, &stage->numbers[1], err);
 }
 
-// strings: what is put in front
+// strings: the text to prepend
 static enum ree_status parse_prepend(struct ree_arena *arena, const cJSON *json,
                                      struct ree_stage *stage, struct ree_error *err) {
     return ree_text_json_string(arena, json, "prepend", "\xE2\x96\x81", &stage->strings[0], err);
@@ -91,14 +91,14 @@ static const struct ree_stage_kind kinds[] = {
 const struct ree_stage_family ree_normalizers = {"normalizer", "normalizers", kinds,
                                                  sizeof kinds / sizeof *kinds};
 
-// How many bytes at the beginning the form leaves as they are: characters that are in all forms
-// (ASCII) or, for NFC, below U+0300, the first that combine.
+// Returns the number of bytes at the beginning that the form leaves unchanged. ASCII characters are
+// unchanged in all forms; characters below U+0300, the first combining one, are unchanged in NFC.
 static size_t stable_prefix(const struct ree_strbuf *text, bool nfc) {
     unsigned char limit = nfc ? 0xCC : 0x80;
     size_t i = 0;
     while (i < text->size && (unsigned char)text->data[i] < limit)
         i++;
-    // The character before takes part in composition.
+    // The character before them may be part of a composition.
     if (i < text->size && i > 0) i -= ree_utf8_last_size(text->data, i);
     return i;
 }
@@ -115,7 +115,8 @@ static enum ree_status unicode_form(int op, const struct ree_strbuf *in, struct 
 static void bert_clean(const struct ree_strbuf *in, struct ree_strbuf *out) {
     for (size_t i = 0, step; i < in->size; i += step) {
         uint32_t c = ree_utf8_get(in->data + i, &step);
-        // Vertical tabs and the like are control characters before they are white space.
+        // Vertical tab and similar characters are white space, but count as control characters
+        // here.
         bool blank = c == '\t' || c == '\n' || c == '\r';
         if (c == 0xFFFD || (ree_char_is_other(c) && !blank)) continue;
         if (blank || ree_char_is_space(c))
@@ -159,7 +160,8 @@ static void strip(const struct ree_stage *stage, const struct ree_strbuf *in,
     *origin = *origin > from ? *origin - from : 0;
 }
 
-// SentencePiece's nmt_nfkc, beyond NFKC: control characters vanish, oddities become spaces.
+// SentencePiece's nmt_nfkc without NFKC: removes control characters and converts special ones to
+// spaces.
 static void nmt(const struct ree_strbuf *in, struct ree_strbuf *out) {
     for (size_t i = 0, step; i < in->size; i += step) {
         uint32_t c = ree_utf8_get(in->data + i, &step);
@@ -188,7 +190,8 @@ static enum ree_status replace(const struct ree_stage *stage, const struct ree_s
     *origin = 0;
     for (size_t i = 0; status == REE_OK && out->size <= limit && i < spans.n; i++) {
         const struct ree_span *span = &spans.items[i];
-        // What replaces comes from where the last replaced character does, or the one before.
+        // The replacement has the origin of the last replaced character or, without one, of the
+        // previous character.
         if (span->match) {
             ree_strbuf_append(out, stage->strings[1].data, stage->strings[1].size);
             if (before && span->end <= before) *origin = out->size;
@@ -217,7 +220,7 @@ static void spell_bytes(const struct ree_strbuf *in, struct ree_strbuf *out) {
     ree_bytes_append(out, in->data, in->size);
 }
 
-// The stages that look at one character at a time.
+// Stages that convert one character at a time.
 static rewrite *rewrite_of(int op) {
     switch (op) {
     case LOWERCASE: return lowercase;
@@ -248,8 +251,8 @@ static enum ree_status pass(int op, rewrite *function, const struct ree_stage *s
     }
 }
 
-// What a stage makes of the beginning of a text alone tells what comes from there, but for what is
-// composed with what follows: that is one character.
+// Updates *origin: runs the stage on the beginning of the text only, and takes the size of the
+// result. If that beginning is composed with the text after it, the origin is one whole character.
 static enum ree_status follow(int op, rewrite *function, const struct ree_stage *stage,
                               struct ree_strbuf *text, const struct ree_strbuf *whole,
                               size_t *origin, struct ree_error *err) {
@@ -264,7 +267,7 @@ static enum ree_status follow(int op, rewrite *function, const struct ree_stage 
     return status;
 }
 
-// One pass over the text, from *text to an empty buffer that takes its place.
+// Runs one pass over the text into a new buffer, which then replaces *text.
 static enum ree_status apply(int op, rewrite *function, const struct ree_stage *stage,
                              struct ree_strbuf *text, size_t *origin, size_t limit,
                              struct ree_error *err) {

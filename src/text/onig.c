@@ -4,14 +4,16 @@
 
 #define MAX_GROUPS 100
 
-// Outside brackets Oniguruma goes by an older table for the first 256 characters, in which
-// superscripts and fractions are word characters.
+// Outside brackets, Oniguruma uses an older table for the first 256 characters. In it, superscripts
+// and fractions are word characters.
 #define WORD_ALONE REE_ONIG_WORD "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
 
 struct group {
-    size_t start; // in the output
-    size_t extra; // (?i) and the like, which hold until the group's end: parentheses to close
-    bool look;    // (?=...) and the like, which nothing repeats
+    size_t start; // position in the output
+    // Parentheses to close at the end of the group, for (?i) and similar options, which hold until
+    // there.
+    size_t extra;
+    bool look; // (?=...) and similar groups, which cannot be repeated
 };
 
 struct translator {
@@ -19,7 +21,8 @@ struct translator {
     struct ree_strbuf *out;
     struct group groups[MAX_GROUPS + 1];
     size_t depth;
-    size_t atom; // where in the output the last item begins; SIZE_MAX: there is none to repeat
+    // Position in the output where the last item begins; SIZE_MAX: there is no item to repeat.
+    size_t atom;
 };
 
 static void put_all(struct translator *x, const char *text) {
@@ -29,7 +32,7 @@ static void put_all(struct translator *x, const char *text) {
 
 static enum ree_status escape(struct translator *x) {
     struct ree_onig *t = &x->t;
-    // What both take for the same, and what has another spelling.
+    // Escapes that mean the same in both syntaxes. Others follow below.
     static const char *const same[] = {"A", "z", "Z", "G", "R", "X", "N", "K"};
     t->at++;
     if (t->at >= t->n) return ree_onig_wrong(t, "a backslash at the end");
@@ -83,7 +86,7 @@ static enum ree_status escape(struct translator *x) {
     return REE_OK;
 }
 
-// (?imx-imx), behind the question mark. m is PCRE2's s.
+// Options (?imx-imx); the position is after the question mark. Oniguruma's m is PCRE2's s.
 static enum ree_status options(struct translator *x) {
     struct ree_onig *t = &x->t;
     ree_onig_put(x->out, "(?");
@@ -95,7 +98,7 @@ static enum ree_status options(struct translator *x) {
     ree_onig_put(x->out, ":");
     if (ree_onig_take(t, ":")) return REE_OK;
     if (!ree_onig_take(t, ")")) return ree_onig_wrong(t, "a group that is not closed");
-    // It holds for all that follows in the group, over alternatives, as one item.
+    // The option holds for the rest of the group, including its alternatives, as one item.
     x->depth--;
     x->groups[x->depth].extra++;
     x->atom = SIZE_MAX;
@@ -148,16 +151,17 @@ static enum ree_status close_group(struct translator *x) {
     return REE_OK;
 }
 
-// Makes one item of what stands in the output from the last item on.
+// Wraps the last item of the output in a group, so that it can be repeated as a whole.
 static void wrap(struct translator *x) {
-    ree_strbuf_append(x->out, "(?:)", 4); // room for the beginning, and the end
+    ree_strbuf_append(x->out, "(?:)", 4); // makes room for "(?:" and ")"
     if (x->out->failed) return;
     char *from = x->out->data + x->atom;
     memmove(from + 3, from, x->out->size - x->atom - 4);
     memcpy(from, "(?:", 3);
 }
 
-// {n}, {n,}, {,m} or {n,m}; *out_found tells whether it is one. Otherwise the brace is a character.
+// Reads {n}, {n,}, {,m} or {n,m}. Returns false if it is none of these: then the brace is a
+// character.
 static bool interval(struct ree_onig *t, uint32_t *low, uint32_t *high, bool *fixed) {
     size_t before = t->at;
     t->at++;
@@ -196,10 +200,10 @@ static enum ree_status repeat(struct translator *x) {
         if (x->atom == SIZE_MAX) return ree_onig_wrong(t, "a repetition of nothing");
         if (high < low) return ree_onig_wrong(t, "a repetition from more to less");
         ree_strbuf_printf(x->out, high == UINT32_MAX ? "{%u,}" : "{%u,%u}", low, high);
-        // A question mark behind a number that is fixed means that all may be missing.
+        // After a fixed number, Oniguruma reads a question mark as "optional", not as "lazy".
         if (!fixed && ree_onig_take(t, "?")) ree_onig_put(x->out, "?");
     }
-    // What comes behind repeats all of it.
+    // A repetition that follows applies to the whole.
     if (t->at < t->n && strchr("*+?{", t->s[t->at]) && t->s[t->at]) wrap(x);
     return REE_OK;
 }

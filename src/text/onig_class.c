@@ -1,4 +1,4 @@
-// Sets of characters in Oniguruma's syntax: brackets, escapes, properties.
+// Sets of characters in Oniguruma's syntax: brackets, escapes and properties.
 #include "text/onig_parts.h"
 
 #include "text/utf8.h"
@@ -24,7 +24,7 @@ void ree_onig_put(struct ree_strbuf *out, const char *text) {
 }
 
 void ree_onig_put_strbuf(struct ree_strbuf *out, const struct ree_strbuf *text) {
-    // A part of a pattern is another pattern.
+    // If a part is missing because memory was exhausted, the pattern would mean something else.
     out->failed = out->failed || text->failed;
     if (text->size) ree_strbuf_append(out, text->data, text->size);
 }
@@ -80,7 +80,6 @@ void ree_onig_add_items(struct ree_onig_set *set, const char *items, bool opposi
     ree_strbuf_finish(&text);
 }
 
-// One character of the set, as a pattern.
 void ree_onig_put_set(struct ree_strbuf *out, const struct ree_onig_set *set) {
     out->failed = out->failed || set->items.failed || set->rest.failed;
     if (!set->rest.size) {
@@ -103,7 +102,7 @@ void ree_onig_put_set(struct ree_strbuf *out, const struct ree_onig_set *set) {
     ree_onig_put(out, ")");
 }
 
-// ree_onig_property with an error for what is none.
+// Calls ree_onig_property and reports an unknown name as an error.
 static enum ree_status find_property(struct ree_onig *t, const char *name, size_t n,
                                      const char *what, const char **out_items, bool *out_opposite,
                                      char buffer[80]) {
@@ -112,7 +111,7 @@ static enum ree_status find_property(struct ree_onig *t, const char *name, size_
     return status == REE_OK ? REE_OK : ree_fail(t->err, status, "out of memory");
 }
 
-// \p{name}, \p{^name} and \P{name}, behind the letter.
+// Reads \p{name}, \p{^name} and \P{name}; the position is after the letter.
 static enum ree_status property(struct ree_onig *t, bool opposite, struct ree_onig_set *set) {
     if (!ree_onig_take(t, "{")) return ree_onig_refuse(t, "a property without braces");
     if (ree_onig_take(t, "^")) opposite = !opposite;
@@ -127,7 +126,6 @@ static enum ree_status property(struct ree_onig *t, bool opposite, struct ree_on
     return REE_OK;
 }
 
-// An escape that stands for a set, behind its backslash; *out_found tells whether it is one.
 enum ree_status ree_onig_class_escape(struct ree_onig *t, struct ree_onig_set *set,
                                       bool *out_found) {
     char c = t->s[t->at];
@@ -152,7 +150,6 @@ enum ree_status ree_onig_class_escape(struct ree_onig *t, struct ree_onig_set *s
     return REE_OK;
 }
 
-// An escape that stands for one character, behind its backslash.
 enum ree_status ree_onig_char_escape(struct ree_onig *t, uint32_t *out) {
     static const char names[] = "tnrfvae", values[] = "\t\n\r\f\v\a\x1B";
     char c = t->s[t->at];
@@ -169,7 +166,7 @@ enum ree_status ree_onig_char_escape(struct ree_onig *t, uint32_t *out) {
     } else if (c == 'x' || c == 'u') {
         t->at++;
         size = ree_onig_take_number(t, 16, c == 'x' ? 2 : 4, out);
-        // \xHH is a byte to Oniguruma.
+        // Oniguruma reads \xHH as a byte, so only ASCII is a character.
         if (c == 'x' ? !size || *out >= 0x80 : size != 4 || (*out >= 0xD800 && *out <= 0xDFFF))
             return ree_onig_refuse(t, "the number of a character");
     } else if (c == '0') {
@@ -184,7 +181,7 @@ enum ree_status ree_onig_char_escape(struct ree_onig *t, uint32_t *out) {
     return REE_OK;
 }
 
-// A character inside brackets.
+// Reads one character inside brackets.
 static enum ree_status class_char(struct ree_onig *t, uint32_t *out) {
     if (t->at >= t->n) return ree_onig_wrong(t, "a bracket that is not closed");
     if (ree_onig_take(t, "\\")) {
@@ -201,7 +198,7 @@ static enum ree_status class_char(struct ree_onig *t, uint32_t *out) {
     return REE_OK;
 }
 
-// [:name:] and [:^name:]; *out_found tells whether it is one.
+// Reads [:name:] and [:^name:]. *out_found is false if it is neither.
 static enum ree_status posix_bracket(struct ree_onig *t, struct ree_onig_set *set,
                                      bool *out_found) {
     size_t from = t->at + 2;
@@ -252,7 +249,7 @@ static enum ree_status class_item(struct ree_onig *t, int depth, struct ree_onig
     return REE_OK;
 }
 
-// What stands between a bracket and its end, of parts that && joins.
+// Reads the contents of a bracket up to its end: parts that && joins.
 static enum ree_status class_body(struct ree_onig *t, int depth, bool opposite,
                                   struct ree_onig_set *whole) {
     struct ree_onig_set part = {0};
@@ -268,7 +265,7 @@ static enum ree_status class_body(struct ree_onig *t, int depth, bool opposite,
             continue;
         }
         if (t->at >= t->n) status = ree_onig_wrong(t, "a bracket that is not closed");
-        bool failed = part.items.failed || part.rest.failed; // ree_regex_create tells
+        bool failed = part.items.failed || part.rest.failed; // ree_regex_create reports it
         if (status == REE_OK && !part.items.size && !part.rest.size && !failed)
             status = ree_onig_refuse(t, "a set without characters");
         if (status != REE_OK) break;

@@ -1,4 +1,4 @@
-// Properties of characters by the names that Oniguruma has for them.
+// Properties of characters, by Oniguruma's names.
 #include "text/onig.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -11,7 +11,7 @@ struct property {
     bool opposite;
 };
 
-// Oniguruma's POSIX names are Unicode's: doc/UNICODE_PROPERTIES and doc/RE, "Unicode Case".
+// Oniguruma defines its POSIX names by Unicode: doc/UNICODE_PROPERTIES and doc/RE, "Unicode Case".
 static const struct property properties[] = {
     {"alnum", "\\p{Alphabetic}\\p{Nd}", false},
     {"alpha", "\\p{Alphabetic}", false},
@@ -104,12 +104,13 @@ enum ree_status ree_onig_property(const char *name, size_t n, const char **out_i
         *out_opposite = properties[i].opposite;
         return REE_OK;
     }
-    if (size == 1 || size == 2) { // a general category; PCRE2 minds the case of these
+    if (size == 1 || size == 2) { // general categories, which are case-sensitive in PCRE2
         plain[0] = (char)(plain[0] - 'a' + 'A');
         snprintf(buffer, 80, "\\p{%s}", plain);
         return compiles(buffer);
     }
-    // A script is what characters belong to, not also what they are used in, as PCRE2 has it.
+    // Oniguruma's script names mean the script of a character. PCRE2's plain names would also
+    // include its script extensions.
     snprintf(buffer, 80, "\\p{sc:%s}", plain);
     enum ree_status status = compiles(buffer);
     if (status != REE_INVALID) return status;

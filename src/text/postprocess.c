@@ -1,15 +1,16 @@
-// Post-processors: what comes before and behind the ids of a text. Only the single text matters
-// here; templates for pairs are not read.
+// Post-processors add the tokens before and after the ids of a text. Only templates for a single
+// text are read, not those for pairs.
 #include "text/tokenizer.h"
 
 #include <stdlib.h>
 
 enum { SEQUENCE, TEMPLATE, BERT, ROBERTA, BYTE_LEVEL };
 
-// The text's place in a template.
+// Stands for the text in a template.
 static const char text_mark[] = "";
 
-// children: the items in order; strings[0] of each: the token's name, or the mark; numbers[0]: id
+// children: the items in order; each has strings[0]: the token's name or the mark, numbers[0]: its
+// id
 static enum ree_status parse_item(struct ree_arena *arena, const cJSON *item, const cJSON *tokens,
                                   struct ree_stage *stage, struct ree_error *err) {
     const cJSON *token = ree_text_json_get(item, "SpecialToken"), *ids, *id;
@@ -70,7 +71,7 @@ static enum ree_status parse_pair(const cJSON *json, const char *name, uint32_t 
     return REE_OK;
 }
 
-// numbers: what stands before, what stands behind
+// numbers: id of the token before the text, id of the token after it
 static enum ree_status parse_cls_sep(struct ree_arena *arena, const cJSON *json,
                                      struct ree_stage *stage, struct ree_error *err) {
     (void)arena;
@@ -83,7 +84,7 @@ static const struct ree_stage_kind kinds[] = {
     {"TemplateProcessing", TEMPLATE, parse_template},
     {"BertProcessing", BERT, parse_cls_sep},
     {"RobertaProcessing", ROBERTA, parse_cls_sep},
-    {"ByteLevel", BYTE_LEVEL, NULL}, // concerns offsets alone
+    {"ByteLevel", BYTE_LEVEL, NULL}, // only changes offsets
 };
 
 const struct ree_stage_family ree_postprocessors = {"post_processor", "processors", kinds,

@@ -19,12 +19,13 @@ enum {
     FIXED_LENGTH
 };
 
-// What becomes of what a pattern matched.
+// What happens to the matches of a pattern.
 enum { REMOVED, ISOLATED, MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT, CONTIGUOUS };
 static const char *const behaviors[] = {"Removed", "Isolated", "MergedWithPrevious",
                                         "MergedWithNext", "Contiguous"};
 
-// GPT-2's words: contractions, then letters, numbers and others with a space before, then spaces.
+// GPT-2's words: contractions; then letters, numbers or others, each with an optional space before;
+// then spaces.
 static const char gpt2_pattern[] =
     "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
@@ -57,14 +58,14 @@ static enum ree_status parse_split(struct ree_arena *arena, const cJSON *json,
 
 enum { NEVER, FIRST, ALWAYS };
 
-// strings: the replacement of a space; numbers: when one is put in front, whether to split
+// strings: replacement of a space; numbers: when a replacement is prepended, whether to split
 static enum ree_status parse_metaspace(struct ree_arena *arena, const cJSON *json,
                                        struct ree_stage *stage, struct ree_error *err) {
     struct ree_str scheme;
     uint32_t add;
     REE_TRY(
         ree_text_json_string(arena, json, "replacement", "\xE2\x96\x81", &stage->strings[0], err));
-    REE_TRY(ree_text_json_bool(json, "add_prefix_space", true, &add, err)); // of older files
+    REE_TRY(ree_text_json_bool(json, "add_prefix_space", true, &add, err)); // older files
     REE_TRY(ree_text_json_string(arena, json, "prepend_scheme", add ? "always" : "never", &scheme,
                                  err));
     static const char *const schemes[] = {"never", "first", "always"};
@@ -87,7 +88,7 @@ static enum ree_status parse_punctuation(struct ree_arena *arena, const cJSON *j
     return parse_behavior(json, "Isolated", &stage->numbers[0], err);
 }
 
-// numbers: each digit alone
+// numbers: 1 if each digit is a piece
 static enum ree_status parse_digits(struct ree_arena *arena, const cJSON *json,
                                     struct ree_stage *stage, struct ree_error *err) {
     (void)arena;
@@ -103,7 +104,7 @@ static enum ree_status parse_delimiter(struct ree_arena *arena, const cJSON *jso
     return REE_OK;
 }
 
-// numbers: characters of a piece
+// numbers: characters per piece
 static enum ree_status parse_fixed_length(struct ree_arena *arena, const cJSON *json,
                                           struct ree_stage *stage, struct ree_error *err) {
     (void)arena;
@@ -178,7 +179,7 @@ void ree_pieces_finish(struct ree_pieces *pieces) {
     memset(pieces, 0, sizeof *pieces);
 }
 
-// Of the piece's bytes from the origin those from `start` on.
+// Returns how many of the piece's origin bytes are at or after `start`.
 static size_t origin_from(const struct ree_piece *piece, size_t start) {
     return piece->origin > start ? piece->origin - start : 0;
 }
@@ -198,7 +199,7 @@ static enum ree_status add_piece(struct ree_pieces *pieces, const char *data, si
     return REE_OK;
 }
 
-// Turns matches and what lies between them into pieces. Merging works on the spans in place.
+// Turns the matches and the parts between them into pieces. Merges spans in place.
 static enum ree_status add_spans(struct ree_pieces *pieces, const struct ree_piece *piece,
                                  uint32_t behavior, bool invert, struct ree_error *err) {
     struct ree_span *spans = pieces->spans.items;
@@ -221,7 +222,7 @@ static enum ree_status add_spans(struct ree_pieces *pieces, const struct ree_pie
             before = match;
         }
         break;
-    case MERGED_WITH_NEXT: // the same from behind
+    case MERGED_WITH_NEXT: // the same, backwards
         kept = n;
         for (size_t i = n; i-- > 0;) {
             bool match = spans[i].match;
@@ -252,7 +253,7 @@ static enum ree_status add_spans(struct ree_pieces *pieces, const struct ree_pie
     return REE_OK;
 }
 
-// Each character that `is` accepts is a match of its own.
+// Makes each character that `is` accepts a separate match.
 static enum ree_status search_chars(struct ree_pieces *pieces, const struct ree_piece *piece,
                                     bool (*is)(uint32_t c), struct ree_error *err) {
     pieces->spans.n = 0;
@@ -274,7 +275,7 @@ static enum ree_status split_chars(struct ree_pieces *pieces, const struct ree_p
     return add_spans(pieces, piece, behavior, false, err);
 }
 
-// \w+|[^\w\s]+
+// Classes for \w+|[^\w\s]+; 0: white space, which is dropped.
 static int class_of(uint32_t c) {
     return ree_char_is_space(c) ? 0 : ree_char_is_word(c) ? 1 : 2;
 }
@@ -297,7 +298,7 @@ static enum ree_status split_words(struct ree_pieces *pieces, const struct ree_p
                      err);
 }
 
-// White space goes; punctuation stands alone.
+// Removes white space; each punctuation character is a separate piece.
 static enum ree_status split_bert(struct ree_pieces *pieces, const struct ree_piece *piece,
                                   struct ree_error *err) {
     size_t start = 0;
@@ -327,7 +328,7 @@ static enum ree_status split_length(struct ree_pieces *pieces, const struct ree_
                      err);
 }
 
-// Gives a made text to the arena.
+// Moves a text that was made here into the arena.
 static enum ree_status keep(struct ree_pieces *pieces, struct ree_strbuf *text,
                             struct ree_piece *out, struct ree_error *err) {
     out->size = text->size;
@@ -362,7 +363,7 @@ static enum ree_status metaspace(const struct ree_stage *stage, struct ree_piece
     return add_spans(pieces, &made, MERGED_WITH_NEXT, false, err);
 }
 
-// Spells what has been added since `from` in GPT-2's alphabet.
+// Converts the pieces added since `from` to GPT-2's alphabet.
 static enum ree_status spell_bytes(struct ree_pieces *pieces, size_t from, struct ree_error *err) {
     for (size_t i = from; i < pieces->n; i++) {
         struct ree_strbuf text;
@@ -423,7 +424,8 @@ static enum ree_status split(const struct ree_stage *stage, struct ree_matcher *
     }
 }
 
-// Applies a stage to all pieces, which it replaces. *matcher counts through the stages' regexes.
+// Applies a stage to all pieces and replaces them. *matcher counts the regexes of the stages so
+// far.
 static enum ree_status apply(const struct ree_stage *stage, size_t *matcher,
                              struct ree_pieces *pieces, struct ree_error *err) {
     if (stage->kind->op == SEQUENCE) {

@@ -1,5 +1,6 @@
 // Tokenizers without a tokenizer.json: GPT-2's pair vocab.json and merges.txt, and tiktoken's
-// files. These say nothing of how a text is cut; the files beside and the name have to.
+// files. These files do not define how a text is cut; the other files in the folder or the file's
+// name do.
 #include "base/file.h"
 #include "text/bytes.h"
 #include "text/tokenizer.h"
@@ -8,17 +9,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// How a family cuts and normalizes, as tokenizer.json would put it.
+// How a family normalizes and cuts text, in the terms of tokenizer.json.
 struct way {
     const char *name;
-    const char *classes[3];    // of tokenizer_config.json
-    const char *file_names[3]; // parts of a tiktoken file's name
+    const char *classes[3];    // classes in tokenizer_config.json
+    const char *file_names[3]; // parts of the name of a tiktoken file
     const char *normalizer, *pretokenizer;
+    // Special tokens of a tiktoken file, used unless the folder's files list added tokens.
     struct {
-        const char *text; // may have one %d, for the count from `first`
+        const char *text; // may contain one %d, which counts from `first`
         int32_t id;
         int n, first;
-    } special[10]; // of a tiktoken file, unless tokenizer_config.json has them
+    } special[10];
 };
 
 #define BYTE_LEVEL(regex)                                                                          \
@@ -106,8 +108,8 @@ static enum ree_status take_way(struct ree_tokenizer *tokenizer, const struct wa
     return ree_stage_named(&ree_decoders, &tokenizer->arena, "ByteLevel", &tokenizer->decoder, err);
 }
 
-// The way that tokenizer_config.json's class names; *out is NULL when there is no such file or
-// class in it.
+// Finds the family by the class in tokenizer_config.json. *out is NULL if the file or the class
+// does not exist.
 static enum ree_status find_class(const char *folder, const struct way **out,
                                   struct ree_error *err) {
     cJSON *json;
@@ -127,7 +129,7 @@ static enum ree_status find_class(const char *folder, const struct way **out,
     return status;
 }
 
-// The next line, without its end; false behind the last.
+// Reads the next line, without its end. Returns false at the end of the text.
 static bool next_line(const char **text, const char *end, struct ree_str *line) {
     if (*text == end) return false;
     const char *newline = memchr(*text, '\n', (size_t)(end - *text));
@@ -214,7 +216,7 @@ enum ree_status ree_tokenizer_read_gpt2(struct ree_tokenizer *tokenizer, const c
     return ree_tokenizer_read_added(tokenizer, folder, err);
 }
 
-// tiktoken: lines of a token's bytes in base64 and its rank, which is its id.
+// tiktoken: each line has a token's bytes in base64 and its rank, which is its id.
 
 static enum ree_status read_ranks(struct ree_tokenizer *tokenizer, const char *text, size_t nbytes,
                                   struct ree_error *err) {
@@ -254,13 +256,13 @@ static enum ree_status read_ranks(struct ree_tokenizer *tokenizer, const char *t
     return status;
 }
 
-// tiktoken merges two neighbours when their sum is a token, that of lowest rank first: so every way
-// to cut a token in two is a merge of its rank.
+// tiktoken merges an adjacent pair if its concatenation is a token, lowest rank first. So every way
+// to cut a token in two is a merge with the token's rank.
 static enum ree_status make_merges(struct ree_lm *lm, struct ree_error *err) {
     for (uint32_t id = 0; id < lm->vocab.n; id++) {
         const struct ree_str *piece = ree_vocab_piece(&lm->vocab, (int32_t)id);
         if (!piece) continue;
-        // A piece of a file line can be long; tokens are not.
+        // A line of the file can be long, but no token is.
         if (piece->size > 1024)
             return ree_fail(err, REE_UNSUPPORTED, "token %u has %zu bytes", id, piece->size);
         size_t step;
@@ -280,7 +282,7 @@ static enum ree_status add_special(struct ree_tokenizer *tokenizer, const struct
                                    struct ree_error *err) {
     for (size_t i = 0; i < sizeof way->special / sizeof *way->special; i++) {
         for (int k = 0; way->special[i].text && k < way->special[i].n; k++) {
-            // One %d at most stands in these texts.
+            // These texts contain at most one %d.
             char text[80];
             const char *mark = strstr(way->special[i].text, "%d");
             int before = mark ? (int)(mark - way->special[i].text) : (int)sizeof text - 1;
@@ -303,7 +305,8 @@ static const struct way *find_name(const char *path) {
     return NULL;
 }
 
-// By the model, when neither the file's name nor the tokenizer's class tells.
+// Finds the family by the model, if neither the file's name nor the tokenizer's class determines
+// it.
 static enum ree_status find_model(const char *folder, const struct way **out,
                                   struct ree_error *err) {
     cJSON *json;
@@ -313,14 +316,14 @@ static enum ree_status find_model(const char *folder, const struct way **out,
                 *size = ree_text_json_get(json, "vocab_size");
     const char *name = cJSON_IsString(type) ? type->valuestring : "";
     if (strncmp(name, "qwen", 4) == 0) *out = &ways[1];
-    // Of Llama's generations the third is the one with tiktoken's format.
+    // The third generation of Llama uses tiktoken's format.
     if (strcmp(name, "llama") == 0 && cJSON_IsNumber(size) && size->valuedouble >= 128256)
         *out = &ways[4];
     cJSON_Delete(json);
     return REE_OK;
 }
 
-// How the text is cut: by the file's name, the tokenizer's class or the model.
+// Finds the family: by the file's name, the tokenizer's class or the model.
 static enum ree_status find_way(const char *path, const char *folder, const struct way **out,
                                 struct ree_error *err) {
     struct ree_error ignored;
@@ -338,7 +341,7 @@ static enum ree_status read_tiktoken(struct ree_tokenizer *tokenizer, const char
                                      const char *folder, const char *text, size_t nbytes,
                                      struct ree_error *err) {
     const struct way *way;
-    // Both kinds of file are called tokenizer.model. A protobuf begins with the tag of its pieces.
+    // Both formats use the name tokenizer.model. A protobuf begins with the tag of its pieces.
     if (nbytes > 0 && text[0] == '\n')
         return ree_fail(err, REE_UNSUPPORTED,
                         "a SentencePiece model, which is not read here; convert it to "
@@ -346,7 +349,7 @@ static enum ree_status read_tiktoken(struct ree_tokenizer *tokenizer, const char
     REE_TRY(find_way(path, folder, &way, err));
     REE_TRY(take_way(tokenizer, way, err));
     tokenizer->lm.kind = REE_LM_BPE;
-    tokenizer->lm.ignore_merges = true; // a piece that is a token is not cut
+    tokenizer->lm.ignore_merges = true; // a piece that is a token is not cut further
     REE_TRY(read_ranks(tokenizer, text, nbytes, err));
     REE_TRY(make_merges(&tokenizer->lm, err));
     REE_TRY(ree_tokenizer_read_added(tokenizer, folder, err));

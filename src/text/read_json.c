@@ -1,9 +1,9 @@
-// tokenizer.json, the format of Hugging Face's tokenizers.
+// Reads tokenizer.json, the format of Hugging Face's tokenizers.
 #include "text/tokenizer.h"
 
 #include <stdlib.h>
 
-// Vocabulary as an object: piece to id.
+// Reads a vocabulary that is an object: piece to id.
 static enum ree_status read_vocab(struct ree_tokenizer *tokenizer, const cJSON *vocab,
                                   struct ree_error *err) {
     const cJSON *entry;
@@ -20,7 +20,7 @@ static enum ree_status read_vocab(struct ree_tokenizer *tokenizer, const cJSON *
     return REE_OK;
 }
 
-// Vocabulary as an array of pieces and scores, in the order of ids.
+// Reads a vocabulary that is an array of pieces and scores, in the order of ids.
 static enum ree_status read_scored_vocab(struct ree_tokenizer *tokenizer, const cJSON *vocab,
                                          struct ree_error *err) {
     int n = cJSON_IsArray(vocab) ? cJSON_GetArraySize(vocab) : 0;
@@ -44,8 +44,8 @@ static enum ree_status read_scored_vocab(struct ree_tokenizer *tokenizer, const 
     return REE_OK;
 }
 
-// Both sides of a merge and their sum have to be in the vocabulary. Of what is joined, the right
-// side loses the prefix that marks the inside of words.
+// Finds a merge. Both sides and their concatenation must be in the vocabulary. In the
+// concatenation, the right side loses the prefix that marks the inside of words.
 static bool find_merge(const struct ree_lm *lm, const char *left, size_t n_left, const char *right,
                        size_t n_right, struct ree_strbuf *text, int32_t ids[3]) {
     ids[0] = ree_vocab_find(&lm->vocab, left, n_left);
@@ -61,11 +61,12 @@ static bool find_merge(const struct ree_lm *lm, const char *left, size_t n_left,
 #define MERGE_MAX 4096
 #define SPACES_MAX 256
 
-// "left right". Where a side has a space itself, the one place fits at which all three are tokens.
+// Reads "left right". If a side contains a space itself, exactly one position must make all three
+// tokens.
 static bool find_joined(const struct ree_lm *lm, const char *joined, struct ree_strbuf *text,
                         int32_t ids[3]) {
     size_t n = strlen(joined), n_found = 0, n_spaces = 0;
-    // What a wrong file may cost: each place is looked up.
+    // Limits the cost of an invalid file: each position is looked up.
     if (n > MERGE_MAX) return false;
     for (const char *space = strchr(joined, ' '); space; space = strchr(space + 1, ' ')) {
         size_t left = (size_t)(space - joined);
@@ -169,7 +170,7 @@ static enum ree_status read_words(struct ree_tokenizer *tokenizer, const cJSON *
     return read_vocab(tokenizer, vocab, err);
 }
 
-// Older files do not name the model; its members tell.
+// Older files do not name the model's type; its members determine it.
 static const char *model_type(const cJSON *json) {
     const cJSON *type = ree_text_json_get(json, "type");
     if (type) return cJSON_IsString(type) ? type->valuestring : "";

@@ -7,18 +7,18 @@
 #include <pcre2.h>
 #include <stdlib.h>
 
-// What a matcher may cost over all its searches, and memory for backtracking. A pattern that needs
-// more on real text is one that blows up.
+// Limits for all searches of a matcher together, and for the memory of backtracking. A pattern that
+// exceeds them on real text is pathological.
 //
-// PCRE2's own limit is of the steps from one place of the text, and a step can go through all of
-// it. So the work is counted by callouts, which PCRE2 makes in front of each item of the pattern: a
-// constant for each, and the bytes that were gone through since the last one.
+// PCRE2's own limit counts the steps from one position of the text, but a single step can scan all
+// of it. So callouts count the work. PCRE2 makes a callout before each item of the pattern. Each
+// one counts a constant plus the bytes that were passed since the previous one.
 #define WORK_LIMIT UINT64_C(1000000000) // about a second
-#define WORK_PER_BYTE 1000 // more for each byte that was matched; usual patterns take 30
+#define WORK_PER_BYTE 1000              // added for each matched byte; usual patterns need 30
 #define WORK_OF_CALLOUT 8
 #define HEAP_LIMIT_KIB (256u * 1024)
 #define JIT_STACK_MAX ((size_t)64 * 1024 * 1024)
-// Without callouts: for a pattern that is too large with them.
+// PCRE2's limit. It is the only one for a pattern that is too large to be compiled with callouts.
 #define MATCH_LIMIT 50000000u
 
 struct ree_regex {
@@ -32,7 +32,7 @@ struct ree_matcher {
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
     uint64_t work, limit;
-    PCRE2_SIZE place; // of the last callout
+    PCRE2_SIZE place; // position of the last callout
 };
 
 static int count_work(pcre2_callout_block *callout, void *user) {
@@ -77,7 +77,7 @@ enum ree_status ree_regex_create(struct ree_str pattern, struct ree_regex **out_
                           pattern.data, why);
         goto done;
     }
-    // Where the compiler of PCRE2 has no support for the machine, its interpreter runs.
+    // If PCRE2's JIT compiler does not support this machine, its interpreter runs.
     regex->jit = pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE) == 0;
     *out_regex = regex;
     regex = NULL;
@@ -130,7 +130,7 @@ enum ree_status ree_matcher_find(struct ree_matcher *matcher, const char *text, 
                                  struct ree_error *err) {
     int rc;
     matcher->place = from;
-    // The text is known to be UTF-8. pcre2_jit_match leaves out checks of its arguments.
+    // The text is known to be valid UTF-8. pcre2_jit_match skips the checks of its arguments.
     if (matcher->regex->jit)
         rc = pcre2_jit_match(matcher->regex->code, (PCRE2_SPTR)text, n, from, PCRE2_NO_UTF_CHECK,
                              matcher->data, matcher->context);
@@ -155,7 +155,8 @@ enum ree_status ree_matcher_find(struct ree_matcher *matcher, const char *text, 
     *out_start = place[0];
     *out_end = place[1];
     if (*out_end > from) matcher->limit += WORK_PER_BYTE * (uint64_t)(*out_end - from);
-    // \K in a lookahead can put the start behind the end, a lookbehind before `from`.
+    // With \K, a lookahead can put the start after the end, and a lookbehind can put it before
+    // `from`.
     if (*out_start < from || *out_end < *out_start)
         return ree_fail(err, REE_UNSUPPORTED,
                         "a regular expression of the tokenizer moves its match's start (\\K)");

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-// Sequences may stand in sequences; no file needs more than two levels.
+// Maximum nesting of sequences. No file needs more than two levels.
 #define MAX_DEPTH 8
 #define MAX_CHILDREN 256
 
@@ -158,7 +158,7 @@ enum ree_status ree_stage_search(const struct ree_stage *stage, struct ree_match
         REE_TRY(find(stage, matcher, text, n, from, &found, err));
         if (!found.match) break;
         if (found.start == found.end && any && found.end == done) {
-            // Nothing, right behind a match: the search goes on behind the next character.
+            // An empty match directly after a match is skipped: continue after the next character.
             do
                 from++;
             while (from < n && ((unsigned char)text[from] & 0xC0) == 0x80);

@@ -1,4 +1,4 @@
-// Whose Unicode tables the tokens of a text depend on.
+// Names the Unicode tables that tokenization depends on.
 #include "ree.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -7,7 +7,7 @@
 #include <utf8proc.h>
 
 void ree_text_tables(char *out, size_t size) {
-    char version[64] = "?", unicode[64] = "?"; // PCRE2 asks for 24 at least
+    char version[64] = "?", unicode[64] = "?"; // PCRE2 requires at least 24
     pcre2_config(PCRE2_CONFIG_VERSION, version);
     pcre2_config(PCRE2_CONFIG_UNICODE_VERSION, unicode);
     snprintf(out, size, "PCRE2 %s (Unicode %s), utf8proc %s (Unicode %s)", version, unicode,

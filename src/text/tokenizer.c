@@ -1,4 +1,4 @@
-// The public functions on tokenizers, and loading: which file it is, and what follows from it.
+// The public functions of tokenizers, and loading: finds the file, reads it and derives the rest.
 #include "text/tokenizer.h"
 
 #include "base/file.h"
@@ -60,7 +60,7 @@ enum ree_status ree_tokenizer_load_memory(const char *json, size_t nbytes,
     return status;
 }
 
-// What a path names: the file itself, its kind by its name, and the folder of its neighbours.
+// The files that a path names: the file itself, its kind by its name, and its folder.
 struct place {
     char *file, *folder, *merges;
     enum { JSON, GPT2, TIKTOKEN } kind;
@@ -83,7 +83,7 @@ static bool is_file(const char *path) {
     return path && stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-// In a folder the first of these that is there counts.
+// Finds the first of these files that exists in the folder.
 static enum ree_status find_in_folder(struct place *place, struct ree_error *err) {
     static const char *const names[] = {"tokenizer.json", "vocab.json", "tokenizer.tiktoken",
                                         "qwen.tiktoken", "tokenizer.model"};

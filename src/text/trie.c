@@ -16,14 +16,14 @@ static int by_bytes(const void *a, const void *b) {
     return (x->size > y->size) - (x->size < y->size);
 }
 
-// The entries under a node: a range of the sorted ones, which share their first `depth` bytes.
+// The entries under a node: a range of the sorted entries with the same first `depth` bytes.
 struct range {
     uint32_t node;
     size_t from, to, depth;
 };
 
-// Breadth first, so that the children of a node lie side by side. Every node but the root is a
-// prefix of an entry: as many as there are bytes, at most.
+// Breadth first, so that the children of a node are adjacent. Every node but the root is a prefix
+// of an entry, so there are at most as many as the entries have bytes.
 static void build(struct ree_trie *trie, const struct ree_trie_entry *entries, size_t n,
                   struct range *queue) {
     size_t head = 0, tail = 0;

@@ -1,32 +1,32 @@
-// A trie over byte strings: which of a set of strings start at a place of a text.
+// A trie over byte strings. It finds the strings of a set that start at a position of a text.
 #ifndef REE_TEXT_TRIE_H
 #define REE_TEXT_TRIE_H
 
 #include "text/vocab.h"
 
 struct ree_trie_node {
-    uint32_t children;   // index of the first; the others follow it, in the order of their bytes
+    uint32_t children;   // index of the first child; the children are adjacent, sorted by byte
     uint16_t n_children; // 0 to 256
-    uint8_t byte;        // that leads here
-    int32_t value;       // of the string that ends here; -1: none does
+    uint8_t byte;        // the byte that leads here
+    int32_t value;       // value of the string that ends here; -1: none
 };
 
 struct ree_trie {
     struct ree_trie_node *nodes; // [0] is the root
     uint32_t n_nodes;
-    uint32_t first[256]; // children of the root by their byte; 0: none
+    uint32_t first[256]; // children of the root, indexed by byte; 0: none
 };
 
-// `strings` are distinct and not empty; values[i] belongs to strings[i]. Both arrays get sorted.
+// The strings must be distinct and not empty. ree_trie_init sorts the entries in place.
 struct ree_trie_entry {
     struct ree_str string;
-    int32_t value; // not negative
+    int32_t value; // must not be negative
 };
 enum ree_status ree_trie_init(struct ree_trie *trie, struct ree_trie_entry *entries, size_t n,
                               struct ree_error *err);
 void ree_trie_finish(struct ree_trie *trie);
 
-// One step down, from node `at` (0: the root): the child for `byte`, or 0 where there is none.
+// One step down from node `at` (0: the root). Returns the child for `byte`, or 0 if there is none.
 static inline uint32_t ree_trie_step(const struct ree_trie *trie, uint32_t at, unsigned char byte) {
     if (at == 0) return trie->first[byte];
     const struct ree_trie_node *node = &trie->nodes[at];
@@ -45,7 +45,7 @@ static inline uint32_t ree_trie_step(const struct ree_trie *trie, uint32_t at, u
     return 0;
 }
 
-// The longest string at the beginning of the text; its value, or -1.
+// Finds the longest string that the text starts with. Returns its value, or -1 if there is none.
 int32_t ree_trie_longest(const struct ree_trie *trie, const char *text, size_t n, size_t *out_size);
 
 #endif

@@ -1,13 +1,14 @@
-// Unicode's normalization forms (UAX #15): characters decomposed, marks put in their order, and
-// composed again. Decompositions, classes and compositions are utf8proc's; the order is made here,
-// as utf8proc's own sorting takes the square of a run of marks.
+// Unicode's normalization forms (UAX #15): characters are decomposed, combining marks are sorted,
+// and characters are composed again. Decompositions, classes and compositions are from utf8proc.
+// The sorting is done here, because utf8proc's own takes quadratic time in the length of a run of
+// marks.
 #include "text/normalize.h"
 #include "text/utf8.h"
 
 #include <stdlib.h>
 #include <utf8proc.h>
 
-// No character decomposes into more than 18.
+// Maximum length of a decomposition. No character decomposes into more than 18.
 #define DECOMPOSED_MAX 64
 
 struct mark {
@@ -26,7 +27,7 @@ static int by_class(const void *a, const void *b) {
     return (x->place > y->place) - (x->place < y->place);
 }
 
-// A run of marks, none of class 0, by class; those of one class stay as they are.
+// Sorts a run of marks, none of class 0, by class. The sort is stable.
 static bool sort_marks(utf8proc_int32_t *run, size_t n) {
     if (n <= 16) {
         for (size_t i = 1; i < n; i++) {

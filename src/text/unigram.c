@@ -1,19 +1,19 @@
-// Unigram: of all ways to cover a piece by the vocabulary, the one whose scores (logarithms of
-// probabilities) have the largest sum. Kudo, "Subword Regularization", 2018, section 3.2; the order
-// of additions and of comparisons, on which ties depend, is that of Hugging Face's tokenizers.
+// Unigram: among all ways to cut a piece into tokens, the one with the largest sum of scores (log
+// probabilities). Kudo, "Subword Regularization", 2018, section 3.2. The order of additions and
+// comparisons decides ties; it is that of Hugging Face's tokenizers.
 #include "text/lm.h"
 #include "text/utf8.h"
 
 #include <float.h>
 #include <stdlib.h>
 
-// How much worse than the worst piece an unknown character is.
+// An unknown character scores this much less than the worst piece.
 #define UNKNOWN_PENALTY 10.0
 
-// The best way to the place behind a byte.
+// The best path to the position after a byte.
 struct ree_lm_path {
     double score;
-    size_t start; // of the last piece; SIZE_MAX: no way leads here
+    size_t start; // start of the last piece; SIZE_MAX: unreachable
     int32_t id;
 };
 
@@ -67,7 +67,7 @@ static enum ree_status best_paths(const struct ree_lm *lm, const char *piece, si
     return REE_OK;
 }
 
-// A part of the piece that is no token, or is the unknown one.
+// Adds a part of the piece that is not a token, or is the unknown token.
 static enum ree_status add_part(const struct ree_lm *lm, const char *part, size_t n,
                                 struct ree_ids *ids, struct ree_error *err) {
     int32_t id = ree_vocab_find(&lm->vocab, part, n);
@@ -92,7 +92,8 @@ enum ree_status ree_unigram_encode(const struct ree_lm *lm, struct ree_lm_scratc
     }
     struct ree_lm_path *paths = scratch->paths;
     REE_TRY(best_paths(lm, piece, n, paths, err));
-    // Backwards along the path, turning round what each place points to: from its start to its end.
+    // Walk the path backwards and reverse its links: each position then points to the end of its
+    // next piece.
     size_t end = n, next = SIZE_MAX;
     while (end > 0) {
         size_t start = paths[end].start;
@@ -100,7 +101,7 @@ enum ree_status ree_unigram_encode(const struct ree_lm *lm, struct ree_lm_scratc
         next = end;
         end = start;
     }
-    // Forwards: unknown neighbours are one part.
+    // Walk forwards; adjacent unknown characters form one part.
     for (size_t start = 0; next != SIZE_MAX;) {
         size_t last = next;
         bool unknown = paths[last].id == lm->unk;

@@ -8,7 +8,7 @@ size_t ree_utf8_check(const char *s, size_t n, size_t *out_bad, bool *out_cut) {
     *out_bad = 1;
     *out_cut = false;
     if (b[0] < 0x80) return 1;
-    // What the second byte may be depends on the first; later ones are 80 to BF.
+    // The range of the second byte depends on the first; later bytes are 80 to BF.
     unsigned low = 0x80, high = 0xBF;
     size_t size;
     if (b[0] >= 0xC2 && b[0] <= 0xDF) {
@@ -121,7 +121,7 @@ bool ree_char_is_word(uint32_t c) {
     if (c < 0x80)
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                c == '_';
-    // Joiners, and the symbols that are Alphabetic though no letters: circled and squared ones.
+    // Joiners, and symbols that are Alphabetic but not letters: circled and squared ones.
     if (c == 0x200C || c == 0x200D) return true;
     if ((c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
         (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189))
@@ -185,7 +185,7 @@ void ree_char_append_lower(struct ree_strbuf *out, uint32_t c) {
         char byte = (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
         ree_strbuf_append(out, &byte, 1);
     } else if (c == 0x130) {
-        ree_strbuf_append(out, "i\xCC\x87", 3); // the only unconditional rule of two characters
+        ree_strbuf_append(out, "i\xCC\x87", 3); // the only unconditional mapping to two characters
     } else {
         ree_utf8_append(out, (uint32_t)utf8proc_tolower((utf8proc_int32_t)c));
     }

@@ -1,4 +1,4 @@
-// UTF-8, and the classes of characters that tokenizers speak of (Unicode's general categories, by
+// UTF-8, and the character classes that tokenizers use (Unicode's general categories, from
 // utf8proc).
 #ifndef REE_TEXT_UTF8_H
 #define REE_TEXT_UTF8_H
@@ -9,16 +9,16 @@
 
 #define REE_REPLACEMENT "\xEF\xBF\xBD" // U+FFFD
 
-// Length of the valid character at `s`, of n > 0 bytes: 1 to 4. Otherwise 0, with *out_bad set to
-// how many bytes one U+FFFD stands for (the maximal part of a character that was begun: Unicode
-// 15, section 3.9, table 3-8) and *out_cut to whether more bytes could have completed it.
+// Returns the length of the valid character at `s`, 1 to 4, or 0 if there is none; n > 0. If 0,
+// *out_bad receives the number of bytes that one U+FFFD replaces (the maximal subpart: Unicode 15,
+// section 3.9, table 3-8), and *out_cut is true if more bytes could have completed the character.
 size_t ree_utf8_check(const char *s, size_t n, size_t *out_bad, bool *out_cut);
-// How many of the n bytes come before the first that is not valid UTF-8.
+// Returns the number of bytes before the first one that is not valid UTF-8.
 size_t ree_utf8_valid_prefix(const char *s, size_t n);
-// Appends the text with U+FFFD for what is not valid.
+// Appends the text, with U+FFFD in place of invalid bytes.
 void ree_utf8_append_lossy(struct ree_strbuf *out, const char *s, size_t n);
 
-// The character at `s`, which is valid UTF-8, and its length.
+// Decodes the character at `s`, which must be valid UTF-8. *out_size receives its length in bytes.
 static inline uint32_t ree_utf8_get(const char *s, size_t *out_size) {
     const unsigned char *b = (const unsigned char *)s;
     if (b[0] < 0x80) {
@@ -36,26 +36,26 @@ static inline uint32_t ree_utf8_get(const char *s, size_t *out_size) {
     *out_size = 4;
     return (b[0] & 0x07u) << 18 | (b[1] & 0x3Fu) << 12 | (b[2] & 0x3Fu) << 6 | (b[3] & 0x3Fu);
 }
-// Length of the character that ends before s + n; n > 0, valid UTF-8.
+// Returns the length of the character that ends before s + n; n > 0, valid UTF-8.
 static inline size_t ree_utf8_last_size(const char *s, size_t n) {
     size_t size = 1;
     while (size < n && ((unsigned char)s[n - size] & 0xC0) == 0x80)
         size++;
     return size;
 }
-size_t ree_utf8_put(uint32_t c, char out[4]); // returns the length
+size_t ree_utf8_put(uint32_t c, char out[4]); // returns the length in bytes
 void ree_utf8_append(struct ree_strbuf *out, uint32_t c);
-size_t ree_utf8_count(const char *s, size_t n); // characters
+size_t ree_utf8_count(const char *s, size_t n); // number of characters
 
 bool ree_char_is_space(uint32_t c);       // Unicode's White_Space
-bool ree_char_is_word(uint32_t c);        // Alphabetic (as letters, Nl), marks, Nd, Pc, joiners
-bool ree_char_is_punctuation(uint32_t c); // P*, and what ASCII calls punctuation
+bool ree_char_is_word(uint32_t c);        // Alphabetic (letters and Nl), marks, Nd, Pc, joiners
+bool ree_char_is_punctuation(uint32_t c); // P*, and all ASCII punctuation
 bool ree_char_is_numeric(uint32_t c);     // N*
 bool ree_char_is_mark(uint32_t c);        // M*
 bool ree_char_is_nonspacing(uint32_t c);  // Mn
 bool ree_char_is_other(uint32_t c);       // Cc, Cf, Cs, Co
-bool ree_char_is_cjk(uint32_t c);         // ideographs, as BERT delimits them
-// Appends c in lower case: one character but for U+0130.
+bool ree_char_is_cjk(uint32_t c);         // ideographs, with BERT's ranges
+// Appends c in lower case. The result is one character, except for U+0130.
 void ree_char_append_lower(struct ree_strbuf *out, uint32_t c);
 
 #endif

@@ -15,7 +15,7 @@ static void insert(struct ree_vocab_slot *slots, uint32_t mask, uint32_t id, uin
     slots[at] = (struct ree_vocab_slot){id + 1, hash};
 }
 
-// At most half of the slots are taken.
+// Keeps at most half of the slots in use.
 static bool grow_slots(struct ree_vocab *vocab) {
     if (vocab->slots && (uint64_t)vocab->count * 2 < vocab->mask) return true;
     uint32_t n = vocab->slots ? (vocab->mask + 1) * 2 : 1024;

@@ -1,4 +1,4 @@
-// A vocabulary: pieces by id, ids by piece.
+// A vocabulary: maps ids to pieces and pieces to ids.
 #ifndef REE_TEXT_VOCAB_H
 #define REE_TEXT_VOCAB_H
 
@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-// Ids are below this: what a file may make us allocate for, at 16 bytes an id.
+// All ids are below this. It limits the memory that a file can make us allocate, at 16 bytes per
+// id.
 #define REE_VOCAB_MAX (1u << 22)
 
 struct ree_str {
@@ -16,22 +17,22 @@ struct ree_str {
 };
 
 struct ree_vocab_slot {
-    uint32_t id; // plus 1; 0: free
+    uint32_t id; // id + 1; 0: free slot
     uint32_t hash;
 };
 
 struct ree_vocab {
-    struct ree_str *pieces; // [n]; data is NULL where there is no such id
+    struct ree_str *pieces; // [n]; data is NULL if there is no such id
     uint32_t n;             // 1 + the largest id
-    uint32_t count;         // pieces
-    uint32_t capacity;      // of `pieces`
+    uint32_t count;         // number of pieces
+    uint32_t capacity;      // capacity of `pieces`
     struct ree_vocab_slot *slots;
     uint32_t mask; // number of slots - 1
 };
 
 void ree_vocab_finish(struct ree_vocab *vocab);
-// Adds a piece, whose text the caller keeps. REE_INVALID when the id is taken or out of range or
-// the piece has an id already.
+// Adds a piece. The caller keeps ownership of its text. Fails with REE_INVALID if the id is taken
+// or out of range, or if the piece already has an id.
 enum ree_status ree_vocab_add(struct ree_vocab *vocab, struct ree_str piece, int64_t id,
                               struct ree_error *err);
 int32_t ree_vocab_find(const struct ree_vocab *vocab, const char *data, size_t size); // -1: none
@@ -40,8 +41,8 @@ static inline const struct ree_str *ree_vocab_piece(const struct ree_vocab *voca
     return id >= 0 && (uint32_t)id < vocab->n && vocab->pieces[id].data ? &vocab->pieces[id] : NULL;
 }
 
-// A hash of a short string, 64 bits: multiply and fold, eight bytes at a time. Nothing that is
-// printed or kept depends on it.
+// A 64-bit hash of a short string: multiply and fold, eight bytes at a time. Nothing that is
+// printed or stored depends on it.
 static inline uint64_t ree_hash_fold(uint64_t a, uint64_t b) {
     unsigned __int128 product = (unsigned __int128)a * b;
     return (uint64_t)product ^ (uint64_t)(product >> 64);

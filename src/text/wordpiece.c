@@ -1,5 +1,5 @@
-// WordPiece: the longest piece of the vocabulary that starts the word, then the longest that goes
-// on (those carry a prefix, "##"); a word that cannot be covered so is unknown as a whole.
+// WordPiece: takes the longest piece of the vocabulary at the start of the word, then repeatedly
+// the longest continuation (pieces with a prefix, "##"). If this fails, the whole word is unknown.
 #include "text/lm.h"
 #include "text/utf8.h"
 
@@ -24,7 +24,7 @@ enum ree_status ree_wordpiece_encode(const struct ree_lm *lm, struct ree_lm_scra
     for (size_t start = 0; start < n;) {
         size_t end = n;
         int32_t id = -1;
-        // The prefix goes over the bytes before, which have been used.
+        // The prefix overwrites the bytes before, which are no longer needed.
         size_t prefix = start ? lm->prefix.size : 0;
         char *from = text->data + lm->prefix.size + start - prefix;
         if (prefix) memcpy(from, lm->prefix.data, prefix);
