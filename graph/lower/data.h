@@ -25,8 +25,8 @@ const char *ree_data_list_text(size_t n, const int64_t *values, char *out, size_
 // Views t as another type of the same size; no dispatch.
 enum ree_status ree_data_reinterpret(struct ree_lower *lower, struct ree_tval *t,
                                      enum ree_dtype dtype, struct ree_tval **out);
-// The type as which an expression can move the bits of `dtype` unchanged: dtype itself, or u64 for
-// float64 and strings, which expressions do not support.
+// The type as which an expression moves the bits of `dtype` unchanged: u64 for float64 and strings,
+// else dtype itself.
 enum ree_dtype ree_data_carrier(enum ree_dtype dtype);
 // The type in which a RepOp computes for values of `dtype`: float32 for float16 and bfloat16, a
 // 32-bit integer for 16-bit integers, else dtype itself. It represents every value of `dtype`.
