@@ -130,6 +130,7 @@ struct ree_graph {
 };
 
 struct ree_graph *ree_graph_create(void); // NULL when memory is exhausted
+// Also releases the graph's mappings. Accepts NULL.
 void ree_graph_destroy(struct ree_graph *graph);
 // Adds a subgraph of `parent`, in the same arena, with the same file and opsets. NULL when memory
 // is exhausted.

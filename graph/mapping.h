@@ -40,6 +40,7 @@ struct ree_mapping *ree_mapping_of_size(size_t size);
 enum ree_status ree_mapping_check(const struct ree_mapping *mapping, struct ree_error *err);
 enum ree_status ree_mappings_check(const struct ree_mapping *list, struct ree_error *err);
 
+// Adds a mapping to a list, or removes it. The list owns the mappings that it contains.
 void ree_mapping_link(struct ree_mapping **list, struct ree_mapping *mapping);
 void ree_mapping_unlink(struct ree_mapping **list, struct ree_mapping *mapping);
 void ree_mapping_destroy(struct ree_mapping *mapping); // NULL is accepted

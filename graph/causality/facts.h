@@ -119,17 +119,21 @@ void ree_fact_move(struct ree_fact *out, const struct ree_fact *f, const int *to
 // in[i].
 const char *ree_fact_broadcast(struct ree_fact *out, size_t n, const struct ree_fact *const *in,
                                uint32_t *shifts);
+// Adds `shift` to both axes of the order.
 struct ree_order ree_order_shift(struct ree_order o, uint32_t shift);
 // Reads plain integers, such as a list of axes. Returns false if `f` is NULL or has none.
 bool ree_fact_numbers(const struct ree_fact *f, size_t *out_n, int64_t out[REE_MAX_COUNTS]);
+// The size of the axis as a count; n is -1 for REE_AXIS_ROWS, whose size is not a count.
 struct ree_count ree_axis_count(const struct ree_axis *axis);
 // Finds the axis kind that has this size in every run; returns false if there is none.
 bool ree_count_axis(const struct ree_derivation *d, struct ree_count count, struct ree_axis *out);
 bool ree_axes_same(const struct ree_axis *a, const struct ree_axis *b);
+// Converts an axis in [-rank, rank) to [0, rank); returns false if it is out of range.
 bool ree_read_axis(int64_t axis, uint32_t rank, uint32_t *out);
 // Reads a list from the attribute, or from input i if present. *out_n is 0 if it is absent.
 const char *ree_read_numbers(const struct ree_derivation *d, const char *attribute, size_t i,
                              size_t *out_n, int64_t out[REE_MAX_COUNTS]);
+// Derives the fact about a constant; sets why_not if the value is not a tensor with a shape.
 void ree_fact_constant(struct ree_fact *out, const struct ree_value *value);
 
 // Derives the fact about a cache: `past`, a cache's input, with `fresh` appended along `axis`, its

@@ -10,7 +10,7 @@
 //
 // Why this suffices. A row without a NaN has the same bits whether tokens are computed one by one
 // or in one pass. A row with a NaN chooses no token (NUMERICS.md, "Sampling"). So if one pass
-// chooses a token at every position of a text, generating token by token chooses the same text.
+// over a text chooses the text's own tokens, generating token by token gives the same text.
 //
 // Why NaN is allowed. The sums of NUMERICS.md have a term for later keys: a weight of +0 times a
 // value, which is NaN if the value is infinite. This NaN depends on a later token, so it must not

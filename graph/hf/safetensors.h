@@ -1,7 +1,8 @@
 // The header of a safetensors file: its tensors and their offsets.
 // https://huggingface.co/docs/safetensors
 //
-//     u64 n | n bytes of JSON: {"NAME": {"dtype", "shape", "data_offsets": [begin, end]}, ...} |
+//     u64 n, little-endian
+//     n bytes of JSON: {"NAME": {"dtype", "shape", "data_offsets": [begin, end]}, ...}
 //     data
 //
 // The offsets count from the end of the JSON. The format requires that tensors do not overlap and

@@ -87,7 +87,7 @@ static int canonical_bits(struct ree_expr_builder *b, enum ree_dtype dtype, int 
         enum ree_dtype dtype;
         int32_t magnitude, infinity, nan; // x is a NaN if (x & magnitude) > infinity
     } formats[] = {
-        // its infinity is the largest number: the format has no infinity
+        // 0x7E is the largest number: the format has no infinity
         {REE_F32, 0x7FFFFFFF, 0x7F800000, 0x7FC00000},
         {REE_F16, 0x7FFF, 0x7C00, 0x7E00},
         {REE_BF16, 0x7FFF, 0x7F80, 0x7FC0},

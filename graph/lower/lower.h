@@ -198,21 +198,25 @@ bool ree_lower_is_host(const struct ree_tval *t);
 // messages ("shape").
 enum ree_status ree_lower_host_ints(struct ree_lower *lower, struct ree_tval *t, const char *what,
                                     const int64_t **out_values, size_t *out_n);
+// Reads a float32 tensor of one element.
 enum ree_status ree_lower_host_float(struct ree_lower *lower, struct ree_tval *t, const char *what,
                                      float *out);
 
 // Strings. Within a bind, an element of type REE_STRING is a 64-bit number: equal strings have
 // equal numbers, and the empty string is 0. So operators that move data also move strings, and
 // comparing numbers compares strings for equality. Only the host knows the text.
+// Returns the number of the string s of n bytes; adds the string if it is new.
 enum ree_status ree_lower_intern(struct ree_lower *lower, const char *s, size_t n, int64_t *out);
 const char *ree_lower_text(const struct ree_lower *lower, int64_t string); // NULL: no such string
+// Makes a host-known string tensor; copies the strings. NULL is the empty string.
 enum ree_status ree_lower_strings(struct ree_lower *lower, uint32_t rank, const int64_t *dims,
                                   const char *const *strings, struct ree_tval **out);
 // Reads the elements of a string tensor as text on the host.
 enum ree_status ree_lower_host_strings(struct ree_lower *lower, struct ree_tval *t,
                                        const char *what, const char *const **out, size_t *out_n);
 
-// Sequences and absent values.
+// Sequences and absent values. Makes a sequence of n items (copies the list), or an absent value.
+// `dtype` is that of the items or of the missing value.
 enum ree_status ree_lower_sequence(struct ree_lower *lower, enum ree_dtype dtype, size_t n,
                                    struct ree_tval *const *items, struct ree_tval **out);
 enum ree_status ree_lower_absent(struct ree_lower *lower, enum ree_dtype dtype,
@@ -224,6 +228,7 @@ struct ree_tval *ree_lower_view(struct ree_lower *lower, const struct ree_tval *
 // Makes a dense copy if the strides do not allow a view.
 enum ree_status ree_lower_reshape(struct ree_lower *lower, struct ree_tval *t, uint32_t rank,
                                   const int64_t *dims, struct ree_tval **out);
+// Dimension i of the result is dimension perm[i] of t.
 enum ree_status ree_lower_transpose(struct ree_lower *lower, struct ree_tval *t,
                                     const uint32_t *perm, struct ree_tval **out);
 // Broadcasts to dims (ONNX multidirectional rules, right-aligned).
@@ -258,11 +263,13 @@ struct ree_expr_builder {
     enum ree_status status;
     uint64_t instr_values[REE_EXPR_MAX_INSTRS];
 };
+// Starts an expression over dims.
 void ree_expr_init(struct ree_expr_builder *b, struct ree_lower *lower, uint32_t rank,
                    const int64_t *dims);
 // Adds t, broadcast to the builder's dims, as an operand. The same tensor view always gives the
 // same operand.
 int ree_expr_tensor(struct ree_expr_builder *b, struct ree_tval *t);
+// Adds an index pattern as an operand: offset + the sum of index[i] * strides[i].
 int ree_expr_iota(struct ree_expr_builder *b, enum ree_dtype dtype, int64_t offset,
                   const int64_t *strides);
 int ree_expr_f32(struct ree_expr_builder *b, float value);

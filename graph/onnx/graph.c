@@ -103,8 +103,8 @@ static enum ree_status make_nodes(struct ree_onnx_reader *reader, const Onnx__Gr
     return REE_OK;
 }
 
-// Exporters add kilobytes of their own notes to each node, such as stack traces. Only ree's are
-// kept.
+// Exporters add kilobytes of their own notes to each node, such as stack traces. Only these keys
+// are kept.
 static bool is_known_note(const Onnx__StringStringEntryProto *entry) {
     const char *key = ree_onnx_text(entry->key);
     return strcmp(key, "pipeline_stage") == 0 || strncmp(key, "ree.", 4) == 0;

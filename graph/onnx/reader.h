@@ -51,6 +51,7 @@ void ree_onnx_reader_finish(struct ree_onnx_reader *reader);
 // Allows external data, searched in the folder of `path`. False when memory is exhausted.
 bool ree_onnx_reader_set_folder(struct ree_onnx_reader *reader, const char *path);
 
+// Fails with REE_NO_MEMORY.
 enum ree_status ree_onnx_no_memory(struct ree_onnx_reader *reader);
 // Prefixes the message in *err with the file's name and returns its status. Names in messages come
 // from the file. Characters that would end the line, or that a terminal would interpret, become

@@ -22,7 +22,7 @@ enum ree_node_role {
 enum ree_value_role {
     REE_VALUE_ACTIVATION, // depends on the model's inputs
     REE_VALUE_WEIGHT,     // a constant, or computed from constants
-    REE_VALUE_CONSTANT,   // a constant of integers or of one element: a shape, axes, a factor
+    REE_VALUE_CONSTANT,   // an int32, int64, bool or string constant, or one of a single element
     REE_VALUE_KV_CACHE,   // a state, its successor, or either after data movement
 };
 

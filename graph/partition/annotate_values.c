@@ -70,7 +70,7 @@ bool ree_annotator_constant(const struct ree_annotator *a, const struct ree_valu
     return value->graph == a->graph && is_constant_kind(a->out->values[value->id]);
 }
 
-// Quantised weights have 8 bits or fewer, so wider integers are not weights.
+// Quantised weights have 8 bits or fewer, so int32 and int64 constants are not weights.
 static enum ree_value_role constant_kind(const struct ree_value *value) {
     int64_t n = 1;
     for (uint32_t i = 0; i < value->rank; i++)

@@ -26,7 +26,8 @@ enum ree_plan_origin {
 // - the plan of the file, or of the names;
 // - the best plan of n_stages stages;
 // - the plan that the nodes' notes request (hints.h);
-// - a plan with one stage per device and process, or with as many more as the limit requires.
+// - a plan with as many stages as devices or processes, whichever are more, or with as many more as
+//   the limit requires.
 //
 // Every plan must keep within the memory limit. From the options, only states and context are used;
 // with a limit, the context is at most context_length (rounded up). The graph must have its shapes

@@ -69,6 +69,7 @@ bool ree_node_is_size(const struct ree_node *node);
 bool ree_node_has_subgraph(const struct ree_node *node);
 // Returns whether the node reads single rows of that input: an embedding, a table of angles.
 bool ree_node_reads_rows(const struct ree_node *node, uint32_t input);
+// Bytes of the node's tensor, integer-list and float-list attributes.
 uint64_t ree_node_attr_bytes(const struct ree_node *node);
 
 // control.c
@@ -78,6 +79,7 @@ enum ree_status ree_planner_find_control(struct ree_planner *p, struct ree_error
 enum ree_status ree_planner_find_order(struct ree_planner *p, struct ree_error *err);
 // places.c
 enum ree_status ree_planner_find_places(struct ree_planner *p, struct ree_error *err);
+// Returns whether the value is made before the place and read at or after it.
 bool ree_planner_is_live(const struct ree_planner *p, const struct ree_value *value, size_t place);
 // Bytes per row of one sequence. Unknown dimensions count as 1.
 uint64_t ree_value_row_bytes(const struct ree_value *value);

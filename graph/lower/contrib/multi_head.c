@@ -11,8 +11,8 @@
 struct operands {
     struct ree_tval *query, *key, *value, *bias, *mask, *attention_bias, *past_key, *past_value;
     bool packed_rows; // a query without a key is (batch, length, 3 * hidden)
-    // Positions in use in the past's buffer, which has capacity for the new key and value; -1: the
-    // buffer is full.
+    // Positions in use in the past's buffer, which has capacity for the new key and value; -1: all
+    // of its positions are in use.
     int64_t filled;
 };
 

@@ -33,7 +33,9 @@ struct ree_activation {
 enum ree_status ree_activation_read(struct ree_lower *lower, uint32_t n_directions,
                                     uint32_t n_functions, const enum ree_activation_kind *defaults,
                                     struct ree_activation out[2][REE_RECURRENT_MAX_FUNCTIONS]);
+// The function applied to value x.
 int ree_activation_expr(struct ree_expr_builder *b, const struct ree_activation *a, int x);
+// Returns whether the function is a single map operation.
 bool ree_activation_is_one_step(const struct ree_activation *a);
 
 struct ree_recurrent {
