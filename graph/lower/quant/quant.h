@@ -1,9 +1,9 @@
 // Shared by the quantised operators: numbers q of a narrow type that represent (q - zero) * scale.
 //
 // The steps are those of NUMERICS.md, section 10, "Quantisation". Scales are float32 in these
-// functions; float16 and bfloat16 scales have been converted before. A zero point that is absent, or
-// known to be all zeros, is NULL: omitting its steps does not change any bit of an integer result.
-// (Adding +0 to a narrow float changes -0, so QuantizeLinear keeps the zero point then.)
+// functions; float16 and bfloat16 scales have been converted before. A zero point that is absent,
+// or known to be all zeros, is NULL: omitting its steps does not change any bit of an integer
+// result. (Adding +0 to a narrow float changes -0, so QuantizeLinear keeps the zero point then.)
 #ifndef REE_GRAPH_LOWER_QUANT_H
 #define REE_GRAPH_LOWER_QUANT_H
 
