@@ -97,9 +97,9 @@ enum ree_status ree_onnx_read_external(struct ree_onnx_reader *reader,
                                        size_t alignment, const void **out);
 // Opens a file below an open folder for reading; the caller owns *out_fd. `location` must be
 // relative and must not contain "..". No symbolic link in it may lead out of the folder, except
-// links of a Hugging Face cache (ree_onnx_open_blob). This requires openat2 with RESOLVE_BENEATH;
-// if the kernel lacks it, all other symbolic links are refused. `use_openat2` is false only in
-// tests.
+// links of a Hugging Face cache (ree_onnx_open_blob). Following any other link requires openat2
+// with RESOLVE_BENEATH; if the kernel lacks it, these links are refused. `use_openat2` is false
+// only in tests.
 enum ree_status ree_onnx_open_beneath(int folder_fd, const char *location, bool use_openat2,
                                       int *out_fd, struct ree_error *err);
 // Opens `location` if it is a link of a Hugging Face cache into the cache's folder of blobs
