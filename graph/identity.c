@@ -1,15 +1,15 @@
-// The graph as bytes: one encoding for one graph, whatever the file's layout.
+// Encodes the graph as bytes: the same bytes for the same graph, whatever the layout of the file.
 //
-// Values are numbered as they are defined, not named: names of values that a function's call makes
-// are ree's own, and a file could have the same ones.
+// Values are numbered in the order of their definition; their names are not encoded. ree generates
+// the names of values inside function calls, and a file could contain the same names.
 #include "graph/identity.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define NONE UINT32_MAX // an omitted input or output; a shape that is not declared
+#define NONE UINT32_MAX // an omitted input or output; an undeclared shape
 
-// Numbers of ONNX's AttributeProto.AttributeType.
+// Numbers from ONNX's AttributeProto.AttributeType.
 static const uint32_t kind_numbers[] = {
     [REE_ATTR_FLOAT] = 1,  [REE_ATTR_INT] = 2,     [REE_ATTR_STRING] = 3,
     [REE_ATTR_TENSOR] = 4, [REE_ATTR_GRAPH] = 5,   [REE_ATTR_FLOATS] = 6,
@@ -21,7 +21,7 @@ struct encoder {
     struct ree_strbuf bytes;
     uint32_t n_values;
     size_t holes_capacity, weights_capacity;
-    bool failed; // memory is exhausted
+    bool failed; // memory was exhausted
 };
 
 static void put(struct encoder *e, const void *bytes, size_t n) {
@@ -63,8 +63,8 @@ static struct ree_constant constant_of(const struct ree_value *v) {
     return c;
 }
 
-// `array` of *capacity elements of `size` bytes, or a larger one in its place that has room for
-// element n. NULL: out of memory; the array stays as it is.
+// Returns `array`, which has *capacity elements of `size` bytes, or a larger reallocation of it
+// with capacity for element n. NULL when memory is exhausted; the array is then unchanged.
 static void *grow(struct encoder *e, void *array, size_t n, size_t *capacity, size_t size) {
     if (n < *capacity) return array;
     size_t wanted = *capacity ? 2 * *capacity : 64;
@@ -124,7 +124,7 @@ static int by_attribute_name(const void *a, const void *b) {
     return strcmp((*x)->name, (*y)->name);
 }
 
-// Sorted by name: a file may list them in any order.
+// Sorted by name, because a file may list attributes in any order.
 static void put_attributes(struct encoder *e, const struct ree_node *node) {
     const struct ree_attr **sorted = calloc(node->n_attrs + 1, sizeof(struct ree_attr *));
     if (!sorted) {
@@ -160,8 +160,8 @@ static int by_value_name(const void *a, const void *b) {
     return strcmp((*x)->name, (*y)->name);
 }
 
-// Sorted by name, as no file has to list them in an order. Those that are inputs too have their
-// number already.
+// Sorted by name, because a file may list initializers in any order. Initializers that are also
+// inputs have their number already.
 static void put_initializers(struct encoder *e, struct ree_graph *graph) {
     struct ree_value **found = calloc(graph->n_values + 1, sizeof(struct ree_value *));
     size_t n = 0;
@@ -192,7 +192,7 @@ static void put_initializers(struct encoder *e, struct ree_graph *graph) {
     free(found);
 }
 
-// Recursion is as deep as subgraphs, which the reader limits.
+// Recursion is as deep as subgraphs are nested; the reader limits the nesting.
 static void put_graph(struct encoder *e, struct ree_graph *graph) {
     put_u32(e, graph->n_inputs);
     for (size_t i = 0; i < graph->n_inputs; i++) {
@@ -247,7 +247,7 @@ static int by_name_and_order(const void *a, const void *b) {
     return order ? order : x->order < y->order ? -1 : 1;
 }
 
-// A name may stand in several subgraphs: those stay in the order in which the graph has them.
+// Several subgraphs may use the same name; equal names keep the order in which the graph has them.
 static void sort_weights(struct encoder *e) {
     struct ree_identity *out = e->out;
     struct place *places = calloc(out->n_weights + 1, sizeof *places);
@@ -268,7 +268,7 @@ enum ree_status ree_identity_init(struct ree_identity *identity, struct ree_grap
     *identity = (struct ree_identity){0};
     struct encoder e = {.out = identity};
     ree_strbuf_init(&e.bytes);
-    // A graph made by hand may use a value that nothing defines.
+    // A hand-made graph may use a value that nothing defines.
     for (size_t i = 0; i < graph->n_values; i++)
         graph->values[i]->number = NONE;
     put_opsets(&e, graph);

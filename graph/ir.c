@@ -66,7 +66,8 @@ int64_t ree_graph_opset(const struct ree_graph *graph, const char *domain) {
     return ree_opset_find(graph->opsets, graph->n_opsets, domain);
 }
 
-// Recursion here and in printing goes as deep as subgraphs are nested, which the reader bounds.
+// This function and printing recurse as deep as subgraphs are nested; the reader limits the
+// nesting.
 void ree_node_visit_uses(struct ree_node *node, void (*visit)(void *user, struct ree_value **use),
                          void *user) {
     for (size_t i = 0; i < node->n_inputs; i++)
@@ -122,7 +123,7 @@ const struct ree_attr *ree_node_attr(const struct ree_node *node, const char *na
     return NULL;
 }
 
-// A graph may be read by several threads, so this cannot stand in it.
+// Thread-local and not stored in the graph, because several threads may read one graph.
 static _Thread_local struct {
     const struct ree_node *node;
     const struct ree_attr *attr;

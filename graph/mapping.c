@@ -14,12 +14,12 @@
 #include <unistd.h>
 
 #define ALIGNMENT 64
-// The struct lies in front of a heap block's data, in whole cache lines.
+// Size of the space before a heap block's data that holds the struct: whole cache lines.
 #define HEADER 128
 _Static_assert(sizeof(struct ree_mapping) <= HEADER, "the header has room for the struct");
 
-// For ree_mapping_check: a descriptor, or of a model in very many files, when a quarter of the
-// process's descriptors are taken, the file's path.
+// Keeps what ree_mapping_check needs to find the file: a duplicate descriptor, or the file's path
+// if a quarter of the process's descriptors are in use (a model with very many files).
 static void keep_file(struct ree_mapping *mapping, int fd) {
     struct rlimit limit;
     int most = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT_MAX
@@ -32,7 +32,7 @@ static void keep_file(struct ree_mapping *mapping, int fd) {
     char link[64];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     mapping->path = realpath(link, NULL);
-    // Without /proc, or a file without a name: the guard alone watches.
+    // Without /proc, or for a file without a name, only the guard detects changes.
     if (!mapping->path) mapping->path = strdup("");
 }
 
@@ -75,7 +75,7 @@ enum ree_status ree_mapping_of_fd(int fd, struct ree_mapping **out, struct ree_e
 enum ree_status ree_mapping_of_path(const char *path, struct ree_mapping **out,
                                     struct ree_error *err) {
     *out = NULL;
-    // Non-blocking, so that a pipe without a writer is refused below instead of waited for.
+    // Non-blocking, so that a pipe without a writer is refused below instead of blocking.
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         enum ree_status status = errno == ENOENT || errno == ENOTDIR ? REE_NOT_FOUND : REE_IO;
@@ -105,7 +105,7 @@ enum ree_status ree_mapping_check(const struct ree_mapping *mapping, struct ree_
     const char *quote = mapping->location ? "'" : "", *colon = mapping->location ? ": " : "";
     if (!mapping->is_file) return REE_OK;
     if (mapping->fd < 0) {
-        // Another file of this name, or none, says nothing of the one that is mapped.
+        // If the path now names another file, or none, it tells nothing about the mapped file.
         if (stat(mapping->path, &info) != 0 || info.st_dev != mapping->device ||
             info.st_ino != mapping->inode) {
             info.st_size = (off_t)mapping->size;

@@ -9,17 +9,18 @@
 #include <string.h>
 #include <sys/mman.h>
 
-// The handler walks the list without a lock, so a guard is reused and never freed. A thread that
-// faults reads a mapping that is in use, so its guard stays in place meanwhile.
+// The handler walks the list without a lock, so guards are reused and never freed. A thread that
+// faults is reading a mapping in use, so that mapping's guard stays valid meanwhile.
 struct ree_guard {
-    _Atomic(uintptr_t) data; // 0: free to be used again
+    _Atomic(uintptr_t) data; // 0: free for reuse
     _Atomic(size_t) size;
     atomic_bool damaged;
     struct ree_guard *next; // never changes
 };
 
 static _Atomic(struct ree_guard *) guards;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of what follows, and of making guards
+// Protects the following variables and the creation of guards.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t n_used;
 static bool is_installed;
 static struct sigaction previous;
@@ -36,20 +37,21 @@ static void pass_on(int number, siginfo_t *info, void *context) {
     if (previous.sa_flags & SA_SIGINFO) {
         previous.sa_sigaction(number, info, context);
     } else if (previous.sa_handler == SIG_DFL) {
-        // Ends the process: at once, or where the read is repeated.
+        // Ends the process: now if the signal was sent, or when the faulting read is repeated.
         signal(number, SIG_DFL);
         if (info->si_code <= 0) raise(number);
     } else if (previous.sa_handler != SIG_IGN) {
         previous.sa_handler(number);
     } else if (info->si_code > 0) {
-        signal(number, SIG_DFL); // a fault cannot be ignored: it would come again for ever
+        signal(number, SIG_DFL); // a fault cannot be ignored: the read would fault again forever
     }
 }
 
 static void on_bus_error(int number, siginfo_t *info, void *context) {
     int error = errno;
     struct ree_guard *g = info->si_code == BUS_ADRERR ? guard_of((uintptr_t)info->si_addr) : NULL;
-    // Marked first: another thread may read zeros at once. mmap is a plain system call on Linux.
+    // Mark first, because another thread may read the zeros at once. mmap is safe in a signal
+    // handler: on Linux it is a plain system call.
     if (g) atomic_store(&g->damaged, true);
     if (!g || mmap((void *)atomic_load(&g->data), atomic_load(&g->size), PROT_READ,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
@@ -57,7 +59,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context) {
     errno = error;
 }
 
-// With the lock held.
+// The lock must be held.
 static void install(void) {
     struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     if (is_installed) return;
@@ -65,11 +67,11 @@ static void install(void) {
     is_installed = sigaction(SIGBUS, &action, &previous) == 0;
 }
 
-// With the lock held.
+// The lock must be held.
 static void uninstall(void) {
     struct sigaction now;
     if (!is_installed || sigaction(SIGBUS, NULL, &now) != 0) return;
-    // Another one, which may call this one: it stays as it is, and so does `previous`.
+    // Someone else has installed a handler, which may call ours. Keep it, ours and `previous`.
     if (!(now.sa_flags & SA_SIGINFO) || now.sa_sigaction != on_bus_error) return;
     if (sigaction(SIGBUS, &previous, NULL) == 0) is_installed = false;
 }

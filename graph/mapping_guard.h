@@ -1,17 +1,17 @@
-// Keeps a mapped file that is truncated from ending the process.
+// Prevents the truncation of a mapped file from ending the process.
 //
-// Reading a page of a mapped file past the file's new end raises SIGBUS, in whichever thread reads:
-// the caller's, an OpenMP worker, a driver's thread. While at least one mapping is registered here,
-// the process has a handler for SIGBUS that
+// Reading a page of a mapped file past the file's new end raises SIGBUS in the thread that reads:
+// the caller's, an OpenMP worker, a driver's thread. While at least one mapping is registered, the
+// process has a SIGBUS handler that does the following:
 //
-//   - for an address inside a registered mapping, puts zero pages in place of the whole mapping and
-//     marks it as damaged: the read goes on, and whoever used the mapping must ask
-//     ree_guard_is_damaged before a result leaves the library;
-//   - for any other SIGBUS, does what the handler before it does.
+// - For an address inside a registered mapping, replaces the whole mapping by zero pages and marks
+//   it as damaged. The read then succeeds. Every user of the mapping must call ree_guard_is_damaged
+//   before a result leaves the library.
+// - For any other SIGBUS, does what the previous handler does.
 //
-// The previous handler comes back with the last mapping's end. A handler that the host installs
-// meanwhile is left alone: such a host either passes on what it does not know, or decides itself
-// what a truncated file does.
+// The previous handler is restored when the last mapping is destroyed. A handler that the host
+// installs in the meantime is left in place. That host must either forward signals it does not
+// handle, or decide itself what happens when a file is truncated.
 #ifndef REE_GRAPH_MAPPING_GUARD_H
 #define REE_GRAPH_MAPPING_GUARD_H
 
@@ -19,9 +19,9 @@
 #include <stddef.h>
 
 struct ree_guard;
-// Registers size > 0 bytes of a private, read-only mapping. NULL when memory is exhausted.
+// Registers a private, read-only mapping of size > 0 bytes. NULL when memory is exhausted.
 struct ree_guard *ree_guard_create(void *data, size_t size);
 bool ree_guard_is_damaged(const struct ree_guard *guard);
-void ree_guard_destroy(struct ree_guard *guard); // before munmap; NULL is accepted
+void ree_guard_destroy(struct ree_guard *guard); // call before munmap; accepts NULL
 
 #endif

@@ -1,17 +1,17 @@
-// A graph as text, for people and for tests: deterministic, one line per value or node.
+// Prints a graph as text for people and tests: deterministic, one line per value or node.
 #include "graph/ir.h"
 
 #include <string.h>
 
-#define MAX_ELEMENTS 16 // of an array that is printed in full
-#define MAX_BYTES 200   // of a string
+#define MAX_ELEMENTS 16 // longest array that is printed in full
+#define MAX_BYTES 200   // longest part of a string that is printed
 
 static void print_indent(struct ree_strbuf *out, unsigned depth) {
     for (unsigned i = 0; i < depth; i++)
         ree_strbuf_append(out, "    ", 4);
 }
 
-// Everything that could end the line or confuse a terminal comes out as \xNN.
+// Characters that could end the line or control a terminal are printed as \xNN.
 static void print_escaped(struct ree_strbuf *out, const char *s, size_t n) {
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)s[i];
@@ -26,7 +26,7 @@ static void print_text(struct ree_strbuf *out, const char *s) {
     print_escaped(out, s, strlen(s));
 }
 
-// Quoted, and cut short where it is long.
+// Prints a string in quotes, truncated if it is long.
 static void print_string(struct ree_strbuf *out, const char *s, size_t n) {
     size_t shown = n < MAX_BYTES ? n : MAX_BYTES;
     ree_strbuf_append(out, "\"", 1);
@@ -74,7 +74,7 @@ static void print_typed_name(struct ree_strbuf *out, const struct ree_value *val
     print_type(out, value);
 }
 
-// " {1,2,3}" for small constants of the types that shapes and parameters have.
+// Prints " {1,2,3}" for small constants of the types that shapes and parameters have.
 static void print_contents(struct ree_strbuf *out, const struct ree_value *value) {
     size_t size = ree_dtype_size(value->dtype);
     if (!value->data || !size || value->nbytes / size > MAX_ELEMENTS) return;
@@ -103,7 +103,7 @@ static void print_contents(struct ree_strbuf *out, const struct ree_value *value
             print_string(out, s, strlen(s));
             break;
         }
-        default: // bytes as they lie in memory
+        default: // bytes in memory order
             ree_strbuf_append(out, "0x", 2);
             for (size_t j = 0; j < size; j++)
                 ree_strbuf_printf(out, "%02x", data[i * size + j]);

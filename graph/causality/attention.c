@@ -1,15 +1,15 @@
-// Rules of attention operators and of rotary embeddings.
+// Rules for attention operators and rotary embeddings.
 //
 // In every run, attention sees all keys up to the query's own position. A key that a mask excludes
-// has the weight +0, whatever the key holds (NUMERICS.md, "Attention"). +0 times an infinite value
-// is NaN, so results may be NaN.
+// has the weight +0, whatever the key contains (NUMERICS.md, "Attention"). +0 times an infinite
+// value is NaN, so results may be NaN.
 #include "graph/causality/facts.h"
 
 #include <string.h>
 
 static const char *const not_masked = "that it excludes later tokens is not proved";
 
-// Where tokens are in a query, key or value of rank 3 or 4.
+// Finds the axis of tokens in a query, key or value of rank 3 or 4.
 static bool token_axis(const struct ree_fact *x, uint32_t *out) {
     if (x->rank != 3 && x->rank != 4) return false;
     *out = x->rank == 3 ? 1 : 2;
@@ -18,7 +18,8 @@ static bool token_axis(const struct ree_fact *x, uint32_t *out) {
     return ree_axis_is_position(&x->axes[*out]);
 }
 
-// (1, heads, tokens, size) from either form; heads: an attribute.
+// Converts either form to (1, heads, tokens, size). `heads` is the attribute with the number of
+// heads.
 static bool by_heads(const struct ree_derivation *d, const struct ree_fact *x, const char *heads,
                      struct ree_fact *out) {
     uint32_t axis;
@@ -35,7 +36,7 @@ static bool by_heads(const struct ree_derivation *d, const struct ree_fact *x, c
     return true;
 }
 
-// The keys, or the values, that the queries see: first the cache's, then the node's own.
+// Derives the keys, or the values, that the queries see: the cache's, followed by the node's own.
 static const char *keys(struct ree_derivation *d, const struct ree_fact *fresh,
                         const struct ree_fact *past, size_t output, struct ree_fact *out) {
     if (past) {
@@ -50,7 +51,8 @@ static const char *keys(struct ree_derivation *d, const struct ree_fact *fresh,
     return NULL;
 }
 
-// Whether the mask, over (..., queries, keys), excludes the keys that are later than the query.
+// Returns whether the mask, over (..., queries, keys), excludes the keys that are later than the
+// query.
 static bool is_causal_mask(const struct ree_fact *mask, const struct ree_axis *query,
                            const struct ree_axis *key) {
     if (mask->rank < 2 || mask->rank > 4) return false;
@@ -60,7 +62,7 @@ static bool is_causal_mask(const struct ree_fact *mask, const struct ree_axis *q
            order->holds && order->query == q && order->key == k;
 }
 
-// Whether the mask's shape fits: a row for each query, or one for all; a column for each key.
+// Returns whether the mask's shape fits: one row per query or one for all, and one column per key.
 static bool fits(const struct ree_fact *mask, const struct ree_axis *query,
                  const struct ree_axis *key) {
     if (mask->rank < 2 || mask->rank > 4) return false;
@@ -90,7 +92,7 @@ const char *ree_causality_attention(struct ree_derivation *d) {
     const struct ree_axis *key = &all_k.axes[2];
     if (!ree_axes_same(key, &all_v.axes[2])) return "it has other values than keys";
     if (mask && !fits(mask, &q.axes[2], key)) return "its mask is not one of queries and keys";
-    // A bound by position counts from the first query's key, which comes after the keys of the
+    // A bound by position counts from the first query's key, which must come after the keys of the
     // cache.
     bool is_placed = !d->prover->question->has_slack && (!past_k == !d->prover->has_cache);
     int64_t left = ree_node_int(node, "left_window_size", -1);
@@ -113,7 +115,8 @@ const char *ree_causality_attention(struct ree_derivation *d) {
     return NULL;
 }
 
-// Inputs: X, cos, sin. With a fourth input, the positions, cos and sin are tables of all positions.
+// Inputs: X, cos, sin. With a fourth input (the positions), cos and sin are tables over all
+// positions.
 const char *ree_causality_rotary(struct ree_derivation *d) {
     const struct ree_fact *x = d->in[0], *ids = ree_causality_in(d, 3);
     uint32_t axis;
@@ -139,7 +142,7 @@ const char *ree_causality_rotary(struct ree_derivation *d) {
     return NULL;
 }
 
-// com.microsoft's operator. Inputs: X, positions, cos, sin.
+// The operator of com.microsoft. Inputs: X, positions, cos, sin.
 const char *ree_causality_ms_rotary(struct ree_derivation *d) {
     if (d->n_in < 4) return "its positions are not one for each token";
     const struct ree_fact *const in[4] = {d->in[0], d->in[2], d->in[3], d->in[1]};
@@ -159,7 +162,7 @@ static bool is_count(const struct ree_fact *f, int64_t n, bool has_cache) {
            f->counts[0].past == (has_cache ? 1 : 0);
 }
 
-// Keys and values, apart or packed with the query.
+// Reads keys and values, which are separate inputs or packed with the query.
 static bool read_group(const struct ree_derivation *d, struct ree_fact kv[2]) {
     const struct ree_fact *q = d->in[QUERY], *const *in = d->in;
     int64_t heads = ree_node_int(d->node, "num_heads", 0);

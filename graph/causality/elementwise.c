@@ -1,11 +1,11 @@
-// Rules of operators whose output elements each follow from the same element of their inputs.
+// Rules for operators whose output elements each depend on the same element of the inputs.
 #include "graph/causality/facts.h"
 
 #include <math.h>
 
 #include "graph/causality/kinds.h"
 
-// Larger shifts might wrap.
+// Larger shifts might overflow.
 #define MAX_SHIFT (1 << 20)
 
 static const char *const no_nan = "it may turn a NaN that comes from a later token into a number";
@@ -19,7 +19,7 @@ const char *ree_causality_unary(struct ree_derivation *d) {
     return NULL;
 }
 
-// Numbers computed from sizes
+// Numbers that are computed from sizes
 
 static bool fits(struct ree_count c, enum ree_dtype dtype) {
     // A run has fewer than 2^30 tokens.
@@ -61,8 +61,8 @@ static bool combine(int arg, struct ree_count a, struct ree_count b, struct ree_
 static void count(struct ree_derivation *d, int arg, const struct ree_fact *a,
                   const struct ree_fact *b) {
     size_t n;
-    // Of more than one element, counts are of lists: one broadcasts against a list of as many, or
-    // against one element.
+    // With more than one element, counts are those of a list. A list broadcasts against a list of
+    // the same length or against one element.
     if (!a->n_counts || !b->n_counts || !ree_fact_elements(d->out, &n)) return;
     if ((a->n_counts != n && a->n_counts != 1) || (b->n_counts != n && b->n_counts != 1)) return;
     for (size_t i = 0; i < n; i++) {
@@ -136,7 +136,7 @@ const char *ree_causality_arithmetic(struct ree_derivation *d) {
     return NULL;
 }
 
-// 1 ** NaN and NaN ** 0 are 1.
+// 1 ** NaN and NaN ** 0 are 1, so a NaN could become a number.
 const char *ree_causality_power(struct ree_derivation *d) {
     uint32_t shifts[2];
     const char *why = ree_fact_broadcast(d->out, 2, d->in, shifts);
@@ -148,7 +148,7 @@ const char *ree_causality_power(struct ree_derivation *d) {
     return d->in[0]->may_be_nan && !plain ? no_nan : NULL;
 }
 
-// Combines all inputs that are not omitted, by adding, comparing or the like.
+// For operators that combine all present inputs by adding, comparing or the like.
 const char *ree_causality_bias(struct ree_derivation *d) {
     const struct ree_fact *in[4];
     uint32_t shifts[4];
@@ -161,7 +161,7 @@ const char *ree_causality_bias(struct ree_derivation *d) {
 
 // Comparisons
 
-// What a comparison says of positions, as key position + a <= query position + b.
+// The order that follows from: key position + a <= query position + b.
 static struct ree_order at_most(uint32_t key, int64_t a, uint32_t query, int64_t b) {
     return (struct ree_order){key != query && b - a <= 0, key, query};
 }
@@ -175,7 +175,7 @@ const char *ree_causality_compare(struct ree_derivation *d) {
     if (d->in[0]->dtype != d->in[1]->dtype) return "its inputs have different types";
     if (ree_node_attr(d->node, "axis")) return "it broadcasts as opsets before 7 do";
     d->out->dtype = REE_BOOL;
-    // Greater is Less with the inputs exchanged.
+    // Greater is Less with the inputs swapped.
     bool swapped = arg == REE_GREATER || arg == REE_GREATER_OR_EQUAL;
     const struct ree_fact *x = d->in[swapped], *y = d->in[!swapped];
     if (!x->is_ramp || !y->is_ramp) return NULL;
@@ -227,7 +227,8 @@ const char *ree_causality_logic_not(struct ree_derivation *d) {
     return NULL;
 }
 
-// Which number the chosen input holds where the key is later than the query.
+// Derives the number that the selected input holds at elements where the key is later than the
+// query.
 static void choose(struct ree_fact *out, struct ree_order order, const struct ree_fact *chosen,
                    uint32_t shift) {
     struct ree_order masked = ree_order_shift(chosen->masked, shift);
@@ -274,7 +275,7 @@ const char *ree_causality_cast(struct ree_derivation *d) {
         if (x->has_fill && fabs(x->fill) > MAX_SHIFT) out->has_fill = false;
         return NULL;
     }
-    // Numbers that no type rounds.
+    // Only numbers that every type represents exactly.
     out->has_fill = x->has_fill && (fabs(x->fill) == INFINITY || x->fill == 0 || x->fill == 1) &&
                     ree_fact_is_float(out);
     out->fill = x->fill;

@@ -1,4 +1,4 @@
-// What the rules share: axes, counts, broadcasting.
+// Shared by the rules: axes, counts, broadcasting.
 #include "graph/causality/facts.h"
 
 #include <string.h>
@@ -47,7 +47,7 @@ void ree_fact_like(struct ree_fact *out, const struct ree_fact *f) {
     out->may_be_nan = f->may_be_nan;
 }
 
-// What a fact must be
+// What a fact must satisfy
 
 bool ree_fact_elements(const struct ree_fact *f, size_t *out) {
     int64_t n = 1;
@@ -281,7 +281,7 @@ const char *ree_fact_append(struct ree_derivation *d, const struct ree_fact *pas
     ree_fact_like(&d->out[output], past);
     d->out[output].axes[axis] = (struct ree_axis){REE_AXIS_ALL, 0};
     d->out[output].follows = 1u << axis;
-    d->out[output].may_be_nan = true; // earlier runs may have put one there
+    d->out[output].may_be_nan = true; // an earlier run may have put a NaN there
     d->out[output].present = past->past;
     return NULL;
 }

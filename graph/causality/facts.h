@@ -1,65 +1,65 @@
-// Facts about values, and the rules that derive them: parts of the proof in prove.h.
+// Facts about values, and the rules that derive them, for the proof in prove.h.
 #ifndef REE_GRAPH_CAUSALITY_FACTS_H
 #define REE_GRAPH_CAUSALITY_FACTS_H
 
 #include "graph/causality/prove.h"
 
 enum ree_axis_kind {
-    REE_AXIS_FIXED, // `size` elements in every run that has no error
-    REE_AXIS_NEW,   // the new tokens: element i stands at position P + i
-    REE_AXIS_ALL,   // all tokens: element j stands at position j
+    REE_AXIS_FIXED, // `size` elements in every run that succeeds
+    REE_AXIS_NEW,   // the new tokens: element i is at position P + i
+    REE_AXIS_ALL,   // all tokens: element j is at position j
     REE_AXIS_PAST,  // tokens before the new ones
-    REE_AXIS_ROWS,  // chosen tokens: element r stands at that token's position
+    REE_AXIS_ROWS,  // selected tokens: element r is at that token's position
 };
 
 struct ree_axis {
     enum ree_axis_kind kind;
     int64_t size; // FIXED
 };
-#define REE_MAX_SIZE INT32_MAX // no run has a larger tensor
+#define REE_MAX_SIZE INT32_MAX // no tensor has more elements
 
-// A number made of sizes: n + fresh * S + past * P.
+// A number that depends linearly on the run's sizes: n + fresh * S + past * P.
 struct ree_count {
     int64_t n, fresh, past;
 };
 #define REE_MAX_COUNTS 8
-bool ree_count_is_number(struct ree_count count); // the same in every run
+bool ree_count_is_number(struct ree_count count); // is the same in every run
 
-// Says where a statement holds: at elements whose position along axis `key` is later than their
+// Elements at which a statement holds: those whose position along axis `key` is later than their
 // position along axis `query`.
 struct ree_order {
     bool holds;
     uint32_t key, query;
 };
 
-// What a value is in every run. Rules write facts, and ree_fact_settle holds each one to what the
-// comments of its fields say, so that a rule's error cannot make a proof of it.
+// What is true of a value in every run. Rules write facts. ree_fact_settle then drops whatever the
+// field comments below do not allow, so that an error in a rule cannot lead to a proof.
 struct ree_fact {
-    const char *why_not; // the value is not known to be causal; NULL: all below holds
+    const char *why_not; // why the value is not known to be causal; NULL: all below holds
     enum ree_dtype dtype;
     uint32_t rank;
     struct ree_axis axes[REE_MAX_RANK]; // sizes are 0 to REE_MAX_SIZE
-    // Axes of tokens, by bit, on whose positions' tokens (and earlier ones) it depends.
+    // Bit i: elements depend on the tokens up to their position along token axis i.
     uint32_t follows;
-    bool may_be_nan;           // elements may be NaN in place of what they are
-    struct ree_order if_true;  // bool: false there, so where it is true, key <= query
-    struct ree_order if_false; // bool: true there, so where it is false, key <= query
+    bool may_be_nan;           // an element may be NaN instead of its value
+    struct ree_order if_true;  // bool: false there, so if it is true, key <= query
+    struct ree_order if_false; // bool: true there, so if it is false, key <= query
     struct ree_order masked;   // float: -inf there, or NaN if may_be_nan
     struct ree_order zeroed;   // float: +0, -0 or NaN there
-    bool is_ramp;              // integer: an element is its position along `ramp` plus `shift`
+    bool is_ramp;              // integer: an element is its position along axis `ramp` plus `shift`
     uint32_t ramp;
     int64_t shift;
-    bool has_fill; // all elements are this number
+    bool has_fill; // all elements equal `fill`
     double fill;
-    // int32 and int64 of rank 0 or 1, or of one element: the elements, made of sizes. Unless all
-    // are plain numbers, the value differs between runs, and `counts_only` is set: only rules that
-    // take counts may read it.
+    // The elements, as functions of the sizes. Only for int32 and int64 of rank 0 or 1, or with one
+    // element. If not all are plain numbers, the value differs between runs and `counts_only` is
+    // set: only rules that accept counts may then read it.
     bool counts_only;
-    size_t n_counts; // the number of elements; 0: their values are not known
+    size_t n_counts; // the number of elements; 0: their values are unknown
     struct ree_count counts[REE_MAX_COUNTS];
-    bool is_rows;      // the ROWS input itself: numbers that count from P
-    ptrdiff_t past;    // a cache's input: 1 + its number among the question's inputs; 0: none
-    ptrdiff_t present; // a cache's output, likewise
+    bool is_rows;      // the ROWS input itself: token indices counted from position P
+    ptrdiff_t past;    // of a cache's input: 1 + its index among the question's inputs; 0: none
+    ptrdiff_t present; // of a cache's output: likewise
 };
 
 struct ree_prover {
@@ -69,24 +69,25 @@ struct ree_prover {
     bool has_cache;
 };
 
-// One application of a rule. Rules fill `out`, which is zeroed, and return NULL, or the reason why
-// not, a static text.
+// One application of a rule. The rule fills `out`, which is zeroed, and returns NULL. If the rule
+// does not apply, it returns the reason as a static text.
 struct ree_derivation {
     struct ree_prover *prover;
     const struct ree_node *node;
     size_t n_in, n_out;
-    const struct ree_fact *const *in; // NULL where omitted
+    const struct ree_fact *const *in; // NULL if omitted
     struct ree_fact *out;
 };
 typedef const char *(*ree_causality_rule)(struct ree_derivation *d);
 
 struct ree_causality_row {
     const char *domain, *op_type;
-    // Inputs, by bit, that may be counts_only: those whose elements become elements of the outputs,
-    // which then must have counts, too, and those that say a size, a length or a position.
+    // Inputs, by bit, that may be counts_only. counts_as_data: their elements become elements of
+    // the outputs, which must then have counts, too. counts_as_sizes: they give a size, a length or
+    // a position.
     uint32_t counts_as_data, counts_as_sizes;
     ree_causality_rule rule;
-    int arg; // of rules that serve several operators
+    int arg; // for rules that serve several operators: kinds.h
 };
 const struct ree_causality_row *ree_causality_find(const struct ree_node *node); // NULL: no rule
 int ree_causality_arg(const struct ree_derivation *d);
@@ -96,41 +97,47 @@ int ree_causality_arg(const struct ree_derivation *d);
 const struct ree_fact *ree_causality_in(const struct ree_derivation *d, size_t i); // NULL: omitted
 bool ree_axis_is_fixed(const struct ree_axis *axis, int64_t size);
 bool ree_axis_is_position(const struct ree_axis *axis);
-// Every position up to a query's own is among the axis's elements, and the element's number is its
-// position: sums over them are the same in every run.
+// Returns whether the axis has an element for every position up to a query's own, with the position
+// as its index. Sums over the axis are then the same in every run.
 bool ree_axis_is_complete(const struct ree_derivation *d, const struct ree_axis *axis);
-// The elements in every run, at most REE_MAX_COUNTS. False: they are more, or differ between runs.
+// The number of elements, if it is the same in every run and at most REE_MAX_COUNTS; else returns
+// false.
 bool ree_fact_elements(const struct ree_fact *f, size_t *out);
-// Checks what a rule has said. Drops what is said of the elements where the fields' comments do not
-// allow it; sets why_not where a shape, or what the value follows, cannot be.
+// Checks what a rule has written. Drops statements about the elements that the field comments do
+// not allow. Sets why_not if a shape or `follows` is impossible.
 void ree_fact_settle(struct ree_fact *f);
 bool ree_fact_is_float(const struct ree_fact *f);
 bool ree_fact_is_index(const struct ree_fact *f); // int32 or int64
-bool ree_fact_is_plain(const struct ree_fact *f); // no tokens, no positions: a constant
-// Shape and type of `f`, with what it follows and may_be_nan, and nothing else.
+bool ree_fact_is_plain(const struct ree_fact *f); // independent of tokens and positions: a constant
+// Copies only the shape, the type, `follows` and may_be_nan of `f`.
 void ree_fact_like(struct ree_fact *out, const struct ree_fact *f);
-// The whole of `f` with its axes moved: axis i becomes to[i], or is dropped where that is -1.
-// out->axes and out->rank are the caller's to set. Counts are kept in their order, so that the
-// caller must not exchange elements.
+// Copies all of `f` with its axes renumbered: axis i becomes to[i], or is dropped if to[i] is -1.
+// The caller must set out->axes and out->rank. Counts keep their order, so the caller must not
+// reorder elements.
 void ree_fact_move(struct ree_fact *out, const struct ree_fact *f, const int *to);
-// The common shape, what it follows, may_be_nan; *shift[i] is what is added to an axis of in[i].
+// Sets the common shape, `follows` and may_be_nan. shifts[i] is the number to add to an axis of
+// in[i].
 const char *ree_fact_broadcast(struct ree_fact *out, size_t n, const struct ree_fact *const *in,
                                uint32_t *shifts);
+// Adds `shift` to both axes of the order.
 struct ree_order ree_order_shift(struct ree_order o, uint32_t shift);
-// Plain integers: an axis list, a permutation's size, ...
+// Reads plain integers, such as a list of axes. Returns false if `f` is NULL or has none.
 bool ree_fact_numbers(const struct ree_fact *f, size_t *out_n, int64_t out[REE_MAX_COUNTS]);
+// The size of the axis as a count; n is -1 for REE_AXIS_ROWS, whose size is not a count.
 struct ree_count ree_axis_count(const struct ree_axis *axis);
-// False: no axis has this size in every run.
+// Finds the axis kind that has this size in every run; returns false if there is none.
 bool ree_count_axis(const struct ree_derivation *d, struct ree_count count, struct ree_axis *out);
 bool ree_axes_same(const struct ree_axis *a, const struct ree_axis *b);
+// Converts an axis in [-rank, rank) to [0, rank); returns false if it is out of range.
 bool ree_read_axis(int64_t axis, uint32_t rank, uint32_t *out);
-// Of a list that is an attribute or input i. *out_n = 0: absent.
+// Reads a list from the attribute, or from input i if present. *out_n is 0 if it is absent.
 const char *ree_read_numbers(const struct ree_derivation *d, const char *attribute, size_t i,
                              size_t *out_n, int64_t out[REE_MAX_COUNTS]);
+// Derives the fact about a constant; sets why_not if the value is not a tensor with a shape.
 void ree_fact_constant(struct ree_fact *out, const struct ree_value *value);
 
-// The cache whose past is `past` gets `fresh` behind it: the fact about the whole, which has to be
-// the cache's output. axis: of positions.
+// Derives the fact about a cache: `past`, a cache's input, with `fresh` appended along `axis`, its
+// axis of positions. The result must be the cache's output.
 const char *ree_fact_append(struct ree_derivation *d, const struct ree_fact *past,
                             const struct ree_fact *fresh, size_t output, uint32_t axis);
 

@@ -1,4 +1,4 @@
-// What rules that serve several operators are told: ree_causality_row.arg.
+// ree_causality_row.arg: selects the operator in rules that serve several operators.
 #ifndef REE_GRAPH_CAUSALITY_KINDS_H
 #define REE_GRAPH_CAUSALITY_KINDS_H
 

@@ -1,4 +1,4 @@
-// Rules of operators that move elements, and of those that make shapes and positions.
+// Rules for operators that move elements, and for operators that make shapes and positions.
 #include "graph/causality/facts.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ static void copy_shape(struct ree_fact *out, const struct ree_fact *f) {
     memcpy(out->axes, f->axes, sizeof out->axes);
 }
 
-// Everything that `f` says; the positions stay on their axes.
+// Keeps everything that `f` states; all axes stay in place.
 static void keep(struct ree_fact *out, const struct ree_fact *f) {
     copy_shape(out, f);
     ree_fact_move(out, f, same);
@@ -71,7 +71,7 @@ const char *ree_causality_shape(struct ree_derivation *d) {
     return NULL;
 }
 
-// Axes from a list of sizes.
+// Derives axes from a list of sizes.
 static const char *read_shape(const struct ree_derivation *d, size_t input, struct ree_fact *out) {
     const struct ree_fact *shape = ree_causality_in(d, input);
     if (!shape || !shape->n_counts) return "its shape is not made of sizes";
@@ -95,7 +95,7 @@ const char *ree_causality_constant_of_shape(struct ree_derivation *d) {
     return NULL;
 }
 
-// Range, of start, limit, delta: positions, if it starts at the first token and ends at the last.
+// Range(start, limit, delta): positions, if it starts at the first token and ends at the last.
 const char *ree_causality_range(struct ree_derivation *d) {
     const struct ree_fact *start = d->in[0], *limit = d->in[1], *delta = d->in[2];
     struct ree_fact *out = d->out;
@@ -126,8 +126,9 @@ const char *ree_causality_range(struct ree_derivation *d) {
 
 // Reshape
 
-// Each axis of x that counts positions has to be an axis of out, in the same order and with as many
-// elements before, between and after them. to[i]: the axis of out that axis i of x becomes.
+// Every position axis of x must be an axis of `out`, in the same order, with equal numbers of
+// elements before, between and after these axes. to[i] becomes the axis of `out` that corresponds
+// to axis i of x, or -1.
 static const char *align(const struct ree_fact *x, const struct ree_fact *out, int *to) {
     uint32_t j = 0;
     int64_t left = 1, right = 1;
@@ -150,7 +151,7 @@ static const char *align(const struct ree_fact *x, const struct ree_fact *out, i
     return NULL;
 }
 
-// The size that the shape leaves open (-1), at out->axes[open].
+// Infers the size that the shape leaves open (-1), at out->axes[open].
 static const char *infer_size(const struct ree_fact *x, struct ree_fact *out, uint32_t open) {
     int64_t inside = 1, outside = 1;
     uint32_t n_inside = 0, n_outside = 0, before = 0;
@@ -231,7 +232,7 @@ const char *ree_causality_transpose(struct ree_derivation *d) {
         d->out->axes[i] = x->axes[from];
     }
     ree_fact_move(d->out, x, to);
-    if (x->rank > 1 && x->n_counts > 1) d->out->n_counts = 0; // their order changes
+    if (x->rank > 1 && x->n_counts > 1) d->out->n_counts = 0; // the order of elements changes
     return NULL;
 }
 
@@ -298,7 +299,7 @@ const char *ree_causality_expand(struct ree_derivation *d) {
     return NULL;
 }
 
-// Parts
+// Joining and cutting
 
 static void join_counts(struct ree_derivation *d) {
     size_t n = 0;
@@ -409,7 +410,7 @@ static int64_t clamp(int64_t at, int64_t size) {
     return at < 0 ? 0 : at > size ? size : at;
 }
 
-// Part of an axis: `start` is within it unless n is 0. Steps may be any number from 1 on.
+// A part of an axis. `start` is within the axis unless n is 0. `step` is at least 1.
 struct cut {
     int64_t start, step, n;
 };
@@ -419,7 +420,7 @@ static struct cut cut_axis(int64_t size, int64_t from, int64_t to, int64_t step)
     return (struct cut){start, step, end > start ? 1 + (end - start - 1) / step : 0};
 }
 
-// Of a list. The counts of other values with several elements are not known.
+// Only for lists: counts of other values with several elements are not known.
 static void cut_counts(struct ree_fact *part, const struct ree_fact *x, struct cut c) {
     part->n_counts = 0;
     if (x->rank != 1) return;
@@ -492,7 +493,7 @@ const char *ree_causality_gather(struct ree_derivation *d) {
     return NULL;
 }
 
-// The choice of rows that ree_pass_select_rows makes.
+// The selection of rows that ree_pass_select_rows inserts.
 const char *ree_causality_gather_nd(struct ree_derivation *d) {
     const struct ree_fact *x = d->in[0], *index = d->in[1];
     bool is_choice = index->is_rows && index->rank == 3 && ree_axis_is_fixed(&index->axes[0], 1) &&
@@ -505,7 +506,7 @@ const char *ree_causality_gather_nd(struct ree_derivation *d) {
     return NULL;
 }
 
-// Trilu. Rows are queries and columns are keys, if both count from the first token.
+// Trilu. Rows are queries and columns are keys, if both are counted from the first token.
 const char *ree_causality_trilu(struct ree_derivation *d) {
     const struct ree_fact *x = d->in[0], *k = ree_causality_in(d, 1);
     bool upper = ree_node_int(d->node, "upper", 1) != 0;

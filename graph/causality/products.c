@@ -1,4 +1,4 @@
-// Rules of operators that sum: products, softmax, reductions, convolutions, norms.
+// Rules for operators that sum: products, softmax, reductions, convolutions, norms.
 #include "graph/causality/facts.h"
 
 #include <string.h>
@@ -9,13 +9,13 @@ static const char *const over_tokens = "it sums over tokens, among them later on
 
 // Products
 
-// The axes that a sum depends on, if it was taken over an axis whose elements are zero wherever
-// they are later than the query.
+// Removes the summed axis from `follows`. The caller must show that the sum does not depend on
+// tokens later than the query.
 static uint32_t without(uint32_t follows, uint32_t axis) {
     return follows & ~(1u << axis);
 }
 
-// Whether axis `key` of a is +0 wherever b's element is later than a's query.
+// Returns whether a is zero along axis `key` at all positions later than a's query.
 static bool is_weighed(const struct ree_derivation *d, const struct ree_fact *a, uint32_t key) {
     return a->zeroed.holds && a->zeroed.key == key && ree_axis_is_complete(d, &a->axes[key]);
 }
@@ -28,7 +28,7 @@ const char *ree_causality_matmul(struct ree_derivation *d) {
     uint32_t ka = a->rank - 1, kb = b->rank - 2, rank = a->rank > b->rank ? a->rank : b->rank;
     uint32_t sa = rank - a->rank, sb = rank - b->rank;
     if (!ree_axes_same(&a->axes[ka], &b->axes[kb])) return "its inputs' shapes do not fit";
-    // The axes of the batch, then the product's two.
+    // The axes of the batch, followed by the product's two.
     struct ree_fact left = *a, right = *b;
     left.axes[ka] = right.axes[kb] = (struct ree_axis){REE_AXIS_FIXED, 1};
     left.follows = without(a->follows, ka);
@@ -54,7 +54,7 @@ const char *ree_causality_matmul(struct ree_derivation *d) {
     return NULL;
 }
 
-// Input 1 is a matrix of weights, (n, k) or (k, n). What is added must be a constant, too.
+// Input 1 is a matrix of weights, (n, k) or (k, n). An added input must be constant, too.
 static const char *by_weights(struct ree_derivation *d, int64_t k, int64_t n) {
     const struct ree_fact *x = d->in[0];
     for (size_t i = 1; i < d->n_in; i++)
@@ -133,7 +133,7 @@ const char *ree_causality_reduce(struct ree_derivation *d) {
             ones = ree_axis_count(&x->axes[i]);
             is_count = true;
         } else if (counts && !ree_axis_is_fixed(&x->axes[i], 1)) {
-            counts = false; // the result is more than the number of tokens
+            counts = false; // the result is not just the number of tokens
         }
         if (reduced[i] && x->follows >> i & 1) return over_tokens;
         to[i] = reduced[i] && !keeps ? -1 : (int)out->rank++;
@@ -146,7 +146,7 @@ const char *ree_causality_reduce(struct ree_derivation *d) {
     kept.n_counts = 0;
     ree_fact_move(out, &kept, to);
     if (!is_count) return NULL;
-    // A sum of ones is their number.
+    // A sum of ones is the number of ones.
     out->n_counts = 1;
     out->counts[0] = ones;
     return NULL;
@@ -173,7 +173,8 @@ const char *ree_causality_cumsum(struct ree_derivation *d) {
     return NULL;
 }
 
-// Convolution along tokens, padded before the first so that output i reads inputs up to i.
+// Convolution along the tokens, padded before the first token so that output i reads only inputs up
+// to i.
 const char *ree_causality_conv(struct ree_derivation *d) {
     const struct ree_fact *x = d->in[0], *w = d->in[1], *bias = ree_causality_in(d, 2);
     size_t n_pads, n_strides, n_dilations;
@@ -200,9 +201,10 @@ const char *ree_causality_conv(struct ree_derivation *d) {
     return NULL;
 }
 
-// Norms, over the last axes, which must not be axes of tokens.
+// Norms over the last axes, which must not be axes of tokens.
 
-// Whether each is a constant that has as many elements as x, or one, along each axis.
+// Checks that each scale or bias is constant and, along each axis, has as many elements as x, or
+// one.
 static const char *check_scales(const struct ree_derivation *d, const struct ree_fact *x,
                                 size_t from) {
     for (size_t i = from; i < d->n_in; i++) {

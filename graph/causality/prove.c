@@ -1,4 +1,4 @@
-// The proof: facts about the inputs, a rule for each node, and what has to hold at the outputs.
+// The proof: facts about the inputs, a rule for each node, and the conditions on the outputs.
 #include "graph/causality/prove.h"
 
 #include <stdio.h>
@@ -84,7 +84,7 @@ static void set_input(struct ree_fact *f, const struct ree_prover *p, size_t i) 
     }
 }
 
-// Makes the text "input 'x': why". It lives as long as the proof.
+// Makes the text "input 'x': why", which is valid as long as the proof.
 static const char *say(struct ree_prover *p, const char *what, const char *why) {
     char text[512];
     snprintf(text, sizeof text, "%s: %s", what, why);
@@ -121,7 +121,7 @@ static bool begin(struct ree_prover *p) {
         ree_fact_settle(f);
         if (f->why_not) f->why_not = say_of_value(p, "constant", value, f->why_not);
     }
-    // An input may have a default value, which a run replaces.
+    // An input may have a default value; a run replaces it.
     for (size_t i = 0; i < p->question->n_inputs; i++) {
         const struct ree_value *value = p->question->inputs[i].value;
         struct ree_fact *f = add_fact(p, value);
@@ -135,7 +135,7 @@ static bool begin(struct ree_prover *p) {
 
 // Nodes
 
-// Inputs that the operator needs, by the table that it is lowered by.
+// Checks the number of inputs and outputs against the operator table that lowering uses.
 static const char *check_arity(struct ree_prover *p, const struct ree_node *node) {
     const struct ree_op *op = ree_op_find(node->domain, node->op_type, node->opset, NULL);
     if (!op) return say_of_node(p, node, "the operator has no rule");
@@ -146,14 +146,14 @@ static const char *check_arity(struct ree_prover *p, const struct ree_node *node
     return fits ? NULL : say_of_node(p, node, "an input is missing, or there are too many");
 }
 
-// Checks before every rule. Its inputs must be proved. Only some rules may read a number that
-// depends on the number of tokens, or a cache that does not yet hold the new rows.
+// Checks made before every rule. The node's inputs must be proved. Only some rules may read a
+// number that depends on the number of tokens, or a cache that does not contain the new rows yet.
 static const char *check_inputs(struct ree_prover *p, const struct ree_node *node,
                                 const struct ree_causality_row *row, const struct ree_fact **in) {
     for (size_t i = 0; i < node->n_inputs; i++) {
         const struct ree_value *value = node->inputs[i];
         if (!value) continue;
-        // Only subgraphs read values of another graph. Nothing is known about those.
+        // Only subgraphs read values of another graph. Nothing is known about such values.
         in[i] = value->graph == p->question->graph ? p->facts[value->id] : NULL;
         if (!in[i]) return say_of_value(p, "value", value, "nothing is known of it");
         if (in[i]->why_not) return in[i]->why_not;
@@ -168,7 +168,7 @@ static const char *check_inputs(struct ree_prover *p, const struct ree_node *nod
     return row ? NULL : say_of_node(p, node, "the operator has no rule");
 }
 
-// Checks after every rule, whatever it is.
+// Checks made after every rule.
 static void settle_output(struct ree_derivation *d, const struct ree_causality_row *row, size_t i) {
     struct ree_fact *out = &d->out[i];
     ree_fact_settle(out);
@@ -177,7 +177,7 @@ static void settle_output(struct ree_derivation *d, const struct ree_causality_r
         if (d->in[k] && d->in[k]->counts_only && row->counts_as_data >> k & 1 && !out->n_counts &&
             !out->is_rows)
             out->why_not = "it makes data of the number of tokens of a run";
-    // Only inputs are caches, and only one value is what a cache will hold.
+    // Only graph inputs are caches, and only one value becomes a cache's next contents.
     out->past = 0;
     if (out->present && d->node->outputs[i] != d->prover->question->inputs[out->present - 1].next)
         out->present = 0;

@@ -1,24 +1,24 @@
-// Whether a language model is causal, proved from its graph: operators, attributes and data flow.
-// Names, metadata and sampled runs prove nothing here.
+// Proves from a language model's graph that the model is causal. The proof uses operators,
+// attributes and data flow. It never uses names, metadata or sampled runs.
 //
 // The property. A run computes S new tokens, at positions P, P + 1, ..., P + S - 1, after P tokens
 // whose keys and values a cache holds. Without a cache P is 0. The model is causal if for each
 // position p there is one function F of p and of the tokens 0 ... p, such that in every run that
-// contains p, whatever P and S are, each logit of the row of p
+// contains p, for every P and S, each logit of the row of p
 //
 //     is F, or is NaN.
 //
-// Why it suffices. Token by token or in one pass, a row without a NaN holds the same bits. A row
-// with a NaN chooses no token (NUMERICS.md, "Sampling"). So a text whose tokens one pass chooses is
-// the text that generating token by token chooses.
+// Why this suffices. A row without a NaN has the same bits whether tokens are computed one by one
+// or in one pass. A row with a NaN chooses no token (NUMERICS.md, "Sampling"). So if one pass
+// over a text chooses the text's own tokens, generating token by token gives the same text.
 //
 // Why NaN is allowed. The sums of NUMERICS.md have a term for later keys: a weight of +0 times a
-// value, which is NaN if the value is infinite. Such a NaN depends on a later token, so it must not
-// become a number again. Operators that could make a number of it (comparisons, casts to integers,
-// Pow, ...) are not proved if their input may have such a NaN.
+// value, which is NaN if the value is infinite. This NaN depends on a later token, so it must not
+// become a number again. Operators that could turn it into a number (comparisons, casts to
+// integers, Pow, ...) are not proved if their input may have such a NaN.
 //
-// How. A fact about each value says what its axes are (a known size, the new tokens, all tokens)
-// and on the tokens of which axes its elements depend. The number of tokens in a run differs from
+// Method. A fact about each value states what its axes are (a known size, the new tokens, all
+// tokens), and along which axes its elements depend on tokens. The number of tokens differs from
 // run to run. It may only become a shape, a range of positions, or a length that a rule expects.
 // Every rule describes what ree's own lowering of the operator computes. An operator without a rule
 // is not proved.
@@ -27,7 +27,7 @@
 
 #include "graph/ir.h"
 
-// What a run gives for an input of the graph. Batches have one sequence.
+// What a run passes for an input of the graph. The batch size is 1.
 enum ree_causality_input_kind {
     REE_CAUSALITY_TOKENS,       // [1, S]: the new tokens
     REE_CAUSALITY_POSITIONS,    // [1, S] or [S]: their positions
@@ -35,7 +35,7 @@ enum ree_causality_input_kind {
     REE_CAUSALITY_ZEROS,        // [1, S]: zeros
     REE_CAUSALITY_PAST_LENGTH,  // P
     REE_CAUSALITY_TOTAL_LENGTH, // P + S
-    REE_CAUSALITY_ROWS,         // [1, R, 1]: new tokens whose logits are wanted, counted from 0
+    REE_CAUSALITY_ROWS,         // [1, R, 1]: new tokens whose logits are requested, counted from 0
     REE_CAUSALITY_STATE,        // a cache: P positions along `axis`
     REE_CAUSALITY_OTHER,        // anything else
 };
@@ -43,8 +43,9 @@ enum ree_causality_input_kind {
 struct ree_causality_input {
     enum ree_causality_input_kind kind;
     const struct ree_value *value;
-    uint32_t rank; // of positions and of numbers: 0 to 2
-    // STATE: the output that is this input in the next run, and the axes of positions and batch.
+    uint32_t rank; // of positions and lengths: 0 to 2
+    // STATE: the output that becomes this input in the next run, and the axes of positions and
+    // batch.
     const struct ree_value *next;
     uint32_t axis, batch_axis;
 };
@@ -52,20 +53,22 @@ struct ree_causality_input {
 struct ree_fact;
 
 struct ree_causality_question {
-    const struct ree_graph *graph; // after all passes, as it is lowered
+    const struct ree_graph *graph; // after all passes, as it will be lowered
     size_t n_inputs;
     const struct ree_causality_input *inputs;
     const struct ree_value *logits; // [1, S or R, vocabulary]
-    // Caches have positions beyond the last token, of no meaning. Then P, as caches and lengths
-    // show it, is not the position of the first new token; the positions input has that.
+    // Caches may contain meaningless positions after the last token. Then P, as the caches' shapes
+    // and the length inputs give it, is not the position of the first new token; only the positions
+    // input gives that.
     bool has_slack;
-    // Called with what was derived of each value (facts.h), whatever the answer is: for tests that
-    // compare it with runs. NULL: off.
+    // Called with each value's derived fact (facts.h), whatever the result is: for tests that
+    // compare facts with runs. NULL: off.
     void (*on_fact)(void *user, const struct ree_value *value, const struct ree_fact *fact);
     void *user;
 };
 
-// False where it is not proved, with the reason: "node 'x' (Op): ...".
+// Returns whether the model is proved to be causal. If not, writes the reason: "node 'x' (Op):
+// ...".
 bool ree_causality_prove(const struct ree_causality_question *question, char *out_reason,
                          size_t size);
 

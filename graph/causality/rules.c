@@ -1,4 +1,4 @@
-// The operators that have a rule. Every other one is not proved to be causal.
+// The operators that have a rule. All other operators are not proved to be causal.
 #include <string.h>
 
 #include "graph/causality/facts.h"
@@ -7,8 +7,8 @@
 #define MS "com.microsoft"
 #define ALL_INPUTS 0xffffffffu
 
-// Each operator keeps a NaN wherever an input that is float has one, unless its rule says
-// otherwise: a test runs them all with NaN.
+// Each operator returns NaN wherever a float input is NaN, unless its rule states otherwise. A test
+// runs all of them with NaN.
 static const struct ree_causality_row rows[] = {
     // elementwise.c
     {"", "Abs", 0, 0, ree_causality_unary, REE_KEEPS_NAN},

@@ -1,4 +1,5 @@
-// Attention: projections, norms of queries and keys, rotary embedding, cache, and the sum.
+// Attention: projections, norms of queries and keys, rotary embedding, kv cache, and attention
+// itself.
 #include "graph/hf/causal.h"
 
 struct heads {
@@ -45,13 +46,13 @@ static void project_all(const struct heads *h, const char *x, const char **q, co
     ree_writer_int(d->w, "axis", -1);
 }
 
-// (batch, sequence, n * head size) to (batch, sequence, n, head size), or back.
+// Reshapes (batch, sequence, n * head size) to (batch, sequence, n, head size), or back.
 static const char *reshape(const struct heads *h, const char *label, size_t n_dims,
                            const int64_t *dims, const char *x) {
     return ree_op2(h->d->w, label, "Reshape", x, ree_writer_i64s(h->d->w, n_dims, dims));
 }
 
-// Of queries (part "q") or keys ("k"), n heads of them, before they get apart.
+// Normalises queries (part "q") or keys (part "k") of n heads, (batch, sequence, n * head size).
 static const char *normalise(const struct heads *h, const char *part, const char *name, int64_t n,
                              const char *x) {
     struct ree_causal *d = h->d;
@@ -67,7 +68,7 @@ static const char *normalise(const struct heads *h, const char *part, const char
     return reshape(h, ree_writer_name(d->w, "%s.whole", label), 3, together, x);
 }
 
-// With the operators of opset 23.
+// The form of opset 23.
 
 static const char *rotate(const struct heads *h, const char *part, int64_t n, const char *x) {
     struct ree_causal *d = h->d;
@@ -110,9 +111,9 @@ static const char *attend(const struct heads *h, const char *q, const char *k, c
     return y;
 }
 
-// With the operators of opset 17.
+// The form of opset 17.
 
-// (batch, sequence, n * head size) to (batch, n, sequence, head size).
+// Splits (batch, sequence, n * head size) into (batch, n, sequence, head size).
 static const char *to_heads(const struct heads *h, const char *part, int64_t n, const char *x) {
     struct ree_writer *w = h->d->w;
     const int64_t dims[4] = {0, 0, n, h->d->config->head_dim};
@@ -122,7 +123,7 @@ static const char *to_heads(const struct heads *h, const char *part, int64_t n, 
     return x;
 }
 
-// The sequence of RotaryEmbedding: halves x0 and x1 of what is turned, and a rest.
+// The steps of RotaryEmbedding: the halves x0 and x1 of the rotated part, and the rest of the head.
 static const char *rotate_steps(const struct heads *h, const char *part, const char *x) {
     struct ree_causal *d = h->d;
     struct ree_writer *w = d->w;
@@ -156,7 +157,7 @@ static const char *append_to_cache(const struct heads *h, const char *kind, cons
 }
 
 // Neighbouring query heads share a key head: queries become (batch, key head, group, sequence, head
-// size), keys and values get a group of one.
+// size); keys and values get a group dimension of size 1.
 static const char *group(const struct heads *h, const char *part, const char *x) {
     const struct ree_causal_config *c = h->d->config;
     const char *label = ree_writer_name(h->d->w, "%s.%s_group", h->label, part);

@@ -1,4 +1,4 @@
-// The whole decoder: embeddings, blocks, head, and what the model says of itself.
+// The whole decoder: embeddings, blocks, head, and the model's metadata.
 #include "graph/hf/causal.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ static const struct ree_tensor_names gpt2_names = {
     .down = "mlp.c_proj",
 };
 
-// llama's names, with what the family changes.
+// llama's names, changed as the family requires.
 static void choose_names(const struct ree_family *family, struct ree_tensor_names *out) {
     *out = family->is_gpt2 ? gpt2_names : llama_names;
     if (family->is_gpt2) return;
@@ -56,7 +56,8 @@ static void choose_names(const struct ree_family *family, struct ree_tensor_name
     if (family->norm_place == REE_NORM_AROUND) memcpy(out->norms, around, sizeof around);
 }
 
-// Where the decoder's tensors are: alone, below a head, or beside an encoder of images.
+// Finds the prefix of the decoder's tensors: the decoder is the whole model, or has a head above
+// it, or is part of a model with an image encoder.
 static const char *find_prefix(struct ree_causal *d) {
     static const char *const known[] = {"model.", "model.language_model.", "language_model.model.",
                                         "transformer.", ""};
@@ -68,7 +69,8 @@ static const char *find_prefix(struct ree_causal *d) {
     return d->config->family->is_gpt2 ? "transformer." : "model.";
 }
 
-// sqrt(hidden size), rounded to the type of the table, as a model of that type does.
+// sqrt(hidden size), rounded to the type of the embedding table, as a model of that type computes
+// it.
 static float embedding_scale(const struct ree_causal *d, enum ree_dtype dtype) {
     float scale = (float)sqrt((double)d->config->hidden);
     uint32_t bits;
@@ -79,7 +81,7 @@ static float embedding_scale(const struct ree_causal *d, enum ree_dtype dtype) {
     return scale;
 }
 
-// Rows of a table, as float32.
+// Looks up rows of a table and returns them as float32.
 static const char *look_up(struct ree_causal *d, const char *label, const char *name, int64_t rows,
                            const char *ids, enum ree_dtype *out_dtype) {
     struct ree_writer *w = d->w;
@@ -109,7 +111,7 @@ static const char *embed(struct ree_causal *d) {
     return x;
 }
 
-// Norm number `i` of a block, where the architecture has it.
+// Norm number `i` of a block; x itself if the architecture does not have it.
 static const char *norm(struct ree_causal *d, int64_t layer, int i, const char *x) {
     static const char *const labels[4] = {"attention_norm", "attention_post_norm", "mlp_norm",
                                           "mlp_post_norm"};
@@ -136,7 +138,7 @@ static void head(struct ree_causal *d, const char *x) {
                            .in = c->hidden,
                            .out = c->vocab,
                            .keep = c->tied};
-    if (!c->tied) d->prefix = ""; // it stands beside the decoder
+    if (!c->tied) d->prefix = ""; // the head is not inside the decoder
     ree_causal_softcap(d, "lm_head", c->final_softcap, ree_causal_linear(d, &l, x));
     ree_writer_rename(d->w, "logits");
 }
@@ -208,7 +210,7 @@ enum ree_status ree_causal_write(struct ree_checkpoint *checkpoint,
     d.prefix = find_prefix(&d);
     for (size_t i = 0; i < checkpoint->n_tensors; i++)
         d.total += checkpoint->tensors[i].nbytes;
-    const char *prefix = d.prefix; // the head changes it
+    const char *prefix = d.prefix; // writing the head changes it
     write_graph(&d);
     if (ree_writer_ok(&w)) w.status = ree_causal_check_unread(&d, prefix, err);
     if (checkpoint->has_code && options->on_note) {
@@ -216,10 +218,10 @@ enum ree_status ree_causal_write(struct ree_checkpoint *checkpoint,
         options->on_note(options->note_user, "auto_map names code of the model's own, which ree "
                                              "does not run: model_type alone decides");
     }
-    // The IR versions that came with these opsets.
+    // The IR versions that were released with these opsets.
     enum ree_status status = ree_writer_pack(&w, options->steps ? 8 : 11, out, out_size);
     ree_writer_finish(&w);
-    // Also after a failure, of which a truncated file is the better reason.
+    // Check after a failure as well: a truncated file is then the better explanation.
     for (size_t i = 0; i < checkpoint->n_files; i++)
         if (ree_mapping_check(checkpoint->mappings[i], err) != REE_OK) status = REE_IO;
     if (status != REE_OK) {

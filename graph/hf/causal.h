@@ -1,9 +1,10 @@
-// A decoder as an ONNX graph: what the files that write its parts share. Arrays of names are up to
-// where a part has no more. Labels name a part by its layer ("layers.3.self_attn"); a node's name
-// is its output's, and never ends as a tensor of a checkpoint does (".weight", ".bias").
+// Writes a decoder as an ONNX graph: what the files that write its parts share. Arrays of names end
+// at the first NULL. Labels name a part by its layer ("layers.3.self_attn"). A node has the name of
+// its output, which never ends like the name of a checkpoint's tensor (".weight", ".bias").
 //
-// The graph comes in two forms. Opset 23 has operators for attention, rotary embedding and RMS
-// norms; opset 17 has only their steps. Both compute the same sequences of NUMERICS.md.
+// The graph has two forms. With opset 23 it uses the operators for attention, rotary embedding and
+// RMS norms; with opset 17 it uses only their steps. Both compute the same sequences of
+// NUMERICS.md.
 #ifndef REE_GRAPH_HF_CAUSAL_H
 #define REE_GRAPH_HF_CAUSAL_H
 
@@ -12,20 +13,20 @@
 #include "graph/hf/writer.h"
 
 struct ree_causal_options {
-    bool steps;     // the form of opset 17
-    uint32_t bits;  // of quantised matrices: 4, 8, or 0 for none
+    bool steps;     // write the form of opset 17
+    uint32_t bits;  // of quantised matrices: 4, 8; 0: not quantised
     uint32_t block; // numbers that share a scale
-    // Where copied and quantised tensors go, and what the model calls it. NULL: nowhere.
+    // File for copied and quantised tensors, and its name in the model. NULL: none.
     struct ree_output *data;
     const char *data_name;
-    bool copy; // all tensors, not only the quantised ones
+    bool copy; // copy all tensors, not only the quantised ones
     void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
     void *user;
     void (*on_note)(void *note_user, const char *text); // NULL: off
     void *note_user;
 };
 
-// What an architecture calls its tensors. NULL: it has none.
+// Tensor names of an architecture. NULL: it does not have the tensor.
 struct ree_tensor_names {
     const char *embedding, *positions, *layer, *norm, *head;
     const char *norms[4]; // before attention, after it, before the MLP, after it
@@ -39,28 +40,30 @@ struct ree_causal {
     const struct ree_causal_config *config;
     const struct ree_causal_options *options;
     const struct ree_tensor_names *names;
-    const char *prefix;          // of the decoder's tensors: "model."
-    const char *cos[2], *sin[2]; // of each rope: (batch, sequence, n), of opset 17 (batch, 1, ...)
-    const char *mask, *window;   // (batch, 1, sequence, total) bool; of opset 17 (batch, 1, 1, ...)
-    uint64_t done, total;        // bytes of tensors written
+    const char *prefix;          // prefix of the decoder's tensor names: "model."
+    const char *cos[2], *sin[2]; // per rope: (batch, sequence, n), with opset 17 (batch, 1, ...)
+    // bool (batch, 1, sequence, total), with opset 17 (batch, 1, 1, ...)
+    const char *mask, *window;
+    uint64_t done, total; // bytes of tensors written
 };
 
 // unread.c
 
-// Fails where a tensor was not read that would change the result, and notes the others.
+// Fails if a tensor was not read that would change the result. Notes all other unread tensors.
 enum ree_status ree_causal_check_unread(const struct ree_causal *d, const char *prefix,
                                         struct ree_error *err);
 
 // weights.c
 
-// The tensor `prefix``name` as an initializer; its shape has to be this one.
+// Adds the tensor `prefix``name` as an initializer. Fails if its shape is not dims[rank].
 const char *ree_causal_weight(struct ree_causal *d, const char *name, uint32_t rank,
                               const int64_t *dims, enum ree_dtype *out_dtype);
-// The same, as float32: with a Cast where it is of another type.
+// As ree_causal_weight, but returns a float32 value: adds a Cast if the tensor has another type.
 const char *ree_causal_weight_f32(struct ree_causal *d, const char *label, const char *name,
                                   uint32_t rank, const int64_t *dims);
-// x (..., in) by the matrix `name`.weight, stored (out, in), with `columns` (in, out); plus
-// `name`.bias. Quantised if the options say so, unless it is to be kept.
+// x (..., in) times the matrix `name`.weight, plus `name`.bias. The matrix is stored as (out, in),
+// or as (in, out) if `columns` is set. It is quantised if the options request it, unless `keep` is
+// set.
 struct ree_linear {
     const char *label, *name;
     int64_t in, out;
@@ -74,7 +77,7 @@ const char *ree_causal_norm(struct ree_causal *d, const char *label, const char 
 const char *ree_causal_softcap(struct ree_causal *d, const char *label, float softcap,
                                const char *x);
 const char *ree_causal_mlp(struct ree_causal *d, int64_t layer, const char *x);
-// The name of a layer's tensor.
+// Returns the name of a layer's tensor.
 const char *ree_causal_layer_name(struct ree_causal *d, int64_t layer, const char *name);
 
 // inputs.c: ports, masks and angles.
@@ -82,10 +85,10 @@ void ree_causal_ports(struct ree_causal *d);
 void ree_causal_masks(struct ree_causal *d);
 void ree_causal_angles(struct ree_causal *d);
 
-// attention.c: with projections, cache and output projection.
+// attention.c: includes the projections, the kv cache and the output projection.
 const char *ree_causal_attention(struct ree_causal *d, int64_t layer, const char *x);
 
-// causal.c: all of it. The model's bytes are released with free.
+// causal.c: writes the whole model. The caller releases the bytes with free.
 enum ree_status ree_causal_write(struct ree_checkpoint *checkpoint,
                                  const struct ree_causal_options *options, unsigned char **out,
                                  size_t *out_size, struct ree_error *err);

@@ -102,12 +102,13 @@ enum ree_status ree_checkpoint_sort(struct ree_checkpoint *c, struct ree_error *
 }
 
 static bool is_open(const struct ree_checkpoint *c, const char *name) {
-    for (size_t i = c->n_files; i > 0; i--) // the last ones first: a shard's tensors come together
+    // From the last file: tensors of one shard are usually listed together.
+    for (size_t i = c->n_files; i > 0; i--)
         if (!strcmp(c->files[i - 1], name)) return true;
     return false;
 }
 
-// The shards, in the order in which the index mentions them.
+// Adds the shards in the order in which the index mentions them.
 static enum ree_status add_shards(struct ree_checkpoint *c, int folder_fd, const cJSON *map,
                                   struct ree_error *err) {
     const cJSON *item;
@@ -127,7 +128,7 @@ static enum ree_status add_shards(struct ree_checkpoint *c, int folder_fd, const
     return ree_checkpoint_sort(c, err);
 }
 
-// What the index promises has to be in the file that it names.
+// Every tensor of the index must be in the file that the index names.
 static enum ree_status check_index(const struct ree_checkpoint *c, const cJSON *map,
                                    struct ree_error *err) {
     const cJSON *item;
@@ -174,7 +175,7 @@ static enum ree_status open_folder(struct ree_checkpoint *c, int folder_fd, stru
                         "into the weights first, or take the file away");
     c->has_code = ree_json_find(c->config, "auto_map") != NULL;
     if (faccessat(folder_fd, "tokenizer_config.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
-        struct ree_error unused; // whoever reads the tokenizer tells
+        struct ree_error unused; // the reader of the tokenizer reports errors
         cJSON *tokenizer;
         if (read_json(folder_fd, "tokenizer_config.json", &tokenizer, &unused) == REE_OK)
             c->has_code = c->has_code || ree_json_find(tokenizer, "auto_map") != NULL;

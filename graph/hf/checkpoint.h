@@ -1,7 +1,7 @@
-// A checkpoint as Hugging Face's libraries save it: a folder with config.json and the weights, in
-// model.safetensors or in several shards that model.safetensors.index.json lists. Weights are
-// mapped, never read whole. Files are opened as a model's external data are: nothing outside the
-// folder, but for the links of a Hugging Face cache into its blobs.
+// A checkpoint as Hugging Face's libraries save it: a folder with config.json and the weights. The
+// weights are in model.safetensors, or in several shards that model.safetensors.index.json lists.
+// They are mapped, never read as a whole. Files are opened like a model's external data: nothing
+// outside the folder is opened, except through the links of a Hugging Face cache into its blobs.
 #ifndef REE_GRAPH_HF_CHECKPOINT_H
 #define REE_GRAPH_HF_CHECKPOINT_H
 
@@ -10,31 +10,32 @@
 #include "graph/mapping.h"
 
 struct ree_checkpoint {
-    const char *folder; // as given
+    const char *folder; // borrowed
     cJSON *config;      // config.json
-    cJSON *generation;  // generation_config.json; NULL: there is none
+    cJSON *generation;  // generation_config.json; NULL: absent
     bool has_code;      // config.json or tokenizer_config.json has an auto_map
     size_t n_files;
-    const char **files; // names in the folder, in the order of their first mention
+    const char **files; // names in the folder, in order of first mention
     struct ree_mapping **mappings;
     size_t n_tensors;
     struct ree_stored_tensor *tensors; // sorted by name
-    struct ree_arena arena;            // of the above
+    struct ree_arena arena;            // holds all of the above
 };
 
-// On failure *out is finished. `folder` has to outlive it.
+// On failure *out is finished. `folder` must outlive *out.
 enum ree_status ree_checkpoint_init(struct ree_checkpoint *out, const char *folder,
                                     struct ree_error *err);
 void ree_checkpoint_finish(struct ree_checkpoint *checkpoint);
 
-// The steps of ree_checkpoint_init for files that are in memory already: a zeroed struct with its
-// arena and config, then each file (`mapping` is taken over, also on failure), then the order.
+// The steps of ree_checkpoint_init for files that are already in memory. Start with a zeroed struct
+// with its arena and config, add each file (takes ownership of `mapping`, also on failure), then
+// sort.
 enum ree_status ree_checkpoint_add(struct ree_checkpoint *checkpoint, const char *name,
                                    struct ree_mapping *mapping, struct ree_error *err);
 enum ree_status ree_checkpoint_sort(struct ree_checkpoint *checkpoint, struct ree_error *err);
 
 const struct ree_stored_tensor *ree_checkpoint_find(const struct ree_checkpoint *checkpoint,
-                                                    const char *name); // NULL: there is none
+                                                    const char *name); // NULL: absent
 static inline const void *ree_checkpoint_data(const struct ree_checkpoint *checkpoint,
                                               const struct ree_stored_tensor *tensor) {
     return checkpoint->mappings[tensor->file]->data + tensor->offset;

@@ -1,18 +1,19 @@
-// config.json to a description. Quirks of single architectures are here and in families.c only.
+// Turns config.json into a description. Only this file and families.c handle peculiarities of
+// single architectures.
 #include "graph/hf/config.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-// Bounds on sizes: far above any model, and products of any three fit 64 bits.
+// Limits on sizes: far above any model, and so small that the product of any three fits in 64 bits.
 #define MAX_SIZE (1 << 20)
 #define MAX_LAYERS 4096
 #define MAX_EOS 64
 
 struct source {
     const cJSON *all;  // config.json
-    const cJSON *text; // the part that describes the decoder
+    const cJSON *text; // the section that describes the decoder
     const cJSON *generation;
     struct ree_arena *arena;
     struct ree_error *err;
@@ -41,7 +42,7 @@ static enum ree_status find_family(struct source *s, struct ree_causal_config *c
                     "the architecture '%.64s' cannot be exported; these can: %s", type, known);
 }
 
-// GPT-2's names for what others call otherwise.
+// GPT-2 has other names for some keys.
 static const char *key_of(const struct ree_causal_config *c, const char *key) {
     static const char *const pairs[][2] = {
         {"hidden_size", "n_embd"},
@@ -57,7 +58,8 @@ static const char *key_of(const struct ree_causal_config *c, const char *key) {
     return key;
 }
 
-// Whether a key is there and null, which for some is another thing than to be absent.
+// Returns whether the key is present with the value null; for some keys this differs from an absent
+// key.
 static bool is_null(const struct source *s, const char *key) {
     return cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(s->text, key));
 }
@@ -70,7 +72,8 @@ static enum ree_status read_size(struct source *s, const struct ree_causal_confi
 }
 
 static enum ree_status read_sizes(struct source *s, struct ree_causal_config *c) {
-    if (is_gemma3(c)) { // a text_config leaves out what has its default value
+    // A text_config omits keys that have their default values.
+    if (is_gemma3(c)) {
         c->vocab = 262208;
         c->n_heads = 8;
         c->head_dim = 256;
@@ -128,7 +131,8 @@ static enum ree_status read_biases(struct source *s, struct ree_causal_config *c
     bool attention = false, mlp = false;
     REE_TRY(ree_json_bool(s->text, "attention_bias", &attention, s->err));
     REE_TRY(ree_json_bool(s->text, "mlp_bias", &mlp, s->err));
-    // Of the others mlp_bias is not a key, and mistral, qwen2 and phi3 ask for no attention_bias.
+    // Other families do not have the key mlp_bias; mistral, qwen2 and phi3 do not read
+    // attention_bias.
     bool asks = is_family(c, "llama") || is_family(c, "qwen3") || is_family(c, "olmo2") ||
                 is_family(c, "smollm3") || is_gemma3(c);
     c->qkv_bias = c->family->is_gpt2 || c->family->bias_on_qkv || (asks && attention);
@@ -158,7 +162,7 @@ static enum ree_status read_scales(struct source *s, struct ree_causal_config *c
     return REE_OK;
 }
 
-// SmolLM3's no_rope_layers: 1 for a layer that has positions.
+// SmolLM3's no_rope_layers: 1 for a layer that uses positions.
 static enum ree_status read_rope_layers(struct source *s, struct ree_causal_config *c) {
     if (!is_family(c, "smollm3")) return REE_OK;
     int64_t interval = 4;
@@ -178,8 +182,8 @@ static enum ree_status read_rope_layers(struct source *s, struct ree_causal_conf
     return REE_OK;
 }
 
-// Whether layer i slides where config.json has no layer_types. Of smollm3 those do that have no
-// positions.
+// Decides whether layer i has a window if config.json has no layer_types. In smollm3 the layers
+// without positions have one.
 static enum ree_status slides_by_default(struct source *s, const struct ree_causal_config *c,
                                          int64_t i, int64_t window, bool *out) {
     int64_t pattern = 6, from = 28;
@@ -230,8 +234,8 @@ static enum ree_status read_windows(struct source *s, struct ree_causal_config *
     return REE_OK;
 }
 
-// rope_scaling, the older key, goes before rope_parameters, unless it is empty. Gemma 3's would
-// go into one part of rope_parameters.
+// rope_scaling, the older key, has priority over rope_parameters unless it is empty. For Gemma 3
+// both together are refused, because rope_scaling would apply to only one part of rope_parameters.
 static enum ree_status find_rope(struct source *s, const struct ree_causal_config *c,
                                  const cJSON **out) {
     const cJSON *scaling = ree_json_find(s->text, "rope_scaling");
@@ -248,7 +252,7 @@ static enum ree_status find_rope(struct source *s, const struct ree_causal_confi
     return REE_OK;
 }
 
-// Gemma 3 turns by another base, and without scaling, in the layers with a window.
+// In layers with a window, Gemma 3 uses another base frequency and no scaling.
 static enum ree_status read_ropes(struct source *s, struct ree_causal_config *c) {
     const cJSON *parameters;
     REE_TRY(find_rope(s, c, &parameters));
@@ -292,7 +296,8 @@ static const cJSON *find_token(const struct source *s, const char *key) {
     return item ? item : ree_json_find(s->text, key);
 }
 
-// generation_config.json goes before config.json: it lists all tokens that end a text.
+// generation_config.json has priority over config.json, because it lists all tokens that end a
+// text.
 static enum ree_status read_tokens(struct source *s, struct ree_causal_config *c) {
     const cJSON *bos = find_token(s, "bos_token_id"), *eos = find_token(s, "eos_token_id");
     c->bos = -1;
@@ -309,7 +314,7 @@ static enum ree_status read_tokens(struct source *s, struct ree_causal_config *c
     return REE_OK;
 }
 
-// Settings that change the arithmetic in ways that the graph does not have.
+// Fails for settings that change the arithmetic in ways that the graph does not implement.
 static enum ree_status refuse_unknown(struct source *s) {
     static const char *const keys[] = {"add_cross_attention", "use_bidirectional_attention",
                                        "is_encoder_decoder"};

@@ -1,4 +1,4 @@
-// A checkpoint's model as a file, or as a graph right away.
+// Writes a checkpoint's model to a file, or loads it as a graph directly.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,15 +34,15 @@ static enum ree_status check_quantization(uint32_t bits, uint32_t block, struct 
     return REE_OK;
 }
 
-// What a model in memory calls its quantised weights: no name that a shard could have, since those
-// are relative to the folder.
+// Location of the quantised weights in a model in memory. No shard can have this name, because the
+// names of shards are relative to the folder.
 static const char in_memory[] = "/quantised weights";
 
 static void append_note(void *notes, const char *text) {
     ree_strbuf_printf(notes, "%s\n", text);
 }
 
-// The model's bytes, and where its quantised weights are; NULL: it has none.
+// Returns the model's bytes, and a mapping of its quantised weights; NULL if it has none.
 static enum ree_status write_memory(struct ree_checkpoint *checkpoint,
                                     const struct ree_hf_options *o, unsigned char **out,
                                     size_t *out_size, struct ree_mapping **out_data,
@@ -89,7 +89,7 @@ enum ree_status ree_hf_load(const char *folder, const struct ree_hf_options *opt
         ree_strbuf_finish(&notes);
         return ree_onnx_fail_file(err, folder);
     }
-    char *path = join(folder, "/", ""); // a file without a name, in this folder
+    char *path = join(folder, "/", ""); // the path of a file without a name, in this folder
     if (path) {
         status = ree_onnx_load_as(path, bytes, size, data, options->on_progress, options->user,
                                   out_graph, err);
@@ -112,7 +112,7 @@ static enum ree_status check_options(const struct ree_export_options *o, struct 
     return check_quantization(o->quantize_bits, o->quantize_block, err);
 }
 
-// The last part of a path.
+// Returns the last component of a path.
 static const char *file_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
@@ -121,7 +121,7 @@ static const char *file_name(const char *path) {
 static enum ree_status check_place(const char *hf_dir, const char *path, bool colocate,
                                    struct ree_error *err) {
     size_t n = strlen(file_name(path)), n_extension = sizeof extension - 1;
-    // So that a model does not take the place of weights or of a config.json.
+    // Ensures that a model does not replace weights or a config.json.
     if (n <= n_extension || strcmp(path + strlen(path) - n_extension, extension) != 0)
         return ree_fail(err, REE_INVALID, "%s: the name does not end in %s", path, extension);
     struct stat here, there;
@@ -145,7 +145,7 @@ static enum ree_status check_place(const char *hf_dir, const char *path, bool co
                     path, hf_dir);
 }
 
-// Writes both files; they get their names when both are whole.
+// Writes both files. They get their names only when both are complete.
 static enum ree_status write_files(struct ree_checkpoint *checkpoint, const char *path,
                                    const char *data_path, struct ree_causal_options *options,
                                    struct ree_error *err) {

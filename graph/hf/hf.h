@@ -1,4 +1,5 @@
-// Hugging Face checkpoints as ONNX models. README.md beside this file says what is written.
+// Loads Hugging Face checkpoints as ONNX models. README.md in this folder describes the written
+// graph.
 #ifndef REE_GRAPH_HF_HF_H
 #define REE_GRAPH_HF_HF_H
 
@@ -12,13 +13,13 @@ struct ree_hf_options {
     void *user;
 };
 
-// Whether `path` is a folder, and so a checkpoint.
+// Returns whether `path` is a folder; a folder is loaded as a checkpoint.
 bool ree_hf_is_folder(const char *path);
-// Whether checkpoints of this architecture, config.json's model_type, are known here.
+// Returns whether ree supports checkpoints of this architecture (config.json's model_type).
 bool ree_hf_knows(const char *model_type);
-// The graph of a checkpoint: that of the model that ree_export writes with the same quantisation
-// and no other option, from the same bytes, which are made in memory. Released with
-// ree_graph_destroy.
+// Makes the graph of a checkpoint in memory. It is the graph of the model that ree_export writes
+// with the same quantisation and no other option, made from the same bytes. The caller releases it
+// with ree_graph_destroy.
 enum ree_status ree_hf_load(const char *folder, const struct ree_hf_options *options,
                             struct ree_graph **out_graph, struct ree_error *err);
 

@@ -1,4 +1,5 @@
-// What all layers share: ports, the masks that positions make, and the angles of rotary embeddings.
+// Shared by all layers: ports, the masks that follow from positions, and the angles of rotary
+// embeddings.
 #include "graph/hf/causal.h"
 
 void ree_causal_ports(struct ree_causal *d) {
@@ -34,17 +35,17 @@ static const char *size_of(struct ree_causal *d, const char *label, const char *
     return ree_op2(w, label, "Squeeze", dim, ree_writer_i64s(w, 1, (const int64_t[]){0}));
 }
 
-// For opset 17 queries are (batch, key head, group, sequence, head size), which the masks have to
-// fit: one dimension more.
+// With opset 17 and grouped heads, queries are (batch, key head, group, sequence, head size). The
+// masks must match this shape, so they get one more dimension.
 static const char *spread(struct ree_causal *d, const char *label, const char *mask) {
     bool grouped = d->options->steps && d->config->n_heads != d->config->n_kv_heads;
     const int64_t axes[2] = {1, 2};
     return ree_op2(d->w, label, "Unsqueeze", mask, ree_writer_i64s(d->w, grouped ? 2 : 1, axes));
 }
 
-// Key j is seen from position p if j <= p, and through a window of n if also j > p - n. p is the
-// token's own number, whatever place in the batch it has, so that what lies in the cache beyond a
-// sequence's end is not seen.
+// A query at position p sees key j if j <= p; with a window of n, also j > p - n must hold. p comes
+// from position_ids, not from the token's index in the batch. So positions of the cache beyond a
+// sequence's end are not visible.
 void ree_causal_masks(struct ree_causal *d) {
     struct ree_writer *w = d->w;
     const struct ree_causal_config *c = d->config;
@@ -59,7 +60,7 @@ void ree_causal_masks(struct ree_causal *d) {
     int64_t window = 0;
     bool all = false;
     for (int64_t i = 0; i < c->n_layers; i++) {
-        if (c->windows[i]) window = c->windows[i]; // config.json has one for all
+        if (c->windows[i]) window = c->windows[i]; // config.json has one window size for all layers
         if (!c->windows[i]) all = true;
     }
     if (all) d->mask = spread(d, "mask", causal);
@@ -69,7 +70,7 @@ void ree_causal_masks(struct ree_causal *d) {
     d->window = spread(d, "window_mask", ree_op2(w, "causal_window", "And", causal, inside));
 }
 
-// cos(p f) and sin(p f) times the rope's factor.
+// cos(p f) and sin(p f), times the rope's factor.
 static const char *angles_of(struct ree_causal *d, const char *function, uint32_t rope,
                              const char *angles) {
     struct ree_writer *w = d->w;

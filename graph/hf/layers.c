@@ -5,9 +5,9 @@ const char *ree_causal_layer_name(struct ree_causal *d, int64_t layer, const cha
     return ree_writer_name(d->w, "%s.%lld.%s", d->names->layer, (long long)layer, name);
 }
 
-// x / sqrt(mean-square(x) + eps) * scale, step by step: the sequence of RMSNormalization. The sum
-// of squares is ReduceSumSquare's, whose terms are not rounded, and not that of a Mul and a
-// ReduceMean.
+// x / sqrt(mean-square(x) + eps) * scale in steps: the sequence of RMSNormalization. The sum of
+// squares is that of ReduceSumSquare, which does not round its terms. Mul and ReduceMean would
+// round them.
 static const char *rms_steps(struct ree_causal *d, const char *label, const char *scale,
                              int64_t size, const char *x) {
     struct ree_writer *w = d->w;
@@ -55,7 +55,7 @@ const char *ree_causal_softcap(struct ree_causal *d, const char *label, float so
     return ree_op2(w, ree_writer_name(w, "%s.capped", label), "Mul", x, ree_writer_f32(w, softcap));
 }
 
-// The constants of NUMERICS.md, "Activations", which are Gelu's.
+// The constants of NUMERICS.md, "Activations", that Gelu uses.
 static const char *gelu_steps(struct ree_causal *d, const char *label, bool tanh, const char *x) {
     struct ree_writer *w = d->w;
     if (tanh) {

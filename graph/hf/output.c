@@ -15,7 +15,8 @@ enum ree_status ree_output_open(struct ree_output *out, const char *path, struct
     return REE_OK;
 }
 
-// A file, so that it grows without being copied, and is mapped as weights in files are.
+// Uses a file (memfd), so that it can grow without being copied and can be mapped like weights in
+// files.
 enum ree_status ree_output_open_memory(struct ree_output *out, const char *name,
                                        struct ree_error *err) {
     *out = (struct ree_output){.fd = -1};

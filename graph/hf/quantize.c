@@ -26,7 +26,7 @@ uint64_t ree_quantized_row_size(int64_t columns, uint32_t bits, uint32_t block) 
     return ((uint64_t)columns + block - 1) / block * (block * bits / 8);
 }
 
-// q of `n` numbers, to a byte each.
+// Quantises `n` numbers to one byte each; returns the scale.
 static float quantize_block(const float *x, uint32_t n, uint32_t bits, unsigned char *q) {
     float m = 0, zero = (float)(1u << (bits - 1)), top = (float)((1u << bits) - 1);
     for (uint32_t i = 0; i < n; i++)
@@ -36,7 +36,7 @@ static float quantize_block(const float *x, uint32_t n, uint32_t bits, unsigned 
         float v = scale == 0 ? zero : rintf(x[i] / scale) + zero;
         q[i] = (unsigned char)(v < 0 ? 0 : v > top ? top : v);
     }
-    return scale == 0 ? 0 : scale; // +0
+    return scale == 0 ? 0 : scale; // +0, never -0
 }
 
 enum ree_status ree_quantize_row(const struct ree_matrix *matrix, int64_t row, uint32_t bits,

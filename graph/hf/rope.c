@@ -18,7 +18,7 @@ static float power(float base, float exponent) {
     return y;
 }
 
-// theta^(2 i / dim), the wavelength of pair i over 2 pi.
+// theta^(2 i / dim): the wavelength of pair i divided by 2 pi.
 static float period(double theta, uint32_t i, uint32_t n) {
     return power((float)theta, (float)(2 * i) / (float)(2 * n));
 }
@@ -40,8 +40,8 @@ static enum ree_status read_linear(const cJSON *parameters, struct ree_rope *rop
     return REE_OK;
 }
 
-// The positions that a model was made for before it was scaled: what config.json says itself, or
-// has by default, goes before what its rope's parameters say.
+// The context length that the model was made for before scaling. A value in config.json itself, or
+// its default, has priority over the rope's parameters.
 static enum ree_status read_original(const struct ree_rope_source *source, int64_t *out,
                                      struct ree_error *err) {
     static const char key[] = "original_max_position_embeddings";
@@ -51,7 +51,8 @@ static enum ree_status read_original(const struct ree_rope_source *source, int64
     return ree_json_int(source->config, key, 1, INT32_MAX, out, err);
 }
 
-// Long wavelengths divided by the factor, short ones kept, a blend between.
+// Divides the frequencies of long wavelengths by the factor, keeps those of short wavelengths, and
+// blends in between.
 static enum ree_status read_llama3(const struct ree_rope_source *source, struct ree_rope *rope,
                                    struct ree_error *err) {
     const cJSON *parameters = source->parameters;
@@ -81,7 +82,7 @@ static double yarn_scale(double factor, double m) {
     return factor <= 1 ? 1 : 0.1 * m * ree_exact_log(factor) + 1;
 }
 
-// The pair that turns `rotations` times within the original context.
+// The pair that makes `rotations` full rotations within the original context.
 static double yarn_pair(double rotations, uint32_t n, double theta, double context) {
     return (2.0 * n * ree_exact_log(context / (rotations * 2 * PI))) / (2 * ree_exact_log(theta));
 }
@@ -130,8 +131,8 @@ static enum ree_status read_yarn(const struct ree_rope_source *source, double th
     return REE_OK;
 }
 
-// Ding and others, "LongRoPE", 2024. The short factors: those for the original context, which is
-// then the context that the exported model has.
+// Ding and others, "LongRoPE", 2024. Uses the short factors, which are made for the original
+// context. The exported model then has that context length.
 static enum ree_status read_longrope(const struct ree_rope_source *source, double theta,
                                      struct ree_rope *rope, struct ree_error *err) {
     const cJSON *parameters = source->parameters, *item;
@@ -184,8 +185,8 @@ enum ree_status ree_rope_read(const struct ree_rope_source *source, struct ree_a
     REE_TRY(ree_json_number(source->config, "partial_rotary_factor", 0, 1, &part, err));
     REE_TRY(ree_json_number(source->parameters, "partial_rotary_factor", 0, 1, &part, err));
     if (!source->partial && part != 1) {
-        // transformers overlooks it in the others' own angles, and fails with those that are
-        // scaled.
+        // transformers ignores it for other architectures' default angles, and fails if their
+        // angles are scaled.
         if (strcmp(type, "default") != 0)
             return ree_fail(err, REE_UNSUPPORTED,
                             "'partial_rotary_factor' with scaling is not supported in this "

@@ -1,9 +1,10 @@
-// Rotary position embeddings as a checkpoint's config.json describes them: the frequencies by which
-// positions turn into angles, and the factor on cosines and sines.
+// Rotary position embeddings as a checkpoint's config.json describes them: the frequencies that
+// turn positions into angles, and the factor on cosines and sines.
 //
-// The numbers are those of the `transformers` library, computed in binary32 in the same order, with
-// powers correctly rounded; quantities that it computes in Python are binary64. So they are the
-// same bits wherever a checkpoint is exported. README.md beside this file lists the formulas.
+// The numbers are those of the `transformers` library: computed in binary32 in the same order, with
+// correctly rounded powers; quantities that the library computes in Python are binary64. So the
+// bits are the same on every machine that exports the checkpoint. README.md in this folder lists
+// the formulas.
 #ifndef REE_GRAPH_HF_ROPE_H
 #define REE_GRAPH_HF_ROPE_H
 
@@ -11,20 +12,20 @@
 #include "base/json.h"
 
 struct ree_rope {
-    uint32_t n;      // pairs of each head that are turned
+    uint32_t n;      // pairs of each head that are rotated
     float *inv_freq; // (n)
-    float factor;    // on cosine and sine
-    int64_t context; // positions it was made for; 0: those of the model
+    float factor;    // of cosine and sine
+    int64_t context; // positions it was made for; 0: the model's context
 };
 
-// What a rope is read from, besides its own parameters.
+// The inputs from which a rope is read, in addition to its own parameters.
 struct ree_rope_source {
     const cJSON *config;     // partial_rotary_factor, original_max_position_embeddings
     const cJSON *parameters; // "rope_scaling" or "rope_parameters"; NULL: none
-    double theta;            // where the parameters give none
+    double theta;            // default, if the parameters give none
     int64_t head_dim, context;
-    bool partial;     // partial_rotary_factor counts
-    int64_t original; // positions before scaling, where config.json does not say them; 0: none
+    bool partial;     // use partial_rotary_factor
+    int64_t original; // positions before scaling, if config.json does not give them; 0: none
 };
 
 enum ree_status ree_rope_read(const struct ree_rope_source *source, struct ree_arena *arena,

@@ -38,7 +38,7 @@ static enum ree_status read_shape(const cJSON *entry, struct ree_stored_tensor *
     return REE_OK;
 }
 
-// `data_size` bytes of data follow the header.
+// Reads one entry of the header. `data_size` bytes of data follow the header.
 static enum ree_status read_tensor(const cJSON *entry, uint64_t data_size,
                                    struct ree_stored_tensor *tensor, struct ree_error *err) {
     if (!cJSON_IsObject(entry)) return ree_fail(err, REE_INVALID, "is not described by an object");
@@ -73,12 +73,13 @@ static enum ree_status read_tensor(const cJSON *entry, uint64_t data_size,
 static int by_offset(const void *a, const void *b) {
     const struct ree_stored_tensor *x = a, *y = b;
     if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
-    // An empty tensor lies before the one that begins where it is.
+    // An empty tensor comes before the tensor that begins at the same offset.
     if (x->nbytes != y->nbytes) return x->nbytes < y->nbytes ? -1 : 1;
     return strcmp(x->name, y->name);
 }
 
-// Sorted by offset: each begins where the one before ends, and the last ends with the file.
+// The tensors must be sorted by offset. Each must begin where the previous one ends, and the last
+// must end at the end of the file.
 static enum ree_status check_cover(const struct ree_stored_tensor *tensors, size_t n,
                                    uint64_t data_size, struct ree_error *err) {
     uint64_t end = 0;
@@ -137,7 +138,7 @@ enum ree_status ree_safetensors_parse(const unsigned char *bytes, size_t size,
     if (header_size > REE_SAFETENSORS_MAX_HEADER)
         return ree_fail(err, REE_UNSUPPORTED, "its header has %llu bytes; at most %d are read",
                         (unsigned long long)header_size, REE_SAFETENSORS_MAX_HEADER);
-    // Strict: a name with \u0000 would be cut there, and could pass for another.
+    // Strict parsing: a name with \u0000 would be cut off and could equal another name.
     cJSON *header;
     enum ree_status status = ree_json_parse_strict(bytes + 8, (size_t)header_size, &header, err);
     if (status == REE_OK && !cJSON_IsObject(header)) {

@@ -1,19 +1,21 @@
-// The header of a safetensors file: which tensors it has, and where.
+// The header of a safetensors file: its tensors and their offsets.
 // https://huggingface.co/docs/safetensors
 //
-//     u64 n | n bytes of JSON: {"NAME": {"dtype", "shape", "data_offsets": [begin, end]}, ...} |
+//     u64 n, little-endian
+//     n bytes of JSON: {"NAME": {"dtype", "shape", "data_offsets": [begin, end]}, ...}
 //     data
 //
-// The offsets count from the end of the JSON. The format asks that tensors neither overlap nor
-// leave bytes of the data to nobody; that is checked, like everything else about them.
+// The offsets count from the end of the JSON. The format requires that tensors do not overlap and
+// that every byte of the data belongs to a tensor. This is checked, as is everything else about the
+// tensors.
 #ifndef REE_GRAPH_HF_SAFETENSORS_H
 #define REE_GRAPH_HF_SAFETENSORS_H
 
 #include "base/arena.h"
 #include "base/status.h"
 
-// Far above real headers (a model of 50,000 tensors has 7 MiB), far below what parsing could not
-// hold in memory.
+// Maximum size of the header in bytes. Far above real headers (a model of 50,000 tensors has 7
+// MiB), and small enough that parsing fits in memory.
 #define REE_SAFETENSORS_MAX_HEADER (32 << 20)
 
 struct ree_stored_tensor {
@@ -21,13 +23,13 @@ struct ree_stored_tensor {
     enum ree_dtype dtype;
     uint32_t rank;
     int64_t dims[REE_MAX_RANK];
-    uint64_t offset, nbytes; // offset: from the start of the file
-    uint32_t file;           // number of the file; set by the caller
-    bool is_read;            // by the decoder; set by the caller
+    uint64_t offset, nbytes; // offset in bytes from the start of the file
+    uint32_t file;           // index of the file; set by the caller
+    bool is_read;            // the decoder has read it; set by the caller
 };
 
-// Reads the header of a file of `size` bytes, of which `bytes` are mapped. The tensors, in the
-// order of their data, and their names belong to `arena`.
+// Reads the header of a file of `size` bytes, mapped at `bytes`. The tensors, in the order of their
+// data, and their names are allocated in `arena`.
 enum ree_status ree_safetensors_parse(const unsigned char *bytes, size_t size,
                                       struct ree_arena *arena, struct ree_stored_tensor **out,
                                       size_t *out_n, struct ree_error *err);

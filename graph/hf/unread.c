@@ -1,5 +1,5 @@
-// Tensors of a checkpoint that the decoder does not read. A tensor that would change the result is
-// an error: the answers would be those of another model. Any other tensor gives a note.
+// Handles the checkpoint's tensors that the decoder does not read. A tensor that would change the
+// result is an error: the answers would be those of another model. All others are listed in a note.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,9 @@ static bool ends_with(const char *name, const char *end) {
     return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-// Tensors that are not needed: tables that ree computes itself (angles in old llama checkpoints,
-// masks in gpt2's), and a copy of the embeddings where the head is tied to them.
+// Returns whether the tensor is known to be unnecessary: a table that ree computes itself (angles
+// in old llama checkpoints, masks in gpt2's), or a copy of the embeddings if the head is tied to
+// them.
 static bool is_known(const struct ree_causal *d, const char *name) {
     char head[64];
     snprintf(head, sizeof head, "%s.weight", d->names->head);

@@ -1,4 +1,4 @@
-// Tensors of the checkpoint in the graph: pointed to where they lie, copied, or quantised.
+// Puts the checkpoint's tensors into the graph: by reference to their files, copied, or quantised.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/float_env.h"
 #include "graph/hf/quantize.h"
 
-// Of a tensor in a data file, so that it begins at a page.
+// Alignment of a tensor in a data file: it begins at a page boundary.
 #define DATA_ALIGNMENT 4096
 
 static void shape_text(uint32_t rank, const int64_t *dims, char *out, size_t size) {
@@ -52,7 +52,7 @@ static void progress(struct ree_causal *d, const char *what, uint64_t n) {
     d->options->on_progress(d->options->user, what, d->done, d->total);
 }
 
-// Appends to the data file; false after a failure.
+// Appends to the data file; returns false after a failure.
 static bool append(struct ree_causal *d, const void *bytes, uint64_t n) {
     if (!ree_writer_ok(d->w)) return false;
     struct ree_output *data = d->options->data;
@@ -113,7 +113,7 @@ const char *ree_causal_weight_f32(struct ree_causal *d, const char *label, const
     return weight;
 }
 
-// Rows and then scales of a quantised matrix, into the data file.
+// Writes the rows and then the scales of a quantised matrix to the data file.
 static void write_quantized(struct ree_causal *d, const struct ree_stored_tensor *t,
                             const struct ree_matrix *m, uint64_t *out_rows, uint64_t *out_scales) {
     uint32_t bits = d->options->bits, block = d->options->block;

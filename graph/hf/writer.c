@@ -49,14 +49,15 @@ static void *allocate(struct ree_writer *w, size_t n, size_t size) {
     return p;
 }
 
-// protobuf-c declares strings as not const; it only reads those of a message that it packs.
+// protobuf-c declares strings as non-const, but only reads those of a message that it packs.
 static char *text_of(struct ree_writer *w, const char *s) {
     char *copy = ree_writer_ok(w) ? ree_arena_strdup(&w->arena, s) : NULL;
     if (!copy) no_memory(w);
     return copy;
 }
 
-// A protobuf message of the arena, appended to `list`; NULL after a failure.
+// Makes a protobuf message in the arena and appends it to `list`, if not NULL. NULL after a
+// failure.
 static void *new_message(struct ree_writer *w, struct ree_writer_list *list, size_t size,
                          const void *init) {
     void *message = allocate(w, 1, size);
@@ -135,7 +136,7 @@ void ree_writer_port(struct ree_writer *w, bool is_output, const char *name, enu
     }
 }
 
-// The attributes collected since the last node become that node's.
+// Attaches the attributes collected since the last node to the last node.
 static void close_node(struct ree_writer *w) {
     if (!ree_writer_ok(w) || !w->nodes.n || !w->attributes.n) return;
     Onnx__NodeProto *node = w->nodes.items[w->nodes.n - 1];
@@ -226,7 +227,7 @@ void ree_writer_domain(struct ree_writer *w, const char *domain) {
     ((Onnx__NodeProto *)w->nodes.items[w->nodes.n - 1])->domain = text_of(w, domain);
 }
 
-// The initializer of that name: a new one (*out_new), or the one that is there.
+// Returns the initializer of that name: the existing one, or a new one (*out_new is then true).
 static Onnx__TensorProto *find_initializer(struct ree_writer *w, const char *name, bool *out_new) {
     *out_new = false;
     for (size_t i = w->initializers.n; i > 0; i--) {
@@ -323,7 +324,7 @@ enum ree_status ree_writer_pack(struct ree_writer *w, int64_t ir_version, unsign
     Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
     static char graph_name[] = "decoder";
     graph.name = graph_name;
-    // The library itself reads an array of pointers to messages as an array of void pointers.
+    // protobuf-c itself reads an array of pointers to messages as an array of void pointers.
     graph.n_node = w->nodes.n;
     graph.node = (void *)w->nodes.items;
     graph.n_initializer = w->initializers.n;

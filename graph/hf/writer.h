@@ -1,8 +1,8 @@
 // Writes an ONNX model: nodes, initializers, ports and metadata, one call each.
 //
-// A value is known by its name. The first failure is kept and everything after it does nothing, so
-// that a graph is written without a test behind each call; ree_writer_pack reports it. Functions
-// that give a name give "" once something failed.
+// A value is identified by its name. The writer keeps the first failure; after it, every call does
+// nothing, so that callers need no check after each call. ree_writer_pack reports the failure.
+// Functions that return a name return "" after a failure.
 #ifndef REE_GRAPH_HF_WRITER_H
 #define REE_GRAPH_HF_WRITER_H
 
@@ -25,20 +25,20 @@ struct ree_writer {
 
 void ree_writer_init(struct ree_writer *w, struct ree_error *err);
 void ree_writer_finish(struct ree_writer *w);
-// The model's bytes, released with free.
+// Returns the model's bytes; the caller releases them with free.
 enum ree_status ree_writer_pack(struct ree_writer *w, int64_t ir_version, unsigned char **out,
                                 size_t *out_size);
 
 bool ree_writer_ok(const struct ree_writer *w);
 #define ree_writer_fail(w, code, ...)                                                              \
     (ree_writer_ok(w) ? (void)((w)->status = ree_fail((w)->err, code, __VA_ARGS__)) : (void)0)
-// A formatted name.
+// Returns a formatted name.
 __attribute__((format(printf, 2, 3))) const char *ree_writer_name(struct ree_writer *w,
                                                                   const char *format, ...);
 
 void ree_writer_opset(struct ree_writer *w, const char *domain, int64_t version);
 void ree_writer_metadata(struct ree_writer *w, const char *key, const char *value);
-// A dimension that is a name is given as its text, one that is a number as NULL and the number.
+// A dimension: `symbol` if it has a name; else `symbol` is NULL and `size` is its size.
 struct ree_writer_dim {
     const char *symbol;
     int64_t size;
@@ -46,33 +46,33 @@ struct ree_writer_dim {
 void ree_writer_port(struct ree_writer *w, bool is_output, const char *name, enum ree_dtype dtype,
                      uint32_t rank, const struct ree_writer_dim *dims);
 
-// A node with the inputs (up to the first NULL of in[], "" omits one) whose one output has the
-// node's name.
+// Adds a node with the inputs in[] (up to the first NULL; "" omits an input). Its only output has
+// the node's name.
 const char *ree_writer_op(struct ree_writer *w, const char *name, const char *type,
                           const char *const *in);
 #define ree_op1(w, name, type, a) ree_writer_op(w, name, type, (const char *const[]){a, NULL})
 #define ree_op2(w, name, type, a, b) ree_writer_op(w, name, type, (const char *const[]){a, b, NULL})
 #define ree_op3(w, name, type, a, b, c)                                                            \
     ree_writer_op(w, name, type, (const char *const[]){a, b, c, NULL})
-// The same with several outputs, up to the first NULL of out[].
+// As ree_writer_op, with several outputs, up to the first NULL of out[].
 void ree_writer_node(struct ree_writer *w, const char *name, const char *type,
                      const char *const *in, const char *const *out);
-// Attributes and the domain of the node written last.
+// Set an attribute, or the domain, of the node written last.
 void ree_writer_int(struct ree_writer *w, const char *name, int64_t value);
 void ree_writer_ints(struct ree_writer *w, const char *name, size_t n, const int64_t *values);
 void ree_writer_float(struct ree_writer *w, const char *name, float value);
 void ree_writer_text(struct ree_writer *w, const char *name, const char *value);
 void ree_writer_domain(struct ree_writer *w, const char *domain);
-// Its first output gets another name.
+// Gives the first output of the node written last another name.
 void ree_writer_rename(struct ree_writer *w, const char *output);
 
-// Constants in the model itself. Equal ones are written once; their names tell the values (of
-// float32 the bits).
+// Constants stored in the model itself. Equal constants are written once; their names contain the
+// values (for float32, the bits).
 const char *ree_writer_i64s(struct ree_writer *w, size_t n, const int64_t *values); // rank 1
 const char *ree_writer_i64(struct ree_writer *w, int64_t value);                    // rank 0
 const char *ree_writer_f32(struct ree_writer *w, float value);                      // rank 0
 const char *ree_writer_f32s(struct ree_writer *w, const char *name, size_t n, const float *values);
-// A constant in a file beside the model; written once, whatever number of times it is asked for.
+// A constant stored in a file next to the model. It is written once, however often it is requested.
 const char *ree_writer_external(struct ree_writer *w, const char *name, enum ree_dtype dtype,
                                 uint32_t rank, const int64_t *dims, const char *location,
                                 uint64_t offset, uint64_t length);

@@ -1,4 +1,4 @@
-// Activations: each one expression over its input, as NUMERICS.md defines it step by step.
+// Activations: each is one expression over its input, as NUMERICS.md defines it step by step.
 #include "graph/lower/rules.h"
 
 #include "base/dtype.h"
@@ -10,7 +10,7 @@
     enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_tval *const *in,       \
                                         struct ree_tval **out)
 
-// An expression over one float32 or float64 tensor: constants and steps by short names.
+// An expression over one float32 or float64 tensor, with short names for constants and steps.
 struct activation {
     struct ree_expr_builder b;
     int x;
@@ -83,7 +83,7 @@ RULE(prelu) {
     REE_TRY(ree_rule_same_type(lower, in[1], "slope", in[0], "X"));
     REE_TRY(ree_rule_typed(lower, &product, dtype, &mul));
     REE_TRY(ree_rule_typed(lower, &less, dtype, &lt));
-    // Before opset 7 a slope of more than one element belongs to the channels.
+    // Before opset 7, a slope of more than one element has one element per channel.
     if (lower->node->opset < 7 && slope->rank == 1 && slope->dims[0] != 1 && in[0]->rank > 1)
         REE_TRY(ree_rule_channel_view(lower, slope, in[0]->rank, &slope));
     struct ree_expr_builder b;
@@ -126,7 +126,7 @@ RULE(celu) {
     return finish(&a, SELECT(LESS(a.x, constant(&a, 0)), curve, a.x), &out[0]);
 }
 
-// tanh: half of 1 + tanh(u) is the sigmoid of 2u, which cancels nowhere.
+// tanh: 0.5 * (1 + tanh(u)) is computed as sigmoid(2u), which has no cancellation.
 RULE(gelu) {
     struct activation a;
     REE_TRY(begin(&a, lower, in[0]));
@@ -188,7 +188,7 @@ RULE(swish) {
     return finish(&a, MUL(a.x, step1(&a, REE_MAP_sigmoid_f32, scaled)), &out[0]);
 }
 
-// Of integers as ONNX's function body has it, where lambd and bias are cast to x's type first.
+// Shrink for integers, as in ONNX's function body: lambd and bias are first cast to x's type.
 static enum ree_status shrink_integers(struct ree_lower *lower, struct ree_tval *x,
                                        struct ree_tval **out) {
     static const struct ree_typed_op less = {
@@ -201,7 +201,7 @@ static enum ree_status shrink_integers(struct ree_lower *lower, struct ree_tval 
     float lambd = ree_node_float(lower->node, "lambd", 0.5f);
     float bias = ree_node_float(lower->node, "bias", 0);
     bool is_signed = t == REE_I8 || t == REE_I16 || t == REE_I32 || t == REE_I64;
-    // The smallest type's range: what lies beyond it is cast differently from type to type.
+    // Limits values to the smallest type's range: casts of values beyond it differ between types.
     float low = is_signed ? -128 : 0, high = is_signed ? 127 : 255;
     if (!(lambd >= low && lambd <= high && bias >= low && bias <= high))
         return ree_lower_fail(
@@ -217,7 +217,8 @@ static enum ree_status shrink_integers(struct ree_lower *lower, struct ree_tval 
     int above = ree_expr_op2(&b, op_less, ree_expr_number(&b, t, (int64_t)lambd), v);
     int value =
         ree_expr_select(&b, t, above, ree_expr_op2(&b, op_sub, v, by), ree_expr_number(&b, t, 0));
-    if (is_signed) { // nothing unsigned is below -lambd
+    // An unsigned value is never below -lambd.
+    if (is_signed) {
         int below = ree_expr_op2(&b, op_less, v, ree_expr_number(&b, t, -(int64_t)lambd));
         value = ree_expr_select(&b, t, below, ree_expr_op2(&b, op_add, v, by), value);
     }
@@ -236,7 +237,7 @@ RULE(shrink) {
     return finish(&a, SELECT(below, ADD(a.x, bias), value), &out[0]);
 }
 
-// A bound of Clip as a scalar tensor of x's type.
+// Returns a bound of Clip as a scalar tensor of x's type.
 static enum ree_status bound(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *t,
                              const char *name, struct ree_tval **out) {
     char text[128];
@@ -246,7 +247,7 @@ static enum ree_status bound(struct ree_lower *lower, struct ree_tval *x, struct
     return ree_lower_reshape(lower, t, 0, NULL, out);
 }
 
-// min(max(x, low), high): where low exceeds high, high wins.
+// min(max(x, low), high): if low > high, the result is high.
 RULE(clip) {
     static const struct ree_typed_op minimum = {REE_MAP_min_f32, REE_MAP_min_i32, REE_MAP_min_u32,
                                                 REE_MAP_min_i64, REE_MAP_min_u64, NO};

@@ -59,9 +59,9 @@ RULE(mod) {
     return binary(lower, in, fmod ? &c_fmod : &python_mod, &out[0]);
 }
 
-// Pow. The exponent may be of another type: the result is of the base's. Where either is a float
-// the power is one in float32, or in float64 where either is that; between integers it wraps, in 64
-// bits when the exponent has as many.
+// Pow. The exponent may have another type than the base; the result has the base's type. If either
+// is a float, the power is computed in float32, or in float64 if either is float64. Integer powers
+// wrap; they are computed in 64 bits if either type has 64 bits.
 
 static bool is_pow_float(enum ree_dtype t) {
     return t == REE_F32 || t == REE_F64;
@@ -109,7 +109,7 @@ RULE(pow) {
     }
     enum ree_dtype real = base == REE_F64 || exponent == REE_F64 ? REE_F64 : REE_F32;
     x = ree_expr_cast(&b, x, base, real);
-    // A square is the same correctly rounded number as a product, and far cheaper.
+    // x * x is the same correctly rounded number as x^2, and far cheaper.
     float known = 0;
     if (exponent == REE_F32 && ree_tval_count(in[1]) == 1 && ree_lower_is_host(in[1]))
         REE_TRY(ree_lower_host_float(lower, in[1], "Y", &known));
@@ -122,8 +122,8 @@ RULE(pow) {
     return ree_lower_map(&b, ree_expr_cast(&b, value, real, base), base, &out[0]);
 }
 
-// Folds all inputs from the left. An expression holds so many tensors; the rest go on from its
-// result.
+// Combines all inputs from left to right. An expression can hold only a limited number of tensors;
+// the next expression continues from its result.
 static enum ree_status variadic(struct ree_lower *lower, struct ree_tval *const *in,
                                 const struct ree_typed_op *typed, bool mean,
                                 struct ree_tval **out) {

@@ -10,7 +10,7 @@
     enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_tval *const *in,       \
                                         struct ree_tval **out)
 
-// How float8 results round and saturate, by the node's attributes.
+// Reads from the node's attributes how float8 results round and saturate.
 static enum ree_status read_mode(struct ree_lower *lower, struct ree_cast_mode *out) {
     static const char *const names[] = {
         [REE_E8M0_UP] = "up", [REE_E8M0_DOWN] = "down", [REE_E8M0_NEAREST] = "nearest"};
@@ -40,7 +40,7 @@ static enum ree_status cast(struct ree_lower *lower, struct ree_tval *t, enum re
     return ree_lower_cast_mode(lower, t, to, mode, out);
 }
 
-// Before opset 6 the type is written out ("FLOAT", as in TensorProto.DataType).
+// Before opset 6, the type is given by its name ("FLOAT", as in TensorProto.DataType).
 static enum ree_dtype type_by_name(const char *name) {
     static const struct {
         const char *name;
@@ -79,18 +79,19 @@ static bool has_nan_payloads(enum ree_dtype dtype) {
            dtype == REE_F8E4M3FN || dtype == REE_F8E5M2;
 }
 
-// The bits of the value; a NaN becomes the canonical NaN (NUMERICS.md, section 1). The expression
-// uses integers only, and its result is stored as an integer: a map that stores a float may keep a
-// NaN's bits as they are.
+// Returns the bits of the value, with every NaN replaced by the canonical NaN (NUMERICS.md, section
+// 1). The expression uses only integers, and its result is stored as an integer, because a map that
+// stores a float may keep a NaN's bits unchanged.
 static int canonical_bits(struct ree_expr_builder *b, enum ree_dtype dtype, int x) {
     static const struct {
         enum ree_dtype dtype;
         int32_t magnitude, infinity, nan; // x is a NaN if (x & magnitude) > infinity
     } formats[] = {
+        // 0x7E is the largest number: the format has no infinity
         {REE_F32, 0x7FFFFFFF, 0x7F800000, 0x7FC00000},
         {REE_F16, 0x7FFF, 0x7C00, 0x7E00},
         {REE_BF16, 0x7FFF, 0x7F80, 0x7FC0},
-        {REE_F8E4M3FN, 0x7F, 0x7E, 0x7F}, // the largest number: it has no infinity
+        {REE_F8E4M3FN, 0x7F, 0x7E, 0x7F},
         {REE_F8E5M2, 0x7F, 0x7C, 0x7E},
     };
     if (dtype == REE_F64) {
@@ -106,8 +107,8 @@ static int canonical_bits(struct ree_expr_builder *b, enum ree_dtype dtype, int 
     return ree_expr_op3(b, REE_MAP_select_b32, is_nan, ree_expr_i32(b, formats[i].nan), x);
 }
 
-// The bits as they are, under another type of the same width in ONNX's sense: the types below a
-// byte have a byte each here, extended by their own sign.
+// Keeps the bits, under another type of the same width as ONNX defines it. Here a type of less than
+// 8 bits uses one byte per element, sign-extended if the type is signed.
 RULE(bit_cast) {
     int64_t number = ree_node_int(lower->node, "to", 0);
     enum ree_dtype from = in[0]->dtype, to = (enum ree_dtype)number;
@@ -132,7 +133,7 @@ RULE(bit_cast) {
     if (ree_dtype_bits(to) < 8) {
         struct ree_expr_builder b;
         ree_expr_init(&b, lower, t->rank, t->dims);
-        // float4e2m1 is bits like uint4.
+        // float4e2m1 holds bits like uint4.
         enum ree_dtype as = to == REE_F4E2M1 ? REE_U4 : to;
         int value = ree_expr_wrap(&b, as, ree_expr_tensor(&b, t));
         return ree_lower_map(&b, value, to, &out[0]);

@@ -1,5 +1,5 @@
-// Conv and ConvTranspose: the RepOp, then the bias as a step of its own (which fusing makes an
-// epilogue).
+// Conv and ConvTranspose: the RepOp, then the bias as a separate step, which fusion turns into an
+// epilogue.
 #include "graph/lower/window.h"
 
 #include <string.h>
@@ -29,7 +29,8 @@ enum ree_status ree_conv_emit(struct ree_lower *lower, struct ree_tval *x, struc
     for (uint32_t i = 0; i < window->n; i++)
         dims[2 + i] = window->out[window->first + i];
     enum ree_dtype dtype = x->dtype == REE_F32 ? REE_F32 : REE_I32;
-    if (ree_tval_count(x) == 0 || ree_tval_count(w) == 0) { // sums of nothing
+    // Sums of nothing.
+    if (ree_tval_count(x) == 0 || ree_tval_count(w) == 0) {
         struct ree_expr_builder e;
         ree_expr_init(&e, lower, x->rank, dims);
         return ree_lower_map(&e, ree_expr_number(&e, dtype, 0), dtype, out);
@@ -64,7 +65,7 @@ enum ree_status ree_conv_emit(struct ree_lower *lower, struct ree_tval *x, struc
     return ree_lower_emit(lower, REE_REPOP_CONV, &params, operands, n, 1);
 }
 
-// The convolution with the bias added. m: output channels per group.
+// The convolution plus the bias. m: output channels per group.
 static enum ree_status convolve(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *w,
                                 struct ree_tval *bias, const struct ree_window *window,
                                 int64_t groups, int64_t m, bool transposed, struct ree_tval **out) {

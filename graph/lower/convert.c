@@ -1,7 +1,7 @@
-// Conversions between element types as ONNX's Cast defines them (NUMERICS.md section 5): float16,
-// bfloat16 and the formats below are widened exactly to float32 first, and reached from it by one
-// rounding. Where the source is wider than float32 it is brought there by rounding to odd, which
-// leaves the second rounding what it would have been from the source itself.
+// Conversions between element types as ONNX's Cast defines them (NUMERICS.md section 5). float16,
+// bfloat16 and the narrower formats are first widened exactly to float32, and are made from float32
+// by one rounding. A source wider than float32 is first rounded to odd in float32; the second
+// rounding then gives the same result as rounding the source directly.
 #include "graph/lower/rules.h"
 #include "repops/scalar/narrow.h"
 
@@ -15,7 +15,7 @@ static int op2(struct ree_expr_builder *b, enum ree_map_op op, int a, uint32_t c
     return ree_expr_op2(b, op, a, ree_expr_i32(b, (int32_t)constant));
 }
 
-// The word of scalar/narrow.h; 0 for other types.
+// The format's word in scalar/narrow.h; 0 for other types.
 static uint32_t narrow_format(enum ree_dtype dtype) {
     switch (dtype) {
     case REE_F8E4M3FN: return REE_NARROW_F8E4M3FN;
@@ -62,7 +62,7 @@ static bool is_wide(enum ree_dtype t) {
     return ree_dtype_class(t) == REE_CLASS_D;
 }
 
-// An integer as 64 bits.
+// Extends an integer to 64 bits.
 static int extend(struct ree_expr_builder *b, int value, enum ree_dtype from) {
     if (is_wide(from)) return value;
     return op1(b, from == REE_U32 ? REE_MAP_u32_to_i64 : REE_MAP_i32_to_i64, value);
@@ -73,8 +73,8 @@ static int clamp(struct ree_expr_builder *b, int value, int32_t low, int32_t hig
     return op2(b, REE_MAP_min_i32, value, (uint32_t)high);
 }
 
-// Towards zero, saturating; for the types below a byte the low bits of what saturates at 32, as
-// ONNX's own tests have it.
+// Rounds towards zero and saturates. For integer types below 8 bits it saturates to 32 bits and
+// takes the low bits, as ONNX's own tests expect.
 static int float_to_int(struct ree_expr_builder *b, int value, enum ree_dtype from,
                         enum ree_dtype to) {
     bool f64 = from == REE_F64;
@@ -100,8 +100,8 @@ static int int_to_int(struct ree_expr_builder *b, int value, enum ree_dtype from
     return ree_expr_wrap(b, to, value);
 }
 
-// From a float or an integer to a float of 32 or 64 bits; `odd`: to float32, rounded to odd where
-// float32 cannot hold the value.
+// Converts a float or an integer to float32 or float64. With `odd`, a float32 result that is not
+// exact is rounded to odd.
 static int to_float(struct ree_expr_builder *b, int value, enum ree_dtype from, enum ree_dtype to,
                     bool odd) {
     if (from == to) return value;
@@ -117,7 +117,7 @@ static int to_float(struct ree_expr_builder *b, int value, enum ree_dtype from, 
     return op1(b, is_unsigned(from) ? REE_MAP_u32_to_f32 : REE_MAP_i32_to_f32, value);
 }
 
-// x != 0, so that a NaN is true.
+// x != 0, so a NaN gives true.
 static int to_bool(struct ree_expr_builder *b, int value, enum ree_dtype from) {
     int zero;
     if (from == REE_F32 || from == REE_F64)

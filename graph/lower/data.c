@@ -108,7 +108,7 @@ bool ree_data_is_ordered(enum ree_dtype dtype) {
 }
 
 void ree_data_dense_strides(uint32_t rank, const int64_t *dims, int32_t *out_strides) {
-    uint32_t stride = 1; // may wrap for an empty tensor, which has no use for strides
+    uint32_t stride = 1; // may wrap for an empty tensor, whose strides are not used
     for (uint32_t i = rank; i-- > 0;) {
         out_strides[i] = (int32_t)stride;
         stride *= (uint32_t)dims[i];
@@ -152,7 +152,7 @@ enum ree_status ree_data_emit_gather(struct ree_lower *lower, struct ree_tval *d
     return ree_lower_emit(lower, REE_REPOP_GATHER, &p, operands, 3, 1);
 }
 
-// One axis through a table that is no regular pattern.
+// Selects along one axis with a table that has no regular pattern.
 static enum ree_status gather_axis(struct ree_lower *lower, struct ree_tval *t, uint32_t axis,
                                    const struct ree_axis_table *table, struct ree_tval **out) {
     struct ree_tval *index;
@@ -171,7 +171,7 @@ static enum ree_status gather_axis(struct ree_lower *lower, struct ree_tval *t, 
     return ree_data_emit_gather(lower, t, index, &p, t->rank, dims, out);
 }
 
-// index[i] = start + i * step?
+// Returns whether index[i] = start + i * step.
 static bool is_progression(const struct ree_axis_table *table, int64_t *out_step) {
     int64_t step = table->n > 1 ? (int64_t)table->index[1] - table->index[0] : 1;
     for (int64_t i = 2; i < table->n; i++)
@@ -180,7 +180,7 @@ static bool is_progression(const struct ree_axis_table *table, int64_t *out_step
     return true;
 }
 
-// index[i] = start + i / repeat, repeat > 1 a divisor of n?
+// Returns whether index[i] = start + i / repeat, with repeat > 1 a divisor of n.
 static bool is_repetition(const struct ree_axis_table *table, int64_t *out_repeat) {
     int64_t repeat = 1;
     while (repeat < table->n && table->index[repeat] == table->index[0])

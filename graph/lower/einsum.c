@@ -1,18 +1,18 @@
 // Einsum: NUMERICS.md, "Einsum". Every label gets a number in the order of its first appearance in
-// the equation, and lists of labels are kept in that order. The operands are folded from the left;
-// what is summed, and when, is decided by labels alone; only a dimension of 1 that meets a larger
-// one counts as absent.
+// the equation; lists of labels are kept in that order. The operands are combined from left to
+// right. Labels alone determine what is summed and when, with one exception: a dimension of size 1
+// that meets a larger one counts as absent.
 #include "graph/lower/rules.h"
 
 #include <ctype.h>
 #include <string.h>
 
-// Letters, then the dimensions of the ellipsis counted from the right.
+// Labels: letters, then the dimensions of the ellipsis, counted from the right.
 #define N_LETTERS 52
 #define N_LABELS (N_LETTERS + REE_MAX_RANK)
 #define MAX_OPERANDS 64
 
-// A tensor whose dimension i carries the label labels[i].
+// A tensor; labels[i] is the label of its dimension i.
 struct term {
     struct ree_tval *t;
     uint8_t labels[REE_MAX_RANK];
@@ -22,12 +22,12 @@ struct equation {
     struct ree_lower *lower;
     uint32_t n_terms;
     uint32_t lengths[MAX_OPERANDS];
-    uint8_t labels[MAX_OPERANDS][REE_MAX_RANK]; // by the operand's dimensions
+    uint8_t labels[MAX_OPERANDS][REE_MAX_RANK]; // by operand and dimension
     uint32_t out_length;
     uint8_t out[REE_MAX_RANK];
-    uint8_t order[N_LABELS]; // a label's number, from 1; 0: not seen
+    uint8_t order[N_LABELS]; // number of each label, from 1; 0: not seen
     uint8_t n_seen;
-    uint32_t ellipsis_rank; // the longest
+    uint32_t ellipsis_rank; // rank of the longest ellipsis
     int64_t sizes[N_LABELS];
 };
 
@@ -50,8 +50,8 @@ static void see(struct equation *e, uint8_t label) {
     if (!e->order[label]) e->order[label] = ++e->n_seen;
 }
 
-// Reads one subscript list of `rank` dimensions (any number when rank is UINT32_MAX: the output).
-// `n_ellipsis` dimensions stand for "...". Leaves *at behind the list.
+// Reads one list of subscripts with `rank` dimensions (UINT32_MAX, for the output: any number).
+// "..." stands for n_ellipsis dimensions. Sets *at to the end of the list.
 static enum ree_status read_term(struct equation *e, const char *text, const char **at,
                                  uint32_t n_ellipsis, uint8_t *labels, uint32_t *out_length) {
     uint32_t n = 0;
@@ -81,7 +81,7 @@ static enum ree_status read_term(struct equation *e, const char *text, const cha
     return REE_OK;
 }
 
-// How many letters a list has, and whether it has an ellipsis, without storing it.
+// Counts the letters of a list and finds whether it has an ellipsis, without storing the list.
 static void measure_term(const char *p, uint32_t *out_letters, bool *out_ellipsis) {
     *out_letters = 0;
     *out_ellipsis = false;
@@ -91,7 +91,8 @@ static void measure_term(const char *p, uint32_t *out_letters, bool *out_ellipsi
     }
 }
 
-// Without an arrow: the ellipsis, then the letters that appear once, upper case first.
+// The output of an equation without an arrow: the ellipsis, then the letters that appear once,
+// upper case first.
 static enum ree_status implicit_output(struct equation *e, const char *text) {
     uint32_t count[N_LETTERS] = {0};
     for (uint32_t k = 0; k < e->n_terms; k++)
@@ -152,7 +153,7 @@ static enum ree_status parse(struct equation *e, const char *text, struct ree_tv
     return REE_OK;
 }
 
-// The size of every label; a size of 1 fits any.
+// Finds the size of every label; a size of 1 matches any size.
 static enum ree_status find_sizes(struct equation *e, struct ree_tval *const *in) {
     for (uint32_t i = 0; i < N_LABELS; i++)
         e->sizes[i] = 1;
@@ -170,8 +171,9 @@ static enum ree_status find_sizes(struct equation *e, struct ree_tval *const *in
     return REE_OK;
 }
 
-// Operand k as a view with each label once, sorted by number: repeated labels walk the diagonal.
-// Dimensions of 1 that stand for a larger label are dropped, which repeats the operand along it.
+// Views operand k with each label once, sorted by number; repeated labels select the diagonal.
+// Dimensions of size 1 are dropped if their label has a larger size, which repeats the operand
+// along it.
 static enum ree_status make_term(struct equation *e, uint32_t k, struct ree_tval *t,
                                  struct term *out) {
     struct ree_tval *view = ree_lower_view(e->lower, t);
@@ -205,7 +207,7 @@ static bool term_has(const struct term *term, uint8_t label) {
     return has_label(term->labels, term->t->rank, label);
 }
 
-// Whether a label is needed after operand k has been taken in: by the output or a later operand.
+// Returns whether the output or an operand after k needs the label.
 static bool needed_after(const struct equation *e, uint32_t k, uint8_t label) {
     if (has_label(e->out, e->out_length, label)) return true;
     for (uint32_t j = k + 1; j < e->n_terms; j++)
@@ -213,7 +215,7 @@ static bool needed_after(const struct equation *e, uint32_t k, uint8_t label) {
     return false;
 }
 
-// Sums over the labels of `term` that nobody else needs: neither `other` (may be NULL) nor anything
+// Sums over the labels of `term` that are no longer needed: neither by `other` (may be NULL) nor
 // after operand k.
 static enum ree_status sum_own_labels(struct equation *e, struct term *term,
                                       const struct term *other, uint32_t k) {
@@ -231,7 +233,7 @@ static enum ree_status sum_own_labels(struct equation *e, struct term *term,
     return ree_lower_reduce(e->lower, term->t, REE_REDUCE_SUM, mask, false, false, &term->t);
 }
 
-// The term's dimensions in the order of `labels`, each of which it has.
+// Transposes the term to the order of `labels`; it must have all of them.
 static enum ree_status permute(struct equation *e, const struct term *term, const uint8_t *labels,
                                struct ree_tval **out) {
     uint32_t perm[REE_MAX_RANK] = {0};
@@ -241,7 +243,7 @@ static enum ree_status permute(struct equation *e, const struct term *term, cons
     return ree_lower_transpose(e->lower, term->t, perm, out);
 }
 
-// The labels of two terms by role in their product.
+// The labels of two terms, by their role in the product.
 struct roles {
     uint32_t n_batch, n_left, n_right, n_sum;
     uint8_t batch[REE_MAX_RANK], left[REE_MAX_RANK], right[REE_MAX_RANK], sum[REE_MAX_RANK];
@@ -263,8 +265,8 @@ static void find_roles(const struct equation *e, const struct term *a, const str
         if (!term_has(a, b->labels[i])) r->right[r->n_right++] = b->labels[i];
 }
 
-// Views the term as (batch..., rows, columns): the labels of each role together, in their order.
-// Batch labels stay apart unless there are too many of them.
+// Views the term as (batch..., rows, columns): the labels of each role are merged, in their order.
+// Batch labels stay separate dimensions unless there are too many of them.
 static enum ree_status as_matrix(struct equation *e, const struct term *term, const struct roles *r,
                                  const uint8_t *rows, uint32_t n_rows, const uint8_t *columns,
                                  uint32_t n_columns, struct ree_tval **out) {
@@ -293,7 +295,7 @@ static enum ree_status as_matrix(struct equation *e, const struct term *term, co
     return ree_lower_reshape(e->lower, *out, rank, dims, out);
 }
 
-// Without a label to sum: the elementwise product over (batch..., left..., right...).
+// If no label is summed: the elementwise product over (batch..., left..., right...).
 static enum ree_status multiply(struct equation *e, const struct term *a, const struct term *b,
                                 const struct term *shape, struct ree_tval **out) {
     static const struct ree_typed_op product = {REE_MAP_mul_f32, REE_MAP_mul_i32, REE_MAP_mul_i32,
@@ -320,7 +322,7 @@ static enum ree_status multiply(struct equation *e, const struct term *a, const 
     return ree_lower_map(&builder, value, dtype, out);
 }
 
-// a := the product of a and b, summed over the labels that only these two share.
+// Replaces a by the product of a and b, summed over the labels that only these two have.
 static enum ree_status contract(struct equation *e, struct term *a, struct term *b, uint32_t k) {
     REE_TRY(sum_own_labels(e, a, b, k));
     REE_TRY(sum_own_labels(e, b, a, k));
@@ -350,7 +352,7 @@ static enum ree_status contract(struct equation *e, struct term *a, struct term 
         REE_TRY(ree_lower_reshape(e->lower, product, rank, shape.dims, &product));
     }
 
-    // Back into the order of the labels' numbers.
+    // Sort the labels by number again.
     struct term unsorted = result;
     unsorted.t = product;
     for (uint32_t i = 1; i < rank; i++) {
@@ -393,6 +395,6 @@ enum ree_status ree_lower_op_einsum(struct ree_lower *lower, struct ree_tval *co
         REE_TRY(contract(&e, &acc, &next, k));
     }
     REE_TRY(sum_own_labels(&e, &acc, NULL, n - 1));
-    // What is left are the output's labels: some operand had each of them at its full size.
+    // The remaining labels are the output's labels: some operand had each of them at its full size.
     return permute(&e, &acc, e.out, &out[0]);
 }

@@ -1,9 +1,9 @@
-// RepOps on whole tensors: reduce and matmul, with their index arithmetic.
+// Emits RepOps on whole tensors: reduce and matmul, with their index arithmetic.
 #include "graph/lower/lower.h"
 
 #include <string.h>
 
-// Appends a dimension to a list, merging it with the one before when the stride allows.
+// Appends a dimension to a list, merged with the previous one if the stride allows it.
 static void add_dim(uint32_t *rank, uint32_t *dims, int32_t *strides, int64_t dim, int64_t stride) {
     if (dim == 1) return;
     if (*rank && strides[*rank - 1] == stride * dim) {
@@ -116,7 +116,7 @@ enum ree_status ree_lower_matmul(struct ree_lower *lower, struct ree_tval *a, st
     dims[n_batch_dims] = p->m;
     dims[n_batch_dims + 1] = p->n;
     REE_TRY(ree_lower_new(lower, dtype, rank, dims, out));
-    // Rows of A that follow each other across the batch, over one B: a single taller product.
+    // If the batches of A are consecutive rows and share one B, compute a single taller product.
     while (p->batch_rank && p->b_batch_strides[p->batch_rank - 1] == 0 &&
            (p->m == 1 ||
             p->a_batch_strides[p->batch_rank - 1] == (int64_t)p->a_stride_m * (int64_t)p->m)) {

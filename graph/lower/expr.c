@@ -1,8 +1,8 @@
 // Expressions: building them, and splitting them into single steps.
 //
-// While an expression is being built its operand count is not final, so the builder hands out
+// The number of operands is not final until the expression is complete. So the builder returns
 // handles: operands count from 0, instructions from INSTR_BASE, and the accumulator is ACCUMULATOR.
-// ree_lower_map renumbers.
+// ree_lower_map converts handles to value numbers.
 #include "graph/lower/lower.h"
 
 #include <string.h>
@@ -98,7 +98,7 @@ static int add_instr(struct ree_expr_builder *b, enum ree_map_op op, const int *
         instr->args[i] = (uint32_t)args[i];
     instr->imm[0] = imm0;
     instr->imm[1] = imm1;
-    // A repeated step gives the same value; reuse it.
+    // A repeated step gives the same value, so reuse it.
     for (uint32_t i = 0; i < e->n_instrs; i++)
         if (!memcmp(&e->instrs[i], instr, sizeof *instr)) return INSTR_BASE + (int)i;
     return INSTR_BASE + (int)e->n_instrs++;
@@ -125,8 +125,8 @@ int ree_expr_i64(struct ree_expr_builder *b, int64_t value) {
     return add_instr(b, REE_MAP_CONST64, NULL, (uint32_t)bits, (uint32_t)(bits >> 32));
 }
 
-// Float64. Rules are written in float32 operations; one that meets an argument of 64 bits is meant
-// in float64, and its other arguments are widened, which is exact.
+// Float64. Rules are written with float32 operations. An operation with a 64-bit argument becomes
+// the float64 operation; its other arguments are widened, which is exact.
 
 static enum ree_class class_of(const struct ree_expr_builder *b, int value) {
     if (value == ACCUMULATOR) return REE_CLASS_W;
@@ -147,7 +147,7 @@ static int widen(struct ree_expr_builder *b, int value) {
 static int add_op(struct ree_expr_builder *b, enum ree_map_op op, int *args) {
     const struct ree_map_op_info *info = &ree_map_op_infos[op];
     enum ree_map_op f64 = op == REE_MAP_select_b32 ? REE_MAP_select_b64 : ree_map_op_in_f64(op);
-    uint32_t first = op == REE_MAP_select_b32 ? 1 : 0; // what is selected, not the condition
+    uint32_t first = op == REE_MAP_select_b32 ? 1 : 0; // skip the condition of a select
     bool wide = false;
     for (uint32_t i = first; i < info->n_args && b->status == REE_OK && f64 != REE_N_MAP_OPS; i++)
         wide |= class_of(b, args[i]) == REE_CLASS_D;
@@ -169,8 +169,9 @@ int ree_expr_op3(struct ree_expr_builder *b, enum ree_map_op op, int a, int b_, 
     return add_op(b, op, (int[]){a, b_, c});
 }
 
-// Drops dimensions of size 1 and merges neighbours that every operand steps through evenly, so that
-// backends see the fewest dimensions. The output is dense, so it never stands in the way.
+// Drops dimensions of size 1 and merges neighbouring dimensions that every operand steps through
+// evenly, so that backends get as few dimensions as possible. The output is dense, so it never
+// prevents merging.
 void ree_expr_coalesce(struct ree_expr *e) {
     uint32_t rank = 0;
     for (uint32_t i = 0; i < e->rank; i++) {
@@ -198,8 +199,8 @@ void ree_expr_coalesce(struct ree_expr *e) {
     e->rank = rank;
 }
 
-// Makes `result` the last instruction's value (or value 0 of an expression without instructions),
-// as the ABI wants, and drops what it does not depend on. Handles become value numbers.
+// Makes `result` the last instruction's value (or value 0 if there are no instructions), as the ABI
+// requires. Drops everything that `result` does not depend on. Converts handles to value numbers.
 static void finish_values(struct ree_expr_builder *b, int result) {
     struct ree_expr *e = &b->expr;
     struct ree_expr old = *e;
@@ -245,7 +246,7 @@ static void finish_values(struct ree_expr_builder *b, int result) {
     }
 }
 
-// Into *out, or a new tensor where that is NULL.
+// Writes to *out, or to a new tensor if *out is NULL.
 static enum ree_status emit_map(struct ree_expr_builder *b, int result, enum ree_dtype dtype,
                                 const int64_t *dims, uint32_t rank, struct ree_tval **out) {
     if (!*out) REE_TRY(ree_lower_new(b->lower, dtype, rank, dims, out));
@@ -262,9 +263,9 @@ static enum ree_status emit_map(struct ree_expr_builder *b, int result, enum ree
     return ree_lower_emit(b->lower, REE_REPOP_MAP, &params, operands, n, 1);
 }
 
-// One map per instruction, for proving that fusing them changes nothing. Intermediate values keep
-// their raw bits in int32 or int64 tensors; constants and index patterns stay inside the step that
-// uses them.
+// Emits one map per instruction, to prove that fusing them does not change the bits. Intermediate
+// values are stored as raw bits in int32 or int64 tensors. Constants and index patterns are part of
+// the step that uses them.
 static enum ree_status emit_steps(struct ree_expr_builder *b, int result, enum ree_dtype dtype,
                                   const int64_t *dims, uint32_t rank, struct ree_tval **out) {
     struct ree_tval *values[REE_EXPR_MAX_INSTRS] = {NULL};

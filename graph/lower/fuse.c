@@ -1,5 +1,5 @@
-// Fusing dispatches: a map takes the place of the map that feeds it, or becomes the epilogue of the
-// matmul or conv that feeds it. The steps and their order stay what they were, so the bits do too.
+// Fuses dispatches: a map absorbs the map that produces its input, or becomes the epilogue of the
+// matmul or conv that produces its input. Steps and their order are unchanged, so the bits are too.
 #include "graph/lower/lower.h"
 
 #include <string.h>
@@ -10,12 +10,12 @@
 struct fuser {
     struct ree_lower *lower;
     const bool *keep;
-    uint32_t *writer;  // per storage: the dispatch that writes it, NO_WRITER or MANY_WRITERS
-    uint32_t *n_reads; // per storage: dispatches that read it
-    bool *dead;        // per dispatch
+    uint32_t *writer;  // by storage: the dispatch that writes it, NO_WRITER or MANY_WRITERS
+    uint32_t *n_reads; // by storage: number of dispatches that read it
+    bool *dead;        // by dispatch
 };
 
-// Operand i is written; in-out operands are read as well.
+// Returns whether operand i is written. In-out operands are also read.
 static bool writes(const struct ree_dispatch *d, uint32_t i) {
     return i + d->n_outputs >= d->n_operands || (d->op == REE_REPOP_SCATTER && i == 0);
 }
@@ -60,7 +60,8 @@ static void remove_dead(struct fuser *f) {
 
 // Dimensions
 
-// The coarsest dims that both a and b are made of: every dim of either is a product of neighbours.
+// Finds the coarsest dims of which a and b both consist: every dim of a and of b is a product of
+// neighbours.
 static bool refine(uint32_t rank_a, const uint32_t *a, uint32_t rank_b, const uint32_t *b,
                    uint32_t *out_rank, uint32_t *out) {
     uint32_t reversed[REE_MAX_RANK], n = 0;
@@ -83,7 +84,7 @@ static bool refine(uint32_t rank_a, const uint32_t *a, uint32_t rank_b, const ui
     return true;
 }
 
-// Rewrites e's strides over dims, a refinement of e->dims.
+// Rewrites e's strides for dims, which refine e->dims.
 static void refine_expr(struct ree_expr *e, uint32_t rank, const uint32_t *dims) {
     struct ree_expr old = *e;
     uint32_t from = old.rank, left = 1;
@@ -104,8 +105,8 @@ static void refine_expr(struct ree_expr *e, uint32_t rank, const uint32_t *dims)
     e->rank = rank;
 }
 
-// Whether operand k of e runs through its tensor densely from the start, so that its element is the
-// output's.
+// Returns whether operand k of e reads its tensor densely from the start, so that its element index
+// equals the output's.
 static bool is_whole(const struct ree_expr *e, uint32_t k) {
     const struct ree_expr_operand *o = &e->operands[k];
     if (o->kind != REE_EXPR_TENSOR || o->offset != 0) return false;
@@ -123,7 +124,7 @@ static bool is_whole(const struct ree_expr *e, uint32_t k) {
 // An expression and the storages of its tensor operands.
 struct bound_expr {
     struct ree_expr expr;
-    struct ree_operand tensors[REE_EXPR_MAX_OPERANDS]; // per operand; unused for iota
+    struct ree_operand tensors[REE_EXPR_MAX_OPERANDS]; // by operand; unused for iota
 };
 
 static void bind_expr(struct bound_expr *b, const struct ree_expr *expr,
@@ -134,7 +135,7 @@ static void bind_expr(struct bound_expr *b, const struct ree_expr *expr,
         if (expr->operands[i].kind == REE_EXPR_TENSOR) b->tensors[i] = tensors[n++];
 }
 
-// Adds an operand, or finds the same one; false when there is no room.
+// Adds an operand, or finds an identical one. Returns false if the limit is reached.
 static bool add_operand(struct bound_expr *b, const struct ree_expr_operand *operand,
                         const struct ree_operand *tensor, uint32_t *out) {
     struct ree_expr *e = &b->expr;
@@ -151,8 +152,8 @@ static bool add_operand(struct bound_expr *b, const struct ree_expr_operand *ope
     return true;
 }
 
-// out = consumer with its operand k replaced by the producer's value. Both run over the same dims.
-// With has_acc, the producer is an epilogue: value 0 is the accumulator.
+// Makes out = consumer, with its operand k replaced by the producer's value. Both must have the
+// same dims. With has_acc, the producer is an epilogue: value 0 is the accumulator.
 static bool compose(const struct bound_expr *producer, bool has_acc,
                     const struct bound_expr *consumer, uint32_t k, struct bound_expr *out) {
     const struct ree_expr *p = &producer->expr, *c = &consumer->expr;
@@ -193,8 +194,8 @@ static bool compose(const struct bound_expr *producer, bool has_acc,
                                                  : first_instr + p->n_instrs + (v - c->n_operands);
         }
     }
-    // Without instructions of its own the consumer is a plain copy of value 0, which is not what is
-    // left.
+    // A consumer without instructions is a plain copy of value 0; after replacing the operand, the
+    // result would be another value.
     return c->n_instrs > 0;
 }
 
@@ -220,13 +221,13 @@ static void set_has_epilogue(struct ree_dispatch *d) {
         d->params.conv.has_epilogue = 1;
 }
 
-// Operands before those of the epilogue.
+// Number of operands before those of the epilogue.
 static uint32_t n_factors(const struct ree_dispatch *d) {
     return d->op == REE_REPOP_MATMUL ? ree_matmul_n_factors(&d->params.matmul)
                                      : ree_conv_n_factors(&d->params.conv);
 }
 
-// The type of the output of a map, or of a matmul or conv as it is.
+// The output type of a map, matmul or conv in its current form.
 static uint32_t output_dtype(const struct ree_dispatch *d) {
     if (d->op == REE_REPOP_MAP) return d->params.map.expr.out_dtype;
     if (d->op == REE_REPOP_MATMUL) {
@@ -237,7 +238,7 @@ static uint32_t output_dtype(const struct ree_dispatch *d) {
     return p->has_epilogue ? p->epilogue.out_dtype : (uint32_t)ree_conv_sum_dtype(p);
 }
 
-// The dims of a matmul's or conv's output as its epilogue sees them.
+// The output dims of a matmul or conv, as its epilogue sees them.
 static uint32_t output_dims(const struct ree_dispatch *d, uint32_t *dims) {
     if (d->op == REE_REPOP_MATMUL) {
         const struct ree_matmul_params *p = &d->params.matmul;
@@ -253,7 +254,7 @@ static uint32_t output_dims(const struct ree_dispatch *d, uint32_t *dims) {
     return 5;
 }
 
-// Writes b's tensors behind the first n_fixed operands of d, then the output.
+// Writes b's tensors after the first n_fixed operands of d, followed by the output.
 static bool set_operands(struct ree_dispatch *d, uint32_t n_fixed, const struct bound_expr *b,
                          struct ree_operand out) {
     uint32_t n = n_fixed;
@@ -307,7 +308,7 @@ static bool fuse_epilogue(const struct ree_dispatch *producer, struct ree_dispat
     }
     bind_expr(&c, &consumer->params.map.expr, consumer->operands);
 
-    // The consumer must run over the product's own dims, sizes of 1 aside.
+    // The consumer must have the product's own dims, except for sizes of 1.
     uint32_t rank, dims[REE_MAX_RANK], n = 0;
     if (!refine(out_rank, out_dims, c.expr.rank, c.expr.dims, &rank, dims)) return false;
     for (uint32_t i = 0; i < out_rank; i++) {
@@ -316,7 +317,7 @@ static bool fuse_epilogue(const struct ree_dispatch *producer, struct ree_dispat
     }
     if (n != rank) return false;
     refine_expr(&c.expr, rank, dims);
-    // Spread the refined dims over the product's, with stride 0 where the size is 1.
+    // Spread the refined dims over the product's dims, with stride 0 for dimensions of size 1.
     struct ree_expr spread = c.expr;
     spread.rank = out_rank;
     for (uint32_t o = 0; o < spread.n_operands; o++)
@@ -344,7 +345,8 @@ static bool fuse_epilogue(const struct ree_dispatch *producer, struct ree_dispat
     return true;
 }
 
-// Whether dispatch `from` may run at position `to`: nothing it reads is written in between.
+// Returns whether dispatch `from` may run at position `to`: nothing in between writes what it
+// reads.
 static bool can_move(const struct fuser *f, uint32_t from, uint32_t to) {
     const struct ree_dispatch *d = &f->lower->dispatches[from];
     for (uint32_t i = from + 1; i < to; i++) {
@@ -359,7 +361,7 @@ static bool can_move(const struct fuser *f, uint32_t from, uint32_t to) {
     return true;
 }
 
-// Tries to merge one producer into the map at index i; true when something changed.
+// Tries to merge one producer into the map at index i; returns true if it changed something.
 static bool fuse_one(struct fuser *f, uint32_t i) {
     struct ree_dispatch *consumer = &f->lower->dispatches[i];
     const struct ree_expr *expr = &consumer->params.map.expr;
@@ -373,7 +375,7 @@ static bool fuse_one(struct fuser *f, uint32_t i) {
         if (w >= i || f->dead[w] || !is_whole(expr, k) || !can_move(f, w, i)) continue;
         uint64_t size = ree_dtype_size((enum ree_dtype)expr->operands[k].dtype);
         if (f->lower->storages[slot]->nbytes != expr->n_elements * size) continue;
-        // The same tensor under other strides would need the producer twice.
+        // The same tensor with other strides would require the producer twice.
         bool twice = false;
         uint32_t t = 0;
         for (uint32_t o = 0; o < expr->n_operands; o++) {
@@ -390,7 +392,7 @@ static bool fuse_one(struct fuser *f, uint32_t i) {
             fused = output_dtype(producer) == expr->operands[k].dtype &&
                     fuse_epilogue(producer, consumer, k);
         if (!fused) continue;
-        // What the two read separately they now read together.
+        // Tensors that both dispatches read are now read once.
         for (uint32_t o = 0; o < before.n_operands; o++)
             if (reads(&before, o) && !reads_before(&before, o))
                 f->n_reads[before.operands[o].slot]--;

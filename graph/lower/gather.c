@@ -1,5 +1,5 @@
 // Gather, GatherElements, GatherND, ReverseSequence: one `gather` each. Compress and NonZero read
-// their input on the host, since their shapes depend on it.
+// their input on the host, because their output shapes depend on it.
 #include "graph/lower/data.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static enum ree_status check_index_type(struct ree_lower *lower, const struct re
                           ree_tval_text(index, text, sizeof text));
 }
 
-// A single index known on the host takes one slice of the data, which is a view.
+// A single host-known index selects one slice of the data, which is a view.
 static enum ree_status gather_one(struct ree_lower *lower, struct ree_tval *data, uint32_t axis,
                                   struct ree_tval *index, struct ree_tval **out) {
     int64_t at, dim = data->dims[axis];
@@ -23,7 +23,7 @@ static enum ree_status gather_one(struct ree_lower *lower, struct ree_tval *data
                               (long long)at, axis, (long long)dim);
     struct ree_tval *view;
     REE_TRY(ree_lower_slice(lower, data, axis, at < 0 ? at + dim : at, 1, 1, &view));
-    // The axis becomes as many dimensions of 1 as the index has.
+    // Replace the axis by as many dimensions of size 1 as the index has.
     struct ree_tval *shaped = ree_lower_view(lower, view);
     if (!shaped) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
     shaped->rank = data->rank - 1 + index->rank;
@@ -78,7 +78,7 @@ enum ree_status ree_lower_op_gatherelements(struct ree_lower *lower, struct ree_
     uint32_t axis;
     REE_TRY(check_index_type(lower, index));
     REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", 0), data->rank, &axis));
-    // Coordinates on the other axes are used as they are, so they must lie inside the data.
+    // Coordinates on the other axes are used unchanged, so they must be inside the data.
     bool fits = index->rank == data->rank;
     for (uint32_t i = 0; fits && i < data->rank; i++)
         fits = i == axis || index->dims[i] <= data->dims[i];
@@ -148,8 +148,8 @@ enum ree_status ree_lower_op_gathernd(struct ree_lower *lower, struct ree_tval *
     return ree_data_emit_gather(lower, data, index, &p, rank, dims, &out[0]);
 }
 
-// out[t, b] = data[t < len[b] ? len[b] - 1 - t : t, b]: the time indices are made by a map over
-// (batch, time).
+// out[t, b] = data[t < len[b] ? len[b] - 1 - t : t, b]. A map over (batch, time) makes the time
+// indices.
 enum ree_status ree_lower_op_reversesequence(struct ree_lower *lower, struct ree_tval *const *in,
                                              struct ree_tval **out) {
     struct ree_tval *data = in[0], *lens = in[1];
@@ -214,7 +214,7 @@ enum ree_status ree_lower_op_compress(struct ree_lower *lower, struct ree_tval *
     return ree_data_select(lower, t, tables, &out[0]);
 }
 
-// Whether an element is anything but a zero: for floats, -0 is a zero too.
+// Returns whether an element is not zero. For floats, -0 is also zero.
 static bool is_nonzero(enum ree_dtype dtype, const unsigned char *element) {
     size_t size = ree_dtype_size(dtype);
     bool has_sign = dtype == REE_F32 || dtype == REE_F16 || dtype == REE_BF16 || dtype == REE_F64;
@@ -234,7 +234,7 @@ enum ree_status ree_lower_op_nonzero(struct ree_lower *lower, struct ree_tval *c
     int64_t count = ree_tval_count(t), found = 0;
     for (int64_t i = 0; i < count; i++)
         found += is_nonzero(t->dtype, (const unsigned char *)bytes + (size_t)i * size);
-    // A scalar has no coordinates: (0, found).
+    // A scalar has no coordinates: the result is (0, found).
     int64_t dims[2] = {t->rank, found};
     int64_t *where =
         ree_arena_alloc_array(lower->arena, (size_t)t->rank * (size_t)found, sizeof *where);

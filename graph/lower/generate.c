@@ -1,5 +1,5 @@
-// Tensors made from few numbers: Constant, ConstantOfShape (a view of one element), EyeLike, Range
-// and Trilu (index patterns in a map).
+// Tensors made from a few numbers: Constant, ConstantOfShape (a view of one element), EyeLike,
+// Range and Trilu (index patterns in a map).
 #include "graph/lower/data.h"
 
 #include <math.h>
@@ -78,12 +78,12 @@ enum ree_status ree_lower_op_constantofshape(struct ree_lower *lower, struct ree
     return ree_lower_broadcast(lower, one, (uint32_t)n, shape, &out[0]);
 }
 
-// A diagonal's number fits in 32 bits, and one beyond the largest matrix is as good as any.
+// A diagonal's number must fit in 32 bits. All numbers beyond the largest matrix are equivalent.
 static int32_t clamp_diagonal(int64_t k) {
     return (int32_t)(k > INT32_MAX ? INT32_MAX : k < -INT32_MAX ? -INT32_MAX : k);
 }
 
-// The number column - row of each element.
+// The value column - row for each element.
 static int diagonal_iota(struct ree_expr_builder *b, uint32_t rank) {
     int64_t strides[REE_MAX_RANK] = {0};
     strides[rank - 2] = -1;
@@ -104,7 +104,8 @@ enum ree_status ree_lower_op_eyelike(struct ree_lower *lower, struct ree_tval *c
     ree_expr_init(&b, lower, 2, in[0]->dims);
     int on = ree_expr_op2(&b, REE_MAP_eq_i32, diagonal_iota(&b, 2), ree_expr_i32(&b, k));
     if (dtype == REE_F64) {
-        // 1.0 and 0.0 as bits: expressions do not know float64.
+        // 1.0 and 0.0 as bits: the expression writes float64 through an integer type
+        // (ree_data_carrier).
         const uint64_t one = UINT64_C(0x3ff) << 52;
         on = ree_expr_op3(&b, REE_MAP_select_b64, on, ree_expr_i64(&b, (int64_t)one),
                           ree_expr_i64(&b, 0));
@@ -120,7 +121,7 @@ enum ree_status ree_lower_op_eyelike(struct ree_lower *lower, struct ree_tval *c
 static enum ree_status range_ints(struct ree_lower *lower, enum ree_dtype dtype, const int64_t *v,
                                   struct ree_tval **out) {
     if (v[2] == 0) return ree_lower_fail(lower, REE_INVALID, "delta is 0");
-    // ceil((limit - start) / delta), at least 0; the difference needs a 65th bit.
+    // ceil((limit - start) / delta), at least 0; the difference needs 65 bits.
     __int128 distance = (__int128)v[1] - v[0], delta = v[2];
     if (delta < 0) distance = -distance, delta = -delta;
     __int128 n = distance > 0 ? (distance + delta - 1) / delta : 0;
@@ -141,11 +142,11 @@ static int real_number(struct ree_expr_builder *b, enum ree_dtype real, double v
     return real == REE_F64 ? ree_expr_f64(b, value) : ree_expr_f32(b, (float)value);
 }
 
-// v: numbers of type real, float32 or float64, in which start + i * delta is computed.
+// v: numbers of type `real` (float32 or float64), the type in which start + i * delta is computed.
 static enum ree_status range_floats(struct ree_lower *lower, enum ree_dtype dtype,
                                     enum ree_dtype real, const double *v, struct ree_tval **out) {
     double n = ceil((v[1] - v[0]) / v[2]);
-    if (!(n < 2147483648.0)) // NaN too
+    if (!(n < 2147483648.0)) // also true for NaN
         return ree_lower_fail(lower, REE_INVALID, "no range from %g to %g by %g", v[0], v[1], v[2]);
     int64_t count = n > 0 ? (int64_t)n : 0;
     struct ree_expr_builder b;

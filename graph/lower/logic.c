@@ -1,4 +1,4 @@
-// Comparisons, logic on bool, bits of integers, and Where.
+// Comparisons, logic on bool, bit operations on integers, and Where.
 #include "graph/lower/data.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static const struct ree_typed_op lt = {REE_MAP_lt_f32, REE_MAP_lt_i32, REE_MAP_l
                                        REE_MAP_lt_i64, REE_MAP_lt_u64, NO};
 static const struct ree_typed_op le = {REE_MAP_le_f32, REE_MAP_le_i32, REE_MAP_le_u32,
                                        REE_MAP_le_i64, REE_MAP_le_u64, NO};
-// Operators on bool, and the same words on integers.
+// Operations on bool; the same operations on integers.
 static const struct ree_typed_op and_bool = {NO, NO, NO, NO, NO, REE_MAP_and_b32};
 static const struct ree_typed_op or_bool = {NO, NO, NO, NO, NO, REE_MAP_or_b32};
 static const struct ree_typed_op xor_bool = {NO, NO, NO, NO, NO, REE_MAP_xor_b32};
@@ -27,7 +27,7 @@ static const struct ree_typed_op xor_bits = {
 static const struct ree_typed_op not_bits = {
     NO, REE_MAP_not_b32, REE_MAP_not_b32, REE_MAP_not_b64, REE_MAP_not_b64, NO};
 
-// The two inputs over their common shape; *a and *b are their values.
+// Broadcasts the two inputs to their common shape; *a and *b are their values.
 static enum ree_status begin(struct ree_expr_builder *builder, struct ree_lower *lower,
                              struct ree_tval *const *in, int *a, int *b) {
     struct ree_tval *ab[2] = {in[0], NULL};
@@ -42,7 +42,7 @@ static enum ree_status begin(struct ree_expr_builder *builder, struct ree_lower 
     return REE_OK;
 }
 
-// a op b, or b op a when swapped: Greater is Less the other way round.
+// a op b; with `swapped`, b op a: Greater is Less with its operands swapped.
 static enum ree_status compare(struct ree_lower *lower, struct ree_tval *const *in,
                                const struct ree_typed_op *typed, bool swapped,
                                struct ree_tval **out) {
@@ -56,7 +56,7 @@ static enum ree_status compare(struct ree_lower *lower, struct ree_tval *const *
 }
 
 RULE(equal) {
-    // Equal strings are equal numbers; in[1] of another type is for `compare` to refuse.
+    // Equal strings are equal numbers. If only in[0] is a string, `compare` refuses the types.
     struct ree_tval *strings[2];
     if (in[0]->dtype == REE_STRING && in[1]->dtype == REE_STRING) {
         REE_TRY(ree_data_reinterpret(lower, in[0], REE_I64, &strings[0]));
@@ -78,7 +78,7 @@ RULE(greater_or_equal) {
     return compare(lower, in, &le, true, &out[0]);
 }
 
-// Sign- or zero-extended values stay so under and, or and xor: nothing to wrap.
+// and, or and xor of sign- or zero-extended values are extended the same way, so no wrap is needed.
 static enum ree_status bits(struct ree_lower *lower, struct ree_tval *const *in,
                             const struct ree_typed_op *typed, struct ree_tval **out) {
     struct ree_expr_builder builder;
@@ -130,8 +130,8 @@ static bool is_signed(enum ree_dtype t) {
     return t == REE_I8 || t == REE_I16 || t == REE_I32 || t == REE_I64;
 }
 
-// Counts at or beyond the width give 0, or -1 for a negative value moved right: the wide shift sees
-// a negative count as a huge one, and narrow values have nothing left after the wrap.
+// A count of at least the width gives 0, or -1 for a negative value shifted right. The 64-bit shift
+// treats a negative count as a very large one. Narrow values have no bits left after the wrap.
 RULE(bit_shift) {
     static const struct ree_typed_op left = {
         NO, REE_MAP_shl_b32, REE_MAP_shl_b32, REE_MAP_shl_b64, REE_MAP_shl_b64, NO};
@@ -150,7 +150,7 @@ RULE(bit_shift) {
     REE_TRY(begin(&builder, lower, in, &x, &n));
     int value;
     if (!to_left && is_signed(dtype)) {
-        // ~x of a negative x is not negative, and ~(~x >> n) fills with ones.
+        // For negative x, ~x is not negative, and ~(~x >> n) fills with ones.
         bool wide = dtype == REE_I64;
         enum ree_map_op invert = wide ? REE_MAP_not_b64 : REE_MAP_not_b32;
         int zero = ree_expr_number(&builder, dtype, 0);

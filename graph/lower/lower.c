@@ -1,4 +1,4 @@
-// The lowering core: tensors, host values, and the walk from a node to its rule.
+// The core of lowering: tensors, host values, and the path from a node to its rule.
 #include "base/dtype.h"
 #include "graph/lower/lower.h"
 
@@ -40,7 +40,7 @@ static void set_dense_strides(struct ree_tval *t) {
     }
 }
 
-// A dense tval over no storage yet; checks what every tensor must satisfy.
+// Makes a dense tensor view that has no storage yet. Checks the limits for all tensors.
 static enum ree_status make_tval(struct ree_lower *lower, enum ree_dtype dtype, uint32_t rank,
                                  const int64_t *dims, struct ree_tval **out, uint64_t *out_bytes) {
     if (rank > REE_MAX_RANK)
@@ -81,7 +81,8 @@ enum ree_status ree_lower_new(struct ree_lower *lower, enum ree_dtype dtype, uin
     return REE_OK;
 }
 
-// Host memory that a dispatch may write: zeroed, and padded so that whole words can be touched.
+// Allocates host memory that a dispatch may write: zeroed, and padded so that whole words can be
+// accessed.
 static void *host_memory(struct ree_lower *lower, uint64_t nbytes) {
     if (nbytes > SIZE_MAX - 64) return NULL;
     return ree_arena_alloc(lower->arena, (size_t)nbytes + 64);
@@ -187,7 +188,7 @@ enum ree_status ree_lower_host(struct ree_lower *lower, struct ree_tval *t,
         *out_bytes = base + (size_t)t->offset * size;
         return REE_OK;
     }
-    // Gather the view by hand: ree_lower_dense might leave it to the device (no_fold).
+    // Gather the elements here: ree_lower_dense might leave the copy to the device (fold is false).
     int64_t n = ree_tval_count(t);
     char *dense = host_memory(lower, (uint64_t)n * size);
     if (!dense) return no_memory(lower);
@@ -245,8 +246,8 @@ enum ree_status ree_lower_host_float(struct ree_lower *lower, struct ree_tval *t
 
 // Dispatches
 
-// Whether operand i's parameters carry the view's offset, so that the operand is the storage from
-// its start.
+// Returns whether operand i's parameters have an offset field for the view. The operand is then
+// passed from the start of its storage.
 static bool params_carry_offset(enum ree_repop op, uint32_t i, uint32_t n_operands) {
     switch (op) {
     case REE_REPOP_COPY: return true;
@@ -259,13 +260,13 @@ static bool params_carry_offset(enum ree_repop op, uint32_t i, uint32_t n_operan
     }
 }
 
-// Operand i is both read and written.
+// Returns whether operand i is both read and written.
 static bool is_in_out(enum ree_repop op, uint32_t i) {
     return (op == REE_REPOP_COPY && i == 1) || (op == REE_REPOP_SCATTER && i == 0);
 }
 
-// Whether the dispatch may run on the host now. A fresh output has no contents yet; an in-out
-// operand must either be fresh or have its contents on the host, writable.
+// Returns whether the dispatch may run on the host now. An output must be new, without contents. An
+// in-out operand must be new, or have writable contents on the host.
 static bool can_run_on_host(const struct ree_lower *lower, enum ree_repop op,
                             struct ree_tval *const *operands, uint32_t n_operands,
                             uint32_t n_outputs) {
@@ -304,8 +305,9 @@ static enum ree_status append_dispatch(struct ree_lower *lower,
     return REE_OK;
 }
 
-// A storage that the host has begun to fill must now be written by the device: its contents become
-// a literal of their own, copied over first. What read them before reads the literal.
+// Moves a storage that the host has begun to fill to the device, which must write it now. The host
+// contents become a literal, and a copy from the literal is emitted first. Earlier dispatches that
+// read the storage read the literal instead.
 static enum ree_status move_to_device(struct ree_lower *lower, struct ree_storage *storage) {
     struct ree_storage *literal = add_storage(lower, REE_STORAGE_LITERAL, storage->nbytes);
     if (!literal) return no_memory(lower);
@@ -317,8 +319,7 @@ static enum ree_status move_to_device(struct ree_lower *lower, struct ree_storag
         for (uint32_t k = 0; k < lower->dispatches[i].n_operands; k++)
             if (lower->dispatches[i].operands[k].slot == storage->id)
                 lower->dispatches[i].operands[k].slot = literal->id;
-    // Bytes in, bytes out: word by word where the size allows, since the padding belongs to the
-    // storage.
+    // Copy whole words; the padding up to the last word belongs to the storage.
     struct ree_dispatch d = {.op = REE_REPOP_COPY, .n_operands = 2, .n_outputs = 1};
     d.node = answering_node(lower);
     uint32_t words = (uint32_t)((storage->nbytes + 3) / 4);
@@ -340,7 +341,7 @@ enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
     for (uint32_t i = n_operands - n_outputs; i < n_operands; i++)
         if (operands[i]->storage->nbytes) writes_nothing = false;
     if (writes_nothing && n_outputs) return REE_OK;
-    // Strings are numbers here, with which only what moves data may do anything.
+    // In a bind, strings are numbers. Only RepOps that move data may process them.
     bool moves = op == REE_REPOP_COPY || op == REE_REPOP_GATHER || op == REE_REPOP_MAP ||
                  op == REE_REPOP_SCATTER;
     for (uint32_t i = 0; i < n_operands && !moves; i++)
@@ -371,7 +372,7 @@ enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
                 s->host = s->host_writable;
                 s->kind = REE_STORAGE_LITERAL;
             }
-            // Kernels take their inputs through the same array; they do not write to them.
+            // Kernels receive their inputs in the same array, but do not write to them.
             pointers[i] = (char *)(uintptr_t)s->host + d.operands[i].offset;
         }
 #ifdef REE_CHECK_DISPATCHES
@@ -390,8 +391,8 @@ enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
 
 // Nodes
 
-// Where the current activation, or one around it, keeps the tensor of a value. NULL for a value of
-// a graph that is not being lowered: a constant, when a subgraph is folded by itself.
+// Finds where the current activation, or an enclosing one, keeps the tensor of a value. NULL for a
+// value of a graph that is not being lowered: a constant, when a subgraph is folded separately.
 static struct ree_tval **slot_of(const struct ree_lower *lower, const struct ree_value *value) {
     const struct ree_frame *frame = lower->frame;
     while (frame && value->graph && frame->graph != value->graph)
@@ -399,7 +400,7 @@ static struct ree_tval **slot_of(const struct ree_lower *lower, const struct ree
     return frame ? &frame->values[value->id] : NULL;
 }
 
-// The tensor of a value: made by a node or passed in before, or a constant.
+// Finds the tensor of a value: one that was made or passed in before, or a constant.
 static enum ree_status find_value(struct ree_lower *lower, const struct ree_value *value,
                                   const char *what, size_t index, struct ree_tval **out) {
     struct ree_tval *constant, **slot = slot_of(lower, value);
@@ -415,13 +416,13 @@ static enum ree_status find_value(struct ree_lower *lower, const struct ree_valu
     return REE_OK;
 }
 
-// A rule takes the default for an attribute of another kind, which would be an answer to another
-// question: that is the node's mistake, whatever the rule made of it.
+// If an attribute has another kind than the rule reads, the rule gets the default. Its result would
+// answer another question, so this is reported as an error of the node, whatever the rule returned.
 static enum ree_status call_rule(struct ree_lower *lower, const struct ree_op *op,
                                  struct ree_tval *const *in, struct ree_tval **out) {
     enum ree_attr_kind wanted;
     const struct ree_node *node = lower->node;
-    ree_node_misread(node, &wanted); // by whoever read it before
+    ree_node_misread(node, &wanted); // clear a record from an earlier reader
     enum ree_status status = op->rule(lower, in, out);
     const struct ree_attr *attr = ree_node_misread(node, &wanted);
     if (!attr) return status;
@@ -433,8 +434,9 @@ static const char *kind_text(enum ree_kind kind) {
     return kind == REE_SEQUENCE ? "a sequence of " : "";
 }
 
-// What the file says of a value's type is part of the model: where a rule finds another type, one
-// of the two is wrong, and so are the numbers. Shapes are hints, which exporters leave stale.
+// The declared type of a value is part of the model: if a rule derives another type, one of them is
+// wrong, and so are the numbers. Declared shapes are only hints, because exporters leave outdated
+// ones.
 static enum ree_status check_declared(struct ree_lower *lower, const struct ree_value *value,
                                       const struct ree_tval *made) {
     bool differs = value->dtype != made->dtype || value->kind != made->kind;
@@ -458,7 +460,8 @@ static enum ree_status lower_node(struct ree_lower *lower, const struct ree_node
         return ree_lower_fail(lower, REE_INVALID, "has %zu outputs, expected at most %u", n_out,
                               op->max_outputs);
     struct ree_tval **in = ree_arena_alloc_array(lower->arena, n_in + 1, sizeof *in);
-    // Rules fill what their row has; where that has no end, what the node has.
+    // A rule fills as many outputs as its row allows; if the row has no limit, as many as the node
+    // has.
     size_t room = op->max_outputs == UINT32_MAX ? n_out : op->max_outputs;
     struct ree_tval **out = ree_arena_alloc_array(lower->arena, room + 1, sizeof *out);
     if (!in || !out) return no_memory(lower);
@@ -530,8 +533,8 @@ static enum ree_status count_step(struct ree_lower *lower) {
         limit);
 }
 
-// A body may say what type it wants; shapes it declares are hints, and bodies are lowered for what
-// they get.
+// A body may declare the types of its inputs, which are checked. Shapes that it declares are hints:
+// a body is lowered for the shapes that it receives.
 static enum ree_status bind_inputs(struct ree_lower *lower, const struct ree_graph *graph,
                                    struct ree_tval *const *in) {
     for (size_t i = 0; i < graph->n_inputs; i++) {

@@ -1,14 +1,14 @@
 // Lowering: from ONNX nodes over concrete shapes to RepOps.
 //
-// A bind walks the graph's nodes in order with every input shape known. Each node's rule (one
-// function in this folder, found through the operator table in ops.def) checks its inputs, derives
-// the output's type and shape and emits dispatches. Rules work on struct ree_tval: a typed, strided
-// view of a storage. Views cost nothing (Transpose, Slice, Reshape, Expand are views); a rule that
-// needs dense memory asks ree_lower_dense.
+// A bind walks the graph's nodes in order with every input shape known. Each node has a rule: one
+// function in this folder, found through the operator table in ops.def. The rule checks its inputs,
+// derives the output's type and shape, and emits dispatches. Rules work on struct ree_tval, a
+// tensor view: a typed, strided view of a storage. Views cost nothing (Transpose, Slice, Reshape
+// and Expand are views). A rule that requires dense memory calls ree_lower_dense.
 //
-// Host values. A storage whose contents are known on the host (constants, shapes, small inputs that
-// shape rules read) carries a pointer to them. A dispatch whose operands are all host-known and
-// whose outputs are small runs at once on the host, by the CPU backend's kernels: so shape
+// Host values. A storage whose contents are known on the host carries a pointer to them: constants,
+// shapes, and small inputs that shape rules read. A dispatch runs at once on the host, by the CPU
+// backend's kernels, if all its operands are host-known and its outputs are small. So shape
 // subgraphs are evaluated, and constants folded, by the same RepOps that would have run on the
 // device.
 #ifndef REE_GRAPH_LOWER_LOWER_H
@@ -22,7 +22,7 @@ enum ree_storage_kind {
     REE_STORAGE_CONST,   // graph value `value`, resident on the device
     REE_STORAGE_INPUT,   // graph input `value`
     REE_STORAGE_LITERAL, // host-known bytes made during the bind; uploaded if a dispatch reads it
-    REE_STORAGE_STATE    // stays on the device from run to run: see ree_lower_state
+    REE_STORAGE_STATE    // kept on the device from run to run: see ree_lower_state
 };
 
 struct ree_storage {
@@ -30,79 +30,83 @@ struct ree_storage {
     uint32_t id; // index into ree_lower.storages
     uint64_t nbytes;
     const void *host; // contents if known on the host, else NULL
-    void *
-        host_writable; // the same, while the bind that makes them may still write (concat, scatter)
+    // as `host`, writable: set only during the bind that fills the contents (concat, scatter)
+    void *host_writable;
     bool device_written;           // a dispatch of the program writes it
-    const struct ree_value *value; // CONST, INPUT
-    uint32_t input;                // INPUT: which of the tensors that the run was given
-    struct ree_lower_state *state; // STATE
+    const struct ree_value *value; // CONST, INPUT: the graph value
+    uint32_t input;                // INPUT: index into the run inputs
+    struct ree_lower_state *state; // STATE: its description
 };
 
-// A tensor that stays on the device and grows along one axis, as a cache of keys does. There is
-// room for `capacity` along that axis, of which the first dims[axis] are filled.
+// A tensor that stays on the device between runs and grows along one axis, such as a kv cache. Its
+// storage has capacity for `capacity` positions along that axis; the first dims[axis] are filled.
 struct ree_lower_state {
-    uint32_t index; // the session's number of it
+    uint32_t index; // index among the session's states
     uint32_t rank, axis;
     int64_t dims[REE_MAX_RANK];
     int64_t capacity;
-    bool is_extended;  // rows were added in this bind: once only
-    bool is_scattered; // to places that data says, which may be rows that were filled
+    bool is_extended; // this bind has added positions; allowed once per bind
+    // this bind has written to positions that data selects, which may already have been filled
+    bool is_scattered;
 };
 
 struct ree_tval {
     enum ree_dtype dtype;
     uint32_t rank;
     int64_t dims[REE_MAX_RANK];
-    int64_t strides[REE_MAX_RANK]; // elements; 0 repeats; may be negative
-    int64_t offset;                // elements
+    int64_t strides[REE_MAX_RANK]; // in elements; 0 repeats; may be negative
+    int64_t offset;                // in elements
     struct ree_storage *storage;
-    // A sequence is a list that the bind knows, an absent optional value a mark; neither has a
-    // storage. Rules see them only under REE_NARROW_ANY. dtype is that of the items.
+    // A sequence is a list that is known at bind time; an absent optional value is only a marker.
+    // Neither has a storage. Rules receive them only under REE_NARROW_ANY. dtype is the items'
+    // dtype.
     enum ree_kind kind;
     size_t n_items;
     struct ree_tval **items;
 };
 
-// The tensors of one activation of a graph: of the model, or of a subgraph while a node runs it.
+// The tensors of one activation of a graph: of the model's graph, or of a subgraph while a node
+// runs it.
 struct ree_frame {
     const struct ree_graph *graph;
-    struct ree_frame *parent; // the activation around this one; NULL: the outermost
+    struct ree_frame *parent; // the enclosing activation; NULL: this is the outermost
     struct ree_tval **values; // by value id; NULL: not made yet
 };
 
-// Nodes of subgraphs, and runs of subgraphs, that are lowered in one bind. A body is lowered anew
-// for each iteration, so this is what stops a loop that would not end, before memory does.
+// Limit on lowered subgraph nodes plus subgraph runs in one bind. A body is lowered anew for each
+// iteration, so this limit stops an endless loop before memory is exhausted.
 #define REE_LOWER_MAX_STEPS (UINT32_C(1) << 17)
 
 struct ree_lower {
     struct ree_arena *arena; // lives as long as the bind
     struct ree_error *err;
     const struct ree_graph *graph;
-    const struct ree_node *node; // the one being lowered
-    // Within a subgraph: the node of the outermost graph around it, which answers for the
-    // dispatches. NULL: none is around.
+    const struct ree_node *node; // the node being lowered
+    // Inside a subgraph: the enclosing node of the outermost graph, to which the dispatches are
+    // attributed. NULL: not inside a subgraph.
     const struct ree_node *outer_node;
-    struct ree_frame *frame;      // of `node`
-    uint32_t n_steps, step_limit; // REE_LOWER_MAX_STEPS where the limit is 0
-    // Of the node that failed: a value was declared with another type than it has; a shape or a
-    // decision hung on data that was not to be had.
+    struct ree_frame *frame;      // activation that contains `node`
+    uint32_t n_steps, step_limit; // step_limit 0: REE_LOWER_MAX_STEPS
+    // Why the last node failed. contradicts: a value's declared type differs from its actual type.
+    // wants_data: a shape or a decision depended on data that was not available.
     bool contradicts, wants_data;
-    uint32_t stays_wide; // set by a rule under REE_NARROW_WIDEN: outputs (by bit) that are float32
-                         // whatever the inputs are
+    // Bit i: output i stays float32 whatever the input types are. Set by rules under
+    // REE_NARROW_WIDEN.
+    uint32_t stays_wide;
     bool fuse;           // false: rules use only elementary steps, and views are materialised
     bool fold;           // false: floating-point constants are not folded
     uint64_t fold_limit; // bytes of output up to which host-known dispatches run on the host
 
-    struct ree_strings *strings; // of this bind, made when the first is met
+    struct ree_strings *strings; // strings of this bind; NULL until the first one is interned
 
-    // Of states whose batches are filled to different lengths: the row that each new row of a batch
-    // goes to, i64 or i32 [batch, new rows]; what is filled then counts as reaching up to the
-    // longest. NULL: all batches are filled alike.
+    // For states whose batches are filled to different lengths: the position at which each new row
+    // of a batch is written, i64 or i32 [batch, new rows]. The filled length then counts up to the
+    // longest batch. NULL: all batches are filled alike.
     struct ree_tval *state_rows;
 
     size_t n_storages, storages_capacity;
     struct ree_storage **storages;
-    // The program so far; operands' slots are storage ids, resolved by the session.
+    // The program so far. Operand slots are storage ids, which the session resolves.
     size_t n_dispatches, dispatches_capacity;
     struct ree_dispatch *dispatches;
 
@@ -110,20 +114,25 @@ struct ree_lower {
     enum ree_status (*host_execute)(const struct ree_dispatch *dispatch, void *const *operands,
                                     struct ree_error *err);
     // Makes a storage's contents host-known: reads a graph input, or runs the program so far and
-    // downloads.
+    // downloads the result.
     enum ree_status (*read_storage)(struct ree_lower *lower, struct ree_storage *storage);
-    void *user; // of read_storage
+    void *user; // passed through for read_storage
 };
 
-// A rule lowers lower->node. in[i] is NULL where omitted; n_in counts trailing omissions too (it is
-// node->n_inputs). out has an entry for each output that the row has (node->n_outputs where the row
-// sets no limit), all NULL; those that the node has not, or as node->outputs[i] NULL, may stay so.
+// A rule lowers lower->node.
+// - in[i] is NULL if the input is omitted. Trailing omitted inputs count: there are node->n_inputs
+//   entries.
+// - out has one entry for each output that the table row allows (node->n_outputs entries if the row
+//   sets no limit), all NULL at entry. The rule may leave an entry NULL if the node does not have
+//   that output or if node->outputs[i] is NULL.
 typedef enum ree_status (*ree_lower_rule)(struct ree_lower *lower, struct ree_tval *const *in,
                                           struct ree_tval **out);
 
-// Who deals with float16 and bfloat16 inputs: the rule, or the caller, who widens them to float32
-// and rounds the rule's float32 results to the type of the first such input. ANY is AS_IS for rules
-// that also take sequences and absent values.
+// Who converts float16 and bfloat16 inputs.
+// - AS_IS: the rule.
+// - WIDEN: the caller. It widens them to float32 and rounds the rule's float32 results to the type
+//   of the first such input.
+// - ANY: the rule, as AS_IS; the rule also accepts sequences and absent values.
 enum ree_narrow { REE_NARROW_AS_IS, REE_NARROW_WIDEN, REE_NARROW_ANY };
 
 // The operator table: one row per operator and opset range (graph/lower/ops.def).
@@ -135,139 +144,155 @@ struct ree_op {
     enum ree_narrow narrow;
     ree_lower_rule rule;
 };
-// NULL when there is no row; *out_reason (may be NULL) is then a static text ("not implemented",
-// "opset 24 is newer than the 23 this row covers").
+// Returns NULL if there is no row; *out_reason (out_reason may be NULL) is then a static text ("not
+// implemented", "opset 24 is newer than the 23 this row covers").
 const struct ree_op *ree_op_find(const char *domain, const char *op_type, int64_t opset,
                                  const char **out_reason);
 
-// Errors. "node 'x' (Op): " is put in front by the caller of the rule.
+// Errors. The caller of the rule prefixes the message with "node 'x' (Op): ".
 #define ree_lower_fail(lower, status, ...) ree_fail((lower)->err, status, __VA_ARGS__)
 
 // Tensors.
-// New uninitialised dense tensor; checks rank, element count (< 2^31) and overflow.
+// Makes a new uninitialised dense tensor. Checks rank, element count (< 2^31) and overflow.
 enum ree_status ree_lower_new(struct ree_lower *lower, enum ree_dtype dtype, uint32_t rank,
                               const int64_t *dims, struct ree_tval **out);
-// A host-known tensor; `bytes` (dense) are copied.
+// Makes a host-known tensor; copies `bytes`, which must be dense.
 enum ree_status ree_lower_literal(struct ree_lower *lower, enum ree_dtype dtype, uint32_t rank,
                                   const int64_t *dims, const void *bytes, struct ree_tval **out);
 enum ree_status ree_lower_ints(struct ree_lower *lower, size_t n, const int64_t *values,
                                struct ree_tval **out); // i64[n]
-// The tensor of a constant (kind CONST) or of a graph input bound to dims (kind INPUT).
+// Makes the tensor of a constant (kind CONST) or of a graph input bound to dims (kind INPUT).
 enum ree_status ree_lower_value(struct ree_lower *lower, const struct ree_value *value,
                                 enum ree_storage_kind kind, const int64_t *dims,
                                 struct ree_tval **out);
 bool ree_tval_is_dense(const struct ree_tval *t); // row-major without gaps, at any offset
 int64_t ree_tval_count(const struct ree_tval *t); // elements
-// "float32[1,8,28]" into a buffer of the caller; returns it.
+// Writes text such as "float32[1,8,28]" into the caller's buffer and returns the buffer.
 const char *ree_tval_text(const struct ree_tval *t, char *out, size_t size);
 
-// States (state.c).
+// States (state.c): kv caches.
+//
+// Makes the tensor of a state, with its filled part as the shape.
 enum ree_status ree_lower_state(struct ree_lower *lower, enum ree_dtype dtype,
                                 const struct ree_lower_state *state, struct ree_tval **out);
-// past with t behind it along the axis; equal otherwise, which the caller has checked. Where past
-// is a state with room, t is written in place and the result is a view of it; else a new tensor.
+// Appends t to `past` along the axis. The caller has checked that the other dimensions are equal.
+// If `past` is a state with enough free capacity, t is written in place and the result is a view of
+// the state; else the result is a new tensor.
 enum ree_status ree_lower_append(struct ree_lower *lower, struct ree_tval *past, uint32_t axis,
                                  struct ree_tval *t, struct ree_tval **out);
-// past with room for n more rows along the axis, whose contents are the caller's to write.
+// Extends `past` by n rows along the axis. The caller must write the contents of the new rows.
 enum ree_status ree_lower_extend(struct ree_lower *lower, struct ree_tval *past, uint32_t axis,
                                  int64_t n, struct ree_tval **out);
-// Whether `past` is a state that can grow by n in this bind without moving.
+// Returns whether `past` is a state that can grow by n in this bind without being moved.
 bool ree_lower_grows_in_place(const struct ree_tval *past, uint32_t axis, int64_t n);
-// t into rows of `target`, from a row of its own for each batch (dimension 0): `rows` is i64 or i32
-// [batch, t->dims[axis]]. Target is written in place.
+// Writes the rows of t into `target`, in place, at positions given per batch (dimension 0): `rows`
+// is i64 or i32 [batch, t->dims[axis]] and holds the position of each row of t along the axis.
 enum ree_status ree_lower_scatter_rows(struct ree_lower *lower, struct ree_tval *target,
                                        uint32_t axis, struct ree_tval *rows, struct ree_tval *t);
 
-// Host values. Dense contents of t on the host, making them known if need be (may run the program
-// so far).
+// Host values. Returns the dense contents of t on the host. If they are not host-known, this reads
+// them (and may run the program so far).
 enum ree_status ree_lower_host(struct ree_lower *lower, struct ree_tval *t, const void **out_bytes);
 bool ree_lower_is_host(const struct ree_tval *t);
-// An i32 or i64 tensor as int64 values, allocated in the arena. `what` names it in messages
-// ("shape").
+// Reads an i32 or i64 tensor as int64 values, allocated in the arena. `what` names the tensor in
+// messages ("shape").
 enum ree_status ree_lower_host_ints(struct ree_lower *lower, struct ree_tval *t, const char *what,
                                     const int64_t **out_values, size_t *out_n);
+// Reads a float32 tensor of one element.
 enum ree_status ree_lower_host_float(struct ree_lower *lower, struct ree_tval *t, const char *what,
                                      float *out);
 
-// Strings. Within a bind an element of REE_STRING is a number of 64 bits, the same for equal
-// strings and 0 for the empty one: what moves data moves strings, and what compares numbers
-// compares them. The text is known to the host alone.
+// Strings. Within a bind, an element of type REE_STRING is a 64-bit number: equal strings have
+// equal numbers, and the empty string is 0. So operators that move data also move strings, and
+// comparing numbers compares strings for equality. Only the host knows the text.
+// Returns the number of the string s of n bytes; adds the string if it is new.
 enum ree_status ree_lower_intern(struct ree_lower *lower, const char *s, size_t n, int64_t *out);
 const char *ree_lower_text(const struct ree_lower *lower, int64_t string); // NULL: no such string
+// Makes a host-known string tensor; copies the strings. NULL is the empty string.
 enum ree_status ree_lower_strings(struct ree_lower *lower, uint32_t rank, const int64_t *dims,
                                   const char *const *strings, struct ree_tval **out);
-// The elements of a string tensor as text, brought to the host.
+// Reads the elements of a string tensor as text on the host.
 enum ree_status ree_lower_host_strings(struct ree_lower *lower, struct ree_tval *t,
                                        const char *what, const char *const **out, size_t *out_n);
 
-// Sequences and absent values.
+// Sequences and absent values. Makes a sequence of n items (copies the list), or an absent value.
+// `dtype` is that of the items or of the missing value.
 enum ree_status ree_lower_sequence(struct ree_lower *lower, enum ree_dtype dtype, size_t n,
                                    struct ree_tval *const *items, struct ree_tval **out);
 enum ree_status ree_lower_absent(struct ree_lower *lower, enum ree_dtype dtype,
                                  struct ree_tval **out);
 
-// Views (no dispatch). All check their arguments and fail with a message.
-struct ree_tval *ree_lower_view(struct ree_lower *lower,
-                                const struct ree_tval *t); // a copy to modify; NULL: memory
-enum ree_status
-ree_lower_reshape(struct ree_lower *lower, struct ree_tval *t, uint32_t rank, const int64_t *dims,
-                  struct ree_tval **out); // materialises when strides do not allow it
+// Views (no dispatch). All functions check their arguments and fail with a message.
+// A copy of the view, for the caller to modify; NULL when memory is exhausted.
+struct ree_tval *ree_lower_view(struct ree_lower *lower, const struct ree_tval *t);
+// Makes a dense copy if the strides do not allow a view.
+enum ree_status ree_lower_reshape(struct ree_lower *lower, struct ree_tval *t, uint32_t rank,
+                                  const int64_t *dims, struct ree_tval **out);
+// Dimension i of the result is dimension perm[i] of t.
 enum ree_status ree_lower_transpose(struct ree_lower *lower, struct ree_tval *t,
                                     const uint32_t *perm, struct ree_tval **out);
 // Broadcasts to dims (ONNX multidirectional rules, right-aligned).
 enum ree_status ree_lower_broadcast(struct ree_lower *lower, struct ree_tval *t, uint32_t rank,
                                     const int64_t *dims, struct ree_tval **out);
-// The common shape of n tensors; fails with both shapes in the message.
+// Computes the common shape of n tensors; fails with both shapes in the message.
 enum ree_status ree_lower_broadcast_dims(struct ree_lower *lower, size_t n,
                                          struct ree_tval *const *ts, uint32_t *out_rank,
                                          int64_t out_dims[REE_MAX_RANK]);
-// [start, start + step * (count-1)] along one axis; step may be negative; start already in range.
+// Elements start, start + step, ..., start + step * (count - 1) along one axis. step may be
+// negative; the caller must have brought `start` into range.
 enum ree_status ree_lower_slice(struct ree_lower *lower, struct ree_tval *t, uint32_t axis,
                                 int64_t start, int64_t step, int64_t count, struct ree_tval **out);
-// Same elements, dense in memory: t itself when it is, else a copy.
+// The same elements, dense in memory: t itself if it is dense, else a copy.
 enum ree_status ree_lower_dense(struct ree_lower *lower, struct ree_tval *t, struct ree_tval **out);
-// Copies src over a view `dst` of a tensor made by ree_lower_new (concat, pad). Same dims and dtype
-// size.
+// Copies src into `dst`, a view of a tensor made by ree_lower_new (concat, pad). Both must have the
+// same dims and the same dtype size.
 enum ree_status ree_lower_copy_into(struct ree_lower *lower, struct ree_tval *src,
                                     struct ree_tval *dst);
-// axis in [-rank, rank) to [0, rank); fails naming `what`.
+// Converts an axis in [-rank, rank) to [0, rank). Fails if it is out of range.
 enum ree_status ree_lower_axis(struct ree_lower *lower, int64_t axis, uint32_t rank, uint32_t *out);
 
-// Expressions. Build with init, operand, iota, const and op; finish with ree_lower_map. Errors
-// stick in the builder and are reported by ree_lower_map. Values are small integers.
+// Expressions. Build with init, operand, iota, const and op; finish with ree_lower_map. The builder
+// keeps the first error, and ree_lower_map reports it. The builder functions return small integers,
+// which name the values of the expression.
 struct ree_expr_builder {
     struct ree_lower *lower;
     struct ree_expr expr;
-    struct ree_tval
-        *tensors[REE_EXPR_MAX_OPERANDS]; // in operand order (iota operands have none: NULL)
-    bool has_accumulator;                // an epilogue: value 0 is the accumulator
+    // in operand order; NULL for iota operands
+    struct ree_tval *tensors[REE_EXPR_MAX_OPERANDS];
+    bool has_accumulator; // an epilogue: value 0 is the accumulator
     enum ree_status status;
     uint64_t instr_values[REE_EXPR_MAX_INSTRS];
 };
+// Starts an expression over dims.
 void ree_expr_init(struct ree_expr_builder *b, struct ree_lower *lower, uint32_t rank,
                    const int64_t *dims);
-// t broadcast to the builder's dims. The same tval twice gives the same operand.
+// Adds t, broadcast to the builder's dims, as an operand. The same tensor view always gives the
+// same operand.
 int ree_expr_tensor(struct ree_expr_builder *b, struct ree_tval *t);
+// Adds an index pattern as an operand: offset + the sum of index[i] * strides[i].
 int ree_expr_iota(struct ree_expr_builder *b, enum ree_dtype dtype, int64_t offset,
                   const int64_t *strides);
 int ree_expr_f32(struct ree_expr_builder *b, float value);
 int ree_expr_f64(struct ree_expr_builder *b, double value);
 int ree_expr_i32(struct ree_expr_builder *b, int32_t value);
 int ree_expr_i64(struct ree_expr_builder *b, int64_t value);
-// A float32 operation (or select_b32) on a float64 argument is the float64 operation, with the
-// other arguments widened: so rules are written once for both.
+// A float32 operation (or select_b32) with a float64 argument becomes the float64 operation, and
+// the other arguments are widened. So rules are written once for both types.
 int ree_expr_op1(struct ree_expr_builder *b, enum ree_map_op op, int a);
 int ree_expr_op2(struct ree_expr_builder *b, enum ree_map_op op, int a, int b_);
 int ree_expr_op3(struct ree_expr_builder *b, enum ree_map_op op, int a, int b_, int c);
-// Emits `map` with value `result` of type dtype; REE_F32 stands for float64 when the value is that.
+// Emits `map` with value `result` of type dtype. REE_F32 here means float64 if the value is
+// float64.
 enum ree_status ree_lower_map(struct ree_expr_builder *b, int result, enum ree_dtype dtype,
                               struct ree_tval **out);
-// The same into a dense part of an existing tensor, of as many elements as the expression has.
+// As ree_lower_map, but writes into a dense part of an existing tensor, which must have as many
+// elements as the expression.
 enum ree_status ree_lower_map_into(struct ree_expr_builder *b, int result, struct ree_tval *dst);
-// Conversion between types as ONNX Cast, as instructions on a value of type `from`; bool is x != 0.
-// The mode concerns float8 results alone, and is {0} where ONNX has no attribute for it.
+// Type conversion as ONNX Cast defines it, as instructions on a value of type `from`; conversion to
+// bool is x != 0. `mode` affects only float8 results; it is {0} if the operator has no such
+// attribute.
 struct ree_cast_mode {
-    bool no_saturate;       // infinity or NaN beyond the largest number, not that number
+    bool no_saturate;       // overflow becomes infinity or NaN instead of the largest number
     uint32_t e8m0_rounding; // REE_E8M0_UP, _DOWN or _NEAREST of scalar/narrow.h
 };
 int ree_expr_cast(struct ree_expr_builder *b, int value, enum ree_dtype from, enum ree_dtype to);
@@ -278,49 +303,56 @@ enum ree_status ree_lower_cast(struct ree_lower *lower, struct ree_tval *t, enum
 enum ree_status ree_lower_cast_mode(struct ree_lower *lower, struct ree_tval *t, enum ree_dtype to,
                                     struct ree_cast_mode mode, struct ree_tval **out);
 
-// Drops dimensions of size 1 and merges neighbours that every operand steps through evenly.
+// Drops dimensions of size 1. Merges neighbouring dimensions that every operand steps through
+// evenly.
 void ree_expr_coalesce(struct ree_expr *expr);
 
-// RepOps, each on whole tensors. Inputs are made dense where the RepOp wants that.
-// Sum, ... over the axes in the bit mask; keepdims keeps them as 1. Output dtype as
-// ree_reduce_params says.
+// RepOps, each on whole tensors. Inputs are made dense if the RepOp requires it.
+//
+// Reduces (sum, ...) over the axes in the bit mask; keepdims keeps them as dimensions of size 1.
+// ree_reduce_params defines the output dtype.
 enum ree_status ree_lower_reduce(struct ree_lower *lower, struct ree_tval *t,
                                  enum ree_reduce_kind kind, uint32_t axes_mask, bool keepdims,
                                  bool select_last, struct ree_tval **out);
-// The type of a product's sum (repop.h, matmul): float32 for floats, int32 for 8-bit integers, else
-// the type itself; REE_DTYPE_NONE where the two do not multiply.
+// The dtype of a product's sum (repop.h, matmul): float32 for floats, int32 for 8-bit integers,
+// else the operands' dtype. REE_DTYPE_NONE if the two dtypes cannot be multiplied.
 enum ree_dtype ree_product_dtype(enum ree_dtype a, enum ree_dtype b);
-// numpy.matmul shapes for rank >= 2 on both sides (the 1-D forms are the rule's business). The
-// result has the sum's type.
+// numpy.matmul for rank >= 2 on both sides; the rule handles 1-D operands. The result has the sum's
+// dtype.
 enum ree_status ree_lower_matmul(struct ree_lower *lower, struct ree_tval *a, struct ree_tval *b,
                                  struct ree_tval **out);
-// Appends a filled dispatch, or runs it at once on the host when everything it reads is host-known.
-// Operands whose parameters have an offset field (copy src and dst, what map and attention read,
-// reduce x, matmul A and B, gather data, epilogue tensors) are handed over from the start of their
-// storage: the rule puts the view's offset into the parameters. All others start at the view's own
-// offset and must be dense (ree_lower_dense). The last n_outputs operands are written; copy's dst
-// and scatter's data are so by definition.
+// Appends a filled dispatch, or runs it at once on the host if everything it reads is host-known.
+//
+// The view's offset: some operands have an offset field in the parameters. They are passed from the
+// start of their storage, and the rule must put the view's offset into the parameters. They are:
+// copy src and dst, the inputs of map and attention, reduce x, matmul A and B, gather data,
+// epilogue tensors. All other operands are passed from the view's own offset and must be dense
+// (ree_lower_dense).
+//
+// The last n_outputs operands are written. copy's dst and scatter's data are always written.
 enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
                                const union ree_params *params, struct ree_tval *const *operands,
                                uint32_t n_operands, uint32_t n_outputs);
 
-// Lowers one node of lower->graph: finds its row, checks arity, calls the rule. values[value->id]
-// are the tvals so far.
+// Lowers one node of lower->graph: finds its row, checks the number of inputs and outputs, calls
+// the rule. values[value->id] are the tensor views made so far.
 enum ree_status ree_lower_node(struct ree_lower *lower, const struct ree_node *node,
                                struct ree_tval **values);
-// Lowers a subgraph of lower->node once, over in[graph->n_inputs], to out[graph->n_outputs]. What
-// the graphs around it have made so far is visible within.
+// Lowers a subgraph of lower->node once: in[graph->n_inputs] to out[graph->n_outputs]. The subgraph
+// can read every value that the enclosing graphs have made so far.
 enum ree_status ree_lower_graph(struct ree_lower *lower, const struct ree_graph *graph,
                                 struct ree_tval *const *in, struct ree_tval **out);
-// The same for types and shapes alone: nothing is added to the program, and no value is read back.
+// As ree_lower_graph, but only derives types and shapes: adds nothing to the program and reads no
+// value back.
 enum ree_status ree_lower_trial(struct ree_lower *lower, const struct ree_graph *graph,
                                 struct ree_tval *const *in, struct ree_tval **out);
 
-// Program passes over the dispatches so far; neither changes a bit. `keep[storage id]` must stay
-// materialised.
+// Program passes over the dispatches so far. Neither changes a bit of the results. Storages with
+// keep[storage id] set must stay materialised.
+//
 // Merges maps into the maps, products and convolutions before them.
 enum ree_status ree_fuse_program(struct ree_lower *lower, const bool *keep);
-// Drops dispatches whose results nobody reads.
+// Drops dispatches whose results are never read.
 enum ree_status ree_prune_program(struct ree_lower *lower, const bool *keep);
 
 #endif

@@ -9,14 +9,14 @@ static bool has_matmul(enum ree_dtype t) {
     return ree_product_dtype(t, t) != REE_DTYPE_NONE && t != REE_I8 && t != REE_U8;
 }
 
-// float16 and bfloat16 are multiplied as they are (the product widens them, and sums in float32);
-// the result is rounded to their type at the end.
+// float16 and bfloat16 operands are not converted: the product widens them and sums in float32. The
+// result is rounded to their type at the end.
 static bool is_narrow(enum ree_dtype t) {
     return t == REE_F16 || t == REE_BF16;
 }
 
-// A vector on the left is a row, on the right a column; the dimension that this adds is dropped
-// from the product. Of A's type.
+// A vector is treated as a row on the left and as a column on the right; the added dimension is
+// dropped from the product. The result has A's type.
 static enum ree_status multiply(struct ree_lower *lower, struct ree_tval *a, struct ree_tval *b,
                                 struct ree_tval **out) {
     struct ree_tval *product;
@@ -44,7 +44,7 @@ RULE(matmul) {
     return multiply(lower, in[0], in[1], &out[0]);
 }
 
-// graph/passes/factors.c: B as it is stored. `widened`: float16 or bfloat16 against float32.
+// graph/passes/factors.c: B as stored. `widened`: B is float16 or bfloat16 and A is float32.
 RULE(factor_matmul) {
     struct ree_tval *a = in[0], *b = in[1];
     bool widened = ree_node_int(lower->node, "widened", 0) != 0;
@@ -61,7 +61,7 @@ RULE(factor_matmul) {
     return multiply(lower, a, b, &out[0]);
 }
 
-// alpha * A B + beta * C. A factor of 1 changes no bits and is left out.
+// alpha * A B + beta * C. A factor of 1 does not change any bit and is omitted.
 RULE(gemm) {
     struct ree_tval *a = in[0], *b = in[1], *c = ree_rule_input(lower, in, 2), *product;
     enum ree_dtype given = a->dtype, dtype = is_narrow(given) ? REE_F32 : given;

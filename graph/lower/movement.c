@@ -1,5 +1,5 @@
-// Transpose, Split, Slice: views. Concat, Tile, DepthToSpace, SpaceToDepth: at most one copy of
-// each element.
+// Transpose, Split, Slice: views. Concat, Tile, DepthToSpace, SpaceToDepth: copy each element at
+// most once.
 #include "graph/lower/data.h"
 
 #include <string.h>
@@ -28,7 +28,8 @@ enum ree_status ree_lower_op_transpose(struct ree_lower *lower, struct ree_tval 
     return ree_lower_transpose(lower, t, perm, &out[0]);
 }
 
-// All inputs agree in type, rank and every size but that of the axis; their sizes there are added.
+// All inputs must agree in type, rank and all sizes except along the axis, where their sizes are
+// added.
 static enum ree_status concat_dims(struct ree_lower *lower, struct ree_tval *const *in, size_t n,
                                    uint32_t axis, int64_t *dims) {
     char text[128], first[128];
@@ -81,7 +82,7 @@ enum ree_status ree_lower_op_concat(struct ree_lower *lower, struct ree_tval *co
     return REE_OK;
 }
 
-// The size of each part of a split axis: as listed, or even, the last part smaller if allowed.
+// The size of each part of a split axis: as listed, or equal, with a smaller last part if allowed.
 static enum ree_status split_sizes(struct ree_lower *lower, struct ree_tval *const *in, int64_t dim,
                                    int64_t *sizes) {
     const struct ree_node *node = lower->node;
@@ -134,18 +135,19 @@ enum ree_status ree_lower_op_split(struct ree_lower *lower, struct ree_tval *con
     return REE_OK;
 }
 
-// One axis of Slice. Ends and steps of any 64-bit value mean "as far as the axis goes".
+// Slices one axis. Any 64-bit value is valid for ends and steps; values beyond the axis are
+// clamped.
 static enum ree_status slice_axis(struct ree_lower *lower, struct ree_tval *t, uint32_t axis,
                                   int64_t start, int64_t end, int64_t step, struct ree_tval **out) {
     if (step == 0) return ree_lower_fail(lower, REE_INVALID, "steps has a 0");
     int64_t dim = t->dims[axis];
-    // A negative step can start at the last element and end before the first.
+    // A negative step may start at the last element and end before the first.
     int64_t low = step > 0 ? 0 : -1, high = step > 0 ? dim : dim - 1;
     if (start < 0) start += dim;
     if (end < 0) end += dim;
     start = start < low ? low : start > high ? high : start;
     end = end < low ? low : end > high ? high : end;
-    // The distance fits in 63 bits, and a step beyond it takes one element.
+    // The distance fits in 63 bits; a larger step selects one element.
     int64_t distance = step > 0 ? end - start : start - end;
     if (step < -INT64_MAX) step = -INT64_MAX;
     int64_t stride = step > 0 ? step : -step;
@@ -185,7 +187,7 @@ enum ree_status ree_lower_op_slice(struct ree_lower *lower, struct ree_tval *con
     return REE_OK;
 }
 
-// t repeated along one axis: (before, size, after) seen as (before, repeat, size, after).
+// Repeats t along one axis: (before, size, after) is viewed as (before, repeat, size, after).
 static enum ree_status tile_axis(struct ree_lower *lower, struct ree_tval *t, uint32_t axis,
                                  int64_t repeat, struct ree_tval **out) {
     int64_t dims[REE_MAX_RANK], flat[3] = {1, t->dims[axis], 1};
@@ -206,8 +208,9 @@ static enum ree_status tile_axis(struct ree_lower *lower, struct ree_tval *t, ui
     return ree_lower_reshape(lower, view, t->rank, dims, out);
 }
 
-// t repeated along every axis at once: each repeated axis gets a dimension of stride 0 in front,
-// and one copy makes the result dense. Where the rank leaves no room for that, axis by axis.
+// Repeats t along all axes at once: a dimension of stride 0 is inserted before each repeated axis,
+// and one copy makes the result dense. If this exceeds the maximum rank, axes are repeated one by
+// one.
 static enum ree_status tile(struct ree_lower *lower, struct ree_tval *t, const int64_t *repeats,
                             struct ree_tval **out) {
     struct ree_tval *view = ree_lower_view(lower, t);
@@ -225,7 +228,7 @@ static enum ree_status tile(struct ree_lower *lower, struct ree_tval *t, const i
     if (count == 0) return ree_lower_new(lower, t->dtype, t->rank, dims, out);
     bool at_once = t->rank + n_tiled <= REE_MAX_RANK;
     for (uint32_t i = 0; i < t->rank; i++) {
-        bool stretch = t->dims[i] == 1; // a size of 1 repeats in place
+        bool stretch = t->dims[i] == 1; // a size of 1 needs no inserted dimension
         if (at_once && !stretch && repeats[i] != 1) {
             view->dims[rank] = repeats[i];
             view->strides[rank++] = 0;
@@ -243,7 +246,7 @@ static enum ree_status tile(struct ree_lower *lower, struct ree_tval *t, const i
     return REE_OK;
 }
 
-// A number of Tile's first form, whose inputs all have the type of the data.
+// Reads a number of Tile's first version, whose inputs all have the data's type.
 static enum ree_status tile1_number(struct ree_lower *lower, struct ree_tval *t, const char *what,
                                     int64_t *out) {
     if (t->dtype != REE_F32) return ree_data_int(lower, t, what, out);
@@ -278,8 +281,8 @@ enum ree_status ree_lower_op_tile(struct ree_lower *lower, struct ree_tval *cons
     return tile(lower, t, repeats, &out[0]);
 }
 
-// Splits the shape into six dimensions, permutes them, and joins them again: both directions of
-// the space/depth pair.
+// Splits the shape into six dimensions, permutes them and joins them again: used for both
+// SpaceToDepth and DepthToSpace.
 static enum ree_status shuffle(struct ree_lower *lower, struct ree_tval *t, const int64_t *split,
                                const uint32_t *perm, const int64_t *join, struct ree_tval **out) {
     REE_TRY(ree_lower_reshape(lower, t, 6, split, &t));
@@ -287,7 +290,7 @@ static enum ree_status shuffle(struct ree_lower *lower, struct ree_tval *t, cons
     return ree_lower_reshape(lower, t, 4, join, out);
 }
 
-// blocksize, after checking the input's rank; and whether the mode is CRD.
+// Reads blocksize, after checking the input's rank, and whether the mode is CRD.
 static enum ree_status block_attributes(struct ree_lower *lower, const struct ree_tval *t,
                                         int64_t *out_block, bool *out_crd) {
     char text[128];

@@ -1,4 +1,4 @@
-// Normalisations. Those over trailing dimensions are one RepOp when fusing, and otherwise the steps
+// Normalisations. Those over trailing dimensions are one RepOp if fusion is on, otherwise the steps
 // that define it.
 #include "graph/lower/rules.h"
 
@@ -8,11 +8,11 @@
     enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_tval *const *in,       \
                                         struct ree_tval **out)
 
-// How scale and bias lie over (rows, columns), where x's dimensions before `first` are the rows.
+// Layout of scale and bias over (rows, columns). Rows are x's dimensions before `first`.
 enum affine {
     AFFINE_NONE,
-    AFFINE_COLUMNS, // one for each column
-    AFFINE_ROWS,    // one for each row, repeating every `period` rows
+    AFFINE_COLUMNS, // one element per column
+    AFFINE_ROWS,    // one element per row, repeating after `period` rows
 };
 
 struct norm {
@@ -21,7 +21,7 @@ struct norm {
     uint32_t first; // the first normalised axis
     enum affine affine;
     int64_t period;
-    struct ree_tval *scale, *bias; // broadcast over x's dimensions; NULL: none
+    struct ree_tval *scale, *bias; // broadcast to x's dimensions; NULL: none
 };
 
 static int64_t product(const struct ree_tval *t, uint32_t from, uint32_t to) {
@@ -35,7 +35,7 @@ static uint32_t trailing_mask(const struct ree_tval *x, uint32_t first) {
     return (1u << x->rank) - (1u << first);
 }
 
-// d = x - mean(x) and v = mean(d * d); *out_mean may be NULL.
+// Computes d = x - mean(x) and v = mean(d * d). out_mean may be NULL.
 static enum ree_status moments(struct ree_lower *lower, struct ree_tval *x, uint32_t mask,
                                struct ree_tval **out_mean, struct ree_tval **out_d,
                                struct ree_tval **out_v) {
@@ -67,7 +67,8 @@ static enum ree_status affine_steps(struct ree_lower *lower, const struct norm *
 
 static enum ree_status normalize(struct ree_lower *lower, struct ree_tval *x, const struct norm *n,
                                  struct ree_tval **out) {
-    if (!lower->fuse || x->dtype == REE_F64) { // the RepOp is float32's
+    // The RepOp supports only float32.
+    if (!lower->fuse || x->dtype == REE_F64) {
         struct ree_tval *d = x, *v, *root, *y;
         uint32_t mask = trailing_mask(x, n->first);
         if (n->rms)
@@ -109,8 +110,8 @@ static enum ree_status normalize(struct ree_lower *lower, struct ree_tval *x, co
     return REE_OK;
 }
 
-// Whether t, aligned with x at the right, has one element for each of x's trailing dimensions from
-// `first`.
+// Returns whether t, aligned with x at the right, has one element for each position of x's
+// dimensions from `first` on.
 static bool covers_columns(const struct ree_tval *t, const struct ree_tval *x, uint32_t first) {
     uint32_t lead = x->rank - t->rank;
     for (uint32_t i = first; i < x->rank; i++)
@@ -120,7 +121,8 @@ static bool covers_columns(const struct ree_tval *t, const struct ree_tval *x, u
     return true;
 }
 
-// scale and bias of LayerNormalization and RMSNormalization: broadcast to x, usually its columns.
+// Reads scale and bias of LayerNormalization and RMSNormalization, which broadcast to x, usually
+// its columns.
 static enum ree_status read_affine(struct ree_lower *lower, const struct ree_tval *x,
                                    struct ree_tval *scale, struct ree_tval *bias, struct norm *n) {
     struct ree_tval *both[2] = {scale, bias}, *view;
@@ -154,7 +156,8 @@ RULE(layer_normalization) {
     REE_TRY(read_affine(lower, x, in[1], ree_rule_input(lower, in, 2), &n));
     REE_TRY(normalize(lower, x, &n, &out[0]));
     if (!ree_rule_wants(lower, 1) && !ree_rule_wants(lower, 2)) return REE_OK;
-    lower->stays_wide = 1u << 1 | 1u << 2; // mean and deviation have the type of the computation
+    // Mean and deviation have the type of the computation.
+    lower->stays_wide = 1u << 1 | 1u << 2;
     struct ree_tval *d, *v;
     REE_TRY(moments(lower, x, trailing_mask(x, n.first), &out[1], &d, &v));
     if (!ree_rule_wants(lower, 2)) return REE_OK;
@@ -171,7 +174,7 @@ RULE(rms_normalization) {
     return normalize(lower, x, &n, &out[0]);
 }
 
-// scale and B of one element per channel.
+// Checks that scale or B has one element per channel.
 static enum ree_status check_channels(struct ree_lower *lower, const struct ree_tval *x,
                                       const struct ree_tval *t, const char *name, int64_t n) {
     REE_TRY(ree_rule_same_type(lower, t, name, x, "X"));
@@ -193,8 +196,8 @@ RULE(instance_normalization) {
     return normalize(lower, x, &n, &out[0]);
 }
 
-// Normalised over (channels of a group, positions). Scale and bias are one per group before opset
-// 21, one per channel since.
+// Normalises over (channels of a group, positions). Scale and bias have one element per group
+// before opset 21, and one per channel since then.
 RULE(group_normalization) {
     struct ree_tval *x = in[0], *y;
     struct norm n = {.epsilon = ree_node_float(lower->node, "epsilon", 1e-5f), .first = 2};
@@ -245,8 +248,9 @@ static enum ree_status running_statistic(struct ree_lower *lower, struct ree_tva
     return ree_lower_reshape(lower, *out, 1, (int64_t[]){ree_tval_count(*out)}, out);
 }
 
-// In training: mean and variance over all but the channels take the place of those given, in
-// views[3] and views[4]; the outputs are the running ones and, before opset 14, those of the batch.
+// For training: replaces the given mean and variance in views[3] and views[4] by those of the
+// batch, over all axes except the channels. The outputs are the running statistics and, before
+// opset 14, also those of the batch.
 static enum ree_status batch_statistics(struct ree_lower *lower, struct ree_tval *views[5],
                                         struct ree_tval **out) {
     struct ree_tval *x = views[0], *d, *batch[2];
@@ -263,19 +267,20 @@ static enum ree_status batch_statistics(struct ree_lower *lower, struct ree_tval
     return REE_OK;
 }
 
-// With the statistics given: a = scale / sqrt(var + epsilon), y = (x - mean) * a + B. The factor a
-// is one per channel, and usually constant.
+// With given statistics: a = scale / sqrt(var + epsilon), y = (x - mean) * a + B. a has one element
+// per channel and is usually constant.
 RULE(batch_normalization) {
     static const char *const names[5] = {"X", "scale", "B", "input_mean", "input_var"};
     struct ree_tval *x = in[0], *views[5] = {x}, *factor;
     int64_t opset = lower->node->opset;
     REE_TRY(ree_rule_require_float(lower, x));
     REE_TRY(ree_rule_require_rank(lower, x, "X", 2, REE_MAX_RANK));
-    // An attribute asks for training since opset 14; before, that somebody wants the statistics.
+    // Since opset 14 an attribute selects training. Before, training is selected if a statistics
+    // output is used.
     bool training = opset >= 14 && ree_node_int(lower->node, "training_mode", 0) != 0;
     for (uint32_t i = 1; i < 5 && opset < 14; i++)
         training = training || ree_rule_wants(lower, i);
-    // Before opset 9, spatial = 0 asks for statistics of each element of a sample.
+    // Before opset 9, spatial = 0 selects separate statistics for each element of a sample.
     bool spatial = opset >= 9 || ree_node_int(lower->node, "spatial", 1) != 0;
     for (uint32_t i = 1; i < 5; i++) {
         if (spatial) {
@@ -335,7 +340,7 @@ RULE(mean_variance_normalization) {
     return ree_rule_step2(lower, REE_MAP_div_f32, d, v, &out[0]);
 }
 
-// y = x / norm, 0 where the norm is 0.
+// y = x / norm, or 0 if the norm is 0.
 RULE(lp_normalization) {
     struct ree_tval *x = in[0], *norm;
     int64_t p = ree_node_int(lower->node, "p", 2);
@@ -358,7 +363,7 @@ RULE(lp_normalization) {
 }
 
 // y = x / (bias + alpha / size * sum of squares over neighbouring channels)^beta. The sum is a pool
-// over (channels, positions); a window wider than the channels on both sides is cut to them.
+// over (channels, positions). A window that exceeds the channels on both sides is cut to them.
 RULE(lrn) {
     struct ree_tval *x = in[0], *dense, *sums;
     REE_TRY(ree_rule_require_f32(lower, x));

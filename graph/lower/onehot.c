@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-// depth may be of any numeric type; a fraction is cut off.
+// depth may have any numeric type; a fraction is truncated.
 static enum ree_status read_depth(struct ree_lower *lower, struct ree_tval *t, int64_t *out) {
     if (ree_data_wide(t->dtype) == REE_F32) {
         struct ree_tval *number;
@@ -22,7 +22,7 @@ static enum ree_status read_depth(struct ree_lower *lower, struct ree_tval *t, i
     return REE_OK;
 }
 
-// Element i of values, as a scalar.
+// Returns element i of values as a scalar.
 static enum ree_status pick(struct ree_lower *lower, struct ree_tval *values, int64_t i,
                             struct ree_tval **out) {
     REE_TRY(ree_lower_slice(lower, values, 0, i, 1, 1, out));
@@ -46,7 +46,7 @@ enum ree_status ree_lower_op_onehot(struct ree_lower *lower, struct ree_tval *co
     REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", -1), rank, &axis));
     REE_TRY(read_depth(lower, in[1], &depth));
 
-    // The index with a dimension of 1 at the axis broadcasts along it.
+    // The index gets a dimension of size 1 at the axis, along which it broadcasts.
     struct ree_tval *spread = ree_lower_view(lower, index);
     if (!spread) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
     int64_t dims[REE_MAX_RANK], along[REE_MAX_RANK] = {0};
@@ -68,7 +68,8 @@ enum ree_status ree_lower_op_onehot(struct ree_lower *lower, struct ree_tval *co
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, rank, dims);
     int i = ree_expr_cast(&b, ree_expr_tensor(&b, spread), index->dtype, REE_I64);
-    if (lower->node->opset >= 11) { // before, a negative index is just out of range
+    // Before opset 11, a negative index is out of range.
+    if (lower->node->opset >= 11) {
         int negative = ree_expr_op2(&b, REE_MAP_lt_i64, i, ree_expr_i64(&b, 0));
         int wrapped = ree_expr_op2(&b, REE_MAP_add_i64, i, ree_expr_i64(&b, depth));
         i = ree_expr_op3(&b, REE_MAP_select_b64, negative, wrapped, i);

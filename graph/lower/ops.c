@@ -1,5 +1,5 @@
-// The operator table: rows from ops.def, found by name through a hash made
-// on first use.
+// The operator table: the rows from ops.def, found by name through a hash table that is built at
+// first use.
 #include "graph/lower/rules.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@ static const struct ree_op rows[] = {
 #undef OP
 };
 
-// Why a row does not serve: parallel to `rows`.
+// The reason for which a row does not apply; indexed like `rows`.
 static const char *const ranges[] = {
 #define OP(domain, type, since, until, min_in, max_in, max_out, narrow, rule)                      \
     "implemented for opsets " #since " to " #until " only",
@@ -28,7 +28,7 @@ _Static_assert(N_ROWS < NONE && N_ROWS < N_BUCKETS, "the table outgrew its hash"
 static uint16_t heads[N_BUCKETS], nexts[N_ROWS]; // chains of row numbers, in the table's order
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-// FNV-1a over both names and the zero between them.
+// FNV-1a over both names and the zero byte between them.
 static uint32_t bucket_of(const char *domain, const char *type) {
     uint32_t h = 2166136261u;
     for (; *domain; domain++)

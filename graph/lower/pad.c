@@ -1,5 +1,6 @@
-// Pad: constant fills a new tensor and copies the input into it; reflect, edge and wrap select
-// elements of the input along each axis. Negative pads crop, before anything is added.
+// Pad. "constant" fills a new tensor and copies the input into it; "reflect", "edge" and "wrap"
+// select elements of the input along each axis. Negative pads crop the input before anything is
+// added.
 #include "graph/lower/data.h"
 
 #include <string.h>
@@ -45,7 +46,8 @@ static enum ree_status read_padding(struct ree_lower *lower, struct ree_tval *co
     return REE_OK;
 }
 
-// Cuts off what negative pads name and sets them to 0. Returns whether positive ones remain.
+// Cuts off the elements that negative pads specify and sets these pads to 0. *out_more tells
+// whether positive pads remain.
 static enum ree_status crop(struct ree_lower *lower, struct ree_tval *t, struct padding *padding,
                             struct ree_tval **out, bool *out_more) {
     *out_more = false;
@@ -54,7 +56,7 @@ static enum ree_status crop(struct ree_lower *lower, struct ree_tval *t, struct 
         int64_t cut_begin = *begin < 0 ? -*begin : 0, cut_end = *end < 0 ? -*end : 0;
         int64_t left = dim - cut_begin - cut_end;
         if (left < 0) {
-            // One side cuts into what the other adds: nothing of the input is left.
+            // One side cuts into what the other side adds: nothing of the input remains.
             if (*begin > 0) *begin += left;
             if (*end > 0) *end += left;
             left = 0;
@@ -69,7 +71,7 @@ static enum ree_status crop(struct ree_lower *lower, struct ree_tval *t, struct 
     return REE_OK;
 }
 
-// The value to fill with, as a scalar of the data's type: an input, an attribute, or zero.
+// The fill value, as a scalar of the data's type: from an input or attribute, or zero.
 static enum ree_status fill_value(struct ree_lower *lower, struct ree_tval *const *in,
                                   struct ree_tval **out) {
     enum ree_dtype dtype = in[0]->dtype;
@@ -83,7 +85,7 @@ static enum ree_status fill_value(struct ree_lower *lower, struct ree_tval *cons
     }
     float value = lower->node->opset < 11 ? ree_node_float(lower->node, "value", 0) : 0;
     if (value == 0) {
-        const uint64_t zero = 0; // also of every other type
+        const uint64_t zero = 0; // zero in every type
         return ree_lower_literal(lower, dtype, 0, NULL, &zero, out);
     }
     if (dtype == REE_F64) {
@@ -112,12 +114,13 @@ static enum ree_status pad_constant(struct ree_lower *lower, struct ree_tval *t,
     return ree_lower_copy_into(lower, t, middle);
 }
 
-// Where each position of a padded axis comes from is a table, made on the host.
+// Maximum length of the table, made on the host, with the source of each position of a padded axis.
 #define MAX_TABLE (INT64_C(1) << 28)
 
 enum pad_mode { PAD_REFLECT, PAD_EDGE, PAD_WRAP };
 
-// The element of [0, dim) that position `at` shows, which may lie outside on either side.
+// Returns the element in [0, dim) that is shown at position `at`, which may be outside on either
+// side.
 static int64_t outside_index(enum pad_mode mode, int64_t at, int64_t dim) {
     if (mode == PAD_EDGE || dim == 1) return at < 0 ? 0 : at >= dim ? dim - 1 : at;
     int64_t period = mode == PAD_WRAP ? dim : 2 * (dim - 1);

@@ -7,7 +7,7 @@
     enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_tval *const *in,       \
                                         struct ree_tval **out)
 
-// Reads the window. A window may not lie in the padding alone.
+// Reads the window. A window must not be entirely in the padding.
 static enum ree_status read_window(struct ree_lower *lower, const struct ree_tval *x,
                                    struct ree_window *w) {
     REE_TRY(ree_window_read(lower, x, NULL, w));
@@ -77,7 +77,7 @@ RULE(average_pool) {
     return emit_pool(lower, in[0], &window, &p, out);
 }
 
-// abs(x)^p and x^(1/p), for p from 1 on; a power of 1 is no step.
+// abs(x)^p and x^(1/p), for p >= 1; a power of 1 emits no step.
 static enum ree_status power(struct ree_lower *lower, struct ree_tval *x, bool magnitude, float p,
                              struct ree_tval **out) {
     struct ree_expr_builder b;
@@ -96,7 +96,8 @@ static enum ree_status read_p(struct ree_lower *lower, int64_t *out) {
     return ree_lower_fail(lower, REE_INVALID, "p is %lld, expected 1 or more", (long long)*out);
 }
 
-// Chunk-sums over the windows: a convolution of each plane by ones, since fma(x, 1, acc) = acc + x.
+// Chunk-sums over the windows: a convolution of each plane with ones, because fma(x, 1, acc) = acc
+// + x.
 static enum ree_status sum_windows(struct ree_lower *lower, struct ree_tval *x,
                                    const struct ree_window *w, struct ree_tval **out) {
     int64_t dims[REE_MAX_RANK] = {x->dims[0], x->dims[1]};
@@ -142,7 +143,7 @@ RULE(lp_pool) {
     return power(lower, sums, false, 1 / (float)p, &out[0]);
 }
 
-// The mask of all axes behind the channels.
+// Returns the mask of all axes after the channels.
 static enum ree_status plane_axes(struct ree_lower *lower, const struct ree_tval *x,
                                   uint32_t *out_mask) {
     REE_TRY(ree_rule_require_rank(lower, x, "X", 3, REE_MAX_RANK));

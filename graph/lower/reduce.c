@@ -1,10 +1,10 @@
-// Reduce* and ArgMax, ArgMin: one `reduce`, and a map before or after where the operator has one.
+// Reduce*, ArgMax and ArgMin: one `reduce`, with a map before or after it if the operator has one.
 // NUMERICS.md, "Reductions".
 #include "graph/lower/data.h"
 
 #include <string.h>
 
-// The axes to reduce, as a mask. None named: all of them, or with noop_with_empty_axes none.
+// The axes to reduce, as a mask. If none are named: all axes, or no axes with noop_with_empty_axes.
 static enum ree_status reduced_axes(struct ree_lower *lower, struct ree_tval *const *in,
                                     uint32_t *out_mask) {
     const int64_t *axes;
@@ -22,7 +22,7 @@ static bool is_extremum(enum ree_reduce_kind kind) {
     return kind == REE_REDUCE_MAX || kind == REE_REDUCE_MIN;
 }
 
-// The tensor to reduce, in a type that `reduce` knows.
+// Converts the tensor to a type that `reduce` supports.
 static enum ree_status widen(struct ree_lower *lower, struct ree_tval *t, enum ree_reduce_kind kind,
                              struct ree_tval **out) {
     enum ree_dtype wide = ree_data_wide(t->dtype);
@@ -35,10 +35,10 @@ static enum ree_status widen(struct ree_lower *lower, struct ree_tval *t, enum r
 }
 
 struct reduction {
-    struct ree_tval *t; // in the computing type
+    struct ree_tval *t; // in the type of the computation
     uint32_t mask;
     bool keepdims;
-    uint64_t n_reduce; // where the result has elements at all
+    uint64_t n_reduce; // elements per result, if the result has elements at all
 };
 
 static enum ree_status begin(struct ree_lower *lower, struct ree_tval *const *in,
@@ -57,7 +57,7 @@ static enum ree_status run(struct ree_lower *lower, const struct reduction *r,
     return ree_lower_reduce(lower, r->t, kind, r->mask, r->keepdims, false, out);
 }
 
-// Reductions without a map. Over no axes, a sum, product or extremum is the tensor itself.
+// Reductions without a map. Over no axes, the sum, product or extremum is the tensor itself.
 static enum ree_status reduce(struct ree_lower *lower, struct ree_tval *const *in,
                               enum ree_reduce_kind kind, struct ree_tval **out) {
     struct reduction r;
@@ -100,7 +100,7 @@ enum ree_status ree_lower_op_reducemin(struct ree_lower *lower, struct ree_tval 
     return reduce(lower, in, REE_REDUCE_MIN, out);
 }
 
-// sum / count, rounded once for floats and towards zero for integers.
+// sum / count, rounded once for floats, truncated towards zero for integers.
 enum ree_status ree_lower_op_reducemean(struct ree_lower *lower, struct ree_tval *const *in,
                                         struct ree_tval **out) {
     struct reduction r;
@@ -137,7 +137,7 @@ enum ree_status ree_lower_op_reducemean(struct ree_lower *lower, struct ree_tval
     return ree_lower_map(&b, ree_expr_cast(&b, mean, sum->dtype, dtype), dtype, &out[0]);
 }
 
-// op(reduction), the operation in float32 (float64 for that).
+// op(reduction); the operation is in float32, or in float64 for float64.
 static enum ree_status reduce_then(struct ree_lower *lower, struct ree_tval *const *in,
                                    enum ree_reduce_kind kind, enum ree_map_op op,
                                    struct ree_tval **out) {
@@ -164,11 +164,12 @@ enum ree_status ree_lower_op_reducelogsum(struct ree_lower *lower, struct ree_tv
     return reduce_then(lower, in, REE_REDUCE_SUM, REE_MAP_log_f32, out);
 }
 
-// m = max x, or 0 where that is infinite; log(sum exp(x - m)) + m. Of integers in float32.
+// m = max x, or 0 if that is infinite; log(sum exp(x - m)) + m. Integers are computed in float32.
 enum ree_status ree_lower_op_reducelogsumexp(struct ree_lower *lower, struct ree_tval *const *in,
                                              struct ree_tval **out) {
     struct reduction r;
-    // The sum's types, not the maximum's: 8-bit integers, bool are none of the operator's.
+    // Checks the types that the sum supports, not those of the maximum: the operator does not have
+    // 8-bit integers or bool.
     REE_TRY(begin(lower, in, REE_REDUCE_SUM, &r));
     if (r.t->dtype != REE_F64) REE_TRY(ree_lower_cast(lower, r.t, REE_F32, &r.t));
     struct ree_tval *x = r.t, *max, *m, *e, *sum, *result;

@@ -1,11 +1,11 @@
-// Resize and Upsample: one axis after the other, in ascending order. Nearest selects elements (of
-// any type); linear and cubic are a `resize` per axis in float32. NUMERICS.md, "Resize".
+// Resize and Upsample: one axis after another, in ascending order. Nearest selects elements of any
+// type; linear and cubic are one `resize` per axis in float32. NUMERICS.md, "Resize".
 #include "graph/lower/data.h"
 
 #include <math.h>
 #include <string.h>
 
-// What the attributes say, the same for every axis.
+// The settings from the attributes, the same for every axis.
 struct settings {
     enum ree_resize_mode mode;
     enum ree_resize_coordinates coordinates;
@@ -54,7 +54,7 @@ static enum ree_status read_floats(struct ree_lower *lower, struct ree_tval *t, 
                                    size_t expected, const float **out) {
     char text[128];
     *out = NULL;
-    if (!t || ree_tval_count(t) == 0) return REE_OK; // an empty list means none
+    if (!t || ree_tval_count(t) == 0) return REE_OK; // an empty list counts as absent
     if (t->rank != 1 || (size_t)t->dims[0] != expected || ree_data_wide(t->dtype) != REE_F32)
         return ree_lower_fail(lower, REE_INVALID, "%s is %s, expected float32[%zu]", what,
                               ree_tval_text(t, text, sizeof text), expected);
@@ -75,7 +75,7 @@ struct plan {
     double roi_start[REE_MAX_RANK], roi_end[REE_MAX_RANK];
 };
 
-// One float32 product, as ONNX's shape inference has it.
+// One float32 product, as in ONNX's shape inference.
 static enum ree_status plan_scales(struct ree_lower *lower, const struct ree_tval *t,
                                    const float *scales, struct plan *p) {
     for (uint32_t i = 0; i < p->n; i++) {
@@ -141,7 +141,7 @@ static enum ree_status plan_axes(struct ree_lower *lower, const struct ree_tval 
 
 // Nearest
 
-// Positions that lie outside the input along one axis take the extrapolation value.
+// Positions outside the input along one axis get the extrapolation value.
 static enum ree_status fill_outside(struct ree_lower *lower, struct ree_tval *t, uint32_t axis,
                                     const uint8_t *outside, float value, struct ree_tval **out) {
     struct ree_tval *mask;
@@ -224,7 +224,7 @@ static enum ree_status filter_axis(struct ree_lower *lower, struct ree_tval *t, 
     return ree_lower_emit(lower, REE_REPOP_RESIZE, &params, operands, 4, 1);
 }
 
-// Results of an integer type are rounded to nearest even and saturate.
+// Results of an integer type are rounded to nearest even and saturated.
 static enum ree_status filtered_to_type(struct ree_lower *lower, struct ree_tval *t,
                                         enum ree_dtype dtype, struct ree_tval **out) {
     struct ree_expr_builder b;
@@ -242,7 +242,8 @@ static enum ree_status resize_filtered(struct ree_lower *lower, struct ree_tval 
                                        const struct ree_resize_axis *axes, float extrapolation,
                                        struct ree_tval **out) {
     enum ree_dtype dtype = t->dtype;
-    if (dtype == REE_BOOL || dtype == REE_F64) // the weights are binary32 numbers
+    // The weights are binary32 numbers.
+    if (dtype == REE_BOOL || dtype == REE_F64)
         return ree_lower_fail(lower, REE_UNSUPPORTED, "%s can only be resized to the nearest",
                               ree_dtype_name(dtype));
     REE_TRY(ree_lower_cast(lower, t, REE_F32, &t));
@@ -251,7 +252,7 @@ static enum ree_status resize_filtered(struct ree_lower *lower, struct ree_tval 
     return filtered_to_type(lower, t, dtype, out);
 }
 
-// An axis that keeps its size and its whole extent keeps its elements.
+// Returns whether an axis keeps its elements: it keeps its size and its whole extent.
 static bool stays(const struct plan *p, uint32_t i, const struct ree_tval *t,
                   const struct settings *s) {
     bool whole = s->coordinates != REE_COORD_TF_CROP_AND_RESIZE ||
@@ -263,7 +264,7 @@ static enum ree_status resize(struct ree_lower *lower, struct ree_tval *t, const
                               const struct settings *s, struct ree_tval **out) {
     struct ree_resize_axis axes[REE_MAX_RANK];
     for (uint32_t i = 0; i < REE_MAX_RANK; i++)
-        axes[i].n_in = -1; // stays as it is
+        axes[i].n_in = -1; // unchanged
     bool any = false;
     for (uint32_t i = 0; i < p->n; i++) {
         if (stays(p, i, t, s)) continue;
@@ -288,8 +289,8 @@ static enum ree_status resize(struct ree_lower *lower, struct ree_tval *t, const
                                          : resize_filtered(lower, t, axes, s->extrapolation, out);
 }
 
-// Up to opset 10 coordinates are asymmetric, and nearest takes the element below, or above when the
-// axis shrinks.
+// Up to opset 10, coordinates are asymmetric, and nearest selects the element below, or the one
+// above if the axis shrinks.
 static enum ree_status resize_old(struct ree_lower *lower, struct ree_tval *t, const float *scales,
                                   struct ree_tval **out) {
     static const char *const modes[] = {"nearest", "linear", "bilinear"};

@@ -1,12 +1,12 @@
-// Resampling tables: for each output position of an axis, which input positions it reads and with
-// which weights. NUMERICS.md, "Resize": every line below is one IEEE double operation after
-// another, in the order written, and each weight is rounded once to binary32 at the end; so the
-// tables are the same on every machine.
+// Resampling tables: the input positions that each output position of an axis reads, and their
+// weights. NUMERICS.md, "Resize": each line below is a sequence of IEEE double operations in the
+// written order, and each weight is rounded once to binary32 at the end. So the tables are the same
+// on every machine.
 #include "graph/lower/data.h"
 
 #include <math.h>
 
-// Taps of an antialiased filter that reaches `reach` input pixels at full size.
+// Number of taps of an antialiased filter whose radius is `reach` input elements at full size.
 static int64_t stretched_taps(const struct ree_resize_axis *axis, double reach) {
     double scale = axis->scale < 1.0 ? axis->scale : 1.0;
     int64_t first = (int64_t)floor(-reach / scale) + 1;
@@ -22,7 +22,8 @@ int64_t ree_resize_taps(const struct ree_resize_axis *axis) {
 // The input coordinate of output position i.
 static double source_coordinate(const struct ree_resize_axis *axis, int64_t i) {
     double x = (double)i, n_in = (double)axis->n_in, n_out = (double)axis->n_out;
-    double length = axis->scale * n_in; // of the output, before it was made whole
+    // The output's length before rounding to an integer.
+    double length = axis->scale * n_in;
     switch (axis->coordinates) {
     case REE_COORD_HALF_PIXEL: return (x + 0.5) / axis->scale - 0.5;
     case REE_COORD_HALF_PIXEL_SYMMETRIC: {
@@ -45,7 +46,7 @@ static double source_coordinate(const struct ree_resize_axis *axis, int64_t i) {
 }
 
 static int32_t clamp_index(double at, int64_t n_in) {
-    if (!(at > 0.0)) return 0; // NaN too
+    if (!(at > 0.0)) return 0; // also for NaN
     return at >= (double)(n_in - 1) ? (int32_t)(n_in - 1) : (int32_t)at;
 }
 
@@ -60,13 +61,13 @@ static double round_coordinate(enum ree_resize_rounding rounding, double x) {
     return below;
 }
 
-// The triangle, 1 at distance 0 and 0 from 1 on.
+// The triangle filter: 1 at distance 0, and 0 from distance 1 on.
 static double triangle(double d) {
     d = 1.0 - fabs(d);
     return d > 0.0 ? d : 0.0;
 }
 
-// Keys' cubic convolution kernel: 1 at distance 0, 0 at 1 and from 2 on.
+// Keys' cubic convolution kernel: 1 at distance 0; 0 at distance 1 and from distance 2 on.
 static double keys(double a, double d) {
     d = fabs(d);
     if (d <= 1.0) return ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0;
@@ -77,11 +78,13 @@ static double keys(double a, double d) {
 static void fill_row(const struct ree_resize_axis *axis, double x, int64_t taps, int32_t *index,
                      float *weights) {
     double below = floor(x), rest = x - below, scale = 1.0;
-    double first = (double)(1 - taps / 2); // of the taps, relative to `below`
+    // The first tap, relative to `below`.
+    double first = (double)(1 - taps / 2);
     if (axis->antialias && axis->scale < 1.0) scale = axis->scale;
     double sum = 0.0;
     bool normalise = axis->antialias;
-    // The weights are made twice rather than kept in double: once for their sum, once divided.
+    // The weights are computed twice instead of stored as double: once for their sum, once to
+    // divide.
     for (int pass = 0; pass < 2; pass++) {
         for (int64_t t = 0; t < taps; t++) {
             double at = below + (first + (double)t);

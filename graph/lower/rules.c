@@ -1,4 +1,4 @@
-// Checks and small steps that many rules share.
+// Checks and small steps that many rules use.
 #include "graph/lower/rules.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 enum ree_map_op ree_typed_op_of(const struct ree_typed_op *op, enum ree_dtype dtype) {
     switch (dtype) {
     case REE_F32:
-    case REE_F64: return op->f32; // float64 by its argument: see ree_expr_op1
+    case REE_F64: return op->f32; // float64 if an argument is float64: see ree_expr_op1
     case REE_I8:
     case REE_I16:
     case REE_I32: return op->i32;
@@ -20,7 +20,7 @@ enum ree_map_op ree_typed_op_of(const struct ree_typed_op *op, enum ree_dtype dt
     }
 }
 
-#undef ree_rule_unsupported // the header wraps it for clang's analyzer
+#undef ree_rule_unsupported // the header wraps this function for clang's analyzer
 enum ree_status ree_rule_unsupported(struct ree_lower *lower, enum ree_dtype dtype) {
     return ree_lower_fail(lower, REE_UNSUPPORTED, "%s of %s is not supported", lower->node->op_type,
                           ree_dtype_name(dtype));
@@ -32,7 +32,7 @@ enum ree_status ree_rule_typed(struct ree_lower *lower, const struct ree_typed_o
     return *out == REE_OP_NONE ? ree_rule_unsupported(lower, dtype) : REE_OK;
 }
 
-// The low `bits` bits, extended by their sign: flipping the sign bit and taking it away again.
+// Sign-extends the low `bits` bits: flips the sign bit and subtracts it again.
 static int wrap_signed(struct ree_expr_builder *b, int value, uint32_t bits) {
     int low = ree_expr_op2(b, REE_MAP_and_b32, value, ree_expr_i32(b, (1 << bits) - 1));
     int sign = ree_expr_i32(b, 1 << (bits - 1));

@@ -1,4 +1,4 @@
-// Scatter, ScatterElements, ScatterND: a copy of the data, and one `scatter` into it.
+// Scatter, ScatterElements, ScatterND: a copy of the data, then one `scatter` into it.
 #include "graph/lower/data.h"
 
 #include <string.h>
@@ -28,7 +28,8 @@ static enum ree_status check_types(struct ree_lower *lower, const struct ree_tva
     return REE_OK;
 }
 
-// Combines in the wide type what has no arithmetic of its own; plain replacement moves bytes.
+// Types without arithmetic of their own are combined in the wide type. Replacement only moves
+// bytes.
 static enum ree_dtype computing_type(enum ree_scatter_kind kind, enum ree_dtype dtype) {
     return kind == REE_SCATTER_SET ? dtype : ree_data_wide(dtype);
 }
@@ -47,8 +48,8 @@ static bool can_combine(enum ree_dtype dtype) {
     }
 }
 
-// What both operators share: conversions, the copy, and the dispatch. p's shape is filled in by
-// the caller, for a dense target of data's dims.
+// Shared by the operators: conversions, the copy, and the dispatch. The caller has filled in the
+// shape in p, for a dense target with data's dims.
 static enum ree_status scatter(struct ree_lower *lower, struct ree_tval *data,
                                struct ree_tval *index, struct ree_tval *updates,
                                enum ree_scatter_kind kind, struct ree_scatter_params *p,
@@ -80,7 +81,8 @@ static enum ree_status scatter(struct ree_lower *lower, struct ree_tval *data,
     return ree_lower_cast(lower, target, dtype, out);
 }
 
-// Lines are all axes but the scattered one, whose updates follow each other as steps.
+// A line is a position on all axes except the scattered one; the updates along that axis are the
+// steps.
 enum ree_status ree_lower_op_scatterelements(struct ree_lower *lower, struct ree_tval *const *in,
                                              struct ree_tval **out) {
     struct ree_tval *data = in[0], *index = in[1], *updates = in[2];
@@ -120,8 +122,8 @@ enum ree_status ree_lower_op_scatterelements(struct ree_lower *lower, struct ree
     return scatter(lower, data, index, updates, kind, &p, &out[0]);
 }
 
-// The tuples of indices are the steps, in row-major order; a line is one element of the slices
-// that they name.
+// The steps are the tuples of indices, in row-major order. A line is one element of the slices that
+// the tuples select.
 enum ree_status ree_lower_op_scatternd(struct ree_lower *lower, struct ree_tval *const *in,
                                        struct ree_tval **out) {
     struct ree_tval *data = in[0], *index = in[1], *updates = in[2];

@@ -7,8 +7,9 @@ static enum ree_status no_memory(struct ree_lower *lower) {
     return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
 }
 
-// What -1 stands for. Dimensions that a 0 copies cancel out, so that an empty tensor (a KV cache
-// before its first step) can be reshaped by [0,0,-1] although 0 elements fit any size.
+// Computes the size that -1 stands for. Dimensions that a 0 copies cancel out, so that an empty
+// tensor (a kv cache before its first step) can be reshaped by [0,0,-1] although any size would fit
+// 0 elements.
 static enum ree_status infer_dim(const struct ree_tval *t, size_t n, const int64_t *dims,
                                  size_t infer, uint32_t copied, int64_t *out) {
     int64_t have = 1, want = 1;

@@ -1,4 +1,5 @@
-// Softmax, LogSoftmax and Hardmax over one axis; before opset 13 over everything from the axis on.
+// Softmax, LogSoftmax and Hardmax over one axis; before opset 13, over all dimensions from the axis
+// on.
 #include "graph/lower/rules.h"
 
 #include <string.h>
@@ -7,7 +8,7 @@
     enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_tval *const *in,       \
                                         struct ree_tval **out)
 
-// x as (outer, k, inner), where k is what the operator runs over.
+// Views x as (outer, k, inner); the operator runs over k.
 static enum ree_status split_axis(struct ree_lower *lower, struct ree_tval *x, int64_t dims[3],
                                   struct ree_tval **out) {
     REE_TRY(ree_rule_require_float(lower, x));
@@ -24,8 +25,8 @@ static enum ree_status split_axis(struct ree_lower *lower, struct ree_tval *x, i
     return ree_lower_reshape(lower, x, 3, dims, out);
 }
 
-// t (outer, k, inner), for m = max x; softmax: e = exp(x - m), e / sum e; log: d = x - m,
-// d - log(sum exp(d)).
+// t is (outer, k, inner). With m = max x; softmax: e = exp(x - m), e / sum e; log: d = x - m, d -
+// log(sum exp(d)).
 static enum ree_status softmax_of(struct ree_lower *lower, struct ree_tval *t, bool log,
                                   struct ree_tval **out) {
     if (lower->fuse && t->dtype == REE_F32) {

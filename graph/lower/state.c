@@ -1,4 +1,4 @@
-// Tensors that stay on the device between runs, and growing them in place.
+// Tensors that stay on the device between runs (kv caches), and growing them in place.
 #include "graph/lower/lower.h"
 
 #include <string.h>
@@ -15,13 +15,13 @@ enum ree_status ree_lower_state(struct ree_lower *lower, enum ree_dtype dtype,
     *copy = *state;
     t->storage->kind = REE_STORAGE_STATE;
     t->storage->state = copy;
-    t->storage->device_written = true; // by runs before this one
+    t->storage->device_written = true; // by earlier runs
     t->dims[state->axis] = state->dims[state->axis];
     *out = t;
     return REE_OK;
 }
 
-// The state as it was given to the graph, and not a part or another order of it.
+// Returns whether t is the whole state as the graph received it, not a slice or permutation of it.
 static bool is_whole(const struct ree_tval *t, uint32_t axis) {
     if (t->kind != REE_TENSOR || !t->storage || t->storage->kind != REE_STORAGE_STATE) return false;
     const struct ree_lower_state *s = t->storage->state;
@@ -40,13 +40,13 @@ bool ree_lower_grows_in_place(const struct ree_tval *past, uint32_t axis, int64_
     return !s->is_extended && n <= s->capacity - s->dims[axis];
 }
 
-// The state with n more rows, as a view.
+// Returns the state with n more rows, as a view.
 static enum ree_status grow(struct ree_lower *lower, struct ree_tval *past, uint32_t axis,
                             int64_t n, struct ree_tval **out) {
     struct ree_tval *t = ree_lower_view(lower, past);
     if (!t) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
     past->storage->state->is_extended = true;
-    // A dimension of size 1 may have any stride; from here on that of the axis matters.
+    // A dimension of size 1 may have any stride; the axis needs the right one from now on.
     int64_t stride = 1;
     for (uint32_t i = t->rank; i-- > 0;) {
         t->strides[i] = stride;

@@ -1,14 +1,14 @@
-// Strings and sequences: what a bind knows of values that are no tensors of numbers.
+// Strings and sequences: values in a bind that are not tensors of numbers.
 #include "graph/lower/lower.h"
 
 #include <string.h>
 
-// Interned strings, found by a hash with chains. String 0 is the empty one.
+// Interned strings in a hash table with chains. String 0 is the empty string.
 struct ree_strings {
     size_t n, capacity;
     const char **texts;
     uint32_t *nexts;
-    uint32_t *heads; // 1 + string; `capacity` of them, a power of two
+    uint32_t *heads; // 1 + string; `capacity` entries, a power of two
 };
 
 static uint64_t hash_of(const char *s, size_t n) {

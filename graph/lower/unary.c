@@ -16,7 +16,7 @@ static enum ree_status unary(struct ree_lower *lower, struct ree_tval *x,
     return ree_lower_map(&b, ree_expr_wrap(&b, x->dtype, value), x->dtype, out);
 }
 
-// Functions of float32 alone.
+// Functions of float32; ree_typed_op_of and ree_expr_op1 extend them to float64.
 #define FLOAT_RULE(name, op)                                                                       \
     RULE(name) {                                                                                   \
         static const struct ree_typed_op typed = {REE_MAP_##op, NO, NO, NO, NO, NO};               \

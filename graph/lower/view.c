@@ -1,5 +1,5 @@
-// Views: reshape, transpose, broadcast and slice without moving a byte, and the copies where bytes
-// must move.
+// Views: reshape, transpose, broadcast and slice without moving data, and copies for the cases in
+// which data must move.
 #include "graph/lower/lower.h"
 
 #include <string.h>
@@ -14,9 +14,9 @@ struct ree_tval *ree_lower_view(struct ree_lower *lower, const struct ree_tval *
     return view;
 }
 
-// Strides of t's elements under new dims, or false when they do not lie regularly. Walks both
-// shapes from the innermost dimension: every group of old dims whose product equals that of a group
-// of new dims must be contiguous among itself.
+// Computes the strides of t's elements under new dims; returns false if they are not regular. Walks
+// both shapes from the innermost dimension. Each group of old dims whose product equals that of a
+// group of new dims must be contiguous within the group.
 static bool reshape_strides(const struct ree_tval *t, uint32_t rank, const int64_t *dims,
                             int64_t *out_strides) {
     int32_t i = (int32_t)t->rank - 1, j = (int32_t)rank - 1;
@@ -163,7 +163,7 @@ enum ree_status ree_lower_slice(struct ree_lower *lower, struct ree_tval *t, uin
     if (!view) return no_memory(lower);
     if (axis >= t->rank || count < 0 || (count > 0 && (start < 0 || start >= t->dims[axis])))
         return ree_lower_fail(lower, REE_INTERNAL, "slice out of range");
-    if (count > 1) { // with one element the step moves nothing, whatever its size
+    if (count > 1) { // with one element the step has no effect, whatever its size
         int64_t span, last;
         if (__builtin_mul_overflow(step, count - 1, &span) ||
             __builtin_add_overflow(start, span, &last) || last < 0 || last >= t->dims[axis])
@@ -185,7 +185,7 @@ enum ree_status ree_lower_axis(struct ree_lower *lower, int64_t axis, uint32_t r
     return REE_OK;
 }
 
-// Fills copy's dims and strides from two views of the same dims, merging dimensions that both step
+// Sets copy's dims and strides from two views of the same dims. Merges dimensions that both step
 // through evenly.
 static enum ree_status emit_copy(struct ree_lower *lower, struct ree_tval *src,
                                  struct ree_tval *dst) {
@@ -234,7 +234,7 @@ enum ree_status ree_lower_copy_into(struct ree_lower *lower, struct ree_tval *sr
 
 enum ree_status ree_lower_dense(struct ree_lower *lower, struct ree_tval *t,
                                 struct ree_tval **out) {
-    // Kernels take dense operands at multiples of 4 bytes.
+    // Kernels require dense operands at offsets that are multiples of 4 bytes.
     bool aligned = (uint64_t)t->offset * ree_dtype_size(t->dtype) % 4 == 0;
     if (ree_tval_is_dense(t) && aligned) {
         *out = t;

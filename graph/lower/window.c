@@ -1,4 +1,4 @@
-// See window.h. Sizes are below 2^31 each, so their products fit in 64 bits.
+// See window.h. All sizes are below 2^31, so the products of two fit in 64 bits.
 #include "graph/lower/window.h"
 
 #include <string.h>
@@ -77,7 +77,7 @@ static enum ree_status read_kernel(struct ree_lower *lower, const struct ree_tva
     return REE_OK;
 }
 
-// Also what an empty tensor claims: 2^40 positions of no channels.
+// An empty tensor must pass as well: it could declare 2^40 positions of zero channels.
 static enum ree_status check_sizes(struct ree_lower *lower, const struct ree_window *w) {
     for (uint32_t i = w->first; i < REE_WINDOW_DIMS; i++)
         if (w->in[i] > INT32_MAX || w->kernel[i] > INT32_MAX)
@@ -107,7 +107,7 @@ enum ree_status ree_window_read(struct ree_lower *lower, const struct ree_tval *
     return REE_OK;
 }
 
-// Kernels compute positions in 32 bits; the farthest is behind the last window.
+// Kernels compute positions in 32 bits; the largest position is after the last window.
 static enum ree_status check_reach(struct ree_lower *lower, const struct ree_window *w,
                                    uint32_t i) {
     int64_t reach =
@@ -136,7 +136,7 @@ enum ree_status ree_window_forward(struct ree_lower *lower, struct ree_window *w
                     "the kernel spans %lld along axis %u, the input with its padding has %lld",
                     (long long)w->extent[i], 2 + i - w->first, (long long)padded);
             w->out[i] = (ceil_mode ? span + w->stride[i] - 1 : span) / w->stride[i] + 1;
-            // A window that would start in the padding behind the input is none.
+            // A window that would start in the padding after the input does not count.
             if (ceil_mode && (w->out[i] - 1) * w->stride[i] >= w->in[i] + w->pad_begin[i])
                 w->out[i]--;
         }

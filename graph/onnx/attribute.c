@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-// Far more than any operator has; it keeps the search for duplicates short.
+// Far more attributes than any operator has. Keeps the search for duplicates short.
 #define MAX_ATTRIBUTES 64
 
 static const char *const kind_names[] = {
@@ -14,8 +14,8 @@ static const char *const kind_names[] = {
 
 #define KIND(name) ONNX__ATTRIBUTE_PROTO__KIND__KIND_##name
 
-// The kind that the message says it has. Files from before ONNX 1.0 do not say; then it is the one
-// whose field is filled. A filled field of another kind is a contradiction.
+// Returns the kind that the message declares. Files from before ONNX 1.0 declare none; the kind is
+// then that of the filled field. A filled field of another kind is an error.
 static enum ree_status find_kind(struct ree_onnx_reader *reader, const Onnx__AttributeProto *proto,
                                  int32_t *out) {
     const bool filled[N_KINDS] = {
@@ -41,7 +41,7 @@ static enum ree_status find_kind(struct ree_onnx_reader *reader, const Onnx__Att
         if (!filled[i]) continue;
         if (kind == KIND(UNDEFINED)) kind = i;
         if (kind == i) continue;
-        // Fields of one value that hold a zero may have been written without being meant.
+        // A scalar field that holds zero may have been written unintentionally.
         bool zero = (i == KIND(FLOAT) && proto->f == 0) || (i == KIND(INT) && proto->i == 0) ||
                     (i == KIND(STRING) && proto->s.len == 0);
         if (!zero)

@@ -5,17 +5,18 @@
 
 #include <string.h>
 
-// A decoded message is larger than its bytes: an empty sub-message of two bytes becomes a struct
-// and a pointer. Real models stay below 20 times; the limit stops input made to exhaust memory.
+// A decoded message is larger than its encoding: an empty sub-message of two bytes becomes a struct
+// and a pointer. Real models stay below a factor of 20. The limit stops input that is made to
+// exhaust memory.
 #define LIMIT_FACTOR 128
 #define LIMIT_BASE ((size_t)1 << 20)
 #define REPORT_EVERY ((size_t)16 << 20)
 
-// Every allocation has this in front: the mapping that it lies in, or NULL when it is small and
-// lies in the arena.
+// Stored before every allocation. owner: the mapping that contains the allocation; NULL: it is
+// small and in the arena.
 struct prefix {
     _Alignas(16) struct ree_mapping *owner;
-    bool given; // to a graph
+    bool given; // a graph has taken it over
 };
 #define LARGE_PREFIX 64 // keeps large data aligned to 64 bytes
 
@@ -23,13 +24,13 @@ static struct prefix *prefix_of(const void *data) {
     return (struct prefix *)((unsigned char *)(uintptr_t)data - sizeof(struct prefix));
 }
 
-// What an allocation counts for: its size, its prefix and the rounding of either kind.
+// Bytes that an allocation counts as: its size, its prefix and the rounding of either kind.
 static size_t charge(size_t size) {
     return (size + 2 * LARGE_PREFIX - 1) & ~(size_t)63;
 }
 
 static void report(struct ree_decoder *decoder) {
-    // What is being decoded is roughly as far along as what has been allocated for it.
+    // Decoding has progressed roughly as far as memory has been allocated for it.
     if (!decoder->on_progress || decoder->used - decoder->reported < REPORT_EVERY) return;
     decoder->reported = decoder->used;
     size_t done = decoder->used < decoder->total ? decoder->used : decoder->total;
@@ -61,8 +62,8 @@ static void *decoder_alloc(void *data, size_t size) {
     return memory;
 }
 
-// Small memory is returned with the arena. Large memory is returned at once: protobuf-c's notes on
-// a message's fields are much larger than the fields.
+// Small allocations are freed with the arena. Large ones are freed at once: protobuf-c's
+// bookkeeping for a message's fields is much larger than the fields.
 static void decoder_free(void *data, void *memory) {
     struct ree_decoder *decoder = data;
     struct ree_mapping *owner = memory ? prefix_of(memory)->owner : NULL;
@@ -90,7 +91,7 @@ enum ree_status ree_decode(struct ree_decoder *decoder, const ProtobufCMessageDe
     *out = NULL;
     REE_TRY(ree_wire_check(type, bytes, nbytes, err));
     decoder->total = nbytes;
-    // The check holds nbytes below 2^31, so this does not overflow.
+    // The wire check has bounded nbytes below 2^31, so this does not overflow.
     if (decoder->limit == 0) decoder->limit = LIMIT_BASE + (size_t)LIMIT_FACTOR * nbytes;
     *out = protobuf_c_message_unpack(type, &decoder->allocator, nbytes, bytes);
     if (*out) return REE_OK;
@@ -99,7 +100,7 @@ enum ree_status ree_decode(struct ree_decoder *decoder, const ProtobufCMessageDe
                         "decoding its %zu bytes takes more than %zu bytes of memory; this is no "
                         "ordinary model",
                         nbytes, decoder->limit);
-    // Whatever is wrong with the bytes, the check has found: this is memory.
+    // The wire check has found all errors in the bytes, so memory is exhausted.
     return ree_fail(err, REE_NO_MEMORY, "out of memory while decoding %zu bytes", nbytes);
 }
 

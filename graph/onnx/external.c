@@ -1,4 +1,4 @@
-// Tensors whose bytes lie in a file beside the model.
+// Tensors whose bytes are in a separate file next to the model.
 // https://github.com/onnx/onnx/blob/main/docs/ExternalData.md
 #include "graph/onnx/reader.h"
 
@@ -14,7 +14,7 @@
 
 #define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
 
-// What one tensor says about its data.
+// External data fields of one tensor.
 struct place {
     const char *location, *checksum; // NULL: absent
     uint64_t offset, length;
@@ -82,8 +82,8 @@ static enum ree_status open_failed(int cause, struct ree_error *err) {
     }
 }
 
-// Component by component, following no link. The order (look, then open with O_NOFOLLOW) only
-// serves the message: a link put there in between is still not followed.
+// Opens one path component at a time and follows no link. The fstatat check only improves the
+// message: if a link is created after it, O_NOFOLLOW still prevents following it.
 static enum ree_status open_without_links(int folder_fd, const char *location, int *out_fd,
                                           struct ree_error *err) {
     int at = folder_fd;
@@ -93,7 +93,7 @@ static enum ree_status open_without_links(int folder_fd, const char *location, i
             location++;
         size_t n = strcspn(location, "/");
         bool last = location[n + strspn(location + n, "/")] == 0;
-        char part[256]; // NAME_MAX and the terminator
+        char part[256]; // NAME_MAX and the NUL
         if (n >= sizeof part) {
             status = open_failed(ENAMETOOLONG, err);
             break;
@@ -133,14 +133,14 @@ enum ree_status ree_onnx_open_beneath(int folder_fd, const char *location, bool 
     if (*out_fd >= 0) return REE_OK;
 #ifdef SYS_openat2
     struct open_how how = {.flags = OPEN_FLAGS, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
-    // EAGAIN: a folder on the way was moved while the kernel looked.
+    // EAGAIN: a folder in the path was moved during the lookup.
     for (int attempt = 0; use_openat2 && attempt < 16; attempt++) {
         int fd = (int)syscall(SYS_openat2, folder_fd, location, &how, sizeof how);
         if (fd >= 0) {
             *out_fd = fd;
             return REE_OK;
         }
-        // An old kernel, or a sandbox that does not know the call.
+        // An old kernel, or a sandbox that does not know the system call.
         if (errno == ENOSYS || errno == EPERM) break;
         if (errno != EAGAIN) return open_failed(errno, err);
     }
@@ -161,7 +161,7 @@ enum ree_status ree_onnx_check_links(int fd, int64_t owner, struct ree_error *er
                     (unsigned long long)info.st_nlink, (unsigned)info.st_uid, (long long)owner);
 }
 
-// The mapping of a location, one for each file.
+// Returns the mapping of a location. Each file is mapped only once.
 static enum ree_status map_location(struct ree_onnx_reader *reader, const char *location,
                                     struct ree_mapping **out) {
     for (struct ree_mapping *m = reader->files; m; m = m->next) {
@@ -203,7 +203,7 @@ static enum ree_status map_location(struct ree_onnx_reader *reader, const char *
     return REE_OK;
 }
 
-// The checksum is the SHA-1 of the whole file, in hexadecimal. It is computed once for each file.
+// The checksum is the SHA-1 of the whole file, in hexadecimal. It is computed once per file.
 static enum ree_status check_checksum(struct ree_onnx_reader *reader, struct ree_mapping *mapping,
                                       const char *expected) {
     if (!mapping->checked) {
@@ -236,8 +236,8 @@ static enum ree_status find_bytes(struct ree_onnx_reader *reader, const struct p
                         "offset %llu + length %zu is past the end of the file (%zu bytes)",
                         (unsigned long long)place->offset, nbytes, mapping->size);
     if (place->checksum) REE_TRY(check_checksum(reader, mapping, place->checksum));
-    // The mapping starts at a page. What follows a file's last byte up to the end of its page reads
-    // as zeros, so an aligned tensor is readable up to the next multiple of 4.
+    // The mapping starts at a page boundary. After the file's last byte, the rest of the page reads
+    // as zeros. So an aligned tensor is readable up to the next multiple of 4 bytes.
     if (nbytes && place->offset % alignment == 0) {
         *out = mapping->data + place->offset;
         return REE_OK;

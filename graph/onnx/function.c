@@ -1,5 +1,5 @@
-// Functions that a model defines for itself: a call becomes the function's nodes, read anew for
-// each call, so nothing that comes later knows of functions.
+// Functions that the model defines. A call is replaced by the function's nodes, which are read anew
+// for each call. Everything after the reader is therefore independent of functions.
 // https://onnx.ai/onnx/repo-docs/IR.html#functions
 #include "graph/onnx/reader.h"
 
@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Calls within calls, and the nodes and bytes that all calls become: a few functions that call each
-// other twice each would otherwise fill any memory.
+// Limits on nested calls, and on the nodes and bytes that all calls expand to. Without them a few
+// functions that each call the next one twice could exhaust any memory.
 #define MAX_DEPTH 64
 #define MAX_NODES ((size_t)1 << 18)
-#define MAX_BYTES ((size_t)64 << 20) // and twice the model's own
+#define MAX_BYTES ((size_t)64 << 20) // plus twice the model's size
 
-// Of the names that nodes of functions get.
+// Maximum lengths of the parts of an inlined node's name.
 #define MAX_PREFIX 64
 #define MAX_NAME 192
 
@@ -104,14 +104,14 @@ enum ree_status ree_onnx_read_reference(struct ree_onnx_reader *reader,
         return ree_fail(reader->err, REE_INVALID,
                         "refers to '%s', which is no attribute of the function '%s'", ref,
                         call->function->name);
-    if (given)
-        *out = *given;
-    else if (fallback) // a graph in it would see no names
+    if (given) *out = *given;
+    // A graph in the default would have no names in scope.
+    else if (fallback)
         REE_TRY(ree_onnx_read_attribute(reader, fallback, NULL, NULL, out));
     else
         return REE_OK;
     out->name = name;
-    // One graph in several places would have several sets of values around it.
+    // One graph used in several places would need several sets of enclosing values.
     if (out->kind == REE_ATTR_GRAPH)
         return ree_fail(reader->err, REE_UNSUPPORTED,
                         "refers to '%s', which is a graph; that is not supported", ref);
@@ -154,7 +154,7 @@ static enum ree_status check_call(struct ree_onnx_reader *reader, const struct r
     return REE_OK;
 }
 
-// The function's inputs and nodes.
+// Presents the function's inputs and nodes as a graph.
 static enum ree_status as_graph(struct ree_onnx_reader *reader, const struct ree_call *call,
                                 Onnx__GraphProto *graph) {
     const Onnx__FunctionProto *proto = call->function->proto;
@@ -174,8 +174,8 @@ static enum ree_status as_graph(struct ree_onnx_reader *reader, const struct ree
     return REE_OK;
 }
 
-// An Identity for an output of the call that is not the output of a node by itself: an input handed
-// on, or an output that is listed twice.
+// Appends an Identity for an output of the call that no node of the function can make directly: an
+// input that is passed through, or an output that is listed twice.
 static enum ree_status hand_on(struct ree_onnx_reader *reader, struct ree_graph *graph,
                                const struct ree_function *function, struct ree_value *from,
                                struct ree_value *to) {
@@ -194,7 +194,7 @@ static enum ree_status hand_on(struct ree_onnx_reader *reader, struct ree_graph 
     return ree_onnx_append_node(reader, graph, node);
 }
 
-// Nodes get the call's name in front of theirs.
+// Prefixes the names of the inlined nodes with the call's name.
 static enum ree_status rename_nodes(struct ree_onnx_reader *reader, struct ree_graph *graph,
                                     size_t first, const struct ree_call *call) {
     const char *prefix = call->node->name[0] ? call->node->name : call->function->name;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-// Subgraphs within subgraphs. What follows is recursive in them, and so are passes and lowering.
+// Maximum nesting of subgraphs. The code below, the passes and lowering recurse into them.
 #define MAX_DEPTH 64
 
 const char *ree_onnx_domain(const char *domain) {
@@ -31,7 +31,7 @@ static enum ree_status read_inputs(struct ree_onnx_reader *reader, const Onnx__G
     return REE_OK;
 }
 
-// The type of a default value against the one that its input declares.
+// Returns whether the type of a default value agrees with the type that its input declares.
 static bool types_agree(const struct ree_value *input, const struct ree_value *tensor) {
     if (input->kind != REE_TENSOR) return false;
     if (input->dtype && input->dtype != tensor->dtype) return false;
@@ -54,7 +54,7 @@ static enum ree_status read_initializer(struct ree_onnx_reader *reader,
                             ree_onnx_type_text(value, declared, sizeof declared),
                             ree_onnx_type_text(&tensor, actual, sizeof actual));
         }
-        // The caller may pass another size where the input declares one as variable.
+        // The caller may pass another size if the input declares that dimension as variable.
         if (!value->has_shape) copy_type(value, &tensor);
         value->dtype = tensor.dtype;
     } else {
@@ -76,7 +76,8 @@ static enum ree_status read_initializers(struct ree_onnx_reader *reader,
     return REE_OK;
 }
 
-// Names and outputs, so that every node can be referred to before its own inputs are known.
+// Creates the nodes with their names and outputs, so that every node can be referred to before its
+// inputs are known.
 static enum ree_status make_nodes(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
                                   struct ree_graph *graph, const struct ree_scope *scope,
                                   struct ree_node **nodes) {
@@ -102,13 +103,14 @@ static enum ree_status make_nodes(struct ree_onnx_reader *reader, const Onnx__Gr
     return REE_OK;
 }
 
-// Exporters note kilobytes of their own with each node, such as stack traces.
+// Exporters add kilobytes of their own notes to each node, such as stack traces. Only these keys
+// are kept.
 static bool is_known_note(const Onnx__StringStringEntryProto *entry) {
     const char *key = ree_onnx_text(entry->key);
     return strcmp(key, "pipeline_stage") == 0 || strncmp(key, "ree.", 4) == 0;
 }
 
-// Most nodes have none, and it costs those a pointer.
+// Most nodes have no notes; for them this costs only a pointer.
 static enum ree_status read_notes(struct ree_onnx_reader *reader, const Onnx__NodeProto *proto,
                                   const struct ree_scope *scope, struct ree_node *node) {
     if (scope->call) node->notes = scope->call->node->notes;
@@ -188,7 +190,7 @@ enum ree_status ree_onnx_read_nodes(struct ree_onnx_reader *reader, const Onnx__
                               : ree_onnx_append_node(reader, graph, nodes[i]);
         char label[320];
         if (status == REE_OK) continue;
-        // Of a long chain of calls the last ones are named, and the first.
+        // If calls are nested deeply, only the innermost calls and the outermost one are named.
         if (scope->call && strlen(reader->err->message) < REE_ERROR_MAX / 2)
             ree_fail_prefix(reader->err, "%s", ree_node_label(nodes[i], label, sizeof label));
         if (!scope->call)
@@ -212,7 +214,7 @@ static enum ree_status read_output(struct ree_onnx_reader *reader,
     graph->outputs[graph->n_outputs++] = value;
     struct ree_value declared = {0};
     if (proto->type) REE_TRY(ree_onnx_read_type(reader, proto->type, &declared));
-    // A subgraph may hand on a value from outside, which is no output where it lives.
+    // A subgraph may return a value of an enclosing graph, in which that value is not an output.
     if (value->graph != graph) return REE_OK;
     if (value->is_output) return ree_fail(reader->err, REE_INVALID, "is listed twice");
     value->is_output = true;
@@ -236,8 +238,8 @@ static enum ree_status read_outputs(struct ree_onnx_reader *reader, const Onnx__
     return REE_OK;
 }
 
-// Types that the model states for its intermediate values. They are hints: what cannot be used
-// (a sequence, rank 9) is left out, for it matters only if something needs that value.
+// Types that the model declares for intermediate values. They are hints: a hint that cannot be used
+// (a sequence, rank 9) is ignored, because it matters only if something needs that value.
 static void read_value_info(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
                             struct ree_graph *graph, const struct ree_scope *scope) {
     for (size_t i = 0; i < proto->n_value_info; i++) {

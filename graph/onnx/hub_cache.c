@@ -1,12 +1,12 @@
-// Files of a Hugging Face cache. Such a cache keeps each file once, by its hash, and shows a
-// repository's revision as a folder of symbolic links:
+// Files of a Hugging Face cache. The cache stores each file once, named by its hash. A revision of
+// a repository is a folder of symbolic links:
 //
 //     blobs/5a3f...                                     the bytes
 //     snapshots/REVISION/model.safetensors -> ../../blobs/5a3f...
 //
-// A link of exactly this form, from a folder in `snapshots` into the `blobs` beside it, may be
-// followed although it leads out of the model's folder. It reaches nothing else: the name has no
-// slash, and what it names must not be a link itself.
+// A link of exactly this form, from a folder in `snapshots` into `blobs` next to `snapshots`, may
+// be followed although it leads out of the model's folder. It cannot reach any other file: the name
+// contains no slash, and the file that it names must not be a link itself.
 #include "graph/onnx/reader.h"
 
 #include <fcntl.h>

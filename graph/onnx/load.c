@@ -1,4 +1,4 @@
-// From a file or from memory to a checked graph.
+// Loads a file, or bytes in memory, into a checked graph.
 #include "base/container.h"
 #include "base/float_env.h"
 #include "graph/hf/hf.h"
@@ -8,11 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// The newest IR version whose meaning is known here. Older ones than 3 name no operator sets. (14
-// adds float6 types to 13, which no operator here takes.)
+// The newest IR version that this reader knows. Versions before 3 name no operator sets. (Version
+// 14 adds float6 types to 13; no operator here accepts them.)
 #define MAX_IR_VERSION 14
 #define MIN_IR_VERSION 3
-// Far more than any model imports; it keeps each node's lookup short.
+// Far more than any model imports. Keeps each node's lookup short.
 #define MAX_OPSETS 64
 
 void ree_onnx_reader_init(struct ree_onnx_reader *reader, struct ree_arena *arena,
@@ -145,7 +145,7 @@ struct progress {
     void *user;
 };
 
-// `path` is "" for a model in memory. `data` is taken over; it may be NULL.
+// `path` is "" for a model in memory. Takes ownership of `data`, which may be NULL.
 static enum ree_status load(const void *bytes, size_t nbytes, const char *path,
                             struct ree_mapping *data, const struct progress *progress,
                             struct ree_graph **out, struct ree_error *err) {
@@ -190,7 +190,8 @@ enum ree_status ree_onnx_load(const char *path,
     struct ree_error unused;
     if (!err) err = &unused;
     *out_graph = NULL;
-    // The one way back into the room of checkpoints, so that every loader takes a folder as well.
+    // This is the only call from the ONNX loader into the checkpoint loader. It lets every loader
+    // accept a folder.
     if (ree_hf_is_folder(path)) {
         struct ree_hf_options options = {.on_progress = on_progress, .user = user};
         return ree_hf_load(path, &options, out_graph, err);
@@ -200,7 +201,7 @@ enum ree_status ree_onnx_load(const char *path,
     enum ree_status status = ree_mapping_of_path(path, &file, err);
     if (status == REE_OK) {
         status = load(file->data, file->size, path, NULL, &progress, out_graph, err);
-        // Also after a failure, of which a truncated file is the better reason.
+        // Check after a failure as well: a truncated file is then the better explanation.
         if (ree_mapping_check(file, err) != REE_OK) {
             ree_graph_destroy(*out_graph);
             *out_graph = NULL;

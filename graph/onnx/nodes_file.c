@@ -8,17 +8,17 @@
 
 enum { VARINT = 0, FIXED64 = 1, LENGTH = 2, FIXED32 = 5 };
 
-// Field numbers of onnx.proto.
+// Field numbers from onnx.proto.
 enum { MODEL_GRAPH = 7, MODEL_CONFIGURATION = 26, GRAPH_NODE = 1 };
 enum { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_METADATA = 9, NODE_DEVICES = 10 };
 
 struct field {
     uint32_t number;
-    size_t start, begin, end; // the field; of a length-delimited one its contents
+    size_t start, begin, end; // offsets: of the field; of the contents, if it is length-delimited
     bool is_length;
 };
 
-// Reading. The bytes were checked (ree_wire_check), but nothing here relies on it.
+// Reading. The bytes were checked by ree_wire_check, but the following code does not rely on it.
 
 static bool read_varint(const unsigned char *bytes, size_t *at, size_t end, uint64_t *out) {
     uint64_t value = 0;
@@ -32,7 +32,7 @@ static bool read_varint(const unsigned char *bytes, size_t *at, size_t end, uint
     return false;
 }
 
-// Reads the field at *at and steps over it.
+// Reads the field at *at and advances *at past it.
 static bool next_field(const unsigned char *bytes, size_t *at, size_t end, struct field *out) {
     uint64_t tag, value;
     size_t n = 0;
@@ -163,7 +163,7 @@ static void put_message(struct ree_strbuf *out, uint32_t number, struct ree_strb
     ree_strbuf_finish(message);
 }
 
-// Whether the message's first field 1 is this text: the key of metadata, the name of a
+// Returns whether the message's first field 1 is `name`: the key of a metadata entry, the name of a
 // configuration.
 static bool is_named(const unsigned char *bytes, const struct field *message, const char *name) {
     struct field field;
@@ -186,7 +186,7 @@ static bool is_replaced(const unsigned char *bytes, const struct field *field,
 static void put_notes(struct ree_strbuf *out, const struct ree_node_notes *notes,
                       const char *configuration) {
     for (size_t i = 0; i < notes->n_metadata; i++) {
-        // No value: the key alone is taken away.
+        // No value: the key was only to be removed.
         if (!notes->metadata[i].value) continue;
         struct ree_strbuf entry;
         ree_strbuf_init(&entry);
@@ -203,8 +203,8 @@ static void put_notes(struct ree_strbuf *out, const struct ree_node_notes *notes
     put_message(out, NODE_DEVICES, &device);
 }
 
-// A node as it is to be. Other device configurations come last, since readers like ree's take the
-// first that has a stage.
+// Makes the node with its new notes. Other device configurations come last, because ree and similar
+// readers use the first configuration that has a stage.
 static bool make_node(const struct ree_file_nodes *f, const struct ree_file_node *node,
                       const struct ree_node_notes *notes, const char *configuration,
                       struct ree_strbuf *out) {
@@ -232,7 +232,7 @@ struct output {
     const struct ree_file_nodes *f;
     const struct ree_node_notes *notes;
     const char *configuration;
-    struct ree_file_draft *draft; // NULL: sizes are counted, nothing is written
+    struct ree_file_draft *draft; // NULL: only count the size, write nothing
     uint64_t size;
 };
 
@@ -241,7 +241,8 @@ static enum ree_status put(struct output *o, const void *bytes, size_t n, struct
     return o->draft && n ? ree_file_append(o->draft, bytes, n, err) : REE_OK;
 }
 
-// The contents of the graph. Nodes are made twice, so that one at a time is in memory.
+// Writes the contents of the graph. Each node is made twice (to count, to write), so that only one
+// node at a time is in memory.
 static enum ree_status put_graph(struct output *o, struct ree_error *err) {
     const struct ree_file_nodes *f = o->f;
     size_t at = f->graph_begin;
@@ -266,7 +267,8 @@ static enum ree_status put_graph(struct output *o, struct ree_error *err) {
     return status == REE_OK ? put(o, f->bytes + at, f->graph_end - at, err) : status;
 }
 
-// The fields of the model but the graph, from `at` to `end`, without the configuration.
+// Writes the model's fields from `at` to `end`, which do not include the graph; skips the old
+// configuration.
 static enum ree_status put_rest(struct output *o, size_t at, size_t end, struct ree_error *err) {
     struct field field;
     while (at < end) {
@@ -309,7 +311,7 @@ enum ree_status ree_file_nodes_write(const char *path, const struct ree_file_nod
     struct output o = counted;
     REE_TRY(put_graph(&counted, err));
     uint64_t rest = nodes->nbytes - (nodes->graph_end - nodes->graph_field);
-    // The configuration and the lengths take less than a kilobyte.
+    // The new configuration and the lengths need less than 1024 bytes.
     if (counted.size + rest + strlen(configuration) > REE_WIRE_MAX_SIZE - 1024)
         return ree_fail(err, REE_UNSUPPORTED,
                         "%s: with the notes the file is larger than protobuf's limit of 2 GiB; "

@@ -1,12 +1,12 @@
-// Files list nodes in topological order, and that order is kept; other orders are accepted and
-// sorted. The sort is a depth-first walk over producers with a stack of its own, so a long chain of
-// nodes in reverse order costs no recursion.
+// Files must list nodes in topological order, and that order is kept. Other orders are accepted and
+// sorted. The sort is a depth-first walk over producers with an explicit stack, so that a long
+// chain of nodes in reverse order does not recurse.
 #include "graph/onnx/reader.h"
 
 struct edges {
     const struct ree_graph *graph;
     size_t n;
-    uint32_t *producers; // NULL while counting
+    uint32_t *producers; // NULL during counting
 };
 
 static void add_edge(void *user, struct ree_value **use) {
@@ -21,7 +21,7 @@ enum state { UNSEEN, OPEN, DONE };
 
 struct frame {
     uint32_t node;
-    size_t next; // edge
+    size_t next; // index of the next edge
 };
 
 static enum ree_status cycle(struct ree_onnx_reader *reader, const struct ree_graph *graph,
@@ -39,7 +39,7 @@ static enum ree_status cycle(struct ree_onnx_reader *reader, const struct ree_gr
 enum ree_status ree_onnx_order_nodes(struct ree_onnx_reader *reader, struct ree_graph *graph) {
     size_t n = graph->n_nodes;
     struct ree_arena *scratch = &reader->scratch;
-    // starts[i] ... starts[i + 1]: the edges of node i.
+    // Node i has the edges starts[i] up to, not including, starts[i + 1].
     size_t *starts = ree_arena_alloc_array(scratch, n + 1, sizeof *starts);
     unsigned char *states = ree_arena_alloc(scratch, n);
     struct frame *stack = ree_arena_alloc_array(scratch, n, sizeof *stack);

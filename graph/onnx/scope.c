@@ -1,4 +1,4 @@
-// Names are looked up in a sorted array: however they were chosen, a lookup takes log n steps.
+// Names are looked up in a sorted array: a lookup takes log n steps for every choice of names.
 #include "graph/onnx/reader.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void add(struct ree_scope *scope, const char *name, enum ree_name_kind ki
     scope->n++;
 }
 
-// "the output of node 'a' (Relu)", for messages.
+// Describes a definition for messages: "an output of node 'a' (Relu)".
 static const char *describe(const struct ree_name *name, const Onnx__GraphProto *proto, char *out,
                             size_t size) {
     if (name->kind == REE_NAME_INPUT) return "an input of the graph";
@@ -53,7 +53,7 @@ static enum ree_status collect(struct ree_onnx_reader *reader, const Onnx__Graph
     return REE_OK;
 }
 
-// Every name is defined once; an initializer may be the default value of an input.
+// Every name must be defined once, except that an initializer may be the default value of an input.
 static enum ree_status check_unique(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
                                     const struct ree_scope *scope) {
     for (size_t i = 1; i < scope->n; i++) {
@@ -68,7 +68,7 @@ static enum ree_status check_unique(struct ree_onnx_reader *reader, const Onnx__
     return REE_OK;
 }
 
-// The name of a function's value, made that of no other: '@' and the number of the call behind it.
+// Adds a value of a function with a unique name: the name, '@' and the number of the call.
 static struct ree_value *add_inner_value(struct ree_onnx_reader *reader, struct ree_graph *graph,
                                          const struct ree_call *call, const char *name) {
     size_t size = strlen(name) + 16;
@@ -78,7 +78,8 @@ static struct ree_value *add_inner_value(struct ree_onnx_reader *reader, struct 
     return ree_graph_add_value(graph, unique);
 }
 
-// The value that a name of a call's function stands for: the call's, or a new one.
+// Returns the value for a name inside a called function: the call's input or output, or a new
+// value.
 static struct ree_value *value_in_call(struct ree_onnx_reader *reader, struct ree_graph *graph,
                                        const struct ree_call *call, const struct ree_name *name) {
     const Onnx__FunctionProto *function = call->function->proto;
@@ -93,7 +94,8 @@ static struct ree_value *value_in_call(struct ree_onnx_reader *reader, struct re
     return add_inner_value(reader, graph, call, name->name);
 }
 
-// Values in the order of their definition, so that the graph does not depend on how names sort.
+// Makes the values in the order of their definition, so that the graph does not depend on how names
+// sort.
 static enum ree_status make_values(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
                                    struct ree_graph *graph, const struct ree_call *call,
                                    struct ree_scope *scope) {
@@ -104,7 +106,8 @@ static enum ree_status make_values(struct ree_onnx_reader *reader, const Onnx__G
     size_t at = 0;
     for (size_t i = 0; i < scope->n; i++) {
         struct ree_name *name = ordered[i];
-        // In sorted order an initializer's input, if it has one, stands right before it.
+        // If an initializer has an input of the same name, the sorted array has the input directly
+        // before it.
         bool is_default = name->kind == REE_NAME_INITIALIZER && name > scope->names &&
                           strcmp(name[-1].name, name->name) == 0;
         if (call)

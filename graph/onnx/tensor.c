@@ -50,8 +50,8 @@ static enum field field_of_type(enum ree_dtype dtype) {
     }
 }
 
-// Which field is used, and how many elements (bytes, of raw_data) it holds. More than one is an
-// error.
+// Finds the field that holds the elements, and its number of elements (of bytes, for raw_data).
+// More than one field is an error.
 static enum ree_status find_field(struct ree_onnx_reader *reader, const Onnx__TensorProto *proto,
                                   enum field *out, size_t *out_n) {
     const size_t sizes[N_FIELDS] = {
@@ -72,13 +72,14 @@ static enum ree_status find_field(struct ree_onnx_reader *reader, const Onnx__Te
     return REE_OK;
 }
 
-// Room for `nbytes` bytes in the arena, readable up to the next multiple of 4, and never NULL for
-// an empty tensor.
+// Allocates `nbytes` bytes in the arena, readable up to the next multiple of 4. Not NULL for an
+// empty tensor, unless memory is exhausted.
 static void *alloc_data(struct ree_onnx_reader *reader, size_t nbytes) {
     return ree_arena_alloc(reader->arena, nbytes ? (nbytes + 3) & ~(size_t)3 : 4);
 }
 
-// Takes over an array of the decoded message that already has the tensor's layout.
+// Uses an array of the decoded message that already has the tensor's layout; takes it over if
+// possible.
 static enum ree_status take(struct ree_onnx_reader *reader, const void *data, size_t nbytes,
                             struct ree_value *value) {
     value->nbytes = nbytes;
@@ -93,7 +94,8 @@ static enum ree_status take(struct ree_onnx_reader *reader, const void *data, si
     return REE_OK;
 }
 
-// Bytes of `count` elements in raw_data and in external files, where those below a byte are packed.
+// Bytes of `count` elements in raw_data and in external files, where elements of less than a byte
+// are packed.
 static size_t packed_size(enum ree_dtype dtype, size_t count) {
     return (size_t)(((uint64_t)count * ree_dtype_bits(dtype) + 7) / 8);
 }
@@ -102,8 +104,8 @@ static bool is_packed(enum ree_dtype dtype) {
     return ree_dtype_bits(dtype) % 8 != 0;
 }
 
-// Packed elements, the first in the lowest bits, to a byte each. What is left over in the last byte
-// is not looked at.
+// Unpacks elements (the first in the lowest bits) to one byte each. Ignores unused bits of the last
+// byte.
 static enum ree_status unpack(struct ree_onnx_reader *reader, const unsigned char *packed,
                               size_t count, struct ree_value *value) {
     uint32_t bits = ree_dtype_bits(value->dtype), per_byte = 8 / bits;
@@ -120,7 +122,7 @@ static enum ree_status unpack(struct ree_onnx_reader *reader, const unsigned cha
     return REE_OK;
 }
 
-// Packed bytes that stand in int32_data, one to a number.
+// Unpacks bytes of packed elements that are stored in int32_data, one byte per number.
 static enum ree_status unpack_numbers(struct ree_onnx_reader *reader,
                                       const Onnx__TensorProto *proto, size_t count,
                                       struct ree_value *value) {
@@ -128,7 +130,7 @@ static enum ree_status unpack_numbers(struct ree_onnx_reader *reader,
     unsigned char *packed = alloc_data(reader, n);
     if (!packed) return ree_onnx_no_memory(reader);
     for (size_t i = 0; i < n; i++) {
-        // Some writers extend the byte by its sign.
+        // Some writers sign-extend the byte.
         if (proto->int32_data[i] < INT8_MIN || proto->int32_data[i] > UINT8_MAX)
             return ree_fail(reader->err, REE_INVALID,
                             "number %zu in int32_data is %d, expected a byte of packed elements", i,
@@ -138,7 +140,7 @@ static enum ree_status unpack_numbers(struct ree_onnx_reader *reader,
     return unpack(reader, packed, count, value);
 }
 
-// Elements that ONNX widens to int32 or uint64 in the message, back to their size.
+// Converts elements that ONNX stores as int32 or uint64 in the message back to their own size.
 static enum ree_status narrow(struct ree_onnx_reader *reader, const Onnx__TensorProto *proto,
                               size_t count, struct ree_value *value) {
     int64_t low = 0, high = 0;
@@ -148,7 +150,7 @@ static enum ree_status narrow(struct ree_onnx_reader *reader, const Onnx__Tensor
     case REE_I8: low = INT8_MIN, high = INT8_MAX; break;
     case REE_I16: low = INT16_MIN, high = INT16_MAX; break;
     case REE_U32: high = UINT32_MAX; break;
-    default: // the bits of the float types, and uint16
+    default: // the bits of float types, and uint16
         high = ree_dtype_size(value->dtype) == 1 ? UINT8_MAX : UINT16_MAX;
     }
     size_t size = ree_dtype_size(value->dtype);
@@ -164,7 +166,7 @@ static enum ree_status narrow(struct ree_onnx_reader *reader, const Onnx__Tensor
         if (element < low || element > high)
             return ree_fail(reader->err, REE_INVALID, "element %zu is %lld, outside %s", i,
                             (long long)element, ree_onnx_type_name(value->dtype));
-        memcpy(data + i * size, &element, size); // the low bytes
+        memcpy(data + i * size, &element, size); // the low-order bytes
     }
     value->data = data;
     value->nbytes = count * size;
@@ -185,7 +187,7 @@ static enum ree_status read_typed(struct ree_onnx_reader *reader, const Onnx__Te
     }
 }
 
-// Strings become an array of pointers, as in struct ree_tensor.
+// Converts strings to an array of pointers, as in struct ree_tensor.
 static enum ree_status read_strings(struct ree_onnx_reader *reader, const Onnx__TensorProto *proto,
                                     size_t count, struct ree_value *value) {
     const char **strings = ree_arena_alloc_array(reader->arena, count + 1, sizeof *strings);
@@ -202,7 +204,7 @@ static enum ree_status read_strings(struct ree_onnx_reader *reader, const Onnx__
     return REE_OK;
 }
 
-// Raw bools come as bytes, and everything that reads them relies on 0 and 1.
+// Raw bools are stored as bytes; all code that reads them relies on 0 and 1.
 static enum ree_status check_bools(struct ree_onnx_reader *reader, const struct ree_value *value) {
     const unsigned char *data = value->data;
     for (size_t i = 0; i < value->nbytes; i++)
@@ -221,7 +223,7 @@ static enum ree_status read_external(struct ree_onnx_reader *reader, const Onnx_
     if (field != NONE)
         return ree_fail(reader->err, REE_INVALID, "has both external data and %s",
                         field_names[field]);
-    // Kernels read whole 32-bit words, so narrower types are held to 4 bytes too.
+    // Kernels read whole 32-bit words, so narrower types must also be aligned to 4 bytes.
     size_t alignment = element_size > 4 ? element_size : 4;
     REE_TRY(ree_onnx_read_external(reader, proto, nbytes, alignment, &value->data));
     if (is_packed(value->dtype)) return unpack(reader, value->data, count, value);

@@ -1,5 +1,5 @@
-// A file that holds one value, as ONNX's test data do: a TensorProto, SequenceProto or
-// OptionalProto. Which one it is does not stand in it.
+// Reads a file that holds one value, as ONNX's test data does: a TensorProto, SequenceProto or
+// OptionalProto. The file does not tell which of them it is.
 #include "base/container.h"
 #include "graph/onnx/reader.h"
 

@@ -36,7 +36,7 @@ const char *ree_onnx_type_name(int64_t data_type) {
 
 const char *ree_onnx_type_text(const struct ree_value *value, char *out, size_t size) {
     size_t n = 0;
-    // snprintf returns what it would have written; past the end the rest is simply not shown.
+    // snprintf returns the length that it would have written; text beyond the buffer is omitted.
 #define APPEND(...) (n += n < size ? (size_t)snprintf(out + n, size - n, __VA_ARGS__) : 0)
     APPEND("%s", ree_onnx_type_name(value->dtype));
     if (value->has_shape) {
@@ -61,7 +61,7 @@ static enum ree_status read_dim(struct ree_onnx_reader *reader,
     if (dim->has_dim_value && symbol[0])
         return ree_fail(reader->err, REE_INVALID, "dimension %u has a size and a symbol ('%s')", i,
                         symbol);
-    // Some exporters write -1 for a size they do not know.
+    // Some exporters write -1 for an unknown size.
     value->dims[i] = dim->has_dim_value ? dim->dim_value : -1;
     if (value->dims[i] < -1)
         return ree_fail(reader->err, REE_INVALID, "dimension %u is %lld", i,

@@ -10,9 +10,10 @@ enum wire_type { VARINT = 0, FIXED64 = 1, LENGTH = 2, FIXED32 = 5 };
 
 struct level {
     const ProtobufCMessageDescriptor *type;
-    const ProtobufCFieldDescriptor *field; // the one being read
-    size_t end;                            // of the message
-    uint64_t seen;                         // single sub-messages met so far, by field index
+    const ProtobufCFieldDescriptor *field; // the field being read
+    size_t end;                            // end of the message
+    // bit i: the singular sub-message of field index i was read
+    uint64_t seen;
 };
 
 struct walk {
@@ -23,7 +24,7 @@ struct walk {
     struct ree_error *err;
 };
 
-// "graph.node.attribute: <what> (byte 1234)".
+// Fails with "graph.node.attribute: <what> (byte 1234)".
 __attribute__((format(printf, 3, 4))) static enum ree_status
 fail(const struct walk *walk, enum ree_status status, const char *format, ...) {
     struct ree_strbuf path;
@@ -44,7 +45,7 @@ fail(const struct walk *walk, enum ree_status status, const char *format, ...) {
     return status;
 }
 
-// Reads a number of at most `max_bytes` bytes that must end before `end`.
+// Reads a varint of at most `max_bytes` bytes that must end before `end`.
 static bool read_varint(struct walk *walk, size_t end, unsigned max_bytes, uint64_t *out) {
     uint64_t value = 0;
     for (unsigned i = 0; i < max_bytes && walk->at < end; i++) {
@@ -73,7 +74,7 @@ static enum wire_type wire_type_of(ProtobufCType type) {
     }
 }
 
-// Several numbers in one length-delimited field, up to `end`.
+// Checks packed numbers in one length-delimited field, up to `end`.
 static enum ree_status check_packed(struct walk *walk, enum wire_type element, size_t end) {
     size_t size = end - walk->at;
     if (element == FIXED32 || element == FIXED64) {
@@ -100,7 +101,7 @@ static enum ree_status enter(struct walk *walk, const ProtobufCMessageDescriptor
     return REE_OK;
 }
 
-// A length-delimited field: its length, and what it contains.
+// Checks a length-delimited field: its length and its contents.
 static enum ree_status check_length_delimited(struct walk *walk, struct level *level) {
     uint64_t length;
     if (!read_varint(walk, level->end, 5, &length))

@@ -1,29 +1,30 @@
-// Layers. The canonical order falls into pieces where the results of one node are all that is alive
-// (what a residual stream does twice a layer). A piece that reads caches, or mixes rows, is one of
-// attention; a layer begins there. What follows up to the next is its feed-forward part; behind the
-// last one come the last norm and the head, where nothing is added back to what enters.
+// Finds layers. The canonical order is divided into pieces at the points where the results of a
+// single node are all that is live; a residual stream has two such points per layer. A piece that
+// reads caches or mixes rows is an attention piece; a layer begins there. The pieces up to the next
+// attention piece are the layer's feed-forward part. After the last layer come the last norm and
+// the head, whose results are not added to their input.
 #include <string.h>
 
 #include "graph/partition/annotate_parts.h"
 
 struct piece {
-    uint32_t begin, end; // places
+    uint32_t begin, end; // begin and one past the end, as places
     bool attention, product, norm, lookup;
-    bool residual; // what enters is read by more than one node
+    bool residual; // several nodes read the value that enters the piece
     int32_t layer;
-    enum ree_node_role role; // of its nodes that are no norm
+    enum ree_node_role role; // role of the piece's nodes, except norms
 };
 
 struct layers {
     struct ree_annotator *a;
     size_t n;
     struct piece *pieces;
-    bool *is_size;      // per place
-    size_t first, last; // pieces of attention; n: there are none
-    size_t tail;        // the first piece behind the last layer
+    bool *is_size;      // by place
+    size_t first, last; // first and last attention piece; n: there are none
+    size_t tail;        // the first piece after the last layer
 };
 
-// Sizes of activations cost nothing, wherever they are used: they keep nothing alive.
+// Marks sizes of activations. They do not count as live, wherever they are used.
 static void find_sizes(struct layers *l) {
     const struct ree_annotator *a = l->a;
     for (uint32_t i = 0; i < a->partition->n_order; i++) {
@@ -45,7 +46,7 @@ static void find_sizes(struct layers *l) {
 
 struct readers {
     size_t n;
-    uint32_t last; // the node itself: there are none
+    uint32_t last; // last place that reads it; the node's own place: no reader
 };
 
 static struct readers find_readers(const struct layers *l, uint32_t place) {
@@ -84,7 +85,7 @@ static bool mixes_rows(const struct ree_annotator *a, const struct ree_node *nod
     return true;
 }
 
-// A row of a constant table for each of some whole numbers.
+// Returns whether the node looks up rows of a constant table by integers.
 static bool looks_up(const struct ree_annotator *a, const struct ree_node *node) {
     bool gathers = strcmp(node->op_type, "Gather") == 0;
     if (gathers && (node->n_inputs != 2 || !node->inputs[1])) return false;
@@ -92,7 +93,7 @@ static bool looks_up(const struct ree_annotator *a, const struct ree_node *node)
         const struct ree_value *table = node->inputs[i];
         if (!table || table->rank < 2 || !ree_annotator_constant(a, table)) continue;
         if (gathers && i == 0 && !ree_annotator_constant(a, node->inputs[1])) return true;
-        // com.microsoft's EmbedLayerNormalization and GatherBlockQuantized.
+        // EmbedLayerNormalization and GatherBlockQuantized of com.microsoft.
         if (!gathers &&
             (strncmp(node->op_type, "Embed", 5) == 0 || strncmp(node->op_type, "Gather", 6) == 0))
             return true;
@@ -118,7 +119,7 @@ static bool find_pieces(struct layers *l) {
     const struct ree_annotator *a = l->a;
     uint32_t n = (uint32_t)a->partition->n_order, begin = 0;
     l->pieces = ree_arena_alloc_array(&l->a->scratch, n + 1, sizeof *l->pieces);
-    // Per place: how many earlier nodes' results are read there for the last time.
+    // By place: number of earlier nodes whose results are read here for the last time.
     uint32_t *ending = ree_arena_alloc_array(&l->a->scratch, n + 1, sizeof *ending);
     l->is_size = ree_arena_alloc_array(&l->a->scratch, n + 1, sizeof *l->is_size);
     if (!l->pieces || !ending || !l->is_size) return false;
@@ -131,7 +132,8 @@ static bool find_pieces(struct layers *l) {
             live++;
             ending[readers.last]++;
         }
-        // Where one result is alive it is this node's; another's would make it a dead end.
+        // If one result is live, it must be this node's; if it were another's, this node would be a
+        // dead end.
         if (i + 1 < n && !(live == 1 && readers.last > i)) continue;
         struct piece *piece = &l->pieces[l->n++];
         *piece = (struct piece){.begin = begin, .end = i + 1, .layer = REE_NO_LAYER};
@@ -145,8 +147,8 @@ static bool find_pieces(struct layers *l) {
 
 // Layers
 
-// Two pieces of attention in a row are one layer's (on itself, on an encoder) if layers have
-// feed-forward parts of their own at all.
+// Two consecutive attention pieces belong to one layer (self-attention, then attention to an
+// encoder) if layers have separate feed-forward parts at all.
 static void number_layers(struct layers *l) {
     bool has_parts = false, seen = false;
     int32_t layer = REE_NO_LAYER;
@@ -181,7 +183,8 @@ static void find_tail(struct layers *l) {
         has_product = has_product || piece->product;
         tail--;
     }
-    // Layers whose norms follow what they add: the first norm is the last layer's.
+    // If norms come after the addition in each layer, the first norm here belongs to the last
+    // layer.
     for (size_t i = l->first + 1; i < l->last; i++)
         if (l->pieces[i].norm && !l->pieces[i].product && !l->pieces[i].attention)
             ends_in_norm = l->pieces[i + 1].attention || ends_in_norm;
@@ -213,8 +216,9 @@ static void give_roles(struct layers *l) {
     }
 }
 
-// A feed-forward part beside the attention (both added to what enters) neither leads to it nor
-// follows from it, and has a product behind a product, which a gate has not.
+// Finds a feed-forward part that is parallel to attention, so that both are added to the same
+// input. Its nodes neither lead to the attention nor follow from it. It contains a product that
+// follows another product; a gate does not.
 
 static bool is_core(const struct ree_annotator *a, const struct ree_node *node) {
     return reads_cache(a, node) || is_attention_op(node) || mixes_rows(a, node) ||
@@ -268,7 +272,7 @@ static void split_piece(const struct ree_annotator *a, const struct piece *piece
             a->out->nodes[a->partition->order[i]].role = REE_NODE_ROLE_FEED_FORWARD;
 }
 
-// Of the node at `place`, in piece i.
+// Annotates the node at `place`, in piece i.
 static void annotate_node(const struct layers *l, size_t i, uint32_t place) {
     const struct ree_annotator *a = l->a;
     const struct piece *piece = &l->pieces[i];
@@ -279,7 +283,7 @@ static void annotate_node(const struct layers *l, size_t i, uint32_t place) {
                                     note->phases};
     if (looks_up(a, ree_annotator_node(a, place)) && i < l->first)
         note->role = REE_NODE_ROLE_EMBEDDING;
-    // A last norm that also adds up what the last layer gives.
+    // A last norm that also adds the last layer's result.
     if (is_norm && piece->product && i + 1 == l->tail && l->tail < l->n &&
         place + 1 == piece->end && !l->pieces[l->tail].norm)
         note->layer = REE_NO_LAYER;

@@ -1,5 +1,5 @@
-// Norms: operators, and steps that make one: squares or differences, their mean or sum, its root,
-// the quotient, scale and bias.
+// Finds norms: norm operators, and the steps that make one: squares or differences, their mean or
+// sum, its root, the quotient, scale and bias.
 #include <string.h>
 
 #include "graph/partition/annotate_parts.h"
@@ -13,7 +13,7 @@ static bool is_statistic(const struct ree_node *node) {
     return !node->domain[0] && ree_op_among(node, ops);
 }
 
-// More readers than a norm has.
+// More readers than any value inside a norm has.
 #define MANY_READERS 8
 
 static bool serves_norms_alone(const struct ree_annotator *a, const struct ree_value *value) {
@@ -23,7 +23,7 @@ static bool serves_norms_alone(const struct ree_annotator *a, const struct ree_v
     return true;
 }
 
-// Marks what prepares a statistic: a square, a difference, a widening.
+// Marks the nodes that prepare a statistic: a square, a difference, a widening.
 static void mark_back(struct ree_annotator *a, const struct ree_node *node) {
     static const char *const ops[] = {"Pow", "Sub", "Mul", "Cast", NULL};
     for (int step = 0; step < 3; step++) {
@@ -41,7 +41,7 @@ static void mark_back(struct ree_annotator *a, const struct ree_node *node) {
 
 enum step { STATISTIC, DONE, NOTHING };
 
-// What a node that reads a value of a norm is to it.
+// Classifies a node that reads a value of a norm.
 static enum step next_step(const struct ree_annotator *a, const struct ree_node *node,
                            enum step so_far) {
     static const char *const unary[] = {"Sqrt", "Reciprocal", "Cast", "Pow", "Max", "Clip", NULL};
@@ -61,8 +61,8 @@ static enum step next_step(const struct ree_annotator *a, const struct ree_node 
     return strcmp(node->op_type, "Add") == 0 ? NOTHING : DONE;
 }
 
-// Follows the results of a statistic; what was met is part of a norm if it ends in a quotient. Each
-// place is met once for each step, so that this ends and costs little.
+// Follows the results of a statistic. The visited nodes are part of a norm if the path ends in a
+// quotient. Each place is visited at most once per step, so this terminates quickly.
 static bool mark_on(struct ree_annotator *a, uint32_t place, unsigned char *seen, uint32_t *met) {
     size_t n = 0;
     bool is_norm = false;
@@ -88,7 +88,7 @@ static bool mark_on(struct ree_annotator *a, uint32_t place, unsigned char *seen
 
 void ree_annotate_norms(struct ree_annotator *a) {
     uint32_t n = (uint32_t)a->partition->n_order;
-    // At most two entries for each place.
+    // At most two entries per place.
     uint32_t *met = ree_arena_alloc_array(&a->scratch, 2 * (size_t)n + 2, sizeof *met);
     unsigned char *seen = ree_arena_alloc(&a->scratch, n + 1);
     for (uint32_t i = 0; i < n; i++) {

@@ -1,4 +1,4 @@
-// Who reads a value, and what kind of value it is.
+// Finds the readers and the role of each value.
 #include <string.h>
 
 #include "graph/partition/annotate_parts.h"
@@ -16,7 +16,7 @@ bool ree_op_among(const struct ree_node *node, const char *const *ops) {
 struct counting {
     struct ree_annotator *a;
     uint32_t place;
-    size_t *next; // per value; while counting, its number of readers is in [id + 1]
+    size_t *next; // by value id; while counting, [id + 1] holds the number of readers
     bool fills;
 };
 
@@ -70,11 +70,11 @@ bool ree_annotator_constant(const struct ree_annotator *a, const struct ree_valu
     return value->graph == a->graph && is_constant_kind(a->out->values[value->id]);
 }
 
-// Quantised weights are of 8 bits or fewer, so whole numbers of more are no weights.
+// Quantised weights have 8 bits or fewer, so int32 and int64 constants are not weights.
 static enum ree_value_role constant_kind(const struct ree_value *value) {
     int64_t n = 1;
     for (uint32_t i = 0; i < value->rank; i++)
-        if (value->dims[i] > 1) n = 2; // more than one element is all that matters
+        if (value->dims[i] > 1) n = 2; // only whether there is more than one element matters
     switch (value->dtype) {
     case REE_I64:
     case REE_I32:
@@ -84,7 +84,7 @@ static enum ree_value_role constant_kind(const struct ree_value *value) {
     }
 }
 
-// Operators whose result is their first input, moved about or with rows added.
+// Operators whose result is their first input, rearranged or with rows added.
 static bool moves(const struct ree_node *node) {
     static const char *const ops[] = {
         "Transpose", "Reshape",         "Expand",    "Unsqueeze",     "Squeeze",  "Slice",
@@ -121,7 +121,7 @@ void ree_annotate_values(struct ree_annotator *a) {
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const struct ree_node *node = graph->nodes[i];
         enum ree_value_role kind = result_kind(a, node);
-        // The shape of a cache, for one, is none.
+        // For example, the shape of a cache is not a cache.
         if (a->place_of[i] == REE_NO_PLACE && kind == REE_VALUE_KV_CACHE)
             kind = REE_VALUE_ACTIVATION;
         for (size_t j = 0; j < node->n_outputs; j++) {

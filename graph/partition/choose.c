@@ -3,12 +3,12 @@
 #include "graph/partition/hints.h"
 #include "graph/partition/plan_file.h"
 
-// For messages of the whole: files and hints name themselves in front of them.
+// Messages name their source: the plan file, or the stages that the nodes request.
 struct chooser {
     const struct ree_graph *graph;
     struct ree_partition_options options;
     const struct ree_partition_request *request;
-    size_t least; // stages
+    size_t least; // minimum number of stages
     struct ree_partition *out;
     struct ree_error *err;
 };
@@ -56,14 +56,14 @@ enum ree_status ree_partition_choose(const struct ree_graph *graph,
                                      struct ree_partition *out, enum ree_plan_origin *out_origin,
                                      struct ree_error *err) {
     struct ree_error local;
-    if (!err) err = &local; // prefixes need the message that they prefix
+    if (!err) err = &local; // ree_fail_prefix needs a message to prefix
     const struct ree_partition_devices *d = &request->devices;
     struct chooser c = {
         .graph = graph, .options = *options, .request = request, .out = out, .err = err};
     *out = (struct ree_partition){.n_stages = 0};
     c.options.weight_limits = NULL;
     if (!c.options.context) c.options.context = REE_PARTITION_CONTEXT;
-    // Caches that are never longer need no more room.
+    // Caches that never get longer need no more capacity.
     if (d->max_memory && request->context_length > 0 &&
         (uint64_t)request->context_length < c.options.context) {
         uint64_t context = (uint64_t)request->context_length;

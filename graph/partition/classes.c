@@ -1,5 +1,5 @@
-// What the planner has to know of operators. Domains are not looked at: an operator of the same
-// name elsewhere does the same kind of work.
+// What the planner knows about operators. Domains are ignored: an operator of the same name in
+// another domain does the same kind of work.
 #include "graph/partition/planner.h"
 
 #include <string.h>
@@ -8,6 +8,7 @@ static const struct {
     const char *op_type;
     enum ree_node_class class;
 } classes[] = {
+    // The operator of com.microsoft multiplies by weights; ONNX's has no weights.
     {"MatMul", REE_NODE_PRODUCT},
     {"Gemm", REE_NODE_PRODUCT},
     {"Einsum", REE_NODE_PRODUCT},
@@ -23,7 +24,7 @@ static const struct {
     {"RNN", REE_NODE_PRODUCT},
     {"GRU", REE_NODE_PRODUCT},
     {"LSTM", REE_NODE_PRODUCT},
-    {"Attention", REE_NODE_ATTENTION}, // com.microsoft's multiplies by weights; ONNX's has none
+    {"Attention", REE_NODE_ATTENTION},
     {"Conv", REE_NODE_CONV},
     {"FusedConv", REE_NODE_CONV},
     {"ConvInteger", REE_NODE_CONV},
@@ -67,8 +68,8 @@ bool ree_node_has_subgraph(const struct ree_node *node) {
 
 static const struct {
     const char *domain, *op_type;
-    uint32_t first, last; // inputs that are tables
-    uint32_t positions;   // the input that chooses rows
+    uint32_t first, last; // first and last input that is a table
+    uint32_t positions;   // the input that selects rows
 } tables[] = {
     {"", "Gather", 0, 0, 1},
     {"", "RotaryEmbedding", 1, 2, 3},

@@ -1,14 +1,14 @@
-// What a stage has, in a few words.
+// Describes the contents of a stage briefly.
 #include <stdlib.h>
 #include <string.h>
 
 #include "graph/partition/annotate.h"
 
-// Of those that are no control nodes.
+// The number of roles without REE_NODE_ROLE_CONTROL.
 #define N_ROLES REE_NODE_ROLE_CONTROL
 
 struct count {
-    size_t all[N_ROLES], here[N_ROLES]; // nodes, of the graph and of the stage
+    size_t all[N_ROLES], here[N_ROLES]; // nodes in the graph, and in the stage
 };
 
 struct listing {
@@ -32,7 +32,7 @@ static bool is_absent(const struct count *c) {
     return true;
 }
 
-// Norms go with what they stand before.
+// Norms count as part of the block that follows them.
 static void append_part(struct listing *list, const struct count *c, int32_t layer) {
     static const enum ree_node_role parts[] = {REE_NODE_ROLE_ATTENTION, REE_NODE_ROLE_FEED_FORWARD};
     static const char *const names[] = {"attention", "feed-forward"};
@@ -74,8 +74,8 @@ static int by_number(const void *a, const void *b) {
     return x->first < y->first ? -1 : 1;
 }
 
-#define N_OPS 64  // kinds that are counted
-#define N_SHOWN 3 // and named
+#define N_OPS 64  // maximum number of operator types that are counted
+#define N_SHOWN 3 // number of operator types that are named
 
 static void append_operators(struct listing *list, const struct ree_graph *graph,
                              const uint32_t *order, size_t n) {
@@ -101,7 +101,7 @@ void ree_stage_contents(const struct ree_graph *graph, const struct ree_annotati
                         struct ree_strbuf *out) {
     size_t n_layers = (size_t)annotations->n_layers;
     size_t begin = stage ? partition->ends[stage - 1] : 0, end = partition->ends[stage];
-    struct count *counts = calloc(n_layers + 1, sizeof *counts); // last: of no layer
+    struct count *counts = calloc(n_layers + 1, sizeof *counts); // last entry: nodes in no layer
     if (!counts) {
         out->failed = true;
         return;

@@ -1,4 +1,4 @@
-// Who reads what, and which nodes are control nodes.
+// Finds the readers of each value, and the control nodes.
 #include "graph/partition/planner.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ struct collector {
     const struct ree_graph *graph;
     const struct ree_node *node;
     size_t n;
-    struct ree_use *uses; // NULL while counting
+    struct ree_use *uses; // NULL during counting
 };
 
 static void collect(void *user, struct ree_value **place) {
@@ -48,13 +48,13 @@ enum ree_status ree_planner_find_uses(struct ree_planner *p, struct ree_error *e
     return REE_OK;
 }
 
-// An input with a default value may be given another in a run, but that one is as small.
+// A run may replace the default value of an input, but the replacement is as small.
 static bool may_feed_control(const struct ree_planner *p, const struct ree_node *node,
                              const struct ree_value *value) {
     if (value->data) return value->nbytes <= REE_CONTROL_BYTES;
     if (value->producer) return p->is_control[value->producer->id];
     if (!value->is_input) return false;
-    // Of a state only its size may be asked for.
+    // Of a state, only the shape may be read.
     return !p->is_state[value->id] || (strcmp(node->op_type, "Shape") == 0 && !node->domain[0]);
 }
 

@@ -1,5 +1,5 @@
-// What nodes cost, and what a run of them costs together: a constant counts once, however many of
-// them read it.
+// The costs of nodes, and of ranges of nodes. In a range a constant counts once, however many nodes
+// read it.
 #include "graph/partition/planner.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static uint64_t n_elements(const struct ree_value *value) {
     return size ? value->nbytes / size : 0;
 }
 
-// Of an image or signal [n, c, ...], as far as they are known.
+// The number of positions of an image or signal [n, c, ...], as far as its dimensions are known.
 static uint64_t n_positions(const struct ree_value *value) {
     uint64_t n = 1;
     for (uint32_t i = 2; value && value->has_shape && i < value->rank; i++)
@@ -29,8 +29,9 @@ static uint64_t n_positions(const struct ree_value *value) {
     return n;
 }
 
-// 2 for each element of a constant factor, at each position of a convolution. What attention does
-// with its cache is in the bytes of that; element by element work goes with what it reads.
+// 2 for each element of a constant operand, at each position of a convolution. The work of
+// attention on its cache is covered by the cache's bytes; elementwise work is covered by the bytes
+// that it reads.
 static uint64_t count_flops(const struct ree_node *node) {
     enum ree_node_class class = ree_node_classify(node);
     uint64_t n = 0;
@@ -64,8 +65,8 @@ static uint64_t own_bytes(const struct ree_node *node) {
     return n;
 }
 
-// Per row of the cache. A state whose size does not grow (no dimension but the first, of the
-// sequences, is open) counts as spread over the rows.
+// Bytes per position of the cache. A state that does not grow (no dimension is unknown except the
+// first, the number of sequences) is spread over the positions of the context.
 static uint64_t row_bytes_of_state(const struct ree_planner *p, const struct ree_value *value) {
     uint64_t n = ree_value_row_bytes(value);
     for (uint32_t i = 1; value->has_shape && i < value->rank; i++)
@@ -77,7 +78,7 @@ static uint64_t row_bytes_of_state(const struct ree_planner *p, const struct ree
 enum ree_status ree_planner_find_costs(struct ree_planner *p, struct ree_error *err) {
     const struct ree_graph *graph = p->graph;
     p->node_costs = ree_arena_alloc_array(&p->arena, p->n_order + 1, sizeof *p->node_costs);
-    // Where each input is read first: a state counts there.
+    // The position that first reads each input; a state's cost counts there.
     uint32_t *readers = ree_arena_alloc_array(&p->arena, graph->n_values + 1, sizeof *readers);
     if (!p->node_costs || !readers) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     for (size_t i = 0; i < p->n_order; i++) {
@@ -94,7 +95,7 @@ enum ree_status ree_planner_find_costs(struct ree_planner *p, struct ree_error *
         const struct ree_value *out = graph->outputs[p->options->states[i].output];
         uint32_t at = readers[in->id] ? readers[in->id] - 1 : REE_NO_POSITION;
         if (at == REE_NO_POSITION && out->producer) at = p->position[out->producer->id];
-        if (at == REE_NO_POSITION) continue; // kept by control nodes alone: next to nothing
+        if (at == REE_NO_POSITION) continue; // only control nodes keep it: almost no cost
         uint64_t *bytes = &p->node_costs[at].state_bytes;
         *bytes = add(*bytes, row_bytes_of_state(p, in));
     }
@@ -116,8 +117,8 @@ void ree_window_finish(struct ree_window *window) {
     free(window->n_whole);
 }
 
-// A constant's row counts with the first node that reads any of it, the rest with the first that
-// reads all.
+// The bytes of one row of a constant. They count for the first node that reads any part of it; the
+// remaining bytes count for the first node that reads all of it.
 static uint64_t row_part(const struct ree_value *value) {
     if (!value->has_shape || value->rank == 0 || value->dims[0] <= 0) return value->nbytes;
     return value->nbytes / (uint64_t)value->dims[0];

@@ -1,4 +1,4 @@
-// A stage's piece of a graph as a graph of its own.
+// Extracts a stage as a graph of its own.
 #include "graph/partition/extract.h"
 
 #include <stdlib.h>
@@ -8,22 +8,22 @@ static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
 }
 
-// Calls `visit` with every value that the node reads, which it does not write to.
+// Calls `visit` for every value that the node reads. `visit` must not write.
 static void visit_read(const struct ree_node *node, void (*visit)(void *, struct ree_value **),
                        void *user) {
     ree_node_visit_uses((struct ree_node *)(uintptr_t)node, visit, user);
 }
 
-// Which stage has what
+// Contents of the stage
 
 static void note_read(void *user, struct ree_value **use) {
     struct ree_extract_reads *r = user;
     if ((*use)->graph == r->graph) r->values[(*use)->id] = true;
 }
 
-// Marks the nodes of the stage and the control nodes that it needs; producers come first, so one
-// pass from behind finds all. Control nodes that nobody reads are the last stage's, with what they
-// read.
+// Marks the nodes of the stage and the control nodes that it needs. Producers come first, so one
+// pass from the end finds all. Control nodes that no stage reads, and what they read, belong to the
+// last stage.
 static enum ree_status mark(struct ree_extract *x) {
     const struct ree_graph *graph = x->graph;
     const uint32_t *stage_of = x->partition->stage_of;
@@ -62,7 +62,7 @@ static enum ree_status add_input(struct ree_extract *x, const struct ree_stage_i
 
 struct reader {
     const struct ree_extract *x;
-    const struct ree_value *found; // a state that another stage keeps
+    const struct ree_value *found; // a state that another stage keeps; NULL: none
 };
 
 static void look_for_state(void *user, struct ree_value **use) {
@@ -71,7 +71,7 @@ static void look_for_state(void *user, struct ree_value **use) {
     if (value->graph == r->x->graph && r->x->is_elsewhere[value->id]) r->found = value;
 }
 
-// Only its shape can be known of a state that is somewhere else.
+// If another stage keeps a state, only the state's shape is known here.
 static enum ree_status check_readers(struct ree_extract *x) {
     char label[256];
     for (size_t i = 0; i < x->graph->n_nodes; i++) {
@@ -152,7 +152,7 @@ static enum ree_status add_outputs(struct ree_extract *x, const struct ree_extra
     return REE_OK;
 }
 
-// The whole
+// Assembly
 
 static enum ree_status build(struct ree_extract *x, const size_t *always, size_t n_always) {
     const struct ree_graph *graph = x->graph;
@@ -209,6 +209,6 @@ enum ree_status ree_partition_extract(const struct ree_graph *graph,
 }
 
 void ree_stage_graph_finish(struct ree_stage_graph *stage) {
-    ree_graph_destroy(stage->graph); // with all that is in its arena
+    ree_graph_destroy(stage->graph); // also releases everything in its arena
     *stage = (struct ree_stage_graph){0};
 }

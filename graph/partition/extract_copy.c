@@ -1,4 +1,4 @@
-// Copies of values and nodes, with subgraphs that read what is around them.
+// Copies values and nodes, including subgraphs that capture values of enclosing graphs.
 #include "graph/partition/extract.h"
 
 #include <string.h>
@@ -74,7 +74,7 @@ static enum ree_status copy_attributes(struct ree_extract *x, const struct ree_e
     bool has_graph = false;
     for (size_t i = 0; i < node->n_attrs; i++)
         has_graph = has_graph || node->attrs[i].graph;
-    if (!has_graph) return REE_OK; // shared
+    if (!has_graph) return REE_OK; // the attributes are shared
     copy->attrs = ree_arena_alloc_array(frame->to->arena, node->n_attrs, sizeof *copy->attrs);
     if (!copy->attrs) return no_memory(x->err);
     memcpy(copy->attrs, node->attrs, node->n_attrs * sizeof *copy->attrs);

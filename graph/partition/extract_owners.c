@@ -1,5 +1,5 @@
-// Which stage keeps a state, hands out an output, and has a control node first. Each for all at
-// once: files may have very many of them.
+// Finds which stage keeps a state, which returns an output, and which first contains a control
+// node. Each is found for all of them in one pass, because files may have very many.
 #include <string.h>
 
 #include "graph/partition/extract.h"
@@ -13,8 +13,8 @@ static enum ree_status no_memory(struct ree_error *err) {
 struct reader {
     const struct ree_graph *graph;
     uint32_t stage;
-    uint32_t *stages; // per value
-    bool first_come;  // else the first stage counts
+    uint32_t *stages; // by value id
+    bool first_come;  // keep the stage of the first reader; false: keep the lowest stage
 };
 
 static void note_read(void *user, struct ree_value **use) {
@@ -61,8 +61,8 @@ enum ree_status ree_partition_stages_of_states(const struct ree_graph *graph,
     return status;
 }
 
-// The stages that hand out the outputs of the whole graph: of states, also of those that are handed
-// out as they are, the stages that keep them.
+// Finds the stage that returns each output of the whole graph. For states, including states that
+// are returned unchanged, this is the stage that keeps the state.
 static enum ree_status find_outputs(struct ree_extract *x) {
     const struct ree_graph *graph = x->graph;
     const struct ree_partition_options *o = x->options;
@@ -70,7 +70,7 @@ static enum ree_status find_outputs(struct ree_extract *x) {
     x->output_stage =
         ree_arena_alloc_array(&x->scratch, graph->n_outputs + 1, sizeof *x->output_stage);
     if (!kept || !x->output_stage) return no_memory(x->err);
-    for (size_t i = o->n_states; i-- > 0;) // the first counts
+    for (size_t i = o->n_states; i-- > 0;) // the first state has priority
         kept[graph->inputs[o->states[i].input]->id] = (uint32_t)x->state_stage[i];
     for (size_t i = 0; i < graph->n_outputs; i++) {
         const struct ree_value *value = graph->outputs[i];
@@ -84,7 +84,7 @@ static enum ree_status find_outputs(struct ree_extract *x) {
     return REE_OK;
 }
 
-// Readers come behind what they read, so one pass from behind finds all.
+// Readers come after what they read, so one pass from the end finds all.
 static enum ree_status find_first(struct ree_extract *x) {
     const struct ree_graph *graph = x->graph;
     struct reader r = {.graph = graph};

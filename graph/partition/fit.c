@@ -4,9 +4,9 @@
 
 #include "graph/partition/planner.h"
 
-// Part of the limit that plans leave to intermediate results: they are not known before a run.
+// 1 / MARGIN of the limit is reserved for intermediate results, whose size is unknown before a run.
 #define MARGIN 16
-// Plans that are tried before a device is taken to keep all caches.
+// Maximum number of plans tried before each device is assumed to keep all caches.
 #define MOST_ROUNDS 8
 
 static uint64_t add(uint64_t a, uint64_t b) {
@@ -22,12 +22,12 @@ static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
 }
 
-// For weights and caches.
+// Bytes available for weights and caches.
 static uint64_t room_of(uint64_t limit) {
     return limit - limit / MARGIN;
 }
 
-// The smallest limit that has so much room; 2^64 - 1 where none has.
+// The smallest limit that leaves this many bytes; 2^64 - 1 if there is none.
 static uint64_t limit_for(uint64_t room) {
     ree_sum limit = (ree_sum)room * MARGIN / (MARGIN - 1);
     if (limit >= UINT64_MAX) return UINT64_MAX;
@@ -52,9 +52,9 @@ static size_t one_at_least(size_t n) {
     return n ? n : 1;
 }
 
-// `at` (per stage, may be NULL) gets what the stage's device keeps in caches. Returns the most that
-// any does. A device has stages that are n_devices apart, of one process; so the sums of all of
-// them are found without a table of devices, of which there may be any number.
+// Computes the largest number of cache bytes that any device keeps. `at` (by stage; may be NULL)
+// receives the cache bytes of the stage's device. The stages of a device are those of one process
+// that are n_devices apart. So the sums need no table of devices, whose number is not bounded.
 static uint64_t caches_of_devices(const struct ree_partition *partition,
                                   const struct ree_partition_devices *d, uint64_t *at) {
     size_t n_devices = one_at_least(d->n_devices), n = partition->n_stages;
@@ -75,7 +75,7 @@ static uint64_t caches_of_devices(const struct ree_partition *partition,
     return most;
 }
 
-// The stage that needs the most of its device, and how much.
+// Finds the stage whose device has the least memory left, and the bytes that the device needs.
 static enum ree_status find_tightest(const struct ree_partition *partition,
                                      const struct ree_partition_devices *devices, size_t *out_stage,
                                      uint64_t *out_caches, uint64_t *out_bytes,
@@ -117,16 +117,17 @@ enum ree_status ree_partition_check_fit(const struct ree_partition *partition,
 
 struct fit {
     const struct ree_partition_devices *devices;
-    struct ree_partition_options options; // the planner's own
+    struct ree_partition_options options; // owned by the planner
     struct ree_planner planner;
     struct ree_window window;
     size_t n_places;
-    uint64_t weights, caches; // of all stages
-    uint64_t *limits;         // of weights, REE_MAX_STAGES of them
+    uint64_t weights, caches; // bytes, summed over all stages
+    uint64_t *limits;         // weight limit of each stage, REE_MAX_STAGES entries
 };
 
-// The fewest stages of at most so many bytes of weights; 0: a piece that cannot be cut has more.
-// Each goes as far as it can: a stage that begins later never has to end earlier.
+// The smallest number of stages with at most `most` bytes of weights each; 0 if a part that cannot
+// be cut exceeds `most`. Each stage extends as far as possible, because a stage that begins later
+// never has to end earlier.
 static size_t count_stages(struct fit *f, uint64_t most) {
     const struct ree_planner *p = &f->planner;
     struct ree_window *w = &f->window;
@@ -145,7 +146,7 @@ static size_t count_stages(struct fit *f, uint64_t most) {
     return n;
 }
 
-// The least limit of weights with which so many stages are enough.
+// The smallest weight limit for which n_stages stages suffice.
 static uint64_t least_weights(struct fit *f, size_t n_stages) {
     uint64_t least = 0, most = f->weights;
     while (least < most) {
@@ -159,7 +160,7 @@ static uint64_t least_weights(struct fit *f, size_t n_stages) {
     return least;
 }
 
-// With weights so small, and all caches on one device, each round of the search has a plan.
+// With this limit, each round of the search would have a plan even with all caches on one device.
 static enum ree_status cannot_fit(struct fit *f, size_t n_stages, struct ree_error *err) {
     uint64_t weights = least_weights(f, n_stages);
     return ree_fail(err, REE_INVALID,
@@ -186,15 +187,15 @@ static enum ree_status plan_with(struct fit *f, size_t n_stages, uint64_t limit,
     return status;
 }
 
-// Caches follow from the plan and the plan from what they leave to weights. So each device is taken
-// to keep so many bytes of caches, at first an equal share, then what the last plan gave the one
-// that had most, in the end all.
+// The caches of a device depend on the plan, and the plan depends on the memory that the caches
+// leave for weights. So each device is assumed to keep a given number of cache bytes: first an
+// equal share, then the largest number in the previous plan, finally all caches.
 static enum ree_status search(struct fit *f, size_t least, struct ree_partition *out,
                               struct ree_error *err) {
     size_t asked = f->options.n_stages, most = ree_search_most_stages(f->n_places);
     if (most > f->n_places + 1) most = f->n_places + 1;
     if (asked) least = most = asked;
-    if (least > f->n_places + 1 || least > REE_MAX_STAGES) { // for the planner's message
+    if (least > f->n_places + 1 || least > REE_MAX_STAGES) { // for the planner's error message
         f->options.n_stages = least;
         return ree_planner_plan(&f->planner, out, err);
     }
@@ -208,7 +209,7 @@ static enum ree_status search(struct fit *f, size_t least, struct ree_partition 
         n = asked ? asked : n < least ? least : n;
         REE_TRY(plan_with(f, n, room - caches, out, err));
         if (ree_partition_check_fit(out, f->devices, NULL) == REE_OK) return REE_OK;
-        // More than it was taken to be, or it would fit.
+        // More than was assumed, otherwise the plan would fit.
         caches = round < MOST_ROUNDS ? caches_of_devices(out, f->devices, NULL) : f->caches;
         ree_partition_finish(out);
     }
@@ -236,14 +237,14 @@ enum ree_status ree_partition_fit(const struct ree_graph *graph,
     size_t asked = options->n_stages;
     *out = (struct ree_partition){.n_stages = 0};
     f.options.weight_limits = NULL;
-    f.options.n_stages = asked ? asked : 1; // the planner checks it
+    f.options.n_stages = asked ? asked : 1; // the planner checks this number
     enum ree_status status = ree_planner_init(&f.planner, graph, &f.options, err);
     f.options.n_stages = asked;
     if (status == REE_OK) status = ree_window_init(&f.window, &f.planner, err);
     if (status == REE_OK) status = begin(&f, err);
     if (status == REE_OK) status = search(&f, one_at_least(least), out, err);
     free(f.limits);
-    ree_window_finish(&f.window); // also of a zeroed one
+    ree_window_finish(&f.window); // accepts a zeroed window
     ree_planner_finish(&f.planner);
     return status;
 }

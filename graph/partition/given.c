@@ -7,7 +7,7 @@
 struct end {
     const char *name;
     size_t stage;
-    const struct ree_value *value; // the first of that name; NULL: there is none
+    const struct ree_value *value; // the first value of that name; NULL: there is none
 };
 
 static int compare(const void *a, const void *b) {
@@ -15,7 +15,7 @@ static int compare(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
-// One pass over the values for all names.
+// Finds the values of all names in one pass over the values.
 static enum ree_status find_values(const struct ree_planner *p, const char *const *names, size_t n,
                                    const struct ree_value **out, struct ree_error *err) {
     struct end *ends = calloc(n + 1, sizeof *ends);
@@ -28,7 +28,7 @@ static enum ree_status find_values(const struct ree_planner *p, const char *cons
         struct end *found = bsearch(&wanted, ends, n, sizeof *ends, compare);
         if (found && !found->value) found->value = p->graph->values[i];
     }
-    // Of names given twice any one may have been found.
+    // For repeated names, the search may have found any one of them.
     for (size_t i = 1; i < n; i++)
         if (!ends[i].value && compare(&ends[i - 1], &ends[i]) == 0)
             ends[i].value = ends[i - 1].value;

@@ -21,7 +21,7 @@ static bool parse_stage(const char *text, int32_t *out) {
     return true;
 }
 
-// *out is NO_STAGE where the node asks for none.
+// *out is NO_STAGE if the node requests no stage.
 static enum ree_status stage_of(const struct ree_node *node, int32_t *out, struct ree_error *err) {
     const struct ree_node_notes *notes = node->notes;
     char label[256];
@@ -67,7 +67,7 @@ static enum ree_status add_end(const struct ree_node *node, char **ends, size_t 
 
 static enum ree_status find_ends(const struct ree_graph *graph, const struct ree_partition *whole,
                                  bool *out_found, char **ends, size_t *n, struct ree_error *err) {
-    const struct ree_node *last = NULL; // that asked
+    const struct ree_node *last = NULL; // last node that requested a stage
     int32_t current = NO_STAGE;
     for (size_t i = 0; i < whole->n_order; i++) {
         const struct ree_node *node = graph->nodes[whole->order[i]];
@@ -75,7 +75,7 @@ static enum ree_status find_ends(const struct ree_graph *graph, const struct ree
         REE_TRY(stage_of(node, &stage, err));
         if (stage == NO_STAGE) continue;
         if (stage < current) return not_in_order(last, current, node, stage, err);
-        // Stages only rise, so there are no more of them than REE_MAX_STAGES.
+        // Stages only increase, so there are at most REE_MAX_STAGES.
         if (last && stage > current)
             REE_TRY(add_end(graph->nodes[whole->order[i - 1]], ends, n, err));
         current = stage;
@@ -95,7 +95,7 @@ enum ree_status ree_partition_hints(const struct ree_graph *graph,
     for (size_t i = 0; i < graph->n_nodes && !any; i++)
         any = graph->nodes[i]->notes != NULL;
     if (!any) return REE_OK;
-    // One stage: the canonical order alone.
+    // One stage: only the canonical order is needed.
     struct ree_partition_options one = {
         .n_stages = 1, .n_states = options->n_states, .states = options->states};
     struct ree_partition whole;

@@ -7,7 +7,7 @@
 
 #define NONE UINT32_MAX
 
-// Keys in the file, in their order in the notes.
+// Keys of the metadata, in the order of the notes.
 enum { ROLE, LAYER, PHASE, VALUES, STAGE, N_KEYS };
 
 struct noting {
@@ -17,12 +17,12 @@ struct noting {
     const struct ree_file_nodes *file;
     struct ree_arena *arena;
     struct ree_arena scratch;
-    struct ree_name_index values;          // places: values of the graph
-    struct ree_name_index readers, makers; // places: nodes of the file
-    uint32_t *node_of;                     // per node of the file: of the graph; NONE
+    struct ree_name_index values;          // places are value ids of the graph
+    struct ree_name_index readers, makers; // places are nodes of the file
+    uint32_t *node_of;                     // by node of the file: its node in the graph; NONE
 };
 
-// The first of that name; NONE.
+// Returns the first place of that name; NONE if there is none.
 static uint32_t find(const struct ree_name_index *names, const char *name) {
     size_t place = ree_name_index_find(names, name);
     return place == REE_NO_NAME ? NONE : (uint32_t)place;
@@ -53,7 +53,7 @@ static bool find_names(struct noting *n) {
     return true;
 }
 
-// The node of the graph that makes one of these values.
+// Returns the node of the graph that makes one of the node's output values; NONE if there is none.
 static uint32_t maker_in_graph(const struct noting *n, const struct ree_file_node *node) {
     for (size_t i = 0; i < node->n_outputs; i++) {
         uint32_t value = node->outputs[i][0] ? find(&n->values, node->outputs[i]) : NONE;
@@ -74,7 +74,8 @@ static uint32_t first_reader(const struct noting *n, const struct ree_file_node 
 
 enum { OPEN = 1, DONE = 2 };
 
-// From each node along the first readers, to one that is still there. Steps are taken once.
+// From each node, follows first readers until a node that the graph still has. Each step is taken
+// once.
 static bool find_nodes(struct noting *n) {
     size_t count = n->file->n;
     n->node_of = ree_arena_alloc_array(&n->scratch, count + 1, sizeof *n->node_of);
@@ -103,7 +104,7 @@ static bool find_nodes(struct noting *n) {
     return true;
 }
 
-// A value that is still in the graph; NULL.
+// Returns the value if the graph still has it; else NULL.
 static const struct ree_value *value_in_graph(const struct noting *n, const char *name) {
     uint32_t found = find(&n->values, name);
     const struct ree_value *value = found == NONE ? NULL : n->graph->values[found];
@@ -113,7 +114,7 @@ static const struct ree_value *value_in_graph(const struct noting *n, const char
 
 #define MOST_STEPS 16
 
-// A constant that passes have made others of is what those are.
+// A constant that passes replaced by other constants has their role.
 static enum ree_value_role kind_of_lost_constant(const struct noting *n, const char *name) {
     for (int step = 0; step < MOST_STEPS; step++) {
         uint32_t reader = find(&n->readers, name);
@@ -127,7 +128,7 @@ static enum ree_value_role kind_of_lost_constant(const struct noting *n, const c
     return REE_VALUE_WEIGHT;
 }
 
-// Values that passes have taken away count as what they were made of.
+// A value that passes removed has the role of the value that it was made from.
 static enum ree_value_role kind_of(const struct noting *n, const char *name) {
     const char *first = name;
     for (int step = 0; step < MOST_STEPS; step++) {

@@ -1,5 +1,5 @@
-// What `ree-run plan --write` says of each node of an ONNX file: its role, layer and phase, what
-// each of its inputs is, and its stage.
+// The notes that `ree-run plan --write` writes on each node of an ONNX file: its role, layer and
+// phase, the roles of its inputs, and its stage.
 #ifndef REE_GRAPH_PARTITION_NOTES_H
 #define REE_GRAPH_PARTITION_NOTES_H
 
@@ -8,9 +8,10 @@
 
 #define REE_PIPELINE_CONFIGURATION "ree-pipeline"
 
-// Fills notes[i] of node i of the file (file->n), in `arena`. `graph` is the file's after its
-// passes: nodes that the passes removed have the role, layer and stage of the first node of the
-// file that reads what they make; nodes that nothing needs have none. Control nodes have no stage.
+// Fills notes[i] for node i of the file (file->n entries), allocated in `arena`. `graph` is the
+// file's graph after its passes. A node that the passes removed gets the role, layer and stage of
+// the first node in the file that reads its results. Nodes that nothing needs get none. Control
+// nodes get no stage.
 enum ree_status ree_partition_notes(const struct ree_graph *graph,
                                     const struct ree_partition *partition,
                                     const struct ree_annotations *annotations,

@@ -1,20 +1,21 @@
-// The canonical order: post-order of a depth-first walk over what nodes read, from the first output
-// that is no state's successor. What only other outputs need comes directly behind the last of its
-// producers, so that such a branch does not stay open over half the graph. Sizes are taken early.
+// The canonical order: the post-order of a depth-first walk over inputs, from the first output that
+// is not a state's successor. Nodes that only other outputs need come directly after the last of
+// their producers, so that such a branch does not stay live over half of the graph. Sizes are
+// computed early.
 #include "graph/partition/planner.h"
 
 #include <string.h>
 
 struct frame {
     uint32_t node;
-    size_t next; // use
+    size_t next; // index of the next use
 };
 
 struct walk {
     struct ree_planner *p;
     struct frame *stack;
-    unsigned char *seen; // per node id
-    uint32_t *nodes;     // in the order in which they are finished
+    unsigned char *seen; // by node id
+    uint32_t *nodes;     // in post-order
     size_t n;
 };
 
@@ -27,7 +28,7 @@ static bool enter(struct walk *w, const struct ree_value *value, size_t *depth) 
     return true;
 }
 
-// With a stack of its own, so that a long chain costs no recursion.
+// Uses an explicit stack, so that a long chain does not recurse.
 static void walk_from(struct walk *w, const struct ree_value *root) {
     size_t depth = 0;
     enter(w, root, &depth);
@@ -42,7 +43,7 @@ static void walk_from(struct walk *w, const struct ree_value *root) {
     }
 }
 
-// `is_successor`: scratch, zeroed, per output.
+// `is_successor`: scratch, zeroed, one entry per output.
 static size_t main_output(const struct ree_planner *p, bool *is_successor) {
     for (size_t i = 0; i < p->options->n_states; i++)
         is_successor[p->options->states[i].output] = true;
@@ -51,7 +52,7 @@ static size_t main_output(const struct ree_planner *p, bool *is_successor) {
     return 0;
 }
 
-// Per node: behind how many of the first n_main nodes it has to come.
+// By node id: the number of main nodes (the first n_main) that it must come after.
 static void find_anchors(const struct walk *w, size_t n_main, uint32_t *anchors) {
     for (size_t i = 0; i < w->n; i++) {
         uint32_t id = w->nodes[i], anchor = 0;
@@ -64,12 +65,12 @@ static void find_anchors(const struct walk *w, size_t n_main, uint32_t *anchors)
     }
 }
 
-// A size keeps nothing alive: it is taken directly behind the last other node that reads the value,
-// or behind the node that makes it, where it would be taken later. So that what crosses is the
-// size, and no more values do than before.
+// Moves each size directly after the last node, other than sizes, that makes or reads the value
+// whose size it is, unless it already comes earlier. So a size does not keep that value live: the
+// size crosses cuts instead, and no cut is crossed by more values than before.
 static enum ree_status move_sizes(struct ree_planner *p, struct ree_error *err) {
     size_t n = p->n_order;
-    // Per position and per value: behind how many of the other nodes.
+    // By position, and by value: number of non-size nodes that come before.
     uint32_t *behind = ree_arena_alloc_array(&p->arena, n + 1, sizeof *behind);
     uint32_t *last_read = ree_arena_alloc_array(&p->arena, p->graph->n_values + 1, sizeof *behind);
     uint32_t *order = ree_arena_alloc_array(&p->arena, n + 1, sizeof *order);
@@ -95,7 +96,7 @@ static enum ree_status move_sizes(struct ree_planner *p, struct ree_error *err) 
         }
         if (earliest < behind[i]) behind[i] = earliest;
     }
-    // Stable again: of those behind as many, the other node itself comes first.
+    // The sort is stable. If two nodes have the same number, the non-size node comes first.
     for (size_t i = 0; i < n; i++)
         starts[behind[i] + 1]++;
     for (size_t i = 0; i <= n_others; i++)
@@ -129,7 +130,8 @@ enum ree_status ree_planner_find_order(struct ree_planner *p, struct ree_error *
     for (size_t i = 0; i < graph->n_outputs; i++)
         walk_from(&w, graph->outputs[i]);
     find_anchors(&w, n_main, anchors);
-    // A stable counting sort. Of one anchor, the main node that is it was walked to first.
+    // A stable counting sort. Of the nodes with one anchor, the main node at the anchor was visited
+    // first.
     for (size_t i = 0; i < w.n; i++)
         starts[anchors[w.nodes[i]] + 1]++;
     for (size_t i = 0; i <= n_main; i++)

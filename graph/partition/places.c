@@ -1,15 +1,16 @@
-// Where the order may be cut, and what is live there.
+// Finds where the order may be cut, and what is live there.
 #include "graph/partition/planner.h"
 
 #include <string.h>
 
-// Bounds on what one value counts for, so that sums over all cuts of a plan stay in 64 bits.
+// Limits on the bytes that one value counts as, so that sums over all cuts of a plan fit in 64
+// bits.
 #define MOST_ROW_BYTES (UINT64_C(1) << 40)
 #define MOST_LIVE_BYTES (UINT64_C(1) << 48)
 
 uint64_t ree_value_row_bytes(const struct ree_value *value) {
     uint64_t n = ree_dtype_size(value->dtype);
-    if (n == 0) n = 4; // not inferred: float32 nearly always
+    if (n == 0) n = 4; // not inferred: nearly always float32
     for (uint32_t i = 0; value->has_shape && i < value->rank; i++)
         if (value->dims[i] >= 0 && !ree_mul_size(n, (uint64_t)value->dims[i], &n))
             return MOST_ROW_BYTES;
@@ -22,7 +23,7 @@ bool ree_planner_is_live(const struct ree_planner *p, const struct ree_value *va
     return at != REE_NO_POSITION && at < place && p->last_read[value->id] >= place;
 }
 
-// Stages exchange tensors of numbers.
+// Stages exchange only tensors of numbers.
 static bool can_cross(const struct ree_value *value) {
     static const char *const others[] = {
         "SequenceConstruct", "SequenceEmpty", "SequenceInsert", "SequenceErase",
@@ -44,12 +45,13 @@ static void span_add(struct span *span, uint32_t position) {
     if (position > span->last) span->last = position;
 }
 
-// Whether values may be as long as a cache, so that a cut through them would cost more the longer
-// the text: what is made of a state, up to the node that attends to it or that multiplies by a
-// constant, whose inner dimension is fixed. Sizes alone do not grow.
+// Returns whether an output of this node stops growing with the cache. A cut through values as long
+// as a cache would cost more as the text grows. What is computed from a state grows, up to the node
+// that attends to it or that multiplies it by a constant, whose inner dimension is fixed. Sizes do
+// not grow.
 static bool stops_growth(const struct ree_node *node, size_t output) {
     if (ree_node_is_size(node)) return true;
-    if (output != 0) return false; // of attention: caches and scores
+    if (output != 0) return false; // outputs of attention: caches and scores
     return ree_node_classify(node) == REE_NODE_ATTENTION || ree_node_has_factor(node);
 }
 
@@ -70,8 +72,8 @@ static void span_add_readers(struct span *span, const struct ree_planner *p,
     if (first_read[value->id] != REE_NO_POSITION) span_add(span, p->last_read[value->id]);
 }
 
-// A state's nodes stay together: those that read what it was, that make what it becomes, and that
-// read this.
+// The nodes of a state must be in one stage: nodes that read it, the node that makes its successor,
+// and nodes that read the successor.
 static void block_states(const struct ree_planner *p, const uint32_t *first_read,
                          int32_t *blocked) {
     for (size_t i = 0; i < p->options->n_states; i++) {
@@ -112,7 +114,7 @@ enum ree_status ree_planner_find_places(struct ree_planner *p, struct ree_error 
             p->last_read[id] = (uint32_t)i;
         }
     find_growing(p, grows);
-    // Differences first; they wrap, their sums do not.
+    // First as differences, which wrap; their sums do not.
     for (size_t i = 0; i < graph->n_values; i++) {
         const struct ree_value *value = graph->values[i];
         if (!value->producer) continue;

@@ -1,4 +1,4 @@
-// The planner: one live value at each cut where that costs little, else the most even plan.
+// The planner: one live value at each cut if that costs little, else the most even plan.
 #include "graph/partition/planner.h"
 
 #include <stdio.h>
@@ -75,7 +75,7 @@ static enum ree_status limits_too_small(const struct ree_planner *p,
                     (unsigned long long)piece.bytes);
 }
 
-// Why not one live value at each cut.
+// Explains why the plan does not have only one live value at each cut.
 static void remark_on(const struct ree_planner *p, const struct ree_search *one,
                       const struct ree_search *any, char *out, size_t size) {
     if (one->n_places < p->options->n_stages - 1)
@@ -98,7 +98,7 @@ enum ree_status ree_planner_plan(struct ree_planner *p, struct ree_partition *ou
     if (any.n_places < p->options->n_stages - 1) return too_few_places(p, any.n_places, err);
     if (!any.found) return limits_too_small(p, &any, err);
     REE_TRY(ree_search_run(&one, p, 1, err));
-    // 4 one <= 5 any, without overflow.
+    // 4 * one <= 5 * any, without overflow.
     if (one.found && one.largest <= any.largest + (ree_sum)(any.largest / 4))
         return ree_planner_result(p, one.ends, "", "", out, err);
     remark_on(p, &one, &any, remark, sizeof remark);

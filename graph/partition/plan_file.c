@@ -22,7 +22,7 @@ const char *ree_partition_end(const struct ree_graph *graph, const struct ree_pa
 
 // Writing
 
-// Everything is added to what it belongs to at once, so that a failure leaks nothing.
+// Each item is added to its parent at once, so that a failure leaks nothing.
 static bool add_number(cJSON *object, const char *key, uint64_t value) {
     return cJSON_AddNumberToObject(object, key, (double)value) != NULL;
 }
@@ -178,7 +178,7 @@ static enum ree_status read_stages(const cJSON *root, char ***out_ends, size_t *
 enum ree_status ree_plan_parse(const void *text, size_t size, const char *graph_sha256,
                                char ***out_ends, size_t *out_n, struct ree_error *err) {
     struct ree_error local;
-    if (!err) err = &local; // prefixes need the message that they prefix
+    if (!err) err = &local; // ree_fail_prefix needs a message to prefix
     cJSON *root;
     *out_ends = NULL;
     *out_n = 0;

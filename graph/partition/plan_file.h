@@ -1,28 +1,31 @@
-// A plan as a JSON file: made by `ree-run plan -o`, kept, looked at, edited, and given to a run.
+// A plan as a JSON file: made by `ree-run plan -o`, and read by a run. People may keep, read and
+// edit it.
 //
 //     {"schema": "ree-plan/1", "graph_sha256": "...", "n_partitions": 2,
 //      "stages": [{"ends_with": "layers.1.residual", ...}, {...}]}
 //
-// Only the schema, the hash and where the stages end are read back; the rest is there for people.
+// Only the schema, the hash and the ends of the stages are read back. All other fields are for
+// people.
 #ifndef REE_GRAPH_PARTITION_PLAN_FILE_H
 #define REE_GRAPH_PARTITION_PLAN_FILE_H
 
 #include "graph/partition/partition.h"
 
 #define REE_PLAN_SCHEMA "ree-plan/1"
-// A file with more, or with more than REE_MAX_STAGES stages, is refused. Names are as long as the
-// model has them.
+// A larger file, or one with more than REE_MAX_STAGES stages, is refused. Names have the length
+// that they have in the model.
 #define REE_PLAN_MAX_BYTES ((size_t)16 << 20)
 
 struct ree_plan_file {
-    const struct ree_graph *graph; // that was planned
+    const struct ree_graph *graph; // the graph that was planned
     const struct ree_partition *partition;
-    const char *graph_sha256;    // of the model, in hexadecimal (ree_model_graph_sha256)
-    uint64_t context;            // that was planned for
-    const char *const *contents; // per stage: what is in it, for people; may be NULL
+    const char *graph_sha256; // hash of the model, in hexadecimal (ree_model_graph_sha256)
+    uint64_t context;         // context length that was planned for
+    // per stage, for people: a description of its contents; may be NULL
+    const char *const *contents;
 };
 
-// The first named value that the last node of a stage makes.
+// Returns the name of the first named value that the last node of the stage makes.
 const char *ree_partition_end(const struct ree_graph *graph, const struct ree_partition *partition,
                               size_t stage);
 
@@ -32,11 +35,11 @@ enum ree_status ree_plan_file_print(const struct ree_plan_file *plan, struct ree
 enum ree_status ree_plan_file_write(const char *path, const struct ree_plan_file *plan,
                                     struct ree_error *err);
 
-// Where the stages end, all but the last: for ree_partition_from_cuts with *out_n + 1 stages. Fails
-// where the file was made for another graph. Release with ree_plan_ends_free.
+// Reads where the stages end, except the last: *out_n names for ree_partition_from_cuts with *out_n
+// + 1 stages. Fails if the file was made for another graph. Release with ree_plan_ends_free.
 enum ree_status ree_plan_file_read(const char *path, const char *graph_sha256, char ***out_ends,
                                    size_t *out_n, struct ree_error *err);
-// The same of a text in memory; messages do not name a file.
+// As ree_plan_file_read, for a text in memory. Messages do not name a file.
 enum ree_status ree_plan_parse(const void *text, size_t size, const char *graph_sha256,
                                char ***out_ends, size_t *out_n, struct ree_error *err);
 void ree_plan_ends_free(char **ends, size_t n); // accepts NULL

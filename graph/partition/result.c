@@ -1,4 +1,4 @@
-// From positions to stages, costs, cuts and the sentences that explain them.
+// Turns end positions into stages, costs, cuts and the sentences that explain them.
 #include "graph/partition/planner.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static const char *count_word(size_t n) {
 
 #define MOST_NAMES 3
 
-// Whether a is made before b: ids do not show.
+// Returns whether a is made before b. Ids do not tell this.
 static bool is_before(const struct ree_planner *p, const struct ree_value *a,
                       const struct ree_value *b) {
     uint32_t x = p->position[a->producer->id], y = p->position[b->producer->id];
@@ -22,7 +22,7 @@ static bool is_before(const struct ree_planner *p, const struct ree_value *a,
     return false;
 }
 
-// The first of the live values, sizes left out, in the order in which they are made.
+// Returns the first live values, without sizes, in the order in which they are made.
 static void first_values(const struct ree_planner *p, const struct ree_cut *cut,
                          const struct ree_value *out[MOST_NAMES]) {
     size_t n = 0;
@@ -36,7 +36,7 @@ static void first_values(const struct ree_planner *p, const struct ree_cut *cut,
     }
 }
 
-// "two live values, 'a' and 'b' (512 bytes a row)"
+// Appends text such as "two live values, 'a' and 'b' (512 bytes a row)".
 static void describe_values(const struct ree_planner *p, size_t place, const struct ree_cut *cut,
                             struct ree_strbuf *out) {
     const struct ree_value *values[MOST_NAMES] = {NULL};
@@ -58,7 +58,7 @@ static void describe_values(const struct ree_planner *p, size_t place, const str
         ree_strbuf_printf(out, " (%llu bytes a row)", (unsigned long long)cut->nbytes);
 }
 
-// The work of stage i in hundredths of the mean.
+// The work of stage i in hundredths of the mean work.
 static uint64_t share(const struct ree_partition *partition, size_t i) {
     ree_sum total = 0;
     for (size_t k = 0; k < partition->n_stages; k++)
@@ -85,7 +85,7 @@ static enum ree_status explain(const struct ree_planner *p, struct ree_partition
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
 }
 
-// The first cut behind a position.
+// Returns the first cut after a position.
 static size_t first_cut(const struct ree_partition *out, uint32_t position) {
     size_t low = 0, high = out->n_stages - 1;
     while (low < high) {
@@ -98,7 +98,7 @@ static size_t first_cut(const struct ree_partition *out, uint32_t position) {
     return low;
 }
 
-// Values that cross all cuts together: a bound on memory.
+// Maximum number of values that cross cuts, summed over all cuts: bounds the memory.
 #define MOST_CROSSING (UINT64_C(1) << 22)
 
 static enum ree_status fill_cuts(const struct ree_planner *p, struct ree_partition *out,

@@ -1,17 +1,21 @@
-// The best cuts. Adding a piece to a stage never makes it cheaper, so how far a stage may or must
-// reach from a given beginning grows with the beginning. With this the least largest work is found
-// by bisection; under it the fewest live values, by dynamic programming over a sliding minimum;
-// with both the largest smallest work, by bisection again. All is exact, and takes time in
-// proportion to the number of stages times that of places.
+// Finds the best cuts. A piece is the range of nodes between two neighbouring places. Adding a
+// piece to a stage never makes the stage cheaper, so the later a stage begins, the later it may or
+// must end. This allows an exact search:
+//
+// - bisection finds the smallest possible value of the largest stage's work;
+// - with that limit, dynamic programming over a sliding minimum finds the fewest live values;
+// - with both, bisection again finds the largest possible value of the smallest stage's work.
+//
+// The time is proportional to the number of stages times the number of places.
 #include "graph/partition/planner.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-// Stages times places: a bound on time (some seconds) and memory.
+// Maximum of stages times places: bounds time (to some seconds) and memory.
 #define MOST_STATES (UINT64_C(1) << 22)
 
-// Of the rest of a plan: live values and bytes at its cuts.
+// Live values and bytes at the cuts of the rest of a plan.
 struct toll {
     uint64_t n_live, live_bytes;
 };
@@ -22,13 +26,13 @@ struct tables {
     size_t n_stages, n_pieces;
     uint32_t *bounds; // n_pieces + 1: piece i is positions [bounds[i], bounds[i + 1])
     struct ree_window window;
-    uint32_t *floor;      // per piece: the first bound where a stage that begins with it may end
-    uint32_t *reach_work; // per piece: how far a stage goes that begins with it
-    uint32_t **reach_weights; // per stage likewise, or NULL; equal limits share one
-    unsigned char *is_start;  // per bound
-    int32_t *starts;          // per bound, differences
-    struct toll *tolls[2];    // per bound
-    uint32_t *queue;          // scratch, per bound
+    uint32_t *floor;      // by piece: the first bound at which a stage that begins with it may end
+    uint32_t *reach_work; // by piece: the last bound at which a stage that begins with it may end
+    uint32_t **reach_weights; // by stage: likewise, or NULL; equal limits share one array
+    unsigned char *is_start;  // by bound
+    int32_t *starts;          // by bound: differences
+    struct toll *tolls[2];    // by bound
+    uint32_t *queue;          // by bound: scratch
     struct ree_arena arena;
 };
 
@@ -37,7 +41,8 @@ static bool is_over(const struct tables *t, uint64_t most_work, uint64_t most_we
     return cost.work > most_work || cost.weight_bytes > most_weights;
 }
 
-// out[i]: the last bound that a stage from bound i may end at; i where its first piece is too much.
+// Sets out[i] to the last bound at which a stage from bound i may end; i if its first piece is too
+// expensive.
 static void find_reach(struct tables *t, uint64_t most_work, uint64_t most_weights, uint32_t *out) {
     size_t begin = 0;
     for (size_t end = 0; end < t->n_pieces; end++) {
@@ -53,8 +58,8 @@ static void find_reach(struct tables *t, uint64_t most_work, uint64_t most_weigh
     }
 }
 
-// The other way round: floor[i] is the first bound that gives a stage from bound i so much work;
-// behind the last where none does.
+// The converse: floor[i] is the first bound at which a stage from bound i has at least least_work;
+// n_pieces + 1 if there is none.
 static void find_floor(struct tables *t, uint64_t least_work) {
     size_t begin = 0;
     for (size_t end = 0; end < t->n_pieces; end++) {
@@ -77,8 +82,8 @@ static uint32_t reach(const struct tables *t, size_t stage, size_t piece) {
     return end;
 }
 
-// Without limits of weights: each stage as far as it goes. Fewer stages than n_stages will do, as
-// there are places enough to cut them further, which makes none more expensive.
+// Without weight limits: extends each stage as far as possible. Fewer than n_stages stages also
+// pass, because there are enough places to cut them further, which makes no stage more expensive.
 static bool is_greedily_feasible(const struct tables *t) {
     size_t at = 0;
     for (size_t k = 0; k < t->n_stages && at < t->n_pieces; k++)
@@ -86,7 +91,7 @@ static bool is_greedily_feasible(const struct tables *t) {
     return at == t->n_pieces;
 }
 
-// Whether n_stages stages with at most that much work each lead to the end.
+// Returns whether n_stages stages with at most this much work each reach the end.
 static bool is_feasible(struct tables *t, uint64_t most_work) {
     find_reach(t, most_work, UINT64_MAX, t->reach_work);
     if (!t->options->weight_limits) return is_greedily_feasible(t);
@@ -117,10 +122,10 @@ static int compare(const struct toll *a, const struct toll *b) {
     return 0;
 }
 
-// From the last stage to the first: tolls[i] is the least toll of stages k... from bound i, and
-// next[i] where stage k ends then, the smallest such. A stage may end from its floor to its reach,
-// which both move down with i, so the queue holds the candidates: newest and smallest last, the
-// best of them first.
+// One step of the dynamic programming, called from the last stage to the first. tolls[i] becomes
+// the smallest toll of the stages k... from bound i, and next[i] the smallest bound at which stage
+// k then ends. A stage may end from its floor to its reach. Both decrease with i, so a queue holds
+// the candidates: the newest, which is the smallest bound, at the tail, and the best at the head.
 static void find_tolls(struct tables *t, size_t k, const struct toll *after, struct toll *tolls,
                        uint32_t *next) {
     uint32_t *queue = t->queue;
@@ -129,7 +134,7 @@ static void find_tolls(struct tables *t, size_t k, const struct toll *after, str
     for (size_t i = t->n_pieces; i-- > 0;) {
         while (added > t->floor[i]) {
             if (after[--added].n_live == NO_WAY) continue;
-            // At ties the smaller bound stays, which is the new one.
+            // On ties keep the smaller bound, which is the new one.
             while (tail > head && compare(&after[queue[tail - 1]], &after[added]) >= 0)
                 tail--;
             queue[tail++] = (uint32_t)added;
@@ -140,7 +145,7 @@ static void find_tolls(struct tables *t, size_t k, const struct toll *after, str
         tolls[i] = head < tail ? after[queue[head]] : (struct toll){NO_WAY, 0};
         if (next) next[i] = head < tail ? queue[head] : 0;
     }
-    // What a cut at i itself costs.
+    // Add the toll of the cut at i itself.
     for (size_t i = 1; i < t->n_pieces; i++) {
         if (tolls[i].n_live == NO_WAY) continue;
         tolls[i].n_live += t->p->n_live[t->bounds[i]];
@@ -148,8 +153,9 @@ static void find_tolls(struct tables *t, size_t k, const struct toll *after, str
     }
 }
 
-// The least toll of all plans whose stages have at least that much work each, and at most what
-// reach_work was found for. `next`, if not NULL: per stage and bound, where the stage ends.
+// The smallest toll of all plans whose stages each have at least this much work, and at most the
+// work for which reach_work was computed. `next`, if not NULL: by stage and bound, where the stage
+// ends.
 static struct toll find_least_toll(struct tables *t, uint64_t least_work, uint32_t *next) {
     struct toll *after = t->tolls[0], *tolls = t->tolls[1];
     find_floor(t, least_work);
@@ -171,7 +177,7 @@ static enum ree_status find_ends(struct tables *t, uint64_t largest, size_t *end
     uint32_t *next = ree_arena_alloc_array(&t->arena, t->n_stages * n, sizeof *next);
     if (!next) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     uint64_t n_live = find_least_toll(t, 0, NULL).n_live, least = 0, most = largest;
-    // In growing steps from the other end first: the smallest is rarely far from the largest.
+    // First in growing steps from the upper end: the smallest work is rarely far below the largest.
     uint64_t probe = most;
     for (uint64_t step = 1; probe > 0 && find_least_toll(t, probe, NULL).n_live != n_live;
          step = step < UINT64_MAX / 2 ? 2 * step : step) {
@@ -228,8 +234,8 @@ static enum ree_status search(struct ree_search *search, struct tables *t, struc
     ree_window_remove(&t->window, 0, t->p->n_order);
     search->found = is_feasible(t, most);
     if (!search->found) return REE_OK;
-    // Stages have at least the work of all together, but for what is lost in flops / 16 of each.
-    // From there in growing steps first: the least largest is rarely far.
+    // The largest stage has at least the mean of the total work, except for what each stage's flops
+    // / 16 loses by rounding. First in growing steps from there: the result is rarely far above.
     if (most > t->n_stages) least = (most - t->n_stages) / t->n_stages;
     uint64_t probe = least;
     for (uint64_t step = 1; probe < most && !is_feasible(t, probe);
@@ -245,7 +251,7 @@ static enum ree_status search(struct ree_search *search, struct tables *t, struc
         else
             least = middle + 1;
     }
-    is_feasible(t, least); // what is reached with it
+    is_feasible(t, least); // recomputes reach_work for the result
     search->largest = least;
     return find_ends(t, least, search->ends, err);
 }
@@ -262,7 +268,7 @@ enum ree_status ree_search_run(struct ree_search *out, struct ree_planner *p, ui
     struct tables t = {.p = p, .options = p->options, .n_stages = n_stages};
     out->places = ree_arena_alloc_array(&p->arena, p->n_order + 2, sizeof *out->places);
     if (!out->places) return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    // places[-1] and places[n] are the ends.
+    // places[-1] and places[n] are the two ends of the order.
     t.bounds = out->places++;
     for (size_t i = 1; i < p->n_order; i++)
         if (p->is_place[i] && p->n_live[i] <= most_live) out->places[n++] = (uint32_t)i;

@@ -1,17 +1,18 @@
-// Merges nodes that compute the same: same operator, attributes and inputs. Nodes are met in
-// topological order and read through the replacements so far, so whole equal subtrees merge.
+// Merges nodes that compute the same result: same operator, attributes and inputs. Nodes are
+// visited in topological order, with earlier replacements applied, so that whole equal subtrees
+// merge.
 #include "graph/passes/rewrite.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-// Candidates compared for one node, and bytes of a tensor attribute compared. Both only bound the
-// time that a strange model can take; what is over them is left unmerged.
+// Limits on the candidates compared for one node, and on the bytes of a tensor attribute compared.
+// They only bound the time for unusual models; what exceeds them is not merged.
 #define MAX_CANDIDATES 16
 #define MAX_TENSOR_BYTES 65536
 
-// Operators of other domains may do anything, and those with subgraphs are left alone. An output
-// of the graph must keep its own name.
+// Nodes of other domains may have any semantics; they and nodes with subgraphs are not merged. An
+// output of the graph must keep its own name.
 static bool is_mergeable(const struct ree_node *node) {
     if (node->domain[0] || ree_node_is_random(node)) return false;
     for (size_t i = 0; i < node->n_attrs; i++)
@@ -28,12 +29,12 @@ static bool makes_graph_output(const struct ree_node *node) {
 static bool equal_tensors(const struct ree_value *a, const struct ree_value *b) {
     if (a->dtype != b->dtype || a->rank != b->rank || a->nbytes != b->nbytes) return false;
     if (!a->data || !b->data || a->nbytes > MAX_TENSOR_BYTES) return false;
-    if (a->dtype == REE_STRING) return false; // pointers say nothing
+    if (a->dtype == REE_STRING) return false; // the data is pointers, whose bytes do not compare
     return memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0 &&
            memcmp(a->data, b->data, a->nbytes) == 0;
 }
 
-// Numbers are compared as bits: -0 is not 0, and a NaN is itself.
+// Compares numbers by their bits: -0 differs from 0, and a NaN equals itself.
 static bool equal_attrs(const struct ree_attr *a, const struct ree_attr *b) {
     if (a->kind != b->kind || a->n != b->n) return false;
     switch (a->kind) {
@@ -64,14 +65,14 @@ static bool equal_nodes(const struct ree_node *a, const struct ree_node *b) {
         return false;
     for (size_t i = 0; i < a->n_inputs; i++)
         if (a->inputs[i] != b->inputs[i]) return false;
-    // Which outputs are asked for can change what an operator does; types that are declared are
-    // checked where the node is lowered.
+    // The set of used outputs can change what an operator does. Declared types are checked when the
+    // node is lowered.
     for (size_t i = 0; i < a->n_outputs; i++)
         if (!a->outputs[i] != !b->outputs[i] ||
             (a->outputs[i] && !agree(a->outputs[i], b->outputs[i])))
             return false;
     for (size_t i = 0; i < a->n_attrs; i++) {
-        // Nearly always in the same order.
+        // The attributes are nearly always in the same order.
         const struct ree_attr *other = &b->attrs[i];
         if (strcmp(other->name, a->attrs[i].name) != 0) other = ree_node_attr(b, a->attrs[i].name);
         if (!other || !equal_attrs(&a->attrs[i], other)) return false;
@@ -86,8 +87,8 @@ static uint64_t mix(uint64_t hash, const void *data, size_t n) {
     return hash;
 }
 
-// FNV-1a over what differs most between nodes; equal nodes have equal hashes, as their attributes
-// count in any order.
+// FNV-1a over the parts that differ most between nodes. Equal nodes have equal hashes, because the
+// order of attributes does not matter.
 static uint64_t hash_node(const struct ree_node *node) {
     uint64_t hash = mix(UINT64_C(0xcbf29ce484222325), node->op_type, strlen(node->op_type));
     for (size_t i = 0; i < node->n_inputs; i++) {
@@ -112,10 +113,11 @@ static uint64_t hash_node(const struct ree_node *node) {
 
 struct table {
     size_t mask;
-    uint32_t *heads, *nexts; // node id + 1; 0: none
+    uint32_t *heads, *nexts; // by bucket, by node: node id + 1; 0: none
 };
 
-// The first node that is equal to `node`, or NULL, after which `node` is in the table.
+// Returns the first node that is equal to `node`; if there is none, adds `node` to the table and
+// returns NULL.
 static struct ree_node *find_or_add(struct table *table, const struct ree_graph *graph,
                                     struct ree_node *node) {
     size_t bucket = hash_node(node) & table->mask;
@@ -139,7 +141,7 @@ static bool merge_all(struct ree_rewrite *rewrite, struct table *table) {
         for (size_t j = 0; j < node->n_outputs; j++) {
             if (!node->outputs[j]) continue;
             rewrite->replacement[node->outputs[j]->id] = first->outputs[j];
-            // What was said of its type has still to be checked.
+            // Keep the declared type of the removed output, so that lowering still checks it.
             if (node->outputs[j]->kind == first->outputs[j]->kind && !first->outputs[j]->dtype)
                 first->outputs[j]->dtype = node->outputs[j]->dtype;
         }

@@ -1,5 +1,5 @@
-// Removes what no output of the graph depends on: nodes, and constants that nothing reads. A node
-// with subgraphs needs all that its subgraphs still read.
+// Removes everything that no output of the graph depends on: nodes, and constants that nothing
+// reads. A node with subgraphs keeps alive all values that its subgraphs read.
 #include "graph/passes/rewrite.h"
 
 #include <stdlib.h>
@@ -20,7 +20,8 @@ static bool is_needed(const struct ree_node *node, const bool *live) {
     return false;
 }
 
-// Inputs stay, for callers pass them; so do outputs of nodes that stay for another of theirs.
+// Inputs stay, because callers pass them. An unused output stays if its node is needed for another
+// output.
 static bool stays(const struct ree_value *value, const bool *live) {
     return value->is_input || value->producer || live[value->id];
 }
@@ -49,7 +50,8 @@ bool ree_pass_dead_code(struct ree_graph *graph) {
         struct ree_value *value = graph->values[i];
         if (!stays(value, liveness.live)) continue;
         graph->values[n_values] = value;
-        // `live` is read by the old id, which is `i`: values after this one are not renumbered yet.
+        // `live` is indexed by the old id, which is `i`: values after this one are not renumbered
+        // yet.
         value->id = (uint32_t)n_values++;
     }
     changed = changed || graph->n_nodes != n_nodes || graph->n_values != n_values;

@@ -1,6 +1,6 @@
 // Products with a constant matrix that is first transposed, or widened from float16 or bfloat16, or
-// both: the product itself takes the matrix as it is stored. Weights are so neither copied nor
-// doubled; the bits stay, since a product widens exactly.
+// both. The product reads the matrix as it is stored, so that weights are neither copied nor
+// doubled in size. The bits do not change, because a product widens exactly.
 #include "graph/passes/rewrite.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static bool is_op(const struct ree_node *node, const char *op_type) {
            node->inputs[0];
 }
 
-// A Transpose of a matrix. Without perm the order is reversed.
+// Returns whether the node transposes a matrix. Without perm the order of axes is reversed.
 static bool is_matrix_transpose(const struct ree_node *node) {
     if (!is_op(node, "Transpose")) return false;
     size_t n;

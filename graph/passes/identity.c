@@ -1,5 +1,5 @@
-// Removes nodes that hand on their input: Identity, Dropout at inference, Cast to the type that the
-// input has anyway.
+// Removes nodes that return their input unchanged: Identity, Dropout at inference, Cast to the type
+// that the input already has.
 #include "graph/passes/rewrite.h"
 
 #include <string.h>
@@ -15,14 +15,15 @@ static bool is_unused(const struct ree_node *node, size_t output) {
 }
 
 static bool is_idle_dropout(const struct ree_node *node) {
-    if (!is_unused(node, 1)) return false; // somebody wants the mask
+    if (!is_unused(node, 1)) return false; // the mask is used
     if (node->opset < 7) return ree_node_int(node, "is_test", 0) != 0;
     if (node->opset < 12 || node->n_inputs < 3 || !node->inputs[2]) return true;
     return is_false_constant(node->inputs[2]);
 }
 
-// Only types that are certain count: of inputs and constants, which are checked against their data,
-// and of other casts. What the file says of intermediate values is only said.
+// Uses only types that are certain: those of inputs and constants, which are checked against their
+// data, and the results of other casts. Types that the file declares for intermediate values are
+// not certain.
 static bool is_idle_cast(const struct ree_node *node) {
     const struct ree_value *input = node->inputs[0];
     int64_t to = ree_node_int(node, "to", REE_DTYPE_NONE), from = input->dtype;
@@ -31,7 +32,7 @@ static bool is_idle_cast(const struct ree_node *node) {
         if (strcmp(producer->op_type, "Cast") != 0 || producer->domain[0]) return false;
         from = ree_node_int(producer, "to", REE_DTYPE_NONE);
     } else if (!input->is_input && !input->data) {
-        return false; // an input of a subgraph's body, for one
+        return false; // for example an input of a subgraph's body
     }
     return from != REE_DTYPE_NONE && from == to;
 }
@@ -45,8 +46,9 @@ static bool is_identity(const struct ree_node *node) {
     return false;
 }
 
-// What is said of one of the two tensors is said of both, so that a type that contradicts is still
-// there to be found. False: the two contradict each other, and the node has to say so.
+// Gives both tensors the same declared type, so that lowering can still find a contradiction.
+// Returns false if the two types contradict each other; the node must then stay, so that lowering
+// reports it.
 static bool share_type(struct ree_value *from, struct ree_value *to) {
     bool plain = from->kind == REE_TENSOR && to->kind == REE_TENSOR && !to->nullable;
     if (!plain || to->dtype == REE_DTYPE_NONE) return true;
@@ -54,7 +56,7 @@ static bool share_type(struct ree_value *from, struct ree_value *to) {
     return from->dtype == to->dtype || from->dtype == REE_DTYPE_NONE;
 }
 
-// Lets the node that makes `from` make `to`, an output of the graph, instead.
+// Makes the producer of `from` produce `to`, an output of the graph, instead.
 static bool take_over(struct ree_rewrite *rewrite, struct ree_value *from, struct ree_value *to) {
     if (from->graph != rewrite->graph || !from->producer || from->is_output) return false;
     struct ree_node *producer = from->producer;
@@ -74,12 +76,12 @@ bool ree_pass_identity(struct ree_graph *graph) {
     if (!ree_rewrite_init(&rewrite, graph)) return changed;
     for (size_t i = 0; i < graph->n_nodes; i++) {
         struct ree_node *node = graph->nodes[i];
-        // Producers come first, so this sees through a chain of identities.
+        // Producers come first, so this resolves a chain of identities.
         ree_rewrite_node(&rewrite, node);
         if (!is_identity(node)) continue;
         struct ree_value *from = node->inputs[0], *to = node->outputs[0];
         if (!share_type(from, to)) continue;
-        // An output of the graph keeps its name: it is made by another node, or stays a copy.
+        // An output of the graph keeps its name: another node makes it, or this node stays.
         if (to->is_output && !take_over(&rewrite, from, to)) continue;
         if (!to->is_output) rewrite.replacement[to->id] = from;
         rewrite.removed[i] = true;

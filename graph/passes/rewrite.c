@@ -17,7 +17,7 @@ bool ree_pass_subgraphs(struct ree_graph *graph, bool (*pass)(struct ree_graph *
 
 bool ree_rewrite_init(struct ree_rewrite *rewrite, struct ree_graph *graph) {
     rewrite->graph = graph;
-    // One more, for calloc of nothing may return NULL.
+    // One element more, because calloc of 0 bytes may return NULL.
     rewrite->replacement = calloc(graph->n_values + 1, sizeof *rewrite->replacement);
     rewrite->removed = calloc(graph->n_nodes + 1, sizeof *rewrite->removed);
     if (rewrite->replacement && rewrite->removed) return true;
@@ -36,7 +36,7 @@ struct ree_value *ree_rewrite_resolve(const struct ree_rewrite *rewrite, struct 
     struct ree_value *end = value;
     while (end->graph == rewrite->graph && rewrite->replacement[end->id])
         end = rewrite->replacement[end->id];
-    // Shorten the path just walked, so that a long chain of replacements is walked once.
+    // Shorten the path just walked, so that a long chain of replacements is walked only once.
     while (value != end) {
         struct ree_value *next = rewrite->replacement[value->id];
         rewrite->replacement[value->id] = end;
@@ -59,7 +59,7 @@ void ree_rewrite_apply(struct ree_rewrite *rewrite) {
     for (size_t i = 0; i < graph->n_nodes; i++) {
         struct ree_node *node = graph->nodes[i];
         if (rewrite->removed[i]) {
-            // What it produced is now nobody's, unless another node has taken it over.
+            // The node's outputs now have no producer, unless another node has taken them over.
             for (size_t j = 0; j < node->n_outputs; j++)
                 if (node->outputs[j] && node->outputs[j]->producer == node)
                     node->outputs[j]->producer = NULL;

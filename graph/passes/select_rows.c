@@ -1,6 +1,7 @@
-// Computing an output for some of its rows alone: of the logits of a language model, those of the
-// last token. What comes after the choice works row by row, so the rows keep their bits, and it is
-// made as early as can be: of a model with 24 layers, 4 % of a prompt's work is saved.
+// Computes an output only for some of its rows, such as a language model's logits for the last
+// token. The computation after the selection works row by row, so the selected rows keep their
+// bits. The selection is made as early as possible: in a model with 24 layers this saves 4 % of the
+// work for a prompt.
 #include "graph/passes/rewrite.h"
 
 #include <string.h>
@@ -15,7 +16,8 @@ static bool is_any(const struct ree_node *node, const char *const *op_types) {
     return false;
 }
 
-// A constant that is the same for every row: one number, or one for each column.
+// Returns whether the value is a constant that is the same for every row: one number, or one per
+// column.
 static bool is_row_constant(const struct ree_value *value) {
     while (value && value->producer && value->producer->n_inputs == 1 &&
            (is_op(value->producer, "Cast") || is_op(value->producer, "Identity")))
@@ -23,7 +25,7 @@ static bool is_row_constant(const struct ree_value *value) {
     return value && value->data && !value->is_input && value->has_shape && value->rank <= 1;
 }
 
-// The input of a step that treats elements alike, or NULL.
+// Returns the input of a node that treats all elements alike, or NULL for other nodes.
 static struct ree_value *through_elementwise(const struct ree_node *node) {
     static const char *const unary[] = {"Cast", "Identity", "Tanh", NULL};
     static const char *const binary[] = {"Add", "Sub", "Mul", "Div", NULL};
@@ -34,7 +36,7 @@ static struct ree_value *through_elementwise(const struct ree_node *node) {
     return is_row_constant(node->inputs[0]) ? node->inputs[1] : NULL;
 }
 
-// A product with one constant matrix, by whatever operator.
+// Returns whether the node is a product with one constant matrix, whatever its operator.
 static bool is_head(const struct ree_node *node) {
     const struct ree_value *b = node->n_inputs >= 2 ? node->inputs[1] : NULL;
     if (is_op(node, "MatMulNBits") && strcmp(node->domain, "com.microsoft") == 0) return true;
@@ -43,7 +45,8 @@ static bool is_head(const struct ree_node *node) {
     return product && b && b->data && !b->is_input && b->has_shape && b->rank == 2;
 }
 
-// The node that makes the logits' rows, if nothing after it mixes rows or is used elsewhere.
+// Finds the node that makes the rows of the output, if no node after it mixes rows or has other
+// uses.
 static struct ree_node *find_head(struct ree_value *output) {
     struct ree_value *value = output;
     uint32_t uses = 1;
@@ -54,16 +57,16 @@ static struct ree_node *find_head(struct ree_value *output) {
     return NULL;
 }
 
-// Rows earlier than the head
+// Selecting rows before the head
 //
-// The rows can be chosen before any node that makes each row of its outputs from the same row of
-// its inputs: then it, too, works on the chosen ones alone. What stands between the choice and the
-// head is the cone; where its nodes all come down from one value, that value has the rank and the
-// rows of the head's input, whatever the shapes are, and nothing in the cone is repeated over rows
-// or sequences. So the choice is made of one value: of a language model, what goes into the last
+// The rows can be selected before any node that makes each row of its outputs from the same row of
+// its inputs; that node then also works only on the selected rows. The nodes between the selection
+// and the head are the cone. If all of them depend on a single value, that value has the rank and
+// the rows of the head's input, for all shapes, and nothing in the cone is repeated over rows or
+// sequences. So rows are selected from one value. In a language model this is the input of the last
 // layer's MLP.
 
-// Values that the cone reads and that are not made in it.
+// Maximum number of values that the cone reads and that are not made in it.
 #define MAX_FRONTIER 8
 
 struct cone {
@@ -71,8 +74,8 @@ struct cone {
     uint32_t n_frontier;
     struct ree_node **nodes;
     size_t n_nodes;
-    struct ree_value *best; // the only value of the frontier once, and
-    size_t n_best;          // how many nodes the cone had then
+    struct ree_value *best; // last value that was the only one in the frontier
+    size_t n_best;          // nodes in the cone at that point
 };
 
 static bool reduces_last_axis(const struct ree_node *node) {
@@ -89,8 +92,8 @@ static bool reduces_last_axis(const struct ree_node *node) {
     return n_axes == 1 && axes[0] == -1 && ree_node_int(node, "keepdims", 1) == 1;
 }
 
-// Which of a node's first two inputs give the rows that its rows are made of, everything else being
-// the same for every row; returns how many. 0: it may mix rows.
+// Finds which of a node's first two inputs provide its rows; all other inputs must be the same for
+// every row. Returns how many of the two do. 0: the node may mix rows.
 static uint32_t row_inputs(const struct ree_node *node, bool is_row[2]) {
     static const char *const unary[] = {
         "Abs",  "Cast",       "Erf",  "Exp",     "Gelu",     "Neg",  "HardSwish", "Identity",
@@ -128,7 +131,7 @@ static bool is_in_frontier(const struct cone *cone, const struct ree_value *valu
     return false;
 }
 
-// How often the cone's nodes read a value.
+// Returns how many times the nodes of the cone read a value.
 static uint32_t uses_in(const struct cone *cone, const struct ree_value *value) {
     uint32_t n = 0;
     for (size_t i = 0; i < cone->n_nodes; i++)
@@ -137,7 +140,8 @@ static uint32_t uses_in(const struct cone *cone, const struct ree_value *value) 
     return n;
 }
 
-// Takes the node that makes the frontier's last value into the cone. False: it has to stay outside.
+// Adds the producer of the frontier's last value to the cone. Returns false if it must stay
+// outside.
 static bool grow(struct cone *cone) {
     uint32_t last = 0;
     for (uint32_t i = 0; i < cone->n_frontier; i++) {
@@ -220,12 +224,12 @@ bool ree_pass_select_rows(struct ree_graph *graph, struct ree_value *output, con
     struct cone cone = {.frontier = {head->inputs[0]}, .n_frontier = 1, .n_nodes = 1, .n_best = 1};
     cone.best = head->inputs[0];
     cone.nodes = ree_arena_alloc_array(graph->arena, graph->n_nodes, sizeof(struct ree_node *));
-    graph->lacked_memory = true; // until the end
+    graph->lacked_memory = true; // cleared at the end
     if (!cone.nodes) return false;
     cone.nodes[0] = head;
     while (grow(&cone))
         ;
-    // The first node that reads the chosen rows.
+    // The first node that reads the selected rows.
     struct ree_node *reader = head;
     for (size_t i = 1; i < cone.n_best; i++)
         if (cone.nodes[i]->id < reader->id) reader = cone.nodes[i];
@@ -243,7 +247,7 @@ bool ree_pass_select_rows(struct ree_graph *graph, struct ree_value *output, con
         return false;
     gather->notes = reader->notes;
     for (size_t i = 0; i < cone.n_best; i++) {
-        // The inputs may be shared with what the pass has made of it; they are its own to write.
+        // The pass may write to the nodes' input arrays: they belong to the graph.
         struct ree_node *node = cone.nodes[i];
         for (size_t j = 0; j < node->n_inputs; j++)
             if (node->inputs[j] == cone.best) node->inputs[j] = selected;

@@ -1,5 +1,5 @@
-// Attention (opset 23 on): brings queries, keys, values, caches and masks into the form that
-// core.c takes. Caches keep their type, and keys and values are read from them in it.
+// Attention (from opset 23 on): converts queries, keys, values, caches and masks to the form that
+// core.c requires. Caches keep their type, and keys and values are read from them in that type.
 #include "graph/lower/attention/attention.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@ static struct ree_tval *input(const struct ree_lower *lower, struct ree_tval *co
     return ree_rule_input(lower, in, i);
 }
 
-// (batch, heads, len, size) from either form of a query, key or value.
+// Converts either form of a query, key or value to (batch, heads, len, size).
 static enum ree_status read_heads(struct ree_lower *lower, struct ree_tval *t, const char *what,
                                   const char *attribute, uint32_t rank, struct ree_tval **out) {
     char text[128];
@@ -36,7 +36,7 @@ static enum ree_status read_heads(struct ree_lower *lower, struct ree_tval *t, c
     return ree_lower_split_heads(lower, t, n_heads, what, out);
 }
 
-// A mask may cover fewer keys than there are; the others take no part.
+// A mask may cover fewer keys than there are; queries do not attend to the remaining keys.
 static enum ree_status pad_mask(struct ree_lower *lower, struct ree_tval *t, int64_t kv_len,
                                 struct ree_tval **out) {
     *out = t;
@@ -76,7 +76,7 @@ static enum ree_status read_mask(struct ree_lower *lower, struct ree_tval *t,
     return REE_OK;
 }
 
-// Where queries stand among the keys, and which keys they see.
+// Reads the position of the queries among the keys, and the window of keys that they attend to.
 static enum ree_status read_window(struct ree_lower *lower, struct ree_tval *past,
                                    struct ree_tval *n_keys, struct ree_attention *a) {
     const struct ree_node *node = lower->node;
@@ -94,7 +94,7 @@ static enum ree_status read_window(struct ree_lower *lower, struct ree_tval *pas
     if (past)
         return ree_lower_fail(lower, REE_INVALID,
                               "nonpad_kv_seqlen cannot be combined with past_key");
-    // The last query stands at the last valid key.
+    // The last query is at the last valid key.
     a->n_keys = a->starts = n_keys;
     a->start = -a->q->dims[2];
     return REE_OK;

@@ -1,4 +1,4 @@
-// CausalConvWithState: a convolution of each channel by itself over what came before, whose last
+// CausalConvWithState: a separate convolution of each channel over the preceding inputs. The last
 // inputs are the state for the next call.
 #include "graph/lower/attention/attention.h"
 
@@ -27,7 +27,7 @@ static enum ree_status check(struct ree_lower *lower, struct ree_tval *x, struct
     return REE_OK;
 }
 
-// The depthwise convolution of (batch, channels, len) behind `pad` zeros.
+// The depthwise convolution of (batch, channels, len), with `pad` zeros before it.
 static enum ree_status convolve(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *w,
                                 int64_t pad, struct ree_tval **out) {
     int64_t dims[3] = {x->dims[0], x->dims[1], x->dims[2] + pad - (w->dims[2] - 1)};
@@ -62,7 +62,8 @@ enum ree_status ree_lower_op_causal_conv(struct ree_lower *lower, struct ree_tva
                               "activation is '%s', expected none, silu or swish", activation);
     REE_TRY(check(lower, x, w, bias, past));
     int64_t kept = w->dims[2] - 1, length = x->dims[2];
-    // Zeros before the first input are padding, but part of a state that is longer than the input.
+    // Zeros before the first input are padding. They are part of the state only if the state is
+    // longer than the input.
     if (!past && length < kept && ree_rule_wants(lower, 1))
         REE_TRY(ree_rule_fill(lower, 3, (int64_t[]){x->dims[0], x->dims[1], kept}, 0, &past));
     if (past) REE_TRY(ree_lower_append_keys(lower, past, x, "past_state", &history));

@@ -1,6 +1,6 @@
-// Attention as the RepOp of that name; or, where something between its steps is wanted and where
-// nothing is to be fused, as matmul, map, softmax and matmul, for a block of queries and the keys
-// they may see. Fusing (graph/lower/fuse.c) then makes the map the first product's epilogue.
+// Attention as the RepOp of that name. If something between its steps is requested, or if fusion is
+// off: matmul, map, softmax and matmul, for blocks of queries and the keys that they may attend to.
+// Fusion (graph/lower/fuse.c) then makes the map an epilogue of the first product.
 #include "graph/lower/attention/attention.h"
 
 #include <math.h>
@@ -67,14 +67,14 @@ static enum ree_status check_shapes(struct ree_lower *lower, const struct ree_at
     return REE_OK;
 }
 
-// (batch, heads, x, y) as (batch, n_kv_heads, heads / n_kv_heads, x, y): splitting is a view.
+// Views (batch, heads, x, y) as (batch, n_kv_heads, heads / n_kv_heads, x, y). Splitting is a view.
 static enum ree_status by_group(struct ree_lower *lower, struct ree_tval *t, int64_t n_kv_heads,
                                 struct ree_tval **out) {
     int64_t dims[5] = {t->dims[0], n_kv_heads, t->dims[1] / n_kv_heads, t->dims[2], t->dims[3]};
     return ree_lower_reshape(lower, t, 5, dims, out);
 }
 
-// Whether a mask or bias broadcasts to the scores.
+// Checks that a mask or bias broadcasts to the scores.
 static enum ree_status check_mask(struct ree_lower *lower, const struct shape *s,
                                   const struct ree_tval *t, const char *what, enum ree_dtype dtype,
                                   int64_t kv_len) {
@@ -90,7 +90,7 @@ static enum ree_status check_mask(struct ree_lower *lower, const struct shape *s
         (long long)dims[1], (long long)dims[2], (long long)dims[3]);
 }
 
-// A mask or bias broadcast to the scores and grouped like them.
+// Broadcasts a mask or bias to the scores and groups its heads like theirs.
 static enum ree_status mask_view(struct ree_lower *lower, const struct shape *s, struct ree_tval *t,
                                  const char *what, enum ree_dtype dtype, int64_t kv_len,
                                  struct ree_tval **out) {
@@ -112,8 +112,8 @@ static enum ree_status check_positions(struct ree_lower *lower, const struct sha
                           ree_tval_text(t, text, sizeof text), (long long)s->batch);
 }
 
-// One number for each batch, as int32 of (batch, 1, 1, 1, 1). Numbers beyond any position are
-// brought to where they make no difference and sums stay in range.
+// One number per batch, as int32 (batch, 1, 1, 1, 1). Numbers beyond all positions are clamped to a
+// value that has the same effect and keeps sums in range.
 static enum ree_status positions(struct ree_lower *lower, const struct shape *s, struct ree_tval *t,
                                  const char *what, struct ree_tval **out) {
     REE_TRY(check_positions(lower, s, t, what));
@@ -129,7 +129,7 @@ static enum ree_status positions(struct ree_lower *lower, const struct shape *s,
 
 // From products to masked scores
 
-// What the mask step reads, as views of (batch, n_kv_heads, group, q_len, kv_len).
+// The operands of the mask step, as views of (batch, n_kv_heads, group, q_len, kv_len).
 struct mask {
     struct ree_tval *allowed, *bias, *n_keys, *starts;
     bool bounded_left, bounded_right;
@@ -142,7 +142,7 @@ static enum ree_status prepare_mask(struct ree_lower *lower, const struct ree_at
         REE_TRY(mask_view(lower, s, a->allowed, "mask", REE_BOOL, s->kv_len, &m->allowed));
     if (a->bias) REE_TRY(mask_view(lower, s, a->bias, "bias", REE_F32, s->kv_len, &m->bias));
     if (a->n_keys) REE_TRY(positions(lower, s, a->n_keys, VALID_KEYS, &m->n_keys));
-    // A bound that excludes no key of any query is no step.
+    // A bound that excludes no key for any query needs no step.
     m->bounded_left = a->left >= 0 && (a->starts || a->left < a->start + s->q_len - 1);
     m->bounded_right = a->right >= 0 && (a->starts || a->right < s->kv_len - 1 - a->start);
     if (a->starts && (m->bounded_left || m->bounded_right))
@@ -159,7 +159,7 @@ static int32_t to_position(int64_t n) {
     return (int32_t)(n < -limit ? -limit : n > limit ? limit : n);
 }
 
-// Whether the key takes part, as far as positions and the mask say; -1: always.
+// Returns whether the query attends to the key, according to positions and mask; -1: always.
 static int taking_part(struct ree_expr_builder *b, const struct ree_attention *a,
                        const struct mask *m) {
     int condition = -1;
@@ -187,7 +187,7 @@ static int taking_part(struct ree_expr_builder *b, const struct ree_attention *a
     return condition;
 }
 
-// Ends a map at a tapped step and begins the next.
+// Ends a map at a tapped step and begins the next map.
 static enum ree_status tap(struct ree_lower *lower, struct ree_expr_builder *b, int *value,
                            struct ree_tval **out) {
     REE_TRY(ree_lower_map(b, *value, REE_F32, out));
@@ -196,7 +196,7 @@ static enum ree_status tap(struct ree_lower *lower, struct ree_expr_builder *b, 
     return REE_OK;
 }
 
-// t = product * scale; t = softcap * tanh(t / softcap); t = takes part ? t + bias : -inf.
+// t = product * scale; t = softcap * tanh(t / softcap); t = attends ? t + bias : -inf.
 static enum ree_status mask_scores(struct ree_lower *lower, const struct ree_attention *a,
                                    const struct mask *m, struct ree_tval *product,
                                    struct ree_tval **out, struct ree_tval **out_tapped) {
@@ -227,7 +227,8 @@ static enum ree_status mask_scores(struct ree_lower *lower, const struct ree_att
 
 // Softmax
 
-// In single steps: the definition, for what the RepOp does not have or must be compared with.
+// The softmax in single steps: its definition, for cases that the RepOp does not support or that it
+// must be compared with.
 static enum ree_status softmax_steps(struct ree_lower *lower, const struct ree_attention *a,
                                      struct ree_tval *t, struct ree_tval *sink,
                                      struct ree_tval **out) {
@@ -278,7 +279,7 @@ static enum ree_status softmax(struct ree_lower *lower, const struct ree_attenti
     return ree_lower_emit(lower, REE_REPOP_SOFTMAX, &params, operands, 2, 1);
 }
 
-// The whole
+// The whole operation
 
 static enum ree_status without_group(struct ree_lower *lower, struct ree_tval *t,
                                      struct ree_tval **out) {
@@ -319,8 +320,8 @@ static enum ree_status attend(struct ree_lower *lower, const struct ree_attentio
     return REE_OK;
 }
 
-// Blocks: neighbouring queries with the chunks of keys in which their window lies. What is left out
-// would have had weights of +0, in whole chunks.
+// Blocks: each has neighbouring queries and the chunks of keys that contain their windows. The keys
+// left out are whole chunks, in which all weights would have been +0.
 
 struct block {
     int64_t row, n_rows, key, n_keys;
@@ -339,7 +340,7 @@ static void keys_of_row(const struct ree_attention *a, int64_t row, int64_t *fir
     if (*first > *end) *first = *end;
 }
 
-// The block that begins at b->row.
+// Finds the block that begins at b->row.
 static void find_block(const struct ree_attention *a, struct block *b) {
     int64_t end, row_first, row_end, row = b->row;
     keys_of_row(a, row, &b->key, &end);
@@ -350,8 +351,8 @@ static void find_block(const struct ree_attention *a, struct block *b) {
     b->n_keys = end - b->key;
 }
 
-// Elements [from, from + n) of t's dimension `axis` of 4, counted from the right, if t has it and
-// does not repeat along it.
+// Selects elements [from, from + n) along axis `axis` of the four axes with which t is aligned at
+// the right. Does nothing if t does not have the axis or repeats along it.
 static enum ree_status cut(struct ree_lower *lower, uint32_t axis, int64_t from, int64_t n,
                            struct ree_tval **t) {
     if (!*t || axis + (*t)->rank < 4) return REE_OK;
@@ -375,7 +376,8 @@ static enum ree_status attend_block(struct ree_lower *lower, const struct ree_at
     return attend(lower, &part, out, NULL);
 }
 
-// Laid out as the query is, with the heads of a token together or the tokens of a head.
+// Makes an output with the query's layout: with the heads of one token adjacent, or the tokens of
+// one head.
 static enum ree_status new_output(struct ree_lower *lower, const struct ree_attention *a,
                                   const struct shape *s, struct ree_tval **out) {
     bool by_token = a->q->strides[1] < a->q->strides[2];
@@ -410,7 +412,8 @@ static bool in_range(int64_t n, int64_t limit) {
     return n >= -limit && n <= limit;
 }
 
-// Nothing between the steps is asked for, and all numbers are in the RepOp's range.
+// Returns whether no result between the steps is requested and all numbers are in the RepOp's
+// range.
 static bool can_fuse(const struct ree_lower *lower, const struct ree_attention *a,
                      const struct shape *s) {
     return lower->fuse && a->tap == REE_ATTENTION_TAP_NONE && !a->modify_scores &&
@@ -435,7 +438,7 @@ static enum ree_status check_operands(struct ree_lower *lower, const struct ree_
     return REE_OK;
 }
 
-// Operands that may be absent: broadcast to the first `rank` of (batch, n_heads, q_len, kv_len).
+// Adds an optional operand, broadcast to the first `rank` axes of (batch, n_heads, q_len, kv_len).
 static enum ree_status add_mask(struct ree_lower *lower, const struct shape *s, struct ree_tval *t,
                                 uint32_t rank, int32_t *offset, int32_t *strides,
                                 struct ree_tval **operands, uint32_t *n_operands) {
@@ -482,7 +485,7 @@ static enum ree_status attend_fused(struct ree_lower *lower, const struct ree_at
     p->right = to_position(a->right);
     p->start = (int32_t)a->start;
     p->zero_empty = !a->nan_if_empty;
-    // Without a window it does not matter where queries stand.
+    // Without a window, the positions of the queries do not matter.
     bool bounded = a->left >= 0 || a->right >= 0;
     add_positions(bounded ? a->starts : NULL, &p->starts_dtype, &p->starts_offset,
                   &p->starts_stride, operands, &n);
@@ -513,7 +516,8 @@ enum ree_status ree_lower_attention(struct ree_lower *lower, const struct ree_at
     REE_TRY(prepare_mask(lower, a, &s, &m));
     bool known = !a->starts && !a->n_keys && !a->modify_scores && !a->modify_weights;
     bool cut = known && s.q_len > 0 && (m.bounded_left || m.bounded_right);
-    // What is tapped is whole; its own result is then not needed and leaves the program.
+    // A tapped tensor is computed as a whole. The output of that computation is then unused and is
+    // pruned.
     if (!cut || a->tap != REE_ATTENTION_TAP_NONE) REE_TRY(attend(lower, a, out, out_tapped));
     if (!cut) return REE_OK;
     wide.tap = REE_ATTENTION_TAP_NONE;

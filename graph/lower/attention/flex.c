@@ -1,8 +1,8 @@
-// FlexAttention: attention whose scores and weights pass through subgraphs.
+// FlexAttention: attention with subgraphs that modify the scores and the weights.
 #include "graph/lower/attention/attention.h"
 #include "graph/lower/control/control.h"
 
-// The subgraph `name` over t; its result has t's type and shape.
+// Applies the subgraph `name` to t; the result must have t's type and shape.
 static enum ree_status modify(struct ree_lower *lower, const char *name, struct ree_tval *t,
                               struct ree_tval **out) {
     const struct ree_graph *graph;

@@ -1,4 +1,4 @@
-// LinearAttention: a state for each head, decayed, corrected and written token by token.
+// LinearAttention: a state per head, which is decayed, corrected and updated for each token.
 #include "graph/lower/attention/attention.h"
 
 #include <string.h>
@@ -26,7 +26,7 @@ static enum ree_status read_rule(struct ree_lower *lower, struct linear *a) {
                           name);
 }
 
-// An input that the rule needs, and that only such rules take.
+// Checks an input that some update rules require and all others refuse.
 static enum ree_status check_presence(struct ree_lower *lower, const struct ree_tval *t,
                                       bool needed, const char *what) {
     if (!t == !needed) return REE_OK;
@@ -34,7 +34,7 @@ static enum ree_status check_presence(struct ree_lower *lower, const struct ree_
                           needed ? "needs" : "does not take", what);
 }
 
-// (batch, len, n_heads * size) in float32 as (batch, n_heads, len, size).
+// Views (batch, len, n_heads * size), in float32, as (batch, n_heads, len, size).
 static enum ree_status read_packed(struct ree_lower *lower, const struct linear *a,
                                    struct ree_tval *t, const char *what, int64_t n_heads,
                                    struct ree_tval **out) {
@@ -113,14 +113,15 @@ static enum ree_status read_state(struct ree_lower *lower, struct ree_tval *past
     return ree_lower_cast(lower, past, REE_F32, &a->state);
 }
 
-// Token t of (batch, heads, len, size) as (batch, heads, 1, size), or standing (..., size, 1).
+// Token t of (batch, heads, len, size) as (batch, heads, 1, size), or, with `standing`, as (...,
+// size, 1).
 static enum ree_status token(struct ree_lower *lower, struct ree_tval *x, int64_t t, bool standing,
                              struct ree_tval **out) {
     REE_TRY(ree_lower_slice(lower, x, 2, t, 1, 1, out));
     return standing ? ree_lower_transpose(lower, *out, (uint32_t[]){0, 1, 3, 2}, out) : REE_OK;
 }
 
-// Moves a->state on by token t; *out is (batch, heads, 1, dv).
+// Updates a->state with token t; *out is (batch, heads, 1, dv).
 static enum ree_status step(struct ree_lower *lower, struct linear *a, int64_t t,
                             struct ree_tval **out) {
     struct ree_tval *state = a->state, *k, *row, *v, *q;
@@ -146,14 +147,14 @@ static enum ree_status step(struct ree_lower *lower, struct linear *a, int64_t t
         value = ree_expr_op2(&b, REE_MAP_mul_f32, ree_expr_tensor(&b, beta), value);
         REE_TRY(ree_lower_map(&b, value, REE_F32, &v));
     }
-    // The outer product is a product of one term, so never -0.
+    // The outer product is a product of one term, so the result is never -0.
     ree_expr_init(&b, lower, 4, state->dims);
     int outer = ree_expr_op2(&b, REE_MAP_mul_f32, ree_expr_tensor(&b, k), ree_expr_tensor(&b, v));
     outer = ree_expr_op2(&b, REE_MAP_add_f32, outer, ree_expr_f32(&b, 0));
     int next = ree_expr_op2(&b, REE_MAP_add_f32, ree_expr_tensor(&b, state), outer);
     REE_TRY(ree_lower_map(&b, next, REE_F32, &a->state));
 
-    // The query heads that share a state are rows of one product.
+    // Query heads that share a state are rows of one product.
     int64_t group = a->n_heads / a->n_kv_heads;
     int64_t rows[4] = {a->batch, a->n_kv_heads, group, a->key_dim};
     int64_t heads[4] = {a->batch, a->n_heads, 1, a->value_dim};

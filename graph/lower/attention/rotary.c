@@ -1,7 +1,7 @@
-// RotaryEmbedding: pairs of elements turned by an angle that depends on the position.
+// RotaryEmbedding: rotates pairs of elements by an angle that depends on the position.
 #include "graph/lower/attention/attention.h"
 
-// x's pairs as a view: (a, b, c, member, pair), or interleaved (a, b, c, pair, member).
+// Views x's pairs as (a, b, c, member, pair), or, if interleaved, as (a, b, c, pair, member).
 static enum ree_status as_pairs(struct ree_lower *lower, struct ree_tval *x, int64_t n_pairs,
                                 bool interleaved, struct ree_tval **out) {
     int64_t dims[5] = {x->dims[0], x->dims[1], x->dims[2], interleaved ? n_pairs : 2,
@@ -9,7 +9,7 @@ static enum ree_status as_pairs(struct ree_lower *lower, struct ree_tval *x, int
     return ree_lower_reshape(lower, x, 5, dims, out);
 }
 
-// t of (a, b, c, n_pairs) laid along the pairs of `pairs`.
+// Broadcasts t (a, b, c, n_pairs) over `pairs`.
 static enum ree_status along_pairs(struct ree_lower *lower, struct ree_tval *t,
                                    const struct ree_tval *pairs, bool interleaved,
                                    struct ree_tval **out) {
@@ -28,8 +28,8 @@ static enum ree_status along_pairs(struct ree_lower *lower, struct ree_tval *t,
     return REE_OK;
 }
 
-// y0 = cos * x0 - sin * x1, y1 = sin * x0 + cos * x1: each is cos times its own element and, plus
-// or minus, sin times its partner.
+// y0 = cos * x0 - sin * x1, y1 = sin * x0 + cos * x1: cos times the element itself, minus or plus
+// sin times its partner.
 static enum ree_status rotate_all(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *cos,
                                   struct ree_tval *sin, bool interleaved, struct ree_tval **out) {
     struct ree_tval *own, *partner, *y;
@@ -75,7 +75,7 @@ enum ree_status ree_lower_rotate(struct ree_lower *lower, struct ree_tval *x, st
     return REE_OK;
 }
 
-// (batch, len, 1, n_pairs) from a cache: a row for each position, or given for each token.
+// Makes (batch, len, 1, n_pairs) from a cache that has a row for each position, or for each token.
 static enum ree_status read_cache(struct ree_lower *lower, struct ree_tval *cache,
                                   struct ree_tval *position_ids, const char *what,
                                   const int64_t dims[3], struct ree_tval **out) {

@@ -1,9 +1,9 @@
-// TensorScatter: an update written into a cache, from a position of its own for each batch.
+// TensorScatter: writes an update into a cache, at a separate start position for each batch.
 #include "graph/lower/rules.h"
 
 #include <string.h>
 
-// at[b, s] = start[b] + s, circular: modulo the length.
+// at[b, s] = start[b] + s; if circular, modulo the length.
 static enum ree_status write_positions(struct ree_lower *lower, struct ree_tval *starts,
                                        int64_t batch, int64_t n, int64_t length, bool circular,
                                        struct ree_tval **out) {
@@ -54,6 +54,7 @@ enum ree_status ree_lower_op_tensor_scatter(struct ree_lower *lower, struct ree_
     }
     struct ree_tval *at;
     REE_TRY(write_positions(lower, starts, batch, n, length, circular, &at));
-    // An update is no longer than the cache, so no two of its elements meet: all are lines.
+    // An update is at most as long as the cache, so no two of its elements write to the same place.
+    // All elements can be lines.
     return ree_lower_scatter_rows(lower, target, axis, at, update);
 }

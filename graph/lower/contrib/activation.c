@@ -1,4 +1,4 @@
-// Activations with what is fused to them: Gelu, FastGelu, BiasGelu, QuickGelu, BiasSplitGelu; and
+// Activations with fused operations: Gelu, FastGelu, BiasGelu, QuickGelu, BiasSplitGelu; and
 // BiasAdd.
 #include "graph/lower/contrib/standard.h"
 
@@ -6,7 +6,7 @@
     enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_tval *const *in,    \
                                            struct ree_tval **out)
 
-// x + bias, bias a vector of the last dimension (NULL: none), checked.
+// x + bias; the bias must be a vector of the last dimension's size, or NULL.
 static enum ree_status add_bias(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *bias,
                                 const char *name, struct ree_tval **out) {
     REE_TRY(ree_rule_require_f32(lower, x));
@@ -60,7 +60,7 @@ RULE(bias_add) {
     return ree_contrib_add(lower, x, skip, &out[0]);
 }
 
-// t = X + bias, its last dimension cut into a left and a right half: left * Gelu(right).
+// t = X + bias; t's last dimension is split into halves: left * Gelu(right).
 RULE(bias_split_gelu) {
     struct ree_tval *t, *left, *right;
     REE_TRY(ree_rule_require_rank(lower, in[0], "X", 3, 3));

@@ -1,11 +1,11 @@
-// com.microsoft Attention: the projection of the input to queries, keys and values included.
+// Attention of com.microsoft. It includes the projection of the input to queries, keys and values.
 #include "graph/lower/contrib/heads.h"
 
 #define RULE(name)                                                                                 \
     enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_tval *const *in,    \
                                            struct ree_tval **out)
 
-// The columns of queries, keys and values in the merged weights.
+// Reads the number of columns of queries, keys and values in the merged weights.
 static enum ree_status read_sizes(struct ree_lower *lower, const struct ree_heads *h,
                                   int64_t columns, int64_t sizes[3]) {
     size_t n;
@@ -32,7 +32,7 @@ static enum ree_status read_sizes(struct ree_lower *lower, const struct ree_head
     return REE_OK;
 }
 
-// Queries, keys and values (batch, n_heads, length, head_dim) out of input * weights + bias.
+// Computes queries, keys and values (batch, n_heads, length, head_dim) as input * weights + bias.
 static enum ree_status project(struct ree_lower *lower, const struct ree_heads *h,
                                struct ree_tval *const *in, struct ree_tval *out[3]) {
     static const char *const names[3] = {"queries", "keys", "values"};
@@ -57,14 +57,14 @@ static enum ree_status project(struct ree_lower *lower, const struct ree_heads *
     return REE_OK;
 }
 
-// Keys (part 0) or values (part 1) of a cache (2, batch, n_heads, length, head_dim), a view.
+// Views the keys (part 0) or values (part 1) of a cache (2, batch, n_heads, length, head_dim).
 static enum ree_status cache_part(struct ree_lower *lower, struct ree_tval *cache, int64_t part,
                                   struct ree_tval **out) {
     REE_TRY(ree_lower_slice(lower, cache, 0, part, 1, 1, out));
     return ree_lower_reshape(lower, *out, 4, cache->dims + 1, out);
 }
 
-// present = past and then k and v, which become views of it.
+// present = past, followed by k and v; kv[] become views of it.
 static enum ree_status join_cache(struct ree_lower *lower, struct ree_tval *past,
                                   struct ree_tval *kv[2], enum ree_dtype dtype,
                                   struct ree_tval **out) {
@@ -124,7 +124,7 @@ RULE(attention) {
         REE_TRY(join_cache(lower, past, qkv + 1, dtype, &present));
         if (ree_rule_wants(lower, 1)) out[1] = present;
     } else {
-        // As a cache would keep them.
+        // In the type that a cache would have.
         REE_TRY(ree_lower_cast(lower, qkv[1], dtype, &qkv[1]));
         REE_TRY(ree_lower_cast(lower, qkv[2], dtype, &qkv[2]));
     }

@@ -1,5 +1,5 @@
-// GroupQueryAttention: causal attention where several query heads share a key head, over a cache
-// whose filled length is each batch's own.
+// GroupQueryAttention: causal attention in which several query heads share a key head, over a cache
+// whose filled length differs between batches.
 #include "graph/lower/contrib/rotary.h"
 #include "graph/lower/attention/attention.h"
 #include "graph/lower/data.h"
@@ -12,12 +12,12 @@ enum { K_SCALE = 12, V_SCALE, Q_NORM, K_NORM };
 struct group_query {
     enum ree_dtype dtype;
     int64_t n_heads, n_kv_heads;
-    int64_t batch, length; // new tokens
-    int64_t total;         // the most that any batch has, new ones included
-    int64_t past_len;      // length of the past's buffer
-    int64_t capacity;      // length of the present's buffer
-    // Of each batch, int32 (batch): tokens before the new ones, and with them. NULL: no token is
-    // before the new ones.
+    int64_t batch, length; // length: number of new tokens
+    int64_t total;         // largest number of tokens of any batch, including new ones
+    int64_t past_len;      // capacity of the past's buffer
+    int64_t capacity;      // capacity of the present's buffer
+    // Per batch, int32 (batch): `before` is the number of tokens before the new ones, `keys` the
+    // number including them. before NULL: there are no earlier tokens.
     struct ree_tval *before, *keys;
     struct ree_tval *q, *kv[2]; // float32 (batch, heads, length, head_dim)
 };
@@ -42,7 +42,7 @@ static enum ree_status read_attributes(struct ree_lower *lower, struct ree_tval 
     return REE_OK;
 }
 
-// Queries, keys and values, apart or side by side in the rows of the query.
+// Reads queries, keys and values: separate inputs, or adjacent in the rows of the query.
 static enum ree_status read_heads(struct ree_lower *lower, struct ree_tval *const *in,
                                   struct group_query *g) {
     static const char *const names[3] = {"query", "key", "value"};
@@ -84,8 +84,8 @@ static enum ree_status read_heads(struct ree_lower *lower, struct ree_tval *cons
     return REE_OK;
 }
 
-// Lengths: total_sequence_length is read now, since shapes depend on it; what differs between the
-// batches stays where it is.
+// Reads the lengths. total_sequence_length is read at bind time, because shapes depend on it.
+// Lengths per batch stay on the device.
 static enum ree_status read_lengths(struct ree_lower *lower, struct ree_tval *const *in,
                                     struct group_query *g) {
     struct ree_tval *past = in[PAST_KEY], *seqlens = in[SEQLENS];
@@ -121,7 +121,7 @@ static enum ree_status read_lengths(struct ree_lower *lower, struct ree_tval *co
     int keys = ree_expr_op2(&b, REE_MAP_add_i32, ree_expr_tensor(&b, seqlens), ree_expr_i32(&b, 1));
     REE_TRY(ree_lower_map(&b, keys, REE_I32, &g->keys));
     g->before = NULL;
-    if (g->total == g->length) return REE_OK; // a prompt, maybe padded behind
+    if (g->total == g->length) return REE_OK; // a prompt, perhaps padded at the end
     ree_expr_init(&b, lower, 1, &g->batch);
     int new = ree_expr_i32(&b, (int32_t)g->length);
     int before = ree_expr_op2(&b, REE_MAP_sub_i32, ree_expr_tensor(&b, g->keys), new);
@@ -129,7 +129,7 @@ static enum ree_status read_lengths(struct ree_lower *lower, struct ree_tval *co
     return ree_lower_map(&b, before, REE_I32, &g->before);
 }
 
-// Where each new token stands: behind those before it, or as position_ids say.
+// Computes the position of each new token: after the earlier tokens, or as given by position_ids.
 static enum ree_status token_positions(struct ree_lower *lower, struct ree_tval *const *in,
                                        const struct group_query *g, struct ree_tval **out) {
     struct ree_tval *given = ree_rule_input(lower, in, POSITIONS), *before;
@@ -155,7 +155,7 @@ static enum ree_status token_positions(struct ree_lower *lower, struct ree_tval 
     return ree_lower_map(&b, position, REE_I64, out);
 }
 
-// RMS normalisation of each head, then the rotation.
+// Applies RMS normalisation to each head, then the rotation.
 static enum ree_status prepare_heads(struct ree_lower *lower, struct ree_tval *const *in,
                                      struct group_query *g) {
     struct ree_tval **heads[2] = {&g->q, &g->kv[0]}, *positions = NULL;
@@ -189,8 +189,8 @@ static enum ree_status prepare_heads(struct ree_lower *lower, struct ree_tval *c
     return REE_OK;
 }
 
-// The new rows of each batch behind those that its past has, in the past's own memory. Rows behind
-// them, which no query sees, keep what they hold.
+// Writes the new rows of each batch after the rows of its past, into the past's own memory. Later
+// rows, which no query attends to, keep their contents.
 static enum ree_status merge_in_place(struct ree_lower *lower, const struct group_query *g,
                                       struct ree_tval *past, struct ree_tval *new,
                                       struct ree_tval **out) {
@@ -206,8 +206,8 @@ static enum ree_status merge_in_place(struct ree_lower *lower, const struct grou
     return ree_lower_scatter_rows(lower, *out, 2, rows, new);
 }
 
-// Row j of a batch's present is row j of its past below `before`, then its new rows, then zeros:
-// selected from (past, new, one row of zeros), one behind the other.
+// Row j of a batch's present: row j of its past if j < before, then its new rows, then zeros. The
+// rows are gathered from a pool that consists of past, new rows and one row of zeros.
 static enum ree_status merge(struct ree_lower *lower, const struct group_query *g,
                              struct ree_tval *past, struct ree_tval *new, struct ree_tval **out) {
     int64_t dims[4] = {g->batch, g->n_kv_heads, g->past_len + g->length + 1, new->dims[3]};
@@ -236,7 +236,7 @@ static enum ree_status merge(struct ree_lower *lower, const struct group_query *
         REE_TRY(ree_lower_reshape(lower, g->before, 2, column, &before));
         first = ree_expr_tensor(&b, before);
     }
-    int nth = ree_expr_op2(&b, REE_MAP_sub_i32, row, first); // of the new rows
+    int nth = ree_expr_op2(&b, REE_MAP_sub_i32, row, first); // index among the new rows
     int is_new = ree_expr_op2(&b, REE_MAP_lt_i32, nth, ree_expr_i32(&b, (int32_t)g->length));
     int after_past = ree_expr_op2(&b, REE_MAP_add_i32, nth, ree_expr_i32(&b, (int32_t)g->past_len));
     int at = ree_expr_select(&b, REE_I32, is_new, after_past,

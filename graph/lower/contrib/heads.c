@@ -1,4 +1,4 @@
-// Masks, caches and outputs of attention operators.
+// Masks, caches and outputs of the attention operators.
 #include "graph/lower/contrib/heads.h"
 
 #include <float.h>
@@ -46,7 +46,7 @@ static enum ree_status read_form(struct ree_lower *lower, const struct ree_heads
                           (long long)total, (long long)h->batch, (long long)(2 * h->batch));
 }
 
-// Whether the mask leaves a key out, as a value of the builder over (batch, 1, q_len, total).
+// Returns whether the mask excludes a key, as a value of the builder over (batch, 1, q_len, total).
 static enum ree_status left_out(struct ree_lower *lower, struct ree_expr_builder *b,
                                 const struct ree_heads *h, struct ree_tval *mask,
                                 enum mask_form form, int *out) {

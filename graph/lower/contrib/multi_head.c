@@ -1,5 +1,5 @@
-// MultiHeadAttention and DecoderMaskedMultiHeadAttention: queries, keys and values are given, apart
-// or packed; a bias is added to them here.
+// MultiHeadAttention and DecoderMaskedMultiHeadAttention: queries, keys and values are inputs,
+// separate or packed. The rules add the bias.
 #include "graph/lower/contrib/heads.h"
 #include "graph/lower/data.h"
 
@@ -7,16 +7,17 @@
     enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_tval *const *in,    \
                                            struct ree_tval **out)
 
-// The operands in the order that both operators are brought to.
+// The operands, in one order for both operators.
 struct operands {
     struct ree_tval *query, *key, *value, *bias, *mask, *attention_bias, *past_key, *past_value;
-    bool packed_rows; // a query without key is (batch, length, 3 * hidden)
-    // The past's buffer has room for the new key and value, behind this many; -1: it is full.
+    bool packed_rows; // a query without a key is (batch, length, 3 * hidden)
+    // Positions in use in the past's buffer, which has capacity for the new key and value; -1: all
+    // of its positions are in use.
     int64_t filled;
 };
 
-// Part `part` of t = (batch, length, n_heads, n_parts, head_dim), as (batch, n_heads, length,
-// head_dim), a view.
+// Part `part` of t (batch, length, n_heads, n_parts, head_dim), viewed as (batch, n_heads, length,
+// head_dim).
 static enum ree_status unpack(struct ree_lower *lower, const struct ree_heads *h,
                               struct ree_tval *t, const char *what, int64_t n_parts, int64_t part,
                               struct ree_tval **out) {
@@ -31,8 +32,8 @@ static enum ree_status unpack(struct ree_lower *lower, const struct ree_heads *h
     return ree_lower_transpose(lower, *out, (uint32_t[]){0, 2, 1, 3}, out);
 }
 
-// Three (batch, n_heads, length, head_dim) out of the forms that there are; *out_cached says that
-// key and value came in that form already.
+// Converts all supported forms to three tensors (batch, n_heads, length, head_dim). *out_cached
+// tells whether key and value had that form already.
 static enum ree_status split(struct ree_lower *lower, const struct ree_heads *h,
                              const struct operands *o, struct ree_tval *qkv[3], bool *out_cached) {
     static const char *const names[3] = {"query", "key", "value"};
@@ -61,8 +62,8 @@ static enum ree_status split(struct ree_lower *lower, const struct ree_heads *h,
     return REE_OK;
 }
 
-// Adds each head's part of the bias (n_heads * head_dim for queries, keys, values, one behind the
-// other) to t, part `at` of the bias on.
+// Adds the bias to t. The bias holds n_heads * head_dim elements for queries, then for keys, then
+// for values; t's part begins at index `at`.
 static enum ree_status add_bias(struct ree_lower *lower, struct ree_tval *bias, int64_t at,
                                 struct ree_tval **t) {
     int64_t dims[4] = {1, (*t)->dims[1], 1, (*t)->dims[3]};
@@ -85,7 +86,7 @@ static enum ree_status add_biases(struct ree_lower *lower, const struct operands
     return REE_OK;
 }
 
-// *t, in its place behind the past; *out_present is the whole buffer, *t what of it is filled.
+// Puts *t after the past. *out_present becomes the whole buffer, *t its filled part.
 static enum ree_status join(struct ree_lower *lower, const struct operands *o,
                             struct ree_tval *past, const char *name, struct ree_tval **t,
                             struct ree_tval **out_present) {
@@ -167,8 +168,8 @@ RULE(multi_head_attention) {
     return attend(lower, &h, &o, out);
 }
 
-// One query of each batch, never causal. A past that shares its buffer with the present says how
-// much of it is filled; beams are refused.
+// One query per batch, never causal. If past and present share a buffer, an input gives its filled
+// length. Beam search is refused.
 RULE(decoder_masked_multi_head_attention) {
     struct operands o = {.query = in[0],
                          .key = ree_rule_input(lower, in, 1),

@@ -1,12 +1,12 @@
-// Normalisations with what is fused to them: a residual and a bias before, embeddings before, an
-// activation behind.
+// Normalisations with fused operations: a residual and a bias before, embeddings before, an
+// activation after.
 #include "graph/lower/contrib/standard.h"
 
 #define RULE(name)                                                                                 \
     enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_tval *const *in,    \
                                            struct ree_tval **out)
 
-// 1 / sqrt(mean-square(x) + epsilon) over the axes from `first` on, which stay as 1.
+// 1 / sqrt(mean-square(x) + epsilon) over the axes from `first` on, which keep size 1.
 static enum ree_status inverse_deviation(struct ree_lower *lower, struct ree_tval *x,
                                          uint32_t first, float epsilon, struct ree_tval **out) {
     struct ree_tval *v;
@@ -18,7 +18,7 @@ static enum ree_status inverse_deviation(struct ree_lower *lower, struct ree_tva
     return ree_lower_map(&b, ree_expr_op1(&b, REE_MAP_rsqrt_f32, sum), REE_F32, out);
 }
 
-// y = RMSNormalization(X), of the type of `scale`.
+// y = RMSNormalization(X), in the type of `scale`.
 RULE(simplified_layer_normalization) {
     struct ree_tval *x, *scale;
     int64_t axis = ree_node_int(lower->node, "axis", -1);
@@ -40,14 +40,14 @@ RULE(simplified_layer_normalization) {
     return inverse_deviation(lower, x, first, epsilon, &out[1]);
 }
 
-// s = (input + skip) + bias, with its checks; what follows normalises its last dimension.
+// s = (input + skip) + bias, with checks. The caller then normalises the last dimension of s.
 static enum ree_status skip_sum(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *skip,
                                 struct ree_tval *bias, struct ree_tval **out) {
     char text[128], want[128];
     REE_TRY(ree_rule_require_f32(lower, x));
     REE_TRY(ree_rule_require_rank(lower, x, "input", 2, 3));
     REE_TRY(ree_rule_same_type(lower, skip, "skip", x, "input"));
-    // The skip of a batch may be one for all of it: (sequence, hidden) or (1, sequence, hidden).
+    // A batch may share one skip: (sequence, hidden) or (1, sequence, hidden).
     bool fits = skip->rank >= 2 && skip->rank <= x->rank;
     for (uint32_t i = 0; fits && i < skip->rank; i++) {
         uint32_t from_right = skip->rank - i;
@@ -98,7 +98,7 @@ RULE(skip_simplified_layer_normalization) {
     return inverse_deviation(lower, sum, x->rank - 1, epsilon, &out[2]);
 }
 
-// Rows of an embedding table (n, hidden), by ids.
+// Looks up rows of an embedding table (n, hidden) by ids.
 static enum ree_status embed(struct ree_lower *lower, struct ree_tval *table, const char *name,
                              struct ree_tval *ids, int64_t hidden, struct ree_tval **out) {
     REE_TRY(ree_rule_require_f32(lower, table));
@@ -121,7 +121,7 @@ static enum ree_status check_ids(struct ree_lower *lower, const struct ree_tval 
                           ree_tval_text(like, want, sizeof want));
 }
 
-// The number of ones in each row of the mask, 0 without one.
+// Counts the ones in each row of the mask; 0 if there is no mask.
 static enum ree_status mask_index(struct ree_lower *lower, struct ree_tval *ids,
                                   struct ree_tval *mask, struct ree_tval **out) {
     struct ree_expr_builder b;
@@ -186,7 +186,8 @@ RULE(embed_layer_normalization) {
     return ree_standard_step(lower, &step, 1, out);
 }
 
-// GroupNormalization of x and, with activation = 1, Swish. By default the channels are last.
+// GroupNormalization of x, followed by Swish if activation = 1. By default channels are the last
+// dimension.
 static enum ree_status group_norm(struct ree_lower *lower, struct ree_tval *x,
                                   struct ree_tval *const *affine, enum ree_dtype dtype,
                                   struct ree_tval **out) {
@@ -220,7 +221,7 @@ RULE(group_norm) {
     return group_norm(lower, x, in + 1, in[0]->dtype, &out[0]);
 }
 
-// The same of s = (X + skip) + bias, where skip may be one for all positions.
+// GroupNormalization of s = (X + skip) + bias; skip may be shared by all positions.
 RULE(skip_group_norm) {
     struct ree_tval *x, *skip, *bias = ree_rule_input(lower, in, 4), *sum;
     enum ree_dtype dtype = in[0]->dtype;

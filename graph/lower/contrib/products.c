@@ -1,12 +1,13 @@
-// Products with something fused to them: FusedMatMul, FusedGemm, FusedConv; and NhwcMaxPool.
+// Products with fused operations: FusedMatMul, FusedGemm, FusedConv; and NhwcMaxPool.
 #include "graph/lower/contrib/standard.h"
 
 #define RULE(name)                                                                                 \
     enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_tval *const *in,    \
                                            struct ree_tval **out)
 
-// One side of FusedMatMul. transBatch moves the first dimension to the last but one: (d0, d1, ...,
-// k) to (d1, ..., d0, k). trans then exchanges the last two. A vector has nothing to exchange.
+// Arranges one operand of FusedMatMul. transBatch moves the first dimension to the last but one:
+// (d0, d1, ..., k) becomes (d1, ..., d0, k). trans then swaps the last two dimensions. Vectors are
+// unchanged.
 static enum ree_status arrange(struct ree_lower *lower, struct ree_tval *t, const char *trans,
                                const char *trans_batch, struct ree_tval **out) {
     uint32_t perm[REE_MAX_RANK], rank = t->rank;
@@ -27,7 +28,7 @@ static enum ree_status arrange(struct ree_lower *lower, struct ree_tval *t, cons
     return ree_lower_transpose(lower, t, perm, out);
 }
 
-// alpha * A B. A factor of 1 changes no bits and is left out.
+// alpha * A B. A factor of 1 does not change any bit and is omitted.
 RULE(fused_mat_mul) {
     struct ree_standard product = {.type = "MatMul", .opset = 13};
     float alpha = ree_node_float(lower->node, "alpha", 1);
@@ -43,14 +44,15 @@ RULE(fused_mat_mul) {
     return ree_lower_map(&b, value, REE_F32, &out[0]);
 }
 
-// Gemm reads its attributes from this node: they are the same.
+// Gemm reads its attributes from this node, because the attributes are the same.
 RULE(fused_gemm) {
     const struct ree_node *node = lower->node;
     const char *name = ree_node_string(node, "activation", "");
     static const char *const attrs[] = {"activation_alpha", "activation_beta", "activation_gamma"};
     float params[2];
     size_t n = 0;
-    // Selu has alpha and gamma, the others alpha or alpha and beta: what is there, in this order.
+    // Selu has alpha and gamma; the others have alpha, or alpha and beta. Collects those present,
+    // in this order.
     for (size_t i = 0; i < 3 && n < 2; i++) {
         const struct ree_attr *attr = ree_node_attr(node, attrs[i]);
         if (attr && attr->kind == REE_ATTR_FLOAT) params[n++] = attr->f;
@@ -60,7 +62,7 @@ RULE(fused_gemm) {
     return ree_contrib_activation(lower, name, n, params, out[0], &out[0]);
 }
 
-// activation((Conv + Z)); Conv includes its bias, and reads its attributes from this node.
+// activation((Conv + Z)). Conv includes its bias and reads its attributes from this node.
 RULE(fused_conv) {
     struct ree_tval *z = ree_rule_input(lower, in, 3);
     size_t n;

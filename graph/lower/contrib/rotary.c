@@ -1,5 +1,5 @@
-// com.microsoft RotaryEmbedding: the standard's, with its inputs in another order and positions
-// that may be one number for all.
+// RotaryEmbedding of com.microsoft: the standard operator with its inputs in another order, and
+// with positions that may be a single number.
 #include "graph/lower/contrib/rotary.h"
 
 #include "graph/lower/attention/attention.h"
@@ -29,7 +29,7 @@ enum ree_status ree_contrib_rotate(struct ree_lower *lower, struct ree_tval *x,
     return ree_standard_step(lower, &step, 1, out);
 }
 
-// Positions (batch, length): as given, or counted on from the one that is.
+// Makes positions (batch, length): as given, or counted up from the single given number.
 static enum ree_status positions(struct ree_lower *lower, struct ree_tval *t, int64_t batch,
                                  int64_t length, struct ree_tval **out) {
     char text[128];
@@ -68,7 +68,7 @@ RULE(rotary_embedding) {
                               (long long)width, (long long)in[2]->dims[1]);
     bool joined = x->rank == 3;
     if (joined) {
-        // Without a partial rotation the cache says how large a head is.
+        // Without partial rotation, the cache determines the head size.
         int64_t size = 2 * in[2]->dims[1];
         if (width == 0 && size > 0) n_heads = x->dims[2] / size;
         REE_TRY(ree_lower_split_heads(lower, x, n_heads, "input", &x));

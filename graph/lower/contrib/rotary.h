@@ -4,8 +4,8 @@
 
 #include "graph/lower/contrib/standard.h"
 
-// The standard's RotaryEmbedding of x (batch, n_heads, length, head_dim), float32, at the positions
-// (batch, length), int64.
+// Applies the standard's RotaryEmbedding to x, float32 (batch, n_heads, length, head_dim), at
+// `positions`, int64 (batch, length).
 enum ree_status ree_contrib_rotate(struct ree_lower *lower, struct ree_tval *x,
                                    struct ree_tval *positions, struct ree_tval *cos_cache,
                                    struct ree_tval *sin_cache, bool interleaved,

@@ -1,11 +1,11 @@
-// Standard operators as steps of fused ones.
+// Lowers standard operators as steps of fused operators.
 #include "graph/lower/contrib/standard.h"
 
 #include <string.h>
 
 enum ree_status ree_standard_step(struct ree_lower *lower, const struct ree_standard *step,
                                   uint32_t wanted, struct ree_tval **out) {
-    // The rule asks which outputs are used by looking for their values, no further.
+    // A rule only checks these values for NULL, to find which outputs are used.
     static struct ree_value used;
     struct ree_value *outputs[REE_STANDARD_SLOTS];
     struct ree_attr attrs[REE_STANDARD_ATTRS];
@@ -46,7 +46,7 @@ enum ree_status ree_contrib_activation(struct ree_lower *lower, const char *name
                                        struct ree_tval **out) {
     static const struct {
         const char *name;
-        int64_t opset; // Clip took its bounds as attributes before opset 11
+        int64_t opset; // before opset 11, Clip's bounds were attributes
         const char *attrs[2];
     } known[] = {
         {"Relu", 14, {NULL}},

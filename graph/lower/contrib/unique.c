@@ -1,4 +1,4 @@
-// com.microsoft Unique: the standard's, of a vector, in the order of first occurrence.
+// Unique of com.microsoft: the standard operator for a vector, in the order of first occurrence.
 #include "graph/lower/contrib/standard.h"
 
 enum ree_status ree_lower_op_ms_unique(struct ree_lower *lower, struct ree_tval *const *in,

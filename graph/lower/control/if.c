@@ -1,4 +1,4 @@
-// If: the condition decides while binding, and only the branch taken is lowered.
+// If: the condition selects a branch at bind time; only that branch is lowered.
 #include "graph/lower/control/control.h"
 
 enum ree_status ree_lower_op_if(struct ree_lower *lower, struct ree_tval *const *in,
@@ -8,7 +8,7 @@ enum ree_status ree_lower_op_if(struct ree_lower *lower, struct ree_tval *const 
     const char *name = condition ? "then_branch" : "else_branch";
     const struct ree_graph *taken, *other;
     size_t n = lower->node->n_outputs;
-    // Both are looked at, so that a malformed model fails whatever its input.
+    // Check both branches, so that a malformed model fails whatever its input is.
     REE_TRY(ree_control_graph(lower, condition ? "else_branch" : "then_branch", 0, n, &other));
     REE_TRY(ree_control_graph(lower, name, 0, n, &taken));
     struct ree_tval **results =

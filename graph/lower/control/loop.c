@@ -1,7 +1,7 @@
-// Loop: the body lowered once for each iteration, over the values that the one before left.
+// Loop: lowers the body once per iteration, over the values that the previous iteration returned.
 //
-// The number of iterations and the condition are known, or brought to the host, while binding. A
-// condition that the device computes therefore ends a segment of the program at each iteration.
+// The iteration count and the condition are host-known, or are brought to the host at bind time. So
+// a condition that the device computes ends a segment of the program at each iteration.
 #include "graph/lower/control/control.h"
 
 #include <string.h>
@@ -10,9 +10,9 @@ struct loop {
     struct ree_lower *lower;
     const struct ree_graph *body;
     size_t n_carried, n_scan;
-    bool has_condition;     // else the body's condition is ignored
-    struct ree_tval **in;   // iteration number, condition, carried values
-    struct ree_tval **made; // condition, carried values, scan outputs
+    bool has_condition;     // false: the body's condition is ignored
+    struct ree_tval **in;   // inputs of the body: iteration number, condition, carried values
+    struct ree_tval **made; // outputs of the body: condition, carried values, scan outputs
     struct ree_control_items *scan;
 };
 
@@ -84,8 +84,8 @@ static enum ree_status iterate(struct loop *loop) {
     return REE_OK;
 }
 
-// A scan output after no iteration: what the body declares of its items, or what a trial makes of
-// them.
+// A scan output after zero iterations. The item's shape is the one that the body declares, or else
+// the one that a trial derives.
 static enum ree_status empty_output(struct loop *loop, size_t i, struct ree_tval **out) {
     struct ree_lower *lower = loop->lower;
     size_t at = 1 + loop->n_carried + i;

@@ -1,5 +1,5 @@
-// StringNormalizer: leaves stop words out and changes case, for the letters listed in NUMERICS.md,
-// "Strings": the C library's tables differ from machine to machine.
+// StringNormalizer: removes stop words and changes the case of the letters listed in NUMERICS.md,
+// "Strings". It does not use the C library's tables, which differ between machines.
 #include "graph/lower/rules.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static enum ree_status no_memory(struct ree_lower *lower) {
     return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
 }
 
-// Two-byte sequences stand for U+0080 to U+07FF, which all letters below are in.
+// Decodes two-byte UTF-8 sequences, U+0080 to U+07FF, which include all letters below.
 static uint32_t decode(const unsigned char *s) {
     bool two = (s[0] & 0xE0) == 0xC0 && (s[1] & 0xC0) == 0x80;
     return two ? (s[0] & 0x1Fu) << 6 | (s[1] & 0x3Fu) : 0;
@@ -30,7 +30,7 @@ static uint32_t to_upper(uint32_t c) {
     return c >= 0x450 && c <= 0x45F ? c - 0x50 : c;
 }
 
-// In place: upper and lower case have the same number of bytes here.
+// Changes the case in place: upper and lower case of these letters have the same number of bytes.
 static void change_case(char *text, enum case_change change) {
     for (unsigned char *s = (unsigned char *)text; *s; s++) {
         if (change == LOWER && *s >= 'A' && *s <= 'Z') *s = (unsigned char)(*s + 32);
@@ -64,7 +64,7 @@ static enum ree_status read_change(struct ree_lower *lower, enum case_change *ou
         "attribute 'case_change_action' is '%.40s', expected NONE, LOWER or UPPER", action);
 }
 
-// Whether s is a stop word: letter by letter, or whatever the case.
+// Returns whether s is a stop word, compared exactly or regardless of case.
 static enum ree_status is_stop_word(struct ree_lower *lower, const char *s, bool *out) {
     const struct ree_attr *words = ree_node_attr(lower->node, "stopwords");
     enum case_change fold = ree_node_int(lower->node, "is_case_sensitive", 0) ? AS_IT_IS : LOWER;
@@ -100,7 +100,8 @@ enum ree_status ree_lower_op_stringnormalizer(struct ree_lower *lower, struct re
         REE_TRY(with_case(lower, strings[i], change, &changed));
         left[kept++] = changed;
     }
-    if (!kept) left[kept++] = ""; // of nothing one empty string is left
+    // If no string is left, the result is one empty string.
+    if (!kept) left[kept++] = "";
     int64_t dims[2] = {1, (int64_t)kept};
     uint32_t rank = in[0]->rank;
     return ree_lower_strings(lower, rank, dims + (2 - rank), left, &out[0]);

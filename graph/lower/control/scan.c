@@ -1,8 +1,8 @@
-// Scan: the body lowered once for each position along the scanned axes, over the state that the
-// position before left. How many positions there are follows from shapes, so nothing is read back.
+// Scan: lowers the body once per position along the scanned axes, over the state that the previous
+// position returned. The number of positions follows from shapes, so nothing is read back.
 //
-// Opset 8 scans each sequence of a batch by itself, along axis 1 of everything, and as far as its
-// length says; what lies behind that in a scan output is zero.
+// Opset 8 scans each sequence of a batch separately, along axis 1 of all inputs and outputs, up to
+// the sequence's length. After that length, a scan output is zero.
 #include "graph/lower/control/control.h"
 
 #include <string.h>
@@ -12,8 +12,8 @@ struct scan {
     const struct ree_graph *body;
     size_t n_state, n_scanned, n_scan; // state variables, scanned inputs, scan outputs
     const int64_t *in_axes, *in_directions, *out_axes, *out_directions; // NULL: all zero
-    struct ree_tval **in;   // of the body: state, a slice of each scanned input
-    struct ree_tval **made; // of the body: state, an item of each scan output
+    struct ree_tval **in;   // inputs of the body: state, a slice of each scanned input
+    struct ree_tval **made; // outputs of the body: state, an item of each scan output
     struct ree_control_items *items;
 };
 
@@ -21,7 +21,7 @@ static enum ree_status no_memory(struct ree_lower *lower) {
     return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
 }
 
-// A list with an entry for each of n inputs or outputs.
+// Reads a list that has one entry for each of n inputs or outputs.
 static enum ree_status read_list(struct ree_lower *lower, const char *name, size_t n,
                                  const int64_t **out) {
     size_t length;
@@ -43,7 +43,7 @@ static enum ree_status read_directions(struct ree_lower *lower, const char *name
     return REE_OK;
 }
 
-// n_given: the node's inputs without the lengths of opset 8.
+// n_given: number of the node's inputs, without the lengths of opset 8.
 static enum ree_status start(struct scan *scan, size_t n_given) {
     struct ree_lower *lower = scan->lower;
     int64_t n = ree_node_int(lower->node, "num_scan_inputs", 0);
@@ -77,7 +77,7 @@ static enum ree_status check_state(struct ree_lower *lower, const struct ree_tva
         ree_tval_text(before, text, sizeof text), ree_tval_text(after, other, sizeof other));
 }
 
-// One position: scan->in has its slices.
+// Runs one position. scan->in must contain the position's slices.
 static enum ree_status iterate(struct scan *scan) {
     struct ree_lower *lower = scan->lower;
     REE_TRY(ree_lower_graph(lower, scan->body, scan->in, scan->made));
@@ -91,7 +91,7 @@ static enum ree_status iterate(struct scan *scan) {
     return REE_OK;
 }
 
-// The slices that position i of n takes from inputs[n_scanned].
+// Takes from inputs[n_scanned] the slices for position i of n.
 static enum ree_status take_slices(struct scan *scan, struct ree_tval *const *inputs,
                                    const uint32_t *axes, int64_t i, int64_t n) {
     for (size_t k = 0; k < scan->n_scanned; k++) {
@@ -102,7 +102,8 @@ static enum ree_status take_slices(struct scan *scan, struct ree_tval *const *in
     return REE_OK;
 }
 
-// inputs[n_scanned] along axes[n_scanned], which have one length: that of the scan.
+// Finds the length of the scan: inputs[n_scanned] along axes[n_scanned] must all have the same
+// length.
 static enum ree_status scan_length(struct scan *scan, struct ree_tval *const *inputs,
                                    const uint32_t *axes, int64_t *out) {
     *out = inputs[0]->dims[axes[0]];
@@ -115,7 +116,7 @@ static enum ree_status scan_length(struct scan *scan, struct ree_tval *const *in
     return REE_OK;
 }
 
-// Runs `steps` of n positions over scan->in's state.
+// Runs the first `steps` of n positions, starting from the state in scan->in.
 static enum ree_status run(struct scan *scan, struct ree_tval *const *inputs, const uint32_t *axes,
                            int64_t steps, int64_t n) {
     for (size_t i = 0; i < scan->n_scan; i++)
@@ -127,7 +128,7 @@ static enum ree_status run(struct scan *scan, struct ree_tval *const *inputs, co
     return REE_OK;
 }
 
-// An item of each scan output although there is no position, by trial over slices full of zeros.
+// Makes one item of each scan output by a trial over zero slices, if there is no position.
 static enum ree_status try_items(struct scan *scan, struct ree_tval *const *inputs,
                                  const uint32_t *axes) {
     struct ree_lower *lower = scan->lower;
@@ -188,7 +189,7 @@ enum ree_status ree_lower_op_scan(struct ree_lower *lower, struct ree_tval *cons
 
 // Opset 8
 
-// How far each sequence of the batch goes.
+// Reads the length of each sequence of the batch.
 static enum ree_status read_lengths(struct ree_lower *lower, struct ree_tval *t, int64_t n_batch,
                                     int64_t n, const int64_t **out) {
     size_t count;
@@ -204,7 +205,7 @@ static enum ree_status read_lengths(struct ree_lower *lower, struct ree_tval *t,
     return REE_OK;
 }
 
-// The items of one sequence, and zeros up to n.
+// Pads the items of one sequence with zeros up to n.
 static enum ree_status pad_items(struct scan *scan, int64_t n) {
     struct ree_lower *lower = scan->lower;
     for (size_t k = 0; k < scan->n_scan; k++) {
@@ -223,7 +224,7 @@ static enum ree_status pad_items(struct scan *scan, int64_t n) {
     return REE_OK;
 }
 
-// Sequence b of the batch; its results go to results[output] as further items.
+// Runs sequence b of the batch and appends its results to results[output].
 static enum ree_status run_sequence(struct scan *scan, struct ree_tval *const *in, int64_t b,
                                     int64_t steps, int64_t n, struct ree_control_items *results) {
     struct ree_lower *lower = scan->lower;

@@ -1,4 +1,4 @@
-// Sequences: lists of tensors that the bind knows, so putting one together costs nothing.
+// Sequences: lists of tensors that are known at bind time, so building one costs nothing.
 #include "graph/lower/control/control.h"
 
 #include <string.h>
@@ -23,7 +23,8 @@ static enum ree_status require_tensor(struct ree_lower *lower, const struct ree_
                           ree_tval_text(t, text, sizeof text));
 }
 
-// A position in [-n, last], negative ones from the end; `fallback` when the input is omitted.
+// Reads a position in [-n, last]; negative positions count from the end. If the input is omitted:
+// `fallback`.
 static enum ree_status read_position(struct ree_lower *lower, struct ree_tval *t, size_t n,
                                      int64_t last, int64_t fallback, size_t *out) {
     const int64_t *values;
@@ -115,7 +116,7 @@ enum ree_status ree_lower_op_sequencelength(struct ree_lower *lower, struct ree_
     return ree_lower_literal(lower, REE_I64, 0, NULL, &n, &out[0]);
 }
 
-// The sizes of the parts, from a list or from one size for all but the last.
+// Reads the sizes of the parts, from a list, or from one size for all parts but the last.
 static enum ree_status part_sizes(struct ree_lower *lower, struct ree_tval *split, int64_t dim,
                                   const int64_t **out, size_t *out_n) {
     size_t n;
@@ -154,12 +155,12 @@ enum ree_status ree_lower_op_splittosequence(struct ree_lower *lower, struct ree
     REE_TRY(require_tensor(lower, t, 0));
     uint32_t axis;
     REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", 0), t->rank, &axis));
-    // Only single slices may lose the axis.
+    // Only single slices may drop the axis.
     bool drop = !split && !ree_node_int(lower->node, "keepdims", 1);
     const int64_t *sizes = NULL;
     size_t n = (size_t)t->dims[axis];
     if (split) REE_TRY(part_sizes(lower, split, t->dims[axis], &sizes, &n));
-    // Each item is a tensor of its own, also where the input is one element repeated.
+    // Each item is a separate tensor, even if the input is one repeated element.
     if (n > REE_LOWER_MAX_STEPS)
         return ree_lower_fail(lower, REE_UNSUPPORTED,
                               "a sequence of %zu items; at most %u are supported", n,
@@ -227,8 +228,8 @@ enum ree_status ree_lower_op_concatfromsequence(struct ree_lower *lower, struct 
     return ree_control_stack(lower, &items, axis, false, &out[0]);
 }
 
-// The body over each item of the first sequence, and the items of other sequences in step; tensors
-// among the inputs are the same for all.
+// Applies the body to each item of the first sequence, together with the items at the same position
+// of the other sequences. Input tensors are the same for all items.
 enum ree_status ree_lower_op_sequencemap(struct ree_lower *lower, struct ree_tval *const *in,
                                          struct ree_tval **out) {
     size_t n_in = lower->node->n_inputs, n_out = lower->node->n_outputs;
@@ -267,7 +268,7 @@ enum ree_status ree_lower_op_sequencemap(struct ree_lower *lower, struct ree_tva
     return REE_OK;
 }
 
-// Optional values: there, and then the value itself, or absent.
+// Optional values: present, represented by the value itself, or absent.
 
 enum ree_status ree_lower_op_optional(struct ree_lower *lower, struct ree_tval *const *in,
                                       struct ree_tval **out) {

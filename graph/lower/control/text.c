@@ -1,5 +1,5 @@
-// Operators on strings. What they make is known to the host alone, so they bring their inputs
-// there. What is exact about them stands in NUMERICS.md, "Strings".
+// Operators on strings. Only the host knows their results, so they bring their inputs to the host.
+// NUMERICS.md, "Strings", defines the exact results.
 #include "graph/lower/control/text.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@ static enum ree_status no_memory(struct ree_lower *lower) {
     return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
 }
 
-// Numbers as text. The C library reads and writes them as the caller's locale says, so the "C"
-// locale is put in its place meanwhile.
+// Numbers as text. The C library reads and writes numbers in the caller's locale, so the "C" locale
+// is selected temporarily.
 
 struct c_locale {
     locale_t c, before;
@@ -32,7 +32,7 @@ static void leave_c_locale(struct c_locale *l) {
     freelocale(l->c);
 }
 
-// The shortest of the decimal numbers that read back as x.
+// Prints the shortest decimal number that reads back as x.
 static void print_float(double x, bool wide, char *out, size_t size) {
     if (x != x || x - x != 0) {
         snprintf(out, size, "%s", x != x ? "NaN" : x > 0 ? "INF" : "-INF");
@@ -68,8 +68,8 @@ static void print_number(const void *bytes, enum ree_dtype dtype, char *out, siz
         snprintf(out, size, "%llu", (unsigned long long)i);
 }
 
-// The type through which elements of `dtype` are read and written as text; they convert to it
-// exactly.
+// The type through which elements of `dtype` are read and written as text. The conversion to it is
+// exact.
 static enum ree_dtype text_type(enum ree_dtype dtype) {
     switch (dtype) {
     case REE_F64:
@@ -86,7 +86,7 @@ static enum ree_dtype text_type(enum ree_dtype dtype) {
     case REE_I2: return REE_I8;
     case REE_U4:
     case REE_U2: return REE_U8;
-    default: return REE_F32; // and the narrow floats
+    default: return REE_F32; // also for the narrow floats
     }
 }
 
@@ -110,8 +110,8 @@ static enum ree_status to_strings(struct ree_lower *lower, struct ree_tval *t,
     return ree_lower_literal(lower, REE_STRING, t->rank, t->dims, numbers, out);
 }
 
-// Whether s is a decimal number, an infinity or NaN: the C library would also take hexadecimal
-// ones, blanks in front, and more.
+// Returns whether s is a decimal number, an infinity or NaN. The C library also accepts hexadecimal
+// numbers, leading blanks and more.
 static bool is_float_text(const char *s) {
     const char *digits = s + (*s == '+' || *s == '-');
     if (!strcasecmp(digits, "inf") || !strcasecmp(digits, "infinity") || !strcasecmp(digits, "nan"))
@@ -129,7 +129,7 @@ static bool read_float(const char *s, bool wide, void *out) {
     return true;
 }
 
-// The low bytes of a decimal integer that `dtype` can hold.
+// Reads a decimal integer that `dtype` can represent; stores its low bytes.
 static bool read_integer(const char *s, enum ree_dtype dtype, void *out) {
     size_t size = ree_dtype_size(dtype);
     bool is_signed = dtype == REE_I8 || dtype == REE_I16 || dtype == REE_I32 || dtype == REE_I64;
@@ -207,9 +207,9 @@ enum ree_status ree_lower_op_stringconcat(struct ree_lower *lower, struct ree_tv
     return ree_lower_literal(lower, REE_STRING, rank, dims, numbers, &out[0]);
 }
 
-// The next part of *at, which moves on behind it; false when there is none. Without a delimiter
-// blanks separate, however many, and do not count at the ends. `last`: the part is all that is
-// left.
+// Returns the next part of *at and advances *at past it; returns false if there is none. Without a
+// delimiter, any number of blanks separates parts, and blanks at the ends are ignored. `last`: the
+// part is the whole remaining text.
 static bool next_part(const char **at, const char *delimiter, bool last, const char **out,
                       size_t *out_n) {
     static const char blanks[] = " \t\n\v\f\r";
@@ -231,7 +231,7 @@ static bool next_part(const char **at, const char *delimiter, bool last, const c
 
 struct parts {
     const char *delimiter;
-    int64_t max_split; // INT64_MAX: none
+    int64_t max_split; // INT64_MAX: no limit
 };
 
 static int64_t count_parts(const struct parts *p, const char *s) {

@@ -1,4 +1,4 @@
-// Strings to numbers and back, for Cast and CastLike.
+// Conversion of strings to numbers and back, for Cast and CastLike.
 #ifndef REE_GRAPH_LOWER_CONTROL_TEXT_H
 #define REE_GRAPH_LOWER_CONTROL_TEXT_H
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-// Columns of the last axis; a vector counts as one row.
+// Selects columns of the last axis; a vector counts as one row.
 enum ree_status ree_lower_op_array_feature_extractor(struct ree_lower *lower,
                                                      struct ree_tval *const *in,
                                                      struct ree_tval **out) {
@@ -42,7 +42,7 @@ enum ree_status ree_lower_op_binarizer(struct ree_lower *lower, struct ree_tval 
                          &out[0]);
 }
 
-// A list of floats, one for all or one for each of the last axis's columns, as a tensor.
+// Reads a list of floats as a tensor: one for all columns, or one per column of the last axis.
 static enum ree_status read_columns(struct ree_lower *lower, const char *name, int64_t columns,
                                     float fallback, struct ree_tval **out) {
     size_t n;
@@ -71,8 +71,8 @@ enum ree_status ree_lower_op_scaler(struct ree_lower *lower, struct ree_tval *co
     return ree_lower_map(&b, value, REE_F32, &out[0]);
 }
 
-// Rows divided by their maximum, their sum of magnitudes or the root of their sum of squares; rows
-// where that is 0 stay.
+// Divides each row by its maximum, its sum of magnitudes or the root of its sum of squares. A row
+// for which that is 0 is unchanged.
 enum ree_status ree_lower_op_normalizer(struct ree_lower *lower, struct ree_tval *const *in,
                                         struct ree_tval **out) {
     struct ree_tval *x, *norm;

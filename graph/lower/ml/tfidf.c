@@ -1,19 +1,19 @@
-// TfIdfVectorizer over integers: how often each n-gram of a pool occurs in a row.
+// TfIdfVectorizer for integers: counts how often each n-gram of a pool occurs in a row.
 //
-// For each length of n-grams, a table of positions lists where the items of each candidate lie: one
-// for each start and distance between items. Candidates are compared with the pool's n-grams of
-// that length, and the matches counted.
+// For each length of n-grams, a table lists the positions of the items of each candidate: one
+// candidate for each start and each distance between items. Candidates are compared with the pool's
+// n-grams of that length, and the matches are counted.
 #include "graph/lower/data.h"
 
 #include <string.h>
 
 struct vectorizer {
     int64_t min_length, max_length, max_skip;
-    size_t n_lengths, n_pool, n_grams; // lengths with a pool; items of it; n-grams of it
-    const int64_t *starts;             // of each length in the pool, in items
-    const int64_t *columns;            // of each n-gram in the output
+    size_t n_lengths, n_pool, n_grams; // lengths in the pool; its items; its n-grams
+    const int64_t *starts;             // by length: index of the first item in the pool
+    const int64_t *columns;            // by n-gram: its column in the output
     const int64_t *pool;
-    int64_t width; // of the output
+    int64_t width; // columns of the output
 };
 
 static enum ree_status read_grams(struct ree_lower *lower, struct vectorizer *v) {
@@ -60,8 +60,8 @@ static enum ree_status read_attributes(struct ree_lower *lower, struct vectorize
     return read_grams(lower, v);
 }
 
-// Where the candidates of one length lie in a row of n items: (candidates, length). Distances that
-// do not fit into the row have none; single items have one distance only.
+// The positions of the candidates of one length in a row of n items: (candidates, length). A
+// distance that does not fit in the row has no candidate. Single items have only one distance.
 static enum ree_status positions(struct ree_lower *lower, const struct vectorizer *v, int64_t n,
                                  int64_t length, struct ree_tval **out) {
     int64_t count = 0, most = length == 1 ? 1 : (n - 1) / (length - 1), limit = INT64_C(1) << 31;
@@ -84,7 +84,7 @@ static enum ree_status positions(struct ree_lower *lower, const struct vectorize
     return ree_lower_literal(lower, REE_I32, 2, (int64_t[]){count, length}, table, out);
 }
 
-// x (rows, n) at the positions: (rows, candidates, length)
+// Gathers x (rows, n) at the positions: (rows, candidates, length).
 static enum ree_status candidates(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *at,
                                   struct ree_tval **out) {
     struct ree_gather_params p = {.n_components = 1};
@@ -97,7 +97,7 @@ static enum ree_status candidates(struct ree_lower *lower, struct ree_tval *x, s
                                 (int64_t[]){x->dims[0], at->dims[0], at->dims[1]}, out);
 }
 
-// Counts of the pool's n-grams of one length, into `to` (rows, n-grams).
+// Counts the pool's n-grams of one length into `to` (rows, n-grams).
 static enum ree_status count_length(struct ree_lower *lower, const struct vectorizer *v,
                                     struct ree_tval *x, size_t length, struct ree_tval *to) {
     struct ree_tval *at, *found, *grams, *equal = NULL, *counts;
@@ -123,8 +123,8 @@ static enum ree_status count_length(struct ree_lower *lower, const struct vector
     return ree_lower_copy_into(lower, counts, to);
 }
 
-// Counts (rows, n-grams + 1) brought to the output's columns; those without an n-gram take the last
-// column, which is zero.
+// Rearranges counts (rows, n-grams + 1) to the output's columns. A column without an n-gram gets
+// the last column of the counts, which is zero.
 static enum ree_status arrange(struct ree_lower *lower, const struct vectorizer *v,
                                struct ree_tval *counts, struct ree_tval **out) {
     int32_t *from = ree_arena_alloc_array(lower->arena, (size_t)v->width + 1, sizeof *from);
@@ -137,7 +137,7 @@ static enum ree_status arrange(struct ree_lower *lower, const struct vectorizer 
     return ree_data_select(lower, counts, axes, out);
 }
 
-// The weights by n-gram of the pool, as a row of the output; 1 where there are none.
+// The weights of the pool's n-grams, as a row of the output; 1 if the node has none.
 static enum ree_status read_weights(struct ree_lower *lower, const struct vectorizer *v,
                                     struct ree_tval **out) {
     size_t n;
@@ -152,7 +152,7 @@ static enum ree_status read_weights(struct ree_lower *lower, const struct vector
     return ree_lower_literal(lower, REE_F32, 1, &v->width, row, out);
 }
 
-// TF: counts. IDF: the weight where there is one. TFIDF: count * weight.
+// TF: counts. IDF: the weight if the count is not 0. TFIDF: count * weight.
 static enum ree_status weigh(struct ree_lower *lower, const struct vectorizer *v,
                              struct ree_tval *counts, struct ree_tval **out) {
     const char *mode = ree_node_string(lower->node, "mode", "");

@@ -1,13 +1,13 @@
-// ai.onnx.ml TreeEnsemble: every row walks every tree at once, a gather of
-// nodes and a map a level.
+// TreeEnsemble of ai.onnx.ml: all rows walk all trees at once. Each level is a gather of nodes and
+// a map.
 //
-// Nodes and leaves are numbered as one: the leaves behind the nodes, each its
-// own successor. So all walks may take as many levels as the deepest tree has.
+// Nodes and leaves share one numbering: the leaves come after the nodes, and each leaf is its own
+// successor. So all walks can take as many levels as the deepest tree has.
 #include "graph/lower/data.h"
 
 #include <string.h>
 
-// A comparison as the outcomes that lead to the true branch.
+// A comparison, as the set of outcomes that lead to the true branch.
 enum { LESS = 1, EQUAL = 2, GREATER = 4, UNORDERED = 8 };
 
 enum { MODE_MEMBER = 6, N_MODES = 7 };
@@ -21,11 +21,11 @@ struct tree_node {
 
 struct ensemble {
     size_t n_nodes, n_leaves,
-        n;                   // n: nodes that membership tests add included, and leaves
+        n;                   // n: all nodes, including nodes added for membership tests, and leaves
     struct tree_node *nodes; // (n)
     int32_t *features;       // (n)
-    enum ree_dtype dtype;    // float32 or float64: of X, the splits and the weights
-    size_t size;             // of one of them
+    enum ree_dtype dtype;    // float32 or float64: type of X, the splits and the weights
+    size_t size;             // of one element of that type, in bytes
     char *splits;            // (n)
     size_t n_roots;
     int32_t *roots;
@@ -74,8 +74,7 @@ static enum ree_status no_memory(struct ree_lower *lower) {
     return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
 }
 
-// Sizes, and memory for nodes, leaves and one more node for each member of a
-// set.
+// Computes sizes and allocates memory for nodes, leaves and one more node per member of a set.
 static enum ree_status allocate(struct ree_lower *lower, struct ensemble *e) {
     size_t n_members = 0, n_ids, n_targets, n_roots;
     const struct ree_attr *members = ree_node_attr(lower->node, "membership_values");
@@ -103,7 +102,7 @@ static enum ree_status allocate(struct ree_lower *lower, struct ensemble *e) {
     return all ? REE_OK : no_memory(lower);
 }
 
-// The number of a branch's target.
+// Computes the number of a branch's target.
 static enum ree_status branch(struct ree_lower *lower, const struct ensemble *e, const char *name,
                               int64_t id, bool leaf, int32_t *out) {
     int64_t n = (int64_t)(leaf ? e->n_leaves : e->n_nodes);
@@ -168,8 +167,8 @@ static enum ree_status read_leaves(struct ree_lower *lower, struct ensemble *e) 
     return REE_OK;
 }
 
-// A test for membership becomes a chain of tests for equality, a node for each
-// member. The sets stand in the order of their nodes, each closed by a NaN.
+// Replaces a membership test by a chain of equality tests, one node per member. The sets are stored
+// in the order of their nodes; a NaN ends each set.
 static enum ree_status expand_members(struct ree_lower *lower, struct ensemble *e) {
     const struct ree_attr *modes = ree_node_attr(lower->node, "nodes_modes");
     const struct ree_attr *members = ree_node_attr(lower->node, "membership_values");
@@ -200,9 +199,8 @@ static enum ree_status expand_members(struct ree_lower *lower, struct ensemble *
     return REE_OK;
 }
 
-// The longest walk from a root, in nodes; fails where the walk never ends.
-// Depth first, with a stack of nodes whose branches are being visited; a height
-// of 0 is one not known yet.
+// The longest walk from a root, in nodes; fails if a walk does not end. Depth first, with a stack
+// of nodes whose branches are being visited. A height of 0 means: not known yet.
 static enum ree_status find_depth(struct ree_lower *lower, struct ensemble *e) {
     uint32_t *height = ree_arena_alloc_array(lower->arena, e->n, sizeof *height);
     bool *open = ree_arena_alloc_array(lower->arena, e->n, sizeof *open);
@@ -214,7 +212,7 @@ static enum ree_status find_depth(struct ree_lower *lower, struct ensemble *e) {
         while (n) {
             int32_t at = stack[n - 1], next = -1;
             const struct tree_node *node = &e->nodes[at];
-            // A node that is its own successor is none.
+            // A leaf is its own successor, and is not counted as a node.
             bool leaf = (size_t)at >= e->n_nodes && (size_t)at < e->n_nodes + e->n_leaves;
             open[at] = true;
             if (!leaf && !height[node->if_true]) next = node->if_true;
@@ -263,7 +261,7 @@ static enum ree_status take_feature(struct ree_lower *lower, struct ree_tval *x,
     return ree_data_emit_gather(lower, x, feature, &p, 3, feature->dims, out);
 }
 
-// One level: where each walk goes from `at` (rows, trees).
+// Walks one level from `at` (rows, trees).
 static enum ree_status descend(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *nodes,
                                struct ree_tval *features, struct ree_tval *splits,
                                struct ree_tval *at, struct ree_tval **out) {
@@ -279,7 +277,7 @@ static enum ree_status descend(struct ree_lower *lower, struct ree_tval *x, stru
         REE_TRY(ree_lower_slice(lower, node, 2, i, 1, 1, &field));
         fields[i] = ree_expr_tensor(&b, field);
     }
-    // The bit of the outcome: 0 less, 1 equal, 2 greater, 3 unordered.
+    // The bit number of the outcome: 0 less, 1 equal, 2 greater, 3 unordered.
     int nan = ree_expr_op1(&b, REE_MAP_isnan_f32, v);
     int bit = ree_expr_op2(&b, REE_MAP_add_i32, ree_expr_i32(&b, 2), nan);
     int equal = ree_expr_op2(&b, REE_MAP_eq_f32, v, s);
@@ -312,7 +310,7 @@ static enum ree_status walk(struct ree_lower *lower, const struct ensemble *e, s
 
 // Results
 
-// Over the trees of (rows, trees, targets), in their order.
+// Aggregates over the trees of (rows, trees, targets), in their order.
 static enum ree_status aggregate(struct ree_lower *lower, const struct ensemble *e,
                                  struct ree_tval *t, struct ree_tval **out) {
     static const enum ree_reduce_kind kinds[4] = {REE_REDUCE_SUM, REE_REDUCE_SUM, REE_REDUCE_MIN,

@@ -1,9 +1,9 @@
-// Convolutions of 8-bit integers: exact sums, then one factor for each channel.
+// Convolutions of 8-bit integers: exact sums, then one factor per channel.
 #include "graph/lower/window.h"
 
 #include "graph/lower/quant/quant.h"
 
-// A value of the output channels: one for all or m, seen as (1, m, 1, ...).
+// Views a per-channel value of the output channels, one element or m, as (1, m, 1, ...).
 static enum ree_status of_channels(struct ree_lower *lower, struct ree_tval *t, const char *name,
                                    const struct ree_tval *w, struct ree_tval **out) {
     return ree_quant_along(lower, t, name, w->rank, 1, w->dims[0], out);
@@ -17,7 +17,7 @@ static enum ree_status byte_one(struct ree_lower *lower, uint32_t rank, const in
     return ree_lower_broadcast(lower, t, rank, dims, out);
 }
 
-// The sum of each filter, (1, m, 1, ...).
+// The sum of each filter, as (1, m, 1, ...).
 static enum ree_status filter_sums(struct ree_lower *lower, struct ree_tval *w,
                                    struct ree_tval **out) {
     struct ree_tval *filters, *unit;
@@ -32,8 +32,8 @@ static enum ree_status filter_sums(struct ree_lower *lower, struct ree_tval *w,
     return ree_lower_reshape(lower, *out, w->rank, dims, out);
 }
 
-// The sum of x under each position of the kernel, for the output channels of each group:
-// (n, groups * m, positions...).
+// The sum of x under each position of the kernel, for the output channels of each group: (n, groups
+// * m, positions...).
 static enum ree_status window_sums(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *w,
                                    struct ree_tval *x_zero, const struct ree_window *window,
                                    int64_t groups, struct ree_tval **out) {
@@ -59,7 +59,8 @@ static enum ree_status window_sums(struct ree_lower *lower, struct ree_tval *x, 
     return ree_lower_reshape(lower, *out, sums->rank, dims, out);
 }
 
-// sum of (x - x_zero) * (w - w_zero), int32: the padding holds x_zero, which adds nothing.
+// The sum of (x - x_zero) * (w - w_zero), int32. The padding has the value x_zero, so it adds
+// nothing.
 static enum ree_status convolve(struct ree_lower *lower, struct ree_tval *x,
                                 struct ree_tval *x_zero, struct ree_tval *w,
                                 struct ree_tval *w_zero, struct ree_tval **out) {

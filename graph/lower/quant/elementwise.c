@@ -1,15 +1,16 @@
-// com.microsoft's operators on quantised tensors: arithmetic on the numbers they stand for, or on
-// the integers where those suffice.
+// com.microsoft's operators on quantised tensors: arithmetic on the numbers that they represent, or
+// on the integers if that suffices.
 #include "graph/lower/quant/quant.h"
 
 #include <stdio.h>
 
-// A tensor with its scale and zero point (for the whole tensor), inputs at, at + 1, at + 2.
+// A tensor with its scale and zero point (for the whole tensor): inputs at, at + 1, at + 2.
 struct quantised {
     struct ree_tval *q, *scale, *zero;
 };
 
-// An input that the table cannot ask for, since zero points before it may be omitted.
+// Fails if an input is omitted. The operator table cannot check it, because zero points before it
+// may be omitted.
 static enum ree_status require(struct ree_lower *lower, struct ree_tval *const *in, uint32_t at,
                                const char *name, struct ree_tval **out) {
     *out = ree_rule_input(lower, in, at);
@@ -17,7 +18,7 @@ static enum ree_status require(struct ree_lower *lower, struct ree_tval *const *
     return ree_lower_fail(lower, REE_INVALID, "input %s (%u) is required but omitted", name, at);
 }
 
-// `name` is that of the tensor: "A" for A_scale and A_zero_point.
+// `name` is the tensor's name: "A" for A_scale and A_zero_point.
 static enum ree_status read_scale(struct ree_lower *lower, struct ree_tval *const *in, uint32_t at,
                                   const char *name, enum ree_dtype dtype, struct quantised *out) {
     char scale_name[32], zero_name[32];
@@ -38,7 +39,7 @@ static enum ree_status read_input(struct ree_lower *lower, struct ree_tval *cons
     return read_scale(lower, in, at + 1, name, out->q->dtype, out);
 }
 
-// q less its zero point, as an int32 value.
+// q minus its zero point, as an int32 value.
 static int centred(struct ree_expr_builder *e, const struct quantised *t) {
     int q = ree_expr_tensor(e, t->q);
     if (!t->zero) return q;
@@ -90,7 +91,7 @@ QUANT_RULE(qlinear_mul) {
     return ree_lower_map(&e, value, a.q->dtype, &out[0]);
 }
 
-// y = quantised f(dequantised x), f one function of float32.
+// y = quantise(f(dequantise(x))), where f is a function of one float32.
 static enum ree_status unary(struct ree_lower *lower, struct ree_tval *const *in,
                              int (*f)(struct ree_expr_builder *e, int x), struct ree_tval **out) {
     struct quantised x, y;
@@ -123,7 +124,7 @@ QUANT_RULE(qlinear_leaky_relu) {
     return unary(lower, in, leaky_relu, out);
 }
 
-// The last axis of t becomes axis 1, or the other way round.
+// Moves the last axis of t to axis 1, or (`first` false) axis 1 to the end.
 static enum ree_status move_channels(struct ree_lower *lower, struct ree_tval *t, bool first,
                                      struct ree_tval **out) {
     uint32_t perm[REE_MAX_RANK];
@@ -136,7 +137,7 @@ static enum ree_status move_channels(struct ree_lower *lower, struct ree_tval *t
     return ree_lower_transpose(lower, t, perm, out);
 }
 
-// The sum of a plane's integers, exact, times x_scale / (y_scale * n).
+// The exact sum of a plane's integers, times x_scale / (y_scale * n).
 QUANT_RULE(qlinear_global_average_pool) {
     struct quantised x, y;
     struct ree_tval *t, *wide, *sum, *factor, *count;
@@ -176,7 +177,7 @@ QUANT_RULE(qlinear_average_pool) {
     return ree_quant_quantize(lower, pooled, y.scale, y.zero, x.q->dtype, &out[0]);
 }
 
-// Y_scale, Y_zero_point, then X, scale, zero_point of each tensor.
+// Inputs: Y_scale, Y_zero_point, then X, scale and zero_point of each tensor.
 QUANT_RULE(qlinear_concat) {
     struct quantised y, x;
     size_t n = (lower->node->n_inputs - 2) / 3;

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-// t, the scale or the zero point, over x: one element for all, a vector along `axis`, or a tensor
-// of x's rank with one element for each block of block_size along the axis.
+// Spreads t, the scale or the zero point, over x. t is one element, a vector along `axis`, or a
+// tensor of x's rank with one element per block of block_size along the axis.
 static enum ree_status spread(struct ree_lower *lower, struct ree_tval *t, const char *name,
                               const struct ree_tval *x, struct ree_tval **out) {
     char text[128];
@@ -28,8 +28,8 @@ static enum ree_status spread(struct ree_lower *lower, struct ree_tval *t, const
                               name, ree_tval_text(t, text, sizeof text), (long long)n, axis);
     if (x->rank == REE_MAX_RANK)
         return ree_lower_fail(lower, REE_UNSUPPORTED, "blocks of a tensor of rank %u", x->rank);
-    // Each block's element repeated: (..., n, 1, ...) to (..., n, block, ...) to (..., n * block,
-    // ...), cut where the last block is shorter.
+    // Repeat each block's element: (..., n, 1, ...) to (..., n, block, ...) to (..., n * block,
+    // ...), then cut the excess of the last block.
     int64_t dims[REE_MAX_RANK];
     uint32_t rank = 0;
     for (uint32_t i = 0; i < x->rank; i++) {
@@ -45,7 +45,7 @@ static enum ree_status spread(struct ree_lower *lower, struct ree_tval *t, const
     return ree_lower_slice(lower, *out, axis, 0, 1, x->dims[axis], out);
 }
 
-// A zero point stands beside each scale.
+// Checks that the zero point has the scale's shape.
 static enum ree_status require_alike(struct ree_lower *lower, const struct ree_tval *zero,
                                      const char *name, const struct ree_tval *scale,
                                      const char *scale_name) {
@@ -60,7 +60,7 @@ static enum ree_status require_alike(struct ree_lower *lower, const struct ree_t
                           ree_tval_text(scale, wanted, sizeof wanted));
 }
 
-// The type that an attribute names, or `fallback` where it is absent or 0.
+// Reads the type that an attribute names; `fallback` if it is absent or 0.
 static enum ree_status type_attribute(struct ree_lower *lower, const char *name,
                                       enum ree_dtype fallback, enum ree_dtype *out) {
     int64_t value = ree_node_int(lower->node, name, 0);
@@ -94,7 +94,7 @@ QUANT_RULE(quantize_linear) {
     if (zero) REE_TRY(require_alike(lower, zero, "y_zero_point", scale, "y_scale"));
     struct ree_tval *given = zero;
     REE_TRY(ree_quant_zero(lower, zero, "y_zero_point", to, &zero));
-    if (ree_quant_is_float(to)) zero = given; // adding +0 changes -0
+    if (ree_quant_is_float(to)) zero = given; // adding +0 would change -0
     REE_TRY(spread(lower, scale, "y_scale", x, &scale));
     if (zero) REE_TRY(spread(lower, zero, "y_zero_point", x, &zero));
     struct ree_expr_builder e;

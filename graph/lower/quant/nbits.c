@@ -1,4 +1,5 @@
-// MatMulNBits: a matrix product with weights of 4 or 8 bits in blocks, read by the product itself.
+// MatMulNBits: a matrix product with weights in blocks of 4 or 8 bits, which the product itself
+// reads.
 #include <string.h>
 
 #include "graph/lower/quant/quant.h"
@@ -23,7 +24,7 @@ static enum ree_status read_attributes(struct ree_lower *lower, struct nbits *ou
                               "block_size is %lld, expected a power of two from 16 to %d",
                               (long long)a.block, REE_CHUNK);
     a.n_blocks = (a.k + a.block - 1) / a.block;
-    // No tensor has more elements, and the products below are of numbers that fit.
+    // No tensor has more elements. The products below then fit their types.
     if (a.n_blocks * a.block > INT32_MAX / a.n)
         return ree_lower_fail(lower, REE_INVALID,
                               "N is %lld and K %lld, expected a product below 2^31", (long long)a.n,
@@ -41,7 +42,8 @@ static enum ree_status require_count(struct ree_lower *lower, const struct ree_t
                           ree_dtype_name(dtype));
 }
 
-// Zero points of 4 bits lie two in a byte, each row from a byte of its own on: to a byte each.
+// Unpacks zero points of 4 bits to one byte each. They are packed two per byte; each row begins at
+// a new byte.
 static enum ree_status unpack_zeros(struct ree_lower *lower, struct ree_tval *packed,
                                     const struct nbits *a, struct ree_tval **out) {
     int64_t pairs = (a->n_blocks + 1) / 2, dims[3] = {a->n, pairs, 1};
@@ -58,7 +60,7 @@ static enum ree_status unpack_zeros(struct ree_lower *lower, struct ree_tval *pa
     return ree_lower_slice(lower, *out, 1, 0, 1, a->n_blocks, out);
 }
 
-// A (..., K), B, scales, zero_points, g_idx, bias
+// Inputs: A (..., K), B, scales, zero_points, g_idx, bias.
 QUANT_RULE(matmul_nbits) {
     struct ree_tval *a = in[0], *b = in[1], *scales = in[2], *product;
     struct ree_tval *zeros = ree_rule_input(lower, in, 3), *bias = ree_rule_input(lower, in, 5);
@@ -110,7 +112,7 @@ QUANT_RULE(matmul_nbits) {
     p->b_block = (uint32_t)w.block;
     p->b_bits = (uint32_t)w.bits;
     p->has_zero_points = zeros != NULL;
-    // The weights are the storage from its start (lower.h, ree_lower_emit).
+    // The weights must begin at the start of their storage (lower.h, ree_lower_emit).
     if (b->offset != 0) {
         struct ree_tval *own;
         REE_TRY(ree_lower_new(lower, REE_U8, b->rank, b->dims, &own));

@@ -1,10 +1,10 @@
 // Matrix products of 8-bit integers: exact sums, then one factor.
 #include "graph/lower/quant/quant.h"
 
-// A matrix product's operands as matrices, with what belongs to their rows and columns.
+// The operands of a matrix product, as matrices.
 struct operands {
     struct ree_tval *a, *b;
-    bool row, column; // the vector that a, or b, was
+    bool row, column; // a, or b, was a vector
 };
 
 static enum ree_status matrices(struct ree_lower *lower, struct ree_tval *a, struct ree_tval *b,
@@ -19,8 +19,8 @@ static enum ree_status matrices(struct ree_lower *lower, struct ree_tval *a, str
     return REE_OK;
 }
 
-// What belongs to the rows (axis 0) or columns (axis 1) of x: one, a vector, or (..., m, 1) and
-// (..., 1, n).
+// Checks and views a value per row (axis 0) or per column (axis 1) of x: one element, a vector, or
+// (..., m, 1) or (..., 1, n).
 static enum ree_status along(struct ree_lower *lower, struct ree_tval *t, const char *name,
                              const struct ree_tval *x, uint32_t axis, struct ree_tval **out) {
     *out = t;
@@ -46,7 +46,7 @@ static enum ree_status of_columns(struct ree_lower *lower, struct ree_tval *t, c
     return along(lower, t, name, o->b, 1, out);
 }
 
-// The product without the dimensions that vectors had been given.
+// Removes from the product the dimensions that were added to vectors.
 static enum ree_status as_given(struct ree_lower *lower, const struct operands *o,
                                 struct ree_tval *product, struct ree_tval **out) {
     int64_t dims[REE_MAX_RANK];
@@ -62,7 +62,7 @@ static enum ree_status as_given(struct ree_lower *lower, const struct operands *
     return ree_lower_reshape(lower, product, rank, dims, out);
 }
 
-// The int32 sums, less zero points.
+// The int32 sums, with zero points subtracted.
 static enum ree_status sums(struct ree_lower *lower, const struct operands *o,
                             struct ree_tval *a_zero, const char *a_name, struct ree_tval *b_zero,
                             const char *b_name, struct ree_tval **out) {
@@ -122,7 +122,7 @@ static enum ree_status to_float(struct ree_lower *lower, const struct operands *
     return as_given(lower, o, product, out);
 }
 
-// A, B, a_scale, b_scale, a_zero_point, b_zero_point, bias
+// Inputs: A, B, a_scale, b_scale, a_zero_point, b_zero_point, bias.
 QUANT_RULE(matmul_integer_to_float) {
     struct operands o;
     REE_TRY(matrices(lower, in[0], in[1], &o));
@@ -130,7 +130,7 @@ QUANT_RULE(matmul_integer_to_float) {
                     ree_rule_input(lower, in, 5), ree_rule_input(lower, in, 6), &out[0]);
 }
 
-// A (float32), B, b_scale, b_zero_point, bias
+// Inputs: A (float32), B, b_scale, b_zero_point, bias.
 QUANT_RULE(dynamic_quantize_matmul) {
     struct operands o;
     struct ree_tval *q, *scale, *zero;
@@ -140,8 +140,8 @@ QUANT_RULE(dynamic_quantize_matmul) {
                     ree_rule_input(lower, in, 4), &out[0]);
 }
 
-// A, a_scale, a_zero_point, B, b_scale, b_zero_point, C (int32), y_scale, y_zero_point: alpha *
-// a_scale * b_scale * (sums + C), quantised where y_scale is given.
+// Inputs: A, a_scale, a_zero_point, B, b_scale, b_zero_point, C (int32), y_scale, y_zero_point.
+// Computes alpha * a_scale * b_scale * (sums + C), quantised if y_scale is given.
 QUANT_RULE(qgemm) {
     struct operands o;
     struct ree_tval *a = in[0], *b = in[3], *c = ree_rule_input(lower, in, 6);

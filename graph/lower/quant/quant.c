@@ -111,7 +111,7 @@ int ree_quant_expr_zero(struct ree_expr_builder *e, struct ree_tval *zero) {
     return zero ? ree_expr_tensor(e, zero) : REE_QUANT_NO_ZERO;
 }
 
-// The clamp comes before the addition, which then cannot overflow.
+// Clamps before the addition, so that the addition cannot overflow.
 int ree_quant_expr_round(struct ree_expr_builder *e, int x, int zero, enum ree_dtype dtype) {
     int32_t low = 0, high = 0;
     ree_quant_range(dtype, &low, &high);
@@ -203,7 +203,7 @@ enum ree_status ree_quant_factor(struct ree_lower *lower, struct ree_tval *a, st
 
 // Products
 
-// One element, 1, seen as dims: the sums of a matrix's rows or columns are its products with this.
+// A single 1, broadcast to dims: the product with it gives the sums of a matrix's rows or columns.
 static enum ree_status ones(struct ree_lower *lower, uint32_t rank, const int64_t *dims,
                             struct ree_tval **out) {
     static const uint8_t one = 1;

@@ -1,9 +1,10 @@
-// Dropout: at inference the input; in training, elements dropped at random and the others scaled.
+// Dropout: at inference returns the input; in training drops elements at random and scales the
+// others.
 #include "graph/lower/random/random.h"
 
 #include "base/dtype.h"
 
-// Training is asked for by an input since opset 12.
+// Since opset 12, an input selects training.
 static enum ree_status read_mode(struct ree_lower *lower, struct ree_tval *mode, bool *out) {
     *out = false;
     if (!mode) return REE_OK;
@@ -16,7 +17,7 @@ static enum ree_status read_mode(struct ree_lower *lower, struct ree_tval *mode,
     return REE_OK;
 }
 
-// The ratio as a float32 scalar. Its type need not be the data's.
+// Reads the ratio as a float32 scalar. Its type may differ from the data's type.
 static enum ree_status read_ratio(struct ree_lower *lower, struct ree_tval *ratio,
                                   struct ree_tval **out) {
     char text[128];
@@ -30,7 +31,7 @@ static enum ree_status read_ratio(struct ree_lower *lower, struct ree_tval *rati
     return ratio->dtype == REE_F32 ? REE_OK : ree_lower_cast(lower, *out, REE_F32, out);
 }
 
-// ratio <= u keeps an element, times 1 / (1 - ratio).
+// Keeps an element if ratio <= u, multiplied by 1 / (1 - ratio).
 static enum ree_status drop(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *ratio,
                             struct ree_tval **out) {
     struct ree_tval *scale, *data = x;
@@ -51,7 +52,7 @@ static enum ree_status drop(struct ree_lower *lower, struct ree_tval *x, struct 
     return x->dtype == REE_F32 ? REE_OK : ree_lower_cast(lower, out[0], x->dtype, &out[0]);
 }
 
-// The mask is of bool, and of the data's type before opset 10.
+// The mask is bool; before opset 10 it has the data's type.
 enum ree_status ree_lower_op_dropout(struct ree_lower *lower, struct ree_tval *const *in,
                                      struct ree_tval **out) {
     bool training;

@@ -5,12 +5,12 @@
 
 // The generator
 
-// A seed is the bits of the attribute. Without one, the name of the node's first output decides:
-// unique in its graph, and the same each time the model is loaded.
+// The key is the bits of the seed attribute. Without one, it is a hash of the name of the node's
+// first output, which is unique in its graph and the same each time the model is loaded.
 static uint64_t key_of(const struct ree_node *node) {
     const struct ree_attr *seed = ree_node_attr(node, "seed");
     if (seed) {
-        // Dropout's is an integer.
+        // Dropout's seed is an integer.
         float value = seed->kind == REE_ATTR_INT ? (float)seed->i : seed->f;
         uint32_t bits;
         memcpy(&bits, &value, sizeof bits);
@@ -25,7 +25,7 @@ static uint64_t key_of(const struct ree_node *node) {
     return hash;
 }
 
-// 64 random bits of each element, by its number in the result.
+// 64 random bits per element, determined by the element's index in the result.
 static int bits64(struct ree_expr_builder *b) {
     int64_t strides[REE_MAX_RANK], stride = 1;
     for (uint32_t i = b->expr.rank; i-- > 0;) {
@@ -37,7 +37,7 @@ static int bits64(struct ree_expr_builder *b) {
     return ree_expr_op2(b, REE_MAP_philox_b64, number, key);
 }
 
-// The upper 24 bits of word 0 or 1, as an integer.
+// The upper 24 bits of 32-bit word 0 or 1, as an integer.
 static int bits24(struct ree_expr_builder *b, int word) {
     int value = bits64(b);
     if (word) value = ree_expr_op2(b, REE_MAP_shr_b64, value, ree_expr_i64(b, 32));
@@ -45,7 +45,7 @@ static int bits24(struct ree_expr_builder *b, int word) {
     return ree_expr_op2(b, REE_MAP_shr_b32, value, ree_expr_i32(b, 8));
 }
 
-// An integer up to 2^24 as a fraction of that, exactly.
+// An integer up to 2^24, divided by 2^24, exactly.
 static int fraction(struct ree_expr_builder *b, int value) {
     value = ree_expr_op1(b, REE_MAP_u32_to_f32, value);
     return ree_expr_op2(b, REE_MAP_mul_f32, value, ree_expr_f32(b, 0x1p-24f));
@@ -55,7 +55,7 @@ int ree_random_uniform(struct ree_expr_builder *b) {
     return fraction(b, bits24(b, 0));
 }
 
-// Box and Muller: sqrt(-2 log u) cos(2 pi v), u in (0, 1], v in [0, 1).
+// Box and Muller: sqrt(-2 log u) cos(2 pi v), with u in (0, 1] and v in [0, 1).
 int ree_random_normal(struct ree_expr_builder *b) {
     int u = fraction(b, ree_expr_op2(b, REE_MAP_add_i32, bits24(b, 0), ree_expr_i32(b, 1)));
     int v = fraction(b, bits24(b, 1));
@@ -72,7 +72,7 @@ static bool is_float(int64_t dtype) {
     return dtype == REE_F32 || dtype == REE_F16 || dtype == REE_BF16 || dtype == REE_F64;
 }
 
-// offset + scale * number, rounded to the type that attribute dtype names.
+// offset + scale * number, rounded to the type given by attribute dtype.
 static enum ree_status field(struct ree_lower *lower, int (*number)(struct ree_expr_builder *),
                              float offset, float scale, int64_t dtype, uint32_t rank,
                              const int64_t *dims, struct ree_tval **out) {
@@ -124,7 +124,7 @@ static enum ree_status of_shape(struct ree_lower *lower, distribution draw, stru
     return draw(lower, ree_node_int(lower->node, "dtype", REE_F32), (uint32_t)rank, dims, out);
 }
 
-// The type is the input's if that is one of floats, else float32.
+// The type is the input's type if that is a float type, else float32.
 static enum ree_status like(struct ree_lower *lower, distribution draw, const struct ree_tval *t,
                             struct ree_tval **out) {
     int64_t own = is_float(t->dtype) ? (int64_t)t->dtype : REE_F32;
@@ -156,7 +156,7 @@ enum ree_status ree_lower_op_random_normal_like(struct ree_lower *lower, struct 
 
 // Choices
 
-// An input of floats, of any width, as float32.
+// Converts an input of any float type to float32.
 static enum ree_status as_float32(struct ree_lower *lower, struct ree_tval *t,
                                   struct ree_tval **out) {
     if (!is_float(t->dtype)) return ree_rule_unsupported(lower, t->dtype);
@@ -197,7 +197,8 @@ static enum ree_status running_weights(struct ree_lower *lower, struct ree_tval 
     return ree_lower_emit(lower, REE_REPOP_SCAN, &params, operands, 2, 1);
 }
 
-// Multinomial: the class is the number of running sums that u * (the last of them) has reached.
+// Multinomial: the class is the number of running sums that are <= u * (the last running sum), at
+// most the last class.
 enum ree_status ree_lower_op_multinomial(struct ree_lower *lower, struct ree_tval *const *in,
                                          struct ree_tval **out) {
     int64_t dtype = ree_node_int(lower->node, "dtype", REE_I32);

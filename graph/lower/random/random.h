@@ -4,9 +4,9 @@
 
 #include "graph/lower/rules.h"
 
-// The uniform number of each element of the expression, in [0, 1).
+// Adds the uniform random number in [0, 1) of each element of the expression.
 int ree_random_uniform(struct ree_expr_builder *b);
-// A normal number of mean 0 and deviation 1.
+// Adds a normal random number of mean 0 and standard deviation 1.
 int ree_random_normal(struct ree_expr_builder *b);
 
 #endif

@@ -1,4 +1,5 @@
-// The activation functions of recurrent operators: by name, with the scalings some of them take.
+// The activation functions of recurrent operators: by name, with the parameters that some of them
+// have.
 #include "graph/lower/recurrent/recurrent.h"
 
 #include <strings.h>
@@ -7,7 +8,7 @@ static const struct {
     const char *name;
     enum ree_activation_kind kind;
     bool has_alpha, has_beta;
-    float alpha, beta; // where the node gives none
+    float alpha, beta; // defaults, if the node gives none
 } known[] = {
     {"Relu", REE_ACT_RELU, false, false, 0, 0},
     {"Tanh", REE_ACT_TANH, false, false, 0, 0},
@@ -23,7 +24,7 @@ static const struct {
 };
 #define N_KNOWN (sizeof known / sizeof known[0])
 
-// Names are compared without regard to case, as models do not agree on it.
+// Names are compared without regard to case, because models differ in case.
 static enum ree_status find(struct ree_lower *lower, const char *name, size_t *out) {
     for (*out = 0; *out < N_KNOWN; ++*out)
         if (!strcasecmp(known[*out].name, name)) return REE_OK;
@@ -45,7 +46,7 @@ enum ree_status ree_activation_read(struct ree_lower *lower, uint32_t n_directio
     size_t n_alpha, n_beta;
     const float *alpha = ree_node_floats(lower->node, "activation_alpha", &n_alpha);
     const float *beta = ree_node_floats(lower->node, "activation_beta", &n_beta);
-    // Each function that has a scaling takes the next of the list.
+    // Each function that has a parameter takes the next value of the list.
     for (uint32_t i = 0; i < n; i++) {
         size_t k = (size_t)defaults[i % n_functions];
         if (names) REE_TRY(find(lower, names->strings[i], &k));

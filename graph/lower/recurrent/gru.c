@@ -8,7 +8,8 @@
 
 enum { UPDATE, RESET, CANDIDATE };
 
-// One gate's activation, as a map of its own: function(clip(x + y)), y NULL: no sum.
+// One gate's activation as a map of its own: function(clip(x + y)), then times `times`. y NULL: no
+// sum; times NULL: no product.
 static enum ree_status activated(struct ree_recurrent_step *step, uint32_t function,
                                  struct ree_tval *x, struct ree_tval *y, struct ree_tval *times,
                                  struct ree_tval **out) {
@@ -29,7 +30,7 @@ static int blend(struct ree_expr_builder *b, struct ree_recurrent_step *step, in
     return ree_expr_op2(b, REE_MAP_add_f32, fresh, kept);
 }
 
-// The reset gate before the product with Rn: two products a step.
+// The reset gate is applied before the product with Rn: two products per step.
 static enum ree_status cell_reset_first(struct ree_recurrent_step *step) {
     struct ree_tval *gates, *update, *reset, *product;
     REE_TRY(ree_recurrent_product(step, step->h, UPDATE, 2, true, &gates));
@@ -47,7 +48,8 @@ static enum ree_status cell_reset_first(struct ree_recurrent_step *step) {
     return ree_recurrent_finish(step, &b, blend(&b, step, z, n));
 }
 
-// After it: one product, and one map where the functions are simple enough.
+// The reset gate is applied after the product: one product, and one map if the functions are simple
+// enough.
 static enum ree_status cell_reset_last(struct ree_recurrent_step *step) {
     struct ree_tval *gates, *h[3], *x[3];
     REE_TRY(ree_recurrent_product(step, step->h, 0, 3, false, &gates));

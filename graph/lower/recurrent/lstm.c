@@ -3,13 +3,13 @@
 //     i = f(gi + Pi * c)   f = f(gf + Pf * c), or 1 - i with input_forget   n = g(gn)
 //     c' = f * c + i * n   o = f(go + Po * c')   h' = o * h(c')
 //
-// with g. = (x W. + Wb.) + (h R. + Rb.). The clip is for what enters f and g; what enters h is c',
-// as it is.
+// with g. = (x W. + Wb.) + (h R. + Rb.). The inputs of f and g are clipped; the input of h is c'
+// without clipping.
 #include "graph/lower/recurrent/recurrent.h"
 
 enum { INPUT, OUTPUT, FORGET, CANDIDATE };
 
-// The states are one tensor, so one map makes both: its axis of states selects.
+// The states are one tensor, so one map makes both: the index along the state axis selects h or c.
 static enum ree_status finish_states(struct ree_recurrent_step *step, struct ree_expr_builder *b,
                                      int h, int c) {
     int state = ree_expr_iota(b, REE_I32, 0, (int64_t[]){0, 1, 0, 0});
@@ -24,7 +24,7 @@ static int cell_state(struct ree_expr_builder *b, int f, int c, int i, int n) {
     return ree_expr_op2(b, REE_MAP_add_f32, multiply(b, f, c), multiply(b, i, n));
 }
 
-// 1 - i in place of the forget gate.
+// Returns whether 1 - i replaces the forget gate.
 static bool couples(const struct ree_recurrent_step *step) {
     return ree_node_int(step->run->lower->node, "input_forget", 0) != 0;
 }
@@ -33,7 +33,7 @@ static int coupled(struct ree_expr_builder *b, int i) {
     return ree_expr_op2(b, REE_MAP_sub_f32, ree_expr_f32(b, 1), i);
 }
 
-// Everything behind the product in one map.
+// Computes everything after the product in one map.
 static enum ree_status cell_in_one_map(struct ree_recurrent_step *step, struct ree_tval *gates) {
     struct ree_expr_builder b;
     int value[4];
@@ -67,7 +67,7 @@ static enum ree_status activated(struct ree_recurrent_step *step, uint32_t funct
     return ree_lower_map(&b, value, REE_F32, out);
 }
 
-// The same with a map for each gate, which has room for peepholes and longer functions.
+// As cell_in_one_map, with one map per gate, which allows peepholes and longer functions.
 static enum ree_status cell_by_gates(struct ree_recurrent_step *step, struct ree_tval *gates) {
     struct ree_tval *gate[4], *peephole[3] = {NULL}, *c, *seen;
     struct ree_lower *lower = step->run->lower;

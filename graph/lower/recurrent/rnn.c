@@ -1,4 +1,4 @@
-// RNN: h' = f((x W + Wb) + (h R + Rb)). When fused, a step is one product with its epilogue.
+// RNN: h' = f((x W + Wb) + (h R + Rb)). With fusion, a step is one product with its epilogue.
 #include "graph/lower/recurrent/recurrent.h"
 
 static enum ree_status rnn_cell(struct ree_recurrent_step *step) {

@@ -1,4 +1,4 @@
-// The frame of RNN, GRU and LSTM: inputs, the input product, the walk over the steps, outputs.
+// Shared driver of RNN, GRU and LSTM: inputs, the input product, the loop over the steps, outputs.
 #include "graph/lower/recurrent/recurrent.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static enum ree_status unsqueeze(struct ree_lower *lower, struct ree_tval *t, ui
     return REE_OK;
 }
 
-// Element `at` of an axis, which is dropped.
+// Selects element `at` of an axis and drops the axis.
 static enum ree_status select_at(struct ree_lower *lower, struct ree_tval *t, uint32_t axis,
                                  int64_t at, struct ree_tval **out) {
     struct ree_tval *view;
@@ -33,7 +33,7 @@ static enum ree_status select_at(struct ree_lower *lower, struct ree_tval *t, ui
     return REE_OK;
 }
 
-// The first two axes exchanged.
+// Swaps the first two axes.
 static enum ree_status swap_leading(struct ree_lower *lower, struct ree_tval *t,
                                     struct ree_tval **out) {
     uint32_t perm[REE_MAX_RANK];
@@ -46,8 +46,8 @@ static bool is_reverse(const struct ree_recurrent *run, uint32_t direction) {
     return direction == 1 || run->first_is_reverse;
 }
 
-// Of t (directions, steps, ...): directions [first, first + n) as each stands at its own time in
-// step s, the axis of steps dropped. Both directions lie on one stride, if not that of t.
+// Views t (directions, steps, ...) at step s: directions [first, first + n), each at its own time,
+// without the axis of steps. Two directions differ by a single stride, which may differ from t's.
 static enum ree_status at_step(const struct ree_recurrent *run, struct ree_tval *t, uint32_t first,
                                uint32_t n, int64_t s, struct ree_tval **out) {
     int64_t times[2];
@@ -55,7 +55,7 @@ static enum ree_status at_step(const struct ree_recurrent *run, struct ree_tval 
         times[i] = is_reverse(run, first + i) ? run->n_steps - 1 - s : s;
     struct ree_tval *view;
     REE_TRY(select_at(run->lower, t, 1, times[0], &view));
-    if (t->dims[0] == 1) view->strides[0] = 0; // one for all directions
+    if (t->dims[0] == 1) view->strides[0] = 0; // shared by all directions
     view->offset += first * view->strides[0];
     view->dims[0] = n;
     if (n == 2) view->strides[0] += (times[1] - times[0]) * t->strides[1];
@@ -134,7 +134,7 @@ static enum ree_status read_sizes(struct ree_recurrent *run, struct ree_tval *x,
     return require_shape(lower, r, "R", 3, (int64_t[]){run->n_directions, rows, run->hidden});
 }
 
-// live[0, t, b] = t < length of b. All of it is true without sequence_lens, and then it is absent.
+// live[0, t, b] = t < length of b. Without sequence_lens all would be true; run->live is then NULL.
 static enum ree_status read_lengths(struct ree_recurrent *run, struct ree_tval *lengths) {
     struct ree_lower *lower = run->lower;
     if (!lengths) return REE_OK;
@@ -163,7 +163,7 @@ static enum ree_status read_lengths(struct ree_recurrent *run, struct ree_tval *
     return ree_lower_map(&b, within, REE_I32, &run->live);
 }
 
-// B (directions, 2 * n_gates * hidden) as its halves (directions, n_gates, 1, hidden).
+// Views B (directions, 2 * n_gates * hidden) as two halves (directions, n_gates, 1, hidden).
 static enum ree_status read_bias(struct ree_recurrent *run, struct ree_tval *bias,
                                  struct ree_tval *halves[2]) {
     struct ree_lower *lower = run->lower;
@@ -187,7 +187,7 @@ static enum ree_status read_peepholes(struct ree_recurrent *run, struct ree_tval
                              &run->peepholes);
 }
 
-// x W + Wb for all steps at once: rows in the order in which X has them.
+// x W + Wb for all steps at once; the rows are in the order of X.
 static enum ree_status make_product(struct ree_recurrent *run, struct ree_tval *x,
                                     struct ree_tval *w, struct ree_tval *wb) {
     struct ree_lower *lower = run->lower;
@@ -211,7 +211,7 @@ static enum ree_status make_product(struct ree_recurrent *run, struct ree_tval *
 
 // States
 
-// The states before the first step: given, or zeros.
+// The states before the first step: as given, or zeros.
 static enum ree_status start_state(struct ree_recurrent *run, struct ree_tval *given,
                                    const char *name, uint32_t state) {
     struct ree_lower *lower = run->lower;
@@ -271,8 +271,8 @@ static enum ree_status take_step(struct ree_recurrent_step *step, int64_t s,
 }
 
 static enum ree_status take_steps(struct ree_recurrent *run, ree_recurrent_cell cell) {
-    // Both directions in one dispatch, unless the batch is so large that a device rather packs each
-    // matrix once.
+    // Compute both directions in one dispatch, unless the batch is so large that packing each
+    // matrix only once is faster on the device.
     bool both = run->alike && run->batch <= 8;
     uint32_t n = (uint32_t)run->n_directions, together = both ? n : 1;
     for (uint32_t first = 0; first < n; first += together) {
@@ -301,7 +301,7 @@ static enum ree_status sequence_of(struct ree_recurrent *run, uint32_t direction
     return ree_lower_slice(lower, view, 0, n ? 1 : 0, 1, n, out);
 }
 
-// Y (steps, directions, batch, hidden), zero behind a sequence's length.
+// Y (steps, directions, batch, hidden), zero after the end of each sequence.
 static enum ree_status make_sequence(struct ree_recurrent *run, struct ree_tval **out) {
     struct ree_lower *lower = run->lower;
     struct ree_tval *y;
@@ -364,7 +364,7 @@ enum ree_status ree_recurrent_run(struct ree_recurrent *run, struct ree_lower *l
     return REE_OK;
 }
 
-// Pieces of cells
+// Parts of cells
 
 enum ree_status ree_recurrent_gates(struct ree_recurrent_step *step, struct ree_tval *t,
                                     uint32_t from, uint32_t stride, uint32_t count,
@@ -377,14 +377,14 @@ enum ree_status ree_recurrent_gate(struct ree_recurrent_step *step, struct ree_t
     return select_at(step->run->lower, t, 1, gate, out);
 }
 
-// (n, gates, batch, hidden) and (n, batch, gates, hidden), the one as the other.
+// Converts (n, gates, batch, hidden) to (n, batch, gates, hidden), and vice versa.
 static enum ree_status swap_middle(struct ree_lower *lower, struct ree_tval *t,
                                    struct ree_tval **out) {
     return ree_lower_transpose(lower, t, (uint32_t[]){0, 2, 1, 3}, out);
 }
 
-// The sums run over (n, batch, gates, hidden), as the product lies in memory, so that they can
-// become its epilogue.
+// The sums are computed over (n, batch, gates, hidden), the product's memory layout, so that fusion
+// can make them its epilogue.
 enum ree_status ree_recurrent_product(struct ree_recurrent_step *step, struct ree_tval *h,
                                       uint32_t from, uint32_t count, bool with_input,
                                       struct ree_tval **out) {

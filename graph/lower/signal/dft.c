@@ -1,4 +1,4 @@
-// DFT: the axis turned to the end, transformed, and turned back.
+// DFT: moves the axis to the end, transforms, and moves it back.
 #include "graph/lower/signal/fourier.h"
 #include "graph/lower/spatial/spatial.h"
 
@@ -11,8 +11,8 @@ static enum ree_status divide(struct ree_lower *lower, struct ree_tval *x, int64
     return ree_lower_map(&b, value, REE_F32, out);
 }
 
-// The whole spectrum (rows, n, parts) of a real signal from its first n / 2 + 1 numbers: the others
-// are the conjugates of these, backwards.
+// The whole spectrum (rows, n, parts) of a real signal from its first n / 2 + 1 numbers: the
+// remaining numbers are their conjugates in reverse order.
 static enum ree_status whole_spectrum(struct ree_lower *lower, struct ree_tval *x, int64_t n,
                                       struct ree_tval **out) {
     int64_t half = n / 2 + 1, rows = x->dims[0], parts = x->dims[2];

@@ -1,7 +1,7 @@
-// The discrete Fourier transform as products with tables. Lengths up to DIRECT are one product;
-// others split into two factors, each transformed by itself with a turn of every element between
-// (Cooley and Tukey 1965); a prime length becomes a convolution, done with transforms of a power of
-// two (Bluestein 1970). NUMERICS.md has the steps.
+// The discrete Fourier transform as products with tables. A length up to DIRECT is one product.
+// Other lengths are split into two factors, each transformed separately, with a rotation of every
+// element in between (Cooley and Tukey 1965). A prime length becomes a convolution, computed with
+// transforms of a power of two (Bluestein 1970). NUMERICS.md has the steps.
 #include "graph/lower/signal/fourier.h"
 
 #include "graph/lower/signal/real.h"
@@ -15,8 +15,8 @@ static enum ree_status no_memory(struct ree_lower *lower) {
     return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
 }
 
-// cos and sin of 2 pi m / n, m = 0 ... n-1, interleaved. With `inverse` those of the opposite
-// direction: the transform's factors are cos - i sin.
+// cos and sin of 2 pi m / n for m = 0 ... n-1, interleaved. The transform's factors are cos - i
+// sin; `inverse` gives those of the opposite direction.
 static double *turns(struct ree_lower *lower, int64_t n, bool inverse) {
     double *table = ree_arena_alloc_array(lower->arena, (size_t)n, 2 * sizeof *table);
     for (int64_t m = 0; table && m < n; m++) {
@@ -27,7 +27,7 @@ static double *turns(struct ree_lower *lower, int64_t n, bool inverse) {
     return table;
 }
 
-// A table as a tensor of the signal's type: as it is, or each number rounded to binary32.
+// A table as a tensor of the signal's type: unchanged, or with each number rounded to binary32.
 static enum ree_status literal(struct ree_lower *lower, enum ree_dtype dtype, uint32_t rank,
                                const int64_t *dims, const double *table, struct ree_tval **out) {
     if (dtype == REE_F64) return ree_lower_literal(lower, dtype, rank, dims, table, out);
@@ -41,8 +41,8 @@ static enum ree_status literal(struct ree_lower *lower, enum ree_dtype dtype, ui
     return ree_lower_literal(lower, dtype, rank, dims, rounded, out);
 }
 
-// x (..., 1 or 2) times t (..., 2), complex, broadcast:
-// re = fma(xr, tr, xi * -ti), im = fma(xr, ti, xi * tr); of a real x both are products.
+// x (..., 1 or 2) times t (..., 2), complex, broadcast: re = fma(xr, tr, xi * -ti), im = fma(xr,
+// ti, xi * tr). For a real x, both are plain products.
 static enum ree_status multiply(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *t,
                                 struct ree_tval **out) {
     uint32_t last = x->rank - 1, rank;
@@ -69,7 +69,7 @@ static enum ree_status multiply(struct ree_lower *lower, struct ree_tval *x, str
     return ree_lower_map(&b, value, REE_F32, out);
 }
 
-// x (rows, samples, parts) cut or filled with zeros to n samples.
+// Cuts x (rows, samples, parts) to n samples, or pads it with zeros.
 static enum ree_status fit(struct ree_lower *lower, struct ree_tval *x, int64_t n,
                            struct ree_tval **out) {
     int64_t none[REE_MAX_RANK] = {0}, after[REE_MAX_RANK] = {0};
@@ -78,8 +78,8 @@ static enum ree_status fit(struct ree_lower *lower, struct ree_tval *x, int64_t 
     return ree_spatial_border(lower, x, none, after, out);
 }
 
-// One product: terms are numbered (sample, part). Samples that are zeros behind the end are left
-// out, which changes no sum.
+// One product, whose terms are numbered by (sample, part). Zero samples after the end are omitted,
+// which does not change any sum.
 static enum ree_status direct(struct ree_lower *lower, struct ree_tval *x, int64_t n, bool inverse,
                               int64_t n_out, struct ree_tval **out) {
     int64_t rows = x->dims[0], parts = x->dims[2];
@@ -106,8 +106,8 @@ static enum ree_status direct(struct ree_lower *lower, struct ree_tval *x, int64
     return ree_lower_reshape(lower, *out, 3, (int64_t[]){rows, n_out, 2}, out);
 }
 
-// n = n1 * n2: sample n2 * a + b, result c + n1 * d. Over a first, for each b; then each (b, c)
-// turned by b * c / n; then over b, for each c.
+// n = n1 * n2, input index n2 * a + b, output index c + n1 * d. Transforms over a for each b; then
+// rotates each (b, c) by b * c / n; then transforms over b for each c.
 static enum ree_status split(struct ree_lower *lower, struct ree_tval *x, int64_t n, int64_t n1,
                              bool inverse, struct ree_tval **out) {
     int64_t rows = x->dims[0], parts = x->dims[2], n2 = n / n1;
@@ -135,8 +135,8 @@ static enum ree_status split(struct ree_lower *lower, struct ree_tval *x, int64_
     return ree_lower_reshape(lower, t, 3, (int64_t[]){rows, n, 2}, out);
 }
 
-// With the chirp c(j) = a turn by j^2 / (2 n), result k is c(k) * (the sum over j of
-// (x(j) * c(j)) * conj(c(k - j))): a convolution, cyclic in m >= 2n - 1 places.
+// With the chirp c(j), a rotation by j^2 / (2 n), result k is c(k) * (the sum over j of (x(j) *
+// c(j)) * conj(c(k - j))): a convolution, cyclic with length m >= 2n - 1.
 static enum ree_status convolve(struct ree_lower *lower, struct ree_tval *x, int64_t n,
                                 bool inverse, struct ree_tval **out) {
     int64_t m = 1;

@@ -6,10 +6,11 @@
 
 #define REE_FOURIER_MAX_LENGTH (INT64_C(1) << 27)
 
-// x (rows, samples, parts) float32 or float64, parts being 1 (real) or 2 (real, imaginary): the
-// transform of length n (1 to REE_FOURIER_MAX_LENGTH) of its first samples, followed by zeros. The
-// sign of the exponent is that of `inverse`; nothing is divided by n. *out is (rows, n_out, 2), the
-// first n_out <= n results; not necessarily dense.
+// Transforms x (rows, samples, parts), float32 or float64; parts is 1 (real) or 2 (real,
+// imaginary). The transform has length n (1 to REE_FOURIER_MAX_LENGTH). Its input is the first n
+// samples, padded with zeros if there are fewer. `inverse` selects the sign of the exponent;
+// nothing is divided by n. *out is (rows, n_out, 2): the first n_out <= n results, not necessarily
+// dense.
 enum ree_status ree_fourier(struct ree_lower *lower, struct ree_tval *x, int64_t n, bool inverse,
                             int64_t n_out, struct ree_tval **out);
 

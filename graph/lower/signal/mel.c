@@ -1,15 +1,16 @@
-// MelWeightMatrix: triangles on the mel scale, a table made on the host.
+// MelWeightMatrix: triangles on the mel scale, in a table that is made on the host.
 #include "graph/lower/data.h"
 #include "graph/lower/signal/real.h"
 
 #include <math.h>
 
 #define LN10 0x1.26bb1bbb55516p+1
-#define MAX_WEIGHTS (INT64_C(1) << 26) // made on the host, at once
+// maximum size of the table, which is made on the host at once
+#define MAX_WEIGHTS (INT64_C(1) << 26)
 
 struct mel {
     int64_t n_bins, dft_length, sample_rate;
-    double low, high; // hertz
+    double low, high; // in hertz
 };
 
 static enum ree_status read_edge(struct ree_lower *lower, struct ree_tval *t, const char *name,
@@ -36,7 +37,7 @@ static double to_mel(double hertz) {
     return 2595 * ree_real_log(1 + hertz / 700) / LN10;
 }
 
-// The spectrogram bin in which the edge of triangle i lies.
+// The spectrogram bin that contains edge i of the triangles.
 static double edge_bin(const struct mel *m, int64_t i) {
     double low = to_mel(m->low), step = (to_mel(m->high) - low) / (double)(m->n_bins + 2);
     double mel = (double)i * step + low;
@@ -74,9 +75,10 @@ enum ree_status ree_lower_op_mel_weight_matrix(struct ree_lower *lower, struct r
     if (!table) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
     int64_t edge[3] = {0};
     for (int64_t i = 0; i < m.n_bins + 2; i++) {
-        // The spectrogram must reach as far as every triangle; the last one's end is exclusive.
+        // The spectrogram must extend as far as every triangle; the end of the last triangle is
+        // exclusive.
         double at = edge_bin(&m, i);
-        if (at < 0) at = 0; // an edge at 0, by a rounding
+        if (at < 0) at = 0; // an edge at 0 that is negative by rounding
         if (at > (double)(i == m.n_bins + 1 ? rows : rows - 1))
             return ree_lower_fail(lower, REE_INVALID,
                                   "upper_edge_hertz is %g, which lies beyond the %lld bins of a "

@@ -6,8 +6,8 @@
 #define TWO_PI 0x1.921fb54442d18p+2
 #define LN2 0x1.62e42fefa39efp-1
 
-// 1 - z/2! + z^2/4! - ..., and 1 - z/3! + z^2/5! - ..., z = t^2: the factors are divided off from
-// the innermost one.
+// 1 - z/2! + z^2/4! - ..., and 1 - z/3! + z^2/5! - ..., with z = t^2. Evaluated from the innermost
+// term, each with one division.
 static double alternating(double z, int last) {
     double sum = 1;
     for (int k = last; k >= 2; k -= 2)

@@ -1,4 +1,5 @@
-// STFT: frames of a signal, which overlap in memory as they do in time, weighted and transformed.
+// STFT: frames of a signal, which overlap in memory as in time, are multiplied by a window and
+// transformed.
 #include "graph/lower/signal/fourier.h"
 
 struct frames {
@@ -37,7 +38,7 @@ enum ree_status ree_lower_op_stft(struct ree_lower *lower, struct ree_tval *cons
     char text[128];
     bool onesided = ree_node_int(lower->node, "onesided", 1) != 0;
     REE_TRY(ree_rule_require_float(lower, signal));
-    if (signal->rank == 2) { // real numbers may come without their axis
+    if (signal->rank == 2) { // real signals may omit their last axis
         int64_t dims[3] = {signal->dims[0], signal->dims[1], 1};
         REE_TRY(ree_lower_reshape(lower, signal, 3, dims, &signal));
     }

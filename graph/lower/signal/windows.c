@@ -1,12 +1,12 @@
 // BlackmanWindow, HammingWindow, HannWindow: cosines over an index pattern, in the steps of the
-// functions by which ONNX defines them.
+// ONNX function definitions.
 #include "graph/lower/data.h"
 
 #define RULE(name)                                                                                 \
     enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_tval *const *in,       \
                                         struct ree_tval **out)
 
-// (a0 - a1 cos t) + a2 cos 2t; a2 = 0 is no step.
+// (a0 - a1 cos t) + a2 cos 2t; if a2 = 0, that step is omitted.
 static enum ree_status window(struct ree_lower *lower, struct ree_tval *size, float a0, float a1,
                               float a2, struct ree_tval **out) {
     int64_t n;

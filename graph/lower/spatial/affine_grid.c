@@ -1,7 +1,7 @@
-// AffineGrid: the corners or centres of a plane's elements, each product with a matrix per sample.
+// AffineGrid: the corners or centres of a plane's elements, multiplied by one matrix per sample.
 #include "graph/lower/spatial/spatial.h"
 
-// The homogeneous coordinates (x, y, 1) or (x, y, z, 1) of every position, as columns: (axes + 1,
+// The homogeneous coordinates (x, y, 1) or (x, y, z, 1) of all positions, as columns: (axes + 1,
 // sizes...).
 static enum ree_status base_grid(struct ree_lower *lower, uint32_t n_axes, const int64_t *sizes,
                                  bool align_corners, struct ree_tval **out) {

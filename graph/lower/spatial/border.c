@@ -1,9 +1,9 @@
-// Zeros, and tensors with zeros around them.
+// Tensors of zeros, and tensors with a border of zeros.
 #include "graph/lower/spatial/spatial.h"
 
 enum ree_status ree_spatial_zeros(struct ree_lower *lower, enum ree_dtype dtype, uint32_t rank,
                                   const int64_t *dims, struct ree_tval **out) {
-    const uint64_t zero = 0; // of every type
+    const uint64_t zero = 0; // zero in every type
     struct ree_tval *scalar, *filling;
     REE_TRY(ree_lower_literal(lower, dtype, 0, NULL, &zero, &scalar));
     REE_TRY(ree_lower_new(lower, dtype, rank, dims, out));

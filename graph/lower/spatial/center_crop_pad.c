@@ -1,4 +1,4 @@
-// CenterCropPad: crops or pads with zeros around the middle; bytes move.
+// CenterCropPad: crops, or pads with zeros, around the centre; only moves data.
 #include "graph/lower/spatial/spatial.h"
 
 enum ree_status ree_lower_op_center_crop_pad(struct ree_lower *lower, struct ree_tval *const *in,

@@ -1,5 +1,6 @@
-// Col2Im: blocks added up into the image that they overlap in. Along each axis a table says which
-// block shows which of its elements at a position; the sums follow one axis after the other.
+// Col2Im: adds overlapping blocks to an image. For each axis a table gives, for each element of a
+// block and each image position, the block that has this element at that position. The sums are
+// computed one axis after another.
 #include "graph/lower/spatial/spatial.h"
 
 #include <string.h>
@@ -7,7 +8,7 @@
 #define MAX_AXES 3
 
 struct axis {
-    int64_t image, block, blocks; // sizes; number of blocks
+    int64_t image, block, blocks; // sizes of image and block; number of blocks
     int64_t stride, dilation, begin, end;
 };
 
@@ -72,8 +73,8 @@ static enum ree_status read_axes(struct ree_lower *lower, struct ree_tval *const
     return REE_OK;
 }
 
-// For (element of the block, position in the image): the number of the block, or `blocks`, behind
-// the last, where there is none.
+// For (element of the block, position in the image): the index of the block; `blocks`, one past the
+// last, if there is none.
 static enum ree_status block_table(struct ree_lower *lower, const struct axis *a,
                                    struct ree_tval **out) {
     int64_t dims[2] = {a->block, a->image}, count;
@@ -91,8 +92,8 @@ static enum ree_status block_table(struct ree_lower *lower, const struct axis *a
     return ree_lower_literal(lower, REE_I32, 2, dims, table, out);
 }
 
-// t (..., block elements at `k_axis`, ..., blocks at `l_axis`, ...) with the blocks replaced by
-// image positions, summed over the block's elements, which remain as 1.
+// Replaces in t (..., block elements at `k_axis`, ..., blocks at `l_axis`, ...) the blocks by image
+// positions, summed over the block's elements, whose axis keeps size 1.
 static enum ree_status fold_axis(struct ree_lower *lower, const struct axis *a, struct ree_tval *t,
                                  uint32_t k_axis, uint32_t l_axis, struct ree_tval **out) {
     int64_t none[REE_MAX_RANK] = {0}, one[REE_MAX_RANK] = {0}, dims[REE_MAX_RANK];
@@ -134,7 +135,7 @@ enum ree_status ree_lower_op_col2im(struct ree_lower *lower, struct ree_tval *co
         return ree_lower_fail(
             lower, REE_INVALID, "the input is %s, expected (N, C * %lld, %lld) for these blocks",
             ree_tval_text(t, text, sizeof text), (long long)elements, (long long)blocks);
-    // (N * C, elements of a block..., numbers of blocks...)
+    // (N * C, elements of a block..., numbers of blocks...).
     int64_t dims[REE_MAX_RANK] = {t->dims[0] * (t->dims[1] / elements)};
     int64_t result[REE_MAX_RANK] = {t->dims[0], t->dims[1] / elements};
     for (uint32_t i = 0; i < n; i++) {

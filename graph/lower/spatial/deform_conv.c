@@ -1,5 +1,5 @@
-// DeformConv: the input sampled where the offsets say, as columns, and the product of the weights
-// with them.
+// DeformConv: samples the input at the positions that the offsets give, as columns, and multiplies
+// the weights by them.
 #include "graph/lower/spatial/spatial.h"
 #include "graph/lower/window.h"
 
@@ -9,7 +9,7 @@ struct deform {
     struct ree_window window;
     uint32_t n_axes;
     int64_t n, channels, groups, offset_groups;
-    int64_t kernel, positions; // products of sizes
+    int64_t kernel, positions; // products of their sizes
 };
 
 static enum ree_status read_group(struct ree_lower *lower, const char *name, int64_t channels,
@@ -21,7 +21,7 @@ static enum ree_status read_group(struct ree_lower *lower, const char *name, int
                           (long long)*out, (long long)channels);
 }
 
-// The shape (n, offset_group * kernel * per_tap, output sizes...) of offset and mask.
+// Checks that offset or mask has the shape (n, offset_groups * kernel * per_tap, output sizes...).
 static enum ree_status check_field(struct ree_lower *lower, const struct deform *d,
                                    const struct ree_tval *t, const char *name, int64_t per_tap) {
     int64_t dims[REE_MAX_RANK] = {d->n, d->offset_groups * d->kernel * per_tap};
@@ -65,15 +65,15 @@ static enum ree_status read_deform(struct ree_lower *lower, struct ree_tval *con
     return REE_OK;
 }
 
-// Coordinates along one axis: (n * offset groups, kernel * positions). The position without an
-// offset is a whole number, to which the offset is added.
+// The coordinates along one axis: (n * offset groups, kernel * positions). The position without its
+// offset is an integer, to which the offset is added.
 static enum ree_status coordinate(struct ree_lower *lower, const struct deform *d,
                                   struct ree_tval *offset, uint32_t axis, struct ree_tval **out) {
     const struct ree_window *w = &d->window;
     uint32_t at = w->first + axis, rank = 1 + 2 * REE_WINDOW_DIMS;
     int64_t batch = d->n * d->offset_groups;
-    // (batch, kernel..., output...), of three sizes each; the axes of an offset lie behind the
-    // kernel's.
+    // (batch, kernel..., output...), three sizes each. In `offset`, the axis index comes after the
+    // kernel.
     int64_t dims[REE_MAX_RANK] = {batch}, strides[REE_MAX_RANK] = {0};
     for (uint32_t i = 0; i < REE_WINDOW_DIMS; i++) {
         dims[1 + i] = w->kernel[i];
@@ -95,7 +95,8 @@ static enum ree_status coordinate(struct ree_lower *lower, const struct deform *
     return ree_lower_reshape(lower, *out, 2, (int64_t[]){batch, d->kernel * d->positions}, out);
 }
 
-// What the kernel sees: (n * offset groups, channels of one, kernel, positions), times the mask.
+// The inputs of the kernel: (n * offset groups, channels per group, kernel, positions), times the
+// mask.
 static enum ree_status columns(struct ree_lower *lower, const struct deform *d, struct ree_tval *x,
                                struct ree_tval *offset, struct ree_tval *mask,
                                struct ree_tval **out) {

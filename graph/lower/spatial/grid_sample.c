@@ -1,10 +1,10 @@
-// GridSample: normalised coordinates to elements, reflected or clamped where the padding mode asks
-// for it, then sampled.
+// GridSample: converts normalised coordinates to elements, reflects or clamps them if the padding
+// mode requires it, then samples.
 #include "graph/lower/spatial/spatial.h"
 
 #include <string.h>
 
-// x where low <= x <= high (and for NaN), else the triangle wave between the two.
+// x if low <= x <= high (and for NaN), else the triangle wave between low and high.
 static int reflect(struct ree_expr_builder *b, int x, float low, float high) {
     int lowest = ree_expr_f32(b, low), span = ree_expr_f32(b, high - low);
     int period = ree_expr_f32(b, 2 * (high - low));
@@ -20,7 +20,7 @@ static int reflect(struct ree_expr_builder *b, int x, float low, float high) {
     return ree_expr_select(b, REE_F32, outside, reflected, x);
 }
 
-// Clamped to the elements where x lies outside of the borders, which may be half an element away.
+// Clamps x to the elements if it is outside the borders, which may be half an element beyond them.
 static int clamp(struct ree_expr_builder *b, int x, float low, float high, float last) {
     int below = ree_expr_op2(b, REE_MAP_lt_f32, x, ree_expr_f32(b, low));
     int above = ree_expr_op2(b, REE_MAP_lt_f32, ree_expr_f32(b, high), x);
@@ -28,7 +28,7 @@ static int clamp(struct ree_expr_builder *b, int x, float low, float high, float
     return ree_expr_select(b, REE_F32, above, ree_expr_f32(b, last), x);
 }
 
-// The coordinate along one axis: g (n, points) in [-1, 1] to elements.
+// Converts coordinates along one axis from [-1, 1] to elements; g is (n, points).
 static enum ree_status coordinate(struct ree_lower *lower, const struct ree_sampler *s,
                                   uint32_t axis, bool align_corners, struct ree_tval *g,
                                   struct ree_tval **out) {
@@ -106,7 +106,8 @@ enum ree_status ree_lower_op_grid_sample(struct ree_lower *lower, struct ree_tva
         return ree_lower_new(lower, x->dtype, x->rank, dims, &out[0]);
     REE_TRY(ree_sampler_sizes(lower, x, &s));
     REE_TRY(ree_lower_reshape(lower, grid, 3, (int64_t[]){x->dims[0], points, n_axes}, &grid));
-    for (uint32_t i = 0; i < n_axes; i++) { // the grid names the innermost axis first
+    // The grid's first coordinate is for the innermost axis.
+    for (uint32_t i = 0; i < n_axes; i++) {
         struct ree_tval *g;
         REE_TRY(ree_lower_slice(lower, grid, 2, n_axes - 1 - i, 1, 1, &g));
         REE_TRY(ree_lower_reshape(lower, g, 2, (int64_t[]){x->dims[0], points}, &g));

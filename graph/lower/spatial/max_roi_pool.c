@@ -1,18 +1,19 @@
-// MaxRoiPool: the maximum over whole elements in each bin of each region. How many elements a bin
-// has depends on the regions, so these are read on the host.
+// MaxRoiPool: the maximum over whole elements in each bin of each region. The number of elements in
+// a bin depends on the regions, so the regions are read on the host.
 #include "graph/lower/spatial/roi.h"
 
 #include <math.h>
 
-// Bins of one region: the rows of x that each covers, [y0, y1) by [x0, x1) of sample `batch`.
+// The bins of one region. A bin covers the rows [y0, y1) and columns [x0, x1) of sample `batch` of
+// x.
 struct bins {
     int64_t pooled[2], sizes[2];
     int64_t batch;
-    int64_t begin[2]; // of the region, y and x, in whole elements
+    int64_t begin[2]; // start of the region, (y, x), in whole elements
     float bin[2];
 };
 
-// To nearest, ties away from zero, and into a range in which sums stay small.
+// Rounds to nearest, ties away from zero, and clamps to a range in which sums stay small.
 static int64_t whole(float x) {
     if (!(x > -1e9f)) return isnan(x) ? 0 : -1000000000;
     return x < 1e9f ? (int64_t)roundf(x) : 1000000000;
@@ -34,7 +35,8 @@ static void bin_range(const struct bins *b, int axis, int64_t p, int64_t *from, 
     *to = high < 0 ? 0 : high > size ? size : high;
 }
 
-// The rows of one bin into `out`, repeating the first up to n; of an empty bin the row of zeros.
+// Lists the rows of one bin in `out`, repeating the first row up to n entries. An empty bin lists
+// the row of zeros.
 static void list_bin(const struct bins *b, int64_t ph, int64_t pw, int64_t zero_row, int64_t n,
                      int32_t *out) {
     int64_t y0, y1, x0, x1, k = 0;
@@ -61,7 +63,8 @@ static int64_t largest_bin(const struct bins *b) {
     return most;
 }
 
-// n regions whose bins have at most `most` rows: (n * height * width of the output, channels).
+// Pools n regions whose bins have at most `most` rows: (n * height * width of the output,
+// channels).
 static enum ree_status pool_block(struct ree_lower *lower, const struct bins *b, int64_t n,
                                   int64_t most, struct ree_tval *rows, struct ree_tval **out) {
     int64_t n_bins = b->pooled[0] * b->pooled[1];
@@ -83,7 +86,7 @@ static enum ree_status pool_block(struct ree_lower *lower, const struct bins *b,
     return ree_lower_reduce(lower, values, REE_REDUCE_MAX, 1u << 1, false, false, out);
 }
 
-// All regions, as many at a time as fit in a block, into pooled (regions * bins, channels).
+// Pools all regions, in blocks of as many as fit, into pooled (regions * bins, channels).
 static enum ree_status pool_regions(struct ree_lower *lower, const struct bins *regions,
                                     int64_t n_rois, struct ree_tval *rows,
                                     struct ree_tval *pooled) {
@@ -120,8 +123,9 @@ enum ree_status ree_lower_op_max_roi_pool(struct ree_lower *lower, struct ree_tv
         return ree_lower_fail(lower, REE_INVALID, "pooled_shape is not two sizes of 1 or more");
     int64_t n_rois = rois->dims[0], n_bins = shape[0] * shape[1];
     int64_t dims[4] = {n_rois, x->dims[1], shape[0], shape[1]}, count;
+    // Also fails if the shape is invalid.
     if (!ree_count_elements(4, dims, &count) || count == 0)
-        return ree_lower_new(lower, REE_F32, 4, dims, &out[0]); // or refuses the shape
+        return ree_lower_new(lower, REE_F32, 4, dims, &out[0]);
     const void *bytes;
     REE_TRY(ree_lower_host(lower, rois, &bytes));
     struct bins *regions = ree_arena_alloc_array(lower->arena, (size_t)n_rois, sizeof *regions);

@@ -1,10 +1,10 @@
-// MaxUnpool: values back to the flat indices that MaxPool gave, zeros elsewhere.
+// MaxUnpool: writes values to the flat indices that MaxPool returned; all other elements are zeros.
 #include "graph/lower/spatial/spatial.h"
 #include "graph/lower/window.h"
 
 #include <string.h>
 
-// The size before pooling: what kernel_shape, strides and pads say.
+// The size before pooling, from kernel_shape, strides and pads.
 static enum ree_status pooled_from(struct ree_lower *lower, const struct ree_tval *x,
                                    int64_t *dims) {
     struct ree_window w;

@@ -1,5 +1,5 @@
-// NonMaxSuppression: greedy, on the host, because the number of boxes it keeps is the result's
-// shape. The arithmetic is binary32, each step rounded once (NUMERICS.md).
+// NonMaxSuppression: greedy, on the host, because the number of selected boxes determines the
+// result's shape. The arithmetic is binary32, each step rounded once (NUMERICS.md).
 #include "graph/lower/spatial/spatial.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ struct candidate {
     int32_t index;
 };
 
-// Descending by score, equal ones by ascending index, NaN behind everything.
+// Descending by score; equal scores by ascending index; NaN last.
 static int by_score(const void *a, const void *b) {
     const struct candidate *x = a, *y = b;
     bool x_nan = isnan(x->score), y_nan = isnan(y->score);
@@ -40,8 +40,8 @@ static struct box read_box(const float *p, bool centre) {
     return box;
 }
 
-// Whether the two overlap by more than the threshold. A comparison with NaN is false, so a box with
-// NaN among its numbers suppresses nothing.
+// Returns whether the boxes overlap by more than the threshold. A comparison with NaN is false, so
+// a box with a NaN among its numbers suppresses nothing.
 static bool overlap(const struct box *a, const struct box *b, float threshold) {
     float x0 = a->x0 > b->x0 ? a->x0 : b->x0, x1 = a->x1 < b->x1 ? a->x1 : b->x1;
     float y0 = a->y0 > b->y0 ? a->y0 : b->y0, y1 = a->y1 < b->y1 ? a->y1 : b->y1;
@@ -54,7 +54,7 @@ static bool overlap(const struct box *a, const struct box *b, float threshold) {
 
 struct settings {
     bool centre, has_score_threshold;
-    int64_t most; // boxes per class
+    int64_t most; // maximum number of boxes per class
     float iou_threshold, score_threshold;
 };
 
@@ -73,7 +73,7 @@ static enum ree_status read_settings(struct ree_lower *lower, struct ree_tval *c
     return REE_OK;
 }
 
-// The boxes of one class that stay, best first, into `kept`; returns how many.
+// Selects the boxes of one class, best first, into `kept`; returns their number.
 static int64_t select_class(const struct settings *s, int64_t n, const struct box *boxes,
                             const float *scores, struct candidate *candidates, struct box *kept,
                             int32_t *out_kept) {

@@ -1,4 +1,4 @@
-// Rows of channels for the rules on regions of interest.
+// Rows of channels, for the rules for regions of interest.
 #include "graph/lower/spatial/roi.h"
 
 #define BLOCK_ELEMENTS (INT64_C(1) << 24) // 64 MiB

@@ -1,5 +1,5 @@
-// What the rules for regions of interest share: feature maps with the channels innermost, of which
-// a gather takes whole rows, and the regions cut into blocks that fit in memory.
+// Shared by the rules for regions of interest: feature maps with the channels innermost, so that a
+// gather reads whole rows, and regions processed in blocks that fit in memory.
 #ifndef REE_GRAPH_LOWER_SPATIAL_ROI_H
 #define REE_GRAPH_LOWER_SPATIAL_ROI_H
 
@@ -7,14 +7,16 @@
 
 #define REE_ROI_MAX_ROWS (INT64_C(1) << 29)
 
-// x (n, channels, height, width) as (n * height * width + 1, channels); the last row is zeros.
+// Converts x to (n * height * width + 1, channels). The last row is zeros.
 enum ree_status ree_roi_rows(struct ree_lower *lower, struct ree_tval *x, struct ree_tval **out);
-// The rows that index (m) i32 names, dense, each below rows->dims[0]: (m, channels).
+// Gathers the rows that `index` lists: (m, channels), dense. index is i32 (m); every entry must be
+// below rows->dims[0].
 enum ree_status ree_roi_gather(struct ree_lower *lower, struct ree_tval *rows,
                                struct ree_tval *index, struct ree_tval **out);
-// How many regions to do at once when each takes `elements` of memory: at least 1.
+// Number of regions per block if each region has `elements` intermediate elements: at least 1.
 int64_t ree_roi_block(int64_t elements);
-// X is (n, channels, height, width) with positions; rois (regions, columns); both float32.
+// Checks that X is (n, channels, height, width) with at least one position and rois is (regions,
+// columns), both float32.
 enum ree_status ree_roi_check(struct ree_lower *lower, const struct ree_tval *x,
                               const struct ree_tval *rois, int64_t columns);
 

@@ -1,15 +1,16 @@
-// RoiAlign: bilinear samples in each bin of each region, averaged or their largest taken.
+// RoiAlign: bilinear samples in each bin of each region; the result is their average or maximum.
 //
-// Where the samples lie is computed on the device. How many there are is a number from the model,
-// or (sampling_ratio = 0) one for each region, of which the largest is read on the host; regions
-// with fewer have further samples of weight 0 behind theirs.
+// The positions of the samples are computed on the device. The number of samples is fixed by the
+// model, or (sampling_ratio = 0) differs between regions; the largest number is then read on the
+// host, and regions with fewer samples are padded with samples of weight 0.
 #include "graph/lower/spatial/roi.h"
 
 #include <string.h>
 
-// What marks a sample without a place. Sums of two such, and of one with a place, stay below 0.
+// The place of a sample outside the plane. The sum of two of these, or of one and a valid place, is
+// negative.
 #define NOWHERE (-(INT32_C(1) << 29))
-// A batch index out of range: beyond every row, whatever is added to it.
+// The first row for a batch index out of range: beyond every row, whatever is added to it.
 #define BAD_BATCH (INT32_C(1) << 30)
 #define MAX_SAMPLES (INT64_C(1) << 22)
 
@@ -22,7 +23,8 @@ struct roi_align {
     int64_t sizes[2];          // of x
     // Per region (n_rois, 1, 1, 1):
     struct ree_tval *start[2], *bin[2]; // float32
-    struct ree_tval *grid[2];           // i32, samples along each axis of a bin; NULL when fixed
+    // i32: samples along each axis of a bin; NULL if fixed
+    struct ree_tval *grid[2];
 };
 
 static enum ree_status read_attributes(struct ree_lower *lower, struct roi_align *r) {
@@ -53,7 +55,7 @@ static enum ree_status read_attributes(struct ree_lower *lower, struct roi_align
     return REE_OK;
 }
 
-// start, bin and grid along one axis (0: y, 1: x).
+// Computes start, bin and grid along one axis (0: y, 1: x).
 static enum ree_status measure(struct ree_lower *lower, struct roi_align *r, struct ree_tval *rois,
                                int axis) {
     int64_t dims[4] = {r->n_rois, 1, 1, 1};
@@ -84,7 +86,7 @@ static enum ree_status measure(struct ree_lower *lower, struct roi_align *r, str
     return ree_lower_map(&b, grid, REE_I32, &r->grid[axis]);
 }
 
-// The most samples that a bin of any region has.
+// The largest number of samples in a bin of any region.
 static enum ree_status count_samples(struct ree_lower *lower, struct roi_align *r) {
     r->n_samples = r->sampling_ratio * r->sampling_ratio;
     if (r->sampling_ratio) return REE_OK;
@@ -103,8 +105,8 @@ static enum ree_status count_samples(struct ree_lower *lower, struct roi_align *
     return REE_OK;
 }
 
-// Coordinates of the samples along one axis: (n_rois, bins, samples, 1); -2 for a sample that the
-// region does not have.
+// The coordinates of the samples along one axis: (n_rois, bins, samples, 1); -2 for a sample that
+// the region does not have.
 static enum ree_status sample_coordinates(struct ree_lower *lower, const struct roi_align *r,
                                           int axis, struct ree_tval **out) {
     int64_t dims[4] = {r->n_rois, r->pooled[axis], r->n_samples, 1};
@@ -117,7 +119,8 @@ static enum ree_status sample_coordinates(struct ree_lower *lower, const struct 
     if (r->grid[0]) {
         int grid_y = ree_expr_tensor(&b, r->grid[0]);
         int count = ree_expr_op2(&b, REE_MAP_mul_i32, grid_x, grid_y);
-        if (r->max) { // the last sample again, which does not change the maximum
+        // Repeat the last sample, which does not change the maximum.
+        if (r->max) {
             int last = ree_expr_op2(&b, REE_MAP_sub_i32, count, ree_expr_i32(&b, 1));
             s = ree_expr_op2(&b, REE_MAP_min_i32, s, last);
             s = ree_expr_op2(&b, REE_MAP_max_i32, s, zero);
@@ -140,15 +143,15 @@ static enum ree_status sample_coordinates(struct ree_lower *lower, const struct 
     return ree_lower_map(&b, at, REE_F32, out);
 }
 
-// Whether a coordinate lies on the plane, at most one element outside.
+// Returns whether a coordinate is on the plane or at most one element outside.
 static int is_near(struct ree_expr_builder *b, int at, int64_t size) {
     int low = ree_expr_op2(b, REE_MAP_le_f32, ree_expr_f32(b, -1), at);
     int high = ree_expr_op2(b, REE_MAP_le_f32, at, ree_expr_f32(b, (float)size));
     return ree_expr_op2(b, REE_MAP_and_b32, low, high);
 }
 
-// The two taps of each sample along an axis: places (times stride, plus base) and weights, each
-// (n_rois, bins, samples, 2).
+// The two taps of each sample along an axis: places (times the stride, plus `base`) and weights,
+// each (n_rois, bins, samples, 2).
 static enum ree_status sample_taps(struct ree_lower *lower, const struct roi_align *r, int axis,
                                    struct ree_tval *base, struct ree_tval **out_places,
                                    struct ree_tval **out_weights) {
@@ -186,7 +189,7 @@ static enum ree_status sample_taps(struct ree_lower *lower, const struct roi_ali
     return REE_OK;
 }
 
-// The first row of each region's sample: (n_rois, 1, 1, 1) i32.
+// The first row of each region's batch sample: i32 (n_rois, 1, 1, 1).
 static enum ree_status first_rows(struct ree_lower *lower, const struct roi_align *r,
                                   struct ree_tval *batch, int64_t n, struct ree_tval **out) {
     int64_t dims[4] = {r->n_rois, 1, 1, 1};
@@ -204,8 +207,8 @@ static enum ree_status first_rows(struct ree_lower *lower, const struct roi_alig
     return ree_lower_map(&b, row, REE_I32, out);
 }
 
-// Rows and weights of all taps: (n_rois, height, width, samples, 2, 2), the last two dimensions y
-// and x. Taps without a place have weight 0 and the row of zeros.
+// The rows and weights of all taps: (n_rois, height, width, samples, 2, 2); the last two dimensions
+// are y and x. Taps outside the plane have weight 0 and the row of zeros.
 static enum ree_status all_taps(struct ree_lower *lower, const struct roi_align *r,
                                 struct ree_tval *base, int64_t zero_row,
                                 struct ree_tval **out_places, struct ree_tval **out_weights) {
@@ -230,8 +233,8 @@ static enum ree_status all_taps(struct ree_lower *lower, const struct roi_align 
     return ree_rule_step2(lower, REE_MAP_mul_f32, weights[0], weights[1], out_weights);
 }
 
-// Chunk-dots or maxima over the taps, for the regions of a block: rows (bins * taps, channels) and
-// weights (bins, taps) to (bins, channels).
+// Chunk-dots or maxima over the taps, for one block of regions: from rows (bins * taps, channels)
+// and weights (bins, taps) to (bins, channels).
 static enum ree_status pool_block(struct ree_lower *lower, const struct roi_align *r,
                                   struct ree_tval *values, struct ree_tval *weights,
                                   struct ree_tval **out) {
@@ -247,7 +250,7 @@ static enum ree_status pool_block(struct ree_lower *lower, const struct roi_alig
     return ree_lower_reshape(lower, *out, 2, (int64_t[]){bins, channels}, out);
 }
 
-// The sums (n_rois, channels, bins) divided by the number of samples.
+// Divides the sums (n_rois, channels, bins) by the number of samples.
 static enum ree_status divide(struct ree_lower *lower, const struct roi_align *r,
                               struct ree_tval *sums, struct ree_tval **out) {
     struct ree_expr_builder b;

@@ -1,6 +1,6 @@
-// Reading planes at fractional coordinates. For each axis a map makes the places of the taps and
-// another their weights; products and sums of those are the flat places and the weights of all
-// taps of a point, and what a gather finds there is added up tap by tap.
+// Samples planes at fractional coordinates. For each axis, one map makes the places of the taps and
+// another their weights. Sums of places and products of weights over the axes give the flat place
+// and the weight of each tap of a point. A gather reads the elements, which are summed tap by tap.
 #include "graph/lower/spatial/spatial.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ enum ree_status ree_sampler_sizes(struct ree_lower *lower, const struct ree_tval
     return REE_OK;
 }
 
-// The number of the tap along `dim` of an expression, 0 to taps - 1.
+// The index of the tap along dimension `dim` of an expression, 0 to taps - 1.
 static int tap_number(struct ree_expr_builder *b, uint32_t dim) {
     int64_t strides[REE_MAX_RANK] = {0};
     strides[dim] = 1;
@@ -32,7 +32,8 @@ static int clamp_i32(struct ree_expr_builder *b, int value, int64_t low, int64_t
     return ree_expr_op2(b, REE_MAP_min_i32, value, ree_expr_i32(b, (int32_t)high));
 }
 
-// An element's number outside [0, size) brought inside; zeros have a border of one around them.
+// Maps an index outside [0, size) to one inside. With REE_SAMPLE_ZERO, the plane has a border of
+// one zero.
 static int bring_inside(struct ree_expr_builder *b, const struct ree_sampler *s, int at,
                         int64_t size) {
     if (s->outside == REE_SAMPLE_ZERO)
@@ -45,8 +46,8 @@ static int bring_inside(struct ree_expr_builder *b, const struct ree_sampler *s,
     return ree_expr_op2(b, REE_MAP_min_i32, at, ree_expr_op2(b, REE_MAP_sub_i32, last, at));
 }
 
-// Places along one axis, times `stride`: i32 (n, 1.., taps, ..1, points), the taps at dimension
-// `dim` of `rank`. `at` is (n, points) seen with ones for all taps.
+// Places along one axis, times `stride`: i32 (n, 1.., taps, ..1, points), with the taps at
+// dimension 1 + axis. `at` is (n, points), viewed with dimensions of size 1 for all taps.
 static enum ree_status tap_places(struct ree_lower *lower, const struct ree_sampler *s,
                                   uint32_t axis, struct ree_tval *at, int64_t stride,
                                   struct ree_tval **out) {
@@ -55,7 +56,8 @@ static enum ree_status tap_places(struct ree_lower *lower, const struct ree_samp
     memcpy(dims, at->dims, sizeof dims);
     dims[1 + axis] = s->taps;
     ree_expr_init(&b, lower, at->rank, dims);
-    // Far outside is as good as a little outside, and keeps the integers small. NaN becomes 0.
+    // Clamp: all coordinates far outside are equivalent, and the integers stay small. NaN becomes
+    // 0.
     int place = ree_expr_op1(&b, REE_MAP_floor_f32, ree_expr_tensor(&b, at));
     place = ree_expr_op2(&b, REE_MAP_max_f32, place, ree_expr_f32(&b, -4));
     place = ree_expr_op2(&b, REE_MAP_min_f32, place, ree_expr_f32(&b, (float)s->sizes[axis] + 4));
@@ -70,7 +72,7 @@ static enum ree_status tap_places(struct ree_lower *lower, const struct ree_samp
     return ree_lower_map(&b, place, REE_I32, out);
 }
 
-// c0 + c1 d + c2 d^2 + c3 d^3 by Horner's scheme, c[3] first.
+// c0 + c1 d + c2 d^2 + c3 d^3 by Horner's scheme, starting with c[3].
 static int cubic(struct ree_expr_builder *b, int d, const float c[4]) {
     int value = ree_expr_f32(b, c[3]);
     for (int i = 2; i >= 0; i--) {
@@ -80,7 +82,7 @@ static int cubic(struct ree_expr_builder *b, int d, const float c[4]) {
     return value;
 }
 
-// Weights along one axis, in the shape of the places. r is what is behind the floor.
+// Weights along one axis, in the shape of the places. r is the fractional part.
 static enum ree_status tap_weights(struct ree_lower *lower, const struct ree_sampler *s,
                                    uint32_t axis, struct ree_tval *at, struct ree_tval **out) {
     struct ree_expr_builder b;
@@ -94,7 +96,7 @@ static enum ree_status tap_weights(struct ree_lower *lower, const struct ree_sam
         int value = ree_expr_select(&b, REE_F32, t, r, ree_expr_op2(&b, REE_MAP_sub_f32, one, r));
         return ree_lower_map(&b, value, REE_F32, out);
     }
-    // Keys' cubic with a = -3/4: inside of 1 and outside of 1.
+    // Keys' cubic with a = -3/4: for distances up to 1, and above 1.
     static const float inner[4] = {1, 0, -2.25f, 1.25f}, outer[4] = {3, -6, 3.75f, -0.75f};
     int tap = ree_expr_op1(&b, REE_MAP_i32_to_f32,
                            ree_expr_op2(&b, REE_MAP_sub_i32, t, ree_expr_i32(&b, 1)));
@@ -104,7 +106,7 @@ static enum ree_status tap_weights(struct ree_lower *lower, const struct ree_sam
     return ree_lower_map(&b, value, REE_F32, out);
 }
 
-// The combination of all axes: places added, weights multiplied, the first axis first.
+// Combines all axes, starting with the first: places are added, weights multiplied.
 static enum ree_status combine(struct ree_lower *lower, const struct ree_sampler *s,
                                enum ree_map_op op, enum ree_dtype dtype, struct ree_tval *const *ts,
                                struct ree_tval **out) {
@@ -123,13 +125,14 @@ static enum ree_status combine(struct ree_lower *lower, const struct ree_sampler
     return ree_lower_map(&b, value, dtype, out);
 }
 
-// What tap k finds: planes (n, channels, plane) at places (n, taps, points).
+// Reads the elements of tap k: planes (n, channels, plane) at places (n, taps, points).
 static enum ree_status gather_tap(struct ree_lower *lower, struct ree_tval *planes,
                                   struct ree_tval *places, int64_t k, struct ree_tval **out) {
     int64_t n = places->dims[0], taps = places->dims[1], points = places->dims[2];
     struct ree_tval *index = ree_lower_view(lower, places);
     if (!index) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
-    index->offset += k * points; // and on from there: the strides reach the other samples
+    // The view extends from there; the strides reach the other samples.
+    index->offset += k * points;
     struct ree_gather_params p = {.n_components = 1};
     p.data_strides[0] = (int32_t)planes->strides[0];
     p.data_strides[1] = (int32_t)planes->strides[1];
@@ -141,8 +144,8 @@ static enum ree_status gather_tap(struct ree_lower *lower, struct ree_tval *plan
                                 (int64_t[]){n, planes->dims[1], points}, out);
 }
 
-// The chunk-dot of weights (n, taps, points) and what the taps find, as many taps to a map as an
-// expression has operands for.
+// The chunk-dot of weights (n, taps, points) and the elements of the taps. Each map handles as many
+// taps as an expression has operands for.
 static enum ree_status weigh(struct ree_lower *lower, struct ree_tval *planes,
                              struct ree_tval *places, struct ree_tval *weights,
                              struct ree_tval **out) {

@@ -1,12 +1,13 @@
-// Unique: which elements, or subtensors along an axis, differ. The order is found on the host,
-// because the number of them is the result's shape; the elements themselves stay where they are.
+// Unique: finds the distinct elements, or subtensors along an axis. The host finds the order,
+// because their number determines the result's shape. The elements are then selected from the input
+// tensor.
 #include "graph/lower/spatial/spatial.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-// A number's place in the order of its type: equal numbers have equal keys. Both zeros are one
-// number, and so are all NaNs, which come last.
+// A key that orders numbers of a type: equal numbers have equal keys. Both zeros are equal. All
+// NaNs are equal and come last.
 static uint64_t order_key(enum ree_dtype dtype, const unsigned char *element) {
     uint64_t bits = 0, sign, infinity = 0;
     size_t size = ree_dtype_size(dtype);
@@ -30,7 +31,7 @@ static uint64_t order_key(enum ree_dtype dtype, const unsigned char *element) {
 }
 
 struct items {
-    int64_t n, width;     // how many, and keys of each
+    int64_t n, width;     // number of items, and keys per item
     const uint64_t *keys; // (n, width)
 };
 
@@ -56,10 +57,10 @@ static int compare_int64(const void *a, const void *b) {
 }
 
 struct result {
-    int64_t n;      // different items
-    int64_t *first; // per different item: the number of the first one like it
+    int64_t n;      // number of distinct items
+    int64_t *first; // by distinct item: index of its first occurrence
     int64_t *counts;
-    int64_t *inverse; // per item: which of the different ones it is
+    int64_t *inverse; // by item: index of its distinct item
 };
 
 static enum ree_status find_unique(struct ree_lower *lower, const struct items *items, bool sorted,
@@ -93,7 +94,7 @@ static enum ree_status find_unique(struct ree_lower *lower, const struct items *
     return REE_OK;
 }
 
-// The keys of t's subtensors along the axis, in the order of the axis.
+// Reads the keys of t's subtensors along the axis, in the order of the axis.
 static enum ree_status read_items(struct ree_lower *lower, struct ree_tval *t, uint32_t axis,
                                   struct items *items) {
     const void *bytes;

@@ -1,4 +1,5 @@
-// NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss, which is the former of a LogSoftmax.
+// NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss, which is NegativeLogLikelihoodLoss of a
+// LogSoftmax.
 #include "graph/lower/data.h"
 
 #include <string.h>
@@ -6,7 +7,7 @@
 struct loss {
     bool has_ignored;
     int64_t ignored;
-    bool mean, sum;           // else the losses themselves
+    bool mean, sum;           // neither: no reduction
     struct ree_tval *target;  // (n, positions...)
     struct ree_tval *weights; // (classes); NULL: none
 };
@@ -47,7 +48,7 @@ static int is_ignored(struct ree_expr_builder *b, const struct loss *loss, int t
     return ree_expr_op2(b, REE_MAP_eq_i64, target, ree_expr_i64(b, loss->ignored));
 }
 
-// The target classes, 0 in place of the ignored one, which may be any number.
+// The target classes, with 0 for the ignored class, whose number may be arbitrary.
 static enum ree_status classes_of(struct ree_lower *lower, const struct loss *loss,
                                   struct ree_tval **out) {
     struct ree_tval *target = loss->target;
@@ -60,7 +61,7 @@ static enum ree_status classes_of(struct ree_lower *lower, const struct loss *lo
     return ree_lower_map(&b, class, target->dtype, out);
 }
 
-// value, or 0 where the target is ignored.
+// value, or 0 if the target is ignored.
 static enum ree_status without_ignored(struct ree_lower *lower, const struct loss *loss,
                                        struct ree_tval *value, struct ree_tval **out) {
     struct ree_expr_builder b;
@@ -83,7 +84,7 @@ static enum ree_status take_class(struct ree_lower *lower, struct ree_tval *x,
     return ree_data_emit_gather(lower, x, classes, &p, classes->rank, classes->dims, out);
 }
 
-// weights[class], or without weights 1.
+// weights[class], or 1 without weights.
 static enum ree_status take_weight(struct ree_lower *lower, const struct loss *loss,
                                    struct ree_tval *classes, struct ree_tval **out) {
     if (!loss->weights) {
@@ -103,7 +104,7 @@ static enum ree_status total(struct ree_lower *lower, struct ree_tval *t, struct
     return ree_lower_reduce(lower, t, REE_REDUCE_SUM, (1u << t->rank) - 1, false, false, out);
 }
 
-// -x[class], times the weight where there are weights or an ignored class, and the reduction.
+// -x[class], times the weight if there are weights or an ignored class, then the reduction.
 static enum ree_status likelihood(struct ree_lower *lower, const struct loss *loss,
                                   struct ree_tval *x, struct ree_tval **out) {
     struct ree_tval *classes, *losses, *weights = NULL;

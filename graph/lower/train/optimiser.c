@@ -1,13 +1,13 @@
-// Adagrad, Adam, Momentum: one step for each of any number of tensors. The inputs are the learning
-// rate R, the step count T, then all tensors X, all gradients G, and all of each kind of state; the
-// outputs are the new X and the new states, in the same order.
+// Adagrad, Adam, Momentum: one step for each of any number of tensors. Inputs: the learning rate R,
+// the step count T, then all tensors X, all gradients G, and all states of each kind. Outputs: the
+// new X and the new states, in the same order.
 #include "graph/lower/rules.h"
 
 #include <string.h>
 
 #define MAX_STATES 2
 
-// One tensor's part in a step.
+// The operands and results of a step for one tensor.
 struct part {
     struct ree_tval *x, *g, *state[MAX_STATES];
     struct ree_tval *new_x, *new_state[MAX_STATES];
@@ -48,7 +48,7 @@ static enum ree_status start(struct ree_lower *lower, struct ree_tval *const *in
     return ree_lower_reshape(lower, in[1], 0, NULL, count);
 }
 
-// Finds the inputs of tensor i of n, and checks them.
+// Finds and checks the inputs of tensor i of n.
 static enum ree_status read_part(struct ree_lower *lower, struct ree_tval *const *in, size_t n,
                                  size_t i, uint32_t n_states, struct part *part) {
     struct ree_tval *all[2 + MAX_STATES];
@@ -91,12 +91,12 @@ static enum ree_status run(struct ree_lower *lower, struct ree_tval *const *in, 
     return REE_OK;
 }
 
-// T as float32
+// T as float32.
 static int count_of(struct ree_expr_builder *b, struct ree_tval *count) {
     return ree_expr_op1(b, REE_MAP_i64_to_f32, ree_expr_tensor(b, count));
 }
 
-// Where T > 0 `later`, else `first`.
+// Returns `later` if T > 0, else `first`.
 static int by_count(struct ree_expr_builder *b, struct ree_tval *count, int later, int first) {
     int started = ree_expr_op2(b, REE_MAP_lt_i64, ree_expr_i64(b, 0), ree_expr_tensor(b, count));
     return ree_expr_select(b, REE_F32, started, later, first);
@@ -204,7 +204,7 @@ static enum ree_status momentum_step(struct ree_lower *lower, struct ree_tval *f
     return ree_lower_map(&b, sub(&b, ree_expr_tensor(&b, part->x), change), REE_F32, &part->new_x);
 }
 
-// R and c travel as one tensor of two.
+// R and c are passed as one tensor of two elements.
 enum ree_status ree_lower_op_momentum(struct ree_lower *lower, struct ree_tval *const *in,
                                       struct ree_tval **out) {
     struct ree_tval *rate, *count, *factors;
