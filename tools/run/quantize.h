@@ -1,4 +1,4 @@
-// --quantize and --block: of an export, and of a checkpoint's folder that is loaded as it is.
+// --quantize and --block, for an export and for a checkpoint's folder that is loaded directly.
 #ifndef REE_TOOLS_RUN_QUANTIZE_H
 #define REE_TOOLS_RUN_QUANTIZE_H
 
