@@ -57,8 +57,8 @@ REE_DEVICE void store_place(const struct ree_cuda_header &h, const struct ree_to
     ree_out<u64>(h, 2)[to] = index;
 }
 
-// The bytes of a pair are its digits. Digit 0 is the most significant: 4 digits of the key (8 for 64-bit types),
-// then 4 of the index.
+// The bytes of a pair are its digits. Digit 0 is the most significant: 4 digits of the key (8 for
+// 64-bit types), then 4 of the index.
 REE_DEVICE u32 digit_of(u64 key, u32 index, u32 digit, u32 n_key_digits) {
     if (digit < n_key_digits) return (u32)(key >> (8u * (n_key_digits - 1u - digit))) & 255u;
     return index >> (8u * (n_key_digits + 3u - digit)) & 255u;
