@@ -40,6 +40,7 @@ struct prove_counts {
     uint32_t wrong_x[16], wrong_y[16], wrong_expected[16]; // the first mismatches
 };
 
+// Adds the counts and merges the hard cases and mismatches.
 void prove_counts_add(struct prove_counts *into, const struct prove_counts *from);
 
 // Compares n results y for the arguments x; n is at most PROVE_BLOCK. Thread-safe if each thread

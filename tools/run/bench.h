@@ -13,6 +13,7 @@ struct bench_times {
     double seconds[BENCH_MAX_RUNS];
     uint32_t n;
 };
+// Inserts a time; ignores it if there are already BENCH_MAX_RUNS.
 void bench_times_add(struct bench_times *times, double seconds);
 // q from 0 to 1; 0.5: the median. 0 without times
 double bench_quantile(const struct bench_times *times, double q);
@@ -53,6 +54,7 @@ struct bench_openblas {
     void (*sgemm)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
                   const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
 };
+// Loads OpenBLAS. If it is not installed, blas->library is NULL.
 void bench_openblas_open(struct bench_openblas *blas, uint32_t n_threads);
 void bench_openblas_close(struct bench_openblas *blas);
 // Reads or copies memory with n_threads threads; returns the seconds that this took.
@@ -92,6 +94,7 @@ struct bench {
     struct bench_result results[32];
     uint32_t n_results;
 };
+// Appends a copy of the result to bench->results; ignores it if these are full.
 void bench_report(struct bench *bench, const struct bench_result *result);
 
 // The memory bandwidth that limits every streaming operation. On the CPU: reading memory, or
@@ -106,19 +109,22 @@ struct bench_memory {
     struct bench_program copy;
     struct bench_times times;
 };
+// Release with bench_memory_destroy, also after a failure. Only the CPU uses bytes, n_regions and
+// copies.
 enum ree_status bench_memory_create(struct bench *bench, uint64_t bytes, uint64_t n_regions,
                                     bool copies, struct bench_memory *out, struct ree_error *err);
 // Reads or copies region i modulo n_regions and records the time.
 enum ree_status bench_memory_run(struct bench *bench, struct bench_memory *memory, uint64_t i,
                                  struct ree_error *err);
 double bench_memory_rate(const struct bench_memory *memory); // GB/s at the median time
+// Accepts a zeroed struct.
 void bench_memory_destroy(struct bench_memory *memory);
 
 // Parses "2x3x4" into n numbers, each at most 2^30. `form` is the expected form of --size, for
 // messages.
 enum ree_status bench_parse_size(const char *text, uint32_t n, uint32_t *out, const char *form,
                                  struct ree_error *err);
-// Fails if the product a * b * c exceeds the benchmarks' limit on elements.
+// Fails if one of the three tensor sizes exceeds 2^30 elements.
 enum ree_status bench_check_elements(uint64_t a, uint64_t b, uint64_t c, struct ree_error *err);
 // Creates the product of two n x n float matrices.
 enum ree_status bench_matmul_create(struct bench *bench, uint32_t n, struct bench_program *program,

@@ -51,8 +51,12 @@ struct cli {
     bool failed; // a message has been printed
 };
 
+// argv is borrowed.
 void cli_init(struct cli *cli, int argc, char **argv);
+// Advances to the next argument and handles the options of start.h. false: no more arguments, or a
+// failure.
 bool cli_next(struct cli *cli);
+// true: the current argument is this option, without a value.
 bool cli_flag(struct cli *cli, const char *name);
 // Returns true if the current argument is this option, and stores its value in *out. If the value
 // is missing or empty: prints wrong usage and leaves *out unchanged.
@@ -64,6 +68,7 @@ bool cli_option_number(struct cli *cli, const char *name, uint64_t min, uint64_t
                        uint64_t *out);
 // Returns true if the argument is not an option and *out is still NULL. Rejects an empty argument.
 bool cli_positional(struct cli *cli, const char **out);
+// Reports the current argument as wrong usage.
 void cli_unknown(struct cli *cli);
 // Prints "ree-run: message" and which help page to read; sets cli->failed.
 __attribute__((format(printf, 2, 3))) void cli_usage(struct cli *cli, const char *format, ...);
@@ -99,6 +104,7 @@ bool cli_write(const char *bytes, size_t n);
 // Writes the buffer to standard output and releases it; returns the exit code.
 int cli_print(struct ree_strbuf *text);
 void cli_note(void *unused, const char *text); // prints `text` to standard error
+// Prints the model's notes to standard error.
 void cli_print_notes(const struct ree_model *model);
 // Returns true if text that a model generated must be escaped, because a terminal could interpret
 // it as commands: standard output is a terminal and --raw-output was not given.
@@ -124,6 +130,7 @@ void cli_append_json(struct ree_strbuf *out, struct cJSON *json, bool indented);
 // Callback for on_progress of models and sessions. Redraws one line on standard error in place, if
 // standard error is a terminal and the work takes longer than 0.3 s.
 void cli_progress(void *user, const char *what, uint64_t done, uint64_t total);
+// Erases the progress line.
 void cli_progress_end(void);
 // From now on cli_progress also calls `also`, whether or not standard error is a terminal. NULL:
 // stop.
@@ -144,6 +151,7 @@ struct cli_device {
     "                       this primitive of a device pretends to be wrong, and the probe has "   \
     "to\n"                                                                                         \
     "                       notice\n"
+// true: the current argument is one of the device options.
 bool cli_device_option(struct cli *cli, struct cli_device *device);
 // Length of the first device in a comma-separated list such as "cpu,vulkan:1,cuda". Device names
 // may contain commas, so a comma ends a device only if a kind of device (cpu, cuda, vulkan) follows
@@ -154,6 +162,7 @@ size_t cli_count_devices(const char *list); // 1 for an empty list
 // one with the same driver, prints a note to stderr: the results are still correct, but the
 // replacement code is slower.
 void cli_device_close(struct ree_device *device);
+// Opens one device; NULL as spec is the CPU. The caller closes it with cli_device_close.
 enum ree_status cli_device_open(const struct cli_device *device, struct ree_device **out_device,
                                 struct ree_error *err);
 

@@ -320,7 +320,7 @@ static enum ree_status make_terms(const struct options *o, const struct ree_trac
     return r ? hold_to_receipts(o, t, err) : REE_OK;
 }
 
-// Holding it
+// Running the dispute
 
 // A difference in a node cannot be decided here: that requires the values that the node read.
 static enum ree_status name(const struct options *o, struct terms *t, struct ree_dispute *d,

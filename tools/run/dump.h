@@ -15,6 +15,7 @@ void dump_check(struct cli *cli, const char *regex); // reports wrong usage if `
 enum ree_status dump_create(const char *regex, const char *folder, bool is_secret,
                             const struct ree_model *model, struct watch_dump **out,
                             struct ree_error *err);
+// The observer refers to `dump`, which must outlive it.
 struct ree_observer dump_observer(struct watch_dump *dump);
 void dump_report(const struct watch_dump *dump); // prints how many tensors were left out, and why
 void dump_destroy(struct watch_dump *dump);      // accepts NULL

@@ -5,7 +5,7 @@
 // folders and files. All other handled accesses fail with EACCES, permanently, also in child
 // processes. Each version (ABI) of Landlock handles more kinds:
 //
-//     1  reading, writing, executing, making and removing files
+//     1  reading, writing, executing, creating and removing files
 //     2  moving and linking files from one folder to another (refused altogether in 1)
 //     3  truncating            4  TCP: bind and connect      5  ioctl on devices
 //     6  signals and abstract UNIX sockets of other processes 7  audit of refusals

@@ -30,9 +30,12 @@ bool cli_parts_option(struct cli *cli, struct cli_parts *parts);
 // Must be called after the options are parsed. --device may be a comma-separated list.
 void cli_parts_check(struct cli *cli, const struct cli_parts *parts,
                      const struct cli_device *device);
+// Opens the devices of the list and closes the sandbox. Release with cli_parts_finish, also after a
+// failure.
 enum ree_status cli_parts_open(struct cli_parts *parts, const struct cli_device *device,
                                struct ree_error *err);
 const char *cli_parts_device(const struct cli_parts *parts); // names of the devices in use
+// These copy the options; plan path and devices are borrowed from `parts`.
 struct ree_pipeline_options cli_parts_pipeline(const struct cli_parts *parts,
                                                const struct ree_session_options *session);
 void cli_parts_generator(const struct cli_parts *parts, struct ree_generator_options *out);

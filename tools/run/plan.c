@@ -262,7 +262,7 @@ static enum ree_status write_model(const struct planned *p, const char *path,
     return status;
 }
 
-// The whole
+// All results
 
 static enum ree_status give(const struct options *o, const struct planned *p,
                             const char *const *contents, struct ree_strbuf *text,

@@ -15,6 +15,7 @@ struct cli_quantize {
     "but\n"                                                                                        \
     "                       in memory; the bits and hashes are those of the exported file\n"
 
+// true: the current argument is one of these options.
 bool cli_quantize_option(struct cli *cli, struct cli_quantize *quantize);
 void cli_quantize_check(struct cli *cli, const struct cli_quantize *quantize);
 void cli_quantize_model(const struct cli_quantize *quantize, struct ree_model_options *out);

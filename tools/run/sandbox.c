@@ -71,7 +71,7 @@ static DIR *open_folder(struct build *b, const char *path) {
     return dir;
 }
 
-// Folders that are made
+// Created folders
 
 static void remember(const char *path) {
     char *copy = n_made < MAX_MADE ? strdup(path) : NULL;
@@ -128,7 +128,7 @@ static bool make_for_owner(void *user, const char *path) {
     return make(user, path, 0700);
 }
 
-// Places of the command line
+// Paths of the command line
 
 // True if the user's home is `path` or below it.
 static bool holds_home(const struct build *b, const char *path) {

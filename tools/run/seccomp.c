@@ -72,7 +72,7 @@ static const uint32_t refused[] = {
     // the file had to be opened.
     SYS_fchmodat, SYS_fchownat, SYS_setxattr, SYS_lsetxattr, SYS_removexattr, SYS_lremovexattr,
     SYS_truncate, NR_FCHMODAT2, NR_SETXATTRAT, NR_REMOVEXATTRAT, NR_FILE_SETATTR,
-    // Calls that only the older architecture has
+    // Calls that exist only on x86-64
 #ifdef SYS_chmod
     SYS_chmod, SYS_chown, SYS_lchown, SYS_iopl, SYS_ioperm, SYS_modify_ldt, SYS_uselib,
 #endif

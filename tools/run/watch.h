@@ -35,9 +35,11 @@ struct watch_options {
     "                       flip one bit of what a node (its number, or its name) computed in a\n" \
     "                       step (counted from 0), to see what finds it\n"
 
+// true: the current argument is one of these options.
 bool watch_option(struct cli *cli, struct watch_options *options);
 // Reports options that exclude each other as wrong usage.
 void watch_check(struct cli *cli, const struct watch_options *options);
+// true: at least one of --trace, --dump-tensors and --inject-fault was given.
 bool watch_wanted(const struct watch_options *options);
 
 struct watch {
