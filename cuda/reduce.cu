@@ -212,9 +212,9 @@ REE_KERNEL(reduce_join, struct ree_cuda_reduce_params, 128) {
         join_chunks<float>(h, p);
 }
 
-// Reductions in any order. Sums and products of integers of every width are the low bits of those
-// modulo 2^64. An extremum is the element with the greatest key; keys are unsigned and ordered by
-// what is searched (inverted for minima).
+// Reductions in any order. Integer sums and products of every width equal the low bits of the
+// result modulo 2^64. An extremum is the element with the greatest key. Keys are unsigned and keep
+// the order of the values; for minima they are inverted.
 
 struct found {
     u64 value; // a sum or product, or a key

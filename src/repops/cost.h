@@ -1,5 +1,5 @@
-// Lower bounds of what a dispatch costs, from its parameters only; for the rates in benchmarks and
-// profiles.
+// Lower bounds of a dispatch's cost, computed only from its parameters; for the rates in benchmarks
+// and profiles.
 #ifndef REE_REPOPS_COST_H
 #define REE_REPOPS_COST_H
 

@@ -364,8 +364,8 @@ struct ree_resize_params {
 // - j < n_keys[b];
 // - allowed is true;
 // - the bias is not -inf.
-// The sums run over the keys of ree_attention_keys only, which are located in whole chunks. Values
-// beyond +-REE_ATTENTION_FAR are clamped to it.
+// The sums run over the keys of ree_attention_keys only, which form whole chunks. Values beyond
+// +-REE_ATTENTION_FAR are clamped to it.
 //
 // If all scores of a query (and its sink) are -inf: with zero_empty its weights are +0, otherwise
 // NaN.
@@ -389,7 +389,7 @@ struct ree_attention_params {
     int32_t left, right; // REE_ATTENTION_UNBOUNDED, or at least 0
     int32_t start;
     uint32_t starts_dtype; // REE_DTYPE_NONE: no operand
-    uint32_t n_keys_dtype; // likewise
+    uint32_t n_keys_dtype; // REE_DTYPE_NONE: no operand
     uint32_t has_allowed, has_bias, has_sink;
     int32_t starts_offset, n_keys_offset, allowed_offset, bias_offset, sink_offset;
     int32_t starts_stride, n_keys_stride; // (batch)

@@ -137,7 +137,7 @@ static enum ree_status run_inputs(struct compare_job *job) {
     return REE_OK;
 }
 
-// If the step of an injected fault does not exist, equal results must not be taken for an
+// If the fault's step does not exist, nothing differs. Without this check that would look like an
 // undetected fault.
 static enum ree_status check_fault(struct compare_job *job) {
     uint64_t n = ree_compare_result(job->compare).n_steps;

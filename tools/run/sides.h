@@ -39,7 +39,7 @@ void sides_check(struct cli *cli, const struct sides *sides);
 int sides_load(struct sides *sides);
 void sides_finish(struct sides *sides);
 const struct ree_receipt *sides_receipt(const struct sides *sides, unsigned k); // NULL: not given
-const struct ree_request *sides_request(const struct sides *sides);             // likewise
-const char *sides_key(const struct sides *sides, unsigned k);                   // likewise
+const struct ree_request *sides_request(const struct sides *sides);             // NULL: not given
+const char *sides_key(const struct sides *sides, unsigned k);                   // NULL: not given
 
 #endif
