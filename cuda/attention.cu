@@ -1,17 +1,17 @@
-// attention: out = weights(q k) v for each query, NUMERICS.md, "Attention"; scores and weights lie
-// in the scratch memory, [row][kv_len]. Prompts: attention_tiles.cu.
+// attention: out = weights(q k) v for each query, NUMERICS.md, "Attention". Scores and weights are
+// in scratch memory, [row][kv_len]. attention_tiles.cu has the kernels for prompts.
 //
-// A row is a query of one head. The rows of the heads that share keys are numbered together, and a
-// block takes ROWS of them at once, so that a key or a value is read from memory once for all:
-// while decoding, for the whole group of heads. Bytes: the keys and the values once for each ROWS
-// rows, and five times 4 bytes for each score.
+// A row is one query of one head. Rows of all heads that share a key head are numbered together. A
+// block computes ROWS rows at once, so each key and value is read from memory once for all of them:
+// while decoding, once for the whole group of heads. Memory traffic: all keys and values once per
+// ROWS rows, and 4 bytes five times per score.
 //
-//   attention_scores   a thread for each key: 128 keys come in slices of 32 elements through shared
-//                      memory, where each thread then walks its own
-//   attention_weights  a block for each row: softmax (rows.h)
-//   attention_values   a thread for each element of a value; blocks take a chunk of 256 keys each,
-//                      16 at a time through shared memory: some 80 KiB under way in a
-//                      multiprocessor, half as much of 16-bit values
+//   attention_scores   one thread per key: 128 keys are staged in slices of 32 elements through
+//                      shared memory; then each thread reads its own key there
+//   attention_weights  one block per row: softmax (rows.h)
+//   attention_values   one thread per element of a value. Each block handles a chunk of 256 keys,
+//                      staged 16 at a time through shared memory. About 80 KiB are in flight per
+//                      multiprocessor, half as much for 16-bit values
 //   attention_sum      adds the chunks' results in ascending order
 #include "attention.h"
 #include "rows.h"
@@ -19,19 +19,18 @@
 #define ROWS 8u
 #define KEYS 128u
 #define SLICE 32u
-#define VALUE_KEYS 16u // of a slice of the values
+#define VALUE_KEYS 16u // keys per slice of the values
 #define VALUE_STAGES 3u
-#define KEY_STRIDE                                                                                 \
-    36u // of a key's slice: odd times 16 bytes, so that 16-byte loads meet no bank twice
+#define KEY_STRIDE 36u // odd multiple of 16 bytes: 16-byte loads of keys have no bank conflicts
 
-// A key's or value's element as float32.
+// Returns an element of a key or value as float32.
 REE_DEVICE float attention_element(const struct ree_cuda_header &h, u32 operand, u32 dtype, u32 i) {
     if (dtype == REE_F32) return ree_in<float>(h, operand)[i];
     u32 bits = ree_in<uint16_t>(h, operand)[i];
     return ree_float(dtype == REE_F16 ? ree_soft_f16_to_f32(bits) : bits << 16);
 }
 
-// Whether any of the rows row0 ... row0 + ROWS - 1 has chunk c in its sums.
+// True if chunk c is part of the sums of any of the rows row0 ... row0 + ROWS - 1.
 REE_DEVICE bool attention_any_has(const struct ree_cuda_header &h,
                                   const struct ree_attention_params &p, u32 kv, u32 row0,
                                   u32 n_rows, u32 c) {
@@ -42,7 +41,8 @@ REE_DEVICE bool attention_any_has(const struct ree_cuda_header &h,
     return any;
 }
 
-// extra[0]: groups of ROWS rows of a key head. Blocks: [batch * n_kv_heads][groups][tiles of keys].
+// extra[0]: number of groups of ROWS rows per key head. Grid: [batch * n_kv_heads][groups][tiles of
+// keys].
 REE_KERNEL(attention_scores, struct ree_attention_params, 128) {
     REE_SHARED(float, keys, 2 * 128 * 36);
     REE_SHARED(float, queries, 2 * 8 * 32);
@@ -51,7 +51,8 @@ REE_KERNEL(attention_scores, struct ree_attention_params, 128) {
     u32 tile = blockIdx.x % tiles, row0 = blockIdx.x / tiles % n_groups * ROWS;
     u32 kv = blockIdx.x / tiles / n_groups;
     u32 key0 = tile * KEYS, j = key0 + threadIdx.x;
-    if (!attention_any_has(h, p, kv, row0, n_rows, key0 / REE_CHUNK)) return; // nor are they read
+    // these scores are never read
+    if (!attention_any_has(h, p, kv, row0, n_rows, key0 / REE_CHUNK)) return;
     u32 k_base = (u32)p.k_offset + kv / p.n_kv_heads * (u32)p.k_strides[0] +
                  kv % p.n_kv_heads * (u32)p.k_strides[1];
     auto k = ree_in<float>(h, 1);
@@ -62,7 +63,7 @@ REE_KERNEL(attention_scores, struct ree_attention_params, 128) {
     for (u32 r = 0; r < ROWS; r++)
         acc[r] = total[r] = 0.0f;
 
-    // Slice s of the keys and the queries into half s % 2; zeros behind the end.
+    // Copies slice s of the keys and queries to half s % 2 of shared memory; zeros past the end.
     auto stage = [&](u32 s) {
         u32 d0 = s * SLICE, half = s % 2u;
         if (vectors) {
@@ -103,7 +104,7 @@ REE_KERNEL(attention_scores, struct ree_attention_params, 128) {
     REE_NO_UNROLL
     for (u32 s = 0; s < n_slices; s++) {
         ree_async_wait<0>();
-        __syncthreads(); // slice s is there, and slice s-1 read by all
+        __syncthreads(); // slice s has arrived, and all threads have read slice s-1
         if (s + 1u < n_slices) stage(s + 1u);
         u32 key_at = (s % 2u * KEYS + threadIdx.x) * KEY_STRIDE, query_at = s % 2u * ROWS * SLICE;
         REE_UNROLL
@@ -138,7 +139,7 @@ REE_KERNEL(attention_scores, struct ree_attention_params, 128) {
     }
 }
 
-// A block for each row of scores, which become weights: those in the chunks of its sums.
+// One block per row of scores. Replaces the scores in the chunks of the row's sums by weights.
 REE_KERNEL(attention_weights, struct ree_attention_params, 256) {
     REE_SHARED(float, tile, REE_LONG_TILE);
     REE_SHARED(float, results, REE_ROWS_THREADS);
@@ -149,7 +150,7 @@ REE_KERNEL(attention_weights, struct ree_attention_params, 256) {
     attention_chunks(p, r, &first, &end);
     const u32 start = blockIdx.x * p.kv_len + first * REE_CHUNK;
     const u32 n = (end * REE_CHUNK < p.kv_len ? end * REE_CHUNK : p.kv_len) - first * REE_CHUNK;
-    if (first == end) return; // nor are they read
+    if (first == end) return; // these weights are never read
     int key = REE_KEY_LOWEST;
     for (u32 i = threadIdx.x; i < n; i += REE_ROWS_THREADS)
         key = max(key, ree_max_key(w[start + i]));
@@ -172,14 +173,14 @@ REE_KERNEL(attention_weights, struct ree_attention_params, 256) {
         [](float acc, float e) { return ree_add(acc, e); });
     if (p.has_sink) z = __fadd_rn(z, ree_float(ree_op_exp_f32(ree_bits(__fsub_rn(sink, max_)))));
     if (empty) z = 1.0f;
-    // The thread that stored an e reads it again.
+    // Each thread reads only exponentials that it stored itself.
     ree_long_each<1>(n, [&](u32 i) {
         float e = w[start + i];
         w[start + i] = ree_canon(__fdiv_rn(e, z));
     });
 }
 
-// fma of a key's value with the weights of each row; key counts from the chunk's first.
+// acc[r] = fma(weight of row r, value v, acc[r]) for one key; `key` is relative to the chunk.
 REE_DEVICE void attention_add_key(ree_shared_t<float> weights, u32 key, float v,
                                   float (&acc)[ROWS]) {
     REE_UNROLL
@@ -188,7 +189,7 @@ REE_DEVICE void attention_add_key(ree_shared_t<float> weights, u32 key, float v,
         acc[r] = __fmaf_rn(w, v, acc[r]);
     }
 }
-// Four keys.
+// The same for four keys.
 REE_DEVICE void attention_add_keys(ree_shared_t<float> weights, u32 key, const float (&v)[4],
                                    float (&acc)[ROWS]) {
     REE_UNROLL
@@ -201,24 +202,24 @@ REE_DEVICE void attention_add_keys(ree_shared_t<float> weights, u32 key, const f
     }
 }
 
-// Whether values lie side by side at multiples of 16 bytes.
+// True if the values can be read in units of 16 bytes: contiguous and aligned.
 REE_DEVICE bool attention_values_vectors(const struct ree_cuda_header &h,
                                          const struct ree_attention_params &p, u32 v_base) {
-    const u32 n = p.v_dtype == REE_F32 ? 4u : 8u; // of 16 bytes
+    const u32 n = p.v_dtype == REE_F32 ? 4u : 8u; // elements per 16 bytes
     bool aligned = p.v_dtype == REE_F32 ? ree_aligned(ree_in<float>(h, 2), v_base, 16)
                                         : ree_aligned(ree_in<uint16_t>(h, 2), v_base, 16);
     return aligned && p.v_strides[3] == 1 && (u32)p.v_strides[2] % n == 0 && p.v_head_dim % n == 0;
 }
 
-// The sums over n keys of a chunk for element d0 + threadIdx.x, of which VALUE_KEYS at a time are
-// copied in the background, PACKED in a word. Zeros behind the last: with weights of 0 they change
-// nothing.
+// Adds n keys of a chunk for element d0 + threadIdx.x. VALUE_KEYS keys at a time are copied
+// asynchronously to shared memory, with PACKED elements per word. Keys past the end are zeros: with
+// weights of 0 they change nothing.
 template <u32 PACKED>
 REE_DEVICE void attention_staged_values(const struct ree_cuda_header &h,
                                         const struct ree_attention_params &p, u32 v_base, u32 d0,
                                         u32 n, ree_shared_t<float> weights,
                                         ree_shared_t<u32> values, float (&acc)[ROWS]) {
-    const u32 line = 128u / PACKED, units = line / 4u; // words and 16-byte units of a key
+    const u32 line = 128u / PACKED, units = line / 4u; // words and 16-byte units per key
     const u32 n_slices = (n + VALUE_KEYS - 1u) / VALUE_KEYS;
     auto memory = ree_in<u32>(h, 2);
     auto start = [&](u32 s) {
@@ -239,7 +240,7 @@ REE_DEVICE void attention_staged_values(const struct ree_cuda_header &h,
     REE_NO_UNROLL
     for (u32 s = 0; s < n_slices; s++) {
         ree_async_wait_stage(VALUE_STAGES);
-        __syncthreads(); // slice s is there for all, and slice s-1 is read by all
+        __syncthreads(); // slice s has arrived for all threads, and all have read slice s-1
         start(s + VALUE_STAGES - 1u);
         const u32 at = s % VALUE_STAGES * VALUE_KEYS * line + threadIdx.x / PACKED;
         REE_UNROLL
@@ -260,7 +261,7 @@ REE_DEVICE void attention_staged_values(const struct ree_cuda_header &h,
     ree_async_wait<0>();
 }
 
-// The same from memory as it lies there; v_at: of the element.
+// The same, reading values directly from memory. v_at: index of the element in the first value.
 REE_DEVICE void attention_plain_values(const struct ree_cuda_header &h,
                                        const struct ree_attention_params &p, u32 v_at, u32 n,
                                        ree_shared_t<float> weights, float (&acc)[ROWS]) {
@@ -279,8 +280,8 @@ REE_DEVICE void attention_plain_values(const struct ree_cuda_header &h,
                           attention_element(h, 2, p.v_dtype, v_at + j * (u32)p.v_strides[2]), acc);
 }
 
-// extra[0]: groups of rows; extra[1]: element of the scratch memory where the chunks' results
-// begin, [chunk][row][element]. Blocks: [batch * n_kv_heads][groups][chunks][elements / 128].
+// extra[0]: number of groups of rows. extra[1]: index in scratch memory of the chunks' results,
+// [chunk][row][element]. Grid: [batch * n_kv_heads][groups][chunks][elements / 128].
 REE_KERNEL(attention_values, struct ree_attention_params, 128) {
     REE_SHARED(float, weights, 8 * 256);
     const u32 n_groups = h.extra[0], n_chunks = (p.kv_len + REE_CHUNK - 1u) / REE_CHUNK;
@@ -289,7 +290,7 @@ REE_KERNEL(attention_values, struct ree_attention_params, 128) {
     u32 chunk = rest % n_chunks, row0 = rest / n_chunks % n_groups * ROWS;
     u32 kv = rest / n_chunks / n_groups, first = chunk * REE_CHUNK;
     u32 n = p.kv_len - first < REE_CHUNK ? p.kv_len - first : REE_CHUNK;
-    if (!attention_any_has(h, p, kv, row0, n_rows, chunk)) return; // nor is the result read
+    if (!attention_any_has(h, p, kv, row0, n_rows, chunk)) return; // this result is never read
     auto scratch = ree_scratch<float>(h);
     for (u32 i = threadIdx.x; i < ROWS * REE_CHUNK; i += 128u) {
         u32 row = row0 + i / REE_CHUNK, j = i % REE_CHUNK;
@@ -319,14 +320,15 @@ REE_KERNEL(attention_values, struct ree_attention_params, 128) {
     REE_UNROLL
     for (u32 r = 0; r < ROWS; r++) {
         if (row0 + r >= n_rows) break;
-        // Left out: 0 times an infinite value would be NaN.
+        // The row's sum does not include this chunk: its products must not count, since 0 times
+        // infinity would be NaN.
         struct attention_row row = attention_row_of(h, p, kv, row0 + r);
         float part = attention_has_chunk(p, row, chunk) ? acc[r] : 0.0f;
         scratch[h.extra[1] + (chunk * all + kv * n_rows + row0 + r) * p.v_head_dim + d] = part;
     }
 }
 
-// extra[1] as above. A result to a thread.
+// extra[1] as above. One thread per result.
 REE_KERNEL(attention_sum, struct ree_attention_params, 128) {
     const u32 n_rows = p.n_heads / p.n_kv_heads * p.q_len, i = ree_thread();
     const u32 n = p.batch * p.n_kv_heads * n_rows * p.v_head_dim;

@@ -1,4 +1,4 @@
-// What the kernels of attention share: rows, the keys that take part for them, scores. NUMERICS.md,
+// Shared by the attention kernels: rows, the keys that take part in a row, scores. NUMERICS.md,
 // "Attention".
 #ifndef REE_CUDA_ATTENTION_H
 #define REE_CUDA_ATTENTION_H
@@ -10,7 +10,7 @@ struct attention_row {
     int64_t position;
 };
 
-// Operand numbers, as ree_attention_operands has them.
+// Operand numbers, as in ree_attention_operands.
 struct attention_operands {
     u32 starts, n_keys, allowed, bias, sink, out;
 };
@@ -38,7 +38,8 @@ REE_DEVICE int64_t attention_number(const struct ree_cuda_header &h, u32 operand
     return n < -(int64_t)REE_ATTENTION_FAR ? -(int64_t)REE_ATTENTION_FAR : n;
 }
 
-// The rows of key head `kv` (of all batches): heads of its group one after the other.
+// Returns row number `row` of key head `kv` (over all batches). Rows are ordered by head of its
+// group, then by query.
 REE_DEVICE struct attention_row attention_row_of(const struct ree_cuda_header &h,
                                                  const struct ree_attention_params &p, u32 kv,
                                                  u32 row) {
@@ -68,8 +69,8 @@ REE_DEVICE bool attention_takes(const struct ree_cuda_header &h,
     uint8_t allowed = ree_in<uint8_t>(h, at.allowed)[i];
     return allowed != 0;
 }
-// The chunks of keys that the sums of a row have: first ... end - 1, as ree_attention_keys has it.
-// None where first = end.
+// The chunks of keys in a row's sums: first ... end - 1, as in ree_attention_keys. first == end:
+// none.
 REE_DEVICE void attention_chunks(const struct ree_attention_params &p,
                                  const struct attention_row &r, u32 *first, u32 *end) {
     const u32 n_chunks = (p.kv_len + REE_CHUNK - 1u) / REE_CHUNK;
@@ -91,7 +92,8 @@ REE_DEVICE bool attention_has_chunk(const struct ree_attention_params &p,
     return c >= first && c < end;
 }
 
-// The score of key j for a row, from the sum of products: scale, softcap, mask, bias.
+// Returns the score of key j for a row, computed from the sum of products: scale, softcap, mask,
+// bias.
 REE_DEVICE float attention_score(const struct ree_cuda_header &h,
                                  const struct ree_attention_params &p,
                                  const struct attention_operands &at, const struct attention_row &r,

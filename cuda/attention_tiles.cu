@@ -1,25 +1,25 @@
-// attention of prompts: scores and values as products by the tiles of tile.h; the softmax between
-// them is attention_weights of attention.cu, and scores and weights lie in the scratch memory as
-// there, [row][kv_len]. NUMERICS.md, "Attention".
+// attention for prompts: scores and values are matrix products, computed with the tiles of tile.h.
+// The softmax between them is attention_weights of attention.cu. Scores and weights are in scratch
+// memory as in attention.cu, [row][kv_len]. NUMERICS.md, "Attention".
 //
-// A tile is 64 queries of one head by 64 keys, or by 64 elements of the values. Tiles of keys in
-// chunks that none of their queries has are left out, and so are the values' chunks: with causality
-// half of the work of a prompt. 117 registers, 33 KiB of shared memory, 4 blocks of a
-// multiprocessor: as the 64 x 64 tiles of matmul.
+// A tile is 64 queries of one head by 64 keys, or by 64 elements of the values. Chunks of keys that
+// no query of the tile uses are skipped, in both products: with causality this saves half of the
+// work of a prompt. 117 registers, 33 KiB of shared memory, 4 blocks per multiprocessor, like the
+// 64 x 64 tiles of matmul.
 //
-// extra[2]: stages of the tiles in shared memory.
+// extra[2]: number of pipeline stages of the tiles in shared memory.
 #include "attention.h"
 #include "tile.h"
 
 typedef tile_64x64 shape;
 
-// The head of a product, its queries 64 * tile_i ..., and the chunks that any of them has.
+// A tile of one head: queries from 64 * tile_i on, and the union of the chunks that they use.
 struct attention_tile {
-    u32 batch, head, kv, scores; // scores: element of the scratch memory, of the head's first row
+    u32 batch, head, kv, scores; // scores: index in scratch memory of the head's first row
     u32 first_query, first_chunk, end_chunk;
 };
 
-// Row number `query` of a head.
+// Returns row number `query` of the tile's head.
 REE_DEVICE struct attention_row attention_query(const struct ree_cuda_header &h,
                                                 const struct ree_attention_params &p,
                                                 const struct attention_tile &tile, u32 query) {
@@ -39,14 +39,14 @@ REE_DEVICE struct attention_tile attention_tile_of(const struct ree_cuda_header 
     tile.first_query = tile_i * shape::rows;
     u32 last = tile.first_query + shape::rows, unused;
     last = last < p.q_len ? last - 1u : p.q_len - 1u;
-    // Positions ascend, and so do both ends.
+    // Positions ascend, so both ends of the chunk range ascend too.
     attention_chunks(p, attention_query(h, p, tile, tile.first_query), &tile.first_chunk, &unused);
     attention_chunks(p, attention_query(h, p, tile, last), &unused, &tile.end_chunk);
     if (tile.first_chunk > tile.end_chunk) tile.first_chunk = tile.end_chunk;
     return tile;
 }
 
-// Blocks: [batch * n_heads][tiles].
+// Grid: [batch * n_heads][tiles].
 REE_KERNEL_BLOCKS(attention_tile_scores, struct ree_attention_params, 128, 4) {
     REE_SHARED_DYNAMIC(float, shared);
     const u32 tiles_m = (p.q_len + shape::rows - 1u) / shape::rows;
@@ -56,7 +56,7 @@ REE_KERNEL_BLOCKS(attention_tile_scores, struct ree_attention_params, 128, 4) {
     const struct attention_tile tile =
         attention_tile_of(h, p, blockIdx.x / (tiles_m * tiles_n), tile_i);
     const u32 j0 = tile_j * shape::columns, chunk = j0 / REE_CHUNK;
-    if (chunk < tile.first_chunk || chunk >= tile.end_chunk) return; // nor are they read
+    if (chunk < tile.first_chunk || chunk >= tile.end_chunk) return; // these scores are never read
 
     tile_strided<shape::rows, shape::a_line, shape::threads> a;
     a.begin(ree_in<float>(h, 0),
@@ -86,8 +86,9 @@ REE_KERNEL_BLOCKS(attention_tile_scores, struct ree_attention_params, 128, 4) {
     });
 }
 
-// Of chunks that some queries of the tile have and others have not; there is no product of a weight
-// 0 that is left out, since 0 times an infinite value would be NaN.
+// Selects the chunks of each row if only some queries of the tile use a chunk. A chunk that a row
+// does not use must contribute no products, not even with weight 0, since 0 times infinity would be
+// NaN.
 struct attention_own_chunks {
     const struct ree_cuda_header *h;
     const struct ree_attention_params *p;
@@ -99,7 +100,7 @@ struct attention_own_chunks {
     }
 };
 
-// Blocks: [batch * n_heads][tiles].
+// Grid: [batch * n_heads][tiles].
 REE_KERNEL_BLOCKS(attention_tile_values, struct ree_attention_params, 128, 4) {
     REE_SHARED_DYNAMIC(float, shared);
     const u32 tiles_m = (p.q_len + shape::rows - 1u) / shape::rows;

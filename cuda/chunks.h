@@ -1,9 +1,9 @@
 // The reduction scheme of NUMERICS.md, section 3: chunks of 256 terms, each accumulated in order
 // from +0; chunk results added in order; then + 0.
 //
-// Totals begin at +0 instead of at the first chunk's result, which makes the last step one without
-// effect: +0 + p is p, but +0 for p = -0, and a total that begins at +0 is -0 never after. Products
-// begin at 1 likewise.
+// Totals start at +0 instead of at the first chunk's result. This makes the last step (+ 0) a
+// no-op: +0 + p is p except for p = -0, where it is +0, and a total that starts at +0 never becomes
+// -0. Products start at 1 in the same way.
 #ifndef REE_CUDA_CHUNKS_H
 #define REE_CUDA_CHUNKS_H
 
@@ -39,7 +39,7 @@ REE_DEVICE float ree_fma(float a, float b, float c) {
 REE_DEVICE double ree_fma(double a, double b, double c) {
     return __fma_rn(a, b, c);
 }
-// What is stored of a result.
+// The value that is stored for a result: a NaN becomes canonical.
 REE_DEVICE float ree_final(float x) {
     return ree_canon(x);
 }
@@ -53,14 +53,14 @@ REE_DEVICE u64 ree_final(u64 x) {
     return x;
 }
 
-// One term into a chunk, of a sum, a sum of squares or magnitudes, or a product.
+// Accumulates one term into a chunk: sum, sum of squares or magnitudes, or product.
 template <u32 KIND, class T> REE_DEVICE T ree_chunk_step(T acc, T x) {
     if constexpr (KIND == REE_REDUCE_PROD) return ree_mul(acc, x);
     if constexpr (KIND == REE_REDUCE_SUM_SQ) return ree_fma(x, x, acc);
     if constexpr (KIND == REE_REDUCE_SUM_ABS) return ree_add(acc, x < 0 ? -x : x);
     return ree_add(acc, x);
 }
-// A chunk's result to those before it.
+// Combines a chunk's result with the results before it.
 template <u32 KIND, class T> REE_DEVICE T ree_chunk_join(T total, T chunk) {
     return KIND == REE_REDUCE_PROD ? ree_mul(total, chunk) : ree_add(total, chunk);
 }
@@ -68,9 +68,9 @@ template <u32 KIND, class T> REE_DEVICE T ree_chunk_start() {
     return KIND == REE_REDUCE_PROD ? (T)1 : (T)0;
 }
 
-// Floats in the order of max (NUMERICS.md, section 2) as integers: -0 below +0, NaN, canonical, on
-// top.
-#define REE_KEY_LOWEST ((int)0x807FFFFF) // of -inf
+// Maps floats to integers in the order of max (NUMERICS.md, section 2): -0 below +0, and NaN, made
+// canonical, on top.
+#define REE_KEY_LOWEST ((int)0x807FFFFF) // key of -inf
 REE_DEVICE int ree_max_key(float x) {
     int bits = __float_as_int(ree_canon(x));
     return bits ^ (bits >> 31 & 0x7FFFFFFF);
@@ -79,7 +79,7 @@ REE_DEVICE float ree_of_max_key(int key) {
     return __int_as_float(key ^ (key >> 31 & 0x7FFFFFFF));
 }
 
-// WIDTH (1 or 4) neighbouring floats in one access.
+// Load and store WIDTH (1 or 4) neighbouring floats in one access.
 template <int WIDTH, class M> REE_DEVICE void ree_load_run(M memory, u32 i, float (&v)[WIDTH]) {
     if constexpr (WIDTH == 4) {
         float4 four = ree_load<float4>(memory, i);
@@ -96,7 +96,7 @@ REE_DEVICE void ree_store_run(M memory, u32 i, const float (&v)[WIDTH]) {
         memory[i] = v[0];
 }
 
-// n terms of shared memory, side by side from `at` on (a multiple of 4), into a chunk.
+// Accumulates n contiguous terms in shared memory from `at` on (a multiple of 4) into a chunk.
 template <class Step>
 REE_DEVICE float ree_walk(ree_shared_t<float> tile, u32 at, u32 n, float acc, Step step) {
     u32 i = 0;

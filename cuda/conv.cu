@@ -1,16 +1,16 @@
 // conv: out[b, g*M + i, o] = expr(sum over (c, k) of x[b, g*C + c, o*stride + k*dilation - pad] *
-// w[g*M + i, c, k]), zeros outside x, by the chunk scheme of NUMERICS.md section 3; transposed: of
-// the x whose position times the stride, plus k*dilation, less the padding, is o.
+// w[g*M + i, c, k]), zeros outside x, by the chunk scheme of NUMERICS.md section 3. Transposed:
+// sums over the x whose position i satisfies i*stride + k*dilation - pad = o.
 //
-// A product for each image and group, by the tiles of tile.h: A the weights (M, C*K), B the image,
-// of which the element for term l = (c, k) and position o is gathered from x when its slice is
-// copied. Where term l lies relative to a position is read from a table in the scratch memory
-// (conv_table): 16 bytes, the same for all threads of a warp, for the 4-byte copy of each; some 12
-// instructions against the 64 fma that a copied element is used for. Kernels of size 1 and stride 1
-// need no table. Transposed, the weights are turned into (M, C*K) first (conv_turn).
+// One matrix product per image and group, with the tiles of tile.h. A is the weights, (M, C*K). B
+// is the image: the element for term l = (c, k) and position o is gathered from x when its slice is
+// copied. A table in scratch memory (conv_table) gives the location of term l relative to a
+// position. Each 4-byte copy reads 16 bytes of it, the same for all threads of a warp: about 12
+// instructions per copied element, which is used in 64 fma. Kernels of size 1 and stride 1 need no
+// table. Transposed: conv_turn first reorders the weights to (M, C*K).
 //
-// conv_direct: an output to a thread, for few channels in a group (depthwise), bound by loads: two
-// for each fma.
+// conv_direct: one thread per output, for groups with few channels (depthwise). Bound by loads: two
+// per fma.
 #include "finish.h"
 #include "tile.h"
 
@@ -29,17 +29,17 @@ REE_DEVICE u32 conv_n_factors(const struct ree_conv_params &p) {
 REE_DEVICE u32 conv_n_outputs(const struct ree_conv_params &p) {
     return p.n * p.groups * p.m * conv_n_out(p);
 }
-// Element of the scratch memory where the table begins: behind the turned weights.
+// Index in scratch memory where the table begins: after the reordered weights.
 REE_DEVICE u32 conv_table_at(const struct ree_conv_params &p) {
     return p.transposed ? (p.groups * p.m * p.c * conv_n_taps(p) + 3u) / 4u * 4u : 0u;
 }
 
-// The position along one axis, counted from x's first element, that tap number 0 meets at output
-// coordinate o; transposed, times the stride.
+// Returns the coordinate along one axis, relative to x's first element, that tap 0 reads for output
+// coordinate o. Transposed: the coordinate times the stride.
 REE_DEVICE int conv_origin(const struct ree_conv_params &p, int axis, u32 o) {
     return p.transposed ? (int)o + p.pad[axis] : (int)(o * p.stride[axis]) - p.pad[axis];
 }
-// x's coordinate for an origin and a tap's distance; false outside.
+// Computes x's coordinate for an origin and a tap's distance; false if it is outside x.
 REE_DEVICE bool conv_coordinate(const struct ree_conv_params &p, int axis, int origin, int distance,
                                 u32 *at) {
     if (!p.transposed) {
@@ -52,7 +52,8 @@ REE_DEVICE bool conv_coordinate(const struct ree_conv_params &p, int axis, int o
     return *at < p.in[axis];
 }
 
-// Entry l: the channel's plane in x (elements), and the tap's distance along each axis.
+// Entry l: offset in x of the channel's plane (in elements), and the tap's distance along each
+// axis.
 REE_KERNEL(conv_table, struct ree_cuda_conv_params, 128) {
     const u32 l = ree_thread(), n_taps = conv_n_taps(p.p);
     if (l >= p.p.c * n_taps) return;
@@ -63,7 +64,7 @@ REE_KERNEL(conv_table, struct ree_cuda_conv_params, 128) {
                         (int)(ky * p.p.dilation[1]), (int)(k % p.p.kernel[2] * p.p.dilation[2])));
 }
 
-// (groups, C, M, K) to (groups, M, C, K).
+// Reorders the weights from (groups, C, M, K) to (groups, M, C, K).
 REE_KERNEL(conv_turn, struct ree_cuda_conv_params, 256) {
     const u32 i = ree_thread(), n_taps = conv_n_taps(p.p), C = p.p.c, M = p.p.m;
     if (i >= p.p.groups * C * M * n_taps) return;
@@ -71,14 +72,15 @@ REE_KERNEL(conv_turn, struct ree_cuda_conv_params, 256) {
     ree_scratch<float>(h)[i] = ree_in<float>(h, 1)[((g * C + c) * M + m) * n_taps + k];
 }
 
-// The loader of B, tile.h: a thread copies a few terms of one position.
+// The loader of B (see tile.h): each thread copies a few terms of one position.
 template <int ROWS, int LINE, int THREADS> struct conv_image {
     static constexpr int copies = ROWS * TILE_K / THREADS;
     static constexpr u32 k_step = THREADS / ROWS;
     const struct ree_conv_params *p;
     ree_in_t<float> x;
     ree_in_t<int> table;
-    u32 base, at_term, end; // the next term's entry in the table, and where the terms end
+    // index of the next term's entry in the table; index where the terms end
+    u32 base, at_term, end;
     int origin[3];
 
     REE_DEVICE_MEMBER void begin(const struct ree_cuda_header &h, const struct ree_conv_params &p_,
@@ -89,13 +91,15 @@ template <int ROWS, int LINE, int THREADS> struct conv_image {
         const u32 table_at = conv_table_at(p_), o = first + thread % ROWS;
         base = base_;
         at_term = table_at + (k_begin + thread / ROWS) * 4u;
-        end = o < conv_n_out(p_) ? table_at + k_end_ * 4u : 0u; // no term of a position outside
+        // 0: no terms for a position outside
+        end = o < conv_n_out(p_) ? table_at + k_end_ * 4u : 0u;
         origin[0] = conv_origin(p_, 0, o / p_.out[2] / p_.out[1]);
         origin[1] = conv_origin(p_, 1, o / p_.out[2] % p_.out[1]);
         origin[2] = conv_origin(p_, 2, o % p_.out[2]);
     }
     REE_DEVICE_MEMBER void start(ree_shared_t<float> shared, u32 at) {
-        const u32 place = threadIdx.x / ROWS * LINE + threadIdx.x % ROWS; // cheaper than kept
+        // cheaper to recompute than to keep
+        const u32 place = threadIdx.x / ROWS * LINE + threadIdx.x % ROWS;
         REE_UNROLL
         for (int i = 0; i < copies; i++) {
             u32 term_at = at_term + (u32)i * k_step * 4u, z = 0, y = 0, xx = 0, from = 0;
@@ -150,7 +154,7 @@ REE_DEVICE void conv_tile(const struct ree_cuda_header &h,
         tile_run<Shape>(a, b, n_slices, n_stages, shared);
     }
 
-    __syncthreads(); // the stages become the slots
+    __syncthreads(); // the stages are reused as slots
     const u32 i0 = tile_i * Shape::rows, j0 = tile_j * Shape::columns;
     const u32 first = product * p.m * n_out;
     bool to_scratch = h.extra[REE_CUDA_PRODUCT_FLAGS] & REE_CUDA_TO_SCRATCH;
@@ -188,7 +192,7 @@ REE_KERNEL(conv_finish_any, struct ree_cuda_conv_params, 128) {
     finish_any(h, p, conv_n_factors(p.p), conv_n_outputs(p.p), p.p.x_dtype != REE_F32, slots);
 }
 
-// An output to a thread. Integers meet the pad value outside x.
+// One thread per output. For integers, positions outside x have the pad value.
 template <bool INTEGER>
 REE_DEVICE void conv_output(const struct ree_cuda_header &h,
                             const struct ree_cuda_conv_params &params) {
@@ -200,7 +204,7 @@ REE_DEVICE void conv_output(const struct ree_cuda_header &h,
     u32 image = output / n_out / (p.groups * p.m), g = channel / p.m, i = channel % p.m;
     u32 x_at = (image * p.groups + g) * p.c * n_in;
     u32 w_at = p.transposed ? (g * p.c * p.m + i) * n_taps : channel * p.c * n_taps;
-    u32 w_step = p.transposed ? p.m * n_taps : n_taps; // from channel to channel
+    u32 w_step = p.transposed ? p.m * n_taps : n_taps; // stride between channels
     int oz = conv_origin(p, 0, o / p.out[2] / p.out[1]);
     int oy = conv_origin(p, 1, o / p.out[2] % p.out[1]), ox = conv_origin(p, 2, o % p.out[2]);
     float acc = 0.0f, total = 0.0f;

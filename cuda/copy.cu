@@ -1,9 +1,9 @@
 // copy: dst[dst_offset + sum(i * dst_stride)] = src[src_offset + sum(i * src_stride)],
 // src/repops/repop.h.
 //
-// copy_runs: neighbouring threads have neighbouring elements of dst. copy_tiles: where src's unit
-// stride lies in another dimension than dst's, tiles of 32 x 32 go through shared memory, so that
-// both are read and written in whole lines.
+// copy_runs: neighbouring threads copy neighbouring elements of dst.
+// copy_tiles: if src and dst have unit stride in different dimensions, tiles of 32 x 32 are
+// transposed through shared memory, so that both sides access whole cache lines.
 #include "kernel.h"
 
 template <class T>
@@ -32,7 +32,7 @@ REE_KERNEL(copy_runs, struct ree_cuda_copy_params, 256) {
         copy_one<uint16_t>(h, p, i);
 }
 
-// Both sides one run of words: 16 bytes at a time. extra[0]: words.
+// Both sides are contiguous words: copied 16 bytes at a time. extra[0]: number of words.
 REE_KERNEL(copy_words, struct ree_cuda_copy_params, 256) {
     auto src = ree_in<u32>(h, 0);
     auto dst = ree_out<u32>(h, 1);
@@ -49,8 +49,8 @@ REE_KERNEL(copy_words, struct ree_cuda_copy_params, 256) {
 
 #define TILE 32u
 
-// extra[0]: the dimension in which src has stride 1; the last is that of dst. Dimensions besides
-// these two are the blocks' y. 256 threads.
+// extra[0]: the dimension in which src has stride 1; dst has stride 1 in the last dimension.
+// blockIdx.y enumerates the other dimensions. 256 threads.
 REE_KERNEL(copy_tiles, struct ree_cuda_copy_params, 256) {
     REE_SHARED(u32, tile, 32 * 33);
     const u32 across = h.extra[0], last = p.rank - 1u;
@@ -66,7 +66,8 @@ REE_KERNEL(copy_tiles, struct ree_cuda_copy_params, 256) {
         rest = q;
     }
     u32 lane = threadIdx.x % TILE;
-    for (u32 j = threadIdx.x / TILE; j < TILE; j += 8u) { // column j of the tile: a run of src
+    // column j of the tile is contiguous in src
+    for (u32 j = threadIdx.x / TILE; j < TILE; j += 8u) {
         u32 row = row0 + lane, column = column0 + j;
         if (row < n_rows && column < n_columns)
             tile[j * 33u + lane] =

@@ -1,26 +1,27 @@
-// Expressions (src/repops/repop.h, struct ree_expr) run by an interpreter: out = expr(operands),
-// NUMERICS.md sections 1 and 4. All threads of a launch are at the same instruction, so that a
-// decoded instruction serves REE_EXPR_WIDTH elements of each of them.
+// Interpreter of expressions (src/repops/repop.h, struct ree_expr): out = expr(operands),
+// NUMERICS.md sections 1 and 4. All threads of a launch execute the same instruction, so decoding
+// it once serves REE_EXPR_WIDTH elements in each thread.
 //
-// Values that must wait lie in shared memory: slot s of thread t at [s][e][t], one bank for each
-// thread. A chain in which each instruction uses the one before keeps to registers.
+// Intermediate values are stored in shared memory: element e of slot s of thread t at [s][e][t], so
+// each thread uses its own bank. If each instruction uses only the result of the one before, values
+// stay in registers.
 #ifndef REE_CUDA_EXPR_H
 #define REE_CUDA_EXPR_H
 
 #include "kernel.h"
 
-// Which operations a kernel can run; one that has fewer needs fewer registers.
-// ree_cuda_expr_is_arithmetic of src/device/cuda/encode.h decides.
+// The operations that a kernel supports; fewer operations need fewer registers.
+// ree_cuda_expr_is_arithmetic in src/device/cuda/encode.h chooses.
 //
 //   REE_EXPR_ARITHMETIC  32-bit values: arithmetic, comparison, conversion, and the functions that
 //                        have a form in doubles
-//   REE_EXPR_ALL         everything but REE_HOST_MAP_OPS; values are 64 bits
+//   REE_EXPR_ALL         everything except REE_HOST_MAP_OPS; values are 64 bits
 enum ree_expr_ops { REE_EXPR_ARITHMETIC, REE_EXPR_ALL };
 
 template <int OPS> struct ree_expr_value { typedef u32 type; };
 template <> struct ree_expr_value<REE_EXPR_ALL> { typedef u64 type; };
 
-// The classes of map_ops.def as types.
+// The types of the classes of map_ops.def.
 #define REE_CLASS_TYPE_W u32
 #define REE_CLASS_TYPE_D u64
 #define REE_CLASS_TYPE__ u32
@@ -37,12 +38,12 @@ template <u32 OP> struct ree_expr_is_long { static constexpr bool value = false;
     template <> struct ree_expr_is_long<REE_MAP_##name> { static constexpr bool value = true; };
 REE_CUDA_LONG_OPS(REE_EXPR_LONG)
 
-// Whether a kernel of OPS has operation OP; WIDE: values of 64 bits are among its own.
+// True if a kernel of OPS supports operation OP. WIDE: the operation has 64-bit values.
 template <int OPS, u32 OP, bool WIDE> struct ree_expr_has {
     static constexpr bool value = OPS == REE_EXPR_ALL || (!WIDE && !ree_expr_is_long<OP>::value);
 };
 
-// One operation on the elements of a thread, arguments of its classes.
+// Applies one operation to the elements of a thread; arguments are converted to its classes.
 template <int OPS, class V, int WIDTH>
 REE_DEVICE void ree_expr_apply(u32 op, const V (&args)[3][WIDTH], V (&out)[WIDTH]) {
     switch (op) {
@@ -64,7 +65,7 @@ REE_DEVICE void ree_expr_apply(u32 op, const V (&args)[3][WIDTH], V (&out)[WIDTH
     }
 }
 
-// Element of an operand, or the number that it is.
+// Returns element i of a tensor operand, or the number of an iota operand.
 template <class V>
 REE_DEVICE V ree_expr_fetch(const struct ree_cuda_header &h, const struct ree_cuda_expr &e,
                             u32 first_operand, const struct ree_cuda_expr_operand &operand, u32 i) {
@@ -88,7 +89,7 @@ REE_DEVICE V ree_expr_fetch(const struct ree_cuda_header &h, const struct ree_cu
     return (V)ree_load_any(h, index, operand.dtype, at);
 }
 
-// What is stored of a value: the bits, float NaNs canonical.
+// Returns the bits to store for a value: float NaNs become canonical.
 template <class V> REE_DEVICE V ree_expr_finish(u32 dtype, V value) {
     if (dtype == REE_F32) return ree_canon((u32)value);
     if constexpr (sizeof(V) == 8)
@@ -96,9 +97,10 @@ template <class V> REE_DEVICE V ree_expr_finish(u32 dtype, V value) {
     return value;
 }
 
-// The expression for `n` (at most WIDTH) elements from number `first` on. `accumulators` is the
-// value behind the operands, for an epilogue; not read otherwise. slots: e.n_slots * WIDTH *
-// n_threads values of shared memory, of which this thread has every n_threads-th from `thread` on.
+// Evaluates the expression for `n` (at most WIDTH) elements from index `first` on.
+// - accumulators: for an epilogue, the value that follows the operands; otherwise not read.
+// - slots: e.n_slots * WIDTH * n_threads values of shared memory. This thread uses every
+//   n_threads-th value, starting at `thread`.
 template <int OPS, int WIDTH, class Slots>
 REE_DEVICE void ree_expr_run(const struct ree_cuda_header &h, const struct ree_cuda_expr &e,
                              u32 first_operand, u32 first, u32 n, bool epilogue,

@@ -1,12 +1,13 @@
-// The end of a product whose sums lie in the scratch memory, [n_parts][n_outputs]: the parts, each
-// a chunk's result, added in ascending order, then step 4 of NUMERICS.md section 3 and the
-// epilogue. Integers come in one part, as they are. matmul.cu, conv.cu.
+// The final step of a product whose partial sums are in scratch memory, [n_parts][n_outputs]. Each
+// part is one chunk's result. The parts are added in ascending order; then step 4 of NUMERICS.md
+// section 3 and the epilogue follow. Integer sums have one part and are used unchanged. matmul.cu,
+// conv.cu.
 #ifndef REE_CUDA_FINISH_H
 #define REE_CUDA_FINISH_H
 
 #include "matmul.h"
 
-// Four outputs to a thread. slots: as product_epilogue.
+// Four outputs per thread. slots: as for product_epilogue.
 template <class Params>
 REE_DEVICE void finish_words(const struct ree_cuda_header &h, const Params &p, u32 n_factors,
                              u32 n_outputs, bool is_integer, ree_shared_t<u32> slots) {
@@ -45,7 +46,7 @@ REE_DEVICE void finish_words(const struct ree_cuda_header &h, const Params &p, u
                    slots, threadIdx.x, blockDim.x);
 }
 
-// The same with any epilogue, an output to a thread. slots: values of 64 bits.
+// The same for any epilogue, with one output per thread. slots: 64-bit values.
 template <class Params>
 REE_DEVICE void finish_any(const struct ree_cuda_header &h, const Params &p, u32 n_factors,
                            u32 n_outputs, bool is_integer, ree_shared_t<u64> slots) {

@@ -1,6 +1,6 @@
-// Every operation of expressions as a function of its own, ree_fn_<name>: what the code that
-// src/device/cuda/ptx.c writes for an expression calls where it has no instructions itself.
-// Compiled to PTX alone; NUMERICS.md sections 4 and 5.
+// Every operation of expressions as a function ree_fn_<name>. The code that src/device/cuda/ptx.c
+// generates for an expression calls these functions for operations that it does not emit as
+// instructions. Compiled only to PTX; NUMERICS.md sections 4 and 5.
 #include "repops/scalar/ops.h"
 
 #define REE_FN_TYPE_W u32
@@ -17,7 +17,7 @@
     extern "C" __device__ R ree_fn_##name(A a, B b, C c) {                                         \
         return ree_op_##name(a, b, c);                                                             \
     }
-#define REE_FN_TYPE__ u32 // not there
+#define REE_FN_TYPE__ u32 // absent argument
 #define MAP_OP(name, n_args, result, A, B, C)                                                      \
     REE_FN_##n_args(name, REE_FN_TYPE_##result, REE_FN_TYPE_##A, REE_FN_TYPE_##B, REE_FN_TYPE_##C)
 #define REE_DEVICE_MAP_OPS

@@ -1,8 +1,9 @@
-// gather: out[i] = data[offset + sum(i * data_stride) + offset of the index tuple of i]. Bytes
-// move, no arithmetic (src/repops/repop.h).
+// gather: out[i] = data[offset + sum(i * data_stride) + offset of the index tuple of i]. Moves
+// bytes without arithmetic (src/repops/repop.h).
 //
-// A thread moves one element, or where rows of data stay whole, 16 bytes of one. Bytes: the output
-// twice, and the indices from caches. An index out of range is reported, and nothing stored.
+// A thread moves one element, or 16 bytes if rows of data are copied whole. Memory traffic: the
+// size of the output twice; indices come from caches. An index out of range is reported and nothing
+// is stored for it.
 #include "index.h"
 
 template <class T>

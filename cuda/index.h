@@ -1,4 +1,4 @@
-// Index tuples, of gather and scatter: sum over j of wrap(index[at + j * step], size[j]) *
+// Index tuples of gather and scatter: sum over j of wrap(index[at + j * step], size[j]) *
 // stride[j], wrap(x, n) = x < 0 ? x + n : x.
 #ifndef REE_CUDA_INDEX_H
 #define REE_CUDA_INDEX_H
@@ -8,11 +8,11 @@
 // P is struct ree_gather_params or struct ree_scatter_params; indices are operand 1.
 template <class P>
 REE_DEVICE int64_t ree_index_at(const struct ree_cuda_header &h, const P &p, u32 at) {
-    if (p.n_components == 0) return 0; // tuples of nothing
+    if (p.n_components == 0) return 0; // empty tuples
     return p.index_dtype == REE_I64 ? ree_in<int64_t>(h, 1)[at]
                                     : (int64_t)ree_in<int32_t>(h, 1)[at];
 }
-// Adds component j to *place. An index out of range is reported, and the result false.
+// Adds component j to *place. Reports an index out of range and returns false.
 template <class P>
 REE_DEVICE bool ree_add_index(const struct ree_cuda_header &h, const P &p, u32 j, int64_t index,
                               u32 *place) {
@@ -24,7 +24,7 @@ REE_DEVICE bool ree_add_index(const struct ree_cuda_header &h, const P &p, u32 j
     *place += (u32)(index < 0 ? index + size : index) * (u32)p.component_strides[j];
     return true;
 }
-// Adds the tuple at element `at`, whose first component has been read already.
+// Adds the tuple at element `at`. `first` is its first component, which was read before.
 template <class P>
 REE_DEVICE bool ree_add_tuple(const struct ree_cuda_header &h, const P &p, u32 at, int64_t first,
                               u32 *place) {

@@ -1,6 +1,6 @@
-// The dialect in which kernels are written: CUDA C for nvcc, and for the tests plain C++ on an
+// The dialect in which kernels are written: CUDA C for nvcc, and plain C++ for the tests, on an
 // emulator (tests/cuda/emulator) that runs a block's threads as fibres and checks every access.
-// README.md in this folder has the conventions.
+// README.md in this folder describes the conventions.
 //
 // A kernel is
 //
@@ -11,9 +11,8 @@
 //         ...
 //     }
 //
-// with `h`, the header, `p`, the parameters, and 128 the most threads that a block may have.
-// Its name is ree_softmax_rows to the driver and REE_CUDA_softmax_rows to the encoders
-// (kernels.def).
+// `h` is the header, `p` the parameters, 128 the maximum number of threads per block. The kernel is
+// named ree_softmax_rows for the driver and REE_CUDA_softmax_rows for the encoders (kernels.def).
 #ifndef REE_CUDA_KERNEL_H
 #define REE_CUDA_KERNEL_H
 
@@ -23,8 +22,8 @@
 #ifdef __CUDACC__
 
 #define REE_DEVICE static __device__ __forceinline__
-#define REE_DEVICE_MEMBER __device__ __forceinline__   // of a struct
-#define REE_DEVICE_CALL static __device__ __noinline__ // of what is too long to repeat
+#define REE_DEVICE_MEMBER __device__ __forceinline__   // for member functions
+#define REE_DEVICE_CALL static __device__ __noinline__ // for functions that are too long to inline
 #define REE_CONSTANT static __device__ const
 #define REE_UNROLL _Pragma("unroll")
 #define REE_NO_UNROLL _Pragma("unroll 1")
@@ -43,7 +42,7 @@
     static __device__ __forceinline__ void ree_##name##_body(const struct ree_cuda_header &h,      \
                                                              const params &p)
 
-// Memory of an operand. Elements are T; an index counts elements.
+// Memory of an operand. Elements have type T; indices count elements.
 template <class T> using ree_in_t = const T *;
 template <class T> using ree_out_t = T *;
 template <class T> REE_DEVICE ree_in_t<T> ree_in(const struct ree_cuda_header &h, u32 operand) {
@@ -55,30 +54,32 @@ template <class T> REE_DEVICE ree_out_t<T> ree_out(const struct ree_cuda_header 
 template <class T> REE_DEVICE ree_out_t<T> ree_scratch(const struct ree_cuda_header &h) {
     return (T *)h.scratch;
 }
-// sizeof(V) bytes from element i on, in one access: the address must be a multiple of sizeof(V).
+// Loads or stores sizeof(V) bytes at element i in one access. The address must be a multiple of
+// sizeof(V).
 template <class V, class T> REE_DEVICE V ree_load(const T *memory, u32 i) {
     return *(const V *)(memory + i);
 }
 template <class V, class T> REE_DEVICE void ree_store(T *memory, u32 i, V value) {
     *(V *)(memory + i) = value;
 }
-// Whether element i of the memory lies at a multiple of `bytes`.
+// True if the address of element i is a multiple of `bytes`.
 template <class T> REE_DEVICE bool ree_aligned(const T *memory, u32 i, u32 bytes) {
     return ((uint64_t)(memory + i) & (bytes - 1)) == 0;
 }
 
-// Memory that a block shares. Nothing is in it until the block writes it.
+// Memory shared by a block. Uninitialized until the block writes it.
 #define REE_SHARED(T, name, n) __shared__ __align__(16) T name[n]
-template <class T> using ree_shared_t = T *; // REE_SHARED memory as a function's argument
-// As much as the launch asks for (step->shared_bytes); one of these in a kernel.
+template <class T> using ree_shared_t = T *; // REE_SHARED memory as a function argument
+// Shared memory whose size the launch sets (step->shared_bytes); at most one per kernel.
 #define REE_SHARED_DYNAMIC(T, name)                                                                \
     extern __shared__ __align__(16) unsigned char ree_dynamic_shared[];                            \
     T *name = (T *)ree_dynamic_shared
 
-// BYTES (4, 8 or 16) from element j of operand memory to element i of shared memory, in the
-// background from sm_80 on; zeros instead when `valid` is false (then j may be anything). Between
-// this and reading: ree_async_commit() closes a group of copies, ree_async_wait<N>() waits until at
-// most the N latest groups of this thread are under way, and a barrier shows them to other threads.
+// Copies BYTES (4, 8 or 16) bytes from element j of operand memory to element i of shared memory,
+// asynchronously from sm_80 on. If `valid` is false, writes zeros and ignores j. Before the data is
+// read: ree_async_commit() must close a group of copies, ree_async_wait<N>() waits until at most
+// the N latest groups of this thread are pending, and a barrier makes the data visible to other
+// threads.
 #if __CUDA_ARCH__ >= 800
 template <int BYTES, class S, class T>
 REE_DEVICE void ree_async_copy(S *shared, u32 i, const T *memory, u32 j, bool valid) {
@@ -112,11 +113,11 @@ template <int N> REE_DEVICE void ree_async_wait() {}
 #endif
 
 #else
-#include "emulator.h" // the same names, checked
+#include "emulator.h" // the same names, with checked accesses
 #endif
 
-// Of n_stages stages in shared memory (2 to 4), filled in turn by a group of copies each, all but
-// one of which are under way: waits for the oldest.
+// Waits for the oldest stage. Shared memory has n_stages stages (2 to 4), each filled by one group
+// of copies; n_stages - 1 groups are pending.
 REE_DEVICE void ree_async_wait_stage(u32 n_stages) {
     if (n_stages == 2u)
         ree_async_wait<0>();
@@ -126,8 +127,8 @@ REE_DEVICE void ree_async_wait_stage(u32 n_stages) {
         ree_async_wait<2>();
 }
 
-// Reports an index out of range; the run then fails and names the node. After it, go on with an
-// index inside the range.
+// Reports an index out of range; the run then fails and names the node. The kernel must continue
+// with an index inside the range.
 REE_DEVICE void ree_fault(const struct ree_cuda_header &h, u64 index) {
     u32 *fault = (u32 *)h.fault;
     if (atomicCAS(fault, 0u, h.dispatch + 1u) != 0u) return;
@@ -135,8 +136,8 @@ REE_DEVICE void ree_fault(const struct ree_cuda_header &h, u64 index) {
     fault[2] = u64_hi(index);
 }
 
-// Which thread of all. A launch may have more than there is work: compare with the count (and
-// before a barrier, let whole blocks leave together).
+// Global index of the thread. A launch may have more threads than work: compare with the count.
+// Before a barrier, only whole blocks may return.
 REE_DEVICE u32 ree_thread() {
     return blockIdx.x * blockDim.x + threadIdx.x;
 }
@@ -144,19 +145,19 @@ REE_DEVICE u32 ree_thread() {
 REE_DEVICE float ree_canon(float x) {
     return x == x ? x : ree_float(REE_NAN);
 }
-// The last step of a sum, which is the addition of +0 (NUMERICS.md section 3).
+// The last step of a sum: adds +0 (NUMERICS.md section 3).
 REE_DEVICE float ree_plus_zero(float x) {
     return __fadd_rn(x, 0.0f);
 }
 
-// *rest = n % d
+// Returns n / d; *rest = n % d.
 REE_DEVICE u32 ree_divide(u32 n, const struct ree_cuda_divider &d, u32 *rest) {
     u32 q = d.factor ? __umulhi(n, d.factor) >> d.shift : n;
     *rest = n - q * d.d;
     return q;
 }
 
-// Elements of any type. A value is 64 bits: sign- or zero-extended as repop.h says of loads.
+// Loads an element of any type as 64 bits, sign- or zero-extended as repop.h specifies for loads.
 REE_DEVICE u64 ree_load_any(const struct ree_cuda_header &h, u32 operand, u32 dtype, u32 i) {
     switch (dtype) {
     case REE_I8:
@@ -175,7 +176,7 @@ REE_DEVICE u64 ree_load_any(const struct ree_cuda_header &h, u32 operand, u32 dt
     default: return ree_in<uint8_t>(h, operand)[i];
     }
 }
-REE_DEVICE u32 ree_size_of(u32 dtype) { // bytes
+REE_DEVICE u32 ree_size_of(u32 dtype) { // in bytes
     switch (dtype) {
     case REE_I64:
     case REE_U64:

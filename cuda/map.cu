@@ -1,9 +1,10 @@
-// map: out[i] = expr(i), NUMERICS.md sections 1 and 4. A thread computes four neighbours, so that
-// words are read and written four at a time and bytes are packed. Interpreted: for drivers that
-// cannot compile the kernels that src/device/cuda/ptx.c writes.
+// map: out[i] = expr(i), NUMERICS.md sections 1 and 4. A thread computes four neighbouring
+// elements, so that words are read and written four at a time and bytes are packed. These kernels
+// interpret expressions, for drivers that cannot compile the JIT-generated kernels of
+// src/device/cuda/ptx.c.
 //
-// Bytes: those of the tensors; the interpreter adds three words of shared memory for each
-// instruction and element at worst.
+// Memory traffic: the size of the tensors. The interpreter also accesses at most three words of
+// shared memory per instruction and element.
 #include "expr.h"
 
 #define WIDTH 4
@@ -32,7 +33,7 @@ REE_KERNEL(map_words, struct ree_cuda_map_params, 128) {
     }
 }
 
-// Values of 64 bits, and long functions: neighbouring threads have neighbouring elements.
+// For 64-bit values and long functions: neighbouring threads compute neighbouring elements.
 REE_KERNEL(map_any, struct ree_cuda_map_params, 128) {
     REE_SHARED_DYNAMIC(u64, slots);
     const struct ree_cuda_expr &e = p.expr;

@@ -1,15 +1,15 @@
 // matmul: out[b, i, j] = expr(sum over l of A[b, i, l] * B[b, l, j]), NUMERICS.md section 3 (dot).
 //
-// float32 by tiles (tile.h). When there are too few tiles to fill the device, each chunk of k is
-// computed by other blocks, which leave its results in the scratch memory, and matmul_finish adds
-// them in ascending order. Narrow factors are made float32 in the scratch memory first
-// (matmul_widen): 4 bytes written and read for each element, against m fma.
+// float32: tiles (tile.h). If there are too few tiles to fill the device, different blocks compute
+// the chunks of k, store their results in scratch memory, and matmul_finish adds these in ascending
+// order. Narrow operands are first converted to float32 in scratch memory (matmul_widen): 4 bytes
+// written and read per element, compared with m fma.
 //
-// The other types, and 8-bit factors of small products, have an output to a thread (matmul_words).
+// Other types, and 8-bit operands of small products: one thread per output (matmul_words).
 #include "finish.h"
 #include "tile.h"
 
-// One factor as float32: where it is, in its own memory or the scratch memory.
+// An operand as float32, in its own memory or in scratch memory.
 struct matmul_factor {
     ree_in_t<float> memory;
     u32 base, stride_row, stride_k;
@@ -68,7 +68,7 @@ REE_DEVICE void matmul_tile(const struct ree_cuda_header &h,
     tile_run<Shape>(a, b, (k_end - k_begin + TILE_K - 1u) / TILE_K,
                     h.extra[REE_CUDA_PRODUCT_N_STAGES], shared);
 
-    __syncthreads(); // the stages become the slots
+    __syncthreads(); // the stages are reused as slots
     const u32 i0 = tile_i * Shape::rows, j0 = tile_j * Shape::columns;
     const u32 first = batch * p.m * p.n;
     bool to_scratch = h.extra[REE_CUDA_PRODUCT_FLAGS] & REE_CUDA_TO_SCRATCH;
@@ -104,7 +104,7 @@ REE_KERNEL(matmul_finish_any, struct ree_cuda_matmul_params, 128) {
                slots);
 }
 
-// An element of a factor as float32.
+// Returns an element of an operand as float32.
 REE_DEVICE float matmul_widened(const struct ree_cuda_header &h, u32 operand, u32 dtype, u32 i) {
     u32 x = (u32)ree_load_any(h, operand, dtype, i);
     switch (dtype) {
@@ -115,7 +115,7 @@ REE_DEVICE float matmul_widened(const struct ree_cuda_header &h, u32 operand, u3
     default: return ree_float(x);
     }
 }
-// Number k of column j of blockwise weights.
+// Returns number k of column j of blockwise weights.
 REE_DEVICE float matmul_widened_block(const struct ree_cuda_header &h,
                                       const struct ree_matmul_params &p, u32 j, u32 k) {
     u32 n_blocks = (p.k + p.b_block - 1u) / p.b_block, block = j * n_blocks + k / p.b_block;
@@ -128,8 +128,7 @@ REE_DEVICE float matmul_widened_block(const struct ree_cuda_header &h,
     return __fmul_rn(__int2float_rn((int)(q - z)), scale);
 }
 
-// extra[REE_CUDA_PRODUCT_OTHER]: 0 of A, 1 of B. An element to a thread, in the order in which they
-// are written.
+// extra[REE_CUDA_PRODUCT_OTHER]: 0 for A, 1 for B. One thread per element, in the order of writing.
 REE_KERNEL(matmul_widen, struct ree_cuda_matmul_params, 256) {
     const bool is_b = h.extra[REE_CUDA_PRODUCT_OTHER] != 0;
     const u32 flags = h.extra[REE_CUDA_PRODUCT_FLAGS];
@@ -161,7 +160,7 @@ REE_KERNEL(matmul_widen, struct ree_cuda_matmul_params, 256) {
     ree_scratch<float>(h)[at] = x;
 }
 
-// Integers, and 8-bit factors; sums wrap. T is the sum's type, unsigned.
+// Integers, and 8-bit operands; sums wrap around. T is the unsigned form of the sum's type.
 template <class T>
 REE_DEVICE T matmul_integer(const struct ree_cuda_header &h, const struct ree_matmul_params &p,
                             u32 a, u32 b) {
@@ -171,7 +170,7 @@ REE_DEVICE T matmul_integer(const struct ree_cuda_header &h, const struct ree_ma
     return sum;
 }
 
-// float64: the scheme of section 3 with binary64 in its place.
+// float64: the scheme of section 3 in binary64.
 REE_DEVICE u64 matmul_double(const struct ree_cuda_header &h, const struct ree_matmul_params &p,
                              u32 a, u32 b) {
     auto x = ree_in<double>(h, 0);

@@ -1,15 +1,15 @@
-// What the kernels of matmul share: where matrices begin, and what becomes of a finished sum.
+// Shared by the product kernels: where matrices begin, and how a finished sum is stored.
 #ifndef REE_CUDA_MATMUL_H
 #define REE_CUDA_MATMUL_H
 
 #include "expr.h"
 
-// Operands before the epilogue's tensors.
+// Number of operands before the epilogue's tensors.
 REE_DEVICE u32 matmul_n_factors(const struct ree_matmul_params &p) {
     return p.b_block ? p.has_zero_points ? 4u : 3u : 2u;
 }
 
-// Where the matrices of batch number `batch` begin, in elements.
+// Computes where the matrices of batch number `batch` begin, in elements.
 REE_DEVICE void matmul_batch(const struct ree_matmul_params &p, u32 batch, u32 *a, u32 *b) {
     *a = (u32)p.a_offset;
     *b = (u32)p.b_offset;
@@ -23,8 +23,8 @@ REE_DEVICE void matmul_batch(const struct ree_matmul_params &p, u32 batch, u32 *
     }
 }
 
-// The epilogue of n (at most 4) neighbours, results `first` ... of the output. Not inlined: it is
-// long, and many kernels end with it. slots: e.n_slots * 4 * n_threads words.
+// Applies the epilogue to n (at most 4) neighbouring results, elements `first` ... of the output.
+// Not inlined: it is long, and many kernels end with it. slots: e.n_slots * 4 * n_threads words.
 REE_DEVICE_CALL void product_epilogue(const struct ree_cuda_header &h,
                                       const struct ree_cuda_expr &e, u32 n_factors, u32 first,
                                       u32 n, float4 sum, ree_shared_t<u32> slots, u32 thread,
@@ -40,7 +40,7 @@ REE_DEVICE_CALL void product_epilogue(const struct ree_cuda_header &h,
         if ((u32)j < n) ree_store_size(h, operand, size, first + (u32)j, out[j]);
 }
 
-// Stores the first n of four neighbours as words.
+// Stores the first n of four neighbouring results as words.
 template <class Memory> REE_DEVICE void product_store(Memory out, u32 first, u32 n, float4 x) {
     if (n == 4 && ree_aligned(out, first, 16)) {
         ree_store(out, first, x);
@@ -52,8 +52,8 @@ template <class Memory> REE_DEVICE void product_store(Memory out, u32 first, u32
     if (n > 3) out[first + 3u] = x.w;
 }
 
-// Four neighbouring totals of float32 sums, of which n are results: step 4 of NUMERICS.md section
-// 3, the epilogue, and the store; or the scratch memory.
+// Finishes four neighbouring float32 totals; the first n are results. Either stores them in scratch
+// memory, or performs step 4 of NUMERICS.md section 3, the epilogue, and the store.
 template <class Params>
 REE_DEVICE void product_finish(const struct ree_cuda_header &h, const Params &p, u32 n_factors,
                                bool to_scratch, u32 scratch_at, u32 first, u32 n, float4 sum,

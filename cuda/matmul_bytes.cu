@@ -1,42 +1,43 @@
 // matmul of 8-bit integers: out[b, i, j] = expr(sum over l of A[b, i, l] * B[b, l, j]), in 32 bits,
-// wrapping (NUMERICS.md section 3, integers), so that any order is right: here that of the tensor
-// cores, m16n8k32, from sm_80 on, and of dot products of four bytes elsewhere.
+// wrapping around (NUMERICS.md section 3, integers), so any order gives the same bits. From sm_80
+// on the order is that of the tensor cores (m16n8k32), otherwise that of four-byte dot products.
 //
-// Both factors come as lines of k, 64 bytes at a time, [row][80 bytes] in shared memory: a line of
-// 20 words puts the eight rows of a matrix of ldmatrix into different banks. What does not lie so
-// is packed first (matmul_pack), k filled up with zeros to a multiple of 64.
+// Both operands are staged as lines along k, 64 bytes at a time, [row][80 bytes] in shared memory:
+// with 20 words per line the eight rows of an ldmatrix matrix are in different banks. Operands with
+// another layout are packed first (matmul_pack), with k padded with zeros to a multiple of 64.
 //
-// 128 x 128 by 8 warps of 64 x 32: for 64 steps a warp has 32 mma and 12 ldmatrix, a block reads 16
-// KiB. An H200's tensor cores do about 1000 T/s of mma.sync of bytes; then 16 KiB for 128 * 128 *
-// 64 multiplications is 0.5 byte for each 32, some 16 TB/s from the L2 cache for the whole device:
-// that, at a few TB/s, is the limit for large products, and memory otherwise.
+// 128 x 128: 8 warps of 64 x 32. Per 64 steps a warp executes 32 mma and 12 ldmatrix, and a block
+// reads 16 KiB. The tensor cores of an H200 do about 1000 T/s of mma.sync on bytes. Then 16 KiB for
+// 128 * 128 * 64 multiplications is 0.5 byte per 32 multiplications, or about 16 TB/s from the L2
+// cache for the whole device. The L2 cache provides a few TB/s: this is the limit for large
+// products; memory is the limit for others.
 //
-// Few rows: a warp to a column, 512 bytes of it at a time; bound by reading B.
+// Few rows: one warp per column, 512 bytes of it at a time; bound by reading B.
 #include "matmul.h"
 
-#define LINE 20u  // words
-#define SLICE 64u // bytes
+#define LINE 20u  // in words
+#define SLICE 64u // in bytes
 #define ALL_LANES 0xFFFFFFFFu
 
-// c + the dot product of four bytes.
+// Returns c + the dot product of four bytes.
 template <bool A_SIGNED, bool B_SIGNED> REE_DEVICE u32 bytes_dot(u32 a, u32 b, u32 c) {
     if (A_SIGNED && B_SIGNED) return (u32)__dp4a((int)a, (int)b, (int)c);
     if (!A_SIGNED && !B_SIGNED) return __dp4a(a, b, c);
-    // An unsigned x is (x ^ 128), signed, plus 128.
+    // An unsigned byte x equals the signed byte (x ^ 128), plus 128.
     u32 s = A_SIGNED ? a : b, x = (A_SIGNED ? b : a) ^ 0x80808080u;
     return (u32)__dp4a((int)s, (int)x, (int)c) + 128u * (u32)__dp4a((int)s, (int)0x01010101u, 0);
 }
 
-// SUMS_M x SUMS_N matrices of 16 x 8 in a warp, WARPS_M x WARPS_N warps.
+// SUMS_M x SUMS_N matrices of 16 x 8 per warp, WARPS_M x WARPS_N warps per block.
 template <int SUMS_M, int SUMS_N, int WARPS_M, int WARPS_N> struct bytes_shape {
     static constexpr u32 sums_m = SUMS_M, sums_n = SUMS_N, warps_n = WARPS_N;
     static constexpr u32 threads = 32 * WARPS_M * WARPS_N;
     static constexpr u32 rows = 16 * SUMS_M * WARPS_M, columns = 8 * SUMS_N * WARPS_N;
-    static constexpr u32 stage = (rows + columns) * LINE; // words
+    static constexpr u32 stage = (rows + columns) * LINE; // in words
 };
 
 #if defined(__CUDACC__) && __CUDA_ARCH__ >= 800
-// Four 8 x 16-byte matrices; lane l brings the address of row l % 8 of matrix l / 8.
+// Loads four 8 x 16-byte matrices; lane l provides the address of row l % 8 of matrix l / 8.
 REE_DEVICE void bytes_load(const u32 *at, u32 (&x)[4]) {
     u32 address = (u32)__cvta_generic_to_shared(at);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -63,8 +64,8 @@ REE_DEVICE void bytes_mma(u32 (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
 }
 #endif
 
-// 64 steps of a warp's sums: sum[mi][ni][0 ... 3] is rows lane / 4 and that + 8, columns
-// lane % 4 * 2 and the next. a, b: where the warp's first row and column are.
+// Performs 64 steps of a warp's sums. sum[mi][ni][0 ... 3] has rows lane / 4 and lane / 4 + 8, and
+// columns lane % 4 * 2 and the next. a, b: index of the warp's first row and column.
 template <class Shape, bool A_SIGNED, bool B_SIGNED>
 REE_DEVICE void bytes_slice(ree_shared_t<u32> shared, u32 a, u32 b,
                             u32 (&sum)[Shape::sums_m][Shape::sums_n][4]) {
@@ -115,13 +116,13 @@ REE_DEVICE void bytes_slice(ree_shared_t<u32> shared, u32 a, u32 b,
 #endif
 }
 
-// Lines of k of one factor.
+// The lines along k of one operand.
 struct bytes_factor {
     ree_in_t<uint8_t> memory;
-    u32 base, stride, n; // bytes; lines
+    u32 base, stride, n; // base and stride in bytes; n lines
 };
 
-// Bytes of a line in the scratch memory.
+// Bytes per line in scratch memory.
 REE_DEVICE u32 bytes_padded(u32 k) {
     return (k + SLICE - 1u) / SLICE * SLICE;
 }
@@ -150,7 +151,7 @@ REE_DEVICE struct bytes_factor bytes_factor_of(const struct ree_cuda_header &h,
     return f;
 }
 
-// Starts to bring 64 bytes of `lines` lines from number `first` on.
+// Starts the copies of 64 bytes of LINES lines, from line `first` on.
 template <u32 LINES, u32 THREADS>
 REE_DEVICE void bytes_bring(const struct bytes_factor &f, u32 first, u32 k0,
                             ree_shared_t<u32> shared, u32 at) {
@@ -170,7 +171,7 @@ REE_DEVICE void bytes_tile(const struct ree_cuda_header &h,
     const u32 tiles_m = (p.m + Shape::rows - 1u) / Shape::rows;
     const u32 tiles_n = (p.n + Shape::columns - 1u) / Shape::columns;
     const u32 block = blockIdx.x % (tiles_m * tiles_n), batch = blockIdx.x / (tiles_m * tiles_n);
-    // Eight rows of tiles together, as tile_place of tile.h.
+    // Groups of eight rows of tiles, as tile_place in tile.h.
     const u32 group = block / (8u * tiles_n), rest = block % (8u * tiles_n);
     const u32 height = tiles_m - group * 8u < 8u ? tiles_m - group * 8u : 8u;
     const u32 i0 = (group * 8u + rest % height) * Shape::rows, j0 = rest / height * Shape::columns;
@@ -251,7 +252,7 @@ REE_DEVICE void bytes_tile(const struct ree_cuda_header &h,
         }
         return;
     }
-    __syncthreads(); // the sums take the place of the stages, the slots come behind
+    __syncthreads(); // the stages are reused for the sums, followed by the slots
     REE_UNROLL
     for (u32 i = 0; i < Shape::sums_m; i++) {
         REE_UNROLL
@@ -281,8 +282,8 @@ REE_KERNEL_BLOCKS(matmul_bytes_64x64, struct ree_cuda_matmul_params, 128, 4) {
     bytes_tile<bytes_shape<2, 4, 2, 2>>(h, p, shared);
 }
 
-// extra[REE_CUDA_PRODUCT_OTHER]: 0 of A, 1 of B. A word to a thread: along k, or, where lines are
-// neighbours in memory (one byte apart), along the lines.
+// extra[REE_CUDA_PRODUCT_OTHER]: 0 for A, 1 for B. One thread per word: along k, or along the lines
+// if lines are neighbours in memory (one byte apart).
 REE_KERNEL(matmul_pack, struct ree_cuda_matmul_params, 256) {
     const bool is_b = h.extra[REE_CUDA_PRODUCT_OTHER] != 0;
     const u32 flags = h.extra[REE_CUDA_PRODUCT_FLAGS];
@@ -309,7 +310,7 @@ REE_KERNEL(matmul_pack, struct ree_cuda_matmul_params, 256) {
     ree_scratch<u32>(h)[to] = packed;
 }
 
-// Up to eight rows. Lines of both factors are read 16 bytes at a time.
+// Up to eight rows. Lines of both operands are read 16 bytes at a time.
 template <bool A_SIGNED, bool B_SIGNED>
 REE_DEVICE void bytes_rows(const struct ree_cuda_header &h, const struct ree_matmul_params &p,
                            u32 a, u32 b, u32 (&sum)[8]) {
@@ -318,7 +319,7 @@ REE_DEVICE void bytes_rows(const struct ree_cuda_header &h, const struct ree_mat
     const u32 lane_k = threadIdx.x % 32u * 16u;
     REE_NO_UNROLL
     for (u32 k0 = 0; k0 < p.k; k0 += 2048u) {
-        uint4 w[4]; // all under way before the first is needed
+        uint4 w[4]; // all loads are in flight before the first value is needed
         REE_UNROLL
         for (u32 e = 0; e < 4u; e++) {
             u32 k = k0 + e * 512u + lane_k;
@@ -341,7 +342,7 @@ REE_DEVICE void bytes_rows(const struct ree_cuda_header &h, const struct ree_mat
     }
 }
 
-// A warp to a column.
+// One warp per column.
 REE_KERNEL(matmul_bytes_rows, struct ree_cuda_matmul_params, 256) {
     const u32 lane = threadIdx.x % 32u, at = ree_thread() / 32u;
     if (at >= p.p.n_batch * p.p.n) return;

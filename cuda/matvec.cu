@@ -1,76 +1,79 @@
-// matmul of few rows: out[i, j] = expr(sum over l of A[i, l] * B[l, j]), m at most 8, NUMERICS.md
+// matmul with few rows: out[i, j] = expr(sum over l of A[i, l] * B[l, j]), m at most 8, NUMERICS.md
 // section 3 (dot). Bound by reading B once.
 //
-// A warp takes one chunk of 256 terms of some columns, of which every lane has its own; results of
-// chunks meet in shared memory (or, with more chunks than a block should take, in the scratch
-// memory) and are added in ascending order. A lies in shared memory, a chunk of it for each warp,
-// from where one address serves all lanes.
+// A warp computes one chunk of 256 terms for some columns; each lane has its own columns. The
+// chunks' results are collected in shared memory (or in scratch memory, if there are more chunks
+// than one block should compute) and added in ascending order. A is in shared memory, one chunk for
+// each warp, where one address serves all lanes.
 //
-//   columns  B[., j] lies in one piece (b_stride_k = 1, blockwise weights): 32 columns, a lane one
-//            column. Slices of 128 bytes of each column, 4 KiB, come through shared memory by
-//            asynchronous copies, 8 lanes for each column, so that whole lines are read; 16-byte
-//            unit u of column c lies at place u ^ (c & 7), and the loads of 8 lanes meet each bank
-//            once.
-//   rows     B[l, .] does (b_stride_n = 1): 128 columns, a lane four neighbours; slices of 4 KiB
-//   too,
-//            of which a lane reads what it copied itself.
+//   columns  B[., j] is contiguous (b_stride_k = 1, blockwise weights): 32 columns, one per lane.
+//            Slices of 128 bytes per column, 4 KiB together, come through shared memory by
+//            asynchronous copies. 8 lanes copy one column, so that whole cache lines are read.
+//            16-byte unit u of column c is stored at position u ^ (c & 7), so that the loads of 8
+//            lanes use each bank once.
+//   rows     B[l, .] is contiguous (b_stride_n = 1): 128 columns, four neighbours per lane; slices
+//            of 4 KiB too. A lane reads what it copied itself.
 //
-// An H200 reads 4.8 TB/s: some 21 bytes a clock and multiprocessor, which issues 128 instructions
-// of one lane in a clock. To cover 0.8 us of latency 29 KB must be under way; 8 warps with two
-// slices of 4 KiB each have 64. Instructions for each weight, one row:
+// An H200 reads 4.8 TB/s: about 21 bytes per clock and multiprocessor. A multiprocessor issues 128
+// instructions (counted per lane) per clock. To cover 0.8 us of latency, 29 KB must be in flight; 8
+// warps with two slices of 4 KiB each have 64 KB. Instructions per weight, for one row, and the
+// number that the memory bandwidth allows:
 //
-//   float32          fma, 1/4 load of A, 1/4 load of B, and little      1.7 of 24 that 4 bytes
-//   allow float16, bf16    one more for the conversion                        2.7 of 12 8 bits and,
-//   fma, fma, 1/4 load of A, ...                  3.6 of 6 4 bits           the same, and the scale
-//   of each block              3.9 of 3.8 (blocks of 32)
+//   type            instructions                                    needed  allowed
+//   float32         fma, 1/4 load of A, 1/4 load of B, and little   1.7     24 (4 bytes)
+//   float16, bf16   one more for the conversion                     2.7     12
+//   8 bits          and, fma, fma, 1/4 load of A, ...               3.6     6
+//   4 bits          the same, and the scale of each block           3.9     3.8 (blocks of 32)
 //
-// so that all but the last leave the memory as the only limit, and 4 bits come near it.
+// Memory is therefore the only limit for all but the last, and 4 bits come close to it.
 //
 // Weights of 4 and 8 bits. b = (q - z) * s, rounded once, and the term of A is exact. The bits of q
-// are left where they are in the word, w & (15 << 4 i), i at most 5: as a float32 with an exponent
-// field of 0 or 1 that is q * 2^(4i - 149), without a conversion. Then
+// stay at their position in the word, w & (15 << 4 i), i at most 5. Read as a float32 with an
+// exponent field of 0 or 1 this is q * 2^(4i - 149), without a conversion. Then
 //
 //     b' = fma(x, s * 2^(119 - 4i), -z * s * 2^-30) = (q - z) * s * 2^-30, rounded once,
 //
-// if z * s is exact, as it always is for z = 2^(bits - 1), and for scales that were float16. If
-// not,
+// if z * s is exact. It is always exact for z = 2^(bits - 1), and for scales that were float16. If
+// it is not exact,
 //
 //     d = fma(x, 2^(119 - 4i), -z * 2^-30), exact;  b' = d * s.
 //
-// A is kept as a * 2^30, so that the products a * b are what they were. All of this is exact for
-// 2^-96 <= |s| < 2^8 (nothing is subnormal that was not, nothing overflows) or s = 0, and a finite
-// a below 2^97; a chunk or block that is not so takes the way of repop.h word by word. The sign of
-// a zero b is lost: it changes no sum (section 3, step 4).
+// A is stored as a * 2^30, so that the products a * b are unchanged. All of this is exact for 2^-96
+// <= |s| < 2^8 (no new subnormals, no overflow) or s = 0, and for finite a below 2^97. Other chunks
+// and blocks are computed word by word as repop.h defines. The sign of a zero b is lost: it changes
+// no sum (section 3, step 4).
 #include "matmul.h"
 
 #define LANES 32u
 #define A_SCALE ree_float(0x4E800000u)   // 2^30
 #define A_UNSCALE ree_float(0x30800000u) // 2^-30
 #define ALL_LANES 0xFFFFFFFFu
-#define SCALE_LINE 36u // words from one block's scales of 32 columns to the next's: 32 and banks
+// words from the scales of one block (of 32 columns) to those of the next: 32, and 4 to avoid bank
+// conflicts
+#define SCALE_LINE 36u
 
-// The product as its warps see it.
+// The product in the form that its warps compute.
 struct matvec {
     u32 m, n, k;
     u32 a_base, a_stride_m, a_stride_k, a_operand, a_dtype;
-    u32 b_operand, b_dtype, b_base, b_stride; // in words, from line to line
-    u32 first;                                // output of row 0, column 0
+    u32 b_operand, b_dtype, b_base, b_stride; // in words; b_stride is between lines
+    u32 first;                                // index of the output of row 0, column 0
 };
 
-// Blockwise weights, or 8-bit integers, which are a block of scale 1.
+// Blockwise weights. 8-bit integers are treated as one block of scale 1.
 struct matvec_blocks {
-    bool blockwise, has_zero_points, words; // words: zero points come four at a time
+    bool blockwise, has_zero_points, words; // words: zero points are loaded four at a time
     u32 block, n_blocks, shift;             // shift: log2 of block
-    u32 flip;                               // signed bytes: 0x80808080
-    u32 n_scales;                           // of a column and slice
+    u32 flip;                               // 0x80808080 for signed bytes
+    u32 n_scales;                           // per column and slice
 };
 
-// What the current block of a column needs.
+// Values for the current block of a column.
 struct matvec_scale {
-    float factor[6]; // s * 2^(119 - 4i), of bytes s * 2^(119 - 8i)
+    float factor[6]; // s * 2^(119 - 4i); for bytes s * 2^(119 - 8i)
     float s, c, z;   // c = -z * s * 2^-30
     u32 zero;        // the zero point
-    u32 way;         // of all lanes: 0 one fma, 1 exact difference, 2 as repop.h has it
+    u32 way; // the same in all lanes: 0: one fma, 1: exact difference, 2: as defined in repop.h
 };
 
 REE_DEVICE float power_of_two(u32 exponent) { // 2^(exponent - 127)
@@ -92,7 +95,7 @@ template <int BITS> REE_DEVICE void matvec_set_scale(struct matvec_scale &q, flo
     q.way = !__all_sync(ALL_LANES, usual) ? 2u : !__all_sync(ALL_LANES, exact) ? 1u : 0u;
 }
 
-// The numbers of a word of 4- or 8-bit weights. FUSED: way 0, else 1.
+// Expands a word of 4- or 8-bit weights. FUSED: way 0, otherwise way 1.
 template <int BITS, bool FUSED>
 REE_DEVICE void matvec_expand(u32 w, const struct matvec_scale &q, float (&b)[32 / BITS]) {
     const u32 in_place = BITS == 4 ? 6u : 3u, mask = (1u << BITS) - 1u;
@@ -107,7 +110,7 @@ REE_DEVICE void matvec_expand(u32 w, const struct matvec_scale &q, float (&b)[32
             b[t] = __fmul_rn(__fmaf_rn(x, power_of_two(127u + 119u - BITS * i), q.z), q.s);
     }
 }
-// Two of 16 bits.
+// Expands two 16-bit weights.
 REE_DEVICE void matvec_expand_half(u32 w, bool is_bf16, float *b) {
     if (is_bf16) {
         b[0] = ree_float(w << 16);
@@ -124,7 +127,7 @@ REE_DEVICE void matvec_expand_half(u32 w, bool is_bf16, float *b) {
 #endif
 }
 
-// sum[r] = fma(a, b, sum[r]) for N terms; a: where row 0 of A has the first.
+// sum[r] = fma(a, b, sum[r]) for N terms. a: index of the first term of row 0 of A.
 template <int N, int M>
 REE_DEVICE void matvec_terms(ree_shared_t<u32> shared, u32 a, const float (&b)[N],
                              float (&sum)[M]) {
@@ -140,7 +143,8 @@ REE_DEVICE void matvec_terms(ree_shared_t<u32> shared, u32 a, const float (&b)[N
         }
     }
 }
-// The same for a word of weights of 4 and 8 bits, of which n_terms count, without the trick.
+// The same for one word of 4- or 8-bit weights by the definition (way 2); only the first n_terms
+// count.
 template <int BITS, int M>
 REE_DEVICE void matvec_terms_slow(ree_shared_t<u32> shared, u32 a, u32 w, float s, u32 zero,
                                   bool scaled, u32 n_terms, float (&sum)[M]) {
@@ -157,7 +161,7 @@ REE_DEVICE void matvec_terms_slow(ree_shared_t<u32> shared, u32 a, u32 w, float 
     }
 }
 
-// Sixteen terms of weights of 4 and 8 bits.
+// Sixteen terms of weights of 4 or 8 bits.
 template <int BITS, bool FUSED, int M>
 REE_DEVICE void matvec_piece(ree_shared_t<u32> shared, u32 a, const u32 (&words)[BITS / 2],
                              const struct matvec_scale &q, float (&sum)[M]) {
@@ -177,8 +181,8 @@ REE_DEVICE float matvec_load_a(const struct ree_cuda_header &h, const struct mat
     return __int2float_rn((int)x);
 }
 
-// A chunk of A to shared memory, zeros past its rows and its end. `scale`: times 2^30; returns
-// whether it could be.
+// Copies a chunk of A to shared memory, with zeros past its last row and its end. scale: multiplies
+// by 2^30 if the values allow it; returns true if they did.
 template <int M>
 REE_DEVICE bool matvec_bring_a(const struct ree_cuda_header &h, const struct matvec &v, u32 chunk,
                                bool scale, ree_shared_t<u32> shared, u32 a) {
@@ -204,12 +208,12 @@ REE_DEVICE bool matvec_bring_a(const struct ree_cuda_header &h, const struct mat
     if (!scale) return false;
     if (!__all_sync(ALL_LANES, largest < (127u + 97u) << 23)) return false;
     REE_NO_UNROLL
-    for (u32 i = lane; i < M * REE_CHUNK; i += LANES) // what this lane wrote
+    for (u32 i = lane; i < M * REE_CHUNK; i += LANES) // only elements that this lane wrote
         ree_store(shared, a + i, __fmul_rn(ree_load<float>(shared, a + i), A_SCALE));
     return true;
 }
 
-// A slice of 32 columns.
+// Starts the copies of a slice of 32 columns.
 template <int BITS>
 REE_DEVICE void matvec_start_columns(const struct ree_cuda_header &h, const struct matvec &v,
                                      const struct matvec_blocks &blocks, u32 column, u32 k0,
@@ -268,7 +272,7 @@ REE_DEVICE void matvec_compute_columns(const struct ree_cuda_header &h, const st
                 matvec_expand_half(w[i], v.b_dtype == REE_BF16, b + 2 * i);
             matvec_terms<8>(shared, at, b, sum);
         } else {
-            // Sixteen numbers at a time, which are of one block.
+            // Sixteen numbers at a time, all in one block.
             const u32 n_words = BITS / 2, per_word = 32 / BITS;
             REE_UNROLL
             for (u32 first = 0; first < 4; first += n_words) {
@@ -311,7 +315,7 @@ REE_DEVICE void matvec_compute_columns(const struct ree_cuda_header &h, const st
     }
 }
 
-// A slice of 128 columns: 8, 16 or 32 rows of B.
+// Starts the copies of a slice of 128 columns: 8, 16 or 32 rows of B.
 template <int BITS>
 REE_DEVICE void matvec_start_rows(const struct ree_cuda_header &h, const struct matvec &v,
                                   u32 column, u32 k0, ree_shared_t<u32> shared, u32 stage) {
@@ -325,7 +329,7 @@ REE_DEVICE void matvec_start_rows(const struct ree_cuda_header &h, const struct 
                                  from + i * v.b_stride, j < v.n && k0 + i < v.k);
 }
 
-// sum[4 r + c]: column c of the lane.
+// sum[4 r + c]: row r, column c of the lane.
 template <int BITS, int M>
 REE_DEVICE void matvec_compute_rows(const struct matvec &v, const struct matvec_blocks &blocks,
                                     bool is_scaled, u32 k0, ree_shared_t<u32> shared, u32 stage,
@@ -370,9 +374,8 @@ REE_DEVICE void matvec_compute_rows(const struct matvec &v, const struct matvec_
     }
 }
 
-// A block: some columns, and so many chunks as extra[REE_CUDA_PRODUCT_OTHER] says. Its shared
-// memory is, for each warp, the stages and a chunk of A; then the chunks' results,
-// [chunk][row][column].
+// A block computes some columns and extra[REE_CUDA_PRODUCT_OTHER] chunks. Its shared memory has,
+// for each warp, the stages and a chunk of A; then the chunks' results, [chunk][row][column].
 template <int BITS, int M, bool BY_ROWS>
 REE_DEVICE void matvec_block(const struct ree_cuda_header &h,
                              const struct ree_cuda_matmul_params &params,
@@ -458,7 +461,7 @@ REE_DEVICE void matvec_block(const struct ree_cuda_header &h,
     REE_NO_UNROLL
     for (u32 s = 0; s < n_slices; s++) {
         ree_async_wait_stage(n_stages);
-        __syncwarp(); // this slice is there for all lanes, and the one before is read
+        __syncwarp(); // this slice has arrived for all lanes, and the previous one was read
         start(s + n_stages - 1u);
         const u32 chunk = warp + s / per_chunk * n_warps, part = s % per_chunk;
         const u32 k0 = (chunk0 + chunk) * REE_CHUNK + part * slice;
@@ -489,7 +492,7 @@ REE_DEVICE void matvec_block(const struct ree_cuda_header &h,
                 ree_store(shared, to + lane, sum[r]);
         }
     }
-    __syncthreads(); // now the stages are the epilogue's slots
+    __syncthreads(); // now the stages are reused as the epilogue's slots
 
     const u32 n_outputs = p.n_batch * v.m * v.n;
     const bool split = n_parts > 1u, to_scratch = flags & REE_CUDA_TO_SCRATCH;

@@ -1,8 +1,8 @@
 // norm: m = chunk-sum(x) / n; d = x - m (RMS: x); v = chunk-dot(d, d) / n;
 // out = (d / sqrt(v + eps)) * scale + bias, each step rounded. NUMERICS.md, sections 3 and 7.
 //
-// Bytes: a row is read once and written once (norm_rows), or for rows that do not fit into shared
-// memory read three times (RMS: twice), mostly from caches (norm_long). Scale and bias are read
+// Memory traffic: a row is read once and written once (norm_rows). Rows that do not fit into shared
+// memory are read three times (RMS: twice), mostly from caches (norm_long). Scale and bias are read
 // for each row, from caches.
 #include "rows.h"
 
@@ -11,7 +11,7 @@ REE_DEVICE float deviation_of(const struct ree_norm_params &p, float squares) {
     return __fsqrt_rn(__fadd_rn(variance, p.epsilon));
 }
 
-// WIDTH elements of row `row` from element i on.
+// Stores WIDTH elements of row `row` from element i on.
 template <int WIDTH>
 REE_DEVICE void norm_store(const struct ree_cuda_header &h, const struct ree_cuda_norm_params &p,
                            u32 row, u32 i, float mean, float deviation, float (&v)[WIDTH]) {
@@ -90,7 +90,7 @@ REE_DEVICE void norm_tile(const struct ree_cuda_header &h, const struct ree_cuda
     }
 }
 
-// Some rows for each block, rows.h. Dynamic shared memory: the tile.
+// Several rows per block, rows.h. Dynamic shared memory: the tile.
 REE_KERNEL(norm_rows, struct ree_cuda_norm_params, 256) {
     REE_SHARED_DYNAMIC(float, tile);
     REE_SHARED(float, results, REE_ROWS_THREADS);

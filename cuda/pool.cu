@@ -1,19 +1,19 @@
-// pool: over the window of each output position, row-major: max x; chunk-sum(x) / count;
+// pool: over the window of each output position, in row-major order: max x; chunk-sum(x) / count;
 // chunk-dot(x, x). NUMERICS.md, sections 2, 3 and 7.
 //
-// A thread computes one output. Bytes: x once, from caches as often as windows overlap, and out
-// once. Positions outside the input are terms of +0, which change no accumulator: they are left
-// out, but counted as terms of a chunk.
+// A thread computes one output. Memory traffic: x once (from caches if windows overlap) and out
+// once. Positions outside the input are terms of +0, which change no accumulator: they are skipped,
+// but counted as terms of a chunk.
 #include "chunks.h"
 
 #define NOWHERE 0xFFFFFFFFu
 
-// Window positions [from, to) along one axis that lie in [low, high), the window beginning at
-// `start`.
+// Window positions [from, to) along one axis whose coordinates are in [low, high). The window
+// begins at `start`.
 struct reach {
     u32 from, to;
 };
-REE_DEVICE u32 steps_to(int start, u32 dilation, int place) { // ceil
+REE_DEVICE u32 steps_to(int start, u32 dilation, int place) { // rounded up
     if (place <= start) return 0;
     u32 distance = (u32)(place - start);
     return dilation == 1u ? distance : (distance + dilation - 1u) / dilation;
@@ -26,8 +26,8 @@ REE_DEVICE struct reach reach_of(int start, u32 kernel, u32 dilation, int low, i
 }
 
 struct window {
-    u32 plane, start; // plane, and where its first element is
-    int at[3];        // of the window's first position, may be outside
+    u32 plane, start; // index of the plane, and of its first element
+    int at[3];        // coordinates of the window's first position, possibly outside
     struct reach in[3];
 };
 
@@ -46,7 +46,7 @@ REE_DEVICE struct window window_of(const struct ree_cuda_pool_params &p, u32 o) 
     return w;
 }
 
-// Calls f(element of the plane, number of the term, coordinates) for each position inside.
+// Calls f(element of the plane, index of the term, coordinates) for each position inside the input.
 template <class F>
 REE_DEVICE void each_position(const struct ree_cuda_pool_params &p, const struct window &w, F f) {
     const u32 *in = p.p.in, *dilation = p.p.dilation;
@@ -80,7 +80,7 @@ REE_DEVICE float window_sum(const struct ree_cuda_header &h, const struct ree_cu
     return ree_plus_zero(ree_add(total, acc));
 }
 
-// How many positions the average counts.
+// Returns the number of positions that the average counts.
 REE_DEVICE u32 count_of(const struct ree_cuda_pool_params &p, const struct window &w) {
     u32 n = 1;
     REE_UNROLL
@@ -104,7 +104,7 @@ REE_KERNEL(pool_sum, struct ree_cuda_pool_params, 256) {
     ree_out<float>(h, 1)[o] = ree_canon(value);
 }
 
-// T in memory, as int in the order of max.
+// Maps a value of type T to an int in the order of max.
 REE_DEVICE int key_of(float x) {
     return ree_max_key(x);
 }
@@ -123,8 +123,8 @@ REE_DEVICE int8_t of_key(int8_t, int key) {
 REE_DEVICE uint8_t of_key(uint8_t, int key) {
     return (uint8_t)key;
 }
-// Whether a value takes the place of the maximum so far: of equal ones, zeros of both signs among
-// them, and of NaNs, the first stays.
+// True if a value replaces the maximum so far. Among equal values (zeros of both signs are equal
+// here) and among NaNs, the first stays.
 REE_DEVICE bool exceeds(float, int key, int best) {
     return key > best && !(key == 0 && best == -1); // keys of +0 and -0
 }
@@ -161,7 +161,7 @@ REE_DEVICE void window_max(const struct ree_cuda_header &h, const struct ree_cud
     ree_out<T>(h, 1)[o] = of_key(T(), best);
 }
 
-// extra[0]: outputs.
+// extra[0]: number of outputs.
 REE_KERNEL(pool_max, struct ree_cuda_pool_params, 256) {
     u32 o = ree_thread();
     if (o >= h.extra[0]) return;

@@ -1,20 +1,22 @@
-// reduce: out[o] = over r of x[offset + sum(o * outer_stride) + sum(r * reduce_stride)], r
-// ascending. Sums and products of floats by the chunk scheme, NUMERICS.md, section 3; everything
-// else (integers, which wrap, maxima, minima and their positions) in any order.
+// reduce: out[o] = reduction over r, ascending, of x[offset + sum(o * outer_stride) + sum(r *
+// reduce_stride)]. Sums and products of floats use the chunk scheme, NUMERICS.md, section 3. All
+// other reductions (integers, which wrap around; maxima, minima and their positions) may use any
+// order.
 //
-// Bytes: x once, and for outputs that several blocks share 4 to 16 bytes for each chunk or segment.
+// Memory traffic: x once; if several blocks share an output, also 4 to 16 bytes per chunk or
+// segment.
 //
-//   reduce_lines    float32, terms side by side: a thread walks a row, or a chunk of it, that
-//                   comes in 128-byte pieces through shared memory
-//   reduce_chunks   any strides: a thread walks an output's terms, or a chunk of them;
-//                   neighbouring threads have neighbouring outputs
-//   reduce_join     the chunks' results of each output, in order
-//   reduce_free     what may go in any order: a thread, a warp or a block for each output, or for
-//                   each segment of its terms
-//   reduce_segments the results of the segments
+//   reduce_lines     float32, contiguous terms: a thread reduces a row, or a chunk of it; the data
+//                    comes in 128-byte pieces through shared memory
+//   reduce_chunks    any strides: a thread reduces an output's terms, or a chunk of them;
+//                    neighbouring threads have neighbouring outputs
+//   reduce_join      combines the chunks' results of each output, in order
+//   reduce_free      reductions in any order: a thread, a warp or a block for each output, or for
+//                    each segment of its terms
+//   reduce_segments  combines the results of the segments
 #include "chunks.h"
 
-// Where the terms of output o begin.
+// Index of the first term of output o.
 REE_DEVICE u32 first_term(const struct ree_cuda_reduce_params &p, u32 o) {
     u32 at = (u32)p.p.offset;
     REE_NO_UNROLL
@@ -25,7 +27,7 @@ REE_DEVICE u32 first_term(const struct ree_cuda_reduce_params &p, u32 o) {
     }
     return at;
 }
-// Where term r lies from there on.
+// Offset of term r from the first term.
 REE_DEVICE u32 term_offset(const struct ree_cuda_reduce_params &p, u32 r) {
     u32 at = 0;
     REE_NO_UNROLL
@@ -37,18 +39,18 @@ REE_DEVICE u32 term_offset(const struct ree_cuda_reduce_params &p, u32 r) {
     return at;
 }
 
-// Scratch memory of the chunks: [chunk][output].
+// Layout of the chunks' results in scratch memory: [chunk][output].
 
-#define LINES 128u // threads of a block, at most
+#define LINES 128u // maximum number of threads per block
 #define DEPTH 32u
-#define STRIDE 36u // an odd number of 16 bytes: no bank is met twice
+#define STRIDE 36u // odd multiple of 16 bytes: no bank conflicts
 
 template <u32 KIND, int WIDTH>
 REE_DEVICE void walk_lines(const struct ree_cuda_header &h, const struct ree_cuda_reduce_params &p,
                            ree_shared_t<float> tile, ree_shared_t<u32> starts,
                            ree_shared_t<u32> lengths) {
     auto x = ree_in<float>(h, 0);
-    const bool split = h.extra[0] != 0; // a line is a chunk, not a row
+    const bool split = h.extra[0] != 0; // true: a line is a chunk; false: a row
     u32 n_lines = split ? p.p.n_outer * p.n_chunks : p.p.n_outer;
     u32 line = ree_thread(), o = line, chunk = 0, length = 0;
     if (line < n_lines) {
@@ -90,8 +92,8 @@ REE_DEVICE void walk_lines(const struct ree_cuda_header &h, const struct ree_cud
         ree_out<float>(h, 1)[o] = ree_final(ree_chunk_join<KIND>(total, acc));
 }
 
-// extra[0]: chunks, to scratch memory, instead of rows. extra[1]: whether 16 bytes may be read at
-// once.
+// extra[0]: 1: lines are chunks, results go to scratch memory; 0: lines are rows. extra[1]: 1:
+// 16-byte reads are allowed.
 REE_KERNEL(reduce_lines, struct ree_cuda_reduce_params, 128) {
     REE_SHARED(float, tile, LINES *STRIDE);
     REE_SHARED(u32, starts, LINES);
@@ -114,7 +116,7 @@ REE_KERNEL(reduce_lines, struct ree_cuda_reduce_params, 128) {
 #undef KIND_OF
 }
 
-// Terms [first, end) of the output that begins at `base`, in order, into a chunk.
+// Reduces terms [first, end) of the output that begins at `base`, in order, as one chunk.
 template <u32 KIND, class T>
 REE_DEVICE T walk_terms(const struct ree_cuda_header &h, const struct ree_cuda_reduce_params &p,
                         u32 base, u32 first, u32 end) {
@@ -122,7 +124,7 @@ REE_DEVICE T walk_terms(const struct ree_cuda_header &h, const struct ree_cuda_r
     const u32 last = p.p.reduce_rank - 1u, stride = (u32)p.p.reduce_strides[last];
     T acc = ree_chunk_start<KIND, T>();
     REE_NO_UNROLL
-    for (u32 r = first; r < end;) { // a run along the innermost dimension
+    for (u32 r = first; r < end;) { // one run along the innermost dimension
         u32 coordinate, at = base + term_offset(p, r);
         ree_divide(r, p.reduce[last], &coordinate);
         u32 n = p.reduce[last].d - coordinate < end - r ? p.reduce[last].d - coordinate : end - r;
@@ -181,7 +183,7 @@ REE_DEVICE void walk_outputs_of(const struct ree_cuda_header &h,
     }
 }
 
-// extra[0]: chunks, to scratch memory, instead of outputs.
+// extra[0]: 1: one thread per chunk, results go to scratch memory; 0: one thread per output.
 REE_KERNEL(reduce_chunks, struct ree_cuda_reduce_params, 128) {
     walk_outputs_of<float>(h, p);
 }
@@ -210,15 +212,16 @@ REE_KERNEL(reduce_join, struct ree_cuda_reduce_params, 128) {
         join_chunks<float>(h, p);
 }
 
-// What may go in any order. Sums and products of integers of all widths are the low bits of those
-// modulo 2^64. An extremum is the greatest key; keys are unsigned, in the order sought.
+// Reductions in any order. Integer sums and products of every width equal the low bits of the
+// result modulo 2^64. An extremum is the element with the greatest key. Keys are unsigned and keep
+// the order of the values; for minima they are inverted.
 
 struct found {
-    u64 value; // or the key
-    u32 index; // of an extremum
+    u64 value; // a sum or product, or a key
+    u32 index; // index of an extremum
 };
 #define NOWHERE 0xFFFFFFFFu
-#define TOP (~(u64)0) // the key of NaN
+#define TOP (~(u64)0) // key of NaN
 
 enum { ADD, MUL, EXTREME };
 
@@ -248,7 +251,7 @@ template <class S> REE_DEVICE u64 key_of(const struct ree_reduce_params &p, S x)
     }
     return is_least(p) ? ~key : key;
 }
-// The bits of the extremum that has the key.
+// Returns the bits of the extremum that has this key.
 template <class S> REE_DEVICE u64 value_of(const struct ree_reduce_params &p, u64 key) {
     if constexpr ((S)0.5 != 0) {
         if (key == TOP) return sizeof(S) == 4 ? REE_NAN : REE_F64_NAN;
@@ -265,7 +268,7 @@ template <class S> REE_DEVICE u64 value_of(const struct ree_reduce_params &p, u6
         return key;
     }
 }
-// The extremum of nothing.
+// Returns the extremum of an empty set.
 template <class S> REE_DEVICE u64 extreme_of_none(const struct ree_reduce_params &p) {
     bool least = is_least(p);
     if constexpr ((S)0.5 != 0) {
@@ -289,7 +292,7 @@ REE_DEVICE void take(const struct ree_reduce_params &p, struct found *best, stru
     if constexpr (OP == ADD) best->value += x.value;
     if constexpr (OP == MUL) best->value *= x.value;
     if constexpr (OP == EXTREME) {
-        // Of NaNs the first, whatever is asked for.
+        // Among NaNs the first wins, also with select_last.
         bool last =
             p.select_last && !(x.value == TOP && (p.dtype == REE_F32 || p.dtype == REE_F64));
         bool takes =
@@ -326,7 +329,8 @@ REE_DEVICE void store_found(const struct ree_cuda_header &h, const struct ree_re
     ree_store_size(h, 1, sizeof(S), o, value);
 }
 
-// Scratch memory of the segments: values [segment][output], then indices, as many.
+// Layout of the segments' results in scratch memory: values [segment][output], then as many
+// indices.
 REE_DEVICE void keep_found(const struct ree_cuda_header &h, u32 n, u32 at, struct found best) {
     ree_scratch<u64>(h)[at] = best.value;
     ree_scratch<u32>(h)[n * 2u + at] = best.index;
@@ -357,7 +361,7 @@ REE_DEVICE void find(const struct ree_cuda_header &h, const struct ree_cuda_redu
         const bool straight = p.p.reduce_rank == 1;
         const u32 stride = (u32)p.p.reduce_strides[0];
         u32 r = begin + lane;
-        if (straight) { // loads of several terms under way
+        if (straight) { // loads of several terms in flight
             for (; r < end && end - r > 3u * group; r += 4u * group) {
                 S v[4];
                 REE_UNROLL
@@ -375,7 +379,7 @@ REE_DEVICE void find(const struct ree_cuda_header &h, const struct ree_cuda_redu
         }
     }
     if (group > 1u) best = warp_found<OP>(p.p, best);
-    if (group > 32u) { // the block
+    if (group > 32u) { // combine the warps of the block
         if (threadIdx.x % 32u == 0) {
             values[threadIdx.x / 32u] = best.value;
             indices[threadIdx.x / 32u] = best.index;
@@ -435,14 +439,14 @@ REE_DEVICE void join_found(const struct ree_cuda_header &h,
     default: break;                                                                                \
     }
 
-// extra[0]: threads for each output, 1, 32 or the block. extra[1]: terms of a segment; a segment
-// for each of the blocks' y.
+// extra[0]: threads per output: 1, 32 or the whole block. extra[1]: terms per segment; blockIdx.y
+// is the segment.
 REE_KERNEL(reduce_free, struct ree_cuda_reduce_params, 256) {
     REE_SHARED(u64, values, 8);
     REE_SHARED(u32, indices, 8);
     BY_DTYPE(find, h, p, values, indices)
 }
-// extra[0]: segments.
+// extra[0]: number of segments.
 REE_KERNEL(reduce_segments, struct ree_cuda_reduce_params, 256) {
     BY_DTYPE(join_found, h, p)
 }

@@ -1,13 +1,13 @@
-// Rows that blocks of 256 threads compute, for softmax and norm: their maxima, and sums by the
+// Rows computed by blocks of 256 threads, for softmax and norm: their maxima, and sums by the
 // scheme of NUMERICS.md, section 3.
 //
-// A chunk is sequential, so that one thread walks it; but memory wants neighbouring threads at
-// neighbouring elements. Between the two lies a tile of shared memory. From chunk to chunk there
-// it is an odd number of 16 bytes, so that threads which read 16 bytes each, of chunks side by
-// side, meet no bank twice.
+// A chunk is sequential, so one thread computes it; but memory access is efficient only if
+// neighbouring threads read neighbouring elements. A tile in shared memory connects the two. The
+// distance between chunks in the tile is an odd multiple of 16 bytes, so that threads that read 16
+// bytes each, of neighbouring chunks, have no bank conflicts.
 //
-// Short rows (struct ree_cuda_rows): a block keeps some rows whole. Long rows: a block has one, and
-// takes 32 terms of each of up to 256 chunks at a time.
+// Short rows (struct ree_cuda_rows): a block keeps several whole rows. Long rows: a block has one
+// row and processes 32 terms of each of up to 256 chunks at a time.
 #ifndef REE_CUDA_ROWS_H
 #define REE_CUDA_ROWS_H
 
@@ -15,11 +15,11 @@
 
 #define REE_ROWS_THREADS 256u
 
-// Access j of a block's rows. A thread has the accesses threadIdx.x, + 256, ... in every pass.
+// Access j to a block's rows. A thread makes the accesses threadIdx.x, + 256, ... in every pass.
 struct ree_rows_item {
-    u32 row;   // of the block's
-    u32 i;     // element of the row
-    u32 place; // in the tile
+    u32 row;   // row within the block
+    u32 i;     // element within the row
+    u32 place; // index in the tile
 };
 template <int WIDTH>
 REE_DEVICE struct ree_rows_item ree_rows_item_of(const struct ree_cuda_rows &rows, u32 j) {
@@ -31,7 +31,8 @@ REE_DEVICE struct ree_rows_item ree_rows_item_of(const struct ree_cuda_rows &row
     return item;
 }
 
-// Elements of n_rows rows, from element `start` of x on, into the tile; a thread sees its own.
+// Copies n_rows rows, from element `start` of x on, to the tile. A thread sees only its own copies
+// until a barrier.
 template <int WIDTH>
 REE_DEVICE void ree_rows_stage(const struct ree_cuda_rows &rows, ree_in_t<float> x, u32 start,
                                u32 n_rows, ree_shared_t<float> tile) {
@@ -44,7 +45,7 @@ REE_DEVICE void ree_rows_stage(const struct ree_cuda_rows &rows, ree_in_t<float>
     ree_async_wait<0>();
 }
 
-// The maximum of the block's keys, to every thread.
+// Returns the maximum of the block's keys to every thread.
 REE_DEVICE int ree_block_max(int key) {
     REE_SHARED(int, warps, REE_ROWS_THREADS / 32u);
     REE_UNROLL
@@ -58,11 +59,11 @@ REE_DEVICE int ree_block_max(int key) {
     return key;
 }
 
-// The maximum of each row of the tile to results[row]. A barrier before, and one before results
-// are read.
+// Writes the maximum of each row of the tile to results[row]. Requires a barrier before the call,
+// and one before results are read.
 REE_DEVICE void ree_rows_max(const struct ree_cuda_rows &rows, u32 n_rows, ree_shared_t<float> tile,
                              ree_shared_t<float> results) {
-    u32 group = REE_ROWS_THREADS / rows.at_once; // threads of a row
+    u32 group = REE_ROWS_THREADS / rows.at_once; // threads per row
     u32 row = threadIdx.x / group, lane = threadIdx.x % group;
     int key = REE_KEY_LOWEST;
     if (row < n_rows) {
@@ -99,9 +100,9 @@ REE_DEVICE void ree_rows_max(const struct ree_cuda_rows &rows, u32 n_rows, ree_s
     if (lane == 0 && row < n_rows) results[row] = ree_of_max_key(key);
 }
 
-// The chunks of each row of the tile, walked with step(row)(acc, x), and their results added: the
-// sum of row r to finish(r, sum), by one thread for each row. A barrier before; none after.
-// results: one for each thread.
+// Reduces the chunks of each row of the tile with step(row)(acc, x), adds their results, and calls
+// finish(r, sum) for each row r in one thread. Requires a barrier before the call; there is none at
+// the end. results: one element per thread.
 template <class Step, class Finish>
 REE_DEVICE void ree_rows_sum(const struct ree_cuda_rows &rows, u32 n_rows, ree_shared_t<float> tile,
                              ree_shared_t<float> results, Step step, Finish finish) {
@@ -124,9 +125,9 @@ REE_DEVICE void ree_rows_sum(const struct ree_cuda_rows &rows, u32 n_rows, ree_s
 #define REE_LONG_STRIDE 36u
 #define REE_LONG_TILE (REE_ROWS_THREADS * REE_LONG_STRIDE)
 
-// The sum over a row of n terms, to every thread. term(i, v) gives WIDTH terms from number i on (n
-// is a multiple of WIDTH), each once, and the same ones to the same thread whenever this is called.
-// tile: REE_LONG_TILE; results: one for each thread.
+// Returns the sum over a row of n terms to every thread. term(i, v) computes WIDTH terms from index
+// i on (n is a multiple of WIDTH). It is called once per term, and by the same thread in every call
+// of ree_long_sum. tile: REE_LONG_TILE floats; results: one element per thread.
 template <int WIDTH, class Term, class Step>
 REE_DEVICE float ree_long_sum(u32 n, ree_shared_t<float> tile, ree_shared_t<float> results,
                               Term term, Step step) {
@@ -160,7 +161,7 @@ REE_DEVICE float ree_long_sum(u32 n, ree_shared_t<float> tile, ree_shared_t<floa
     }
     return ree_plus_zero(total);
 }
-// Calls f(i) for the accesses that ree_long_sum gives to this thread, in that order.
+// Calls f(i) for the accesses that ree_long_sum assigns to this thread, in the same order.
 template <int WIDTH, class F> REE_DEVICE void ree_long_each(u32 n, F f) {
     const u32 per_chunk = REE_LONG_DEPTH / (u32)WIDTH;
     u32 n_chunks = (n + REE_CHUNK - 1u) / REE_CHUNK;
@@ -174,8 +175,8 @@ template <int WIDTH, class F> REE_DEVICE void ree_long_each(u32 n, F f) {
     }
 }
 
-// The kernel of rows that are too long to keep, one for each block: row<WIDTH>(h, p, tile, results)
-// with the width of the encoder's choice.
+// Defines a kernel for rows that are too long to keep, one per block. It calls row<WIDTH>(h, p,
+// tile, results) with the width that the encoder chose.
 #define REE_LONG_ROWS_KERNEL(name, params, row)                                                    \
     REE_KERNEL(name, params, 256) {                                                                \
         REE_SHARED(float, tile, REE_LONG_TILE);                                                    \

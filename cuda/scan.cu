@@ -1,23 +1,24 @@
-// scan: out[j] = the sum (product) of terms 0 ... j by the scheme: the chunks before j's, then j's
-// own so far. NUMERICS.md, section 3.
+// scan: out[j] = the sum (product) of terms 0 ... j by the chunk scheme: the chunks before j's
+// chunk, then the terms of j's own chunk up to j. NUMERICS.md, section 3.
 //
-// A thread walks a line; or, when lines are few and long, in three steps over scratch memory,
-// [chunk][line]: a thread reduces a chunk (SCAN_REDUCE); a thread replaces a line's results by
-// those of the chunks before (scan_offsets); a thread walks a chunk (SCAN_CHUNKS).
+// A line is a vector along the scanned dimension. A thread scans a line. If lines are few and long,
+// there are three steps over scratch memory, [chunk][line]: a thread reduces a chunk (SCAN_REDUCE);
+// a thread replaces each chunk result of a line by the total of the chunks before it
+// (scan_offsets); a thread scans a chunk (SCAN_CHUNKS).
 //
-// Bytes: x once and out once; with three steps x twice. Lines side by side (scan_columns) are read
-// by neighbouring threads; elements side by side (scan_lines) come and go in 128-byte pieces
-// through shared memory.
+// Memory traffic: x once and out once; with three steps x twice. If neighbouring lines are adjacent
+// in memory, neighbouring threads read them directly (scan_columns). If the elements of a line are
+// contiguous, they are transferred in 128-byte pieces through shared memory (scan_lines).
 #include "chunks.h"
 
-enum { SCAN_LINES, SCAN_REDUCE, SCAN_CHUNKS }; // extra[0]; as in encode_lines.c
+enum { SCAN_LINES, SCAN_REDUCE, SCAN_CHUNKS }; // extra[0]; must match encode_lines.c
 
 template <class T, bool PRODUCT> struct scan_state { T total, acc; };
 template <class T> REE_DEVICE T join(bool product, T a, T b) {
     return product ? ree_mul(a, b) : ree_add(a, b);
 }
 
-// One term: the element that is stored.
+// Adds one term; returns the element to store.
 template <class T, bool PRODUCT>
 REE_DEVICE T scan_term(struct scan_state<T, PRODUCT> *s, bool exclusive, T x) {
     T before = join(PRODUCT, s->total, s->acc);
@@ -29,7 +30,7 @@ template <class T, bool PRODUCT> REE_DEVICE void scan_turn(struct scan_state<T, 
     s->acc = PRODUCT ? (T)1 : (T)0;
 }
 
-// Which terms of which line a thread has.
+// The terms of a line that a thread processes.
 struct scan_part {
     u32 line, chunk, begin, end;
 };
@@ -72,7 +73,7 @@ REE_DEVICE void walk_columns(const struct ree_cuda_header &h,
     if (stage == SCAN_REDUCE) ree_scratch<T>(h)[thread] = s.acc;
 }
 
-#define LINES 64u // threads of a block
+#define LINES 64u // threads per block
 #define DEPTH 32u
 #define STRIDE 33u
 
@@ -90,7 +91,7 @@ REE_DEVICE void walk_lines(const struct ree_cuda_header &h, const struct ree_cud
     const u32 longest = stage == SCAN_LINES || k < REE_CHUNK ? k : REE_CHUNK;
     const u32 lane = threadIdx.x % DEPTH;
     for (u32 r0 = 0; r0 < longest; r0 += DEPTH) {
-        // A warp has a line at a time.
+        // A warp copies one line at a time.
         for (u32 l = threadIdx.x / DEPTH; l < LINES; l += LINES / DEPTH) {
             u32 other = blockIdx.x * LINES + l;
             if (other >= n) break;
@@ -159,7 +160,7 @@ REE_DEVICE void offsets(const struct ree_cuda_header &h, const struct ree_cuda_s
 #define OFFSETS(T, ...) offsets<T>(h, p)
 
 REE_KERNEL(scan_columns, struct ree_cuda_scan_params, 128){BY_TYPE(COLUMNS, )}
-// Lines of elements side by side (inner is 1). 64 threads.
+// Lines of contiguous elements (inner is 1). 64 threads.
 REE_KERNEL(scan_lines, struct ree_cuda_scan_params, 64) {
     REE_SHARED(u64, tile, LINES * STRIDE);
     BY_TYPE(IN_TILE, )

@@ -1,19 +1,20 @@
 // scatter: data[target(u, i)] = combine(data[target], updates[u, i]) for u ascending, each step
 // rounded once. NUMERICS.md, section 7.
 //
-//   scatter_lines  a thread walks a line, step after step, and applies what falls into its share
-//                  of the targets: updates that meet in one element are of one share, and
-//                  therefore in order. With few lines there are many shares, so that few steps
-//                  wait for an element's load.
+//   scatter_lines  A thread runs through all steps of a line and applies the updates whose targets
+//                  belong to its share. Updates of one element belong to one share and are
+//                  therefore applied in order. With few lines there are many shares, so that few
+//                  steps wait for the load of an element.
 //   scatter_clear, scatter_last, scatter_set
-//                  where an update replaces the element, only the last one to it matters: in
-//                  scratch memory, a word for each element of data, the number of the last step
-//                  is left, whose update is stored then. A thread has one step of one line.
+//                  If an update replaces the element, only its last update matters. Scratch memory
+//                  has a word per element of data for the number of the last step; then the update
+//                  of that step is stored. One thread per step of a line.
 //
-// Bytes: updates once, the elements they meet twice, the indices once for each share, from caches.
+// Memory traffic: updates once, the elements that they change twice, the indices once per share,
+// from caches.
 #include "index.h"
 
-// Where a step of a line is: elements of data (index tuple aside), index and updates.
+// Location of a step of a line: index into data (without the index tuple), index and updates.
 struct place {
     u32 data, index, update;
 };
@@ -29,7 +30,7 @@ REE_DEVICE void move(const struct ree_cuda_scatter_params &p, struct place *plac
     }
 }
 
-// Integers of 8 bits compute in 32; the low bits are kept.
+// 8-bit integers are computed in wider integers; the low bits are kept.
 template <class T> REE_DEVICE T combine(u32 kind, T a, T b) {
     switch (kind) {
     case REE_SCATTER_ADD: return (T)((u64)a + (u64)b);
@@ -58,9 +59,9 @@ REE_DEVICE double combine(u32 kind, double x, double y) {
     }
 }
 
-#define AT_ONCE 4u // steps whose indices are read before any is applied
+#define AT_ONCE 4u // steps whose indices are read before any update is applied
 
-// SET: an update replaces the element, whatever its bytes mean.
+// SET: an update replaces the element, independent of its type.
 template <bool SET, class T>
 REE_DEVICE void walk_line(const struct ree_cuda_header &h,
                           const struct ree_cuda_scatter_params &p) {
@@ -85,7 +86,7 @@ REE_DEVICE void walk_line(const struct ree_cuda_header &h,
         for (u32 e = 0; e < AT_ONCE; e++) {
             if (step + e >= p.p.n_steps) continue;
             if (!ree_add_tuple(h, p.p, at[e].index, index[e], &at[e].data)) return;
-            // Shares by a hash, since targets may all be multiples of something.
+            // Shares by a hash, because all targets may be multiples of one number.
             u32 target = at[e].data;
             if (shares > 1u && __umulhi(target * 0x9E3779B1u, shares) != share) continue;
             T b = updates[at[e].update];
@@ -98,7 +99,7 @@ REE_DEVICE void walk_line(const struct ree_cuda_header &h,
     }
 }
 
-// extra[0]: shares.
+// extra[0]: number of shares.
 REE_KERNEL(scatter_lines, struct ree_cuda_scatter_params, 128) {
     if (ree_thread() >= p.p.n_lines * h.extra[0]) return;
     if (p.p.kind == REE_SCATTER_SET) {
@@ -122,7 +123,8 @@ REE_KERNEL(scatter_lines, struct ree_cuda_scatter_params, 128) {
     }
 }
 
-// The step and the place of a thread; false where there is none.
+// Computes the step and the location of a thread; false if the thread has none or the index is
+// invalid.
 REE_DEVICE bool step_of(const struct ree_cuda_header &h, const struct ree_cuda_scatter_params &p,
                         u32 *step, struct place *at) {
     u32 thread = ree_thread(), line;

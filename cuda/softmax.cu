@@ -1,10 +1,10 @@
-// softmax: m = max x; e = exp(x - m); s = chunk-sum(e); out = e / s, or logarithmic
-// (x - m) - log(s). NUMERICS.md, sections 3, 4 and 7.
+// softmax: m = max x; e = exp(x - m); s = chunk-sum(e); out = e / s, or logarithmic (x - m) -
+// log(s). NUMERICS.md, sections 3, 4 and 7.
 //
-// Bytes: a row is read once and written once (softmax_rows; logarithmic: read twice), or for rows
-// that do not fit into shared memory read twice, written twice and read again (softmax_long), of
-// which caches hold what one block has in hand. Work: one exponential in doubles and one division
-// for each element.
+// Memory traffic: a row is read once and written once (softmax_rows; logarithmic: read twice). Rows
+// that do not fit into shared memory are read twice, written twice and read again (softmax_long);
+// caches hold the data that a block is working on. Work: one exponential in doubles and one
+// division per element.
 #include "rows.h"
 
 REE_DEVICE float exp_of(float x) {
@@ -69,7 +69,7 @@ REE_DEVICE void softmax_tile(const struct ree_cuda_header &h,
     }
 }
 
-// Some rows for each block, rows.h. Dynamic shared memory: the tile.
+// Several rows per block, rows.h. Dynamic shared memory: the tile.
 REE_KERNEL(softmax_rows, struct ree_cuda_softmax_params, 256) {
     REE_SHARED_DYNAMIC(float, tile);
     REE_SHARED(float, results, REE_ROWS_THREADS);
@@ -110,7 +110,7 @@ REE_DEVICE void softmax_row(const struct ree_cuda_header &h,
         },
         [](float acc, float e) { return ree_add(acc, e); });
     float divisor = divisor_of(p.p, empty ? 1.0f : sum);
-    // The thread that stored an e reads it again.
+    // Each thread reads only exponentials that it stored itself.
     ree_long_each<WIDTH>(n, [&](u32 i) {
         float v[WIDTH];
         if (p.p.log)
@@ -126,8 +126,8 @@ REE_DEVICE void softmax_row(const struct ree_cuda_header &h,
 
 REE_LONG_ROWS_KERNEL(softmax_long, struct ree_cuda_softmax_params, softmax_row)
 
-// Elements of a row `inner` apart: a thread for each row, neighbouring threads at neighbouring
-// columns.
+// For rows whose elements are `inner` apart: one thread per row, neighbouring threads at
+// neighbouring columns.
 REE_KERNEL(softmax_columns, struct ree_cuda_softmax_params, 128) {
     auto x = ree_in<float>(h, 0);
     auto y = ree_out<float>(h, 1);

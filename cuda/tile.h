@@ -1,38 +1,42 @@
 // A tile of a float32 product: sum[i][j] = sum over k of A[i, k] * B[k, j] by the chunk scheme,
-// NUMERICS.md section 3, for the rows and columns of one block. matmul.cu, conv.cu.
+// NUMERICS.md section 3, for the rows and columns of one block. matmul.cu, conv.cu,
+// attention_tiles.cu.
 //
-// A and B come in slices of TILE_K steps through shared memory, [k][row], copied in the background
-// while the slices before are worked on. A thread has 4 x 4 results, or two by two or two by one
-// such squares, far apart, so that the 16-byte loads of a warp (4 x 8 threads) meet each bank once:
-// of A 4 addresses, of B 8 neighbours. The fragments of a step are loaded while the one before is
-// computed.
+// A and B come in slices of TILE_K steps through shared memory, [k][row]. Slices are copied
+// asynchronously while earlier slices are computed. A thread has 1, 2 or 4 squares of 4 x 4 results
+// (1 x 1, 2 x 1 or 2 x 2 squares). Its squares are far apart, so that the 16-byte loads of a warp
+// (4 x 8 threads) use each bank once: 4 addresses of A, 8 neighbouring ones of B. The fragments of
+// a step are loaded while the previous step is computed.
 //
-// In a chunk the sum is a register; the totals of the chunks lie in shared memory, since they are
-// needed once in 256 steps: 64 KiB for 128 x 128. Of 128 registers 64 are sums and 32 fragments,
-// and two blocks of 256 threads fit in a multiprocessor with 164 KiB of shared memory.
+// Within a chunk the sums are in registers. The totals of the chunks are in shared memory, since
+// they are needed only once in 256 steps: 64 KiB for 128 x 128. Of 128 registers, 64 are sums and
+// 32 fragments. Two blocks of 256 threads fit into a multiprocessor with 164 KiB of shared memory.
 //
-// Work of a thread of 8 x 8 for each step: 64 fma, 4 loads of 16 bytes from shared memory; for each
-// slice of 8 steps 512 fma, 32 loads, at most 8 copies of 4 bytes (2 of 16), a barrier and some 40
-// instructions round them. So 512 of about 600 instructions are fma: 85 % of the float32 peak, if
-// the 4 warps of each scheduler hide every latency. Shared memory gives 128 bytes a clock: a warp's
-// step takes 4 wavefronts of it in the 16 clocks that its fma take of a quarter of the
-// multiprocessor, so that 4 x 4 = 16 of 64 clocks' worth is used. Memory: a 128 x 128 tile reads
-// 1024 bytes for 16384 fma, 8 bytes a clock and multiprocessor; from the L2 cache, mostly.
+// Work of a thread with 8 x 8 results:
+// - per step: 64 fma and 4 loads of 16 bytes from shared memory;
+// - per slice of 8 steps: 512 fma, 32 loads, at most 8 copies of 4 bytes (2 of 16), a barrier and
+//   about 40 other instructions. 512 of about 600 instructions are fma: 85 % of the float32 peak,
+//   if the 4 warps of each scheduler hide every latency.
+// Shared memory provides 128 bytes per clock. A step of a warp needs 4 wavefronts of it, within the
+// 16 clocks that its fma take on a quarter of the multiprocessor: 4 x 4 = 16 of 64 wavefronts are
+// used. Memory: a 128 x 128 tile reads 1024 bytes per 16384 fma, 8 bytes per clock and
+// multiprocessor, mostly from the L2 cache.
 #ifndef REE_CUDA_TILE_H
 #define REE_CUDA_TILE_H
 
 #include "kernel.h"
 
 #define TILE_K 8
-#define TILE_SLICES (REE_CHUNK / TILE_K) // of a chunk
+#define TILE_SLICES (REE_CHUNK / TILE_K) // slices per chunk
 
-// Squares of 4 x 4 of a thread, warps of a block, down and across.
+// Squares of 4 x 4 results per thread, and warps per block, vertically and horizontally.
 template <int SQUARES_M, int SQUARES_N, int WARPS_M, int WARPS_N> struct tile_shape {
     static constexpr int squares_m = SQUARES_M, squares_n = SQUARES_N;
     static constexpr int threads = 32 * WARPS_M * WARPS_N;
-    static constexpr int step_m = 16 * WARPS_M, step_n = 32 * WARPS_N; // between squares
+    static constexpr int step_m = 16 * WARPS_M, step_n = 32 * WARPS_N; // distance between squares
     static constexpr int rows = SQUARES_M * step_m, columns = SQUARES_N * step_n;
-    // Of a slice, in floats. The four more spread copies of single words over the banks.
+    // Line length of a slice, in floats. The four extra floats spread copies of single words over
+    // the banks.
     static constexpr int a_line = rows + 4, b_line = columns + 4;
     static constexpr int stage = TILE_K * (a_line + b_line);
     static constexpr int totals = rows * columns;
@@ -49,37 +53,38 @@ typedef tile_shape<2, 1, 4, 2> tile_128x64;
 typedef tile_shape<2, 1, 2, 2> tile_64x64;
 typedef tile_shape<1, 1, 2, 2> tile_32x64;
 
-// A loader brings one factor's part of the tile, slice after slice. It has
+// A loader copies one operand's share of the tile, slice by slice. It has the functions
 //
 //     void start(ree_shared_t<float> shared, u32 at);
 //     void finish(ree_shared_t<float> shared, u32 at);
 //
-// start begins to bring the next slice (the first one when first called) to shared[at], element
-// (k, row) to at + k * LINE + row, with zeros in rows past the edge and for k past the end; finish,
-// called with the same `at` after other work, must leave it there or on its way by ree_async_copy
-// (tile_run commits those between the two). The slice is read after a barrier. Both are called by
-// all threads. Rows are columns where the factor is B.
+// start starts the copy of the next slice (the first slice at the first call) to shared[at].
+// Element (k, row) goes to at + k * LINE + row. Rows past the edge and k past the end are zeros.
+// finish is called with the same `at` after other work. After finish the slice must be in place or
+// on its way by ree_async_copy (tile_run commits those between the two calls). The slice is read
+// after a barrier. All threads call both functions. For operand B, "rows" are columns.
 
-// Float32 with strides. ROWS x TILE_K of them, by THREADS.
+// Loader for strided float32: ROWS x TILE_K elements, copied by THREADS threads.
 template <int ROWS, int LINE, int THREADS> struct tile_strided {
-    static constexpr int copies = ROWS * TILE_K / THREADS; // of a thread, of one float
-    static constexpr int units = (ROWS * TILE_K / 4 + THREADS - 1) / THREADS; // of four
+    static constexpr int copies = ROWS * TILE_K / THREADS; // copies of one float per thread
+    // copies of four floats per thread
+    static constexpr int units = (ROWS * TILE_K / 4 + THREADS - 1) / THREADS;
     ree_in_t<float> memory;
-    u32 index, index_step; // of the thread's first copy; from copy to copy
-    u32 k_index;           // from slice to slice
+    u32 index, index_step; // index of the thread's first copy; step between copies
+    u32 k_index;           // step between slices
     u32 place, place_step;
-    u32 k, k_step, k_end; // of the first copy; from copy to copy
-    u32 inside;           // bit i: copy i is of a row inside the matrix
+    u32 k, k_step, k_end; // k of the first copy; step between copies
+    u32 inside;           // bit i: the row of copy i is inside the matrix
     bool vectors, full;
 
-    // Rows first_row ... of n_rows, steps k_begin ... k_end.
+    // Copies rows first_row ... below n_rows, and steps k_begin ... below k_end_.
     REE_DEVICE_MEMBER void begin(ree_in_t<float> factor, u32 base, u32 stride_row, u32 stride_k,
                                  u32 first_row, u32 n_rows, u32 k_begin, u32 k_end_, u32 thread) {
         memory = factor;
         k_end = k_end_;
         k_index = TILE_K * stride_k;
         full = first_row + ROWS <= n_rows;
-        // Four rows at a time, when every copy is at a multiple of 16 bytes.
+        // Four rows at a time, if every copy is aligned to 16 bytes.
         vectors = stride_row == 1 && n_rows % 4u == 0 && stride_k % 4u == 0 &&
                   ree_aligned(memory, base, 16);
         u32 row;
@@ -94,7 +99,7 @@ template <int ROWS, int LINE, int THREADS> struct tile_strided {
             k = thread / ROWS;
             row_step = 0;
             k_step = THREADS / ROWS;
-        } else { // or along k
+        } else { // a warp copies along k
             row = thread / TILE_K;
             k = thread % TILE_K;
             row_step = THREADS / TILE_K;
@@ -137,7 +142,7 @@ template <int ROWS, int LINE, int THREADS> struct tile_strided {
     REE_DEVICE_MEMBER void finish(ree_shared_t<float>, u32) {}
 };
 
-// Bytes of dynamic shared memory: totals, then n_stages stages.
+// Index, in floats, of a stage in dynamic shared memory: the totals, then n_stages stages.
 template <class Shape> REE_DEVICE u32 tile_stage_at(u32 stage) {
     return Shape::totals + stage * Shape::stage;
 }
@@ -157,13 +162,14 @@ REE_DEVICE void tile_load(ree_shared_t<float> shared, u32 a_at, u32 b_at, int k,
     }
 }
 
-// Whether the sum of a row of the tile has a chunk, counted from the first slice's: those of most
-// products do.
+// True if the sum of a tile's row includes a chunk, counted from the first slice's chunk. This
+// default, for most products, includes all chunks.
 struct tile_all_chunks {
     REE_DEVICE_MEMBER bool has(u32, u32) const { return true; }
 };
 
-// Sums of a chunk to the totals. They lie [row of the thread][square][thread], four floats each.
+// Adds the sums of a chunk to the totals. Layout of the totals: [row of the
+// thread][square][thread], four floats each.
 template <class Shape, class Chunks>
 REE_DEVICE void tile_fold(ree_shared_t<float> shared, u32 thread, u32 chunk, const Chunks &chunks,
                           float (&sum)[Shape::squares_m * 4][Shape::squares_n * 4]) {
@@ -187,8 +193,9 @@ REE_DEVICE void tile_fold(ree_shared_t<float> shared, u32 thread, u32 chunk, con
     }
 }
 
-// Leaves the tile's totals over n_slices slices in shared memory, each thread its own; the stages
-// are free behind the next barrier. The first slice begins a chunk.
+// Computes the tile's totals over n_slices slices and leaves them in shared memory, where each
+// thread reads its own. The stages may be reused after the next barrier. The first slice must begin
+// a chunk.
 template <class Shape, class A, class B, class Chunks = struct tile_all_chunks>
 REE_DEVICE void tile_run(A &a, B &b, u32 n_slices, u32 n_stages, ree_shared_t<float> shared,
                          const Chunks &chunks = Chunks()) {
@@ -218,7 +225,7 @@ REE_DEVICE void tile_run(A &a, B &b, u32 n_slices, u32 n_stages, ree_shared_t<fl
     REE_NO_UNROLL
     for (u32 s = 0; s < n_slices; s++) {
         ree_async_wait_stage(n_stages);
-        __syncthreads(); // slice s is there for all, and slice s-1 is read by all
+        __syncthreads(); // slice s has arrived for all threads, and all have read slice s-1
         bool more = s + n_stages <= n_slices;
         if (more) {
             a.start(shared, there);
@@ -255,8 +262,8 @@ REE_DEVICE void tile_run(A &a, B &b, u32 n_slices, u32 n_stages, ree_shared_t<fl
     tile_fold<Shape>(shared, thread, chunk, chunks, sum);
 }
 
-// Calls store(row, column, total) for each four neighbours of this thread, rows and columns those
-// of the tile.
+// Calls store(row, column, total) for each group of four neighbouring results of this thread. Rows
+// and columns are relative to the tile.
 template <class Shape, class Store>
 REE_DEVICE void tile_results(ree_shared_t<float> shared, Store store) {
     const u32 thread = threadIdx.x;
@@ -269,8 +276,9 @@ REE_DEVICE void tile_results(ree_shared_t<float> shared, Store store) {
     }
 }
 
-// Block number `block` of tiles_m x tiles_n: eight rows of tiles are walked column by column, so
-// that blocks that run together share lines of A and B in the L2 cache.
+// Maps block number `block` to a tile of tiles_m x tiles_n. Groups of eight rows of tiles are
+// traversed column by column, so that blocks that run at the same time share lines of A and B in
+// the L2 cache.
 REE_DEVICE void tile_place(u32 block, u32 tiles_m, u32 tiles_n, u32 *i, u32 *j) {
     u32 group = block / (8u * tiles_n), rest = block % (8u * tiles_n);
     u32 height = tiles_m - group * 8u < 8u ? tiles_m - group * 8u : 8u;

@@ -1,22 +1,23 @@
-// topk: the k first of n along the middle dimension of (outer, n, inner), by value, equal values by
+// topk: the first k of n along the middle dimension of (outer, n, inner), by value, equal values by
 // ascending index, NaN above everything, -0 equal to +0. NUMERICS.md, section 7.
 //
-// Values become unsigned keys of which the least come first; (key, index) is then a strict order,
-// and comparisons of integers are all there is.
+// Values are mapped to unsigned keys whose least come first. (key, index) is then a strict order,
+// and integer comparisons suffice.
 //
-//   topk_select  a block for each line: the k-th pair is found digit by digit, 8 bits at a time
-//                from the top, by counting how many pairs have each digit; those up to it are
-//                gathered and sorted in shared memory. Bytes: x once for each digit needed (two to
-//                four, mostly) and once more, the later times from caches.
-//   topk_count   lines that are short, or k beyond shared memory: an element's place is the number
-//                of those before it; a thread counts them for one element, against tiles of 256
-//                keys in shared memory. Work: n * n comparisons for a line.
+// A line is a vector along the middle dimension.
+//   topk_select  one block per line. Finds the k-th pair digit by digit, 8 bits at a time from the
+//                top, by counting how many pairs have each digit. Then collects the pairs up to it
+//                and sorts them in shared memory. Memory traffic: x once per digit needed (mostly
+//                two to four) and once more; later passes read from caches.
+//   topk_count   for short lines, or k too large for shared memory. The rank of an element is the
+//                number of elements before it. A thread counts them for one element, against tiles
+//                of 256 keys in shared memory. Work: n * n comparisons per line.
 #include "kernel.h"
 
 REE_DEVICE bool is_long(u32 dtype) {
     return dtype == REE_F64 || dtype == REE_I64 || dtype == REE_U64;
 }
-// Keys of types of 32 bits and fewer are below 2^32.
+// Keys of types of 32 bits or fewer are below 2^32.
 REE_DEVICE u64 key_at(const struct ree_cuda_header &h, const struct ree_topk_params &p, u32 at) {
     u64 key = ree_load_any(h, 0, p.dtype, at);
     switch (p.dtype) {
@@ -56,13 +57,13 @@ REE_DEVICE void store_place(const struct ree_cuda_header &h, const struct ree_to
     ree_out<u64>(h, 2)[to] = index;
 }
 
-// The pair as 12 bytes; digit 0 is the top one, 4 of the key (8 of long ones), then 4 of the index.
+// The bytes of a pair are its digits. Digit 0 is the most significant: 4 digits of the key (8 for
+// 64-bit types), then 4 of the index.
 REE_DEVICE u32 digit_of(u64 key, u32 index, u32 digit, u32 n_key_digits) {
     if (digit < n_key_digits) return (u32)(key >> (8u * (n_key_digits - 1u - digit))) & 255u;
     return index >> (8u * (n_key_digits + 3u - digit)) & 255u;
 }
-// Whether the digits before `digit` are those of the pair sought, and -1, 0, 1 by how the pair
-// compares with it in them.
+// Compares the digits before `digit` of a pair with those of the pair that is searched: -1, 0 or 1.
 REE_DEVICE int compare_digits(u64 key, u32 index, u64 key_sought, u32 index_sought, u32 digit,
                               u32 n_key_digits) {
     if (digit < n_key_digits) {
@@ -82,9 +83,9 @@ REE_DEVICE int compare_digits(u64 key, u32 index, u64 key_sought, u32 index_soug
     return index < index_sought ? -1 : index > index_sought;
 }
 
-#define MOST 2048u // pairs in shared memory; as in encode_lines.c
+#define MOST 2048u // pairs in shared memory; must match encode_lines.c
 
-// Bitonic sort of n pairs, a power of two.
+// Bitonic sort of n pairs; n is a power of two.
 REE_DEVICE void sort_pairs(ree_shared_t<u64> keys, ree_shared_t<u32> indices, u32 n) {
     for (u32 size = 2; size <= n; size *= 2) {
         for (u32 by = size / 2u; by > 0; by /= 2u) {
@@ -109,7 +110,7 @@ REE_DEVICE void each_key(const struct ree_cuda_header &h, const struct ree_topk_
                          u32 start, F f) {
     const u32 step = blockDim.x;
     u32 i = threadIdx.x;
-    for (; i < p.n && p.n - i > 3u * step; i += 4u * step) { // loads of several under way
+    for (; i < p.n && p.n - i > 3u * step; i += 4u * step) { // several loads in flight
         u64 key[4];
         REE_UNROLL
         for (u32 e = 0; e < 4u; e++)
@@ -127,14 +128,15 @@ REE_KERNEL(topk_select, struct ree_cuda_topk_params, 1024) {
     REE_SHARED(u64, keys, MOST);
     REE_SHARED(u32, indices, MOST);
     REE_SHARED(u32, counts, 256);
-    REE_SHARED(u32, found, 4); // the digit; what is left to take with it; whether all of it; pairs
+    // the digit; pairs still to select with it; 1 if these are all; number of pairs
+    REE_SHARED(u32, found, 4);
     const u32 n = p.p.n, inner = p.p.inner, k = p.p.k;
     u32 column, outer = ree_divide(blockIdx.x, p.inner, &column);
     const u32 start = outer * n * inner + column;
     const u32 n_key_digits = is_long(p.p.dtype) ? 8u : 4u;
     u64 key_sought = 0;
     u32 index_sought = 0, left = k, digit = 0;
-    // Until the pairs with the digits found so far are exactly as many as are still to be taken.
+    // Until the pairs with the digits found so far are exactly those still to be selected.
     for (bool all = k == n; !all && digit < n_key_digits + 4u; digit++) {
         if (threadIdx.x < 256u) counts[threadIdx.x] = 0;
         __syncthreads();
@@ -143,7 +145,7 @@ REE_KERNEL(topk_select, struct ree_cuda_topk_params, 1024) {
                 atomicAdd(&counts[digit_of(key, i, digit, n_key_digits)], 1u);
         });
         __syncthreads();
-        if (threadIdx.x < 32u) { // the digit at which the count reaches `left`
+        if (threadIdx.x < 32u) { // find the digit at which the count reaches `left`
             u32 mine = 0;
             for (u32 e = 0; e < 8u; e++)
                 mine += counts[threadIdx.x * 8u + e];
@@ -199,8 +201,8 @@ REE_KERNEL(topk_select, struct ree_cuda_topk_params, 1024) {
 
 #define THREADS 256u
 
-// extra[0]: elements of a line that a block has, a power of two up to 256; blocks of 256 threads
-// have several lines then. Neighbouring threads have neighbouring elements of a line.
+// extra[0]: elements of a line per block, a power of two up to 256. If it is less than 256, a block
+// of 256 threads has several lines. Neighbouring threads have neighbouring elements of a line.
 REE_KERNEL(topk_count, struct ree_cuda_topk_params, 256) {
     REE_SHARED(u64, keys, THREADS);
     const u32 n = p.p.n, inner = p.p.inner, k = p.p.k, width = h.extra[0];
@@ -222,7 +224,7 @@ REE_KERNEL(topk_count, struct ree_cuda_topk_params, 256) {
             u32 m = n - first < width ? n - first : width;
             for (u32 j = 0; j < m; j++) {
                 u64 key = keys[slot * width + j];
-                // Of equal values those at smaller indices come first.
+                // Among equal values, smaller indices come first.
                 if (key < own || (key == own && first + j < i)) place++;
             }
         }

@@ -1,9 +1,9 @@
 #version 460
-// attention, the first step: t = mask(chunk-dot(q, k) * scale), NUMERICS.md, "Attention", to the
+// attention, first step: t = mask(chunk-dot(q, k) * scale), NUMERICS.md, "Attention". Results go to
 // scratch memory.
 //
-// Keys are float32, or lie as float32 in the scratch memory where attention_widen put them; compiled
-// with NARROW they become float32 as they are read.
+// Keys are float32, or attention_widen has stored them as float32 in scratch memory. Compiled with
+// NARROW, the shader widens them to float32 when it reads them.
 #include "ree.glsl"
 #include "primitives.glsl"
 #include "attention.glsl"
@@ -31,7 +31,7 @@ float tile_b(TileStep s, TileColumn c) {
 #endif
 }
 
-// Whether key j takes part, as far as positions and the mask say.
+// True if positions and the mask allow key j for row r.
 bool takes_part(const Params p, const AttentionRow r, uint j) {
     if (BOUNDED) {
         int distance = int(j) - attention_position(p, r);
@@ -75,7 +75,7 @@ void tile_store_chunk(uint i, uint j, uint bits) { tile_store(i, j, bits); }
 
 #include "tile.glsl"
 
-// Whether no query of the rows sees a key of [j0, j1): then their products make no difference.
+// True if no query of rows [i0, i1) sees a key of [j0, j1). Their products then have no effect.
 bool out_of_sight(const Params p, uint i0, uint i1, uint j0, uint j1) {
     if (!BOUNDED) return false;
     AttentionRow low = attention_row(p, tile_product, i0), high = low;

@@ -1,12 +1,13 @@
 #version 460
-// attention, the last step: y = chunk-dot(w, v) over the keys of each query's sums, NUMERICS.md,
+// attention, last step: y = chunk-dot(w, v) over the keys of each query's sums, NUMERICS.md,
 // "Attention".
 //
-// TILE_STAGE 1 leaves the chunks' results in the scratch memory, [n_chunks][rows][v_head_dim], and
-// 2 adds them in ascending order, an output to a thread.
+// TILE_STAGE 1 stores the chunks' results in scratch memory, [n_chunks][rows][v_head_dim].
+// TILE_STAGE 2 adds them in ascending order, one thread per output.
 //
-// The rows of a tile may have sums over different chunks. Together they take them all: a chunk too
-// many adds zeros, unless a value in it is infinite or NaN. Such a sum is NaN, and is made again.
+// The rows of a tile may have sums over different chunks. All rows are summed over the union of
+// these chunks: an extra chunk adds zeros, unless a value in it is infinite or NaN. A sum that is
+// NaN is therefore computed again, over the row's own chunks only.
 #include "ree.glsl"
 #include "chunks.glsl"
 #include "attention.glsl"
@@ -108,8 +109,8 @@ void main() {
         v_element = uint(p.v_strides[3]);
     }
     v_words = ReeWords(address);
-    // The keys of the first row's sums and of the last's, and those between: rows are in the order
-    // of their queries, unless they are those of several heads.
+    // The range from the first key of the first row's sums to the last key of the last row's sums.
+    // Rows are ordered by query, except if they belong to several heads (COMBINED).
     uint k_begin, k_end, other;
     attention_keys(p, COMBINED ? 0u : i0, k_begin, other);
     attention_keys(p, COMBINED ? p.q_len - 1u : i1 - 1u, other, k_end);

@@ -1,6 +1,6 @@
 #version 460
-// attention, before its first step: narrow keys, or values, become dense float32 in the scratch
-// memory, (batch, n_kv_heads, kv_len, size), the values behind the keys.
+// attention, before the first step: converts narrow keys or values to dense float32 in scratch
+// memory, (batch, n_kv_heads, kv_len, size). The values follow the keys.
 #include "ree.glsl"
 #include "primitives.glsl"
 #include "attention.glsl"

@@ -1,10 +1,10 @@
 #version 460
 // conv: out[b, g*M + i, o] = expr(sum over (c, k) of x[b, g*C + c, o*stride + k*dilation - pad] *
-// w[g*M + i, c, k]), zeros outside x; transposed: x[b, g*C + c, i] * w[g*C + c, m, k] with
-// i*stride + k*dilation - pad = o. NUMERICS.md section 3 (dot), terms in the order (c, kz, ky, kx).
+// w[g*M + i, c, k]), zeros outside x; transposed: x[b, g*C + c, i] * w[g*C + c, m, k] with i*stride
+// + k*dilation - pad = o. NUMERICS.md section 3 (dot), terms in the order (c, kz, ky, kx).
 //
-// For each image and group a product of weights (rows, M x CK) with a matrix that is never built:
-// column o holds the inputs under the kernel at output position o.
+// For each image and group, the weights (rows, M x CK) are multiplied with a matrix that is never
+// built: column o has the inputs under the kernel at output position o.
 #include "ree.glsl"
 #include "expr.glsl"
 #include "conv.glsl"
@@ -13,7 +13,7 @@ layout(constant_id = 27) const bool HAS_EPILOGUE = false;
 layout(constant_id = 28) const bool TRANSPOSED = false;
 layout(constant_id = 29) const bool POINTWISE = false; // kernel 1, no padding: always inside x
 
-// Where the kernel's origin falls: in x, or transposed in x times stride.
+// Position of the kernel's origin: in x; transposed: in x times stride.
 struct TileColumn {
     int z, y, x;
 };
@@ -70,7 +70,8 @@ float tile_b(TileStep s, TileColumn c) {
         at = ivec3(whole);
     }
     if (!POINTWISE)
-        inside = inside && all(lessThan(uvec3(at), in_size)); // negative ones are large as uint
+        // negative coordinates are large as uint
+        inside = inside && all(lessThan(uvec3(at), in_size));
     uint index = inside ? s.channel + (uint(at.x) * in_size.y + uint(at.y)) * in_size.z +
                               uint(at.z)
                         : 0u;
@@ -87,7 +88,7 @@ void tile_store(uint i, uint j, uint bits) {
     }
 }
 
-// Chunks' results in the scratch memory, [n_chunks][n_outputs].
+// The chunks' results in scratch memory are [n_chunks][n_outputs].
 uint chunk_base;
 void tile_store_chunk(uint i, uint j, uint bits) {
     uint at = out_base + i * (out_size.x * out_size.y * out_size.z) + j;

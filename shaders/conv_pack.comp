@@ -1,8 +1,8 @@
 #version 460
-// The first step of a conv of 8-bit factors (dot8.comp): to the scratch memory with four neighbours
-// along the terms (c, kz, ky, kx) in a word and zeros past the end, the weights as [groups * M][terms
-// / 4] from its start, and behind them the inputs under the kernel, [image * groups][terms / 4]
-// [output positions]. Outside x stands the pad value. A thread makes one word.
+// First step of a conv of 8-bit operands (dot8.comp): packs four neighbours along the terms (c, kz,
+// ky, kx) into one word in scratch memory, with zeros past the end. The weights are at the start,
+// [groups * M][terms / 4]. The inputs under the kernel follow, [image * groups][terms / 4] [output
+// positions]. Positions outside x have the pad value. One thread per word.
 #include "ree.glsl"
 #include "conv.glsl"
 
@@ -36,7 +36,7 @@ void main() {
     for (uint q = 0u; q < 4u && first + q < n_terms; q++) {
         uint c = (first + q) / kernel_size, rest = (first + q) % kernel_size;
         ivec3 k = ivec3(rest / kernel.z / kernel.y, rest / kernel.z % kernel.y, rest % kernel.z);
-        uvec3 at = uvec3(origin + k * dilation); // below 0: large
+        uvec3 at = uvec3(origin + k * dilation); // negative coordinates become large
         uint value = pad_value;
         if (all(lessThan(at, in_size)))
             value = ree_load8(ree_operand(0), (plane * p.c + c) * in_count +

@@ -1,9 +1,9 @@
 #version 460
-// copy: dst[dst_offset + sum(i * dst_stride)] = src[src_offset + sum(i * src_stride)]. Bytes move,
-// no arithmetic.
+// copy: dst[dst_offset + sum(i * dst_stride)] = src[src_offset + sum(i * src_stride)]. Moves bytes
+// without arithmetic.
 //
-// Dense output (DENSE): a thread writes whole words, 4 elements of 1 byte, 2 of 2 bytes; the last
-// word may be shared with memory that must stay. Otherwise a thread moves one element.
+// DENSE (dense output): a thread writes whole words: 4 elements of 1 byte, or 2 of 2 bytes. The
+// last word may contain other data, which must not change. Otherwise a thread moves one element.
 #include "ree.glsl"
 
 layout(constant_id = 16) const uint ELEM_SIZE = 4;

@@ -1,11 +1,12 @@
 #version 460
-// The second step of matmul and conv of 8-bit factors: out[b, i, j] = expr(sum over l of A[b, i, l] *
-// B[b, l, j]), in 32 bits, wrapping, so that any order is right. matmul_pack.comp or conv_pack.comp
-// left four terms in each word: A is [batch][m][n_words], B is [batch][n_words][n]. A thread computes
-// 8 x 4 results in registers, columns a work group apart.
+// Second step of matmul and conv of 8-bit operands: out[b, i, j] = expr(sum over l of A[b, i, l] *
+// B[b, l, j]), in 32 bits, wrapping around, so any order gives the same bits. matmul_pack.comp or
+// conv_pack.comp has packed four terms into each word: A is [batch][m][n_words], B is
+// [batch][n_words][n]. A thread computes 8 x 4 results in registers; its columns are one workgroup
+// size apart.
 //
-//     DOT8   with the device's dot product of four bytes; else with multiplications
-//     CONV   of conv (A the weights of a group, j an output position); else of matmul
+//     DOT8   uses the device's four-byte dot product; otherwise multiplications
+//     CONV   for conv (A is the weights of a group, j an output position); otherwise for matmul
 #ifdef DOT8
 #extension GL_EXT_spirv_intrinsics : require
 #endif
@@ -18,10 +19,10 @@
 #endif
 
 layout(constant_id = 27) const bool HAS_EPILOGUE = false;
-layout(constant_id = 28) const uint N_FACTORS = 2; // operands before the epilogue's
+layout(constant_id = 28) const uint N_FACTORS = 2; // operands before the epilogue's tensors
 layout(constant_id = 29) const bool A_SIGNED = false;
 layout(constant_id = 30) const bool B_SIGNED = false;
-layout(constant_id = 31) const uint A_COPIES = 1; // in the scratch memory: 1, or 2 for n_batch
+layout(constant_id = 31) const uint A_COPIES = 1; // copies in scratch memory: 1, or 2 for n_batch
 layout(constant_id = 32) const uint B_COPIES = 1;
 
 #ifdef DOT8
@@ -41,7 +42,7 @@ uint dot8(const uint a, const uint b) {
 #define Bytes uint
 Bytes bytes_of(const uint word, const bool is_signed) { return word; }
 #else
-// Without branches, of which a driver's compiler would see hundreds.
+// Without branches: after inlining, a driver's compiler would have to process hundreds of them.
 #define Bytes ivec4
 Bytes bytes_of(const uint word, const bool is_signed) {
     int sign = int(is_signed) * 128;

@@ -1,9 +1,9 @@
 #version 460
 // gather: out[i] = data[offset + sum(i * data_stride) + sum over j of wrap(index[sum(i *
-// index_stride) + j * component_stride], size[j]) * stride[j]]. Bytes move, no arithmetic.
+// index_stride) + j * component_stride], size[j]) * stride[j]]. Moves bytes without arithmetic.
 //
-// A thread moves one element, or, of 1 and 2 bytes, those of a word of the output. An index out of
-// range is reported, and 0 stored in its place.
+// A thread moves one element, or all elements of one output word if they have 1 or 2 bytes. An
+// index out of range is reported, and 0 is stored for it.
 #include "index.glsl"
 
 layout(constant_id = 16) const uint ELEM_SIZE = 4;

@@ -1,6 +1,7 @@
 #version 460
-// How often a loop runs: n times, unless the driver ends loops of its own accord. The count comes
-// from memory, where each iteration leaves it, and from a value that every iteration changes.
+// Tests how many iterations a loop runs: n, unless the driver terminates loops. The result comes
+// from memory, where each iteration stores its count, and from a value that every iteration
+// changes.
 #include "ree.glsl"
 
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {

@@ -1,8 +1,10 @@
 #version 460
-// map: out[i] = expr(i), NUMERICS.md sections 1 and 4. The expression is stitched in by the host.
+// map: out[i] = expr(i), NUMERICS.md sections 1 and 4. The host inserts the expression into the
+// module.
 //
-// A thread computes PER_THREAD elements: a work group's width apart when an element is a word or
-// more (neighbouring threads touch neighbouring words), consecutive when several share a word.
+// A thread computes PER_THREAD elements. If an element has a word or more, they are one workgroup
+// size apart (neighbouring threads access neighbouring words). If several elements share a word,
+// they are consecutive.
 #include "ree.glsl"
 #include "expr.glsl"
 
@@ -35,7 +37,7 @@ void main() {
         else
             packed.x |= (value.x & 0xFFu) << (k * 8u);
     }
-    // The last word may reach beyond the tensor: repop.h allows that.
+    // The last word may extend past the tensor, as repop.h allows.
     if (size == 1u) result.w[first / 4u] = packed.x;
     if (size == 2u) {
         result.w[first / 2u] = packed.x;

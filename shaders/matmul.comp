@@ -1,12 +1,12 @@
 #version 460
-// matmul: out[b, i, j] = expr(sum over l of A[b, i, l] * B[b, l, j]), summed in float32, NUMERICS.md
-// section 3 (dot).
+// matmul: out[b, i, j] = expr(sum over l of A[b, i, l] * B[b, l, j]), summed in float32,
+// NUMERICS.md section 3 (dot).
 //
-// A and B are float32, or lie as float32 in the scratch memory where matmul_widen put them; compiled
-// with NARROW, narrow types and blockwise weights become float32 as they are read.
+// A and B are float32, or matmul_widen has stored them as float32 in scratch memory. Compiled with
+// NARROW, the shader widens narrow types and blockwise weights to float32 when it reads them.
 //
-// TILE_STAGE 1 leaves the chunks' results in the scratch memory, [n_chunks][n_batch * m * n], and 2
-// adds them in ascending order, an output to a thread.
+// TILE_STAGE 1 stores the chunks' results in scratch memory, [n_chunks][n_batch * m * n].
+// TILE_STAGE 2 adds them in ascending order, one thread per output.
 #include "ree.glsl"
 #include "expr.glsl"
 #include "matmul.glsl"
@@ -16,7 +16,7 @@
 
 layout(constant_id = 27) const bool HAS_EPILOGUE = false;
 layout(constant_id = 28) const uint BATCH_RANK = 0;
-layout(constant_id = 29) const uint N_FACTORS = 2; // operands before the epilogue's
+layout(constant_id = 29) const uint N_FACTORS = 2; // operands before the epilogue's tensors
 #ifdef NARROW
 layout(constant_id = 30) const uint A_DTYPE = REE_DT_F32;
 layout(constant_id = 31) const uint B_DTYPE = REE_DT_F32;
@@ -24,7 +24,7 @@ layout(constant_id = 32) const uint B_BLOCK = 0; // 0: plain B
 layout(constant_id = 33) const uint B_BITS = 4;
 layout(constant_id = 34) const bool HAS_ZERO_POINTS = false;
 #else
-// Copies in the scratch memory: 0 none, 1 one for all batches, 2 one for each.
+// Copies in scratch memory: 0: none, 1: one for all batches, 2: one per batch.
 layout(constant_id = 30) const uint A_COPIES = 0;
 layout(constant_id = 31) const uint B_COPIES = 0;
 #endif
@@ -71,7 +71,7 @@ void tile_store(uint i, uint j, uint bits) {
     }
 }
 
-// The chunks' results lie behind the copies of A and B.
+// The chunks' results follow the copies of A and B in scratch memory.
 uint copied_words(uint m, uint n, uint k, uint n_batch) {
 #ifdef NARROW
     return 0u;
@@ -116,7 +116,7 @@ void main() {
 #ifdef NARROW
     scale_words = ree_operand(2);
     zero_words = ree_operand(3);
-    if (B_BLOCK > 0u) { // numbers one after another
+    if (B_BLOCK > 0u) { // numbers are contiguous
         b_stride_k = 1u;
         b_stride_n = (k + B_BLOCK - 1u) / B_BLOCK * B_BLOCK;
     }

@@ -1,15 +1,15 @@
 #version 460
-// The first step of a matmul of 8-bit factors (dot8.comp): one factor goes to the scratch memory
-// with four neighbours along k in a word, and zeros past the end: A as [batch][m][k / 4] from its
-// start, B as [batch][k / 4][n] behind A. A factor that all batches share is there once. A thread
-// makes one word.
+// First step of a matmul of 8-bit operands (dot8.comp): packs four neighbours along k of one
+// operand into one word in scratch memory, with zeros past the end. A is [batch][m][k / 4] at the
+// start, B is [batch][k / 4][n] after A. An operand that all batches share is stored once. One
+// thread per word.
 #include "ree.glsl"
 #include "matmul.glsl"
 
 layout(constant_id = 16) const bool IS_B = false;
 layout(constant_id = 17) const uint BATCH_RANK = 0;
 layout(constant_id = 18) const bool SHARED = false;
-layout(constant_id = 19) const uint A_COPIES = 1; // of A in the scratch memory: 1, or 2 for n_batch
+layout(constant_id = 19) const uint A_COPIES = 1; // of A in scratch memory: 1, or 2 for n_batch
 
 void main() {
     Params p = Params(ree_params());

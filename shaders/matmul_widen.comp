@@ -1,7 +1,7 @@
 #version 460
-// The first step of a matmul whose factors are narrow and used many times: one factor becomes dense
-// float32 in the scratch memory, A as [batch][m][k] from its start, B as [batch][k][n] behind A. A
-// factor that all batches share is there once.
+// First step of a matmul whose operands are narrow and used many times: converts one operand to
+// dense float32 in scratch memory. A is [batch][m][k] at the start, B is [batch][k][n] after A. An
+// operand that all batches share is stored once.
 #include "ree.glsl"
 #include "primitives.glsl"
 #include "matmul.glsl"
@@ -11,7 +11,7 @@ layout(constant_id = 16) const bool IS_B = false;
 layout(constant_id = 17) const uint BATCH_RANK = 0;
 layout(constant_id = 18) const bool SHARED = false;
 layout(constant_id = 19) const uint FACTOR_DTYPE = REE_DT_F16;
-layout(constant_id = 20) const uint A_COPIES = 0; // of A in the scratch memory: 0, 1 or 2 for n_batch
+layout(constant_id = 20) const uint A_COPIES = 0; // of A in scratch memory: 0, 1, or 2 for n_batch
 layout(constant_id = 21) const uint B_BLOCK = 0; // 0: plain B
 layout(constant_id = 22) const uint B_BITS = 4;
 layout(constant_id = 23) const bool HAS_ZERO_POINTS = false;

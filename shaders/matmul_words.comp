@@ -1,8 +1,8 @@
 #version 460
-// matmul of integers: out[b, i, j] = expr(sum over l of A[b, i, l] * B[b, l, j]), wrapping, in 32 or
-// 64 bits; operands of 8 bits are extended to 32. A thread computes one result.
+// matmul of integers: out[b, i, j] = expr(sum over l of A[b, i, l] * B[b, l, j]), wrapping around,
+// in 32 or 64 bits. 8-bit operands are extended to 32 bits. One thread per result.
 //
-// DOUBLE: compiled for float64, summed by the chunk scheme, in integers.
+// DOUBLE: compiled for float64, summed by the chunk scheme, emulated in integers.
 #include "ree.glsl"
 #include "expr.glsl"
 #include "matmul.glsl"

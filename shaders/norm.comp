@@ -2,7 +2,7 @@
 // norm: m = chunk-sum(x) / n; d = x - m (RMS: x); v = chunk-dot(d, d) / n;
 // out = (d / sqrt(v + eps)) * scale + bias, each step rounded. NUMERICS.md sections 3 and 7.
 //
-// GROUP: a work group computes a row, for few and long ones; otherwise a thread does.
+// GROUP: a workgroup computes a row, for few and long rows; otherwise one thread does.
 #include "ree.glsl"
 #include "rows.glsl"
 
@@ -19,15 +19,15 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
     uint scale_row_div, scale_row_mod, scale_row_stride, scale_col_stride;
 };
 
-uint row_start, row_mean; // of the row at hand
-bool row_is_centred;      // terms are d, not x
+uint row_start, row_mean; // of the current row
+bool row_is_centred;      // terms are d instead of x
 
 uint row_term(uint i) {
     uint x = ree_operand(0).w[row_start + i];
     return row_is_centred ? ree_sub(x, row_mean) : x;
 }
 
-// chunk-sum of the row's terms, or of their squares.
+// Returns the chunk-sum of the row's terms, or of their squares.
 uint row_sum(uint n, bool squares) {
     if (GROUP) return ree_row_sum(n, squares);
     ReeChunks s = ree_chunks_begin();

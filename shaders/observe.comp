@@ -1,6 +1,7 @@
 #version 460
-// The device's own functions, for the record (src/device/vulkan/observe.c): nothing here is used to
-// compute results. This shader asks for no treatment of subnormals, signed zeros or rounding.
+// Evaluates the device's own functions, for information only (src/device/vulkan/observe.c): no
+// result is computed with them. This shader requests no mode for subnormals, signed zeros or
+// rounding.
 #include "ree.glsl"
 
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {

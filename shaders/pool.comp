@@ -1,16 +1,16 @@
 #version 460
-// pool: over the window of each output position, row-major: max x; chunk-sum(x) / count;
+// pool: over the window of each output position, in row-major order: max x; chunk-sum(x) / count;
 // chunk-dot(x, x). NUMERICS.md sections 2, 3 and 7.
 //
-// A thread computes one output, or, of bytes, the four of a word. Positions outside the input are
-// terms of +0, which change no accumulator: they are left out, but counted as terms of a chunk.
+// A thread computes one output; for bytes, the four outputs of a word. Positions outside the input
+// are terms of +0, which change no accumulator: they are skipped, but counted as terms of a chunk.
 #include "ree.glsl"
 #include "primitives.glsl"
 
 layout(constant_id = 16) const uint KIND = 0;
 layout(constant_id = 17) const uint DTYPE = 1;
 layout(constant_id = 18) const bool HAS_INDICES = false;
-layout(constant_id = 19) const bool COLUMN_MAJOR = false; // indices
+layout(constant_id = 19) const bool COLUMN_MAJOR = false; // layout of the indices
 layout(constant_id = 20) const bool COUNT_PAD = false;
 
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
@@ -33,9 +33,9 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
 const bool IS_FLOAT = DTYPE == REE_DT_F32;
 
 struct Window {
-    uint acc, total; // of this chunk; of the chunks before; acc is the maximum for MAX
-    uint chunk;      // number of this chunk
-    uint place;      // of the maximum, in its plane
+    uint acc, total; // acc: current chunk, or the maximum for MAX; total: earlier chunks
+    uint chunk;      // index of the current chunk
+    uint place;      // index of the maximum in its plane
 };
 
 void add_term(inout Window w, uint term, uint x) {
@@ -59,7 +59,8 @@ void take_max(inout Window w, uint x, uint place) {
     if (better || w.place == NOWHERE) w.place = place;
 }
 
-// Window positions along one axis that lie in [low, high), the window beginning at `start`.
+// Returns the number of window positions along one axis with coordinates in [low, high). The window
+// begins at `start`.
 uint count(int start, uint kernel, uint dilation, int low, int high) {
     uint from = low <= start ? 0u : (uint(low - start) + dilation - 1u) / dilation;
     uint to = high <= start ? 0u : (uint(high - start) + dilation - 1u) / dilation;
@@ -80,7 +81,7 @@ Window pool(Params p, uint o, uint plane_start) {
     uint lowest = IS_FLOAT ? REE_INF | REE_SIGN : DTYPE == REE_DT_I8 ? 0xFFFFFF80u : 0u;
     Window w = Window(KIND == MAX ? lowest : 0u, 0u, 0u, NOWHERE);
     for (uint k0 = 0u; k0 < n0; k0++) {
-        uint i0 = uint(start0) + k0 * p.dilation[0]; // before the input: wraps, and is too large
+        uint i0 = uint(start0) + k0 * p.dilation[0]; // a negative coordinate wraps and is too large
         if (i0 >= d0) continue;
         for (uint k1 = 0u; k1 < n1; k1++) {
             uint i1 = uint(start1) + k1 * p.dilation[1];
@@ -97,7 +98,7 @@ Window pool(Params p, uint o, uint plane_start) {
         }
     }
     if (KIND == MAX) return w;
-    // The + 0 at the end of a sum is no step: acc and total are never -0.
+    // The final + 0 of a sum needs no step: acc and total are never -0.
     if (w.chunk > 0u) w.acc = ree_add(w.total, w.acc);
     if (KIND == AVG) {
         int b0 = COUNT_PAD ? -p.pad_begin[0] : 0, e0 = int(d0) + (COUNT_PAD ? p.pad_end[0] : 0);

@@ -1,14 +1,15 @@
 #version 460
-// The probe: primitives over given bits, for the host to compare (src/device/vulkan/probe.c). One
-// form for all; primitives that have only a native and an integer form are tried natively, and in
-// integers by a module of their own (CONVERSIONS), which keeps the others short: a driver may
-// compile all of a module, whatever its constants say.
+// The probe: applies primitives to given bits; the host compares the results
+// (src/device/vulkan/probe.c). One form is used for all primitives. Primitives that have only a
+// native and an integer form are tested natively here, and in integers by a separate module
+// (CONVERSIONS). This keeps the other modules short: a driver may compile a whole module,
+// independent of its specialization constants.
 #include "ree.glsl"
 #include "primitives.glsl"
 
 layout(constant_id = 16) const uint FORM = REE_INTEGER;
-layout(constant_id = 17) const uint BROKEN = 0; // pretend that this operation computes wrongly
-layout(constant_id = 18) const uint N_BROKEN = 0; // and the following ones, this many in all
+layout(constant_id = 17) const uint BROKEN = 0; // operation that pretends to be wrong
+layout(constant_id = 18) const uint N_BROKEN = 0; // number of such operations, starting with BROKEN
 
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
     uint n;
@@ -17,8 +18,8 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
 uint from_bool(bool b) { return b ? 1u : 0u; }
 
 #ifdef CONVERSIONS
-// enum ree_probe_operation in src/device/probe_vectors.h. Each function is called in one place, since
-// compilers inline it there.
+// enum ree_probe_operation in src/device/probe_vectors.h. Each function is called in one place
+// only, because compilers inline it there.
 uint compute_conversion(uint operation, uint a, uint b) {
     uint x = a;
     if (operation == 8u || operation == 10u) x = ree_op_f32_to_i32(a);

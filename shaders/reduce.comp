@@ -1,13 +1,14 @@
 #version 460
-// reduce: out[o] = over r of x[offset + sum(o * outer_stride) + sum(r * reduce_stride)], r
-// ascending; float32 sums and products by the chunk scheme, NUMERICS.md section 3; integers wrap.
+// reduce: out[o] = reduction over r, ascending, of x[offset + sum(o * outer_stride) + sum(r *
+// reduce_stride)]. float32 sums and products use the chunk scheme, NUMERICS.md section 3; integers
+// wrap around.
 //
-// STAGE 0: a thread reduces one output. When outputs are few and terms many it goes in two steps:
-// STAGE 1, a thread reduces one chunk of 256 terms to a partial result (value and index, 4 words)
-// in the scratch memory, [n_outer][n_chunks]; STAGE 2, a thread combines an output's chunks in
-// ascending order.
+// STAGE 0: a thread reduces one output. Few outputs with many terms take two steps:
+// - STAGE 1: a thread reduces one chunk of 256 terms to a partial result (value, index and count, 4
+//   words) in scratch memory, [n_outer][n_chunks];
+// - STAGE 2: a thread combines the chunks of an output in ascending order.
 //
-// DOUBLE: compiled for float64, in integers.
+// DOUBLE: compiled for float64, emulated in integers.
 #include "ree.glsl"
 #include "primitives.glsl"
 
@@ -50,11 +51,12 @@ const bool IS_MAX = KIND == MAX || KIND == ARGMAX;
 
 struct Partial {
     uvec2 value;
-    uint index; // of the value, for ARGMAX and ARGMIN
+    uint index; // index of the value, for ARGMAX and ARGMIN
     uint n;     // terms so far
 };
 
-// The neutral element. Maxima and minima of nothing give it; otherwise the first term replaces it.
+// The neutral element. It is the maximum or minimum of an empty set; otherwise the first term
+// replaces it.
 uvec2 start() {
 #ifdef DOUBLE
     if (KIND == PROD) return uvec2(0u, 0x3FF00000u);
@@ -83,20 +85,20 @@ bool less(uvec2 a, uvec2 b) {
     if (IS_WIDE) return IS_SIGNED ? u64_slt(a, b) : u64_lt(a, b);
     return IS_SIGNED ? int(a.x) < int(b.x) : a.x < b.x;
 }
-// Whether x comes before y as the extremum sought. The first NaN wins.
 bool is_nan(uvec2 x) {
 #ifdef DOUBLE
     return ree_f64_is_nan(x);
 #endif
     return IS_FLOAT && ree_is_nan(x.x);
 }
+// True if x is preferred to y as the searched extremum. The first NaN wins.
 bool better(uvec2 x, uvec2 y) {
     if (is_nan(y)) return false;
     if (is_nan(x)) return true;
     return IS_MAX ? less(y, x) : less(x, y);
 }
 
-// Two values of sums, products and extrema combined; r is the later one.
+// Combines two partial values of sums, products and extrema; r is the later one.
 uvec2 combine(uvec2 acc, uvec2 r) {
 #ifdef DOUBLE
     if (KIND == PROD) return ree_f64_soft_mul(acc, r);
@@ -125,7 +127,7 @@ void take_arg(inout Partial p, uvec2 value, uint index) {
     }
 }
 
-// One term into a chunk.
+// Adds one term to a chunk.
 void add_term(inout Partial p, uvec2 x, uint r) {
     if (IS_ARG) {
         take_arg(p, x, r);
@@ -152,7 +154,7 @@ void add_term(inout Partial p, uvec2 x, uint r) {
     p.n++;
 }
 
-// A chunk's result to those of the chunks before.
+// Adds a chunk's result to the result of the earlier chunks.
 void add_chunk(inout Partial p, const Partial chunk) {
     if (p.n == 0u)
         p = chunk;

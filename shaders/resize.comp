@@ -1,6 +1,6 @@
 #version 460
-// resize: out[o, j, i] = chunk-dot over the taps t of (w[j, t], x[o, index[j, t], i]), or the
-// extrapolation value where index[j, 0] is -1. NUMERICS.md sections 3 and 7.
+// resize: out[o, j, i] = chunk-dot over the taps t of (w[j, t], x[o, index[j, t], i]); if index[j,
+// 0] is -1, the extrapolation value. NUMERICS.md sections 3 and 7.
 //
 // A thread computes one output.
 #include "ree.glsl"

@@ -1,13 +1,14 @@
 #version 460
-// scan: out[j] = the sum (product) of terms 0 ... j by the scheme: the chunks before j's, then j's
-// own so far. NUMERICS.md section 3.
+// scan: out[j] = the sum (product) of terms 0 ... j by the chunk scheme: the chunks before j's
+// chunk, then the terms of j's own chunk up to j. NUMERICS.md section 3.
 //
-// STAGE 0: a thread walks a line. When lines are few and long it goes in three steps over scratch
-// memory, two words for each chunk, [n_lines][n_chunks]: STAGE 1, a thread reduces a chunk;
-// STAGE 2, a thread replaces a line's results by those of the chunks before; STAGE 3, a thread
-// walks a chunk.
+// A line is a vector along the scanned dimension. STAGE 0: a thread scans a line. Few and long
+// lines take three steps over scratch memory, with two words per chunk, [n_lines][n_chunks]:
+// - STAGE 1: a thread reduces a chunk;
+// - STAGE 2: a thread replaces each chunk result of a line by the total of the chunks before it;
+// - STAGE 3: a thread scans a chunk.
 //
-// DOUBLE: compiled for float64, in integers.
+// DOUBLE: compiled for float64, emulated in integers.
 #include "ree.glsl"
 #include "primitives.glsl"
 
@@ -73,7 +74,7 @@ void main() {
         start += (k - 1u) * inner;
         step = ~inner + 1u; // backwards
     }
-    // Sums: the scheme's last + 0 is needed nowhere, since neither total nor acc is ever -0.
+    // Sums: the scheme's last step, + 0, is not needed, because total and acc are never -0.
     uvec2 total = nothing(), acc = nothing();
     if (STAGE == 3u) total = ree_load64(results, line * n_chunks + chunk);
     uint begin = by_chunks ? chunk * REE_CHUNK : 0u;

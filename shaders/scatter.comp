@@ -2,10 +2,12 @@
 // scatter: data[target(u, i)] = combine(data[target], updates[u, i]) for u ascending, each step
 // rounded once. NUMERICS.md section 7.
 //
-// STAGE 0: a thread walks a line, step after step. Where an update replaces the element, only the
-// last one to it matters, and many steps need not wait for each other: STAGE 1 clears, in scratch
-// memory, a word for each target, STAGE 2 leaves there the number of the last step, STAGE 3 stores
-// that step's update; a thread has one step of one line.
+// STAGE 0: a thread runs through all steps of a line in order. If an update replaces the element,
+// only its last update matters and the steps need not wait for each other:
+// - STAGE 1 clears a word of scratch memory for each target;
+// - STAGE 2 stores the number of the last step there;
+// - STAGE 3 stores the update of that step.
+// In these stages a thread has one step of one line.
 #include "index.glsl"
 #include "primitives.glsl"
 
@@ -47,7 +49,7 @@ const bool IS_FLOAT = DTYPE == REE_DT_F32;
 const bool IS_SIGNED = DTYPE == REE_DT_I8 || DTYPE == REE_DT_I32 || DTYPE == REE_DT_I64;
 const uint N_LINE_DIMS = RANK - N_STEP_DIMS;
 
-// Where a step of a line is: elements of data (index tuple aside), index and updates.
+// Location of a step of a line: index into data (without the index tuple), index and updates.
 struct Place {
     uint data, index, update;
 };
@@ -62,7 +64,7 @@ void move(Params p, inout Place place, uint begin, uint end, uint at) {
     }
 }
 
-// Adds the index tuple to place.data; false at an index out of range.
+// Adds the index tuple to place.data; false if an index is out of range.
 bool add_tuple(Params p, inout Place place) {
     ReeWords indices = ree_operand(1);
     bool ok = true;
@@ -74,7 +76,7 @@ bool add_tuple(Params p, inout Place place) {
     return ok;
 }
 
-// The element as it is now. Neighbours may be changing other bytes of its word.
+// Loads the current element. Other threads may be changing other bytes of its word.
 uvec2 load_data(ReeWords data, uint i) {
     if (SIZE >= 4u) return ree_load(data, DTYPE, i);
     uint word = atomicOr(data.w[SIZE == 1u ? i >> 2u : i >> 1u], 0u);
@@ -100,7 +102,7 @@ uvec2 combine(uvec2 a, uvec2 b) {
         default: return uvec2(ree_op_max_f32(a.x, b.x), 0u);
         }
     }
-    bool less; // b before a
+    bool less; // b is less than a
     if (SIZE == 8u) {
         if (KIND == ADD) return u64_add(a, b);
         if (KIND == MUL) return u64_mul(a, b);

@@ -1,21 +1,21 @@
 #version 460
-// topk: the k first of n along the middle dimension of (outer, n, inner), by value, equal values by
+// topk: the first k of n along the middle dimension of (outer, n, inner), by value, equal values by
 // ascending index, NaN above everything, -0 equal to +0. NUMERICS.md section 7.
 //
-// An element's place in the order is the number of elements before it. A thread counts them for one
-// element and stops at k, so that most threads of a small k stop early.
+// The rank of an element is the number of elements before it. A thread counts them for one element
+// and stops at k, so most threads stop early if k is small.
 //
-// Some drivers end loops after a number of iterations. Rows that are too long for them are counted
-// in N_PARTS parts: in stage 1 each thread counts one part for one element and writes the number to
-// the scratch memory, in stage 2 a thread adds the numbers of its element.
+// Some drivers terminate loops after a number of iterations. Rows that are too long for these
+// drivers are counted in N_PARTS parts. In stage 1 each thread counts one part for one element and
+// writes the number to scratch memory. In stage 2 a thread adds the numbers of its element.
 #include "ree.glsl"
 #include "primitives.glsl"
 
 layout(constant_id = 16) const uint DTYPE = 1;
 layout(constant_id = 17) const bool LARGEST = true;
-layout(constant_id = 18) const uint STAGE = 0; // 0: all at once
+layout(constant_id = 18) const uint STAGE = 0; // 0: everything in one step
 
-const uint N_PARTS = 16u; // encode_lines.c
+const uint N_PARTS = 16u; // must match encode_lines.c
 
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
     uint dtype;
@@ -26,7 +26,7 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
 const bool IS_WIDE = DTYPE == REE_DT_I64 || DTYPE == REE_DT_U64 || DTYPE == REE_DT_F64;
 const bool IS_SIGNED = DTYPE == REE_DT_I8 || DTYPE == REE_DT_I32 || DTYPE == REE_DT_I64;
 
-// An unsigned number in the order of the values, the one that comes first being least.
+// Returns an unsigned key that orders the values; the first value has the least key.
 uvec2 key(uint at) {
     uvec2 x = ree_load(ree_operand(0), DTYPE, at);
     if (DTYPE == REE_DT_F32) {
@@ -44,8 +44,8 @@ uvec2 key(uint at) {
 }
 bool less(uvec2 a, uvec2 b) { return IS_WIDE ? u64_lt(a, b) : a.x < b.x; }
 
-// Whether element j, which lies at `at`, comes before element i. Of equal values those at smaller
-// indices come first.
+// True if element j, stored at `at`, comes before element i. Among equal values, smaller indices
+// come first.
 bool is_before(uint j, uint at, uint i, uvec2 own) {
     uvec2 other = key(at);
     return j < i ? !less(own, other) : less(other, own);

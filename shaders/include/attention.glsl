@@ -1,10 +1,10 @@
-// struct ree_attention_params of repop.h, and what the steps of attention share. A step's scores
-// lie in the scratch memory as (batch, n_heads, q_len, kv_len), behind the copies of keys and
-// values.
+// struct ree_attention_params of repop.h, and code shared by the attention steps. The scores are in
+// scratch memory, (batch, n_heads, q_len, kv_len), after the copies of keys and values.
 //
-// The steps work on products: one for each batch and query head, its rows the queries; or, where
-// the queries of the heads that share keys lie evenly in memory (COMBINED), one for each batch and
-// head of keys, its rows (head, query). Rows and products number the scores' rows through alike.
+// The steps compute matrix products. Default: one product per batch and query head, whose rows are
+// the queries. COMBINED, possible if the queries of the heads that share keys have a uniform stride
+// in memory: one product per batch and key head, whose rows are (head, query). Both numberings give
+// the same order of score rows.
 #ifndef REE_GLSL_ATTENTION
 #define REE_GLSL_ATTENTION
 
@@ -19,9 +19,9 @@ layout(constant_id = 23) const bool HAS_LEFT = false;
 layout(constant_id = 24) const bool HAS_RIGHT = false;
 layout(constant_id = 25) const uint K_DTYPE = REE_DT_F32;
 layout(constant_id = 26) const uint V_DTYPE = REE_DT_F32;
-layout(constant_id = 27) const bool K_COPY = false; // dense float32 in the scratch memory
+layout(constant_id = 27) const bool K_COPY = false; // dense float32 copy in scratch memory
 layout(constant_id = 28) const bool V_COPY = false;
-layout(constant_id = 29) const bool HAS_SCALE = false; // not 1
+layout(constant_id = 29) const bool HAS_SCALE = false; // the scale is not 1
 layout(constant_id = 30) const bool ZERO_EMPTY = false;
 
 const bool BOUNDED = HAS_LEFT || HAS_RIGHT;
@@ -31,7 +31,7 @@ const uint OPERAND_ALLOWED = OPERAND_N_KEYS + (N_KEYS_DTYPE != 0u ? 1u : 0u);
 const uint OPERAND_BIAS = OPERAND_ALLOWED + (HAS_ALLOWED ? 1u : 0u);
 const uint OPERAND_SINK = OPERAND_BIAS + (HAS_BIAS ? 1u : 0u);
 const uint OPERAND_OUT = OPERAND_SINK + (HAS_SINK ? 1u : 0u);
-// Where positions or numbers of keys are operands, the sums take all keys.
+// If starts or n_keys is an operand, the sums run over all keys.
 const bool HAS_RANGE = BOUNDED && STARTS_DTYPE == 0u && N_KEYS_DTYPE == 0u;
 
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
@@ -87,7 +87,7 @@ uint attention_products(const Params p) {
     return p.batch * (COMBINED ? p.n_kv_heads : p.n_heads);
 }
 
-// A number of positions; beyond +-2^30 it counts as that.
+// Loads a number of positions, clamped to +-2^30 (REE_ATTENTION_FAR).
 int attention_number(const ReeWords numbers, uint dtype, uint at) {
     uint low, high;
     if (dtype == REE_DT_I64) {
@@ -102,7 +102,7 @@ int attention_number(const ReeWords numbers, uint dtype, uint at) {
     return clamp(int(low), -0x40000000, 0x40000000);
 }
 
-// Where a query stands among the keys.
+// Returns the position of a query among the keys.
 int attention_position(const Params p, const AttentionRow r) {
     int position = p.start + int(r.query);
     if (STARTS_DTYPE != 0u)
@@ -111,7 +111,7 @@ int attention_position(const Params p, const AttentionRow r) {
     return position;
 }
 
-// ree_attention_keys of repop.c.
+// As ree_attention_keys in repop.c.
 void attention_keys(const Params p, uint query, out uint first, out uint end) {
     first = 0u;
     end = p.kv_len;

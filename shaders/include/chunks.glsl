@@ -4,21 +4,21 @@
 //     for (...) ree_chunks_add(s, x);        or ree_chunks_fma(s, a, b);
 //     uint sum = ree_chunks_end(s);
 //
-// Chunks of 256 terms, each from +0; chunk results added in ascending order; then + 0.
+// Chunks of 256 terms, each accumulated from +0; chunk results added in ascending order; then + 0.
 #ifndef REE_GLSL_CHUNKS
 #define REE_GLSL_CHUNKS
 
 #include "primitives.glsl"
 
 struct ReeChunks {
-    uint acc;   // of this chunk
-    uint total; // of the chunks before
+    uint acc;   // current chunk
+    uint total; // earlier chunks
     uint n;     // terms so far
 };
 
 ReeChunks ree_chunks_begin() { return ReeChunks(0u, 0u, 0u); }
 
-// Called before each term: closes a full chunk.
+// Must be called before each term; closes a full chunk.
 void ree_chunks_turn(inout ReeChunks s) {
 #if REE_PLANT == REE_PLANT_REORDERS
     if (REE_FORM_ADD != REE_INTEGER) s.n = 0u;
@@ -37,7 +37,7 @@ void ree_chunks_fma(inout ReeChunks s, uint a, uint b) {
     ree_chunks_turn(s);
     s.acc = ree_fma(a, b, s.acc);
 }
-// The last step, + 0, on bits: a driver that sees the constant may drop the addition.
+// The last step, + 0, computed on bits: a driver that sees the constant may remove the addition.
 uint ree_plus_zero(uint x) { return x == REE_SIGN ? 0u : x; }
 uint ree_chunks_end(const ReeChunks s) {
     return ree_plus_zero(s.n <= REE_CHUNK ? s.acc : ree_add(s.total, s.acc));

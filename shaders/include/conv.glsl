@@ -1,4 +1,4 @@
-// struct ree_conv_params of repop.h, for the shaders of that RepOp.
+// struct ree_conv_params of repop.h, for the conv shaders.
 #ifndef REE_GLSL_CONV
 #define REE_GLSL_CONV
 

@@ -1,9 +1,9 @@
-// The expression of a map or an epilogue: the host replaces the body of ree_expr by the calls of
-// the expression (src/device/vulkan/spirv_stitch.c). What stands here calls every scalar function
+// The expression of a map or an epilogue. The host replaces the body of ree_expr by the calls of
+// the expression (src/device/vulkan/spirv_stitch.c). The body below calls every scalar function
 // once, so that the compiler keeps them all; it never runs.
 //
-// Values are pairs of words; class W has its bits in x. v0 ... are the operands, or for an epilogue
-// v0 is the accumulator and v1 ... the operands.
+// Values are pairs of words; a value of class W is in x. v0 ... are the operands. In an epilogue v0
+// is the accumulator and v1 ... are the operands.
 #ifndef REE_GLSL_EXPR
 #define REE_GLSL_EXPR
 
@@ -26,7 +26,7 @@ uvec2 ree_expr(const uvec2 v0, const uvec2 v1, const uvec2 v2, const uvec2 v3, c
     return r;
 }
 
-// Constants 16 to 26 describe the expression; a shader's own begin at 27.
+// Specialization constants 16 to 26 describe the expression; a shader's own constants begin at 27.
 layout(constant_id = 16) const uint EXPR_RANK = 1;
 layout(constant_id = 17) const uint EXPR_N_OPERANDS = 0;
 layout(constant_id = 18) const uint EXPR_OUT_DTYPE = 1;
@@ -56,12 +56,12 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Ree
     ReeExprOperand operands[REE_EXPR_MAX_OPERANDS];
 };
 
-// Offsets and strides in registers, read once.
+// Offsets and strides, read once and kept in registers.
 struct ReeExprState {
     uint dims[REE_MAX_RANK];
     uint offsets[REE_EXPR_MAX_OPERANDS];
     uint strides[REE_EXPR_MAX_OPERANDS * REE_MAX_RANK];
-    uvec2 tensors[REE_EXPR_MAX_OPERANDS]; // addresses: SwiftShader takes no arrays of pointers
+    uvec2 tensors[REE_EXPR_MAX_OPERANDS]; // addresses: SwiftShader supports no arrays of pointers
 };
 
 uint ree_expr_dtype(uint i) {
@@ -77,7 +77,7 @@ uint ree_expr_dtype(uint i) {
     }
 }
 
-// first: the number of the dispatch's operand that is the expression's first tensor.
+// first: index, among the dispatch's operands, of the expression's first tensor.
 ReeExprState ree_expr_begin(ReeExpr e, uint first) {
     ReeExprState s;
     [[unroll]] for (uint d = 0u; d < EXPR_RANK; d++) s.dims[d] = e.dims[d];
@@ -90,11 +90,11 @@ ReeExprState ree_expr_begin(ReeExpr e, uint first) {
     return s;
 }
 
-// The expression at element `index`; accumulator: an epilogue's value 0.
+// Returns the value of operand i at these coordinates; 0 if the expression has no operand i.
 uvec2 ree_expr_operand(const ReeExprState s, const uint i, const uint coordinates[REE_MAX_RANK]) {
     if (i >= EXPR_N_OPERANDS) return uvec2(0u);
     uint dtype = ree_expr_dtype(i);
-    if (dtype == (EXPR_IOTA | REE_DT_I64)) { // 64 bits all the way
+    if (dtype == (EXPR_IOTA | REE_DT_I64)) { // computed in 64 bits throughout
         uvec2 value = uvec2(s.offsets[i], uint(int(s.offsets[i]) >> 31));
         [[unroll]] for (uint d = 0u; d < EXPR_RANK; d++) {
             int high, low;
@@ -118,7 +118,7 @@ void ree_expr_coordinates(const ReeExprState s, uint index, out uint coordinates
     coordinates[0] = index;
 }
 
-// map: the value of element `index`.
+// Returns the value of a map at element `index`.
 uvec2 ree_expr_map(const ReeExprState s, uint index) {
     uint c[REE_MAX_RANK];
     ree_expr_coordinates(s, index, c);
@@ -127,7 +127,7 @@ uvec2 ree_expr_map(const ReeExprState s, uint index) {
                     ree_expr_operand(s, 4u, c), ree_expr_operand(s, 5u, c),
                     ree_expr_operand(s, 6u, c), ree_expr_operand(s, 7u, c), uvec2(0u));
 }
-// An epilogue: the same with the accumulator's bits in front.
+// Returns the value of an epilogue at element `index`; `accumulator` is its value 0, as bits.
 uvec2 ree_expr_epilogue(const ReeExprState s, uint index, uint accumulator) {
     uint c[REE_MAX_RANK];
     ree_expr_coordinates(s, index, c);
@@ -137,7 +137,7 @@ uvec2 ree_expr_epilogue(const ReeExprState s, uint index, uint accumulator) {
                     ree_expr_operand(s, 5u, c), ree_expr_operand(s, 6u, c),
                     ree_expr_operand(s, 7u, c));
 }
-// What is stored: float32 and float64 results have their NaN canonicalised.
+// Returns the value to store: float32 and float64 results have their NaN canonicalised.
 uvec2 ree_expr_result(uvec2 value) {
     if (EXPR_OUT_DTYPE == REE_DT_F32) value.x = ree_canon(value.x);
     if (EXPR_OUT_DTYPE == REE_DT_F64) value = ree_f64_canon(value);

@@ -1,4 +1,4 @@
-// Elements of a product's factors as float32: narrow types, integers and blockwise weights.
+// Loads elements of a product's operands as float32: narrow types, integers and blockwise weights.
 #ifndef REE_GLSL_FACTOR
 #define REE_GLSL_FACTOR
 
@@ -12,7 +12,7 @@ float factor_load(const ReeWords p, const uint dtype, const uint i) {
     return uintBitsToFloat(x);
 }
 
-// Number `at` of the blocks, which lie one after another: (q - z) * scale, rounded once. Without
+// Returns number `at` of the blocks, which are contiguous: (q - z) * scale, rounded once. Without
 // zero points z is half of the range.
 float factor_load_block(const ReeWords numbers, const ReeWords scales, const ReeWords zero_points,
                         const uint block_size, const uint bits, const bool has_zero_points,

@@ -4,7 +4,8 @@
 
 #include "ree.glsl"
 
-// wrap(indices[at], size); false, and the fault reported, when it is outside [-size, size).
+// index = wrap(indices[at], size). Reports a fault and returns false if the index is outside
+// [-size, size).
 bool ree_index(ReeWords indices, bool wide, uint at, uint size, out uint index) {
     uint low, high;
     if (wide) {
@@ -17,7 +18,7 @@ bool ree_index(ReeWords indices, bool wide, uint at, uint size, out uint index) 
     }
     bool negative = high == 0xFFFFFFFFu;
     index = negative ? low + size : low;
-    // size < 2^31: a sum that wraps is in range, one that does not is negative still.
+    // size < 2^31: a sum that wraps around is in range; a sum that does not wrap is still negative.
     bool ok = negative ? low >= 0x80000000u && index < size : high == 0u && low < size;
     if (!ok) ree_fault(low, high);
     return ok;

@@ -1,4 +1,4 @@
-// struct ree_matmul_params of repop.h, for the shaders of that RepOp.
+// struct ree_matmul_params of repop.h, for the matmul shaders.
 #ifndef REE_GLSL_MATMUL
 #define REE_GLSL_MATMUL
 
@@ -19,7 +19,7 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
 };
 #define EPILOGUE_OFFSET 168u
 
-// Where the matrices of batch number `batch` begin, in elements.
+// Computes where the matrices of batch number `batch` begin, in elements.
 void matmul_batch(const Params p, const uint batch_rank, const uint batch, out uint a, out uint b) {
     a = uint(p.a_offset);
     b = uint(p.b_offset);

@@ -1,12 +1,12 @@
 // The primitives of binary32 arithmetic on bits, each in the forms that src/device/vulkan/probe.c
-// tries and chooses between:
+// tests and selects from:
 //
 //   native    the device's instruction
-//   float64   fma only: through float64, where the operands are such that nothing is subnormal;
-//             integers elsewhere
-//   float32   the native instruction where operands and result stay clear of subnormals and
-//             overflow (devices that flush subnormals); fma by error-free transformations; integers
-//             elsewhere
+//   float64   only fma: computed in float64, if the operands exclude subnormals; otherwise in
+//             integers
+//   float32   the native instruction if operands and result are far from subnormals and overflow
+//             (for devices that flush subnormals), fma by error-free transformations; otherwise in
+//             integers
 //   integer   src/repops/scalar/soft.h
 #ifndef REE_GLSL_PRIMITIVES
 #define REE_GLSL_PRIMITIVES
@@ -27,10 +27,10 @@ layout(constant_id = 5) const uint REE_FORM_FMA = REE_INTEGER;
 
 uint ree_exponent(uint x) { return (x >> 23u) & 255u; } // biased
 
-// A rounding that no optimizer may remove. Where a value is rounded to float32 and widened again,
-// double(float(s)), some compilers take s instead, `precise` or not; so every float that a
-// conversion has rounded goes through here. The or with a run-time zero changes nothing, and
-// nothing can be concluded about its result.
+// A rounding that no optimizer may remove. Some compilers replace double(float(s)), a value rounded
+// to float32 and widened again, by s, `precise` or not. Every float that a conversion has rounded
+// must therefore pass through this function. The or with a run-time zero changes nothing, but the
+// compiler can conclude nothing about the result.
 float ree_rounded(float x) { return uintBitsToFloat(floatBitsToUint(x) | ree_push.zero); }
 vec4 ree_rounded(vec4 x) { return uintBitsToFloat(floatBitsToUint(x) | uvec4(ree_push.zero)); }
 
@@ -43,7 +43,8 @@ float ree_native_mul(float a, float b) {
     return ree_planted_flush(r);
 }
 
-// Zero, or large enough that sums and their errors are normal numbers, and no sum overflows.
+// True for zero, and for numbers so large that sums and their errors are normal, and so small that
+// no sum overflows.
 bool ree_is_mid_range(uint x) {
     uint e = ree_exponent(x);
     return ree_is_zero(x) || (e >= 27u && e <= 253u);
@@ -84,13 +85,15 @@ uint ree_sqrt(uint a) {
     return ree_soft_sqrt(a);
 }
 
-// fma through float32 alone, right while nothing is subnormal or overflows. With p + e = a*b and
-// s + t = p + c exactly (Dekker's product over halves of 12 bits, Knuth's sum) the result is s + v
-// for v = t + e rounded. v's rounding can only matter when s + v is exactly the midpoint of two
-// neighbouring floats: a midpoint m lies at a distance of a few quarter ulps from s, so m - s is a
-// float, and rounding t + e to v cannot step over it, only onto it. With r = s + v rounded and d the
-// error of that, a midpoint shows in r + 2d being the neighbour of r; the true value then lies
-// beyond it if v's error has the sign of d.
+// fma with float32 operations only; correct if nothing is subnormal or overflows. p + e = a*b and s
+// + t = p + c hold exactly (Dekker's product over halves of 12 bits, Knuth's sum). The result is s
+// + v, with v = t + e rounded.
+//
+// The rounding of v matters only if s + v is exactly the midpoint of two neighbouring floats: a
+// midpoint m is a few quarter ulps from s, so m - s is a float, and rounding t + e to v cannot step
+// over it, only onto it. Let r = s + v rounded and d the error of that. s + v is a midpoint if r +
+// 2d is the neighbour of r. The true value is then beyond the midpoint if v's error has the sign of
+// d.
 float ree_high_half(float a) { return uintBitsToFloat(floatBitsToUint(a) & 0xFFFFF000u); }
 float ree_low_half(float a, float high) {
     precise float r = a - high;
@@ -118,9 +121,9 @@ float ree_fma_float32(const float a, const float b, const float c) {
 }
 
 #ifdef REE_F64
-// fma through float64: the product is exact, the sum s is rounded to 53 bits and then to 24. That
-// is wrong only when s is a midpoint of floats (its low 29 bits are 1 0000...) and not exact: then
-// it is moved off the midpoint, to the side where the true sum lies.
+// fma in float64: the product is exact; the sum s is rounded to 53 bits and then to 24. This is
+// wrong only if s is inexact and a midpoint of floats (its low 29 bits are 1 0000...). Then s is
+// moved off the midpoint, to the side of the true sum.
 float ree_fma_float64(const float a, const float b, const float c) {
     precise double p = double(a) * double(b);
     precise double x = double(c);
@@ -139,8 +142,8 @@ uint ree_fma(uint a, uint b, uint c) {
         precise float r = fma(uintBitsToFloat(a), uintBitsToFloat(b), uintBitsToFloat(c));
         return floatBitsToUint(r);
     }
-    // In both emulations every nonzero number that occurs is a multiple of the product's last bit,
-    // 2^(ea + eb - 300): with it at 2^-126 nothing is subnormal.
+    // In both emulations every nonzero intermediate is a multiple of the product's last bit, 2^(ea
+    // + eb - 300). If that is at least 2^-126, nothing is subnormal.
     uint ea = ree_exponent(a), eb = ree_exponent(b), ec = ree_exponent(c), sum = ea + eb;
     bool safe = ea >= 24u && eb >= 24u && ea <= 247u && eb <= 247u && sum >= 174u &&
                 sum <= 370u && (ree_is_zero(c) || (ec >= 24u && ec <= 247u));

@@ -1,5 +1,5 @@
-// What every shader begins with: the dispatch's block in memory, operands, indices, stores of
-// narrow types, faults. The host's side is src/device/vulkan/program.c.
+// Shared by all shaders: the dispatch's block in memory, operands, indices, stores of narrow types,
+// faults. The host's side is src/device/vulkan/program.c.
 #ifndef REE_GLSL_REE
 #define REE_GLSL_REE
 
@@ -15,7 +15,7 @@ layout(local_size_x_id = 0) in;
 #define REE_EXPR_MAX_OPERANDS 8
 #define REE_CHUNK 256u
 
-// enum ree_dtype (REE_F32 and so on there; the scalar source has macros of those names)
+// enum ree_dtype. The prefix differs because the scalar source has macros named REE_F32 and so on.
 #define REE_DT_F32 1u
 #define REE_DT_U8 2u
 #define REE_DT_I8 3u
@@ -29,11 +29,12 @@ layout(local_size_x_id = 0) in;
 #define REE_DT_U32 12u
 #define REE_DT_U64 13u
 #define REE_DT_BF16 16u
-#define REE_DT_F8E4M3FN 17u // up to REE_DT_I2: all of one byte
+#define REE_DT_F8E4M3FN 17u // from here to REE_DT_I2: one byte each
 #define REE_DT_I4 22u
 #define REE_DT_I2 26u
 
-// Memory as words, and as pairs of words (64-bit elements, x low). Operands are aligned to 4 bytes.
+// Memory as words, and as pairs of words (64-bit elements, low word in x). Operands are aligned to
+// 4 bytes.
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer ReeWords { uint w[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer ReePairs { uvec2 w[]; };
 
@@ -48,7 +49,7 @@ layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Re
 
 layout(push_constant) uniform ReePush {
     uvec2 block;
-    uint zero; // 0, which no compiler can know: primitives.glsl, ree_rounded
+    uint zero; // 0 at run time, unknown to compilers: primitives.glsl, ree_rounded
 } ree_push;
 
 uvec2 ree_address_add(uvec2 address, uint bytes) {
@@ -58,17 +59,18 @@ uvec2 ree_address_add(uvec2 address, uint bytes) {
 }
 
 ReeBlock ree_block() { return ReeBlock(ree_push.block); }
-// The address of the parameters: cast it to a buffer_reference with the struct of repop.h.
+// Returns the address of the parameters. Cast it to a buffer_reference with the struct of repop.h.
 uvec2 ree_params() { return ree_address_add(ree_push.block, REE_BLOCK_SIZE); }
 ReeWords ree_operand(uint i) { return ReeWords(ree_block().operands[i]); }
 ReeWords ree_scratch() { return ReeWords(ree_block().scratch); }
 
-// Groups are numbered through; a dispatch may have more groups than work, so compare with the count.
+// Index of the workgroup over both dimensions. A dispatch may have more groups than work: compare
+// with the count.
 uint ree_group() { return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x; }
 uint ree_local() { return gl_LocalInvocationID.x; }
 uint ree_thread() { return ree_group() * gl_WorkGroupSize.x + gl_LocalInvocationID.x; }
 
-// Reports an index out of range; the first one to come wins. The run fails when it ends.
+// Reports an index out of range. Only the first report is kept; the run fails when it ends.
 void ree_fault(uint low, uint high) {
     ReeWords fault = ReeWords(ree_block().fault);
     if (atomicCompSwap(fault.w[0], 0u, ree_block().dispatch + 1u) == 0u) {
@@ -77,7 +79,7 @@ void ree_fault(uint low, uint high) {
     }
 }
 
-// Sizes of types in bytes, and whether an element is carried as 64 bits (class D).
+// Sizes of types in bytes, and whether an element is handled as 64 bits (class D).
 uint ree_dtype_size(uint dtype) {
     switch (dtype) {
     case REE_DT_U8: case REE_DT_I8: case REE_DT_BOOL: return 1u;
@@ -90,7 +92,7 @@ bool ree_dtype_is_wide(uint dtype) {
     return dtype == REE_DT_I64 || dtype == REE_DT_U64 || dtype == REE_DT_F64;
 }
 
-// Loads by size, zero-extended; i is in elements.
+// Loads by size, zero-extended; i counts elements.
 uint ree_load8(ReeWords p, uint i) { return (p.w[i >> 2u] >> ((i & 3u) * 8u)) & 0xFFu; }
 uint ree_load16(ReeWords p, uint i) { return (p.w[i >> 1u] >> ((i & 1u) * 16u)) & 0xFFFFu; }
 uvec2 ree_load64(ReeWords p, uint i) { return ReePairs(uvec2(p)).w[i]; }
@@ -102,8 +104,8 @@ uvec2 ree_load_size(ReeWords p, uint size, uint i) {
     default: return uvec2(p.w[i], 0u);
     }
 }
-// Loads an element as an expression's value (repop.h): signed integers are sign-extended, narrow
-// floats stay raw.
+// Loads an element as a value of an expression (repop.h): signed integers are sign-extended, narrow
+// floats stay raw bits.
 uvec2 ree_load(ReeWords p, uint dtype, uint i) {
     uvec2 value = ree_load_size(p, ree_dtype_size(dtype), i);
     switch (dtype) {
@@ -114,8 +116,9 @@ uvec2 ree_load(ReeWords p, uint dtype, uint i) {
     }
 }
 
-// Stores. Bytes and halves share words with their neighbours, so they are stored with two atomic
-// operations, each touching only its own bits; a thread that has a whole word stores the word.
+// Stores. Bytes and halves share words with their neighbours, so each is stored by two atomic
+// operations that change only its own bits. A thread that has a whole word stores the word
+// directly.
 void ree_store8(ReeWords p, uint i, uint value) {
     uint shift = (i & 3u) * 8u;
     atomicAnd(p.w[i >> 2u], ~(0xFFu << shift));

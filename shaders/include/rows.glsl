@@ -1,40 +1,41 @@
-// A row that a whole work group computes: its maximum, its sums by the scheme of NUMERICS.md,
-// section 3. The shader defines what the row's terms are:
+// A row computed by a whole workgroup: its maximum, and its sums by the scheme of NUMERICS.md,
+// section 3. The shader defines the row's terms:
 //
 //     uint row_term(uint i);
 //
-// A chunk is sequential, so each has a thread of its own; but terms may cost much, so the whole
-// group computes them, into a tile of shared memory that the chunks' threads then add up.
+// A chunk is sequential, so one thread adds each chunk. Terms may be expensive, so the whole group
+// computes them into a tile of shared memory, from which the chunks' threads add them.
 //
-// Every thread of the group must call these functions, with the same arguments. The size of the
-// group is a power of two and at most 128.
+// Every thread of the group must call these functions with the same arguments. The group size is a
+// power of two and at most 128.
 #ifndef REE_GLSL_ROWS
 #define REE_GLSL_ROWS
 
 #include "chunks.glsl"
 
-#define REE_ROW_TILE 2304u // words; 8 whole chunks and their padding
+#define REE_ROW_TILE 2304u // in words; 8 whole chunks and their padding
 #define REE_ROW_GROUP 128u
 
 shared uint ree_row_tile[REE_ROW_TILE];
-shared uint ree_row_results[REE_ROW_GROUP]; // one of each thread
+shared uint ree_row_results[REE_ROW_GROUP]; // one per thread
 shared uint ree_row_total;
 
 uint row_term(uint i);
 
-// How a row is walked: `at_once` chunks from number c0 on, `depth` terms of each from place r0 on.
-// Item j of such a tile is term ree_row_place(...), or nothing when that is not below n.
+// The order in which a row is processed: tiles of `at_once` chunks from index c0 on, `depth` terms
+// of each chunk from offset r0 on. Item j of a tile is term ree_row_place(...); there is no such
+// term if this is not below n.
 uint ree_row_depth(uint at_once) { return min(REE_CHUNK, REE_ROW_TILE / at_once - 1u); }
 uint ree_row_place(uint c0, uint r0, uint depth, uint j) {
     uint r = r0 + j % depth;
     return r < REE_CHUNK ? (c0 + j / depth) * REE_CHUNK + r : 0xFFFFFFFFu;
 }
 
-// The maximum of the group's values, to every thread.
+// Returns the maximum of the group's values to every thread.
 uint ree_row_max(uint value) {
     uint local = ree_local();
     ree_row_results[local] = value;
-    memoryBarrierBuffer(); // the caller may overwrite what other threads have read of the row
+    memoryBarrierBuffer(); // the caller may overwrite row elements that other threads have read
     barrier();
     for (uint n = gl_WorkGroupSize.x / 2u; n > 0u; n /= 2u) {
         if (local < n) {
@@ -48,8 +49,8 @@ uint ree_row_max(uint value) {
     return result;
 }
 
-// chunk-sum of the row's n terms, or with `squares` chunk-dot of (term, term), to every thread.
-// row_term is called once for each term.
+// Returns to every thread the chunk-sum of the row's n terms, or with `squares` the chunk-dot of
+// (term, term). Calls row_term once per term.
 uint ree_row_sum(uint n, bool squares) {
     uint local = ree_local(), size = gl_WorkGroupSize.x;
     uint n_chunks = (n + REE_CHUNK - 1u) / REE_CHUNK, total = 0u;
@@ -58,7 +59,7 @@ uint ree_row_sum(uint n, bool squares) {
         for (uint r0 = 0u; r0 < REE_CHUNK; r0 += depth) {
             for (uint j = local; j < at_once * depth; j += size) {
                 uint i = ree_row_place(c0, r0, depth, j);
-                // A word of padding after each chunk keeps the threads off each other's banks.
+                // One word of padding after each chunk avoids bank conflicts between threads.
                 if (i < n) ree_row_tile[j + j / depth] = row_term(i);
             }
             barrier();

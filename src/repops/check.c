@@ -1,5 +1,5 @@
-// ree_dispatch_check: whether a dispatch's numbers agree with each other and stay inside its
-// operands. One function for each RepOp, in the order of repop.h.
+// ree_dispatch_check: checks that the parameters of a dispatch are consistent and stay inside its
+// operands. One function per RepOp, in the order of repop.h.
 #include "repops/repop.h"
 
 #include "base/status.h"
@@ -22,7 +22,7 @@ __attribute__((format(printf, 2, 3))) static enum ree_status fail(const struct c
     return ree_fail(c->err, REE_INTERNAL, "dispatch %s: %s", ree_repop_name(c->dispatch->op), text);
 }
 
-// Elements that a strided access reaches, from `low` to `high`; empty when a dimension is 0.
+// Element indices that a strided access reaches, from `low` to `high`; empty if a dimension is 0.
 struct reach {
     int64_t low, high;
     bool empty, overflow;
@@ -59,7 +59,7 @@ static enum ree_status check_reach(const struct check *c, uint32_t operand, cons
     return REE_OK;
 }
 
-// Product of n counts, below 2^31 unless one is zero.
+// Computes the product of n counts. Fails if it is 2^31 or more.
 static enum ree_status check_product(const struct check *c, const char *what, uint32_t n,
                                      const uint32_t *dims, uint64_t *out) {
     uint64_t p = 1;
@@ -120,7 +120,7 @@ static enum ree_status check_elem_size(const struct check *c, uint32_t size) {
     return REE_OK;
 }
 
-// Positive where the kernel divides by it or steps by it.
+// For values that the kernel divides by or uses as a step.
 static enum ree_status check_positive(const struct check *c, const char *what, const uint32_t *v,
                                       uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
@@ -170,7 +170,7 @@ static enum ree_status check_instrs(const struct check *c, const struct ree_expr
     return REE_OK;
 }
 
-// Counts the expression's tensors, which are operands first_tensor ... of the dispatch.
+// Counts the expression's tensors, which are the operands from first_tensor on.
 static enum ree_status check_expr(const struct check *c, const struct ree_expr *expr, bool epilogue,
                                   uint32_t first_tensor, uint32_t *out_n_tensors) {
     enum ree_class classes[1 + REE_EXPR_MAX_OPERANDS + REE_EXPR_MAX_INSTRS];
@@ -206,8 +206,8 @@ static enum ree_status check_expr(const struct check *c, const struct ree_expr *
     return check_instrs(c, expr, classes, n_values);
 }
 
-// The epilogue of a product whose results are dims, its tensors from operand first_tensor on;
-// without one, *out_dtype stays.
+// Checks the epilogue of a product whose result has dimensions `dims`. The epilogue's tensors are
+// the operands from first_tensor on. Without an epilogue *out_dtype stays unchanged.
 static enum ree_status check_epilogue(const struct check *c, uint32_t has_epilogue,
                                       const struct ree_expr *expr, uint32_t rank,
                                       const uint32_t *dims, uint32_t *out_n_tensors,
@@ -264,7 +264,7 @@ static enum ree_status check_factor(const struct check *c, const char *what, uin
                 ree_dtype_name((enum ree_dtype)sum_dtype));
 }
 
-// B and its scales and zero points.
+// Checks B, its scales and its zero points.
 static enum ree_status check_blocks(const struct check *c, const struct ree_matmul_params *p) {
     if (p->dtype != REE_F32 || p->b_dtype != REE_U8) return fail(c, "blocks of other than bytes");
     if (p->b_bits != 4 && p->b_bits != 8) return fail(c, "blocks of %u bits", p->b_bits);
@@ -408,7 +408,8 @@ static enum ree_status check_norm(const struct check *c) {
     return REE_OK;
 }
 
-// What gather and scatter share: the index operand and the elements that indices select.
+// Shared by gather and scatter: checks the index operand and adds the elements that indices can
+// select to `data`.
 static enum ree_status check_indexed(const struct check *c, uint32_t index_dtype, uint32_t rank,
                                      const uint32_t *dims, const int32_t *index_strides,
                                      uint32_t n_components, int32_t component_stride,
@@ -497,7 +498,7 @@ static enum ree_status check_resize(const struct check *c) {
     return check_dense(c, 3, "output", 3, y, 4);
 }
 
-// A tensor of rank 4 or less that is read through strides.
+// Checks a tensor of rank 4 or less that is read through strides.
 static enum ree_status check_view(const struct check *c, uint32_t operand, const char *what,
                                   int32_t offset, uint32_t rank, const uint32_t *dims,
                                   const int32_t *strides, uint32_t dtype) {

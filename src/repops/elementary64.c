@@ -1,6 +1,5 @@
-// MPFR rounds its own functions correctly to any precision; sigmoid and softplus, which it does not
-// have, are enclosed at a precision that grows until the enclosure rounds to one number (Ziv's
-// strategy).
+// MPFR rounds its own functions correctly to any precision. MPFR lacks sigmoid and softplus: they
+// are enclosed at a precision that grows until the enclosure rounds to one number (Ziv's strategy).
 #include "repops/elementary64.h"
 
 #include <float.h>
@@ -11,9 +10,8 @@
 
 _Static_assert(DBL_MANT_DIG == 53, "double is binary64");
 
-// MPFR keeps constants and numbers for reuse in each thread and gives them back only when asked.
-// Threads that compute come and go (an OpenMP team shrinks), so one that has used MPFR asks as it
-// ends.
+// MPFR caches constants and numbers per thread and frees them only on request. Computing threads
+// come and go (an OpenMP team shrinks), so each thread that used MPFR frees its cache when it ends.
 static pthread_once_t cache_once = PTHREAD_ONCE_INIT;
 static pthread_key_t cache_key;
 static bool has_cache_key;
@@ -32,11 +30,12 @@ static void free_cache_at_thread_exit(void) {
     if (registered) return;
     registered = true;
     pthread_once(&cache_once, make_cache_key);
-    // The value only has to be other than NULL; without it the thread's cache outlives the thread.
+    // Any value but NULL triggers the destructor. Without a key the thread's cache is leaked.
     if (has_cache_key) pthread_setspecific(cache_key, &cache_once);
 }
 
-// MPFR's range of exponents, which belongs to the thread, set to binary64's while a function runs.
+// The exponent range of MPFR, which is per thread. It is set to binary64's range while a function
+// runs.
 struct range {
     mpfr_exp_t low, high;
 };
@@ -44,7 +43,7 @@ struct range {
 static struct range enter(void) {
     free_cache_at_thread_exit();
     struct range before = {mpfr_get_emin(), mpfr_get_emax()};
-    mpfr_set_emin(-1073); // of the smallest subnormal number, 2^-1074
+    mpfr_set_emin(-1073); // exponent of the smallest subnormal number, 2^-1074
     mpfr_set_emax(1024);
     return before;
 }
@@ -54,8 +53,8 @@ static void leave(struct range before) {
     mpfr_set_emax(before.high);
 }
 
-// y, rounded to 53 bits with the ternary value `inexact`, as a double: below the normal numbers the
-// rounding is done over, with the inexactness of the first taken into account.
+// Returns y as a double. y was rounded to 53 bits with the ternary value `inexact`. A subnormal
+// result is rounded again; `inexact` prevents a double-rounding error.
 static double to_double(mpfr_t y, int inexact) {
     mpfr_subnormalize(y, inexact, MPFR_RNDN);
     return mpfr_get_d(y, MPFR_RNDN);
@@ -112,7 +111,7 @@ double ree_exact_pow(double x, double y) {
     return result;
 }
 
-// y = sigmoid(x) with a relative error below 2^(4 - precision of y).
+// Sets y = sigmoid(x) with a relative error below 2^(4 - precision of y).
 static void enclose_sigmoid(mpfr_t y, double x) {
     mpfr_set_d(y, -x, MPFR_RNDN);
     mpfr_exp(y, y, MPFR_RNDN);
@@ -120,24 +119,25 @@ static void enclose_sigmoid(mpfr_t y, double x) {
     mpfr_ui_div(y, 1, y, MPFR_RNDN);
 }
 
-// y = softplus(x), likewise: log1p is well conditioned for positive arguments.
+// Sets y = softplus(x) with the same error bound: log1p is well conditioned for positive arguments.
 static void enclose_softplus(mpfr_t y, double x) {
     mpfr_set_d(y, x, MPFR_RNDN);
     mpfr_exp(y, y, MPFR_RNDN);
     mpfr_log1p(y, y, MPFR_RNDN);
 }
 
-// Exponents run free while the enclosure is made: e^x may be far below binary64's smallest number.
-// Neither function has an exactly representable value or tie but those that the callers deal with,
-// so the loop ends; beyond its last precision no double comes that near to one.
+// The exponent range is not restricted while the enclosure is computed: e^x may be far below
+// binary64's smallest number. The callers handle the only arguments whose value is exactly
+// representable or a tie, so the loop ends; no double comes so close to a tie that it needs more
+// than the last precision.
 static double enclose(void (*f)(mpfr_t y, double x), double x) {
     double y = NAN;
     free_cache_at_thread_exit();
     for (mpfr_prec_t precision = 128; precision <= 4096; precision *= 2) {
-        mpfr_t wide = {{0}}; // MemorySanitizer does not see what libraries write
+        mpfr_t wide = {{0}}; // MemorySanitizer does not see writes by libraries
         mpfr_init2(wide, precision);
         f(wide, x);
-        // One bit fewer for each place that a subnormal result loses.
+        // One bit fewer for each bit that a subnormal result loses.
         mpfr_exp_t exponent = mpfr_get_exp(wide);
         mpfr_prec_t bits = exponent >= -1021 ? 53 : exponent < -1073 ? 1 : 53 - (-1021 - exponent);
         bool decided = mpfr_can_round(wide, precision - 4, MPFR_RNDN, MPFR_RNDZ, bits + 1);
@@ -152,13 +152,13 @@ double ree_exact_sigmoid(double x) {
     if (isnan(x)) return x;
     if (x == 0) return 0.5;
     if (x < -800) return 0; // below half of the smallest subnormal number
-    if (x > 40) return 1;   // within a quarter of a last place of 1
+    if (x > 40) return 1;   // within a quarter of an ulp of 1
     return enclose(enclose_sigmoid, x);
 }
 
 double ree_exact_softplus(double x) {
     if (isnan(x)) return x;
     if (x < -800) return 0;
-    if (x > 800) return x; // e^-x is nothing beside x
+    if (x > 800) return x; // e^-x is negligible compared with x
     return enclose(enclose_softplus, x);
 }

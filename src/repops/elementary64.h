@@ -1,5 +1,6 @@
-// The elementary functions of NUMERICS.md section 4 in binary64: the exact value rounded once, to
-// nearest, ties to even, with gradual underflow. Host code, through MPFR: some microseconds each.
+// The elementary functions of NUMERICS.md section 4 in binary64: the exact value, rounded once to
+// nearest, ties to even, with gradual underflow. Host code that uses MPFR; a call takes some
+// microseconds.
 #ifndef REE_REPOPS_ELEMENTARY64_H
 #define REE_REPOPS_ELEMENTARY64_H
 

@@ -1,4 +1,4 @@
-// The table of scalar operations, from map_ops.def.
+// The table of scalar operations, built from map_ops.def.
 #include "repops/repop.h"
 
 #define REE_CLASS_OF(c) REE_CLASS_OF_##c
@@ -44,7 +44,7 @@ enum ree_class ree_dtype_class(enum ree_dtype dtype) {
     }
 }
 
-// Pairs that do the same in float32 and in float64.
+// float32 operations and the float64 operations that correspond to them.
 #define PAIR(name) [REE_MAP_##name##_f32] = REE_MAP_##name##_f64
 static const uint16_t in_f64[REE_N_MAP_OPS] = {
     PAIR(add),      PAIR(sub),      PAIR(mul),   PAIR(div),   PAIR(fma),   PAIR(mod),

@@ -12,7 +12,7 @@ uint32_t ree_merge_dims(uint32_t rank, uint32_t *dims, uint32_t n_sets, int32_t 
         for (uint32_t s = 0; s < n_sets; s++)
             strides[s][to] = strides[s][d];
     }
-    if (n == 0) { // one element
+    if (n == 0) { // a single element
         dims[0] = 1;
         for (uint32_t s = 0; s < n_sets; s++)
             strides[s][0] = 0;

@@ -1,4 +1,4 @@
-// Names, sizes and operands of the RepOps. (Checking is in check.c, printing in print.c.)
+// Names, sizes and operands of the RepOps. check.c has the checks, print.c the printing.
 #include "repops/repop.h"
 
 static const struct {

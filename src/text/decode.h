@@ -23,8 +23,8 @@ struct ree_decoding_chain {
     struct ree_decoding *stages;
     size_t n;
     struct ree_strbuf out;
-    // Bytes of tokens received, and of text produced. Each Replace stage can multiply the length of a
-    // text; decoding fails with REE_INVALID if a stage produces far more than the tokens have.
+    // Bytes of tokens received, and of text produced. Each Replace stage can multiply the length of
+    // a text; decoding fails with REE_INVALID if a stage produces far more than the tokens have.
     uint64_t n_in, n_out;
 };
 

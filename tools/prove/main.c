@@ -1,4 +1,4 @@
-// ree-prove: command line, table and record.
+// ree-prove: command line, result table and proof record.
 #include "prove.h"
 
 #include "base/float_env.h"
@@ -55,7 +55,8 @@ static bool parse_bits(const char *text, uint32_t *out) {
     return true;
 }
 
-// Stands in the record, with a digest: a form that is proven and not run proves nothing.
+// Part of the record, together with a digest: proving a form that is not the one in use proves
+// nothing.
 #define CHOICE "Which form, with which exceptions, is behind each `ree_op_*`: %s"
 
 static int write_record(const char *path, struct prove_options options) {
@@ -83,7 +84,7 @@ static int write_record(const char *path, struct prove_options options) {
     uint64_t inputs = 0, mismatches = 0;
     int rows = 0, n_complete = 0;
     for (size_t i = 0; i < prove_n_functions; i++) {
-        // A function whose C form is its integer form is walked once.
+        // If a function's C form is its integer form, one walk covers both.
         bool same = strcmp(prove_functions[i].bodies[PROVE_C], "integer") == 0;
         for (int form = PROVE_C; form <= (same ? PROVE_C : PROVE_INTEGER); form++) {
             struct prove_counts counts;
@@ -115,14 +116,15 @@ static int write_record(const char *path, struct prove_options options) {
     return mismatches != 0;
 }
 
-// Does a line of the file say that this form of this function was walked, as its sources are now?
+// True if a line of the file records a complete walk of this form of this function with its current
+// sources.
 static bool is_recorded(FILE *file, const char *name, const char *form, const char *body,
                         const char *digest) {
     char begin[128], end[64], line[512];
     snprintf(begin, sizeof begin, "| %s | %s | %s | 4294967296 | 0 | ", name, form, body);
     snprintf(end, sizeof end, " | %s |\n", digest);
     size_t n_begin = strlen(begin), n_end = strlen(end);
-    if (fseek(file, 0, SEEK_SET) != 0) return false; // then it is walked again
+    if (fseek(file, 0, SEEK_SET) != 0) return false; // treated as not recorded
     while (fgets(line, sizeof line, file) != NULL) {
         size_t n = strlen(line);
         if (n >= n_begin + n_end && strncmp(line, begin, n_begin) == 0 &&
@@ -180,7 +182,8 @@ static int write_hard_cases(const char *path, struct prove_options options) {
             "// REE_HARD_CASE(function, argument, result): the arguments whose exact result lies\n"
             "// nearest to a tie, as bits; the results are MPFR's.\n");
     for (size_t i = 0; i < prove_n_functions; i++) {
-        // Processors compute it as IEEE 754 says, shaders digit by digit: no argument is hard.
+        // "native" forms have no hard arguments: processors compute them as IEEE 754 says, shaders
+        // digit by digit.
         if (strcmp(prove_functions[i].bodies[PROVE_C], "native") == 0) continue;
         struct prove_counts counts;
         options.function = i;
@@ -273,7 +276,7 @@ int main(int argc, char **argv) {
     bool wrong = false;
     for (size_t i = 0; i < prove_n_functions; i++) {
         if (selection.any && !selection.chosen[i]) continue;
-        // Where the C form is the integer form, one walk is enough.
+        // If the C form is the integer form, one walk is enough.
         if (options.form == PROVE_INTEGER && !selection.any &&
             strcmp(prove_functions[i].bodies[PROVE_C], "integer") == 0)
             continue;

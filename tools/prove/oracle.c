@@ -1,18 +1,18 @@
-// The functions and their oracle.
+// The table of functions, and the oracle.
 #include "prove.h"
 
 #include "repops/scalar/ops.h"
 
 #include <mpfr.h>
 
-// The widest vectors of this machine, as the CPU backend uses them: same operations, same bits.
+// The widest vectors of this machine, as in the CPU backend: same operations, same bits.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define FOR_THIS_MACHINE __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
 #else
 #define FOR_THIS_MACHINE
 #endif
 
-#define ree_int_sqrt_f32 ree_soft_sqrt // the name of its own that the others have
+#define ree_int_sqrt_f32 ree_soft_sqrt // named like the other integer forms, for FORMS
 #define FORMS(name)                                                                                \
     FOR_THIS_MACHINE static void c_##name(const uint32_t *restrict x, uint32_t *restrict y) {      \
         for (int i = 0; i < PROVE_BLOCK; i++)                                                      \
@@ -52,7 +52,7 @@ static double reference_softplus(double x) {
 #define reference_atanh atanh
 #define reference_erf erf
 
-// Composite functions at 400 bits: their ties lie no nearer than about 2^-80.
+// Composite functions at 400 bits: their exact values are no nearer to a tie than about 2^-80.
 static int exact_sigmoid(mpfr_t y, mpfr_t x, mpfr_rnd_t round) {
     mpfr_neg(y, x, round);
     mpfr_exp(y, y, round);
@@ -83,7 +83,7 @@ static int exact_softplus(mpfr_t y, mpfr_t x, mpfr_rnd_t round) {
 #define exact_atanh mpfr_atanh
 #define exact_erf mpfr_erf
 
-// name, form in C (the processor's, in doubles or integers), family of the integer form
+// name, C form (the processor's instruction, doubles or integers), family of the integer form
 #define FUNCTIONS(F)                                                                               \
     F(sqrt, SQRT, SOFT)                                                                            \
     F(rsqrt, FAST, ERF)                                                                            \
@@ -140,8 +140,8 @@ static void call_exact(size_t function, mpfr_t y, mpfr_t x) {
 
 #define EXACT_BITS 400
 
-// The correctly rounded result, and how far the exact one is from a tie, in units of its last
-// place.
+// Returns the correctly rounded result. *out_distance is the distance of the exact value from a
+// tie, in ulps of the result.
 static uint32_t settle(size_t function, uint32_t bits, double *out_distance) {
     static _Thread_local bool ready;
     static _Thread_local mpfr_t x, y, tie;
@@ -157,7 +157,7 @@ static uint32_t settle(size_t function, uint32_t bits, double *out_distance) {
     mpfr_set_flt(x, ree_float(bits), MPFR_RNDN);
     call_exact(function, y, x);
 
-    // To 24 bits, or fewer where the result is subnormal, in one rounding.
+    // Round once, to 24 bits or, if the result is subnormal, to fewer.
     mpfr_t r;
     mpfr_init2(r, 24);
     mpfr_set_emin(-148);
@@ -174,7 +174,7 @@ static uint32_t settle(size_t function, uint32_t bits, double *out_distance) {
     if (isfinite(result) && result != 0.0f) {
         double f = result, unit = nextafterf(fabsf(result), INFINITY) - fabs(f);
         for (int side = -1; side <= 1; side += 2) {
-            // Exact: 25 bits. (Below a power of two the tie is nearer, which loses nothing here.)
+            // Exact: 25 bits. (Below a power of two the tie is nearer; that does not matter here.)
             mpfr_set_d(tie, f + side * unit / 2, MPFR_RNDN);
             mpfr_sub(tie, tie, y, MPFR_RNDN);
             double distance = fabs(mpfr_get_d(tie, MPFR_RNDN)) / unit;

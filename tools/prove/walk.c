@@ -1,13 +1,13 @@
-// Walking the arguments in slices, in several threads, with a state file that lets a walk go on
-// where it was stopped.
+// Walks the arguments in slices, in several threads. A state file lets an interrupted walk
+// continue.
 //
-// The state file is text, a line for each finished slice and each hard case and mismatch in it:
+// The state file is text: lines for each finished slice, with its hard cases and mismatches:
 //     slice FUNCTION FORM DIGEST INDEX INPUTS MISMATCHES SETTLED
 //     hard X Y DISTANCE
 //     wrong X Y EXPECTED
 //     end
-// A slice counts when its `end` is there, so that a program killed while writing loses only the
-// slice it was at. Slices with another digest are passed over: they prove other sources.
+// A slice counts only if its `end` line is present, so a program killed while writing loses only
+// the slice being written. Slices with another digest are skipped: they prove other sources.
 #include "prove.h"
 
 #include <inttypes.h>
@@ -24,7 +24,7 @@ struct walk {
     const struct prove_options *options;
     pthread_mutex_t lock;
     FILE *state;
-    bool appended; // something was written to it in this walk
+    bool appended; // this walk has written to the state file
     bool done[PROVE_N_SLICES];
     uint32_t next, last, n_done, n_wanted;
     struct prove_counts total;
@@ -38,7 +38,7 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-// Reads what the state file says of the function and form; a file that is not there is empty.
+// Reads the slices of this function and form. A missing file counts as empty.
 static bool read_state(struct walk *walk) {
     const struct prove_options *options = walk->options;
     const struct prove_function *f = &prove_functions[options->function];
@@ -84,7 +84,7 @@ static bool read_state(struct walk *walk) {
             fclose(file);
             return false;
         } else {
-            ours = false; // torn
+            ours = false; // an incomplete line
         }
         first = false;
     }
@@ -97,7 +97,7 @@ static void write_slice(struct walk *walk, uint32_t index, const struct prove_co
     const struct prove_function *f = &prove_functions[options->function];
     FILE *file = walk->state;
     if (file == NULL) return;
-    // On a line of its own, even behind a torn one.
+    // Starts on a new line, even after an incomplete one.
     if (!walk->appended && ftell(file) > 0) fputc('\n', file);
     walk->appended = true;
     fprintf(file, "slice %s %s %s %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", f->name,

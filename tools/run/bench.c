@@ -1,4 +1,4 @@
-// ree-run bench: how fast single RepOps and whole models are.
+// ree-run bench: speed of single RepOps and of whole models.
 #include "bench.h"
 #include "start.h"
 
@@ -71,7 +71,7 @@ void bench_report(struct bench *bench, const struct bench_result *result) {
         bench->results[bench->n_results++] = *result;
 }
 
-// Billions per second at a quantile of the times.
+// Returns the rate at a quantile of the times, in billions per second.
 static double rate(const struct bench_result *result, double q) {
     double seconds = bench_quantile(&result->times, q);
     return seconds > 0 ? 1e-9 * result->amount / seconds : 0;
@@ -123,7 +123,8 @@ static void print_json(const struct bench *bench, struct ree_strbuf *out) {
     cli_append_json(out, root, true);
 }
 
-// By the facts of the device: a Vulkan driver says what it is, and CUDA has capabilities.
+// Decides by the device's facts: a Vulkan driver reports its type, and CUDA devices have a compute
+// capability.
 static bool is_gpu(const struct ree_device *device) {
     const struct ree_device_fact *facts;
     size_t n = ree_device_facts(device, &facts);
@@ -134,7 +135,7 @@ static bool is_gpu(const struct ree_device *device) {
     return false;
 }
 
-// cuBLAS, on the same CUDA device, where it is installed.
+// Opens cuBLAS on the same CUDA device, if it is installed.
 static void open_peers(struct bench *bench) {
     static const char *const names[BENCH_MAX_PEERS] = {"cuBLAS, binary32", "cuBLAS, TF32"};
     if (!bench->options.spec || strncmp(bench->options.spec, "cuda", 4) != 0 ||
@@ -150,7 +151,7 @@ static void open_peers(struct bench *bench) {
     }
 }
 
-// A benchmark of one RepOp, NULL when there is none of that name.
+// Returns the benchmark of one RepOp; NULL if there is none with this name.
 typedef enum ree_status bench_repop(struct bench *bench, struct ree_error *err);
 static bench_repop *find_repop(const char *what) {
     static const struct {
@@ -167,7 +168,7 @@ static bench_repop *find_repop(const char *what) {
 }
 
 struct arguments {
-    const char *what, *model; // model: of the benchmark "model"
+    const char *what, *model; // model: for the benchmark "model"
     struct run_inputs inputs;
     bool json, wants_help;
 };
@@ -208,7 +209,7 @@ static void parse(struct cli *cli, struct bench *bench, struct arguments *a) {
         cli_usage(cli, "bench %s takes no '%s'", a->what, a->model);
 }
 
-// Opens the device and its peers and runs what was asked for; returns an exit code.
+// Opens the device and its peers and runs the requested benchmark; returns an exit code.
 static int run(struct bench *bench, const struct arguments *a, struct ree_model *model) {
     struct ree_error err;
     struct ree_strbuf text;

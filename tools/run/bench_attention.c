@@ -1,5 +1,5 @@
-// `ree-run bench attention`: one token against a cache of keys and values, which is bound by
-// reading that, and a prompt, which is bound by products.
+// `ree-run bench attention`: one token against a kv cache, which is bound by reading the cache, and
+// a prompt, which is bound by matrix products.
 #include "bench.h"
 
 #include "base/status.h"
@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-// Caches are taken in turn from so much memory that no cache of the processor holds them.
+// kv caches are used in turn. Together they have so much memory that no processor cache holds them.
 #define ROTATION ((uint64_t)192 << 20)
 #define MAX_CACHES 32
-#define PROMPT 1024 // tokens, or fewer
+#define PROMPT 1024 // maximum number of tokens
 
 struct heads {
     uint32_t n_heads, n_kv_heads, head_dim, positions;
@@ -23,7 +23,7 @@ static void dense(const uint32_t dims[4], int32_t strides[4]) {
         strides[i] = (int32_t)stride;
 }
 
-// The last q_len of kv_len tokens.
+// Attention of the last q_len of kv_len tokens.
 static enum ree_status create(struct bench *bench, const struct heads *h, uint32_t q_len,
                               uint32_t kv_len, enum ree_dtype dtype, struct bench_program *program,
                               struct ree_error *err) {
@@ -112,7 +112,7 @@ static enum ree_status run_prompt(struct bench *bench, const struct heads *h,
         if (status == REE_OK) status = bench_program_run(&matmul, err);
     }
     if (status == REE_OK) {
-        // Two products for each pair of a query and a key that it sees.
+        // Two products for each pair of a query and a key that the query sees.
         result.amount = 4.0 * h->n_heads * h->head_dim * (0.5 * n * (n + 1.0));
         result.times = program.times;
         result.baseline_rate = 2e-9 * side * side * side / bench_quantile(&matmul.times, 0.5);

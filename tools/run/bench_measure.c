@@ -1,4 +1,4 @@
-// Measuring for `ree-run bench`: one dispatch on a device, and what to compare it with.
+// Measurements for `ree-run bench`: one dispatch on a device, and its baselines.
 #include "bench.h"
 
 #include "base/any.h"
@@ -17,15 +17,15 @@ double bench_now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// Idle threads of one thread pool spin for some milliseconds before they sleep, and would take the
-// processors from another pool's.
+// Idle threads of one thread pool spin for some milliseconds before they sleep. Without this rest
+// they would take processor time from another pool.
 void bench_rest(void) {
     nanosleep(&(struct timespec){.tv_nsec = 30000000}, NULL);
 }
 
 void bench_times_add(struct bench_times *times, double seconds) {
     if (times->n == BENCH_MAX_RUNS) return;
-    // Kept in order.
+    // Insertion keeps the times sorted.
     uint32_t i = times->n++;
     for (; i > 0 && times->seconds[i - 1] > seconds; i--)
         times->seconds[i] = times->seconds[i - 1];
@@ -50,8 +50,8 @@ float *bench_floats(size_t n) {
 
 // Programs
 
-// Random floats as `size` bytes of another type, in place. The 16-bit ones are normal numbers, as
-// weights are, of either sign: subnormal ones would be slow.
+// Converts random floats in place to `size` bytes of another type. 16-bit numbers are made normal,
+// with either sign, as weights are: subnormal numbers would be slow.
 static void narrow(enum ree_dtype dtype, void *floats, uint64_t size) {
     uint8_t *bytes = floats;
     ree_any_u16 *halves = floats;
@@ -99,7 +99,7 @@ enum ree_status bench_program_create(struct bench_program *bench, struct ree_dev
     };
     status = device->vtable->program_create(device, &program, fixed, &bench->program, err);
     if (status != REE_OK) goto fail;
-    // Once for nothing: pages are touched, threads started, shaders compiled.
+    // A first run, not counted: it touches pages, starts threads, and compiles shaders.
     status = bench_program_run(bench, err);
     bench->times.n = 0;
     if (status == REE_OK) return REE_OK;
@@ -139,16 +139,16 @@ enum ree_status bench_program_run_warm(struct bench_program *bench, struct ree_e
 
 void bench_openblas_open(struct bench_openblas *blas, uint32_t n_threads) {
 #ifdef __x86_64__
-    // On processors newer than itself it may choose a kernel that is five times slower.
+    // On processors newer than OpenBLAS it may select a kernel that is five times slower.
     if (__builtin_cpu_supports("avx512f")) setenv("OPENBLAS_CORETYPE", "SKYLAKEX", 0);
 #endif
-    // Its idle threads spin for 2^26 ticks unless told otherwise, longer than any rest here, and
-    // would take half of the processors from what is measured next.
+    // By default its idle threads spin for 2^26 ticks, longer than bench_rest, and would take half
+    // of the processors from the next measurement.
     setenv("OPENBLAS_THREAD_TIMEOUT", "20", 0);
     *blas = (struct bench_openblas){.library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL)};
     if (!blas->library) return;
     void (*set_threads)(int);
-    // Object pointers to function pointers, as POSIX has it.
+    // Converts object pointers to function pointers, as POSIX allows.
     void *symbol = dlsym(blas->library, "cblas_sgemm");
     memcpy(&blas->sgemm, &symbol, sizeof symbol);
     symbol = dlsym(blas->library, "openblas_set_num_threads");
@@ -167,11 +167,11 @@ void bench_openblas_close(struct bench_openblas *blas) {
 
 // Bandwidth
 
-#define LINE 8 // words of a cache line
+#define LINE 8 // words per cache line
 #define AHEAD 64
 
-// Sums words: the addition is there so that nothing can leave the loads out. Prefetching makes up
-// for the hardware's, which ends at each page.
+// Sums words, so that the compiler cannot remove the loads. Software prefetching continues where
+// the hardware prefetcher stops, at the end of each page.
 static uint64_t read_words(const uint64_t *words, size_t n) {
     uint64_t sums[LINE] = {0};
     for (size_t i = 0; i + LINE <= n; i += LINE) {
@@ -214,14 +214,15 @@ double bench_copy(void *to, const void *from, size_t size, uint32_t n_threads) {
     return bench_now() - before;
 }
 
-// More than the last-level cache of any GPU.
+// Larger than the last-level cache of any GPU.
 #define DEVICE_COPY ((uint64_t)256 << 20)
 
 enum ree_status bench_memory_create(struct bench *bench, uint64_t bytes, uint64_t n_regions,
                                     bool copies, struct bench_memory *out, struct ree_error *err) {
     *out = (struct bench_memory){.bytes = bytes, .n_regions = n_regions, .copies = copies};
     if (bench->is_cpu) {
-        // Memory as packed weights have it: in huge pages. What is copied goes behind the regions.
+        // Huge pages, like the memory of packed weights. The destination of copies follows the
+        // regions.
         void *memory;
         uint64_t size = bytes * (n_regions + copies);
         out->name = copies ? "copying memory" : "reading memory";

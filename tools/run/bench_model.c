@@ -1,4 +1,5 @@
-// `ree-run bench model`: whole runs of an ONNX model, where their time goes, and what bounds them.
+// `ree-run bench model`: whole runs of an ONNX model, where their time is spent, and what limits
+// them.
 #include "bench.h"
 
 #include "base/json.h"
@@ -9,25 +10,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Weights of which caches may hold a good part say nothing about memory.
+// Smaller weights may fit into caches, so their speed says nothing about memory.
 #define MIN_WEIGHTS ((uint64_t)16 << 20)
 #define MAX_PROFILES 5 // runs in which RepOps are measured one by one
 #define N_SLOWEST 5
-#define MEMORY_BYTES ((uint64_t)64 << 20) // read in turn, so that no cache holds them
+// size of a region; regions are read in turn, so that no cache holds them
+#define MEMORY_BYTES ((uint64_t)64 << 20)
 #define N_REGIONS 3
 
-// The model on one device in one operation set.
+// The model on one device with one operation set.
 struct contender {
-    const char *name; // of the operation set, or of the library that serves it
+    const char *name; // name of the operation set, or of the library that implements it
     struct ree_session *session;
-    struct bench_times times; // of runs, inputs there and outputs back included
+    struct bench_times times; // whole runs, including copies of inputs and outputs
     double bind_seconds, first_seconds;
 };
 
 struct repop_sum {
     uint32_t n;
     struct ree_cost cost;
-    struct bench_times times; // all of its dispatches in one run
+    struct bench_times times; // sum over all dispatches of the RepOp in one run
 };
 
 struct report {
@@ -37,13 +39,14 @@ struct report {
     double load_seconds;
     struct contender contenders[1 + BENCH_MAX_PEERS];
     uint32_t n_contenders;
-    struct ree_session_stats stats; // of the first contender
+    struct ree_session_stats stats; // statistics of the first contender
     struct bench_memory memory;
     bool has_memory;
-    // The first contender's dispatches.
+    // Profile of the first contender's dispatches.
     bool has_profile;
     uint32_t n_entries, capacity, at;
-    struct ree_profile_entry *entries; // of the first profile, with the least of each one's times
+    // entries of the first profile, each with its minimum time over all profiles
+    struct ree_profile_entry *entries;
     struct repop_sum sums[REE_N_REPOPS];
     struct ree_cost total;
 };
@@ -89,7 +92,7 @@ static enum ree_status timed_runs(struct bench *bench, struct report *r,
     return REE_OK;
 }
 
-// Profiling: ree_session_profile's callbacks.
+// Profiling: callbacks of ree_session_profile.
 
 struct profile {
     struct report *report;
@@ -130,7 +133,7 @@ static enum ree_status profile_runs(struct bench *bench, struct report *r,
     enum ree_status status = REE_OK;
     double seconds;
     ree_session_measure(c->session, true);
-    // Once for nothing: what measuring needs is made.
+    // A first run, not counted: it prepares the measurement.
     status = run_once(r, c, inputs, &seconds, err);
     for (uint64_t i = 0; i < n && status == REE_OK; i++) {
         struct profile profile = {.report = r, .is_first = i == 0};
@@ -162,7 +165,7 @@ static double measured_seconds(const struct report *r) {
     return sum;
 }
 
-// RepOps by what they take, the most first; returns how many occur.
+// Sorts the RepOps by time, slowest first; returns the number of RepOps that occur.
 static int order_repops(const struct report *r, int *order) {
     int n = 0;
     for (int op = 0; op < REE_N_REPOPS; op++) {
@@ -258,7 +261,7 @@ static void json_profile(struct report *r, cJSON *root) {
         ree_json_put(list, item);
     }
     qsort(r->entries, r->n_entries, sizeof *r->entries, slower_first);
-    list = cJSON_AddArrayToObject(root, "dispatches"); // the slowest first
+    list = cJSON_AddArrayToObject(root, "dispatches"); // slowest first
     for (uint32_t i = 0; i < r->n_entries; i++) {
         const struct ree_profile_entry *entry = &r->entries[i];
         cJSON *item = cJSON_CreateObject();

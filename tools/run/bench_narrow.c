@@ -1,5 +1,5 @@
-// `ree-run bench matmul` with weights of 16 bits and fewer: one row times constant weights against
-// reading memory, and products of bytes against products of floats.
+// `ree-run bench matmul` with weights of 16 bits or fewer: one row times constant weights compared
+// with reading memory, and products of bytes compared with products of floats.
 #include "bench.h"
 
 #include "base/status.h"
@@ -7,16 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
-// Weights are taken in turn from so much memory that no cache holds them, as those of a model are.
+// Weights are used in turn. Together they have so much memory that no cache holds them, as in a
+// model.
 #define ROTATION ((size_t)192 << 20)
 #define MAX_COPIES 32
-// Of each thread, small enough for a second-level cache: what arithmetic alone allows.
+// Bytes per thread, small enough for a second-level cache: measures arithmetic without memory.
 #define CACHED ((size_t)640 << 10)
 
 static const struct weights {
     const char *name;
     enum ree_dtype dtype;
-    uint32_t bits, block; // 0: plain
+    uint32_t bits, block; // 0: not blockwise
     bool zero_points;
 } all_weights[] = {
     {"float16", REE_F16, 0, 0, false},
@@ -26,13 +27,14 @@ static const struct weights {
     {"4-bit, blocks of 128, zero points", REE_U8, 4, 128, true},
 };
 
-// One row of n outputs from k inputs; the weights by columns, as models have them.
+// One row of n outputs from k inputs; weights are stored by columns, as in models.
 struct row_product {
     const struct weights *weights;
     uint32_t n, k;
 };
 
-// Sizes and types of the operands, the output last; returns how many. `out_bytes`: the weights'.
+// Fills sizes and types of the operands, the output last; returns their number. *out_bytes: size of
+// the weights.
 static uint32_t operands_of(const struct row_product *product, uint64_t *sizes,
                             enum ree_dtype *dtypes, uint64_t *out_bytes) {
     const struct weights *w = product->weights;
@@ -112,8 +114,8 @@ static enum ree_status run_row(struct bench *bench, const struct row_product *pr
     uint64_t n_runs = bench->n_runs < n_copies ? n_copies : bench->n_runs;
     for (uint64_t i = 0; i < n_runs && status == REE_OK; i++) {
         cli_progress(NULL, result.name, i, n_runs);
-        // Each after a rest, so that other programs interrupt neither more often, and after the
-        // small product, which wakes the threads.
+        // Each measurement follows a rest, so that other programs interrupt both equally often, and
+        // the small product, which wakes up the threads.
         if (bench->is_cpu) bench_rest();
         for (int j = 0; j < 3 && status == REE_OK; j++)
             status = bench_program_run_warm(&cached, err);

@@ -1,4 +1,4 @@
-// What `ree-run bench` measures: matmul, conv and map; bench_attention.c has attention.
+// The benchmarks matmul, conv and map of `ree-run bench`; bench_attention.c has attention.
 #include "bench.h"
 
 #include "base/status.h"
@@ -36,8 +36,8 @@ static void progress(const char *what, uint64_t done, uint64_t total) {
 
 struct product {
     uint32_t m, n, k;
-    bool b_by_columns; // as the weights of most models: (n, k), rows adjacent
-    bool bytes;        // uint8 by int8, summed in int32
+    bool b_by_columns; // as the weights of most models: (n, k), rows contiguous
+    bool bytes;        // uint8 times int8, summed in int32
 };
 
 static union ree_params matmul_params(const struct product *size) {
@@ -85,13 +85,13 @@ static void run_openblas(const struct bench *bench, const struct product *size, 
                       (int)size->m, n, k, 1.0f, a, k, b, size->b_by_columns ? k : n, 0.0f, c, n);
 }
 
-// The contenders of one product.
+// Everything that is measured for one product.
 struct contenders {
-    struct bench_program plain, packed; // packed: b is constant
+    struct bench_program plain, packed; // packed: b is declared constant
     struct bench_program peers[BENCH_MAX_PEERS];
     struct bench_times blas;
-    struct bench_memory memory; // for few rows, which are bound by reading b
-    float *a, *b, *c;           // OpenBLAS's; NULL without it
+    struct bench_memory memory; // for products with few rows, which are bound by reading b
+    float *a, *b, *c;           // operands for OpenBLAS; NULL without it
 };
 
 static void contenders_finish(struct contenders *x) {
@@ -129,8 +129,8 @@ static enum ree_status contenders_run(struct bench *bench, const struct product 
                                       struct contenders *x, struct ree_error *err) {
     if (bench->is_cpu) bench_rest();
     REE_TRY(bench_program_run_warm(&x->plain, err));
-    // Side by side with what it is compared with: memory answers more slowly for some milliseconds
-    // after a rest.
+    // Measured directly after the product that it is compared with: memory is slower for some
+    // milliseconds after a rest.
     if (streams(size)) REE_TRY(bench_memory_run(bench, &x->memory, 0, err));
     if (bench->blas.library) {
         bench_rest();
@@ -156,7 +156,7 @@ static void contenders_report(struct bench *bench, const struct product *size,
         result.baseline_rate = 1e-9 * flops / bench_quantile(&x->blas, 0.5);
     }
     if (x->blas.n || bench->n_peers == 0) bench_report(bench, &result);
-    // The times against each of the device's other operation sets.
+    // The same times, compared with each of the device's other operation sets.
     for (uint32_t i = 0; i < bench->n_peers; i++) {
         result.baseline = bench->peers[i].name;
         result.baseline_rate = 1e-9 * flops / bench_quantile(&x->peers[i].times, 0.5);
@@ -252,7 +252,8 @@ static enum ree_status conv_create(struct bench *bench, const struct ree_conv_pa
                                 1 << 1, err);
 }
 
-// A convolution of floats and, where there is such a thing, of bytes, by turns with products.
+// Measures a convolution of floats and, if not transposed, of bytes, alternating with matrix
+// products.
 static enum ree_status run_conv(struct bench *bench, const struct ree_conv_params *p,
                                 struct ree_error *err) {
     static struct bench_program conv[2], matmul[2];
@@ -271,13 +272,14 @@ static enum ree_status run_conv(struct bench *bench, const struct ree_conv_param
     for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
         progress(name, i, bench->n_runs);
         for (int t = 0; t < n_types && status == REE_OK; t++) {
-            // A convolution may take far less time than the product: several between two of those.
+            // A convolution may be much faster than the product: run it several times per product.
             for (int j = 0; j < 5 && status == REE_OK; j++)
                 status = bench_program_run(&conv[t], err);
             if (status == REE_OK) status = bench_program_run(&matmul[t], err);
         }
     }
-    // Every element of the smaller side meets the whole kernel; transposed that is the input.
+    // Every element of the smaller side meets the whole kernel; if transposed, the smaller side is
+    // the input.
     const uint32_t *side = p->transposed ? p->in : p->out;
     double flops = 2.0 * p->n * p->groups * p->c * p->m * side[1] * side[2];
     flops *= (double)p->kernel[1] * p->kernel[2];
@@ -341,7 +343,8 @@ static struct ree_conv_params transposed_params(uint32_t c, uint32_t h, uint32_t
 }
 
 enum ree_status bench_conv(struct bench *bench, struct ree_error *err) {
-    // A residual network's layers, its first, depthwise ones and a transposed one.
+    // Layers of a residual network: inner layers, the first layer, depthwise layers; and a
+    // transposed one.
     static const uint32_t selection[][8] = {
         {1, 64, 56, 56, 64, 3, 1, 1},    {1, 256, 14, 14, 256, 3, 1, 1},
         {1, 256, 56, 56, 64, 1, 1, 1},   {1, 3, 224, 224, 64, 7, 2, 1},

@@ -1,5 +1,5 @@
-// `ree-run bench rows`: softmax and layer normalisation, which read and write each row once at
-// best.
+// `ree-run bench rows`: softmax and layer normalisation, which at best read and write each row
+// once.
 #include "bench.h"
 
 #include "base/status.h"

@@ -1,12 +1,12 @@
-// Memory: RLIMIT_DATA, which counts what a process may write and only it has (heap, buffers, caches
-// of keys and values, stacks of threads), not what is only mapped to be read. RLIMIT_AS would count
-// address space: a model's weights, which are mapped and which the kernel drops from memory when
-// others need it; gigabytes that libraries reserve and never touch, and terabytes with CUDA.
-// Neither counts the memory of devices, nor what a driver shares with itself (lavapipe's buffers);
+// Memory: limited by RLIMIT_DATA, which counts private writable memory (heap, buffers, kv caches,
+// thread stacks), but not memory that is only mapped for reading. RLIMIT_AS would count address
+// space: a model's weights, which are mapped and which the kernel drops from memory if others need
+// it; gigabytes that libraries reserve and never touch, and terabytes with CUDA. Neither limit
+// counts device memory, or memory that a driver shares with itself (lavapipe's buffers);
 // --max-device-memory limits those.
 //
-// Time: a thread that waits, and ends the process with _exit. Whatever the others are in by then, a
-// loop without end or a driver's compiler, does not have to take part.
+// Time: a thread waits and ends the process with _exit. Other threads need not cooperate, whatever
+// they are executing then: an endless loop, or a driver's compiler.
 #include "budget.h"
 
 #include <errno.h>
@@ -24,10 +24,10 @@
 #include "cli.h"
 #include "sandbox.h"
 
-#define GRACE 10               // seconds for writing results
-#define STACK_SIZE (256 << 10) // bytes; --max-memory counts it
+#define GRACE 10               // seconds for writing results after the timeout
+#define STACK_SIZE (256 << 10) // in bytes; --max-memory counts it
 
-// Of the one process, hence the statics.
+// One set of limits per process, hence the statics.
 enum stage { WORKING, WRITING, ENDED, TIMED_OUT };
 static _Atomic enum stage stage;
 static struct timespec began;
@@ -38,10 +38,10 @@ void budget_begin(void) {
     clock_gettime(CLOCK_MONOTONIC, &began);
 }
 
-// Writes a line without stdio, whose locks another thread may hold.
+// Writes a line without stdio, because another thread may hold its locks.
 static void tell(const char *line) {
     ssize_t n = 0;
-    if (isatty(STDERR_FILENO)) n = write(STDERR_FILENO, "\r\033[K", 4); // a line of progress
+    if (isatty(STDERR_FILENO)) n = write(STDERR_FILENO, "\r\033[K", 4); // erases a progress line
     n += write(STDERR_FILENO, line, strlen(line));
     (void)n;
 }
@@ -62,8 +62,8 @@ static int failure_code(void) {
     return limits.cannot ? limits.cannot : CLI_FAILED;
 }
 
-// A library of C++ aborts where it gets no memory, and a driver may use the NULL that it got. What
-// is called here takes no lock and no memory in the C libraries there are.
+// A C++ library aborts if an allocation fails, and a driver may dereference the NULL that it got.
+// The functions called here take no lock and allocate no memory in existing C libraries.
 static void on_fatal(int signal_number) {
     char line[200];
     snprintf(line, sizeof line, "ree-run: ended by signal %d, perhaps for want of memory%s\n",
@@ -73,7 +73,8 @@ static void on_fatal(int signal_number) {
 }
 
 static void catch_fatal(void) {
-    static char stack[1 << 14]; // the thread's own may be what there is no memory for
+    // used because the thread's own stack may be what could not be allocated
+    static char stack[1 << 14];
     const stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
     struct sigaction action = {.sa_handler = on_fatal, .sa_flags = SA_ONSTACK};
     sigaltstack(&alternate, NULL);
@@ -88,7 +89,7 @@ static int limit_memory(void) {
     describe_size(limits.max_memory, size, sizeof size);
     snprintf(memory_text, sizeof memory_text, " (--max-memory is %s)", size);
     if (getrlimit(RLIMIT_DATA, &limit) != 0) limit.rlim_max = RLIM_INFINITY;
-    // A smaller limit that is there stays.
+    // An existing smaller limit is kept.
     if (limit.rlim_max == RLIM_INFINITY || limits.max_memory < limit.rlim_max)
         limit.rlim_max = (rlim_t)limits.max_memory;
     limit.rlim_cur = limit.rlim_max;
@@ -103,7 +104,7 @@ static int limit_memory(void) {
 const char *budget_hint(const char *message) {
     static const char *const signs[] = {"out of memory", "no memory", "Cannot allocate memory",
                                         "larger than memory", "cannot start a thread",
-                                        // What drivers make of it is not always the truth.
+                                        // Drivers do not always report this error correctly.
                                         "Vulkan: ", "CUDA: "};
     for (size_t i = 0; limits.max_memory && i < sizeof signs / sizeof *signs; i++)
         if (strstr(message, signs[i])) return memory_text;
@@ -119,7 +120,7 @@ static void sleep_until(uint64_t seconds) {
         ;
 }
 
-// Which LLVM's OpenMP makes (sandbox.c) and removes at an ordinary end.
+// LLVM's OpenMP creates this file (sandbox.c) and removes it at a normal exit.
 static void remove_file_of_openmp(void) {
     char path[96];
     snprintf(path, sizeof path, "/dev/shm/__KMP_REGISTERED_LIB_%d_%u", (int)getpid(),
@@ -158,7 +159,7 @@ static int start_clock(void) {
     if (!limits.timeout) return 0;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_SIZE);
-    sigfillset(&all); // signals are for the thread that works
+    sigfillset(&all); // the working thread must handle signals
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&thread, &attr, watch_time, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -171,8 +172,7 @@ static int start_clock(void) {
     return 0;
 }
 
-// Goes on to the next stage, unless the time was over first: then the other thread ends the
-// process.
+// Enters the next stage. If the time ran out before, waits for the clock thread to end the process.
 static void move_on(enum stage next) {
     enum stage now = atomic_load(&stage);
     while (now != TIMED_OUT)
@@ -185,7 +185,8 @@ void budget_results(void) {
     move_on(WRITING);
 }
 
-// A library that calls exit(1), as OpenMP does without a thread, must not be taken for a verdict.
+// If a library calls exit(1), as OpenMP does if it cannot start a thread, this must not look like a
+// verdict.
 static void on_exit_of_library(void) {
     if (atomic_load(&stage) == ENDED) return;
     char line[160];

@@ -1,32 +1,33 @@
-// What a command may spend: --max-memory and --timeout.
+// Resource limits of a command: --max-memory and --timeout.
 #ifndef REE_TOOLS_RUN_BUDGET_H
 #define REE_TOOLS_RUN_BUDGET_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BUDGET_TIMED_OUT 124 // the exit code that timeout(1) has for it
+#define BUDGET_TIMED_OUT 124 // the exit code of timeout(1) after a timeout
 
 struct budget {
     uint64_t max_memory; // bytes; 0: no limit
     uint64_t timeout;    // seconds since the process began; 0: no limit
-    // Exit code of a command that a budget ends. Where 1 is a verdict (verify, compare, ...), the
-    // one for "cannot be checked"; otherwise 0: BUDGET_TIMED_OUT after the time, CLI_FAILED after a
-    // library ended the process.
+    // Exit code when a limit ends the command. Commands whose exit code 1 is a verdict (verify,
+    // compare, ...) set their code for "cannot be checked". 0 for other commands: they end with
+    // BUDGET_TIMED_OUT after a timeout, and with CLI_FAILED if a library ended the process.
     int cannot;
 };
 
-// At the beginning of the process, for the clock.
+// Starts the clock. Must be called at the beginning of the process.
 void budget_begin(void);
-// Limits memory, and starts the thread that ends the process when the time is over: after
-// sandbox_enter, which it inherits. Prints and returns an exit code.
+// Limits memory and starts the thread that ends the process at the timeout. Must be called after
+// sandbox_enter, so that this thread inherits the sandbox. Prints errors and returns an exit code.
 int budget_start(const struct budget *budget);
-// The work is done and results are about to be written: the time no longer ends the process, unless
-// writing takes more than ten seconds more. Results that are several files are so all there or not.
+// Tells the budget that the computation is done and that writing results begins. From here on the
+// timeout ends the process only if writing takes until ten seconds after the timeout. So either all
+// files of a result exist, or none.
 void budget_results(void);
-// The end of the command. Returns `code`; does not return if the time was over before.
+// Ends the command. Returns `code`; does not return if the time ran out before.
 int budget_end(int code);
-// What to add to an error message of too little memory; "". `message` decides.
+// Text to append to `message` if it looks like an error caused by --max-memory; "" otherwise.
 const char *budget_hint(const char *message);
 
 #endif

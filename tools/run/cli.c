@@ -112,7 +112,7 @@ void cli_usage(struct cli *cli, const char *format, ...) {
     cli->failed = true;
 }
 
-// Errors of one of several processes. One of each for the whole process, hence the statics.
+// The last error and the rank prefix. One per process, hence the statics.
 static char last_error[REE_ERROR_MAX];
 static char rank_prefix[32];
 
@@ -120,7 +120,7 @@ void cli_error(const char *format, ...) {
     cli_progress_end();
     va_list args;
     char *text;
-    struct ree_strbuf escaped; // paths and names may come from a receipt
+    struct ree_strbuf escaped; // without control characters: names may come from a receipt
     va_start(args, format);
     if (vasprintf(&text, format, args) < 0) text = NULL;
     va_end(args);
@@ -136,7 +136,7 @@ void cli_error(const char *format, ...) {
              !ok            ? "out of memory"
              : escaped.data ? escaped.data
                             : "");
-    // At once: lines of several processes may come at the same time.
+    // In one call: several processes may print lines at the same time.
     fprintf(stderr, "ree-run: %s%s%s%s\n", rank_prefix,
             ok && escaped.data ? escaped.data : last_error, budget_hint(last_error),
             sandbox_hint(last_error));
@@ -191,7 +191,7 @@ int cli_check_place(const char *path, const char *what) {
 void cli_append_name(struct ree_strbuf *out, const char *name) {
     for (const unsigned char *c = (const unsigned char *)name; *c; c++) {
         // 0x80 to 0x9f are control characters in Latin-1 terminals, and continuation bytes in
-        // UTF-8: those are let through only behind a lead byte or another continuation.
+        // UTF-8. They are kept only after a lead byte or another continuation byte.
         bool leads_control = *c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0;
         bool text = (*c >= 0x20 && *c < 0x7f) || (*c >= 0xc2 && !leads_control);
         if (*c >= 0x80 && *c < 0xc0)
@@ -272,12 +272,12 @@ size_t cli_append_escaped(struct ree_strbuf *out, const char *text, size_t n, bo
     return at;
 }
 
-static bool output_lost; // of the whole process, once for all
+static bool output_lost; // per process; reported once
 
 bool cli_write(const char *bytes, size_t n) {
     cli_progress_end();
     bool ok = n == 0 || fwrite(bytes, 1, n, stdout) == n;
-    // Flushed here, so that a full disk or a closed pipe is not mistaken for success.
+    // Flushed at once, so that a full disk or a closed pipe is not mistaken for success.
     if (fflush(stdout) != 0) ok = false;
     if (!ok && !output_lost) cli_error("cannot write to standard output: %s", strerror(errno));
     output_lost = output_lost || !ok;
@@ -308,7 +308,7 @@ bool cli_wants_help(int argc, char **argv) {
     return false;
 }
 
-// cJSON drops what it has no memory for, and says so to nobody who adds twenty fields in a row.
+// cJSON drops values if memory runs out, and code that adds many fields in a row does not notice.
 static atomic_bool json_failed;
 
 bool cli_json_lost(void) {
@@ -331,8 +331,8 @@ void cli_json_init(void) {
 
 void cli_append_json(struct ree_strbuf *out, struct cJSON *json, bool indented) {
     char *text = indented ? cJSON_Print(json) : cJSON_PrintUnformatted(json);
-    // cJSON escapes control characters below a space alone. The same JSON, also in a pipe: the
-    // others are escaped only for a terminal, which may take them for commands.
+    // cJSON escapes only control characters below a space. A pipe gets this JSON unchanged. For a
+    // terminal, which may interpret the others as commands, they are escaped too.
     const bool escapes = cli_must_escape(false);
     for (const char *c = text; c && *c; c++) {
         if (escapes && (unsigned char)c[0] == 0xC2 && (unsigned char)c[1] < 0xA0)
@@ -350,7 +350,7 @@ void cli_append_json(struct ree_strbuf *out, struct cJSON *json, bool indented) 
     cJSON_Delete(json);
 }
 
-// Progress. One line at a time for the whole process, hence the statics.
+// Progress. One line per process, hence the statics.
 
 static bool progress_shown;
 static double progress_started, progress_drawn;
@@ -389,7 +389,7 @@ void cli_progress_end(void) {
 
 // Devices
 
-// A device that has no such forms ignores the option, so its value is checked here.
+// A device without such forms ignores the option, so its value is checked here.
 static bool form_option(struct cli *cli, const char **out) {
     static const char *const names[] = {"native", "float64", "float32", "integer"};
     const char *form = NULL;

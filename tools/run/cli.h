@@ -1,4 +1,4 @@
-// What the subcommands of ree-run share: options, messages, progress, names from files.
+// Shared by the subcommands of ree-run: options, messages, progress, printing of names from files.
 //
 // Exit codes: 0 success, 1 failure, 2 wrong usage. Results go to standard output, everything else
 // to standard error as "ree-run: ...".
@@ -12,10 +12,11 @@
 #define CLI_FAILED 1
 #define CLI_USAGE 2
 
-// The subcommands. argv[0] is the subcommand's name; each knows --help.
+// The subcommands. argv[0] is the subcommand's name; every subcommand has --help.
 int ree_run_run(int argc, char **argv);
 int ree_run_generate(int argc, char **argv);
-bool ree_run_is_generate(int argc, char **argv); // `run` with an option that only generate has
+// true: `run` is called with an option that only generate has
+bool ree_run_is_generate(int argc, char **argv);
 int ree_run_inspect(int argc, char **argv);
 int ree_run_plan(int argc, char **argv);
 int ree_run_devices(int argc, char **argv);
@@ -44,92 +45,104 @@ int ree_run_request(int argc, char **argv);
 struct cli {
     int argc;
     char **argv;
-    int at;              // the argument being looked at
-    const char *command; // "inspect"; for the advice at the end of messages
+    int at;              // index of the current argument
+    const char *command; // "inspect"; for "Try 'ree-run help ...'" after a message
     bool positional_only;
     bool failed; // a message has been printed
 };
 
+// argv is borrowed.
 void cli_init(struct cli *cli, int argc, char **argv);
+// Advances to the next argument and handles the options of start.h. false: no more arguments, or a
+// failure.
 bool cli_next(struct cli *cli);
+// true: the current argument is this option, without a value.
 bool cli_flag(struct cli *cli, const char *name);
-// True if the argument is this option; its value goes to *out (a missing or empty value fails, and
-// leaves *out as it is).
+// Returns true if the current argument is this option, and stores its value in *out. If the value
+// is missing or empty: prints wrong usage and leaves *out unchanged.
 bool cli_option(struct cli *cli, const char *name, const char **out);
-// The same for a text, which may be empty.
+// As cli_option, but the value may be empty.
 bool cli_option_text(struct cli *cli, const char *name, const char **out);
-// The same for a whole number in [min, max].
+// As cli_option, for a whole number in [min, max].
 bool cli_option_number(struct cli *cli, const char *name, uint64_t min, uint64_t max,
                        uint64_t *out);
-// True if the argument is no option and *out is still NULL; an empty one fails.
+// Returns true if the argument is not an option and *out is still NULL. Rejects an empty argument.
 bool cli_positional(struct cli *cli, const char **out);
+// Reports the current argument as wrong usage.
 void cli_unknown(struct cli *cli);
-// Prints "ree-run: message" and where to look it up; sets failed.
+// Prints "ree-run: message" and which help page to read; sets cli->failed.
 __attribute__((format(printf, 2, 3))) void cli_usage(struct cli *cli, const char *format, ...);
 
+// Parses a whole decimal number in [min, max]; false: `text` is not one.
 bool cli_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out);
-// Bytes: "600M", "2G", in powers of 1024; at least 1.
+// Parses a size in bytes, at least 1: "600M", "2G", in powers of 1024.
 bool cli_parse_size(const char *text, uint64_t *out);
 
 // Prints "ree-run: message".
 __attribute__((format(printf, 1, 2))) void cli_error(const char *format, ...);
-const char *cli_last_error(void); // the message of the last one; ""
-// From here on errors begin with "rank 2: ": of one of several processes.
+const char *cli_last_error(void); // message of the last cli_error; "" before the first
+// All later errors begin with "rank 2: ". For one of several processes.
 void cli_set_rank(uint32_t rank);
-const char *cli_rank_prefix(void); // "rank 2: "; "" of one process
-// The same for a library error; returns CLI_FAILED.
+const char *cli_rank_prefix(void); // "rank 2: "; "" if there is only one process
+// Prints the message of a library error like cli_error; returns CLI_FAILED.
 int cli_fail(const struct ree_error *err);
 
-// Whether a file of this name can be written, as far as can be told before; prints what is wrong
-// and returns an exit code. `what` is "a receipt".
+// Checks before the work whether a file at `path` can probably be written. Prints the reason if
+// not, and returns an exit code. `what` names the file in messages: "a receipt".
 int cli_check_place(const char *path, const char *what);
 
-// Names come from files: what is not printable ASCII or valid-looking UTF-8 text is written as
-// \xNN, so that a model cannot send escape sequences to a terminal.
+// Appends a name that comes from a file. Bytes that are neither printable ASCII nor plausible UTF-8
+// become \xNN, so that a model cannot send escape sequences to a terminal.
 void cli_append_name(struct ree_strbuf *out, const char *name);
-// "float32[batch,1,28,28]", "float32[...]" when no shape is declared.
+// Appends "float32[batch,1,28,28]"; "float32[...]" if no shape is declared.
 void cli_append_port(struct ree_strbuf *out, const struct ree_port *port);
 void cli_append_shape(struct ree_strbuf *out, enum ree_dtype dtype, uint32_t rank,
                       const int64_t *dims);
-// Writes to standard output. False if this, or anything before it, could not be written; the first
+// Writes to standard output. Returns false if this write or an earlier one failed; only the first
 // failure prints its reason.
 bool cli_write(const char *bytes, size_t n);
 // Writes the buffer to standard output and releases it; returns the exit code.
 int cli_print(struct ree_strbuf *text);
-void cli_note(void *unused, const char *text); // to standard error
+void cli_note(void *unused, const char *text); // prints `text` to standard error
+// Prints the model's notes to standard error.
 void cli_print_notes(const struct ree_model *model);
-// Text that a model made may hold what a terminal takes for commands. Whether it must be escaped:
-// where standard output is a terminal, unless --raw-output was given.
+// Returns true if text that a model generated must be escaped, because a terminal could interpret
+// it as commands: standard output is a terminal and --raw-output was not given.
 bool cli_must_escape(bool raw_output);
-// The text with control characters but newline and tab as \x1b or \u009b, and with \xff for bytes
-// that are not UTF-8. `more` follows: a character that is cut at the end is left out. Returns how
-// many bytes were taken.
+// Appends `text` with escapes: control characters other than newline and tab become \x1b or \u009b,
+// bytes that are not UTF-8 become \xff. `more`: text follows later, so an incomplete character at
+// the end is left for then. Returns the number of bytes consumed.
 size_t cli_append_escaped(struct ree_strbuf *out, const char *text, size_t n, bool more);
-int cli_print_text(const char *text);       // a manual page
-bool cli_wants_help(int argc, char **argv); // --help is among them
-// Before any JSON is made: cli_append_json then fails if anything of this process's JSON was lost
-// for want of memory.
+int cli_print_text(const char *text);       // prints a manual page
+bool cli_wants_help(int argc, char **argv); // true if --help is among the arguments
+// Must be called before any JSON is created. From then on cli_append_json fails if any JSON value
+// of this process was lost because memory ran out.
 void cli_json_init(void);
-void cli_json_fail(void); // the same for what was lost beside cJSON
-bool cli_json_lost(void); // whether anything was: for who prints JSON in another way
-// JSON and the end of the line; deletes it. NULL is one that there was no memory for.
+// Records a loss outside of cJSON, with the same effect.
+void cli_json_fail(void);
+// True if any JSON was lost. For code that prints JSON without cli_append_json.
+bool cli_json_lost(void);
+// Appends the JSON text and a newline; deletes `json`. NULL means that creating it ran out of
+// memory.
 struct cJSON;
 void cli_append_json(struct ree_strbuf *out, struct cJSON *json, bool indented);
 
-// For on_progress of models and sessions: a line on standard error that is redrawn in place, when
-// that is a terminal and the work takes longer than a moment.
+// Callback for on_progress of models and sessions. Redraws one line on standard error in place, if
+// standard error is a terminal and the work takes longer than 0.3 s.
 void cli_progress(void *user, const char *what, uint64_t done, uint64_t total);
+// Erases the progress line.
 void cli_progress_end(void);
-// Calls this, too, whenever progress is made from here on, on a terminal or not; NULL: nothing.
+// From now on cli_progress also calls `also`, whether or not standard error is a terminal. NULL:
+// stop.
 void cli_progress_tell(void (*also)(void *user), void *user);
 
-// Options that decide which device runs, shared by several subcommands.
+// Options that select and configure the device, shared by several subcommands.
 struct cli_device {
     const char *spec;
     uint64_t n_threads;
     struct ree_device_options options;
 };
-// Where the devices are not the subject; 'run' has all of it.
+// Short form for commands whose subject is not devices; 'ree-run help run' has the full text.
 #define CLI_DEVICE_HELP                                                                            \
     "  --device, --threads, --cpu-isa, --form, --validation, --no-fuse, --no-fold\n"               \
     "                       see 'ree-run help run'\n"
@@ -138,14 +151,18 @@ struct cli_device {
     "                       this primitive of a device pretends to be wrong, and the probe has "   \
     "to\n"                                                                                         \
     "                       notice\n"
+// true: the current argument is one of the device options.
 bool cli_device_option(struct cli *cli, struct cli_device *device);
-// How long the first of a list of devices is, "cpu,vulkan:1,cuda". Names of devices may have
-// commas, so a new one begins where a kind of device stands.
+// Length of the first device in a comma-separated list such as "cpu,vulkan:1,cuda". Device names
+// may contain commas, so a comma ends a device only if a kind of device (cpu, cuda, vulkan) follows
+// it.
 size_t cli_first_device(const char *list);
-size_t cli_count_devices(const char *list); // 1 of an empty one
-// Closes a device. If a self-test of its code has failed, in this run or in an earlier one with the
-// same driver, says so on stderr: the bits are right, but what runs instead is slower.
+size_t cli_count_devices(const char *list); // 1 for an empty list
+// Closes a device; accepts NULL. If a self-test of its code failed, in this run or in an earlier
+// one with the same driver, prints a note to stderr: the results are still correct, but the
+// replacement code is slower.
 void cli_device_close(struct ree_device *device);
+// Opens one device; NULL as spec is the CPU. The caller closes it with cli_device_close.
 enum ree_status cli_device_open(const struct cli_device *device, struct ree_device **out_device,
                                 struct ree_error *err);
 

@@ -1,4 +1,4 @@
-// ree-run compare: one model on two devices, every node of every step.
+// ree-run compare: runs one model on two devices and compares every node of every step.
 #include "compare.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "start.h"
 #include "watch.h"
 
-// Options of a device, which may be given for both or for each.
+// Device options. Each may be given once for both devices, or twice, once per device.
 static const char *const device_options[COMPARE_N_TWICE] = {
     "--device", "--operation-set", "--threads", "--cpu-isa", "--form", "--break-primitive"};
 
@@ -24,7 +24,7 @@ static bool take_device(struct cli *cli, const char *name, void *options) {
             break;
     }
     if (k == COMPARE_N_TWICE || !cli_device_option(cli, &o->devices[1])) return false;
-    // The first is of both until there is a second.
+    // The first value applies to both devices unless a second one follows.
     struct cli_device *a = &o->devices[0];
     const struct cli_device *b = &o->devices[1];
     if (++o->n_given[k] > 2) cli_usage(cli, "%s is given at most twice", device_options[k]);

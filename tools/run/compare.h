@@ -1,5 +1,5 @@
-// ree-run compare: what is asked for (compare.c), doing it (compare_run.c), and what was found as
-// text and JSON (compare_report.c).
+// ree-run compare: options (compare.c), execution (compare_run.c), and the report as text and JSON
+// (compare_report.c).
 #ifndef REE_TOOLS_RUN_COMPARE_H
 #define REE_TOOLS_RUN_COMPARE_H
 
@@ -21,9 +21,10 @@ struct compare_options {
     const char *model, *tokenizer, *html, *fault;
     struct cli_quantize quantize;
     struct cli_device devices[2];
-    unsigned n_given[COMPARE_N_TWICE]; // of those that may be given twice
+    // per option that may be given twice, once per device: how often it was given
+    unsigned n_given[COMPARE_N_TWICE];
     struct run_inputs inputs;
-    struct prompt_arg *prompts; // one at most
+    struct prompt_arg *prompts; // at most one
     size_t n_prompts;
     uint64_t max_new_tokens, chunk;
     bool ignore_eos, json, all;
@@ -35,30 +36,31 @@ struct compare_suspect {
 };
 
 struct compare_report {
-    const char *model;      // as it was named
-    const char *devices[2]; // their names
+    const char *model;      // path as given by the user
+    const char *devices[2]; // names of the devices
     enum ree_operation_set sets[2];
     const struct ree_graph *graph;
     struct ree_compare_result result;
     bool is_text;
-    const int32_t *ids; // tokens that were made
+    const int32_t *ids; // generated tokens
     size_t n_ids;
-    // Of the first node that differs.
+    // Suspected primitives for the first node that differs.
     size_t n_suspects;
     struct compare_suspect suspects[COMPARE_MAX_SUSPECTS];
 };
 
-// `all`: nodes that do not differ are in the table, too.
+// `all`: the table also includes nodes that do not differ.
 void compare_report_text(const struct compare_report *report, bool all, struct ree_strbuf *out);
 void compare_report_json(const struct compare_report *report, struct ree_strbuf *out);
 
-// Everything that is opened.
+// Everything that a comparison opens; released by compare_finish.
 struct compare_job {
     const struct compare_options *o;
     struct ree_device *devices[2];
     struct ree_generator *generators[2];
-    struct ree_model *models[2];     // of no text
-    struct ree_session *sessions[2]; // the generators' own, or of the models
+    struct ree_model *models[2]; // NULL entries for a text run, which uses the generators' models
+    // owned by the generators, or by this struct if models[] are used
+    struct ree_session *sessions[2];
     struct ree_tokenizer *tokenizer;
     struct prompts prompts;
     int32_t *eos, *ids;
@@ -70,8 +72,8 @@ struct compare_job {
     struct ree_error err;
 };
 
-// Prints what was found; returns an exit code.
+// Runs the comparison and prints the report; returns an exit code.
 int compare_work(struct compare_job *job, struct compare_options *options);
-void compare_finish(struct compare_job *job); // also of one that was not begun
+void compare_finish(struct compare_job *job); // accepts a zeroed job
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 
-// Numbers, as both reports have them. JSON has no infinity.
+// Numbers, in the form of both reports. JSON has no infinity.
 static void add_double(cJSON *object, const char *key, double x) {
     if (isfinite(x))
         cJSON_AddNumberToObject(object, key, x);
@@ -32,7 +32,7 @@ static void append_node(struct ree_strbuf *out, const struct ree_node *node) {
     ree_strbuf_append(out, ")", 1);
 }
 
-// The index of an element, outermost first.
+// Converts an element's position to an index, outermost dimension first.
 static void index_of(uint64_t at, uint32_t rank, const int64_t *dims, int64_t *out) {
     for (uint32_t i = rank; i-- > 0;) {
         out[i] = (int64_t)(at % (uint64_t)dims[i]);
@@ -135,7 +135,7 @@ void compare_report_text(const struct compare_report *r, bool all, struct ree_st
                           r->result.n_nodes);
 }
 
-// JSON; cJSON's add functions accept NULL, and what is lost shows in the table's length.
+// JSON. cJSON's add functions accept NULL; a loss shows in the length of the table.
 
 static cJSON *node_json(const struct ree_node *node) {
     cJSON *object = cJSON_CreateObject();

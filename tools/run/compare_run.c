@@ -1,4 +1,4 @@
-// Opening both sides of a comparison and running them.
+// Opens both sides of a comparison and runs them.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static enum ree_status open_sides(struct compare_job *job) {
             REE_TRY(ree_session_create(job->models[k], job->devices[k], NULL, &job->sessions[k],
                                        &job->err));
         }
-        // For the RepOps of a node, where it differs.
+        // Measuring lets a node's RepOps be found if the node differs.
         ree_session_measure(job->sessions[k], true);
     }
     return sandbox_close(&job->err);
@@ -92,7 +92,7 @@ static void add_suspect(void *user, const struct ree_device_fact *fact) {
     snprintf(s->verdict, sizeof s->verdict, "%s", fact->value);
 }
 
-// While the first difference is that of the latest run.
+// Called after each step: finds suspects at once, while the latest run has the first difference.
 static void on_step(void *user) {
     struct compare_job *job = user;
     struct ree_compare_result result = ree_compare_result(job->compare);
@@ -137,7 +137,8 @@ static enum ree_status run_inputs(struct compare_job *job) {
     return REE_OK;
 }
 
-// A fault in a step that there was not would be mistaken for a device that does not fail.
+// If the fault's step does not exist, nothing differs. Without this check that would look like an
+// undetected fault.
 static enum ree_status check_fault(struct compare_job *job) {
     uint64_t n = ree_compare_result(job->compare).n_steps;
     if (!job->o->fault || job->fault_step < n) return REE_OK;
@@ -195,7 +196,7 @@ static enum ree_status load_models(struct compare_job *job) {
 int compare_work(struct compare_job *job, struct compare_options *o) {
     enum ree_status status = REE_OK;
     if (!o->n_prompts) {
-        // Inputs before the devices: a missing one should be said at once.
+        // Inputs before the devices: a missing input is reported at once.
         status = load_models(job);
         if (status == REE_OK && run_inputs_load(&o->inputs, job->models[0])) return COMPARE_CANNOT;
     }
@@ -222,7 +223,7 @@ void compare_finish(struct compare_job *job) {
         ree_generator_destroy(job->generators[k]);
         cli_device_close(job->devices[k]);
     }
-    ree_compare_destroy(job->compare); // before the model that it knows
+    ree_compare_destroy(job->compare); // before the model, which it refers to
     for (int k = 0; k < 2; k++)
         ree_model_destroy(job->models[k]);
     prompts_finish(&job->prompts);

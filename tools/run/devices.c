@@ -1,4 +1,4 @@
-// ree-run devices: what this machine can run on, its limits, and the probe's verdicts.
+// ree-run devices: the devices of this machine, their limits, and the probe's verdicts.
 #include "start.h"
 
 #include <cjson/cJSON.h>
@@ -53,7 +53,7 @@ static void report_text(const struct ree_device_listing *listing, const struct r
         if (length > width) width = length;
     }
     for (size_t i = 0; i < n; i++) {
-        // The kind heads its group.
+        // The kind is printed only at the beginning of its group.
         bool first = i == 0 || strcmp(facts[i].kind, facts[i - 1].kind) != 0;
         ree_strbuf_printf(out, "  %-10s %-*s  ", first ? facts[i].kind : "", width, facts[i].name);
         cli_append_name(out, facts[i].value);
@@ -83,7 +83,7 @@ static void report_json(const struct ree_device_listing *listing, const struct r
     ree_json_put(devices, item);
 }
 
-// The options that concern another kind of device than the one being opened are left out.
+// Drops the options that apply only to another kind of device than the one being opened.
 static void restrict_options(struct cli_device *device) {
     if (strncmp(device->spec, "cpu", 3) == 0) {
         device->options.validation = false;

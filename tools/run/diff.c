@@ -1,4 +1,4 @@
-// ree-run diff: the first operator in which two runs differ.
+// ree-run diff: finds the first operator in which two runs differ.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static bool save_page(const struct diff_pair *p, const char *const paths[2], con
     return ok;
 }
 
-// What is compared, and what it came to.
+// The options of a comparison and its result.
 struct job {
     const char *html;
     bool json, all;
@@ -75,7 +75,7 @@ static int load_traces(const char *const paths[2], const struct ree_receipt *rec
     return 0;
 }
 
-// `receipts` of the traces, or NULL.
+// `receipts`: the receipts of the traces, or NULL.
 static int compare_traces(struct job *job, const char *const paths[2],
                           const struct ree_receipt *receipts) {
     struct ree_error err;
@@ -100,7 +100,7 @@ static int compare_traces(struct job *job, const char *const paths[2],
 
 #define MAX_DIFFERENCES 64
 
-// Returns whether there are any.
+// Returns true if there are differences.
 static bool report_receipts(struct job *job, const struct ree_receipt receipts[2]) {
     struct ree_receipt_difference found[MAX_DIFFERENCES];
     size_t n = ree_receipt_diff(&receipts[0], &receipts[1], found, MAX_DIFFERENCES);
@@ -126,7 +126,8 @@ static bool report_receipts(struct job *job, const struct ree_receipt receipts[2
     return n > 0;
 }
 
-// The trace beside a receipt; NULL: there is none, or *out_failed: no memory.
+// Returns the path of the trace next to a receipt. NULL: there is none, or memory ran out
+// (*out_failed).
 static char *trace_of(const char *path, const struct ree_receipt *receipt, bool *out_failed) {
     const char *slash = strrchr(path, '/'), *name = receipt->trace_file;
     if (!receipt->has_trace || !name || !name[0] || strchr(name, '/')) return NULL;
@@ -144,7 +145,7 @@ static int compare_receipts(struct job *job, const char *const paths[2]) {
     struct ree_receipt receipts[2];
     char *traces[2] = {NULL, NULL};
     int code = 0;
-    for (int i = 0; i < 2; i++) { // both are initialised by this
+    for (int i = 0; i < 2; i++) { // both receipts are initialised by this loop
         if (ree_receipt_load(paths[i], &receipts[i], &err) != REE_OK) {
             cli_fail(&err);
             code = CLI_CANNOT;
@@ -178,10 +179,10 @@ static int compare_receipts(struct job *job, const char *const paths[2]) {
 
 enum kind { IS_TRACE, IS_RECEIPT, IS_UNREADABLE };
 
-// Receipts are JSON, traces begin with their name. Why a file is unreadable, its reader says.
+// Receipts are JSON; traces begin with their name. The reader of an unreadable file reports why.
 static enum kind kind_of(const char *path) {
     struct stat st;
-    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return IS_TRACE; // a pipe would be waited for
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return IS_TRACE; // opening a pipe would block
     FILE *file = fopen(path, "rb");
     if (!file) return IS_UNREADABLE;
     int first = getc(file);
@@ -203,7 +204,7 @@ static int compare(const char *const paths[2], struct job *job) {
     job->object = job->json ? cJSON_CreateObject() : NULL;
     int code = first ? compare_receipts(job, paths) : compare_traces(job, paths, NULL);
     if (job->json) {
-        // Of two traces the object is what they came to.
+        // For two traces, their difference is the whole object.
         cJSON *object = first ? job->object : cJSON_DetachItemFromObject(job->object, "trace");
         if (!first) cJSON_Delete(job->object);
         if (object)

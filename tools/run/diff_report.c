@@ -24,7 +24,7 @@ static const char *kind_name(enum ree_diff_kind kind) {
     return names[kind];
 }
 
-// Names come from files.
+// Names come from files, so they are escaped.
 static void append_node(struct ree_strbuf *out, const struct ree_trace *t, uint32_t node) {
     struct ree_strbuf text;
     ree_strbuf_init(&text);
@@ -64,7 +64,7 @@ static void text_of_node(const struct diff_pair *p, struct ree_strbuf *out) {
     }
 }
 
-// Calls each for every node that differs from the first on.
+// Calls `each` for every node that differs, from the first difference on.
 static void visit_all(const struct diff_pair *p,
                       void (*each)(void *user, uint64_t step, uint32_t node), void *user) {
     for (uint64_t step = p->diff.step; step < p->diff.n_steps; step++)
@@ -126,7 +126,7 @@ void diff_report_text(const struct diff_pair *p, struct ree_strbuf *out) {
     if (p->all) visit_all(p, list_text, &l);
 }
 
-// JSON. cJSON's add functions accept NULL; what is lost shows in the arrays' lengths.
+// JSON. cJSON's add functions accept NULL; a loss shows in the lengths of the arrays.
 static cJSON *node_json(const struct diff_pair *p, uint64_t step, uint32_t node) {
     const struct ree_trace_node *n = &p->a->header.nodes[node];
     cJSON *object = cJSON_CreateObject();

@@ -1,4 +1,4 @@
-// What two traces differ in, for people and for programs.
+// The differences of two traces as text and as JSON.
 #ifndef REE_TOOLS_RUN_DIFF_REPORT_H
 #define REE_TOOLS_RUN_DIFF_REPORT_H
 
@@ -9,7 +9,7 @@
 struct diff_pair {
     const struct ree_trace *a, *b;
     struct ree_diff diff;
-    bool all; // every node that differs
+    bool all; // list every node that differs, not only the first
 };
 
 void diff_report_text(const struct diff_pair *pair, struct ree_strbuf *out);

@@ -1,4 +1,4 @@
-// ree-run dispute: two traces as two parties who exchange a few hashes.
+// ree-run dispute: plays two traces as two parties that exchange a few hashes.
 #include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,12 +61,12 @@ struct options {
     bool json;
 };
 
-// What is known of who is wrong without any value.
+// What is known, without any values, about who is wrong.
 struct naming {
     bool is_tried, is_decided;
     struct ree_ruling ruling;
-    struct ree_error err; // why it is not decided
-    // Of receipts of one root: in what they differ.
+    struct ree_error err; // why it is undecided
+    // For receipts with the same root: the members in which they differ.
     size_t n_differences;
     const char *differences[REE_REFEREE_MAX_DIFFERENCES];
 };
@@ -259,16 +259,16 @@ static int exit_code(const struct ree_dispute *d, const struct naming *n) {
 
 // The terms
 
-// What the parties are held to, and what it is made of.
+// The terms that the parties are held to, and the data they consist of.
 struct terms {
     struct ree_opened model;
     struct ree_rules rules;
     struct ree_told told[2];
     struct ree_dispute_terms terms;
-    bool lies; // a receipt says something that it cannot
+    bool lies; // a receipt makes an impossible statement
 };
 
-// A party that gives other tokens than its receipt's does not answer.
+// A party that gives tokens other than those of its receipt counts as not answering.
 static bool lies_about_tokens(const struct options *o, struct terms *t, unsigned k) {
     struct ree_told told;
     return o->sides.tokens[k].ids && ree_told_make(sides_receipt(&o->sides, k), &t->rules, NULL,
@@ -298,7 +298,7 @@ static enum ree_status hold_to_receipts(const struct options *o, struct terms *t
     return REE_OK;
 }
 
-// Without a model the header of one party stands for both.
+// Without a model, one party's header is used for both.
 static enum ree_status make_terms(const struct options *o, const struct ree_trace *const traces[2],
                                   struct terms *t, struct ree_error *err) {
     const struct ree_receipt *r = sides_receipt(&o->sides, 0);
@@ -324,9 +324,9 @@ static enum ree_status make_terms(const struct options *o, const struct ree_trac
     return r ? hold_to_receipts(o, t, err) : REE_OK;
 }
 
-// Holding it
+// Running the dispute
 
-// A node takes the values that it read, which are not here.
+// A difference in a node cannot be decided here: that requires the values that the node read.
 static enum ree_status name(const struct options *o, struct terms *t, struct ree_dispute *d,
                             struct ree_strbuf *transcript, struct naming *out,
                             struct ree_error *err) {
@@ -348,7 +348,7 @@ static enum ree_status name(const struct options *o, struct terms *t, struct ree
     const bool *withheld = out->ruling.is_withheld;
     out->is_decided = status == REE_OK;
     if (is_same || out->is_decided || withheld[0] == withheld[1]) return REE_OK;
-    out->is_tried = false; // who is silent is named as such
+    out->is_tried = false; // the silent party is named as silent
     return ree_dispute_withheld(d, withheld[1], transcript, err);
 }
 
@@ -376,7 +376,7 @@ static int hold(const struct options *o, const struct ree_trace *const traces[2]
             report_text(o, &dispute, traces, &naming, &text);
         code = cli_print(&text) ? CLI_CANNOT : exit_code(&dispute, &naming);
     } else {
-        cli_fail(err); // who lies in a receipt is named by it, which anyone can check
+        cli_fail(err); // err names the party whose receipt lies, which anyone can check
     }
     ree_ruling_finish(&naming.ruling);
     ree_dispute_finish(&dispute);

@@ -21,7 +21,7 @@ static void each(const struct driver_places *p, visitor visit, const char *const
         visit(p->user, paths[i]);
 }
 
-// Those that match patterns of a shell.
+// Visits the paths that match shell patterns.
 static void each_match(const struct driver_places *p, visitor visit, const char *const *patterns,
                        size_t n) {
     for (size_t i = 0; i < n; i++) {
@@ -33,7 +33,7 @@ static void each_match(const struct driver_places *p, visitor visit, const char 
     }
 }
 
-// The parts of a list with colons between them, each with `suffix` behind it.
+// Visits the elements of a colon-separated list, each with `suffix` appended.
 static void each_part(const struct driver_places *p, visitor visit, const char *list,
                       const char *suffix) {
     while (list && *list) {
@@ -49,8 +49,8 @@ static void each_part(const struct driver_places *p, visitor visit, const char *
 
 #define N(array) (sizeof(array) / sizeof *(array))
 
-// A folder named by `variable`, otherwise `below` in the user's; NULL: neither is known. The path
-// ends with `suffix`.
+// Returns the folder named by `variable`, otherwise `below` in the user's home, with `suffix`
+// appended; NULL: neither is known. Release with free.
 static char *user_folder(const char *variable, const char *below, const char *suffix) {
     const char *named = getenv(variable), *home = getenv("HOME");
     char *path = NULL;
@@ -71,7 +71,7 @@ static void visit_user_folder(const struct driver_places *p, visitor visit, cons
 
 // The system
 
-// Folders of libraries that the linker was told of, a line each.
+// Folders that the dynamic linker's configuration names, one per line.
 static void linker_folders(const struct driver_places *p) {
     static const char *const patterns[] = {"/etc/ld.so.conf", "/etc/ld.so.conf.d/*.conf"};
     for (size_t i = 0; i < N(patterns); i++) {
@@ -91,9 +91,9 @@ static void linker_folders(const struct driver_places *p) {
 }
 
 void driver_places_of_system(const struct driver_places *p) {
-    // Of /proc all: a folder of one process there is another one for a child and for a thread. What
-    // is private to other processes (environment, memory, descriptors) the kernel refuses, since
-    // Landlock lets nobody look into a process outside of its own rules.
+    // All of /proc: a child process or a thread has a different folder than this process. The
+    // kernel protects private data of other processes (environment, memory, descriptors), because
+    // Landlock lets no process inspect a process outside of its own rules.
     static const char *const readable[] = {"/usr",
                                            "/lib",
                                            "/lib32",
@@ -132,7 +132,8 @@ void driver_places_of_ree(const struct driver_places *p) {
 
 // Vulkan
 
-// The library that a manifest names by a path, and its folder, where those that it needs may lie.
+// Allows the folder of a library that a manifest names by a path, because libraries that it needs
+// may be there too.
 static void library_of(const struct driver_places *p, const char *manifest, const cJSON *object) {
     const cJSON *name = cJSON_GetObjectItemCaseSensitive(object, "library_path");
     const char *slash = strrchr(manifest, '/');
@@ -167,7 +168,7 @@ static void manifest(void *user, const char *path) {
     free(bytes);
 }
 
-// A manifest, or a folder of manifests.
+// `path` is a manifest or a folder of manifests.
 static void manifests(void *user, const char *path) {
     const struct driver_places *p = user;
     DIR *dir = opendir(path);
@@ -188,7 +189,7 @@ static void manifests(void *user, const char *path) {
     closedir(dir);
 }
 
-// One of the folders `vulkan` that the loader looks into.
+// One of the `vulkan` folders that the loader searches.
 static void vulkan_folder(void *user, const char *path) {
     static const char *const kinds[] = {"icd.d", "implicit_layer.d", "explicit_layer.d",
                                         "settings.d"};
@@ -230,12 +231,12 @@ static void nvidia(const struct driver_places *p) {
     each_match(p, p->may_read, settings, N(settings));
 }
 
-// Compiled shaders: without them each run compiles again.
+// Caches of compiled shaders: without them each run compiles again.
 static void vulkan_caches(const struct driver_places *p) {
     static const char *const named[] = {"MESA_SHADER_CACHE_DIR", "MESA_GLSL_CACHE_DIR",
                                         "__GL_SHADER_DISK_CACHE_PATH"};
-    // Of several versions and forms of Mesa; AMD's and NVIDIA's own. The first two are made here,
-    // since Mesa could not.
+    // For several versions and forms of Mesa, and for AMD's and NVIDIA's drivers. The first two
+    // folders are created here, because Mesa cannot create them in the sandbox.
     static const char *const folders[] = {"/mesa_shader_cache",
                                           "/mesa_shader_cache_db",
                                           "/mesa_shader_cache_sf",
@@ -271,7 +272,8 @@ void driver_places_of_vulkan(const struct driver_places *p) {
     nvidia(p);
     each(p, p->may_read, settings, N(settings));
     each_part(p, p->may_read, getenv("DRIRC_CONFIGDIR"), "");
-    // Which GPU a desktop draws with comes first in the list of devices; it is asked for that.
+    // The list of devices begins with the GPU that draws the desktop. Finding that GPU requires a
+    // connection to the display server.
     each_part(p, p->may_read, getenv("XAUTHORITY"), "");
     const char *home = getenv("HOME");
     if (home && home[0] == '/') {
@@ -298,7 +300,7 @@ void driver_places_of_cuda(const struct driver_places *p) {
     folder_of(p, getenv("REE_CUBLAS"));
     const char *mps = getenv("CUDA_MPS_PIPE_DIRECTORY");
     p->may_open(p->user, mps && *mps ? mps : "/tmp/nvidia-mps");
-    // Where the driver keeps what it compiled. Not on a machine without its kernel module.
+    // The driver's cache of compiled code. Skipped on machines without NVIDIA's kernel module.
     const char *folder = getenv("CUDA_CACHE_PATH"), *off = getenv("CUDA_CACHE_DISABLE");
     if ((off && strcmp(off, "1") == 0) || access("/proc/driver/nvidia", F_OK) != 0) return;
     cache(p,

@@ -1,24 +1,26 @@
-// Where the drivers of devices have their files: libraries, manifests, settings, device nodes and
-// caches, as the environment and the usual places say.
+// Lists the files that device drivers need: libraries, manifests, settings, device nodes and
+// caches, as named by the environment or found at the usual places.
 #ifndef REE_TOOLS_RUN_DRIVER_PLACES_H
 #define REE_TOOLS_RUN_DRIVER_PLACES_H
 
 #include <stdbool.h>
 
 struct driver_places {
-    // Each is called with a path that may not be there, and that is released afterwards.
-    void (*may_read)(void *user, const char *path);   // a file, or a folder with all in it
+    // Callbacks. Each gets a path, which may not exist and is valid only during the call.
+    void (*may_read)(void *user, const char *path);   // a file, or a folder with everything in it
     void (*may_open)(void *user, const char *path);   // device nodes
-    void (*may_change)(void *user, const char *path); // a cache's folder, which is there
-    // Makes a folder and those above it that are missing, for its owner only; it goes again at the
-    // end if nothing came into it. False: it is not there.
+    void (*may_change)(void *user, const char *path); // a cache's folder, which exists
+    // Creates a folder and its missing parents, with access for the owner only. The folder is
+    // removed at the end if it is still empty. Returns false if the folder does not exist and
+    // cannot be created.
     bool (*make)(void *user, const char *path);
     void *user;
 };
 
-// What any process has: the C library, the system's libraries and what it says of the machine.
+// Files that any process needs: the C library, system libraries, and the system's information about
+// the machine.
 void driver_places_of_system(const struct driver_places *p);
-// ree's own cache: results of self-tests, pipelines.
+// ree's own cache: self-test results and pipelines.
 void driver_places_of_ree(const struct driver_places *p);
 void driver_places_of_vulkan(const struct driver_places *p);
 void driver_places_of_cuda(const struct driver_places *p);

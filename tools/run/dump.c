@@ -12,7 +12,7 @@
 #include "outputs.h"
 #include "session/model.h"
 
-#define MAX_NAME 80 // of a node, in a file's name
+#define MAX_NAME 80 // of a node's name within a file name
 
 struct watch_dump {
     const struct ree_graph *graph;
@@ -20,10 +20,10 @@ struct watch_dump {
     regex_t regex;
     char *step_folder;
     uint64_t step;
-    bool has_folder;        // of this step
-    bool is_secret;         // folders of steps are for their owner only
-    size_t n_files, n_left; // written; left out, there being too many
-    size_t n_unfit;         // left out as a .npy cannot hold them
+    bool has_folder;        // the current step's folder exists
+    bool is_secret;         // the folders of steps are accessible to their owner only
+    size_t n_files, n_left; // files written; tensors left out because of the limit
+    size_t n_unfit;         // tensors left out because .npy cannot represent them
 };
 
 static bool compile(regex_t *regex, const char *text, char *message, size_t size) {
@@ -130,7 +130,7 @@ static enum ree_status save(struct watch_dump *d, const struct ree_tensor *tenso
     return status;
 }
 
-// Letters, digits, '_' and '-' stay.
+// Appends `from`; characters other than letters, digits, '-', '.' and '_' become '_'.
 static void append_plain(char *name, size_t size, const char *from) {
     size_t n = strlen(name);
     for (size_t i = 0; from[i] && i < MAX_NAME && n + 1 < size; i++) {
@@ -142,7 +142,7 @@ static void append_plain(char *name, size_t size, const char *from) {
     name[n] = 0;
 }
 
-// Caches come without their contents: those are what nodes gave in earlier steps.
+// kv caches come without data: their contents are outputs of earlier steps.
 static bool has_contents(const struct ree_tensor *t) {
     int64_t count;
     return t->kind == REE_TENSOR &&

@@ -1,4 +1,4 @@
-// Writing what chosen nodes computed, and chosen inputs, as .npy files (audit/recorded.h).
+// Writes the outputs of selected nodes, and selected inputs, to .npy files (audit/recorded.h).
 #ifndef REE_TOOLS_RUN_DUMP_H
 #define REE_TOOLS_RUN_DUMP_H
 
@@ -9,14 +9,15 @@
 struct cli;
 struct watch_dump;
 
-void dump_check(struct cli *cli, const char *regex); // wrong usage where it is none
-// `folder` is made where it is not there. is_secret: the folders of steps are for their owner only.
-// Fails where no node, output or input matches.
+void dump_check(struct cli *cli, const char *regex); // reports wrong usage if `regex` is invalid
+// Creates `folder` if it is missing. is_secret: the folders of the steps are accessible to their
+// owner only. `folder` is borrowed. Fails with REE_NOT_FOUND if no node, output or input matches.
 enum ree_status dump_create(const char *regex, const char *folder, bool is_secret,
                             const struct ree_model *model, struct watch_dump **out,
                             struct ree_error *err);
+// The observer refers to `dump`, which must outlive it.
 struct ree_observer dump_observer(struct watch_dump *dump);
-void dump_report(const struct watch_dump *dump); // says what was left out
+void dump_report(const struct watch_dump *dump); // prints how many tensors were left out, and why
 void dump_destroy(struct watch_dump *dump);      // accepts NULL
 
 #endif

@@ -1,4 +1,4 @@
-// ree-run export: a Hugging Face checkpoint as an ONNX model.
+// ree-run export: writes a Hugging Face checkpoint as an ONNX model.
 #include "start.h"
 #include "quantize.h"
 

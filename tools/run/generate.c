@@ -10,7 +10,7 @@
 #include "rows.h"
 #include "start.h"
 
-#define CLI_INTERRUPTED 130 // as shells count it: 128 + SIGINT
+#define CLI_INTERRUPTED 130 // as in shells: 128 + SIGINT
 
 static volatile sig_atomic_t interrupted;
 
@@ -24,7 +24,7 @@ static bool is_interrupted(void *user) {
     return interrupted != 0;
 }
 
-// Progress of loading and of long prompts, not of each token.
+// Shows progress of loading and of long prompts, but not of each token.
 static void progress(void *user, const char *what, uint64_t done, uint64_t total) {
     if (strcmp(what, "running") != 0) cli_progress(user, what, done, total);
 }
@@ -35,8 +35,8 @@ static bool needs_tokenizer(const struct generate_options *o) {
     return o->n_stops > 0;
 }
 
-// The one that is named, or the one beside the model. Prompts of ids do without, so then it may be
-// missing.
+// Loads the named tokenizer, or the one next to the model. It may be missing if all prompts are
+// ids.
 static int load_tokenizer(struct job *job) {
     struct ree_error err;
     const char *path = job->o->tokenizer;
@@ -158,7 +158,7 @@ static int prepare_watch(struct job *job) {
     return watch_begin(&job->watch, &job->o->watch, &run);
 }
 
-// With the other ranks, if there are any.
+// Performs the handshake with the other ranks, if there are any.
 static int join(struct job *job) {
     const struct generate_options *o = job->o;
     struct ree_strbuf agreed;
@@ -205,13 +205,13 @@ static int generate(struct job *job) {
     for (size_t i = 0; i < job->prompts.n; i++)
         writer_end(&job->writers[i]);
     if (status != REE_OK) {
-        // Below the text that there is.
+        // Start a new line after the text printed so far.
         if (job->writers[0].prints) cli_write("\n", 1);
         return cli_fail(&err);
     }
     if (job->failed) return CLI_FAILED;
     budget_results();
-    // The file first: what is printed is then true of what was written.
+    // Files first: the printed report is then true of what was written.
     code = cli_ranks_end(&job->o->ranks);
     if (!code) code = watch_end(&job->watch, &job->traced, &job->has_trace);
     if (!code) code = generate_save_receipt(job, &options, &stats);
@@ -244,14 +244,14 @@ static int open_generator(struct job *job) {
     return 0;
 }
 
-// A rank other than 0 runs its stages and nothing else.
+// A rank other than 0 only runs its stages.
 static int serve(struct job *job) {
     int code = open_generator(job);
     if (!code) code = join(job);
     return code ? code : cli_ranks_serve(&job->o->ranks);
 }
 
-// Prompt and parameters of a request, in the place of options.
+// Takes prompt and parameters from a request instead of options.
 static int take_request(struct job *job) {
     struct generate_options *o = job->o;
     struct ree_error err;

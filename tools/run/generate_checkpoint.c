@@ -1,4 +1,4 @@
-// Checkpoints of a generation, and going on from one.
+// Checkpoints of a generation, and resuming from one.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 
 bool checkpoint_option(struct cli *cli, struct generate_options *o) {
     struct checkpoint_options *c = &o->checkpoint;
-    // The next argument is its file where that can be nothing else.
+    // The next argument is the file only if it can be nothing else.
     if (cli_flag(cli, "--resume")) {
         const char *next = cli->at + 1 < cli->argc ? cli->argv[cli->at + 1] : NULL;
         c->resumes = true;
@@ -30,7 +30,7 @@ void checkpoint_check(struct cli *cli, struct generate_options *o) {
         if (c->every) cli_usage(cli, "--checkpoint-every is of a checkpoint, and there is none");
         return;
     }
-    // What is computed again has to be the same.
+    // Recomputed results must be the same, so the operation set must be reproducible.
     if (o->device.options.operation_set != REE_REPRODUCIBLE)
         cli_usage(cli, "a checkpoint needs the operation set reproducible, not %s",
                   ree_operation_set_name(o->device.options.operation_set));
@@ -40,7 +40,7 @@ void checkpoint_check(struct cli *cli, struct generate_options *o) {
         cli_usage(cli, "a run that is looked into is of one piece: leave out --checkpoint");
 }
 
-// What this run is, for comparing and for writing.
+// Describes this run, for comparison and for writing.
 static int describe(struct job *job, const struct ree_generate_options *options) {
     struct ree_receipt *run = &job->checkpoint.run;
     size_t n = job->prompts.n;
@@ -63,7 +63,7 @@ static int describe(struct job *job, const struct ree_generate_options *options)
     run->eos = options->eos;
     run->n_eos = options->n_eos;
     job->checkpoint.logits_hash = job->o->logits_hash;
-    job->checkpoint.is_secret = job->o->receipt.is_private; // it has the tokens
+    job->checkpoint.is_secret = job->o->receipt.is_private; // because it contains the tokens
     for (size_t i = 0; i < n; i++)
         job->prompts_only[i] = (struct ree_snapshot){.ids = job->prompts.list[i].ids,
                                                      .n_prompt = job->prompts.list[i].n,
@@ -73,7 +73,7 @@ static int describe(struct job *job, const struct ree_generate_options *options)
     return 0;
 }
 
-// A file that is lost by a slip may be that of a run of days.
+// Protects an existing checkpoint, perhaps of a run of days, from being overwritten by mistake.
 static int check_place(const struct checkpoint_options *o) {
     struct ree_error err;
     struct ree_text_checkpoint there;
@@ -121,7 +121,7 @@ static int compare(struct job *job) {
     return CLI_USAGE;
 }
 
-// A run of hours does not end because a disk is full: the last checkpoint that was written stays.
+// A run of hours does not end because a disk is full: the last written checkpoint remains.
 static enum ree_status on_checkpoint(void *user, const struct ree_snapshot *sequences, size_t n,
                                      struct ree_error *err) {
     struct job *job = user;
@@ -162,7 +162,7 @@ int generate_replay(struct job *job) {
             cli_error("%s: sequence %zu goes on after a stop text", job->o->checkpoint.from, i);
             return CLI_FAILED;
         }
-        // A token that ends a text comes before a stop text that it completes.
+        // A token that ends a text takes precedence over a stop text that it completes.
         if (!s->is_done || s->finish == REE_FINISH_EOS || stops == (s->finish == REE_FINISH_STOP))
             continue;
         cli_error("%s: sequence %zu ends with %s stop text, and is said to end otherwise",

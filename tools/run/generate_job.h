@@ -1,4 +1,4 @@
-// What the files of `ree-run generate` share.
+// Declarations shared by the files of `ree-run generate`.
 #ifndef REE_TOOLS_RUN_GENERATE_JOB_H
 #define REE_TOOLS_RUN_GENERATE_JOB_H
 
@@ -19,34 +19,38 @@ struct job {
     struct writer *writers;
     struct ree_generation *generations;
     struct token_logprob **logprobs; // per sequence
-    size_t *n_logprobs;              // of each
+    size_t *n_logprobs;              // number of entries in each logprobs[i]
     int32_t *eos;
     size_t n_eos;
-    struct ree_model_hashes hashes; // for a receipt, a checkpoint
+    struct ree_model_hashes hashes; // for a receipt or a checkpoint
     struct watch watch;
     struct ree_traced traced;
     bool has_trace;
-    char receipt_hash[65];                 // of the one that was written; ""
-    struct ree_text_checkpoint checkpoint; // of this run, without sequences
-    struct ree_text_checkpoint resumed;    // where it goes on; n 0: nowhere
-    struct ree_snapshot *prompts_only;     // for comparing them
-    bool is_kept;                          // a checkpoint was written
-    bool checkpoint_failed;                // the last one was not; printed
-    bool failed;                           // in a callback; printed
+    char receipt_hash[65];                 // hash of the written receipt; "": none
+    struct ree_text_checkpoint checkpoint; // describes this run; has no sequences
+    struct ree_text_checkpoint resumed;    // checkpoint to continue from; n == 0: none
+    // snapshots with prompts only, for comparing with a checkpoint
+    struct ree_snapshot *prompts_only;
+    bool is_kept;           // at least one checkpoint was written
+    bool checkpoint_failed; // writing the last checkpoint failed; already printed
+    bool failed;            // a callback failed; already printed
 };
 
-// generate_receipt.c. What can go wrong with a receipt goes wrong before the run, and the weights
-// are read, for it or for a checkpoint.
+// generate_receipt.c
+// Checks before the run everything that can make a receipt fail, and hashes the model (also for a
+// checkpoint).
 int generate_prepare_receipt(struct job *job, const struct ree_generate_options *options);
 int generate_save_receipt(struct job *job, const struct ree_generate_options *options,
                           const struct ree_generate_stats *stats);
 
 // generate_checkpoint.c
-// Before anything is opened: whether the file may be written; reads what the run goes on from.
+// Must be called before anything is opened. Checks that the checkpoint may be written, and loads
+// the one to resume from.
 int generate_open_checkpoint(struct job *job);
-// After the model was hashed: compares that with this run and sets the options up.
+// Must be called after the model was hashed. Compares the loaded checkpoint with this run and sets
+// the checkpoint options.
 int generate_prepare_checkpoint(struct job *job, struct ree_generate_options *options);
-// Gives the writers the answers so far.
+// Passes the tokens of the loaded checkpoint to the writers.
 int generate_replay(struct job *job);
 
 #endif

@@ -1,5 +1,5 @@
-// The options of a generation: the table that they are parsed by and that --help is printed from,
-// and what does not go together.
+// The options of a generation: the table from which they are parsed and --help is printed, and the
+// combinations that are not allowed.
 #include "generate_options.h"
 
 #include <stdlib.h>
@@ -172,7 +172,7 @@ int generate_options_help(void) {
     return cli_rows_help(rows, N_ROWS);
 }
 
-// What a request decides is not for others to say.
+// Options must not override what a request decides.
 static void check_request(struct cli *cli, const struct generate_options *o) {
     const struct ree_sampling *s = &o->sampling;
     bool samples = s->temperature != 0 || o->top_k || s->top_p != 1 || s->min_p != 0 ||
@@ -206,11 +206,11 @@ static void check(struct cli *cli, struct generate_options *o) {
     checkpoint_check(cli, o);
     if (watch_wanted(&o->watch) && o->n_prompts > 1)
         cli_usage(cli, "one prompt can be looked into, and %zu are given", o->n_prompts);
-    // A resumed run cuts its tokens into other steps than the receipt's run, from its beginning,
-    // has.
+    // A resumed run divides its tokens into other steps than a run from the beginning, as the
+    // receipt describes it.
     if (o->watch.trace && o->checkpoint.resumes)
         cli_usage(cli, "a trace begins with the prompt: --trace and --resume do not go together");
-    // A trace says how its prompt was cut; smaller pieces need less memory.
+    // A trace records how its prompt was divided. Smaller chunks need less memory.
     if (watch_wanted(&o->watch) && !o->chunk) o->chunk = WATCH_CHUNK;
     o->sampling.top_k = (uint32_t)o->top_k;
     if (ree_sampling_check(&o->sampling, &err) != REE_OK) cli_usage(cli, "%s", err.message);

@@ -1,4 +1,4 @@
-// What `ree-run generate` is asked for.
+// The options of `ree-run generate`.
 #ifndef REE_TOOLS_RUN_GENERATE_OPTIONS_H
 #define REE_TOOLS_RUN_GENERATE_OPTIONS_H
 
@@ -11,10 +11,10 @@
 #include "watch.h"
 
 struct checkpoint_options {
-    const char *path; // that is written; NULL: none
-    const char *from; // that the run goes on from; NULL: none
+    const char *path; // file to write; NULL: none
+    const char *from; // checkpoint to resume from; NULL: none
     bool resumes;
-    uint64_t every; // 0: 32
+    uint64_t every; // new tokens between two checkpoints; 0: 32
 };
 
 struct generate_options {
@@ -34,7 +34,8 @@ struct generate_options {
     bool raw, ignore_eos, json, logits_hash, no_echo, raw_output, stats, no_fuse, no_fold;
 };
 
-// Parses and checks; false: a message was printed. Release with generate_options_finish, also then.
+// Parses and checks the options. false: a message was printed. Release with
+// generate_options_finish, also after a failure.
 bool generate_options_parse(struct generate_options *options, int argc, char **argv);
 void generate_options_finish(struct generate_options *options);
 int generate_options_help(void);

@@ -1,9 +1,9 @@
-// The receipt of a text that was generated.
+// The receipt of a generated text.
 #include <string.h>
 
 #include "generate_job.h"
 
-// What a receipt is made of; what is not known before the run is NULL then.
+// Collects the contents of a receipt. Members that are unknown before the run are then NULL.
 static struct ree_text_run describe_run(const struct job *job,
                                         const struct ree_generate_options *options,
                                         const struct ree_generate_stats *stats) {

@@ -44,7 +44,7 @@ void generate_report_text(const struct generate_report *r, struct ree_strbuf *ou
         if (g->logits_sha256[0])
             ree_strbuf_printf(out, "logits  %zu  SHA-256 %s\n", g->n - 1, g->logits_sha256);
     }
-    // The first new token of each sequence comes out of the prompt's own run.
+    // The first new token of each sequence comes from the prompt's own run.
     size_t steps = s->decode_tokens;
     ree_strbuf_printf(out,
                       "\nprompt    %6zu tokens  %8.3f s  %9.2f tokens/s\n"
@@ -101,7 +101,7 @@ static void add_logprobs(const struct generate_report *r, size_t i, cJSON *objec
     }
 }
 
-// With U+FFFD for each NUL, as in a receipt.
+// Adds a text with U+FFFD for each NUL, as in a receipt.
 static void add_text(cJSON *object, const char *name, const struct ree_strbuf *text) {
     struct ree_arena arena;
     ree_arena_init(&arena);

@@ -1,4 +1,4 @@
-// What a text generation reports after the text.
+// The report that follows the text of a generation.
 #ifndef REE_TOOLS_RUN_GENERATE_REPORT_H
 #define REE_TOOLS_RUN_GENERATE_REPORT_H
 
@@ -8,7 +8,7 @@
 
 struct token_logprob {
     float logprob;
-    struct ree_logprob *top; // n_logprobs of them
+    struct ree_logprob *top; // n_logprobs entries
 };
 
 struct generate_report {
@@ -16,23 +16,24 @@ struct generate_report {
     const struct ree_generation *generations;
     const struct writer *writers;
     bool has_text;
-    bool prints_texts; // of several sequences: they were not printed as they came
+    // print the texts here: with several sequences they were not printed during generation
+    bool prints_texts;
     uint32_t n_logprobs;
-    struct token_logprob *const *logprobs; // per sequence, per new token; NULL without
+    struct token_logprob *const *logprobs; // per sequence and new token; NULL: not requested
     const struct ree_generate_stats *stats;
-    const struct ree_session_stats *session; // NULL: not asked for
-    const struct ree_pipeline *pipeline;     // with session
+    const struct ree_session_stats *session; // NULL: not requested
+    const struct ree_pipeline *pipeline;     // used if session is not NULL
     const char *device;
-    const char *model; // the file, or the folder of a checkpoint
+    const char *model; // path of the model file, or of the checkpoint's folder
     enum ree_operation_set operation_set;
-    const char *receipt_hash;       // of the receipt that was written; "": none
-    const struct ree_traced *trace; // that was written; NULL: none
-    const struct cli_ranks *ranks;  // of several processes; NULL: not asked for
+    const char *receipt_hash;       // hash of the written receipt; "": none
+    const struct ree_traced *trace; // the written trace; NULL: none
+    const struct cli_ranks *ranks;  // set if several processes run; NULL: not requested
 };
 
 void generate_report_text(const struct generate_report *report, struct ree_strbuf *out);
-// {"tokens", "text", "finish_reason", "tokens_sha256", "logits_sha256", ..., "device", "stats"}; of
-// several prompts the first five in objects of an array "sequences".
+// Appends {"tokens", "text", "finish_reason", "tokens_sha256", "logits_sha256", ..., "device",
+// "stats"}. With several prompts the first five members are in the objects of an array "sequences".
 void generate_report_json(const struct generate_report *report, struct ree_strbuf *out);
 
 #endif

@@ -1,5 +1,5 @@
-// Options of several subcommands as groups of rows.h: `place` is that of the struct which such a
-// group fills.
+// Option groups that several subcommands share, as `take` functions for rows of rows.h. `place`
+// points to the struct that the group fills.
 #ifndef REE_TOOLS_RUN_GROUPS_H
 #define REE_TOOLS_RUN_GROUPS_H
 

@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Pseudo-random elements, the same on every platform: element i of the input `name` comes from the
-// 64 bits r = mix(seed + fnv1a(name) + i * 0x9e3779b97f4a7c15), where mix is SplitMix64's finaliser
-// and fnv1a the 64-bit FNV-1a hash. Floats are (r >> 40) / 2^23 - 1, in [-1, 1) and exact; those of
-// 16 and 8 bits have the sign and the fraction of r's top bits and a magnitude in [1/2, 1).
-// Integers are (r >> 32) mod 10, those of 4 and 2 bits modulo a power of two that fits; bool is the
-// top bit.
+// Pseudo-random elements, the same on every platform. Element i of the input `name` is computed
+// from the 64 bits r = mix(seed + fnv1a(name) + i * 0x9e3779b97f4a7c15). mix is SplitMix64's
+// finaliser; fnv1a is the 64-bit FNV-1a hash.
+// - Floats: (r >> 40) / 2^23 - 1, in [-1, 1) and exact. 16-bit and 8-bit floats have the sign and
+//   the fraction of r's top bits and a magnitude in [1/2, 1).
+// - Integers: (r >> 32) mod 10; 4-bit and 2-bit integers modulo a power of two that fits.
+// - bool: the top bit.
 
 static uint64_t mix(uint64_t x) {
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -27,8 +28,8 @@ static uint64_t fnv1a(const char *s) {
     return hash;
 }
 
-// The element's bits, in the low bytes. float8e8m0, which has neither sign nor fraction, gives 1/2
-// to 4; float4e2m1 any of its numbers.
+// Returns the element's bits in the low bytes. float8e8m0 has neither sign nor fraction: values
+// from 1/2 to 4. float4e2m1: any of its numbers.
 static uint64_t random_element(enum ree_dtype dtype, uint64_t r) {
     float f32 = (float)(r >> 40) * 0x1p-23f - 1.0f;
     double f64 = (double)f32;
@@ -58,7 +59,8 @@ static void fill_random(struct ree_tensor *t, uint64_t seed) {
     for (size_t i = 0; i < n; i++) {
         uint64_t r = mix(start + i * UINT64_C(0x9e3779b97f4a7c15));
         uint64_t element = random_element(t->dtype, r);
-        memcpy((unsigned char *)t->data + i * elem_size, &element, elem_size); // little-endian
+        // assumes little-endian byte order
+        memcpy((unsigned char *)t->data + i * elem_size, &element, elem_size);
     }
 }
 
@@ -74,7 +76,7 @@ static void append_wants(struct ree_strbuf *text, const struct ree_model *model)
     }
 }
 
-// "input 'x' is missing; the model wants: ..."
+// Prints "input 'x' is missing; the model wants: ..."
 static int fail_with_wants(const struct ree_model *model, const char *before, const char *name,
                            const char *after) {
     struct ree_strbuf text;
@@ -88,7 +90,7 @@ static int fail_with_wants(const struct ree_model *model, const char *before, co
     return CLI_FAILED;
 }
 
-// The only input that must be given, or NULL when there are none or several.
+// Returns the only required input; NULL if there are none or several.
 static const struct ree_port *only_input(const struct ree_model *model) {
     const struct ree_port *only = NULL;
     for (size_t i = 0; i < ree_model_n_inputs(model); i++) {
@@ -100,11 +102,12 @@ static const struct ree_port *only_input(const struct ree_model *model) {
     return only;
 }
 
-// "NAME=FILE", where NAME is the longest input name that fits (names may contain '='), or "FILE".
+// Splits "NAME=FILE", where NAME is the longest matching input name (names may contain '='), or
+// "FILE".
 static int split_argument(const struct ree_model *model, const char *arg,
                           const struct ree_port **out_port, const char **out_file) {
     *out_port = NULL;
-    // From the last '=' on; few names have one.
+    // Tries every '=', the last one first; few names contain one.
     for (size_t n = strlen(arg); n-- > 0 && !*out_port;) {
         char *name = arg[n] == '=' ? strndup(arg, n) : NULL;
         if (!name) continue;
@@ -153,7 +156,7 @@ static int load_argument(struct run_inputs *inputs, const struct ree_model *mode
     int code = split_argument(model, arg, &port, &file);
     if (code) return code;
     size_t n = strlen(file);
-    // A sequence is one .pb file, or a .npy file for each item.
+    // A sequence is one .pb file, or one .npy file per item.
     bool item = port->kind == REE_SEQUENCE && (n < 3 || strcmp(file + n - 3, ".pb") != 0);
     size_t *place = place_of(inputs, model, port);
     struct ree_tensor *sequence = *place ? &inputs->tensors[*place - 1] : NULL;
@@ -174,7 +177,7 @@ static int load_argument(struct run_inputs *inputs, const struct ree_model *mode
         return CLI_FAILED;
     }
     if (item) return append_item(t, port, file);
-    // A .npy file has int4 as int8, and so on.
+    // A .npy file stores int4 as int8, and so on.
     if (t->kind != REE_TENSOR) return 0;
     return ree_npy_retype(t, port->dtype, &err) == REE_OK ? 0 : cli_fail(&err);
 }
@@ -201,7 +204,8 @@ bool run_inputs_init(struct run_inputs *inputs, int argc) {
 
 void run_inputs_add(struct run_inputs *inputs, const char *text) {
     inputs->args[inputs->n_args++] = text;
-    // Which '=' ends the name is known with the model only.
+    // Which '=' ends the name is known only after the model is loaded, so every possible path is
+    // added.
     cli_place_add(CLI_READS, text);
     for (const char *at = text; (at = strchr(at, '=')) != NULL;)
         cli_place_add(CLI_READS, ++at);
@@ -221,7 +225,7 @@ bool run_inputs_option(struct cli *cli, struct run_inputs *inputs) {
     return true;
 }
 
-// The size given for a symbolic dimension with --dim, else 1.
+// Returns the size given by --dim for a symbolic dimension; 1 if not given.
 static int64_t size_of_symbol(const struct run_inputs *inputs, const char *symbol) {
     for (size_t i = 0; symbol && i < inputs->n_dims; i++) {
         size_t n = strlen(symbol);
@@ -268,7 +272,7 @@ static bool has_dim(const struct ree_port *port, const char *name, size_t n) {
     return false;
 }
 
-// A --dim that no input and no output has is a slip.
+// Rejects a --dim that no input and no output has, as a typing error.
 static int check_dims(const struct run_inputs *inputs, const struct ree_model *model) {
     for (size_t k = 0; k < inputs->n_dims; k++) {
         const char *name = inputs->dims[k];

@@ -1,4 +1,4 @@
-// ree-run inspect: what a model wants, gives and is made of, and whether ree can run it.
+// ree-run inspect: a model's inputs, outputs and contents, and whether ree can run it.
 #include "inspect.h"
 
 #include "start.h"
@@ -81,7 +81,7 @@ static void append_ports(struct ree_strbuf *out, const char *title, size_t n,
     }
 }
 
-// Calls `visit` once for each operator domain the model's nodes use, ONNX's own first.
+// Calls `visit` once for each operator domain that the model's nodes use, ONNX's own domain first.
 static void each_domain(const struct ree_model *model,
                         void (*visit)(void *user, const char *domain, int64_t version),
                         void *user) {
@@ -162,7 +162,8 @@ static void add_ports_json(cJSON *root, const char *title, size_t n,
         cJSON_AddStringToObject(item, "type", ree_dtype_name(port->dtype));
         if (port->kind == REE_SEQUENCE) cJSON_AddStringToObject(item, "kind", "sequence");
         if (port->nullable) cJSON_AddBoolToObject(item, "nullable", true);
-        // Sizes are numbers, symbols strings, unknown sizes null; so is a shape not declared.
+        // Sizes are numbers, symbols strings, unknown sizes null. A shape that is not declared is
+        // null too.
         cJSON *shape = port->has_shape ? cJSON_AddArrayToObject(item, "shape")
                                        : cJSON_AddNullToObject(item, "shape");
         for (uint32_t j = 0; port->has_shape && j < port->rank; j++) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Line by line, since names come from the file.
+// Appends line by line, because names come from the file and are escaped.
 static void append_lines(struct ree_strbuf *out, const char *text) {
     for (const char *line = text; *line;) {
         size_t n = strcspn(line, "\n");
@@ -33,7 +33,7 @@ static void append_program(void *user, const char *what, const char *program_tex
     append_lines(out, program_text);
 }
 
-// On the CPU, which reads weights where they lie. What it is given is that of every device.
+// Binds on the CPU, which reads weights in place. All devices get the same dispatches.
 static int bind(struct ree_model *model, struct run_inputs *inputs, struct ree_strbuf *text) {
     struct ree_error err;
     struct ree_device *device = NULL;
@@ -59,6 +59,6 @@ int inspect_passes(const char *path, struct run_inputs *inputs) {
     enum ree_status status = ree_model_load(path, &options, &model, &err);
     int code = status == REE_OK ? bind(model, inputs, &text) : cli_fail(&err);
     ree_model_destroy(model);
-    int printed = cli_print(&text); // also what came before a failure
+    int printed = cli_print(&text); // also prints what came before a failure
     return code ? code : printed;
 }

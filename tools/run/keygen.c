@@ -1,4 +1,4 @@
-// ree-run keygen: a pair of keys to sign receipts with.
+// ree-run keygen: creates a key pair for signing receipts.
 #include "start.h"
 
 #include "receipt/receipt.h"

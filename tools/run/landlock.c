@@ -7,15 +7,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// One number on all architectures.
+// The same numbers on all architectures.
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
 #define SYS_landlock_add_rule 445
 #define SYS_landlock_restrict_self 446
 #endif
 
-// The kernel's structs at version 6. A kernel that knows less takes the longer one as long as what
-// it does not know is zero.
+// The kernel's structs at version 6. An older kernel accepts the longer struct if the members that
+// it does not know are zero.
 struct ruleset_attr {
     uint64_t handled_access_fs, handled_access_net, scoped;
 };
@@ -29,7 +29,7 @@ struct __attribute__((packed)) path_beneath_attr {
 #define NET_TCP UINT64_C(3)      // bind and connect
 #define SCOPE_OTHERS UINT64_C(3) // abstract UNIX sockets and signals
 
-// Kinds of access that a file has; all others are of folders.
+// Kinds of access that apply to files; all others apply only to folders.
 #define OF_FILES                                                                                   \
     (LANDLOCK_EXECUTE | LANDLOCK_WRITE_FILE | LANDLOCK_READ_FILE | LANDLOCK_TRUNCATE |             \
      LANDLOCK_IOCTL_DEV)
@@ -48,7 +48,7 @@ bool landlock_begin(struct landlock_rules *rules) {
     struct ruleset_attr attr = {.handled_access_fs = 2 * last - 1,
                                 .handled_access_net = abi >= 4 ? NET_TCP : 0,
                                 .scoped = abi >= 6 ? SCOPE_OTHERS : 0};
-    // Before version 4 the struct was shorter. Some kernels with backports compare sizes first.
+    // Before version 4 the struct was shorter, and some kernels with backports compare sizes first.
     size_t size = abi >= 6   ? sizeof attr
                   : abi >= 4 ? offsetof(struct ruleset_attr, scoped)
                              : offsetof(struct ruleset_attr, handled_access_net);
@@ -68,7 +68,7 @@ bool landlock_allow(const struct landlock_rules *rules, const char *path, uint64
         access &= rules->handled & (S_ISDIR(info.st_mode) ? UINT64_MAX : OF_FILES);
         struct path_beneath_attr rule = {access, fd};
         ok = !access || syscall(SYS_landlock_add_rule, rules->fd, RULE_PATH_BENEATH, &rule, 0) == 0;
-        // What lies in no file system, such as a pipe, needs no rule and cannot have one.
+        // Objects outside of file systems, such as pipes, need no rule and cannot have one.
         if (!ok && errno == EBADFD) ok = true;
     }
     int error = errno;

@@ -1,19 +1,19 @@
-// Landlock, the Linux kernel's access control that a process lays on itself: raw system calls, for
-// C libraries and headers that do not know it, or know an older version.
+// Landlock, the Linux kernel's access control by which a process restricts itself. Uses raw system
+// calls, for C libraries and headers that lack Landlock or have an older version.
 //
-// A ruleset names kinds of access to files and, for some folders and files, which of them stay
-// allowed; all others are refused with EACCES, for good, also in child processes. Each version
-// (ABI) of Landlock knows more kinds:
+// A ruleset names the kinds of file access that it handles, and allows some of them for certain
+// folders and files. All other handled accesses fail with EACCES, permanently, also in child
+// processes. Each version (ABI) of Landlock handles more kinds:
 //
-//     1  reading, writing, executing, making and removing files
+//     1  reading, writing, executing, creating and removing files
 //     2  moving and linking files from one folder to another (refused altogether in 1)
 //     3  truncating            4  TCP: bind and connect      5  ioctl on devices
 //     6  signals and abstract UNIX sockets of other processes 7  audit of refusals
 //     8  all threads of the process at once
 //
-// Not governed by any: stat, chdir, chmod, chown, times, extended attributes, UDP, UNIX sockets
-// with a name; seccomp.h refuses what of these matters. Source:
-// Documentation/userspace-api/landlock.rst of the kernel.
+// No version handles: stat, chdir, chmod, chown, times, extended attributes, UDP, named UNIX
+// sockets. seccomp.h refuses those that matter. Source: Documentation/userspace-api/landlock.rst of
+// the kernel.
 #ifndef REE_TOOLS_RUN_LANDLOCK_H
 #define REE_TOOLS_RUN_LANDLOCK_H
 
@@ -34,20 +34,21 @@
 #define LANDLOCK_IOCTL_DEV (UINT64_C(1) << 15)
 
 struct landlock_rules {
-    int abi;          // of the kernel; 0: it has none
-    int error;        // errno of that
-    int fd;           // of the ruleset
-    uint64_t handled; // kinds of access to files that are refused without a rule
+    int abi;          // the kernel's Landlock version; 0: none
+    int error;        // errno of a failed landlock_begin
+    int fd;           // file descriptor of the ruleset
+    uint64_t handled; // kinds of file access that are refused unless a rule allows them
 };
 
-// Begins a ruleset of all that the kernel knows. False: it has none (rules->error), or refused.
+// Creates a ruleset that handles everything the kernel knows. False: the kernel has no Landlock or
+// refused (rules->error).
 bool landlock_begin(struct landlock_rules *rules);
-// Allows these kinds of access to a file, or to a folder and all below it; kinds that the kernel
-// does not know, or that a file does not have, are left out. A path that is not there gets no rule.
-// False: the kernel refused; errno.
+// Allows these kinds of access to a file, or to a folder and everything below it. Kinds that the
+// kernel does not know, or that do not apply to files, are ignored. A path that does not exist gets
+// no rule. False: the kernel refused; see errno.
 bool landlock_allow(const struct landlock_rules *rules, const char *path, uint64_t access);
-// Lays the rules on this thread and, from version 8 on, on all others; threads made later inherit
-// them. Closes the ruleset in any case. Needs PR_SET_NO_NEW_PRIVS. False: errno.
+// Applies the ruleset to this thread and, from version 8 on, to all others. Threads created later
+// inherit it. Always closes the ruleset. Requires PR_SET_NO_NEW_PRIVS. False: see errno.
 bool landlock_enter(struct landlock_rules *rules);
 
 #endif

@@ -1,4 +1,4 @@
-// ree-run: the command line. Chooses the subcommand; each has a file of its own.
+// ree-run: the command line. Selects the subcommand; each has its own file.
 #include "budget.h"
 #include "cli.h"
 
@@ -102,8 +102,8 @@ static int choose(int argc, char **argv) {
     if (strcmp(argv[1], "help") == 0) return help(argc - 1, argv + 1);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
-    // No subcommand: "run", or "generate" where there is a prompt. Its name takes the place of the
-    // program's in argv.
+    // No subcommand: "run", or "generate" if there is a prompt. Its name replaces the program's
+    // name in argv[0].
     static char run_name[] = "run", generate_name[] = "generate";
     bool generates = ree_run_is_generate(argc, argv);
     argv[0] = generates ? generate_name : run_name;
@@ -112,7 +112,7 @@ static int choose(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     budget_begin();
-    ree_float_env_set(); // subcommands call the library's inside too
+    ree_float_env_set(); // subcommands also call internal functions of the library
     cli_json_init();
     return budget_end(choose(argc, argv));
 }

@@ -13,10 +13,11 @@
 
 #include "base/json.h"
 
-#define MAX_TOP_ROWS 16 // of a long output; the rest is counted
-#define MAX_STRINGS 16  // shown as text, likewise
+#define MAX_TOP_ROWS 16 // rows shown of a long output; the others are only counted
+#define MAX_STRINGS 16  // strings shown as text; the others are only counted
 
-// The K largest entries of a row, largest first, earlier index first among equals. NaNs are last.
+// Finds the K largest entries of a row, largest first, and equal ones by ascending index. NaNs are
+// last.
 static void find_top(const float *row, int64_t n, uint32_t k, int64_t *out) {
     for (uint32_t have = 0; have < k; have++) {
         int64_t best = -1;
@@ -33,8 +34,8 @@ static void find_top(const float *row, int64_t n, uint32_t k, int64_t *out) {
     }
 }
 
-// Class `index` of the model's metadata "labels" (comma-separated), if it has exactly n of them.
-// Returns its length; 0: none.
+// Finds class `index` in the model's metadata "labels" (comma-separated), if that has exactly n
+// labels. Returns the length of the label; 0: none.
 static size_t find_label(const struct ree_model *model, int64_t n, int64_t index,
                          const char **out) {
     const char *labels = ree_model_metadata(model, "labels");
@@ -49,7 +50,7 @@ static size_t find_label(const struct ree_model *model, int64_t n, int64_t index
     return strcspn(labels, ",");
 }
 
-// The rows of an output that --top can show: float32 with a last axis.
+// Returns the rows of an output that --top can show: float32 with a last axis.
 static bool has_rows(const struct ree_tensor *t, int64_t *out_n_rows, int64_t *out_n) {
     if (t->kind != REE_TENSOR || t->dtype != REE_F32 || t->rank == 0 || t->nbytes == 0)
         return false;
@@ -107,7 +108,7 @@ static void append_strings(const struct ree_tensor *t, struct ree_strbuf *out) {
     if (n > MAX_STRINGS) ree_strbuf_printf(out, "  ... and %zu more strings\n", n - MAX_STRINGS);
 }
 
-// "float32[2,3]  SHA-256", and what can be shown of it.
+// Appends "float32[2,3]  SHA-256", and the strings and top entries of the tensor.
 static void append_tensor(const struct run_report *report, const struct ree_tensor *t,
                           struct ree_strbuf *out) {
     char hex[65];
@@ -185,8 +186,8 @@ void run_report_text(const struct run_report *report, struct ree_strbuf *out) {
     cli_stages_text(report->pipeline, out);
 }
 
-// JSON. cJSON's add functions return NULL when memory is exhausted and accept a NULL parent, so one
-// look at the end is enough for those; what would be lost silently is checked here.
+// JSON. cJSON's add functions return NULL if memory runs out, and accept a NULL parent, so one
+// check at the end suffices for them. Other losses are recorded here.
 static cJSON *top_json(const struct run_report *report, const struct ree_tensor *t) {
     int64_t n_rows, n;
     cJSON *rows = cJSON_CreateArray();
@@ -217,7 +218,7 @@ static cJSON *top_json(const struct run_report *report, const struct ree_tensor 
     return rows;
 }
 
-// Type, shape, hash and what can be shown.
+// Adds type, shape, hash, and the strings or top entries.
 static void add_tensor_json(const struct run_report *report, const struct ree_tensor *t,
                             cJSON *output) {
     char hex[65];
@@ -310,7 +311,7 @@ bool run_make_folders(const char *path) {
 
 #define MAX_FILE_NAME 120
 
-// Whether `name` is that of an item of the sequence saved as `base`: BASE_0 and so on.
+// True if `name` is the name of an item of the sequence saved as `base`: BASE_0 and so on.
 static bool is_item_name(const struct ree_tensor *sequence, const char *base, const char *name) {
     size_t n = strlen(base);
     if (strncasecmp(name, base, n) != 0 || name[n] != '_') return false;
@@ -319,8 +320,8 @@ static bool is_item_name(const struct ree_tensor *sequence, const char *base, co
     return end > name + n + 1 && !*end && item < sequence->n_items;
 }
 
-// The file name of output i, without ".npy". "a/b" and "a_b" would both be "a_b": the later one is
-// numbered, and so on until it is free.
+// Chooses the file name of output i, without ".npy". "a/b" and "a_b" would both become "a_b": the
+// later one gets a number that makes it unique.
 static void file_name(const struct run_report *report, size_t i, char (*taken)[MAX_FILE_NAME + 1]) {
     char base[MAX_FILE_NAME + 1];
     const char *name = report->outputs[i].name;
@@ -345,7 +346,7 @@ static void file_name(const struct run_report *report, size_t i, char (*taken)[M
     }
 }
 
-// FOLDER/NAME.npy, or FOLDER/NAME_ITEM.npy of a sequence's item.
+// Saves to FOLDER/NAME.npy, or to FOLDER/NAME_ITEM.npy for an item of a sequence.
 static int save_tensor(const struct ree_tensor *t, const char *folder, const char *name,
                        const size_t *item) {
     struct ree_strbuf path;
@@ -387,7 +388,7 @@ int run_save_outputs(const struct run_report *report, const char *folder) {
     return code;
 }
 
-#define MAX_IMAGE_SIDE 96 // pixels; two characters wide each
+#define MAX_IMAGE_SIDE 96 // in pixels; a pixel is two characters wide
 
 void run_show_image(const struct ree_tensor *t, struct ree_strbuf *out) {
     static const char shades[] = " .:-=+*#%@";
@@ -402,7 +403,7 @@ void run_show_image(const struct ree_tensor *t, struct ree_strbuf *out) {
         if (pixels[i] < low) low = pixels[i];
         if (pixels[i] > high) high = pixels[i];
     }
-    if (!(low < high)) return; // flat, or not numbers
+    if (!(low < high)) return; // constant, or NaN
     for (int64_t y = 0; y < height; y++) {
         char line[2 * MAX_IMAGE_SIDE + 2];
         int64_t n = 0;

@@ -1,4 +1,4 @@
-// What a run shows: names, types, shapes and hashes, as text or JSON, and .npy files.
+// The report of a run: names, types, shapes and hashes, as text or JSON, and .npy files.
 #ifndef REE_TOOLS_RUN_OUTPUTS_H
 #define REE_TOOLS_RUN_OUTPUTS_H
 
@@ -8,39 +8,40 @@
 
 struct run_report {
     const struct ree_model *model;
-    const char *device; // its name
+    const char *device; // name of the device
     enum ree_operation_set operation_set;
     size_t n_outputs;
     const struct ree_tensor *outputs;
-    uint32_t top;                          // entries per row to show; 0: none
-    const struct ree_session_stats *stats; // NULL: not asked for
-    const struct ree_pipeline *pipeline;   // with stats
-    const char *receipt_hash;              // of the receipt that was written; "": none
-    const struct ree_traced *trace;        // that was written; NULL: none
+    uint32_t top;                          // number of entries to show per row; 0: none
+    const struct ree_session_stats *stats; // NULL: not requested
+    const struct ree_pipeline *pipeline;   // used if stats is not NULL
+    const char *receipt_hash;              // hash of the written receipt; "": none
+    const struct ree_traced *trace;        // the written trace; NULL: none
 };
 
 void run_report_text(const struct run_report *report, struct ree_strbuf *out);
-// One object: {"outputs": [{"name", "type", "shape", "sha256"}], "sha256", "device"}, with "top" in
-// an output and "stats", with "stages" where there are several, beside "device" when asked for, and
-// "operation_set" when that is not "reproducible". Strings have "strings" with all of them, a
-// sequence "kind" and "items" instead of "shape", an absent value "kind" alone.
+// Appends one object: {"outputs": [{"name", "type", "shape", "sha256"}], "sha256", "device"}.
+// - An output also has "top" if requested. Strings have "strings" with all values. A sequence has
+//   "kind" and "items" instead of "shape". An absent value has only "kind".
+// - The root also has "stats" if requested, "stages" if there are several, and "operation_set" if
+//   it is not "reproducible".
 void run_report_json(const struct run_report *report, struct ree_strbuf *out);
 
-// Writes every output to FOLDER/NAME.npy, a sequence to NAME_0.npy and so on, an absent value
-// nowhere, and creates the folder. Names come from the model:
-// characters other than letters, digits, '.', '_' and '-' become '_', as does a leading '.', and a
-// name that is taken gets a number. Returns an exit code.
+// Writes every output to FOLDER/NAME.npy and creates the folder. Items of a sequence go to
+// NAME_0.npy and so on; absent values are not written. Names come from the model: characters other
+// than letters, digits, '.', '_' and '-' become '_', as does a leading '.'. A name that is already
+// used gets a number. Returns an exit code.
 int run_save_outputs(const struct run_report *report, const char *folder);
 
-// Creates the folder and those above it; false, with errno: it is not there.
+// Creates the folder and its missing parents. false: it does not exist; see errno.
 bool run_make_folders(const char *path);
-// "trace": {"root", "n_steps"}, and as a line of text; nothing where trace is NULL.
+// Append "trace": {"root", "n_steps"}, or a line of text; nothing if trace is NULL.
 void run_trace_text(const struct ree_traced *trace, struct ree_strbuf *out);
 struct cJSON;
 void run_trace_json(const struct ree_traced *trace, struct cJSON *root);
 
-// A picture of characters of an input that is one image: float32, rank 2 or more, all dimensions
-// but the last two 1. Nothing for other tensors.
+// Draws an input that is one image as characters: float32, rank 2 or more, all dimensions but the
+// last two equal to 1. Appends nothing for other tensors.
 void run_show_image(const struct ree_tensor *tensor, struct ree_strbuf *out);
 
 #endif

@@ -1,4 +1,4 @@
-// Running a model in parts, on several devices or one: the options of it, for several subcommands.
+// Options for running a model in stages, on one device or several, shared by several subcommands.
 #ifndef REE_TOOLS_RUN_PARTS_H
 #define REE_TOOLS_RUN_PARTS_H
 
@@ -6,12 +6,12 @@
 #include "session/pipeline.h"
 
 struct cli_parts {
-    uint64_t n;       // --n-partitions; 0: as many as devices
-    const char *plan; // --plan; NULL: ree decides
-    uint64_t memory;  // --max-device-memory; 0: no limit
+    uint64_t n;       // --n-partitions: number of stages; 0: one per device
+    const char *plan; // --plan file; NULL: ree decides
+    uint64_t memory;  // --max-device-memory in bytes; 0: no limit
     size_t n_devices;
     struct ree_device **devices;
-    struct ree_strbuf names; // of the devices, for reports
+    struct ree_strbuf names; // names of the devices, for reports
 };
 
 #define CLI_PARTS_HELP                                                                             \
@@ -27,18 +27,21 @@ struct cli_parts {
     "                       weights there only while it runs\n"
 
 bool cli_parts_option(struct cli *cli, struct cli_parts *parts);
-// After the options: --device may be a list, separated by commas.
+// Must be called after the options are parsed. --device may be a comma-separated list.
 void cli_parts_check(struct cli *cli, const struct cli_parts *parts,
                      const struct cli_device *device);
+// Opens the devices of the list and closes the sandbox. Release with cli_parts_finish, also after a
+// failure.
 enum ree_status cli_parts_open(struct cli_parts *parts, const struct cli_device *device,
                                struct ree_error *err);
-const char *cli_parts_device(const struct cli_parts *parts); // names of those that run
+const char *cli_parts_device(const struct cli_parts *parts); // names of the devices in use
+// These copy the options; plan path and devices are borrowed from `parts`.
 struct ree_pipeline_options cli_parts_pipeline(const struct cli_parts *parts,
                                                const struct ree_session_options *session);
 void cli_parts_generator(const struct cli_parts *parts, struct ree_generator_options *out);
-void cli_parts_finish(struct cli_parts *parts); // also of a zeroed one
+void cli_parts_finish(struct cli_parts *parts); // accepts a zeroed struct
 
-// Where the stages of a run end, for --stats; nothing where the model ran whole.
+// Appends where each stage ends, for --stats; nothing if the model ran as one stage.
 void cli_stages_text(const struct ree_pipeline *pipeline, struct ree_strbuf *out);
 struct cJSON;
 // "stages": [{"ends_with": "..."}, ..., {}], as in plan files

@@ -5,7 +5,7 @@
 
 #include "cli.h"
 
-// Of the one command line that a process has, hence the statics.
+// One command line per process, hence the statics.
 static struct cli_place *places;
 static size_t n_places;
 

@@ -1,5 +1,5 @@
 // The files and folders that a command line names. Options and positional arguments add them while
-// they are parsed; the sandbox then lets the command reach these and no others.
+// they are parsed. The sandbox then allows access to these paths and no others.
 #ifndef REE_TOOLS_RUN_PLACES_H
 #define REE_TOOLS_RUN_PLACES_H
 
@@ -8,25 +8,27 @@
 
 enum cli_place_kind {
     CLI_NO_PLACE,
-    CLI_READS,        // a file; a folder with all in it
-    CLI_READS_BESIDE, // the same, and what lies beside a file: weights, a tokenizer, a trace
-    CLI_WRITES,       // a file that is made or replaced, in a folder that is there
-    CLI_FILLS,        // a folder, which is made where it is not there
+    CLI_READS,        // a file, or a folder with everything in it
+    CLI_READS_BESIDE, // CLI_READS, and the files next to it: weights, a tokenizer, a trace
+    CLI_WRITES,       // a file to create or replace, in a folder that exists
+    CLI_FILLS,        // a folder, created if it does not exist
 };
 
 struct cli_place {
     enum cli_place_kind kind;
-    const char *path; // borrowed from the command line, or of cli_place_add_suffixed
+    const char *path; // borrowed from the command line, or owned by this module if it was suffixed
 };
 
-// `path` must live as long as the process, as argv does; NULL adds nothing. Without memory the
-// process ends with a message: a place that is forgotten would be refused later.
+// Adds a path. `path` must live as long as the process, as argv does; NULL adds nothing. If memory
+// runs out, the process ends with a message, because the sandbox would later refuse the missing
+// path.
 void cli_place_add(enum cli_place_kind kind, const char *path);
-// The path with `suffix` behind it: a receipt's salt.
+// Adds the path with `suffix` appended, such as a receipt's salt.
 void cli_place_add_suffixed(enum cli_place_kind kind, const char *path, const char *suffix);
+// Returns the number of paths and stores a borrowed pointer to them in *out.
 size_t cli_places(const struct cli_place **out);
 
-// As cli_option and cli_positional, for an argument that is a path.
+// Like cli_option and cli_positional, for an argument that is a path.
 struct cli;
 bool cli_option_place(struct cli *cli, const char *name, enum cli_place_kind kind,
                       const char **out);

@@ -1,4 +1,4 @@
-// ree-run plan: how a model is cut into stages, and why there.
+// ree-run plan: where a model is divided into stages, and why.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,7 +145,7 @@ static void append_stage(const struct options *o, const struct planned *p, size_
     ree_strbuf_finish(&device);
 }
 
-// Merged decoders have a branch for each phase.
+// Lists the branches of merged decoders, which have one for each phase.
 static void append_branches(const struct ree_graph *graph, struct ree_strbuf *out) {
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const struct ree_node *node = graph->nodes[i];
@@ -262,7 +262,7 @@ static enum ree_status write_model(const struct planned *p, const char *path,
     return status;
 }
 
-// The whole
+// All results
 
 static enum ree_status give(const struct options *o, const struct planned *p,
                             const char *const *contents, struct ree_strbuf *text,

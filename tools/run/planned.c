@@ -12,7 +12,7 @@ static bool is_folder(const char *path) {
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-// What lies beside a file that is no language model may be anything.
+// If no language model is found, files next to `path` are ignored: they may be anything.
 static enum ree_status find_source(const char *path, struct planned *p, struct ree_error *err) {
     p->model_path = path;
     if (ree_model_source_find(path, &p->source, err) == REE_OK)
@@ -34,7 +34,7 @@ static bool add_state(struct planned *p, const struct ree_state_spec *spec) {
     return false;
 }
 
-// As ree_generator_create does, so that the plan is the one that a generation makes.
+// Does the same as ree_generator_create, so that the plan equals that of a generation.
 static enum ree_status find_states(struct planned *p, struct ree_error *err) {
     struct ree_roles roles;
     if (ree_roles_find(p->model, &p->source.names, &roles, err) != REE_OK) return REE_OK;
@@ -100,7 +100,7 @@ enum ree_status planned_make(const char *path, const struct planned_options *opt
     if (status == REE_OK)
         status =
             ree_annotate(out->model->graph, &out->options, &out->partition, &out->annotations, err);
-    // Files name themselves in their messages.
+    // Errors about a plan file already name the file.
     if (status != REE_OK && !options->plan_path) ree_fail_prefix(err, "%s", out->model_path);
     return status;
 }

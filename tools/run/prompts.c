@@ -20,7 +20,7 @@ static const struct {
 
 bool prompt_option(struct cli *cli, const char *name, struct prompt_arg *list, size_t *n) {
     const char *value = NULL;
-    // An empty text is a prompt, the beginning of any.
+    // An empty text is a valid prompt.
     bool is_text = strcmp(name, "--prompt-text") == 0 || strcmp(name, "--prompt-ids") == 0;
     if (!(is_text ? cli_option_text : cli_option)(cli, name, &value)) return false;
     if (!is_text) cli_place_add(CLI_READS, value);
@@ -61,7 +61,7 @@ struct loader {
     const struct ree_tokenizer *tokenizer;
     const char *chat_family;
     bool raw;
-    const char *file; // being read; NULL: the command line
+    const char *file; // file being read; NULL: the command line
     size_t line;
 };
 
@@ -85,7 +85,7 @@ static int fail_json(const struct loader *l, const struct ree_error *err) {
     return CLI_FAILED;
 }
 
-// Takes ids over.
+// Takes ownership of ids.
 static int add(struct loader *l, int32_t *ids, size_t n, bool chat) {
     struct prompts *p = l->out;
     struct ree_prompt *list = realloc(p->list, (p->n + 1) * sizeof *list);
@@ -121,7 +121,7 @@ static int add_messages(struct loader *l, const char *json, size_t nbytes) {
     struct ree_error err;
     char *text;
     size_t n;
-    if (!l->tokenizer) return add_text(l, "", 0, 0, true); // says what is missing
+    if (!l->tokenizer) return add_text(l, "", 0, 0, true); // reports the missing tokenizer
     if (ree_chat_prompt(l->tokenizer, l->chat_family, json, nbytes, true, &text, &n, &err) !=
         REE_OK)
         return cli_fail(&err);
@@ -130,7 +130,7 @@ static int add_messages(struct loader *l, const char *json, size_t nbytes) {
     return code;
 }
 
-// "1, 2 3"
+// Parses a list such as "1, 2 3".
 static int add_id_list(struct loader *l, const char *text) {
     size_t capacity = strlen(text) / 2 + 2, n = 0;
     int32_t *ids = malloc(capacity * sizeof *ids);
@@ -170,7 +170,7 @@ static int add_id_array(struct loader *l, const cJSON *array) {
     return add(l, ids, (size_t)n, false);
 }
 
-// A string of a parsed line, with its NULs.
+// Adds a string of a parsed line, with its NULs restored.
 static int add_string(struct loader *l, const cJSON *string) {
     char *text = strdup(string->valuestring);
     if (!text) return no_memory();
@@ -179,7 +179,7 @@ static int add_string(struct loader *l, const cJSON *string) {
     return code;
 }
 
-// As text again. NULs stand in what was parsed as text/json.h says.
+// Prints JSON as text again. text/json.h describes how parsed values represent NULs.
 static bool print_json(const cJSON *json, struct ree_strbuf *out) {
     char *text = cJSON_PrintUnformatted(json);
     const char *at = text, *nul;
@@ -193,7 +193,7 @@ static bool print_json(const cJSON *json, struct ree_strbuf *out) {
     return at && !out->failed;
 }
 
-// A line of JSON: "text", or an object with "prompt", "ids" or "messages".
+// Adds a JSON line: "text", or an object with "prompt", "ids" or "messages".
 static int add_json(struct loader *l, const cJSON *line) {
     if (cJSON_IsString(line)) return add_string(l, line);
     const cJSON *text = cJSON_GetObjectItemCaseSensitive(line, "prompt");
@@ -220,8 +220,8 @@ static int read_file(const char *path, char **out, size_t *out_n) {
     return 0;
 }
 
-// A prompt a line. One that begins with { or " is JSON, all of it: what stood behind the value
-// would be lost. Empty lines count for nothing.
+// Reads one prompt per line. A line that begins with { or " must be JSON as a whole: text after the
+// value would be lost. Empty lines are skipped.
 static int add_file(struct loader *l, const char *path) {
     char *bytes = NULL;
     size_t nbytes;

@@ -1,4 +1,4 @@
-// The prompts of a text generation, from the command line and from files, as token ids.
+// The prompts of a text generation as token ids, read from the command line and from files.
 #ifndef REE_TOOLS_RUN_PROMPTS_H
 #define REE_TOOLS_RUN_PROMPTS_H
 
@@ -6,31 +6,32 @@
 
 enum prompt_kind { PROMPT_TEXT, PROMPT_IDS, PROMPT_FILE, PROMPT_MESSAGES };
 
-// One option of the command line.
+// One prompt option of the command line.
 struct prompt_arg {
     enum prompt_kind kind;
     const char *value;
 };
 
-// The option `name`, which is one of these: --prompt-text, --prompt-ids, --prompt-file, --messages.
-// True if the argument is it; its value goes behind the *n prompts.
+// Parses the option `name`: --prompt-text, --prompt-ids, --prompt-file or --messages. Returns true
+// if the current argument is this option; appends its value to `list` and increments *n.
 struct cli;
 bool prompt_option(struct cli *cli, const char *name, struct prompt_arg *list, size_t *n);
-bool prompt_is_option(const char *argument); // one of those
-// The option --stop; its value goes behind the *n stop texts. As many as a receipt may have.
+bool prompt_is_option(const char *argument); // true: it is one of these four options
+// Parses --stop and appends its value to `list`. Accepts as many texts and bytes as a receipt may
+// have.
 bool stop_option(struct cli *cli, const char **list, size_t *n);
 
 struct prompts {
     size_t n;
-    struct ree_prompt *list; // ids of malloc
-    bool *is_chat;           // the prompt is a conversation, which is not repeated
+    struct ree_prompt *list; // the ids are allocated with malloc and owned
+    bool *is_chat; // per prompt: it is a conversation, which is not echoed before the answer
 };
 
-// Reads and encodes all of them. `tokenizer` may be NULL where only ids are given. `chat_family`
-// may be NULL; raw: no tokens are added to texts. Prints what is wrong and returns an exit code.
+// Reads and encodes all prompts. `tokenizer` may be NULL if all prompts are ids. `chat_family` may
+// be NULL. raw: add no special tokens to texts. Prints errors and returns an exit code.
 int prompts_load(struct prompts *prompts, const struct prompt_arg *args, size_t n_args,
                  const struct ree_tokenizer *tokenizer, const char *chat_family, bool raw);
-// One prompt of these ids, copied. False: out of memory.
+// Creates one prompt from a copy of these ids. False: out of memory.
 bool prompts_of_ids(struct prompts *prompts, const int32_t *ids, size_t n);
 void prompts_finish(struct prompts *prompts);
 

@@ -1,4 +1,4 @@
-// --quantize and --block: of an export, and of a checkpoint's folder that is loaded as it is.
+// --quantize and --block, for an export and for a checkpoint's folder that is loaded directly.
 #ifndef REE_TOOLS_RUN_QUANTIZE_H
 #define REE_TOOLS_RUN_QUANTIZE_H
 
@@ -15,6 +15,7 @@ struct cli_quantize {
     "but\n"                                                                                        \
     "                       in memory; the bits and hashes are those of the exported file\n"
 
+// true: the current argument is one of these options.
 bool cli_quantize_option(struct cli *cli, struct cli_quantize *quantize);
 void cli_quantize_check(struct cli *cli, const struct cli_quantize *quantize);
 void cli_quantize_model(const struct cli_quantize *quantize, struct ree_model_options *out);

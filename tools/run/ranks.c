@@ -18,7 +18,7 @@ static void tell_others(void *user) {
     ree_transport_working(user);
 }
 
-// In the transport's thread.
+// Runs in the transport's thread.
 static void say_lost(void *user, const char *reason) {
     (void)user;
     cli_error("%s", reason);
@@ -43,7 +43,7 @@ int cli_ranks_start(struct cli_ranks *r) {
         cli_progress_tell(tell_others, r->transport);
         return 0;
     }
-    // Started otherwise than by Open MPI, and alone.
+    // Started by something other than Open MPI, and alone.
     ree_transport_close(r->transport);
     r->transport = NULL;
     r->n = 0;
@@ -61,7 +61,7 @@ uint64_t cli_ranks_threads(const struct cli_ranks *r) {
     return each ? each : 1;
 }
 
-// Of runs, too, whose progress is not shown.
+// Also called for runs, whose progress is not shown: it keeps the heartbeat alive.
 static void progress(void *user, const char *what, uint64_t done, uint64_t total) {
     struct cli_ranks *r = user;
     ree_transport_working(r->transport);
@@ -100,7 +100,7 @@ int cli_ranks_end(struct cli_ranks *r) {
     return 0;
 }
 
-// Of resident memory what is neither weights nor caches.
+// Returns the resident memory that is neither weights nor kv caches.
 static uint64_t other_bytes(const struct ree_rank_report *p) {
     uint64_t known = p->weight_nbytes + p->cache_nbytes;
     return p->resident_nbytes > known ? p->resident_nbytes - known : 0;

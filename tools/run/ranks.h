@@ -1,5 +1,5 @@
-// Text generation on several machines: the options of it, and what each process does beside what
-// it does alone. mpirun starts the processes; without it nothing here has an effect.
+// Text generation on several machines: its options, and the additional work of each process. mpirun
+// starts the processes; otherwise these functions have no effect.
 #ifndef REE_TOOLS_RUN_RANKS_H
 #define REE_TOOLS_RUN_RANKS_H
 
@@ -7,13 +7,13 @@
 #include "ranks/ranks.h"
 
 struct cli_ranks {
-    uint64_t deadline;          // seconds; 0: the usual
-    uint64_t work_deadline;     // seconds; 0: the usual
-    uint64_t piece;             // bytes, for tests; 0: the usual
-    const char *timeline;       // file
-    const char *claim_numerics; // for tests
-    uint64_t corrupt;           // for tests
-    uint32_t rank, n;           // n 0: alone
+    uint64_t deadline;          // seconds; 0: the default
+    uint64_t work_deadline;     // seconds; 0: the default
+    uint64_t piece;             // bytes per MPI message, for tests; 0: the default
+    const char *timeline;       // file to write; NULL: none
+    const char *claim_numerics; // claims this numerics version, for tests; NULL: the true one
+    uint64_t corrupt;           // 1-based index of the message to corrupt, for tests; 0: none
+    uint32_t rank, n;           // n == 0: a single process
     struct ree_transport *transport;
     struct ree_ranks *ranks;
 };
@@ -40,24 +40,27 @@ struct cli_ranks {
     "                       of several processes: how much of a message MPI gets at once\n"
 
 bool cli_ranks_option(struct cli *cli, struct cli_ranks *r);
-// Where mpirun has started this process: connects it with the others, and errors say its rank.
+// If mpirun started this process: connects it with the others, and makes errors name its rank.
 int cli_ranks_start(struct cli_ranks *r);
-// Threads for each of several ranks on one machine, where nothing else is said; 0: as ever.
+// Default number of threads per rank if several ranks share this machine; 0: the usual default.
 uint64_t cli_ranks_threads(const struct cli_ranks *r);
-// What a generator needs for that: its share, signs of life while it loads and runs.
+// Sets the generator options for several ranks: its share of the stages, and the callbacks that
+// keep its heartbeat alive while it loads and runs.
 void cli_ranks_generator(struct cli_ranks *r, struct ree_generator_options *options);
-// Compares all; then rank 0 may generate. `agreed` as in struct ree_ranks_options.
+// Performs the handshake with all ranks; afterwards rank 0 may generate. `agreed` as in struct
+// ree_ranks_options.
 int cli_ranks_join(struct cli_ranks *r, struct ree_generator *generator, const char *agreed);
-// Ranks other than 0, after that: until rank 0 ends.
+// For ranks other than 0, after the handshake: serves until rank 0 ends.
 int cli_ranks_serve(struct cli_ranks *r);
-// Rank 0, after the last token; writes the timeline.
+// For rank 0, after the last token: collects the reports and writes the timeline.
 int cli_ranks_end(struct cli_ranks *r);
-// For --stats, after that: lines, or a member "processes" with what goes before and after it.
+// For --stats, after cli_ranks_end. Appends lines of text, or returns the value of a JSON member
+// "processes".
 void cli_ranks_report_text(const struct cli_ranks *r, struct ree_strbuf *out);
 struct cJSON;
 struct cJSON *cli_ranks_report_json(const struct cli_ranks *r); // NULL: out of memory
-// Closes the connections; after a failure tells the others first why (the last error that was
-// printed) and ends them. Gives the exit code.
+// Closes the connections and returns the exit code. After a failure it first sends the last printed
+// error to the other ranks and ends them.
 int cli_ranks_finish(struct cli_ranks *r, int code);
 
 #endif

@@ -67,7 +67,7 @@ bool cli_public_key(const char *text, char key[65]) {
     return true;
 }
 
-#define MAX_OLD_SALT 4096 // bytes of a file that a salt replaces
+#define MAX_OLD_SALT 4096 // maximum size in bytes of an existing file that a salt replaces
 
 static enum ree_status save_salt(const struct cli_receipt *receipt, const char *path,
                                  struct ree_error *err) {
@@ -77,7 +77,7 @@ static enum ree_status save_salt(const struct cli_receipt *receipt, const char *
     return ree_file_write_secret(path, text, 65, err);
 }
 
-// 64 hexadecimal digits, and perhaps a newline.
+// Reads 64 hexadecimal digits, optionally followed by newlines.
 static enum ree_status load_salt(const char *path, unsigned char salt[REE_SALT_SIZE],
                                  struct ree_error *err) {
     void *bytes;
@@ -105,7 +105,7 @@ int cli_receipt_salt(struct ree_receipt *receipt, const char *path, const char *
     if (!salt_path && !beside) return CLI_FAILED;
     int code = 0;
     if (!salt_path && access(beside, F_OK) != 0)
-        ; // it stays closed
+        ; // the receipt stays without a salt
     else if (load_salt(salt_path ? salt_path : beside, salt, &err) != REE_OK)
         code = cli_fail(&err);
     else if (!ree_receipt_set_salt(receipt, salt)) {
@@ -116,8 +116,9 @@ int cli_receipt_salt(struct ree_receipt *receipt, const char *path, const char *
     return code;
 }
 
-// Receipt and salt, of which each is worth nothing without the other: the salt gets its name when
-// the receipt is on the disk but for its name, and an old salt comes back if that name fails.
+// Writes receipt and salt, which are worthless without each other. The salt gets its name when the
+// receipt is completely written except for its name. If naming the receipt then fails, the old salt
+// is restored.
 static enum ree_status save(const struct cli_receipt *receipt, const struct ree_receipt *made,
                             struct ree_error *err) {
     struct ree_file_draft *draft;
@@ -127,7 +128,7 @@ static enum ree_status save(const struct cli_receipt *receipt, const struct ree_
     if (!path) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     void *old = NULL;
     size_t n_old = 0;
-    // One that cannot be read is replaced all the same.
+    // An unreadable old salt is replaced too.
     bool is_new = ree_file_read_small(path, MAX_OLD_SALT, &old, &n_old, &ignored) == REE_NOT_FOUND;
     enum ree_status status = ree_receipt_draft(made, receipt->path, &draft, err);
     if (status == REE_OK) {

@@ -1,4 +1,4 @@
-// The options with which a run leaves a receipt.
+// The options for writing a receipt of a run.
 #ifndef REE_TOOLS_RUN_RECEIPTS_H
 #define REE_TOOLS_RUN_RECEIPTS_H
 
@@ -6,11 +6,11 @@
 
 struct cli;
 struct cli_receipt {
-    const char *path; // NULL: none is wanted
-    const char *key;  // NULL: not signed
-    const char *dsse; // file for an attestation; NULL: none
+    const char *path; // file to write; NULL: no receipt
+    const char *key;  // file of the private key; NULL: not signed
+    const char *dsse; // file for the DSSE envelope; NULL: none
     bool is_private;
-    unsigned char salt[REE_SALT_SIZE]; // of a private one
+    unsigned char salt[REE_SALT_SIZE]; // used if is_private
 };
 
 #define CLI_RECEIPT_HELP                                                                           \
@@ -25,21 +25,24 @@ struct cli_receipt {
 bool cli_receipt_option(struct cli *cli, struct cli_receipt *receipt);
 // --sign and --private without --receipt-path are wrong usage.
 void cli_receipt_check(struct cli *cli, const struct cli_receipt *receipt);
-// The root of a trace depends on the nodes that passes leave, so that a receipt with a trace is of
-// those that ree makes unasked; --no-fold with both is wrong usage.
+// A trace's root depends on the nodes that the passes leave. A receipt with a trace therefore
+// requires the default passes: --no-fold with both is wrong usage.
 #define CLI_TRACE_IS_FOLDED                                                                        \
     "a receipt's trace is of the graph with its constants folded: --no-fold leaves it another "    \
     "root"
-// Before the run: whether the file can be written and the key be read, so that hours of work are
-// not lost for it. Draws the salt of a private one. Prints what is wrong and returns an exit code.
+// Must be called before the run: checks that the receipt can be written and the key can be read, so
+// that no hours of work are lost. Draws the salt of a private receipt. Prints errors and returns an
+// exit code.
 int cli_receipt_prepare(struct cli_receipt *receipt);
-// Signs if asked to, and writes; a private one's salt first, to a file of mode 0600 beside it.
+// Signs if requested, then writes. The salt of a private receipt is written first, to a file of
+// mode 0600 next to it.
 int cli_receipt_save(const struct cli_receipt *receipt, struct ree_receipt *made);
-// Gives a private receipt the salt in the file `salt_path`; NULL: in the one beside it, if there is
-// one. Otherwise the receipt stays without. Prints what is wrong and returns an exit code.
+// Sets the salt of a private receipt from the file `salt_path`. NULL: from the file next to the
+// receipt, if it exists; otherwise the receipt stays without a salt. Prints errors and returns an
+// exit code.
 int cli_receipt_salt(struct ree_receipt *receipt, const char *path, const char *salt_path);
-// The public key that an option names, a file or 64 hexadecimal digits, as digits in lower case;
-// false: printed.
+// Reads the public key that an option names, either a file or 64 hexadecimal digits, as lower-case
+// digits. false: a message was printed.
 bool cli_public_key(const char *text, char key[65]);
 
 #endif

@@ -1,4 +1,4 @@
-// ree-run referee: who is right where two traces part.
+// ree-run referee: decides who is right when two traces differ.
 #include <cjson/cJSON.h>
 #include <string.h>
 
@@ -56,7 +56,7 @@ struct options {
     bool json;
 };
 
-// Of both roots.
+// True if both roots are bound.
 static bool is_bound(const struct ree_ruling *r) {
     return r->is_bound[0] && r->is_bound[1];
 }

@@ -1,4 +1,4 @@
-// ree-run request: what a verifier asks a prover to run, as a file.
+// ree-run request: writes a file with the run that a verifier requests from a prover.
 #include "receipt/request.h"
 
 #include <stdio.h>
@@ -110,8 +110,8 @@ static void check(struct cli *cli, struct options *o) {
     if (ree_sampling_check(&o->sampling, &err) != REE_OK) cli_usage(cli, "%s", err.message);
 }
 
-// Beside the model, unless the option says where. NULL: none, which prompts_load says if it
-// matters.
+// Loads the tokenizer next to the model, unless the option names another. *out is NULL if there is
+// none; prompts_load reports that if it is needed.
 static int load_tokenizer(const struct options *o, struct ree_tokenizer **out) {
     struct ree_error err;
     struct stat st;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Where the help of an option begins, and where its lines end at the latest.
+// Column where the help of an option begins, and maximum width of its lines.
 #define HELP_COLUMN 23
 #define HELP_WIDTH 95
 
@@ -57,7 +57,8 @@ void cli_rows_parse(struct cli *cli, const struct cli_row *rows, size_t n, void 
     }
 }
 
-// The words of `text` in lines that begin at HELP_COLUMN; the first at `column`.
+// Appends the words of `text` in lines that begin at HELP_COLUMN. The first line begins at
+// `column`.
 static void append_words(struct ree_strbuf *out, const char *text, size_t column) {
     bool is_first = true;
     while (*text) {

@@ -1,5 +1,4 @@
-// The options of a subcommand as a table, by which they are parsed and from which --help is
-// printed.
+// An option table of a subcommand. The arguments are parsed by it and --help is printed from it.
 //
 //     #define AT(field) offsetof(struct options, field)
 //     static const struct cli_row rows[] = {
@@ -18,32 +17,32 @@
 #include "places.h"
 
 enum cli_row_kind {
-    ROW_TEXT,       // no option: help, printed as it is
-    ROW_POSITIONAL, // const char *, in the order of the rows
+    ROW_TEXT,       // not an option: help text, printed unchanged
+    ROW_POSITIONAL, // const char *, filled in the order of the rows
     ROW_FLAG,       // bool
     ROW_STRING,     // const char *
     ROW_NUMBER,     // uint64_t from min to max
-    ROW_REAL,       // float from low, or above it, to high
-    ROW_TAKE,       // one option that `take` parses
-    ROW_GROUP,      // options of another room, which `take` parses; help is printed as it is
+    ROW_REAL,       // float in [low, high]; with `above`, in (low, high]
+    ROW_TAKE,       // one option, parsed by `take`
+    ROW_GROUP,      // options of another module, parsed by `take`; help is printed unchanged
 };
 
 struct cli_row {
-    const char *name;  // "--top"; NULL of text and groups
-    const char *value; // what stands for its value in the help; NULL: it has none
-    const char *help;  // one sentence or more, cut into lines here
+    const char *name;  // "--top"; NULL for text and groups
+    const char *value; // placeholder of the value in the help; NULL: the option has no value
+    const char *help;  // one or more sentences; cli_rows_help breaks them into lines
     enum cli_row_kind kind;
-    enum cli_place_kind place; // of a positional or a string that is a path
-    size_t at;                 // of its place in the struct of options
+    enum cli_place_kind place; // kind of path, for a positional or a string that is a path
+    size_t at;                 // offset of the target in the struct of options
     uint64_t min, max;
     double low, high;
-    bool above; // the low end does not belong to it
-    // True if the argument is this option (or one of the group), as with cli_option. `place` is
-    // what `at` tells.
+    bool above; // the value must be greater than `low`, not equal
+    // Parses the current argument. Returns true if it is this option or belongs to the group, like
+    // cli_option. `place` is the address at offset `at`.
     bool (*take)(struct cli *cli, const char *name, void *place);
 };
 
-// Parses all arguments; cli->failed tells.
+// Parses all arguments; sets cli->failed on wrong usage.
 void cli_rows_parse(struct cli *cli, const struct cli_row *rows, size_t n, void *options);
 // Prints the manual page; returns the exit code.
 int cli_rows_help(const struct cli_row *rows, size_t n);

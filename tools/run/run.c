@@ -1,4 +1,4 @@
-// ree-run MODEL: one run of one model.
+// ree-run MODEL: runs one model once.
 #include "cli.h"
 #include "groups.h"
 #include "inputs.h"
@@ -116,7 +116,7 @@ static void parse(struct cli *cli, struct options *o) {
         cli_usage(cli, "--private is of texts; a receipt of tensors has nothing but hashes");
 }
 
-// Prints the inputs that are images, if asked to, and then the report.
+// Prints the inputs that are images, if requested, and then the report.
 static int print_results(const struct options *o, const struct run_report *report) {
     struct ree_strbuf text;
     ree_strbuf_init(&text);
@@ -171,7 +171,7 @@ static int run(struct options *o) {
     cli_quantize_model(&o->quantize, &model_options);
     if (ree_model_load(o->model, &model_options, &model, &err) != REE_OK) return cli_fail(&err);
     cli_print_notes(model);
-    // Inputs before the device: a missing one should be said at once.
+    // Inputs before the device: a missing input is reported at once.
     code = run_inputs_load(&o->inputs, model);
     if (code) goto done;
     if (cli_parts_open(&o->parts, &o->device, &err) != REE_OK) {
@@ -219,7 +219,7 @@ static int run(struct options *o) {
         .receipt_hash = receipt_hash,
         .trace = has_trace ? &traced : NULL,
     };
-    // Files first: what is printed is then true of what was written.
+    // Files first: the printed report is then true of what was written.
     if (o->output_dir) code = run_save_outputs(&report, o->output_dir);
     if (code == 0) code = save_receipt(o, &report, receipt_hash);
     if (code == 0) code = print_results(o, &report);

@@ -29,36 +29,36 @@
 
 #define MAX_MADE 64
 
-// Of the one process, hence the statics.
+// One sandbox per process, hence the statics.
 static char text[64] = "none";
 static bool has_landlock, has_seccomp, is_closed;
-static char *made[MAX_MADE]; // folders, those above before those below
+static char *made[MAX_MADE]; // created folders, parents before children
 static size_t n_made;
 
 struct build {
     struct landlock_rules rules;
-    // The user's folders, by HOME and by the system's list of users, without links; "": unknown.
+    // Resolved paths of the user's home: by HOME, and by the system's user database. "": unknown.
     char homes[2][4096];
-    int error; // the first errno of a rule
+    int error; // first errno of a failed rule
 };
 
 static void allow(struct build *b, const char *path, uint64_t access) {
     if (!landlock_allow(&b->rules, path, access) && !b->error) b->error = errno;
 }
 
-// A rule that is missing for want of memory would show as a file that the sandbox refuses.
+// Records that memory ran out: a missing rule would otherwise show later as a refused file.
 static void lack_memory(struct build *b) {
     if (!b->error) b->error = ENOMEM;
 }
 
-// realpath; NULL where the path leads nowhere.
+// realpath; NULL if the path does not resolve.
 static char *real_path(struct build *b, const char *path) {
     char *whole = realpath(path, NULL);
     if (!whole && errno == ENOMEM) lack_memory(b);
     return whole;
 }
 
-// folder/name, to be freed; NULL: lack_memory.
+// Returns folder/name, to be released with free. NULL: lack_memory was called.
 static char *join(struct build *b, const char *folder, const char *name) {
     char *path;
     if (asprintf(&path, "%s/%s", folder, name) >= 0) return path;
@@ -66,14 +66,14 @@ static char *join(struct build *b, const char *folder, const char *name) {
     return NULL;
 }
 
-// opendir; NULL where the path is no folder, or one that the user may not list.
+// opendir; NULL if the path is not a folder or the user may not list it.
 static DIR *open_folder(struct build *b, const char *path) {
     DIR *dir = opendir(path);
     if (!dir && errno == ENOMEM) lack_memory(b);
     return dir;
 }
 
-// Folders that are made
+// Created folders
 
 static void remember(const char *path) {
     char *copy = n_made < MAX_MADE ? strdup(path) : NULL;
@@ -82,10 +82,10 @@ static void remember(const char *path) {
 
 void sandbox_remove_unused(void) {
     for (size_t i = n_made; i-- > 0;)
-        rmdir(made[i]); // fails where something is in it
+        rmdir(made[i]); // fails if the folder is not empty
 }
 
-// The folder and all above it, of which what is made may be removed at the end.
+// Creates the folder and its missing parents; created folders may be removed at the end.
 static bool make(struct build *b, const char *path, mode_t mode) {
     struct stat info;
     char *copy = strdup(path);
@@ -101,7 +101,7 @@ static bool make(struct build *b, const char *path, mode_t mode) {
             remember(copy);
             char *slash = strrchr(copy, '/');
             if (slash && slash != copy) *slash = 0;
-            // An empty folder below may be removed, and nothing else.
+            // Allows removing empty child folders, nothing else.
             allow(b, slash ? (slash == copy ? "/" : copy) : ".", LANDLOCK_REMOVE_DIR);
             if (slash && slash != copy) *slash = '/';
         }
@@ -130,9 +130,9 @@ static bool make_for_owner(void *user, const char *path) {
     return make(user, path, 0700);
 }
 
-// Places of the command line
+// Paths of the command line
 
-// Whether a folder of the user's is `path` or lies below it.
+// True if one of the user's homes is `path` or below it.
 static bool holds_home(const struct build *b, const char *path) {
     size_t n = strlen(path);
     if (n == 1) n = 0; // "/"
@@ -145,7 +145,7 @@ static bool holds_home(const struct build *b, const char *path) {
 
 static void find_homes(struct build *b) {
     const struct passwd *user = getpwuid(getuid());
-    // A service may have no HOME, or another user's.
+    // A service may have no HOME, or that of another user.
     const char *names[2] = {getenv("HOME"), user ? user->pw_dir : NULL};
     for (size_t i = 0; i < 2; i++) {
         char *home = names[i] && names[i][0] ? real_path(b, names[i]) : NULL;
@@ -154,8 +154,8 @@ static void find_homes(struct build *b) {
     }
 }
 
-// A folder with all in it. Of the user's own folder, and of those above it, what is not hidden: a
-// model that was downloaded there does not bring keys and passwords within reach.
+// Allows a folder with everything in it. In the user's home and its parents only entries that are
+// not hidden are allowed: a model downloaded to the home must not expose keys and passwords.
 static void allow_folder(struct build *b, const char *path) {
     char *whole = real_path(b, path);
     if (!whole) return;
@@ -164,7 +164,7 @@ static void allow_folder(struct build *b, const char *path) {
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
         struct stat info;
         char *name = entry->d_name[0] == '.' ? NULL : join(b, whole, entry->d_name);
-        // Not d_type: some file systems leave it unknown, and a link would be followed.
+        // d_type is not used: some file systems leave it unknown, and a link would be followed.
         if (name && lstat(name, &info) == 0 && !S_ISLNK(info.st_mode)) allow_folder(b, name);
         free(name);
     }
@@ -172,10 +172,11 @@ static void allow_folder(struct build *b, const char *path) {
     free(whole);
 }
 
-// A model's folder may show files that lie elsewhere. Links to weights may lead out of it only in a
-// Hugging Face cache (graph/onnx/hub_cache.c); other files are read where links lead. Only such are
-// let through whose own name is that of a model's file, and that are not hidden on the way from the
-// folder: a link in a stranger's folder to a key must not bring the key within reach.
+// A model's folder may contain links to files elsewhere. Links to weights may leave the folder only
+// in a Hugging Face cache (graph/onnx/hub_cache.c); other files are read wherever links lead. A
+// link is allowed only if its target has the name of a model's file, and if no hidden folder is on
+// the way from the model's folder to it: a link to a key in a stranger's folder must not expose the
+// key.
 static bool is_of_model(const char *path) {
     static const char *const ends[] = {".json", ".onnx", ".txt", ".model", ".tiktoken", ".jinja"};
     const char *name = strrchr(path, '/') + 1;
@@ -187,7 +188,8 @@ static bool is_of_model(const char *path) {
     return false;
 }
 
-// Whether a component of `path` is hidden that `folder` does not have, too. Both without links.
+// True if `path` has a hidden component after those that it shares with `folder`. Both paths must
+// be resolved.
 static bool is_hidden_from(const char *folder, const char *path) {
     size_t i = 0, same = 0;
     for (; folder[i] && folder[i] == path[i]; i++)
@@ -196,8 +198,8 @@ static bool is_hidden_from(const char *folder, const char *path) {
     return strstr(path + same, "/.") != NULL;
 }
 
-// The blobs of a Hugging Face cache, beside the folder of snapshots. A link in their place could
-// lead anywhere.
+// Allows the blobs of a Hugging Face cache, a folder next to `snapshots`. A link of that name is
+// not followed: it could lead anywhere.
 static void allow_blobs(struct build *b, const char *folder) {
     char *above = strdup(folder), *slash = above ? strrchr(above, '/') : NULL;
     if (!above) lack_memory(b);
@@ -231,7 +233,7 @@ static void allow_links(struct build *b, const char *path) {
     free(folder);
 }
 
-// To be freed; NULL: lack_memory.
+// To be released with free. NULL: lack_memory was called.
 static char *folder_of(struct build *b, const char *path) {
     const char *slash = strrchr(path, '/');
     char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
@@ -244,7 +246,7 @@ static void allow_beside(struct build *b, const char *path) {
     bool is_folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
     char *above = is_folder ? NULL : folder_of(b, path);
     const char *folder = is_folder ? path : above;
-    if (!is_folder) allow(b, path, READS); // where a link leads
+    if (!is_folder) allow(b, path, READS); // allows the target of a link
     if (folder) {
         allow_folder(b, folder);
         allow_links(b, folder);
@@ -269,10 +271,10 @@ static void allow_place(struct build *b, const struct cli_place *place) {
     free(folder);
 }
 
-// Before the door closes
+// Steps that must precede the restrictions
 
-// The driver of NVIDIA starts this program, which has more rights than the user, where the device
-// nodes are missing after a boot. It could not later.
+// NVIDIA's driver starts this program, which has more rights than the user, if the device nodes are
+// missing after a boot. It could not do so in the sandbox.
 static void make_nvidia_nodes(void) {
     static char program[] = "/usr/bin/nvidia-modprobe", minor[] = "-c", zero[] = "0", uvm[] = "-u";
     char *const arguments[] = {program, minor, zero, uvm, NULL};
@@ -283,8 +285,8 @@ static void make_nvidia_nodes(void) {
         waitpid(child, NULL, 0);
 }
 
-// LLVM's OpenMP makes a file of shared memory when it is first used, ends the process where it
-// cannot, and removes the file at the end.
+// LLVM's OpenMP creates a shared memory file when it is first used, ends the process if it cannot,
+// and removes the file at the end.
 static void start_openmp(struct build *b) {
     char path[96];
     if (omp_get_max_threads() < 1) return;
@@ -318,7 +320,7 @@ static void build_rules(struct build *b, unsigned uses) {
 
 // Entering
 
-// Whether a system call is not there, in this kernel or in this container.
+// True if this kernel or container lacks the system call.
 static bool is_missing(int error) {
     return error == ENOSYS || error == EOPNOTSUPP || error == EPERM;
 }

@@ -1,34 +1,36 @@
-// What ree-run gives up before it reads files of strangers (Linux only).
+// The rights that ree-run drops before it reads files from strangers (Linux only).
 //
 // 1. sandbox_enter, before the first thread and the first foreign file: no new privileges; Landlock
-//    with rules for the places of the command line and of the drivers; a seccomp filter.
-// 2. sandbox_close, once the devices are open: a second filter, for all threads that there are by
-//    then, without sockets and child processes. A command without GPUs has it from the beginning.
+//    with rules for the paths of the command line and of the drivers; a seccomp filter.
+// 2. sandbox_close, after the devices are opened: a second filter, for all threads that exist by
+//    then, which also refuses sockets and child processes. Commands without GPUs get it in step 1.
 //
-// SECURITY.md says what that is worth.
+// SECURITY.md explains how far this protects.
 #ifndef REE_TOOLS_RUN_SANDBOX_H
 #define REE_TOOLS_RUN_SANDBOX_H
 
 #include "ree.h"
 
-// What a command uses, beside the places of its command line.
-#define SANDBOX_DEVICE 1u // a device, the CPU too: ree's cache
+// What a command uses in addition to the paths of its command line.
+#define SANDBOX_DEVICE 1u // any device, including the CPU: ree's cache
 #define SANDBOX_VULKAN 2u
 #define SANDBOX_CUDA 4u
-// Of a list of devices, "cpu,vulkan:1"; NULL is the CPU.
+// The flags for a list of devices such as "cpu,vulkan:1"; NULL is the CPU.
 unsigned sandbox_uses(const char *devices);
 
-// Where the kernel lacks one part, the other is used. Prints what it has but refuses, and returns
-// an exit code. Folders that the command line names and that are not there are made here.
+// Enters step 1. If the kernel lacks Landlock or seccomp, the other one is used. Creates the
+// folders that the command line names if they are missing. If the kernel has a feature but refuses
+// it, prints an error and returns an exit code.
 int sandbox_enter(unsigned uses);
-// Of a command that runs without: "--no-sandbox", "several processes".
+// Records that the command runs without a sandbox, and why: "--no-sandbox", "several processes".
 void sandbox_skip(const char *why);
+// Enters step 2, if it was not part of step 1.
 enum ree_status sandbox_close(struct ree_error *err);
-// "landlock 7, seccomp"; "none (--no-sandbox)".
+// Describes the sandbox: "landlock 7, seccomp"; "none (--no-sandbox)".
 const char *sandbox_text(void);
-// What to add to an error message that may come from the sandbox; "".
+// Text to append to an error message that the sandbox may have caused; "" otherwise.
 const char *sandbox_hint(const char *message);
-// Removes the folders that sandbox_enter made and that are still empty. Safe in any thread.
+// Removes the folders that sandbox_enter created and that are still empty. Thread-safe.
 void sandbox_remove_unused(void);
 
 #endif

@@ -1,13 +1,13 @@
-// A list of what is refused, and not of what is allowed. The drivers of GPUs, the compilers in
-// them, OpenMP and the C library decide which system calls a run makes, and each release decides
-// anew; a list of allowed calls would end runs on machines that nobody tried, or be as wide as this
-// one. What such a list is better at, calls that do not exist yet, is met by a ceiling: a call with
-// a number above the newest known here gets ENOSYS, as on an older kernel, which libraries are
-// prepared for.
+// The filter lists the refused calls, not the allowed ones. GPU drivers, the compilers in them,
+// OpenMP and the C library decide which system calls a run makes, and every release may change
+// that. A list of allowed calls would end runs on untested machines, or be as wide as this one. Its
+// advantage, refusing calls that do not exist yet, is provided by an upper limit: a call with a
+// number above the newest one known here gets ENOSYS, as on an older kernel, and libraries handle
+// that.
 //
-// What is refused fails with EPERM and does not end the process: a library that only tries goes on.
-// Files are Landlock's affair, but for what it does not govern (chmod, truncate before its version
-// 3, ...).
+// Refused calls fail with EPERM instead of ending the process, so a library that only tries a call
+// continues. Landlock restricts files, except for what it does not handle (chmod, truncate before
+// its version 3, ...).
 #include "seccomp.h"
 
 #include <asm/sockios.h>
@@ -32,12 +32,12 @@
 
 #ifdef ARCHITECTURE
 
-// From 424 on every architecture has the same numbers, which headers may be too old for.
+// From 424 on every architecture has the same numbers. Older headers may lack them.
 #define NR_PIDFD_SEND_SIGNAL 424
 #define NR_IO_URING_SETUP 425
 #define NR_IO_URING_REGISTER 427
 #define NR_OPEN_TREE 428
-#define NR_FSPICK 433 // 428 to 433: the new calls for mounting
+#define NR_FSPICK 433 // 428 to 433: the new mount calls
 #define NR_CLONE3 435
 #define NR_PIDFD_GETFD 438
 #define NR_PROCESS_MADVISE 440
@@ -49,16 +49,16 @@
 #define NR_REMOVEXATTRAT 466
 #define NR_OPEN_TREE_ATTR 467
 #define NR_FILE_SETATTR 469
-#define NR_NEWEST 469 // of Linux 6.17
+#define NR_NEWEST 469 // the newest call of Linux 6.17
 #define X32_BIT 0x40000000u
 
 static const uint32_t refused[] = {
     // clang-format off
-    // Other programs, and the memory and the descriptors of other processes
+    // Other programs; memory and descriptors of other processes
     SYS_execve, SYS_execveat, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp,
     NR_PIDFD_GETFD, NR_PIDFD_SEND_SIGNAL, NR_PROCESS_MADVISE, NR_PROCESS_MRELEASE,
     SYS_migrate_pages, SYS_move_pages,
-    // Memory, semaphores and messages that other processes of the user have by number
+    // System V IPC: memory, semaphores and messages of the user's other processes
     SYS_shmget, SYS_shmat, SYS_shmctl, SYS_semget, SYS_semop, SYS_semtimedop, SYS_semctl, SYS_msgget,
     SYS_msgsnd, SYS_msgrcv, SYS_msgctl, SYS_mq_unlink,
 #if !SECCOMP_ALLOWS_LEAK_CHECK
@@ -73,12 +73,14 @@ static const uint32_t refused[] = {
     // Users and namespaces
     SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid,
     SYS_setfsuid, SYS_setfsgid, SYS_setgroups, SYS_capset, SYS_unshare, SYS_setns,
-    // Parts of the kernel with a long list of holes
+    // Parts of the kernel with many known vulnerabilities
     SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_add_key, SYS_request_key, SYS_keyctl,
-    // What Landlock leaves open of files. fchmod stays: files that are written get their modes by it.
+    // File operations that Landlock does not handle. fchmod stays allowed: output files get their
+    // modes by it.
     SYS_fchmodat, SYS_fchownat, SYS_fchown, SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr,
-    SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SYS_truncate, NR_FCHMODAT2, NR_SETXATTRAT, NR_REMOVEXATTRAT, NR_FILE_SETATTR,
-    // Calls that only the older architecture has
+    SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SYS_truncate, NR_FCHMODAT2,
+    NR_SETXATTRAT, NR_REMOVEXATTRAT, NR_FILE_SETATTR,
+    // Calls that exist only on x86-64
 #ifdef SYS_chmod
     SYS_chmod, SYS_chown, SYS_lchown, SYS_iopl, SYS_ioperm, SYS_modify_ldt, SYS_uselib,
 #endif
@@ -90,7 +92,7 @@ static const uint32_t refused_when_closed[] = {
     SYS_fork, SYS_vfork,
 #endif
     SYS_mq_open,
-    SYS_tkill, // of a thread of any process; tgkill names the process, too
+    SYS_tkill, // signals a thread of any process; tgkill also states the process
 };
 
 #define MAX_INSTRUCTIONS 600
@@ -120,8 +122,8 @@ static void load_number(struct filter *f) {
     add(f, LOAD, offsetof(struct seccomp_data, nr), 0, 0);
 }
 
-// The low half of an argument. All that are looked at here are ints to the kernel, which ignores
-// the rest; so must the filter, or a high half would hide the value.
+// Loads the low half of an argument. The kernel treats all arguments tested here as ints and
+// ignores the high half. The filter must do the same, otherwise a high half could hide the value.
 static void load_argument(struct filter *f, unsigned i) {
     add(f, LOAD, (uint32_t)(offsetof(struct seccomp_data, args) + i * sizeof(uint64_t)), 0, 0);
 }
@@ -136,7 +138,7 @@ static void refuse_calls(struct filter *f, const uint32_t *numbers, size_t n) {
         refuse_call(f, numbers[i], EPERM);
 }
 
-// The call with this value of an argument.
+// Refuses the call if argument i has this value.
 static void refuse_with(struct filter *f, uint32_t number, unsigned i, uint32_t value) {
     add(f, EQUALS, number, 0, 4);
     load_argument(f, i);
@@ -151,7 +153,7 @@ static void refuse_range(struct filter *f, uint32_t first, uint32_t last) {
     end(f, FAILS_WITH(EPERM));
 }
 
-// Families of sockets. A pair (socketpair) reaches nobody else.
+// Restricts socket families. socketpair stays allowed: it reaches no other process.
 static void restrict_sockets(struct filter *f, enum seccomp_step step) {
     if (step == SECCOMP_CLOSED) {
         refuse_call(f, SYS_socket, EPERM);
@@ -160,23 +162,24 @@ static void restrict_sockets(struct filter *f, enum seccomp_step step) {
     add(f, EQUALS, SYS_socket, 0, 5);
     load_argument(f, 0);
     add(f, EQUALS, AF_UNIX, 2, 0);
-    add(f, EQUALS, AF_NETLINK, 1, 0); // devices, as the kernel tells of them
+    add(f, EQUALS, AF_NETLINK, 1, 0); // the kernel reports devices through it
     end(f, FAILS_WITH(EPERM));
-    load_number(f); // after a load of an argument
+    load_number(f); // needed after loading an argument
 }
 
-// Threads stay; namespaces go and, at the end, processes.
+// Allows threads; refuses new namespaces and, in the last step, processes.
 static void restrict_clone(struct filter *f, enum seccomp_step step) {
     const uint32_t namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
                                 CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
     const bool threads_only = step == SECCOMP_CLOSED && !SECCOMP_ALLOWS_LEAK_CHECK;
-    // Its flags lie in memory, where a filter cannot look; C libraries then use clone.
+    // The flags of clone3 are in memory, which a filter cannot read. C libraries then fall back to
+    // clone.
     refuse_call(f, NR_CLONE3, ENOSYS);
     add(f, EQUALS, SYS_clone, 0, threads_only ? 5 : 4);
     load_argument(f, 0);
     if (threads_only) {
         add(f, HAS_ANY, CLONE_THREAD, 0, 1); // not a thread: refused
-        add(f, HAS_ANY, namespaces, 0, 1);   // a thread without new namespaces: goes on
+        add(f, HAS_ANY, namespaces, 0, 1);   // a thread without new namespaces: allowed
     } else {
         add(f, HAS_ANY, namespaces, 0, 1);
     }
@@ -184,7 +187,7 @@ static void restrict_clone(struct filter *f, enum seccomp_step step) {
     load_number(f);
 }
 
-// Typing into the terminal of whoever started the command.
+// Refuses typing into the terminal of the user who started the command.
 static void restrict_terminal(struct filter *f) {
     add(f, EQUALS, SYS_ioctl, 0, 5);
     load_argument(f, 1);
@@ -194,7 +197,7 @@ static void restrict_terminal(struct filter *f) {
     load_number(f);
 }
 
-// Signals by way of a descriptor: the kernel sends them to whatever process is set as its owner.
+// Refuses to set the owner of a descriptor: the kernel sends signals to that process.
 static void restrict_owners(struct filter *f) {
     static const uint32_t commands[] = {F_SETOWN, F_SETOWN_EX, F_SETSIG};
     static const uint32_t requests[] = {FIOSETOWN, SIOCSPGRP};
@@ -204,13 +207,13 @@ static void restrict_owners(struct filter *f) {
         refuse_with(f, SYS_ioctl, 1, requests[i]);
 }
 
-// Signals to other processes, which Landlock refuses from its version 6 on; their limits and
-// priorities. sched_setaffinity stays: OpenMP sets that of threads, whose numbers are not known
-// here.
+// Refuses signals to other processes, as Landlock does from its version 6 on, and changes of their
+// limits and priorities. sched_setaffinity stays allowed: OpenMP calls it with thread ids, which
+// are not known here.
 static void restrict_processes(struct filter *f) {
     static const struct {
         uint32_t call, argument;
-        bool zero; // 0 is the caller
+        bool zero; // 0 means the calling process
     } calls[] = {{SYS_kill, 0, false},
                  {SYS_tgkill, 0, false},
                  {SYS_rt_sigqueueinfo, 0, false},
@@ -233,13 +236,13 @@ static void restrict_processes(struct filter *f) {
 }
 
 static void make_filter(struct filter *f, enum seccomp_step step) {
-    // Another architecture's calls have other numbers.
+    // Other architectures have other numbers, so their calls are refused.
     add(f, LOAD, offsetof(struct seccomp_data, arch), 0, 0);
     add(f, EQUALS, ARCHITECTURE, 1, 0);
     end(f, FAILS_WITH(EPERM));
     load_number(f);
 #ifdef __x86_64__
-    // x32: the same architecture to the kernel, with numbers of its own.
+    // x32 reports the same architecture, but has its own numbers.
     add(f, AT_LEAST, X32_BIT, 0, 1);
     end(f, FAILS_WITH(EPERM));
 #endif
@@ -269,8 +272,8 @@ bool seccomp_enter(enum seccomp_step step) {
         return false;
     }
     struct sock_fprog program = {f.n, f.code};
-    // TSYNC: OpenMP, drivers and heartbeats have threads by now. One that cannot be reached is
-    // told by its id.
+    // TSYNC applies the filter to all threads: OpenMP, drivers and heartbeats have started some by
+    // now. A positive result is the id of a thread that could not be synchronized.
     long result =
         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
     if (result > 0) errno = ESRCH;

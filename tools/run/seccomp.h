@@ -1,11 +1,11 @@
-// The system calls that a command gives up, as a seccomp filter in the kernel.
+// The system calls that a command gives up, enforced by a seccomp filter in the kernel.
 #ifndef REE_TOOLS_RUN_SECCOMP_H
 #define REE_TOOLS_RUN_SECCOMP_H
 
 #include <stdbool.h>
 
-// Sanitizers look for leaks from a second process, which traces this one: under one the filters
-// leave fork, clone and ptrace alone.
+// Leak checkers of sanitizers use a second process that traces this one. Under a sanitizer the
+// filters therefore allow fork, clone and ptrace.
 #ifndef __has_feature
 #define __has_feature(x) 0
 #endif
@@ -17,17 +17,18 @@
 #define SECCOMP_ALLOWS_LEAK_CHECK 0
 #endif
 
-// Filters add up: the second tightens the first.
+// Filters add up: the second filter restricts further.
 enum seccomp_step {
-    // Before the drivers of GPUs are opened, which may ask a service through a UNIX socket, and
-    // whose first use is tried in a child process.
+    // Before GPU drivers are opened: a driver may contact a service through a UNIX socket, and its
+    // first use is tried in a child process.
     SECCOMP_BEFORE_DRIVERS,
-    // Once all devices are open, or where none needs a driver: no sockets, no processes.
+    // After all devices are open, or if none needs a driver: no sockets, no child processes.
     SECCOMP_CLOSED,
 };
 
-// Lays the filter on all threads of the process, and on those to come. Needs PR_SET_NO_NEW_PRIVS.
-// False: errno; ENOSYS where the kernel has no filters, or ree none for this architecture.
+// Applies the filter to all existing threads of the process; new threads inherit it. Requires
+// PR_SET_NO_NEW_PRIVS. False: see errno; ENOSYS if the kernel has no filters or ree supports no
+// filter for this architecture.
 bool seccomp_enter(enum seccomp_step step);
 
 #endif

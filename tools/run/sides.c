@@ -36,7 +36,7 @@ static bool is_between(char c) {
     return c == ',' || c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-// Numbers of one to ten digits below 2^31. `text` ends with a NUL.
+// Parses numbers of one to ten digits, below 2^31. `text` must end with a NUL.
 static enum ree_status read_ids(const char *text, int32_t *ids, size_t *out_n,
                                 struct ree_error *err) {
     size_t n = 0;

@@ -1,4 +1,4 @@
-// The receipts of the two parties to a dispute: --a-receipt, --b-receipt and what belongs to them.
+// The receipts of the two parties to a dispute: --a-receipt, --b-receipt and the related options.
 #ifndef REE_RUN_SIDES_H
 #define REE_RUN_SIDES_H
 
@@ -32,13 +32,14 @@ struct sides {
     "request'):\n"                                                                                 \
     "                         a receipt of another prompt or other parameters is wrong\n"
 
-bool sides_option(struct cli *cli, struct sides *sides); // whether the option is one of them
+// returns true if the argument is one of these options
+bool sides_option(struct cli *cli, struct sides *sides);
 void sides_check(struct cli *cli, const struct sides *sides);
-// Reads what is given. Returns 0, or prints an error and returns an exit code.
+// Reads the given files. Returns 0, or prints an error and returns an exit code.
 int sides_load(struct sides *sides);
 void sides_finish(struct sides *sides);
 const struct ree_receipt *sides_receipt(const struct sides *sides, unsigned k); // NULL: not given
-const struct ree_request *sides_request(const struct sides *sides);             // likewise
-const char *sides_key(const struct sides *sides, unsigned k);                   // likewise
+const struct ree_request *sides_request(const struct sides *sides);             // NULL: not given
+const char *sides_key(const struct sides *sides, unsigned k);                   // NULL: not given
 
 #endif

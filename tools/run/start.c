@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-// Of the one command line that a process has, hence the statics.
+// One command line per process, hence the statics.
 static struct budget budget;
 static bool no_sandbox;
 

@@ -1,4 +1,4 @@
-// The options that every subcommand has, and what begins each: the sandbox and the budgets.
+// The options that every subcommand has, and its first step: the sandbox and the budgets.
 #ifndef REE_TOOLS_RUN_START_H
 #define REE_TOOLS_RUN_START_H
 
@@ -15,19 +15,20 @@
     "  --no-sandbox         keep the rights that it gives up before it reads a file of a\n"        \
     "                       stranger: files that the command line does not name, other\n"          \
     "                       programs, the network\n"
-// Where no exit status is a verdict, and where some are.
+// PLAIN: no exit code is a verdict. VERDICT: some are, so a timeout exits with 2.
 #define CLI_START_HELP_PLAIN CLI_START_HELP_WITH("124")
 #define CLI_START_HELP_VERDICT CLI_START_HELP_WITH("2")
 
-// True if the argument is one of these options; cli_next calls it for all subcommands.
+// Returns true if the argument is one of these options. cli_next calls this for all subcommands.
 bool cli_start_option(struct cli *cli);
 
 struct cli_start {
-    unsigned uses;          // SANDBOX_...
-    const char *no_sandbox; // why this command has none; NULL: it has one
-    int cannot;             // as in struct budget
+    unsigned uses;          // SANDBOX_... flags
+    const char *no_sandbox; // why this command has no sandbox; NULL: it has one
+    int cannot;             // exit code as in struct budget
 };
-// After the options are parsed and before anything that they name is read. Returns an exit code.
+// Must be called after the options are parsed and before any file they name is read. Returns an
+// exit code.
 int cli_start(const struct cli_start *start);
 
 #endif

@@ -1,4 +1,4 @@
-// ree-run tokenize: text to token ids and back, with a model's tokenizer.
+// ree-run tokenize: converts text to token ids and back with a model's tokenizer.
 #include "start.h"
 
 #include "base/json.h"
@@ -46,7 +46,7 @@ struct request {
     bool json, no_special, raw_output;
 };
 
-// Standard input to its end; free the result. NULL: it cannot be read.
+// Reads standard input to its end; release the result with free. NULL: it cannot be read.
 static char *read_stdin(size_t *out_n) {
     struct ree_strbuf text;
     char block[65536];
@@ -111,7 +111,7 @@ static int print_ids(const struct request *request, const struct ree_tokenizer *
     else if (prompt)
         ree_strbuf_append(&out, prompt, strlen(prompt));
     if (prompt) ree_strbuf_append(&out, "\n\n", 2);
-    // Few tokens with their pieces, many as a line of numbers.
+    // Few tokens are listed with their text, many as one line of numbers.
     for (size_t i = 0; i < n; i++) {
         ree_strbuf_printf(&out, n <= 64 ? "%7d  " : "%d ", ids[i]);
         if (n > 64) continue;
@@ -156,7 +156,7 @@ static int encode(const struct request *request, const struct ree_tokenizer *tok
     return code;
 }
 
-// Numbers between spaces, commas and brackets.
+// Parses numbers separated by spaces, commas and brackets.
 static int32_t *parse_ids(const char *text, size_t *out_n) {
     int32_t *ids = calloc(strlen(text) / 2 + 1, sizeof *ids);
     if (!ids) cli_error("out of memory");
@@ -196,7 +196,7 @@ static int decode(const struct request *request, const struct ree_tokenizer *tok
         free(text);
         return print_json(root, tokenizer);
     }
-    // The text and nothing else, so that it can be compared and piped.
+    // Only the text, so that it can be compared and piped.
     struct ree_strbuf out;
     ree_strbuf_init(&out);
     if (cli_must_escape(request->raw_output))

@@ -1,4 +1,4 @@
-// ree-run trace: what a trace is of.
+// ree-run trace: describes the run that a trace belongs to.
 #include <cjson/cJSON.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// ree-run validate: whether a receipt is what it says, without running anything.
+// ree-run validate: checks a receipt's own statements without running the model.
 #include "start.h"
 #include "receipts.h"
 
@@ -41,7 +41,7 @@ struct report {
     bool ok;
 };
 
-// A finding that says nothing about the receipt: memory is exhausted, or a file cannot be read.
+// Returns a finding that says nothing about the receipt: memory ran out, or a file cannot be read.
 static const struct ree_receipt_finding *find_unknown(const struct report *report) {
     for (size_t i = 0; i < report->n; i++)
         if (report->findings[i].unknown) return &report->findings[i];
@@ -129,7 +129,7 @@ static int validate(const char *path, const char *key_text, const char *dsse, bo
             cli_error("%s: %s: %s", path, unknown->what, unknown->detail);
             code = CANNOT_CHECK;
         }
-        // Not told is not checked.
+        // If the result cannot be printed, the receipt counts as not checked.
         else if ((json ? print_json(&receipt, &report) : print_text(&receipt, &report)) != 0)
             code = CANNOT_CHECK;
     } else {

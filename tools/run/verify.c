@@ -1,4 +1,4 @@
-// ree-run verify: whether a receipt tells the truth.
+// ree-run verify: checks by a new run whether a receipt is true.
 #include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,17 +18,17 @@ struct job {
     struct verify_options *o;
     struct ree_receipt receipt;
     struct ree_request request; // with --request
-    struct ree_prompt asked;    // its prompt
+    struct ree_prompt asked;    // prompt of the request
     struct ree_verification v;
-    struct ree_generator *generator; // of a text
+    struct ree_generator *generator; // for a text
     struct ree_tokenizer *tokenizer;
     struct prompts prompts;
-    struct ree_model *model; // of tensors
+    struct ree_model *model; // for tensors
     struct ree_pipeline *pipeline;
     struct watch watch;
 };
 
-// What is not known of the model, the device or the inputs leaves a receipt unchecked.
+// Errors about the model, the device or the inputs leave a receipt unchecked.
 static int cannot(const struct ree_error *err) {
     cli_fail(err);
     return CLI_CANNOT;
@@ -48,11 +48,11 @@ static int load_tokenizer(struct job *job) {
     return status == REE_NOT_FOUND && !job->o->tokenizer ? 0 : cannot(&err);
 }
 
-// Comes to nothing where no trace is wanted, or the model does not run.
+// Does nothing if no trace is requested, or if the model is not run.
 static int begin_trace(struct job *job, const struct ree_model *model,
                        struct ree_pipeline *pipeline, size_t n_states,
                        const struct ree_state_spec *states) {
-    struct ree_model_hashes hashes; // of the model, since they agreed
+    struct ree_model_hashes hashes; // the receipt's hashes are the model's, since they agreed
     memcpy(hashes.graph, job->receipt.graph_sha256, sizeof hashes.graph);
     memcpy(hashes.weights, job->receipt.weights_sha256, sizeof hashes.weights);
     struct watch_run run = {.model = model,
@@ -127,7 +127,7 @@ static int verify_tensors(struct job *job) {
     if (ree_model_load(o->model, &model_options, &job->model, &err) != REE_OK) return cannot(&err);
     if (ree_verify_model(&job->v, &job->receipt, job->model, cli_progress, NULL, &err) != REE_OK)
         return cannot(&err);
-    if (job->v.differs) return 0; // its inputs may be others too
+    if (job->v.differs) return 0; // its inputs may differ too
     if (run_inputs_load(&o->inputs, job->model)) return CLI_CANNOT;
     struct ree_pipeline_options divided = cli_parts_pipeline(&o->parts, &options);
     if (ree_pipeline_create(job->model, o->parts.devices, o->parts.n_devices, &divided, NULL, 0,
@@ -178,7 +178,7 @@ static const char *outcome_name(enum ree_verify_outcome outcome) {
     return names[outcome];
 }
 
-// What the prover chose, and what it says without proof.
+// Reports what the prover chose, and what it states without proof.
 static void report_claims(const struct ree_receipt *r, bool is_requested, struct ree_strbuf *out) {
     const struct ree_sampling *s = &r->sampling;
     if (r->kind == REE_RECEIPT_TEXT) {

@@ -1,4 +1,4 @@
-// The options of a verification, as a table, and what does not go together.
+// The option table of a verification, and the combinations that are not allowed.
 #include "verify_options.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// What `ree-run verify` is asked for.
+// The options of `ree-run verify`.
 #ifndef REE_TOOLS_RUN_VERIFY_OPTIONS_H
 #define REE_TOOLS_RUN_VERIFY_OPTIONS_H
 
@@ -22,7 +22,8 @@ struct verify_options {
     bool stepwise, ignore_eos, raw, json, no_fuse, no_fold;
 };
 
-// Parses and checks; false: a message was printed. Release with verify_options_finish, also then.
+// Parses and checks the options. false: a message was printed. Release with verify_options_finish,
+// also after a failure.
 bool verify_options_parse(struct verify_options *options, int argc, char **argv);
 void verify_options_finish(struct verify_options *options);
 int verify_options_help(void);

@@ -20,8 +20,8 @@ bool watch_wanted(const struct watch_options *o) {
     return o->trace || o->dump || o->fault;
 }
 
-// NODE:STEP:BIT[:OUTPUT]; a node's name may have colons, so it is read from behind. *out_node is as
-// long as *out_n.
+// Parses NODE:STEP:BIT[:OUTPUT] from the end, because a node's name may contain colons. *out_n is
+// the length of NODE.
 static bool parse_fault(const char *text, size_t *out_n, struct ree_fault *out) {
     uint64_t numbers[3];
     size_t n = strlen(text), n_numbers = 0, ends[4] = {n};
@@ -37,8 +37,8 @@ static bool parse_fault(const char *text, size_t *out_n, struct ree_fault *out) 
         ends[++n_numbers] = n;
     }
     if (n_numbers < 2) return false;
-    // With three numbers and a name in front: all are there. A node that is a number itself would
-    // be the first of four.
+    // Three numbers after a name: all fields are present. If the node itself is a number, it would
+    // be the first of four numbers.
     *out = (struct ree_fault){.run = numbers[n_numbers - 1], .bit = numbers[n_numbers - 2]};
     if (n_numbers == 3) out->output = (size_t)numbers[0];
     *out_n = ends[n_numbers];
@@ -59,7 +59,7 @@ void watch_check(struct cli *cli, const struct watch_options *o) {
     if (o->dump) dump_check(cli, o->dump);
 }
 
-// The observer of all
+// The observer that calls all others
 
 static enum ree_status on_inputs(void *user, const struct ree_tensor *inputs, size_t n,
                                  struct ree_error *err) {
@@ -85,7 +85,7 @@ static enum ree_status on_end(void *user, struct ree_error *err) {
     return REE_OK;
 }
 
-// A node by its number, or by its name, which has to be of one alone.
+// Finds a node by its number, or by its name, which must be unique.
 static enum ree_status find_node(const struct ree_graph *graph, const char *text, size_t n,
                                  size_t *out, struct ree_error *err) {
     size_t found = 0;
@@ -155,14 +155,16 @@ int watch_begin(struct watch *w, const struct watch_options *options, const stru
                              &w->dump, &err);
         if (status == REE_OK) w->parts[w->n_parts++] = dump_observer(w->dump);
     }
-    // A fault alone needs no observer but to count steps; without its callback nothing is read.
+    // With only a fault, the observer just counts steps; without its other callbacks no values are
+    // read.
     struct ree_observer observer = {w->n_parts ? on_inputs : NULL, w->n_parts ? on_value : NULL,
                                     on_end, w, w->n_parts == 1 && w->parts[0].concurrent};
     if (status == REE_OK) status = ree_pipeline_observe(run->pipeline, &observer, &err);
     return status == REE_OK ? 0 : cli_fail(&err);
 }
 
-// The name without folders; NULL where it would need care in a receipt or on a terminal.
+// Returns the file name without folders; NULL if it would need escaping in a receipt or on a
+// terminal.
 static const char *plain_name(const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     for (const char *c = name; *c; c++)

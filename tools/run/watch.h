@@ -1,4 +1,4 @@
-// Looking into a run: --trace, --dump-tensors and --inject-fault, for `run` and `generate`.
+// Trace options of `run` and `generate`: --trace, --dump-tensors and --inject-fault.
 #ifndef REE_TOOLS_RUN_WATCH_H
 #define REE_TOOLS_RUN_WATCH_H
 
@@ -6,15 +6,15 @@
 #include "audit/record.h"
 #include "session/pipeline.h"
 
-// Tokens of a prompt in a step, unless they are given.
+// Default number of prompt tokens per step.
 #define WATCH_CHUNK 64
 
 struct cli;
 struct watch_options {
-    const char *trace;                       // file; NULL: none
+    const char *trace;                       // file to write; NULL: none
     const char *dump, *dump_folder, *format; // NULL: not given
     const char *fault;                       // NULL: none
-    bool is_secret;                          // what is written is for its owner only
+    bool is_secret;                          // the written files are accessible to their owner only
 };
 
 #define WATCH_HELP                                                                                 \
@@ -35,18 +35,21 @@ struct watch_options {
     "                       flip one bit of what a node (its number, or its name) computed in a\n" \
     "                       step (counted from 0), to see what finds it\n"
 
+// true: the current argument is one of these options.
 bool watch_option(struct cli *cli, struct watch_options *options);
-// What does not go together is wrong usage.
+// Reports options that exclude each other as wrong usage.
 void watch_check(struct cli *cli, const struct watch_options *options);
+// true: at least one of --trace, --dump-tensors and --inject-fault was given.
 bool watch_wanted(const struct watch_options *options);
 
 struct watch {
     const struct watch_options *options;
     struct ree_recorder *recorder;
     struct watch_dump *dump;
-    struct ree_observer parts[2]; // of the two above
+    struct ree_observer parts[2]; // observers of recorder and dump
     size_t n_parts;
-    const char *fault_node; // text of its number
+    // unused
+    const char *fault_node;
     uint64_t fault_step;
     uint64_t n_steps;
     uint32_t prefill_chunk;
@@ -54,22 +57,22 @@ struct watch {
 
 struct watch_run {
     const struct ree_model *model;
-    const struct ree_model_hashes *hashes; // NULL: made here, where needed
+    const struct ree_model_hashes *hashes; // NULL: watch_begin computes them if needed
     struct ree_pipeline *pipeline;
     enum ree_operation_set operation_set;
-    uint32_t prefill_chunk; // 0: a model without steps
+    uint32_t prefill_chunk; // tokens per prefill step; 0: a model without steps
     size_t n_states;
     const struct ree_state_spec *states;
 };
 
-// Before the first run. Prints what is wrong; returns an exit code.
+// Must be called before the first run. Prints errors; returns an exit code.
 int watch_begin(struct watch *watch, const struct watch_options *options,
                 const struct watch_run *run);
-// After the last. *out_traced: of the trace that was written; *out_has: there is one.
+// Must be called after the last run. *out_has: a trace was written; *out_traced describes it.
 int watch_end(struct watch *watch, struct ree_traced *out_traced, bool *out_has);
-void watch_finish(struct watch *watch); // also of a zeroed one
+void watch_finish(struct watch *watch); // accepts a zeroed struct
 
-// The fault that --inject-fault names.
+// Parses --inject-fault and finds its node.
 enum ree_status watch_fault(const char *text, const struct ree_model *model, struct ree_fault *out,
                             struct ree_error *err);
 

@@ -9,7 +9,8 @@ static void lack_memory(struct writer *w) {
     w->failed = true;
 }
 
-// Prints what was not printed yet of the text's first `certain` bytes; `more` may follow them.
+// Prints the part of the text's first `certain` bytes that is not printed yet. `more`: more text
+// may follow.
 static void print(struct writer *w, const struct ree_strbuf *text, size_t certain, bool more) {
     if (certain <= w->printed) return;
     if (!w->prints) {
@@ -22,7 +23,8 @@ static void print(struct writer *w, const struct ree_strbuf *text, size_t certai
     ree_strbuf_init(&escaped);
     if (w->escapes) n = cli_append_escaped(&escaped, from, n, more);
     if (escaped.failed) lack_memory(w);
-    // What is lost here, the report's exit code tells: the answer goes on, for its receipt.
+    // Lost output shows in the report's exit code. The generation continues, for the sake of its
+    // receipt.
     if (!escaped.failed) cli_write(w->escapes ? escaped.data : from, w->escapes ? escaped.size : n);
     ree_strbuf_finish(&escaped);
     w->printed += n;

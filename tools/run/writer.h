@@ -1,32 +1,32 @@
-// The text of generated sequences as it comes: printing what is certain.
+// Prints the text of generated sequences while it is generated, as soon as it is final.
 #ifndef REE_TOOLS_RUN_WRITER_H
 #define REE_TOOLS_RUN_WRITER_H
 
 #include "generate/answer.h"
 
 struct writer {
-    const struct ree_tokenizer *tokenizer; // NULL: ids are printed in place of text
+    const struct ree_tokenizer *tokenizer; // NULL: prints ids instead of text
     const char *const *stops;
     size_t n_stops;
-    bool prints;              // as it comes: of a single sequence
-    struct ree_answer answer; // with a tokenizer
-    struct ree_strbuf ids;    // without one
-    bool escapes;             // for a terminal (cli_append_escaped)
-    size_t printed;           // bytes of the text
+    bool prints;              // print during generation; only for a single sequence
+    struct ree_answer answer; // used with a tokenizer
+    struct ree_strbuf ids;    // used without a tokenizer
+    bool escapes;             // escape control characters for a terminal (cli_append_escaped)
+    size_t printed;           // bytes of the text already printed
     bool failed;
 };
 
-// Takes the prompt in. false: out of memory, or ids that the tokenizer lacks (printed).
+// Starts with the prompt. false: out of memory, or an id unknown to the tokenizer (printed).
 bool writer_begin(struct writer *w, const struct ree_prompt *prompt);
-// Takes a token; false when a stop string was completed.
+// Adds a token. false: it completed a stop string, or a failure (w->failed).
 bool writer_push(struct writer *w, int32_t id);
-void writer_end(struct writer *w); // what was held back
+// Prints the text that was held back.
+void writer_end(struct writer *w);
 void writer_finish(struct writer *w);
-// Appends the prompt or the answer as it is printed.
+// Appends `text` (the prompt or the answer) in the form in which it is printed.
 void writer_append(const struct writer *w, const struct ree_strbuf *text, struct ree_strbuf *out);
-// They may have NULs.
-const struct ree_strbuf *writer_prompt(const struct writer *w); // as the tokenizer spells it
-const struct ree_strbuf *
-writer_text(const struct writer *w); // of the answer, without a stop string
+// The returned strings may contain NULs.
+const struct ree_strbuf *writer_prompt(const struct writer *w); // as the tokenizer decodes it
+const struct ree_strbuf *writer_text(const struct writer *w);   // the answer, without a stop string
 
 #endif

@@ -1,5 +1,5 @@
-// A program of one's own: runs a model of one input, as ree-run does, and prints the SHA-256 of its
-// outputs. README.md, "In your own program", says how it is built.
+// A sample program: runs a model with one input, as ree-run does, and prints the SHA-256 of its
+// outputs. README.md, "In your own program", explains how to build it.
 #include <ree.h>
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ int main(int argc, char **argv) {
     if (ree_device_open("cpu", NULL, &device, &err)) goto end;
     if (ree_session_create(model, device, NULL, &session, &err)) goto end;
     if (ree_tensor_load(&input, argv[2], &err)) goto end;
-    input.name = strdup(ree_model_input(model, 0)->name); // inputs are found by their names
+    input.name = strdup(ree_model_input(model, 0)->name); // inputs are matched by name
     if (ree_session_run(session, &input, 1, outputs, &err)) goto end;
 
     size_t n = ree_model_n_outputs(model);
