@@ -33,9 +33,10 @@ static unsigned char *decode(const char *text, size_t *out_n, bool *out_failed) 
     if (!bytes) return NULL;
     while (padding < 2 && padding < n && text[n - 1 - padding] == '=')
         padding++;
-    // EVP_DecodeBlock would trim white space and accept '=' anywhere.
-    if (strcspn(text, " \t\r\n=") != n - padding ||
-        EVP_DecodeBlock(bytes, (const unsigned char *)text, (int)n) < 0) {
+    // EVP_DecodeBlock would trim white space and '-', and accept '=' anywhere.
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    if (strspn(text, digits) != n - padding ||
+        EVP_DecodeBlock(bytes, (const unsigned char *)text, (int)n) != (int)(n / 4 * 3)) {
         free(bytes);
         return NULL;
     }

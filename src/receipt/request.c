@@ -104,7 +104,7 @@ enum ree_status ree_request_write(const struct ree_request *request, const char 
     cJSON_Delete(root);
     ree_strbuf_append(&text, "\n", 1);
     if (status == REE_OK && text.failed) status = ree_fail(err, REE_NO_MEMORY, "out of memory");
-    if (status == REE_OK) status = ree_file_write(path, text.data, text.size, err);
+    if (status == REE_OK) status = ree_file_write_secret(path, text.data, text.size, err);
     ree_strbuf_finish(&text);
     return status;
 }

@@ -13,7 +13,9 @@ enum ree_channel { REE_CHANNEL_DATA, REE_CHANNEL_CONTROL, REE_N_CHANNELS };
 struct ree_link;
 
 struct ree_link_ops {
-    // Starts sending a frame, which must stay valid until `test` reports that it was sent.
+    // Starts sending a frame, which must stay valid until `test` reports that it was sent. On
+    // failure *out_request is NULL if the frame may be freed. Otherwise the link may still read part
+    // of it: the frame must stay valid as long as the process.
     enum ree_status (*start)(struct ree_link *link, uint32_t to, enum ree_channel channel,
                              const unsigned char *frame, size_t nbytes, void **out_request,
                              struct ree_error *err);

@@ -164,7 +164,7 @@ enum ree_status ree_transport_post(struct ree_transport *t, uint32_t to, enum re
     enum ree_status status =
         t->link->ops->start(t->link, to, channel, s.frame, s.nbytes, &s.request, err);
     if (status != REE_OK) {
-        free(s.frame);
+        if (!s.request) free(s.frame);
         return status;
     }
     t->peers[to].sent[channel]++;

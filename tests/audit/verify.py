@@ -637,6 +637,7 @@ def requests(folder):
     for file in (ask, other):
         done = run("request", STORIES, "--prompt-text", PROMPT, *wanted, "--output", file)
         check(done.returncode == 0, f"request: {done.stderr}")
+    check(ask.stat().st_mode & 0o777 == 0o600, "a request is for its owner only until it is sent")
     request = vectors.parse(ask.read_text())
     digest = sha("ree-request/1", canonical(request["body"]).encode())
     check(request["request_sha256"] == digest, "hashed as NUMERICS.md says")

@@ -247,10 +247,38 @@ static void check_hashes(void) {
     CHECK(!ree_unhex("000000000000000000000000000000000000000000000000000000000000000000", b));
 }
 
+// n times `item`, with `between` between them, in an array.
+static void refuse_many(size_t n, const char *item, const char *between, const char *says) {
+    struct ree_strbuf text;
+    struct ree_error err = {.message = ""};
+    cJSON *value = NULL;
+    ree_strbuf_init(&text);
+    ree_strbuf_append(&text, "[", 1);
+    for (size_t i = 0; i < n; i++)
+        ree_strbuf_printf(&text, "%s%s", i ? between : "", item);
+    ree_strbuf_append(&text, "]", 1);
+    enum ree_status status = ree_json_parse_strict(text.data, text.size, &value, &err);
+    CHECK_MSG(says ? status == REE_INVALID && strstr(err.message, says) : status == REE_OK,
+              "%zu times %s: %s", n, item, err.message);
+    cJSON_Delete(value);
+    ree_strbuf_finish(&text);
+}
+
+// Small files that would take gigabytes, or minutes.
+static void many(void) {
+    refuse_many(1 << 22, "0", ",", NULL);
+    refuse_many((1 << 22) + 1, "0", ",", "more than 4194304 values");
+    refuse_many(1 << 20, "[[[[[]]]]]", ",", "more than 4194304 values");
+    refuse_many(1 << 16, "0.12345678901234567", ",", NULL);
+    refuse_many((1 << 16) + 1, "0.12345678901234567", ",", "more than 65536 numbers");
+    refuse_many((1 << 16) + 1, "1e0", ",", "more than 65536 numbers");
+}
+
 int main(void) {
     check_numbers();
     check_strings();
     check_structure();
     check_hashes();
+    many();
     return test_finish();
 }

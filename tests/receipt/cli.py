@@ -256,10 +256,12 @@ def attestations(data, folder):
                 "signatures": [{"keyid": keyid or envelope["signatures"][0]["keyid"],
                                 "sig": base64.b64encode(signature.read_bytes()).decode()}]}
 
-    def refused(what, lie):
+    def refused(what, lie, says=""):
         bad = folder / "bad.dsse"
         bad.write_text(lie if isinstance(lie, str) else json.dumps(lie))
         check(findings(receipt, "--dsse", bad, "--public-key", public, code=1) == {"attestation"}, f"attestation: {what}")
+        text = run("validate", receipt, "--dsse", bad, "--public-key", public).stdout
+        check(says in text, f"attestation: {what}: '{says}' is not in: {text}")
 
     if not shutil.which("openssl"):
         print("openssl: not here, so no attestation was forged")
@@ -286,10 +288,12 @@ def attestations(data, folder):
     refused("no signature", dict(envelope, signatures=[]))
     refused("another type", dict(envelope, payloadType="text/plain"))
     refused("another payload", dict(envelope, payload=base64.b64encode(json.dumps(statement).encode() + b" ").decode()))
-    refused("no base64", dict(envelope, payload=envelope["payload"][:-4] + "===="))
-    refused("spaces", dict(envelope, payload=envelope["payload"] + "\n\n\n\n"))
+    refused("no base64", dict(envelope, payload=envelope["payload"][:-4] + "===="), "no base64")
+    refused("hyphens", dict(envelope, payload=envelope["payload"] + "----"), "no base64")
+    refused("spaces", dict(envelope, payload=envelope["payload"] + "\n\n\n\n"), "no base64")
     refused("payload twice", path.read_text().replace("{", '{"payload":"",', 1))
     refused("half of it", path.read_text()[:-20])
+    cannot("validate", receipt, "--dsse", folder / "none.dsse", message="none.dsse: No such file")
     cannot_write = run(model, "--input", image, "--receipt-path", receipt, "--dsse", path)
     check(cannot_write.returncode == 2 and "--sign" in cannot_write.stderr, "--dsse without a key")
     try:

@@ -59,7 +59,8 @@ static const struct cli_row rows[] = {
              "{\"prompt\": \"text\"}, {\"ids\": [1, 2]} or {\"messages\": [...]}"},
     {.name = "--messages", .value = "FILE", .kind = ROW_TAKE, .take = take_prompt,
      .help = "a conversation, [{\"role\": \"user\", \"content\": \"...\"}, ...], put into the "
-             "form that the model was trained on"},
+             "form that the model was trained on. Special tokens in a content count as such: a "
+             "stranger's text can pretend to be another role"},
     {.name = "--request", .value = "FILE", .kind = ROW_STRING, .at = AT(request), .place = CLI_READS,
      .help = "what somebody asked for with 'ree-run request': prompt and parameters are those of "
              "the request, and the receipt names it"},

@@ -69,8 +69,10 @@ static void check_dsse(const char *path, const char *receipt_path, const char *k
     struct ree_error err;
     char signer[65];
     enum ree_status status = ree_dsse_check(path, receipt_path, key, signer, &err);
-    *finding = (struct ree_receipt_finding){
-        .what = "attestation", .ok = status == REE_OK, .unknown = status == REE_NO_MEMORY};
+    *finding = (struct ree_receipt_finding){.what = "attestation",
+                                            .ok = status == REE_OK,
+                                            .unknown = status == REE_NO_MEMORY ||
+                                                       status == REE_NOT_FOUND || status == REE_IO};
     if (finding->ok)
         snprintf(finding->detail, sizeof finding->detail, "by %s", signer);
     else

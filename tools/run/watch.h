@@ -49,7 +49,6 @@ struct watch {
     struct ree_observer parts[2]; // observers of recorder and dump
     size_t n_parts;
     // unused
-    const char *fault_node;
     uint64_t fault_step;
     uint64_t n_steps;
     uint32_t prefill_chunk;

@@ -59,23 +59,6 @@ static enum ree_status take_from_slab(struct ree_cuda *cuda, struct ree_device_b
     return REE_OK;
 }
 
-// Releases unused buffers to the driver, but only those that are whole allocations.
-static void trim(struct ree_cuda *cuda) {
-    for (uint32_t c = 0; c < REE_CUDA_N_CLASSES; c++) {
-        struct ree_device_buffer **link = &cuda->unused[c];
-        while (*link) {
-            struct ree_device_buffer *buffer = *link;
-            if (is_small(buffer)) {
-                link = &buffer->next;
-                continue;
-            }
-            *link = buffer->next;
-            cuda->driver.memory_free(buffer->address);
-            free(buffer);
-        }
-    }
-}
-
 enum ree_status ree_cuda_buffer_create(struct ree_device *device, uint64_t size,
                                        struct ree_device_buffer **out, struct ree_error *err) {
     struct ree_cuda *cuda = ree_cuda_of(device);
@@ -100,10 +83,6 @@ enum ree_status ree_cuda_buffer_create(struct ree_device *device, uint64_t size,
         // Large buffers get exactly the requested size: weights fill a device.
         buffer->reserved = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         CUresult result = cuda->driver.memory_alloc(&buffer->address, buffer->reserved);
-        if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-            trim(cuda);
-            result = cuda->driver.memory_alloc(&buffer->address, buffer->reserved);
-        }
         if (result == CUDA_ERROR_OUT_OF_MEMORY)
             status = out_of_memory(cuda, size, err);
         else if (result != CUDA_SUCCESS)

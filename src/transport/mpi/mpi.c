@@ -127,14 +127,18 @@ static enum ree_status mpi_start(struct ree_link *link, uint32_t to, enum ree_ch
     const struct mpi *m = mpi_of(link);
     size_t n = nbytes ? (nbytes - 1) / m->piece + 1 : 1;
     struct sending *s = malloc(sizeof *s + n * sizeof *s->requests);
+    *out_request = NULL;
     if (!s) return no_memory(err);
     for (s->n = 0; s->n < n; s->n++) {
         size_t at = s->n * m->piece, left = nbytes - at;
         int code = MPI_Isend(frame + at, (int)(left < m->piece ? left : m->piece), MPI_BYTE,
                              (int)to, (int)channel, MPI_COMM_WORLD, &s->requests[s->n]);
         if (code == MPI_SUCCESS) continue;
-        // The run ends. The requests of messages in flight stay allocated.
-        if (s->n == 0) free(s);
+        // The run ends. Pieces in flight still need their requests and the frame.
+        if (s->n == 0)
+            free(s);
+        else
+            *out_request = s;
         return fail(err, "cannot send", code);
     }
     *out_request = s;
