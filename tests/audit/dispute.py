@@ -18,7 +18,7 @@ sys.path.insert(0, str(HERE.parent / "harness"))
 sys.path.insert(0, str(HERE.parent / "receipt"))
 import harness  # noqa: E402
 from harness import check  # noqa: E402
-from sealing import seal  # noqa: E402
+from sealing import canonical, seal  # noqa: E402
 
 SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
 PROMPT = ["--prompt-text", "Once upon a time", "--prefill-chunk", "4", "--max-new-tokens", "12", "--ignore-eos"]
@@ -142,6 +142,14 @@ def altered_claims(folder, about):
     try_text(text.replace('"prefill_chunk":4', '"prefill_chunk":5'), "header")
     try_text(text.replace('{"a":', '{"x":1,"a":'), "x is unknown")
     try_text(text.replace('"step":5', '"step": 5'), "canonical")
+    # One party's record of the node is longer, by an input or by an output.
+    parsed = json.loads(text)
+    for side in "ab":
+        for part in ("inputs", "outputs"):
+            lie = json.loads(text)
+            assert part in lie[side], f"{sorted(lie[side])} {sorted(parsed)}"
+            lie[side][part].append("0" * 64)
+            try_text(canonical(lie), "different lengths")
     try_text(text[:-2], "JSON|canonical")
     try_text("", "JSON")
     try_text("[" * 100000, "levels")

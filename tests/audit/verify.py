@@ -55,6 +55,8 @@ def verify(receipt, model, *options):
     found = json.loads(done.stdout)
     codes = {"verified": 0, "differs": 1, "cannot be checked": 2, "verified in part": 3, "verified prefix of an answer": 3}
     check(done.returncode == codes[found["result"]], f"the exit code says what is printed: {done}")
+    once = [c["name"] for c in found["checks"] if c["name"] != "extension"]
+    check(len(once) == len(set(once)), f"each check is there once: {once}")
     if found["result"] == "cannot be checked":
         return done.returncode, found["reason"]
     wanted = "not checked" if found["result"] == "verified in part" else "differs"
@@ -628,6 +630,14 @@ def encodings(folder):
             found = in_part(path, trained, ["prompt encoding"])
             check("from token 1" in found["prompt encoding"], f"another segmentation: {found}")
             agrees(path, trained, "--prompt-ids", ",".join(map(str, [1, *pieces])))
+            told = run("verify", path, trained, "--prompt-ids", ",".join(map(str, [1, *pieces]))).stdout
+            check("\nprompt: agrees\n" in told, f"the verifier's own prompt: {told}")
+    # Six of the tokens that differ are shown, and whether there are more.
+    for n, more in ((6, False), (7, True)):
+        make(path, STORIES, "--prompt-ids", ",".join(["5"] * n), "--max-new-tokens", 2)
+        detail = in_part(path, STORIES, ["prompt encoding"])["prompt encoding"]
+        theirs = detail.split("the receipt has ")[1]
+        check(theirs.endswith(", ...") == more and theirs.count("5 '") == 6, f"{n} tokens: {detail}")
 
 
 def requests(folder):

@@ -222,6 +222,11 @@ static void check_messages(void) {
     refused("0.800000011920929", "-1", "body.sampling.temperature is not a binary32");
     refused("0.949999988079071", "0", "body.sampling.top_p is not a binary32 number above 0 to 1");
     refused("0.949999988079071", "1.5", "body.sampling.top_p");
+    refused("1.0000000116860974e-7", "1.5", "body.sampling.min_p is not a binary32 number");
+    refused("1.100000023841858", "0", "body.sampling.repetition_penalty is not a binary32 number");
+    refused("\"top_k\":40", "\"top_k\":-1", "body.sampling.top_k is not a whole number");
+    refused("\"max_new_tokens\":64", "\"max_new_tokens\":1.5", "body.sampling.max_new_tokens");
+    refused("\"context_length\":2048", "\"context_length\":-1", "body.sampling.context_length");
     refused("\"stop\":[", "\"stop\":[1,", "body.sampling.stop is not an array of strings");
     refused("\"stop\":[", "\"stop\":[\"\",", "body.sampling.stop[0] is empty");
     refused("\"stop\":[", "\"stop\":{},\"x\":[", "body.sampling.x is unknown");
