@@ -37,7 +37,8 @@
 #        Each ends with the sample models (tools/check-sample.sh): their hashes are right or wrong.
 #
 # A cell is green if all of its tests passed, no hash was wrong and no device failed. It is "not run",
-# which is neither green nor failed, if its driver cannot be had on this release.
+# which is neither green nor failed, if its driver cannot be had on this release, or if ree refuses the
+# driver because it crashes.
 #
 # The table has a row for each cell, with the date and the commit of its run. Rows that are not of this
 # run are those of the last run in the folder, or those that the page of --output has. What that page
@@ -129,7 +130,7 @@ the CPU. `tools/matrix.sh` makes this table; `tools/matrix.sh --help` says what 
 
 - passed, failed, skipped: tests of `tools/test.sh --quick`, or `tools/quickstart.sh` as one
 - hashes: whether the sample models have the recorded hashes (`tools/check-sample.sh`) on every device
-- "not run": the driver of this row cannot be had on this release, so that nothing was tried
+- "not run": the driver of this row cannot be had on this release, or ree refuses it because it crashes
 
 | release | run | compiler | driver | passed | failed | skipped | hashes | date, commit |
 |---|---|---|---|---|---|---|---|---|
@@ -416,6 +417,7 @@ swiftshader*)
     name=${name:-SwiftShader, which does not load,} ;;
 esac
 [ $absent = no ] || name="no ${driver%:*}" bits=""
+case $absent,$facts in yes,*"crashed in the probe"*) name="refused: it crashes in the probe" ;; esac
 echo "@driver ${name:-none}$bits"
 if [ $absent = yes ] && [ $status = 0 ]; then
     echo "@absent"
