@@ -174,7 +174,8 @@ def altered_inputs(folder, about):
     ok = answer("referee", claim, SAMPLE, "--inputs", values, codes=(UNBOUND,))
     check(ok.get("right") == "A", f"{ok}")
     cache = json.loads(claim.read_text())["inputs"]
-    for file in (next((values / "step-00002").glob(f"{node:05}-*-1.npy")),
+    for file in (next((values / "step-00000").glob(f"{node:05}-*-1.npy")),
+                 next((values / "step-00002").glob(f"{node:05}-*-1.npy")),
                  next((values / "step-00005").glob(f"{cache[0]['node']:05}-*-0.npy"))):
         good = file.read_bytes()
         npy_flip(file)
