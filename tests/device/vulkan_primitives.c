@@ -1,5 +1,5 @@
-// The primitives of arithmetic in every form a device allows, against the processor's, over
-// adversarial arguments: cancellation, ties, results and operands that are subnormal, overflow.
+// Compares the primitives of arithmetic with the processor's, in every form that a device allows,
+// over adversarial arguments: cancellation, ties, subnormal results and operands, overflow.
 //
 // Usage: vulkan_primitives [N]: N triples for fma, N / 16 for the others.
 #include "base/status.h"
