@@ -32,9 +32,9 @@ uint32_t ree_emulator_kernel_max_threads(const char *name);
 
 // Sets options, as in the environment variable REE_EMULATOR (read before the first launch):
 //
-//   order=forward|backward|random:SEED of threads between barriers, and of blocks
-//   async=late|now when asynchronous copies are made
-//   races=on|off whether races are errors
+//   order=forward|backward|random:SEED  of threads between barriers, and of blocks
+//   async=late|now                      when asynchronous copies are made
+//   races=on|off                        whether races are errors
 //
 // Options are separated by commas. Returns 0, or -1 if `text` has an invalid option.
 int ree_emulator_options(const char *text);
