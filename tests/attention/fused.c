@@ -25,7 +25,7 @@ static struct ree_tensor numbers(enum ree_dtype dtype, const int64_t *dims, uint
         return t;
     }
     struct ree_tensor t = tensor_new(dtype, 4, dims);
-    for (size_t i = 0; i < t.nbytes / 2; i++) { // float16 of 2^-5 to 2
+    for (size_t i = 0; i < t.nbytes / 2; i++) { // float16, 2^-5 to 2
         uint32_t bits = (below(2) << 15) | ((10 + below(6)) << 10) | below(1024);
         bool special = one_in && below(one_in) == 0;
         ((uint16_t *)t.data)[i] = special ? narrow_specials[below(3)] : (uint16_t)bits;

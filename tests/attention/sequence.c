@@ -53,7 +53,7 @@ static void test_attention(void) {
                    "u = Transpose(k) {perm=[0,1,3,2]} x = Mul(q, f) x2 = Mul(u, f) "
                    "p = MatMul(x, x2) z = Add(p, m) w = Softmax(z) {axis=-1} y = MatMul(w, v) }",
                (struct ree_tensor[]){QKV_IN, random4(2, 3, 5, 270)}, 4, 3);
-    // Packed heads, shared by groups of two.
+    // Packed heads; two query heads share each kv head.
     check_same("opset 24 (q:float32[b,t,24], k:float32[b,s,12], v:float32[b,s,8]) -> (y, s0) "
                "{ y, _, _, s0 = Attention(q, k, v) {q_num_heads=4, kv_num_heads=2, scale=1.0} }",
                "opset 24 (q:float32[b,t,24], k:float32[b,s,12], v:float32[b,s,8]) -> (y, s0) { "

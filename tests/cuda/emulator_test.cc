@@ -264,7 +264,7 @@ REE_KERNEL(test_order, struct test_params, 1024) {
     y[ree_thread()] = atomicAdd(ree_scratch<u32>(h), 1u);
 }
 
-// Arithmetic, against numbers from CUDA's documentation and by hand.
+// Arithmetic, compared with numbers from CUDA's documentation and numbers computed by hand.
 REE_KERNEL(test_arithmetic, struct test_params, 64) {
     u32 bad = 0;
     bad |= __umulhi(0x80000000u, 6u) != 3u || __mulhi(-1, 1) != -1;

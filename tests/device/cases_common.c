@@ -172,7 +172,7 @@ uint64_t case_view(struct rng *rng, uint32_t flags, uint32_t rank, const uint32_
         case_dense_strides(rank, dims, strides);
         return case_count(rank, dims);
     }
-    uint32_t order[REE_MAX_RANK]; // of the dimensions in memory, innermost first
+    uint32_t order[REE_MAX_RANK]; // dimensions in memory order, innermost first
     bool permuted = rng_one_in(rng, 2), gaps = rng_one_in(rng, 3);
     for (uint32_t d = 0; d < rank; d++)
         order[d] = rank - 1 - d;

@@ -68,7 +68,7 @@ static void run_case(const char *name, const char *bind) {
 
 int main(int argc, char **argv) {
     if (argc > 1) return check_case(argv[1]);
-    // Counts processors without OpenMP, whose threads do not survive fork().
+    // Counts the processors without OpenMP, because its threads do not survive fork().
     cpu_set_t allowed;
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2 ||
         CPU_COUNT(&allowed) >= MAX_THREADS)

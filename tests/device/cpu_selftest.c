@@ -92,8 +92,7 @@ static bool execute_once(void) {
     return ree_cpu_execute(&d, (void *[]){x, &sum}, &err) == REE_OK && sum == 10;
 }
 
-// Opens a device that does not use the best instruction set, so that ree_cpu_execute runs the
-// self-test for it.
+// Opens a device that does not test the best instruction set, so that ree_cpu_execute must test it.
 static bool open_portable(const char *cache_dir) {
     const struct ree_device_options options = {
         .cache_dir = cache_dir, .n_threads = 1, .cpu_isa = "portable"};

@@ -17,7 +17,7 @@ struct shape {
 enum { WHOLE, CAUSAL, WINDOW, AFTER, BEFORE }; // kinds of attention
 
 static const struct shape shapes[] = {
-    // outer, k, inner; logarithmic
+    // outer, k, inner; kind 1: logarithmic
     {REE_REPOP_SOFTMAX, 2, 50257, 1, 0, 0},
     {REE_REPOP_SOFTMAX, 1, 70004, 1, 0, 0},
     {REE_REPOP_SOFTMAX, 1, 66000, 1, 1, 0},
@@ -25,13 +25,13 @@ static const struct shape shapes[] = {
     {REE_REPOP_SOFTMAX, 300, 197, 1, 1, 0},
     {REE_REPOP_SOFTMAX, 40, 4096, 1, 0, 0},
     {REE_REPOP_SOFTMAX, 3, 1000, 40, 0, 0},
-    // rows, cols; RMS
+    // rows, cols; kind 1: RMS
     {REE_REPOP_NORM, 3, 30000, 0, 0, 0},
     {REE_REPOP_NORM, 1, 70001, 0, 1, 0},
     {REE_REPOP_NORM, 600, 128, 0, 0, 0},
     {REE_REPOP_NORM, 300, 768, 0, 0, 0},
     {REE_REPOP_NORM, 9, 4096, 0, 1, 0},
-    // outer, reduced, inner
+    // outer, reduced, inner; kind: enum ree_reduce_kind
     {REE_REPOP_REDUCE, 1, 300000, 1, REE_REDUCE_SUM, REE_F32},
     {REE_REPOP_REDUCE, 1, 300001, 1, REE_REDUCE_SUM_SQ, REE_F32},
     {REE_REPOP_REDUCE, 40, 5000, 1, REE_REDUCE_SUM_ABS, REE_F32},
@@ -47,13 +47,13 @@ static const struct shape shapes[] = {
     {REE_REPOP_REDUCE, 1100, 600, 1, REE_REDUCE_SUM, REE_F32},
     {REE_REPOP_REDUCE, 2, 600, 600, REE_REDUCE_SUM_SQ, REE_F32},
     {REE_REPOP_REDUCE, 1, 600, 1100, REE_REDUCE_SUM, REE_F64},
-    // outer, k, inner; product
+    // outer, k, inner; kind 1: product
     {REE_REPOP_SCAN, 1, 200000, 1, 0, REE_F32},
     {REE_REPOP_SCAN, 2, 5000, 3, 0, REE_F64},
     {REE_REPOP_SCAN, 500, 600, 1, 0, REE_I64},
     {REE_REPOP_SCAN, 300, 600, 1, 0, REE_F32},
     {REE_REPOP_SCAN, 4, 600, 80, 0, REE_F32},
-    // outer, n, inner; k
+    // outer, n, inner; kind: k
     {REE_REPOP_TOPK, 2, 50000, 1, 50, REE_F32},
     {REE_REPOP_TOPK, 1, 50257, 1, 2048, REE_F32},
     {REE_REPOP_TOPK, 1, 3000, 1, 3000, REE_F32},

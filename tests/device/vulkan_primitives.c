@@ -47,7 +47,7 @@ static void triple(uint32_t kind, uint32_t *a, uint32_t *b, uint32_t *c) {
 
 static const struct {
     enum ree_map_op op;
-    uint32_t share; // of N
+    uint32_t share; // N / share triples are tested
 } operations[] = {{REE_MAP_fma_f32, 1},  {REE_MAP_add_f32, 16}, {REE_MAP_sub_f32, 16},
                   {REE_MAP_mul_f32, 16}, {REE_MAP_div_f32, 16}, {REE_MAP_sqrt_f32, 16}};
 

@@ -1,6 +1,6 @@
 // What is recorded about a device's pipelines:
-// - A recorded failure is reported when a pipeline of this device uses it, and no failure of
-//   another device is.
+// - A recorded failure is reported once the pipeline that failed would be used. A failure recorded
+//   for another device is never reported.
 // - A pipeline that one dispatch's twin does not reach is tested by the next dispatch whose twin
 //   does.
 // - All pipelines of a product are tested, whatever its size.

@@ -32,8 +32,8 @@ size_t wrong_count(uint32_t rank, const int64_t *dims);
 void *wrong_bytes(enum ree_dtype dtype, size_t n);
 struct ree_tval *wrong_value(bool any_kind); // always a tensor unless any_kind
 
-// wrong_draws.c: starts wrong.node and draws everything except the attributes, which are drawn
-// while the rule runs.
+// wrong_draws.c: starts wrong.node and draws its inputs and outputs. Attributes come from a
+// template or are drawn while the rule runs.
 void wrong_draw(const struct ree_op *op, uint64_t seed);
 
 #endif

@@ -14,8 +14,7 @@
 
 struct case_data {
     // A file's type contradicts the model's: ONNX before 1.15 wrote bfloat16 as uint16, and
-    // truncated low bits although Cast must round. The result of such a case has no meaning for
-    // ree.
+    // truncated low bits although Cast must round. Such a case cannot test ree.
     bool contradicts_model;
     size_t n_inputs, n_outputs;
     struct ree_tensor inputs[CASE_MAX_TENSORS], outputs[CASE_MAX_TENSORS];

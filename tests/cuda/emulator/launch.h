@@ -20,7 +20,7 @@ extern struct options options;
 enum thread_state { READY, AT_BARRIER, AT_WARP_OPERATION, DONE };
 
 struct async_request {
-    uintptr_t to, from; // from: 0 for zeros
+    uintptr_t to, from; // from = 0: writes zeros
     const struct range *to_range, *from_range;
     uint32_t bytes, group;
 };

@@ -113,7 +113,7 @@ bool type_of(const std::string &s, enum type *out) {
     return false;
 }
 
-// Name, number of arguments, and allowed types. If `rounded`, the float types have .rn.
+// Name, number of arguments, and allowed types. Names of rounded float operations end in .rn.
 const struct {
     const char *name;
     enum action action;

@@ -39,7 +39,7 @@ struct shadow {
 
 enum range_kind { RANGE_OPERAND, RANGE_SCRATCH, RANGE_SHARED, RANGE_DYNAMIC, RANGE_NOTHING };
 
-// Memory that a kernel may touch: an operand, scratch memory, or an array of shared memory.
+// Memory that a kernel may access: an operand, scratch memory, or an array of shared memory.
 struct range {
     uintptr_t base;
     uint64_t size;        // bytes
