@@ -117,7 +117,7 @@ REE_KERNEL(test_readers, struct test_params, 64) {
     tile[t] = t;
     __syncthreads();
     for (u32 i = 0; i < 64u; i++)
-        // elements read by the whole block; elements read by one warp
+        // Some elements are read by the whole block, others by one warp.
         if (i % 3u == 0 || (i ^ t) < 32u) sum += tile[i];
     if (p.wrong != 1) __syncthreads();
     sum += tile[t];

@@ -44,7 +44,7 @@ struct reference_sum {
 };
 void reference_sum_begin(struct reference_sum *sum, bool product);
 void reference_sum_add(struct reference_sum *sum, float x); // multiplies by x if `product`
-// adds the term a * b of a dot product
+// Adds the term a * b of a dot product.
 void reference_sum_fma(struct reference_sum *sum, float a, float b);
 uint32_t reference_sum_end(struct reference_sum sum); // returns bits
 

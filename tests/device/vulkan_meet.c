@@ -15,7 +15,7 @@
 
 static struct ree_error err;
 static pid_t self;
-// number of times that code of this program ran in a child; shared memory
+// Number of times that code of this program ran in a child; in shared memory.
 static volatile int *in_child;
 
 static bool is_refused(const char *which, const char *how) {

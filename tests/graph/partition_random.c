@@ -25,7 +25,7 @@ static int pick_weight(struct maker *m) {
     if (m->n_weights && test_below(m->random, 3) == 0) return pick(m, m->weights, m->n_weights);
     if (m->n_weights == 8) return m->weights[0];
     uint64_t rows = 1 + test_below(m->random, 60), columns = 1 + test_below(m->random, 300);
-    // the largest table that a control node may read
+    // The largest table that a control node may read.
     if (test_below(m->random, 6) == 0) rows = columns = 64;
     return m->weights[m->n_weights++] = test_add_constant(m->g, rows, columns);
 }
@@ -159,7 +159,7 @@ void test_random_graph(struct test_graph *g, uint64_t *random) {
     int table = test_add_constant(g, 100 + test_below(random, 400), 64);
     keep(&m, test_add_node(g, "Gather", table, tokens, 64));
     if (test_below(random, 4) == 0) m.weights[m.n_weights++] = table; // tied
-    if (test_below(random, 2))                                        // two branches from the start
+    if (test_below(random, 2)) // two branches from the beginning
         keep(&m, test_add_node(g, "MatMul", positions, pick_weight(&m), 32));
     int n = 3 + (int)test_below(random, 10);
     while (n-- > 0 && m.n_computed < 16)

@@ -133,15 +133,10 @@ static void check_grammar(void) {
         float first, last;
     } cases[] = {
         // a: 2 x 3 counting from 0, b: 3 x 2 counting from 0
-        {"ij,jk", 2, {2, 2}, 10, 40},
-        {" i j , j k -> k i ", 2, {2, 2}, 10, 40},
-        // upper case first: the output is A j
-        {"ba,ac", 2, {2, 2}, 10, 40},
-        {"jB,BA", 2, {2, 2}, 10, 40},
-        {"...j,jk", 2, {2, 2}, 10, 40},
-        {"...j,jk->k...", 2, {2, 2}, 10, 40},
-        {"i...,...i->...", 1, {3, 0}, 3, 33},
-        {"ij,kl->", 0, {0}, 225, 225},
+        {"ij,jk", 2, {2, 2}, 10, 40},         {" i j , j k -> k i ", 2, {2, 2}, 10, 40},
+        {"ba,ac", 2, {2, 2}, 10, 40},         {"jB,BA", 2, {2, 2}, 10, 40}, // A sorts before j
+        {"...j,jk", 2, {2, 2}, 10, 40},       {"...j,jk->k...", 2, {2, 2}, 10, 40},
+        {"i...,...i->...", 1, {3, 0}, 3, 33}, {"ij,kl->", 0, {0}, 225, 225},
     };
     const float counting[6] = {0, 1, 2, 3, 4, 5};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

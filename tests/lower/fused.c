@@ -169,7 +169,7 @@ static const struct norm norms[] = {
     {"InstanceNormalization", 17, INT64_MIN, 2, 1, {5}, 1},
     {"GroupNormalization", 18, INT64_MIN, 2, 1, {5}, 1},
     {"GroupNormalization", 21, INT64_MIN, 2, 1, {5}, 1},
-    // start_batch_norm adds its four parameters
+    // start_batch_norm adds its four parameters.
     {"BatchNormalization", 15, INT64_MIN, 0, 1, {5}, 1},
     {"MeanVarianceNormalization", 13, INT64_MIN, 0, 1, {0}, 0},
     {"LpNormalization", 13, 1, 0, 1, {0}, 0},

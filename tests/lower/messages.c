@@ -290,7 +290,7 @@ static void einsum(void) {
     test_node_f32(&n, 8, ones, zeros);
     test_node_string(&n, "equation", "abcdefgh,ijklmnop->");
     n.err.message[0] = 0;
-    // each operand is summed before the product
+    // Each operand is summed before the product.
     CHECK_MSG(test_node_run(&n, 1) == REE_OK, "%s", n.err.message);
     test_node_finish(&n);
     test_node_start(&n, "Einsum", 13);

@@ -48,7 +48,7 @@ void test_node_strings(struct test_node *n, const char *name, size_t count,
 // separated by blanks.
 void test_node_text(struct test_node *n, const char *inputs, const char *attrs);
 enum ree_status test_node_run(struct test_node *n, uint32_t n_outputs);
-// dense, on the host; owned by the node
+// Returns the elements of output i: dense, on the host, owned by the node.
 const void *test_node_output(struct test_node *n, uint32_t i);
 void test_node_finish(struct test_node *n);
 

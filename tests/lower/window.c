@@ -144,7 +144,7 @@ static void check_conv(const struct geometry *g, uint64_t *state) {
                             sum += term;
                             size += fabs(term);
                         }
-                    // at most 60 roundings, each of 2^-24 of the terms' magnitude
+                    // At most 60 roundings, each of 2^-24 of the terms' magnitude.
                     CHECK_MSG(fabs(*y - sum) <= 4e-6 * size, "conv: %.9g, expected %.9g", *y, sum);
                     y++;
                 }

@@ -14,7 +14,7 @@ static void reshaping(void) {
     CHECK_RULE("Squeeze/13", "int32[1,2,1] 5 6", "int32[2] 5 6");
     CHECK_RULE("Squeeze/13", "int32[1,2,1] 5 6 | int64[1] -1", "int32[1,2] 5 6");
     CHECK_RULE("Squeeze/11 axes=[0]", "int32[1,2,1] 5 6", "int32[2,1] 5 6");
-    // an empty list of axes does not mean all axes
+    // An empty list of axes does not mean all axes.
     CHECK_RULE("Squeeze/13", "int32[1,2] 5 6 | int64[0]", "int32[1,2] 5 6");
     CHECK_RULE("Unsqueeze/13", "int32[2] 5 6 | int64[2] -1 0", "int32[1,2,1] 5 6");
     CHECK_RULE("Unsqueeze/1 axes=[0,2]", "int32[2] 5 6", "int32[1,2,1] 5 6");

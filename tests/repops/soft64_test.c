@@ -30,10 +30,8 @@ static uint64_t number(struct numbers *n) {
     switch (kind) {
     case 0: return sign | fraction >> (more & 31); // subnormal
     case 1: return sign | special[more & 7];
-    case 2:
-        return sign | (more & 2047) << 52; // power of two
-    // just below a power of two
-    case 3: return sign | (((more & 2047) << 52) - 1 - (more >> 11 & 3));
+    case 2: return sign | (more & 2047) << 52;                            // power of two
+    case 3: return sign | (((more & 2047) << 52) - 1 - (more >> 11 & 3)); // just below 2^n
     case 4: return sign | (more & 7);
     case 5: return sign | fraction >> 26 << 26 | (1020 + (more & 7)) << 52; // few bits
     case 6:
@@ -49,8 +47,7 @@ static void triples(long n) {
     for (long i = 0; i < n; i++) {
         uint64_t a = number(&numbers), b = number(&numbers), c = number(&numbers);
         if ((i & 7) == 0) b = (a ^ minus) + (uint64_t)(i >> 3 & 3); // almost total cancellation
-        // the result is the product's rounding error
-        if ((i & 7) == 1) c = ree_op_mul_f64(a, b) ^ minus;
+        if ((i & 7) == 1) c = ree_op_mul_f64(a, b) ^ minus;         // gives the rounding error
         if ((i & 7) == 2) c = (ree_op_mul_f64(a, b) ^ minus) + (uint64_t)(i >> 3 & 1);
         // A quotient near half an ulp above a number, and a root near a tie.
         if ((i & 7) == 3) a = ree_op_mul_f64(b, c) + (uint64_t)(i >> 3 & 1);

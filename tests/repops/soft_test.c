@@ -17,14 +17,14 @@ static void pairs(long n) {
     for (long i = 0; i < n; i++) {
         uint32_t a = numbers_float(&numbers), b = numbers_float(&numbers);
         uint32_t c = numbers_float(&numbers);
-        // almost total cancellation
+        // Almost total cancellation.
         if ((i & 7) == 0) b = (a ^ 0x80000000) + (uint32_t)(i >> 3 & 3);
         SAME(ree_soft_add(a, b), ree_op_add_f32(a, b));
         SAME(ree_soft_sub(a, b), ree_op_sub_f32(a, b));
         SAME(ree_soft_mul(a, b), ree_op_mul_f32(a, b));
         SAME(ree_soft_div(a, b), ree_op_div_f32(a, b));
         SAME(ree_soft_sqrt(a), ree_op_sqrt_f32(a));
-        // the result is the product's rounding error
+        // The result is the product's rounding error.
         if ((i & 7) == 1) c = ree_op_mul_f32(a, b) ^ 0x80000000;
         if ((i & 7) == 2) c = (ree_op_mul_f32(a, b) ^ 0x80000000) + (uint32_t)(i >> 3 & 1);
         SAME(ree_soft_fma(a, b, c), ree_op_fma_f32(a, b, c));

@@ -57,7 +57,7 @@ static void windows(void) {
     static double want[1024];
     for (size_t k = 0; k < 3; k++)
         for (int64_t size = 0; size < 1000; size = size * 2 + 1)
-            // a symmetric window of size 1 would be 0 / 0
+            // A symmetric window of size 1 would be 0 / 0.
             for (int periodic = size == 1; periodic < 2; periodic++) {
                 for (int64_t i = 0; i < size; i++) {
                     double t = (double)TWO_PI * (double)i / (double)(size - !periodic);

@@ -21,7 +21,7 @@ namespace ree_emulator {
 typedef uint64_t key_t;
 
 constexpr int TIME_SHIFT = 16;
-// thread number; with a level of WARP or more, that of the latest thread
+// Thread number; with a level of WARP or more, that of the latest thread.
 constexpr key_t THREAD = 0x3FF;
 constexpr key_t LEVEL = 3u << 10;  // the threads that read, or that used an atomic
 constexpr key_t SINGLE = 0u << 10; // one thread
