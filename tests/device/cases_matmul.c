@@ -103,7 +103,7 @@ bool case_matmul(struct rng *rng, struct test_case *c) {
     if (p->has_epilogue) {
         case_expr(c, rng, &p->epilogue, r + 2, dims, true);
         dtype = (enum ree_dtype)p->epilogue.out_dtype;
-        // With the weights' operands the dispatch may have reached the maximum.
+        // With the operands of the weights, no operand may be left for the output.
         if (c->dispatch.n_operands == REE_MAX_OPERANDS) return false;
     }
     case_output(c, rng, dtype, case_count(r + 2, dims));
