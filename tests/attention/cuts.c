@@ -1,5 +1,5 @@
-// Attention does not depend on how a prompt is cut, on the batch around it, or on what a cache
-// holds behind the keys that take part.
+// The result of attention does not depend on how a prompt is cut, on the other batches, or on the
+// contents of a cache after the keys that take part.
 #include "run_model.h"
 #include "test.h"
 
@@ -20,7 +20,7 @@ static void make_inputs(const struct shape *s, int64_t len, struct ree_tensor in
     in[2] = tensor_random(&seed, 4, (int64_t[]){s->batch, s->n_kv_heads, len, s->v_head_dim});
 }
 
-// Tokens [from, to) over the cache past[2], which is replaced by the new one.
+// Runs tokens [from, to) with the cache past[2], which it replaces by the new one.
 static struct ree_tensor advance(const char *model, const struct ree_tensor all[3], int64_t from,
                                  int64_t to, struct ree_tensor past[2]) {
     struct ree_tensor in[5], out[3];
@@ -35,7 +35,7 @@ static struct ree_tensor advance(const char *model, const struct ree_tensor all[
     return out[0];
 }
 
-// A prompt at once against the same prompt cut at `cuts` (ascending, the last is its length).
+// Compares a whole prompt with the same prompt cut at `cuts` (ascending; the last is its length).
 static void check_cuts(const char *model, const struct shape *s, const int64_t *cuts, size_t n) {
     int64_t len = cuts[n - 1];
     struct ree_tensor all[3], past[2], whole;
@@ -61,7 +61,7 @@ static void check_cuts(const char *model, const struct shape *s, const int64_t *
     tensors_finish(all, 3);
 }
 
-// Round the ends of chunks of 256 keys token by token, elsewhere in pieces.
+// Near the ends of chunks of 256 keys token by token, elsewhere in longer steps.
 static void test_cuts(void) {
     static const int64_t cuts[] = {1,   2,   3,   100, 253, 254, 255, 256, 257, 258,
                                    400, 511, 512, 513, 514, 600, 601, 767, 768, 769};
@@ -78,7 +78,7 @@ static void test_cuts(void) {
                &shared, cuts, n);
 }
 
-// Each batch by itself gives its part of the whole.
+// Each batch run separately gives its part of the whole result.
 static void test_batch(void) {
     static const char model[] =
         "opset 24 (q:float32[b,h,t,d], k:float32[b,g,s,d], v:float32[b,g,s,e], "
@@ -103,8 +103,8 @@ static void test_batch(void) {
     tensors_finish(in, 4);
 }
 
-// A cache of 700 places of which each batch uses the first ones gives what a cache of just those
-// gives, whatever the other keys are; the other values need only be finite.
+// Each batch uses the first positions of a cache of 700 positions. The result equals that of a
+// cache with only those positions, whatever the other keys are; the other values must be finite.
 static void test_padded_cache(void) {
     static const char padded[] =
         "opset 24 (q:float32[b,h,t,d], k:float32[b,g,s,d], v:float32[b,g,s,e], n:int64[b]) -> (y) "
@@ -147,7 +147,7 @@ static void test_padded_cache(void) {
     tensors_finish(in, 4);
 }
 
-// Values in chunks that causality excludes are not looked at; within a chunk they have to be
+// Values in chunks that causality excludes are not read; values within an included chunk must be
 // finite.
 static void test_excluded_chunks(void) {
     static const char model[] =
@@ -171,7 +171,7 @@ static void test_excluded_chunks(void) {
     tensors_finish(in, 4);
 }
 
-// A boolean mask, a float mask of 0 and -inf, and the shorter cache say the same.
+// A boolean mask, a float mask of 0 and -inf, and a shorter cache are equivalent.
 static void test_masks_agree(void) {
     static const char by_bool[] =
         "opset 23 (q:float32[b,h,t,d], k:float32[b,h,s,d], v:float32[b,h,s,d], m:bool[t,s]) -> (y) "
@@ -190,7 +190,7 @@ static void test_masks_agree(void) {
                                tensor_new(REE_BOOL, 2, (int64_t[]){t, s})};
     struct ree_tensor bias = tensor_new(REE_F32, 2, (int64_t[]){t, s}), y[3], part[3];
     for (int64_t i = 0; i < t * s; i++) {
-        bool allowed = i % s < kept && i / s != 2; // the third query sees nothing
+        bool allowed = i % s < kept && i / s != 2; // the third query attends to no key
         ((uint8_t *)in[3].data)[i] = allowed;
         ((float *)bias.data)[i] = allowed ? 0 : -INFINITY;
     }
@@ -203,7 +203,7 @@ static void test_masks_agree(void) {
     part[1] = tensor_slice(&in[1], 2, 0, kept);
     part[2] = tensor_slice(&in[2], 2, 0, kept);
     run_model(plain, part, 3, &y[2]);
-    // Queries that see nothing get zeros.
+    // Queries that attend to no key get zeros.
     for (int64_t i = 0; i < 2 * t * 16; i++)
         if (i / 16 % t == 2) {
             CHECK(((uint32_t *)y[0].data)[i] == 0);

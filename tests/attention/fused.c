@@ -1,6 +1,6 @@
-// The RepOp attention gives the bits of its steps one by one also where infinities and NaN are
-// among queries, keys, values and masks, queries stand before or behind all keys, and types are
-// narrow. (run_model runs everything fused and step by step.)
+// The RepOp attention gives the bits of its separate steps also if queries, keys, values and masks
+// contain infinities and NaN, if queries are located before or after all keys, and for narrow
+// types. (run_model runs every model fused and step by step.)
 #include "run_model.h"
 #include "test.h"
 
@@ -14,7 +14,7 @@ static uint32_t below(uint32_t n) {
     return (uint32_t)((seed >> 32) * n >> 32);
 }
 
-// One element in `one_in` is an infinity or NaN; 0: none.
+// One element in `one_in` is an infinity or NaN; 0 means none.
 static struct ree_tensor numbers(enum ree_dtype dtype, const int64_t *dims, uint32_t one_in) {
     static const float specials[] = {INFINITY, -INFINITY, NAN};
     static const uint16_t narrow_specials[] = {0x7C00, 0xFC00, 0x7E00};
@@ -25,7 +25,7 @@ static struct ree_tensor numbers(enum ree_dtype dtype, const int64_t *dims, uint
         return t;
     }
     struct ree_tensor t = tensor_new(dtype, 4, dims);
-    for (size_t i = 0; i < t.nbytes / 2; i++) { // float16 of 2^-5 to 2
+    for (size_t i = 0; i < t.nbytes / 2; i++) { // float16, 2^-5 to 2
         uint32_t bits = (below(2) << 15) | ((10 + below(6)) << 10) | below(1024);
         bool special = one_in && below(one_in) == 0;
         ((uint16_t *)t.data)[i] = special ? narrow_specials[below(3)] : (uint16_t)bits;
@@ -37,7 +37,8 @@ struct sizes {
     int64_t batch, n_heads, n_kv_heads, q_len, kv_len, head_dim, v_head_dim;
 };
 
-// `in`: of (y) = Attention(q, k, v, in...); `extra` tensors follow q, k and v.
+// Checks (y) = call, a call of Attention(q, k, v, ...). `signature` declares the `extra` tensors,
+// which follow q, k and v.
 static void check(const struct sizes *s, enum ree_dtype dtype, const char *signature,
                   const char *call, struct ree_tensor *extra, size_t n_extra) {
     static const uint32_t rates[] = {0, 3000, 400, 40};
@@ -47,7 +48,7 @@ static void check(const struct sizes *s, enum ree_dtype dtype, const char *signa
              "opset 24 (q:%s[b,h,t,d], k:%s[b,g,s,d], v:%s[b,g,s,e]%s) -> (y) { y = %s }", type,
              type, type, signature, call);
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
-        // Values alone, then all.
+        // Special values in the values only, then in all tensors.
         for (int all = 0; all < 2; all++) {
             uint32_t others = all ? rates[i] : 0;
             struct ree_tensor in[4], y;

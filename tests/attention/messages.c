@@ -1,9 +1,10 @@
-// What a wrong node gets told.
+// Error messages for invalid nodes.
 #include "control/run_text.h"
 
 #define ZEROS8 "0 0 0 0 0 0 0 0"
 
-// One node over float32 inputs named a, b, c, ...; `inputs` are their texts.
+// Checks that one node is refused. Its float32 inputs are named a, b, c, ...; `inputs` is their
+// text.
 #define REFUSED(node, types, inputs, message)                                                      \
     CHECK_RUN("opset 28 (" types ") -> (y) { " node " }", inputs, "error: " message)
 
@@ -94,7 +95,7 @@ static void rotary(void) {
     REFUSED("y = RotaryEmbedding(x, c, c)", "x:float32[1,2,4], c:float32[1,2,2]",
             "float32[1,2,4] " ZEROS8 "|float32[1,2,2] 0 0 0 0",
             "num_heads is 0; an input of rank 3 needs it, 1 or more");
-    // A position outside the cache is found while running.
+    // A position outside the cache is detected at run time.
     ROTARY("y = RotaryEmbedding(x, c, c, p)", "c:float32[1,2], p:int64[1,2]",
            "float32[1,2] 0 0|int64[1,2] 0 1", "");
 }

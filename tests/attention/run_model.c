@@ -58,7 +58,8 @@ void run_model(const char *text, const struct ree_tensor *inputs, size_t n_input
         named[i].name = (char *)(uintptr_t)ree_model_input(model, i)->name;
     }
     bool is_for_device = n_models++ % every == 0;
-    for (int run = 0; run < 3; run++) { // step by step on the CPU alone: other devices compile long
+    // Step by step only on the CPU: other devices take long to compile.
+    for (int run = 0; run < 3; run++) {
         if (!devices[run / 2] || (run == 2 && !is_for_device)) continue;
         struct ree_session_options options = {.no_fuse = run % 2};
         struct ree_session *session;

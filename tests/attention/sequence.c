@@ -1,5 +1,5 @@
-// Compact operators give the bits of the sequences that NUMERICS.md writes down, here spelled out
-// in plain operators.
+// Compact operators give the bits of the sequences that NUMERICS.md defines, written here in plain
+// operators.
 #include "run_model.h"
 #include "test.h"
 
@@ -13,7 +13,7 @@ static struct ree_tensor random3(int64_t a, int64_t b, int64_t c) {
     return tensor_random(&seed, 3, (int64_t[]){a, b, c});
 }
 
-// Both models over the same inputs; releases them.
+// Compares the outputs of both models for the same inputs; releases the inputs.
 static void check_same(const char *compact, const char *steps, struct ree_tensor *in, size_t n_in,
                        size_t n_out) {
     struct ree_tensor a[4], b[4];
@@ -45,7 +45,7 @@ static void test_attention(void) {
                    "x = Div(s, cap) h = Tanh(x) c = Mul(h, cap) z = Add(c, m) "
                    "w = Softmax(z) {axis=-1} y = MatMul(w, v) }",
                (struct ree_tensor[]){QKV_IN, tensor_random(&seed, 2, (int64_t[]){5, 270})}, 4, 2);
-    // As ONNX decomposes it, where the square root of the scale is exact.
+    // As ONNX decomposes it, with a scale whose square root is exact.
     check_same(QKV ", m:float32[b,h,t,s]) -> (y, t2, w) { "
                    "y, _, _, t2 = Attention(q, k, v, m) {scale=0.25, qk_matmul_output_mode=2} "
                    "_, _, _, w = Attention(q, k, v, m) {scale=0.25, qk_matmul_output_mode=3} }",
@@ -53,7 +53,7 @@ static void test_attention(void) {
                    "u = Transpose(k) {perm=[0,1,3,2]} x = Mul(q, f) x2 = Mul(u, f) "
                    "p = MatMul(x, x2) z = Add(p, m) w = Softmax(z) {axis=-1} y = MatMul(w, v) }",
                (struct ree_tensor[]){QKV_IN, random4(2, 3, 5, 270)}, 4, 3);
-    // Packed heads, shared by groups of two.
+    // Packed heads; two query heads share each kv head.
     check_same("opset 24 (q:float32[b,t,24], k:float32[b,s,12], v:float32[b,s,8]) -> (y, s0) "
                "{ y, _, _, s0 = Attention(q, k, v) {q_num_heads=4, kv_num_heads=2, scale=1.0} }",
                "opset 24 (q:float32[b,t,24], k:float32[b,s,12], v:float32[b,s,8]) -> (y, s0) { "
@@ -81,7 +81,7 @@ static void test_rotary(void) {
                "e = Mul(s4, x0) f = Mul(c4, x1) y1 = Add(e, f) y = Concat(y0, y1) {axis=-1} }",
                (struct ree_tensor[]){random4(2, 3, 5, 8), random3(2, 5, 4), random3(2, 5, 4)}, 3,
                1);
-    // Neighbours, six of eight elements, rows of a cache by position, heads packed.
+    // Interleaved, six of eight elements, rows of a cache by position, packed heads.
     const int64_t positions[6] = {4, 0, 6, 1, 1, 5};
     struct ree_tensor ids = tensor_new(REE_I64, 2, (int64_t[]){2, 3});
     for (int i = 0; i < 6; i++)
@@ -107,7 +107,7 @@ static void test_rotary(void) {
 }
 
 static void test_tensor_scatter(void) {
-    // Batch 0 writes at 3 and 4, batch 1 at 4 and, going round, 0.
+    // Batch 0 writes at 3 and 4, batch 1 at 4 and, wrapping around, at 0.
     check_same("opset 24 (c:float32[2,3,5,2], u:float32[2,3,2,2], at:int64[2]) -> (y) "
                "{ y = TensorScatter(c, u, at) {mode=\"circular\"} }",
                "opset 24 (c:float32[2,3,5,2], u:float32[2,3,2,2], at:int64[2]) -> (y) { "
@@ -136,7 +136,7 @@ static void test_causal_conv(void) {
                (struct ree_tensor[]){random3(2, 3, 7), random3(3, 1, 4),
                                      tensor_random(&seed, 1, (int64_t[]){3}), random3(2, 3, 3)},
                4, 2);
-    // A state longer than the input, of zeros before it.
+    // A state longer than the input, initially zeros.
     check_same("opset 27 (x:float32[2,3,2], w:float32[3,1,5]) -> (y, n) "
                "{ y, n = CausalConvWithState(x, w) }",
                "opset 27 (x:float32[2,3,2], w:float32[3,1,5]) -> (y, n) { "
@@ -181,7 +181,7 @@ static void test_linear_attention(void) {
                (struct ree_tensor[]){LINEAR_IN}, 6, 2);
 }
 
-// Token by token gives what all tokens at once give.
+// Token by token gives the same result as all tokens at once.
 static void test_linear_attention_cuts(void) {
     static const char model[] =
         LINEAR "{ y, n = LinearAttention(q, k, v, p, g, be) {q_num_heads=4, kv_num_heads=2} }";

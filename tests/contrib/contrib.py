@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-"""The operators of the domain com.microsoft against ONNX Runtime, on random nodes.
+"""Compares the operators of the domain com.microsoft with ONNX Runtime, on random nodes.
 
     contrib.py --ree-run build/ree-run [--device vulkan] [--draws 100] [--only OPERATOR] [--verbose]
 
-Without --device: each operator's draws (draws.py) go into one model that ree-run runs once, and
-every output is compared with what ONNX Runtime makes of the same node alone; the same model without
-fusing has to give the same SHA-256. With --device: the model on that device has to give the CPU's
-SHA-256. Needs a Python with onnx and onnxruntime (REE_ORACLE_PYTHON names one), else it is skipped.
+Without --device: each operator's draws (draws.py) form one model that ree-run runs once. Every
+output is compared with ONNX Runtime's result for the same node by itself. The same model without
+fusing must give the same SHA-256. With --device: the model on that device must give the
+CPU's SHA-256. Requires a Python with onnx and onnxruntime (REE_ORACLE_PYTHON names one); without it
+the test is skipped.
 
 The tolerance is |difference| <= relative * max(1, max|expected|), for each output of a node:
   float32    2e-5: ONNX Runtime sums in other orders (of up to 300 terms) and approximates exp and
              tanh within a few ulp;
   float16    2^-10, bfloat16 2^-7: ONNX Runtime computes in float32 on the same numbers; ree rounds
              to the type once at the end, and attention rounds keys and values as a cache does.
-ONNX Runtime refuses some draws (mostly empty tensors); no more than a quarter of an operator's. Where
-it has no CPU kernel at all, the expected values are NumPy's, in float64, by the operator's
-definition.
+ONNX Runtime refuses some draws (mostly empty tensors), but at most a quarter of an operator's
+draws. If it has no CPU kernel at all, the expected values are computed with NumPy in float64, from
+the operator's definition.
 """
 
 import argparse
@@ -54,12 +55,12 @@ OPSETS = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
 
 
 def type_name(array, dtype):
-    """The type of an input in a node whose floats are of type `dtype`."""
+    """Returns the type of an input of a node whose floats are of type `dtype`."""
     return dtype if array.dtype == np.float32 else str(array.dtype)
 
 
 def narrow(array, dtype):
-    """The array as .npy keeps it; bfloat16 is the upper half of float32's bits."""
+    """Returns the array as stored in .npy; bfloat16 is the upper half of float32's bits."""
     if array.dtype != np.float32 or dtype == "float32":
         return array
     if dtype == "float16":
@@ -85,7 +86,7 @@ def model_of(nodes, inputs, outputs, initializers=()):
 
 
 def expected_of(draw):
-    """What each output should be, or the reason why ONNX Runtime refuses the node."""
+    """Returns the expected outputs, or the reason why ONNX Runtime refuses the node."""
     if draw.reference:
         present = [value for value in draw.inputs if value is not None]
         with np.errstate(all="ignore"):
@@ -95,7 +96,7 @@ def expected_of(draw):
     node = node_of(draw, "")
     inputs = [helper.make_tensor_value_info(name, TYPES[str(v.dtype)], v.shape)
               for name, v in zip(node.input, draw.inputs) if v is not None]
-    # The type of the fourth output is its own, and not inferred.
+    # The type of the fourth output is explicit, because it is not inferred.
     outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) if name == "o3"
                else onnx.ValueInfoProto(name=name) for name in node.output if name]
     options = onnxruntime.SessionOptions()
@@ -112,8 +113,8 @@ def expected_of(draw):
 
 
 def expected_of_all(drawn):
-    """expected_of each, computed in a child process: ONNX Runtime dies of some draws (it divides by
-    sizes that are 0), which counts as a refusal."""
+    """Returns expected_of for each draw, computed in a child process. ONNX Runtime crashes on some
+    draws (it divides by sizes that are 0), which counts as a refusal."""
     results = []
     while len(results) < len(drawn):
         reader, writer = os.pipe()
@@ -145,13 +146,13 @@ def expected_of_all(drawn):
 
 
 class Batch:
-    """The draws of one operator that have an expected result, as one model for ree-run."""
+    """One model for ree-run, with the draws of one operator that have an expected result."""
 
     def __init__(self, folder, device):
         self.folder, self.device = folder, device
         self.nodes, self.inputs, self.outputs, self.constants = [], [], [], []
         self.args = []
-        self.names = []  # of each draw's outputs
+        self.names = []  # output names of each draw
 
     def add(self, number, draw, rng):
         prefix = f"d{number}_"
@@ -162,7 +163,7 @@ class Batch:
                 continue
             kind = TYPES[type_name(value, draw.dtype)]
             stored = narrow(value, draw.dtype)
-            if rng.random() < 0.3:  # a constant, so that folding is tried too
+            if rng.random() < 0.3:  # a constant, so that folding is tested too
                 self.constants.append(helper.make_tensor(name, kind, value.shape, stored.tobytes(),
                                                          raw=True))
                 continue
@@ -178,7 +179,7 @@ class Batch:
         self.path.write_bytes(model_of(self.nodes, self.inputs, self.outputs, self.constants))
 
     def run(self, ree_run, *options):
-        """(SHA-256, None) or (None, message)."""
+        """Returns (SHA-256, None) or (None, message)."""
         done = subprocess.run([ree_run, self.path, *self.args, "--json", *options],
                               capture_output=True, text=True)
         if done.returncode != 0:
@@ -187,7 +188,7 @@ class Batch:
 
 
 def compare(draw, got, want):
-    """The largest part of the tolerance that is used, or a message."""
+    """Returns (the largest fraction of the tolerance that is used, None) or (that, a message)."""
     worst = 0.0
     for i, (a, b) in enumerate(zip(got, want)):
         if draw.keep:
@@ -218,7 +219,7 @@ def about(draw):
 
 
 def test_operator(make, n_draws, args, tested):
-    """Whether all is well. Prints a line about it and adds the draws to `tested`."""
+    """Returns whether the operator passes. Prints a line and adds the draws to `tested`."""
     op = make.__name__
     refused, accepted = {}, []
     with tempfile.TemporaryDirectory() as folder:
@@ -291,7 +292,7 @@ def opset_of(draw):
 
 
 def main_type(draw):
-    """The type of the floats where there are any, else of the first input."""
+    """Returns the type of the floats if there are any, else the type of the first input."""
     types = [type_name(v, draw.dtype) for v in draw.inputs if v is not None]
     return draw.dtype if draw.dtype in types else types[0]
 

@@ -1,10 +1,9 @@
-"""Random nodes of the domain com.microsoft: a function for each operator, which draws its shapes,
-attributes, and which optional inputs are there.
+"""Random nodes of the domain com.microsoft. A function for each operator chooses its shapes, its
+attributes, and which optional inputs are present.
 
-A draw is what one node is: see Draw. Sizes are small; 0 and 1 are among them. Numbers are drawn in
-[-1, 1] and rounded to the type of the draw, so that a float16 or bfloat16 node and its float32 twin
-have the same inputs."""
-
+A draw is the description of one node: see Draw. Sizes are small and include 0 and 1. Numbers are
+drawn in [-1, 1] and rounded to the type of the draw, so that a float16 or bfloat16 node and its
+float32 twin have the same inputs."""
 import dataclasses
 
 import numpy as np
@@ -18,19 +17,21 @@ except ImportError:
 @dataclasses.dataclass
 class Draw:
     op: str
-    inputs: list  # arrays, or None where an optional input is omitted
-    outputs: list = dataclasses.field(default_factory=lambda: [True])  # which are asked for
+    inputs: list  # arrays, or None if an optional input is omitted
+    outputs: list = dataclasses.field(default_factory=lambda: [True])  # True: requested
     attrs: dict = dataclasses.field(default_factory=dict)
     domain: str = "com.microsoft"
-    dtype: str = "float32"  # of the floats: float32, float16 or bfloat16
-    # What ONNX Runtime is asked instead: a node with the same outputs, or a function of the inputs.
+    dtype: str = "float32"  # type of the floats: float32, float16 or bfloat16
+    # What replaces the node in ONNX Runtime: a node with the same outputs, or a function of the
+    # inputs.
     twin: object = None
     reference: object = None
-    keep: object = None  # what of each output is defined: a function of (output number, array)
+    # Removes what is undefined in an output: a function of (output number, array).
+    keep: object = None
 
 
 def round_to(values, dtype):
-    """float32 numbers that `dtype` holds exactly."""
+    """Returns float32 numbers that `dtype` represents exactly."""
     values = np.asarray(values, np.float32)
     if dtype == "float16":
         return values.astype(np.float16).astype(np.float32)
@@ -42,7 +43,7 @@ def round_to(values, dtype):
 
 
 class Rng:
-    """Draws for one node."""
+    """Random choices for one node."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
@@ -60,7 +61,7 @@ class Rng:
         return 1 if self.chance(0.2) else int(self.rng.integers(2, most + 1))
 
     def int(self, low, high):
-        """In [low, high]."""
+        """Returns an integer in [low, high]."""
         return int(self.rng.integers(low, high + 1))
 
     def real(self, *shape, low=-1, high=1):
@@ -81,12 +82,12 @@ class Rng:
 
 def fused_mat_mul(r, op="FusedMatMul"):
     rank_a, rank_b = r.int(1, 4), r.int(1, 4)
-    # Where the inner size is 0, ONNX Runtime returns whatever was in its memory.
+    # If the inner size is 0, ONNX Runtime returns uninitialized memory.
     m, n, k = r.size(), r.size(), r.pick([r.size(empty=0), r.size(empty=0), 300])
     attrs = {}
     trans_a, trans_b = r.chance(0.5), r.chance(0.5)
     if rank_b == 1:
-        trans_a = False  # ONNX Runtime mixes up the elements of A then
+        trans_a = False  # in this case ONNX Runtime mixes up the elements of A
     batched = op == "FusedMatMul" and r.chance(0.3)
     if batched:
         rank_a = rank_b = r.int(2, 4)
@@ -99,7 +100,7 @@ def fused_mat_mul(r, op="FusedMatMul"):
         lead = batch[2 - (rank - 2):]
         if not batched:
             lead = [1 if r.chance(0.2) else d for d in lead]
-        if batch_first:  # the last dimension but one stands in front
+        if batch_first:  # the second-to-last dimension moves to the front
             return [dims[0]] + lead + [dims[1]]
         return lead + dims
 
@@ -132,7 +133,7 @@ ACTIVATIONS = {
 
 
 def fused_gemm(r):
-    # Where the inner size is 0, ONNX Runtime forgets C.
+    # If the inner size is 0, ONNX Runtime ignores C.
     m, n, k = r.size(), r.size(), r.pick([r.size(empty=0), 300])
     trans_a, trans_b = r.chance(0.5), r.chance(0.5)
     name = r.pick(list(ACTIVATIONS))
@@ -382,7 +383,7 @@ def trilu(r):
 
 
 def unique(r):
-    r.dtype = "float32"  # what ONNX Runtime has
+    r.dtype = "float32"  # the only type that ONNX Runtime supports
     values = r.ints(-3, 3, r.size(20), dtype=np.float32)
     return Draw("Unique", [values], outputs=[True, True, True])
 

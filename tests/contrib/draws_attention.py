@@ -6,14 +6,14 @@ from draws import Draw, round_to
 
 
 def trim(inputs):
-    """Without the optional inputs that are omitted at the end."""
+    """Removes the omitted optional inputs at the end."""
     while inputs and inputs[-1] is None:
         inputs.pop()
     return inputs
 
 
 def mask_of(r, batch, length, total):
-    """A mask in one of the forms that there are, with a key for each query left in mostly."""
+    """Returns a mask in one of the possible forms; most queries have at least one key left."""
     form = r.pick(["none", "keys", "pairs", "end", "end_start"])
     if form == "none":
         return None
@@ -53,7 +53,7 @@ def attention(r):
     draw = Draw("Attention", trim(inputs), attrs=attrs,
                 outputs=[True, True] if with_present else [True])
     if len(inputs) == 2 or inputs[2] is None:
-        # ONNX Runtime reads the bias whether or not it is there.
+        # ONNX Runtime reads the bias even if it is omitted.
         twin = list(inputs) + [None] * (3 - len(inputs))
         twin[2] = np.zeros(columns, np.float32)
         draw.twin = Draw("Attention", twin, attrs=attrs, outputs=draw.outputs)
@@ -104,11 +104,11 @@ def multi_head_attention(r):
         outputs.append(True)
 
     def keep(output, array):
-        """The lowest float32, of a key behind the query, is -inf in float16."""
+        """The lowest float32, used for keys after the query, is -inf in float16."""
         return np.where(array < -1e30, 0, array) if output == 3 else array
     draw = Draw("MultiHeadAttention", trim(list(inputs)), attrs=attrs, outputs=outputs, keep=keep)
     if form in ("packed", "packed_kv"):
-        # ONNX Runtime has these on GPUs only; the node with its inputs apart is the reference.
+        # ONNX Runtime has these only on GPUs; the node with separate inputs is the reference.
         draw.twin = Draw("MultiHeadAttention", list(draw.inputs), attrs=attrs, outputs=outputs)
         parts = [key, value] if form == "packed_kv" else [query, key, value]
         packed = np.stack([p.reshape(*p.shape[:2], heads, head_dim) for p in parts], axis=3)
@@ -132,7 +132,7 @@ def decoder_masked_multi_head_attention(r):
     bias = r.maybe(lambda: r.real(3 * hidden))
     mask = r.maybe(lambda: r.ints(0, 3, batch, total).clip(0, 1))
     attention_bias = r.maybe(lambda: r.real(1, heads, 1, total), 0.3)
-    # ONNX Runtime's CPU kernel writes into the buffer of the past and nowhere else, so the same by
+    # ONNX Runtime's CPU kernel writes only into the buffer of the past, so the same node as
     # MultiHeadAttention is the reference.
     outputs = [True, True, True]
     twin = Draw("MultiHeadAttention", trim([query, *kv, bias, mask, attention_bias, *past]),
@@ -161,7 +161,7 @@ def group_query_attention(r):
     total = past_len + length
     seqlens = np.full(batch, total - 1, np.int32)
     ragged = batch > 1 and r.chance(0.5)
-    if ragged:  # some batches have fewer tokens; one has them all
+    if ragged:  # some batches have fewer tokens; at least one has all of them
         seqlens = r.ints(length if not prompt else 0, total - 1, batch)
         seqlens[r.int(0, batch - 1)] = total - 1
     attrs = {"num_heads": heads, "kv_num_heads": kv_heads}
@@ -193,8 +193,8 @@ def group_query_attention(r):
               None, bias, sink]
 
     def keep(output, array):
-        """In a padded prompt, what stands at the padding is nobody's; nor are scores of keys that
-        take no part."""
+        """In a padded prompt, outputs at padding positions are undefined; so are scores of keys
+        that do not take part."""
         if output == 3:
             i, j = np.indices(array.shape[2:])
             behind = total - length + i - j
@@ -218,7 +218,7 @@ def rotary_embedding(r):
     rows = length + r.int(1, 5)
     attrs = {}
     head_dim = 2 * half
-    if r.chance(0.4):  # a part of each head
+    if r.chance(0.4):  # only a part of each head
         head_dim += r.int(0, 5)
         attrs = {"rotary_embedding_dim": 2 * half, "num_heads": heads}
     if r.chance(0.5):

@@ -1,11 +1,10 @@
-// What a wrong node of com.microsoft gets told: a status and a message that names what was
-// expected.
+// Errors for invalid nodes of com.microsoft: a status and a message that names what was expected.
 #include "lower/node.h"
 #include "test.h"
 
 #include <string.h>
 
-// A case, its inputs and attributes as for test_node_text.
+// A case, with inputs and attributes as for test_node_text.
 static const struct wrong {
     const char *op, *inputs, *attrs;
     enum ree_status status;

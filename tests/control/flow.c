@@ -11,19 +11,19 @@ static void test_if(void) {
     CHECK_RUN(IF("bool[]"), "float32[2] 1 -2 | bool[] 1", "float32[2] -1 2");
     CHECK_RUN(IF("bool[]"), "float32[2] 1 -2 | bool[] 0", "float32[2] 1 2");
     CHECK_RUN(IF("bool[1]"), "float32[2] 1 -2 | bool[1] 1", "float32[2] -1 2");
-    // A condition that the device computes: what came before ends a segment.
+    // A condition computed on the device ends a segment of dispatches.
     CHECK_RUN("(x:float32[n]) -> (y, s:float32[]) { s = ReduceSum(x) {keepdims=0} "
               "zero = Constant() {value=<float32[] 0>} c = Greater(s, zero) "
               "y = If(c) {then_branch=() -> (a) { a = Neg(x) }, else_branch=() -> (b) "
               "{ b = Sub(x, s) }} }",
               "float32[2] 1 -2", "float32[2] 2 -1 | float32[] -1");
-    // Branches of several outputs of different shapes, one of them the value from outside.
+    // Branches with several outputs of different shapes; one output is a value from outside.
     const char *shapes = "(x:float32[n], c:bool[]) -> (y, z) { h = Neg(x) y, z = If(c) {"
                          "then_branch=() -> (h, a) { a = Shape(h) }, "
                          "else_branch=() -> (b, h) { b = Concat(h, h) {axis=0} }} }";
     CHECK_RUN(shapes, "float32[2] 1 2 | bool[] 1", "float32[2] -1 -2 | int64[1] 2");
     CHECK_RUN(shapes, "float32[2] 1 2 | bool[] 0", "float32[4] -1 -2 -1 -2 | float32[2] -1 -2");
-    // Nested, reading from two graphs around.
+    // Nested branches that read from two enclosing graphs.
     CHECK_RUN("(x:float32[n], c:bool[], d:bool[]) -> (y) { y = If(c) {then_branch=() -> (a) {"
               "t = Neg(x) a = If(d) {then_branch=() -> (p) { p = Add(t, x) }, "
               "else_branch=() -> (q) { q = Sub(t, x) }} }, else_branch=() -> (b) { b = Abs(x) }} }",
@@ -64,7 +64,7 @@ static void test_if_refused(void) {
     "(i:int64[], go:bool[], v:float32[]) -> (go, v2, v2b) {"                                       \
     "f = Cast(i) {to=1} v2 = Add(v, f) v2b = Identity(v2) }} }"
 
-// While the carried value is below the limit: its condition is the device's.
+// Loops while the carried value is below the limit; the device computes the condition.
 #define WHILE                                                                                      \
     "(m:int64[], x:float32[1], limit:float32[]) -> (y:float32[1], s) { yes = Constant() "          \
     "{value=<bool[] 1>} y, s = Loop(m, yes, x) {body=(i:int64[], go:bool[], v:float32[1]) -> "     \
@@ -85,7 +85,7 @@ static void test_loop(void) {
               "y = Loop(_, yes, x) {body=(i, go, v) -> (more, w) { w = Add(v, v) "
               "more = Less(w, hundred) }} }",
               "float32[1] 3", "float32[1] 192");
-    // No condition: the one that the body makes is ignored.
+    // No condition input: the condition that the body computes is ignored.
     CHECK_RUN("(x:float32[1]) -> (y) { no = Constant() {value=<bool[] 0>} "
               "three = Constant() {value=<int64[] 3>} "
               "y = Loop(three, _, x) {body=(i, go, v) -> (no2, w) { w = Add(v, v) "
@@ -95,7 +95,7 @@ static void test_loop(void) {
     CHECK_RUN("(x:float32[n]) -> (y) { three = Constant() {value=<int64[] 3>} "
               "y = Loop(three, _, x) {body=(i, go, v) -> (go, w) { w = Concat(v, x) {axis=0} }} }",
               "float32[1] 7", "float32[4] 7 7 7 7");
-    // Values swap places: the old ones are read while the new ones are made.
+    // Values swap: the old ones are read while the new ones are written.
     CHECK_RUN("(a:float32[], b:float32[]) -> (p, q) { three = Constant() {value=<int64[] 3>} "
               "p, q = Loop(three, _, a, b) {body=(i, go, v, w) -> (go, w, v) { }} }",
               "float32[] 1 | float32[] 2", "float32[] 2 | float32[] 1");
@@ -106,7 +106,8 @@ static void test_loop(void) {
               "int64[] 5", "int64[] 10");
 }
 
-// Zero iterations: items of a scan output have the shape that is declared or that a trial finds.
+// Zero iterations: items of a scan output have the declared shape, or the shape that a trial run
+// finds.
 static void test_empty(void) {
     const char *declared = "(n:int64[], x:float32[3]) -> (s) { s = Loop(n, _) {body="
                            "(i, go) -> (go, v:float32[3]) { v = Identity(x) }} }";
@@ -150,14 +151,14 @@ static void test_loop_refused(void) {
               "int64[2] 2 2", "error: the trip count has 2 elements, expected 1");
     CHECK_RUN("(n:int64[]) -> (y) { y = Loop(n, _, _) {body=(i, go, v) -> (go, v) { }} }",
               "int64[] 2", "error: input 2 is omitted");
-    // Without an end, by itself and in the middle of another.
+    // An endless loop, by itself and inside another loop.
     CHECK_RUN("(x:float32[]) -> (y) { y = Loop(_, _, x) {body=(i, go, v) -> (go, w) "
               "{ w = Neg(v) }} }",
               "float32[] 1", "error: control flow takes more than 131072 steps");
     CHECK_RUN("(n:int64[]) -> (y) { y = Loop(n, _, n) {body=(i, go, v) -> (go, w) "
               "{ w = Loop(n, _, v) {body=(j, on, p) -> (on, p) { }} }} }",
               "int64[] 1000000000", "error: control flow takes more than 131072 steps");
-    // A condition on the device for ever.
+    // A condition on the device that is always true.
     CHECK_RUN("(x:float32[1]) -> (y) { yes = Constant() {value=<bool[] 1>} "
               "y = Loop(_, yes, x) {body=(i, go, v) -> (more, w) { w = Neg(v) "
               "more = Equal(w, w) }} }",
@@ -172,18 +173,18 @@ static void test_scan(void) {
     CHECK_RUN(sums, "float32[2] 0 1 | float32[3,2] 1 2 3 4 5 6",
               "float32[2] 9 13 | float32[3,2] 1 3 4 7 9 13");
     CHECK_RUN(sums, "float32[2] 0 1 | float32[0,2]", "float32[2] 0 1 | float32[0,2]");
-    // Along the last axis, from the end; results to the last axis, in reverse again.
+    // Scans the last axis in reverse; results go to the last axis, in reverse as well.
     CHECK_RUN("(h:float32[2], x:float32[2,n]) -> (y, s) { y, s = Scan(h, x) {num_scan_inputs=1, "
               "scan_input_axes=[-1], scan_input_directions=[1], scan_output_axes=[1], "
               "scan_output_directions=[1], body=(v, e) -> (w, w2) { w = Add(v, e) "
               "w2 = Identity(w) }} }",
               "float32[2] 0 0 | float32[2,3] 1 2 3 10 20 30",
               "float32[2] 6 60 | float32[2,3] 6 5 3 60 50 30");
-    // Two inputs, no state.
+    // Two inputs and no carried state.
     CHECK_RUN("(a:float32[n], b:float32[n]) -> (s) { s = Scan(a, b) {num_scan_inputs=2, "
               "body=(p, q) -> (r) { r = Sub(p, q) }} }",
               "float32[3] 1 2 3 | float32[3] 1 1 5", "float32[3] 0 1 -2");
-    // Opset 8: a batch, with lengths.
+    // Opset 8: a batch with sequence lengths.
     CHECK_RUN("opset 8 (l:int64[2], h:float32[2,1], x:float32[2,3,1]) -> (y, s) { y, s = "
               "Scan(l, h, x) {num_scan_inputs=1, body=(v, e) -> (w, w2) { w = Add(v, e) "
               "w2 = Identity(w) }} }",
@@ -222,15 +223,15 @@ static void test_scan_refused(void) {
               "error: sequence_lens has the entry 4, expected 0 to 3");
 }
 
-// Passes see into subgraphs: what only a body reads stays alive, what it makes twice or for nobody
-// goes, and constants fold there.
+// Passes process subgraphs: values that only a body reads are kept, duplicate and unused values in
+// a body are removed, and constants in it are folded.
 static void test_passes(void) {
     CHECK_RUN("(m:int64[], x:float32[2]) -> (y) { c = Constant() {value=<float32[2] 1 2>} "
               "d = Neg(c) unused = Exp(d) y = Loop(m, _, x) {body=(i, go, v) -> (go, w) { "
               "k = Constant() {value=<float32[2] 3 4>} e = Add(d, k) e2 = Add(d, k) "
               "idle = Identity(v) nobody = Log(idle) p = Add(idle, e) w = Sub(p, e2) }} }",
               "int64[] 3 | float32[2] 5 6", "float32[2] 5 6");
-    // Names are a graph's own: a body may shadow nothing, but two bodies may use one name.
+    // Names belong to a graph: a body must not shadow a name, but two bodies may use the same name.
     CHECK_RUN("(c:bool[], x:float32[2]) -> (y) { a = If(c) {then_branch=() -> (t) { t = Neg(x) }, "
               "else_branch=() -> (e) { e = Abs(x) }} y = If(c) {then_branch=() -> (t) "
               "{ t = Neg(a) }, else_branch=() -> (e) { e = Abs(a) }} }",

@@ -1,4 +1,4 @@
-// Functions that a model defines for itself.
+// Functions that a model defines.
 #include "run_text.h"
 
 #define CALL(function, call) function " (x:float32[n]) -> (y) { y = " call " }"
@@ -6,7 +6,8 @@
 static void test_calls(void) {
     CHECK_RUN(CALL("function local.Twice (a) -> (b) { b = Add(a, a) }", "local.Twice(x)"),
               "float32[2] 1 2", "float32[2] 2 4");
-    // Twice in one graph, with inner values of one name; nested; in a branch; order of definition.
+    // Called twice in one graph, with equal names of inner values; nested; in a branch; in any
+    // order of definition.
     CHECK_RUN("function local.Four (a) -> (b) { t = local.Twice(a) b = local.Twice(t) }"
               "function local.Twice (a) -> (b) { t = Identity(a) b = Add(t, a) }"
               "(x:float32[n], c:bool[]) -> (y) { t = local.Four(x) u = local.Twice(t) y = If(c) {"
@@ -18,14 +19,14 @@ static void test_calls(void) {
               "then_branch=() -> (p) { p = Mul(t, a) }, else_branch=() -> (q) { q = Add(t, a) }} }"
               "(x:float32[n], c:bool[]) -> (y) { y = local.Choose(x, c) }",
               "float32[2] 2 3 | bool[] 1", "float32[2] -4 -9");
-    // Several outputs, some not wanted; an input handed on; one output under two names.
+    // Several outputs, some unused; an input returned as an output; one output under two names.
     CHECK_RUN("function local.Parts (a) -> (b, c) { b = Neg(a) c = Abs(a) }"
               "(x:float32[n]) -> (y) { _, y = local.Parts(x) }",
               "float32[2] -1 2", "float32[2] 1 2");
     CHECK_RUN("function local.Same (a) -> (a, b, b) { b = Neg(a) }"
               "(x:float32[n]) -> (y, z, w) { y, z, w = local.Same(x) }",
               "float32[1] 2", "float32[1] 2 | float32[1] -2 | float32[1] -2");
-    // Omitted inputs stay omitted, in subgraphs too.
+    // Omitted inputs stay omitted, also in subgraphs.
     const char *clip = "function local.Bound (a, low, high) -> (b) { b = Clip(a, low, high) }";
     char model[400];
     snprintf(model, sizeof model,
@@ -34,7 +35,7 @@ static void test_calls(void) {
     snprintf(model, sizeof model, "%s (x:float32[n], h:float32[]) -> (y) { y = local.Bound(x, h) }",
              clip);
     CHECK_RUN(model, "float32[3] -5 1 9 | float32[] 3", "float32[3] 3 3 9");
-    // A function nobody calls may be anything.
+    // A function that is never called may have any content.
     CHECK_RUN(CALL("function local.Odd (a) -> (b) { c = Nothing(d) }", "Neg(x)"), "float32[1] 1",
               "float32[1] -1");
 }
@@ -49,14 +50,14 @@ static void test_attributes(void) {
     CHECK_RUN(model, "float32[2] 1 2", "float32[] 3");
     snprintf(model, sizeof model, "%s (x:float32[n]) -> (y) { y = local.Sum(x) {start=1} }", sum);
     CHECK_RUN(model, "float32[2] 1 2", "float32[2] 1 2");
-    // Handed through two calls, and into a subgraph.
+    // Attributes passed through two calls, and into a subgraph.
     CHECK_RUN("function local.In (a; to) -> (b) { yes = Constant() {value=<bool[] 1>} "
               "b = If(yes) {then_branch=() -> (p) { p = Cast(a) {to=@to} }, "
               "else_branch=() -> (q) { q = Identity(a) }} }"
               "function local.Out (a; type) -> (b) { b = local.In(a) {to=@type} }"
               "(x:float32[n]) -> (y) { y = local.Out(x) {type=7} }",
               "float32[2] 1.5 -2.5", "int64[2] 1 -2");
-    // A large constant, read once for each call.
+    // A large constant is read once for each call.
     struct {
         char text[16384];
         int n;
@@ -109,7 +110,7 @@ static void test_refused(void) {
               "error: is of the operator set 'other', which the function does not import");
     CHECK_RUN(CALL("function local.F (a) -> (b) { c = Neg(b) b = Neg(c) }", "local.F(x)"), in,
               "error: the graph has a cycle");
-    // Each calls the one before twice: two to the power of 40 nodes.
+    // Each function calls the previous one twice: 2^40 nodes.
     char text[8192];
     int n = snprintf(text, sizeof text, "function local.F0 (a) -> (b) { b = Neg(a) }");
     for (int i = 1; i <= 40; i++)

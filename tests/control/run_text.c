@@ -60,7 +60,7 @@ static void read_element(struct ree_tensor *t, size_t i, const char **at) {
     memcpy((char *)t->data + i * size, t->dtype == REE_F32 ? (void *)&f : (void *)&n, size);
 }
 
-// "float32[2] 1 2"
+// Parses a tensor: "float32[2] 1 2".
 static void read_tensor(struct ree_tensor *t, const char *name, const char **at) {
     int64_t dims[REE_MAX_RANK];
     uint32_t rank = 0;
@@ -81,7 +81,7 @@ static void read_tensor(struct ree_tensor *t, const char *name, const char **at)
         read_element(t, i, at);
 }
 
-// A tensor, "none", or "{tensor; tensor}".
+// Parses a tensor, "none", or "{tensor; tensor}".
 static void read_value(struct ree_tensor *t, const struct ree_port *port, const char **at) {
     if (strncmp(*at, "none", 4) == 0) {
         *t = (struct ree_tensor){.kind = REE_ABSENT, .name = strdup(port->name)};
@@ -156,7 +156,7 @@ static char *error_text(const struct ree_error *err) {
     return ree_strbuf_take(&out);
 }
 
-// Releases them.
+// Returns the outputs as text and releases them.
 static char *outputs_text(const struct ree_model *model, struct ree_tensor *outputs) {
     struct ree_strbuf out;
     ree_strbuf_init(&out);
@@ -181,8 +181,9 @@ static bool is_error(const char *result) {
     return strncmp(result, "error: ", 7) == 0;
 }
 
-// Compares with the result so far, which the first run sets. Takes `result` over. Of errors the
-// first stays: folding renumbers the nodes that others name.
+// Compares the result with that of the first run, which it stores; takes ownership of `result`. Two
+// errors always agree, and the first one is kept, because folding renumbers the nodes that messages
+// name.
 static bool agree(char *result, const char *how) {
     if (!last_result) {
         last_result = result;
@@ -194,7 +195,8 @@ static bool agree(char *result, const char *how) {
     return same;
 }
 
-// Loads and runs in one way; twice, to meet the bind made before.
+// Loads and runs the model in one configuration; twice, so that the second run uses the cached
+// bind.
 static bool run_way(const struct pb *bytes, const char *text, bool no_fuse, bool no_fold,
                     struct ree_device *device, const char *how) {
     struct ree_model_options options = {.no_fold = no_fold};
@@ -216,8 +218,8 @@ static bool run_way(const struct pb *bytes, const char *text, bool no_fuse, bool
     return same;
 }
 
-// Loads and runs with an observer, whom the session has to tell what the model gives when all its
-// values are outputs.
+// Loads and runs with an observer. The session must report to it the same values that the model
+// gives when all its values are outputs.
 static bool run_observed(const struct pb *bytes, const char *text, struct ree_device *device) {
     struct ree_model *model;
     struct ree_session *session;
@@ -226,7 +228,7 @@ static bool run_observed(const struct pb *bytes, const char *text, struct ree_de
     bool same = true;
     for (int exposed = 0; exposed < 2 && same; exposed++) {
         if (ree_model_load_memory(bytes->data, bytes->size, NULL, &model, &err) != REE_OK)
-            break; // as it was without an observer
+            break; // the same error as without an observer
         struct ree_tensor inputs[MAX_TENSORS];
         size_t n = read_inputs(model, text, inputs);
         if (exposed) expose_all(model);
@@ -248,7 +250,7 @@ static bool run_observed(const struct pb *bytes, const char *text, struct ree_de
         for (size_t i = 0; i < n_outputs; i++)
             ree_tensor_finish(&outputs[i]);
         free(outputs);
-        // The first stays for the names in messages.
+        // The first model stays loaded, because messages use its names.
         static struct ree_model *first;
         if (!exposed) first = model;
         if (exposed) ree_model_destroy(model);
@@ -261,12 +263,13 @@ static bool run_observed(const struct pb *bytes, const char *text, struct ree_de
     return same;
 }
 
-// Runs in as many parts as the model has, and once in each smaller number of them.
+// Runs with every number of stages from 2 up to the largest that the model allows, but fewer than
+// MAX_PARTS.
 static bool run_parts(const struct pb *bytes, const char *text, struct ree_device *device) {
     struct ree_model *model;
     struct ree_error err;
     if (ree_model_load_memory(bytes->data, bytes->size, NULL, &model, &err) != REE_OK)
-        return true; // as it was in one piece
+        return true; // the same error as in one stage
     struct ree_tensor inputs[MAX_TENSORS];
     size_t n_inputs = read_inputs(model, text, inputs);
     bool same = true;
@@ -275,7 +278,7 @@ static bool run_parts(const struct pb *bytes, const char *text, struct ree_devic
         struct ree_pipeline_options options = {.n_stages = n};
         enum ree_status status = ree_pipeline_create(model, &device, 1, &options, NULL, 0,
                                                      REE_NO_INPUT, &pipeline, &err);
-        if (status == REE_INVALID) break; // there are no more places
+        if (status == REE_INVALID) break; // the model cannot be cut into more stages
         if (status != REE_OK) return agree(error_text(&err), "divided");
         struct ree_tensor outputs[MAX_TENSORS];
         status = ree_pipeline_run(pipeline, inputs, n_inputs, outputs, &err);

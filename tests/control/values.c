@@ -44,7 +44,7 @@ static void test_sequences(void) {
     CHECK_RUN("(s:seq(float32), t:seq(float32)) -> (u) { u = SequenceMap(s, t) {body=(e, f) -> (g) "
               "{ g = Add(e, f) }} }",
               "{float32[1] 1} | {}", "error: input 1 is a sequence of 0 items, but input 0 has 1");
-    // Carried by a loop, chosen by a branch, made by the device.
+    // Sequences carried by a loop, chosen by a branch, computed on the device.
     CHECK_RUN("(m:int64[], x:float32[1]) -> (t) { e = SequenceEmpty() t = Loop(m, _, e) {body="
               "(i, go, s) -> (go, u) { f = Cast(i) {to=1} y = Add(x, f) u = SequenceInsert(s, y) "
               "}} }",
@@ -80,7 +80,7 @@ static void test_optional(void) {
     const char *has = "(x:opt(float32)) -> (h, y) { h = OptionalHasElement(x) y = Identity(x) }";
     CHECK_RUN(has, "float32[1] 1", "bool[] 1 | float32[1] 1");
     CHECK_RUN(has, "none", "bool[] 0 | none");
-    CHECK_RUN(has, "", "bool[] 0 | none"); // not given
+    CHECK_RUN(has, "", "bool[] 0 | none"); // the input is absent
     CHECK_RUN("(x:opt(seq(float32))) -> (y) { y = OptionalGetElement(x) }", "{float32[1] 1}",
               "{float32[1] 1}");
     CHECK_RUN("(x:opt(float32)) -> (y) { y = OptionalGetElement(x) }", "none",
@@ -92,7 +92,7 @@ static void test_optional(void) {
 }
 
 static void test_strings(void) {
-    // What moves data moves strings; the device does so too, once its indices are computed there.
+    // Operators that move data also move strings, even if the device computes the indices.
     CHECK_RUN("(x:string[n], i:int64[m]) -> (y, z) { y = Gather(x, i) r = Concat(y, x) {axis=0} "
               "k = Constant() {value=<string[1] \"k\">} z = Concat(k, r) {axis=0} }",
               "string[2] \"a\" \"\" | int64[2] 1 0",

@@ -1,5 +1,5 @@
-// The stand-in driver: it has every kernel, runs them by launches and by graphs, and refuses what
-// the real one refuses.
+// The stand-in driver: it has every kernel, runs kernels by launches and by graphs, and refuses
+// what the real driver refuses.
 #include "api.h"
 #include "device/cuda/args.h"
 #include "driver_types.h"
@@ -132,7 +132,8 @@ int main() {
            CUDA_SUCCESS);
     EXPECT(launch(copy, 2, 1, 1, 128, 1, 1, 64 << 10, NULL, params, NULL), CUDA_SUCCESS);
 
-    // A graph: a to b, then b to c; b is cleared first. Arguments are taken when a node is added.
+    // A graph: a to b, then b to c; b is cleared first. A node copies its arguments when it is
+    // added.
     CUgraph graph;
     CUgraphNode clear, first, second;
     CUgraphExec exec;
@@ -156,14 +157,14 @@ int main() {
     EXPECT(down(back, c, 4096), CUDA_SUCCESS);
     EXPECT(memcmp(back, words, 4096), 0);
     EXPECT(fill(c, 0, 4096), CUDA_SUCCESS);
-    args = copy_of(b, c, 8); // the executable graph's second copy alone becomes smaller
+    args = copy_of(b, c, 8); // only the executable graph's second copy becomes smaller
     EXPECT(exec_set(exec, second, &node), CUDA_SUCCESS);
     EXPECT(exec_set(exec, clear, &node), CUDA_ERROR_INVALID_VALUE);
     EXPECT(graph_launch(exec, NULL), CUDA_SUCCESS);
     EXPECT(down(back, c, 4096), CUDA_SUCCESS);
     EXPECT(back[7] == 21 && back[8] == 0, true);
 
-    // Freed memory, and the error that stays.
+    // Freed memory, and the sticky error.
     EXPECT(free_memory(c), CUDA_SUCCESS);
     EXPECT(free_memory(c), CUDA_ERROR_INVALID_VALUE);
     EXPECT(up(c, words, 4), CUDA_ERROR_INVALID_VALUE);
@@ -180,7 +181,7 @@ int main() {
     EXPECT(retain(&context, 0), CUDA_SUCCESS);
     EXPECT(synchronize(), CUDA_SUCCESS);
 
-    // What cuGetProcAddress gives is the newest version.
+    // cuGetProcAddress returns the newest version.
     void *found = NULL;
     CUdriverProcAddressQueryResult status;
     auto address = CALL(cuGetProcAddress_v2, const char *, void **, int, cuuint64_t,

@@ -1,5 +1,5 @@
-// The emulator's own test: each check fires on a kernel that is wrong in one way, and not on the
-// same kernel put right. A check that never fires would make every kernel's test worthless.
+// The emulator's own test: each check fires on a kernel with exactly one fault and does not fire on
+// the correct kernel. A check that never fires would make every kernel's test worthless.
 #include "cuda/kernel.h"
 
 #include "api.h"
@@ -8,7 +8,7 @@
 #include <string>
 
 struct test_params {
-    u32 wrong; // 0: the kernel is right
+    u32 wrong; // 0: the kernel is correct
     u32 n;
 };
 
@@ -40,7 +40,7 @@ REE_KERNEL(test_vectors, struct test_params, 64) {
     ree_store(y, i + (p.wrong == 2 ? 2u : 0u), v);
 }
 
-// Bytes of one word may be of different threads.
+// Different threads may write the bytes of one word.
 REE_KERNEL(test_bytes, struct test_params, 64) {
     auto y = ree_out<uint8_t>(h, 1);
     u32 i = ree_thread();
@@ -54,7 +54,7 @@ REE_KERNEL(test_blocks, struct test_params, 64) {
     if (i >= p.n) return;
     if (p.wrong == 1) { // written by two blocks
         y[threadIdx.x] = i;
-    } else if (p.wrong == 2) { // read by one, written by another
+    } else if (p.wrong == 2) { // read by one block, written by another
         u32 other = y[(i + blockDim.x) % p.n];
         y[i] = other;
     } else {
@@ -74,7 +74,8 @@ REE_KERNEL(test_global_barrier, struct test_params, 64) {
     y[i] = neighbour;
 }
 
-// The last block sums what the others left. wrong 1: no fence. 2: does not ask whether it is last.
+// The last block sums what the other blocks wrote. wrong 1: no fence. wrong 2: does not check
+// whether it is the last block.
 REE_KERNEL(test_last_block, struct test_params, 64) {
     REE_SHARED(u32, last, 1);
     auto y = ree_out<u32>(h, 1);
@@ -109,14 +110,15 @@ REE_KERNEL(test_reverse, struct test_params, 64) {
     if (p.wrong == 3) tile[t] = 0; // no barrier after reading
 }
 
-// Who reads again after a barrier is the only reader since.
+// After a barrier, a thread that reads again is the only recorded reader.
 REE_KERNEL(test_readers, struct test_params, 64) {
     REE_SHARED(u32, tile, 64);
     u32 t = threadIdx.x, sum = 0;
     tile[t] = t;
     __syncthreads();
     for (u32 i = 0; i < 64u; i++)
-        if (i % 3u == 0 || (i ^ t) < 32u) sum += tile[i]; // of the whole block, of one warp
+        // Some elements are read by the whole block, others by one warp.
+        if (i % 3u == 0 || (i ^ t) < 32u) sum += tile[i];
     if (p.wrong != 1) __syncthreads();
     sum += tile[t];
     if (p.wrong == 2 && t == 1) sum += tile[60];
@@ -165,7 +167,7 @@ REE_KERNEL(test_components, struct test_params, 64) {
     ree_out<float>(h, 1)[ree_thread()] = v.x + fours[threadIdx.x ^ 1u].w;
 }
 
-// Asynchronous copies, two buffers deep.
+// Asynchronous copies with two buffers.
 REE_KERNEL(test_async, struct test_params, 64) {
     REE_SHARED(u32, buffer, 2 * 256);
     auto x = ree_in<u32>(h, 0);
@@ -193,7 +195,7 @@ REE_KERNEL(test_divergent, struct test_params, 64) {
     auto y = ree_out<u32>(h, 1);
     u32 n = 0;
     if (p.wrong == 0) {
-        if (threadIdx.x >= 48) return; // those who left are not waited for
+        if (threadIdx.x >= 48) return; // threads that have returned are not waited for
         n = (u32)__syncthreads_count(threadIdx.x % 2u);
     } else if (p.wrong == 1 && threadIdx.x < 8) {
         n = (u32)__syncthreads_or(1);
@@ -228,7 +230,7 @@ REE_KERNEL(test_warp, struct test_params, 64) {
     y[ree_thread()] = bad;
 }
 
-// A warp's own order, by __syncwarp and by a part of the warp.
+// Order within a warp, by __syncwarp of the whole warp and of a part of it.
 REE_KERNEL(test_warp_order, struct test_params, 64) {
     REE_SHARED(u32, tile, 64);
     u32 t = threadIdx.x, value = 0;
@@ -241,7 +243,7 @@ REE_KERNEL(test_warp_order, struct test_params, 64) {
         __syncwarp(p.wrong == 2 ? 0x00FFu << (t & 8u) : 0xFFFFu);
         value = tile[t ^ 8u];
     }
-    if (p.wrong == 3) value = tile[t ^ 32u]; // of the other warp
+    if (p.wrong == 3) value = tile[t ^ 32u]; // written by the other warp
     ree_out<u32>(h, 1)[ree_thread()] = value;
 }
 
@@ -256,13 +258,13 @@ REE_KERNEL(test_atomics, struct test_params, 64) {
     y[ree_thread()] = count[0] + count[1];
 }
 
-// The number of a thread's turn: what the order does.
+// Returns the number of a thread's turn, which shows the effect of the order option.
 REE_KERNEL(test_order, struct test_params, 1024) {
     auto y = ree_out<u32>(h, 1);
     y[ree_thread()] = atomicAdd(ree_scratch<u32>(h), 1u);
 }
 
-// Arithmetic, against numbers from CUDA's documentation and by hand.
+// Arithmetic, compared with numbers from CUDA's documentation and numbers computed by hand.
 REE_KERNEL(test_arithmetic, struct test_params, 64) {
     u32 bad = 0;
     bad |= __umulhi(0x80000000u, 6u) != 3u || __mulhi(-1, 1) != -1;
@@ -305,7 +307,7 @@ static std::string launch(const char *name, u32 wrong, u32 n, u32 grid, u32 bloc
     struct arguments a = {};
     a.h.operands[0] = (u64)x, a.h.sizes[0] = N * 4u;
     a.h.operands[1] = (u64)y, a.h.sizes[1] = n * 4u;
-    a.h.operands[2] = (u64)&a, a.h.sizes[2] = 4; // not of the device
+    a.h.operands[2] = (u64)&a, a.h.sizes[2] = 4; // not device memory
     a.h.scratch = (u64)scratch, a.h.scratch_size = (N + 1u) * 4u;
     if (wrong == 7) a.h.scratch_size = 0;
     a.p = {wrong, n};
@@ -321,7 +323,7 @@ static void passes(const char *name, u32 n, u32 grid, u32 block, u32 shared = 0)
     std::string error = launch(name, 0, n, grid, block, shared);
     expect(error.empty(), name, 0, error.c_str());
 }
-// Fails with a text that has all of these words.
+// The launch must fail with a text that contains all of these words.
 static void fires(const char *name, u32 wrong, const char *word, u32 n, u32 grid, u32 block,
                   u32 shared = 0, const char *word2 = "") {
     std::string error = launch(name, wrong, n, grid, block, shared);
@@ -380,7 +382,8 @@ int main() {
     for (u32 i = 0; i < 256; i++)
         expect(y[i] == 63 - i % 64, "ree_test_reverse", 0, "the order");
     fires("ree_test_reverse", 1, "element 64 of 4 bytes", 256, 4, 64, 0, "'tile'");
-    // Whoever comes first, reads what nobody or somebody else has written.
+    // Depending on the order, the first thread reads unwritten data or data that another thread
+    // wrote.
     fires("ree_test_reverse", 2, "'tile'", 256, 4, 64);
     fires("ree_test_reverse", 3, "race: ", 256, 4, 64, 0, "'tile'");
     passes("ree_test_readers", 64, 1, 64);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# tools/gpu-check.sh on the emulator: it packs a folder that runs by itself, says what it found,
-# passes, and fails where a result is not the recorded one.
+# Tests tools/gpu-check.sh on the emulator: it packs a self-contained folder, reports what it found,
+# passes, and fails if a result differs from the recorded one.
 #
 #     gpu_check_test.sh SOURCE BUILD EMULATOR
 set -u
@@ -20,7 +20,7 @@ fail() {
 says() { # FILE PATTERN
     grep -q "$2" "$work/$1" || { cat "$work/$1"; fail "$1 has no '$2'"; }
 }
-check() { # the packed script, in the packed folder
+check() { # runs the packed script in the packed folder
     "$work/packed/gpu-check.sh" run ../packed --out ../out --quick "$@" >"$work/log" 2>&1
 }
 
@@ -30,7 +30,7 @@ for file in bin/ree-run bin/device_cuda_functions lib/libprotobuf-c.so.1; do
     [ -s "$work/packed/$file" ] || fail "the folder lacks $file"
 done
 
-# Functions that pass, a step for Vulkan and one for the sanitizer that are skipped, with reasons.
+# Functions that pass; a step for Vulkan and one for the sanitizer that are skipped, with reasons.
 check --cases 1 --sample 1/5 --bits 12 \
     --only devices,models,cases,products,onnx,sanitizer-memcheck,bench-model,functions ||
     fail "the check does not pass"
@@ -54,14 +54,14 @@ assert steps["models-cuda"]["result"] == "passed", steps
 assert steps["models-vulkan"]["result"] == "skipped" and steps["models-vulkan"]["note"], steps
 END
 
-# A time that is too short is no success.
+# A check that runs out of time is not a success.
 check --only shapes --time 0 && fail "an unfinished check passes"
 says log "^shapes-cuda .* unfinished "
 
-# Nor is a check of nothing.
+# A check of nothing is not a success.
 check --only no_such_step && fail "a check of nothing passes"
 
-# Another SHA-256 than the recorded one is a failure, of that step alone and with the model's name.
+# A SHA-256 that differs from the recorded one fails only that step, and the report names the model.
 sed -i '/seven/s/^..../beef/' "$work/packed/expected.txt"
 check --only devices,models && fail "a wrong SHA-256 passes"
 says log "^devices-cuda .* passed .* 16 of 16 primitives native"

@@ -1,16 +1,16 @@
-"""The PTX of every kernel: arithmetic is rounded once, operation by operation, as it is written.
+"""Checks that the PTX of every kernel rounds arithmetic once, operation by operation, as written.
 
 Usage: ptx_test.py NVCC ROOT [MODULE...]
 
-Compiles cuda/*.cu with the flags of the build and looks at every floating-point instruction:
+Compiles cuda/*.cu with the flags of the build and checks every floating-point instruction:
 
   - nothing approximate (.approx, .full), flushed (.ftz) or saturated; no float atomics, no
-    instruction of tensor cores on floats, no mad, exp, log, sine or tanh of the hardware's;
+    tensor-core instruction on floats, none of the hardware's mad, exp, log, sine or tanh;
   - additions, subtractions and multiplications carry .rn, which forbids ptxas to contract them;
-  - a multiply-add is there where an fma is written, and nowhere else: a second compilation in which
-    fma is the call of an unknown function has none.
+  - a multiply-add exists only for an fma in the source: a second compilation, in which fma is a
+    call of an unknown function, has none.
 
-The checks are tried first on a kernel that breaks them.
+The checks are first tried on a kernel that violates them.
 """
 
 import pathlib
@@ -23,7 +23,7 @@ FLAGS = ["-std=c++17", "-O3", "-ftz=false", "-prec-div=true", "-prec-sqrt=true",
 FLOAT = r"\.(?:f16x2|bf16x2|f16|bf16|f32|f64)"
 INSTRUCTION = re.compile(r"^\s*(?:@!?%\w+\s+)?([a-z][\w.:]*)")
 
-# Calls in the place of fma, which nothing can be contracted into.
+# Calls that replace fma. The compiler cannot contract anything into them.
 NO_FMA = """
 extern "C" __device__ float ree_seen_fmaf(float, float, float);
 extern "C" __device__ double ree_seen_fma(double, double, double);
@@ -54,7 +54,7 @@ def compile_ptx(nvcc, root, source, options):
 
 
 def faults(ptx, allow_fma):
-    """(what is wrong, how often), and the number of fused multiply-adds of floats."""
+    """Returns {what is wrong: how often}, and the number of fused multiply-adds of floats."""
     found, n_fma = {}, 0
 
     def note(what):
@@ -102,7 +102,7 @@ def main():
             source = root / "cuda" / (module + ".cu")
             options = ["-fmad=false", "-rdc=true"] if module == "functions" else ["-fmad=false"]
             found, n_fma = faults(compile_ptx(nvcc, root, source, options), allow_fma=True)
-            # -rdc: the unknown function is somebody else's.
+            # -rdc: the unknown function is defined elsewhere.
             options = ["-fmad=false", "-rdc=true", "-include", no_fma]
             hidden, _ = faults(compile_ptx(nvcc, root, source, options), allow_fma=False)
             for what, n in sorted({**found, **hidden}.items()):

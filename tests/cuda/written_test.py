@@ -1,10 +1,10 @@
-"""The kernels that are written for expressions (src/device/cuda/ptx.c), as NVIDIA's assembler sees them.
+"""Checks the JIT-generated kernels for expressions (src/device/cuda/ptx.c) with NVIDIA's assembler.
 
 Usage: written_test.py PTXAS PROGRAM [N]
 
-PROGRAM, device_cuda_written, writes the modules of N random maps. ptxas has to take each of them,
-in turn for every architecture, without a spill; and ptx_test.py's rules hold for each: arithmetic
-is rounded once, operation by operation, and fma is where an fma is written.
+PROGRAM, device_cuda_written, writes the modules of N random maps. ptxas must accept each of them,
+each for the next architecture in turn, without a spill. ptx_test.py's rules must hold for each:
+arithmetic is rounded once, operation by operation, and an fma exists only where one is written.
 """
 
 import pathlib
@@ -47,7 +47,7 @@ def main():
                 print(f"FAILED: {i}: {times} x {what}")
                 n_failed += 1
     print(f"{n} kernels, {n_called} with calls, at most {most_registers} registers, {n_failed} failed")
-    # A test of nothing is none.
+    # A test that checked nothing must fail.
     return 1 if n_failed or n_called == 0 or n_called == n else 0
 
 

@@ -1,6 +1,6 @@
-// The cache folder: what others could have written is neither believed nor written over through a
-// link, and the device's facts say why. Owner, mode and symbolic links, of the folder and of the
-// record of self-tests.
+// The cache folder: files that other users could have written are neither trusted nor overwritten
+// through a link, and the device's facts give the reason. Tests owner, mode and symbolic links of
+// the folder and of the self-test record.
 #include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@ static char root[] = "cache-folder-XXXXXX";
 static char folder[64], path[128], target[128];
 static const unsigned char key[REE_SHA256_SIZE] = {1}, other[REE_SHA256_SIZE] = {2};
 
-// Whether the file says that `which` passed.
+// Returns whether the file records that `which` passed.
 static bool says(const unsigned char *which) {
     struct ree_test_record record;
     ree_test_record_init(&record, strdup(path));
@@ -62,7 +62,7 @@ static void test_folder_of_others(void) {
     REQUIRE(chmod(folder, 0700) == 0);
     CHECK(says(key) && !says(other));
     check_fact(NULL);
-    if (geteuid() == 0) { // only root can give a folder away
+    if (geteuid() == 0) { // only root can change a folder's owner
         REQUIRE(chown(folder, 12345, (gid_t)-1) == 0);
         CHECK(!says(key));
         check_fact("belongs to user 12345");
@@ -77,7 +77,7 @@ static void test_file_of_others(void) {
     REQUIRE(chmod(path, 0666) == 0);
     CHECK(!says(key));
     check_fact("cpu.tests: others may write to it");
-    add(other); // in a folder that is the user's: replaced
+    add(other); // the folder belongs to the user: the file is replaced
     CHECK(!says(key) && says(other));
     struct stat info;
     CHECK(stat(path, &info) == 0 && (info.st_mode & 0777) == 0600);
@@ -114,7 +114,7 @@ int main(void) {
     test_folder_of_others();
     test_file_of_others();
     test_links();
-    CHECK(n_files() == 1); // nothing of another name
+    CHECK(n_files() == 1); // no file with another name
     unlink(path);
     rmdir(folder);
     rmdir(root);

@@ -1,9 +1,10 @@
-// Random dispatches with their operands, a generator for each RepOp, for any backend: the CPU's
-// kernels are compared with the references (reference.h), other backends with the CPU.
+// Generates random dispatches with their operands, one generator for each RepOp, for any backend.
+// The CPU's kernels are compared with the references (reference.h), other backends with the CPU.
 //
-// A case is small (some ten thousand elements at most), well-formed, and the same for the same
-// seed. Shapes include sizes 0 and 1, strides that repeat or run backwards, and reductions round
-// the chunk length; values include NaN, infinities, zeros of both signs and subnormals.
+// A case is small (at most some ten thousand elements), well-formed, and the same for the same
+// seed. Shapes include sizes 0 and 1, strides that repeat or run backwards, and reduction lengths
+// near multiples of the chunk length. Values include NaN, infinities, zeros of both signs and
+// subnormals.
 #ifndef REE_TESTS_DEVICE_CASES_H
 #define REE_TESTS_DEVICE_CASES_H
 
@@ -11,7 +12,7 @@
 
 struct rng {
     uint64_t state;
-    bool host; // cases may need what the CPU alone does: functions of float64
+    bool host; // cases may contain operations that only the CPU has: float64 functions
 };
 uint64_t rng_next(struct rng *rng);
 uint32_t rng_below(struct rng *rng, uint32_t n);                 // 0 ... n-1
@@ -20,14 +21,14 @@ bool rng_one_in(struct rng *rng, uint32_t n);
 uint32_t rng_of(struct rng *rng, uint32_t n, const uint32_t *choices);
 
 struct test_case {
-    // Operand i is slot i, from offset 0. node is 0.
+    // Operand i is slot i at offset 0; node is 0.
     struct ree_dispatch dispatch;
-    // What each slot holds at first, dispatch.operands[i].size bytes; those that are written too.
+    // Initial contents of each slot, dispatch.operands[i].size bytes; includes the output slots.
     void *contents[REE_MAX_OPERANDS];
     bool is_written[REE_MAX_OPERANDS];
 };
 
-// False: no case this time, try again.
+// Returns false if this seed gives no valid case; the caller then tries the next one.
 typedef bool (*case_generator)(struct rng *rng, struct test_case *out);
 bool case_copy(struct rng *rng, struct test_case *out);
 bool case_map(struct rng *rng, struct test_case *out);
@@ -47,9 +48,9 @@ extern const case_generator case_generators[REE_N_REPOPS];
 
 void test_case_finish(struct test_case *c); // frees the contents
 
-// For the generators
+// Used by the generators
 
-// The product of dense float32 matrices, (m, k) by (k, n).
+// Parameters of a product of dense float32 matrices, (m, k) by (k, n).
 static inline struct ree_matmul_params dense_products(uint32_t m, uint32_t n, uint32_t k) {
     return (struct ree_matmul_params){
         .dtype = REE_F32,
@@ -67,12 +68,13 @@ static inline struct ree_matmul_params dense_products(uint32_t m, uint32_t n, ui
 }
 
 void case_begin(struct test_case *c, enum ree_repop op);
-// Appends an operand of n elements with random contents; returns them. Exits without memory.
+// Append an input or an output of n elements with random contents and return the contents (owned by
+// the case). Exit if memory is short.
 void *case_input(struct test_case *c, struct rng *rng, enum ree_dtype dtype, uint64_t n);
 void *case_output(struct test_case *c, struct rng *rng, enum ree_dtype dtype, uint64_t n);
 void case_fill(struct rng *rng, enum ree_dtype dtype, uint64_t n, void *out);
 
-// Dimensions whose product is at most `budget`; rank at least 1.
+// Chooses dimensions whose product is at most `budget`; returns the rank, at least 1.
 uint32_t case_dims(struct rng *rng, uint32_t max_rank, uint32_t budget, uint32_t *dims);
 uint64_t case_count(uint32_t rank, const uint32_t *dims);
 void case_dense_strides(uint32_t rank, const uint32_t *dims, int32_t *strides);
@@ -81,14 +83,15 @@ enum case_view {
     CASE_VIEW_REPEATS = 1,   // strides of 0
     CASE_VIEW_BACKWARDS = 2, // negative strides
 };
-// Strides and offset of a view over dims: dense, permuted, with gaps, and as the flags allow.
-// Returns how many elements the memory under it has.
+// Chooses strides and offset of a view over dims: dense, permuted, with gaps, and as the flags
+// allow. Returns the number of elements that the underlying buffer must have.
 uint64_t case_view(struct rng *rng, uint32_t flags, uint32_t rank, const uint32_t *dims,
                    int32_t *strides, int32_t *offset);
-// A length to reduce over: 0, 1, small, or round one or several chunks.
+// Returns a length to reduce over: 0, 1, small, or near one chunk or several.
 uint32_t case_length(struct rng *rng);
 
-// A random expression over dims, its tensors appended to the case. An epilogue has an accumulator.
+// Makes a random expression over dims and appends its tensors to the case. An expression used as an
+// epilogue has an accumulator.
 void case_expr(struct test_case *c, struct rng *rng, struct ree_expr *expr, uint32_t rank,
                const uint32_t *dims, bool has_accumulator);
 

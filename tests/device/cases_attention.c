@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-// Mostly numbers of which products and sums stay finite, so that more than NaN is compared.
+// Mostly numbers whose products and sums stay finite, so that the comparison covers more than NaN.
 static void fill_numbers(struct rng *rng, uint32_t dtype, uint64_t n, void *out) {
     if (rng_one_in(rng, 4)) {
         case_fill(rng, (enum ree_dtype)dtype, n, out);

@@ -94,10 +94,10 @@ static void fill_f32(struct rng *rng, uint64_t n, uint32_t *out) {
         float x = 0;
         switch (style) {
         case 0: x = (float)((int32_t)(low % 9) - 4); break; // small integers: ties
-        case 1:                                             // of any size that squares survive
+        case 1:                                             // magnitudes whose squares stay normal
             out[i] = (low & 0x807FFFFFu) | (((uint32_t)(r >> 32) % 126u + 64u) << 23);
             continue;
-        case 2: // specials among the others
+        case 2: // specials among the other values
             if (low % 5 == 0) {
                 out[i] = special_f32(rng);
                 continue;
@@ -139,7 +139,7 @@ uint32_t case_dims(struct rng *rng, uint32_t max_rank, uint32_t budget, uint32_t
     uint32_t rank = 1 + rng_below(rng, max_rank);
     for (uint32_t d = 0; d < rank; d++)
         dims[d] = 1;
-    // Visited in a random order, so that the long ones are anywhere.
+    // Dimensions are visited in a random order, so that the long ones can be anywhere.
     uint32_t start = rng_below(rng, rank);
     for (uint32_t i = 0; i < rank; i++) {
         uint32_t d = (start + i) % rank, dim;
@@ -172,7 +172,7 @@ uint64_t case_view(struct rng *rng, uint32_t flags, uint32_t rank, const uint32_
         case_dense_strides(rank, dims, strides);
         return case_count(rank, dims);
     }
-    uint32_t order[REE_MAX_RANK]; // of the dimensions in memory, innermost first
+    uint32_t order[REE_MAX_RANK]; // dimensions in memory order, innermost first
     bool permuted = rng_one_in(rng, 2), gaps = rng_one_in(rng, 3);
     for (uint32_t d = 0; d < rank; d++)
         order[d] = rank - 1 - d;

@@ -28,7 +28,7 @@ static uint32_t append_const(struct rng *rng, struct ree_expr *expr, bool has_ac
     return v;
 }
 
-// A value of that class, mostly a recent one; a constant if there is none.
+// Chooses a value of that class, mostly a recent one; a constant if none exists.
 static uint32_t choose_value(struct rng *rng, struct ree_expr *expr, bool has_accumulator,
                              uint32_t class) {
     uint32_t n = (has_accumulator ? 1 : 0) + expr->n_operands + expr->n_instrs;
@@ -39,7 +39,7 @@ static uint32_t choose_value(struct rng *rng, struct ree_expr *expr, bool has_ac
     return append_const(rng, expr, has_accumulator, class);
 }
 
-// A narrow format, which an expression has as a constant: other words mean nothing.
+// Appends a narrow format as a constant. Constants other than the format words are undefined.
 static uint32_t append_format(struct rng *rng, struct ree_expr *expr, bool has_accumulator) {
     static const uint32_t formats[] = {REE_NARROW_F8E4M3FN, REE_NARROW_F8E4M3FNUZ,
                                        REE_NARROW_F8E5M2, REE_NARROW_F8E5M2FNUZ, REE_NARROW_F4E2M1};

@@ -1,6 +1,6 @@
 #include "cases.h"
 
-// The sum's type and those of A and B; 4-bit and 8-bit blocks are chosen later.
+// Chooses the types of the sum, A and B; 4-bit and 8-bit blocks are chosen later.
 static void choose_types(struct rng *rng, struct ree_matmul_params *p) {
     static const uint32_t wide[] = {REE_I32, REE_U32, REE_I64, REE_U64};
     static const uint32_t narrow[] = {REE_F32, REE_F16, REE_BF16, REE_I8, REE_U8};
@@ -27,7 +27,7 @@ static void choose_types(struct rng *rng, struct ree_matmul_params *p) {
     }
 }
 
-// Blockwise weights in place of B; the scales have no NaN or infinity more often than not.
+// Replaces B by blockwise weights; the scales are usually free of NaN and infinity.
 static void append_blocks(struct rng *rng, struct test_case *c, struct ree_matmul_params *p) {
     static const uint32_t blocks[] = {16, 32, 64, 128, 256};
     p->b_dtype = REE_U8;
@@ -46,7 +46,7 @@ static void append_blocks(struct rng *rng, struct test_case *c, struct ree_matmu
         zeros[i] = (uint8_t)rng_below(rng, 1u << p->b_bits);
 }
 
-// Few rows times weights of 16 bits and fewer, of several vectors of columns.
+// Few rows times weights of at most 16 bits, with several vectors of columns.
 static void choose_narrow_weights(struct rng *rng, struct ree_matmul_params *p) {
     static const uint32_t narrow[] = {REE_F16, REE_BF16, REE_I8, REE_U8};
     static const uint32_t floats[] = {REE_F32, REE_F32, REE_F16, REE_BF16};
@@ -103,7 +103,7 @@ bool case_matmul(struct rng *rng, struct test_case *c) {
     if (p->has_epilogue) {
         case_expr(c, rng, &p->epilogue, r + 2, dims, true);
         dtype = (enum ree_dtype)p->epilogue.out_dtype;
-        // With the weights' operands there may be one too many.
+        // With the operands of the weights, no operand may be left for the output.
         if (c->dispatch.n_operands == REE_MAX_OPERANDS) return false;
     }
     case_output(c, rng, dtype, case_count(r + 2, dims));

@@ -21,7 +21,7 @@ bool case_copy(struct rng *rng, struct test_case *c) {
     return true;
 }
 
-// n indices in [-size, size), rarely one beyond.
+// Appends n indices in [-size, size); if `faulty`, some are out of range.
 static void index_input(struct test_case *c, struct rng *rng, enum ree_dtype dtype, uint64_t n,
                         uint32_t n_components, const uint32_t *sizes, bool faulty) {
     void *data = case_input(c, rng, dtype, n);
@@ -39,7 +39,7 @@ static void index_input(struct test_case *c, struct rng *rng, enum ree_dtype dty
     }
 }
 
-// out over (index dims..., slice dims...), index tuples along the last axis of the index.
+// out has shape (index dims..., slice dims...); index tuples run along the last axis of the index.
 static void gather_nd(struct rng *rng, struct ree_gather_params *p, uint64_t *n_data,
                       uint64_t *n_index) {
     uint32_t data_dims[REE_MAX_RANK], index_dims[REE_MAX_RANK];
@@ -67,7 +67,7 @@ static void gather_nd(struct rng *rng, struct ree_gather_params *p, uint64_t *n_
     *n_index = case_count(index_rank, index_dims) * n_components;
 }
 
-// out over data dims with `axis` replaced by the index's dims.
+// out has the data dims with `axis` replaced by the index's dims.
 static void gather_axis(struct rng *rng, struct ree_gather_params *p, uint64_t *n_data,
                         uint64_t *n_index) {
     uint32_t data_dims[REE_MAX_RANK], index_dims[REE_MAX_RANK];
@@ -93,7 +93,7 @@ static void gather_axis(struct rng *rng, struct ree_gather_params *p, uint64_t *
     *n_index = case_count(index_rank, index_dims);
 }
 
-// An index for each output.
+// One index for each output element.
 static void gather_elements(struct rng *rng, struct ree_gather_params *p, uint64_t *n_data,
                             uint64_t *n_index) {
     uint32_t data_dims[REE_MAX_RANK];
@@ -133,7 +133,7 @@ bool case_gather(struct rng *rng, struct test_case *c) {
     return true;
 }
 
-// Lines are the dimensions but `axis`, the steps run along it.
+// Vectors run over all dimensions except `axis`; the steps run along it.
 static void scatter_elements(struct rng *rng, struct ree_scatter_params *p, uint64_t *n_data,
                              uint64_t *n_index, uint64_t *n_updates) {
     uint32_t data_dims[REE_MAX_RANK], dims[REE_MAX_RANK], rank = case_dims(rng, 3, 3000, data_dims);
@@ -160,7 +160,7 @@ static void scatter_elements(struct rng *rng, struct ree_scatter_params *p, uint
     *n_index = *n_updates = case_count(rank, dims);
 }
 
-// Lines are the elements of a slice, the steps are the index tuples.
+// Vectors run over the elements of a slice; the steps are the index tuples.
 static void scatter_nd(struct rng *rng, struct ree_scatter_params *p, uint64_t *n_data,
                        uint64_t *n_index, uint64_t *n_updates) {
     uint32_t data_dims[REE_MAX_RANK], index_dims[REE_MAX_RANK];
@@ -194,7 +194,7 @@ static void scatter_nd(struct rng *rng, struct ree_scatter_params *p, uint64_t *
     *n_updates = case_count(index_rank, index_dims) * slice;
 }
 
-// `set` moves bytes; a NaN is made canonical beforehand, so that a backend may do so.
+// `set` moves bytes. NaNs are made canonical beforehand, so that a backend may canonicalise them.
 static void canonicalise(void *data, uint64_t n) {
     uint32_t *bits = data;
     for (uint64_t i = 0; i < n; i++)

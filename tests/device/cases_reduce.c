@@ -1,6 +1,6 @@
 #include "cases.h"
 
-// A tensor some of whose dimensions are reduced, one of them by an interesting length: any view.
+// Any view of a tensor with some dimensions reduced, one of them of an edge-case length.
 static uint32_t reduce_any(struct rng *rng, uint32_t *dims, int32_t *strides, int32_t *offset,
                            uint32_t *mask, uint64_t *n) {
     uint32_t rank = case_dims(rng, 4, 200, dims), long_one = rng_below(rng, rank);
@@ -14,7 +14,7 @@ static uint32_t reduce_any(struct rng *rng, uint32_t *dims, int32_t *strides, in
     return rank;
 }
 
-// Dense, with more terms than a chunk, reduced along the inner, the outer or the middle dimensions,
+// A dense tensor with more terms than a chunk, reduced along the inner, outer or middle dimensions,
 // or along the first and the last of three.
 static uint32_t reduce_long(struct rng *rng, uint32_t *dims, int32_t *strides, int32_t *offset,
                             uint32_t *mask, uint64_t *n) {
@@ -73,7 +73,7 @@ bool case_reduce(struct rng *rng, struct test_case *c) {
     return true;
 }
 
-// (outer, k, inner) with k an interesting length.
+// Chooses (outer, k, inner), with k an edge-case length.
 static void line_dims(struct rng *rng, uint32_t *outer, uint32_t *k, uint32_t *inner) {
     *k = case_length(rng);
     uint32_t budget = 30000 / (*k + 1) + 1;
@@ -82,11 +82,11 @@ static void line_dims(struct rng *rng, uint32_t *outer, uint32_t *k, uint32_t *i
     *outer = rng_one_in(rng, 40) ? 0 : 1 + rng_below(rng, budget < 40 ? budget : 40);
 }
 
-// Lines that end in -inf, or hold nothing else, here and there; otherwise small numbers, so that
-// the maximum is finite.
+// Makes some vectors end in -inf or contain only -inf; the other values are any bits, or, half of
+// the time, small numbers, so that the maximum is finite.
 static void empty_lines(struct rng *rng, const struct ree_softmax_params *p, uint32_t *x) {
     bool tame = rng_one_in(rng, 2);
-    uint32_t most = rng_below(rng, p->k + 1); // what a line has at most before its end
+    uint32_t most = rng_below(rng, p->k + 1); // maximum number of values before the -inf tail
     for (uint64_t line = 0; line < (uint64_t)p->outer * p->inner; line++) {
         uint64_t base = line / p->inner * p->k * p->inner + line % p->inner;
         uint32_t used = rng_one_in(rng, 4) ? 0 : rng_below(rng, most + 1);
@@ -132,7 +132,7 @@ bool case_norm(struct rng *rng, struct test_case *c) {
         p->scale_col_stride = 1;
         n_affine = p->cols;
         break;
-    case 1: // one for each row of a period
+    case 1: // one scale for each row of a period
         p->scale_row_stride = 1;
         n_affine = p->scale_row_mod;
         break;

@@ -1,6 +1,6 @@
 #include "cases.h"
 
-// Window positions along one axis that lie inside the input, for output o.
+// Returns the number of window positions along one axis that are inside the input, for output o.
 static uint32_t hits(const struct ree_pool_params *p, uint32_t a, uint32_t o) {
     uint32_t n = 0;
     for (uint32_t k = 0; k < p->kernel[a]; k++) {
@@ -18,7 +18,7 @@ bool case_pool(struct rng *rng, struct test_case *c) {
     p->dtype = p->kind == REE_POOL_MAX ? rng_of(rng, 4, dtypes) : REE_F32;
     p->planes = rng_one_in(rng, 40) ? 0 : 1 + rng_below(rng, 5);
     uint32_t n_axes = 1 + rng_below(rng, 3);
-    bool long_windows = rng_one_in(rng, 6); // of more than a chunk
+    bool long_windows = rng_one_in(rng, 6); // windows of more than a chunk
     uint64_t work = p->planes;
     for (uint32_t a = 0; a < 3; a++) {
         if (a < 3 - n_axes) {
@@ -34,7 +34,7 @@ bool case_pool(struct rng *rng, struct test_case *c) {
         int64_t room = (int64_t)p->in[a] + p->pad_begin[a] + p->pad_end[a] -
                        (int64_t)p->dilation[a] * (p->kernel[a] - 1) - 1;
         if (room < 0) return false;
-        // Rounding the number of windows up leaves one that sticks out.
+        // Rounding the number of windows up adds one that extends beyond the input.
         bool up = rng_one_in(rng, 3) && room % p->stride[a] > 0;
         p->out[a] = (uint32_t)(room / p->stride[a]) + 1 + up;
         work *= (uint64_t)p->out[a] * p->kernel[a];
@@ -62,7 +62,7 @@ bool case_conv(struct rng *rng, struct test_case *c) {
     p->m = 1 + rng_below(rng, rng_one_in(rng, 4) ? 40 : 6);
     p->transposed = rng_one_in(rng, 4);
     uint32_t n_axes = 1 + rng_below(rng, 3);
-    // Depthwise layers with square kernels are code of their own.
+    // Depthwise layers with square kernels have special code.
     uint32_t square = rng_one_in(rng, 4) ? 3 + 2 * rng_below(rng, 2) : 0;
     uint32_t square_stride = 1 + rng_below(rng, 2);
     if (square) {
@@ -123,7 +123,8 @@ bool case_resize(struct rng *rng, struct test_case *c) {
     case_begin(c, REE_REPOP_RESIZE);
     struct ree_resize_params *p = &c->dispatch.params.resize;
     p->outer = rng_one_in(rng, 40) ? 0 : 1 + rng_below(rng, 5);
-    p->k_in = rng_one_in(rng, 20) ? 0 : 1 + rng_below(rng, 40); // 0: every row is extrapolated
+    // 0: every output row is extrapolated
+    p->k_in = rng_one_in(rng, 20) ? 0 : 1 + rng_below(rng, 40);
     p->k_out = 1 + rng_below(rng, rng_one_in(rng, 4) ? 1200 : 50);
     p->inner = rng_one_in(rng, 2) ? 1 : 1 + rng_below(rng, 60);
     p->taps = rng_one_in(rng, 10) ? case_length(rng) : 1 + rng_below(rng, 4);

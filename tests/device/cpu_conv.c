@@ -1,5 +1,5 @@
 // conv on the CPU gives the definition's bytes for every shape, instruction set and number of
-// threads, and touches nothing else.
+// threads, and writes nothing outside its output.
 #include "reference_products.h"
 #include "run_products.h"
 #include "test.h"
@@ -15,7 +15,7 @@ static long n_runs;
 #define SHAPE(...) {__VA_ARGS__, REE_F32, REE_F32, 0, 0, {0}}
 // clang-format on
 
-// Sets `out` to the number of positions that fit with this padding at the end.
+// Sets `out` to the number of output positions that fit with this padding at the end.
 static bool set_output(struct ree_conv_params *p, int axis, int32_t pad_end) {
     int64_t span = (int64_t)(p->kernel[axis] - 1) * p->dilation[axis] + 1, out;
     if (p->transposed)
@@ -38,7 +38,7 @@ static void describe(const struct ree_conv_params *p, const char *what, const ch
               p->pad[1], p->pad[2], p->out[0], p->out[1], p->out[2], what, bad);
 }
 
-// How many elements x, w and the output have.
+// Number of elements of x, w and the output.
 struct sizes {
     uint32_t x, w, out;
 };
@@ -72,18 +72,18 @@ static void check_case(struct random_source *random, const struct ree_conv_param
     free(expected);
 }
 
-// Bytes of any value, or of the ends of their range alone, where an instruction that saturates
-// would show.
+// Fills with bytes of any value, or only with the extremes of the signed and unsigned ranges, which
+// reveal an instruction that saturates.
 static void fill_bytes(struct random_source *random, bool extremes, uint8_t *out, uint32_t n) {
     static const uint32_t ends[] = {0, 255, 127, 128};
     for (uint32_t i = 0; i < n; i++)
         out[i] = (uint8_t)(extremes ? random_of(random, ends, 4) : random_u32(random));
 }
 
-// The same shape with bytes, each type with each.
+// Runs the same shape with bytes, in each combination of signed and unsigned.
 static void check_bytes(struct random_source *random, const struct ree_conv_params *shape) {
     struct sizes n = sizes_of(shape);
-    // Exact sizes, so that a sanitizer sees what is read outside.
+    // Exact sizes, so that a sanitizer sees reads outside.
     uint8_t *x = malloc(n.x), *w = malloc(n.w);
     int32_t *expected = malloc(n.out * sizeof *expected);
     REQUIRE(x && w && expected);
@@ -144,7 +144,7 @@ static bool random_case(struct random_source *random, bool transposed, struct re
     return work(p) <= 400000;
 }
 
-// Depthwise, as models have it and a little beyond: kernels and strides that have their own code,
+// Depthwise shapes as in models and slightly beyond: kernels and strides that have special code,
 // and their neighbours.
 static bool random_depthwise(struct random_source *random, struct ree_conv_params *p) {
     static const uint32_t sizes[] = {1, 2, 3, 5, 7, 8, 9, 14, 15, 16, 17, 28, 31, 32, 33, 40, 67};
@@ -162,7 +162,7 @@ static bool random_depthwise(struct random_source *random, struct ree_conv_param
         p->stride[i] = random_below(random, 8) ? stride : 1 + random_below(random, 3);
         p->dilation[i] = random_below(random, 8) ? 1 : 2;
         p->pad[i] = (int32_t)random_below(random, kernel + 2) - (random_below(random, 12) == 0);
-        // Behind the input too, or less of it than there is.
+        // The output may reach beyond the input, or cover only part of it.
         if (!set_output(p, i, (int32_t)random_below(random, 9) - 2)) return false;
     }
     return work(p) <= 100000;
@@ -190,38 +190,38 @@ static void check_random_depthwise(int n_cases) {
     }
 }
 
-// Shapes that models have, and the ends of what the layout can do.
+// Shapes of real models, and the limits of the layout.
 static void check_chosen(void) {
     static const struct ree_conv_params cases[] = {
         // 3x3 over more than one chunk, several tasks.
         SHAPE(1, 1, 64, 64, {1, 20, 21}, {1, 3, 3}, {1, 20, 21}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1},
               0),
-        // 1x1: the input is read where it lies.
+        // 1x1: the input is read in place.
         SHAPE(2, 1, 300, 40, {1, 7, 9}, {1, 1, 1}, {1, 7, 9}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, 0),
         SHAPE(2, 2, 8, 16, {1, 14, 14}, {1, 1, 1}, {1, 7, 7}, {1, 2, 2}, {1, 1, 1}, {0, 0, 0}, 0),
         // Depthwise, and with a multiplier.
         SHAPE(2, 40, 1, 1, {1, 30, 70}, {1, 3, 3}, {1, 15, 35}, {1, 2, 2}, {1, 1, 1}, {0, 1, 1}, 0),
         SHAPE(1, 9, 1, 2, {1, 12, 80}, {1, 5, 5}, {1, 12, 80}, {1, 1, 1}, {1, 1, 1}, {0, 2, 2}, 0),
-        // A kernel of more than one chunk, on one channel.
+        // A kernel of more than one chunk, with one channel.
         SHAPE(1, 3, 1, 1, {1, 40, 40}, {1, 17, 17}, {1, 24, 24}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0},
               0),
-        // One output position: strides mean nothing.
+        // One output position: strides have no effect.
         SHAPE(1, 1, 20, 30, {1, 6, 6}, {1, 6, 6}, {1, 1, 1}, {1, 3, 90}, {1, 1, 1}, {0, 0, 0}, 0),
-        // A dilation and padding that no layout suits.
+        // A dilation and padding that no layout fits.
         SHAPE(1, 1, 2, 5, {1, 3, 4}, {1, 2, 2}, {1, 2, 3}, {1, 1, 1}, {1, 60000, 50000},
               {0, 59999, 49999}, 0),
-        // More phases than are kept.
+        // More phases than are stored.
         SHAPE(1, 1, 1, 4, {1, 1, 500}, {1, 1, 80}, {1, 1, 3}, {1, 1, 97}, {1, 1, 3}, {0, 0, 0}, 0),
         // Upsampling by 2 as decoders do it.
         SHAPE(1, 1, 16, 8, {1, 9, 10}, {1, 4, 4}, {1, 18, 20}, {1, 2, 2}, {1, 1, 1}, {0, 1, 1}, 1),
         SHAPE(1, 12, 1, 1, {1, 9, 10}, {1, 3, 3}, {1, 17, 19}, {1, 2, 2}, {1, 1, 1}, {0, 1, 1}, 1),
-        // Channels that are more than a chunk of words of bytes, and no whole number of words.
+        // More channels of bytes than a chunk of words holds, and not a multiple of the word size.
         SHAPE(1, 1, 1030, 13, {1, 3, 5}, {1, 1, 1}, {1, 3, 5}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, 0),
         SHAPE(1, 1, 2051, 3, {1, 1, 5}, {1, 1, 1}, {1, 1, 5}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, 0),
-        // A picture's three channels, whose taps are folded into words; and with many phases.
+        // An image's three channels, whose taps are folded into words; and a case with many phases.
         SHAPE(1, 1, 3, 16, {1, 30, 33}, {1, 7, 7}, {1, 15, 17}, {1, 2, 2}, {1, 1, 1}, {0, 3, 3}, 0),
         SHAPE(2, 3, 5, 7, {4, 9, 11}, {2, 3, 3}, {3, 5, 6}, {2, 2, 2}, {2, 2, 3}, {2, 2, 3}, 0),
-        // Depthwise planes higher than a band of rows.
+        // Depthwise planes taller than one band of rows.
         SHAPE(1, 3, 1, 1, {1, 150, 37}, {1, 3, 3}, {1, 75, 19}, {1, 2, 2}, {1, 1, 1}, {0, 1, 1}, 0),
         SHAPE(1, 2, 1, 3, {1, 80, 90}, {1, 5, 5}, {1, 80, 90}, {1, 1, 1}, {1, 1, 1}, {0, 2, 2}, 0),
         // A kernel larger than its input.
@@ -235,7 +235,7 @@ static void check_chosen(void) {
     }
 }
 
-// Sums beyond 32 bits wrap, and do not saturate.
+// Sums beyond 32 bits wrap; they do not saturate.
 static void check_wrapping(void) {
     enum { C = 140000, WIDTH = 3 };
     uint8_t *x = malloc(C * WIDTH), *w = malloc(5 * C);
@@ -264,7 +264,7 @@ static void check_wrapping(void) {
     free(w);
 }
 
-// The padding's zeros are multiplied: an infinite weight beside them gives NaN.
+// The padding's zeros are multiplied: an infinite weight at a padded position gives NaN.
 static void check_infinite_weight(void) {
     float x[8] = {1, 1, 1, 1, 1, 1, 1, 1}, w[3 * 5] = {0};
     for (int i = 0; i < 5; i++)
@@ -283,7 +283,7 @@ static void check_infinite_weight(void) {
     }
 }
 
-// Epilogues see the finished sum and may change the size of the elements.
+// Epilogues receive the finished sum and may change the element size.
 static void check_epilogues(void) {
     static const struct ree_conv_params cases[] = {
         SHAPE(2, 1, 3, 20, {1, 9, 33}, {1, 3, 3}, {1, 9, 33}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}, 0),

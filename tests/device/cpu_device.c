@@ -1,4 +1,4 @@
-// The CPU as a device: buffers, programs, packed weights kept with their buffer, messages.
+// The CPU as a device: buffers, programs, packed weights stored with their buffer, error messages.
 #include "cases.h"
 #include "device/cpu/cpu_internal.h"
 #include "test.h"
@@ -22,7 +22,7 @@ static void check_opening(void) {
     CHECK(ree_cpu_device_open(&options, &device, &err) == REE_INVALID);
     CHECK(!device && says("'mmx'") && says("available: portable"));
 
-    // Whatever this machine is, it has not both of these.
+    // No machine has both of these instruction sets.
     options.cpu_isa = ree_cpu_isa_available(REE_CPU_NEON) ? "avx2" : "neon";
     CHECK(ree_cpu_device_open(&options, &device, &err) == REE_UNAVAILABLE);
     CHECK(!device && says("not available here; available: portable"));
@@ -71,7 +71,7 @@ static void check_buffers(void) {
     vtable->destroy(device);
 }
 
-// A product with constant weights, then another over what it wrote.
+// A product with constant weights, then another product that reads its output.
 
 enum { M = 40, K = 300, N = 50 };
 
@@ -116,7 +116,7 @@ static void check_programs(void) {
     constants[1] = slots[1];
     const struct ree_program program = {.dispatches = dispatches, .n_dispatches = 2, .n_slots = 5};
 
-    // The second program finds the first one's packed weights, and outlives it.
+    // The second program finds the first program's packed weights and outlives the first program.
     struct ree_device_program *programs[2];
     for (int i = 0; i < 2; i++)
         REQUIRE(vtable->program_create(device, &program, constants, &programs[i], &err) == REE_OK);
@@ -133,7 +133,7 @@ static void check_programs(void) {
     }
     vtable->program_destroy(device, NULL);
 
-    // An operand beyond its buffer is refused before anything is touched.
+    // An operand that exceeds its buffer is refused before anything is written.
     struct ree_device_buffer *small = slots[0];
     REQUIRE(vtable->program_create(device, &program, NULL, &programs[0], &err) == REE_OK);
     REQUIRE(vtable->buffer_create(device, 16, &slots[0], &err) == REE_OK);
@@ -146,7 +146,7 @@ static void check_programs(void) {
     vtable->destroy(device);
 }
 
-// A fault is reported with the node's name in front.
+// A fault is reported with the node's name as prefix.
 static void check_fault(void) {
     struct ree_device *device = open_cpu(1, NULL);
     const struct ree_device_vtable *vtable = device->vtable;

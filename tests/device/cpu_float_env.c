@@ -1,6 +1,6 @@
-// The bits of every RepOp are the same if all threads, the caller's and the OpenMP team's, round
-// down, flush subnormals and have exceptions that trap; and each thread keeps that environment. The
-// scopes of base/float_env.h: calls, calls within calls, callbacks, threads that ree started.
+// Every RepOp gives the same bits if all threads (the caller's and the OpenMP team's) round down,
+// flush subnormals and have trapping exceptions, and each thread keeps that environment. Also tests
+// the scopes of base/float_env.h: calls, nested calls, callbacks, and threads that ree started.
 #include "base/float_env.h"
 #include "cases.h"
 #include "device/cpu/execute.h"
@@ -13,7 +13,7 @@
 #define N_THREADS 3
 #define N_CASES 40 // of each RepOp
 
-// The registers as they are, status flags included.
+// The control and status registers, status flags included.
 struct registers {
     uint64_t control, status;
 };
@@ -38,7 +38,7 @@ static bool same(struct registers a, struct registers b) {
     return a.control == b.control && a.status == b.status;
 }
 
-// Without traps where there is arithmetic of the test's own.
+// traps: whether exceptions trap; must be false while the test itself computes.
 static void set_hostile(bool traps) {
     fesetround(FE_DOWNWARD);
 #if defined(__x86_64__)
@@ -69,7 +69,7 @@ static bool is_own(void) {
 
 // Scopes
 
-static struct registers caller; // what the caller has, and callbacks must have
+static struct registers caller; // the caller's environment, which callbacks must see
 
 static void inner_call(void) {
     REE_FLOAT_ENV_API();
@@ -129,7 +129,7 @@ static void checks_scopes(void) {
     CHECK(same(read_registers(), caller));
     ree_float_env_set();
     CHECK(is_own());
-    { // as in a thread that was started for a caller with that environment
+    { // as in a thread that was started on behalf of a caller with that environment
         REE_FLOAT_ENV_THREAD(&env);
         CHECK(is_own());
         REE_FLOAT_ENV_CALLBACK();
@@ -151,7 +151,7 @@ static void run(enum ree_repop op, uint64_t seed, const struct ree_cpu_context *
     const struct registers before = read_registers();
     {
         REE_FLOAT_ENV_API();
-        // Cases with an index out of range end with an error.
+        // Cases with an index out of range return an error.
         ree_cpu_run_dispatch(ctx, &c->dispatch, operands, &err);
     }
     const struct registers after = read_registers();
@@ -194,8 +194,9 @@ static void checks_kernels(void) {
 }
 
 int main(void) {
-    // LLVM's OpenMP library would give its threads the environment of the thread that opens a
-    // region, and hide what ree does to theirs. It reads this when the first region opens.
+    // Otherwise LLVM's OpenMP library gives its threads the environment of the thread that opens a
+    // region, which would hide whether ree changes theirs. The library reads this variable when the
+    // first region opens.
     setenv("KMP_INHERIT_FP_CONTROL", "0", 1);
     checks_scopes();
     checks_kernels();

@@ -1,6 +1,7 @@
-// gather on the CPU gives the reference's bytes for random cases, on every instruction set and with
-// any number of threads, and touches nothing else. An index out of range is reported with its
-// range, the first of several whatever the number of threads.
+// Random cases of gather on the CPU give the reference's bytes on every instruction set and with
+// any number of threads, and write nothing outside their outputs. An index out of range is reported
+// with its valid range; if several are out of range, the first one is reported, whatever the number
+// of threads.
 #include "run_cpu_cases.h"
 #include "test.h"
 

@@ -1,5 +1,5 @@
-// map on the CPU gives the reference's bytes for random cases, on every instruction set and with
-// any number of threads, and touches nothing else.
+// Random cases of map on the CPU give the reference's bytes on every instruction set and with any
+// number of threads, and write nothing outside their outputs.
 #include "run_cpu_cases.h"
 #include "test.h"
 

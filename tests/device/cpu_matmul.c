@@ -1,5 +1,5 @@
 // matmul on the CPU gives the definition's bytes for every shape, layout, instruction set and
-// number of threads, and touches nothing else.
+// number of threads, and writes nothing outside its output.
 #include "cases.h"
 #include "reference_products.h"
 #include "run_products.h"
@@ -18,21 +18,21 @@ static void choose_layout(struct random_source *random, uint32_t outer, uint32_t
                           int32_t *stride_outer, int32_t *stride_inner) {
     int32_t gap = random_below(random, 3) == 0 ? (int32_t)random_below(random, 5) : 0;
     switch (random_below(random, 8)) {
-    default: // rows
+    default: // row-major
         *stride_inner = 1;
         *stride_outer = (int32_t)inner + gap;
         break;
     case 3:
     case 4:
-    case 5: // columns
+    case 5: // column-major
         *stride_outer = 1;
         *stride_inner = (int32_t)outer + gap;
         break;
-    case 6: // nothing adjacent
+    case 6: // no adjacent elements
         *stride_inner = 2;
         *stride_outer = 2 * (int32_t)inner + 1 + gap;
         break;
-    case 7: // repeating
+    case 7: // the same row repeated
         *stride_inner = 1;
         *stride_outer = 0;
         break;
@@ -63,7 +63,7 @@ static void check_case(struct random_source *random, const struct ree_matmul_par
     free(expected);
 }
 
-// Random layouts, offsets and batches for given sizes.
+// Runs random layouts, offsets and batches of the given sizes.
 static void check_sizes(struct random_source *random, uint32_t m, uint32_t n, uint32_t k,
                         enum random_floats kind) {
     struct ree_matmul_params p = {.dtype = REE_F32,
@@ -86,7 +86,7 @@ static void check_sizes(struct random_source *random, uint32_t m, uint32_t n, ui
         bool a_repeats = random_below(random, 3) == 0, b_repeats = random_below(random, 2) == 0;
         p.a_batch_strides[d] = a_repeats ? 0 : (int32_t)a_size;
         p.b_batch_strides[d] = b_repeats ? 0 : (int32_t)b_size;
-        // Sometimes batches that continue the rows, which may be folded into them.
+        // Sometimes makes a batch dimension continue the rows, so that it may be folded into them.
         if (!a_repeats && p.a_stride_m > p.a_stride_k && d + 1 == p.batch_rank)
             p.a_batch_strides[d] = p.a_stride_m * (int32_t)m;
         a_size += extent(p.batch_dims[d], p.a_batch_strides[d]);
@@ -114,7 +114,7 @@ static void check_random_sizes(void) {
     }
 }
 
-// Every tile: all heights and widths round the tile of every instruction set.
+// All heights and widths around the tile size of every instruction set.
 static void check_tile_edges(void) {
     struct random_source random = {2};
     for (uint32_t m = 9; m <= 29; m++)
@@ -122,7 +122,7 @@ static void check_tile_edges(void) {
             check_sizes(&random, m, n, 5, RANDOM_UNIFORM);
 }
 
-// More than one block of packed rows, columns and terms.
+// Sizes of more than one block of packed rows, columns and terms.
 static void check_large(void) {
     static const uint32_t sizes[][3] = {{4130, 20, 1040}, {20, 8300, 1030}, {9, 600, 4200}};
     struct random_source random = {3};
@@ -152,7 +152,7 @@ static void check_empty(void) {
         check_sizes(&random, sizes[i][0], sizes[i][1], sizes[i][2], RANDOM_UNIFORM);
 }
 
-// A sum that is -0 before the last step: the result is +0, whichever chunk it came from.
+// Sums that are -0 before the last step: the result is +0, whichever chunk gave the -0.
 static void check_negative_zero(void) {
     for (uint32_t k = 1; k <= 513; k += 256) {
         float a[513], b[513], expected[20 * 20] = {0};
@@ -180,8 +180,8 @@ static void check_negative_zero(void) {
     }
 }
 
-// The same with narrow weights, packed as panels: columns enough for panels of every width, chunks
-// for parts of panels.
+// The same with narrow weights packed as panels. There are enough columns for panels of every
+// width, and chunks that leave partial panels.
 static void check_negative_zero_narrow(void) {
     enum { N = 70, K = 513 };
     static float a[K], expected[N];
@@ -209,7 +209,7 @@ static void check_negative_zero_narrow(void) {
     CHECK_MSG(!bad, "-0, bfloat16: %s", bad);
 }
 
-// Epilogues see the finished sum and may change the size of the elements.
+// Epilogues receive the finished sum and may change the element size.
 static void check_epilogues(void) {
     struct random_source random = {5};
     static const uint32_t sizes[][3] = {{1, 70, 300}, {70, 1, 20},    {3, 33, 16},   {17, 40, 513},

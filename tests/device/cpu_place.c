@@ -1,6 +1,6 @@
-// Workers of a team as large as the machine have a processor each; the caller, other teams, and
-// whoever sets OMP_PROC_BIND keep what they had. Each case is a process of its own, since a thread
-// stays where it was bound.
+// A team with as many threads as the machine has processors binds each worker to its own processor.
+// The caller's thread, teams of other sizes, and programs that set OMP_PROC_BIND keep their
+// affinity. Each case runs in its own process, because a bound thread stays bound.
 #include "device/cpu/cpu_internal.h"
 #include "test.h"
 
@@ -22,7 +22,7 @@ static void get_masks(cpu_set_t *masks, uint32_t n) {
     REQUIRE(ok);
 }
 
-// In a process that has not placed anything yet.
+// Runs one case in a process that has not bound any thread yet.
 static int check_case(const char *name) {
     uint32_t n_cpus = (uint32_t)omp_get_num_procs();
     uint32_t n = n_cpus + (strcmp(name, "more") == 0);
@@ -68,7 +68,7 @@ static void run_case(const char *name, const char *bind) {
 
 int main(int argc, char **argv) {
     if (argc > 1) return check_case(argv[1]);
-    // Not by OpenMP, whose threads do not outlive fork().
+    // Counts the processors without OpenMP, because its threads do not survive fork().
     cpu_set_t allowed;
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2 ||
         CPU_COUNT(&allowed) >= MAX_THREADS)

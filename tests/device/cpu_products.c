@@ -1,5 +1,6 @@
-// matmul and conv on the CPU with random layouts, types and epilogues give the reference's bytes,
-// on every instruction set and with any number of threads, and touch nothing else.
+// Random cases of matmul and conv on the CPU, with random layouts, types and epilogues, give the
+// reference's bytes on every instruction set and with any number of threads, and write nothing
+// outside their outputs.
 #include "run_cpu_cases.h"
 #include "test.h"
 

@@ -1,9 +1,11 @@
-// The CPU's self-test: every instruction set of this machine gives the recorded values, whatever
-// floating-point modes the calling thread has; these neither change what is found out nor are
-// changed. A record counts only if it says "passed", and is kept only where the caller
-// allows it. Without memory nothing is found out.
+// The CPU's self-test:
+// - Every instruction set of this machine gives the recorded values, whatever floating-point modes
+//   the calling thread has. The modes do not change the verdict, and the self-test does not change
+//   the modes.
+// - A record counts only if it says "passed", and is written only if the caller allows it.
+// - Without memory there is no verdict.
 //
-// Usage: cpu_selftest --record: prints the lines of src/device/cpu/selftest_recorded.inc.
+// Usage: cpu_selftest --record prints the lines of src/device/cpu/selftest_recorded.inc.
 #include "device/cpu/selftest.h"
 #include "test.h"
 
@@ -19,7 +21,7 @@
 
 static struct ree_error err;
 
-// The problems' operands come from here.
+// Replaces the allocator of the problems' operands, so that it can fail.
 static bool has_memory = true;
 static uint64_t n_allocations;
 void *aligned_alloc(size_t alignment, size_t size) {
@@ -37,7 +39,7 @@ static void record(void) {
     }
 }
 
-// As a library built with -ffast-math leaves them: subnormals are zero.
+// Sets the modes that a library built with -ffast-math sets: subnormals are zero.
 static void set_fast_modes(bool on) {
 #if defined(__SSE__)
     const unsigned bits = 1u << 15 | 1u << 6; // FTZ, DAZ
@@ -60,7 +62,7 @@ static enum ree_status open_once(const char *cache_dir) {
     return status;
 }
 
-// What `what` returns in a new process, which knows only what the folder has.
+// Returns what `what` returns in a new process, which knows only what is in the folder.
 static int at_start(int (*what)(const char *folder), const char *folder) {
     fflush(NULL);
     pid_t child = fork();
@@ -76,7 +78,7 @@ static int open_fast(const char *cache_dir) {
     return (int)open_once(cache_dir);
 }
 
-// A dispatch without a device, whose result is known.
+// Executes a dispatch with a known result, without a device.
 static bool execute_once(void) {
     float x[4] = {1, 2, 3, 4}, sum = 0;
     struct ree_dispatch d = {.op = REE_REPOP_REDUCE, .n_operands = 2, .n_outputs = 1};
@@ -90,7 +92,7 @@ static bool execute_once(void) {
     return ree_cpu_execute(&d, (void *[]){x, &sum}, &err) == REE_OK && sum == 10;
 }
 
-// Opens a device that does not need the best instruction set, so that ree_cpu_execute tests it.
+// Opens a device that does not test the best instruction set, so that ree_cpu_execute must test it.
 static bool open_portable(const char *cache_dir) {
     const struct ree_device_options options = {
         .cache_dir = cache_dir, .n_threads = 1, .cpu_isa = "portable"};
@@ -113,7 +115,7 @@ static int execute_keeping(const char *home) {
     return !(open_portable(NULL) && execute_once());
 }
 
-// Bytes of the record in the default folder of that home.
+// Returns the size in bytes of the record in the default folder below `home`, and removes it.
 static size_t record_size(const char *home, char *text, size_t size) {
     char path[512];
     snprintf(path, sizeof path, "%s/ree/cpu.tests", home);
@@ -127,7 +129,7 @@ static size_t record_size(const char *home, char *text, size_t size) {
 static void keeps_only_where_allowed(void) {
     char name[] = "cpu-selftest-XXXXXX", folder[512], text[4096];
     REQUIRE(mkdtemp(name) != NULL);
-    char *home = realpath(name, NULL); // relative ones do not count
+    char *home = realpath(name, NULL); // relative paths are ignored
     REQUIRE(home != NULL);
     CHECK(at_start(execute_alone, home) == 0);
     CHECK(record_size(home, text, sizeof text) == 0);
@@ -182,12 +184,12 @@ static void ignores_modes(void) {
     char folder[] = "cpu-selftest-XXXXXX", path[512];
     REQUIRE(mkdtemp(folder) != NULL);
     CHECK(at_start(open_fast, "") == REE_OK);
-    // One record, whatever the modes of the process that made it.
+    // There is one record, whatever the floating-point modes of the process that wrote it.
     CHECK(at_start(open_fast, folder) == REE_OK);
     CHECK(!at_start(tests_anew, folder));
     snprintf(path, sizeof path, "%s/cpu.tests", folder);
     CHECK(unlink(path) == 0);
-    // In one process.
+    // The same within one process.
     set_fast_modes(true);
     fesetround(FE_UPWARD);
     const unsigned before = modes();

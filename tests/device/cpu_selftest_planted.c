@@ -1,6 +1,6 @@
 // Kernels miscompiled on purpose: this program has its own versions of the vector kernels of reduce
-// (planted_reduce_*.c), which round twice where they must round once. The self-test finds them, the
-// next instruction set takes over, and the bits are right.
+// (planted_reduce_*.c), which round twice instead of once. The self-test detects them, the next
+// instruction set replaces them, and the bits are correct.
 #include "cases.h"
 #include "device/cpu/selftest.h"
 #include "device/device.h"
@@ -24,12 +24,11 @@ int main(void) {
         }
     CHECK(n_failed == 1u + ree_cpu_isa_available(REE_CPU_AVX512));
     device->vtable->destroy(device);
-    // Asked for by name, it is refused.
+    // Requested by name, the faulty instruction set is refused.
     options.cpu_isa = "avx2";
     CHECK(ree_cpu_device_open(&options, &device, &err) == REE_UNSUPPORTED && !device);
     CHECK_MSG(strstr(err.message, "avx2") && strstr(err.message, "reduce"), "%s", err.message);
-    // What runs without a device is right as well: the sum of squares of numbers whose squares are
-    // not exact.
+    // Execution without a device is correct as well: a sum of squares whose squares are not exact.
     float x[512], expected = 0, sum = -1;
     for (int i = 0; i < 512; i++)
         x[i] = 1.0f / (float)(i + 3);

@@ -1,5 +1,5 @@
-// The tiles of full height, in which products and convolutions spend most of their time,
-// miscompiled on purpose (planted_tiles_*.c). The self-test finds them through both.
+// The full-height tiles, in which products and convolutions spend most of their time, miscompiled
+// on purpose (planted_tiles_*.c). The self-test detects them through both RepOps.
 #include "device/cpu/selftest.h"
 #include "device/device.h"
 #include "test.h"

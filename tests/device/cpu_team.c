@@ -1,6 +1,7 @@
-// Whatever kernels follow each other, and however little some of them have to do, their threads stay
-// the same ones: an OpenMP library may end those that a smaller team leaves over and make them anew
-// for the next larger one, hundreds of times in a step of a language model.
+// The threads of a team stay the same ones, whatever sequence of kernels runs and however little
+// work some kernels have. If a smaller team runs, an OpenMP library may end the threads it leaves
+// over and create new ones for the next larger team, which would happen hundreds of times in one
+// step of a language model.
 #include "cases.h"
 #include "device/cpu/execute.h"
 #include "test.h"
@@ -12,7 +13,7 @@
 #define N_THREADS 7
 #define N_CASES 60 // of each RepOp
 
-// The newest thread of this process.
+// Returns the id of the newest thread of this process.
 static long newest_thread(void) {
     long newest = 0;
     DIR *tasks = opendir("/proc/self/task");
@@ -32,7 +33,7 @@ static void run_op(enum ree_repop op, struct ree_cpu_context *ctx) {
             struct ree_error err;
             void *operands[REE_MAX_OPERANDS];
             memcpy(operands, c.contents, sizeof operands);
-            // Cases with an index out of range end with an error.
+            // Cases with an index out of range return an error.
             ree_cpu_run_dispatch(ctx, &c.dispatch, operands, &err);
             n_done++;
         }
@@ -48,7 +49,7 @@ int main(void) {
     if (started < N_THREADS) return test_skip("OpenMP gives fewer threads than asked for");
     long newest = newest_thread();
     for (uint32_t op = 0; op < REE_N_REPOPS; op++) {
-        // Pieces of work between what deserves one thread and what deserves all.
+        // Grain sizes from one that gives all threads work to one that gives only one thread work.
         for (uint32_t grain = 1; grain <= 10000; grain *= 100) {
             struct ree_cpu_context ctx = {
                 .n_threads = N_THREADS, .scratch = scratch, .thread_grain = grain};

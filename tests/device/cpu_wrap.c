@@ -1,4 +1,4 @@
-// Products of bytes whose sums leave 32 bits: they are the exact sums mod 2^32, on every
+// Sums of products of bytes that exceed 32 bits: the results are the exact sums mod 2^32, on every
 // instruction set and for every layout.
 #include "reference_products.h"
 #include "run_products.h"
@@ -8,7 +8,7 @@
 
 static long n_runs;
 
-// The lowest and highest number of the type: as bytes, and as what they mean.
+// Returns the lowest or highest number of the type; *byte is its encoding.
 static int64_t extreme(bool is_signed, bool high, uint8_t *byte) {
     *byte = is_signed ? (high ? 0x7F : 0x80) : (high ? 0xFF : 0);
     return is_signed ? (int8_t)*byte : *byte;
@@ -24,14 +24,14 @@ static void fill(struct random_source *random, bool is_signed, enum fill kind, s
     }
 }
 
-// Strides of a matrix in rows, or in columns.
+// Strides of a row-major or column-major matrix.
 static void lay_out(bool columns, uint32_t outer, uint32_t inner, int32_t *stride_outer,
                     int32_t *stride_inner) {
     *stride_outer = columns ? 1 : (int32_t)inner;
     *stride_inner = columns ? (int32_t)outer : 1;
 }
 
-// How many of the exact sums do not fit into int32.
+// Checks one product. Returns the number of exact sums that do not fit into int32.
 static uint32_t check_product(struct random_source *random, uint32_t m, uint32_t n, uint32_t k,
                               uint32_t types, enum fill kind, uint32_t layout) {
     bool a_signed = types & 1, b_signed = types & 2;
@@ -92,7 +92,7 @@ static void products(void) {
     CHECK_MSG(n_beyond > 500, "only %u sums are beyond int32", n_beyond);
 }
 
-// One output position over many channels, and few channels under a large kernel.
+// One output position with many channels, and few channels with a large kernel.
 static void convolutions(void) {
     static const uint32_t channels[2] = {140000, 9}, kernels[2] = {1, 128};
     for (uint32_t s = 0; s < 2; s++)

@@ -1,6 +1,6 @@
-// Every kernel that dispatches of real models' shapes run has a twin, on small and on large GPUs.
-// Nothing is run: dispatches and twins are encoded, so no GPU of these sizes is needed. What runs
-// without a twin's test would run on the host (cuda/README.md, "Self-tests").
+// Every kernel that runs dispatches with the shapes of real models has a twin, on small and on
+// large GPUs. The test only encodes dispatches and twins and runs nothing, so it needs no GPU. A
+// kernel without a twin would run on the host instead (cuda/README.md, "Self-tests").
 //
 // Usage: cuda_cover [N]: N dispatches of each RepOp and GPU.
 #include "device/cuda/cuda.h"
@@ -16,7 +16,7 @@ static const struct gpu {
     {"H100", 132, 227u << 10, 228u << 10},
 };
 
-// A length as models have them: hidden sizes, heads, vocabularies; or any.
+// Returns a typical length in models (hidden sizes, heads, vocabularies) or any length.
 static uint32_t length(struct rng *rng) {
     static const uint32_t usual[] = {
         1,   3,   7,   8,   14,  16,  28,  32,  48,   56,   64,   77,   96,   100,   112,   128,

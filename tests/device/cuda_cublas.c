@@ -1,12 +1,13 @@
-// The operation sets that take cuBLAS: products agree with RepOps, and what the library cannot do
-// runs as before, to the bit. Without a GPU it is a stand-in's (tests/cuda/emulator/cublas.cc).
+// The operation sets that use cuBLAS: products agree with RepOps within a tolerance, and what
+// cuBLAS cannot compute runs as in RepOps, bit for bit. Without a GPU a stand-in replaces cuBLAS
+// (tests/cuda/emulator/cublas.cc).
 #include "device/cuda/cuda.h"
 #include "device_cases.h"
 
 #include <math.h>
 
-// How far two orders of summing k products of magnitudes up to 1 may be apart: k roundings of half
-// an ulp each, and TF32's 11 bits of each factor.
+// Maximum difference between two orders of summing k products of magnitudes up to 1: k roundings of
+// half an ulp each, and TF32's 11 bits of each operand.
 static double tolerance(uint32_t k, bool tf32) {
     return k * (tf32 ? 0x1p-10 : 0x1p-22) + 1e-6;
 }
@@ -18,8 +19,8 @@ static float random_unit(uint32_t *state) {
 
 struct product {
     uint32_t m, n, k, n_batch;
-    bool a_turned, b_turned; // stored by columns
-    uint32_t b_batches;      // 1: shared by all
+    bool a_turned, b_turned; // stored column-major
+    uint32_t b_batches;      // 1: one matrix shared by all batches
     bool epilogue;           // max(sum, 0)
 };
 

@@ -1,16 +1,17 @@
-// Every RepOp on the first CUDA device gives the CPU's bytes for random cases, and touches nothing
-// else. Without a GPU the kernels run on the emulator (tests/cuda), which $REE_CUDA_DRIVER names.
-// What encoders go by is varied: choices must not change bits.
+// Every RepOp on the first CUDA device gives the CPU's bytes for random cases, and writes nothing
+// outside its outputs. Without a GPU the kernels run on the emulator (tests/cuda) that
+// $REE_CUDA_DRIVER names. The device properties that encoders use are varied, because their choices
+// must not change bits.
 //
-// Usage: cuda_matches_cpu [N [OP]]: N cases of each RepOp, or of OP alone.
+// Usage: cuda_matches_cpu [N [OP]]: N cases of each RepOp, or only of OP.
 #include "device/cuda/cuda.h"
 #include "device_cases.h"
 
-// A device as encoders see it.
+// Device properties as encoders see them.
 static const struct variant {
     const char *name;
     uint32_t n_multiprocessors, max_shared; // 0: the device's own
-    bool interprets;                        // expressions
+    bool interprets; // interprets expressions instead of compiling kernels for them
 } variants[] = {
     {"cuda", 0, 0, false},
     {"cuda with expressions interpreted", 0, 0, true},
@@ -41,7 +42,7 @@ int main(int argc, char **argv) {
         CHECK_MSG(cuda->no_written == variant->interprets, "%s: %s", variant->name,
                   cuda->no_written_why);
     }
-    // Nothing ran that no self-test reached, and nothing failed one.
+    // No kernel ran without a self-test, and no self-test failed.
     CHECK_MSG(cuda->n_untested == 0, "%u launches were not tested", cuda->n_untested);
     const struct ree_device_fact *facts;
     size_t n_facts = device->vtable->facts(device, &facts);

@@ -1,6 +1,6 @@
-// The probe of a CUDA device's arithmetic: a device that is right says so of each primitive, one
-// that computes a primitive wrongly is refused by a message that names it. Without a GPU on the
-// emulator, as cuda_matches_cpu.
+// The probe of a CUDA device's arithmetic: a correct device reports each primitive as correct; a
+// device that computes a primitive wrongly is refused with a message that names the primitive.
+// Without a GPU it runs on the emulator, like cuda_matches_cpu.
 #include "device/cuda/cuda.h"
 #include "test.h"
 
@@ -28,7 +28,7 @@ int main(void) {
     CHECK_MSG(status == REE_OK, "%s", err.message);
     if (status != REE_OK) return test_finish();
 
-    // Every primitive has a verdict, in this order, from hundreds of vectors.
+    // Every primitive has a verdict, in this order, based on hundreds of vectors.
     const struct ree_device_fact *facts;
     size_t n = ree_device_facts(device, &facts), n_found = 0;
     for (size_t i = 0; i < n; i++) {

@@ -1,11 +1,11 @@
-// Products on CUDA (the emulator, or a GPU) give the CPU's bytes for random cases, whatever the
-// device's limits make the encoder choose.
+// Products on CUDA (the emulator, or a GPU) give the CPU's bytes for random cases, whatever kernels
+// the encoder chooses under the device's limits.
 //
 // Usage: cuda_products [N [SEED]]: N cases for each set of limits.
 #include "device/cuda/cuda.h"
 #include "device_cases.h"
 
-// What the encoder goes by.
+// Device limits that the encoder uses.
 struct limits {
     const char *name;
     uint32_t n_multiprocessors, max_shared, shared_per_multiprocessor;
@@ -37,7 +37,7 @@ static bool run(struct ree_device *device, const char *name, uint64_t seed,
     return found;
 }
 
-// Products that need more than one tile, of every shape.
+// Products of more than one tile, for every tile shape.
 static void choose_dense(struct rng *rng, struct test_case *c, uint32_t m, uint32_t n, uint32_t k,
                          bool a_by_k, bool b_by_k, uint32_t a_dtype, uint32_t b_dtype) {
     case_begin(c, REE_REPOP_MATMUL);
@@ -66,7 +66,7 @@ static bool dense(struct rng *rng, struct test_case *c) {
     return true;
 }
 
-// Enough for several of the largest tiles of one multiprocessor.
+// Products with several of the largest tiles on one multiprocessor.
 static bool large(struct rng *rng, struct test_case *c) {
     uint32_t m = 240 + rng_below(rng, 17), n = 240 + rng_below(rng, 17);
     uint32_t k = 250 + rng_below(rng, 30);
@@ -86,7 +86,7 @@ static bool bytes(struct rng *rng, struct test_case *c) {
     return true;
 }
 
-// Numbers as models have them: no NaN, nothing huge. With `few`, of few significant bits.
+// Typical numbers in models: no NaN, nothing huge. With `few`, they have few significant bits.
 static void tame(struct rng *rng, float *x, uint64_t n, float size, bool few) {
     for (uint64_t i = 0; i < n; i++) {
         x[i] = ((float)rng_below(rng, 1u << 24) / (1u << 24) - 0.5f) * size;
@@ -118,7 +118,7 @@ static bool few_rows(struct rng *rng, struct test_case *c) {
         p->a_batch_strides[0] = (int32_t)(m * k);
         p->b_batch_strides[0] = rng_one_in(rng, 2) ? (int32_t)(n * k) : 0;
     }
-    if (column) { // the same matrices the other way round
+    if (column) { // the same product transposed
         uint32_t t = p->a_dtype;
         p->a_dtype = p->b_dtype, p->b_dtype = t;
         p->m = n, p->n = 1;
@@ -163,7 +163,7 @@ static bool few_rows(struct rng *rng, struct test_case *c) {
     case_output(c, rng,
                 p->has_epilogue ? (enum ree_dtype)p->epilogue.out_dtype : (enum ree_dtype)p->dtype,
                 n_out);
-    // Two factors of integers alone are no float32 product.
+    // A product whose operands are both integers is not a float32 product.
     return ree_dtype_size((enum ree_dtype)p->a_dtype) > 1 || blockwise ||
            ree_dtype_size((enum ree_dtype)p->b_dtype) > 1;
 }

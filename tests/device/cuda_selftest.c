@@ -1,10 +1,10 @@
-// Self-tests of CUDA kernels: kernels with planted faults are found out before anything counts on
-// them, and what runs instead gives the CPU's bytes; what passed is kept, and not tried again at
-// the next start.
+// Self-tests of CUDA kernels. Kernels with planted faults are detected before any result depends on
+// them, and their replacements give the CPU's bytes. What passed is recorded and not tested again
+// at the next start.
 //
 // Usage: cuda_selftest [OP N...]: the driver's kernels of these RepOps have a fault, which N cases
-// of each have to show. Without arguments they have none, and a faulty compiler of expressions is
-// played.
+// of each must reveal. Without arguments the kernels have no fault, and the test simulates a faulty
+// compiler of expressions.
 #include "device/cuda/cuda.h"
 #include "device_cases.h"
 
@@ -48,8 +48,8 @@ static void finds_fault(enum ree_repop op, uint32_t n) {
     device->vtable->destroy(device);
 }
 
-// Softmax by columns, by rows, by columns: where only rows are wrong, the program's second dispatch
-// runs on the host, between two on the device.
+// Softmax by columns, by rows, by columns. If only the kernel for rows is wrong, the program's
+// second dispatch runs on the host, between two dispatches on the device.
 #define SIDE 24
 static void mixes_places(void) {
     struct ree_device *device = open_device("");
@@ -97,7 +97,7 @@ static void mixes_places(void) {
     vt->destroy(device);
 }
 
-// A compiler of expressions that subtracts where it is told to add.
+// A compiler of expressions that emits a subtraction for an addition.
 static CUresult (*real_load)(CUmodule *, const void *, unsigned, int *, void **);
 static CUresult wrong_load(CUmodule *module, const void *image, unsigned n, int *options,
                            void **values) {
@@ -121,7 +121,7 @@ static void interprets(void) {
     device->vtable->destroy(device);
 }
 
-// The second start tests nothing again; a device by another name does.
+// The second start tests nothing again; a device with another name is tested.
 static void keeps_results(void) {
     char folder[] = "cuda-selftest-XXXXXX", path[64];
     REQUIRE(mkdtemp(folder) != NULL);

@@ -1,22 +1,23 @@
-// Shapes that random cases are too small for, on the first CUDA device against the CPU: rows that
-// do not fit into shared memory, lines of more chunks than a block has threads, outputs that many
-// blocks share, the k first of a vocabulary; and the same as if the device had one
-// multiprocessor, which few threads fill. Without a GPU on the emulator, as cuda_matches_cpu.
+// Shapes beyond the size of random cases, compared between the first CUDA device and the CPU: rows
+// that do not fit into shared memory, vectors of more chunks than a block has threads, outputs that
+// many blocks share, top-k of a vocabulary. The same shapes are repeated as if the device had one
+// multiprocessor, which needs few threads to be full. Without a GPU they run on the emulator, like
+// cuda_matches_cpu.
 //
-// Usage: cuda_shapes [N]: the N-th shape alone.
+// Usage: cuda_shapes [N]: only the N-th shape, counted from 0.
 #include "device/cuda/cuda.h"
 #include "device_cases.h"
 
 struct shape {
     enum ree_repop op;
-    uint32_t a, b, c; // sizes, as the RepOp has them
+    uint32_t a, b, c; // sizes; their meaning depends on the RepOp
     uint32_t kind, dtype;
 };
 
 enum { WHOLE, CAUSAL, WINDOW, AFTER, BEFORE }; // kinds of attention
 
 static const struct shape shapes[] = {
-    // outer, k, inner; logarithmic
+    // outer, k, inner; kind 1: logarithmic
     {REE_REPOP_SOFTMAX, 2, 50257, 1, 0, 0},
     {REE_REPOP_SOFTMAX, 1, 70004, 1, 0, 0},
     {REE_REPOP_SOFTMAX, 1, 66000, 1, 1, 0},
@@ -24,13 +25,13 @@ static const struct shape shapes[] = {
     {REE_REPOP_SOFTMAX, 300, 197, 1, 1, 0},
     {REE_REPOP_SOFTMAX, 40, 4096, 1, 0, 0},
     {REE_REPOP_SOFTMAX, 3, 1000, 40, 0, 0},
-    // rows, cols; RMS
+    // rows, cols; kind 1: RMS
     {REE_REPOP_NORM, 3, 30000, 0, 0, 0},
     {REE_REPOP_NORM, 1, 70001, 0, 1, 0},
     {REE_REPOP_NORM, 600, 128, 0, 0, 0},
     {REE_REPOP_NORM, 300, 768, 0, 0, 0},
     {REE_REPOP_NORM, 9, 4096, 0, 1, 0},
-    // outer, reduced, inner
+    // outer, reduced, inner; kind: enum ree_reduce_kind
     {REE_REPOP_REDUCE, 1, 300000, 1, REE_REDUCE_SUM, REE_F32},
     {REE_REPOP_REDUCE, 1, 300001, 1, REE_REDUCE_SUM_SQ, REE_F32},
     {REE_REPOP_REDUCE, 40, 5000, 1, REE_REDUCE_SUM_ABS, REE_F32},
@@ -46,30 +47,30 @@ static const struct shape shapes[] = {
     {REE_REPOP_REDUCE, 1100, 600, 1, REE_REDUCE_SUM, REE_F32},
     {REE_REPOP_REDUCE, 2, 600, 600, REE_REDUCE_SUM_SQ, REE_F32},
     {REE_REPOP_REDUCE, 1, 600, 1100, REE_REDUCE_SUM, REE_F64},
-    // outer, k, inner; product
+    // outer, k, inner; kind 1: product
     {REE_REPOP_SCAN, 1, 200000, 1, 0, REE_F32},
     {REE_REPOP_SCAN, 2, 5000, 3, 0, REE_F64},
     {REE_REPOP_SCAN, 500, 600, 1, 0, REE_I64},
     {REE_REPOP_SCAN, 300, 600, 1, 0, REE_F32},
     {REE_REPOP_SCAN, 4, 600, 80, 0, REE_F32},
-    // outer, n, inner; k
+    // outer, n, inner; kind: k
     {REE_REPOP_TOPK, 2, 50000, 1, 50, REE_F32},
     {REE_REPOP_TOPK, 1, 50257, 1, 2048, REE_F32},
     {REE_REPOP_TOPK, 1, 3000, 1, 3000, REE_F32},
     {REE_REPOP_TOPK, 1, 2500, 2, 2100, REE_I64},
-    {REE_REPOP_TOPK, 1, 40000, 1, 300, REE_U8}, // hardly anything but ties
+    {REE_REPOP_TOPK, 1, 40000, 1, 300, REE_U8}, // almost all values are ties
     {REE_REPOP_TOPK, 2, 9000, 1, 1, REE_F64},
     {REE_REPOP_TOPK, 1000, 64, 1, 8, REE_F32},
-    // elements of data, steps, lines
+    // elements of data, steps, vectors
     {REE_REPOP_SCATTER, 50, 3000, 20, REE_SCATTER_ADD, REE_F32},
     {REE_REPOP_SCATTER, 1000, 20000, 1, REE_SCATTER_MUL, REE_F32},
     {REE_REPOP_SCATTER, 300, 5000, 8, REE_SCATTER_SET, REE_F32},
     {REE_REPOP_SCATTER, 7, 3000, 5, REE_SCATTER_MAX, REE_U8},
-    // queries, keys, elements; which of them take part
+    // queries, keys, elements; kind: the keys that each query attends to
     {REE_REPOP_ATTENTION, 130, 130, 64, WHOLE, 0},
     {REE_REPOP_ATTENTION, 70, 600, 40, CAUSAL, 0},
-    {REE_REPOP_ATTENTION, 100, 580, 33, WINDOW, 0}, // tiles in which rows have other chunks
-    {REE_REPOP_ATTENTION, 40, 520, 80, AFTER, 0},   // and rows that have none
+    {REE_REPOP_ATTENTION, 100, 580, 33, WINDOW, 0}, // tiles whose rows have different chunks
+    {REE_REPOP_ATTENTION, 40, 520, 80, AFTER, 0},   // and rows that have no chunk
     {REE_REPOP_ATTENTION, 65, 300, 16, BEFORE, 0},
     {REE_REPOP_ATTENTION, 1, 1000, 128, CAUSAL, 0},
     {REE_REPOP_ATTENTION, 9, 800, 64, WINDOW, 0},
@@ -94,7 +95,7 @@ static void make_reduce(struct test_case *c, struct rng *rng, const struct shape
                 p->n_outer);
 }
 
-// data (a, lines), updates (steps, lines), an index for each step.
+// data (a, vectors), updates (steps, vectors), one index for each step.
 static void make_scatter(struct test_case *c, struct rng *rng, const struct shape *s) {
     c->dispatch.params.scatter = (struct ree_scatter_params){
         .kind = s->kind,
@@ -120,7 +121,8 @@ static void make_scatter(struct test_case *c, struct rng *rng, const struct shap
     case_input(c, rng, (enum ree_dtype)s->dtype, (uint64_t)s->b * s->c);
 }
 
-// Two heads that share keys, all dense; b keys of which query i, at position start + i, has some.
+// Two heads that share keys, all dense; query i, at position start + i, attends to some of the b
+// keys.
 static void make_attention(struct test_case *c, struct rng *rng, const struct shape *s) {
     struct ree_attention_params *p = &c->dispatch.params.attention;
     const int32_t q = (int32_t)s->a, keys = (int32_t)s->b, d = (int32_t)s->c;
@@ -188,7 +190,7 @@ static void make(struct test_case *c, struct rng *rng, const struct shape *s) {
     }
 }
 
-// Numbers of which few are infinite or NaN, so that a long sum is a number.
+// Few numbers are infinite or NaN, so that a long sum stays a number.
 static void tame(struct test_case *c, struct rng *rng, const struct shape *s, uint32_t operand) {
     uint64_t n = c->dispatch.operands[operand].size / 4;
     uint32_t *x = c->contents[operand];
@@ -221,13 +223,13 @@ int main(int argc, char **argv) {
                 if (shapes[i].op == REE_REPOP_SCATTER) tame(&c, &rng, &shapes[i], 2);
                 for (uint32_t o = 1; o < 3 && shapes[i].op == REE_REPOP_ATTENTION; o++)
                     tame(&c, &rng, &shapes[i], o);
-                // Values that are infinite, each of another element, show where a weight of 0 is
-                // multiplied.
+                // Infinite values, each in a different element, reveal a kernel that multiplies by
+                // a weight of 0.
                 for (uint32_t j = 0; j < shapes[i].b && shapes[i].op == REE_REPOP_ATTENTION;
                      j += 97)
                     ((uint32_t *)c.contents[2])[j * shapes[i].c + j / 97] = 0x7F800000;
             }
-            // The seed decides how operands are aligned: each way once.
+            // The seed decides how operands are aligned; each alignment occurs once.
             compare_case(device, wild ? "any numbers" : "tame numbers", shapes[i].op, i + small, &c,
                          &n_printed);
             test_case_finish(&c);

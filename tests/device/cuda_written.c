@@ -1,8 +1,9 @@
-// Kernels written for expressions: what shares one, what becomes of a driver that cannot compile.
-// That they compute the CPU's bytes, cuda_matches_cpu shows. Without a GPU on the emulator.
+// JIT-generated kernels for expressions: which expressions share a kernel, and what happens if the
+// driver cannot compile one. cuda_matches_cpu checks that the kernels compute the CPU's bytes.
+// Without a GPU they run on the emulator.
 //
-// Usage: cuda_written N DIR: instead writes the modules of N random maps to DIR/0.ptx, ..., for
-// tests/cuda/written_test.py.
+// Usage: cuda_written N DIR writes the modules of N random maps to DIR/0.ptx, ..., for
+// tests/cuda/written_test.py instead of testing.
 #include "device/cuda/cuda.h"
 #include "device/cuda/ptx.h"
 #include "device_cases.h"
@@ -107,8 +108,8 @@ int main(int argc, char **argv) {
     CHECK_MSG(strcmp(fact(device, "expressions"), "compiled by the driver") == 0, "%s",
               fact(device, "expressions"));
 
-    // Sizes, strides and constants are arguments: another shape finds the kernel made. Whether
-    // four neighbours lie side by side is not.
+    // Sizes, strides and constants are kernel arguments, so another shape reuses the kernel.
+    // Whether four neighbours are adjacent in memory is part of the kernel.
     const uint32_t before = n_kernels(cuda);
     run(device, 7, 64, 1.0f);
     CHECK(n_kernels(cuda) == before + 1);
@@ -117,9 +118,9 @@ int main(int argc, char **argv) {
     run(device, 50, 33, -3.0f);
     CHECK(n_kernels(cuda) == before + 2);
 
-    // A driver that cannot compile: what comes is interpreted, and the reason is kept.
+    // A driver that cannot compile: new expressions are interpreted, and the reason is recorded.
     cuda->driver.module_load_ex = cannot_compile;
-    run(device, 50, 132, 2.0f); // has its kernel
+    run(device, 50, 132, 2.0f); // its kernel already exists
     CHECK(!cuda->no_written);
     run(device, 1, 5, 2.0f);
     CHECK(cuda->no_written && strcmp(cuda->no_written_why, "version 7.1 is too new") == 0);

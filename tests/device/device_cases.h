@@ -1,4 +1,4 @@
-// Random cases on a device against the CPU, byte by byte.
+// Compares random cases on a device with the CPU, byte by byte.
 #ifndef REE_TESTS_DEVICE_DEVICE_CASES_H
 #define REE_TESTS_DEVICE_DEVICE_CASES_H
 
@@ -12,14 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Bytes round an operand that must stay as they are: a multiple of 8 and of no more, as repop.h has
-// it of operands, or of 32, for the paths that are taken there alone.
+// Guard bytes before and after an operand; they must stay unchanged. GUARD_8 aligns operands to 8
+// bytes and no more, the weakest alignment of 8-byte elements in repop.h. GUARD_32 aligns them to
+// 32 bytes, for kernel paths that require it.
 #define GUARD_8 72u
 #define GUARD_32 96u
 #define GUARD_OF(seed) ((seed) % 2 ? GUARD_8 : GUARD_32)
 
-// What is wrong with the case on this device, or NULL. Every operand has a buffer of its own with
-// guard bytes before and after it (an operand may be written up to a multiple of 4 bytes).
+// Returns a description of what is wrong with the case on this device (static storage), or NULL.
+// Every operand has its own buffer, with guard bytes before and after it. A kernel may write up to
+// the next multiple of 4 bytes of an operand.
 static inline const char *run_device_case(struct ree_device *device, uint32_t guard,
                                           const struct test_case *c) {
     static struct ree_error err;
@@ -92,8 +94,8 @@ static inline const char *run_device_case(struct ree_device *device, uint32_t gu
     return what;
 }
 
-// The same, with a message that names the form of the device, the RepOp and the seed; the dispatch
-// is printed for the first few.
+// Runs a case and reports a difference with the device's form, the RepOp and the seed. Prints the
+// dispatch for the first few differences.
 static inline void compare_case(struct ree_device *device, const char *form, int op, uint64_t seed,
                                 const struct test_case *c, uint32_t *n_printed) {
     const char *what = run_device_case(device, GUARD_OF(seed), c);
@@ -107,7 +109,7 @@ static inline void compare_case(struct ree_device *device, const char *form, int
     ree_strbuf_finish(&text);
 }
 
-// n cases of each RepOp, or of `only` alone.
+// Runs n cases of each RepOp, or only of `only` if it is not NULL.
 static inline void compare_cases(struct ree_device *device, const char *form, uint32_t n,
                                  const char *only) {
     for (int op = 0; op < REE_N_REPOPS; op++) {

@@ -1,7 +1,8 @@
-// Every one-argument float32 function on devices against the CPU: N arguments spread over all 2^32
-// bit patterns, and the recorded hard cases.
+// Compares every one-argument float32 function on devices with the CPU: N arguments spread over all
+// 2^32 bit patterns, and the recorded hard cases.
 //
-// Usage of the programs made of it: [N [FUNCTION]]. N is small by default, 2^32 is all there are.
+// Usage of the programs that include this file: [N [FUNCTION]]. N is small by default; 2^32 covers
+// all arguments.
 #ifndef REE_TESTS_DEVICE_DEVICE_FUNCTIONS_H
 #define REE_TESTS_DEVICE_DEVICE_FUNCTIONS_H
 

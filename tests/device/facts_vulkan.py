@@ -1,7 +1,7 @@
-"""What is known of two Vulkan drivers that need no GPU, as `ree-run devices` has to find it: were the
-probe to stop seeing a fault of theirs, or to see one where there is none, this shows it. Measured on
-Mesa 22.3.6 (llvmpipe) and on Chromium's SwiftShader; another Mesa may have mended what is wrong here,
-so other versions are skipped."""
+"""Checks that `ree-run devices` reports the known facts of two Vulkan drivers that need no GPU.
+It fails if the probe stops detecting one of their faults, or reports a fault that does not exist.
+The facts were measured on Mesa 22.3.6 (llvmpipe) and on Chromium's SwiftShader. Another version of
+Mesa may have fixed the faults, so other versions are skipped."""
 import argparse
 import json
 import re
@@ -12,7 +12,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--ree-run", required=True)
 args = parser.parse_args()
 
-# Verdicts on the native form of primitives, and on functions that are tried for the record.
+# Verdicts on the native form of primitives, and on functions that are tested only for the record.
 RIGHT, WRONG = "right", "wrong"
 DRIVERS = {
     "llvmpipe": {
@@ -68,7 +68,7 @@ def check_device(device, known):
         value = facts["primitive", name]
         check(device, f"native is {verdict} in " in value, f"{name}: {value}, known as {verdict}")
     for name in known.get("flushes", ()):
-        # A subnormal number is among the arguments of the example, or is what is right.
+        # The example has a subnormal argument, or the correct result is subnormal.
         value = facts["primitive", name]
         words = re.search(r"native is wrong in .*?e\.g\. (\w+) (\w+) \w+ gives (\w+), not (\w+)", value)
         a, b, _, right = (int(word, 16) for word in words.groups())
@@ -76,7 +76,7 @@ def check_device(device, known):
     for name, verdict in known["functions"].items():
         value = facts["not used", name]
         check(device, value.startswith(verdict), f"{name}: {value}, known as {verdict}")
-        if verdict == WRONG:  # not in a few cases: in a tenth of them or more
+        if verdict == WRONG:  # not only for a few cases: for at least a tenth of them
             n, of = map(int, re.match(r"wrong for (\d+) of (\d+)", value).groups())
             check(device, n * 10 >= of, f"{name}: {value}, known to be wrong for a tenth and more")
     if "folds" in known:

@@ -1,4 +1,4 @@
-// ree_device_open: specs, messages, and the list of what can be opened.
+// ree_device_open: specs, error messages, and the list of devices that can be opened.
 #include "ree.h"
 #include "test.h"
 
@@ -28,7 +28,7 @@ int main(void) {
     ree_device_destroy(device);
     ree_device_destroy(NULL);
 
-    // The count does not depend on the room; what does not fit is left alone.
+    // The count does not depend on the capacity; entries beyond the capacity stay unchanged.
     struct ree_device_listing list[8];
     const char *note;
     memset(list, 0x5A, sizeof list);
@@ -36,7 +36,7 @@ int main(void) {
     CHECK(n >= 1 && strcmp(list[0].spec, "cpu") == 0 && strncmp(list[0].name, "cpu (", 5) == 0);
     CHECK(list[1].spec[0] == 0x5A);
     CHECK(ree_device_list(NULL, 0, NULL) == n);
-    // The kinds that are missing are named, a line for each.
+    // The note names the missing kinds of device, one per line.
     CHECK(n > 1 || (note && strncmp(note, "CUDA: ", 6) == 0 && strstr(note, "\nVulkan: ")));
     return test_finish();
 }

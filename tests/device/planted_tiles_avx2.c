@@ -3,7 +3,7 @@
 #define PLANTED_COLS 16
 #define PLANTED_NAME tile_6x2
 #include "planted_tile.inc"
-// The definition in tiles.inc, which alone has arguments, gets another name; the table has the
-// function above.
+// Renames the definition in tiles.inc, the only place that uses the name with arguments; the table
+// uses the function above.
 #define tile_6x2(...) __attribute__((unused)) right_6x2(__VA_ARGS__)
 #include "device/cpu/tiles_avx2.c"

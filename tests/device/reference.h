@@ -1,12 +1,12 @@
-// Every RepOp straight from its definition in repop.h and NUMERICS.md: one element after another,
-// no thought of speed.
+// Every RepOp computed directly from its definition in repop.h and NUMERICS.md, one element after
+// another, without regard for speed.
 #ifndef REE_TESTS_DEVICE_REFERENCE_H
 #define REE_TESTS_DEVICE_REFERENCE_H
 
 #include "base/any.h"
 #include "repops/repop.h"
 
-// False: an index is out of range (gather, scatter); what was written is then undefined.
+// Returns false if an index is out of range (gather, scatter); the outputs are then undefined.
 bool reference_run(const struct ree_dispatch *dispatch, void *const *operands);
 
 void reference_copy(const struct ree_copy_params *p, void *const *operands);
@@ -24,18 +24,18 @@ void reference_scan(const struct ree_scan_params *p, void *const *operands);
 void reference_resize(const struct ree_resize_params *p, void *const *operands);
 void reference_attention(const struct ree_attention_params *p, void *const *operands);
 
-// Shared by them
+// Shared by the functions above
 
-// sum(coordinate * stride) of position `at` in row-major dims.
+// Returns sum(coordinate * stride) of position `at` in row-major dims.
 int64_t reference_offset(uint32_t rank, const uint32_t *dims, const int32_t *strides, uint64_t at);
-// Element i of a tensor as a value: narrow types widened, floats as bits.
+// Returns element i of a tensor as a value: narrow types widened, floats as bits.
 uint64_t reference_load(enum ree_dtype dtype, const void *data, int64_t i);
 void reference_store(enum ree_dtype dtype, void *data, int64_t i, uint64_t value);
-// Element i of an expression; `accumulator` is value 0 of an epilogue, or NULL.
+// Returns element i of an expression; `accumulator` is value 0 of an epilogue, or NULL.
 uint64_t reference_expr(const struct ree_expr *expr, void *const *tensors,
                         const uint32_t *accumulator, uint64_t i);
 
-// The reduction scheme, term by term: chunks of 256, results in order, + 0.
+// The reduction scheme, term by term: chunks of 256, chunk results added in order, + 0.
 struct reference_sum {
     bool product;
     uint64_t n_terms;
@@ -43,14 +43,15 @@ struct reference_sum {
     bool has_total;
 };
 void reference_sum_begin(struct reference_sum *sum, bool product);
-void reference_sum_add(struct reference_sum *sum, float x);          // or multiplies by x
-void reference_sum_fma(struct reference_sum *sum, float a, float b); // the term a * b of a dot
-uint32_t reference_sum_end(struct reference_sum sum);                // bits
+void reference_sum_add(struct reference_sum *sum, float x); // multiplies by x if `product`
+// Adds the term a * b of a dot product.
+void reference_sum_fma(struct reference_sum *sum, float a, float b);
+uint32_t reference_sum_end(struct reference_sum sum); // returns bits
 
-// The same in binary64, and what uses it (reference_f64.c).
+// The same scheme in binary64, and the RepOps that use it (reference_f64.c).
 enum reference_f64_kind { REFERENCE_SUM, REFERENCE_PRODUCT, REFERENCE_DOT };
 uint64_t reference_f64_total(enum reference_f64_kind kind, uint32_t n, const double *a,
-                             const double *b); // b: of a dot
+                             const double *b); // b: second operand of a dot
 void reference_reduce_f64(const struct ree_reduce_params *p, const double *x, uint64_t *out);
 void reference_matmul_f64(const struct ree_matmul_params *p, const double *a, const double *b,
                           uint64_t *out);

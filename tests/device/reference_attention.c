@@ -1,4 +1,4 @@
-// One query after another, as NUMERICS.md, "Attention", says.
+// One query after another, as defined in NUMERICS.md, "Attention".
 #include "reference.h"
 #include "repops/scalar/ops.h"
 
@@ -49,7 +49,7 @@ static bool takes_part(const struct query *q, uint32_t j) {
     return true;
 }
 
-// Whether the sums have the chunk of key j.
+// Returns whether the sums include the chunk of key j.
 static bool in_sums(const struct query *q, uint32_t j) {
     const struct ree_attention_params *p = q->p;
     int64_t first = j / REE_CHUNK * REE_CHUNK, last = first + REE_CHUNK - 1;
@@ -82,7 +82,7 @@ static uint32_t score(const struct query *q, uint32_t j) {
     return bias == nothing ? nothing : ree_op_add_f32(t, bias);
 }
 
-// Scores in w become weights.
+// Replaces the scores in w by weights.
 static void weigh(const struct query *q, uint32_t *w) {
     const struct ree_attention_params *p = q->p;
     uint32_t nothing = ree_bits(-INFINITY), max = nothing, sink = 0;
@@ -120,7 +120,8 @@ static void attend(const struct query *q, uint32_t *w) {
     out += q->batch * (int64_t)p->out_strides[0] + q->head * (int64_t)p->out_strides[1] +
            q->number * (int64_t)p->out_strides[2];
     for (uint32_t i = 0; i < p->v_head_dim; i++) {
-        // Chunks before the first that is in hold no term; those behind the last neither.
+        // The sums skip the chunks before the first and after the last included chunk: they have no
+        // terms.
         struct reference_sum dot;
         reference_sum_begin(&dot, false);
         for (uint32_t j = 0; j < p->kv_len; j++)

@@ -70,7 +70,7 @@ void reference_store(enum ree_dtype dtype, void *data, int64_t i, uint64_t value
 #define CALL_2(name, a, b, c) ree_op_##name(a(x), b(y))
 #define CALL_3(name, a, b, c) ree_op_##name(a(x), b(y), c(z))
 
-// One function pointer shape for all: arguments cut to their class.
+// All operations get one function pointer type; arguments are narrowed to their class.
 #define MAP_OP(name, n_args, result, a, b, c)                                                      \
     static uint64_t apply_##name(uint64_t x, uint64_t y, uint64_t z) {                             \
         (void)y, (void)z;                                                                          \
@@ -122,7 +122,7 @@ void reference_sum_begin(struct reference_sum *sum, bool product) {
     *sum = (struct reference_sum){.product = product, .chunk = product ? 1.0f : 0.0f};
 }
 
-// Closes a full chunk before the next term.
+// Closes a full chunk before the next term is added.
 static void next_term(struct reference_sum *sum) {
     if (sum->n_terms > 0 && sum->n_terms % REE_CHUNK == 0) {
         if (!sum->has_total)

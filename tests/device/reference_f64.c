@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-// The scheme over a list of terms: chunk results first, then their total.
+// The reduction scheme over a list of terms: chunk results first, then their total.
 uint64_t reference_f64_total(enum reference_f64_kind kind, uint32_t n, const double *a,
                              const double *b) {
     bool product = kind == REFERENCE_PRODUCT;

@@ -1,8 +1,8 @@
-// matmul from the definition: a term at a time, every operand's type.
+// matmul from the definition: one term at a time, for every operand type.
 #include "reference.h"
 #include "repops/scalar/ops.h"
 
-// A plain factor as float32.
+// Returns a plain operand's element as float32.
 static float load_float(enum ree_dtype dtype, const void *data, int64_t at) {
     uint32_t bits = (uint32_t)reference_load(dtype, data, at);
     switch (dtype) {
@@ -14,7 +14,7 @@ static float load_float(enum ree_dtype dtype, const void *data, int64_t at) {
     }
 }
 
-// B[l, j] of blockwise weights.
+// Returns B[l, j] of blockwise weights.
 static float load_block(const struct ree_matmul_params *p, void *const *operands, uint32_t l,
                         uint32_t j) {
     const uint8_t *bytes = operands[1], *zeros = p->has_zero_points ? operands[3] : NULL;

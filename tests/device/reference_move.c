@@ -11,7 +11,7 @@ void reference_copy(const struct ree_copy_params *p, void *const *operands) {
     }
 }
 
-// The offset of an index tuple; false when out of range.
+// Computes the offset of an index tuple; returns false if it is out of range.
 static bool tuple(uint32_t dtype, const void *index, int64_t at, uint32_t n, int64_t step,
                   const uint32_t *sizes, const int32_t *strides, int64_t *out) {
     *out = 0;
@@ -80,14 +80,14 @@ bool reference_scatter(const struct ree_scatter_params *p, void *const *operands
     return true;
 }
 
-// Whether a comes before b, by value alone: NaN above everything.
+// Returns whether a precedes b, by value only: NaN is above everything.
 static bool precedes(enum ree_dtype dtype, bool largest, uint64_t a, uint64_t b) {
     if (largest) {
         uint64_t swap = a;
         a = b;
         b = swap;
     }
-    switch (dtype) { // a is less than b
+    switch (dtype) { // below: a is less than b
     case REE_F32: {
         float x = ree_float((uint32_t)a), y = ree_float((uint32_t)b);
         if (x != x) return false;
@@ -105,7 +105,7 @@ static bool precedes(enum ree_dtype dtype, bool largest, uint64_t a, uint64_t b)
     }
 }
 
-// Selection, one after another: among what is left, the first that nothing precedes.
+// Selects one element after another: among the remaining ones, the first that no other precedes.
 void reference_topk(const struct ree_topk_params *p, void *const *operands) {
     enum ree_dtype dtype = (enum ree_dtype)p->dtype;
     for (uint64_t line = 0; line < (uint64_t)p->outer * p->inner; line++) {

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-// One reduction: chunks of 256 from +0, each in ascending order, added in ascending order; + 0.
+// State of one reduction: chunks of 256 from +0, terms and chunk results in ascending order; + 0.
 struct chain {
     float total, acc;
     uint32_t n;
@@ -47,7 +47,7 @@ void reference_matmul_f32(const struct ree_matmul_params *p, const float *a, con
     }
 }
 
-// Coordinate of the input along one axis for an output position and a tap; -1: a zero.
+// Returns the input coordinate along one axis for an output position and a tap; -1: a zero.
 static int64_t input_coordinate(const struct ree_conv_params *p, int axis, uint32_t o, uint32_t k) {
     int64_t i;
     if (p->transposed) {
@@ -60,8 +60,8 @@ static int64_t input_coordinate(const struct ree_conv_params *p, int axis, uint3
     return i >= 0 && i < p->in[axis] ? i : -1;
 }
 
-// Where term (c, k) of output position o of output channel (g, i) of image b finds its factors;
-// *x is -1 in the padding.
+// Finds the operands of term (c, k) of output position o of output channel (g, i) of image b. *x is
+// -1 in the padding.
 static void conv_term(const struct ree_conv_params *p, uint32_t b, uint32_t g, uint32_t i,
                       const uint32_t o[3], uint32_t c, const uint32_t k[3], int64_t *x, size_t *w) {
     *x = (((int64_t)b * p->groups + g) * p->c) + c;
@@ -73,7 +73,7 @@ static void conv_term(const struct ree_conv_params *p, uint32_t b, uint32_t g, u
     }
 }
 
-// The bits of one output element.
+// Returns the bits of one output element.
 static uint32_t conv_at(const struct ree_conv_params *p, const void *x, const void *w, int32_t pad,
                         uint32_t b, uint32_t g, uint32_t i, const uint32_t o[3]) {
     struct chain chain = {0};

@@ -43,7 +43,8 @@ static uint64_t start(enum ree_dtype dtype, uint32_t kind) {
     }
 }
 
-// Whether x is strictly better than best; the numbers' order, -0 equal to +0, NaN best of all.
+// Returns whether x is strictly better than best. Numerical order: -0 equals +0, NaN is best of
+// all.
 static bool better(enum ree_dtype dtype, bool max, uint64_t x, uint64_t best) {
     switch (dtype) {
     case REE_F32: {

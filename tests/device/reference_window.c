@@ -63,7 +63,7 @@ void reference_pool(const struct ree_pool_params *p, void *const *operands) {
     }
 }
 
-// The element of x that meets window position k at output o, in a plane; -1: padding.
+// Returns the element of x that window position k covers at output o, in a plane; -1: padding.
 static int64_t met(const struct ree_conv_params *p, const uint32_t o[3], const uint32_t k[3]) {
     int64_t flat = 0;
     for (uint32_t a = 0; a < 3; a++) {

@@ -16,7 +16,7 @@
 struct run {
     const struct test_case *c;
     void *expected[REE_MAX_OPERANDS];
-    bool faults; // the reference met an index out of range
+    bool faults; // the reference found an index out of range
     char *memory[REE_MAX_OPERANDS];
 };
 
@@ -33,7 +33,7 @@ static void *allocate(uint64_t size) {
     return data;
 }
 
-// What is wrong after a run, or NULL.
+// Returns a description of what is wrong after a run (static storage), or NULL.
 static const char *check(const struct run *run, enum ree_status status,
                          const struct ree_error *err) {
     static char text[256];
@@ -103,7 +103,7 @@ static long run_case(const struct test_case *c, uint64_t seed, struct ree_cpu_sc
     run.faults = !reference_run(&c->dispatch, run.expected);
     for (uint32_t isa = 0; isa < REE_N_CPU_ISAS; isa++) {
         if (!ree_cpu_isa_available((enum ree_cpu_isa)isa)) continue;
-        // Threads, and for products the processor without its dot products of bytes.
+        // Varies the number of threads, and for products disables dot products of bytes.
         for (uint32_t v = 0; v <= MAX_THREADS; v++) {
             bool no_dot = v == MAX_THREADS;
             uint32_t n_threads = no_dot ? 1 : v + 1;
@@ -114,7 +114,7 @@ static long run_case(const struct test_case *c, uint64_t seed, struct ree_cpu_sc
                 .n_threads = n_threads,
                 .isa = (enum ree_cpu_isa)isa,
                 .scratch = scratch,
-                .thread_grain = 1, // so that small work is shared too
+                .thread_grain = 1, // so that small work is also split
                 .no_dot = no_dot,
             };
             ++*n_runs;

@@ -4,10 +4,10 @@
 
 #include "repops/repop.h"
 
-// Runs n random cases of `op` on every instruction set of this machine with 1, 2 and 3 threads,
-// products with and without packed weights, and compares all operands byte by byte with the
-// reference, and what lies round them with what was there. Prints the first differences. Returns
-// the number of runs that differed, of *n_runs.
+// Runs n random cases of `op` on every instruction set of this machine with 1, 2 and 3 threads;
+// products with and without packed weights. Compares all operands with the reference byte by byte
+// and checks that the bytes around them are unchanged. Prints the first differences. Adds the
+// number of runs to *n_runs and returns how many of them differed.
 long run_cpu_cases(enum ree_repop op, uint32_t n, long *n_runs);
 
 #endif

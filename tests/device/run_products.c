@@ -9,7 +9,7 @@
 
 static char difference[256];
 
-// The guards, but for the bytes up to the next whole word, which a kernel may write.
+// Checks the guards, except the bytes up to the next multiple of 4, which a kernel may write.
 static bool guards_intact(const uint8_t *memory, size_t nbytes) {
     for (size_t i = 0; i < GUARD; i++)
         if (memory[i] != SENTINEL) return false;
@@ -89,7 +89,7 @@ const char *run_products(enum ree_repop op, const union ree_params *params, void
                          uint32_t n_operands, const void *expected, size_t nbytes, long *n_runs) {
     void *all[REE_MAX_OPERANDS + 1];
     memcpy(all, operands, n_operands * sizeof *all);
-    // Exact size, so that a sanitizer sees what the guards cannot: reads.
+    // Exact size, so that a sanitizer sees out-of-bounds reads, which the guards cannot detect.
     void *allocated = NULL;
     if (posix_memalign(&allocated, 64, nbytes + 2 * GUARD) != 0) return "out of memory";
     uint8_t *memory = allocated;

@@ -1,5 +1,5 @@
-// What a driver is known by: its libraries by their build IDs, or by their files if they have none,
-// and the environment, without what only chooses a driver. What a function is known by.
+// What identifies a driver: its libraries by their build IDs, or by their files if they have none,
+// and the environment, except variables that only choose a driver. What identifies a function.
 #include "device/selftest/identity.h"
 #include "base/file.h"
 #include "test.h"
@@ -23,7 +23,8 @@ static bool same(struct digest a, struct digest b) {
     return memcmp(a.bytes, b.bytes, sizeof a.bytes) == 0;
 }
 
-// device: each has a name of its own, so that nothing is recalled.
+// Returns the identity for `device`. Each caller passes a new name, so that no earlier result is
+// reused.
 static struct digest loaded(const char *device) {
     struct digest out;
     struct ree_hasher *hasher = ree_hasher_create(NULL);
@@ -51,7 +52,7 @@ static struct digest settings(void) {
     return out;
 }
 
-// The note of a library's build ID: header, "GNU", ID. NULL: it has none.
+// Returns the library's build ID note (header, "GNU", ID), or NULL if it has none.
 static uint8_t *find_build_id(uint8_t *bytes, size_t n) {
     const ElfW(Nhdr) header = {.n_namesz = 4, .n_descsz = 20, .n_type = NT_GNU_BUILD_ID};
     uint8_t wanted[sizeof header + 4] = {0};
@@ -68,7 +69,7 @@ static void *load(const char *name, const void *bytes, size_t n, char path[128])
     return library;
 }
 
-// `original` is loaded under names of drivers, with other build IDs and without one.
+// Loads `original` under the names of drivers, with other build IDs and without one.
 static void hashes_libraries(uint8_t *original, size_t n) {
     char paths[6][128];
     uint8_t *note = find_build_id(original, n);
@@ -83,25 +84,26 @@ static void hashes_libraries(uint8_t *original, size_t n) {
     void *first = load("libvulkan_test.so", original, n, paths[1]);
     struct digest with_first = loaded("d");
     CHECK(!same(none, with_first));
-    // Loaded later, for a device that is known: the same. For another device: another.
+    // A library loaded later does not change the identity of a known device, but that of another
+    // device.
     note[sizeof(ElfW(Nhdr)) + 4] ^= 1;
     void *second = load("libLLVM-test.so", original, n, paths[2]);
     CHECK(same(loaded("d"), with_first));
     struct digest with_both = loaded("e");
     CHECK(!same(with_both, with_first));
     dlclose(first);
-    struct digest with_second = loaded("d"); // what was known is gone
+    struct digest with_second = loaded("d"); // the cached identity was discarded
     CHECK(!same(with_second, with_first) && !same(with_second, with_both));
     dlclose(second);
     CHECK(same(loaded("f"), none));
-    // The order of loading does not count, nor where a library with a build ID lies.
+    // Neither the order of loading nor the path of a library with a build ID counts.
     second = load("libspirv-elsewhere.so", original, n, paths[3]);
     note[sizeof(ElfW(Nhdr)) + 4] ^= 1;
     first = load("libvulkan_elsewhere.so", original, n, paths[4]);
     CHECK(same(loaded("g"), with_both));
     dlclose(first);
     dlclose(second);
-    // Without a build ID it is the file that counts.
+    // Without a build ID the library's file counts.
     note[offsetof(ElfW(Nhdr), n_type)] ^= 64;
     void *nameless = load("libgallium-test.so", original, n, paths[5]);
     struct digest with_nameless = loaded("h");
@@ -145,7 +147,7 @@ static void hashes_environment(void) {
     setenv("LP_B", "2", 1);
     struct digest both = environment();
     unsetenv("LP_A");
-    setenv("LP_A", "1", 1); // now the later one
+    setenv("LP_A", "1", 1); // now added after LP_B
     CHECK(same(environment(), both));
     unsetenv("LP_A");
     unsetenv("LP_B");
@@ -167,7 +169,7 @@ static void hashes_settings(void) {
     CHECK(same(settings(), before));
 }
 
-// False: *out is of nothing.
+// Returns false if nothing was found to hash; *out is then the digest of nothing.
 static bool function(const void *address, struct digest *out) {
     struct ree_hasher *hasher = ree_hasher_create(NULL);
     REQUIRE(hasher);
@@ -184,7 +186,7 @@ static void hashes_functions(void) {
     CHECK(function((const void *)(uintptr_t)&strlen, &again));
     CHECK(function((const void *)(uintptr_t)&memcpy, &b));
     CHECK(same(a, again) && !same(a, b));
-    CHECK(function(bytes, &c) && !same(a, c)); // of this program
+    CHECK(function(bytes, &c) && !same(a, c)); // an address in this program
     CHECK(!function(&local, &c));
 }
 

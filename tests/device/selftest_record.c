@@ -1,5 +1,5 @@
-// The record of self-tests: it is kept in a file, those of two processes are merged, and what
-// failed once is never believed to have passed.
+// The record of self-tests is stored in a file. The records of two processes are merged, and a test
+// that failed once never counts as passed.
 #include "device/selftest/record.h"
 #include "test.h"
 
@@ -36,7 +36,7 @@ int main(void) {
     struct ree_test_record record = open_record();
     CHECK(record.n == 0);
     ree_test_record_finish(&record);
-    CHECK(access(path, F_OK) != 0); // nothing came to it
+    CHECK(access(path, F_OK) != 0); // nothing was written to it
 
     // In memory.
     record = open_record();
@@ -48,7 +48,7 @@ int main(void) {
     CHECK(failed(&record, b, "first") && record.n == 2);
     ree_test_record_finish(&record);
 
-    // A failure replaces what the file says, though no entry is new.
+    // A failure replaces the entry in the file, although the record has no new entry.
     record = open_record();
     CHECK(passed(&record, a) && failed(&record, b, "first"));
     ree_test_record_add(&record, a, REE_TEST_FAILED, "later");
@@ -58,7 +58,8 @@ int main(void) {
     CHECK(failed(&record, a, "later") && failed(&record, b, "first") && record.n == 2);
     ree_test_record_finish(&record);
 
-    // Two at the same time, in both orders: the later one to write does not hide the failure.
+    // Two processes write at the same time, in both orders: the later writer does not hide the
+    // failure.
     for (int order = 0; order < 2; order++) {
         unlink(path);
         struct ree_test_record pass = open_record(), fail = open_record();

@@ -1,5 +1,5 @@
-// Twins are valid dispatches, and where results have strides every result has a place of its own.
-// Elsewhere threads would write the same byte, and a verdict would depend on their order.
+// Twins are valid dispatches, and if results have strides, every result has its own element.
+// Otherwise threads would write the same byte, and a verdict would depend on their order.
 #include "device/selftest/twin.h"
 #include "device_cases.h"
 
@@ -8,8 +8,8 @@
 
 #define N_CASES 1500
 
-// Marks the elements that a view of up to 8 dimensions reaches. Returns whether each is inside and
-// was not marked before.
+// Marks the elements that a view of up to 8 dimensions reaches. Returns whether each element is
+// inside the buffer and was unmarked before.
 static bool mark(uint8_t *marks, uint64_t n, uint32_t rank, const uint32_t *dims,
                  const int32_t *strides, int64_t offset) {
     uint32_t at[8] = {0};
@@ -52,7 +52,7 @@ static bool has_places(const struct ree_dispatch *twin) {
     return ok;
 }
 
-// Strides of dimensions of size 1 say nothing: models have 0 there.
+// Strides of dimensions of size 1 have no meaning: models have 0 there.
 static void zero_unit_strides(struct ree_attention_params *p) {
     const uint32_t q[4] = {p->batch, p->n_heads, p->q_len, p->head_dim};
     const uint32_t kv[4] = {p->batch, p->n_kv_heads, p->kv_len, 2};
@@ -73,12 +73,12 @@ static void zero_unit_strides(struct ree_attention_params *p) {
 
 static const struct ree_twin_size sizes[] = {
     {VULKAN},
-    {VULKAN, .one_chunk = true, .keeps_ones = true}, // the weakest
+    {VULKAN, .one_chunk = true, .keeps_ones = true}, // the weakest device
     {CUDA, .columns = 144},
     {CUDA, .columns = 32, .small = true}, // on the emulator
 };
 
-// Whether the case's twin, if it has one, is as it should be.
+// Returns whether the case's twin, if it has one, is valid.
 static bool is_right(const struct ree_dispatch *like, const struct ree_twin_size *size,
                      uint64_t *n_made, struct ree_error *err) {
     struct ree_dispatch twin;

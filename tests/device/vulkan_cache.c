@@ -1,5 +1,6 @@
-// The pipeline cache file: written when a device is closed, read when it is opened again, and never
-// trusted: a file that is cut, damaged, of another driver or not a cache at all is passed over.
+// The pipeline cache file is written when a device is closed and read when it is opened again. It
+// is never trusted: a file that is truncated, corrupted, from another driver, or not a cache at all
+// is ignored.
 #include "device/vulkan/vulkan.h"
 #include "test.h"
 
@@ -11,7 +12,7 @@
 static char folder[64] = "vulkan-cache-XXXXXX", deep[128], path[512];
 static struct ree_error err;
 
-// Opening runs the probe, which makes pipelines.
+// Opens the device, which runs the probe, which creates pipelines.
 static struct ree_device *open_device(void) {
     struct ree_device_options options = {.cache_dir = deep};
     struct ree_device *device = NULL;
@@ -27,7 +28,8 @@ static size_t loaded_size(void) {
     return size;
 }
 
-// The only pipeline cache in the folder, to `path`; returns how many there are.
+// Stores the path of the pipeline cache in the folder in `path`; returns the number of caches
+// found.
 static int find_file(void) {
     DIR *dir = opendir(deep);
     int n = 0;
@@ -46,7 +48,7 @@ static off_t file_size(void) {
     return stat(path, &info) == 0 ? info.st_size : -1;
 }
 
-// A cache file with this header and nothing else, and the digest that ends such files.
+// Writes a cache file that consists of this header and the digest that ends every cache file.
 static void write_header(const VkPipelineCacheHeaderVersionOne *header) {
     unsigned char digest[REE_SHA256_SIZE];
     struct ree_hasher *hasher = ree_hasher_create("ree-vulkan-cache/1");
@@ -79,12 +81,12 @@ int main(void) {
     const char *note;
     if (ree_vulkan_device_list(list, 16, &note) == 0) return test_skip(note);
     REQUIRE(mkdtemp(folder) != NULL);
-    snprintf(deep, sizeof deep, "%s/a/b", folder); // folders are made
+    snprintf(deep, sizeof deep, "%s/a/b", folder); // the folders are created
 
     CHECK(loaded_size() == 0);
     int n_files = find_file();
     if (n_files == 0) {
-        // This driver keeps nothing. What it would be given is read all the same.
+        // This driver caches nothing. A cache file is read nevertheless.
         CHECK(loaded_size() == 0 && find_file() == 0);
         struct ree_device *device = open_device();
         REQUIRE(device != NULL);
@@ -124,7 +126,7 @@ int main(void) {
         uint32_t vendor = 0xFFFFFFFFu;
         overwrite(8, &vendor, sizeof vendor); // header: length, version, vendor, device, UUID
         CHECK(loaded_size() == 0);
-        CHECK(find_file() == 1); // it was written anew
+        CHECK(find_file() == 1); // it was rewritten
         CHECK(loaded_size() == (size_t)file_size() - REE_SHA256_SIZE);
         overwrite((long)size / 2, "damage", 6);
         CHECK(loaded_size() == 0);
@@ -137,7 +139,7 @@ int main(void) {
         CHECK(loaded_size() == 0);
     }
     empty_folder();
-    // A folder that cannot be made is no reason to fail.
+    // A folder that cannot be created is not an error.
     rmdir(deep);
     FILE *file = fopen(deep, "wb");
     REQUIRE(file != NULL);

@@ -1,6 +1,6 @@
-// Every pipeline that a dispatch may use is reached by a twin, without any driver: random cases of
-// each RepOp, and some sizes that random ones do not have, are encoded as for a CPU driver that
-// ends loops, and as for GPUs, in the forms of arithmetic that such devices have.
+// A twin reaches every pipeline that a dispatch may use. Needs no driver: random cases of each
+// RepOp, and some sizes that random cases do not have, are encoded as for a CPU driver that ends
+// long loops and as for GPUs, in the forms of arithmetic that these devices have.
 #include "device/vulkan/vulkan.h"
 #include "device_cases.h"
 
@@ -29,7 +29,7 @@ static struct ree_vk_forms forms_of(const struct kind_of_device *kind) {
     return forms;
 }
 
-// A device as far as the encoders look at it.
+// Fills in a device as far as the encoders read it.
 static void device_init(struct ree_vk *vk, const struct kind_of_device *kind) {
     memset(vk, 0, sizeof *vk);
     snprintf(vk->base.name, sizeof vk->base.name, "%s", kind->name);
@@ -39,17 +39,17 @@ static void device_init(struct ree_vk *vk, const struct kind_of_device *kind) {
     vk->thresholds = kind->is_cpu ? ree_vk_cpu_thresholds : ree_vk_gpu_thresholds;
 }
 
-// Cases that only twins with sizes of their own reach: `weak` of `all`.
+// Number of cases that only twins with sizes of their own reach (`weak`), and of all cases.
 static struct { uint32_t weak, all; } reached[REE_N_REPOPS];
 
-// Whether twins reach all that the dispatch uses.
+// Returns whether twins reach all pipelines that the dispatch uses.
 static bool is_covered(struct ree_vk *vk, const struct ree_vk_forms *forms,
                        const struct ree_dispatch *dispatch) {
     static struct ree_vk_encoding encoding;
     uint32_t steps = 0;
     bool weak = false;
     enum ree_status status = ree_vk_encode(vk, dispatch, forms, &encoding, &err);
-    if (status == REE_UNSUPPORTED) return true; // is never run
+    if (status == REE_UNSUPPORTED) return true; // it never runs
     if (status == REE_OK)
         status = ree_vk_find_unreached(vk, dispatch, &encoding, &weak, &steps, &err);
     reached[dispatch->op].weak += weak;
@@ -58,8 +58,8 @@ static bool is_covered(struct ree_vk *vk, const struct ree_vk_forms *forms,
     return status == REE_OK && steps == 0;
 }
 
-// Cases without a twin: an epilogue whose iota counts two of three dimensions alike, so that in the
-// twin other dimensions merge.
+// Number of cases allowed to have no twin: an epilogue whose iota has equal strides in two of three
+// dimensions, so that other dimensions merge in the twin.
 static const uint32_t n_allowed[REE_N_REPOPS] = {[REE_REPOP_MATMUL] = 1, [REE_REPOP_CONV] = 1};
 
 static void random_cases(struct ree_vk *vk, const struct kind_of_device *kind) {
@@ -94,7 +94,7 @@ static void set_sizes(struct ree_dispatch *d, uint32_t n, const uint64_t *n_elem
         d->operands[i] = (struct ree_operand){.slot = i, .size = n_elements[i] * 4};
 }
 
-// Sizes of models, by which the encoders choose.
+// Sizes of real models, on which the encoders' choices depend.
 static void large_cases(struct ree_vk *vk, const struct kind_of_device *kind) {
     const struct ree_vk_forms forms = forms_of(kind);
     static const uint32_t products[][3] = {// m, n, k
@@ -154,7 +154,8 @@ int main(void) {
         device_init(&vk, &kinds[i]);
         memset(reached, 0, sizeof reached);
         random_cases(&vk, &kinds[i]);
-        // Where loops are not limited: epilogues whose dimensions merge because one of them is 1.
+        // If loops are not limited, only epilogues whose dimensions merge because one of them is 1
+        // are weak.
         for (int op = 0; op < REE_N_REPOPS && kinds[i].loop_budget == UINT64_MAX; op++)
             CHECK_MSG(reached[op].weak * 50 <= reached[op].all, "%s: %u of %u cases of %s are weak",
                       kinds[i].name, reached[op].weak, reached[op].all,

@@ -1,5 +1,5 @@
-// Opening Vulkan devices, the probe, memory: on every device of this machine, with the validation
-// layer on.
+// Opening Vulkan devices, the probe, and memory, on every device of this machine, with the
+// validation layer on.
 #include "device/vulkan/vulkan.h"
 #include "test.h"
 
@@ -18,8 +18,8 @@ static struct ree_device *open_device(const char *which, const char *broken, con
     return device;
 }
 
-// A primitive that computes wrongly is found out, and the integers take over; the others are as
-// before.
+// A primitive that computes wrongly is detected, and integer emulation replaces it; the verdicts on
+// the other primitives do not change.
 static void probe_notices(const char *which) {
     struct ree_device *sound = open_device(which, NULL, NULL);
     if (!sound) return;
@@ -35,7 +35,7 @@ static void probe_notices(const char *which) {
                       ree_vk_primitive_name(p), ree_vk_primitive_name(q));
         CHECK(after[p].tried[REE_VK_INTEGER] && after[p].allowed[REE_VK_INTEGER]);
         device->vtable->destroy(device);
-        // When the integers are wrong as well, no form is left.
+        // If the integer form is wrong as well, no form is left.
         char name[64];
         snprintf(name, sizeof name, "integer %s", ree_vk_primitive_name(p));
         struct ree_device_options options = {.cache_dir = "", .break_primitive = name};
@@ -66,14 +66,14 @@ static void probe_notices(const char *which) {
         const struct ree_vk_observation *o = &ree_vk_of(sound)->observations[f];
         CHECK_MSG(o->n_vectors == 1024 && o->n_wrong <= 1024, "%s: %u wrong of %u",
                   ree_vk_observed_name(f), o->n_wrong, o->n_vectors);
-        // What is counted as right must be: a shader that wrote nothing would have no result right.
+        // Some results must be counted as correct: a shader that wrote nothing would have none.
         CHECK_MSG(o->n_wrong < 1024, "%s is never right", ree_vk_observed_name(f));
     }
     CHECK(n_primitives == REE_VK_N_PRIMITIVES);
     sound->vtable->destroy(sound);
 }
 
-// Thousands of small buffers are few allocations, keep their contents, and are reused when freed.
+// Thousands of small buffers share few allocations, keep their contents, and are reused when freed.
 static void small_buffers(struct ree_device *device) {
     enum { N = 6000 };
     static struct ree_device_buffer *buffers[N];
@@ -107,7 +107,7 @@ static void small_buffers(struct ree_device *device) {
     CHECK(vt->buffer_create(device, device->max_buffer_size + 1, &buffer, &err) == REE_UNSUPPORTED);
 }
 
-// One row of K numbers times a K x N matrix, through memory that the host cannot see.
+// One row of K numbers times a K x N matrix, through memory that is not visible to the host.
 static void row_times_matrix(struct ree_device *device, uint32_t K, uint32_t N) {
     const struct ree_device_vtable *vt = device->vtable;
     uint64_t sizes[3] = {K * 4ull, (uint64_t)K * N * 4, (uint64_t)N * 4};

@@ -1,4 +1,4 @@
-// The elementary functions on every Vulkan device: device_functions.h. A proof run takes 2^28 of
+// The elementary functions on every Vulkan device: device_functions.h. A proof run uses N = 2^28 on
 // lavapipe.
 #include "device_functions.h"
 

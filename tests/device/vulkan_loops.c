@@ -1,6 +1,6 @@
-// Long sums: lengths at which a thread that took all terms would loop more often than some drivers
-// allow (struct ree_vk, loop_budget), of numbers so small that every result is computed again in
-// integers, give the CPU's bytes or are refused with a message that says why.
+// Long sums give the CPU's bytes or are refused with a message that gives the reason. Their lengths
+// are such that a thread that adds all terms would loop more often than some drivers allow (struct
+// ree_vk, loop_budget). Their numbers are so small that every result is recomputed in integers.
 #include "device/vulkan/vulkan.h"
 #include "device_cases.h"
 
@@ -64,7 +64,7 @@ static void rows(struct ree_device *device) {
     test_case_finish(&c);
 }
 
-// Updates of one element, which have to follow one another.
+// Updates of one element, which must be sequential.
 static void updates(struct ree_device *device) {
     const uint32_t n = 100000;
     struct test_case c;
@@ -101,7 +101,7 @@ static void updates(struct ree_device *device) {
     test_case_finish(&c);
 }
 
-// The dispatch of a case as the device encodes it: whether it is taken.
+// Returns whether the device accepts the case's dispatch, as it encodes it.
 static bool is_taken(struct ree_device *device, const struct ree_dispatch *dispatch) {
     static struct ree_vk_encoding encoding;
     struct ree_vk *vk = ree_vk_of(device);
@@ -112,11 +112,11 @@ static bool is_taken(struct ree_device *device, const struct ree_dispatch *dispa
     return ree_vk_encode(vk, dispatch, &forms, &encoding, &err) == REE_OK;
 }
 
-// What one thread does grows with n alone. make: the case of n.
+// Makes a case of size n; the work of one thread grows only with n.
 typedef void case_of(struct test_case *c, uint32_t n);
 
-// A length that was once too long without anybody noticing, and the longest one that is taken below
-// 70,000.
+// Checks two lengths: one that used to be too long without an error, and the longest below 70,000
+// that the device accepts.
 static void one_thread(struct ree_device *device, const char *name, enum ree_repop op,
                        case_of *make, uint32_t once_wrong) {
     struct test_case c;
@@ -144,7 +144,7 @@ static void one_thread(struct ree_device *device, const char *name, enum ree_rep
     }
 }
 
-// Two rows, of which neighbouring threads have elements at different places.
+// Two rows; neighbouring threads have elements at different positions of their rows.
 static void topk_case(struct test_case *c, uint32_t n) {
     struct rng rng = {.state = 1};
     case_begin(c, REE_REPOP_TOPK);
@@ -153,7 +153,7 @@ static void topk_case(struct test_case *c, uint32_t n) {
     float *x = case_input(c, &rng, REE_F32, (uint64_t)n * 2);
     for (uint32_t i = 0; i < 2 * n; i++)
         x[i] = (float)(i % n % 1000) * 1e-3f;
-    // The last of the first row and an early one of the second lie side by side.
+    // The last element of the first row and an early one of the second are adjacent in memory.
     x[0] = 40;
     x[n - 1] = 50;
     x[n] = 60;
@@ -202,7 +202,8 @@ static void pool_case(struct test_case *c, uint32_t n) {
     case_output(c, &rng, REE_F32, 1);
 }
 
-// Bytes, n words of them along the sum, and an epilogue of loops for each of a thread's results.
+// Products of bytes with a sum over n words of them, and an epilogue with loops for each of a
+// thread's results.
 static void epilogue_case(struct test_case *c, uint32_t n) {
     const uint32_t m = 8, n_columns = 8, k = 4 * n, n_powers = 8;
     struct rng rng = {.state = 1};
@@ -235,20 +236,20 @@ static void epilogue_case(struct test_case *c, uint32_t n) {
     memset(a, 0, (size_t)m * k);
     memset(b, 0, (size_t)k * n_columns);
     for (uint32_t i = 0; i < m; i++)
-        a[(i + 1) * k - 1] = -3; // the sums are odd and their exponents long
+        a[(i + 1) * k - 1] = -3; // the sums are odd, and their exponents are long
     for (uint32_t j = 0; j < n_columns; j++)
         b[(k - 1) * n_columns + j] = (int8_t)(2 * j + 1);
     case_output(c, &rng, REE_I32, m * n_columns);
 }
 
-// A range of keys whose last values are NaN: every result is summed again, in the same thread,
-// which took all chunks in integers.
+// A range of keys whose last values are NaN: the thread that added all chunks in integers computes
+// every result again.
 static void ranges(const char *which) {
     struct ree_device_options options = {.cache_dir = "", .force_form = "integer"};
     struct ree_device *device;
     struct ree_error err;
     if (ree_vulkan_device_open(which, &options, &device, &err) != REE_OK) return;
-    ree_vk_of(device)->thresholds.enough_groups = 0; // chunks have no groups of their own
+    ree_vk_of(device)->thresholds.enough_groups = 0; // chunks get no workgroups of their own
     const uint32_t heads = 4, n = 12400, size = 32;
     struct test_case c;
     struct rng rng = {.state = 1};

@@ -1,16 +1,16 @@
 // Every RepOp on every Vulkan device of this machine, in every form of arithmetic that the probe
-// allows, gives the CPU's bytes for random cases, and touches nothing else.
+// allows, gives the CPU's bytes for random cases, and writes nothing outside its outputs.
 //
-// With the validation layer where it is installed, so that a machine with a driver alone will do.
+// Uses the validation layer only if it is installed, so a machine with only a driver is enough.
 //
-// Usage: vulkan_matches_cpu [N [OP]]: N cases of each RepOp and form, of OP alone ("bytes": of
-// products of bytes). Drivers compile a module for most cases, so the default is few: 6, and 3
-// where REE_TEST_SAMPLE asks for a part of the tests.
+// Usage: vulkan_matches_cpu [N [OP]]: N cases of each RepOp and form, or only of OP ("bytes":
+// products of bytes). Drivers compile a module for most cases, so the default is small: 6, or 3 if
+// REE_TEST_SAMPLE is set.
 #include "device/vulkan/vulkan.h"
 #include "device_cases.h"
 
-// Signed and unsigned bytes in both places, of enough rows that they are packed; of conv with a pad
-// value.
+// Products of signed and unsigned bytes as either operand, with enough rows that they are packed;
+// conv has a pad value.
 static void byte_products(struct ree_device *device, const char *form) {
     static const uint32_t bytes[] = {REE_I8, REE_U8};
     uint32_t n_printed = 0;
@@ -70,7 +70,7 @@ int main(int argc, char **argv) {
                 ree_vk_of(device)->has_dot8 = false;
                 byte_products(device, "products of bytes by multiplication");
             }
-            // Nothing ran that no self-test reached, and nothing failed one.
+            // No pipeline ran without a self-test, and no self-test failed.
             CHECK_MSG(ree_vk_of(device)->n_untested == 0, "%u pipelines were not tested",
                       ree_vk_of(device)->n_untested);
             const struct ree_device_fact *facts;

@@ -1,6 +1,6 @@
-// Drivers that end the process that tries them: an error, not the end of this process, whatever the
-// host program does with signals, children and its standard streams. No device may be open here: a
-// driver that was met in this process is not tried in a child again.
+// A driver that ends the process that tries it causes an error, not the end of this process,
+// whatever the host program does with signals, children and its standard streams. No device may be
+// open in this test: a driver that this process has already used is not tried in a child again.
 #include "device/vulkan/vulkan.h"
 #include "test.h"
 
@@ -15,7 +15,8 @@
 
 static struct ree_error err;
 static pid_t self;
-static volatile int *in_child; // how often code of this program ran in a child; shared with it
+// Number of times that code of this program ran in a child; in shared memory.
+static volatile int *in_child;
 
 static bool is_refused(const char *which, const char *how) {
     struct ree_device_options options = {.cache_dir = "", .break_primitive = how};
@@ -24,7 +25,7 @@ static bool is_refused(const char *which, const char *how) {
     return status == REE_DEVICE && device == NULL && strstr(err.message, "crashed in the probe");
 }
 
-// `ways`: how a driver ends its process.
+// Ways in which a driver ends its process.
 static const char *const ways[] = {"driver", "driver exit"};
 
 static void survives_crash(const char *which) {
@@ -32,7 +33,7 @@ static void survives_crash(const char *which) {
               err.message);
     CHECK_MSG(is_refused(which, "driver exit") && strstr(err.message, "exit status 1"), "%s",
               err.message);
-    CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD); // nothing is left of the children
+    CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD); // no child is left
 }
 
 static void reap_all(int signal) {
@@ -43,7 +44,7 @@ static void reap_all(int signal) {
     errno = saved;
 }
 
-// The host takes the exit status of every child.
+// The host program collects the exit status of every child.
 static void survives_reaping(const char *which) {
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         signal(SIGCHLD, SIG_IGN);
@@ -64,8 +65,8 @@ static void note_abort(int signal) {
     if (getpid() != self) _exit(0);
 }
 
-// What the host program set up for its own end does not happen in a child, and what it wrote to
-// its streams is not written twice.
+// The host program's exit handlers do not run in a child, and the buffered output of its streams is
+// not written twice.
 static void keeps_host_out(const char *which) {
     FILE *file = tmpfile();
     REQUIRE(file != NULL);
@@ -89,7 +90,7 @@ static void keeps_host_out(const char *which) {
     CHECK_MSG(*in_child == 0, "handlers of the host ran %d times", *in_child);
 }
 
-// A child that hangs ends with the process that waits for it.
+// A child that hangs ends when the process that waits for it ends.
 static void ends_with_parent(const char *which) {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     pid_t parent = fork();
@@ -110,8 +111,8 @@ static void ends_with_parent(const char *which) {
     CHECK_MSG(n_ended == 2, "%d processes ended", n_ended);
 }
 
-// A driver that works passes, without standard streams as well, and though no exit status is to be
-// had.
+// A driver that works is accepted, also without standard streams, and also if no exit status is
+// available.
 static void passes(const char *which) {
     struct ree_device_options options = {.cache_dir = ""};
     fflush(stdout);

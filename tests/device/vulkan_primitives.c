@@ -1,5 +1,5 @@
-// The primitives of arithmetic in every form a device allows, against the processor's, over
-// adversarial arguments: cancellation, ties, results and operands that are subnormal, overflow.
+// Compares the primitives of arithmetic with the processor's, in every form that a device allows,
+// over adversarial arguments: cancellation, ties, subnormal results and operands, overflow.
 //
 // Usage: vulkan_primitives [N]: N triples for fma, N / 16 for the others.
 #include "base/status.h"
@@ -47,7 +47,7 @@ static void triple(uint32_t kind, uint32_t *a, uint32_t *b, uint32_t *c) {
 
 static const struct {
     enum ree_map_op op;
-    uint32_t share; // of N
+    uint32_t share; // N / share triples are tested
 } operations[] = {{REE_MAP_fma_f32, 1},  {REE_MAP_add_f32, 16}, {REE_MAP_sub_f32, 16},
                   {REE_MAP_mul_f32, 16}, {REE_MAP_div_f32, 16}, {REE_MAP_sqrt_f32, 16}};
 

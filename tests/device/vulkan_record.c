@@ -1,6 +1,9 @@
-// What is known of a device's pipelines: a failure that the record has is reported when a pipeline
-// of this device is meant, and no other; a pipeline that one dispatch's twin does not reach is
-// tested by the next one that does; a product's ways are tested whatever its size.
+// What is recorded about a device's pipelines:
+// - A recorded failure is reported once the pipeline that failed would be used. A failure recorded
+//   for another device is never reported.
+// - A pipeline that one dispatch's twin does not reach is tested by the next dispatch whose twin
+//   does.
+// - All pipelines of a product are tested, whatever its size.
 #include "device/vulkan/vulkan.h"
 #include "device_cases.h"
 
@@ -16,7 +19,7 @@ static struct ree_device *open_device(const char *which, const char *cache_dir) 
     return device;
 }
 
-// The value of the last fact of self-tests with this name; NULL: there is none.
+// Returns the value of the last self-test fact with this name, or NULL.
 static const char *find_fact(struct ree_device *device, const char *name) {
     const struct ree_device_fact *facts;
     const char *value = NULL;
@@ -41,7 +44,7 @@ static struct ree_dispatch softmax(void) {
     return d;
 }
 
-// size: of the kernel; 1: the output reaches beyond the input.
+// size: kernel size; with 1 the output extends beyond the input.
 static struct ree_dispatch conv(uint32_t size) {
     const uint32_t in = 4, out = size == 1 ? 5 : 2, c = 16, m = 16;
     struct ree_dispatch d = {.op = REE_REPOP_CONV, .n_operands = 3, .n_outputs = 1};
@@ -73,7 +76,7 @@ static struct ree_dispatch matmul(uint32_t m, uint32_t n, uint32_t k) {
     return d;
 }
 
-// The pipeline of the last step that the dispatch would run with.
+// Returns the pipeline of the last step that the dispatch would run with.
 static struct ree_vk_pipeline *pipeline_of(struct ree_device *device,
                                            const struct ree_dispatch *dispatch) {
     static struct ree_vk_encoding encoding;
@@ -93,7 +96,7 @@ static void reports_own_failures(const char *which) {
     const struct ree_dispatch d = softmax();
     const unsigned char foreign[REE_SHA256_SIZE] = {1, 2, 3};
     unsigned char own[REE_SHA256_SIZE];
-    struct ree_device *device = open_device(which, ""); // to know a digest
+    struct ree_device *device = open_device(which, ""); // to get a digest
     REQUIRE(device != NULL);
     memcpy(own, pipeline_of(device, &d)->digest, sizeof own);
     CHECK(n_passed(device) > 0 && !find_fact(device, "failed"));
@@ -135,7 +138,7 @@ static void tests_later(const char *which) {
     device->vtable->destroy(device);
 }
 
-// The large one takes a way of its own where loops are limited.
+// The large product uses another kernel if loops are limited.
 static void tests_all_sizes(const char *which) {
     const struct ree_dispatch sizes[] = {matmul(2048, 4096, 4096), matmul(1, 16384, 2048),
                                          matmul(1, 16384, 64), matmul(1, 64, 2048)};

@@ -1,8 +1,8 @@
-// Self-tests of pipelines: modules with planted faults are found out before anything counts on
-// them, and what runs instead gives the CPU's bytes; what was found is kept, and not found again at
-// the next start.
+// Self-tests of pipelines. Modules with planted faults are detected before any result depends on
+// them, and their replacements give the CPU's bytes. Verdicts are recorded and not computed again
+// at the next start.
 //
-// Usage: vulkan_selftest --identity DEVICE: prints what the device's driver is known by.
+// Usage: vulkan_selftest --identity DEVICE: prints what identifies the device's driver.
 #include "device/vulkan/vulkan.h"
 #include "device_cases.h"
 #include "shaders.h"
@@ -14,7 +14,7 @@ static struct ree_error err;
 
 extern const struct ree_vk_shader_module planted_1[], planted_2[], planted_3[], planted_4[];
 
-// A fault, the modules that have it, and the RepOp whose cases show it.
+// A fault, the modules that have it, and the RepOp whose cases reveal it.
 static const struct plant {
     const char *what;
     const struct ree_vk_shader_module *modules;
@@ -22,7 +22,7 @@ static const struct plant {
     uint32_t n_ops;
     uint32_t n_cases; // of each RepOp
     bool needs_float64;
-    bool needs_native_add; // elsewhere the planted instruction never gets a subnormal result
+    bool needs_native_add; // on other devices the planted instruction never produces a subnormal
 } plants[] = {
     {.what = "a rounding is removed",
      .modules = planted_1,
@@ -59,7 +59,7 @@ static size_t n_failed_facts(struct ree_device *device) {
     return n_failed;
 }
 
-// The device's modules with the planted ones in their places.
+// Fills the table with the device's modules, with the planted ones replacing theirs.
 static void plant_modules(struct ree_vk *vk, const struct ree_vk_shader_module *planted,
                           struct ree_vk_shader_module table[REE_VK_N_SHADERS]) {
     memcpy(table, ree_vk_shader_modules, REE_VK_N_SHADERS * sizeof *table);
@@ -92,7 +92,7 @@ static void try_plant(const char *which, const struct plant *plant) {
         enum ree_repop op = plant->ops[o];
         size_t n_before = n_failed_facts(device);
         uint32_t n_done = 0;
-        // Of a part of the tests: a few cases, and then until the fault is noticed.
+        // In a sampled run: a few cases, then as many as needed until the fault is detected.
         uint32_t n_enough = getenv("REE_TEST_SAMPLE") ? 3 : plant->n_cases;
         for (uint64_t seed = 1; n_done < plant->n_cases; seed++) {
             if (n_done >= n_enough && n_failed_facts(device) > n_before) break;
@@ -110,7 +110,7 @@ static void try_plant(const char *which, const struct plant *plant) {
     device->vtable->destroy(device);
 }
 
-// A driver that cannot create the first few pipelines it is asked for.
+// A driver that fails to create the first few pipelines.
 static PFN_vkCreateComputePipelines real_create;
 static uint32_t n_refused, n_to_refuse;
 static VkResult VKAPI_PTR create_some(VkDevice device, VkPipelineCache cache, uint32_t n,
@@ -136,7 +136,7 @@ static void run_cases(struct ree_device *device, enum ree_repop op, uint32_t n) 
     }
 }
 
-// Another form takes the place of one that cannot be compiled.
+// Another form replaces a form that cannot be compiled.
 static void survives_refusal(const char *which) {
     struct ree_device *device = open_device(which, "");
     if (!device) return;
@@ -152,7 +152,8 @@ static void survives_refusal(const char *which) {
     device->vtable->destroy(device);
 }
 
-// The second start tests nothing again, whether tests passed or failed; another driver does.
+// The second start tests nothing again, whether tests passed or failed; a start with another driver
+// does.
 static void keeps_results(const char *which) {
     static struct ree_vk_shader_module table[REE_VK_N_SHADERS];
     char folder[] = "vulkan-selftest-XXXXXX";
@@ -165,7 +166,7 @@ static void keeps_results(const char *which) {
         struct ree_device *device = open_device(which, folder);
         REQUIRE(device);
         struct ree_vk *vk = ree_vk_of(device);
-        if (start > 1) plant_modules(vk, planted_2, table); // before, all pass
+        if (start > 1) plant_modules(vk, planted_2, table); // before that, all pass
         run_cases(device, REE_REPOP_SOFTMAX, n_cases);
         run_cases(device, REE_REPOP_NORM, 2 * n_cases);
         n_run[start] = vk->n_tests_run;
@@ -191,7 +192,8 @@ static void keeps_results(const char *which) {
     rmdir(folder);
 }
 
-// What the driver is known by, as a new process finds it. 64 digits; "": it could not be opened.
+// The driver's identity as a new process computes it: 64 digits, or "" if the driver could not be
+// opened.
 static void identity_at_start(const char *which, char hex[65]) {
     char self[512] = "", command[600];
     hex[0] = '\0';
@@ -203,7 +205,7 @@ static void identity_at_start(const char *which, char hex[65]) {
     pclose(program);
 }
 
-// Two starts find the same, another compiler another.
+// Two starts compute the same identity; another compiler gives another identity.
 static void is_known_again(const char *which) {
     char first[65], second[65], third[65];
     identity_at_start(which, first);

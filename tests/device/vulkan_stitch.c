@@ -1,6 +1,6 @@
-// Stitching random expressions into every module that takes one gives SPIR-V that spirv-val
-// accepts, with the functions that are no longer called gone and NoContraction on all that rounds,
-// and refuses what is no SPIR-V.
+// Stitching random expressions into every module that accepts one gives SPIR-V that spirv-val
+// accepts. Functions that are no longer called are removed, and every rounding operation has
+// NoContraction. Input that is not SPIR-V is refused.
 #include "cases.h"
 #include "device/vulkan/spirv_stitch.h"
 #include "shaders.h"
@@ -35,7 +35,7 @@ static bool is_decorated(const uint32_t *words, size_t n_words, uint32_t id) {
     return false;
 }
 
-// Results of fma and sqrt without NoContraction. *n_all: of either.
+// Counts results of fma and sqrt without NoContraction. *n_all: count of all results of either.
 static uint32_t count_contractible(const uint32_t *words, size_t n_words, uint32_t *n_all) {
     uint32_t n = 0;
     for (size_t at = 5; at < n_words; at += words[at] >> 16) {
@@ -45,7 +45,7 @@ static uint32_t count_contractible(const uint32_t *words, size_t n_words, uint32
     }
     return n;
 }
-static uint32_t n_rounded; // of all modules
+static uint32_t n_rounded; // total over all modules
 
 // A module has ree_expr when it has OpName "ree_expr(..."
 static bool has_expr(const struct ree_vk_shader_module *module) {

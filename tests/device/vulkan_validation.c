@@ -1,5 +1,5 @@
-// A message of the validation layer fails what is being done, and only that: the tests that run
-// with the layer on rely on it.
+// A message of the validation layer fails the operation in progress, and only that one. The tests
+// that run with the layer on rely on this.
 #include "device/vulkan/vulkan.h"
 #include "test.h"
 
@@ -18,7 +18,7 @@ int main(void) {
     struct ree_vk *vk = ree_vk_of(device);
     CHECK(ree_vk_check_validation(vk, &err) == REE_OK);
 
-    // A size of 0 is against VUID-VkBufferCreateInfo-size-00912.
+    // A size of 0 violates VUID-VkBufferCreateInfo-size-00912.
     VkBufferCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
         .size = 0,
@@ -27,7 +27,7 @@ int main(void) {
     VkBuffer buffer = VK_NULL_HANDLE;
     if (vk->vk.vkCreateBuffer(vk->handle, &info, NULL, &buffer) == VK_SUCCESS && buffer)
         vk->vk.vkDestroyBuffer(vk->handle, buffer, NULL);
-    // Whatever the device does next reports it.
+    // The next operation of the device reports it.
     struct ree_device_buffer *ours = NULL;
     uint32_t word = 0;
     status = device->vtable->buffer_create(device, 64, &ours, &err);
@@ -35,7 +35,7 @@ int main(void) {
     CHECK_MSG(status == REE_DEVICE && strstr(err.message, "Vulkan validation: ") &&
                   strstr(err.message, "VkBufferCreateInfo-size"),
               "%d: %s", status, err.message);
-    // It was reported once; the device goes on.
+    // It was reported once; the device remains usable.
     CHECK(ree_vk_check_validation(vk, &err) == REE_OK);
     if (!ours) CHECK(device->vtable->buffer_create(device, 64, &ours, &err) == REE_OK);
     CHECK(device->vtable->buffer_write(device, ours, 0, &word, sizeof word, &err) == REE_OK);

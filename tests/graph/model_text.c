@@ -45,7 +45,7 @@ static bool at_name(struct parser *p) {
     return is_name(*p->at);
 }
 
-// The next name into a buffer of 64 bytes.
+// Reads the next name into a buffer of 64 bytes.
 static void read_name(struct parser *p, char *out) {
     if (!at_name(p)) fail(p, "a name");
     size_t n = 0;
@@ -54,7 +54,7 @@ static void read_name(struct parser *p, char *out) {
     out[n] = 0;
 }
 
-// A list of names in parentheses, each as field `field` of m, "_" as "".
+// Reads a list of names up to `end`, each into field `field` of m; "_" becomes "".
 static void read_names(struct parser *p, struct pb *m, uint32_t field, const char *end) {
     char name[64];
     while (at_name(p)) {
@@ -110,7 +110,7 @@ static struct pb read_type(struct parser *p) {
     return type;
 }
 
-// NAME or NAME:TYPE, separated by commas, up to ")".
+// Reads NAME or NAME:TYPE, separated by commas, up to ")".
 static void read_values(struct parser *p, struct pb *graph, uint32_t field) {
     char name[64];
     while (at_name(p)) {
@@ -124,7 +124,7 @@ static void read_values(struct parser *p, struct pb *graph, uint32_t field) {
     expect(p, ")");
 }
 
-// "text" without escapes.
+// Reads "text" without escapes.
 static void read_string(struct parser *p, struct pb *m, uint32_t field) {
     expect(p, "\"");
     size_t n = strcspn(p->at, "\"");
@@ -200,7 +200,7 @@ static struct pb read_attribute(struct parser *p, const char *name) {
         char other[64];
         read_name(p, other);
         pb_text(&attr, ATTR_REF, other);
-        if (accept(p, ":")) { // the kind, where the test wants one
+        if (accept(p, ":")) { // an optional attribute kind
             pb_int(&attr, ATTR_TYPE, (int64_t)read_number(p, &is_float));
         }
     } else if (accept(p, "[")) {
@@ -232,7 +232,7 @@ static void read_attributes(struct parser *p, struct pb *m, uint32_t field, cons
         if (accept(p, "="))
             pb_sub(m, field, read_attribute(p, name));
         else
-            pb_text(m, 6, name); // an attribute of a function, without a default
+            pb_text(m, 6, name); // an attribute of a function, without default
         if (!accept(p, ",")) break;
     }
     expect(p, end);

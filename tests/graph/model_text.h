@@ -1,4 +1,4 @@
-// Models as text, so that a test can be read:
+// Writes models as text, so that tests are readable:
 //
 //     opset 17
 //     function local.Twice (x; times) -> (y) { y = Mul(x, x) }
@@ -8,19 +8,21 @@
 //         }}
 //     }
 //
-// A model is an optional opset (17 otherwise), functions, and a graph. A function has inputs, after
-// a semicolon its attributes (with defaults: axis=1), outputs, and nodes. Types: DTYPE, which says
-// nothing of the shape, DTYPE[DIMS], seq(TYPE), opt(TYPE); a dimension is a number or a name. A
-// node: OUTPUTS = OP(INPUTS) {ATTRIBUTES}, where OP may be domain.Op and "_" is an omitted input or
-// output. Attributes: 3, 1.5, "text", [1,2], [1.0], ["a"], <DTYPE[DIMS] ELEMENTS>, a graph, or
-// @NAME, the attribute of the function around. "#" starts a comment.
+// A model is an optional opset (default 17), functions, and a graph. A function has inputs, after a
+// semicolon its attributes (with defaults: axis=1), outputs, and nodes.
+// - Types: DTYPE (no shape), DTYPE[DIMS], seq(TYPE), opt(TYPE); a dimension is a number or a name.
+// - A node: OUTPUTS = OP(INPUTS) {ATTRIBUTES}. OP may be domain.Op; "_" is an omitted input or
+//   output.
+// - Attributes: 3, 1.5, "text", [1,2], [1.0], ["a"], <DTYPE[DIMS] ELEMENTS>, a graph, or @NAME, an
+//   attribute of the enclosing function.
+// - "#" starts a comment.
 #ifndef REE_TESTS_GRAPH_MODEL_TEXT_H
 #define REE_TESTS_GRAPH_MODEL_TEXT_H
 
 #include "graph/model_writer.h"
 
-// The ModelProto. A mistake in the text ends the program.
+// Returns the ModelProto, which the caller frees. An error in the text ends the program.
 struct pb model_text(const char *text);
-int model_text_dtype(const char *name, size_t n); // 0: no such type
+int model_text_dtype(const char *name, size_t n); // 0: unknown type
 
 #endif

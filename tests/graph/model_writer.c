@@ -184,7 +184,7 @@ struct pb pb_attr_tensor(const char *name, struct pb tensor) {
     return m;
 }
 
-// One attribute of every other kind.
+// Adds one attribute of every other kind.
 static void add_attributes(struct pb *node) {
     struct pb a = {0};
     pb_text(&a, ATTR_NAME, "alpha");

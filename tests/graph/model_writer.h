@@ -1,6 +1,6 @@
-// Writes ONNX models byte by byte, right or wrong, for tests: a protobuf writer of a few functions
-// and the messages that most tests need. The field numbers are ONNX's; they are given again here,
-// independent of the reader's schema.
+// Writes ONNX models byte by byte, valid or invalid, for tests: a protobuf writer of a few
+// functions and the messages that most tests need. The field numbers are ONNX's. They are repeated
+// here, so that they are independent of the reader's schema.
 //
 // A struct pb is a message being written. Functions that take a `struct pb` by value consume it.
 #ifndef REE_TESTS_MODEL_WRITER_H
@@ -14,7 +14,7 @@ struct pb {
     size_t size, capacity;
 };
 
-// Fields; these append to `m`. Memory that runs out ends the program.
+// Fields. These functions append to `m`. If memory is short, they end the program.
 void pb_raw(struct pb *m, const void *bytes, size_t n); // no tag, no length
 void pb_number(struct pb *m, uint64_t value);           // no tag: a bare varint
 void pb_int(struct pb *m, uint32_t field, int64_t value);
@@ -71,19 +71,20 @@ enum {
     TENSOR_LOCATION = 14
 };
 
-// A model of IR version 8 and opset 13 around `graph`.
+// Returns a model of IR version 8 and opset 13 that contains `graph`.
 struct pb pb_model(struct pb graph);
 struct pb pb_opset(const char *domain, int64_t version);
-// The type of a tensor: a dim of -1 gets no size, other negative ones are written as they are.
+// Returns a tensor type. A dim of -1 is written without size, other negative dims as they are.
 struct pb pb_tensor_type(int elem_type, size_t rank, const int64_t *dims);
 struct pb pb_value(const char *name, int elem_type, size_t rank, const int64_t *dims);
 struct pb pb_value_of(const char *name, struct pb type);
-// Inputs and outputs are lists with commas: "x,,w" has three, the second omitted.
+// Returns a node. `inputs` and `outputs` are lists separated by commas: "x,,w" has three inputs,
+// the second omitted.
 struct pb pb_node(const char *op, const char *name, const char *inputs, const char *outputs);
 struct pb pb_tensor(const char *name, int type, size_t rank, const int64_t *dims, const void *raw,
                     size_t n);
 struct pb pb_entry(const char *key, const char *value);
-// A tensor elsewhere; keys that are NULL are left out.
+// Returns a tensor with external data; keys that are NULL are omitted.
 struct pb pb_external(const char *name, int type, size_t rank, const int64_t *dims,
                       const char *location, const char *offset, const char *length,
                       const char *checksum);
@@ -91,8 +92,8 @@ struct pb pb_attr_int(const char *name, int64_t value);
 struct pb pb_attr_graph(const char *name, struct pb graph);
 struct pb pb_attr_tensor(const char *name, struct pb tensor);
 
-// A small model with a little of everything: typed and raw tensors, attributes of each kind, an If
-// with two branches that read outer values, symbols, metadata.
+// Returns a small model with most features: typed and raw tensors, attributes of each kind, an If
+// with two branches that read outer values, symbolic dimensions, metadata.
 struct pb pb_sample_model(void);
 
 #endif

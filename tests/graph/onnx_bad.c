@@ -1,5 +1,5 @@
 // Malformed and unsupported models: each is refused with the right status and a message that names
-// what is wrong. Every case is one change to a small model that loads.
+// the error. Every case is one change to a small valid model.
 #include "graph/ir.h"
 #include "graph/model_writer.h"
 #include "test.h"
@@ -18,7 +18,7 @@ static void check_bytes(const char *what, const void *bytes, size_t n, enum ree_
     CHECK_MSG(strstr(err.message, text), "%s: the message is \"%s\", expected \"%s\" in it", what,
               err.message, text);
     CHECK_MSG(!strchr(err.message, '\n'), "%s: the message has more than one line", what);
-    // Without a place for the message the status is the same.
+    // With err = NULL the status is the same.
     CHECK_MSG(ree_onnx_load_memory(bytes, n, &graph, NULL) == status, "%s: without err", what);
 }
 
@@ -27,7 +27,7 @@ static void check(const char *what, struct pb model, enum ree_status status, con
     pb_free(&model);
 }
 
-// x:float32[2] -> Relu -> y, to which cases add.
+// x:float32[2] -> Relu -> y; each case adds to this graph.
 static struct pb small_graph(void) {
     struct pb graph = {0};
     pb_sub(&graph, GRAPH_INPUT, pb_value("x", 1, 1, (int64_t[]){2}));
@@ -86,16 +86,18 @@ static void test_wire(void) {
           "graph.initializer.int64_data: a number is cut off");
 }
 
-// Subgraphs in subgraphs, a hundred thousand deep: the walk must not recurse.
+// Subgraphs nested a hundred thousand deep: the reader must not recurse.
 static void test_nesting(void) {
     for (int depth = 10; depth <= 100000; depth *= 100) {
-        // From the inside out, the lengths are not known; so write the bytes backwards.
+        // A length is known only after the nested message is written, so the bytes are written
+        // backwards.
         enum { ROOM = 1 << 22 };
         unsigned char *bytes = malloc(ROOM);
         REQUIRE(bytes);
         size_t at = ROOM;
         for (int i = 0; i < depth; i++) {
-            // graph { node { attribute { g { ... } } } }: field tags from the innermost out
+            // graph { node { attribute { g { ... } } } }: field tags from the innermost to the
+            // outermost
             static const unsigned char tags[3] = {ATTR_G << 3 | 2, NODE_ATTRIBUTE << 3 | 2,
                                                   GRAPH_NODE << 3 | 2};
             for (int j = 0; j < 3; j++) {
@@ -114,7 +116,7 @@ static void test_nesting(void) {
         check("nesting", pb_model(graph), depth == 10 ? REE_INVALID : REE_UNSUPPORTED,
               depth == 10 ? "node #0 (): has no operator" : "nested more than 100 deep");
     }
-    // Types nest too.
+    // Types can be nested too.
     struct pb type = pb_tensor_type(1, 0, NULL);
     for (int i = 0; i < 1000; i++) {
         struct pb sequence = {0}, outer = {0};
@@ -126,7 +128,7 @@ static void test_nesting(void) {
           "nested more than 100 deep");
 }
 
-// Two bytes that become a large struct: memory stays in proportion to the file.
+// Two bytes that become a large struct: the memory limit is proportional to the file size.
 static void test_amplification(void) {
     struct pb graph = small_graph(), node = pb_node("Foo", "", "x", "z");
     enum { N = 400000 };
@@ -221,7 +223,7 @@ static void test_names(void) {
         "node 'foo' (Foo): is of the operator set 'com.example', which the model does not import");
     check("a name with a line in it", with(GRAPH_NODE, pb_node("Add", "a\n\x1b[2J", "q", "z")),
           REE_INVALID, "node 'a??[2J' (Add): input 'q' is neither");
-    // A name of a branch is not visible outside of it.
+    // A name defined in a branch is not visible outside the branch.
     struct pb branch = {0}, v = {0};
     pb_sub(&branch, GRAPH_NODE, pb_node("Abs", "", "x", "inner"));
     pb_text(&v, 1, "inner");
@@ -243,7 +245,7 @@ static void test_cycles(void) {
     check("two", pb_model(graph), REE_INVALID,
           "node 'two' (Abs) needs the output of node 'one' (Add), which comes after it: the graph "
           "has a cycle");
-    // Through a subgraph: the branch reads what the If makes.
+    // A cycle through a subgraph: the branch reads the output of the If.
     struct pb branch = {0}, v = {0};
     pb_sub(&branch, GRAPH_NODE, pb_node("Abs", "", "z", "inner"));
     pb_text(&v, 1, "inner");
@@ -267,7 +269,7 @@ static void test_types(void) {
         pb_sub(&type, kinds[i].field, inner);
         check("kind", with(GRAPH_INPUT, pb_value_of("q", type)), REE_UNSUPPORTED, kinds[i].text);
     }
-    // Sequences and optional values: of nothing, and one within the other the wrong way round.
+    // Sequences and optional values without an element type, and nested in an unsupported order.
     for (uint32_t outer = 4; outer <= 9; outer += 5) {
         type = (struct pb){0}, inner = (struct pb){0};
         pb_sub(&type, outer, inner);
@@ -479,14 +481,14 @@ static void test_attributes(void) {
     for (int i = 0; i < 300; i++)
         pb_sub(&node, NODE_ATTRIBUTE, pb_attr_int("a", i));
     check("many", with(GRAPH_NODE, node), REE_UNSUPPORTED, "has 300 attributes");
-    // In a subgraph, the path to the mistake is in the message.
+    // The message contains the path to an error in a subgraph.
     struct pb branch = {0};
     pb_sub(&branch, GRAPH_NODE, pb_node("Abs", "deep", "nowhere", "q"));
     check("in a subgraph", with_attr(pb_attr_graph("body", branch)), REE_INVALID,
           "node 'foo' (Foo): attribute 'body': node 'deep' (Abs): input 'nowhere' is neither");
 }
 
-// The path is in front of the message.
+// The message begins with the file's path.
 static void test_paths(void) {
     struct ree_graph *graph;
     struct ree_error err;

@@ -1,4 +1,4 @@
-// External data: what is read, and above all what is not.
+// External data: which files are read, and above all which are not.
 #include "graph/ir.h"
 #include "graph/model_writer.h"
 #include "graph/onnx/reader.h"
@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// root/secret.bin is outside of the model's folder root/model/.
+// root/secret.bin is outside the model's folder root/model/.
 static char root[] = "/tmp/ree-test-XXXXXX";
-static char path[256]; // of the model
+static char path[256]; // path of the model
 
 static const char *in_root(const char *name) {
     static char full[4][300];
@@ -44,7 +44,7 @@ static void make_folder(void) {
     REQUIRE(mkdir(in_root("model/sub"), 0755) == 0);
     write_file("secret.bin", page, 1024);
     write_file("model/w.bin", page, 1024);
-    write_file("model/page.bin", page, sizeof page); // ends where a page ends
+    write_file("model/page.bin", page, sizeof page); // ends at a page boundary
     write_file("model/odd.bin", page, 4099);
     write_file("model/empty.bin", page, 0);
     write_file("model/bools.bin", "\0\1\2\1", 4);
@@ -104,16 +104,16 @@ static void check_bytes(const struct ree_value *value, size_t offset) {
 static void test_good(void) {
     static const struct source sources[] = {
         {"w.bin", "256", "64", NULL, REE_F32, 16},
-        {"w.bin", NULL, NULL, NULL, REE_F32, 256}, // from 0, length from the type
+        {"w.bin", NULL, NULL, NULL, REE_F32, 256}, // from offset 0; length computed from the type
         {"w.bin", "960", "64", NULL, REE_I64, 8},  // up to the last byte
-        {"w.bin", "3", "8", NULL, REE_F32, 2},     // misaligned: a copy
-        {"w.bin", "4", "8", NULL, REE_I64, 1},     // aligned to 4, but not to 8: a copy
-        {"w.bin", "1", "5", NULL, REE_U8, 5},      // bytes are aligned to 4 as well
-        {"w.bin", "1024", "0", NULL, REE_F32, 0},  // nothing, at the very end
+        {"w.bin", "3", "8", NULL, REE_F32, 2},     // misaligned: copied
+        {"w.bin", "4", "8", NULL, REE_I64, 1},     // aligned to 4, but not to 8: copied
+        {"w.bin", "1", "5", NULL, REE_U8, 5},      // bytes must be aligned to 4 as well
+        {"w.bin", "1024", "0", NULL, REE_F32, 0},  // empty, at the very end
         {"././w.bin", NULL, NULL, NULL, REE_F32, 1},
         {"sub//./w.bin", "0", "4", NULL, REE_F32, 1},
-        {"inside.bin", "256", "4", NULL, REE_F32, 1},    // a link that stays inside
-        {"subfolder/w.bin", "4", "4", NULL, REE_F32, 1}, // a folder's link
+        {"inside.bin", "256", "4", NULL, REE_F32, 1},    // a link whose target is inside
+        {"subfolder/w.bin", "4", "4", NULL, REE_F32, 1}, // a link to a folder
         {"page.bin", "8188", "4", NULL, REE_U8, 4},      // the last bytes of a full page
         {"page.bin", "8190", "2", NULL, REE_U8, 2},      // the same, misaligned
         {"odd.bin", "4096", "3", NULL, REE_U8, 3},       // the rest of its page reads as zeros
@@ -130,12 +130,13 @@ static void test_good(void) {
                                                   ree_dtype_size((enum ree_dtype)sources[i].type));
         CHECK((uintptr_t)value->data % (value->dtype == REE_I64 ? 8 : 4) == 0);
         check_bytes(value, sources[i].offset ? (size_t)atoi(sources[i].offset) : 0);
-        // Readable to the next multiple of 4; a sanitizer or a fault would tell.
+        // Data is readable up to the next multiple of 4; otherwise a sanitizer or a fault reports
+        // it.
         const volatile unsigned char *data = value->data;
         for (size_t j = value->nbytes; j % 4; j++)
             (void)data[j];
     }
-    // One mapping for each file, however it is spelled; nothing copied that is aligned.
+    // There is one mapping per file, whatever path names it; aligned data is not copied.
     const unsigned char *base = graph->values[1]->data;
     CHECK(graph->values[0]->data == base + 256 && graph->values[7]->data == base);
     CHECK(graph->values[9]->data == base + 256 && graph->values[10]->data != base + 4);
@@ -234,7 +235,7 @@ static void test_bad(void) {
     }
 }
 
-// Without the kernel's help no link is followed at all, and everything else is the same.
+// Without openat2 no link is followed at all; everything else is the same.
 static void test_without_openat2(void) {
     static const struct {
         const char *location;
@@ -281,7 +282,7 @@ static void test_without_openat2(void) {
     close(folder);
 }
 
-// Tensors in files of their own, and progress on the way.
+// Tensors in their own files, and progress reports.
 static void test_tensor_file(void) {
     struct ree_tensor tensor;
     struct ree_error err = {.message = ""};
@@ -328,7 +329,8 @@ static void on_progress(void *user, const char *what, uint64_t done, uint64_t to
     calls->n++, calls->done = done, calls->total = total;
 }
 
-// A hard link brings a file from elsewhere into the folder. It is read if its owner is the model's.
+// A hard link can bring a file from elsewhere into the folder. It is read only if the file's owner
+// is also the model's owner.
 static void test_hard_links(void) {
     static const struct source source = {"hard.bin", "0", "4", NULL, REE_F32, 1};
     struct ree_graph *graph = NULL;
@@ -336,7 +338,7 @@ static void test_hard_links(void) {
     REQUIRE(link(in_root("secret.bin"), in_root("model/hard.bin")) == 0);
     CHECK_MSG(load(1, &source, &graph, &err) == REE_OK, "%s", err.message);
     ree_graph_destroy(graph);
-    if (geteuid() == 0) { // others cannot give files away
+    if (geteuid() == 0) { // other users cannot change a file's owner
         REQUIRE(chown(in_root("secret.bin"), 12345, (gid_t)-1) == 0);
         graph = NULL;
         CHECK(load(1, &source, &graph, &err) == REE_INVALID && !graph);
@@ -344,7 +346,7 @@ static void test_hard_links(void) {
                       strstr(err.message, "2 names (hard links)") &&
                       strstr(err.message, "user 12345"),
                   "%s", err.message);
-        REQUIRE(unlink(in_root("secret.bin")) == 0); // one name: the folder's own
+        REQUIRE(unlink(in_root("secret.bin")) == 0); // only one name is left, in the model's folder
         CHECK_MSG(load(1, &source, &graph, &err) == REE_OK, "%s", err.message);
         ree_graph_destroy(graph);
     }

@@ -1,5 +1,5 @@
-// Real models load: those of the shared folder (REE_SHARED_DIR, or shared/ beside the source tree)
-// and ONNX's test data as Debian packages them.
+// Real models load: those of the shared folder (REE_SHARED_DIR, or shared/ next to the source tree)
+// and ONNX's test data as packaged by Debian.
 #include "graph/ir.h"
 #include "test.h"
 
@@ -21,7 +21,7 @@ static void check_model(const char *path, struct counts *counts) {
     CHECK_MSG(status == REE_OK, "%s", err.message);
     if (!graph) return;
     if (ree_graph_check_supported(graph, &err) != REE_OK) counts->unsupported++;
-    // Producers come first, and every value is where its id says.
+    // Producers come first, and every value is at the index of its id.
     for (size_t i = 0; i < graph->n_values; i++)
         CHECK(graph->values[i]->id == i);
     for (size_t i = 0; i < graph->n_nodes; i++) {
@@ -31,7 +31,7 @@ static void check_model(const char *path, struct counts *counts) {
             CHECK(!input || !input->producer || input->producer->id < i);
         }
     }
-    // The passes keep the interface and leave nothing that is not needed.
+    // The passes keep the interface and leave no unneeded node.
     size_t n_inputs = graph->n_inputs, n_outputs = graph->n_outputs, n_nodes = graph->n_nodes;
     ree_pass_identity(graph);
     ree_pass_common_subexpressions(graph);
@@ -62,7 +62,7 @@ static bool check_tree(const char *folder) {
 }
 
 int main(int argc, char **argv) {
-    // Folders can be given by hand.
+    // Folders can be passed as arguments.
     for (int i = 1; i < argc; i++)
         check_tree(argv[i]);
     if (argc > 1) return test_finish();

@@ -1,4 +1,4 @@
-// What well-formed models become.
+// The graphs that well-formed models become.
 #include "graph/ir.h"
 #include "graph/model_writer.h"
 #include "test.h"
@@ -70,7 +70,7 @@ static void test_sample(void) {
     const struct ree_node *sum = graph->nodes[1]->attrs[0].graph->nodes[0];
     CHECK(strcmp(ree_node_label(sum, label, sizeof label), "node #0 (Add)") == 0);
     CHECK(sum->inputs[0] == node->outputs[0] && sum->inputs[0]->graph == graph);
-    // h and w: once in each branch. y: the output. sum: its branch's output.
+    // h and w: one use in each branch. y: used as the output. sum: used as its branch's output.
     CHECK(value_named(graph, "h")->n_uses == 2 && value_named(graph, "w")->n_uses == 2);
     CHECK(value_named(graph, "y")->n_uses == 1 && sum->outputs[0]->n_uses == 1);
     CHECK(value_named(graph, "y")->is_output && !value_named(graph, "h")->is_output);
@@ -92,7 +92,7 @@ static struct pb model_with_tensor(struct pb tensor) {
     return pb_model(graph);
 }
 
-// Values in ONNX's field for each type arrive as that type's bytes.
+// Values in ONNX's field for each type become that type's bytes.
 static void test_typed_data(void) {
     static const struct {
         int type;
@@ -116,7 +116,7 @@ static void test_typed_data(void) {
         {REE_I64, TENSOR_INT64S, {-1, 2}, 8, {255, 255, 255, 255, 255, 255, 255, 255, 2}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        // Once packed, once as a field per element: both are legal.
+        // Packed, and as one field per element: both are valid.
         for (int packed = 0; packed < 2; packed++) {
             struct pb tensor = pb_tensor("w", cases[i].type, 1, (int64_t[]){2}, NULL, 0);
             if (packed) pb_packed(&tensor, cases[i].field, 2, cases[i].values);
@@ -144,8 +144,8 @@ static void test_typed_data(void) {
     ree_graph_destroy(graph);
 }
 
-// Elements below a byte are packed in files, the first in the lowest bits, and have a byte each
-// here.
+// Elements smaller than a byte are packed in files, the first in the lowest bits. In memory each
+// has a byte of its own.
 static void test_packed_data(void) {
     static const struct {
         int type;
@@ -161,7 +161,7 @@ static void test_packed_data(void) {
         {REE_I4, 0, 0, {0}, {0}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        // In raw_data, and as a byte to a number of int32_data, of either sign.
+        // In raw_data, and as one byte per number of int32_data, positive or negative.
         for (int form = 0; form < 3; form++) {
             struct pb tensor = form ? pb_tensor("w", cases[i].type, 1, &cases[i].n, NULL, 0)
                                     : pb_tensor("w", cases[i].type, 1, &cases[i].n, cases[i].packed,
@@ -180,7 +180,7 @@ static void test_packed_data(void) {
     }
 }
 
-// Constants of no elements have data all the same: they are constants.
+// Constants without elements have non-NULL data, because they are constants.
 static void test_empty_tensor(void) {
     struct ree_graph *graph =
         load(model_with_tensor(pb_tensor("w", REE_I64, 2, (int64_t[]){0, 5}, NULL, 0)));
@@ -189,7 +189,7 @@ static void test_empty_tensor(void) {
     ree_graph_destroy(graph);
 }
 
-// Large data are handed over from the decoder: aligned, and readable past the end.
+// The decoder passes large data on: aligned, and readable past the end.
 static void test_large_tensor(void) {
     enum { N = 100001 };
     static unsigned char bytes[N];
@@ -205,7 +205,7 @@ static void test_large_tensor(void) {
     ree_graph_destroy(graph);
 }
 
-// Any acyclic order of nodes is put in order; subgraphs' needs count.
+// Nodes in any order are sorted topologically; values read by subgraphs count.
 static void test_order(void) {
     struct pb graph = {0}, inner = {0}, v = {0};
     pb_sub(&graph, GRAPH_INPUT, pb_value("x", 1, 1, (int64_t[]){2}));
@@ -227,7 +227,7 @@ static void test_order(void) {
     }
     ree_graph_destroy(g);
 
-    // A chain of many nodes, last first: no recursion may be spent on it.
+    // A chain of many nodes in reverse order: sorting must not recurse.
     enum { LENGTH = 20000 };
     graph = (struct pb){0};
     pb_sub(&graph, GRAPH_INPUT, pb_value("v0", 1, 0, NULL));
@@ -243,7 +243,7 @@ static void test_order(void) {
     ree_graph_destroy(g);
 }
 
-// An initializer that is also an input is that input's default.
+// An initializer that is also an input is that input's default value.
 static void test_default_input(void) {
     struct pb graph = {0};
     float one = 1;
@@ -258,7 +258,7 @@ static void test_default_input(void) {
     ree_graph_destroy(g);
 }
 
-// What ree lacks is no reason not to read a model: only using it is refused.
+// A model that contains something ree lacks can still be read; only its use is refused.
 static void test_foreign_types(void) {
     struct ree_error err;
     struct pb graph = {0}, type = {0}, sequence = {0};
@@ -291,7 +291,7 @@ static void test_foreign_types(void) {
     ree_graph_destroy(g);
 }
 
-// Names may hold anything but NUL; printed, they stay on their line.
+// Names may contain any byte except NUL; printed, they do not break the line.
 static void test_strange_names(void) {
     struct pb graph = {0};
     pb_sub(&graph, GRAPH_INPUT, pb_value("x\n", 1, 0, NULL));
@@ -305,7 +305,7 @@ static void test_strange_names(void) {
     ree_graph_destroy(g);
 }
 
-// Fields that the schema does not declare are skipped, of every wire type.
+// Fields that the schema does not declare are skipped, whatever their wire type.
 static void test_unknown_fields(void) {
     struct pb model = pb_sample_model();
     pb_int(&model, 999, -1);
@@ -318,7 +318,7 @@ static void test_unknown_fields(void) {
     ree_graph_destroy(graph);
 }
 
-// "ai.onnx" is another name of the default domain, for imports and for nodes.
+// "ai.onnx" is another name of the default domain, in imports and in nodes.
 static void test_default_domain(void) {
     struct pb graph = {0}, model = {0};
     struct pb node = pb_node("Relu", "", "x", "y");
@@ -335,7 +335,7 @@ static void test_default_domain(void) {
     ree_graph_destroy(g);
 }
 
-// The names of types agree with those of the API.
+// The names of types match those of the API.
 static void test_type_names(void) {
     for (int i = 1; i <= 16; i++) {
         const char *name = ree_dtype_name((enum ree_dtype)i);

@@ -1,5 +1,5 @@
-// Damaged copies of a valid model: whatever the damage, loading ends with a graph or with an error,
-// and a graph that comes out can be printed, checked and put through the passes.
+// Corrupted copies of a valid model: whatever the corruption, loading ends with a graph or with an
+// error, and a graph that results can be printed and checked, and the passes run on it.
 #include "graph/ir.h"
 #include "graph/model_writer.h"
 #include "graph/onnx/decode.h"
@@ -22,7 +22,7 @@ static void exercise(struct ree_graph *graph) {
     ree_graph_count_uses(graph);
 }
 
-// The bytes lie in a block of exactly their size, so that a sanitizer sees a read past the end.
+// The bytes are in a block of exactly their size, so that a sanitizer sees a read past the end.
 static enum ree_status load_copy(const unsigned char *bytes, size_t n) {
     unsigned char *copy = malloc(n ? n : 1);
     REQUIRE(copy);
@@ -44,7 +44,7 @@ static enum ree_status load_copy(const unsigned char *bytes, size_t n) {
     return status;
 }
 
-// A prefix is only a model where it ends between the last fields, which are optional.
+// A prefix is a valid model only if it ends between the last fields, which are optional.
 static void test_truncated(const struct pb *model) {
     long before = n_loaded;
     for (size_t n = 0; n < model->size; n++)
@@ -75,14 +75,14 @@ static void test_mutated(const struct pb *model) {
         bytes[i] = 0xff;
         load_copy(bytes, model->size);
     }
-    // A few bytes at random places.
+    // A few random bytes at random offsets.
     for (int i = 0; i < 10000; i++) {
         memcpy(bytes, model->data, model->size);
         for (uint32_t n = 1 + next_random() % 4; n > 0; n--)
             bytes[next_random() % model->size] = (unsigned char)next_random();
         load_copy(bytes, model->size);
     }
-    // A piece moved over another place: whole fields end up where they do not belong.
+    // A range of bytes is copied over another place, so that whole fields are misplaced.
     for (int i = 0; i < 10000; i++) {
         memcpy(bytes, model->data, model->size);
         size_t from = next_random() % model->size, to = next_random() % model->size;
@@ -95,7 +95,7 @@ static void test_mutated(const struct pb *model) {
     free(bytes);
 }
 
-// Memory that runs out at any allocation of the decoder is an error and leaks nothing.
+// If memory runs out at any allocation of the decoder, it returns an error and leaks nothing.
 static void test_memory_limits(const struct pb *model) {
     size_t n_errors = 0;
     for (size_t limit = 64;; limit += 64) {
@@ -122,7 +122,7 @@ int main(void) {
     test_truncated(&model);
     test_mutated(&model);
     test_memory_limits(&model);
-    // Damage that is never noticed, or a reader that accepts nothing, would make this no test.
+    // Both outcomes must occur; otherwise the test would check nothing.
     CHECK_MSG(n_loaded > 1000 && n_refused > 1000, "%ld loaded, %ld refused", n_loaded, n_refused);
     printf("%ld damaged models loaded, %ld refused\n", n_loaded, n_refused);
     pb_free(&model);

@@ -1,4 +1,5 @@
-// Plan files: what is right is read, what is wrong is refused with a reason, damage does no harm.
+// Plan files: valid ones are read, invalid ones are refused with a reason, and corruption does no
+// harm.
 #include "graph/partition/plan_file.h"
 #include "test.h"
 
@@ -76,7 +77,7 @@ static uint32_t next_random(void) {
     return random_state;
 }
 
-// The bytes lie in a block of exactly their size, so that a sanitizer sees a read past the end.
+// The bytes are in a block of exactly their size, so that a sanitizer sees a read past the end.
 static bool parse_copy(const char *text, size_t size) {
     char *copy = malloc(size ? size : 1);
     REQUIRE(copy);

@@ -1,6 +1,7 @@
-// Plans for devices with a limit, on graphs of chance: each stage fits with the caches of its
-// device; on one device no plan has fewer stages; a refused limit names one that does, the smallest
-// on one device.
+// Plans for devices with a memory limit, on random graphs:
+// - Each stage fits together with the caches of its device.
+// - On one device no plan has fewer stages.
+// - If a limit is refused, the message names a sufficient limit; on one device, the smallest one.
 #include "graph/partition/fit.h"
 #include "graph/partition_graph.h"
 #include "test.h"
@@ -16,7 +17,7 @@ struct fixture {
     struct ree_graph *graph;
     struct ree_partition_options options;
     struct ree_partition_devices devices;
-    uint64_t weights, caches; // of the whole
+    uint64_t weights, caches; // totals of the whole model
     int number;
 };
 
@@ -24,7 +25,7 @@ static size_t one(size_t n) {
     return n ? n : 1;
 }
 
-// The process and device of a stage, by counting.
+// Returns the device of a stage, counted over all ranks, by enumeration.
 static size_t place_of(const struct ree_partition_devices *d, size_t n_stages, size_t stage) {
     size_t rank = 0, at = 0;
     for (size_t r = 0; r < one(d->n_ranks); r++) {
@@ -49,7 +50,8 @@ static bool fits(const struct fixture *f, const struct ree_partition *plan) {
     return true;
 }
 
-// On one device: that no plan has so many stages. Its caches are there all the time.
+// On one device: returns whether a plan with that many stages exists. The caches of all stages are
+// always resident.
 static bool is_possible(const struct fixture *f, size_t n_stages) {
     uint64_t limits[64], room = f->devices.max_memory - f->devices.max_memory / 16;
     if (room < f->caches) return false;
@@ -74,7 +76,7 @@ static void check_refused(const struct fixture *f, size_t least, const struct re
     struct ree_error ignored;
     const char *at = strstr(err->message, "; ");
     CHECK_MSG(err->status == REE_INVALID, "graph %d: %s", f->number, err->message);
-    if (strstr(err->message, "to cut") || !at) return; // too few places
+    if (strstr(err->message, "to cut") || !at) return; // too few places to cut
     n_refused++;
     other.devices.max_memory = strtoull(at + 2, NULL, 10);
     CHECK(other.devices.max_memory > f->devices.max_memory);
@@ -109,7 +111,7 @@ static void check(const struct fixture *f, size_t least) {
     for (size_t n = least; !f->options.n_stages && is_one_device(f) && n < plan.n_stages; n++)
         CHECK_MSG(!is_possible(f, n), "graph %d: %zu stages, and %zu would do", f->number,
                   plan.n_stages, n);
-    // What another plan is told, too.
+    // ree_partition_check_fit must name the smallest limit at which this plan fits.
     struct fixture tight = *f;
     tight.devices.max_memory = 0;
     for (uint64_t bit = UINT64_C(1) << 30; bit; bit /= 2) {

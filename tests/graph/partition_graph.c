@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Every constant's contents, which nobody looks at.
+// The contents of every constant; nothing reads them.
 #define MOST_BYTES (1 << 20)
 static const unsigned char contents[MOST_BYTES];
 
@@ -58,7 +58,7 @@ void test_add_output(struct test_graph *g, int value) {
     g->outputs[g->n_outputs++] = value;
 }
 
-// Making
+// Building the graph
 
 static void *alloc(struct ree_graph *graph, size_t n, size_t size) {
     void *p = ree_arena_alloc_array(graph->arena, n + 1, size);

@@ -1,5 +1,5 @@
-// Small graphs for the tests of partitions: a description, which can be made into a graph in any
-// topological order of its nodes and any order of its values.
+// Small graphs for the tests of partitions: a description from which a graph can be built, with its
+// nodes in any topological order and its values in any order.
 #ifndef REE_TESTS_PARTITION_GRAPH_H
 #define REE_TESTS_PARTITION_GRAPH_H
 
@@ -12,18 +12,18 @@
 
 struct test_value {
     bool is_input;
-    uint64_t n_rows, n_columns; // of a constant of float32, n_rows = 0: none
-    uint32_t rank;              // of others; their dims, -1: unknown
+    uint64_t n_rows, n_columns; // shape of a float32 constant; n_rows = 0: not a constant
+    uint32_t rank;              // of values that are not constants; dims -1: unknown
     int64_t dims[4];
 };
 
 struct test_node {
     const char *op, *domain;
-    int inputs[4], n_inputs; // values; -1: omitted
+    int inputs[4], n_inputs; // inputs: value indices; -1: omitted
     int outputs[2], n_outputs;
-    int captured; // a value that its subgraph reads; -1: no subgraph
-    int inner;    // rows of a constant of 64 columns in that subgraph
-    int axis;     // attribute; 0: none
+    int captured; // index of a value that its subgraph reads; -1: no subgraph
+    int inner;    // number of rows of a constant with 64 columns in that subgraph
+    int axis;     // attribute "axis"; 0: none
 };
 
 struct test_graph {
@@ -44,14 +44,14 @@ uint32_t test_below(uint64_t *state, uint32_t n);
 
 int test_add_input(struct test_graph *g, uint32_t rank, const int64_t *dims);
 int test_add_constant(struct test_graph *g, uint64_t n_rows, uint64_t n_columns);
-// Adds a node with one output [-1, -1, width]; returns the output's value.
+// Adds a node with one output [-1, -1, width]; b = -1: one input. Returns the output's value.
 int test_add_node(struct test_graph *g, const char *op, int a, int b, int64_t width);
 void test_add_output(struct test_graph *g, int value);
-// The graph; value i is named "v<i>". `shuffle`: NULL, or nodes and values in an order of chance.
-// States go to `states`.
+// Builds the graph; value i is named "v<i>". `shuffle`: state of the generator for a random order
+// of nodes and values, or NULL. Writes the states to `states`.
 struct ree_graph *test_make_graph(const struct test_graph *g, uint64_t *shuffle,
                                   struct ree_partition_state *states);
-// A graph of chance with about twenty nodes at most.
+// Makes a random graph with at most about twenty nodes.
 void test_random_graph(struct test_graph *g, uint64_t *random);
 
 #endif

@@ -1,6 +1,6 @@
-// Graphs as large as a file of some megabytes can make them, of the kinds that a search inside a
-// loop would not survive: all of planning and cutting takes time in proportion to them. CTest's
-// time limit is the check.
+// Graphs as large as a file of some megabytes allows, of kinds that make a search inside a loop too
+// slow: all of planning and cutting must take time proportional to their size. CTest's time limit
+// is the check.
 #include "graph/partition/choose.h"
 #include "graph/partition/hints.h"
 #include "graph/partition/plan_file.h"
@@ -117,7 +117,7 @@ static size_t check_stages(const struct large *g, const struct ree_partition *pl
     return n_nodes;
 }
 
-// In every way that there is; the nodes are counted.
+// Plans and cuts the graph in every way and counts the nodes.
 static void check(struct large *g, const char *what) {
     struct ree_partition_request request = {.n_stages = N_STAGES};
     enum ree_plan_origin origin;
@@ -128,7 +128,7 @@ static void check(struct large *g, const char *what) {
               "%s: %s", what, err.message);
     REQUIRE(plan.n_stages == N_STAGES);
     CHECK(check_stages(g, &plan) == g->graph->n_nodes);
-    // By names.
+    // By names of cuts.
     const char *ends[N_STAGES];
     size_t n_live = 0;
     for (size_t i = 0; i + 1 < N_STAGES; i++) {
@@ -140,7 +140,7 @@ static void check(struct large *g, const char *what) {
           origin == REE_PLAN_GIVEN);
     CHECK(memcmp(plan.ends, again.ends, N_STAGES * sizeof *plan.ends) == 0);
     ree_partition_finish(&again);
-    // By hints, each node's its own.
+    // By hints, one for each node.
     for (size_t i = 0; i < g->graph->n_nodes; i++)
         if (plan.stage_of[i] < N_STAGES) g->graph->nodes[i]->notes = &g->notes[plan.stage_of[i]];
     request = (struct ree_partition_request){.devices = {.n_devices = 2}};
@@ -150,7 +150,7 @@ static void check(struct large *g, const char *what) {
     ree_partition_finish(&again);
     for (size_t i = 0; i < g->graph->n_nodes; i++)
         g->graph->nodes[i]->notes = NULL;
-    // Within limits, from one that is too small on.
+    // Within limits, starting from one that is too small.
     request.devices = (struct ree_partition_devices){2, 2, 3, 0};
     int n_fitted = 0;
     for (uint64_t limit = 16; limit; limit <<= 20) {
@@ -177,7 +177,7 @@ static void test_chain(void) {
     check(&g, "a chain");
 }
 
-// Values that are made before all cuts and read behind them.
+// Values that are computed before all cuts and read after them.
 static void test_wide(void) {
     enum { N = 50000 };
     struct large g;
@@ -186,14 +186,15 @@ static void test_wide(void) {
     struct ree_value *x = product(&g, add_input(&g));
     for (size_t i = 0; i < N; i++)
         early[i] = add_node(&g, "Neg", (size_t)1, x);
-    // In the canonical order, too: they come first in the sum that all begins with.
+    // They also come first in the canonical order, because the sum that starts the order reads
+    // them.
     struct ree_value *sum = early[0];
     for (size_t i = 1; i < N; i++)
         sum = add_node(&g, "Max", (size_t)2, sum, early[i]);
     for (size_t i = 0; i < 1000; i++)
         sum = product(&g, sum);
     add_output(&g, sum);
-    // All are read once more by the last node.
+    // The last node reads all of them once more.
     struct ree_node *last = alloc(&g, 1, sizeof *last);
     *last = (struct ree_node){.name = "", .op_type = "Sum", .domain = "", .n_inputs = N + 1};
     last->inputs = alloc(&g, N + 1, sizeof(struct ree_value *));
@@ -209,7 +210,7 @@ static void test_wide(void) {
     check(&g, "many live values");
 }
 
-// A cache for each of very many layers, whose sizes masks in all stages ask for.
+// A kv cache for each of very many layers; masks in all stages read the caches' sizes.
 static void test_states(void) {
     enum { N = 30000 };
     struct large g;
@@ -229,7 +230,7 @@ static void test_states(void) {
     check(&g, "many states");
 }
 
-// Sizes of all values, at the end; and an output for each.
+// The sizes of all values, read at the end; and an output for each value.
 static void test_sizes(void) {
     enum { N = 50000 };
     struct large g;
@@ -242,7 +243,7 @@ static void test_sizes(void) {
     }
     for (size_t i = 0; i < N; i++)
         x = add_node(&g, "Reshape", (size_t)2, x, add_node(&g, "Shape", (size_t)1, values[i]));
-    // The first output is what the order begins with.
+    // The canonical order starts with the first output.
     g.graph->outputs[0] = x;
     check(&g, "many sizes and outputs");
 }

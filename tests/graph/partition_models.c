@@ -1,11 +1,12 @@
-// Plans of real language models: with N stages each cut is one live value, the sum that runs
-// through the layers, beside sizes.
+// Plans of real language models: with N stages each cut has one live value, apart from sizes: the
+// sum that runs through the layers.
 //
-// The same plans come from the graph with its nodes and values in other orders.
+// The plan does not depend on the order of the graph's nodes and values.
 //
 //     test_partition_models MODEL PATTERN [PATTERN...]
 //
-// Each cut's value has to have a name that holds one of the patterns. "-": any value, any number.
+// The name of each cut's value must contain one of the patterns. "-": any value, and any number of
+// values.
 #include "generate/roles.h"
 #include "graph/partition_graph.h"
 #include "session/model.h"
@@ -88,7 +89,7 @@ static void check_ready(void *user, struct ree_value **use) {
     if ((*use)->graph == r->graph && !is_placed(*use, r->placed)) r->ready = false;
 }
 
-// Puts the nodes in another topological order and the values in any other.
+// Puts the nodes in another topological order and the values in a random order.
 static void shuffle(struct ree_graph *graph, uint64_t *random) {
     bool *placed = calloc(graph->n_nodes + 1, sizeof *placed);
     struct ree_node **nodes = calloc(graph->n_nodes + 1, sizeof(struct ree_node *));

@@ -1,5 +1,5 @@
-// Stages that nodes ask for, and ONNX files with notes on their nodes: what is read and written,
-// and that damage does no harm.
+// Stage hints on nodes, and ONNX files with notes on their nodes: what is read and written.
+// Corruption does no harm.
 #include "base/file.h"
 #include "graph/identity.h"
 #include "graph/model_writer.h"
@@ -20,11 +20,11 @@ static uint32_t next_random(void) {
     return random_state;
 }
 
-// Hints. A chain of products: x -> v0 -> v1 ...
+// Hints. The model is a chain of products: x -> v0 -> v1 ...
 
 struct asked {
-    int64_t stage;        // of device_configurations; NONE
-    const char *property; // NULL
+    int64_t stage;        // stage in device_configurations; NONE
+    const char *property; // value of the property pipeline_stage; NULL: none
 };
 
 #define NONE INT64_MIN
@@ -74,7 +74,8 @@ static struct ree_model *load(const struct pb *bytes) {
     return model;
 }
 
-// `expected`: the ends, or what the message holds. NULL: no stages are asked for.
+// `expected`: the ends of the stages, or text that the error message contains. NULL: no hints
+// found.
 static void check_hints(const struct asked asked[N_CHAIN], bool ok, const char *expected,
                         int line) {
     struct pb bytes = chain(asked);
@@ -121,9 +122,9 @@ static void test_hints(void) {
     HINTS(true, "", D(0), D(0), D(0), D(0), D(0), D(0));
     HINTS(true, "v1;v3;", D(0), D(0), D(1), D(1), D(2), D(2));
     HINTS(true, "v1;v3;", P("0"), P("0"), P("1"), P("1"), P("2"), P("2"));
-    // Without a wish: where the one before is. Numbers may leave gaps.
+    // A node without a hint is in the stage of the node before it. Stage numbers may have gaps.
     HINTS(true, "v1;v4;", U, D(3), D(4), U, U, P("9"));
-    // device_configurations count before the property.
+    // device_configurations take precedence over the property.
     HINTS(true, "v2;", {0, "5"}, {0, "x"}, {0, "7"}, {1, "0"}, {1, "0"}, {1, "0"});
     HINTS(false, "node 'n2' (MatMul) asks for stage 1, node 'n3' (MatMul) for stage 0", D(0), D(0),
           D(1), D(0), D(1), D(1));
@@ -161,7 +162,7 @@ static void test_identity(void) {
     pb_free(&noted);
 }
 
-// The nodes of a function have the call's notes, where they have none of their own.
+// The nodes of a function take over the call's notes if they have none of their own.
 static void test_function(void) {
     struct pb graph = {0}, function = {0}, call = pb_node("Twice", "call", "x", "y"), inner = {0};
     pb_text(&call, NODE_DOMAIN, "local");
@@ -198,7 +199,7 @@ static void test_function(void) {
 
 static char path[] = "/tmp/ree_notes_XXXXXX";
 
-// Fields that no schema has, in the model, the graph and a node; notes of others.
+// Fields that no schema declares, in the model, the graph and a node; notes of other programs.
 static struct pb model_with_everything(void) {
     struct pb graph = {0}, node = pb_node("Abs", "", "x", "y");
     pb_text(&node, 4001, "in a node");
@@ -257,12 +258,12 @@ static void test_notes(void) {
     struct ree_graph *graph;
     REQUIRE(ree_onnx_load_memory(once.data, once.size, &graph, &err) == REE_OK);
     const struct ree_node_notes *notes = graph->nodes[0]->notes;
-    // Before the stage of the other configuration.
+    // The stage that was written comes before the stage of the other configuration.
     CHECK(notes && notes->has_stage && notes->stage == 0);
-    // Those of others are not kept in memory.
+    // Notes of other programs are not kept in memory.
     CHECK(notes && notes->n_metadata == 1 && strcmp(notes->metadata[0].value, "other") == 0);
     ree_graph_destroy(graph);
-    // The same again changes nothing.
+    // Writing the same notes again changes nothing.
     CHECK(write_notes(once.data, once.size, true, &err));
     read_back(&twice);
     CHECK(twice.size == once.size && memcmp(twice.data, once.data, once.size) == 0);
@@ -271,7 +272,7 @@ static void test_notes(void) {
     pb_free(&model);
 }
 
-// Taken away again, the notes leave the file as it was but for the model's configuration.
+// Removing the notes restores the file, except for the model's configuration.
 static void test_away(void) {
     struct pb model = pb_sample_model(), with, without;
     struct ree_error err = {.message = ""};

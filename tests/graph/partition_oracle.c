@@ -9,7 +9,7 @@ static bool is_op(const struct ree_node *node, const char *op) {
     return strcmp(node->op_type, op) == 0;
 }
 
-// Everything a node reads, in order, with what its one subgraph captures.
+// Lists everything a node reads, in order, including the values that its one subgraph captures.
 static size_t list_reads(const struct oracle *o, const struct ree_node *node,
                          const struct ree_value **out) {
     size_t n = 0;
@@ -77,7 +77,7 @@ static void visit(const struct oracle *o, const struct ree_value *value,
     list[(*n)++] = node;
 }
 
-// The last of the first n_main nodes that `node` needs, counted from 1.
+// Returns the 1-based position of the last of the first n_main nodes that `node` depends on.
 static size_t last_main(const struct oracle *o, const struct ree_node *const *list, size_t n_main,
                         const struct ree_node *node) {
     for (size_t i = 0; i < n_main; i++)
@@ -96,7 +96,8 @@ static bool is_size(const struct ree_node *node) {
     return is_op(node, "Shape") || is_op(node, "Size");
 }
 
-// Sizes go directly behind the last of the others that makes or reads the value, if they are later.
+// Moves each size node (Shape, Size) directly after the last other node that computes or reads its
+// operand, if that is earlier.
 static void move_sizes(struct oracle *o) {
     const struct ree_node *list[ORACLE_MOST];
     size_t behind[ORACLE_MOST], n = o->n_order, n_others = 0;
@@ -140,7 +141,7 @@ static void find_order(struct oracle *o) {
     move_sizes(o);
 }
 
-// Places
+// Places to cut
 
 static size_t position(const struct oracle *o, const struct ree_node *node) {
     for (size_t i = 0; i < o->n_order; i++)
@@ -207,7 +208,7 @@ static uint64_t row_bytes(const struct ree_value *value) {
     wide n = 4;
     for (uint32_t i = 0; i < value->rank; i++) {
         n *= value->dims[i] < 0 ? 1 : (wide)value->dims[i];
-        if (n > (wide)1 << 40) return (uint64_t)1 << 40; // one dimension at most is this large
+        if (n > (wide)1 << 40) return (uint64_t)1 << 40; // at most one dimension is this large
     }
     return (uint64_t)n;
 }
@@ -311,7 +312,7 @@ static bool is_better(const struct oracle_score *a, const struct oracle_score *b
     return false;
 }
 
-// Tries every choice of the places from `from` on for the cuts from `k` on.
+// Tries every choice from places[from...] for the cuts from k on.
 static void try_all(const struct oracle *o, const size_t *places, size_t n, size_t from, size_t k,
                     size_t *ends, bool *found, struct oracle_score *best) {
     if (k + 1 == o->options->n_stages) {

@@ -1,5 +1,5 @@
-// The best plan found by trying every one, with everything worked out anew from the definitions in
-// graph/partition/PLANNING.md and as naively as can be. Shares no code with the planner.
+// Finds the best plan by trying every plan. Computes everything from the definitions in
+// graph/partition/PLANNING.md, as naively as possible. Shares no code with the planner.
 #ifndef REE_TESTS_PARTITION_ORACLE_H
 #define REE_TESTS_PARTITION_ORACLE_H
 
@@ -19,8 +19,8 @@ struct oracle {
     const struct ree_partition_options *options;
     uint64_t context;
     size_t n_order;
-    const struct ree_node *order[ORACLE_MOST]; // without control nodes
-    size_t n_places, n_one_places;             // where it may be cut; those with at most one value
+    const struct ree_node *order[ORACLE_MOST]; // control nodes excluded
+    size_t n_places, n_one_places;             // places to cut; those with at most one live value
     bool found;
     struct oracle_score best;
 };
@@ -28,7 +28,7 @@ struct oracle {
 void oracle_run(struct oracle *o, const struct ree_graph *graph,
                 const struct ree_partition_options *options);
 bool oracle_is_control(const struct oracle *o, const struct ree_node *node);
-// Of the stage from position begin to position end.
+// Returns the cost of the stage from position begin to position end.
 struct ree_stage_cost oracle_cost(const struct oracle *o, size_t begin, size_t end);
 bool oracle_is_live(const struct oracle *o, const struct ree_value *value, size_t place);
 

@@ -1,4 +1,5 @@
-// The planner against the best of all plans, tried one by one, on graphs of chance.
+// Compares the planner's plan with the best of all plans, found by trying each one, on random
+// graphs.
 #include "graph/partition_graph.h"
 #include "graph/partition_oracle.h"
 #include "test.h"
@@ -53,7 +54,7 @@ static void check_stages(const struct oracle *o, const struct ree_partition *pla
     }
 }
 
-// Limits about a fair share, so that some bind and some cannot be met.
+// Limits near an equal share, so that some are binding and some cannot be met.
 static void choose_limits(const struct oracle *o, size_t n, uint64_t *random, uint64_t *limits) {
     uint64_t total = oracle_cost(o, 0, o->n_order).weight_bytes;
     for (size_t k = 0; k < n; k++)
@@ -120,7 +121,7 @@ int main(void) {
     printf("%ld refused, %ld with limits met; cuts: %ld of no value, %ld of one, %ld of several, "
            "%ld explained against one\n",
            n_infeasible, n_limited, n_idle, n_one, n_several, n_remarks);
-    // That the graphs are of all kinds.
+    // The random graphs must cover all kinds of plan.
     CHECK(n_infeasible > 100 && n_limited > 100 && n_several > 100 && n_one > 100 && n_idle > 10);
     CHECK(n_remarks > 100);
     return test_finish();

@@ -1,4 +1,4 @@
-// Graphs of chance: a chain that begins with an embedding, with branches, caches, recurrent states,
+// Random graphs: a chain that begins with an embedding, with branches, caches, recurrent states,
 // shared weights, control nodes and several outputs.
 #include "graph/partition_graph.h"
 
@@ -14,7 +14,7 @@ static int pick(struct maker *m, const int *from, int n) {
     return from[test_below(m->random, (uint32_t)n)];
 }
 
-// Mostly of late: graphs are long rather than wide.
+// Prefers recent values: graphs are long rather than wide.
 static int pick_computed(struct maker *m) {
     int n = m->n_computed, back = test_below(m->random, 4) ? 2 : n;
     if (back > n) back = n;
@@ -25,7 +25,8 @@ static int pick_weight(struct maker *m) {
     if (m->n_weights && test_below(m->random, 3) == 0) return pick(m, m->weights, m->n_weights);
     if (m->n_weights == 8) return m->weights[0];
     uint64_t rows = 1 + test_below(m->random, 60), columns = 1 + test_below(m->random, 300);
-    if (test_below(m->random, 6) == 0) rows = columns = 64; // as much as a control node may read
+    // The largest table that a control node may read.
+    if (test_below(m->random, 6) == 0) rows = columns = 64;
     return m->weights[m->n_weights++] = test_add_constant(m->g, rows, columns);
 }
 
@@ -47,17 +48,18 @@ static void add_state_ports(struct maker *m, int input, int successor) {
     g->states[g->n_states++].output = output;
 }
 
-// h' = -(h W + x), which later nodes may read.
+// Adds h' = -(h W + x), which later nodes may read.
 static void add_recurrent_state(struct maker *m, int state) {
     int product = test_add_node(m->g, "MatMul", state, pick_weight(m), 16);
     keep(m, test_add_node(m->g, "Add", product, pick_computed(m), 16));
     keep(m, test_add_node(m->g, "Neg", m->computed[m->n_computed - 1], -1, 16));
     int successor = m->computed[m->n_computed - 1];
-    if (test_below(m->random, 2)) m->n_computed--; // none do
+    if (test_below(m->random, 2)) m->n_computed--; // later nodes cannot read it
     add_state_ports(m, state, successor);
 }
 
-// What is attended to does not grow; what is only added to does, until a product.
+// The result of Attention does not grow with the cache. The result of Add does, up to the next
+// product.
 static void add_cache(struct maker *m, int state) {
     int next = test_add_node(m->g, "Concat", state, pick_computed(m), 8);
     add_state_ports(m, state, next);
@@ -101,7 +103,7 @@ static void add_some_node(struct maker *m) {
         keep(m, test_add_node(g, "Gather", pick_weight(m), pick(m, m->controls, m->n_controls),
                               width));
         last_node(m)->axis = test_below(m->random, 3) == 0 ? 1 : 0;
-        // Of a small table it is a control node.
+        // A Gather from a small table is a control node.
         {
             const struct test_value *table = &g->values[last_node(m)->inputs[0]];
             if (table->n_rows * table->n_columns * 4 > 16384) break;
@@ -110,7 +112,7 @@ static void add_some_node(struct maker *m) {
         break;
     case 7: {
         keep(m, test_add_node(g, "Split", a, -1, width));
-        int second = test_add_node(g, "Split", a, -1, width); // takes its output
+        int second = test_add_node(g, "Split", a, -1, width); // only its output is kept
         g->n_nodes--;
         last_node(m)->outputs[last_node(m)->n_outputs++] = second;
         keep(m, second);
@@ -135,7 +137,7 @@ static void add_some_node(struct maker *m) {
         break;
     }
     case 11:
-    case 12: { // often of what is long past, and often read much later
+    case 12: { // often of an early value, and often read much later
         int of = test_below(m->random, 2) ? a : pick(m, m->computed, m->n_computed);
         keep(m, test_add_node(g, test_below(m->random, 3) ? "Shape" : "Size", of, -1, 4));
         break;

@@ -1,10 +1,10 @@
-// What the planner refuses, and what it says; sizes of every kind; a large graph.
+// What the planner refuses, with which message; sizes of every kind; a large graph.
 #include "graph/partition_graph.h"
 #include "test.h"
 
 #include <string.h>
 
-// Tokens -> table -> product -> product with cache -> product, and a mask beside it.
+// Tokens -> table -> product -> product with cache -> product, and a mask computed from the tokens.
 struct chain {
     struct test_graph g;
     struct ree_graph *graph;
@@ -49,7 +49,7 @@ static void refuse_plan(const struct chain *c, enum ree_status expected, const c
     struct ree_partition plan;
     struct ree_error err = {.message = ""};
     check_message(ree_partition_plan(c->graph, &c->options, &plan, &err), expected, &err, message);
-    ree_partition_finish(&plan); // harmless
+    ree_partition_finish(&plan); // allowed after a failure
 }
 
 static void refuse_cuts(const struct chain *c, const char *first, const char *second,
@@ -96,7 +96,7 @@ static void test_limits(void) {
     CHECK_MSG(done, "%s", err.message);
     if (done) CHECK(plan.costs[0].weight_bytes <= 272384 && plan.costs[1].weight_bytes == 16384);
     ree_partition_finish(&plan);
-    limits[0] = 256000; // the table alone
+    limits[0] = 256000; // only the table
     REQUIRE(ree_partition_plan(c.graph, &c.options, &plan, &err) == REE_OK);
     CHECK(plan.ends[0] == 1 && plan.costs[1].weight_bytes == 16384);
     ree_partition_finish(&plan);
@@ -142,7 +142,7 @@ static void test_cuts(void) {
     ree_graph_destroy(c.graph);
 }
 
-// A graph without anything to cut, and one without nodes.
+// A graph without any place to cut, and one without nodes.
 static void test_nothing(void) {
     struct test_graph g = {.n_values = 0};
     int x = test_add_input(&g, 2, (const int64_t[]){-1, -1});
@@ -162,7 +162,7 @@ static void test_nothing(void) {
     }
 }
 
-// Dimensions whose products do not fit in anything.
+// Dimensions whose products exceed 64 bits.
 static void test_hostile_sizes(void) {
     struct chain c;
     make_chain(&c, 2);
@@ -175,14 +175,15 @@ static void test_hostile_sizes(void) {
     CHECK(plan.cuts[0].nbytes == UINT64_C(1) << 40);
     ree_partition_finish(&plan);
     for (size_t i = 0; i < c.graph->n_inputs; i++)
-        c.graph->inputs[i]->dims[2] = -1; // grows by 2^40 bytes a row
+        c.graph->inputs[i]->dims[2] = -1; // grows by 2^40 bytes per row
     REQUIRE(ree_partition_plan(c.graph, &c.options, &plan, NULL) == REE_OK);
     CHECK(plan.costs[0].work == UINT64_MAX || plan.costs[1].work == UINT64_MAX);
     ree_partition_finish(&plan);
     ree_graph_destroy(c.graph);
 }
 
-// 100,000 nodes, nearly all places to cut, one constant read by all of them.
+// 100,000 nodes, with a place to cut after almost every one, and one constant that all of them
+// read.
 static void test_large(void) {
     enum { N = 100000 };
     struct ree_graph *graph = ree_graph_create();
@@ -221,7 +222,7 @@ static void test_large(void) {
     struct chain c = {.graph = graph, .options = {.n_stages = 40}};
     struct ree_partition plan;
     REQUIRE(ree_partition_plan(graph, &c.options, &plan, NULL) == REE_OK);
-    for (size_t k = 0; k < 40; k++) // even to the node
+    for (size_t k = 0; k < 40; k++) // equal to the exact node
         CHECK_MSG(plan.costs[k].n_nodes == N / 40, "stage %zu: %zu nodes", k,
                   plan.costs[k].n_nodes);
     ree_partition_finish(&plan);

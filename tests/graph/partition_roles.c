@@ -1,4 +1,4 @@
-// What nodes are for, in small models of each form: found whatever values are called.
+// The roles of nodes in small models of each form: they are found whatever the values are called.
 #include "graph/model_text.h"
 #include "graph/partition/annotate.h"
 #include "session/model.h"
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-// "$" stands for the rows of a table that is too large for control nodes.
+// Appends text; "$" is replaced by a table that is too large for control nodes.
 static void append_text(struct ree_strbuf *out, const char *text) {
     for (; *text; text++) {
         if (*text != '$') {
@@ -36,7 +36,7 @@ static struct ree_model *load(const char *text) {
     return model;
 }
 
-// "Gather embedding, MatMul attention 0, ...", in canonical order; control nodes are left out.
+// Writes "Gather embedding, MatMul attention 0, ...", in canonical order, without control nodes.
 static void describe(const struct ree_graph *graph, const struct ree_partition *plan,
                      const struct ree_annotations *notes, struct ree_strbuf *out) {
     for (size_t i = 0; i < plan->n_order; i++) {
@@ -47,7 +47,7 @@ static void describe(const struct ree_graph *graph, const struct ree_partition *
     }
 }
 
-// The last n_states inputs are states, the last outputs their successors.
+// The last n_states inputs are states, the last outputs are their successors.
 static void check_roles(const char *text, size_t n_states, const char *expected, int line) {
     struct ree_model *model = load(text);
     const struct ree_graph *graph = model->graph;
@@ -83,7 +83,7 @@ static void check_roles(const char *text, size_t n_states, const char *expected,
     "mk = Constant() {value=<float32[2,2] 5 6 7 8>} mu = Constant() {value=<float32[2,2] 7 7 2 "   \
     "2>} mv = Constant() {value=<float32[2,2] 9 0 1 "                                              \
     "2>} "
-// Weights are shared by the layers, as only the structure counts.
+// The layers share weights, because only the structure matters.
 #define NORM(x, y) y " = LayerNormalization(" x ", g) {axis=-1} "
 #define CORE(q, k, v, p, n)                                                                        \
     n "K = Concat(" p "_k, " k ") {axis=1} " n "V = Concat(" p "_v, " v ") {axis=1} " n            \
@@ -102,7 +102,7 @@ static void check_roles(const char *text, size_t n_states, const char *expected,
     ", MatMul attention " n ", Concat attention " n ", MatMul attention " n                        \
     ", MatMul attention " n
 
-// Norm, attention, sum; norm, feed-forward, sum.
+// The usual layer: norm, attention, sum; norm, feed-forward, sum.
 static void test_usual(void) {
 #define LAYER(x, n, y)                                                                             \
     NORM(x, n "n")                                                                                 \
@@ -124,7 +124,7 @@ static void test_usual(void) {
                     "1") ", LayerNormalization norm, MatMul head");
 }
 
-// Attention and feed-forward beside each other, from one norm.
+// Attention and feed-forward in parallel, after one norm.
 static void test_parallel(void) {
 #define BESIDE(x, n, y)                                                                            \
     NORM(x, n "n")                                                                                 \
@@ -143,7 +143,8 @@ static void test_parallel(void) {
                     "1") ", LayerNormalization norm, MatMul head");
 }
 
-// A gate on what attention gives is of the attention; an RMS norm made of steps is a norm.
+// A gate on the output of attention belongs to the attention; an RMS norm built of single steps is
+// a norm.
 static void test_gate_and_steps(void) {
 #define GATED(x, n, y)                                                                             \
     n "e = Mul(" x ", " x ") " n "f = ReduceMean(" n "e) {axes=[-1]} " n "g = Sqrt(" n "f) " n     \
@@ -161,7 +162,7 @@ static void test_gate_and_steps(void) {
                 4, "Gather embedding, " GATED_ROLES("0") ", " GATED_ROLES("1") ", MatMul head");
 }
 
-// Without caches: rows are mixed behind a Softmax. Norms behind the sums, as encoders have them.
+// Without caches: a Softmax mixes rows. The norms follow the sums, as in encoders.
 static void test_encoder(void) {
 #define POST(x, n, y)                                                                              \
     PRODUCTS(x, n)                                                                                 \
@@ -181,7 +182,7 @@ static void test_encoder(void) {
                 0, "Gather embedding, " POST_ROLES("0") ", " POST_ROLES("1") ", MatMul head");
 }
 
-// Networks of other kinds have no layers here.
+// Other kinds of networks have no layers.
 static void test_others(void) {
     CHECK_ROLES("(x:float32[n,2]) -> (y:float32) {" WEIGHTS
                 "a = MatMul(x, m) b = Relu(a) y = MatMul(b, h) }",
@@ -190,7 +191,8 @@ static void test_others(void) {
                 "Gather embedding, MatMul other");
 }
 
-// A size that is used late is taken behind the last other reader, and keeps nothing alive.
+// A size that is read late is computed after the last other reader of its operand, so it does not
+// extend the operand's lifetime.
 static void test_sizes(void) {
     CHECK_ROLES(PORTS "{" WEIGHTS "x = Gather(t, i) z0 = Shape(x) " LAYER("x", "a", "y")
                     LAYER("y", "b", "z")

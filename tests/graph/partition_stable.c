@@ -1,5 +1,5 @@
-// A plan depends on the structure of the graph alone: not on the run, nor on the order of the
-// file's nodes and values. Cuts given by names give the same plan again.
+// A plan depends only on the structure of the graph: not on the run, nor on the order of the file's
+// nodes and values. Cuts specified by the plan's names give the same plan again.
 #include "graph/partition_graph.h"
 #include "test.h"
 
@@ -33,7 +33,7 @@ static bool has_value(const struct ree_cut *cut, const char *name) {
     return false;
 }
 
-// `with_reasons`: those too.
+// with_reasons: whether to compare the reasons too.
 static bool same_plan(const struct made *a, const struct ree_partition *x, const struct made *b,
                       const struct ree_partition *y, bool with_reasons) {
     if (x->n_stages != y->n_stages || x->n_order != y->n_order) return false;
@@ -53,7 +53,7 @@ static bool same_plan(const struct made *a, const struct ree_partition *x, const
     return true;
 }
 
-// Of the same graph, of the same made anew, and of shuffled ones.
+// Plans the same graph again, a rebuilt graph, and shuffled graphs.
 static void check_runs(const struct test_graph *g, const struct made *first,
                        const struct ree_partition *plan, uint64_t *random, int number) {
     for (int i = 0; i < N_RUNS; i++) {

@@ -1,7 +1,7 @@
-// Plans of graphs of chance whose nodes have subgraphs, several deep, that read what is around
-// them: the stages, run one after the other on what crosses the cuts, compute what the whole graph
-// does. "Computing" is hashing: a value's hash follows from the operator, what it reads and what
-// its subgraphs make of that.
+// Plans of random graphs whose nodes have nested subgraphs that read outer values. The stages, run
+// one after the other on the values that cross the cuts, must compute the same as the whole graph.
+// "Computing" is hashing: a value's hash depends on the operator, the values it reads and the
+// results of its subgraphs.
 #include "graph/partition/partition.h"
 #include "graph/partition_graph.h" // test_below
 #include "test.h"
@@ -9,16 +9,16 @@
 #include <string.h>
 
 #define N_GRAPHS 300
-#define MOST_VALUES 400 // of one graph
+#define MOST_VALUES 400 // limit per graph
 #define MOST_POOL 200
 #define MOST_DEPTH 3
 
 static const float numbers[4096];
 static long n_plans, n_cuts, n_captures, n_nested, n_state_captures, n_passed_on;
 
-// Making
+// Building
 
-struct pool { // what a node may read
+struct pool { // the values that a node may read
     struct ree_value *values[MOST_POOL];
     size_t n;
 };
@@ -62,7 +62,7 @@ static void keep(struct pool *pool, struct ree_value *value) {
     if (pool->n < MOST_POOL) pool->values[pool->n++] = value;
 }
 
-// Mostly of late.
+// Prefers recent values.
 static struct ree_value *pick(struct maker *m, const struct pool *pool) {
     size_t back = test_below(m->random, 3) && pool->n > 4 ? 4 : pool->n;
     return pool->values[pool->n - 1 - test_below(m->random, (uint32_t)back)];
@@ -94,7 +94,7 @@ static struct ree_node *add_node(struct maker *m, struct ree_graph *graph, const
 static struct ree_value *add_branching(struct maker *m, struct ree_graph *graph, struct pool *pool,
                                        size_t depth);
 
-// A subgraph of a few nodes; `pool`, what is around it, is read and left as it was.
+// Makes a subgraph of a few nodes. `pool` has the outer values; it is not modified.
 static struct ree_graph *make_subgraph(struct maker *m, struct ree_graph *parent,
                                        const struct pool *pool, size_t n_inputs, size_t depth) {
     struct ree_graph *sub = ree_graph_add_subgraph(parent);
@@ -120,7 +120,7 @@ static struct ree_graph *make_subgraph(struct maker *m, struct ree_graph *parent
     }
     sub->outputs = alloc(m, 2, sizeof(struct ree_value *));
     sub->outputs[sub->n_outputs++] = own.values[own.n - 1];
-    // One that is of a graph around it, handed out as it is.
+    // Sometimes returns a value of an enclosing graph unchanged.
     if (test_below(m->random, 5) == 0) sub->outputs[sub->n_outputs++] = pick(m, pool);
     return sub;
 }
@@ -166,7 +166,7 @@ static void add_state(struct maker *m, struct pool *pool) {
     m->states[m->n_states++].output = m->graph->n_outputs;
     add_output(m, next);
     keep(&with, next);
-    // Branches that see the caches themselves.
+    // Branches that read the caches directly.
     if (test_below(m->random, 2)) keep(pool, add_branching(m, m->graph, &with, 0));
     keep(pool, add_node(m, m->graph, "Attention", next, pick(m, pool))->outputs[0]);
 }
@@ -203,7 +203,7 @@ static void make(struct maker *m, uint64_t *random) {
     for (size_t i = pool.n; i-- > 0 && m->graph->n_outputs < 6;)
         if (pool.values[i]->producer && (i + 1 == pool.n || test_below(random, 6) == 0))
             add_output(m, pool.values[i]);
-    // As models are when they are planned: all nodes are needed.
+    // As in planned models, all nodes are needed.
     ree_pass_dead_code(m->graph);
     ree_graph_count_uses(m->graph);
 }
@@ -229,7 +229,7 @@ struct frame {
     bool known[MOST_VALUES];
 };
 
-// A value that no frame knows is a failure: it was not handed to the stage.
+// If no frame knows the value, it was not passed to the stage: a failure.
 static uint64_t look_up(const struct frame *frame, const struct ree_value *value) {
     if (value->data) return hash_text(value->name);
     for (const struct frame *f = frame; f; f = f->outer)
@@ -289,8 +289,8 @@ static bool is_input_of(const struct ree_node *node, const struct ree_value *val
     return false;
 }
 
-// What a node reads, also from within its subgraphs, was made before, and crosses every cut
-// between.
+// Values that a node reads, also within its subgraphs, must be computed earlier and cross every cut
+// in between.
 static void check_use(void *user, struct ree_value **use) {
     struct reader *r = user;
     const struct ree_value *value = *use;
@@ -323,7 +323,8 @@ static void check_order(const struct maker *m, const struct ree_partition *plan)
         }
 }
 
-// Runs stage k on what crossed the cut before it; what crosses the one behind stays in `parcel`.
+// Runs stage k on the values that crossed the cut before it; stores the values that cross the cut
+// after it in `parcel`.
 static void run_stage(const struct maker *m, const struct ree_partition_options *options,
                       const struct ree_partition *plan, size_t k, const struct frame *whole,
                       struct frame *parcel, bool *handed_out) {

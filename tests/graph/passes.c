@@ -1,4 +1,4 @@
-// Each pass on small graphs, before and after as text.
+// Tests each pass on small graphs, before and after as text.
 #include "graph/ir.h"
 #include "graph/model_writer.h"
 #include "test.h"
@@ -16,7 +16,7 @@ static struct ree_graph *load(struct pb graph) {
     return out;
 }
 
-// The printed graph without its first line. Ends the graph's life.
+// Compares the printed graph, without its first line, and destroys the graph.
 static void check_text(struct ree_graph *graph, const char *expected) {
     struct ree_strbuf text;
     ree_strbuf_init(&text);
@@ -47,7 +47,7 @@ static struct pb graph_with_input(void) {
     return graph;
 }
 
-// A node whose branch reads `reads`, an outer value.
+// Adds a node with a branch that reads `reads`, an outer value.
 static void add_if(struct pb *graph, const char *condition, const char *reads, const char *output) {
     struct pb branch = {0}, node = pb_node("If", "", condition, output);
     add_node(&branch, "Abs", reads, "inner");
@@ -61,11 +61,11 @@ static void test_dead_code(void) {
     pb_sub(&graph, GRAPH_INPUT, pb_value("unused_input", 1, 0, NULL));
     pb_sub(&graph, GRAPH_INITIALIZER, pb_tensor("w", 7, 0, NULL, "\1\0\0\0\0\0\0\0", 8));
     pb_sub(&graph, GRAPH_INITIALIZER, pb_tensor("v", 7, 0, NULL, "\2\0\0\0\0\0\0\0", 8));
-    add_node(&graph, "Neg", "x", "a"); // dead through b
+    add_node(&graph, "Neg", "x", "a"); // dead, because b is dead
     add_node(&graph, "Add", "a,v", "b");
-    add_node(&graph, "Exp", "x", "c"); // alive through the branch
+    add_node(&graph, "Exp", "x", "c"); // alive, because the branch reads it
     add_if(&graph, "x", "c", "d");
-    add_node(&graph, "Split", "d,w", "e,f"); // f is unused, its node is not
+    add_node(&graph, "Split", "d,w", "e,f"); // f is unused, but its node is needed
     add_output(&graph, "e");
     struct ree_graph *g = load(graph);
     CHECK(ree_pass_dead_code(g));
@@ -83,8 +83,8 @@ static void test_dead_code(void) {
 }
 
 static void test_identity(void) {
-    // A chain in the middle, one seen from a branch, one that makes an output, and two that must
-    // stay: an output that is an input's copy, and a second name for one result.
+    // A chain in the middle, one Identity read by a branch, one that gives an output, and two that
+    // must stay: an output that is a copy of an input, and a second name for one result.
     struct pb graph = graph_with_input();
     add_node(&graph, "Identity", "x", "a");
     add_node(&graph, "Identity", "a", "b");
@@ -121,11 +121,11 @@ static void add_cast(struct pb *graph, const char *from, const char *to, int typ
 
 static void test_cast(void) {
     struct pb graph = graph_with_input();
-    add_cast(&graph, "x", "a", REE_F32); // x is float32: idle
-    add_cast(&graph, "a", "b", REE_I32); // not
-    add_cast(&graph, "b", "c", REE_I32); // a second time: idle
+    add_cast(&graph, "x", "a", REE_F32); // x is float32: no effect
+    add_cast(&graph, "a", "b", REE_I32); // has an effect
+    add_cast(&graph, "b", "c", REE_I32); // repeated: no effect
     add_node(&graph, "Neg", "c", "d");
-    // The file says that d is int32, which is no proof.
+    // The file declares d as int32, which is not a proof.
     pb_sub(&graph, GRAPH_VALUE_INFO, pb_value("d", REE_I32, 0, NULL));
     add_cast(&graph, "d", "e", REE_I32);
     add_node(&graph, "Abs", "e", "y");
@@ -182,14 +182,14 @@ static void test_common_subexpressions(void) {
     add_constant(&graph, "k2", &zero);       // merges
     add_constant(&graph, "k3", &minus_zero); // another value
     add_node(&graph, "Add", "x,k1", "a1");
-    add_node(&graph, "Add", "x,k2", "a2"); // merges, as its inputs have
-    add_node(&graph, "Add", "k1,x", "a3"); // another order
+    add_node(&graph, "Add", "x,k2", "a2"); // merges, because its inputs merged
+    add_node(&graph, "Add", "k1,x", "a3"); // different operand order
     add_node(&graph, "Add", "x,k3", "a4");
     add_softmax(&graph, "a1", "s1", 0);
     add_softmax(&graph, "a2", "s2", 0); // merges
-    add_softmax(&graph, "a2", "s3", 1); // another attribute
+    add_softmax(&graph, "a2", "s3", 1); // different attribute
     add_node(&graph, "RandomNormalLike", "x", "r1");
-    add_node(&graph, "RandomNormalLike", "x", "r2"); // another number
+    add_node(&graph, "RandomNormalLike", "x", "r2"); // different random numbers
     add_if(&graph, "x", "s2", "i1");
     add_if(&graph, "x", "s2", "i2");      // has a subgraph
     add_node(&graph, "Add", "x,k1", "y"); // an output keeps its name
@@ -223,9 +223,9 @@ static void test_common_subexpressions(void) {
                   "    return %y, %z\n");
 }
 
-// Rows of a language model's logits: x [batch, sequence, 4] through `tail`, lines "Op inputs
-// outputs", which end with the value n, and a product with a constant matrix. Returns the value
-// that the rows are chosen from.
+// Builds the end of a language model: x [batch, sequence, 4], then `tail`, strings "Op inputs
+// outputs" of which the last computes n, then a product with a constant matrix. Returns the value
+// from which the rows are selected.
 static const char *selected_from(const char *const *tail, size_t n_tail) {
     static const float zeros[16];
     static char name[16];
@@ -276,29 +276,30 @@ static const char *selected_from(const char *const *tail, size_t n_tail) {
     } while (0)
 
 static void test_select_rows(void) {
-    // A gated MLP with its residual and the last norm: all of it comes down from h.
+    // A gated MLP with its residual and the last norm: all of it depends only on h.
     CHECK_SELECTED("h", "Softmax x a", "Add x,a h", "RMSNormalization h,row u", "MatMul u,W g",
                    "Sigmoid g s", "Mul g,s t", "MatMul u,W v", "Mul t,v d", "MatMul d,W e",
                    "Add h,e f", "RMSNormalization f,row n");
-    // The same norm step by step.
+    // The same norm built of single steps.
     CHECK_SELECTED("h", "Softmax x h", "Mul h,h q", "ReduceMean q,last r", "Add r,row e",
                    "Sqrt e f", "Div h,f n");
-    // Two values of which none comes from the other: the one may be repeated over the other's rows.
+    // Neither of two values depends on the other: one may be broadcast over the other's rows, so
+    // rows are selected from their sum.
     CHECK_SELECTED("h", "Softmax x a", "Exp x b", "Add a,b h", "Tanh h n");
-    // x itself is no node's.
+    // x is not computed by a node.
     CHECK_SELECTED("x", "Relu x n");
-    // What mixes rows, or differs from row to row.
+    // Nodes that mix rows, or that differ from row to row.
     CHECK_SELECTED("h", "ReduceMean x,middle h", "Sub h,row n");
     CHECK_SELECTED("h", "Softmax x h", "Neg h n");
     CHECK_SELECTED("h", "Add x,rows h", "Neg h n");
     CHECK_SELECTED("h", "LayerNormalization x,rows h", "Neg h n");
     CHECK_SELECTED("h", "MatMul W,x h", "Neg h n");
-    // What is also read for all its rows stays whole, and so does what it is made of.
+    // A value that is also read with all its rows is not cut, and neither are its operands.
     CHECK_SELECTED("h", "Softmax x a", "Neg a h", "Sigmoid h s", "Mul h,s n", "Softmax h unused");
     CHECK_SELECTED("n", "Relu x h", "Softmax h s", "Add h,s n");
 }
 
-// Nothing to do is nothing done.
+// A pass without effect changes nothing.
 static void test_unchanged(void) {
     struct pb graph = graph_with_input();
     add_node(&graph, "Neg", "x", "y");

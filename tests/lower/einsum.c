@@ -1,4 +1,5 @@
-// Einsum over random equations against the sum written out: exactly for int64, closely for float32.
+// Einsum over random equations, compared with the explicit sum: exactly for int64, closely for
+// float32.
 #include "node.h"
 #include "test.h"
 
@@ -57,7 +58,7 @@ static size_t offset_of(const uint8_t *letters, uint32_t rank, const int64_t *si
     return at;
 }
 
-// out[...] += product of the terms, over every assignment of the letters that occur.
+// Adds the product of the terms to out[...], for every assignment of the letters that occur.
 static void reference(const struct problem *p, int64_t data[MAX_TERMS][256], int64_t *out) {
     int64_t index[N_LETTERS] = {0};
     bool used[N_LETTERS] = {false};
@@ -112,7 +113,7 @@ static void check(const struct problem *p, uint64_t *state) {
             CHECK(n.out[0]->rank == p->out_rank);
             size_t count = (size_t)ree_tval_count(n.out[0]);
             for (size_t i = 0; i < count; i++) {
-                // Sums of small integers: float32 is exact as well.
+                // Sums of small integers are exact in float32 too.
                 double value = dtype == REE_F32 ? (double)((const float *)got)[i]
                                                 : (double)((const int64_t *)got)[i];
                 CHECK_MSG(value == (double)want[i], "%s [%zu]: %g, expected %lld", p->equation, i,
@@ -123,7 +124,7 @@ static void check(const struct problem *p, uint64_t *state) {
     }
 }
 
-// The parts of the grammar that random equations leave out.
+// The parts of the grammar that random equations do not cover.
 static void check_grammar(void) {
     static const struct {
         const char *equation;
@@ -133,7 +134,7 @@ static void check_grammar(void) {
     } cases[] = {
         // a: 2 x 3 counting from 0, b: 3 x 2 counting from 0
         {"ij,jk", 2, {2, 2}, 10, 40},         {" i j , j k -> k i ", 2, {2, 2}, 10, 40},
-        {"ba,ac", 2, {2, 2}, 10, 40},         {"jB,BA", 2, {2, 2}, 10, 40}, // upper case first: A j
+        {"ba,ac", 2, {2, 2}, 10, 40},         {"jB,BA", 2, {2, 2}, 10, 40}, // A sorts before j
         {"...j,jk", 2, {2, 2}, 10, 40},       {"...j,jk->k...", 2, {2, 2}, 10, 40},
         {"i...,...i->...", 1, {3, 0}, 3, 33}, {"ij,kl->", 0, {0}, 225, 225},
     };

@@ -1,4 +1,5 @@
-// Every composite, fused and step by step: the same bits. And near its formula in double.
+// Every composite operator gives the same bits fused and step by step, and is near its formula in
+// double.
 #include "node.h"
 #include "test.h"
 
@@ -8,7 +9,7 @@
 
 #define N (3 * 5 * 70)
 
-// Values that exercise both sides of every branch, and the special ones.
+// Fills x with values for both sides of every branch, and special values.
 static void fill_input(float x[N]) {
     static const float special[] = {0.0f,  -0.0f,  INFINITY, -INFINITY, NAN,  0x1p-149f, -0x1p-130f,
                                     88.5f, -88.5f, 3e38f,    -3e38f,    0.5f, -0.5f,     1.0f};
@@ -18,7 +19,7 @@ static void fill_input(float x[N]) {
     memcpy(x + N - sizeof special / sizeof special[0], special, sizeof special);
 }
 
-// Runs the node that `start` builds both ways; returns the fused one, to be finished by the caller.
+// Runs the node that `start` builds both ways; returns the fused one, which the caller must finish.
 static void both(struct test_node *fused, void (*start)(struct test_node *n, const void *user),
                  const void *user, uint32_t n_outputs) {
     struct test_node steps;
@@ -40,7 +41,7 @@ static void both(struct test_node *fused, void (*start)(struct test_node *n, con
 struct activation {
     const char *type;
     int64_t opset;
-    const char *attr, *text; // a string attribute
+    const char *attr, *text; // a string attribute and its value
     double (*formula)(double x);
 };
 
@@ -117,9 +118,10 @@ static void check_activation(const struct activation *a) {
     REQUIRE(y);
     for (int i = 0; i < N; i++) {
         double want = a->formula((double)input[i]);
-        // The formula in double overflows or cancels only where binary32 has no finite answer.
+        // The formula in double overflows or cancels only if binary32 has no finite result.
         if (!isfinite(input[i]) || fabs(want) > 3e38 || !isfinite(want)) continue;
-        // 2e-6: a few roundings of 2^-24; the absolute part is for the cancelling 1 + erf.
+        // 2e-6 allows for a few roundings of 2^-24; the absolute part allows for cancellation in 1
+        // + erf.
         CHECK_MSG(fabs(y[i] - want) <= 2e-6 * fabs(want) + 5e-7, "%s(%.9g) = %.9g, expected %.9g",
                   a->type, input[i], y[i], want);
     }
@@ -167,7 +169,8 @@ static const struct norm norms[] = {
     {"InstanceNormalization", 17, INT64_MIN, 2, 1, {5}, 1},
     {"GroupNormalization", 18, INT64_MIN, 2, 1, {5}, 1},
     {"GroupNormalization", 21, INT64_MIN, 2, 1, {5}, 1},
-    {"BatchNormalization", 15, INT64_MIN, 0, 1, {5}, 1}, // its four parameters below
+    // start_batch_norm adds its four parameters.
+    {"BatchNormalization", 15, INT64_MIN, 0, 1, {5}, 1},
     {"MeanVarianceNormalization", 13, INT64_MIN, 0, 1, {0}, 0},
     {"LpNormalization", 13, 1, 0, 1, {0}, 0},
     {"LRN", 13, INT64_MIN, 0, 1, {0}, 0},
@@ -181,7 +184,7 @@ static void start_batch_norm(struct test_node *n, const void *user) {
         test_node_f32(n, 1, (int64_t[]){5}, (float[]){0.3f, 1.7f, 2.9f, 0.01f, 5.5f});
 }
 
-// Where every input is an ordinary number: rows of mean 0 and variance 1, rows that sum to 1.
+// With ordinary numbers as inputs: rows have mean 0 and variance 1, and softmax rows sum to 1.
 static void check_moments(void) {
     struct test_node n;
     static const float ones[70] = {[0 ... 69] = 1}, zeros[70];

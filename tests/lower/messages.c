@@ -1,4 +1,4 @@
-// What a wrong node gets told: a status and a message that names what was expected.
+// Errors for invalid nodes: a status and a message that names what was expected.
 #include "node.h"
 #include "test.h"
 
@@ -46,7 +46,7 @@ static void conv(void) {
     test_node_int(&n, "group", 3);
     expect(&n, 1, REE_INVALID, "do not divide into 3 groups");
 
-    // Attributes: count, range, agreement. All over a convolution that is right without them.
+    // Attributes: count, range, agreement. Each is added to a convolution that is valid without it.
     static const struct {
         const char *name;
         size_t count;
@@ -90,7 +90,7 @@ static void conv(void) {
     expect(&n, 1, REE_UNSUPPORTED, "2^31");
 }
 
-// Tensors without elements may claim any sizes.
+// Tensors without elements may have any sizes.
 static void empty(void) {
     struct test_node n;
     test_node_start(&n, "ConvTranspose", 17);
@@ -290,7 +290,8 @@ static void einsum(void) {
     test_node_f32(&n, 8, ones, zeros);
     test_node_string(&n, "equation", "abcdefgh,ijklmnop->");
     n.err.message[0] = 0;
-    CHECK_MSG(test_node_run(&n, 1) == REE_OK, "%s", n.err.message); // summed before they meet
+    // Each operand is summed before the product.
+    CHECK_MSG(test_node_run(&n, 1) == REE_OK, "%s", n.err.message);
     test_node_finish(&n);
     test_node_start(&n, "Einsum", 13);
     test_node_f32(&n, 8, ones, zeros);
@@ -300,7 +301,7 @@ static void einsum(void) {
     expect(&n, 1, REE_UNSUPPORTED, "a product of rank 9 on the way; at most 8 is supported");
 }
 
-// What `reduce` and `topk` do not know, and a list whose members may be omitted.
+// What `reduce` and `topk` do not support, and a list whose members may be omitted.
 static void refused_by_text(void) {
     static const struct {
         const char *domain, *op, *inputs, *attrs;
@@ -325,7 +326,7 @@ static void refused_by_text(void) {
     }
 }
 
-// Numbers at the ends of their range, and nodes with fewer outputs than the operator has.
+// Numbers at the limits of their range, and nodes with fewer outputs than the operator has.
 static void extremes(void) {
     static const int64_t low[3] = {INT64_MIN, 1, 4}, high = INT64_MAX;
     struct test_node n;
@@ -349,7 +350,7 @@ static void extremes(void) {
     test_node_string(&n, "mode", "wrap");
     expect(&n, 1, REE_UNSUPPORTED, "axis 0 becomes 1431655767 long; at most 268435456 is");
 
-    // A piece that follows the list of outputs must not be one that the rule writes.
+    // Rules must not write outputs beyond those that the node has.
     test_node_start(&n, "DynamicQuantizeLinear", 18);
     test_node_f32(&n, 1, (int64_t[]){5}, zeros);
     CHECK_MSG(test_node_run(&n, 1) == REE_OK, "%s", n.err.message);
@@ -364,7 +365,7 @@ static void extremes(void) {
     test_node_finish(&n);
 }
 
-// An attribute of another kind is not as good as none.
+// An attribute of the wrong kind is an error; it is not treated as absent.
 static void misread_attributes(void) {
     struct test_node n;
     test_node_start(&n, "Softmax", 13);
@@ -383,7 +384,8 @@ static void misread_attributes(void) {
     test_node_text(&n, "f3,4 l3", "");
     test_node_float(&n, "ignore_index", 2);
     expect(&n, 1, REE_INVALID, "attribute 'ignore_index' is a float, expected an integer");
-    // What is not asked for does not matter; and the next node starts afresh.
+    // An attribute that the rule does not read is ignored. The next node starts without earlier
+    // errors.
     test_node_start(&n, "Softmax", 13);
     test_node_f32(&n, 2, (int64_t[]){2, 3}, zeros);
     test_node_string(&n, "unheard", "1");

@@ -1,5 +1,5 @@
-// ai.onnx.ml and TfIdfVectorizer: random trees against a walk node by node, n-grams with weights,
-// and what a wrong node is told.
+// ai.onnx.ml and TfIdfVectorizer: random trees compared with a walk from node to node, n-grams with
+// weights, and error messages for invalid nodes.
 #include "node.h"
 #include "test.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define N_NODES                                                                                    \
-    31 // a full tree: node i has the children 2i + 1 and 2i + 2, leaves behind the nodes
+    31 // a full tree: node i has the children 2i + 1 and 2i + 2; leaves follow the nodes
 #define N_LEAVES 32
 #define N_TREES 3
 #define N_FEATURES 4
@@ -51,7 +51,7 @@ static void plant(struct forest *f) {
             f->if_false[i] = f->if_true[i] + 1;
             f->true_leaf[i] = f->false_leaf[i] = leaf;
             f->features[i] = (k * 7 + t) % N_FEATURES;
-            f->splits[i] = roundf(test_random(&seed) * 2) / 2; // often equal to a value
+            f->splits[i] = roundf(test_random(&seed) * 2) / 2; // often equal to an input value
             f->modes[i] = (uint8_t)((k + t) % 6);
             f->missing[i] = k % 3 == 0;
         }
@@ -125,7 +125,7 @@ static void expect(struct test_node *n, enum ree_status status, const char *mess
     test_node_finish(n);
 }
 
-// One node, right but for what the arguments say.
+// One node, valid except for the arguments.
 static void one_node(int64_t feature, uint8_t mode, int64_t next, const char *message) {
     static const float numbers[2] = {1, 2};
     struct test_node n;
@@ -144,7 +144,7 @@ static void one_node(int64_t feature, uint8_t mode, int64_t next, const char *me
     expect(&n, REE_INVALID, message);
 }
 
-// Both branches lead back to the node, which is no leaf for that.
+// Both branches lead back to the node; it must not be treated as a leaf.
 static void own_successor(void) {
     static const float numbers[2] = {1, 2};
     static const uint8_t mode = 0;
@@ -170,14 +170,14 @@ static void start_grams(struct test_node *n, const char *mode, size_t n_columns)
     test_node_int(n, "max_gram_length", 2);
     test_node_int(n, "max_skip_count", 1);
     test_node_string(n, "mode", mode);
-    // 1, 9; then (1, 2), (1, 1)
+    // Pool of 1-grams: 1, 9; of 2-grams: (1, 2), (1, 1).
     test_node_ints(n, "pool_int64s", 6, (int64_t[]){1, 9, 1, 2, 1, 1});
     test_node_ints(n, "ngram_counts", 2, (int64_t[]){0, 2});
     test_node_ints(n, "ngram_indexes", n_columns, (int64_t[]){4, 0, 1, 2});
 }
 
 static void grams(void) {
-    // 1 occurs three times, (1, 2) twice side by side, (1, 1) once with one item between.
+    // 1 occurs three times, (1, 2) twice as neighbours, (1, 1) once with one item between.
     static const float want[3][5] = {{0, 2, 1, 0, 3}, {0, 0.5f, 0.25f, 0, 2}, {0, 1, 0.25f, 0, 6}};
     static const char *const modes[3] = {"TF", "IDF", "TFIDF"};
     for (int i = 0; i < 3; i++) {
@@ -212,8 +212,8 @@ static void start_pairs(struct test_node *n, int64_t max_skip, int64_t columns) 
     test_node_ints(n, "ngram_indexes", 1, (int64_t[]){0});
 }
 
-// More skips than the row has items are as many as it has; and tables are bounded before they are
-// made.
+// If the skip count exceeds the number of items in the row, it is limited to that number. The size
+// of tables is checked before they are allocated.
 static void huge_skips(void) {
     struct test_node n;
     start_pairs(&n, INT64_MAX, 4);

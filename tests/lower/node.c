@@ -65,7 +65,8 @@ static struct ree_attr *add_attr(struct test_node *n, const char *name, enum ree
     return attr;
 }
 
-// A copy that lives as long as the node: callers pass compound literals, which may not.
+// Copies values into the node's arena: callers pass compound literals, whose lifetime may be
+// shorter.
 static const void *keep(struct test_node *n, const void *values, size_t size) {
     void *copy = ree_arena_alloc(&n->arena, size);
     REQUIRE(copy != NULL);

@@ -1,4 +1,4 @@
-// One node, lowered with constant inputs, so that its dispatches run on the host at once.
+// Lowers one node with constant inputs, so that its dispatches run on the host immediately.
 //
 //     struct test_node n;
 //     test_node_start(&n, "Clip", 6);
@@ -8,7 +8,7 @@
 //     ... n.out[0]->dims, test_node_output(&n, 0) ...
 //     test_node_finish(&n);
 //
-// Inputs and lists are copied; names and strings have to live as long as the node.
+// Inputs and lists are copied. Names and strings are borrowed and must live as long as the node.
 #ifndef REE_TESTS_LOWER_NODE_H
 #define REE_TESTS_LOWER_NODE_H
 
@@ -26,8 +26,8 @@ struct test_node {
     struct ree_attr attrs[16];
     struct ree_value values[TEST_NODE_MAX]; // inputs, then outputs
     struct ree_value *inputs[TEST_NODE_MAX], *outputs[TEST_NODE_MAX];
-    struct ree_tval *tvals[TEST_NODE_MAX]; // by value id
-    struct ree_tval **out;                 // after run
+    struct ree_tval *tvals[TEST_NODE_MAX]; // indexed by value id
+    struct ree_tval **out;                 // outputs, valid after run
     uint32_t n_values;
 };
 
@@ -42,15 +42,17 @@ void test_node_float(struct test_node *n, const char *name, float value);
 void test_node_string(struct test_node *n, const char *name, const char *value);
 void test_node_strings(struct test_node *n, const char *name, size_t count,
                        const char *const *values);
-// Inputs, separated by blanks: a letter for the type (f float32, h float16, i int32, l int64, c
-// int8, u uint8, s int16, e float8e4m3fn), then the sizes, separated by commas, all elements 0; or
-// '-' for an omitted one. Attributes are "name=integer", separated by blanks.
+// Adds inputs and attributes from text. Inputs are separated by blanks: a letter for the type (f
+// float32, h float16, i int32, l int64, c int8, u uint8, s int16, e float8e4m3fn), then the sizes,
+// separated by commas; all elements are 0. '-' is an omitted input. Attributes are "name=integer",
+// separated by blanks.
 void test_node_text(struct test_node *n, const char *inputs, const char *attrs);
 enum ree_status test_node_run(struct test_node *n, uint32_t n_outputs);
-const void *test_node_output(struct test_node *n, uint32_t i); // dense, on the host
+// Returns the elements of output i: dense, on the host, owned by the node.
+const void *test_node_output(struct test_node *n, uint32_t i);
 void test_node_finish(struct test_node *n);
 
-// A fixed pseudo-random sequence: floats in [-2, 2), never the same twice in a row.
+// A fixed pseudo-random sequence of floats in [-2, 2), never the same number twice in a row.
 float test_random(uint64_t *state);
 void test_random_fill(uint64_t *state, size_t count, float *out);
 

@@ -1,4 +1,4 @@
-// Operators whose meaning changed from one opset to another, each in both meanings.
+// Operators whose semantics changed from one opset to another, each with both semantics.
 #include "node.h"
 #include "test.h"
 
@@ -30,7 +30,7 @@ static void broadcasting(void) {
     run(&n, 1);
     expect(&n, 0, 8, (float[]){11, 12, 23, 24, 15, 16, 27, 28});
     test_node_finish(&n);
-    test_node_start(&n, "Add", 7); // at the right
+    test_node_start(&n, "Add", 7); // aligned at the last axis
     test_node_f32(&n, 3, (int64_t[]){2, 2, 2}, a);
     test_node_f32(&n, 1, (int64_t[]){2}, b);
     run(&n, 1);
@@ -38,7 +38,7 @@ static void broadcasting(void) {
     test_node_finish(&n);
 
     const float x[4] = {-1, -2, -3, 4}, slope[2] = {0.5f, 2};
-    test_node_start(&n, "PRelu", 6); // a slope for each channel
+    test_node_start(&n, "PRelu", 6); // one slope per channel
     test_node_f32(&n, 3, (int64_t[]){1, 2, 2}, x);
     test_node_f32(&n, 1, (int64_t[]){2}, slope);
     run(&n, 1);
@@ -83,7 +83,7 @@ static void softmax(void) {
     struct test_node n;
     const float x[8] = {0};
     static const struct {
-        int64_t opset, axis; // axis INT64_MIN: the default
+        int64_t opset, axis; // INT64_MIN: the default axis
         float value;
     } cases[] = {
         {7, INT64_MIN, 0.25f}, {11, INT64_MIN, 0.25f}, {13, INT64_MIN, 0.5f}, {11, 0, 0.125f},
@@ -122,7 +122,7 @@ static void dropout(void) {
 
 static void normalisations(void) {
     struct test_node n;
-    // Two groups of two channels of two positions; epsilon small beside the variances.
+    // Two groups of two channels of two positions; epsilon is small compared with the variances.
     const float x[8] = {-1, 1, -1, 1, -3, 3, -3, 3}, ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
     for (int64_t opset = 18; opset <= 21; opset += 3) {
         int64_t count = opset < 21 ? 2 : 4;
@@ -138,7 +138,7 @@ static void normalisations(void) {
                           : (float[]){-1, 1, 8, 12, 17, 23, 26, 34});
         test_node_finish(&n);
     }
-    // spatial = 0: statistics for every element of a sample.
+    // spatial = 0: separate statistics for every element of a sample.
     for (int spatial = 0; spatial < 2; spatial++) {
         test_node_start(&n, "BatchNormalization", 7);
         test_node_f32(&n, 3, (int64_t[]){1, 2, 2}, (float[]){1, 2, 3, 4});
@@ -157,7 +157,7 @@ static void normalisations(void) {
 
 static void others(void) {
     struct test_node n;
-    test_node_start(&n, "Cast", 5); // the type by name
+    test_node_start(&n, "Cast", 5); // type given by name
     test_node_f32(&n, 1, (int64_t[]){2}, (float[]){1.75f, -2.5f});
     test_node_string(&n, "to", "INT32");
     run(&n, 1);
@@ -175,7 +175,7 @@ static void others(void) {
         test_node_finish(&n);
     }
 
-    // Signed shifts (opset 28) keep the sign; counts beyond the width leave nothing else.
+    // Signed shifts (opset 28) keep the sign; counts outside the width leave only the sign.
     test_node_start(&n, "BitShift", 28);
     test_node_input(&n, REE_I8, 1, (int64_t[]){5}, (int8_t[]){-128, -1, 127, -7, 5});
     test_node_input(&n, REE_I8, 1, (int64_t[]){5}, (int8_t[]){1, 9, 8, -1, 2});

@@ -1,4 +1,4 @@
-// What a wrong node over quantised numbers gets told.
+// Error messages for invalid nodes with quantised numbers.
 #include "node.h"
 #include "test.h"
 

@@ -1,6 +1,6 @@
-// Random numbers: their bits are those that the definition gives, they follow from the seed or the
-// name alone, and they are distributed as they should be. Bounds are five standard deviations: with
-// fixed seeds nothing varies, and a wrong generator is off by far more.
+// Random numbers: their bits match the definition, they depend only on the seed or the name, and
+// their distribution is correct. The bounds are five standard deviations: with fixed seeds nothing
+// varies, and a wrong generator is off by far more.
 #include "node.h"
 #include "repops/scalar/ops.h"
 #include "test.h"
@@ -24,7 +24,8 @@ static const float *draw(struct test_node *n, const char *op, const float *seed,
 
 static float x[N], y[N];
 
-// From the text: w0 and w1 of element i under the key (bits of the seed, 0).
+// Computed from the text of NUMERICS.md: w0 and w1 of element i under the key (bits of the seed,
+// 0).
 static void definition(void) {
     struct test_node n;
     float seed = 3;
@@ -79,7 +80,7 @@ static void distributions(void) {
     CHECK(fabs(fourth / N - 3) < 5 * sqrt(96.0 / N));
 }
 
-// Without a seed, the name of the output decides.
+// Without a seed, the name of the output is the seed.
 static void seeds(void) {
     struct test_node n;
     float one = 1, two = 2;
@@ -119,7 +120,7 @@ static void choices(void) {
     CHECK(fabs(count / N - 0.3) < 5 * sqrt(0.21 / N));
     test_node_finish(&n);
 
-    // Weights 1, 0, 2, 1 and, for the second row, all on class 1.
+    // Weights 1, 0, 2, 1; in the second row only class 1 has weight.
     float logs[8] = {0, -INFINITY, 0x1.62e43p-1f, 0, -300, 300, -300, -300};
     test_node_start(&n, "Multinomial", 15);
     test_node_f32(&n, 2, (int64_t[]){2, 4}, logs);
@@ -194,7 +195,7 @@ static void messages(void) {
     expect(&n, "input ratio is float32[2], expected one float");
 }
 
-// The mask of old opsets has the data's type, and holds its 1.
+// In old opsets the mask has the data's type, with 1 for true.
 static void dropout_masks(void) {
     static const uint16_t data[2] = {0x4000, 0xC000};
     struct test_node n;

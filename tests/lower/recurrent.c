@@ -1,5 +1,5 @@
-// RNN, GRU and LSTM: the bits do not depend on the batch, on how a sequence is cut into calls that
-// hand their states on, nor on fusion; and what a wrong node is told.
+// RNN, GRU and LSTM: the bits do not depend on the batch, on cutting a sequence into calls that
+// pass their states on, or on fusion. Also tests error messages for invalid nodes.
 #include "node.h"
 #include "test.h"
 
@@ -16,20 +16,20 @@ struct net {
     const char *op;
     uint32_t gates, states;
     int64_t directions;
-    const char *direction, *more; // an attribute set to 1, or NULL
+    const char *direction, *more; // more: an attribute set to 1, or NULL
     bool peepholes;
     float w[2 * MAX_GATES * HIDDEN * N_IN], r[2 * MAX_GATES * HIDDEN * HIDDEN];
     float b[2 * 2 * MAX_GATES * HIDDEN], p[2 * 3 * HIDDEN];
 };
 
-// What a call sees and gives, dense, with the batch between directions and elements.
+// Inputs and outputs of one call: dense, the batch dimension between directions and elements.
 struct call {
     int64_t steps, batch;
     bool fuse;
     float x[STEPS * BATCH * N_IN];
     int32_t lengths[BATCH];
     bool has_lengths;
-    float state[MAX_STATES][2 * BATCH * HIDDEN]; // in and out
+    float state[MAX_STATES][2 * BATCH * HIDDEN]; // input and output
     float y[STEPS * 2 * BATCH * HIDDEN];
 };
 
@@ -73,7 +73,7 @@ static const struct call *draw(uint64_t *seed, struct call *c) {
     return c;
 }
 
-// Sequence `from` of the batch, alone.
+// Extracts sequence `from` of the batch.
 static void take_one(const struct net *net, const struct call *all, int64_t from,
                      struct call *one) {
     *one = (struct call){.steps = all->steps, .batch = 1, .fuse = true};
@@ -119,7 +119,7 @@ static void fusion_does_not_matter(const struct net *net, const struct call *dra
               "%s %s: fusion changes bits", net->op, net->direction);
 }
 
-// A forward network over [0, cut) and then, from its states, over the rest.
+// Runs a forward network over [0, cut) and then, from the resulting states, over the rest.
 static void cuts_do_not_matter(const struct net *net, const struct call *drawn) {
     static struct call whole, part;
     whole = *drawn;
@@ -140,7 +140,7 @@ static void cuts_do_not_matter(const struct net *net, const struct call *drawn) 
     }
 }
 
-// A sequence of length n ends where a shorter call would, and gives zeros from there.
+// A sequence with length n ends where a call with n steps would; from there the output is zeros.
 static void lengths_end_sequences(const struct net *net, const struct call *drawn) {
     static struct call all, one;
     all = *drawn;
@@ -229,7 +229,7 @@ static void expect(struct test_node *n, enum ree_status status, const char *mess
 
 static const float zeros[256];
 
-// An LSTM of 2 steps, batch 3, 4 inputs, 2 hidden, right but for what follows.
+// An LSTM of 2 steps, batch 3, 4 inputs, 2 hidden units, valid except for what the test changes.
 static void start(struct test_node *n, int64_t w_rows, int64_t r_columns) {
     test_node_start(n, "LSTM", 14);
     test_node_f32(n, 3, (int64_t[]){2, 3, 4}, zeros);

@@ -1,5 +1,5 @@
-// The operator table: every row is found over its range and nowhere else, from several threads at
-// once.
+// The operator table: every row is found for its opset range and not outside it, from several
+// threads at once.
 #include "graph/lower/lower.h"
 #include "test.h"
 
@@ -32,7 +32,7 @@ static void *find_all(void *out) {
 }
 
 int main(void) {
-    // The first look-ups of the process, all at once.
+    // The first look-ups of the process happen concurrently.
     pthread_t threads[4];
     long missed[4];
     for (int i = 0; i < 4; i++)

@@ -1,4 +1,4 @@
-// Convolution and pooling windows over random geometries, against the definition written out.
+// Convolution and pooling windows over random geometries, compared with the definition.
 #include "node.h"
 #include "test.h"
 
@@ -8,9 +8,9 @@
 struct geometry {
     uint32_t n; // dimensions
     int64_t in[3], kernel[3], stride[3], dilation[3], pads[6];
-    const char *auto_pad; // NULL: pads
+    const char *auto_pad; // NULL: pads are used
     bool ceil_mode;
-    // By the definition:
+    // Computed from the definition:
     int64_t out[3], begin[3], end[3];
 };
 
@@ -23,9 +23,9 @@ static bool is_same(const struct geometry *g) {
     return g->auto_pad && !strncmp(g->auto_pad, "SAME", 4);
 }
 
-// A window starts at every multiple of the stride; it counts if it lies inside the padded input, or
-// with ceil_mode if it starts inside input and leading padding and the one before it does not reach
-// the end.
+// A window starts at every multiple of the stride. It counts if it is inside the padded input. With
+// ceil_mode it also counts if it starts inside the input or the leading padding and the previous
+// window does not reach the end.
 static int64_t count_windows(int64_t in, int64_t begin, int64_t end, int64_t extent, int64_t stride,
                              bool ceil_mode) {
     int64_t n = 0;
@@ -81,8 +81,8 @@ static void set_attributes(struct test_node *n, const struct geometry *g) {
     if (g->ceil_mode) test_node_int(n, "ceil_mode", 1);
 }
 
-// Calls visit for every tap of the window at output (o0, o1, o2): where it reads in x's plane, -1
-// in padding, -2 beyond it.
+// For every tap of the window at output (o0, o1, o2): the index in x's plane, -1 in the padding, -2
+// beyond the padding.
 struct window {
     int64_t at[27];
     int n;
@@ -144,7 +144,7 @@ static void check_conv(const struct geometry *g, uint64_t *state) {
                             sum += term;
                             size += fabs(term);
                         }
-                    // 60 roundings at most, each of 2^-24 of the terms' size
+                    // At most 60 roundings, each of 2^-24 of the terms' magnitude.
                     CHECK_MSG(fabs(*y - sum) <= 4e-6 * size, "conv: %.9g, expected %.9g", *y, sum);
                     y++;
                 }
@@ -184,7 +184,7 @@ static void check_pool(const struct geometry *g, const char *type, bool include)
                         if (best < 0 || x_data[p * plane + w.at[t]] > x_data[p * plane + best])
                             best = w.at[t];
                     }
-                    if (!inside) continue; // dilated taps may all step over a small input
+                    if (!inside) continue; // dilated taps may all miss a small input
                     if (max)
                         CHECK(y[at] == x_data[p * plane + best] && index[at] == p * plane + best);
                     else

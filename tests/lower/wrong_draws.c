@@ -1,6 +1,6 @@
-// A node of a row of the operator table: from a template, changed here and there, or of anything.
-// Attributes are made as the rule asks for them: the linker puts the functions below in the place
-// of those of graph/ir.h (--wrap).
+// Draws a node for a row of the operator table: a template with a few changes, or arbitrary inputs.
+// Attributes are created when the rule reads them: the linker (--wrap) replaces the functions of
+// graph/ir.h by the ones below.
 #include "wrong_draws.h"
 #include "test.h"
 
@@ -13,7 +13,7 @@
 
 struct wrong wrong;
 static struct ree_attr attrs[MAX_ATTRS];
-static const char *asked[MAX_ATTRS]; // names that the rule has asked for, with or without an answer
+static const char *asked[MAX_ATTRS]; // names that the rule has read, present or absent
 static size_t n_asked;
 
 // Attributes
@@ -102,7 +102,7 @@ static void store(enum ree_dtype dtype, char *at, double value) {
         memcpy(at, &i, ree_dtype_size(dtype));
 }
 
-// One input, changed now and then; `spec` is moved behind it.
+// Makes one input, sometimes changed; advances `spec` past it.
 static struct ree_tval *template_input(const char **spec) {
     const char *s = *spec;
     int64_t dims[REE_MAX_RANK] = {0};
@@ -144,7 +144,7 @@ static struct ree_tval *template_input(const char **spec) {
     return t;
 }
 
-// The attributes; one may be changed, or left to be made up.
+// Makes the attributes; one may be changed, or omitted so that `decide` creates it.
 static void template_attrs(const char *spec) {
     char *copy = ree_arena_strdup(&wrong.node.arena, spec);
     REQUIRE(copy != NULL);
@@ -187,7 +187,7 @@ static const struct wrong_template *choose_template(const char *op) {
     return chosen;
 }
 
-// The rule asks for an attribute, which exists from now on, or does not.
+// Called when the rule reads an attribute: decides whether it exists, and creates it.
 static void decide(const struct ree_node *of, const char *name, int kind, int64_t fallback) {
     if (of != &wrong.node.node || n_asked == MAX_ATTRS) return;
     for (size_t i = 0; i < n_asked; i++)
@@ -201,7 +201,7 @@ static void decide(const struct ree_node *of, const char *name, int kind, int64_
             ? wrong_one_in(2)
             : wrong_one_in(5))
         return;
-    // No kind: the rule looks for itself.
+    // A negative kind: the rule reads the attribute itself, so any kind is possible.
     if (kind < 0) {
         static const enum ree_attr_kind kinds[] = {
             REE_ATTR_INT,  REE_ATTR_FLOAT,  REE_ATTR_STRING,  REE_ATTR_TENSOR, REE_ATTR_GRAPH,
@@ -314,7 +314,7 @@ void wrong_draw(const struct ree_op *op, uint64_t seed) {
     wrong.list_length = wrong_any(5);
     wrong.base_rank = wrong_dims(wrong.base_dims);
     wrong.base_dtype = wrong.careful && wrong_one_in(2) ? REE_F32 : wrong_dtype();
-    // Of an image, where the rule may want one.
+    // Shapes of an image, for rules that may require one.
     if (wrong.careful && wrong_one_in(3)) {
         wrong.base_rank = 3 + wrong_any(2);
         for (uint32_t i = 0; i < wrong.base_rank; i++)

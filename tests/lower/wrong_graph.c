@@ -19,7 +19,7 @@ static void *memory(struct ree_graph *graph, size_t size) {
 
 static struct ree_value *any_value(struct ree_graph *graph, struct wrong_random *rng) {
     if (graph->n_values == 0) return NULL;
-    // What was made last is the most interesting.
+    // Prefers the most recent value.
     if (wrong_below(rng, 3) == 0) return graph->values[graph->n_values - 1];
     return graph->values[wrong_below(rng, (uint32_t)graph->n_values)];
 }
@@ -100,7 +100,7 @@ struct ree_graph *wrong_graph(struct test_node *n, struct wrong_random *rng) {
         add_node(graph, rng);
     for (; graph->n_outputs < n_out; graph->n_outputs++) {
         struct ree_value *value = any_value(graph, rng);
-        // A loop's condition, and values that stay what they are.
+        // A loop's condition, and values that are passed through unchanged.
         bool loops = !branch && n_in > graph->n_outputs + 1;
         if (loops && wrong_below(rng, 2)) value = graph->inputs[graph->n_outputs + 1];
         graph->outputs[graph->n_outputs] = value;

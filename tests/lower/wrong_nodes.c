@@ -1,7 +1,7 @@
 // Random nodes of every row of the operator table, nearly all of them wrong: types, shapes, values
-// and attributes as a hostile file may have them. A rule ends with tensors that lie within their
-// storages and dispatches that pass the check, or with an error that has a message. Sanitizers see
-// the rest.
+// and attributes as in a hostile file. A rule must end with tensors inside their storages and
+// dispatches that pass the check, or with an error that has a message. Sanitizers detect everything
+// else.
 //
 //     test_lower_wrong_nodes [ROUNDS [OPERATOR [FIRST_ROUND]]]
 #include "wrong_draws.h"
@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static char progress[128]; // for the message of a test that hangs or dies
+static char progress[128]; // printed if a test hangs or crashes
 
 static enum ree_status unknown(struct ree_lower *lower, struct ree_storage *storage) {
     (void)storage;
@@ -94,7 +94,7 @@ static void say_where(int signal_number) {
     _exit(1);
 }
 
-// Sizes from hostile numbers must be refused for what they are or fail as out of memory.
+// Sizes derived from hostile numbers must be refused, or fail with an out-of-memory error.
 const char *__asan_default_options(void);
 __attribute__((visibility("default"))) const char *__asan_default_options(void) {
     return "allocator_may_return_null=1:max_allocation_size_mb=1024";

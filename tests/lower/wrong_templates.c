@@ -1,8 +1,8 @@
 #include "wrong_graph.h"
 
-// Type letter, sizes, "=" and values; "-" is an omitted input. Letters as for test_node_text, and
-// b bool, d float64, t string. Attributes: a number, one with a point, a list that ends with a
-// comma, or text.
+// Inputs: type letter, sizes, "=" and values; "-" is an omitted input. Letters as for
+// test_node_text, and b bool, d float64, t string. Attributes: an integer, a number with a decimal
+// point, a list that ends with a comma, or text.
 const struct wrong_template wrong_templates[] = {
     {"Conv", "f1,2,5,5 f4,2,3,3 f4", "strides=2,2, pads=1,1,1,1,"},
     {"Conv", "f1,4,6 f4,2,3", "group=2 dilations=2,"},

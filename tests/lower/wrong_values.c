@@ -164,7 +164,7 @@ uint32_t wrong_dims(int64_t *dims) {
     return rank;
 }
 
-// Dims like those of the node's other inputs, more often than not.
+// Returns dims that usually resemble those of the node's other inputs.
 static uint32_t similar_dims(int64_t *dims) {
     uint32_t rank = wrong.base_rank;
     memcpy(dims, wrong.base_dims, sizeof wrong.base_dims);
@@ -224,7 +224,7 @@ static struct ree_tval *random_tensor(void) {
     int64_t dims[REE_MAX_RANK];
     uint32_t rank = similar_dims(dims);
     enum ree_dtype dtype = wrong_one_in(wrong.careful ? 12 : 3) ? wrong_dtype() : wrong.base_dtype;
-    // What stands for a shape, a list of axes or an index.
+    // A tensor that could be a shape, a list of axes or an index.
     if (wrong_one_in(wrong.careful ? 6 : 4)) dtype = wrong_one_in(4) ? REE_I32 : REE_I64;
     if (wrong_one_in(wrong.careful ? 8 : 4)) rank = 1, dims[0] = wrong_any(6);
     size_t n = wrong_count(rank, dims);
@@ -235,7 +235,7 @@ static struct ree_tval *random_tensor(void) {
         REQUIRE(ree_lower_strings(&wrong.node.lower, rank, dims, texts, &t) == REE_OK);
         return t;
     }
-    // A value that only the device will know.
+    // A value that is known only on the device.
     if (wrong_one_in(6))
         REQUIRE(ree_lower_new(&wrong.node.lower, dtype, rank, dims, &t) == REE_OK);
     else

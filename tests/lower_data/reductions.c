@@ -1,4 +1,4 @@
-// Reductions: axes in both forms, empty sets, integers, and the values that need care.
+// Reductions: axes in both forms, empty sets, integers, and special values.
 #include "lower_data/rule.h"
 
 static void axes(void) {
@@ -27,17 +27,17 @@ static void values(void) {
     CHECK_RULE("ReduceMean/18", "int64[2] -3 0", "int64[1] -1");
     CHECK_RULE("ReduceProd/18", "int64[3] -3 5 7", "int64[1] -105");
     CHECK_RULE("ReduceL2/18", "float32[2] 3 4", "float32[1] 5");
-    CHECK_RULE("ReduceL2/18", "int32[2] 3 5", "int32[1] 5"); // sqrt(34), cut off
+    CHECK_RULE("ReduceL2/18", "int32[2] 3 5", "int32[1] 5"); // sqrt(34), truncated
     CHECK_RULE("ReduceL1/18", "int32[2] -3 5", "int32[1] 8");
     CHECK_RULE("ReduceLogSum/18", "float32[2] 0.25 0.75", "float32[1] 0");
     CHECK_RULE("ReduceLogSumExp/18 keepdims=0", "float32[2] 1000 1000", "float32[] 1000.69318");
-    // Of integers through float32 and towards zero, whether the opset calls them so or not.
+    // For integers: computed in float32 and truncated, in every opset.
     CHECK_RULE("ReduceLogSum/13", "int32[2] 10 11", "int32[1] 3");
     CHECK_RULE("ReduceLogSum/18", "int64[2] 1 0", "int64[1] 0");
     CHECK_RULE("ReduceLogSumExp/13", "int64[2] 7 7", "int64[1] 7");
     CHECK_RULE("ReduceLogSumExp/18 keepdims=0", "int32[3] -5 -5 -5", "int32[] -3");
     CHECK_RULE("ReduceLogSumExp/18", "int32[3] 1000 1000 1000", "int32[1] 1001");
-    // And Shrink, whose lambd and bias are first cast to the type.
+    // Shrink's lambd and bias are first cast to the type.
     CHECK_RULE("Shrink/9 lambd=1.5 bias=1.5", "int64[5] -3 -1 0 1 3", "int64[5] -2 0 0 0 2");
     CHECK_RULE("Shrink/9 lambd=1.5 bias=-1.0", "int8[3] -128 127 2", "int8[3] 127 -128 3");
     CHECK_RULE("Shrink/9 lambd=2.0 bias=3.0", "uint8[4] 0 2 3 255", "uint8[4] 0 0 0 252");

@@ -1,4 +1,4 @@
-// What the rules refuse, and that they say why. Nothing here may overflow or reach beyond a tensor.
+// What the rules refuse, and the reasons they give. No case may overflow or reach beyond a tensor.
 #include "lower_data/rule.h"
 
 static void shapes(void) {

@@ -11,7 +11,7 @@
 #define MAX_TENSORS 12
 #define TEXT_SIZE 20000
 
-// A tensor given as text: "float32[2,1] 1.5 nan".
+// A tensor parsed from text: "float32[2,1] 1.5 nan".
 
 struct tensor {
     enum ree_dtype dtype;
@@ -102,7 +102,7 @@ static size_t print_tensor(const struct ree_tval *shape, const void *data, char 
     return n;
 }
 
-// The node's text.
+// The node, parsed from text.
 
 struct case_graph {
     struct ree_graph *graph;
@@ -190,7 +190,7 @@ static void parse_case(struct case_graph *c, const char *node, const char *input
     c->node.n_outputs = 1;
     const char *s = end;
     while (*(s += strspn(s, " "))) {
-        if (!strncmp(s, "outputs=", 8)) { // how many, not an attribute
+        if (!strncmp(s, "outputs=", 8)) { // the number of outputs, not an attribute
             c->node.n_outputs = strtoull(s + 8, &end, 10);
             s = end;
         } else {
@@ -227,13 +227,13 @@ static void free_case(struct case_graph *c) {
     ree_graph_destroy(c->graph);
 }
 
-// Running it.
+// Running the node.
 
 struct runner {
     struct ree_lower lower;
     struct ree_arena arena;
     const struct case_graph *c;
-    void **memory; // of each storage, after run_program
+    void **memory; // memory of each storage, after run_program
     size_t n_memory;
 };
 
@@ -245,7 +245,7 @@ static void free_memory(struct runner *r) {
     r->n_memory = 0;
 }
 
-// What a session would do, with each storage in memory of its own, filled with garbage first.
+// Runs the program as a session would. Each storage has its own memory, first filled with garbage.
 static enum ree_status run_program(struct runner *r) {
     free_memory(r);
     r->n_memory = r->lower.n_storages;
@@ -281,7 +281,7 @@ static enum ree_status read_storage(struct ree_lower *lower, struct ree_storage 
 }
 
 struct way {
-    bool constants; // inputs are known on the host
+    bool constants; // the host knows the inputs
     bool fuse;
     uint64_t fold_limit;
 };
@@ -345,7 +345,8 @@ const char *rule_result(const char *node, const char *inputs) {
         parse_case(&c, node, inputs);
         run_way(&c, &ways[i], i ? other : first, TEXT_SIZE);
         free_case(&c);
-        // What fails at bind time over constants may fail while running otherwise, in other words.
+        // An error at bind time with constant inputs may be another error, with another message, at
+        // run time.
         bool both_fail = !strncmp(first, "error: ", 7) && !strncmp(other, "error: ", 7);
         same = i == 0 || both_fail || !strcmp(first, other);
         if (!same) fprintf(stderr, "%s\n    way 0: %s\n    way %zu: %s\n", node, first, i, other);

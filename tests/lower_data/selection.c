@@ -32,12 +32,12 @@ static void gathering(void) {
 static void scattering(void) {
     CHECK_RULE("ScatterElements/18", "int8[3] 1 2 3 | int64[2] -1 0 | int8[2] 8 9",
                "int8[3] 9 2 8");
-    // The last update of several stands.
+    // The last of several updates to one element remains.
     CHECK_RULE("Scatter/9", "float64[2] 1 2 | int32[3] 0 0 0 | float64[3] 3 4 5", "float64[2] 5 2");
     CHECK_RULE("ScatterElements/18 axis=1 reduction=add",
                "int32[2,2] 1 2 3 4 | int64[1,3] 1 1 0 | int32[1,3] 10 20 30",
                "int32[2,2] 31 32 3 4");
-    // One addition after another, not a chunked sum: 2^24 + 1 stays 2^24, twice.
+    // Sequential additions, not a chunked sum: 2^24 + 1 stays 2^24, twice.
     CHECK_RULE("ScatterElements/18 reduction=add",
                "float32[1] 16777216 | int64[3] 0 0 0 | float32[3] 1 1 4", "float32[1] 16777220");
     CHECK_RULE("ScatterElements/18 reduction=max", "int8[2] -5 7 | int64[2] 0 1 | int8[2] 3 -1",
@@ -68,7 +68,7 @@ static void ordering(void) {
     CHECK_RULE("TopK/10 outputs=2", "float32[2] 1 2 | int64[1] 0", "float32[0] | int64[0]");
     CHECK_RULE("ArgMax/13 axis=1", "float32[2,3] 1 2 2 nan 3 nan", "int64[2,1] 1 0");
     CHECK_RULE("ArgMax/12 axis=1 select_last_index=1 keepdims=0", "float32[2,3] 1 2 2 nan 3 nan",
-               "int64[2] 2 0"); // the first NaN wins all the same
+               "int64[2] 2 0"); // the first NaN wins nevertheless
     CHECK_RULE("ArgMin/7", "int32[3] 2 -2 -2", "int64[1] 1");
     CHECK_RULE("ArgMax/13", "uint8[3] 1 255 0", "int64[1] 1");
 }

@@ -1,11 +1,12 @@
-// Rules that change shapes, cut, join and repeat.
+// Rules that reshape, slice, concatenate and repeat.
 #include "lower_data/rule.h"
 
 static void reshaping(void) {
     CHECK_RULE("Reshape/13", "int64[2,3] 1 2 3 4 5 6 | int64[2] 3 -1", "int64[3,2] 1 2 3 4 5 6");
     CHECK_RULE("Reshape/13", "int8[2,3] 1 2 3 4 5 6 | int64[3] 0 1 -1", "int8[2,1,3] 1 2 3 4 5 6");
     CHECK_RULE("Reshape/1 shape=[3,2]", "bool[2,3] 1 0 1 0 1 0", "bool[3,2] 1 0 1 0 1 0");
-    // An empty KV cache: the zeros copy, and -1 is found although no elements are left.
+    // An empty kv cache: zeros copy the dimensions, and -1 is inferred although no elements are
+    // left.
     CHECK_RULE("Reshape/14", "float32[2,0,6] | int64[4] 0 0 2 -1", "float32[2,0,2,3]");
     CHECK_RULE("Reshape/14 allowzero=1", "float32[2,0] | int64[2] 0 7", "float32[0,7]");
     CHECK_RULE("Flatten/13 axis=-1", "uint8[1,2,2] 1 2 3 4", "uint8[2,2] 1 2 3 4");
@@ -13,7 +14,8 @@ static void reshaping(void) {
     CHECK_RULE("Squeeze/13", "int32[1,2,1] 5 6", "int32[2] 5 6");
     CHECK_RULE("Squeeze/13", "int32[1,2,1] 5 6 | int64[1] -1", "int32[1,2] 5 6");
     CHECK_RULE("Squeeze/11 axes=[0]", "int32[1,2,1] 5 6", "int32[2,1] 5 6");
-    CHECK_RULE("Squeeze/13", "int32[1,2] 5 6 | int64[0]", "int32[1,2] 5 6"); // none is not all
+    // An empty list of axes does not mean all axes.
+    CHECK_RULE("Squeeze/13", "int32[1,2] 5 6 | int64[0]", "int32[1,2] 5 6");
     CHECK_RULE("Unsqueeze/13", "int32[2] 5 6 | int64[2] -1 0", "int32[1,2,1] 5 6");
     CHECK_RULE("Unsqueeze/1 axes=[0,2]", "int32[2] 5 6", "int32[1,2,1] 5 6");
     CHECK_RULE("Expand/13", "float32[2,1] 1 2 | int64[3] 2 1 2", "float32[2,2,2] 1 1 2 2 1 1 2 2");
@@ -65,7 +67,7 @@ static void joining(void) {
     CHECK_RULE("Tile/13", "int8[0,1,1,1,1,2,2,2] | int64[8] 1 1 1 1 1 2 2 2",
                "int8[0,1,1,1,1,4,4,4]");
     CHECK_RULE("Tile/1", "float32[2] 1 2 | float32[] 2 | float32[] 0", "float32[4] 1 2 1 2");
-    // Rank 8 leaves no dimension to repeat in.
+    // With rank 8 no dimension is left for the repetition.
     CHECK_RULE("Tile/13", "uint8[1,1,1,1,1,1,2,2] 1 2 3 4 | int64[8] 1 1 1 1 1 1 2 2",
                "uint8[1,1,1,1,1,1,4,4] 1 2 1 2 3 4 3 4 1 2 1 2 3 4 3 4");
     CHECK_RULE("DepthToSpace/13 blocksize=2", "int8[1,4,1,2] 0 1 2 3 4 5 6 7",
@@ -107,7 +109,7 @@ static void generating(void) {
     CHECK_RULE("Range/11", "int64[] 5 | int64[] -2 | int64[] -3", "int64[3] 5 2 -1");
     CHECK_RULE("Range/11", "int32[] 0 | int32[] 5 | int32[] -1", "int32[0]");
     CHECK_RULE("Range/11", "int16[] 1 | int16[] 4 | int16[] 2", "int16[2] 1 3");
-    // In binary32, 0.3 / 0.1 is a little more than 3.
+    // In binary32, 0.3 / 0.1 is slightly more than 3.
     CHECK_RULE("Range/11", "float32[] 0 | float32[] 0.3 | float32[] 0.1",
                "float32[4] 0 0.100000001 0.200000003 0.300000012");
     CHECK_RULE("Range/11",

@@ -1,4 +1,4 @@
-// float64, and the types of 8 bits and fewer, in operators of every kind.
+// float64, and types of at most 8 bits, in operators of every kind.
 #include "lower_data/rule.h"
 
 static void float64(void) {
@@ -18,7 +18,7 @@ static void float64(void) {
     CHECK_RULE("Clip/13", "float64[3] -1 0.1 9 | float64[] 0 | float64[] 1",
                "float64[3] 0 0.10000000000000001 1");
     CHECK_RULE("Relu/14", "float64[2] -0 0.1", "float64[2] 0 0.10000000000000001");
-    // An attribute is the binary32 number that the model stores.
+    // An attribute is stored as a binary32 number in the model.
     CHECK_RULE("LeakyRelu/16", "float64[1] -1", "float64[1] -0.0099999997764825821");
     CHECK_RULE("Softmax/13", "float64[2] 3 3", "float64[2] 0.5 0.5");
     CHECK_RULE("Range/11", "float64[] 0 | float64[] 0.3 | float64[] 0.1",
@@ -77,7 +77,7 @@ static void small(void) {
     CHECK_RULE("BitCast/26 to=21", "int4[2] -1 3", "uint4[2] 15 3");
     CHECK_RULE("BitCast/26 to=26", "uint2[2] 2 1", "int2[2] -2 1");
     CHECK_RULE("BitCast/26 to=7", "float64[1] 1", "int64[1] 4607182418800017408");
-    // NaNs with a sign or a payload: integers see the canonical one.
+    // NaNs with a sign or a payload: their bits as integers are those of the canonical NaN.
     CHECK_RULE("BitCast/26 to=6", "float32[5] nan(0x1) -nan inf -inf -0",
                "int32[5] 2143289344 2143289344 2139095040 -8388608 -2147483648");
     CHECK_RULE("BitCast/26 to=7", "float64[3] nan(0x1) -nan -inf",
@@ -90,7 +90,7 @@ static void small(void) {
     CHECK_RULE("BitCast/26 to=2", "float8e4m3fn[3] 0xFF 0xFE 0x7F", "uint8[3] 127 254 127");
     CHECK_RULE("BitCast/26 to=2", "float8e5m2[4] 0x7D 0xFF 0x7C 0xFC", "uint8[4] 126 126 124 252");
     CHECK_RULE("BitCast/26 to=2", "float8e8m0[2] 0xFF 0x7F", "uint8[2] 255 127");
-    // Once, from the exact number: 2^30 + 2^22 + 1 lies above a tie of bfloat16.
+    // Rounds once, from the exact number: 2^30 + 2^22 + 1 is just above a tie of bfloat16.
     CHECK_RULE("Cast/25 to=16", "int32[1] 1077936129", "bfloat16[1] 20097");
 }
 

@@ -15,7 +15,7 @@ static int compare_names(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-// A case without a folder of its own: ROOT/NAME.onnx and its outputs.
+// A case without its own folder: ROOT/NAME.onnx and its output files.
 static bool is_light(const char *base) {
     char path[MAX_PATH];
     snprintf(path, sizeof path, "%s.onnx", base);
@@ -37,7 +37,7 @@ static void tensor_path(const char *base, size_t set, const char *what, size_t i
         snprintf(path, size, "%s/test_data_set_%zu/%s_%zu.pb", base, set, what, i);
 }
 
-// Makes the name of a case out of that of a directory entry. False if it is no case.
+// Turns a directory entry's name into a case's name, in place. Returns false if it is not a case.
 static bool case_name(const char *root, char *entry) {
     char path[MAX_PATH];
     if (entry[0] == '.') return false;
@@ -108,7 +108,7 @@ static enum ree_status load_tensors(const char *base, size_t set, const char *wh
     return REE_OK;
 }
 
-// The inputs of a light model, by ONNX's formula.
+// Makes the inputs of a light model, by ONNX's formula.
 static enum ree_status make_inputs(const struct ree_model *model, struct case_data *data,
                                    struct ree_error *err) {
     for (size_t i = 0; i < ree_model_n_inputs(model); i++) {
@@ -116,7 +116,7 @@ static enum ree_status make_inputs(const struct ree_model *model, struct case_da
         if (port->optional) continue;
         int64_t dims[REE_MAX_RANK];
         for (uint32_t d = 0; d < port->rank; d++)
-            dims[d] = port->dims[d] > 0 ? port->dims[d] : 1; // ONNX makes 1 of a symbol
+            dims[d] = port->dims[d] > 0 ? port->dims[d] : 1; // ONNX sets symbolic dimensions to 1
         if (!port->has_shape || port->dtype != REE_F32 || data->n_inputs == CASE_MAX_TENSORS) {
             snprintf(err->message, sizeof err->message,
                      "input '%.200s' is not float32 of a declared rank", port->name);

@@ -1,7 +1,7 @@
-// A test case in one of ONNX's two layouts. ROOT/NAME is what the functions below call `base`.
+// A test case in one of ONNX's two layouts. The functions below call ROOT/NAME `base`.
 //
 //     ROOT/NAME/model.onnx, ROOT/NAME/test_data_set_N/{input,output}_M.pb
-//     ROOT/NAME.onnx, ROOT/NAME_output_M.pb            one data set, whose inputs are not in files
+//     ROOT/NAME.onnx, ROOT/NAME_output_M.pb            one data set; its inputs have no files
 //
 // The second layout is that of ONNX's "light" models. ONNX defines their inputs by a formula:
 // element i of the n elements of an input is i / n, rounded to float32.
@@ -13,20 +13,20 @@
 #define CASE_MAX_TENSORS 64
 
 struct case_data {
-    // A file's type contradicts the model's: ONNX before 1.15 wrote bfloat16 as uint16, and cut off
-    // low bits where Cast has to round. Such a case says nothing about ree.
+    // A file's type contradicts the model's: ONNX before 1.15 wrote bfloat16 as uint16, and
+    // truncated low bits although Cast must round. Such a case cannot test ree.
     bool contradicts_model;
     size_t n_inputs, n_outputs;
     struct ree_tensor inputs[CASE_MAX_TENSORS], outputs[CASE_MAX_TENSORS];
 };
 
-// The names of the cases in `root`, sorted. Release with cases_free.
+// Returns the names of the cases in `root`, sorted. Release with cases_free.
 bool cases_list(const char *root, char ***out_names, size_t *out_n);
 void cases_free(char **names, size_t n);
 
 void case_model_path(const char *base, char *path, size_t size);
-// Number of data sets, and one of them. Inputs get the names of the model's inputs: those without
-// a default value in their order, or all in order when there are more files than those.
+// Return the number of data sets, and load one of them. Inputs get the names of the model's inputs:
+// in order, those without a default value, or all inputs if there are more files than those.
 size_t case_n_sets(const char *base);
 enum ree_status case_load(const char *base, size_t set, const struct ree_model *model,
                           struct case_data *out_data, struct ree_error *err);

@@ -15,7 +15,7 @@ static double half_to_double(uint16_t h) {
     return sign * ldexp(fraction + 1024, exponent - 25);
 }
 
-// Element i of a float tensor.
+// Returns element i of a float tensor.
 static double element(const struct ree_tensor *t, size_t i) {
     uint16_t u16;
     uint32_t u32;
@@ -51,7 +51,7 @@ static bool same_strings(const struct ree_tensor *got, const struct ree_tensor *
     return true;
 }
 
-// Sequences and absent values: of one kind, and the items alike.
+// Compares sequences and absent values: the kind, the number of items, and each item.
 static bool
 same_items(const struct ree_tensor *got, const struct ree_tensor *want, char *reason, size_t size,
            bool (*compare)(const struct ree_tensor *, const struct ree_tensor *, char *, size_t)) {
@@ -96,7 +96,7 @@ bool compare_bytes(const struct ree_tensor *got, const struct ree_tensor *want, 
     return false;
 }
 
-// Floats of a byte: the same number, bit for bit, but any NaN for another.
+// One-byte floats: the same bits, except that a NaN matches any NaN.
 static bool compare_small_floats(const struct ree_tensor *got, const struct ree_tensor *want,
                                  char *reason, size_t size) {
     struct ree_tensor same = *want;
@@ -124,7 +124,7 @@ bool compare_with_oracle(const struct ree_tensor *got, const struct ree_tensor *
     double absolute = COMPARE_ABSOLUTE + COMPARE_LARGEST * largest;
     for (size_t i = 0; i < n; i++) {
         double a = element(got, i), b = element(want, i);
-        // A difference of infinities is NaN, hence the equality; two NaNs agree.
+        // A difference of infinities is NaN, so they are compared for equality; two NaNs match.
         if (a == b || (isnan(a) && isnan(b))) continue;
         if (fabs(a - b) <= absolute + COMPARE_RELATIVE * fabs(b) && !isinf(b)) continue;
         snprintf(reason, size, "element %zu is %.9g, expected %.9g", i, a, b);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// NAME@DIGEST
+// Returns whether the pattern has the form NAME@DIGEST.
 static bool is_case_pattern(const char *pattern) {
     const char *at = strchr(pattern, '@');
     return at && at != pattern && strspn(at + 1, "0123456789abcdef") == CASE_DIGEST_LENGTH &&
@@ -87,7 +87,7 @@ static bool contains_type(const struct ree_model *model, const char *name) {
     return false;
 }
 
-// Files are read only for cases of the rule's name.
+// Reads files only for cases with the rule's name.
 static bool matches_case(const char *pattern, const char *base, const char *name) {
     size_t length = strcspn(pattern, "@");
     if (strlen(name) != length || strncmp(pattern, name, length) != 0) return false;

@@ -1,4 +1,4 @@
-// The list of test cases that are expected to fail, with reasons. One rule on a line:
+// The list of test cases that are expected to fail, with reasons. One rule per line:
 //
 //     name:GLOB         reason   the case's name (a folder)
 //     case:NAME@DIGEST  reason   the case of this name whose files have this digest (case_digest)
@@ -8,11 +8,11 @@
 //     load:GLOB         reason   reading the model fails with this message
 //
 //     data:GLOB         reason   in cases of this name the types of the data may contradict the
-//                                model; those that do are not run, the others must pass
-//     pass:GLOB         reason   no later rule is meant for cases of this name
+//                                model; those cases are not run, the others must pass
+//     pass:GLOB         reason   no later rule applies to cases of this name
 //
-// "#" starts a comment. The first rule that matches counts. Except for "data" and "pass", its case
-// must fail: when it passes, the rule is wrong.
+// "#" starts a comment. The first rule that matches applies. A case that matches any rule other
+// than "data" and "pass" must fail: if it passes, the rule is wrong.
 //
 // ONNX repairs the expected outputs of a case from release to release. A "case" rule is for the
 // files of some releases: it does not match a release that lacks the case or has repaired it.
@@ -30,12 +30,12 @@ struct exceptions {
     struct exception *rules;
 };
 
-// False after printing what is wrong with the file.
+// Returns false after printing what is wrong with the file.
 bool exceptions_read(struct exceptions *list, const char *path);
 void exceptions_finish(struct exceptions *list);
-// The first rule that matches the case `name` at `base` (case.h), or NULL when there is none or it
-// is a "pass" rule. `model` was read by ree_model_inspect; when it is NULL, `load_error` says why
-// that failed.
+// Returns the first rule that matches the case `name` at `base` (case.h), or NULL if no rule
+// matches or the first match is a "pass" rule. `model` was read by ree_model_inspect; if it is
+// NULL, `load_error` is the reason why that failed.
 const struct exception *exceptions_find(const struct exceptions *list, const char *base,
                                         const char *name, const struct ree_model *model,
                                         const char *load_error);

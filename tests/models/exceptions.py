@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What the rules of exceptions.h do: a case that is listed must fail, a "case" rule is for one release's
-files alone, and a "data" rule excuses nothing but a contradiction of types. The case is the sample model
-of digits, in the layout without a folder."""
+"""Tests the rules of exceptions.h: a listed case must fail, a "case" rule applies only to one
+release's files, and a "data" rule excuses only a contradiction of types. The case is the sample
+model of digits, in the layout without a folder."""
 
 import argparse
 import hashlib
@@ -26,7 +26,7 @@ def npy(values):
 
 
 def tensor(type_of_data, values):
-    """A TensorProto of shape [1, 10]."""
+    """Returns a TensorProto of shape [1, 10]."""
     return bytes([0x08, 1, 0x08, 10, 0x10, type_of_data, 0x4a, len(values)]) + values
 
 
@@ -53,12 +53,12 @@ def main():
             return done.returncode, done.stdout + done.stderr
 
         def files():
-            """The digest of the files, as case.h defines it."""
+            """Returns the digest of the files, as defined in case.h."""
             contents = [path.read_bytes() for path in (data / "digits.onnx", expected)]
             return hashlib.sha256(b"".join(struct.pack("<Q", len(c)) + c for c in contents)).hexdigest()[:16]
 
         def digest(*lines):
-            """The digest that is printed of a case that fails."""
+            """Returns the digest that is printed for a failed case."""
             code, text = cases(*lines)
             found = re.search(r"^FAILED +digits@([0-9a-f]{16}): ", text, re.M)
             check(code == 1 and found, f"a case that fails, and its digest: {code} {text}")

@@ -1,10 +1,10 @@
-"""Just enough of .npy for the tests, without NumPy."""
+"""A minimal reader and writer of .npy for the tests, without NumPy."""
 
 import array
 import ast
 import struct
 
-# float16, which array does not know, is two bytes each: pack and unpack of struct have it.
+# float16, which `array` does not support, is stored as two bytes; `struct` packs and unpacks it.
 CODES = {"<f4": "f", "<i8": "q", "<i4": "i", "|u1": "B", "|b1": "B"}
 
 
@@ -25,7 +25,7 @@ def save(path, descr, shape, values):
 
 
 def load(path):
-    """(descr, shape, values) of a file of version 1."""
+    """Returns (descr, shape, values) of a file of format version 1."""
     with open(path, "rb") as file:
         data = file.read()
     assert data[:8] == b"\x93NUMPY\x01\x00", path

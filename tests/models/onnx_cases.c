@@ -1,5 +1,5 @@
-// Runs folders of ONNX test cases (operator tests, and models with expected outputs) on a device,
-// and, if asked, on a second one and in variants that must give the same bytes.
+// Runs folders of ONNX test cases (operator tests, and models with expected outputs) on a device.
+// On request also runs them on a second device and in variants, which must give the same bytes.
 #include "case.h"
 #include "compare.h"
 #include "coverage.h"
@@ -45,8 +45,8 @@ struct runner {
     struct ree_device *device, *second;
     struct exceptions exceptions;
     struct counts counts;
-    struct coverage coverage; // what passes
-    struct coverage run;      // what any case is an example of, whose expected output is right
+    struct coverage coverage; // of cases that passed
+    struct coverage run;      // of all cases whose expected output is correct
 };
 
 static uint64_t fnv1a(const char *s) {
@@ -62,7 +62,7 @@ static void finish_outputs(struct ree_tensor *outputs, size_t n) {
     free(outputs);
 }
 
-// One run; NULL with a message on failure.
+// Runs the model once; returns NULL with a message on failure.
 static struct ree_tensor *run_once(struct ree_model *model, struct ree_device *device, bool no_fuse,
                                    const struct case_data *data, struct ree_error *err) {
     struct ree_session *session = NULL;
@@ -175,12 +175,13 @@ static void cover(struct coverage *coverage, const char *base) {
     coverage_add(coverage, path);
 }
 
-// Devices lack functions of float64, and say so: no failure, and no news about the CPU.
+// Devices lack float64 functions and report it. This is not a failure and says nothing about the
+// CPU.
 static bool for_cpu_alone(const struct ree_error *err) {
     return err->status == REE_UNSUPPORTED && strstr(err->message, "runs on the CPU alone");
 }
 
-// The digest is what a "case" rule of exceptions.h needs.
+// Prints the digest as well, because a "case" rule of exceptions.h needs it.
 static void print_failure(const char *base, const char *name, const char *reason) {
     char digest[CASE_DIGEST_LENGTH + 1];
     case_digest(base, digest);
@@ -273,7 +274,7 @@ static int parse(int argc, char **argv, struct options *o) {
                 ok = strcmp(name, "--sample") == 0 && parse_sample(o, value);
         }
     }
-    // The suite's choice, where the command line has none.
+    // Without an option on the command line, REE_TEST_SAMPLE decides.
     const char *sample = getenv("REE_TEST_SAMPLE");
     if (ok && o->sample_d == 0) ok = parse_sample(o, sample ? sample : "1/1");
     if (ok && i < argc) return i;
@@ -281,7 +282,7 @@ static int parse(int argc, char **argv, struct options *o) {
     return 0;
 }
 
-// Opens a device; exits with 77 when the machine has none of this kind.
+// Opens a device; exits with 77 if the machine has no device of this kind.
 static struct ree_device *open_device(const char *spec, const struct ree_device_options *options) {
     struct ree_error err;
     struct ree_device *device;

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares real models with ONNX Runtime, where that is installed (REE_ORACLE_PYTHON names a Python
-that has it; otherwise the one running this).
+"""Compares real models with ONNX Runtime if it is installed (REE_ORACLE_PYTHON names a Python that
+has it; by default the Python that runs this script).
 
-The inputs are pseudo-random. ONNX Runtime sums in other orders and approximates exp and the like, so
-each output is compared with |difference| <= 1e-3 max|output| + 1e-6: what float32 leaves of a deep
-network, and far below what a wrong operator would do. For a float16 output it is 1e-2 max|output|: both
-round every step to 11 bits.
+The inputs are pseudo-random. ONNX Runtime sums in other orders and approximates exp and similar
+functions, so each output is compared with |difference| <= 1e-3 max|output| + 1e-6: the accuracy
+that float32 keeps in a deep network, and far less than the error of a wrong operator. For a float16
+output the tolerance is 1e-2 max|output|: both round every step to 11 bits.
 """
 
 import argparse
@@ -28,11 +28,11 @@ except ImportError as error:
     sys.exit(77)
 
 TOKENS = {"batch_size": 2, "seq_len": 3, "past_seq_len": 2, "total_seq_len": 5}
-# By folder and file: sizes of symbolic dimensions (otherwise 1), and inputs that are one number.
+# By folder and file: sizes of symbolic dimensions (default 1), and inputs that are a single number.
 DIMS = {
     "yunet/yunet_s_dynamic.onnx": {"height": 160, "width": 96},
     "tiny-random-gpt2-fp32/past.onnx": TOKENS,
-    # With a past, ONNX Runtime takes one batch.
+    # With a past, ONNX Runtime accepts only one batch.
     "tiny-qwen35-cuda/decoder.onnx": TOKENS | {"batch_size": 1},
     "silero-vad/silero_vad_16k_op15.onnx": {"sequence": 576},
     "silero-vad/silero_vad_op18_ifless.onnx": {"sequence": 576},
@@ -44,8 +44,8 @@ NUMBERS = {
     "silero-vad/silero_vad_16k_op15.onnx": {"sr": 16000},
     "silero-vad/silero_vad_op18_ifless.onnx": {"sr": 16000},
 }
-# How many of an integer input's numbers are 1, where half of them would be no input: the recommender
-# counts installed extensions, and of many it says 0 whatever they are.
+# The fraction of ones in an integer input, if a fraction of one half is not realistic: the
+# recommender counts installed extensions, and for many of them it returns 0, whatever they are.
 DENSITY = {"vscode-ext-rec/model.onnx": 0.001}
 TYPES = {"float32": np.float32, "float16": np.float16, "int64": np.int64, "int32": np.int32,
          "bool": np.bool_}

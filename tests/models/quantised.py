@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Quantised operators on random draws of shapes, types and attributes, compared with ONNX Runtime,
-where that is installed (REE_ORACLE_PYTHON names a Python that has it; otherwise the one running
-this).
+"""Compares quantised operators with ONNX Runtime on random draws of shapes, types and attributes,
+if ONNX Runtime is installed (REE_ORACLE_PYTHON names a Python that has it; by default the Python
+that runs this script).
 
-Integer sums must agree exactly. Where a real number is rounded to an integer, ONNX Runtime may
-multiply by a reciprocal or in another order, so that a number next to a tie goes the other way: then
-a result may be off by one, in at most 2 % of the elements and one more. Its sigmoid and its average
-are approximations of their own: off by one without that limit. Floats are compared with
-|difference| <= 1e-4 max|output| + 1e-6: a dynamic scale is one rounding apart at most, and sums of 4-bit
-weights run in another order.
+Integer sums must agree exactly. When a real number is rounded to an integer, ONNX Runtime may
+multiply by a reciprocal or in another order, so that a number next to a tie rounds the other way. A
+result may then be off by one, in at most 2 % of the elements plus one. Its sigmoid and its average
+are other approximations: they may be off by one without that limit. Floats are compared with
+|difference| <= 1e-4 max|output| + 1e-6: a dynamic scale differs by at most one rounding, and sums
+of 4-bit weights run in another order.
 """
 
 import argparse
@@ -52,7 +52,7 @@ class Draw:
 def integers(rng, dtype, *shape):
     info = np.iinfo(dtype)
     values = rng.integers(info.min, info.max, shape, endpoint=True).astype(dtype)
-    if values.size and rng.random() < 0.3:  # the extremes alone
+    if values.size and rng.random() < 0.3:  # only the extremes
         values = np.where(rng.random(shape) < 0.5, info.min, info.max).astype(dtype)
     return values
 
@@ -268,8 +268,8 @@ def write(path, draw):
                if i in draw.constants]
     outputs = [f"y{i}" for i in range(draw.n_outputs)]
     node = onnx_writer.node(draw.op, used, outputs, "node", draw.domain, draw.attributes)
-    # The outputs' types are inferred: a model may leave them out of its interface by type 0 only in
-    # theory, so ONNX Runtime is asked first with every type in turn.
+    # The outputs' types are inferred. In theory a model may leave them undeclared (type 0); in
+    # practice ONNX Runtime requires them, so every type is tried in turn.
     def model(types):
         return onnx_writer.model([node], ports,
                                  [onnx_writer.port(n, t, None) for n, t in zip(outputs, types)],
@@ -301,7 +301,7 @@ def oracle_saturates():
 
 
 def difference(draw, got, expected):
-    """None, or what is wrong."""
+    """Returns None, or a description of the difference."""
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return f"{got.dtype}{got.shape}, expected {expected.dtype}{expected.shape}"
     if expected.size == 0:
@@ -374,7 +374,7 @@ def main():
             else:
                 passed += 1
     print(f"{passed} passed, {failed} failed, {refused} that ONNX Runtime refuses")
-    # A draw that is refused says nothing, so few may be.
+    # A refused draw tests nothing, so only few draws may be refused.
     sys.exit(1 if failed or passed < 4 * refused else 0)
 
 

@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""Whole models, run through ree-run: one SHA-256 whatever the device, the instruction set, the
-number of threads, fusion and folding; recorded values stay; a GPT agrees with its reference.
+"""Runs whole models through ree-run. Each model must give one SHA-256, whatever the device, the
+instruction set, the number of threads, fusion and folding. The recorded values must not change, and
+a GPT must agree with its reference.
 
     real_models.py --ree-run build/ree-run [--models FOLDER] [--device vulkan]
     real_models.py --ree-run build/ree-run --record FOLDER
 
-Without --device the CPU's variants are compared; with it, that device against the CPU. Models in
-FOLDER are optional, the sample model is always there. With REE_TEST_SAMPLE set, a device other than
-the CPU runs the smallest models only: SwiftShader needs seconds to compile each pipeline and emulates
-every fma, so that the larger models take many minutes there.
+Without --device the CPU's variants are compared; with it, that device is compared with the CPU. The
+models in FOLDER are optional; the sample model always exists. If REE_TEST_SAMPLE is set, a device
+other than the CPU runs only the smallest models: SwiftShader needs seconds to compile each pipeline
+and emulates every fma, so the larger models take many minutes on it.
 
---record is for a machine without Python (tools/gpu-check.sh): runs the models of FOLDER/sample and
-FOLDER/models on the CPU, and writes FOLDER/expected.txt, for each run one line of SHA-256, name and
-arguments of ree-run, separated by tabs, with paths relative to FOLDER. FOLDER/inputs is what they
-need.
+--record is for a machine without Python (tools/gpu-check.sh). It runs the models of FOLDER/sample
+and FOLDER/models on the CPU and writes FOLDER/expected.txt: one line per run with SHA-256, name and
+arguments of ree-run, separated by tabs, with paths relative to FOLDER. It writes the runs' input
+files to FOLDER/inputs.
 """
 
 import argparse
@@ -30,7 +31,7 @@ import npy
 HERE = pathlib.Path(__file__).resolve().parent
 SAMPLE = HERE.parent.parent / "tools" / "sample"
 
-# By folder and file: sizes for symbolic dimensions, where 1 is too small for the model.
+# By folder and file: sizes of symbolic dimensions for which 1 is too small.
 DIMS = {
     "yunet/yunet_s_dynamic.onnx": ["height=160", "width=96"],
     "tiny-random-gpt2-fp32/past.onnx": ["batch_size=2", "seq_len=3", "past_seq_len=2",
@@ -40,8 +41,9 @@ DIMS = {
     "silero-vad/silero_vad_op18_ifless.onnx": ["sequence=576"],
     "swift-f0/model.onnx": ["audio_length=4000"],
 }
-# Inputs that are not any numbers: type, shape and elements. All tokens of the decoder count; sound
-# has a rate; few extensions are installed (of many, the recommender says 0 whatever they are).
+# Inputs with fixed values: type, shape and elements. The decoder attends to all tokens, sound has a
+# sample rate, and only few extensions are installed (for many, the recommender returns 0, whatever
+# they are).
 INPUTS = {
     "tiny-qwen35-cuda/decoder.onnx": {"attention_mask": ("<i8", [2, 5], [1] * 10)} | {
         f"past_key_values.{layer}.{part}": ("<f2", [2, 2, 2, 16],
@@ -94,7 +96,7 @@ class Runner:
 
 
 def variants(runner, device, small):
-    """The ways of running that must not matter, as option lists."""
+    """Returns the configurations that must give the same bits, as option lists."""
     if small:
         return [["--device", device]]
     if device:
@@ -108,7 +110,7 @@ def variants(runner, device, small):
 
 
 def test_one_hash(runner, name, run, ways, recorded):
-    """Every way of `run` gives the CPU's hash, and the recorded one where there is one."""
+    """Checks that each configuration of `run` gives the CPU's hash, and any recorded one."""
     want = runner.sha256(*run)
     check(len(want) == 64, f"{name}: {want}")
     for way in ways:
@@ -132,8 +134,8 @@ def test_sample(runner, ways, recorded, small):
 
 
 def model_runs(runner, folder, work, small=False):
-    """Name and arguments for each model in `folder` whose operators are all supported, with
-    pseudo-random inputs; those that are files are written to `work`."""
+    """Returns name and arguments for each model in `folder` whose operators are all supported, with
+    pseudo-random inputs; inputs that are files are written to `work`."""
     for path in sorted(folder.glob("mnist-8/*.onnx" if small else "**/*.onnx")):
         name = str(path.relative_to(folder))
         about, error = runner.json("inspect", path)
@@ -184,7 +186,8 @@ class Gpt:
         self.runner, self.model, self.work, self.options = runner, model, work, options
 
     def run(self, tokens, n_past, cache):
-        """Logits (row-major, a row for each token) of `tokens` behind `n_past` ones in `cache`."""
+        """Returns the logits of `tokens`, which follow `n_past` tokens in `cache`: row-major, one
+        row per token."""
         inputs = {
             "input_ids": ("<i8", [1, len(tokens)], tokens),
             "attention_mask": ("<i8", [1, n_past + len(tokens)], [1] * (n_past + len(tokens))),
@@ -210,8 +213,8 @@ class Gpt:
         return logits, out
 
     def test_reference(self, expected):
-        """Every logit within 1e-4 of the float64 reference, and every choice the same. The
-        reference rounds nowhere; four layers of float32 lose about 1e-6."""
+        """Checks that every logit is within 1e-4 of the float64 reference, and every choice the
+        same. The reference has no float32 rounding; four layers of float32 lose about 1e-6."""
         worst = 0.0
         for case in expected["cases"]:
             tokens = case["tokens"][:len(case["logits"])]
@@ -228,7 +231,7 @@ class Gpt:
         print(f"capp-gpt: {len(expected['cases'])} texts, logits within {worst:.2g}", flush=True)
 
     def test_decode(self, tokens):
-        """A token at a time gives the bytes that all at once give."""
+        """Checks that one token at a time gives the same bytes as all tokens at once."""
         together, _ = self.run(tokens, 0, None)
         apart, cache = array.array("f"), None
         for t, token in enumerate(tokens):
@@ -254,8 +257,8 @@ def test_gpt(runner, folder, device):
 
 
 class FusedGpt:
-    """genai-tiny's GPT-2, made of com.microsoft's operators, with random weights: the tokens that
-    ONNX Runtime's own tests expect of it, whether its keys and values are cached or not."""
+    """genai-tiny's GPT-2, built from com.microsoft's operators, with random weights. It must give
+    the tokens that ONNX Runtime's own tests expect, with and without a kv cache."""
 
     N_LAYERS, N_HEADS, HEAD_DIM, N_VOCAB = 5, 4, 8, 1000
 
@@ -263,7 +266,8 @@ class FusedGpt:
         self.runner, self.model, self.work, self.options = runner, model, work, options
 
     def run(self, rows, n_past, cache):
-        """The logits of each row's last token, and a folder with the present keys and values."""
+        """Returns the logits of each row's last token, and a folder with the present keys and
+        values."""
         n_rows, n_new = len(rows), len(rows[0])
         n_all = n_past + n_new
         ids = [token for row in rows for token in row]

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""RNN, GRU and LSTM on random draws of attributes and shapes, compared with ONNX Runtime, where that
-is installed (REE_ORACLE_PYTHON names a Python that has it; otherwise the one running this).
+"""Compares RNN, GRU and LSTM with ONNX Runtime on random draws of attributes and shapes, if ONNX
+Runtime is installed (REE_ORACLE_PYTHON names a Python that has it; by default the Python that runs
+this script).
 
-ONNX Runtime sums in other orders and approximates its activations by polynomials that are good to
-some 1e-6; an error is carried from step to step, but the activations hold it down. So outputs are
-compared with |difference| <= 1e-4 max|output| + 1e-5, and a wrong gate is off by 1e-1.
+ONNX Runtime sums in other orders and approximates its activations by polynomials with errors of
+some 1e-6. An error is carried from step to step, but the activations bound it. So outputs are
+compared with |difference| <= 1e-4 max|output| + 1e-5; a wrong gate is off by 1e-1.
 """
 
 import argparse
@@ -33,7 +34,7 @@ FLOAT, INT32 = 1, 6
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 FUNCTIONS = {"RNN": 1, "GRU": 2, "LSTM": 3}
 STATES = {"RNN": ["initial_h"], "GRU": ["initial_h"], "LSTM": ["initial_h", "initial_c"]}
-# Relu lets values grow from step to step, and Affine too; the others are held.
+# Relu and Affine let values grow from step to step; these activations bound them.
 ACTIVATIONS = ["Tanh", "Sigmoid", "HardSigmoid", "Softsign", "ScaledTanh", "Elu", "LeakyRelu"]
 SCALINGS = {"HardSigmoid": (0.3, 0.4), "ScaledTanh": (0.7, 0.9), "Elu": (0.8, None),
             "LeakyRelu": (0.1, None)}
@@ -50,7 +51,7 @@ def draw_activations(rng, attributes, n):
 
 
 def draw(rng, op):
-    """A node's attributes and inputs."""
+    """Returns a node's attributes and inputs."""
     steps, batch, n_in, hidden = (int(rng.integers(1, top)) for top in (12, 5, 9, 20))
     direction = str(rng.choice(["forward", "reverse", "bidirectional"]))
     directions = 2 if direction == "bidirectional" else 1
@@ -84,7 +85,7 @@ def draw(rng, op):
 
 
 def write(path, op, attributes, inputs, constants):
-    """A model of one node; the inputs in `constants` are initializers."""
+    """Returns a model of one node; the inputs in `constants` are initializers."""
     names = ["X", "W", "R", "B", "sequence_lens", *STATES[op], "P"]
     used = [name if name in inputs else "" for name in names]
     while not used[-1]:

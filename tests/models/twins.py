@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""ONNX's operator tests hold many operators twice: as one node, and as the function that defines it
-(NAME_expanded). Both must give the same bits, unless onnx_twins.txt says why the function is another
-sequence of roundings."""
+"""ONNX's operator tests contain many operators twice: as one node, and as the function that defines
+the operator (NAME_expanded). Both must give the same bits, unless onnx_twins.txt gives a reason why
+the function is a different sequence of roundings."""
 
 import argparse
 import fnmatch
@@ -52,7 +52,7 @@ def main():
     if not n_same:
         print("skipped: no operator is there twice")
         return 77
-    # The older operator tests alone, or a sample, do not hold all of what the list speaks of.
+    # The older operator tests by themselves, or a sample, do not contain all cases of the list.
     if "REE_TEST_SAMPLE" not in os.environ and all(pathlib.Path(folder).is_dir() for folder in args.folders):
         for rule in rules:
             if rule not in used:

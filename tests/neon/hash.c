@@ -1,5 +1,5 @@
-// Prints a hash of what the CPU's best instruction set makes of random cases of each RepOp,
-// products also without its dot products of bytes: the same on every processor.
+// Prints a hash of the results of random cases of each RepOp on the CPU's best instruction set;
+// products also without dot products of bytes. The hash is the same on every processor.
 #include "cases.h"
 #include "device/cpu/execute.h"
 
@@ -17,7 +17,7 @@ static void run(const struct test_case *c, bool no_dot, struct ree_cpu_scratch *
     void *contents[REE_MAX_OPERANDS];
     for (uint32_t i = 0; i < c->dispatch.n_operands; i++)
         contents[i] = c->contents[i];
-    // A case with an index out of range fails on both; its output says nothing.
+    // A case with an index out of range fails on every processor; its output is undefined.
     if (ree_cpu_run_dispatch(&ctx, &c->dispatch, contents, &err) != REE_OK) return;
     for (uint32_t i = 0; i < c->dispatch.n_operands; i++)
         for (uint64_t b = 0; b < c->dispatch.operands[i].size; b++)

@@ -1,6 +1,6 @@
-"""The CPU's device with its NEON kernels, with and without dot products of bytes, under qemu: it is
-compiled for 64-bit ARM with its tests, whose random cases are compared with the scalar definitions,
-and what it computes is compared with what this machine computes."""
+"""Tests the CPU's device with its NEON kernels, with and without dot products of bytes, under qemu.
+The device and its tests are compiled for 64-bit ARM. The tests compare random cases with the scalar
+definitions, and the results are compared with those of this machine."""
 import argparse
 import concurrent.futures
 import glob
@@ -31,8 +31,9 @@ def sources(pattern, *without):
     return sorted(path for path in found if not any(word in path for word in without))
 
 
-# What the tests reach without libraries that are not there for ARM: no JSON, no SHA-256 (tests/neon/sha256.c),
-# and no MPFR, whose place functions take that only have to be the same in a definition and in a kernel.
+# Stand-ins for libraries that the tests reach and that are not available for ARM. JSON is omitted,
+# SHA-256 is tests/neon/sha256.c. MPFR is replaced by functions that only have to be the same in a
+# definition and in a kernel.
 def stand_ins():
     with open(os.path.join(args.source, "src/repops/elementary64.h")) as file:
         functions = re.findall(r"^double (ree_exact_\w+)\((.*?)\);", file.read(), flags=re.M)

@@ -1,5 +1,5 @@
-// base/sha256.h without OpenSSL, which is not there for ARM. The recorded digests of the CPU's self-test
-// show that it is right.
+// base/sha256.h without OpenSSL, which is not available for ARM. The recorded digests of the CPU's
+// self-test show that it is correct.
 #include "base/sha256.h"
 
 #include <stdlib.h>
@@ -7,11 +7,11 @@
 
 struct ree_hasher {
     uint32_t state[8];
-    uint64_t n; // bytes so far
+    uint64_t n; // bytes hashed so far
     unsigned char block[64];
 };
 
-// FIPS 180-4, section 4.2.2: bits of the cube roots' fractions of the first 64 primes.
+// FIPS 180-4, section 4.2.2: fractional bits of the cube roots of the first 64 primes.
 static const uint32_t k[64] = {
     0x428A2F98, 0x71374491, 0xB5C0FBCF, 0xE9B5DBA5, 0x3956C25B, 0x59F111F1, 0x923F82A4, 0xAB1C5ED5,
     0xD807AA98, 0x12835B01, 0x243185BE, 0x550C7DC3, 0x72BE5D74, 0x80DEB1FE, 0x9BDC06A7, 0xC19BF174,

@@ -1,4 +1,5 @@
-// Comparisons, rounding and conversions in integers, against the compiler's, float16 for all bits.
+// Comparisons, rounding and conversions computed in integers, compared with the compiler's; float16
+// for all bit patterns.
 #include "repops/repop.h"
 #include "repops/scalar/ops.h"
 
@@ -53,7 +54,7 @@ static void bfloat16(void) {
                   (unsigned long long)got, (unsigned long long)want);                              \
     } while (0)
 
-// Saturating, NaN gives 0, as a definition in doubles.
+// Converts by definition, in doubles: saturating; NaN gives 0.
 static uint64_t clamp_to(double x, double low, double high, uint64_t at_low, uint64_t at_high,
                          bool is_signed) {
     if (x != x) return 0;
@@ -89,7 +90,7 @@ static void floats(long n) {
         uint64_t d = numbers_long(&numbers);
         SAME(ree_soft_i64_to_f32(d), ree_op_i64_to_f32(d));
         SAME(ree_soft_u64_to_f32(d), ree_op_u64_to_f32(d));
-        // Python's mod from C's: the quotient is floored.
+        // Python's mod, derived from C's: the quotient is floored.
         double r = fmod(x, y);
         double m = r == 0 ? copysign(0, y) : ((r < 0) != (y < 0) ? (double)(float)(r + y) : r);
         SAME(ree_op_mod_f32(a, b), ree_result((float)m));
@@ -125,14 +126,14 @@ static void special(void) {
     SAME(ree_op_fmod_f32(0x3F800000, 0), REE_NAN);
 }
 
-// Every operation of the table has its scalar function: this compiles, or not.
+// Every operation of the table has its scalar function; otherwise this does not compile.
 static void complete(void) {
     long n = 0;
 #define MAP_OP(name, n_args, result, a, b, c)                                                      \
     (void)ree_op_##name;                                                                           \
     n++;
 #include "repops/map_ops.def"
-    CHECK(n + 2 == REE_N_MAP_OPS); // and two constants
+    CHECK(n + 2 == REE_N_MAP_OPS); // plus two constants
 }
 
 int main(void) {

@@ -1,5 +1,5 @@
-// ree_dispatch_check accepts a good dispatch of each RepOp and names what is wrong with bad ones;
-// ree_dispatch_print shows every RepOp; the tables of RepOps and scalar operations are complete.
+// ree_dispatch_check accepts a valid dispatch of each RepOp and names the error in invalid ones.
+// ree_dispatch_print prints every RepOp. The tables of RepOps and scalar operations are complete.
 #include "base/strbuf.h"
 #include "repops/repop.h"
 
@@ -12,7 +12,7 @@ static void operand(struct ree_dispatch *d, uint64_t size) {
     d->n_operands++;
 }
 
-static struct ree_expr expression(void) { // relu(a + b) over (2, 3), b repeated
+static struct ree_expr expression(void) { // relu(a + b) over (2, 3), b broadcast
     struct ree_expr e = {.rank = 2, .dims = {2, 3}, .n_elements = 6, .out_dtype = REE_F32};
     e.n_operands = 2;
     e.operands[0] = (struct ree_expr_operand){.dtype = REE_F32, .strides = {3, 1}};
@@ -59,7 +59,7 @@ static struct ree_dispatch good(enum ree_repop op) {
         operand(&d, 24);
         operand(&d, 16);
         break;
-    case REE_REPOP_MATMUL: // (2, 4) by (4, 3) with the expression's second tensor added
+    case REE_REPOP_MATMUL: // (2, 4) by (4, 3), epilogue adds the expression's second tensor
         p->matmul = (struct ree_matmul_params){.dtype = REE_F32,
                                                .a_dtype = REE_F32,
                                                .b_dtype = REE_F32,
@@ -131,7 +131,7 @@ static struct ree_dispatch good(enum ree_repop op) {
         operand(&d, 24);
         operand(&d, 48);
         break;
-    case REE_REPOP_GATHER: // rows of a (5, 3) by two indices
+    case REE_REPOP_GATHER: // two rows of a (5, 3), chosen by index
         p->gather = (struct ree_gather_params){.elem_size = 4,
                                                .index_dtype = REE_I64,
                                                .rank = 2,
@@ -187,7 +187,7 @@ static struct ree_dispatch good(enum ree_repop op) {
         operand(&d, 48);
         operand(&d, 48);
         break;
-    case REE_REPOP_ATTENTION: // 4 heads over 2, 3 queries, 5 keys, with everything there is
+    case REE_REPOP_ATTENTION: // 4 heads over 2, 3 queries, 5 keys, every option set
         p->attention = (struct ree_attention_params){.batch = 1,
                                                      .n_heads = 4,
                                                      .n_kv_heads = 2,
@@ -234,7 +234,7 @@ static void refused(const struct ree_dispatch *d, const char *part) {
     CHECK_MSG(strstr(err.message, part) != NULL, "'%s' does not say '%s'", err.message, part);
 }
 
-// Every operand of every RepOp must be as large as the parameters say.
+// Every operand of every RepOp must have the size that the parameters require.
 static void sizes(void) {
     for (int op = 0; op < REE_N_REPOPS; op++) {
         struct ree_dispatch d = good((enum ree_repop)op);
@@ -279,7 +279,7 @@ static void expressions(void) {
     BAD(n_instrs, 33, "at most");
     BAD(operands[0].kind, 2, "kind 2");
     BAD(operands[0].dtype, REE_STRING, "operand 0");
-    BAD(operands[0].dtype, REE_I64, "operand 0 (of the expression)"); // reaches twice as far
+    BAD(operands[0].dtype, REE_I64, "operand 0 (of the expression)"); // reaches twice as many bytes
     BAD(operands[0].offset, -1, "reach -1");
     BAD(operands[0].strides[0], -3, "reach -3");
     BAD(operands[0].strides[0], INT32_MAX, "reach 0");

@@ -1,5 +1,5 @@
-// The elementary functions of float64 against MPFR at 600 bits, rounded to binary64 in one go; and
-// their special values.
+// Compares the elementary functions of float64 with MPFR at 600 bits, rounded once to binary64, and
+// checks their special values.
 #include "repops/scalar/ops.h"
 
 #include "numbers.h"
@@ -16,7 +16,7 @@ static void exact_sigmoid(mpfr_t y, mpfr_t x) {
     mpfr_ui_div(y, 1, y, MPFR_RNDN);
 }
 static void exact_softplus(mpfr_t y, mpfr_t x) {
-    if (mpfr_cmp_d(x, 1000) > 0) { // x + e^-x, and e^x is beyond MPFR's exponents somewhere
+    if (mpfr_cmp_d(x, 1000) > 0) { // x + e^-x; for larger x, e^x exceeds MPFR's exponents
         mpfr_set(y, x, MPFR_RNDN);
         return;
     }

@@ -1,6 +1,6 @@
 // Each elementary function: the recorded hard cases and exceptions in every form, and the forms
-// against each other on 2^22 spread arguments (pairs of words: 2^18). That the C form is right
-// everywhere is the business of ree-prove.
+// compared with each other on 2^22 spread arguments (pairs of words: 2^18). ree-prove proves that
+// the C form is correct everywhere.
 #include "repops/scalar/ops.h"
 
 #include "limbs.h"
@@ -31,7 +31,7 @@ static void check(const struct function *f, uint32_t x, uint32_t want) {
 }
 
 static void spread(const struct function *f) {
-    // An odd step visits all residues; the exponents come round evenly.
+    // An odd step visits all residues and distributes the exponents evenly.
     uint32_t x = 0;
     for (uint32_t i = 0; i < 1u << 22; i++, x += 0x9E3779B1) {
         uint32_t c = f->c(x), integer = f->integer(x);
@@ -43,7 +43,7 @@ static void spread(const struct function *f) {
     }
 }
 
-// Values that follow from the definition alone.
+// Values that follow directly from the definition.
 static void special(void) {
     const uint32_t inf = REE_INF, minf = REE_INF | REE_SIGN, one = REE_ONE, zero = 0;
     const uint32_t mzero = REE_SIGN, mone = REE_ONE | REE_SIGN, nan = REE_NAN;
@@ -116,7 +116,7 @@ static void special(void) {
         {LIMBS_softplus, zero, 0x3F317218},
         {LIMBS_softplus, inf, inf},
         {LIMBS_softplus, minf, zero},
-        // 1/2 + x/4 is a tie; the cubic term decides, and so rounds towards 1/2.
+        // 1/2 + x/4 is a tie; the cubic term decides and rounds towards 1/2.
         {LIMBS_sigmoid, 0x34C00000, 0x3F000001},
         {LIMBS_sigmoid, 0x34000000, 0x3F000000},
     };
@@ -140,7 +140,8 @@ static void hard_cases(void) {
         check(&functions[rows[i].f], rows[i].x, rows[i].y);
 }
 
-// The arguments that ops.h has to except: exceptions.h once more, each of its lines a check.
+// The arguments that ops.h treats as exceptions: includes exceptions.h once more, with each of its
+// lines as a check.
 static const struct function *named(const char *name) {
     for (size_t i = 0; i < N_FUNCTIONS; i++)
         if (strcmp(functions[i].name, name) == 0) return &functions[i];

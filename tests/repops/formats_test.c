@@ -1,5 +1,6 @@
-// The formats of 8 and 4 bits, float64 without arithmetic, and the conversions between all of them:
-// against a model made of nothing but the value of each encoding and a search for the nearest one.
+// The 8-bit and 4-bit formats, float64 operations without arithmetic, and all conversions between
+// them, compared with a model that consists only of the value of each encoding and a search for the
+// nearest one.
 #include "repops/repop.h"
 #include "repops/scalar/ops.h"
 
@@ -8,10 +9,10 @@
 
 struct format {
     const char *name;
-    uint32_t word; // scalar/narrow.h
+    uint32_t word; // format word of scalar/narrow.h
     int exponent_bits, fraction_bits, bias;
     bool has_inf, fnuz;
-    int n_nan; // all-ones codes that are NaN, of either sign
+    int n_nan; // number of all-ones codes that are NaN, per sign
 };
 static const struct format formats[] = {
     {"e4m3fn", REE_NARROW_F8E4M3FN, 4, 3, 7, false, false, 1},
@@ -22,11 +23,11 @@ static const struct format formats[] = {
 };
 #define N_FORMATS (sizeof formats / sizeof *formats)
 
-static int n_codes(const struct format *f) { // of one sign
+static int n_codes(const struct format *f) { // number of codes per sign
     return 1 << (f->exponent_bits + f->fraction_bits);
 }
 
-// The number that a code without its sign stands for.
+// Returns the number that a code without its sign represents.
 static double value_of(const struct format *f, int code) {
     int exponent = code >> f->fraction_bits, fraction = code & ((1 << f->fraction_bits) - 1);
     int last = n_codes(f) - 1;
@@ -46,11 +47,12 @@ static int largest_code(const struct format *f) {
 
 static uint32_t nan_of(const struct format *f) {
     if (f->fnuz) return 0x80;
-    if (f->n_nan == 0) return 8; // float4e2m1: -0
+    if (f->n_nan == 0) return 8; // float4e2m1: NaN converts to -0
     return f->has_inf ? 0x7E : 0x7F;
 }
 
-// The nearest code, of two the even one; past the largest it is as if the grid went on.
+// Returns the nearest code; ties go to the even one. Beyond the largest number the grid is treated
+// as continuing.
 static uint32_t nearest(const struct format *f, double x, bool saturate) {
     if (isnan(x)) return nan_of(f);
     uint32_t sign = signbit(x) ? (uint32_t)n_codes(f) : 0;
@@ -58,7 +60,7 @@ static uint32_t nearest(const struct format *f, double x, bool saturate) {
     int largest = largest_code(f), code = 0;
     double top = value_of(f, largest);
     double beyond = top + (top - value_of(f, largest - 1));
-    // The tie above the largest number goes to the even one of the two.
+    // The tie above the largest number goes to the even neighbour.
     bool over = a > (top + beyond) / 2 || (a == (top + beyond) / 2 && (largest & 1));
     if (over) {
         if (saturate) return sign | (uint32_t)largest;
@@ -76,7 +78,7 @@ static uint32_t nearest(const struct format *f, double x, bool saturate) {
 
 static void check_narrow(const struct format *f, double x, uint32_t from_f32, const char *how) {
     for (int saturate = 0; saturate < 2; saturate++) {
-        if (f->n_nan == 0 && !f->fnuz && !saturate) continue; // float4e2m1 has nothing else
+        if (f->n_nan == 0 && !f->fnuz && !saturate) continue; // float4e2m1 always saturates
         uint32_t word = saturate ? f->word | REE_NARROW_SATURATE : f->word;
         uint32_t got = ree_op_f32_to_narrow(from_f32, word), want = nearest(f, x, saturate);
         CHECK_MSG(got == want, "%s of %a (%s)%s: %02x, expected %02x", f->name, x, how,
@@ -88,7 +90,8 @@ static uint64_t step(uint64_t bits, int by) {
     return bits + (uint64_t)(int64_t)by;
 }
 
-// x and the float64 numbers next to it, through rounding to odd; floats also directly.
+// Checks x and the neighbouring float64 numbers through rounding to odd; float32 numbers also
+// directly.
 static void check_round(const struct format *f, double x) {
     for (int by = -2; by <= 2; by++)
         for (int negative = 0; negative < 2; negative++) {
@@ -106,7 +109,7 @@ static void narrow_formats(void) {
     for (size_t i = 0; i < N_FORMATS; i++) {
         const struct format *f = &formats[i];
         int largest = largest_code(f);
-        // Every encoding, exactly, and back.
+        // Every encoding converts exactly, and back.
         for (int code = 0; code < 2 * n_codes(f); code++) {
             int magnitude = code & (n_codes(f) - 1);
             double x = value_of(f, magnitude);
@@ -119,7 +122,7 @@ static void narrow_formats(void) {
             CHECK_MSG(back == (isnan(x) ? nan_of(f) : (uint32_t)code), "%s %02x comes back as %02x",
                       f->name, code, back);
         }
-        // Every number, every tie, and what lies beside them.
+        // Every number, every tie, and their neighbours.
         for (int code = 0; code < largest; code++) {
             double x = value_of(f, code), y = value_of(f, code + 1);
             if (code) check_round(f, x);
@@ -134,13 +137,13 @@ static void narrow_formats(void) {
         check_narrow(f, -INFINITY, REE_INF | REE_SIGN, "infinity");
         check_narrow(f, NAN, 0x7F800001, "NaN");
         check_narrow(f, -0.0, REE_SIGN, "zero");
-        // All 2^32 floats, a fraction of them that changes its low bits.
+        // A sample of all 2^32 floats, with a step that changes the low bits.
         for (uint64_t x = 0; x < UINT64_C(1) << 32; x += 2039)
             check_narrow(f, (double)ree_float((uint32_t)x), (uint32_t)x, "float32");
     }
 }
 
-// float8e8m0, by its definition: a power of two, or NaN.
+// float8e8m0 by its definition: a power of two, or NaN.
 static uint32_t e8m0_of(double x, uint32_t mode) {
     bool saturate = mode & REE_E8M0_SATURATE;
     if (isnan(x) || x < 0) return 0xFF;
@@ -148,7 +151,7 @@ static uint32_t e8m0_of(double x, uint32_t mode) {
     if (x > 0x1p127) return saturate ? 0xFE : 0xFF;
     int code = 0;
     while (ldexp(1, code - 127) < x)
-        code++; // the power of two at or above x
+        code++; // the smallest power of two >= x
     double above = ldexp(1, code - 127), below = above / 2;
     if (above == x) return (uint32_t)code;
     bool up =
@@ -180,10 +183,11 @@ static void e8m0(void) {
     }
 }
 
-// float64 and integers to float16 and bfloat16: rounded to odd and then to nearest, against the
-// nearest found on exact numbers. A float16 or bfloat16 of magnitude code h stands for value(h).
+// float64 and integers to float16 and bfloat16: rounded to odd and then to nearest, compared with
+// the nearest number found with exact numbers. value(h): the number of a float16 or bfloat16 with
+// magnitude code h.
 static uint32_t nearest_half(double x, double (*value)(uint32_t), uint32_t inf) {
-    uint32_t low = 0, high = inf; // value(low) <= |x|, value(high) > |x|, infinity as 2^(emax+1)
+    uint32_t low = 0, high = inf; // value(low) <= |x| < value(high); infinity counts as 2^(emax+1)
     double a = fabs(x);
     while (high - low > 1) {
         uint32_t middle = (low + high) / 2;
@@ -226,14 +230,14 @@ static void halves(void) {
     CHECK(ree_op_f32_to_f16(ree_op_f64_to_f32_odd(UINT64_C(0x7FEFFFFFFFFFFFFF))) == 0x7C00);
     CHECK(ree_op_f32_to_bf16(ree_op_f64_to_f32_odd(UINT64_C(0xFFF0000000000000))) == 0xFF80);
     CHECK(ree_op_f32_to_bf16(ree_op_f64_to_f32_odd(1)) == 0);
-    // Integers of up to 53 bits are doubles.
+    // Integers of up to 53 bits are exact doubles.
     struct numbers numbers = {.state = 3};
     for (long i = 0; i < 300000; i++) {
         int64_t n = (int64_t)numbers_long(&numbers) >> 11;
         halves_of((double)n, ree_op_i64_to_f32_odd((uint64_t)n), "int64");
         if (n >= 0) halves_of((double)n, ree_op_u64_to_f32_odd((uint64_t)n), "uint64");
     }
-    // One past a tie of bfloat16 that float32 cannot tell from it.
+    // One above a tie of bfloat16; float32 cannot distinguish the two.
     CHECK(ree_op_f32_to_bf16(ree_op_i64_to_f32_odd(0x40400001)) == 0x4E81);
     CHECK(ree_op_f32_to_bf16(ree_op_u64_to_f32_odd(UINT64_C(0x8080000000000001))) == 0x5F01);
 }
@@ -268,7 +272,7 @@ static uint64_t clamp_to(double x, double low, double high, uint64_t at_low, uin
     return x < 0 ? (uint64_t)(int64_t)x : (uint64_t)x;
 }
 
-// The integer forms against the processor's.
+// Compares the integer forms with the processor's.
 static void float64(void) {
     struct numbers numbers = {.state = 5};
     for (long i = 0; i < 1000000; i++) {
@@ -298,7 +302,7 @@ static void float64(void) {
         uint64_t n = numbers_long(&numbers);
         SAME(ree_op_i64_to_f64(n), ree_double_bits((double)(int64_t)n));
         SAME(ree_op_u64_to_f64(n), ree_double_bits((double)n));
-        // Rounding to odd, by its definition: exact, or the odd one of the two neighbours.
+        // Rounding to odd by its definition: exact, or the odd neighbour.
         uint32_t odd = ree_op_f64_to_f32_odd(a);
         double z = (double)ree_float(odd);
         if (isfinite(x) && z != x) {

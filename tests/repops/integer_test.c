@@ -1,5 +1,5 @@
-// Integer operations: 32 and 64 bits against the compiler's (where C defines them) and the written
-// definition (where it does not); pairs of words against whole ones.
+// Integer operations: 32 and 64 bits compared with the compiler's where C defines them, and with
+// the written definition otherwise; pairs of words compared with whole words.
 #include "repops/scalar/ops.h"
 
 #include "limbs.h"
@@ -103,7 +103,7 @@ static uint64_t native_unary(enum limbs_unary op, uint64_t a) {
     return 0;
 }
 
-// 32-bit operations against the 64-bit definition of the same.
+// Compares 32-bit operations with the same operations in 64 bits.
 static void words(uint64_t w, uint64_t v) {
     uint32_t a = (uint32_t)w, b = (uint32_t)v;
     uint64_t sa = (uint64_t)(int64_t)(int32_t)a, sb = (uint64_t)(int64_t)(int32_t)b;
@@ -165,7 +165,7 @@ int main(void) {
             CHECK_MSG(pair == want, "operation %d on %llx: %llx, expected %llx", op,
                       (unsigned long long)a, (unsigned long long)pair, (unsigned long long)want);
         }
-        // What the polynomials lean on: at most two units below the true high half.
+        // The polynomials rely on this: at most two units below the true high half.
         uint64_t exact = (uint64_t)((unsigned __int128)a * b >> 64), h = u64_mulh(a, b);
         CHECK_MSG(h <= exact && exact - h <= 2, "mulh of %llx, %llx", (unsigned long long)a,
                   (unsigned long long)b);

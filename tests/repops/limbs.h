@@ -1,4 +1,5 @@
-// The scalar source with u64 as a pair of 32-bit words, as GLSL has it, behind plain C types.
+// The scalar source with u64 as a pair of 32-bit words, as in GLSL, with an interface of plain C
+// types.
 #ifndef REE_TESTS_REPOPS_LIMBS_H
 #define REE_TESTS_REPOPS_LIMBS_H
 

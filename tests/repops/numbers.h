@@ -1,12 +1,12 @@
-// Numbers that break arithmetic: subnormals, powers of two and their neighbours, infinities, NaN,
-// zeros of both signs, mixed with ordinary ones. Deterministic.
+// Numbers that reveal errors in arithmetic (subnormals, powers of two and their neighbours,
+// infinities, NaN, zeros of both signs), mixed with ordinary ones. Deterministic.
 #ifndef REE_TESTS_REPOPS_NUMBERS_H
 #define REE_TESTS_REPOPS_NUMBERS_H
 
 #include <stdint.h>
 
 struct numbers {
-    uint64_t state; // not 0
+    uint64_t state; // must not be 0
 };
 
 static inline uint64_t numbers_word(struct numbers *n) { // xorshift64*
@@ -26,8 +26,8 @@ static inline uint32_t numbers_float(struct numbers *n) {
     case 0: return r & 0x807FFFFF; // subnormal
     case 1: return sign | special[more & 7];
     case 2: return sign | (more & 255) << 23;                           // power of two
-    case 3: return sign | (((more & 255) << 23) - 1 - (more >> 8 & 3)); // just below one
-    case 4: return sign | (more & 7);                                   // the smallest numbers
+    case 3: return sign | (((more & 255) << 23) - 1 - (more >> 8 & 3)); // just below a power of two
+    case 4: return sign | (more & 7); // zero and the smallest subnormals
     case 5: return sign | (150 + (more & 7)) << 23 | (r & 0x7FFFFF);
     case 6:
     case 7:

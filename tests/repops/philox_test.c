@@ -1,5 +1,5 @@
-// Philox4x32-10 against the published vectors of its authors' library (Random123, kat_vectors), and
-// with 64-bit words as pairs, as shaders have them.
+// Compares Philox4x32-10 with the vectors published in its authors' library (Random123,
+// kat_vectors), with 64-bit words and with pairs of 32-bit words as in shaders.
 #include "limbs.h"
 #include "repops/scalar/ops.h"
 #include "test.h"

@@ -1,5 +1,5 @@
 // pow: special values, ties that only exact arithmetic recognises, and random and hard arguments
-// against MPFR. Two arguments cannot be walked exhaustively.
+// compared with MPFR. Two arguments have too many values for an exhaustive test.
 #include "repops/scalar/ops.h"
 
 #include "limbs.h"
@@ -47,14 +47,14 @@ static void special(void) {
     check(-3, 2, ree_bits(9));
 }
 
-// Results that are exactly between two floats: to even, and one step to either side.
+// Results exactly between two floats round to even. Also tests results one step to either side.
 static void ties(void) {
-    check(2, -150, 0); // half of the smallest
+    check(2, -150, 0); // half of the smallest number
     check(2, -149, 1);
-    check(0x1.8p-75f, 2, 1);            // 1.125 of the smallest
-    check(4097, 2, ree_bits(16785408)); // 16785409 is a tie, to even
-    check(0x1.8p-74f, 2, 4);            // 4.5 of the smallest: a tie
-    // (2^12 + 1)^2 has 25 bits and ends in 1, so do the odd squares after it.
+    check(0x1.8p-75f, 2, 1);            // 1.125 of the smallest number
+    check(4097, 2, ree_bits(16785408)); // 16785409 is a tie, rounds to even
+    check(0x1.8p-74f, 2, 4);            // 4.5 of the smallest number: a tie
+    // (2^12 + 1)^2 has 25 bits and ends in 1, and so do the odd squares after it.
     for (int i = 4097; i < 5793; i += 2) {
         double square = (double)i * i;
         check((float)i, 2, ree_bits((float)square));
@@ -71,7 +71,7 @@ static void ties(void) {
         check((float)i, 5, ree_bits((float)((double)i * i * i * i * i)));
 }
 
-// The exponents with a way of their own, on all exponents of the base and both signs.
+// The exponents that have special code, with all exponents of the base and both signs.
 static void short_ways(void) {
     static const float exponents[] = {1, 2, 3, -1, 0.5f, -0.5f};
     for (size_t e = 0; e < sizeof exponents / sizeof exponents[0]; e++) {
@@ -125,7 +125,7 @@ static void against_mpfr(long n) {
         uint32_t more = (uint32_t)numbers_word(&numbers);
         switch (i & 7) {
         case 0: break;
-        case 1: // results all over the range
+        case 1: // results over the whole range
             x &= 0x7FFFFFFF;
             y = ree_bits((float)((more % 300000) * 1e-3 - 150) / log2f(ree_float(x)));
             break;
@@ -141,7 +141,7 @@ static void against_mpfr(long n) {
             x = ree_bits(ldexpf(1, (int)(more % 270) - 140));
             y = ree_bits((float)((int)(more >> 10 & 4095) - 2048) / 8);
             break;
-        case 5: // at the edge of underflow
+        case 5: // near underflow
             x &= 0x7FFFFFFF;
             y = ree_bits((float)(-149.6 + (more & 1023) * 1e-3) / log2f(ree_float(x)));
             break;

@@ -1,5 +1,5 @@
-// float64 arithmetic in integers equals the processor's on 4 * 10^6 hard triples, with words of 64
-// bits and with pairs of 32 bits, as shaders have them.
+// float64 arithmetic in integers equals the processor's on 4 * 10^6 hard triples, with 64-bit words
+// and with pairs of 32-bit words as in shaders.
 #include "repops/scalar/ops.h"
 #include "repops/scalar/soft64.h"
 
@@ -15,7 +15,7 @@
                   (unsigned long long)c, (unsigned long long)got, (unsigned long long)want);       \
     } while (0)
 
-// As numbers_float, in the wider format.
+// Like numbers_float, in float64.
 static uint64_t number(struct numbers *n) {
     static const uint64_t special[] = {0,
                                        UINT64_C(0x3FF0000000000000),
@@ -31,7 +31,7 @@ static uint64_t number(struct numbers *n) {
     case 0: return sign | fraction >> (more & 31); // subnormal
     case 1: return sign | special[more & 7];
     case 2: return sign | (more & 2047) << 52;                            // power of two
-    case 3: return sign | (((more & 2047) << 52) - 1 - (more >> 11 & 3)); // just below one
+    case 3: return sign | (((more & 2047) << 52) - 1 - (more >> 11 & 3)); // just below 2^n
     case 4: return sign | (more & 7);
     case 5: return sign | fraction >> 26 << 26 | (1020 + (more & 7)) << 52; // few bits
     case 6:
@@ -46,10 +46,10 @@ static void triples(long n) {
     const uint64_t minus = UINT64_C(1) << 63;
     for (long i = 0; i < n; i++) {
         uint64_t a = number(&numbers), b = number(&numbers), c = number(&numbers);
-        if ((i & 7) == 0) b = (a ^ minus) + (uint64_t)(i >> 3 & 3); // cancels almost wholly
-        if ((i & 7) == 1) c = ree_op_mul_f64(a, b) ^ minus;         // leaves the product's error
+        if ((i & 7) == 0) b = (a ^ minus) + (uint64_t)(i >> 3 & 3); // almost total cancellation
+        if ((i & 7) == 1) c = ree_op_mul_f64(a, b) ^ minus;         // gives the rounding error
         if ((i & 7) == 2) c = (ree_op_mul_f64(a, b) ^ minus) + (uint64_t)(i >> 3 & 1);
-        // A quotient near half an ulp above a number, a root near a tie.
+        // A quotient near half an ulp above a number, and a root near a tie.
         if ((i & 7) == 3) a = ree_op_mul_f64(b, c) + (uint64_t)(i >> 3 & 1);
         SAME(ree_f64_soft_add(a, b), ree_op_add_f64(a, b));
         SAME(ree_f64_soft_sub(a, b), ree_op_sub_f64(a, b));

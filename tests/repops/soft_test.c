@@ -4,7 +4,7 @@
 #include "numbers.h"
 #include "test.h"
 
-// Written so that the million calls in a loop count as one check each, without a million messages.
+// Evaluates the expression once; a failed check prints the operands.
 #define SAME(expression, expected)                                                                 \
     do {                                                                                           \
         uint32_t got = (expression), want = (expected);                                            \
@@ -17,19 +17,21 @@ static void pairs(long n) {
     for (long i = 0; i < n; i++) {
         uint32_t a = numbers_float(&numbers), b = numbers_float(&numbers);
         uint32_t c = numbers_float(&numbers);
-        if ((i & 7) == 0) b = (a ^ 0x80000000) + (uint32_t)(i >> 3 & 3); // cancels almost wholly
+        // Almost total cancellation.
+        if ((i & 7) == 0) b = (a ^ 0x80000000) + (uint32_t)(i >> 3 & 3);
         SAME(ree_soft_add(a, b), ree_op_add_f32(a, b));
         SAME(ree_soft_sub(a, b), ree_op_sub_f32(a, b));
         SAME(ree_soft_mul(a, b), ree_op_mul_f32(a, b));
         SAME(ree_soft_div(a, b), ree_op_div_f32(a, b));
         SAME(ree_soft_sqrt(a), ree_op_sqrt_f32(a));
-        if ((i & 7) == 1) c = ree_op_mul_f32(a, b) ^ 0x80000000; // leaves the product's error
+        // The result is the product's rounding error.
+        if ((i & 7) == 1) c = ree_op_mul_f32(a, b) ^ 0x80000000;
         if ((i & 7) == 2) c = (ree_op_mul_f32(a, b) ^ 0x80000000) + (uint32_t)(i >> 3 & 1);
         SAME(ree_soft_fma(a, b, c), ree_op_fma_f32(a, b, c));
     }
 }
 
-// What the standard says of NaN, infinity and zero, independently of this processor.
+// What the standard requires for NaN, infinity and zero, independently of this processor.
 static void special(void) {
     const uint32_t inf = REE_INF, nan = 0xFFC12345, one = REE_ONE, minus = REE_SIGN;
     const uint32_t a = 0, b = 0, c = 0;
@@ -40,7 +42,7 @@ static void special(void) {
     SAME(ree_soft_sub(one, one), 0);
     SAME(ree_soft_mul(inf, 0), REE_NAN);
     SAME(ree_soft_mul(inf, one | minus), inf | minus);
-    SAME(ree_soft_mul(1, 0x3F000000), 0); // half the smallest: a tie, to even
+    SAME(ree_soft_mul(1, 0x3F000000), 0); // half the smallest number: a tie, rounds to even
     SAME(ree_soft_mul(3, 0x3F000000), 2);
     SAME(ree_soft_mul(0x7F7FFFFF, 0x40000000), inf);
     SAME(ree_soft_div(one, 0), inf);

@@ -1,14 +1,14 @@
-// Small cases with known results, each run on the host and as a program, fused and not.
+// Small cases with known results, each run on the host and as a program, fused and unfused.
 #include "lower_data/rule.h"
 
 int main(void) {
-    // 16-bit floats widen; other types move where nothing is computed.
+    // 16-bit floats are widened; other types are only moved, if nothing is computed.
     CHECK_RULE("GridSample/20 mode=nearest",
                "float32[1,1,2,2] 1 2 3 4 | float32[1,1,4,2] -0.5 -0.5 0.5 -0.5 0.5 0.5 -3 0",
                "float32[1,1,1,4] 1 2 4 0");
     CHECK_RULE("GridSample/16 mode=bilinear padding_mode=border",
                "float32[1,1,1,2] 1 3 | float32[1,1,3,2] 0 0 -9 0 9 9", "float32[1,1,1,3] 2 1 3");
-    // A zero outside is no product: infinities inside do not leak.
+    // Elements outside are skipped, not multiplied by zero, so infinities inside do not spread.
     CHECK_RULE("GridSample/20 mode=nearest", "float32[1,1,1,1] inf | float32[1,1,2,2] 0 0 5 5",
                "float32[1,1,1,2] inf 0");
     CHECK_RULE("GridSample/20 padding_mode=zeros",
@@ -33,7 +33,7 @@ int main(void) {
     CHECK_RULE("RoiAlign/16 output_height=1 output_width=2 sampling_ratio=1",
                "float32[1,1,1,4] 1 2 3 4 | float32[1,4] 0 0 4 1 | int64[1] 0",
                "float32[1,1,1,2] 1.5 3.5");
-    // More samples are wanted of the second region than of the first.
+    // The second region requires more samples than the first.
     CHECK_RULE("RoiAlign/16 coordinate_transformation_mode=output_half_pixel",
                "float32[1,1,1,5] 1 2 3 4 5 | float32[2,4] 0 0 1 0 0 0 4 0 | int64[2] 0 0",
                "float32[2,1,1,1] 1.5 3");

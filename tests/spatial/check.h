@@ -1,4 +1,4 @@
-// What these tests share: random numbers, and comparing a node's output with a reference.
+// Shared by these tests: random numbers, and comparing a node's output with a reference.
 #ifndef REE_TESTS_SPATIAL_CHECK_H
 #define REE_TESTS_SPATIAL_CHECK_H
 
@@ -8,15 +8,15 @@
 #include <math.h>
 #include <string.h>
 
-// In [low, high].
+// Returns a number in [low, high].
 static inline int64_t pick(uint64_t *state, int64_t low, int64_t high) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return low + (int64_t)(*state >> 33) % (high - low + 1);
 }
 
-// Output i as float32 against the reference: the same shape, and within `tolerance` of the
-// reference's largest magnitude, or of 1, which the inputs have. The tolerance is what float32 sums
-// of a few hundred terms leave.
+// Compares output i as float32 with the reference: the same shape, and differences within
+// `tolerance` times the reference's largest magnitude, or times 1 (the magnitude of the inputs) if
+// that is larger. The tolerance allows for float32 sums of a few hundred terms.
 static inline void check_close(struct test_node *n, uint32_t i, uint32_t rank, const int64_t *dims,
                                const double *want, double tolerance) {
     const struct ree_tval *t = n->out[i];
@@ -40,7 +40,7 @@ static inline void check_close(struct test_node *n, uint32_t i, uint32_t rank, c
     }
 }
 
-// Keeps output 0 of a fused run and compares the next run's bytes with it.
+// Stores output 0 of a fused run and compares the next run's bytes with it.
 struct twin {
     bool has;
     size_t nbytes;

@@ -1,5 +1,5 @@
 // DFT and STFT over random shapes and lengths of every kind (short, composite, prime, powers of
-// two), against the sums in double.
+// two), compared with the sums in double.
 #include "check.h"
 
 #define TWO_PI 6.283185307179586476925286766559
@@ -8,7 +8,8 @@ static float x_data[1 << 15], window_data[1 << 10];
 static double want[1 << 16];
 static struct twin twin;
 
-// The transform of x (samples, parts), `stride` apart, of length n: result k into out[0], out[1].
+// Computes result k of the transform of length n of x (samples, parts), with samples `stride`
+// apart, into out[0], out[1].
 static void transform(const float *x, int64_t samples, int64_t stride, int64_t parts, int64_t n,
                       bool inverse, int64_t k, const float *window, double *out) {
     out[0] = out[1] = 0;
@@ -32,7 +33,7 @@ static void dft(uint64_t *state) {
     int64_t n = random_length(state), samples = n;
     bool inverse = pick(state, 0, 1), onesided = !inverse && parts == 1 && pick(state, 0, 1);
     bool given = pick(state, 0, 1);
-    if (given) samples = pick(state, 1, 600); // cut or filled
+    if (given) samples = pick(state, 1, 600); // truncated or zero-padded
     int64_t n_out = onesided ? n / 2 + 1 : n;
     int64_t dims[4] = {outer, samples, inner, parts}, y_dims[4] = {outer, n_out, inner, 2};
     test_random_fill(state, (size_t)(outer * samples * inner * parts), x_data);
@@ -69,7 +70,7 @@ static void dft(uint64_t *state) {
     }
 }
 
-// In float64 the tables are not rounded either.
+// In float64 the tables are not rounded to float32.
 static void dft_float64(uint64_t *state) {
     static double signal[2 * 1024];
     int64_t n = random_length(state), parts = pick(state, 1, 2);
@@ -90,7 +91,7 @@ static void dft_float64(uint64_t *state) {
     test_node_finish(&node);
 }
 
-// What a real signal's onesided transform gives comes back by the inverse.
+// The inverse transform restores a real signal from its onesided transform.
 static void round_trip(uint64_t *state) {
     int64_t n = random_length(state), dims[3] = {2, n, 1};
     static float spectrum[4 * 1024];
@@ -115,7 +116,7 @@ static void round_trip(uint64_t *state) {
     test_node_finish(&node);
 }
 
-// A signal's bits do not depend on what is transformed with it.
+// A signal's bits do not depend on the other signals in the same transform.
 static void company(uint64_t *state) {
     int64_t n = random_length(state), parts = pick(state, 1, 2), rows = 3;
     test_random_fill(state, (size_t)(rows * n * parts), x_data);

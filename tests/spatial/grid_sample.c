@@ -1,5 +1,6 @@
-// GridSample over random shapes, modes and paddings, against the definition in double, one point at
-// a time. The coordinates are float32 in both, since a rounding there moves a nearest element.
+// GridSample over random shapes, modes and paddings, compared with the definition in double, one
+// point at a time. Both use float32 coordinates, because rounding a coordinate can change the
+// nearest element.
 #include "check.h"
 
 enum padding { ZEROS, BORDER, REFLECTION };
@@ -20,7 +21,7 @@ static double weight(int taps, int t, double r) {
     return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
 }
 
-// A number on the line of period 2 (high - low), folded into [low, high].
+// Folds x into [low, high], reflecting with period 2 (high - low).
 static double fold(double x, double low, double high) {
     if (high == low) return low;
     while (x < low || x > high)
@@ -28,7 +29,7 @@ static double fold(double x, double low, double high) {
     return x;
 }
 
-// The coordinate and the place of each tap along an axis; -1: zero.
+// Returns the coordinate and sets the index of each tap along an axis; -1: zero.
 static double place_taps(const struct setup *s, float g, int64_t size, int64_t place[4]) {
     float n = (float)size, x = s->align ? (g + 1) * 0.5f * (n - 1) : ((g + 1) * n - 1) * 0.5f;
     double low = s->align ? 0 : -0.5, high = s->align ? n - 1 : n - 0.5;
@@ -104,7 +105,7 @@ static void one(uint64_t *state) {
     test_random_fill(state, (size_t)(s.n * s.channels * plane), x_data);
     size_t n_grid = (size_t)(s.n * points * s.axes);
     test_random_fill(state, n_grid, grid_data);
-    // Now and then a number on the border, on an element, between two, or far away.
+    // Sometimes a coordinate on the border, on an element, between two, or far away.
     static const float special[] = {-1, 1, 0, 0.5f, -3, 1e6f, -1e30f};
     for (size_t i = 0; i < n_grid; i++)
         if (pick(state, 0, 3) == 0)

@@ -1,4 +1,4 @@
-// What a wrong node gets told.
+// Error messages for invalid nodes.
 #include "lower_data/rule.h"
 
 int main(void) {

@@ -1,4 +1,5 @@
-// RoiAlign, MaxRoiPool and DeformConv over random shapes, against their definitions in double.
+// RoiAlign, MaxRoiPool and DeformConv over random shapes, compared with their definitions in
+// double.
 #include "check.h"
 
 static float x_data[2 * 4 * 144], roi_data[8 * 5], w_data[8 * 4 * 9], offset_data[2 * 36 * 144];
@@ -6,7 +7,7 @@ static float mask_data[2 * 18 * 144], bias_data[8];
 static double want[8 * 8 * 144];
 static struct twin twin;
 
-// x at (y, x), bilinear; what lies outside is 0, or with `edge` the nearest element.
+// Returns x at (y, x), bilinear. Elements outside are 0, or with `edge` the nearest element.
 static double bilinear(const float *plane, int64_t h, int64_t w, double y, double x, bool edge) {
     double sum = 0, y0 = floor(y), x0 = floor(x);
     for (int i = 0; i < 2; i++)
@@ -30,7 +31,7 @@ struct roi_align {
     int64_t batch[8];
 };
 
-// The largest of the four products, as ONNX's reference has it for mode max.
+// Returns the largest of the four products, as ONNX's reference does for mode max.
 static double corner_maximum(const float *plane, int64_t h, int64_t w, double y, double x) {
     double largest = -INFINITY, y0 = floor(y), x0 = floor(x);
     for (int i = 0; i < 2; i++)
@@ -84,7 +85,7 @@ static void random_rois(uint64_t *state, int64_t n, int64_t columns, float *out)
     }
 }
 
-// Runs regions [from, to) and gives the output's bytes; the node is the caller's to finish.
+// Runs regions [from, to) and returns the output's bytes; the caller finishes the node.
 static const void *run_align(struct test_node *n, const struct roi_align *r, int64_t from,
                              int64_t to, bool fuse) {
     int64_t regions = to - from;
@@ -135,7 +136,7 @@ static void roi_align(uint64_t *state) {
         check_twin(&n, &twin);
         test_node_finish(&n);
     }
-    // A region's bits do not depend on its company.
+    // A region's bits do not depend on the other regions.
     for (int64_t i = 0; i < r.n_rois; i++) {
         const void *alone = run_align(&n, &r, i, i + 1, true);
         CHECK_MSG(!memcmp(alone, twin.bytes + (size_t)i * size, size),

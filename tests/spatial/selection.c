@@ -1,5 +1,5 @@
-// NonMaxSuppression, Unique, CenterCropPad, MaxUnpool, Col2Im and Det over random shapes, against
-// their definitions.
+// NonMaxSuppression, Unique, CenterCropPad, MaxUnpool, Col2Im and Det over random shapes, compared
+// with their definitions.
 #include "check.h"
 
 #define MAX_ELEMENTS 8192
@@ -25,7 +25,7 @@ static void check_ints(struct test_node *n, uint32_t i, int64_t count, const int
               ree_tval_text(t, text, sizeof text));
 }
 
-// Intersection over union of two boxes (y0, x0, y1, x1) in any order of corners.
+// Intersection over union of two boxes (y0, x0, y1, x1) with corners in any order.
 static double overlap(const float *a, const float *b) {
     double area[2] = {1, 1}, shared = 1;
     for (int d = 0; d < 2; d++) {
@@ -38,7 +38,8 @@ static double overlap(const float *a, const float *b) {
     return shared > 0 ? shared / (area[0] + area[1] - shared) : 0;
 }
 
-// Coordinates are multiples of 1/4 and scores of 1/8, so that ties are common and areas exact.
+// Coordinates are multiples of 1/4 and scores multiples of 1/8, so that ties are common and areas
+// exact.
 static void non_max_suppression(uint64_t *state) {
     int64_t batch = pick(state, 1, 2), classes = pick(state, 1, 2), n = pick(state, 0, 24);
     int64_t most = pick(state, 0, 12), n_rows = 0;
@@ -92,7 +93,7 @@ static void non_max_suppression(uint64_t *state) {
     test_node_finish(&node);
 }
 
-// Subtensors compared by brute force: the order among first occurrences, then ranks and counts.
+// Compares subtensors by brute force: the order among first occurrences, then ranks and counts.
 static void unique(uint64_t *state) {
     int rank = (int)pick(state, 1, 3), axis = (int)pick(state, -1, rank - 1);
     bool sorted = pick(state, 0, 1);
@@ -203,7 +204,7 @@ static void max_unpool(uint64_t *state) {
     if (room == 0) return;
     test_random_fill(state, (size_t)count, x_data);
     memset(want, 0, sizeof want);
-    for (int64_t i = 0; i < count; i++) { // the last one for a place stands
+    for (int64_t i = 0; i < count; i++) { // the last value written to an element remains
         index_data[i] = pick(state, 0, room - 1);
         int64_t at = index_data[i], x = at % out[3], y = at / out[3] % out[2];
         int64_t plane = at / out[3] / out[2];
@@ -222,7 +223,7 @@ static void max_unpool(uint64_t *state) {
     test_node_finish(&n);
 }
 
-// Every element of every block is added where it lies.
+// Adds every element of every block at its position in the image.
 static void col2im(uint64_t *state) {
     int axes = (int)pick(state, 1, 3);
     int64_t image[3] = {1, 1, 1}, block[3] = {1, 1, 1}, stride[3] = {1, 1, 1};
@@ -278,7 +279,7 @@ static void col2im(uint64_t *state) {
     }
 }
 
-// By the first row's cofactors.
+// Expands along the first row.
 static double cofactors(int n, const double *a) {
     double sum = 0, minor[25];
     if (n == 0) return 1;
@@ -291,7 +292,7 @@ static double cofactors(int n, const double *a) {
     return sum;
 }
 
-// Small whole numbers, so that many matrices are singular and many pivots equal.
+// Small integers, so that many matrices are singular and many pivots equal.
 static void det(uint64_t *state) {
     int64_t m = pick(state, 0, 5), batch = pick(state, 0, 3), dims[3] = {batch, m, m};
     bool whole = pick(state, 0, 1);

@@ -1,5 +1,5 @@
-// Tables made on the host: turns, logarithm and exponential against the C library, windows and mel
-// weights against their formulas.
+// Tables computed on the host: sines and cosines, logarithm and exponential compared with the C
+// library; windows and mel weights compared with their formulas.
 #include "check.h"
 #include "graph/lower/signal/real.h"
 
@@ -18,7 +18,7 @@ static void turns(void) {
         for (int64_t m = 0; m < n; m += step) {
             double c, s;
             ree_real_turn(m, n, &c, &s);
-            // The library's argument is rounded, so zeros are checked apart.
+            // The library's argument is rounded, so zeros are checked separately.
             long double angle = TWO_PI * (long double)m / (long double)n;
             bool quarter = 4 * m % n == 0;
             if (quarter) {
@@ -28,7 +28,8 @@ static void turns(void) {
             }
             CHECK_MSG(ulps(c, cosl(angle)) < 4 && ulps(s, sinl(angle)) < 4,
                       "%lld of %lld: cos %.17g sin %.17g", (long long)m, (long long)n, c, s);
-            // The other half and the other side of an eighth have the same numbers, exactly.
+            // The other half of the circle and the mirror image at an eighth have exactly the same
+            // numbers.
             double c2, s2;
             ree_real_turn(n - m, n, &c2, &s2);
             CHECK(c2 == c && s2 == -s);
@@ -56,7 +57,8 @@ static void windows(void) {
     static double want[1024];
     for (size_t k = 0; k < 3; k++)
         for (int64_t size = 0; size < 1000; size = size * 2 + 1)
-            for (int periodic = size == 1; periodic < 2; periodic++) { // symmetric of 1: 0 / 0
+            // A symmetric window of size 1 would be 0 / 0.
+            for (int periodic = size == 1; periodic < 2; periodic++) {
                 for (int64_t i = 0; i < size; i++) {
                     double t = (double)TWO_PI * (double)i / (double)(size - !periodic);
                     want[i] = kinds[k].a0 - kinds[k].a1 * cos(t) + kinds[k].a2 * cos(2 * t);

@@ -1,4 +1,4 @@
-// CUDA's built-in functions of one thread: arithmetic and bits.
+// CUDA's single-thread built-in functions: arithmetic and bits.
 #ifndef REE_EMULATOR_BUILTINS_H
 #define REE_EMULATOR_BUILTINS_H
 
@@ -10,7 +10,7 @@
 
 #define REE_EMULATOR_FN __attribute__((unused)) static inline
 
-// Rounded to nearest. The compiler is told not to contract (-ffp-contract=off).
+// Rounded to nearest. -ffp-contract=off keeps the compiler from contracting.
 REE_EMULATOR_FN float __fadd_rn(float a, float b) {
     return a + b;
 }
@@ -88,7 +88,7 @@ REE_EMULATOR_FN double __hiloint2double(int hi, int lo) {
     return __longlong_as_double((long long)((uint64_t)(uint32_t)hi << 32 | (uint32_t)lo));
 }
 
-// Conversions saturate, and NaN becomes 0 (of 64-bit results: the sign bit), as on the device.
+// As on the device, conversions saturate, and NaN becomes 0 (for 64-bit results: the sign bit).
 template <class To, class From> static inline To ree_emulator_saturate(From x) {
     const bool is_signed = (To)-1 < 0;
     const int bits = (int)sizeof(To) * 8 - is_signed;
@@ -193,7 +193,8 @@ REE_EMULATOR_FN unsigned __brev(unsigned x) {
         y |= (x >> i & 1u) << (31 - i);
     return y;
 }
-// Bytes of (y, x), the low three bits of each nibble of s say which; its high bit repeats the sign.
+// Selects bytes of (y, x) by the low three bits of each nibble of s; the nibble's high bit
+// replicates the byte's sign bit.
 REE_EMULATOR_FN unsigned __byte_perm(unsigned x, unsigned y, unsigned s) {
     uint64_t both = (uint64_t)y << 32 | x;
     unsigned result = 0;
@@ -210,7 +211,7 @@ REE_EMULATOR_FN unsigned __funnelshift_l(unsigned lo, unsigned hi, unsigned shif
 REE_EMULATOR_FN unsigned __funnelshift_r(unsigned lo, unsigned hi, unsigned shift) {
     return (unsigned)(((uint64_t)hi << 32 | lo) >> (shift & 31u));
 }
-// c plus the dot product of four bytes; wraps.
+// Returns c plus the dot product of four bytes; wraps.
 REE_EMULATOR_FN int __dp4a(int a, int b, int c) {
     unsigned sum = (unsigned)c;
     for (int i = 0; i < 32; i += 8)
@@ -239,7 +240,7 @@ REE_EMULATOR_MIN_MAX(unsigned long, unsigned long, unsigned long)
 REE_EMULATOR_MIN_MAX(long long, long long, long long)
 REE_EMULATOR_MIN_MAX(unsigned long long, unsigned long long, unsigned long long)
 #undef REE_EMULATOR_MIN_MAX
-// A NaN loses against a number, as on the device.
+// If one operand is NaN, the result is the other operand, as on the device.
 REE_EMULATOR_FN float min(float a, float b) {
     return fminf(a, b);
 }

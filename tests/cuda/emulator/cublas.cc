@@ -1,6 +1,6 @@
-// A stand-in for cuBLAS over the emulator's memory, which is the host's: the five functions that
-// the backend calls, with their checks of leading dimensions. Sums are taken in double, in an order
-// of their own, as the library's are.
+// A stand-in for cuBLAS on the emulator's memory, which is host memory: the five functions that the
+// backend calls, with their checks of leading dimensions. Sums are computed in double, in an order
+// of their own, like the library's.
 #include <cstdint>
 #include <cstring>
 

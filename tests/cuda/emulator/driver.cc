@@ -1,9 +1,9 @@
 // A stand-in for the CUDA driver (libcuda.so.1): one device, on which the emulator runs the kernels
-// that were linked into this library; a module has all of them, whatever its image.
+// that were linked into this library. Every module has all kernels, whatever its image.
 //
-// Work is done at once, in the order it is submitted; a graph's nodes run in an order that its
-// edges allow, which REE_EMULATOR chooses. What the real driver refuses is refused here, and after
-// a kernel's error everything fails until the primary context is released.
+// Work is done immediately, in the order of submission. A graph's nodes run in an order that its
+// edges allow and that REE_EMULATOR chooses. What the real driver refuses is refused here. After a
+// kernel's error every call fails until the primary context is released.
 #include <stddef.h>
 
 #include "api.h"
@@ -30,7 +30,7 @@ struct CUctx_st {
     int references;
 };
 struct CUmod_st {
-    struct ree_emulator_ptx *ptx; // NULL: the kernels compiled in
+    struct ree_emulator_ptx *ptx; // NULL: the compiled-in kernels
     std::map<std::string, CUfunction> functions;
 };
 struct CUfunc_st {
@@ -39,7 +39,7 @@ struct CUfunc_st {
     const struct ree_emulator_ptx *ptx; // NULL: compiled in
 };
 struct CUstream_st {
-    CUgraph capture; // NULL: none
+    CUgraph capture; // NULL: not capturing
 };
 struct CUevent_st {
     bool recorded, timing;
@@ -56,7 +56,7 @@ struct work {
     void *to;
     const void *from;
     size_t size;                  // bytes of a copy, elements of a fill
-    unsigned value, element_size; // of a fill
+    unsigned value, element_size; // for fills
 };
 struct CUgraphNode_st {
     struct work work;
@@ -69,7 +69,7 @@ struct CUgraph_st {
 struct CUgraphExec_st {
     std::vector<struct work> work;
     std::vector<std::vector<size_t>> after;
-    std::map<CUgraphNode, size_t> numbers; // by the nodes it was made from
+    std::map<CUgraphNode, size_t> numbers; // index of each node of the source graph
 };
 
 static std::recursive_mutex mutex;
@@ -87,7 +87,7 @@ static char last_error[1000];
 #define CHECK(condition, error)                                                                    \
     if (!(condition)) return error
 #define INVALID CUDA_ERROR_INVALID_VALUE
-// What every call begins with that does something on the device.
+// Start of every function that does something on the device.
 #define BEGIN                                                                                      \
     LOCK;                                                                                          \
     CHECK(initialised, CUDA_ERROR_NOT_INITIALIZED);                                                \
@@ -458,7 +458,7 @@ static CUgraphNode add_node(CUgraph graph, struct work w, const CUgraphNode *aft
     return node;
 }
 
-// On a stream: at once, or later when it is being captured.
+// Submits work to a stream: it runs immediately, or is recorded if the stream is being captured.
 static CUresult submit(CUstream stream, struct work w) {
     CHECK(stream_exists(stream), CUDA_ERROR_INVALID_HANDLE);
     if (!captures(stream)) return run_work(w);
@@ -479,7 +479,7 @@ static CUresult kernel_work(struct work *w, CUfunction function, const unsigned 
     CHECK(grid[0] && grid[1] && grid[2] && grid[0] <= 0x7FFFFFFF && grid[1] <= 0xFFFF &&
               grid[2] <= 0xFFFF,
           INVALID);
-    // A kernel for fewer threads has the registers for no more.
+    // A kernel compiled for fewer threads has no registers for more.
     CHECK(n <= max_threads_of(function), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     CHECK(!function->ptx || (grid[1] == 1 && grid[2] == 1 && block[1] == 1 && block[2] == 1),
           CUDA_ERROR_NOT_SUPPORTED);
@@ -705,7 +705,7 @@ static bool nodes_of(CUgraph graph, const CUgraphNode *after, size_t n) {
     return true;
 }
 
-// Both versions of the parameters.
+// Accepts both versions of the parameters.
 template <class P> static CUresult node_work(struct work *w, const P *p) {
     CHECK(p, INVALID);
     return kernel_work(w, p->func, {p->gridDimX, p->gridDimY, p->gridDimZ},
@@ -839,7 +839,8 @@ EXPORT CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {
     return CUDA_SUCCESS;
 }
 
-// In an order that the edges allow: a forgotten edge is noticed when the order is not "forward".
+// Runs the nodes in an order that the edges allow. An order other than "forward" reveals a missing
+// edge.
 EXPORT CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream stream) {
     BEGIN;
     CHECK(execs.count(exec) && stream_exists(stream), CUDA_ERROR_INVALID_HANDLE);
@@ -900,7 +901,7 @@ EXPORT CUresult CUDAAPI cuGetErrorString(CUresult error, const char **text) {
     return cuGetErrorName(error, text);
 }
 
-// The newest version of a function that is there.
+// Returns the newest available version of a function.
 EXPORT CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **function, int version,
                                             cuuint64_t flags,
                                             CUdriverProcAddressQueryResult *status) {

@@ -1,6 +1,6 @@
-// As much of the CUDA driver API as the stand-in driver has, with the types and numbers of NVIDIA's
-// cuda.h, so that it builds where there is no CUDA toolkit. With REE_EMULATOR_NVIDIA_HEADER that
-// header itself is read instead: a build that only checks that the two agree.
+// The part of the CUDA driver API that the stand-in driver implements, with the types and numbers
+// of NVIDIA's cuda.h, so that it builds without a CUDA toolkit. With REE_EMULATOR_NVIDIA_HEADER it
+// includes that header instead; such a build only checks that the two agree.
 #ifndef REE_EMULATOR_DRIVER_TYPES_H
 #define REE_EMULATOR_DRIVER_TYPES_H
 

@@ -1,4 +1,5 @@
-// Launches: blocks one after the other, the threads of one by turns, from barrier to barrier.
+// Launches: blocks run one after the other; the threads of a block take turns from barrier to
+// barrier.
 #include "device/cuda/args.h"
 
 #include "api.h"
@@ -32,19 +33,19 @@ static bool failed, in_thread;
 static char *failure;
 static size_t failure_size;
 
-// Of the launch.
+// State of the launch.
 static const struct kernel *kernels, *kernel;
 alignas(16) static unsigned char arguments[32 << 10];
 static struct range operands[REE_MAX_OPERANDS], scratch;
 static bool operand_usable[REE_MAX_OPERANDS];
 
-// Of the block: static arrays first, then what the launch asked for.
+// State of the block. Shared memory holds static arrays first, then the launch's dynamic memory.
 static unsigned char *shared;
 static struct shadow *shared_words, *shared_bytes;
 static uint64_t static_used;
 static struct range dynamic;
-static bool block_fenced; // a thread has done a fence
-static bool block_copies; // or an asynchronous copy
+static bool block_fenced; // a thread has executed a fence
+static bool block_copies; // a thread has made an asynchronous copy
 
 kernel::kernel(const char *name, size_t args_size, uint32_t max_threads, void (*run)(const void *))
     : name(name), args_size(args_size), max_threads(max_threads), run(run), next(kernels) {
@@ -58,7 +59,7 @@ static const struct kernel *find_kernel(const char *name) {
     return k;
 }
 
-// Failures. The first one ends the launch; threads are left where they are.
+// Failures. The first failure ends the launch; threads stop where they are.
 
 static void report(const char *format, va_list list) {
     if (failed) return;
@@ -112,7 +113,7 @@ static uint32_t choose(uint32_t n) {
     }
 }
 
-// The order in which n things take their turn.
+// Sets the order in which n items take their turn.
 static void permute(uint8_t *order, uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
         order[i] = (uint8_t)(options.order == BACKWARD ? n - 1 - i : i);
@@ -192,7 +193,7 @@ const struct range *dynamic_shared(const char *name) {
     return &dynamic;
 }
 
-// Barriers and warp operations: a thread says what it waits for, and sleeps.
+// Barriers and warp operations: a thread records what it waits for, and pauses.
 
 static uint64_t wait_for(enum thread_state state, int kind, int line) {
     struct thread *t = &threads[running];
@@ -230,7 +231,7 @@ uint32_t shuffle_source(enum shuffle kind, uint32_t by, int width) {
     }
 }
 
-// Orders the threads of `members`, all of the warp's that are left when `whole`.
+// Orders the threads of `members`. whole: they are all remaining threads of the warp.
 static void bring_together(uint32_t w, uint32_t members, bool whole) {
     advance_time();
     key_t at = time_now << TIME_SHIFT;
@@ -239,7 +240,7 @@ static void bring_together(uint32_t w, uint32_t members, bool whole) {
         return;
     }
     warps[w].partial = true;
-    key_t known[32] = {0}; // of one is of all
+    key_t known[32] = {0}; // what one member knows, all members then know
     for (uint32_t i = 0; i < 32; i++)
         if (members >> i & 1)
             for (uint32_t j = 0; j < 32; j++)
@@ -263,7 +264,7 @@ static bool waits_with(const struct thread *a, const struct thread *b) {
            (a->state != AT_WARP_OPERATION || a->mask == b->mask);
 }
 
-// Completes the operations for which everyone is there; false: none.
+// Completes the operations that all their threads have reached; returns false if there is none.
 static bool complete_warp_operations(uint32_t w) {
     if (!warps[w].waits) return false;
     bool any = false;
@@ -315,7 +316,7 @@ static const char *place_name(const struct thread *t) {
 
 static void report_deadlock() {
     const struct thread *a = NULL, *b = NULL;
-    for (uint32_t i = 0; i < n_threads; i++) { // prefers one that waits for its warp
+    for (uint32_t i = 0; i < n_threads; i++) { // prefers a thread that waits for its warp
         const struct thread *t = &threads[i];
         if (t->state != DONE && (!a || (a->state == AT_BARRIER && t->state == AT_WARP_OPERATION)))
             a = t;
@@ -357,16 +358,18 @@ void note_atomic() {
         releases.push_back({0, std::vector<key_t>(n_threads)});
     }
     struct release *release = &releases[block->release];
-    // A fence covers what the thread has seen of others: all until the latest barrier.
+    // A fence covers what the thread has seen of other threads: everything up to the latest
+    // barrier.
     if (thread->fence > now.barrier) release->all = now.barrier;
-    for (uint32_t i = 0; i < n_threads; i++) { // and what others had behind fences of their own
+    // It also covers what other threads had ordered by their own fences.
+    for (uint32_t i = 0; i < n_threads; i++) {
         key_t fence = threads[i].fence;
         if ((i == running || fence < now.barrier) && fence > release->by_thread[i])
             release->by_thread[i] = fence;
     }
 }
 
-// Asynchronous copies. Between the request and its completion nobody may touch the destination.
+// Asynchronous copies. No thread may access the destination between the request and its completion.
 
 static void mark(const struct async_request &r, key_t key) {
     for (uint32_t i = 0; i < r.bytes; i += 4)
@@ -438,7 +441,7 @@ static void run_thread(uint32_t t) {
     in_thread = false;
 }
 
-// Until each thread of the warp is done or waits for another warp.
+// Runs the warp until each of its threads is done or waits for another warp.
 static void run_warp(uint32_t w) {
     uint32_t n = n_threads - w * 32 < 32 ? n_threads - w * 32 : 32;
     do {
@@ -452,8 +455,8 @@ static void run_warp(uint32_t w) {
     } while (complete_warp_operations(w));
 }
 
-// Lets the block go on when everyone who is left is at the same barrier. False: nobody is left, or
-// failed.
+// Lets the block continue if all remaining threads are at the same barrier. Returns false if no
+// thread remains, or after a failure.
 static bool complete_barrier() {
     const struct thread *first = NULL;
     uint32_t n = 0, n_true = 0;
@@ -521,7 +524,7 @@ static uint64_t greatest_divisor(uint64_t a, uint64_t b) {
 static void run_grid() {
     uint64_t n = (uint64_t)gridDim.x * gridDim.y * gridDim.z, step = 1, first = 0;
     if (options.order == BACKWARD) step = n - 1, first = n - 1;
-    if (options.order == RANDOM) { // strides that meet every block
+    if (options.order == RANDOM) { // strides that reach every block
         first = choose((uint32_t)(n < ~0u ? n : ~0u));
         step = choose((uint32_t)(n < ~0u ? n : ~0u));
         while (greatest_divisor(step, n) != 1)

@@ -1,10 +1,12 @@
-// CUDA C for a host's C++ compiler: what cuda/kernel.h needs where nvcc is not. Kernels run one
-// thread after the other, each on a stack of its own, and every access to an operand or to shared
-// memory is checked: its range, its alignment, that it is ordered with accesses of other threads,
-// and that shared memory has been written.
+// CUDA C for a host's C++ compiler: what cuda/kernel.h requires if nvcc is not used. Kernels run
+// one thread after the other, each on its own stack. Every access to an operand or to shared memory
+// is checked:
+// - its range and alignment,
+// - that it is ordered with accesses of other threads,
+// - that shared memory has been written before it is read.
 //
-// Not checked: local arrays (compile with -fsanitize=bounds for those) and memory behind plain
-// pointers.
+// Not checked: local arrays (compile with -fsanitize=bounds for those) and memory accessed through
+// plain pointers.
 #ifndef REE_EMULATOR_H
 #define REE_EMULATOR_H
 

@@ -8,14 +8,15 @@
 #include <ucontext.h>
 #endif
 
-// Two stacks never meet: each has a page below it that cannot be touched.
+// Stacks cannot overflow into each other: each has an inaccessible page range below it.
 #define GUARD (64u << 10)
 #define STACK (256u << 10)
 #define MAX_FIBRES 1024u
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
-// Pushes what a call must keep, leaves the stack pointer in *from and goes on where `to` was left.
+// Pushes the callee-saved registers, stores the stack pointer in *from and continues where `to` was
+// paused.
 extern "C" void ree_emulator_switch(void **from, void *to);
 
 #if defined(__x86_64__)
@@ -83,10 +84,11 @@ ree_emulator_switch:
 
 typedef void *place_t;
 
-// A stack as if a switch had been made from its function's first instruction.
+// Prepares a stack as if a switch had been made from the function's first instruction.
 static void *first_frame(unsigned char *top, void (*main)()) {
 #if defined(__x86_64__)
-    void **frame = (void **)(top - 64); // 6 registers, where to return, and nowhere after that
+    // 6 registers, the return address, and 0 as that function's return address
+    void **frame = (void **)(top - 64);
     memset(frame, 0, 64);
     frame[6] = (void *)main;
 #else
@@ -114,7 +116,7 @@ static place_t outside;
 static void start(uint32_t i) {
     unsigned char *stack = stacks + (size_t)i * (GUARD + STACK) + GUARD;
 #if defined(__x86_64__) || defined(__aarch64__)
-    // Not all at the same place of their pages, or they would share few lines of the cache.
+    // Stacks start at different page offsets, or they would compete for few cache lines.
     places[i] = first_frame(stack + STACK - i * 1088u % (64u << 10), fibre_main);
 #else
     getcontext(&places[i]);
@@ -128,7 +130,7 @@ static void start(uint32_t i) {
 bool fibres_create(uint32_t n, void (*main)()) {
     if (n > MAX_FIBRES) return false;
     if (!stacks) {
-        // Memory comes with the first touch.
+        // Memory is committed at the first touch.
         void *memory = mmap(NULL, (size_t)MAX_FIBRES * (GUARD + STACK), PROT_NONE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (memory == MAP_FAILED) return false;

@@ -1,5 +1,5 @@
-// Threads of a block as fibres: each has a stack, and control passes from one to another where
-// they say so.
+// Threads of a block as fibres: each fibre has its own stack, and control passes from one fibre to
+// another only on request.
 #ifndef REE_EMULATOR_FIBRE_H
 #define REE_EMULATOR_FIBRE_H
 
@@ -7,13 +7,13 @@
 
 namespace ree_emulator {
 
-// Makes sure there are n fibres, which begin by calling main(); false: no memory. They keep what
-// they are doing from one call to the next.
+// Ensures that n fibres exist, which begin by calling main(). Returns false if memory is short.
+// Fibres keep their execution state from one call to the next.
 bool fibres_create(uint32_t n, void (*main)());
-// Lets fibre i go on until it calls fibre_pause.
+// Runs fibre i until it calls fibre_pause.
 void fibre_resume(uint32_t i);
 void fibre_pause();
-// Forgets what the fibres were doing: each begins again. From outside of them.
+// Discards the execution state of the fibres: each begins again. Must not be called from a fibre.
 void fibres_restart();
 
 } // namespace ree_emulator

@@ -1,4 +1,4 @@
-// Device memory, which here is memory of the host with a shadow (state.h).
+// Device memory, which is host memory with a shadow (state.h).
 #include "api.h"
 #include "launch.h"
 
@@ -50,7 +50,7 @@ void *ree_emulator_alloc(uint64_t size) {
     void *memory = aligned_alloc(256, padded);
     if (!memory) return NULL;
     memset(memory, 0xCD, padded);
-    // What lies between the size asked for and the next multiple of 4 belongs to it.
+    // The bytes between the requested size and the next multiple of 4 belong to the allocation.
     allocations[(uintptr_t)memory] = {(uintptr_t)memory, (size + 3) / 4 * 4, NULL, NULL};
     return memory;
 }

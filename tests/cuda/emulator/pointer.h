@@ -1,4 +1,4 @@
-// Pointers to checked memory, and what is said with them: the names of cuda/kernel.h.
+// Pointers to checked memory and their operations, under the names of cuda/kernel.h.
 #ifndef REE_EMULATOR_POINTER_H
 #define REE_EMULATOR_POINTER_H
 
@@ -11,9 +11,9 @@ namespace ree_emulator {
 
 template <class T> struct pointer;
 
-// One element, as `x[i]`: read where it is converted to T, written by an assignment. A name for one
-// (`auto a = x[i];`) cannot be converted, since the read would come too late: say `float a =
-// x[i];`.
+// One element, as `x[i]`: read when it is converted to T, written by an assignment. A variable that
+// holds an element (`auto a = x[i];`) cannot be converted, because the read would come too late;
+// write `float a = x[i];`.
 template <class T> struct element {
     uintptr_t at;
     const struct range *of;
@@ -64,7 +64,7 @@ template <class T> struct element {
     }
 };
 
-// Vectors have their components as elements.
+// Elements of vector types have the vector's components as elements.
 #define REE_EMULATOR_VECTOR_ELEMENT(V, ...)                                                        \
     template <> struct element<V> {                                                                \
         uintptr_t at;                                                                              \
@@ -96,7 +96,7 @@ REE_EMULATOR_VECTORS_4(REE_EMULATOR_VECTOR_4)
 #undef REE_EMULATOR_VECTOR_4
 #undef REE_EMULATOR_VECTOR_ELEMENT
 
-// T *, with T const or not. Arithmetic is that of pointers: a u32 index is not negative.
+// T *, with T const or not. Index arithmetic is that of pointers: a u32 index is never negative.
 template <class T> struct pointer {
     uintptr_t at;
     const struct range *of;
@@ -107,7 +107,7 @@ template <class T> struct pointer {
     pointer(uintptr_t at, const struct range *of) : at(at), of(of) {}
     template <class U, class = std::enable_if_t<std::is_same_v<const U, T>>>
     pointer(const pointer<U> &other) : at(other.at), of(other.of) {}
-    // Elements of another type, as a cast of a pointer.
+    // Elements of another type, like a cast of a pointer.
     template <class U, class = std::enable_if_t<!std::is_same_v<std::remove_const_t<U>, V>>,
               class = void>
     explicit pointer(const pointer<U> &other) : at(other.at), of(other.of) {}
@@ -156,11 +156,11 @@ REE_EMULATOR_VECTORS_2(REE_EMULATOR_ADDRESS)
 REE_EMULATOR_VECTORS_4(REE_EMULATOR_ADDRESS)
 #undef REE_EMULATOR_ADDRESS
 
-// REE_SHARED. The place is given at its first use in a launch.
+// REE_SHARED. Its memory is assigned at its first use in a launch.
 struct shared_array {
     const char *name;
     uint64_t size;   // bytes
-    uint64_t launch; // of which the range is
+    uint64_t launch; // number of the launch to which the range belongs
     struct range range;
     constexpr shared_array(const char *name, uint64_t size)
         : name(name), size(size), launch(0), range{} {}

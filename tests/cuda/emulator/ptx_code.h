@@ -1,4 +1,4 @@
-// A kernel as ptx_parse.cc reads it and ptx_run.cc runs it.
+// A kernel as ptx_parse.cc parses it and ptx_run.cc runs it.
 #ifndef REE_EMULATOR_PTX_CODE_H
 #define REE_EMULATOR_PTX_CODE_H
 
@@ -9,7 +9,7 @@
 
 namespace ree_ptx {
 
-// What an instruction does, apart from the type that it does it to.
+// What an instruction does, without the type of its operands.
 enum action {
     MOV,
     ADD,
@@ -58,17 +58,17 @@ typedef uint64_t host_function(const uint64_t *args);
 
 struct instr {
     enum action action;
-    enum type type, from; // from: of a conversion
+    enum type type, from; // from: source type of a conversion
     enum condition condition;
     enum rounding rounding;
     bool is_guarded, if_not;
     uint32_t guard;
-    uint32_t n; // elements of a load or store
+    uint32_t n; // number of elements of a load or store
     struct operand to[4], args[4];
-    int64_t offset; // of an address
+    int64_t offset; // byte offset of the address
     uint32_t target;
     host_function *function;
-    std::string label; // until targets are known
+    std::string label; // branch label, until targets are resolved
     int line;
 };
 

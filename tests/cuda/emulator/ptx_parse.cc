@@ -1,4 +1,4 @@
-// Reading PTX: a line at a time, and nothing that src/device/cuda/ptx.c does not write.
+// Parses PTX line by line; accepts only what src/device/cuda/ptx.c writes.
 #include "ptx_code.h"
 
 #include "repops/scalar/ops.h"
@@ -33,7 +33,7 @@ struct parser {
     struct ree_emulator_ptx *ptx;
     std::string error;
     std::map<std::string, uint32_t> labels;
-    uint32_t n[4]; // registers of each file: r, d, p, h
+    uint32_t n[4]; // registers in each file: r, d, p, h
 };
 
 std::string trim(const std::string &s) {
@@ -59,7 +59,7 @@ std::vector<std::string> split(const std::string &s) {
     return parts;
 }
 
-// Registers are numbered through all files: r, d, p, h.
+// Registers are numbered consecutively across all files: r, d, p, h.
 bool register_of(struct parser *p, const std::string &s, struct operand *out) {
     static const char files[] = "rdph";
     const char *file = s.size() > 2 && s[0] == '%' ? strchr(files, s[1]) : NULL;
@@ -92,7 +92,7 @@ bool operand_of(struct parser *p, const std::string &s, struct operand *out) {
     return true;
 }
 
-// "[%d3+16]", "[args+8]", "[v]": the name or register, and the offset.
+// Parses "[%d3+16]", "[args+8]" or "[v]" into the name or register, and the offset.
 bool address_of(const std::string &s, std::string *base, int64_t *offset) {
     if (s.size() < 3 || s[0] != '[' || s.back() != ']') return false;
     std::string inside = s.substr(1, s.size() - 2);
@@ -113,7 +113,7 @@ bool type_of(const std::string &s, enum type *out) {
     return false;
 }
 
-// Name, how many arguments, and the types that it may have; of floats `rounded` has .rn.
+// Name, number of arguments, and allowed types. Names of rounded float operations end in .rn.
 const struct {
     const char *name;
     enum action action;
@@ -243,7 +243,7 @@ bool parse_instr(struct parser *p, std::string text, int line) {
     std::string name = text.substr(0, space);
     auto parts = split(space == std::string::npos ? "" : text.substr(space));
     bool ok = false;
-    if (name == ".param") return true; // of a call
+    if (name == ".param") return true; // a parameter of a call
     if (name == "ret") {
         i.action = RET;
         ok = parts.empty();
@@ -291,7 +291,7 @@ bool parse_registers(struct parser *p, const std::string &text) {
 
 bool parse_line(struct parser *p, const std::string &text, int line) {
     if (text.compare(0, 5, ".reg ") == 0) return parse_registers(p, text);
-    if (text == "{" || text == "}") return true; // the body's, or round a call
+    if (text == "{" || text == "}") return true; // of the body, or around a call
     if (text.back() == ':') {
         p->labels[text.substr(0, text.size() - 1)] = (uint32_t)p->ptx->code.size();
         return true;
@@ -315,7 +315,7 @@ bool parse_module(struct parser *p, const char *text) {
         if (in_function)
             in_function = !flush_left;
         else if (s.compare(0, 5, ".func") == 0)
-            in_function = true; // what it computes, the host's function does
+            in_function = true; // not parsed: the host's function replaces the body
         else if (s.compare(0, 8, ".version") == 0 || s.compare(0, 7, ".target") == 0 ||
                  s.compare(0, 13, ".address_size") == 0 || s.compare(0, 7, ".global") == 0 ||
                  s.compare(0, 12, ".extern .fun") == 0)

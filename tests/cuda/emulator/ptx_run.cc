@@ -1,4 +1,4 @@
-// Running a kernel: one thread after the other, instruction by instruction.
+// Runs a kernel: one thread after the other, instruction by instruction.
 #include "ptx_code.h"
 
 #include "device/cuda/args.h"
@@ -28,7 +28,7 @@ float as_float(uint64_t bits) {
 double as_double(uint64_t bits) {
     return ree_from_double_bits(bits);
 }
-// What hardware makes of a NaN.
+// Returns the bits of x; a NaN gets the hardware's bits.
 uint64_t of_float(float x) {
     return x == x ? ree_bits(x) : 0x7FFFFFFFu;
 }
@@ -56,7 +56,7 @@ uint64_t value_of(const struct machine *m, const struct operand &o) {
     }
 }
 
-// min.f32 and max.f32: the number of a NaN and a number; -0 is less than +0.
+// min.f32 and max.f32: of a NaN and a number, the result is the number; -0 is less than +0.
 float min_of(float a, float b) {
     if (a != a) return b;
     if (b != b) return a;
@@ -122,7 +122,7 @@ uint64_t integer_op(const struct instr &i, uint64_t a, uint64_t b, uint64_t c) {
     case SUB: return a - b;
     case MUL_LO: return a * b;
     case MUL_HI: return u * v >> 32;
-    case MUL_WIDE: return u * v; // 64 bits: not cut below
+    case MUL_WIDE: return u * v; // 64 bits, not truncated below
     case MAD_LO: return a * b + c;
     case NEG: return 0 - a;
     case ABS: return x < 0 ? 0 - a : a;
@@ -134,7 +134,7 @@ uint64_t integer_op(const struct instr &i, uint64_t a, uint64_t b, uint64_t c) {
     case NOT: return ~a;
     case SHL: return (uint32_t)b >= bits ? 0 : a << (uint32_t)b;
     case SHR: return (uint32_t)b >= bits ? 0 : u >> (uint32_t)b;
-    case BFE: { // b: first bit, c: how many
+    case BFE: { // b: first bit, c: number of bits
         uint64_t field = u >> b & ((UINT64_C(1) << c) - 1);
         bool negative = i.type == S32 && field >> (c - 1) & 1;
         return negative ? field | ~UINT64_C(0) << c : field;
@@ -156,7 +156,7 @@ uint64_t convert(const struct instr &i, uint64_t a) {
     if (i.from == F16) return of_float(as_float(ree_soft_f16_to_f32((uint32_t)a & 0xFFFFu)));
     if (i.type == F16)
         return as_float(a) == as_float(a) ? ree_soft_f32_to_f16((uint32_t)a) : 0x7FFFu;
-    if (i.type == F32) { // of an integer
+    if (i.type == F32) { // from an integer
         if (i.from == S32) return of_float((float)(int32_t)a);
         if (i.from == U32) return of_float((float)(uint32_t)a);
         if (i.from == S64) return of_float((float)(int64_t)a);
@@ -173,7 +173,7 @@ uint64_t convert(const struct instr &i, uint64_t a) {
     return is_signed(i.from) ? (uint64_t)extended(a, i.from) : truncated(a, i.from);
 }
 
-// Host memory of an access, NULL outside the kernel's operands.
+// Returns the host memory of an access, or NULL if it is outside the kernel's operands.
 void *memory_of(struct machine *m, const struct instr &i, bool writes) {
     const struct ree_cuda_header *h = (const struct ree_cuda_header *)m->args;
     const uint64_t size = i.n * bytes_of(i.type);
@@ -181,7 +181,7 @@ void *memory_of(struct machine *m, const struct instr &i, bool writes) {
     const char *what = "outside the operands";
     if (at % size != 0) what = "at an address that is not a multiple of its size";
     for (int o = 0; o < REE_MAX_OPERANDS && at % size == 0; o++) {
-        // The last word of what is read may be read whole.
+        // A read may cover the whole last word of an operand.
         uint64_t n = writes ? h->sizes[o] : (h->sizes[o] + 3) / 4 * 4;
         if (h->operands[o] && at >= h->operands[o] && at - h->operands[o] <= n &&
             n - (at - h->operands[o]) >= size)
@@ -207,12 +207,12 @@ bool access(struct machine *m, const struct instr &i) {
         uint64_t x = 0;
         memcpy(&x, memory + e * size, size);
         r = is_signed(i.type) ? (uint64_t)extended(x, i.type) : x;
-        if (size < 8) r = (uint32_t)r; // of a 32-bit register
+        if (size < 8) r = (uint32_t)r; // loaded into a 32-bit register
     }
     return true;
 }
 
-// One instruction but for branches; false after an error.
+// Executes one instruction that is not a branch; returns false after an error.
 bool step(struct machine *m, const struct instr &i) {
     const uint64_t a = value_of(m, i.args[0]), b = value_of(m, i.args[1]),
                    c = value_of(m, i.args[2]);
@@ -267,7 +267,7 @@ int ree_emulator_ptx_run(const struct ree_emulator_ptx *ptx, uint32_t grid, uint
     struct machine m = {ptx, (const unsigned char *)args, {}, {}, 0, 0, block, 0, error, size};
     for (m.block = 0; m.block < grid; m.block++)
         for (m.thread = 0; m.thread < block; m.thread++) {
-            // What a thread has not written is nothing that it could rely on.
+            // Registers that a thread has not written must not have a usable value.
             m.registers.assign(ptx->n_registers, UINT64_C(0xCDCDCDCDCDCDCDCD));
             if (!run_thread(&m)) return -1;
         }

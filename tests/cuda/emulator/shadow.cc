@@ -1,4 +1,4 @@
-// Who may access what after whom (state.h), and what is said when he may not.
+// Decides which accesses are ordered (state.h), and reports those that are not.
 #include "launch.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ void bad_address(uintptr_t at, uint64_t n, uint64_t align, const struct range *o
     uint64_t offset = at - of->base;
     bool inside = offset < of->size && of->size - offset >= n;
     if (of->kind == RANGE_NOTHING) fail("%s %s", verb(access), what);
-    // An index beyond the end of 64 bits is one before the start.
+    // An index beyond the 64-bit range is an index before the start.
     fail("%s element %lld of %llu bytes (byte %lld) of %s, which has %llu bytes: %s", verb(access),
          (long long)offset / (long long)n, (unsigned long long)n, (long long)offset, what,
          (unsigned long long)of->size,
@@ -54,7 +54,7 @@ void bad_address(uintptr_t at, uint64_t n, uint64_t align, const struct range *o
 }
 
 const struct block_record *block_of(key_t key) {
-    size_t low = 0, high = blocks.size(); // the last that started at or before the key
+    size_t low = 0, high = blocks.size(); // finds the last block that started at or before the key
     while (high - low > 1) {
         size_t middle = (low + high) / 2;
         if (blocks[middle].start <= key)
@@ -65,8 +65,8 @@ const struct block_record *block_of(key_t key) {
     return &blocks[low];
 }
 
-// Whether this thread has taken over what other blocks released: it, or a thread that it was
-// together with since, has done an atomic operation.
+// Returns whether this thread has acquired what other blocks released: the thread itself, or a
+// thread with which it has synchronized since, has done an atomic operation.
 static bool has_acquired() {
     for (uint32_t t = 0; t < n_threads; t++) {
         key_t acquired = threads[t].acquired;
@@ -78,7 +78,7 @@ static bool has_acquired() {
     return false;
 }
 
-// Orders within the block, for an access by thread t with this key.
+// Returns whether an access by thread t with this key is ordered by the warp's synchronization.
 static bool ordered_in_warp(uint32_t t, key_t key) {
     if (t == running) return true;
     if (t / 32 != running / 32) return false;
@@ -110,7 +110,7 @@ static bool ordered(key_t key) {
     }
 }
 
-// The key for what both the running thread and those of the key have done.
+// Returns the key for accesses of both the running thread and the threads of the key.
 static key_t join(key_t key, key_t start) {
     uint32_t t = thread_of(key);
     key_t mine = now.now;

@@ -1,13 +1,14 @@
-// What a running launch knows, and the check of every access to memory.
+// State of a running launch, and the check of every access to memory.
 //
-// Each 4-byte word of memory has a shadow: who wrote it last and who has read it since. Both are a
-// key: the time in the upper 48 bits, below it flags, a level and a thread's number in its block.
-// Time goes on at every barrier, fence and start of a block and never back, so that shadows need no
-// clearing: what is older than the launch (of shared memory: than the block) did not happen.
+// Each 4-byte word of memory has a shadow, which records the latest writer and the readers since.
+// Both are keys: the time in the upper 48 bits, then flags, a level, and a thread's number in its
+// block. Time increases at every barrier, fence and start of a block and never decreases, so
+// shadows need no clearing: accesses older than the launch (for shared memory: than the block) are
+// ignored.
 //
-// Threads of one block order each other by barriers, threads of a warp by warp operations too,
-// blocks by a fence and an atomic operation. Two accesses to a byte, one of them a write, between
-// which there is no such order are a race, in whatever order they happen to run here.
+// Threads of one block are ordered by barriers, threads of a warp also by warp operations, blocks
+// by a fence and an atomic operation. Two accesses to a byte, at least one of them a write, are a
+// race if no such order exists between them, in whatever order they happen to run here.
 #ifndef REE_EMULATOR_STATE_H
 #define REE_EMULATOR_STATE_H
 
@@ -20,15 +21,16 @@ namespace ree_emulator {
 typedef uint64_t key_t;
 
 constexpr int TIME_SHIFT = 16;
-constexpr key_t THREAD = 0x3FF;    // which thread; with a level of WARP or more, the latest
-constexpr key_t LEVEL = 3u << 10;  // who the readers, or the users of an atomic, are
+// Thread number; with a level of WARP or more, that of the latest thread.
+constexpr key_t THREAD = 0x3FF;
+constexpr key_t LEVEL = 3u << 10;  // the threads that read, or that used an atomic
 constexpr key_t SINGLE = 0u << 10; // one thread
-constexpr key_t WARP = 1u << 10;   // several of one warp
-constexpr key_t BLOCK = 2u << 10;  // several of one block
-constexpr key_t GRID = 3u << 10;   // of several blocks
+constexpr key_t WARP = 1u << 10;   // several threads of one warp
+constexpr key_t BLOCK = 2u << 10;  // several threads of one block
+constexpr key_t GRID = 3u << 10;   // threads of several blocks
 constexpr key_t ATOMIC = 1u << 12;
-constexpr key_t SPLIT = 1u << 13;   // the word's bytes have shadows of their own
-constexpr key_t PENDING = 1u << 14; // a copy to here is under way
+constexpr key_t SPLIT = 1u << 13;   // each byte of the word has its own shadow
+constexpr key_t PENDING = 1u << 14; // an asynchronous copy to this word is in progress
 constexpr key_t FLAGS = ATOMIC | SPLIT | PENDING;
 
 struct shadow {
@@ -37,41 +39,41 @@ struct shadow {
 
 enum range_kind { RANGE_OPERAND, RANGE_SCRATCH, RANGE_SHARED, RANGE_DYNAMIC, RANGE_NOTHING };
 
-// Memory that a kernel may touch: an operand, scratch memory, or an array of shared memory.
+// Memory that a kernel may access: an operand, scratch memory, or an array of shared memory.
 struct range {
     uintptr_t base;
     uint64_t size;        // bytes
-    key_t start;          // keys below it are of the past
-    struct shadow *words; // NULL: not recorded
-    struct shadow *bytes; // those of words that are SPLIT
+    key_t start;          // accesses with keys below it are ignored
+    struct shadow *words; // one for each word; NULL: accesses are not recorded
+    struct shadow *bytes; // one for each byte, used for words that are SPLIT
     enum range_kind kind;
-    int number;       // of the operand
-    const char *name; // of the shared array
+    int number;       // index of the operand
+    const char *name; // name of the shared array
 };
 
 struct state {
     key_t now;     // the running thread's key
-    key_t launch;  // its first
-    key_t block;   // the block's first
-    key_t barrier; // the first since the block's latest barrier
-    key_t warp;    // the first since the running thread's warp last was together
-    bool partial;  // a part of the running thread's warp has been together
+    key_t launch;  // the launch's first key
+    key_t block;   // the block's first key
+    key_t barrier; // first key since the block's latest barrier
+    key_t warp;    // first key since the latest synchronization of the running thread's whole warp
+    bool partial;  // a part of the running thread's warp has synchronized
     bool fenced;   // the launch has had a fence or an atomic operation on global memory
 };
 extern struct state now;
-extern const struct range nothing; // what a null pointer points to
+extern const struct range nothing; // range of a null pointer
 
 enum access { READ, WRITE, ATOMIC_ACCESS };
 
 [[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 [[noreturn]] void bad_address(uintptr_t at, uint64_t n, uint64_t align, const struct range *of,
                               enum access access);
-// What the inline checks do not decide.
+// Handle the accesses that the inline checks do not decide.
 void note_slow(uint64_t offset, uint64_t n, const struct range *of, enum access access);
 void note_bytes(uint64_t offset, uint64_t n, const struct range *of, enum access access);
 
-// Whether this thread may go on after what is in the key, itself of this thread or ordered by a
-// barrier. False: ask note_slow.
+// Returns true if this thread may access data with this key, because the key is its own or ordered
+// by a barrier. If false, note_slow decides.
 inline bool plainly_ordered(key_t key) {
     if (key & (FLAGS | LEVEL)) return key == 0;
     if (key < now.block) return false;
@@ -106,7 +108,7 @@ inline void note_write(uint64_t offset, const struct range *of) {
     word->read = 0;
 }
 
-// Checks n bytes at an address, `align` a power of two, and records the access.
+// Checks an access to n bytes at an address and records it. `align` is a power of two.
 inline void check(uintptr_t at, uint64_t n, uint64_t align, const struct range *of,
                   enum access access) {
     uint64_t offset = at - of->base;
@@ -134,9 +136,9 @@ template <class V> inline void store(uintptr_t at, const struct range *of, V val
     memcpy((void *)at, &value, sizeof value);
 }
 
-// Other modules' part of the launch.
+// Implemented by other source files
 void fence();
-void note_atomic(); // the running thread has done one on global memory
+void note_atomic(); // the running thread has done an atomic operation on global memory
 
 } // namespace ree_emulator
 

@@ -1,4 +1,4 @@
-// CUDA's built-ins of many threads: numbers, barriers, warp operations, fences, atomics.
+// CUDA's multi-thread built-ins: numbers, barriers, warp operations, fences, atomics.
 #ifndef REE_EMULATOR_THREADS_H
 #define REE_EMULATOR_THREADS_H
 
@@ -14,12 +14,14 @@ enum barrier { BARRIER, BARRIER_OR, BARRIER_AND, BARRIER_COUNT };
 int block_barrier(enum barrier kind, bool predicate, int line);
 
 enum warp_op { WARP_SYNC, WARP_BALLOT, WARP_SHUFFLE, WARP_MATCH };
-// What each warp operation comes down to: every thread of the mask brings a value, and gets that of
-// thread `source` (SHUFFLE), which threads brought one that is not 0 (BALLOT), or its own (MATCH).
+// The common form of warp operations. Every thread of the mask gives a value and receives:
+// - SHUFFLE: the value of thread `source`
+// - BALLOT: the mask of threads whose value is not 0
+// - MATCH: the mask of threads whose value equals its own
 uint64_t warp_operation(enum warp_op op, uint32_t mask, uint64_t value, uint32_t source, int line);
 uint32_t lane();
 
-// Threads of a source outside the segment of `width` get their own value.
+// A thread whose source is outside its segment of `width` threads receives its own value.
 enum shuffle { SHUFFLE_INDEX, SHUFFLE_UP, SHUFFLE_DOWN, SHUFFLE_XOR };
 uint32_t shuffle_source(enum shuffle kind, uint32_t by, int width);
 
@@ -35,7 +37,7 @@ inline T shuffle(enum shuffle kind, uint32_t mask, T value, uint32_t by, int wid
 
 } // namespace ree_emulator
 
-// The line tells one barrier of the source from another.
+// The line distinguishes one barrier of the source from another.
 #define REE_EMULATOR_LINE int line = __builtin_LINE()
 
 static inline void __syncthreads(REE_EMULATOR_LINE) {
@@ -93,7 +95,7 @@ static inline void __threadfence() {
 }
 static inline void __threadfence_block() {}
 
-// Atomics, on checked memory and on plain pointers (which order nothing).
+// Atomics, on checked memory and on plain pointers. Those on plain pointers order nothing.
 namespace ree_emulator {
 template <class T, class F> inline T atomically(pointer<T> p, F f) {
     static_assert(sizeof(T) == 4 || sizeof(T) == 8);
