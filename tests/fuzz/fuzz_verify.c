@@ -1,8 +1,7 @@
 // Verifies changed receipts (verify_mutator.c) of the sample models:
 //
 // - A verified receipt must be true: repeating the run with the prover's code gives a receipt with
-// the
-//   same body (verify_judge.h).
+//   the same body (verify_judge.h).
 // - An honest receipt must be verified, whatever is changed in its unbound members.
 // - Every finding and every refusal must have a message.
 //

@@ -9,8 +9,7 @@
 // prefix) states anything else than an honest receipt of the same prompt and parameters:
 //
 // - Everything bound is compared through the body's digest. Members that a receipt may omit (tokens
-// and
-//   texts whose hashes are present, texts altogether, the hash of logits) are omitted from the
+//   and texts whose hashes are present, texts altogether, the hash of logits) are omitted from the
 //   honest receipt too.
 // - `eos` may list other tokens than the model has, if the answer is the same with either list.
 // - `context_length` may be 0, which states nothing.
