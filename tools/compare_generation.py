@@ -5,11 +5,11 @@ with ONNX Runtime on the exported model, in one run and by turns.
 The checkpoint has the shape of Qwen2.5-0.5B and random weights; it is made once. The output is the
 medians of several rounds and their ratios, separately for prompts and single steps, and the weight
 bytes read per second next to the machine's read bandwidth. Each prompt is measured after a prompt
-of eight tokens that warms up the process; ree's first prompt is also
-measured without a warm-up. ONNX Runtime
-computes the logits of all tokens of the prompt, because its model has no input that selects rows;
-the others compute those of the last token. Needs torch and transformers from PyPI (build/oracle of
-tools/test.sh has them), and onnxruntime for its part. Takes some minutes and 3 GB of disk.
+of eight tokens that warms up the process; ree's first prompt is also measured without a warm-up.
+ONNX Runtime computes the logits of all tokens of the prompt, because its model has no input that
+selects rows; the others compute those of the last token. Needs torch and transformers from PyPI
+(build/oracle of tools/test.sh has them), and onnxruntime for its part. Takes some minutes and 3 GB
+of disk.
 
     build/oracle/bin/python tools/compare_generation.py --folder FOLDER [--rounds 5] [--threads 2]
 """
