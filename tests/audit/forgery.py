@@ -246,7 +246,7 @@ drawn = None  # the receipt that TEXT describes
 
 
 def fields(schema, node, path=""):
-    """The paths of a body's fields."""
+    """Yields the paths of a body's fields."""
     while "$ref" in node:
         node = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
     if "properties" in node:
@@ -330,7 +330,7 @@ def write(number, lie):
 
 
 def lies_of(name, table, receipt, draw, options):
-    """Jobs: number, path, lie, row, model, options."""
+    """Yields (path, lie, row, options) for each false value of each row of the table."""
     for path, row in table.items():
         try:
             value = walk(receipt["body"], path)

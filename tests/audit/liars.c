@@ -84,7 +84,7 @@ static void test_forms(void) {
         }
 }
 
-// A party stops answering, or alters an answer, at every message.
+// At every message in turn, a party stops answering or alters its answer.
 static void test_leaving(void) {
     unsigned n_left = 0, n_bent = 0;
     for (size_t i = 0; i < n_lies; i++) {

@@ -240,7 +240,7 @@ def changed_fields(folder):
     seen = set()
     for place in members(good):
         name = next(k for k in reversed(place) if isinstance(k, str))
-        # Of long lists only the first element, element 3 and the last one.
+        # Of the elements of lists only 0 and 3 are changed.
         if isinstance(place[-1], int) and place[-1] not in (0, 3):
             continue
         copy = json.loads(text)

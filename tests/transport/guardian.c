@@ -1,5 +1,5 @@
-// The watchdog ends a process called mpirun that does not end after a rank has ended with an error.
-// It leaves mpirun alone if the rank has ended well.
+// The watchdog ends a process called mpirun that does not end after a rank was killed. It does not
+// end mpirun if the rank has ended well.
 #include "transport/guardian.h"
 
 #include <signal.h>
